@@ -1,0 +1,99 @@
+// swift-tools-version: 6.2
+// Package.swift -- the modules, their layers, and what each may import (docs/ARCHITECTURE.md, "Modules").
+
+import Foundation
+import PackageDescription
+
+/// Settings of every Swift target: Swift 6 mode, and a warning is an error.
+let strict: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .treatAllWarnings(as: .error),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableExperimentalFeature("Lifetimes"),
+]
+
+/// Every C header sees the same glibc: two modules with different feature macros disagree about `fd_set`.
+let glibc: [CSetting] = [.define("_GNU_SOURCE")]
+
+/// A library target with its test target beside it.
+func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> [Target] {
+  [
+    .target(name: name, dependencies: dependencies, cSettings: glibc, swiftSettings: strict),
+    .testTarget(
+      name: "\(name)Tests", dependencies: [.byName(name: name)] + dependencies + ["TestSupport"],
+      exclude: testData(of: name), cSettings: glibc, swiftSettings: strict),
+  ]
+}
+
+/// Vectors and corpora that the tests read as plain files, by their path.
+func testData(of name: String) -> [String] {
+  ["Data"].filter { FileManager.default.fileExists(atPath: "\(Context.packageDirectory)/Tests/\(name)Tests/\($0)") }
+}
+
+let tomlKit = Target.Dependency.product(name: "TOMLKit", package: "TOMLKit")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+
+// Layer 0: one C library each.
+let layer0: [Target] = [
+  .systemLibrary(name: "CEvent", pkgConfig: "libevent", providers: [.apt(["libevent-dev"])]),
+  .systemLibrary(name: "CTLS", pkgConfig: "libevent_openssl", providers: [.apt(["libevent-dev", "libssl-dev"])]),
+  .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+  .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+  .systemLibrary(name: "CJSON", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
+  .target(name: "CSocket", cSettings: glibc),
+  .target(name: "CLock", cSettings: glibc),
+]
+
+// Layer 1: octets, loop, digests, configuration, telemetry.
+let layer1: [Target] =
+  module("DNSWire")
+  + module("EventLoop", ["CEvent"])
+  + module("Ciphers", ["CCrypto"])
+  + module("Configuration", ["Ciphers", tomlKit])
+  + module("Telemetry", [logging])
+
+// Layer 2: one responsibility each, none knows another's.
+let layer2: [Target] =
+  module("HTTPDNS", ["DNSWire", "Ciphers", "CJSON"])
+  + module("MessageCache", ["DNSWire", "CLock"])
+  + module("Routing", ["DNSWire", "Configuration"])
+  + module("Listener", ["EventLoop", "CSocket", "CEvent"])
+  + module("HTTPClient", ["EventLoop", "CCurl"])
+  + module("LocalDNS", ["EventLoop", "DNSWire", "CSocket"])
+  + module("ProviderPool", ["HTTPDNS"])
+  + module("Refresh")
+  + module("HTTPServer", ["EventLoop", "CEvent", "CTLS"])
+
+// Layer 3 and 4: the program.
+let forwarderParts: [Target.Dependency] = [
+  "DNSWire", "EventLoop", "Ciphers", "Configuration", "Telemetry", "HTTPDNS", "MessageCache", "Routing", "Listener",
+  "HTTPClient", "LocalDNS", "ProviderPool", "Refresh", "CSocket", "CLock",
+]
+let programs: [Target] =
+  module("Forwarder", forwarderParts + [logging])
+  + [
+    .executableTarget(
+      name: "httpdnsd",
+      dependencies: ["Forwarder", argumentParser] + forwarderParts + [logging], cSettings: glibc, swiftSettings: strict),
+    .executableTarget(
+      name: "httpdns-simulator",
+      dependencies: ["HTTPServer", "EventLoop", "DNSWire", "Ciphers", "CCrypto", "CJSON", argumentParser],
+      cSettings: glibc, swiftSettings: strict),
+    .target(name: "TestSupport", dependencies: ["EventLoop"], path: "Tests/TestSupport", cSettings: glibc, swiftSettings: strict),
+  ]
+
+let package = Package(
+  name: "httpdnsd",
+  products: [
+    .executable(name: "httpdnsd", targets: ["httpdnsd"]),
+    .executable(name: "httpdns-simulator", targets: ["httpdns-simulator"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+  ],
+  targets: layer0 + layer1 + layer2 + programs
+)

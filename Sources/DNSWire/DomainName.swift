@@ -1,0 +1,183 @@
+// DomainName.swift -- a domain name in wire form, and its presentation text (RFC 1035 section 5.1).
+
+/// Limits of RFC 1035 section 2.3.4.
+public enum NameLimit {
+  /// Octets of a label.
+  public static let label = 63
+  /// Octets of a whole name in wire form, length octets and the root's zero included.
+  public static let name = 255
+}
+
+/// An absolute domain name. Compares and hashes without regard to ASCII case (RFC 4343); keeps the case it was given.
+public struct DomainName: Sendable {
+  /// Uncompressed wire form: labels with their length octets, ended by a zero octet.
+  public let octets: [UInt8]
+
+  /// The root.
+  public static let root = DomainName(unchecked: [0])
+
+  /// A name from wire octets that the caller has checked.
+  public init(unchecked octets: [UInt8]) { self.octets = octets }
+
+  /// A name from uncompressed wire octets; nil where they are not exactly one valid name.
+  public init?(octets: [UInt8]) {
+    guard octets.count <= NameLimit.name else { return nil }
+    var position = 0
+    while position < octets.count, octets[position] != 0 {
+      guard octets[position] <= NameLimit.label else { return nil }
+      position += Int(octets[position]) + 1
+    }
+    guard position == octets.count - 1 else { return nil }
+    self.octets = octets
+  }
+
+  /// A name from presentation text: `\.` and `\DDD` escapes, final dot optional, `.` the root.
+  /// Nil for an empty or too long label, a name of more than 255 octets, or a broken escape.
+  public init?(text: some StringProtocol) {
+    guard !text.isEmpty else { return nil }
+    guard text != "." else {
+      self = .root
+      return
+    }
+    var octets: [UInt8] = [0]
+    octets.reserveCapacity(text.utf8.count + 2)
+    var labelStart = 0
+    var input = text.utf8.makeIterator()
+    var endsWithDot = false
+    while let octet = input.next() {
+      endsWithDot = octet == UInt8(ascii: ".")
+      if endsWithDot {
+        guard octets.count - labelStart > 1 else { return nil }
+        octets[labelStart] = UInt8(octets.count - labelStart - 1)
+        labelStart = octets.count
+        octets.append(0)
+        continue
+      }
+      if octet == UInt8(ascii: "\\") {
+        guard let value = DomainName.unescape(&input) else { return nil }
+        octets.append(value)
+      } else {
+        octets.append(octet)
+      }
+      guard octets.count - labelStart - 1 <= NameLimit.label else { return nil }
+    }
+    if !endsWithDot {
+      octets[labelStart] = UInt8(octets.count - labelStart - 1)
+      octets.append(0)
+    }
+    guard octets.count <= NameLimit.name else { return nil }
+    self.octets = octets
+  }
+
+  /// The octet that follows a backslash: three decimal digits, or the character itself.
+  static func unescape(_ input: inout some IteratorProtocol<UInt8>) -> UInt8? {
+    guard let first = input.next() else { return nil }
+    guard isDigit(first) else { return first }
+    guard let second = input.next(), isDigit(second), let third = input.next(), isDigit(third) else { return nil }
+    let hundreds = Int(first - 48) * 100
+    let tens = Int(second - 48) * 10
+    return UInt8(exactly: hundreds + tens + Int(third - 48))
+  }
+
+  /// Whether this is the root.
+  public var isRoot: Bool { octets.count == 1 }
+
+  /// How many labels the name has; the root has none.
+  public var labelCount: Int {
+    var count = 0
+    var position = 0
+    while octets[position] != 0 {
+      position += Int(octets[position]) + 1
+      count += 1
+    }
+    return count
+  }
+
+  /// The name without its first label; nil for the root.
+  public var parent: DomainName? {
+    isRoot ? nil : DomainName(unchecked: Array(octets[(Int(octets[0]) + 1)...]))
+  }
+
+  /// The same name in lower case (ASCII letters only).
+  public var lowercased: DomainName { DomainName(unchecked: octets.map(asciiLowercase)) }
+
+  /// Whether this name is `ancestor` or below it.
+  public func isAtOrBelow(_ ancestor: DomainName) -> Bool {
+    let extra = octets.count - ancestor.octets.count
+    guard extra >= 0 else { return false }
+    var position = 0
+    while position < extra { position += Int(octets[position]) + 1 }
+    guard position == extra else { return false }
+    return zip(octets[extra...], ancestor.octets).allSatisfy { asciiLowercase($0) == asciiLowercase($1) }
+  }
+
+  /// Whether the name is made of letters, digits, hyphens and underscores only: what may stand in a dialect's URL.
+  public var isPlain: Bool {
+    var position = 0
+    while octets[position] != 0 {
+      let end = position + Int(octets[position]) + 1
+      for octet in octets[(position + 1)..<end] where !isPlainOctet(octet) { return false }
+      position = end
+    }
+    return true
+  }
+
+  /// Presentation text with a final dot; octets that are special or not printable are escaped.
+  public var text: String {
+    guard !isRoot else { return "." }
+    var text = ""
+    text.reserveCapacity(octets.count)
+    var position = 0
+    while octets[position] != 0 {
+      let end = position + Int(octets[position]) + 1
+      for octet in octets[(position + 1)..<end] { appendEscaped(octet, to: &text) }
+      text.append(".")
+      position = end
+    }
+    return text
+  }
+}
+
+extension DomainName: Hashable, CustomStringConvertible {
+  public static func == (left: DomainName, right: DomainName) -> Bool {
+    guard left.octets.count == right.octets.count else { return false }
+    for position in left.octets.indices
+    where asciiLowercase(left.octets[position]) != asciiLowercase(right.octets[position]) {
+      return false
+    }
+    return true
+  }
+
+  public func hash(into hasher: inout Hasher) {
+    for octet in octets { hasher.combine(asciiLowercase(octet)) }
+  }
+
+  /// The presentation text.
+  public var description: String { text }
+}
+
+/// ASCII lower case; every other octet as it is (RFC 4343).
+@inlinable
+public func asciiLowercase(_ octet: UInt8) -> UInt8 {
+  octet &- 65 < 26 ? octet | 0x20 : octet
+}
+
+func isDigit(_ octet: UInt8) -> Bool { octet &- 48 < 10 }
+
+private func isPlainOctet(_ octet: UInt8) -> Bool {
+  asciiLowercase(octet) &- 97 < 26 || isDigit(octet) || octet == UInt8(ascii: "-") || octet == UInt8(ascii: "_")
+}
+
+private func appendEscaped(_ octet: UInt8, to text: inout String) {
+  switch octet {
+  case UInt8(ascii: "."), UInt8(ascii: "\\"), UInt8(ascii: "\""), UInt8(ascii: ";"), UInt8(ascii: "("),
+    UInt8(ascii: ")"), UInt8(ascii: "@"), UInt8(ascii: "$"):
+    text.append("\\")
+    text.unicodeScalars.append(Unicode.Scalar(octet))
+  case 0x21...0x7E:
+    text.unicodeScalars.append(Unicode.Scalar(octet))
+  default:
+    let digits = String(octet)
+    text.append("\\" + String(repeating: "0", count: 3 - digits.count) + digits)
+  }
+}

@@ -1,0 +1,33 @@
+// ResourceRecord.swift -- a question and a record as values.
+
+/// What a query asks (RFC 1035 section 4.1.2). The class is always IN: every other one is refused before.
+public struct Question: Hashable, Sendable {
+  /// QNAME.
+  public var name: DomainName
+  /// QTYPE.
+  public var type: RecordType
+  /// A question of class IN.
+  public init(name: DomainName, type: RecordType) {
+    self.name = name
+    self.type = type
+  }
+}
+
+/// A resource record of class IN (RFC 1035 section 4.1.3).
+public struct ResourceRecord: Equatable, Sendable {
+  /// The owner name.
+  public var owner: DomainName
+  /// TYPE.
+  public var type: RecordType
+  /// Seconds, 0…2³¹−1 (RFC 2181 section 8).
+  public var ttl: UInt32
+  /// RDATA with every name in it uncompressed.
+  public var rdata: [UInt8]
+  /// A record of class IN.
+  public init(owner: DomainName, type: RecordType, ttl: UInt32, rdata: [UInt8]) {
+    self.owner = owner
+    self.type = type
+    self.ttl = ttl
+    self.rdata = rdata
+  }
+}

@@ -1,0 +1,45 @@
+// BootInstant.swift -- a point in time on the clock that goes on while the machine sleeps.
+
+import CEvent
+
+/// A point in time on `CLOCK_BOOTTIME`, in nanoseconds since the machine started.
+public struct BootInstant: Comparable, Hashable, Sendable {
+  /// Nanoseconds since the machine started, time asleep included.
+  public var nanoseconds: Int64
+
+  /// The instant that many nanoseconds after the machine started.
+  @inlinable
+  public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+
+  /// The present, read from the kernel.
+  public static var now: BootInstant {
+    var time = timespec()
+    clock_gettime(CLOCK_BOOTTIME, &time)
+    return BootInstant(nanoseconds: Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec))
+  }
+
+  @inlinable
+  public static func < (left: BootInstant, right: BootInstant) -> Bool { left.nanoseconds < right.nanoseconds }
+
+  /// This instant moved by a duration.
+  @inlinable
+  public static func + (left: BootInstant, right: Duration) -> BootInstant {
+    BootInstant(nanoseconds: left.nanoseconds &+ right.nanoseconds)
+  }
+
+  /// The time from `right` to `left`.
+  @inlinable
+  public static func - (left: BootInstant, right: BootInstant) -> Duration {
+    .nanoseconds(left.nanoseconds &- right.nanoseconds)
+  }
+}
+
+extension Duration {
+  /// The whole duration in nanoseconds; a duration of more than 292 years is cut to that.
+  @inlinable
+  public var nanoseconds: Int64 {
+    let (seconds, attoseconds) = components
+    let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+    return overflow ? (seconds < 0 ? .min : .max) : scaled &+ attoseconds / 1_000_000_000
+  }
+}

@@ -1,0 +1,159 @@
+// EventLoop.swift -- one thread's libevent base: events, timers, and the executor of the tasks that run on it.
+//
+// A turn is: wait for events and run their callbacks, fire due timers, run the jobs that have become ready.
+// Only `enqueue`, `execute`, `wake` and `stop` may be called from other threads.
+
+import CEvent
+import Glibc
+import Synchronization
+
+/// Why a loop could not be made.
+public struct EventLoopError: Error, CustomStringConvertible {
+  /// What failed, for a person.
+  public let description: String
+}
+
+/// A libevent base with a timer heap and a job queue; the serial executor of the cold path.
+public final class EventLoop: Loop, @unchecked Sendable {
+  /// libevent's base, for modules that make their own events on this loop; owned by the loop.
+  public let base: OpaquePointer
+  /// The timers of this loop.
+  public let timers = TimerHeap()
+  /// The time at which the present turn began.
+  public private(set) var now = BootInstant.now
+  /// How many turns the loop has made; read by a watchdog on any thread.
+  public let turns = Atomic<UInt64>(0)
+
+  private var jobs: [UnownedJob] = []
+  private var thread: pthread_t?
+  private let inbox = Mutex<Inbox>(Inbox())
+  private let wakeDescriptor: Int32
+  private let wakePending = Atomic<Bool>(false)
+  private let stopRequested = Atomic<Bool>(false)
+  private var wakeEvent: UnsafeMutablePointer<event>?
+  private var timerEvent: UnsafeMutablePointer<event>?
+  private var armedDeadline: BootInstant?
+  private var onTurn: (() -> Void)?
+
+  private struct Inbox: Sendable {
+    var jobs: [UnownedJob] = []
+    var actions: [@Sendable () -> Void] = []
+  }
+
+  /// Makes a loop that is not yet running.
+  ///
+  /// - Throws: `EventLoopError` where the kernel gives no epoll or event descriptor.
+  public init() throws(EventLoopError) {
+    guard let base = event_base_new() else { throw EventLoopError(description: "libevent could not make a base") }
+    let descriptor = eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC))
+    guard descriptor >= 0 else {
+      event_base_free(base)
+      throw EventLoopError(description: "no event descriptor: errno \(errno)")
+    }
+    self.base = base
+    wakeDescriptor = descriptor
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    wakeEvent = event_new(base, descriptor, Int16(EV_READ | EV_PERSIST), loopDidWake, context)
+    timerEvent = event_new(base, -1, 0, loopTimerDue, nil)
+    event_add(wakeEvent, nil)
+  }
+
+  deinit {
+    event_free(wakeEvent)
+    event_free(timerEvent)
+    event_base_free(base)
+    close(wakeDescriptor)
+  }
+
+  /// Seconds since 1970 by the machine's wall clock.
+  public var wallTime: Int64 { Int64(time(nil)) }
+
+  /// Whether the caller is on the loop's thread.
+  public var isCurrent: Bool { thread.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
+
+  /// Calls `action` in every turn, after events and before jobs: for queues that are filled from other threads.
+  public func everyTurn(_ action: @escaping () -> Void) { onTurn = action }
+
+  /// Runs turns on the calling thread until `stop`.
+  public func run() {
+    thread = pthread_self()
+    while !stopRequested.load(ordering: .acquiring) {
+      runJobs()
+      armTimer()
+      event_base_loop(base, EVLOOP_ONCE)
+      now = .now
+      turns.wrappingAdd(1, ordering: .relaxed)
+      timers.fire(now: now)
+      onTurn?()
+    }
+    runJobs()
+  }
+
+  /// Ends `run` after the present turn. May be called from any thread.
+  public func stop() {
+    stopRequested.store(true, ordering: .releasing)
+    wake()
+  }
+
+  /// Makes the loop turn once, soon. May be called from any thread; many calls cost one wake-up.
+  public func wake() {
+    guard !wakePending.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    eventfd_write(wakeDescriptor, 1)
+  }
+
+  /// Runs `action` on the loop's thread, soon. May be called from any thread.
+  public func execute(_ action: @escaping @Sendable () -> Void) {
+    inbox.withLock { $0.actions.append(action) }
+    wake()
+  }
+
+  /// Takes a job of a task that runs on this loop. Called by the Swift runtime from any thread.
+  public func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    if isCurrent {
+      jobs.append(job)
+    } else {
+      inbox.withLock { $0.jobs.append(job) }
+      wake()
+    }
+  }
+
+  /// The loop as an actor's executor.
+  public func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
+
+  private func runJobs() {
+    while !jobs.isEmpty {
+      var batch: [UnownedJob] = []
+      swap(&batch, &jobs)
+      for job in batch {
+        job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
+      }
+    }
+  }
+
+  private func armTimer() {
+    guard let earliest = timers.earliest else { return }
+    if let armedDeadline, armedDeadline <= earliest, armedDeadline > now { return }
+    let delay = max(0, earliest.nanoseconds - BootInstant.now.nanoseconds)
+    var interval = timeval(tv_sec: Int(delay / 1_000_000_000), tv_usec: Int((delay % 1_000_000_000 + 999) / 1000))
+    event_add(timerEvent, &interval)
+    armedDeadline = earliest
+  }
+
+  fileprivate func didWake() {
+    var count: eventfd_t = 0
+    eventfd_read(wakeDescriptor, &count)
+    wakePending.store(false, ordering: .releasing)
+    var taken = Inbox()
+    inbox.withLock { swap(&$0, &taken) }
+    jobs.append(contentsOf: taken.jobs)
+    for action in taken.actions { action() }
+  }
+}
+
+private func loopDidWake(_: Int32, _: Int16, _ context: UnsafeMutableRawPointer?) {
+  Unmanaged<EventLoop>.fromOpaque(context!).takeUnretainedValue().didWake()
+}
+
+/// The turn itself fires timers: this event only ends the wait.
+private func loopTimerDue(_: Int32, _: Int16, _: UnsafeMutableRawPointer?) {}

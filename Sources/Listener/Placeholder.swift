@@ -1,0 +1,1 @@
+// Placeholder.swift -- removed with the module's first file.
