@@ -51,14 +51,14 @@ let layer1: [Target] =
   module("DNSWire")
   + module("EventLoop", ["CEvent"])
   + module("Ciphers", ["CCrypto"])
-  + module("Configuration", ["Ciphers", tomlKit])
+  + module("Configuration", ["DNSWire", "Ciphers", tomlKit])
   + module("Telemetry", [logging])
 
 // Layer 2: one responsibility each, none knows another's.
 let layer2: [Target] =
   module("HTTPDNS", ["DNSWire", "Ciphers", "CJSON"])
   + module("MessageCache", ["DNSWire", "CLock"])
-  + module("Routing", ["DNSWire", "Configuration"])
+  + module("Routing", ["DNSWire"])
   + module("Listener", ["EventLoop", "CSocket", "CEvent"])
   + module("HTTPClient", ["EventLoop", "CCurl"])
   + module("LocalDNS", ["EventLoop", "DNSWire", "CSocket"])

@@ -1,0 +1,82 @@
+// IPAddress.swift -- an IPv4 or IPv6 address and a prefix, as octets and as text.
+
+import Glibc
+
+/// An IPv4 or IPv6 address.
+public struct IPAddress: Hashable, Sendable {
+  /// 4 octets of IPv4 or 16 of IPv6, in network order.
+  public let octets: [UInt8]
+
+  /// Whether this is an IPv6 address.
+  public var isIPv6: Bool { octets.count == 16 }
+
+  /// An address from 4 or 16 octets; nil for any other number.
+  public init?(octets: some Collection<UInt8>) {
+    guard octets.count == 4 || octets.count == 16 else { return nil }
+    self.octets = Array(octets)
+  }
+
+  /// An address from its text: four decimal numbers, or RFC 4291 section 2.2; no zone, no brackets.
+  public init?(text: some StringProtocol) {
+    var octets = [UInt8](repeating: 0, count: 16)
+    let text = String(text)
+    if inet_pton(AF_INET, text, &octets) == 1 {
+      self.octets = Array(octets[..<4])
+    } else if inet_pton(AF_INET6, text, &octets) == 1 {
+      self.octets = octets
+    } else {
+      return nil
+    }
+  }
+}
+
+extension IPAddress: CustomStringConvertible {
+  /// The text; IPv6 as RFC 5952 has it.
+  public var description: String {
+    var text = [CChar](repeating: 0, count: 46)
+    inet_ntop(isIPv6 ? AF_INET6 : AF_INET, octets, &text, 46)
+    return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+  }
+}
+
+/// An address prefix such as `192.0.2.0/24`.
+public struct IPPrefix: Hashable, Sendable {
+  /// The address with the bits behind the prefix cleared.
+  public let address: IPAddress
+  /// The length in bits: 0…32 or 0…128.
+  public let length: Int
+
+  /// The prefix of that length of an address; nil where it is longer than the address.
+  public init?(_ address: IPAddress, length: Int) {
+    guard (0...(address.octets.count * 8)).contains(length) else { return nil }
+    var octets = address.octets
+    for index in octets.indices {
+      let bits = min(8, max(0, length - index * 8))
+      octets[index] &= UInt8(truncatingIfNeeded: 0xFF00 >> bits)
+    }
+    self.address = IPAddress(octets: octets)!
+    self.length = length
+  }
+
+  /// A prefix from text: `address/length`, or an address alone, which is a prefix of full length.
+  public init?(text: some StringProtocol) {
+    let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+    guard let address = IPAddress(text: parts[0]) else { return nil }
+    guard parts.count == 2 else {
+      self.init(address, length: address.octets.count * 8)
+      return
+    }
+    guard !parts[1].isEmpty, parts[1].utf8.allSatisfy(isDigit), let length = Int(parts[1]) else { return nil }
+    self.init(address, length: length)
+  }
+
+  /// Whether the address is of this family and inside the prefix.
+  public func contains(_ other: IPAddress) -> Bool {
+    other.octets.count == address.octets.count && IPPrefix(other, length: length)?.address == address
+  }
+}
+
+extension IPPrefix: CustomStringConvertible {
+  /// `address/length`.
+  public var description: String { "\(address)/\(length)" }
+}

@@ -1,0 +1,96 @@
+// SocketAddress.swift -- an IPv4 or IPv6 address with a port, in the form that system calls take.
+
+import CEvent
+import Glibc
+
+/// An address and a port for `bind`, `connect` and `sendto`.
+public struct SocketAddress: Sendable {
+  /// The kernel's form; only the first `length` octets count.
+  public var storage: sockaddr_storage
+  /// How many octets of `storage` count.
+  public var length: socklen_t
+
+  /// The kernel's form as it stands.
+  public init(storage: sockaddr_storage, length: socklen_t) {
+    self.storage = storage
+    self.length = length
+  }
+
+  /// An endpoint from 4 or 16 address octets in network order; nil for any other number of octets.
+  public init?(octets: [UInt8], port: UInt16) {
+    storage = sockaddr_storage()
+    switch octets.count {
+    case 4:
+      length = socklen_t(MemoryLayout<sockaddr_in>.size)
+      withUnsafeMutableBytes(of: &storage) { raw in
+        raw.storeBytes(of: sa_family_t(AF_INET), as: sa_family_t.self)
+        raw.storeBytes(of: port.bigEndian, toByteOffset: 2, as: UInt16.self)
+        raw.baseAddress!.advanced(by: 4).copyMemory(from: octets, byteCount: 4)
+      }
+    case 16:
+      length = socklen_t(MemoryLayout<sockaddr_in6>.size)
+      withUnsafeMutableBytes(of: &storage) { raw in
+        raw.storeBytes(of: sa_family_t(AF_INET6), as: sa_family_t.self)
+        raw.storeBytes(of: port.bigEndian, toByteOffset: 2, as: UInt16.self)
+        raw.baseAddress!.advanced(by: 8).copyMemory(from: octets, byteCount: 16)
+      }
+    default: return nil
+    }
+  }
+
+  /// An endpoint from `192.0.2.1:53` or `[2001:db8::1]:53`; nil for anything else.
+  public init?(text: String) {
+    guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else { return nil }
+    var host = text[..<colon]
+    var octets = [UInt8](repeating: 0, count: 16)
+    if host.hasPrefix("["), host.hasSuffix("]") {
+      host = host.dropFirst().dropLast()
+      guard inet_pton(AF_INET6, String(host), &octets) == 1 else { return nil }
+    } else {
+      guard inet_pton(AF_INET, String(host), &octets) == 1 else { return nil }
+      octets.removeLast(12)
+    }
+    self.init(octets: octets, port: port)
+  }
+
+  /// `AF_INET` or `AF_INET6`.
+  public var family: Int32 { Int32(storage.ss_family) }
+
+  /// The address, 4 or 16 octets in network order.
+  public var octets: [UInt8] {
+    withUnsafeBytes(of: storage) { raw in
+      family == AF_INET6 ? Array(raw[8..<24]) : Array(raw[4..<8])
+    }
+  }
+
+  /// The port, in host order.
+  public var port: UInt16 {
+    withUnsafeBytes(of: storage) { UInt16(bigEndian: $0.load(fromByteOffset: 2, as: UInt16.self)) }
+  }
+
+  /// Calls `body` with a pointer for a system call.
+  public func withSockaddr<Value>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Value) -> Value {
+    withUnsafePointer(to: storage) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, length) }
+    }
+  }
+}
+
+extension SocketAddress: Hashable, CustomStringConvertible {
+  public static func == (left: SocketAddress, right: SocketAddress) -> Bool {
+    left.family == right.family && left.port == right.port && left.octets == right.octets
+  }
+
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(octets)
+    hasher.combine(port)
+  }
+
+  /// `192.0.2.1:53` or `[2001:db8::1]:53`.
+  public var description: String {
+    var text = [CChar](repeating: 0, count: 46)
+    inet_ntop(family, octets, &text, 46)
+    let host = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    return family == AF_INET6 ? "[\(host)]:\(port)" : "\(host):\(port)"
+  }
+}
