@@ -5,35 +5,35 @@ public struct RecordType: RawRepresentable, Hashable, Sendable {
   /// The number on the wire.
   public let rawValue: UInt16
   /// The type of that number.
-  @inlinable
+  @_noAllocation @inlinable
   public init(rawValue: UInt16) { self.rawValue = rawValue }
   /// The type of that number.
-  @inlinable
+  @_noAllocation @inlinable
   public init(_ rawValue: UInt16) { self.rawValue = rawValue }
 
-  public static let a = RecordType(1)
-  public static let ns = RecordType(2)
-  public static let cname = RecordType(5)
-  public static let soa = RecordType(6)
-  public static let ptr = RecordType(12)
-  public static let hinfo = RecordType(13)
-  public static let mx = RecordType(15)
-  public static let txt = RecordType(16)
-  public static let aaaa = RecordType(28)
-  public static let srv = RecordType(33)
-  public static let naptr = RecordType(35)
-  public static let dname = RecordType(39)
-  public static let opt = RecordType(41)
-  public static let ds = RecordType(43)
-  public static let rrsig = RecordType(46)
-  public static let nsec = RecordType(47)
-  public static let dnskey = RecordType(48)
-  public static let svcb = RecordType(64)
-  public static let https = RecordType(65)
-  public static let ixfr = RecordType(251)
-  public static let axfr = RecordType(252)
-  public static let any = RecordType(255)
-  public static let caa = RecordType(257)
+  @inlinable public static var a: RecordType { @_noAllocation get { RecordType(1) } }
+  @inlinable public static var ns: RecordType { @_noAllocation get { RecordType(2) } }
+  @inlinable public static var cname: RecordType { @_noAllocation get { RecordType(5) } }
+  @inlinable public static var soa: RecordType { @_noAllocation get { RecordType(6) } }
+  @inlinable public static var ptr: RecordType { @_noAllocation get { RecordType(12) } }
+  @inlinable public static var hinfo: RecordType { @_noAllocation get { RecordType(13) } }
+  @inlinable public static var mx: RecordType { @_noAllocation get { RecordType(15) } }
+  @inlinable public static var txt: RecordType { @_noAllocation get { RecordType(16) } }
+  @inlinable public static var aaaa: RecordType { @_noAllocation get { RecordType(28) } }
+  @inlinable public static var srv: RecordType { @_noAllocation get { RecordType(33) } }
+  @inlinable public static var naptr: RecordType { @_noAllocation get { RecordType(35) } }
+  @inlinable public static var dname: RecordType { @_noAllocation get { RecordType(39) } }
+  @inlinable public static var opt: RecordType { @_noAllocation get { RecordType(41) } }
+  @inlinable public static var ds: RecordType { @_noAllocation get { RecordType(43) } }
+  @inlinable public static var rrsig: RecordType { @_noAllocation get { RecordType(46) } }
+  @inlinable public static var nsec: RecordType { @_noAllocation get { RecordType(47) } }
+  @inlinable public static var dnskey: RecordType { @_noAllocation get { RecordType(48) } }
+  @inlinable public static var svcb: RecordType { @_noAllocation get { RecordType(64) } }
+  @inlinable public static var https: RecordType { @_noAllocation get { RecordType(65) } }
+  @inlinable public static var ixfr: RecordType { @_noAllocation get { RecordType(251) } }
+  @inlinable public static var axfr: RecordType { @_noAllocation get { RecordType(252) } }
+  @inlinable public static var any: RecordType { @_noAllocation get { RecordType(255) } }
+  @inlinable public static var caa: RecordType { @_noAllocation get { RecordType(257) } }
 
   static let mnemonics: [(String, RecordType)] = [
     ("A", .a), ("NS", .ns), ("CNAME", .cname), ("SOA", .soa), ("PTR", .ptr), ("HINFO", .hinfo), ("MX", .mx),
@@ -67,16 +67,16 @@ public struct ResponseCode: RawRepresentable, Hashable, Sendable {
   /// The number on the wire.
   public let rawValue: UInt16
   /// The code of that number.
-  @inlinable
+  @_noAllocation @inlinable
   public init(rawValue: UInt16) { self.rawValue = rawValue }
 
-  @inlinable public static var noError: ResponseCode { ResponseCode(rawValue: 0) }
-  @inlinable public static var formErr: ResponseCode { ResponseCode(rawValue: 1) }
-  @inlinable public static var servFail: ResponseCode { ResponseCode(rawValue: 2) }
-  @inlinable public static var nxDomain: ResponseCode { ResponseCode(rawValue: 3) }
-  @inlinable public static var notImp: ResponseCode { ResponseCode(rawValue: 4) }
-  @inlinable public static var refused: ResponseCode { ResponseCode(rawValue: 5) }
-  @inlinable public static var badVers: ResponseCode { ResponseCode(rawValue: 16) }
+  @inlinable public static var noError: ResponseCode { @_noAllocation get { ResponseCode(rawValue: 0) } }
+  @inlinable public static var formErr: ResponseCode { @_noAllocation get { ResponseCode(rawValue: 1) } }
+  @inlinable public static var servFail: ResponseCode { @_noAllocation get { ResponseCode(rawValue: 2) } }
+  @inlinable public static var nxDomain: ResponseCode { @_noAllocation get { ResponseCode(rawValue: 3) } }
+  @inlinable public static var notImp: ResponseCode { @_noAllocation get { ResponseCode(rawValue: 4) } }
+  @inlinable public static var refused: ResponseCode { @_noAllocation get { ResponseCode(rawValue: 5) } }
+  @inlinable public static var badVers: ResponseCode { @_noAllocation get { ResponseCode(rawValue: 16) } }
 }
 
 extension ResponseCode: CustomStringConvertible {
@@ -100,19 +100,19 @@ public struct ExtendedError: RawRepresentable, Hashable, Sendable {
   /// The number on the wire.
   public let rawValue: UInt16
   /// The code of that number.
-  @inlinable
+  @_noAllocation @inlinable
   public init(rawValue: UInt16) { self.rawValue = rawValue }
 
-  @inlinable public static var other: ExtendedError { ExtendedError(rawValue: 0) }
-  @inlinable public static var staleAnswer: ExtendedError { ExtendedError(rawValue: 3) }
-  @inlinable public static var cachedError: ExtendedError { ExtendedError(rawValue: 13) }
-  @inlinable public static var notReady: ExtendedError { ExtendedError(rawValue: 14) }
-  @inlinable public static var blocked: ExtendedError { ExtendedError(rawValue: 15) }
-  @inlinable public static var filtered: ExtendedError { ExtendedError(rawValue: 17) }
-  @inlinable public static var prohibited: ExtendedError { ExtendedError(rawValue: 18) }
-  @inlinable public static var staleNXDomain: ExtendedError { ExtendedError(rawValue: 19) }
-  @inlinable public static var notSupported: ExtendedError { ExtendedError(rawValue: 21) }
-  @inlinable public static var noReachableAuthority: ExtendedError { ExtendedError(rawValue: 22) }
-  @inlinable public static var networkError: ExtendedError { ExtendedError(rawValue: 23) }
-  @inlinable public static var invalidData: ExtendedError { ExtendedError(rawValue: 24) }
+  @inlinable public static var other: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 0) } }
+  @inlinable public static var staleAnswer: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 3) } }
+  @inlinable public static var cachedError: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 13) } }
+  @inlinable public static var notReady: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 14) } }
+  @inlinable public static var blocked: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 15) } }
+  @inlinable public static var filtered: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 17) } }
+  @inlinable public static var prohibited: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 18) } }
+  @inlinable public static var staleNXDomain: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 19) } }
+  @inlinable public static var notSupported: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 21) } }
+  @inlinable public static var noReachableAuthority: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 22) } }
+  @inlinable public static var networkError: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 23) } }
+  @inlinable public static var invalidData: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 24) } }
 }

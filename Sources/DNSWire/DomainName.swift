@@ -3,9 +3,9 @@
 /// Limits of RFC 1035 section 2.3.4.
 public enum NameLimit {
   /// Octets of a label.
-  public static let label = 63
+  @inlinable public static var label: Int { @_noAllocation get { 63 } }
   /// Octets of a whole name in wire form, length octets and the root's zero included.
-  public static let name = 255
+  @inlinable public static var name: Int { @_noAllocation get { 255 } }
 }
 
 /// An absolute domain name. Compares and hashes without regard to ASCII case (RFC 4343); keeps the case it was given.
@@ -157,7 +157,7 @@ extension DomainName: Hashable, CustomStringConvertible {
 }
 
 /// ASCII lower case; every other octet as it is (RFC 4343).
-@inlinable
+@_noAllocation @inlinable
 public func asciiLowercase(_ octet: UInt8) -> UInt8 {
   octet &- 65 < 26 ? octet | 0x20 : octet
 }

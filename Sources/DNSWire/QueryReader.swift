@@ -1,0 +1,321 @@
+// QueryReader.swift -- reads a stub resolver's query on the hot path: one pass, no allocation.
+//
+// The checks stand in the order header, QR, OPCODE, counts, question, records, OPT. What can be parsed is never dropped:
+// the caller gets the RCODE to answer with (RFC 8906).
+
+/// What the listener is to do with a message that was read.
+public enum QueryVerdict: UInt8, Sendable {
+  /// A well-formed query of opcode QUERY: look for its answer.
+  case query
+  /// Answer FORMERR at once; `Query.questionEnd` says whether a question can be echoed.
+  case formErr
+  /// Answer NOTIMP at once.
+  case notImp
+  /// Answer BADVERS at once.
+  case badVers
+  /// Too short to have an ID, or a response: no answer (RFC 1035 section 4.1.1).
+  case drop
+}
+
+/// The client subnet of a query, RFC 7871 section 6; zero octets stand behind the address.
+public struct QueryClientSubnet: Sendable {
+  /// 1 for IPv4, 2 for IPv6, as IANA's address family numbers have it; 0 where the query has no such option.
+  public var family: UInt16 = 0
+  /// SOURCE PREFIX-LENGTH, in bits.
+  public var sourceLength: UInt8 = 0
+  /// The address, its first eight octets as a big-endian number.
+  public var high: UInt64 = 0
+  /// The last eight octets of an IPv6 address.
+  public var low: UInt64 = 0
+
+  /// A subnet from its parts; none by default.
+  @_noAllocation @inlinable
+  public init(family: UInt16 = 0, sourceLength: UInt8 = 0, high: UInt64 = 0, low: UInt64 = 0) {
+    self.family = family
+    self.sourceLength = sourceLength
+    self.high = high
+    self.low = low
+  }
+}
+
+/// What a query says, in fixed-size fields.
+public struct Query: Sendable {
+  /// The message ID.
+  public var id: UInt16 = 0
+  /// The flags word of the header as it came.
+  public var flags: UInt16 = 0
+  /// Octets of QNAME in wire form, 0 where there was none to read.
+  public var nameLength: Int = 0
+  /// QTYPE.
+  public var type: UInt16 = 0
+  /// QCLASS.
+  public var qclass: UInt16 = 0
+  /// Where the question section ends; 12 where it holds no readable question.
+  public var questionEnd: Int = 12
+  /// Whether the query has an OPT record, so that the response must have one (RFC 6891 section 6.1.1).
+  public var hasOPT = false
+  /// The DO bit (RFC 3225).
+  public var dnssecOK = false
+  /// The UDP payload size that the client takes; 512 without OPT.
+  public var udpPayload: Int = 512
+  /// Whether the client sent edns-tcp-keepalive (RFC 7828).
+  public var wantsKeepalive = false
+  /// Whether the client sent a client subnet option that breaks RFC 7871 section 6.
+  public var hasBrokenSubnet = false
+  /// The client subnet option.
+  public var clientSubnet = QueryClientSubnet()
+
+  /// An empty query.
+  @_noAllocation @inlinable
+  public init() {}
+
+  /// Whether the client asks for recursion.
+  @inlinable public var recursionDesired: Bool { @_noAllocation get { flags & HeaderFlag.rd != 0 } }
+  /// Whether the client asks not to validate.
+  @inlinable public var checkingDisabled: Bool { @_noAllocation get { flags & HeaderFlag.cd != 0 } }
+  /// Whether the client understands the AD bit (RFC 6840 section 5.7).
+  @inlinable public var wantsAuthenticData: Bool { @_noAllocation get { flags & HeaderFlag.ad != 0 || dnssecOK } }
+}
+
+/// The bits of the header's flags word, RFC 1035 section 4.1.1 and RFC 4035 section 3.1.6.
+public enum HeaderFlag {
+  @inlinable public static var qr: UInt16 { @_noAllocation get { 0x8000 } }
+  @inlinable public static var aa: UInt16 { @_noAllocation get { 0x0400 } }
+  @inlinable public static var tc: UInt16 { @_noAllocation get { 0x0200 } }
+  @inlinable public static var rd: UInt16 { @_noAllocation get { 0x0100 } }
+  @inlinable public static var ra: UInt16 { @_noAllocation get { 0x0080 } }
+  @inlinable public static var ad: UInt16 { @_noAllocation get { 0x0020 } }
+  @inlinable public static var cd: UInt16 { @_noAllocation get { 0x0010 } }
+  @inlinable public static var opcode: UInt16 { @_noAllocation get { 0x7800 } }
+}
+
+/// Reads queries.
+public enum QueryReader {
+  /// Octets of the header.
+  @inlinable public static var headerLength: Int { @_noAllocation get { 12 } }
+
+  /// Reads `message` into `query`, field by field as far as it can be read.
+  ///
+  /// - Returns: what to do with it. On a refusal, `query` holds what is needed to echo ID, flags and question.
+  @_noAllocation
+  public static func read(_ message: Span<UInt8>, into query: inout Query) -> QueryVerdict {
+    guard message.count >= headerLength else { return .drop }
+    query = Query()
+    query.id = word(message, 0)
+    query.flags = word(message, 2)
+    guard query.flags & HeaderFlag.qr == 0 else { return .drop }
+    let header = readHeader(message, query)
+    var position = headerLength
+    var questions = word(message, 4)
+    while questions > 0 {
+      guard skipQuestion(message, &position) else { return worse(header, .formErr) }
+      if word(message, 4) == 1 { noteQuestion(message, end: position, into: &query) }
+      questions -= 1
+    }
+    return worse(header, readRecords(message, from: position, into: &query))
+  }
+
+  /// Even a query that is refused by its header is read to the end: an OPT record in it wants one in the response.
+  @_noAllocation
+  private static func readHeader(_ message: Span<UInt8>, _ query: Query) -> QueryVerdict {
+    guard query.flags & HeaderFlag.opcode == 0 else { return .notImp }
+    guard word(message, 4) == 1, word(message, 6) == 0 else { return .formErr }
+    return .query
+  }
+
+  /// Copies QNAME into `output` in lower case. The caller's buffer holds `NameLimit.name` octets at least.
+  @_noAllocation
+  public static func lowercaseName(of message: Span<UInt8>, length: Int, into output: UnsafeMutablePointer<UInt8>) {
+    guard length >= 0, headerLength + length <= message.count else { return }
+    var offset = 0
+    while offset < length {
+      output[offset] = asciiLowercase(message[headerLength &+ offset])
+      offset &+= 1
+    }
+  }
+
+  /// What the header says, unless that is fine.
+  @_noAllocation
+  private static func worse(_ header: QueryVerdict, _ body: QueryVerdict) -> QueryVerdict {
+    if case .query = header { body } else { header }
+  }
+
+  /// A pointer in QNAME could only point into the header, so there is none in a well-formed query.
+  @_noAllocation
+  private static func skipQuestion(_ message: Span<UInt8>, _ position: inout Int) -> Bool {
+    let start = position
+    while position < message.count {
+      let length = Int(message[position])
+      guard length <= NameLimit.label else { return false }
+      position += length + 1
+      guard position - start <= NameLimit.name else { return false }
+      if length == 0 {
+        position += 4
+        return position <= message.count
+      }
+    }
+    return false
+  }
+
+  @_noAllocation
+  private static func noteQuestion(_ message: Span<UInt8>, end: Int, into query: inout Query) {
+    query.nameLength = end - 4 - headerLength
+    query.type = word(message, end - 4)
+    query.qclass = word(message, end - 2)
+    query.questionEnd = end
+  }
+
+  /// Walks the records; only an OPT record matters, and only in the additional section.
+  @_noAllocation
+  private static func readRecords(_ message: Span<UInt8>, from start: Int, into query: inout Query) -> QueryVerdict {
+    let additionals = Int(word(message, 6)) + Int(word(message, 8))
+    let records = additionals + Int(word(message, 10))
+    var position = start
+    var verdict = QueryVerdict.query
+    var index = 0
+    while index < records {
+      let owner = position
+      guard skipName(message, &position), position + 10 <= message.count else { return .formErr }
+      let type = word(message, position)
+      let length = Int(word(message, position + 8))
+      let start = position + 10
+      guard start + length <= message.count else { return .formErr }
+      if type == RecordType.opt.rawValue {
+        guard index >= additionals, !query.hasOPT, message[owner] == 0 else { return .formErr }
+        verdict = readOPT(message, fixed: position, end: start + length, into: &query)
+      }
+      position = start + length
+      index += 1
+    }
+    if query.type == RecordType.opt.rawValue { return .formErr }
+    return verdict
+  }
+
+  @_noAllocation
+  private static func readOPT(
+    _ message: Span<UInt8>, fixed: Int, end: Int, into query: inout Query
+  ) -> QueryVerdict {
+    query.hasOPT = true
+    let payload = Int(word(message, fixed + 2))
+    query.udpPayload = payload < 512 ? 512 : payload
+    query.dnssecOK = message[fixed + 6] & 0x80 != 0
+    let version = message[fixed + 5]
+    var position = fixed + 10
+    while position < end {
+      guard position + 4 <= end else { return .formErr }
+      let code = word(message, position)
+      let length = Int(word(message, position + 2))
+      let start = position + 4
+      guard start + length <= end else { return .formErr }
+      if code == EDNSOption.clientSubnet {
+        query.hasBrokenSubnet = !readClientSubnet(message, at: start, length: length, into: &query.clientSubnet)
+      } else if code == EDNSOption.tcpKeepalive {
+        query.wantsKeepalive = true
+      }
+      position = start + length
+    }
+    return version == 0 ? .query : .badVers
+  }
+
+  /// RFC 7871 section 6: as many address octets as the prefix needs, the bits behind it zero, scope 0 in a query.
+  @_noAllocation
+  private static func readClientSubnet(
+    _ message: Span<UInt8>, at start: Int, length: Int, into subnet: inout QueryClientSubnet
+  ) -> Bool {
+    guard length >= 4 else { return false }
+    let family = word(message, start)
+    let bits = Int(message[start + 2])
+    guard message[start + 3] == 0, family == 1 || family == 2 else { return false }
+    guard bits <= (family == 1 ? 32 : 128), length == 4 + (bits + 7) / 8 else { return false }
+    subnet = QueryClientSubnet(family: family, sourceLength: UInt8(bits), high: 0, low: 0)
+    var index = 0
+    while index < length - 4 {
+      let octet = UInt64(message[start + 4 + index])
+      if index < 8 {
+        subnet.high |= octet << UInt64(56 - 8 * index)
+      } else {
+        subnet.low |= octet << UInt64(56 - 8 * (index - 8))
+      }
+      index += 1
+    }
+    return subnet.masked(to: bits).isSame(as: subnet)
+  }
+
+  /// Moves behind a name: labels, or labels and a pointer backwards.
+  @_noAllocation
+  private static func skipName(_ message: Span<UInt8>, _ position: inout Int) -> Bool {
+    let start = position
+    while position < message.count {
+      let length = Int(message[position])
+      if length == 0 {
+        position += 1
+        return position - start <= NameLimit.name
+      }
+      if length & 0xC0 == 0xC0 {
+        guard position + 1 < message.count else { return false }
+        let ok = pointerIsReadable(message, at: position, used: position - start)
+        position += 2
+        return ok
+      }
+      guard length <= NameLimit.label else { return false }
+      position += length + 1
+    }
+    return false
+  }
+
+  /// Follows a compression pointer: each must point before the one it came from, so their number is bounded.
+  @_noAllocation
+  private static func pointerIsReadable(_ message: Span<UInt8>, at start: Int, used: Int) -> Bool {
+    var limit = start
+    var position = Int(word(message, start) & 0x3FFF)
+    var total = used
+    guard position < limit else { return false }
+    limit = position
+    while true {
+      guard position < message.count else { return false }
+      let length = Int(message[position])
+      if length == 0 { return total + 1 <= NameLimit.name }
+      if length & 0xC0 == 0xC0 {
+        guard position + 1 < message.count else { return false }
+        position = Int(word(message, position) & 0x3FFF)
+        guard position < limit else { return false }
+        limit = position
+      } else {
+        guard length <= NameLimit.label else { return false }
+        total += length + 1
+        position += length + 1
+      }
+    }
+  }
+
+  @_noAllocation @inline(__always)
+  private static func word(_ message: Span<UInt8>, _ offset: Int) -> UInt16 {
+    UInt16(message[offset]) << 8 | UInt16(message[offset + 1])
+  }
+}
+
+/// EDNS option codes that this program knows, IANA's registry.
+public enum EDNSOption {
+  @inlinable public static var clientSubnet: UInt16 { @_noAllocation get { 8 } }
+  @inlinable public static var tcpKeepalive: UInt16 { @_noAllocation get { 11 } }
+  @inlinable public static var padding: UInt16 { @_noAllocation get { 12 } }
+  @inlinable public static var extendedError: UInt16 { @_noAllocation get { 15 } }
+}
+
+extension QueryClientSubnet {
+  /// The subnet with no more than `bits` bits of the address, and that source length.
+  @_noAllocation @inlinable
+  public func masked(to bits: Int) -> QueryClientSubnet {
+    let kept = bits < Int(sourceLength) ? bits : Int(sourceLength)
+    let highMask: UInt64 = kept >= 64 ? .max : ~(UInt64.max >> UInt64(kept))
+    let lowMask: UInt64 = kept <= 64 ? 0 : kept >= 128 ? .max : ~(UInt64.max >> UInt64(kept - 64))
+    return QueryClientSubnet(
+      family: family, sourceLength: UInt8(kept), high: high & highMask, low: low & lowMask)
+  }
+
+  /// Whether both say the same.
+  @_noAllocation @inlinable
+  public func isSame(as other: QueryClientSubnet) -> Bool {
+    family == other.family && sourceLength == other.sourceLength && high == other.high && low == other.low
+  }
+}
