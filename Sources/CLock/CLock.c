@@ -1,0 +1,2 @@
+// CLock.c -- everything is inline; a target needs a source file.
+#include "CLock.h"

@@ -1,0 +1,186 @@
+// CSocket.c -- see CSocket.h.
+#include "CSocket.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CONTROL_SIZE (CMSG_SPACE(sizeof(struct in6_pktinfo)))
+
+struct datagram_batch {
+  unsigned capacity, received, queued;
+  size_t query_size, response_size;
+  struct mmsghdr *in, *out;
+  struct iovec *in_vectors, *out_vectors;
+  struct sockaddr_storage *addresses;
+  uint8_t *controls, *queries, *responses;
+};
+
+struct datagram_batch *datagram_batch_create(unsigned capacity, size_t query_size, size_t response_size) {
+  struct datagram_batch *batch = calloc(1, sizeof *batch);
+  if (batch == NULL) return NULL;
+  batch->capacity = capacity;
+  batch->query_size = query_size;
+  batch->response_size = response_size;
+  batch->in = calloc(capacity, sizeof *batch->in);
+  batch->out = calloc(capacity, sizeof *batch->out);
+  batch->in_vectors = calloc(capacity, sizeof *batch->in_vectors);
+  batch->out_vectors = calloc(capacity, sizeof *batch->out_vectors);
+  batch->addresses = calloc(capacity, sizeof *batch->addresses);
+  batch->controls = calloc(capacity, CONTROL_SIZE);
+  batch->queries = malloc(capacity * query_size);
+  batch->responses = malloc(capacity * response_size);
+  if (!batch->in || !batch->out || !batch->in_vectors || !batch->out_vectors || !batch->addresses ||
+      !batch->controls || !batch->queries || !batch->responses) {
+    datagram_batch_free(batch);
+    return NULL;
+  }
+  for (unsigned i = 0; i < capacity; i++) {
+    batch->in_vectors[i] = (struct iovec){batch->queries + i * query_size, query_size};
+    batch->in[i].msg_hdr.msg_iov = &batch->in_vectors[i];
+    batch->in[i].msg_hdr.msg_iovlen = 1;
+    batch->in[i].msg_hdr.msg_name = &batch->addresses[i];
+    batch->in[i].msg_hdr.msg_control = batch->controls + i * CONTROL_SIZE;
+    batch->out_vectors[i].iov_base = batch->responses + i * response_size;
+    batch->out[i].msg_hdr.msg_iov = &batch->out_vectors[i];
+    batch->out[i].msg_hdr.msg_iovlen = 1;
+  }
+  batch->received = capacity;
+  return batch;
+}
+
+void datagram_batch_free(struct datagram_batch *batch) {
+  if (batch == NULL) return;
+  free(batch->in), free(batch->out), free(batch->in_vectors), free(batch->out_vectors);
+  free(batch->addresses), free(batch->controls), free(batch->queries), free(batch->responses);
+  free(batch);
+}
+
+int datagram_batch_receive(struct datagram_batch *batch, int descriptor) {
+  for (unsigned i = 0; i < batch->received; i++) {
+    batch->in[i].msg_hdr.msg_namelen = sizeof batch->addresses[i];
+    batch->in[i].msg_hdr.msg_controllen = CONTROL_SIZE;
+  }
+  int count = recvmmsg(descriptor, batch->in, batch->capacity, MSG_DONTWAIT, NULL);
+  batch->received = count > 0 ? (unsigned)count : 0;
+  batch->queued = 0;
+  return count;
+}
+
+const uint8_t *datagram_batch_query(const struct datagram_batch *batch, unsigned index, size_t *length) {
+  *length = batch->in[index].msg_len;
+  return batch->queries + index * batch->query_size;
+}
+
+const struct sockaddr_storage *datagram_batch_address(const struct datagram_batch *batch, unsigned index) {
+  return &batch->addresses[index];
+}
+
+void datagram_batch_peer(const struct datagram_batch *batch, unsigned index, struct datagram_peer *peer) {
+  struct msghdr *header = &batch->in[index].msg_hdr;
+  peer->length = header->msg_namelen;
+  memcpy(&peer->address, &batch->addresses[index], sizeof(struct sockaddr_in6));
+  peer->local_family = 0;
+  if (header->msg_controllen == 0) return;
+  for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c != NULL; c = CMSG_NXTHDR(header, c)) {
+    if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+      const struct in_pktinfo *info = (const struct in_pktinfo *)CMSG_DATA(c);
+      peer->local_family = AF_INET;
+      peer->local_interface = 0;
+      memcpy(peer->local, &info->ipi_spec_dst, 4);
+    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+      const struct in6_pktinfo *info = (const struct in6_pktinfo *)CMSG_DATA(c);
+      peer->local_family = AF_INET6;
+      peer->local_interface = info->ipi6_ifindex;
+      memcpy(peer->local, &info->ipi6_addr, 16);
+    }
+  }
+}
+
+uint8_t *datagram_batch_response(const struct datagram_batch *batch) {
+  return batch->responses + batch->queued * batch->response_size;
+}
+
+/// Writes the control message that sends from the address in `peer`; the number of octets, 0 for the kernel's choice.
+static size_t put_source(const struct datagram_peer *peer, uint8_t *control) {
+  struct cmsghdr *c = (struct cmsghdr *)control;
+  if (peer->local_family == AF_INET) {
+    struct in_pktinfo info = {0};
+    memcpy(&info.ipi_spec_dst, peer->local, 4);
+    c->cmsg_level = IPPROTO_IP, c->cmsg_type = IP_PKTINFO, c->cmsg_len = CMSG_LEN(sizeof info);
+    memcpy(CMSG_DATA(c), &info, sizeof info);
+    return CMSG_SPACE(sizeof info);
+  }
+  if (peer->local_family == AF_INET6) {
+    struct in6_pktinfo info = {0};
+    memcpy(&info.ipi6_addr, peer->local, 16);
+    if (IN6_IS_ADDR_LINKLOCAL(&info.ipi6_addr)) info.ipi6_ifindex = peer->local_interface;
+    c->cmsg_level = IPPROTO_IPV6, c->cmsg_type = IPV6_PKTINFO, c->cmsg_len = CMSG_LEN(sizeof info);
+    memcpy(CMSG_DATA(c), &info, sizeof info);
+    return CMSG_SPACE(sizeof info);
+  }
+  return 0;
+}
+
+void datagram_batch_reply(struct datagram_batch *batch, unsigned index, size_t length) {
+  struct msghdr *in = &batch->in[index].msg_hdr, *out = &batch->out[batch->queued].msg_hdr;
+  out->msg_name = in->msg_name;
+  out->msg_namelen = in->msg_namelen;
+  out->msg_control = NULL;
+  out->msg_controllen = 0;
+  if (in->msg_controllen > 0) {
+    struct datagram_peer peer;
+    datagram_batch_peer(batch, index, &peer);
+    out->msg_controllen = put_source(&peer, in->msg_control);
+    out->msg_control = out->msg_controllen > 0 ? in->msg_control : NULL;
+  }
+  batch->out_vectors[batch->queued++].iov_len = length;
+}
+
+unsigned datagram_batch_send(struct datagram_batch *batch, int descriptor) {
+  unsigned sent = 0, refused = 0;
+  while (sent < batch->queued) {
+    int count = sendmmsg(descriptor, batch->out + sent, batch->queued - sent, 0);
+    if (count > 0) {
+      sent += (unsigned)count;
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      // A full send buffer empties at the speed of the interface: wait for it briefly, then give the datagram up.
+      struct pollfd ready = {descriptor, POLLOUT, 0};
+      if (poll(&ready, 1, 20) <= 0) sent++, refused++;
+    } else if (errno != EINTR) {
+      sent++, refused++;
+    }
+  }
+  batch->queued = 0;
+  return refused;
+}
+
+int datagram_send(int descriptor, const struct datagram_peer *peer, const uint8_t *octets, size_t length) {
+  struct iovec vector = {(void *)octets, length};
+  uint8_t control[CONTROL_SIZE] __attribute__((aligned(8))) = {0};
+  struct msghdr message = {.msg_name = (void *)&peer->address, .msg_namelen = peer->length,
+                           .msg_iov = &vector, .msg_iovlen = 1};
+  message.msg_controllen = put_source(peer, control);
+  if (message.msg_controllen > 0) message.msg_control = control;
+  return sendmsg(descriptor, &message, 0) < 0 ? -1 : 0;
+}
+
+int datagram_socket(const struct sockaddr *address, socklen_t length, int packet_info) {
+  int on = 1, family = address->sa_family;
+  int descriptor = socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (descriptor < 0) return -1;
+  int failed = setsockopt(descriptor, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+  if (family == AF_INET6) failed |= setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+  if (packet_info && family == AF_INET) failed |= setsockopt(descriptor, IPPROTO_IP, IP_PKTINFO, &on, sizeof on);
+  if (packet_info && family == AF_INET6) failed |= setsockopt(descriptor, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on);
+  if (failed || bind(descriptor, address, length) < 0) {
+    int reason = errno;
+    close(descriptor);
+    errno = reason;
+    return -1;
+  }
+  return descriptor;
+}

@@ -118,6 +118,9 @@ public final class EventLoop: Loop, @unchecked Sendable {
     }
   }
 
+  /// Lets an actor on this loop assume its isolation in a callback of libevent.
+  public func checkIsolated() { precondition(isCurrent, "not on the loop's thread") }
+
   /// The loop as an actor's executor.
   public func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
 

@@ -21,6 +21,9 @@ public final class SimulatedLoop: Loop, @unchecked Sendable {
   /// Takes a job; a simulation has one thread, so this is always that thread.
   public func enqueue(_ job: consuming ExecutorJob) { jobs.append(UnownedJob(job)) }
 
+  /// A simulation has one thread, so every caller is on the loop.
+  public func checkIsolated() {}
+
   /// The loop as an actor's executor.
   public func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
 

@@ -1,0 +1,40 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+// CLock.h -- a mutex and block copies that the hot path may call: declared as free of allocation.
+#ifndef HTTPDNSD_CLOCK_H
+#define HTTPDNSD_CLOCK_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <string.h>
+
+#if defined(__clang__)
+#define HTTPDNSD_NO_ALLOCATION __attribute__((swift_attr("@_noAllocation")))
+#else
+#define HTTPDNSD_NO_ALLOCATION
+#endif
+
+/// A mutex; the storage is the caller's and must not move.
+typedef struct {
+  pthread_mutex_t mutex;
+} hot_mutex;
+
+static inline void hot_mutex_init(hot_mutex *lock) { pthread_mutex_init(&lock->mutex, NULL); }
+static inline void hot_mutex_destroy(hot_mutex *lock) { pthread_mutex_destroy(&lock->mutex); }
+
+HTTPDNSD_NO_ALLOCATION
+static inline void hot_mutex_lock(hot_mutex *lock) { pthread_mutex_lock(&lock->mutex); }
+
+HTTPDNSD_NO_ALLOCATION
+static inline void hot_mutex_unlock(hot_mutex *lock) { pthread_mutex_unlock(&lock->mutex); }
+
+HTTPDNSD_NO_ALLOCATION
+static inline void hot_copy(void *to, const void *from, size_t count) { memcpy(to, from, count); }
+
+HTTPDNSD_NO_ALLOCATION
+static inline int hot_equal(const void *left, const void *right, size_t count) {
+  return memcmp(left, right, count) == 0;
+}
+
+#endif

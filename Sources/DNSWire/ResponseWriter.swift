@@ -1,0 +1,163 @@
+// ResponseWriter.swift -- puts header, question and OPT around a response's body: the last step of every answer.
+//
+// The body (answer and authority sections) already stands in the output, right behind the place of the question.
+
+/// What the writer has to know of a response beside its body.
+public struct ResponseHead: Sendable {
+  /// RCODE, with the extended bits.
+  public var responseCode: UInt16 = 0
+  /// AA: the answer is one of our own local zones.
+  public var isAuthoritative = false
+  /// AD: the upstream validated it and is trusted to say so.
+  public var isAuthenticated = false
+  /// ANCOUNT.
+  public var answers: UInt16 = 0
+  /// NSCOUNT.
+  public var authorities: UInt16 = 0
+  /// Octets of the body.
+  public var bodyLength = 0
+  /// INFO-CODE of an Extended DNS Error, or `noExtendedError`.
+  public var extendedError: UInt16 = ResponseHead.noExtendedError
+  /// SCOPE PREFIX-LENGTH to answer a client subnet with, or -1 where the client's option was not used.
+  public var subnetScope: Int16 = -1
+
+  /// A value that IANA reserves for private use and that is never sent.
+  @inlinable public static var noExtendedError: UInt16 { @_noAllocation get { 0xFFFF } }
+
+  /// An empty NOERROR response.
+  @_noAllocation @inlinable
+  public init() {}
+
+  /// An empty response of that code.
+  @_noAllocation @inlinable
+  public init(responseCode: UInt16, extendedError: UInt16 = 0xFFFF) {
+    self.responseCode = responseCode
+    self.extendedError = extendedError
+  }
+}
+
+/// What a transport allows.
+public struct ResponseLimits: Sendable {
+  /// Octets that the response may have.
+  public var size: Int
+  /// The UDP payload size to advertise in OPT.
+  public var advertisedPayload: UInt16
+  /// The idle timeout to tell by edns-tcp-keepalive, in units of 100 ms; -1 where the transport is UDP.
+  public var keepalive: Int32
+
+  /// The limits of one response.
+  @_noAllocation @inlinable
+  public init(size: Int, advertisedPayload: UInt16, keepalive: Int32) {
+    self.size = size
+    self.advertisedPayload = advertisedPayload
+    self.keepalive = keepalive
+  }
+
+  /// The limits over UDP: what the client takes, but no more than `maximum` (DNS Flag Day 2020).
+  @_noAllocation @inlinable
+  public static func udp(_ query: Query, maximum: Int) -> ResponseLimits {
+    ResponseLimits(
+      size: query.udpPayload < maximum ? query.udpPayload : maximum, advertisedPayload: UInt16(maximum), keepalive: -1)
+  }
+}
+
+/// Completes responses.
+public enum ResponseWriter {
+  /// The octets that header, question and OPT may take at most: with this much room beside the body nothing overruns.
+  @inlinable public static var overhead: Int { @_noAllocation get { 12 + 255 + 4 + 11 + 6 + 6 + 24 } }
+
+  /// Writes header, question and OPT around the body that stands at `query.questionEnd` of `output`.
+  ///
+  /// A response that does not fit the limits becomes a truncated one with empty sections (RFC 2181 section 9).
+  /// - Parameters:
+  ///   - message: the client's query, whose question is echoed octet by octet.
+  ///   - output: has room for the body and `overhead`.
+  /// - Returns: the length of the response.
+  @_noAllocation
+  public static func complete(
+    _ query: Query, of message: Span<UInt8>, _ head: ResponseHead, _ limits: ResponseLimits,
+    into output: UnsafeMutablePointer<UInt8>
+  ) -> Int {
+    let optLength = query.hasOPT ? lengthOfOPT(query, head, limits) : 0
+    let fits = query.questionEnd + head.bodyLength + optLength <= limits.size
+    var flags = HeaderFlag.qr | HeaderFlag.ra
+    flags |= query.flags & (HeaderFlag.opcode | HeaderFlag.rd | HeaderFlag.cd)
+    if head.isAuthoritative { flags |= HeaderFlag.aa }
+    if head.isAuthenticated, query.wantsAuthenticData { flags |= HeaderFlag.ad }
+    if !fits { flags |= HeaderFlag.tc }
+    store(query.id, output, 0)
+    store(flags | (head.responseCode & 0xF), output, 2)
+    store(query.nameLength > 0 ? 1 : 0, output, 4)
+    store(fits ? head.answers : 0, output, 6)
+    store(fits ? head.authorities : 0, output, 8)
+    store(query.hasOPT ? 1 : 0, output, 10)
+    var offset = QueryReader.headerLength
+    while offset < query.questionEnd {
+      output[offset] = message[offset]
+      offset &+= 1
+    }
+    let end = fits ? query.questionEnd + head.bodyLength : query.questionEnd
+    if query.hasOPT { writeOPT(query, head, limits, length: optLength, output + end) }
+    return end + optLength
+  }
+
+  @_noAllocation
+  private static func lengthOfOPT(_ query: Query, _ head: ResponseHead, _ limits: ResponseLimits) -> Int {
+    var length = 11
+    if head.extendedError != ResponseHead.noExtendedError { length += 6 }
+    if limits.keepalive >= 0, query.wantsKeepalive { length += 6 }
+    if head.subnetScope >= 0 { length += 8 + (Int(query.clientSubnet.sourceLength) + 7) / 8 }
+    return length
+  }
+
+  @_noAllocation
+  private static func writeOPT(
+    _ query: Query, _ head: ResponseHead, _ limits: ResponseLimits, length: Int, _ output: UnsafeMutablePointer<UInt8>
+  ) {
+    output[0] = 0
+    store(41, output, 1)
+    store(limits.advertisedPayload, output, 3)
+    output[5] = UInt8(truncatingIfNeeded: head.responseCode >> 4)
+    output[6] = 0
+    store(query.dnssecOK ? 0x8000 : 0, output, 7)
+    store(UInt16(length - 11), output, 9)
+    var position = 11
+    if head.extendedError != ResponseHead.noExtendedError {
+      store(EDNSOption.extendedError, output, position)
+      store(2, output, position + 2)
+      store(head.extendedError, output, position + 4)
+      position += 6
+    }
+    if limits.keepalive >= 0, query.wantsKeepalive {
+      store(EDNSOption.tcpKeepalive, output, position)
+      store(2, output, position + 2)
+      store(UInt16(truncatingIfNeeded: limits.keepalive), output, position + 4)
+      position += 6
+    }
+    if head.subnetScope >= 0 { writeSubnet(query.clientSubnet, scope: head.subnetScope, output + position) }
+  }
+
+  @_noAllocation
+  private static func writeSubnet(
+    _ subnet: QueryClientSubnet, scope: Int16, _ output: UnsafeMutablePointer<UInt8>
+  ) {
+    let count = (Int(subnet.sourceLength) + 7) / 8
+    store(EDNSOption.clientSubnet, output, 0)
+    store(UInt16(4 + count), output, 2)
+    store(subnet.family, output, 4)
+    output[6] = subnet.sourceLength
+    output[7] = UInt8(truncatingIfNeeded: scope)
+    var index = 0
+    while index < count {
+      let word = index < 8 ? subnet.high : subnet.low
+      output[8 + index] = UInt8(truncatingIfNeeded: word >> UInt64(56 - 8 * (index & 7)))
+      index += 1
+    }
+  }
+
+  @_noAllocation @inline(__always)
+  private static func store(_ value: UInt16, _ output: UnsafeMutablePointer<UInt8>, _ offset: Int) {
+    output[offset] = UInt8(truncatingIfNeeded: value >> 8)
+    output[offset + 1] = UInt8(truncatingIfNeeded: value)
+  }
+}

@@ -1,0 +1,239 @@
+// QueryPath.swift -- the hot path: from a query's octets to its answer, on the listener's thread, without allocation.
+//
+// Each thread has its own; cache, routes and policy are shared. What is not at hand is handed to the resolver.
+
+import CLock
+import CSocket
+import DNSWire
+import Glibc
+import MessageCache
+import Routing
+
+/// What every thread's query path looks into.
+public struct QueryTables: Sendable {
+  let access: AccessPolicy
+  let routes: RouteTable
+  let prepared: PreparedAnswers
+  let cache: MessageCache
+  /// Whether answers are kept at all.
+  let cacheEnabled: Bool
+  /// The routes whose providers are told the client's own subnet.
+  let subnetRoutes: RouteSet
+  /// The largest UDP response, in octets.
+  let maxUDPPayload: Int
+  /// The idle timeout told over TCP, in units of 100 ms.
+  let keepalive: Int32
+}
+
+/// What becomes of a query.
+enum QueryOutcome {
+  /// The response stands in the output, that many octets.
+  case reply(Int)
+  /// No answer.
+  case drop
+  /// The answer is not at hand: the resolver gets it, by that route.
+  case forward(UInt16)
+}
+
+/// Which transport a query came by.
+enum QueryTransport: UInt8 {
+  case udp
+  case tcp
+}
+
+/// One thread's way from query to answer.
+final class QueryPath {
+  private let tables: QueryTables
+  /// The query that was read last; `accept` leaves it for whoever forwards.
+  private(set) var query = Query()
+  private let key: UnsafeMutablePointer<UInt8>
+
+  init(_ tables: QueryTables) {
+    self.tables = tables
+    key = .allocate(capacity: CacheKey.longest)
+    key.initialize(repeating: 0, count: CacheKey.longest)
+  }
+
+  deinit { key.deallocate() }
+
+  /// Answers `message` from what is at hand.
+  ///
+  /// - Parameters:
+  ///   - now: nanoseconds of the boot-time clock.
+  ///   - output: room for the transport's largest response and `ResponseWriter.overhead`.
+  @_noAllocation
+  func accept(
+    _ message: UnsafeBufferPointer<UInt8>, from client: UnsafePointer<sockaddr_storage>, _ transport: QueryTransport,
+    now: Int64, into output: UnsafeMutablePointer<UInt8>
+  ) -> QueryOutcome {
+    let octets = message.span
+    let verdict = QueryReader.read(octets, into: &query)
+    if case .drop = verdict { return .drop }
+    guard tables.access.allows(client) else { return refuse(.refused, ede: .prohibited, octets, transport, output) }
+    switch verdict {
+    case .query: break
+    case .formErr: return refuse(.formErr, ede: .none, octets, transport, output)
+    case .notImp: return refuse(.notImp, ede: .none, octets, transport, output)
+    default: return refuse(.badVers, ede: .none, octets, transport, output)
+    }
+    guard query.qclass == 1 else { return refuse(.refused, ede: .notSupported, octets, transport, output) }
+    if query.type &- 128 < 128 || query.type == 0 {
+      guard query.type == 255 else { return refuse(.refused, ede: .notSupported, octets, transport, output) }
+      return local(tables.prepared.anyAnswer, octets, transport, output)
+    }
+    QueryReader.lowercaseName(of: octets, length: query.nameLength, into: key)
+    switch tables.routes.find(key, length: query.nameLength, type: query.type) {
+    case .local(let index): return local(index, octets, transport, output)
+    case .route(let route):
+      return cached(route, octets, transport, now: now, output)
+    }
+  }
+
+  /// A response of that code without records, for a query that was read last.
+  @_noAllocation
+  func refuse(
+    _ code: Refusal, ede: RefusalReason, _ octets: Span<UInt8>, _ transport: QueryTransport,
+    _ output: UnsafeMutablePointer<UInt8>
+  ) -> QueryOutcome {
+    let head = ResponseHead(responseCode: code.responseCode, extendedError: ede.infoCode)
+    return .reply(ResponseWriter.complete(query, of: octets, head, limits(transport), into: output))
+  }
+
+  @_noAllocation
+  private func local(
+    _ index: UInt32, _ octets: Span<UInt8>, _ transport: QueryTransport, _ output: UnsafeMutablePointer<UInt8>
+  ) -> QueryOutcome {
+    let limits = limits(transport)
+    var head = ResponseHead()
+    tables.prepared.copy(
+      index, to: output + query.questionEnd, capacity: limits.size - query.questionEnd, &head)
+    return .reply(ResponseWriter.complete(query, of: octets, head, limits, into: output))
+  }
+
+  @_noAllocation
+  private func cached(
+    _ route: UInt16, _ octets: Span<UInt8>, _ transport: QueryTransport, now: Int64,
+    _ output: UnsafeMutablePointer<UInt8>
+  ) -> QueryOutcome {
+    let limits = limits(transport)
+    var head = ResponseHead()
+    let knowsSubnet = tables.subnetRoutes.contains(route)
+    if knowsSubnet, query.hasBrokenSubnet { return refuse(.formErr, ede: .none, octets, transport, output) }
+    if tables.cacheEnabled {
+      let usesSubnet = knowsSubnet && query.clientSubnet.sourceLength > 0
+      let capacity = limits.size - query.questionEnd
+      if find(route, usesSubnet, now: now, output + query.questionEnd, capacity, &head) {
+        return .reply(ResponseWriter.complete(query, of: octets, head, limits, into: output))
+      }
+    }
+    guard query.recursionDesired else { return refuse(.refused, ede: .none, octets, transport, output) }
+    return .forward(route)
+  }
+
+  /// Looks for the question itself, then for an NXDOMAIN that holds for every type of the name.
+  @_noAllocation
+  private func find(
+    _ route: UInt16, _ usesSubnet: Bool, now: Int64, _ output: UnsafeMutablePointer<UInt8>, _ capacity: Int,
+    _ head: inout ResponseHead
+  ) -> Bool {
+    var scope = CacheScope(
+      type: query.type, dnssecOK: query.dnssecOK, checkingDisabled: query.checkingDisabled, route: route, network: 0)
+    if usesSubnet {
+      let subnet = query.clientSubnet.capped
+      let key = tables.cache.key(in: key, nameLength: query.nameLength, scope, subnet: subnet)
+      switch tables.cache.find(key, now: now, into: output, capacity: capacity, &head) {
+      case .miss: break
+      default:
+        head.subnetScope = Int16(subnet.sourceLength)
+        return true
+      }
+    }
+    if look(scope, usesSubnet, now: now, output, capacity, &head) { return true }
+    scope.type = CacheKey.everyType
+    return look(scope, usesSubnet, now: now, output, capacity, &head)
+  }
+
+  @_noAllocation
+  private func look(
+    _ scope: CacheScope, _ usesSubnet: Bool, now: Int64, _ output: UnsafeMutablePointer<UInt8>, _ capacity: Int,
+    _ head: inout ResponseHead
+  ) -> Bool {
+    let key = tables.cache.key(in: key, nameLength: query.nameLength, scope)
+    switch tables.cache.find(key, now: now, into: output, capacity: capacity, &head) {
+    case .hit, .tooLong:
+      if usesSubnet { head.subnetScope = 0 }
+      return true
+    case .hitForNoSubnet, .tooLongForNoSubnet: return !usesSubnet
+    case .miss: return false
+    }
+  }
+
+  @_noAllocation
+  func limits(_ transport: QueryTransport) -> ResponseLimits {
+    switch transport {
+    case .udp: ResponseLimits.udp(query, maximum: tables.maxUDPPayload)
+    case .tcp:
+      ResponseLimits(
+        size: 65535, advertisedPayload: UInt16(truncatingIfNeeded: tables.maxUDPPayload), keepalive: tables.keepalive)
+    }
+  }
+}
+
+/// The codes that the hot path refuses with.
+enum Refusal: UInt16 {
+  case formErr, servFail, notImp, refused, badVers
+
+  @inlinable var responseCode: UInt16 {
+    @_noAllocation get {
+      switch self {
+      case .formErr: 1
+      case .servFail: 2
+      case .notImp: 4
+      case .refused: 5
+      case .badVers: 16
+      }
+    }
+  }
+}
+
+/// The Extended DNS Errors that the hot path gives, RFC 8914.
+enum RefusalReason: UInt16 {
+  case none, notReady, prohibited, notSupported, other
+
+  @inlinable var infoCode: UInt16 {
+    @_noAllocation get {
+      switch self {
+      case .none: 0xFFFF
+      case .other: 0
+      case .notReady: 14
+      case .prohibited: 18
+      case .notSupported: 21
+      }
+    }
+  }
+}
+
+/// A set of route numbers as bits in memory of its own. Immutable.
+public final class RouteSet: @unchecked Sendable {
+  private let bits: UnsafeMutablePointer<Bool>
+  private let count: Int
+
+  init(_ routes: some Sequence<UInt16>, count: Int) {
+    self.count = count
+    bits = .allocate(capacity: max(1, count))
+    bits.initialize(repeating: false, count: max(1, count))
+    for route in routes { bits[Int(route)] = true }
+  }
+
+  deinit { bits.deallocate() }
+
+  @_noAllocation
+  func contains(_ route: UInt16) -> Bool { Int(route) < count && bits[Int(route)] }
+}
+
+extension QueryClientSubnet {
+  /// No more of a client's address than /24 or /56 goes upstream (RFC 7871 section 11.1).
+  @inlinable var capped: QueryClientSubnet {
+    @_noAllocation get { masked(to: family == 1 ? 24 : 56) }
+  }
+}

@@ -1,0 +1,159 @@
+// TCPConnection.swift -- one client's connection: framing, many queries at once, answers in any order.
+//
+// Lives in the table until it is closed. A client's FIN ends reading only: what is under way is still answered.
+
+import CEvent
+import EventLoop
+import Glibc
+
+/// A client's connection. Loop thread only.
+public final class TCPConnection {
+  /// The client's address.
+  public let client: SocketAddress
+  private let loop: EventLoop
+  private let table: TCPConnectionTable
+  private let handler: TCPListener.Handler
+  private var buffers: OpaquePointer?
+  private var underWay = 0
+  private var isReading = true
+  private var lastUse: BootInstant
+  private var idleTimer: LoopTimer?
+
+  /// Queries under way on one connection before it is not read from any more.
+  private static let mostUnderWay = 256
+  /// Octets of answers that the client has not taken before its connection is not read from any more.
+  private static let mostUnsent = 1 << 20
+
+  init?(
+    _ descriptor: Int32, _ client: SocketAddress, _ loop: EventLoop, _ table: TCPConnectionTable,
+    _ handler: @escaping TCPListener.Handler
+  ) {
+    guard let buffers = bufferevent_socket_new(loop.base, descriptor, Int32(BEV_OPT_CLOSE_ON_FREE.rawValue)) else {
+      return nil
+    }
+    self.client = client
+    self.loop = loop
+    self.table = table
+    self.handler = handler
+    self.buffers = buffers
+    lastUse = loop.now
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    bufferevent_setcb(buffers, connectionCanRead, connectionHasWritten, connectionEvent, context)
+    bufferevent_setwatermark(buffers, Int16(EV_READ), 0, 2 * (2 + 65535))
+    bufferevent_enable(buffers, Int16(EV_READ | EV_WRITE))
+    armIdleTimer()
+  }
+
+  /// Whether the connection is still there to answer on.
+  public var isOpen: Bool { buffers != nil }
+
+  /// Sends one response that answers a query of this connection.
+  public func send(_ response: UnsafeBufferPointer<UInt8>) {
+    underWay -= 1
+    guard let buffers else { return }
+    lastUse = loop.now
+    var length = UInt16(response.count).bigEndian
+    bufferevent_write(buffers, &length, 2)
+    bufferevent_write(buffers, response.baseAddress, response.count)
+    if isReading { readMore() } else { closeWhenDone() }
+  }
+
+  /// A query that gets no answer.
+  public func discard() {
+    underWay -= 1
+    if !isReading { closeWhenDone() }
+  }
+
+  /// Reads no more; closes when everything under way has been answered and sent.
+  public func drain() {
+    isReading = false
+    if let buffers { bufferevent_disable(buffers, Int16(EV_READ)) }
+    closeWhenDone()
+  }
+
+  /// Closes now.
+  public func close() {
+    guard let buffers else { return }
+    self.buffers = nil
+    idleTimer?.cancel()
+    idleTimer = nil
+    bufferevent_free(buffers)
+    table.remove(self)
+  }
+
+  fileprivate func canRead() {
+    guard let buffers, isReading, let input = bufferevent_get_input(buffers) else { return }
+    while isOpen, isReading, hasRoom {
+      guard evbuffer_get_length(input) >= 2, let head = evbuffer_pullup(input, 2) else { return }
+      let length = Int(head[0]) << 8 | Int(head[1])
+      guard length >= 12 else { return close() }
+      guard evbuffer_get_length(input) >= 2 + length, let frame = evbuffer_pullup(input, 2 + length) else { return }
+      lastUse = loop.now
+      underWay += 1
+      handler(self, UnsafeBufferPointer(start: frame + 2, count: length))
+      guard isOpen else { return }
+      evbuffer_drain(input, 2 + length)
+    }
+    if isOpen, !hasRoom { bufferevent_disable(buffers, Int16(EV_READ)) }
+  }
+
+  fileprivate func hasWritten() {
+    lastUse = loop.now
+    if isReading { readMore() } else { closeWhenDone() }
+  }
+
+  fileprivate func event(_ what: Int16) {
+    if what & Int16(BEV_EVENT_EOF) != 0, what & Int16(BEV_EVENT_ERROR) == 0 { drain() } else { close() }
+  }
+
+  private var hasRoom: Bool {
+    guard let buffers else { return false }
+    return underWay < TCPConnection.mostUnderWay
+      && evbuffer_get_length(bufferevent_get_output(buffers)) < TCPConnection.mostUnsent
+  }
+
+  /// Takes up reading again in the next turn, so that answers given while reading do not recurse.
+  private func readMore() {
+    guard let buffers, hasRoom, bufferevent_get_enabled(buffers) & Int16(EV_READ) == 0 else { return }
+    bufferevent_enable(buffers, Int16(EV_READ))
+    bufferevent_trigger(buffers, Int16(EV_READ), Int32(BEV_TRIG_DEFER_CALLBACKS.rawValue))
+  }
+
+  private func closeWhenDone() {
+    guard let buffers, underWay == 0, evbuffer_get_length(bufferevent_get_output(buffers)) == 0 else { return }
+    close()
+  }
+
+  /// One timer at a time: when it fires early, because of a use in between, it is set again for the rest.
+  private func armIdleTimer() {
+    idleTimer = loop.schedule(at: lastUse + table.limits.idle) { [weak self] in self?.idleTimerFired() }
+  }
+
+  private func idleTimerFired() {
+    guard let buffers else { return }
+    let isSilent = loop.now - lastUse >= table.limits.idle
+    let waits = underWay > 0 && evbuffer_get_length(bufferevent_get_output(buffers)) == 0
+    if isSilent, !waits { return close() }
+    if isSilent { lastUse = loop.now }
+    armIdleTimer()
+  }
+}
+
+private func connection(_ context: UnsafeMutableRawPointer?) -> TCPConnection {
+  Unmanaged<TCPConnection>.fromOpaque(context!).takeUnretainedValue()
+}
+
+private func connectionCanRead(_: OpaquePointer?, _ context: UnsafeMutableRawPointer?) {
+  let connection = connection(context)
+  withExtendedLifetime(connection) { connection.canRead() }
+}
+
+private func connectionHasWritten(_: OpaquePointer?, _ context: UnsafeMutableRawPointer?) {
+  let connection = connection(context)
+  withExtendedLifetime(connection) { connection.hasWritten() }
+}
+
+private func connectionEvent(_: OpaquePointer?, _ what: Int16, _ context: UnsafeMutableRawPointer?) {
+  let connection = connection(context)
+  withExtendedLifetime(connection) { connection.event(what) }
+}

@@ -1,0 +1,159 @@
+// TCPListener.swift -- accepts connections and keeps them within their limits (RFC 7766, RFC 9210).
+//
+// Runs on the resolver's loop. Calls the handler that its owner gave for each query; the answers may come in any order.
+
+import CEvent
+import EventLoop
+import Glibc
+
+/// What a listener allows.
+public struct TCPLimits: Sendable {
+  /// Connections in all.
+  public var connections: Int
+  /// Connections of one client address.
+  public var perClient: Int
+  /// How long a connection may be silent with nothing under way.
+  public var idle: Duration
+
+  /// The three limits.
+  public init(connections: Int, perClient: Int, idle: Duration) {
+    self.connections = connections
+    self.perClient = perClient
+    self.idle = idle
+  }
+}
+
+/// Counts connections over all listeners, in all and per client address. Loop thread only.
+public final class TCPConnectionTable {
+  /// The limits that hold over all listeners.
+  public let limits: TCPLimits
+  private var perClient: [[UInt8]: Int] = [:]
+  private var connections: [ObjectIdentifier: TCPConnection] = [:]
+  /// Connections that were closed on arrival because a limit was reached.
+  public private(set) var refused: UInt64 = 0
+
+  /// An empty table.
+  public init(limits: TCPLimits) { self.limits = limits }
+
+  /// Connections at present.
+  public var count: Int { connections.count }
+
+  func admits(_ client: [UInt8]) -> Bool {
+    guard connections.count < limits.connections, perClient[client, default: 0] < limits.perClient else {
+      refused &+= 1
+      return false
+    }
+    return true
+  }
+
+  func add(_ connection: TCPConnection) {
+    connections[ObjectIdentifier(connection)] = connection
+    perClient[connection.client.octets, default: 0] += 1
+  }
+
+  func remove(_ connection: TCPConnection) {
+    guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
+    let left = perClient[connection.client.octets, default: 1] - 1
+    perClient[connection.client.octets] = left > 0 ? left : nil
+  }
+
+  /// Stops reading on every connection: what is under way is still answered, then each is closed.
+  public func drain() {
+    for connection in connections.values { connection.drain() }
+  }
+
+  /// Closes every connection now.
+  public func closeAll() {
+    for connection in connections.values { connection.close() }
+  }
+}
+
+/// A listening TCP socket.
+public final class TCPListener {
+  /// Called for each query: the connection to answer on and the octets of the message, valid during the call.
+  public typealias Handler = (TCPConnection, UnsafeBufferPointer<UInt8>) -> Void
+
+  /// The address that was bound, with the port that the kernel chose where it was 0.
+  public let address: SocketAddress
+  private let loop: EventLoop
+  private let table: TCPConnectionTable
+  private let handler: Handler
+  private let listener: OpaquePointer
+  private var reserve: Int32
+  private var descriptorErrors: UInt64 = 0
+
+  /// Listens on `address`.
+  ///
+  /// - Throws: `ListenError` with the system's reason.
+  public init(
+    binding address: SocketAddress, on loop: EventLoop, table: TCPConnectionTable, handler: @escaping Handler
+  ) throws(ListenError) {
+    let descriptor = socket(address.family, Int32(SOCK_STREAM.rawValue) | O_NONBLOCK | O_CLOEXEC, 0)
+    guard descriptor >= 0 else { throw ListenError(address: address, transport: "tcp", code: errno) }
+    var on: Int32 = 1
+    let size = socklen_t(MemoryLayout<Int32>.size)
+    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, size)
+    if address.family == AF_INET6 { setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &on, size) }
+    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, size)
+    guard address.withSockaddr({ bind(descriptor, __CONST_SOCKADDR_ARG(__sockaddr__: $0), $1) }) == 0, listen(descriptor, 256) == 0,
+      let listener = evconnlistener_new(loop.base, nil, nil, UInt32(LEV_OPT_CLOSE_ON_EXEC), 0, descriptor)
+    else {
+      let code = errno
+      close(descriptor)
+      throw ListenError(address: address, transport: "tcp", code: code)
+    }
+    self.address = SocketAddress(boundTo: descriptor) ?? address
+    self.loop = loop
+    self.table = table
+    self.handler = handler
+    self.listener = listener
+    reserve = open("/dev/null", O_RDONLY | O_CLOEXEC)
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    evconnlistener_set_cb(listener, didAccept, context)
+    evconnlistener_set_error_cb(listener, acceptFailed)
+  }
+
+  deinit {
+    let descriptor = evconnlistener_get_fd(listener)
+    evconnlistener_free(listener)
+    close(descriptor)
+    if reserve >= 0 { close(reserve) }
+  }
+
+  /// Takes no more connections.
+  public func stop() { evconnlistener_disable(listener) }
+
+  fileprivate func accepted(_ descriptor: Int32, _ peer: SocketAddress) {
+    guard table.admits(peer.octets), let connection = TCPConnection(descriptor, peer, loop, table, handler) else {
+      close(descriptor)
+      return
+    }
+    table.add(connection)
+  }
+
+  /// Out of descriptors: the one in reserve takes the connection and drops it, so that the loop does not spin on it.
+  fileprivate func failed(_ code: Int32) {
+    guard code == EMFILE || code == ENFILE, reserve >= 0 else { return }
+    descriptorErrors &+= 1
+    close(reserve)
+    let descriptor = accept(evconnlistener_get_fd(listener), __SOCKADDR_ARG(__sockaddr__: nil), nil)
+    if descriptor >= 0 { close(descriptor) }
+    reserve = open("/dev/null", O_RDONLY | O_CLOEXEC)
+  }
+}
+
+private func didAccept(
+  _: OpaquePointer?, _ descriptor: Int32, _ address: UnsafeMutablePointer<sockaddr>?, _ length: Int32,
+  _ context: UnsafeMutableRawPointer?
+) {
+  var storage = sockaddr_storage()
+  withUnsafeMutableBytes(of: &storage) { raw in
+    raw.baseAddress!.copyMemory(from: address!, byteCount: min(Int(length), raw.count))
+  }
+  let listener = Unmanaged<TCPListener>.fromOpaque(context!).takeUnretainedValue()
+  listener.accepted(descriptor, SocketAddress(storage: storage, length: socklen_t(length)))
+}
+
+private func acceptFailed(_: OpaquePointer?, _ context: UnsafeMutableRawPointer?) {
+  Unmanaged<TCPListener>.fromOpaque(context!).takeUnretainedValue().failed(errno)
+}

@@ -1,0 +1,113 @@
+// UDPListener.swift -- receives queries in batches and sends responses.
+//
+// One thread owns it. It calls nobody: whoever owns the loop's event calls `receive`, answers each query, calls `send`.
+
+import CEvent
+import CSocket
+import EventLoop
+import Glibc
+
+/// Why an address could not be listened on.
+public struct ListenError: Error, Sendable {
+  /// The address.
+  public let address: SocketAddress
+  /// `udp` or `tcp`.
+  public let transport: String
+  /// The system's error number.
+  public let code: Int32
+
+  /// What failed, for a person: `udp 127.0.0.1:53: Address already in use`.
+  public var reason: String { "\(transport) \(address): \(String(cString: strerror(code)))" }
+}
+
+/// A bound UDP socket with its batch of buffers.
+public final class UDPListener {
+  /// The socket; replies that come later are sent through it from any thread.
+  public let descriptor: Int32
+  /// The address that was bound, with the port that the kernel chose where it was 0.
+  public let address: SocketAddress
+  private let batch: OpaquePointer
+
+  /// Datagrams of one system call.
+  public static let batchSize = 64
+  /// Octets kept of a query: what is longer can only be padding that nobody asked for.
+  public static let querySize = 4096
+
+  /// Binds `address` beside the sockets of other workers (SO_REUSEPORT).
+  ///
+  /// - Parameter responseSize: octets that a response may take.
+  /// - Throws: `ListenError` with the system's reason.
+  public init(binding address: SocketAddress, responseSize: Int) throws(ListenError) {
+    let isWildcard = address.octets.allSatisfy { $0 == 0 }
+    let descriptor = address.withSockaddr { datagram_socket($0, $1, isWildcard ? 1 : 0) }
+    guard descriptor >= 0 else { throw ListenError(address: address, transport: "udp", code: errno) }
+    guard let batch = datagram_batch_create(UInt32(UDPListener.batchSize), UDPListener.querySize, responseSize) else {
+      close(descriptor)
+      throw ListenError(address: address, transport: "udp", code: ENOMEM)
+    }
+    self.descriptor = descriptor
+    self.address = SocketAddress(boundTo: descriptor) ?? address
+    self.batch = batch
+  }
+
+  deinit {
+    datagram_batch_free(batch)
+    close(descriptor)
+  }
+
+  /// Receives what is there, at most `batchSize` queries, without waiting; 0 where there is nothing.
+  @_noAllocation
+  public func receive() -> Int {
+    let count = datagram_batch_receive(batch, descriptor)
+    return count < 0 ? 0 : Int(count)
+  }
+
+  /// The octets of received query `index`; valid until the next `receive`.
+  @_noAllocation
+  public func query(_ index: Int) -> UnsafeBufferPointer<UInt8> {
+    var length = 0
+    let start = datagram_batch_query(batch, UInt32(truncatingIfNeeded: index), &length)
+    return UnsafeBufferPointer(start: start, count: length)
+  }
+
+  /// The sender of query `index`; valid until the next `receive`.
+  @_noAllocation
+  public func sender(_ index: Int) -> UnsafePointer<sockaddr_storage> {
+    datagram_batch_address(batch, UInt32(truncatingIfNeeded: index))
+  }
+
+  /// Copies what a reply that comes later needs to reach the sender of query `index`.
+  @_noAllocation
+  public func copyPeer(_ index: Int, to peer: UnsafeMutablePointer<datagram_peer>) {
+    datagram_batch_peer(batch, UInt32(truncatingIfNeeded: index), peer)
+  }
+
+  /// Room for the next response.
+  @_noAllocation
+  public func response() -> UnsafeMutablePointer<UInt8> { datagram_batch_response(batch) }
+
+  /// Queues the response that was written to `response()` for the sender of query `index`.
+  @_noAllocation
+  public func reply(to index: Int, length: Int) {
+    datagram_batch_reply(batch, UInt32(truncatingIfNeeded: index), length)
+  }
+
+  /// Sends what is queued; returns how many datagrams the kernel refused.
+  @_noAllocation
+  public func send() -> Int { Int(datagram_batch_send(batch, descriptor)) }
+}
+
+extension SocketAddress {
+  /// The local address of a bound socket.
+  public init?(boundTo descriptor: Int32) {
+    var storage = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    let result = withUnsafeMutablePointer(to: &storage) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        getsockname(descriptor, __SOCKADDR_ARG(__sockaddr__: $0), &length)
+      }
+    }
+    guard result == 0 else { return nil }
+    self.init(storage: storage, length: length)
+  }
+}

@@ -1,0 +1,118 @@
+// CacheEntry.swift -- one cached response: a fixed part, and behind it in the same block TTL offsets, key and body.
+
+import CLock
+import DNSWire
+
+/// The fixed part of an entry. Blocks are allocated on insertion and freed on removal, under the shard's lock.
+struct CacheEntry {
+  var chain: UnsafeMutablePointer<CacheEntry>?
+  var newer: UnsafeMutablePointer<CacheEntry>?
+  var older: UnsafeMutablePointer<CacheEntry>?
+  var hash: UInt64
+  var storedAt: Int64
+  var expiresAt: Int64
+  var turn: UInt32 = 0
+  var keyLength: UInt16
+  var ttlCount: UInt16
+  var bodyLength: UInt16
+  var answers: UInt16
+  var authorities: UInt16
+  var extendedError: UInt16
+  var rotationStart: UInt16
+  var rotationCount: UInt16
+  var rotationSize: UInt8
+  var responseCode: UInt8
+  var isAuthenticated: Bool
+  var isAuthoritative: Bool
+  var isForEverySubnet: Bool
+}
+
+typealias EntryPointer = UnsafeMutablePointer<CacheEntry>
+
+extension CacheEntry {
+  @_noAllocation @inline(__always)
+  static func ttlOffsets(_ entry: EntryPointer) -> UnsafeMutablePointer<UInt16> {
+    UnsafeMutableRawPointer(entry + 1).assumingMemoryBound(to: UInt16.self)
+  }
+
+  @_noAllocation @inline(__always)
+  static func key(_ entry: EntryPointer) -> UnsafeMutablePointer<UInt8> {
+    UnsafeMutableRawPointer(ttlOffsets(entry) + Int(entry.pointee.ttlCount)).assumingMemoryBound(to: UInt8.self)
+  }
+
+  @_noAllocation @inline(__always)
+  static func body(_ entry: EntryPointer) -> UnsafeMutablePointer<UInt8> {
+    key(entry) + Int(entry.pointee.keyLength)
+  }
+
+  /// Octets of a block.
+  static func size(keyLength: Int, _ response: ComposedResponse) -> Int {
+    MemoryLayout<CacheEntry>.stride + 2 * response.ttlOffsets.count + keyLength + response.body.count
+  }
+
+  static func size(_ entry: EntryPointer) -> Int {
+    let fixed = MemoryLayout<CacheEntry>.stride + 2 * Int(entry.pointee.ttlCount)
+    return fixed + Int(entry.pointee.keyLength) + Int(entry.pointee.bodyLength)
+  }
+
+  /// Allocates a block for a response; the caller links and later frees it.
+  static func allocate(_ key: CacheKey, _ response: ComposedResponse, storedAt: Int64, expiresAt: Int64) -> EntryPointer {
+    let size = size(keyLength: key.length, response)
+    let block = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: MemoryLayout<CacheEntry>.alignment)
+    let entry = block.bindMemory(to: CacheEntry.self, capacity: 1)
+    entry.initialize(
+      to: CacheEntry(
+        hash: key.hash, storedAt: storedAt, expiresAt: expiresAt, keyLength: UInt16(key.length),
+        ttlCount: UInt16(response.ttlOffsets.count), bodyLength: UInt16(response.body.count),
+        answers: response.answers, authorities: response.authorities,
+        extendedError: response.extendedError?.rawValue ?? ResponseHead.noExtendedError,
+        rotationStart: response.rotation.start, rotationCount: response.rotation.count,
+        rotationSize: response.rotation.size, responseCode: UInt8(truncatingIfNeeded: response.responseCode.rawValue),
+        isAuthenticated: response.isAuthenticated, isAuthoritative: response.isAuthoritative,
+        isForEverySubnet: response.isForEverySubnet))
+    response.ttlOffsets.withUnsafeBytes { copy($0, to: UnsafeMutableRawPointer(ttlOffsets(entry))) }
+    hot_copy(CacheEntry.key(entry), key.octets, key.length)
+    response.body.withUnsafeBytes { copy($0, to: UnsafeMutableRawPointer(body(entry))) }
+    return entry
+  }
+
+  private static func copy(_ source: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer) {
+    if let base = source.baseAddress { target.copyMemory(from: base, byteCount: source.count) }
+  }
+
+  /// Copies the body to `output`: address records rotated by one from hit to hit, TTLs aged by whole seconds.
+  @_noAllocation
+  static func serve(_ entry: EntryPointer, now: Int64, into output: UnsafeMutablePointer<UInt8>) {
+    let source = body(entry)
+    let length = Int(entry.pointee.bodyLength)
+    let count = Int(entry.pointee.rotationCount)
+    if count > 1 {
+      let size = Int(entry.pointee.rotationSize)
+      let start = Int(entry.pointee.rotationStart)
+      let first = Int(entry.pointee.turn) % count * size
+      let run = count * size
+      entry.pointee.turn &+= 1
+      hot_copy(output, source, start)
+      hot_copy(output + start, source + start + first, run - first)
+      hot_copy(output + start + (run - first), source + start, first)
+      hot_copy(output + start + run, source + start + run, length - start - run)
+    } else {
+      hot_copy(output, source, length)
+    }
+    age(entry, by: (now &- entry.pointee.storedAt) / 1_000_000_000, output)
+  }
+
+  @_noAllocation
+  private static func age(_ entry: EntryPointer, by elapsed: Int64, _ output: UnsafeMutablePointer<UInt8>) {
+    guard elapsed > 0 else { return }
+    let seconds = elapsed > 0x7FFF_FFFF ? 0x7FFF_FFFF : UInt32(elapsed)
+    let offsets = ttlOffsets(entry)
+    var index = 0
+    while index < Int(entry.pointee.ttlCount) {
+      let place = UnsafeMutableRawPointer(output + Int(offsets[index]))
+      let ttl = UInt32(bigEndian: place.loadUnaligned(as: UInt32.self))
+      place.storeBytes(of: (ttl > seconds ? ttl &- seconds : 0).bigEndian, as: UInt32.self)
+      index &+= 1
+    }
+  }
+}

@@ -1,0 +1,118 @@
+// CacheKey.swift -- what an answer depends on, as octets in a caller's buffer, with a hash.
+
+import CLock
+import DNSWire
+
+/// The octets that name an entry: QNAME in lower case, QTYPE, DO and CD, route, network, client subnet.
+///
+/// QCLASS is always IN: other classes are never cached. The octets belong to whoever made the key.
+public struct CacheKey {
+  /// The octets.
+  public var octets: UnsafePointer<UInt8>
+  /// How many.
+  public var length: Int
+  /// A keyed hash of the octets.
+  public var hash: UInt64
+
+  /// A key over octets that stand elsewhere.
+  @_noAllocation @inlinable
+  public init(octets: UnsafePointer<UInt8>, length: Int, hash: UInt64) {
+    self.octets = octets
+    self.length = length
+    self.hash = hash
+  }
+
+  /// Octets that follow the name when no client subnet is part of the key.
+  @inlinable public static var fixedLength: Int { @_noAllocation get { 9 } }
+  /// The longest key: a name of 255 octets, the fixed part, and a client subnet.
+  @inlinable public static var longest: Int { @_noAllocation get { 255 + 9 + 18 } }
+  /// QTYPE of an entry that holds for every type of its name: NXDOMAIN (RFC 2308 section 5).
+  @inlinable public static var everyType: UInt16 { @_noAllocation get { 0 } }
+}
+
+/// What a key consists of beside the name.
+public struct CacheScope: Hashable, Sendable {
+  /// QTYPE, or `CacheKey.everyType`.
+  public var type: UInt16
+  /// The DO bit.
+  public var dnssecOK: Bool
+  /// The CD bit.
+  public var checkingDisabled: Bool
+  /// The route's number.
+  public var route: UInt16
+  /// The network that the machine is on.
+  public var network: UInt32
+
+  /// The parts of a key.
+  @_noAllocation @inlinable
+  public init(type: UInt16, dnssecOK: Bool, checkingDisabled: Bool, route: UInt16, network: UInt32) {
+    self.type = type
+    self.dnssecOK = dnssecOK
+    self.checkingDisabled = checkingDisabled
+    self.route = route
+    self.network = network
+  }
+}
+
+extension MessageCache {
+  /// Writes the scope behind the name that stands in `buffer` already, and hashes the whole.
+  ///
+  /// - Parameters:
+  ///   - buffer: holds QNAME in lower case in its first `nameLength` octets; has room for `CacheKey.longest`.
+  ///   - subnet: the client subnet that the answer depends on; family 0 for none.
+  @_noAllocation
+  public func key(
+    in buffer: UnsafeMutablePointer<UInt8>, nameLength: Int, _ scope: CacheScope,
+    subnet: QueryClientSubnet = QueryClientSubnet()
+  ) -> CacheKey {
+    var end = buffer + nameLength
+    end[0] = UInt8(truncatingIfNeeded: scope.type >> 8)
+    end[1] = UInt8(truncatingIfNeeded: scope.type)
+    end[2] = (scope.dnssecOK ? 1 : 0) | (scope.checkingDisabled ? 2 : 0)
+    end[3] = UInt8(truncatingIfNeeded: scope.route >> 8)
+    end[4] = UInt8(truncatingIfNeeded: scope.route)
+    end[5] = UInt8(truncatingIfNeeded: scope.network >> 24)
+    end[6] = UInt8(truncatingIfNeeded: scope.network >> 16)
+    end[7] = UInt8(truncatingIfNeeded: scope.network >> 8)
+    end[8] = UInt8(truncatingIfNeeded: scope.network)
+    end += CacheKey.fixedLength
+    if subnet.family != 0 {
+      end[0] = UInt8(truncatingIfNeeded: subnet.family)
+      end[1] = subnet.sourceLength
+      store(subnet.high, end + 2)
+      store(subnet.low, end + 10)
+      end += 18
+    }
+    let length = end - buffer
+    return CacheKey(octets: UnsafePointer(buffer), length: length, hash: hash(buffer, length))
+  }
+
+  /// A multiply-and-fold hash under a seed drawn at start, so that nobody outside can choose names that collide.
+  @_noAllocation
+  func hash(_ octets: UnsafePointer<UInt8>, _ length: Int) -> UInt64 {
+    let raw = UnsafeRawPointer(octets)
+    var state = seed ^ UInt64(truncatingIfNeeded: length)
+    var offset = 0
+    while offset &+ 8 <= length {
+      state = fold(state ^ raw.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+      offset &+= 8
+    }
+    var rest: UInt64 = 0
+    while offset < length {
+      rest = rest << 8 | UInt64(octets[offset])
+      offset &+= 1
+    }
+    return fold(fold(state ^ rest) ^ seed)
+  }
+
+  @_noAllocation @inline(__always)
+  private func fold(_ value: UInt64) -> UInt64 {
+    let product = value.multipliedFullWidth(by: 0x9E37_79B9_7F4A_7C15)
+    return product.high ^ product.low
+  }
+
+  @_noAllocation @inline(__always)
+  private func store(_ value: UInt64, _ output: UnsafeMutablePointer<UInt8>) {
+    UnsafeMutableRawPointer(output).storeBytes(of: value.bigEndian, as: UInt64.self)
+  }
+}
