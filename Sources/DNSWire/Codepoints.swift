@@ -11,28 +11,51 @@ public struct RecordType: RawRepresentable, Hashable, Sendable {
   @_noAllocation @inlinable
   public init(_ rawValue: UInt16) { self.rawValue = rawValue }
 
+  /// An IPv4 address, RFC 1035.
   @inlinable public static var a: RecordType { @_noAllocation get { RecordType(1) } }
+  /// A name server, RFC 1035.
   @inlinable public static var ns: RecordType { @_noAllocation get { RecordType(2) } }
+  /// The canonical name of an alias, RFC 1035.
   @inlinable public static var cname: RecordType { @_noAllocation get { RecordType(5) } }
+  /// The start of a zone of authority, RFC 1035.
   @inlinable public static var soa: RecordType { @_noAllocation get { RecordType(6) } }
+  /// A pointer to a name, RFC 1035.
   @inlinable public static var ptr: RecordType { @_noAllocation get { RecordType(12) } }
+  /// Host information, RFC 1035; the answer to ANY, RFC 8482.
   @inlinable public static var hinfo: RecordType { @_noAllocation get { RecordType(13) } }
+  /// A mail exchange, RFC 1035.
   @inlinable public static var mx: RecordType { @_noAllocation get { RecordType(15) } }
+  /// Character-strings, RFC 1035.
   @inlinable public static var txt: RecordType { @_noAllocation get { RecordType(16) } }
+  /// An IPv6 address, RFC 3596.
   @inlinable public static var aaaa: RecordType { @_noAllocation get { RecordType(28) } }
+  /// The location of a service, RFC 2782.
   @inlinable public static var srv: RecordType { @_noAllocation get { RecordType(33) } }
+  /// A naming authority pointer, RFC 3403.
   @inlinable public static var naptr: RecordType { @_noAllocation get { RecordType(35) } }
+  /// An alias of a subtree, RFC 6672.
   @inlinable public static var dname: RecordType { @_noAllocation get { RecordType(39) } }
+  /// The EDNS pseudo-record, RFC 6891.
   @inlinable public static var opt: RecordType { @_noAllocation get { RecordType(41) } }
+  /// A delegation signer, RFC 4034.
   @inlinable public static var ds: RecordType { @_noAllocation get { RecordType(43) } }
+  /// A signature, RFC 4034.
   @inlinable public static var rrsig: RecordType { @_noAllocation get { RecordType(46) } }
+  /// A denial of existence, RFC 4034.
   @inlinable public static var nsec: RecordType { @_noAllocation get { RecordType(47) } }
+  /// A zone's key, RFC 4034.
   @inlinable public static var dnskey: RecordType { @_noAllocation get { RecordType(48) } }
+  /// A service binding, RFC 9460.
   @inlinable public static var svcb: RecordType { @_noAllocation get { RecordType(64) } }
+  /// A service binding of HTTP, RFC 9460.
   @inlinable public static var https: RecordType { @_noAllocation get { RecordType(65) } }
+  /// QTYPE of an incremental zone transfer, RFC 1995.
   @inlinable public static var ixfr: RecordType { @_noAllocation get { RecordType(251) } }
+  /// QTYPE of a zone transfer, RFC 5936.
   @inlinable public static var axfr: RecordType { @_noAllocation get { RecordType(252) } }
+  /// QTYPE of any type, RFC 8482.
   @inlinable public static var any: RecordType { @_noAllocation get { RecordType(255) } }
+  /// Certification authority authorization, RFC 8659.
   @inlinable public static var caa: RecordType { @_noAllocation get { RecordType(257) } }
 
   static let mnemonics: [(String, RecordType)] = [
@@ -47,7 +70,7 @@ public struct RecordType: RawRepresentable, Hashable, Sendable {
     let upper = text.uppercased()
     if let known = RecordType.mnemonics.first(where: { $0.0 == upper }) {
       self = known.1
-    } else if let number = UInt16(upper.hasPrefix("TYPE") ? String(upper.dropFirst(4)) : upper) {
+    } else if let number = decimalNumber(upper.utf8.dropFirst(upper.hasPrefix("TYPE") ? 4 : 0), as: UInt16.self) {
       self.init(rawValue: number)
     } else {
       return nil
@@ -70,12 +93,19 @@ public struct ResponseCode: RawRepresentable, Hashable, Sendable {
   @_noAllocation @inlinable
   public init(rawValue: UInt16) { self.rawValue = rawValue }
 
+  /// NOERROR: no error condition.
   @inlinable public static var noError: ResponseCode { @_noAllocation get { ResponseCode(rawValue: 0) } }
+  /// FORMERR: the query could not be interpreted.
   @inlinable public static var formErr: ResponseCode { @_noAllocation get { ResponseCode(rawValue: 1) } }
+  /// SERVFAIL: the server failed.
   @inlinable public static var servFail: ResponseCode { @_noAllocation get { ResponseCode(rawValue: 2) } }
+  /// NXDOMAIN: the name does not exist.
   @inlinable public static var nxDomain: ResponseCode { @_noAllocation get { ResponseCode(rawValue: 3) } }
+  /// NOTIMP: this kind of query is not supported.
   @inlinable public static var notImp: ResponseCode { @_noAllocation get { ResponseCode(rawValue: 4) } }
+  /// REFUSED: by policy.
   @inlinable public static var refused: ResponseCode { @_noAllocation get { ResponseCode(rawValue: 5) } }
+  /// BADVERS: this EDNS version is not supported, RFC 6891.
   @inlinable public static var badVers: ResponseCode { @_noAllocation get { ResponseCode(rawValue: 16) } }
 }
 
@@ -103,16 +133,60 @@ public struct ExtendedError: RawRepresentable, Hashable, Sendable {
   @_noAllocation @inlinable
   public init(rawValue: UInt16) { self.rawValue = rawValue }
 
+  /// Other error.
   @inlinable public static var other: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 0) } }
+  /// Stale answer, RFC 8767.
   @inlinable public static var staleAnswer: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 3) } }
+  /// Cached error.
   @inlinable public static var cachedError: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 13) } }
+  /// Not ready.
   @inlinable public static var notReady: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 14) } }
+  /// Blocked by this server's operator.
   @inlinable public static var blocked: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 15) } }
+  /// Filtered as the client asked.
   @inlinable public static var filtered: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 17) } }
+  /// Prohibited: this client may not ask.
   @inlinable public static var prohibited: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 18) } }
+  /// Stale NXDOMAIN answer.
   @inlinable public static var staleNXDomain: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 19) } }
+  /// Not supported.
   @inlinable public static var notSupported: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 21) } }
+  /// No reachable authority.
   @inlinable public static var noReachableAuthority: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 22) } }
+  /// Network error.
   @inlinable public static var networkError: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 23) } }
+  /// Invalid data.
   @inlinable public static var invalidData: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 24) } }
+}
+
+/// A CLASS or QCLASS, RFC 1035 section 3.2.4.
+public struct RecordClass: RawRepresentable, Hashable, Sendable {
+  /// The number on the wire.
+  public let rawValue: UInt16
+  /// The class of that number.
+  @_noAllocation @inlinable
+  public init(rawValue: UInt16) { self.rawValue = rawValue }
+
+  /// IN: the Internet.
+  @inlinable public static var internet: RecordClass { @_noAllocation get { RecordClass(rawValue: 1) } }
+  /// CH: Chaosnet, nowadays questions to the server about itself.
+  @inlinable public static var chaos: RecordClass { @_noAllocation get { RecordClass(rawValue: 3) } }
+  /// ANY: a QCLASS only.
+  @inlinable public static var any: RecordClass { @_noAllocation get { RecordClass(rawValue: 255) } }
+}
+
+/// A decimal number of ASCII digits alone: no sign, no space; nil where it does not fit.
+func decimalNumber<Number: FixedWidthInteger & UnsignedInteger>(
+  _ digits: some Collection<UInt8>, as type: Number.Type
+) -> Number? {
+  guard !digits.isEmpty else { return nil }
+  var value: Number = 0
+  for digit in digits {
+    guard isDigit(digit) else { return nil }
+    let (tens, overflow) = value.multipliedReportingOverflow(by: 10)
+    let (sum, carry) = tens.addingReportingOverflow(Number(digit - 48))
+    guard !overflow, !carry else { return nil }
+    value = sum
+  }
+  return value
 }

@@ -139,6 +139,7 @@ public struct DomainName: Sendable {
 }
 
 extension DomainName: Hashable, CustomStringConvertible {
+  /// Octet by octet, without regard to ASCII case.
   public static func == (left: DomainName, right: DomainName) -> Bool {
     guard left.octets.count == right.octets.count else { return false }
     for position in left.octets.indices
@@ -148,6 +149,7 @@ extension DomainName: Hashable, CustomStringConvertible {
     return true
   }
 
+  /// Hashes the lower-case octets.
   public func hash(into hasher: inout Hasher) {
     for octet in octets { hasher.combine(asciiLowercase(octet)) }
   }

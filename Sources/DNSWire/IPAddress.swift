@@ -20,6 +20,8 @@ public struct IPAddress: Hashable, Sendable {
   public init?(text: some StringProtocol) {
     var octets = [UInt8](repeating: 0, count: 16)
     let text = String(text)
+    // inet_pton() would stop at a zero octet and take what stands before it.
+    guard !text.utf8.contains(0) else { return nil }
     if inet_pton(AF_INET, text, &octets) == 1 {
       self.octets = Array(octets[..<4])
     } else if inet_pton(AF_INET6, text, &octets) == 1 {

@@ -1,0 +1,103 @@
+// EDNS.swift -- what an OPT record says (RFC 6891 section 6.1).
+
+/// The contents of an OPT record.
+public struct EDNS: Hashable, Sendable {
+  /// Octets of UDP payload that the sender can take; values below 512 mean 512.
+  public var udpPayloadSize: UInt16
+  /// The upper eight bits of the response code.
+  public var extendedResponseCode: UInt8
+  /// The version; 0 is the only one there is.
+  public var version: UInt8
+  /// DO: DNSSEC records are welcome (RFC 3225).
+  public var dnssecOK: Bool
+  /// The options in their order.
+  public var options: [Option]
+
+  /// DNS Flag Day 2020: what passes every path without fragments.
+  public static let usualPayloadSize: UInt16 = 1232
+
+  /// An OPT record of version 0.
+  public init(
+    udpPayloadSize: UInt16 = EDNS.usualPayloadSize, dnssecOK: Bool = false, options: [Option] = []
+  ) {
+    self.udpPayloadSize = udpPayloadSize
+    self.extendedResponseCode = 0
+    self.version = 0
+    self.dnssecOK = dnssecOK
+    self.options = options
+  }
+}
+
+extension EDNS {
+  /// An option: a code and opaque octets.
+  public struct Option: Hashable, Sendable {
+    /// OPTION-CODE.
+    public var code: OptionCode
+    /// OPTION-DATA, at most 65,535 octets.
+    public var data: [UInt8]
+    /// An option of that code.
+    public init(code: OptionCode, data: [UInt8]) {
+      self.code = code
+      self.data = data
+    }
+  }
+
+  /// An OPTION-CODE of IANA's registry.
+  public struct OptionCode: RawRepresentable, Hashable, Sendable {
+    /// The number on the wire.
+    public let rawValue: UInt16
+    /// The code of that number.
+    public init(rawValue: UInt16) { self.rawValue = rawValue }
+    /// EDNS Client Subnet, RFC 7871.
+    public static var clientSubnet: OptionCode { OptionCode(rawValue: 8) }
+    /// DNS Cookie, RFC 7873.
+    public static var cookie: OptionCode { OptionCode(rawValue: 10) }
+    /// edns-tcp-keepalive, RFC 7828.
+    public static var tcpKeepalive: OptionCode { OptionCode(rawValue: 11) }
+    /// Padding, RFC 7830.
+    public static var padding: OptionCode { OptionCode(rawValue: 12) }
+    /// Extended DNS Error, RFC 8914.
+    public static var extendedError: OptionCode { OptionCode(rawValue: 15) }
+  }
+
+  /// The data of the first option of that code; nil without one.
+  public func option(_ code: OptionCode) -> [UInt8]? { options.first { $0.code == code }?.data }
+
+  /// The client subnet; nil without one, or where the option is broken (RFC 7871 section 6).
+  public var clientSubnet: ClientSubnet? { option(.clientSubnet).flatMap { ClientSubnet(octets: $0) } }
+
+  /// The Extended DNS Errors in their order; an option without an INFO-CODE is left out.
+  public var extendedErrors: [ExtendedErrorReport] {
+    options.filter { $0.code == .extendedError }.compactMap { ExtendedErrorReport(octets: $0.data) }
+  }
+}
+
+/// One Extended DNS Error (RFC 8914 section 2).
+public struct ExtendedErrorReport: Hashable, Sendable {
+  /// INFO-CODE.
+  public var code: ExtendedError
+  /// EXTRA-TEXT: for people to read, from whoever sent it.
+  public var text: String
+
+  /// A report of that code.
+  public init(code: ExtendedError, text: String = "") {
+    self.code = code
+    self.text = text
+  }
+
+  /// A report from an option's data; nil where the INFO-CODE is not all there. What is not UTF-8 in the text is replaced.
+  public init?(octets: [UInt8]) {
+    guard octets.count >= 2 else { return nil }
+    code = ExtendedError(rawValue: UInt16(octets[0]) << 8 | UInt16(octets[1]))
+    // The text carries no final zero octet, but a receiver has to take one (RFC 8914 section 2).
+    let text = octets.last == 0 && octets.count > 2 ? octets[2...].dropLast() : octets[2...]
+    self.text = String(decoding: text, as: UTF8.self)
+  }
+
+  /// The option.
+  public var option: EDNS.Option {
+    EDNS.Option(
+      code: .extendedError,
+      data: [UInt8(truncatingIfNeeded: code.rawValue >> 8), UInt8(truncatingIfNeeded: code.rawValue)] + text.utf8)
+  }
+}

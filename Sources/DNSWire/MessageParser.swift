@@ -1,0 +1,92 @@
+// MessageParser.swift -- octets → Message, for responses of servers that may send anything.
+
+extension Message {
+  /// The message that the octets begin with.
+  ///
+  /// Strict: every count, length and label is checked, compression pointers lead backwards only, RDATA of a known type has
+  /// that type's form and comes out uncompressed. Octets behind the message are tolerated. A TTL with its highest bit
+  /// set becomes 0 (RFC 2181 section 8).
+  ///
+  /// - Complexity: O(octets), and 255 octets of name for every two of a pointer.
+  public static func parse(_ octets: [UInt8]) throws(WireError) -> Message {
+    try parse(octets.span)
+  }
+
+  /// The message that the octets begin with; as above, without an array.
+  public static func parse(_ octets: Span<UInt8>) throws(WireError) -> Message {
+    guard octets.count >= Header.octetCount else { throw .shortHeader }
+    var reader = WireReader(octets)
+    var message = Message(id: try reader.short(), header: Header(bits: try reader.short()))
+    let questionCount = try reader.short()
+    let answerCount = try reader.short()
+    let authorityCount = try reader.short()
+    let additionalCount = try reader.short()
+    for _ in 0..<questionCount {
+      let question = Question(name: try reader.name(), type: RecordType(try reader.short()))
+      message.questions.append(Entry(question, qclass: RecordClass(rawValue: try reader.short())))
+    }
+    message.answers = try message.records(answerCount, of: .answer, &reader)
+    message.authorities = try message.records(authorityCount, of: .authority, &reader)
+    message.additionals = try message.records(additionalCount, of: .additional, &reader)
+    return message
+  }
+
+  private enum Section { case answer, authority, additional }
+
+  private mutating func records(
+    _ count: UInt16, of section: Section, _ reader: inout WireReader
+  ) throws(WireError) -> [ResourceRecord] {
+    var records: [ResourceRecord] = []
+    for _ in 0..<count {
+      let owner = try ownerName(&reader)
+      let type = RecordType(try reader.short())
+      let recordClass = RecordClass(rawValue: try reader.short())
+      let ttl = try reader.long()
+      let length = Int(try reader.short())
+      if type == .opt {
+        guard section == .additional, edns == nil, owner.isRoot else { throw .opt }
+        edns = try EDNS.parse(size: recordClass.rawValue, ttl: ttl, length: length, &reader)
+      } else if recordClass == .internet {
+        let rdata = try reader.rdata(type, length: length)
+        records.append(
+          ResourceRecord(owner: owner, type: type, ttl: ttl > Int32.max ? 0 : ttl, rdata: rdata))
+      } else {
+        // Another class may give the same type another form: opaque (RFC 3597 section 3).
+        _ = try reader.skip(length)
+        foreignRecordCount += 1
+      }
+    }
+    return records
+  }
+
+  /// An owner name; most are a pointer to QNAME, which is at hand already.
+  private func ownerName(_ reader: inout WireReader) throws(WireError) -> DomainName {
+    guard reader.upcomingShort == 0xC000 | UInt16(Header.octetCount), let first = questions.first else {
+      return try reader.name()
+    }
+    _ = try reader.skip(2)
+    return first.question.name
+  }
+}
+
+extension EDNS {
+  /// An OPT record's contents. Its fixed fields have other meanings than those of a record (RFC 6891 section 6.1.2).
+  fileprivate static func parse(
+    size: UInt16, ttl: UInt32, length: Int, _ reader: inout WireReader
+  ) throws(WireError) -> EDNS {
+    var edns = EDNS(udpPayloadSize: size, dnssecOK: ttl & 0x8000 != 0)
+    edns.extendedResponseCode = UInt8(truncatingIfNeeded: ttl >> 24)
+    edns.version = UInt8(truncatingIfNeeded: ttl >> 16)
+    try reader.beginPart(length)
+    do {
+      while reader.remaining > 0 {
+        let code = OptionCode(rawValue: try reader.short())
+        edns.options.append(Option(code: code, data: try reader.array(Int(try reader.short()))))
+      }
+    } catch {
+      throw .opt
+    }
+    _ = reader.endPart()
+    return edns
+  }
+}

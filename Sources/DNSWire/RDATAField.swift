@@ -1,0 +1,122 @@
+// RDATAField.swift -- of what the RDATA of each known type is made: one table for wire, text and checks.
+
+/// A part of RDATA: how it stands on the wire and in presentation text.
+enum RDATAField {
+  /// A number of 1, 2 or 4 octets, in decimal.
+  case octet, short, long
+  /// A DNSSEC algorithm: one octet, a number or a mnemonic.
+  case algorithm
+  /// A digest algorithm of DS: one octet, a number or a mnemonic.
+  case digestType
+  /// An IPv4 or IPv6 address.
+  case ipv4, ipv6
+  /// A domain name. It may be compressed in what we get, for every type that is known here (RFC 3597 section 4 asks for
+  /// some of them only); it never is in what we keep.
+  case name
+  /// A character-string (RFC 1035 section 3.3): a length octet and as many octets.
+  case string
+  /// One character-string or more, to the end.
+  case strings
+  /// A character-string of letters and digits, not empty, never quoted: the tag of CAA.
+  case tag
+  /// All that is left, as one quoted string: the value of CAA, which may be longer than 255 octets.
+  case quoted
+  /// All that is left, in hexadecimal or Base64; not empty in text.
+  case hexadecimal, base64
+  /// SvcParams (RFC 9460 section 2.2).
+  case parameters
+  /// All that is left, without a form of text here: such RDATA is written in the generic form only.
+  case opaque
+
+  /// The parts of a type's RDATA; nil for a type that is opaque here.
+  static func fields(of type: RecordType) -> [RDATAField]? {
+    switch type.rawValue {
+    case 1: [.ipv4]  // A
+    case 28: [.ipv6]  // AAAA
+    case 2, 3, 4, 5, 7, 8, 9, 12, 39: [.name]  // NS MD MF CNAME MB MG MR PTR DNAME
+    case 6: [.name, .name, .long, .long, .long, .long, .long]  // SOA
+    case 13: [.string, .string]  // HINFO
+    case 14, 17: [.name, .name]  // MINFO RP
+    case 15, 18, 21, 36: [.short, .name]  // MX AFSDB RT KX
+    case 16: [.strings]  // TXT
+    case 24, 46:  // SIG RRSIG
+      [.short, .algorithm, .octet, .long, .long, .long, .short, .name, .opaque]
+    case 26: [.short, .name, .name]  // PX
+    case 30, 47: [.name, .opaque]  // NXT NSEC
+    case 33: [.short, .short, .short, .name]  // SRV
+    case 35: [.short, .short, .string, .string, .string, .name]  // NAPTR
+    case 43, 59: [.short, .algorithm, .digestType, .hexadecimal]  // DS CDS
+    case 44: [.octet, .octet, .hexadecimal]  // SSHFP
+    case 48, 60: [.short, .octet, .algorithm, .base64]  // DNSKEY CDNSKEY
+    case 52, 53: [.octet, .octet, .octet, .hexadecimal]  // TLSA SMIMEA
+    case 64, 65: [.short, .name, .parameters]  // SVCB HTTPS
+    case 257: [.octet, .tag, .quoted]  // CAA
+    default: nil
+    }
+  }
+}
+
+extension WireReader {
+  /// Steps over `length` octets of RDATA.
+  ///
+  /// - Returns: the RDATA with its names uncompressed.
+  /// - Throws: `.rdata(type)` where they do not have the form of their type.
+  @_lifetime(self: copy self)
+  mutating func rdata(_ type: RecordType, length: Int) throws(WireError) -> [UInt8] {
+    guard let fields = RDATAField.fields(of: type) else { return try array(length) }
+    try beginPart(length)
+    var output: [UInt8] = []
+    output.reserveCapacity(length)
+    do {
+      for field in fields { try copy(field, to: &output) }
+    } catch {
+      throw .rdata(type)
+    }
+    guard endPart() else { throw .rdata(type) }
+    return output
+  }
+
+  @_lifetime(self: copy self)
+  private mutating func copy(_ field: RDATAField, to output: inout [UInt8]) throws(WireError) {
+    switch field {
+    case .octet, .algorithm, .digestType: try copy(1, to: &output)
+    case .short: try copy(2, to: &output)
+    case .long, .ipv4: try copy(4, to: &output)
+    case .ipv6: try copy(16, to: &output)
+    case .name: try copyName(to: &output)
+    case .string: try copyString(to: &output)
+    case .strings:
+      repeat { try copyString(to: &output) } while remaining > 0
+    case .tag:
+      let start = output.count
+      try copyString(to: &output)
+      guard output.count > start + 1, output[(start + 1)...].allSatisfy(isLetterOrDigit) else { throw .truncated }
+    case .quoted, .hexadecimal, .base64, .opaque: try copy(remaining, to: &output)
+    case .parameters: try copyParameters(to: &output)
+    }
+  }
+
+  @_lifetime(self: copy self)
+  private mutating func copyString(to output: inout [UInt8]) throws(WireError) {
+    let length = try octet()
+    output.append(length)
+    try copy(Int(length), to: &output)
+  }
+
+  /// SvcParams: only their keys' order and their lengths are checked. RFC 9460 section 4.3 wants the values to be opaque
+  /// to a resolver.
+  @_lifetime(self: copy self)
+  private mutating func copyParameters(to output: inout [UInt8]) throws(WireError) {
+    var lowestKey = 0
+    while remaining > 0 {
+      let start = output.count
+      try copy(4, to: &output)
+      let key = Int(output[start]) << 8 | Int(output[start + 1])
+      guard key >= lowestKey else { throw .truncated }
+      lowestKey = key + 1
+      try copy(Int(output[start + 2]) << 8 | Int(output[start + 3]), to: &output)
+    }
+  }
+}
+
+func isLetterOrDigit(_ octet: UInt8) -> Bool { asciiLowercase(octet) &- 97 < 26 || isDigit(octet) }

@@ -1,0 +1,174 @@
+// WireReader.swift -- a cursor over a message: integers, octets and names, each checked before it is read.
+
+/// Reads a message from its first octet to its last. Every read either moves on or throws; none goes behind the limit.
+struct WireReader: ~Escapable {
+  /// The whole message, since compression pointers may lead to any earlier octet.
+  let octets: Span<UInt8>
+  /// The next octet to be read.
+  private(set) var position = 0
+  /// The end of what may be read: of the message, or of the RDATA under way.
+  private(set) var limit: Int
+  /// Whether names may be compressed: in a message yes, in RDATA that stands alone no.
+  let allowsPointers: Bool
+
+  /// Pointers of one name. No name has more labels, and every pointer of use follows a label or begins the name.
+  static let maximumPointers = 127
+
+  @_lifetime(copy octets)
+  init(_ octets: Span<UInt8>, allowsPointers: Bool = true) {
+    self.octets = octets
+    self.limit = octets.count
+    self.allowsPointers = allowsPointers
+  }
+
+  /// Octets that are left before the limit.
+  var remaining: Int { limit - position }
+
+  /// Makes the next `count` octets the only ones that may be read, until ``endPart()``.
+  @_lifetime(self: copy self)
+  mutating func beginPart(_ count: Int) throws(WireError) {
+    guard count <= remaining else { throw .truncated }
+    limit = position + count
+  }
+
+  /// Lifts the limit again.
+  ///
+  /// - Returns: whether the part was read to its end.
+  @_lifetime(self: copy self)
+  mutating func endPart() -> Bool {
+    defer { limit = octets.count }
+    return position == limit
+  }
+
+  /// Steps over `count` octets.
+  ///
+  /// - Returns: where they start.
+  @inline(__always)
+  @_lifetime(self: copy self)
+  mutating func skip(_ count: Int) throws(WireError) -> Int {
+    guard count <= remaining else { throw .truncated }
+    defer { position += count }
+    return position
+  }
+
+  @_lifetime(self: copy self)
+  mutating func octet() throws(WireError) -> UInt8 { octets[try skip(1)] }
+
+  @_lifetime(self: copy self)
+  mutating func short() throws(WireError) -> UInt16 {
+    let start = try skip(2)
+    return UInt16(octets[start]) << 8 | UInt16(octets[start + 1])
+  }
+
+  @_lifetime(self: copy self)
+  mutating func long() throws(WireError) -> UInt32 {
+    let high = try short()
+    return UInt32(high) << 16 | UInt32(try short())
+  }
+
+  /// Steps over `count` octets and appends them to `output`.
+  @_lifetime(self: copy self)
+  mutating func copy(_ count: Int, to output: inout [UInt8]) throws(WireError) {
+    let start = try skip(count)
+    append(start..<(start + count), to: &output)
+  }
+
+  /// Steps over `count` octets that become an array.
+  @_lifetime(self: copy self)
+  mutating func array(_ count: Int) throws(WireError) -> [UInt8] {
+    let start = try skip(count)
+    return octets.extracting(start..<(start + count)).withUnsafeBufferPointer { Array($0) }
+  }
+
+  /// Steps over a name.
+  @_lifetime(self: copy self)
+  mutating func name() throws(WireError) -> DomainName {
+    let start = position
+    let length = try skipName()
+    guard position - start != length else {
+      return DomainName(
+        unchecked: octets.extracting(start..<position).withUnsafeBufferPointer { Array($0) })
+    }
+    var output: [UInt8] = []
+    output.reserveCapacity(length)
+    appendCompressedName(at: start, to: &output)
+    return DomainName(unchecked: output)
+  }
+
+  /// Steps over a name and appends it, uncompressed, to `output`.
+  @_lifetime(self: copy self)
+  mutating func copyName(to output: inout [UInt8]) throws(WireError) {
+    let start = position
+    let length = try skipName()
+    if position - start == length {
+      append(start..<position, to: &output)
+    } else {
+      appendCompressedName(at: start, to: &output)
+    }
+  }
+
+  /// Checks a name and steps over it.
+  ///
+  /// - Returns: its length when it is uncompressed. It equals the octets stepped over only where there is no pointer,
+  ///   since a pointer takes 2 octets and no name has that length.
+  @_lifetime(self: copy self)
+  private mutating func skipName() throws(WireError) -> Int {
+    var length = 0
+    var pointers = 0
+    var label = position
+    // What a pointer leads to must lie wholly before the part that holds the pointer, so that no octet counts twice.
+    var partStart = position
+    var partLimit = limit
+    while true {
+      guard label < partLimit else { throw .truncated }
+      let count = Int(octets[label])
+      if count <= NameLimit.label {
+        length += count + 1
+        label += count + 1
+        guard length <= NameLimit.name else { throw .nameTooLong }
+        guard count != 0 else { break }
+      } else if count >= 0xC0 {
+        guard label + 1 < partLimit else { throw .truncated }
+        let target = pointerTarget(at: label)
+        pointers += 1
+        guard allowsPointers, target < partStart, pointers <= WireReader.maximumPointers else { throw .pointer }
+        if pointers == 1 { position = label + 2 }
+        partLimit = partStart
+        partStart = target
+        label = target
+      } else {
+        throw .labelType
+      }
+    }
+    if pointers == 0 { position = label }
+    return length
+  }
+
+  /// Appends a name that ``skipName()`` has checked.
+  private func appendCompressedName(at start: Int, to output: inout [UInt8]) {
+    var label = start
+    while true {
+      let count = Int(octets[label])
+      if count > NameLimit.label {
+        label = pointerTarget(at: label)
+      } else {
+        append(label..<(label + count + 1), to: &output)
+        guard count != 0 else { return }
+        label += count + 1
+      }
+    }
+  }
+
+  private func pointerTarget(at label: Int) -> Int { Int(octets[label] & 0x3F) << 8 | Int(octets[label + 1]) }
+
+  private func append(_ range: Range<Int>, to output: inout [UInt8]) {
+    octets.extracting(range).withUnsafeBufferPointer { output.append(contentsOf: $0) }
+  }
+}
+
+extension WireReader {
+  /// The two octets that come next as one number, without stepping over them; nil where fewer are left.
+  var upcomingShort: UInt16? {
+    remaining >= 2 ? UInt16(octets[position]) << 8 | UInt16(octets[position + 1]) : nil
+  }
+}
