@@ -1,0 +1,178 @@
+// RouteTable.swift -- rules, hosts file and special names as one table that is asked before the cache.
+//
+// Immutable after it was made, and shared by all listener threads. RouteCompiler.swift decides what wins.
+
+import DNSWire
+
+/// What becomes of a question.
+public enum RouteDecision: Equatable, Sendable {
+  /// It is resolved by the route of this number; 0 is the default route.
+  case route(UInt16)
+  /// It is answered with this element of `RouteTable.localAnswers`.
+  case local(UInt32)
+}
+
+/// What becomes of the questions of a name, by type: route numbers, or indices of local answers with the highest bit set.
+struct RouteChoice: Hashable {
+  var a: UInt32
+  var aaaa: UInt32
+  var pointer: UInt32
+  /// SVCB and HTTPS, which carry address hints and therefore go where the addresses go.
+  var service: UInt32
+  var other: UInt32
+
+  static let localBit: UInt32 = 1 << 31
+
+  @_noAllocation @inline(__always)
+  func decision(for type: UInt16) -> RouteDecision {
+    let value =
+      switch type {
+      case 1: a
+      case 28: aaaa
+      case 12: pointer
+      case 64, 65: service
+      default: other
+      }
+    return value < RouteChoice.localBit
+      ? .route(UInt16(truncatingIfNeeded: value)) : .local(value ^ RouteChoice.localBit)
+  }
+}
+
+/// The choices of a node, as indices: for the name itself, and for the names below it that are no nodes.
+struct RouteNode {
+  var at: UInt32 = 0
+  /// The highest bit is set when the node has children.
+  var below: UInt32 = 0
+
+  static let childBit: UInt32 = 1 << 31
+}
+
+/// The choices for names of which the table does not even know the last label, as indices.
+struct UnknownTopLevel {
+  /// Names of one label.
+  var single: UInt32 = 0
+  /// Names whose last label is a number, and IPv6 addresses that were taken for a name.
+  var literal: UInt32 = 0
+  /// All others.
+  var ordinary: UInt32 = 0
+}
+
+/// All `[[rule]]`s, the hosts file and the special names, compiled.
+///
+/// What wins for a name and type:
+/// 1. A rule that names the name or one above it. Of several rules the first one counts. A rule of fewer labels than
+///    the hosts entry or special name it meets does not count there: `names = ["."]` leaves `localhost` alone,
+///    `names = ["test"]` takes the whole of `test` away from RFC 6761, and `names = ["=nas.lan"]` beats the hosts file.
+/// 2. The hosts file, for A, AAAA, SVCB and HTTPS of its names and PTR of its addresses.
+/// 3. The deepest special name at or above the name.
+/// 4. The default route.
+public final class RouteTable: @unchecked Sendable {
+  /// The answers that `RouteDecision.local` speaks of.
+  public let localAnswers: [LocalAnswer]
+
+  private let names: SuffixTable
+  private let nodes: UnsafeMutablePointer<RouteNode>
+  private let choices: UnsafeMutablePointer<RouteChoice>
+  private let unknown: UnknownTopLevel
+
+  /// Compiles a table.
+  ///
+  /// - Complexity: O(rules + names in the hosts file)
+  public init(rules: [RouteRule], hosts: HostsFile, settings: SpecialNamesSettings) {
+    var compiler = RouteCompiler(rules: rules, hosts: hosts, settings: settings)
+    compiler.compile()
+    localAnswers = compiler.answers.values
+    names = compiler.names.copyTable()
+    nodes = RouteTable.copy(compiler.nodes)
+    choices = RouteTable.copy(compiler.choices.values)
+    unknown = compiler.unknown
+  }
+
+  deinit {
+    names.edges.deallocate()
+    names.labels.deallocate()
+    nodes.deallocate()
+    choices.deallocate()
+  }
+
+  private static func copy<Element: BitwiseCopyable>(_ elements: [Element]) -> UnsafeMutablePointer<Element> {
+    let pointer = UnsafeMutablePointer<Element>.allocate(capacity: max(1, elements.count))
+    pointer.initialize(from: elements, count: elements.count)
+    return pointer
+  }
+
+  /// What becomes of a question.
+  ///
+  /// - Parameters:
+  ///   - name: the QNAME in lower case, uncompressed.
+  ///   - length: its octets, the root's zero included; a name that does not end there takes the default route.
+  ///   - type: the QTYPE.
+  /// - Complexity: O(labels)
+  @_noAllocation
+  public func find(_ name: UnsafePointer<UInt8>, length: Int, type: UInt16) -> RouteDecision {
+    // 255 octets (RFC 1035 section 2.3.4) have room for 127 labels.
+    guard length <= 255 else { return .route(0) }
+    var starts = InlineArray<128, UInt8>(repeating: 0)
+    var position = 0
+    var depth = 0
+    while position < length, name[position] != 0 {
+      starts[depth] = UInt8(truncatingIfNeeded: position)
+      depth &+= 1
+      position &+= Int(name[position]) &+ 1
+    }
+    guard position == length - 1 else { return .route(0) }
+
+    let labels = depth
+    var node: UInt32 = 0
+    while depth > 0, nodes[Int(node)].below & RouteNode.childBit != 0 {
+      let child = names.child(of: node, name + Int(starts[depth - 1]))
+      if child == 0 { break }
+      node = child
+      depth -= 1
+    }
+    let choice =
+      if depth == 0 {
+        nodes[Int(node)].at
+      } else if node != 0 {
+        nodes[Int(node)].below & ~RouteNode.childBit
+      } else {
+        unknownTopLevel(name + Int(starts[depth - 1]), isSingle: labels == 1)
+      }
+    return choices[Int(choice)].decision(for: type)
+  }
+
+  /// The choice for a name whose last label is no node.
+  @_noAllocation
+  private func unknownTopLevel(_ label: UnsafePointer<UInt8>, isSingle: Bool) -> UInt32 {
+    if isNumber(label) || isSingle && isIPv6Literal(label) { return unknown.literal }
+    return isSingle ? unknown.single : unknown.ordinary
+  }
+}
+
+/// Whether a label has nothing but digits.
+@_noAllocation
+func isNumber(_ label: UnsafePointer<UInt8>) -> Bool {
+  var index = 1
+  while index <= Int(label[0]) {
+    if label[index] &- 48 >= 10 { return false }
+    index += 1
+  }
+  return true
+}
+
+/// Whether a label is made of hexadecimal digits and at least two colons.
+@_noAllocation
+private func isIPv6Literal(_ label: UnsafePointer<UInt8>) -> Bool {
+  var colons = 0
+  var index = 1
+  while index <= Int(label[0]) {
+    let octet = label[index]
+    if octet == UInt8(ascii: ":") {
+      colons += 1
+    } else if octet &- 48 >= 10, octet &- 97 >= 6 {
+      return false
+    }
+    index += 1
+  }
+  return colons >= 2
+}

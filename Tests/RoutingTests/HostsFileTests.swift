@@ -1,0 +1,101 @@
+// HostsFileTests.swift -- what is taken from a hosts file and what is left.
+
+import DNSWire
+import Glibc
+import Routing
+import Testing
+
+@Suite struct `A hosts file` {
+  private func parse(_ text: String) throws -> HostsFile { try HostsFile(octets: Array(text.utf8)) }
+
+  private let sample = """
+    # comment
+    127.0.0.1\tlocalhost
+    127.0.1.1 box.example.  Box # the machine
+
+    ::1       localhost ip6-localhost
+    \t 192.0.2.7 \t multi.example other.example\r
+    192.0.2.8 multi.example
+    2001:db8::8 multi.example
+    192.0.2.7 multi.example late.example
+    """
+
+  @Test func `addresses keep their order, names their case-free form`() throws {
+    let file = try parse(sample)
+    #expect(file.skippedLines == 0)
+    let texts = file.hosts.map { "\($0.name) \($0.addresses.map(\.description).joined(separator: " "))" }
+    #expect(
+      texts == [
+        "localhost. 127.0.0.1 ::1", "box.example. 127.0.1.1", "box. 127.0.1.1", "ip6-localhost. ::1",
+        "multi.example. 192.0.2.7 192.0.2.8 2001:db8::8", "other.example. 192.0.2.7", "late.example. 192.0.2.7",
+      ])
+    #expect(
+      file.pointers.map { "\($0.address) \($0.name)" } == [
+        "127.0.0.1 localhost.", "127.0.1.1 box.example.", "::1 localhost.", "192.0.2.7 multi.example.",
+        "192.0.2.8 multi.example.", "2001:db8::8 multi.example.",
+      ])
+  }
+
+  @Test func `a name is answered in both families, and its addresses backwards`() {
+    let table = RouteTable([], hosts: sample)
+    #expect(table.ask("MULTI.example", .a) == .records(["192.0.2.7", "192.0.2.8"]))
+    #expect(table.ask("multi.example", .aaaa) == .records(["2001:db8::8"]))
+    #expect(table.ask("box.example", .aaaa) == .noData("QNAME"))
+    #expect(table.ask("box.example", .https) == .noData("QNAME"))
+    #expect(table.ask("box.example", .mx) == .route(0))
+    #expect(table.ask("x.box.example", .a) == .route(0))
+    #expect(table.ask("7.2.0.192.in-addr.arpa", .ptr) == .records(["multi.example."]))
+    let reverse = "8.0.0.0." + String(repeating: "0.", count: 20) + "8.b.d.0.1.0.0.2.ip6.arpa"
+    #expect(table.ask(reverse, .ptr) == .records(["multi.example."]))
+    #expect(table.localAnswers.flatMap(\.records).allSatisfy { $0.ttl == LocalAnswer.ttl })
+  }
+
+  @Test func `a blocklist's entries are answered, and share their answers`() {
+    let list = (0..<1000).map { "0.0.0.0 ads\($0).example" }.joined(separator: "\n") + "\n:: six.example\n"
+    let table = RouteTable([], hosts: list)
+    #expect(table.ask("ads7.example", .a) == .records(["0.0.0.0"]))
+    #expect(table.ask("ads7.example", .aaaa) == .noData("QNAME"))
+    #expect(table.ask("six.example", .aaaa) == .records(["::"]))
+    #expect(table.ask("0.0.0.0.in-addr.arpa", .ptr) == .route(0))
+    #expect(table.localAnswers.count == 3)
+  }
+
+  @Test func `what cannot be understood is skipped and counted`() throws {
+    let file = try parse(
+      """
+      nonsense
+      192.0.2.1
+      192.0.2 short.example
+      fe80::1%lo0 zone.example
+      192.0.2.1 good.example bad..example a\u{FC}.example b\\046c.example .
+      192.0.2.1 \(String(repeating: "a", count: 64)).example
+      192.0.2.2 fine.example
+      """)
+    #expect(file.skippedLines == 6)
+    #expect(file.hosts.map(\.name.text) == ["good.example.", "fine.example."])
+  }
+
+  @Test func `octets that are no text do no harm`() throws {
+    let file = try HostsFile(octets: [0, 255, 10, 49, 46, 50, 46, 51, 46, 52, 32, 200, 10, 10, 32, 10])
+    #expect(file.skippedLines == 2)
+    #expect(file.hosts.isEmpty)
+  }
+
+  @Test func `one name has at most 64 addresses`() throws {
+    let file = try parse((0..<200).map { "10.0.0.\($0) many.example" }.joined(separator: "\n"))
+    #expect(file.hosts[0].addresses.count == HostsFile.maximumAddresses)
+  }
+
+  @Test func `a file that is too large or not there is refused`() {
+    #expect(throws: HostsFileError.tooLarge) {
+      try HostsFile(octets: [UInt8](repeating: 35, count: HostsFile.maximumSize + 1))
+    }
+    #expect(throws: HostsFileError.unreadable(ENOENT)) { try HostsFile(path: "/nonexistent/hosts") }
+    #expect(throws: HostsFileError.tooLarge) { try HostsFile(path: "/dev/zero") }
+  }
+
+  @Test func `the machine's own file can be read`() throws {
+    #expect(try HostsFile(path: "/dev/null").hosts.isEmpty)
+    _ = try HostsFile(path: "/etc/hosts")
+  }
+}

@@ -1,0 +1,61 @@
+// RebindFilterTests.swift -- which addresses a public name must not have.
+
+import DNSWire
+import Routing
+import Testing
+
+@Suite struct `Rebind protection` {
+  @Test(arguments: [
+    "0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "100.64.0.0", "100.127.255.255", "127.0.0.1", "169.254.169.254",
+    "172.16.0.1", "172.31.255.255", "192.168.0.1", "255.255.255.255", "::", "::1", "::ffff:10.0.0.1", "::ffff:8.8.8.8",
+    "::10.0.0.1", "fc00::1", "fd12:3456::1", "fe80::1", "febf::1", "fec0::1", "64:ff9b::10.0.0.1", "64:ff9b:1::1",
+  ])
+  func `private addresses are known`(text: String) {
+    #expect(RebindFilter.isPrivate(IPAddress(text: text)!.octets))
+  }
+
+  @Test(arguments: [
+    "1.1.1.1", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0",
+    "169.253.0.1", "172.15.255.255", "172.32.0.0", "192.167.255.255", "192.169.0.0", "255.255.255.254", "2001:db8::1",
+    "2606:4700::1111", "fe00::1", "fe7f::1", "ff02::1", "fb00::1", "64:ff9b::8.8.8.8", "0:0:0:0:0:1::1",
+    "::fffe:10.0.0.1",
+  ])
+  func `public addresses are let through`(text: String) {
+    #expect(!RebindFilter.isPrivate(IPAddress(text: text)!.octets))
+  }
+
+  private let name = DomainName(text: "www.example")!
+
+  private func record(_ type: RecordType, _ rdata: [UInt8]) -> ResourceRecord {
+    ResourceRecord(owner: name, type: type, ttl: 60, rdata: rdata)
+  }
+
+  @Test func `one private address among public ones is enough`() {
+    let filter = RebindFilter(allowed: [])
+    #expect(!filter.refuses([record(.a, [192, 0, 2, 1])], for: name))
+    #expect(filter.refuses([record(.a, [192, 0, 2, 1]), record(.a, [192, 168, 1, 1])], for: name))
+    #expect(!filter.refuses([record(.txt, [192, 168, 1, 1])], for: name))
+    #expect(!filter.refuses([], for: name))
+  }
+
+  @Test func `allowed names may have private addresses, and so may what is below them`() {
+    let filter = RebindFilter(allowed: [DomainName(text: "Example")!])
+    #expect(!filter.refuses([record(.a, [10, 0, 0, 1])], for: name))
+    #expect(filter.refuses([record(.a, [10, 0, 0, 1])], for: DomainName(text: "example.com")!))
+  }
+
+  @Test func `address hints of HTTPS records count`() {
+    let filter = RebindFilter(allowed: [])
+    let alpn: [UInt8] = [0, 1, 0, 3, 2, 104, 50]
+    let target: [UInt8] = [0, 1, 3, 119, 119, 119, 0]
+    let fine: [UInt8] = target + alpn + [0, 4, 0, 4, 192, 0, 2, 1]
+    #expect(!filter.refuses([record(.https, fine)], for: name))
+    #expect(filter.refuses([record(.https, target + alpn + [0, 4, 0, 8, 192, 0, 2, 1, 10, 0, 0, 1])], for: name))
+    #expect(
+      filter.refuses([record(.svcb, [0, 1, 0] + [0, 6, 0, 16] + IPAddress(text: "fd00::1")!.octets)], for: name))
+    // Key 5 is not an address, and RDATA that ends early has no more of them.
+    #expect(!filter.refuses([record(.https, [0, 1, 0, 0, 5, 0, 4, 10, 0, 0, 1])], for: name))
+    #expect(!filter.refuses([record(.https, [0, 1, 0, 0, 4, 0, 4, 10, 0])], for: name))
+    #expect(!filter.refuses([record(.https, [])], for: name))
+  }
+}

@@ -1,0 +1,180 @@
+// RouteModelTests.swift -- the table against a model that asks every rule and every special name in turn.
+
+import DNSWire
+import Testing
+
+@testable import Routing
+
+/// A generator with a seed that a failing test prints.
+struct SeededGenerator: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var value = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+    return value ^ (value >> 31)
+  }
+}
+
+/// The rules of precedence as `RouteTable` documents them, with nothing compiled.
+private struct Model {
+  let rules: [RouteRule]
+  let hosts: HostsFile
+  let settings: SpecialNamesSettings
+
+  func ask(_ name: DomainName, _ type: RecordType) -> Outcome {
+    if let answer = hostsAnswer(name, type) { return rule(name, type, from: name.labelCount) ?? answer }
+    if let (depth, outcome) = special(name, type) { return rule(name, type, from: depth) ?? outcome }
+    return rule(name, type, from: 0) ?? .route(0)
+  }
+
+  private func rule(_ name: DomainName, _ type: RecordType, from depth: Int) -> Outcome? {
+    for rule in rules {
+      let matching = rule.names.filter { $0.matches(name) && $0.name.labelCount >= depth }
+      guard let deepest = matching.max(by: { $0.name.labelCount < $1.name.labelCount }) else { continue }
+      switch rule.action {
+      case .route(let number): return .route(number)
+      case .nxDomain: return .blocked
+      case .refused: return .refused
+      case .pinned(let addresses):
+        let zone = if case .exact = deepest { "QNAME" } else { deepest.name.text }
+        return records(addresses, type) ?? .noData(zone)
+      }
+    }
+    return nil
+  }
+
+  private func records(_ addresses: [IPAddress], _ type: RecordType) -> Outcome? {
+    let fitting = addresses.filter { type == .a && !$0.isIPv6 || type == .aaaa && $0.isIPv6 }
+    return fitting.isEmpty ? nil : .records(fitting.map(\.description))
+  }
+
+  private func hostsAnswer(_ name: DomainName, _ type: RecordType) -> Outcome? {
+    if type == .ptr {
+      return hosts.pointers.first { $0.address.reverseName == name }.map { .records([$0.name.text]) }
+    }
+    guard [.a, .aaaa, .https, .svcb].contains(type) else { return nil }
+    return hosts.hosts.first { $0.name == name }.map { records($0.addresses, type) ?? .noData("QNAME") }
+  }
+
+  private func special(_ name: DomainName, _ type: RecordType) -> (Int, Outcome)? {
+    var best: (depth: Int, effect: SpecialEffect, zone: DomainName)?
+    for zone in SpecialZone.zones(settings) where name.isAtOrBelow(zone.name) {
+      guard let effect = zone.name == name ? zone.at : zone.below else { continue }
+      if zone.name.labelCount >= best?.depth ?? 0 { best = (zone.name.labelCount, effect, zone.zone) }
+    }
+    if best == nil, settings.special, !name.isRoot {
+      let last = name.text.split(separator: ".").last!
+      let isAddress = last.allSatisfy(\.isNumber) || name.labelCount == 1 && last.filter { $0 == ":" }.count > 1
+      if isAddress {
+        best = (1, .nxDomain, .root)
+      } else if name.labelCount == 1, type == .a || type == .aaaa {
+        best = (1, .singleLabel, .root)
+      }
+    }
+    guard let best else { return nil }
+    return (best.depth, outcome(best.effect, best.zone, type))
+  }
+
+  private func outcome(_ effect: SpecialEffect, _ zone: DomainName, _ type: RecordType) -> Outcome {
+    switch effect {
+    case .loopback:
+      type == .a ? .records(["127.0.0.1"]) : type == .aaaa ? .records(["::1"]) : .noData(zone.text)
+    case .loopbackPointer: type == .ptr ? .records(["localhost."]) : .noData(zone.text)
+    case .noData: .noData(zone.text)
+    case .nxDomain: .nxDomain(zone.text)
+    case .network, .singleLabel: settings.networkRoute.map(Outcome.route) ?? .nxDomain(zone.text)
+    case .ipv4Only:
+      settings.networkRoute.map(Outcome.route)
+        ?? (type == .a ? .records(["192.0.0.170", "192.0.0.171"]) : .noData(zone.text))
+    case .portal: .route(settings.portalRoute!)
+    }
+  }
+}
+
+/// Worlds small enough that everything meets everything.
+private struct World {
+  var generator: SeededGenerator
+  private static let labels = [
+    "a", "b", "a", "b", "com", "test", "local", "localhost", "arpa", "in-addr", "10", "127", "0", "1",
+  ]
+  private static let bases = [
+    "", "", "test", "localhost", "local", "com", "10.in-addr.arpa", "127.in-addr.arpa", "0.127.in-addr.arpa",
+    "home.arpa",
+    "captive.apple.com", "ipv4only.arpa", "2.0.192.in-addr.arpa", "resolver.arpa", "a.b", "b",
+  ]
+
+  mutating func name() -> DomainName {
+    let own = (0..<Int.random(in: 0...3, using: &generator)).map { _ in World.labels.randomElement(using: &generator)! }
+    let base = World.bases.randomElement(using: &generator)!
+    let text = (own + (base.isEmpty ? [] : [base])).joined(separator: ".")
+    return text.isEmpty ? .root : DomainName(text: text)!
+  }
+
+  mutating func rule() -> RouteRule {
+    let names = (0..<Int.random(in: 1...3, using: &generator)).map { _ -> NamePattern in
+      let name = self.name()
+      return [.subtree(name), .below(name), .exact(name)].randomElement(using: &generator)!
+    }
+    let pinned = RouteAction.pinned([IPAddress(text: "192.0.2.9")!, IPAddress(text: "2001:db8::9")!])
+    let number = UInt16.random(in: 0...9, using: &generator)
+    return RouteRule(
+      names: names,
+      action: [.route(number), .route(number), .nxDomain, .refused, pinned].randomElement(using: &generator)!)
+  }
+
+  mutating func hosts() -> HostsFile {
+    let addresses = ["0.0.0.0", "10.0.0.1", "127.0.0.1", "192.0.2.1", "::1", "2001:db8::1"]
+    let lines = (0..<Int.random(in: 0...6, using: &generator)).map { _ in
+      "\(addresses.randomElement(using: &generator)!) \(name()) \(name())"
+    }
+    return try! HostsFile(octets: Array(lines.joined(separator: "\n").utf8))
+  }
+
+  mutating func settings() -> SpecialNamesSettings {
+    let route: UInt16? = Bool.random(using: &generator) ? 70 : nil
+    return SpecialNamesSettings(
+      special: Int.random(in: 0...3, using: &generator) > 0, portalNames: Bool.random(using: &generator),
+      searchDomains: [name(), name()], networkRoute: route, portalRoute: route.map { $0 + 10 })
+  }
+}
+
+@Suite struct `The route table's model` {
+  @Test func `table and model agree in random worlds`() {
+    let seed = UInt64.random(in: 0...UInt64.max)
+    print("route table seed: \(seed)")
+    var world = World(generator: SeededGenerator(state: seed))
+    let types: [RecordType] = [.a, .aaaa, .ptr, .https, .svcb, .mx, .ds]
+    for round in 0..<150 {
+      let rules = (0..<Int.random(in: 0...8, using: &world.generator)).map { _ in world.rule() }
+      let hosts = world.hosts()
+      let settings = world.settings()
+      let table = RouteTable(rules: rules, hosts: hosts, settings: settings)
+      let model = Model(rules: rules, hosts: hosts, settings: settings)
+      for _ in 0..<30 {
+        let name = world.name()
+        for type in types {
+          let found = table.ask(name, type)
+          let expected = model.ask(name, type)
+          guard found == expected else {
+            Issue.record("seed \(seed), round \(round): \(name) \(type) is \(found), not \(expected): \(rules)")
+            return
+          }
+        }
+      }
+    }
+  }
+
+  @Test func `ten thousand names are all found, and their neighbours are not`() {
+    let seed = UInt64.random(in: 0...UInt64.max)
+    print("many names seed: \(seed)")
+    var generator = SeededGenerator(state: seed)
+    let names = Set((0..<10_000).map { _ in "h\(UInt32.random(in: 0...9_999_999, using: &generator)).example" })
+    let table = RouteTable([], hosts: names.map { "192.0.2.1 \($0)" }.joined(separator: "\n"))
+    #expect(names.allSatisfy { table.ask($0) == .records(["192.0.2.1"]) }, "seed \(seed)")
+    #expect(names.allSatisfy { table.ask("x." + $0) == .route(0) }, "seed \(seed)")
+    #expect(
+      names.allSatisfy { table.ask($0.replacing("h", with: "i", maxReplacements: 1)) == .route(0) }, "seed \(seed)")
+  }
+}

@@ -1,0 +1,163 @@
+// RouteTableTests.swift -- which of rules, hosts file and special names wins, and names that strangers make up.
+
+import DNSWire
+import Routing
+import Testing
+
+@Suite struct `A route table` {
+  @Test func `a subtree, what is below a name, and the name alone are three patterns`() {
+    let table = RouteTable([
+      ("corp.example", .route(1)), ("*.lan", .route(2)), ("=www.example", .route(3)),
+    ])
+    #expect(table.ask("corp.example") == .route(1))
+    #expect(table.ask("A.B.Corp.Example") == .route(1))
+    #expect(table.ask("notcorp.example") == .route(0))
+    #expect(table.ask("lan") == .route(0))
+    #expect(table.ask("x.lan") == .route(2))
+    #expect(table.ask("y.x.lan") == .route(2))
+    #expect(table.ask("www.example") == .route(3))
+    #expect(table.ask("x.www.example") == .route(0))
+    #expect(table.ask("example") == .route(0))
+  }
+
+  @Test func `the first rule that matches wins, not the longest`() {
+    let table = RouteTable([
+      ("=a.example", .route(1)), ("example other", .route(2)), ("a.example", .route(3)), ("*.", .route(4)),
+    ])
+    #expect(table.ask("a.example") == .route(1))
+    #expect(table.ask("x.a.example") == .route(2))
+    #expect(table.ask("x.other") == .route(2))
+    #expect(table.ask("com") == .route(4))
+    #expect(table.ask(".") == .route(0))
+  }
+
+  @Test func `patterns are understood as the configuration writes them`() {
+    #expect(NamePattern(text: "Corp.example.") == .subtree(DomainName(text: "corp.example")!))
+    #expect(NamePattern(text: "*.lan") == .below(DomainName(text: "lan")!))
+    #expect(NamePattern(text: "=lan") == .exact(DomainName(text: "lan")!))
+    #expect(NamePattern(text: ".") == .subtree(.root))
+    #expect(NamePattern(text: "*.") == .below(.root))
+    #expect(NamePattern(text: "=.") == .exact(.root))
+    for text in ["", "*", "=", "a..b", "*.a..", String(repeating: "a", count: 64)] {
+      #expect(NamePattern(text: text) == nil, "\(text)")
+    }
+  }
+
+  @Test func `blocked names say so, for every type`() {
+    let table = RouteTable([("ads.example", .nxDomain), ("*.internal.example", .refused)])
+    for type in [RecordType.a, .aaaa, .https, .mx, .ptr] {
+      #expect(table.ask("x.ads.example", type) == .blocked)
+      #expect(table.ask("x.internal.example", type) == .refused)
+    }
+    #expect(table.ask("internal.example") == .route(0))
+    #expect(table.localAnswers.map(\.responseCode) == [.nxDomain, .refused])
+    #expect(table.localAnswers.map(\.soaOwner) == [.zone(DomainName(text: "ads.example")!), nil])
+  }
+
+  @Test func `pinned names have these addresses and nothing else`() {
+    let addresses = ["192.0.2.2", "2001:db8::1", "192.0.2.1"].map { IPAddress(text: $0)! }
+    let table = RouteTable([("pinned.example", .pinned(addresses)), ("v4.example", .pinned([addresses[0]]))])
+    #expect(table.ask("pinned.example", .a) == .records(["192.0.2.2", "192.0.2.1"]))
+    #expect(table.ask("x.pinned.example", .aaaa) == .records(["2001:db8::1"]))
+    #expect(table.ask("pinned.example", .https) == .noData("pinned.example."))
+    #expect(table.ask("v4.example", .aaaa) == .noData("v4.example."))
+  }
+
+  @Test func `a rule for everything leaves special names and the hosts file alone`() {
+    let table = RouteTable([(".", .route(5))], hosts: "192.0.2.1 nas.example", withLocalDNS)
+    #expect(table.ask("www.example") == .route(5))
+    #expect(table.ask("www.example", .mx) == .route(5))
+    #expect(table.ask("com", .ds) == .route(5))
+    #expect(table.ask("localhost") == .records(["127.0.0.1"]))
+    #expect(table.ask("x.test") == .nxDomain("test."))
+    #expect(table.ask("nas") == .route(7))
+    #expect(table.ask("1.2.3.4") == .nxDomain("."))
+    #expect(table.ask("1.0.0.10.in-addr.arpa", .ptr) == .route(7))
+    #expect(table.ask("captive.apple.com") == .route(8))
+    #expect(table.ask("nas.example") == .records(["192.0.2.1"]))
+    #expect(table.ask("nas.example", .mx) == .route(5))
+  }
+
+  @Test func `a rule that names a special name or one below it beats it`() {
+    let table = RouteTable(
+      [
+        (".", .route(5)), ("test", .route(1)), ("corp.local *.onion", .route(2)), ("=nas 4", .route(3)),
+        ("com", .route(4)), ("=captive.apple.com", .route(6)), ("0.10.in-addr.arpa", .nxDomain),
+      ], withLocalDNS)
+    #expect(table.ask("x.test") == .route(1))
+    #expect(table.ask("dc.corp.local") == .route(2))
+    #expect(table.ask("printer.local") == .nxDomain("local."))
+    #expect(table.ask("onion") == .nxDomain("onion."))
+    #expect(table.ask("x.onion") == .route(2))
+    #expect(table.ask("nas") == .route(3))
+    #expect(table.ask("x.nas") == .route(5))
+    #expect(table.ask("1.2.3.4") == .route(3))
+    #expect(table.ask("1.2.3.5") == .nxDomain("."))
+    #expect(table.ask("com") == .route(4))
+    #expect(table.ask("captive.apple.com") == .route(6))
+    #expect(table.ask("www.msftncsi.com") == .route(8))
+    #expect(table.ask("1.1.0.10.in-addr.arpa", .ptr) == .blocked)
+    #expect(table.ask("1.1.1.10.in-addr.arpa", .ptr) == .route(7))
+  }
+
+  @Test func `the hosts file beats special names, and a rule of its depth beats the hosts file`() {
+    let hosts = """
+      127.0.0.1 localhost
+      10.0.0.1 nas.lan web.test
+      10.0.0.2 db.lan
+      """
+    let table = RouteTable(
+      [("*.lan", .nxDomain), ("=db.lan", .route(1))], hosts: hosts, withLocalDNS)
+    #expect(table.ask("nas.lan") == .records(["10.0.0.1"]))
+    #expect(table.ask("x.nas.lan") == .blocked)
+    #expect(table.ask("nas.lan", .mx) == .blocked)
+    #expect(table.ask("db.lan") == .route(1))
+    #expect(table.ask("web.test") == .records(["10.0.0.1"]))
+    #expect(table.ask("web.test", .txt) == .nxDomain("test."))
+    #expect(table.ask("localhost", .aaaa) == .noData("QNAME"))
+    #expect(table.ask("1.0.0.10.in-addr.arpa", .ptr) == .records(["nas.lan."]))
+    #expect(table.ask("1.0.0.10.in-addr.arpa", .a) == .route(7))
+    #expect(table.ask("3.0.0.10.in-addr.arpa", .ptr) == .route(7))
+    #expect(table.ask("1.0.0.127.in-addr.arpa", .ptr) == .records(["localhost."]))
+  }
+
+  @Test func `a name of 127 labels is looked up, in a table that knows all of them`() {
+    let long = String(repeating: "a.", count: 127)
+    let table = RouteTable([(long, .route(1)), (String(repeating: "a.", count: 126), .route(2))], withLocalDNS)
+    #expect(table.ask(long) == .route(1))
+    #expect(table.ask("b." + String(repeating: "a.", count: 126)) == .route(2))
+    #expect(table.ask("b." + String(repeating: "a.", count: 125)) == .route(0))
+    #expect(RouteTable([], withLocalDNS).ask(long) == .route(0))
+    let wide = Array(repeating: String(repeating: "x", count: 63), count: 3).joined(separator: ".")
+    #expect(RouteTable([(wide, .route(1))]).ask(wide) == .route(1))
+  }
+
+  @Test func `octets that are not one whole name take the default route`() {
+    let table = RouteTable([("a", .route(1)), (".", .route(2))])
+    let broken: [[UInt8]] = [
+      [], [1], [1, 97], [2, 97, 0], [1, 97, 0, 0], [0, 0], [64, 0], [192, 12], [255] + Array(repeating: 0, count: 9),
+      Array(repeating: 1, count: 255), Array(repeating: 1, count: 256),
+    ]
+    for octets in broken {
+      // Room behind the octets, so that a read beyond them would find something.
+      let padded = octets + Array(repeating: 97, count: 300)
+      let decision = padded.withUnsafeBufferPointer { table.find($0.baseAddress!, length: octets.count, type: 1) }
+      #expect(decision == .route(0), "\(octets)")
+    }
+  }
+
+  @Test func `labels of any octets and of every length are told apart`() {
+    let labels = (1...63).map { length in
+      [UInt8(length)] + (0..<length).map { UInt8(truncatingIfNeeded: $0 * 37 + length) }.map(asciiLowercase)
+    }
+    let names = labels.map { DomainName(octets: $0 + [2, 0, 255, 0])! }
+    let rules = names.enumerated().map { RouteRule(names: [.exact($1)], action: .route(UInt16($0 + 1))) }
+    let table = RouteTable(rules: rules, hosts: HostsFile(), settings: withoutLocalDNS)
+    for (index, name) in names.enumerated() {
+      #expect(table.ask(name, .a) == .route(UInt16(index + 1)))
+      var other = name.octets
+      other[Int(other[0])] ^= 0x80
+      #expect(table.ask(DomainName(octets: other)!, .a) == .route(0))
+    }
+  }
+}

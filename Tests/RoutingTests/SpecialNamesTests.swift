@@ -1,0 +1,160 @@
+// SpecialNamesTests.swift -- every special name, with and without LocalDNS.
+
+import DNSWire
+import Testing
+
+@testable import Routing
+
+private let ipv6Loopback = "1." + String(repeating: "0.", count: 31) + "ip6.arpa"
+private let ipv6Unspecified = String(repeating: "0.", count: 32) + "ip6.arpa"
+
+/// Names that are answered the same way on every network.
+private let answeredHere: [(String, RecordType, Outcome)] = [
+  // RFC 6761
+  ("localhost", .a, .records(["127.0.0.1"])), ("localhost", .aaaa, .records(["::1"])),
+  ("LocalHost", .a, .records(["127.0.0.1"])), ("a.b.localhost", .a, .records(["127.0.0.1"])),
+  ("x.localhost", .aaaa, .records(["::1"])), ("localhost", .mx, .noData("localhost.")),
+  ("x.localhost", .https, .noData("localhost.")), ("localhost", .ptr, .noData("localhost.")),
+  ("invalid", .a, .nxDomain("invalid.")), ("x.invalid", .txt, .nxDomain("invalid.")),
+  ("test", .a, .nxDomain("test.")), ("www.test", .aaaa, .nxDomain("test.")),
+  // RFC 7686, 9476, 9665, 9462
+  ("onion", .a, .nxDomain("onion.")), ("x.onion", .a, .nxDomain("onion.")), ("a.alt", .a, .nxDomain("alt.")),
+  ("service.arpa", .a, .nxDomain("service.arpa.")), ("_dnssd.service.arpa", .ptr, .nxDomain("service.arpa.")),
+  ("resolver.arpa", .a, .noData("resolver.arpa.")), ("_dns.resolver.arpa", .svcb, .noData("resolver.arpa.")),
+  // RFC 6762
+  ("local", .a, .nxDomain("local.")), ("printer.local", .a, .nxDomain("local.")),
+  ("_ipp._tcp.local", .ptr, .nxDomain("local.")),
+  ("254.169.in-addr.arpa", .ptr, .noData("254.169.in-addr.arpa.")),
+  ("1.1.254.169.in-addr.arpa", .ptr, .nxDomain("254.169.in-addr.arpa.")),
+  ("1.8.e.f.ip6.arpa", .ptr, .nxDomain("8.e.f.ip6.arpa.")), ("1.9.e.f.ip6.arpa", .ptr, .nxDomain("9.e.f.ip6.arpa.")),
+  ("1.a.e.f.ip6.arpa", .ptr, .nxDomain("a.e.f.ip6.arpa.")), ("1.b.e.f.ip6.arpa", .ptr, .nxDomain("b.e.f.ip6.arpa.")),
+  // RFC 6303
+  ("1.0.0.127.in-addr.arpa", .ptr, .records(["localhost."])),
+  ("1.0.0.127.in-addr.arpa", .a, .noData("127.in-addr.arpa.")),
+  ("0.0.127.in-addr.arpa", .ptr, .noData("127.in-addr.arpa.")), ("127.in-addr.arpa", .ns, .noData("127.in-addr.arpa.")),
+  ("2.0.0.127.in-addr.arpa", .ptr, .nxDomain("127.in-addr.arpa.")),
+  ("5.127.in-addr.arpa", .ptr, .nxDomain("127.in-addr.arpa.")),
+  ("x.1.0.0.127.in-addr.arpa", .ptr, .nxDomain("127.in-addr.arpa.")),
+  (ipv6Loopback, .ptr, .records(["localhost."])), (ipv6Loopback, .aaaa, .noData(ipv6Loopback + ".")),
+  (ipv6Unspecified, .ptr, .noData(ipv6Unspecified + ".")),
+  ("4.3.2.0.in-addr.arpa", .ptr, .nxDomain("0.in-addr.arpa.")),
+  ("255.255.255.255.in-addr.arpa", .ptr, .noData("255.255.255.255.in-addr.arpa.")),
+  ("1.2.0.192.in-addr.arpa", .ptr, .nxDomain("2.0.192.in-addr.arpa.")),
+  ("1.100.51.198.in-addr.arpa", .ptr, .nxDomain("100.51.198.in-addr.arpa.")),
+  ("1.113.0.203.in-addr.arpa", .ptr, .nxDomain("113.0.203.in-addr.arpa.")),
+  ("1.8.b.d.0.1.0.0.2.ip6.arpa", .ptr, .nxDomain("8.b.d.0.1.0.0.2.ip6.arpa.")),
+  ("1.0.f.f.f.3.ip6.arpa", .ptr, .nxDomain("0.f.f.f.3.ip6.arpa.")),
+  // Addresses that were taken for names, and top-level domains that cannot be
+  ("1.2.3.4", .a, .nxDomain(".")), ("example.123", .mx, .nxDomain(".")), ("7", .a, .nxDomain(".")),
+  ("2001:db8::1", .aaaa, .nxDomain(".")), ("::", .a, .nxDomain(".")), ("::ffff:192.0.2.1", .a, .nxDomain(".")),
+  // The browsers' canary
+  ("use-application-dns.net", .a, .nxDomain("use-application-dns.net.")),
+]
+
+/// Names of the network, with the zone that says NXDOMAIN where there is no LocalDNS.
+private let ofTheNetwork: [(String, RecordType, String)] =
+  [
+    ("home.arpa", .a, "home.arpa."), ("nas.home.arpa", .aaaa, "home.arpa."), ("internal", .a, "internal."),
+    ("metadata.google.internal", .a, "internal."), ("x.internal", .mx, "internal."),
+    ("1.0.0.10.in-addr.arpa", .ptr, "10.in-addr.arpa."), ("10.in-addr.arpa", .soa, "10.in-addr.arpa."),
+    ("1.0.168.192.in-addr.arpa", .ptr, "168.192.in-addr.arpa."),
+    ("1.0.0.d.f.ip6.arpa", .ptr, "d.f.ip6.arpa."), ("nas", .a, "."), ("nas", .aaaa, "."), ("com", .a, "."),
+    ("search.example", .a, "search.example."), ("www.search.example", .txt, "search.example."),
+    ("dc.corp.local", .a, "corp.local."),
+  ]
+  + (16...31).map { ("1.1.\($0).172.in-addr.arpa", .ptr, "\($0).172.in-addr.arpa.") }
+  + (64...127).map { ("1.1.\($0).100.in-addr.arpa", .ptr, "\($0).100.in-addr.arpa.") }
+
+/// Names that look special and are not.
+private let ordinary: [(String, RecordType)] = [
+  (".", .ns), (".", .a), ("com", .ds), ("com", .ns), ("com", .soa), ("org", .https), ("example.com", .a),
+  ("1.1.15.172.in-addr.arpa", .ptr), ("1.1.32.172.in-addr.arpa", .ptr), ("1.1.63.100.in-addr.arpa", .ptr),
+  ("1.1.128.100.in-addr.arpa", .ptr), ("8.8.8.8.in-addr.arpa", .ptr), ("arpa", .ns), ("in-addr.arpa", .soa),
+  ("1.c.f.ip6.arpa", .ptr), ("1.c.e.f.ip6.arpa", .ptr), ("localhost.example", .a), ("mytest", .ns), ("test.com", .a),
+  ("4me.com", .a), ("x.4a", .a), ("notlocal", .mx), ("www.use-application-dns.org", .a), ("1.2.3.4.com", .a),
+  ("arpa.home", .a), ("captive.apple.com.example", .a),
+]
+
+@Suite struct `Special names` {
+  private func settings(_ network: UInt16?) -> SpecialNamesSettings {
+    SpecialNamesSettings(
+      searchDomains: [.root, DomainName(text: "Search.example")!, DomainName(text: "corp.local")!],
+      networkRoute: network, portalRoute: network.map { $0 + 1 })
+  }
+
+  @Test(arguments: [nil, 7] as [UInt16?])
+  func `names without a meaning elsewhere are answered here`(network: UInt16?) {
+    let table = RouteTable([], settings(network))
+    for (name, type, expected) in answeredHere { #expect(table.ask(name, type) == expected, "\(name) \(type)") }
+  }
+
+  @Test func `names of the network go to LocalDNS`() {
+    let table = RouteTable([], settings(7))
+    for (name, type, _) in ofTheNetwork { #expect(table.ask(name, type) == .route(7), "\(name) \(type)") }
+  }
+
+  @Test func `names of the network do not exist where there is no LocalDNS`() {
+    let table = RouteTable([], settings(nil))
+    for (name, type, zone) in ofTheNetwork { #expect(table.ask(name, type) == .nxDomain(zone), "\(name) \(type)") }
+  }
+
+  @Test(arguments: [nil, 7] as [UInt16?])
+  func `everything else is an ordinary question`(network: UInt16?) {
+    let table = RouteTable([], settings(network))
+    for (name, type) in ordinary { #expect(table.ask(name, type) == .route(0), "\(name) \(type)") }
+  }
+
+  @Test func `ipv4only.arpa is asked of the network, and has its two records where there is none`() {
+    #expect(RouteTable([], withLocalDNS).ask("ipv4only.arpa", .aaaa) == .route(7))
+    let table = RouteTable([], withoutLocalDNS)
+    #expect(table.ask("ipv4only.arpa", .a) == .records(["192.0.0.170", "192.0.0.171"]))
+    #expect(table.ask("ipv4only.arpa", .aaaa) == .noData("ipv4only.arpa."))
+    #expect(table.ask("x.ipv4only.arpa", .a) == .nxDomain("ipv4only.arpa."))
+  }
+
+  @Test func `probes for a captive portal go their own way, and only they`() {
+    let table = RouteTable([], withLocalDNS)
+    for name in PortalNames.all {
+      #expect(table.ask(name, .a) == .route(8))
+      #expect(table.ask(name, .https) == .route(8))
+      #expect(table.ask("x." + name.text, .a) == .route(0))
+      #expect(table.ask(name.parent!, .a) == .route(0))
+    }
+    var settings = withLocalDNS
+    settings.portalNames = false
+    #expect(RouteTable([], settings).ask("captive.apple.com", .a) == .route(0))
+    #expect(RouteTable([], withoutLocalDNS).ask("captive.apple.com", .a) == .route(0))
+  }
+
+  @Test func `switched off, special names are ordinary, but portal probes are a switch of their own`() {
+    let table = RouteTable(
+      [],
+      SpecialNamesSettings(special: false, searchDomains: [DomainName(text: "lan")!], networkRoute: 7, portalRoute: 8))
+    for (name, type, _) in answeredHere { #expect(table.ask(name, type) == .route(0), "\(name) \(type)") }
+    for (name, type, _) in ofTheNetwork { #expect(table.ask(name, type) == .route(0), "\(name) \(type)") }
+    #expect(table.ask("x.lan", .a) == .route(0))
+    #expect(table.ask("captive.apple.com", .a) == .route(8))
+  }
+
+  @Test func `a search domain that has a meaning of its own keeps it`() {
+    let names = ["local", "test", "localhost"].map { DomainName(text: $0)! }
+    let table = RouteTable([], SpecialNamesSettings(searchDomains: names, networkRoute: 7))
+    #expect(table.ask("x.local") == .nxDomain("local."))
+    #expect(table.ask("x.test") == .nxDomain("test."))
+    #expect(table.ask("x.localhost") == .records(["127.0.0.1"]))
+  }
+
+  @Test func `local zones are answered with authority, rules and the root are not`() {
+    let table = RouteTable([("blocked.example", .nxDomain)], withoutLocalDNS)
+    func answer(_ name: String, _ type: RecordType) -> LocalAnswer? {
+      guard case .local(let index) = table.decision(DomainName(text: name)!, type) else { return nil }
+      return table.localAnswers[Int(index)]
+    }
+    #expect(answer("localhost", .a)?.isAuthoritative == true)
+    #expect(answer("x.test", .a)?.isAuthoritative == true)
+    #expect(answer("1.2.3.4", .a)?.isAuthoritative == false)
+    #expect(answer("blocked.example", .a)?.isAuthoritative == false)
+    #expect(answer("x.test", .a)?.extendedError == nil)
+    #expect(answer("blocked.example", .a)?.extendedError == .blocked)
+  }
+}

@@ -1,0 +1,89 @@
+// Support.swift -- short ways to ask a route table and to say what it should answer.
+
+import DNSWire
+import Routing
+
+/// What a table made of a question, with the local answer in full.
+enum Outcome: Equatable, CustomStringConvertible {
+  case route(UInt16)
+  case noData(String)
+  case nxDomain(String)
+  case blocked
+  case refused
+  case records([String])
+  case other(String)
+
+  var description: String {
+    switch self {
+    case .route(let number): "route \(number)"
+    case .noData(let zone): "NODATA of \(zone)"
+    case .nxDomain(let zone): "NXDOMAIN of \(zone)"
+    case .blocked: "blocked"
+    case .refused: "refused"
+    case .records(let texts): "\(texts)"
+    case .other(let text): text
+    }
+  }
+
+  init(_ answer: LocalAnswer, asked name: DomainName) {
+    let zone =
+      switch answer.soaOwner {
+      case .zone(let zone): zone.text
+      case .queryName: "QNAME"
+      case nil: "none"
+      }
+    if answer.extendedError == .blocked {
+      self = answer.responseCode == .nxDomain ? .blocked : .refused
+    } else if answer.responseCode == .nxDomain, answer.records.isEmpty {
+      self = .nxDomain(zone)
+    } else if answer.responseCode == .noError, answer.records.isEmpty {
+      self = .noData(zone)
+    } else if answer.responseCode == .noError, answer.soaOwner == nil {
+      self = .records(answer.records.map(text(of:)))
+    } else {
+      self = .other("\(answer)")
+    }
+  }
+}
+
+private func text(of record: LocalRecord) -> String {
+  if let address = IPAddress(octets: record.rdata) { return address.description }
+  return DomainName(octets: record.rdata)?.text ?? "\(record.rdata)"
+}
+
+extension RouteTable {
+  /// The table's decision about a question in text.
+  func ask(_ name: String, _ type: RecordType = .a) -> Outcome { ask(DomainName(text: name)!, type) }
+
+  /// The table's decision about a question.
+  func ask(_ name: DomainName, _ type: RecordType) -> Outcome {
+    switch decision(name, type) {
+    case .route(let number): .route(number)
+    case .local(let index): Outcome(localAnswers[Int(index)], asked: name)
+    }
+  }
+
+  /// The table's decision as it stands.
+  func decision(_ name: DomainName, _ type: RecordType) -> RouteDecision {
+    name.lowercased.octets.withUnsafeBufferPointer {
+      find($0.baseAddress!, length: $0.count, type: type.rawValue)
+    }
+  }
+
+  /// A table with nothing but what the test is about.
+  convenience init(
+    _ rules: [(String, RouteAction)] = [], hosts: String = "",
+    _ settings: SpecialNamesSettings = SpecialNamesSettings(special: false, portalNames: false)
+  ) {
+    self.init(
+      rules: rules.map { names, action in
+        RouteRule(names: names.split(separator: " ").map { NamePattern(text: $0)! }, action: action)
+      },
+      hosts: try! HostsFile(octets: Array(hosts.utf8)), settings: settings)
+  }
+}
+
+/// Special names on a machine with LocalDNS as route 7, and as route 8 for portal names.
+let withLocalDNS = SpecialNamesSettings(networkRoute: 7, portalRoute: 8)
+/// Special names on a machine without LocalDNS.
+let withoutLocalDNS = SpecialNamesSettings()
