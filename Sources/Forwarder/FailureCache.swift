@@ -1,0 +1,50 @@
+// FailureCache.swift -- questions that were asked in vain a moment ago (RFC 9520): nobody is asked again before a wait.
+
+import DNSWire
+import EventLoop
+
+/// Remembers failures with a wait that doubles from one second on. Resolver's loop only.
+struct FailureCache {
+  private struct Failure {
+    var until: BootInstant
+    var wait: Duration
+    var extendedError: ExtendedError
+  }
+
+  private var failures: [QuestionKey: Failure] = [:]
+  private let longestWait: Duration
+
+  /// RFC 9520 section 3.2: at least one second.
+  private static let firstWait = Duration.seconds(1)
+  /// A bound on memory: beyond it, failures that are over make room, then any.
+  private static let limit = 4096
+
+  init(longestWait: Duration) { self.longestWait = max(longestWait, FailureCache.firstWait) }
+
+  /// How many questions are remembered.
+  var count: Int { failures.count }
+
+  /// Whether the question must not be asked yet.
+  func isWaiting(_ key: QuestionKey, now: BootInstant) -> Bool {
+    failures[key].map { now < $0.until } ?? false
+  }
+
+  /// The question was asked in vain.
+  mutating func failed(_ key: QuestionKey, _ extendedError: ExtendedError, now: BootInstant) {
+    let wait = failures[key].map { min($0.wait * 2, longestWait) } ?? FailureCache.firstWait
+    if failures.count >= FailureCache.limit, failures[key] == nil { makeRoom(now: now) }
+    failures[key] = Failure(until: now + wait, wait: wait, extendedError: extendedError)
+  }
+
+  /// The question was answered.
+  mutating func succeeded(_ key: QuestionKey) {
+    if !failures.isEmpty { failures[key] = nil }
+  }
+
+  /// Forgets what has been over for as long as it lasted; where that is nothing, an eighth of the rest.
+  private mutating func makeRoom(now: BootInstant) {
+    failures = failures.filter { now < $0.value.until + $0.value.wait }
+    guard failures.count >= FailureCache.limit else { return }
+    for key in failures.keys.prefix(FailureCache.limit / 8) { failures[key] = nil }
+  }
+}

@@ -1,0 +1,89 @@
+// Pursuit.swift -- one question under way upstream, and everybody who waits for its answer.
+
+import DNSWire
+import EventLoop
+import HTTPDNS
+import MessageCache
+
+/// The octets of a cache key as a value: what makes two questions equal.
+struct QuestionKey: Hashable, Sendable {
+  let octets: [UInt8]
+  private let keyedHash: UInt64
+
+  init(_ key: CacheKey) {
+    octets = Array(UnsafeBufferPointer(start: key.octets, count: key.length))
+    keyedHash = key.hash
+  }
+
+  /// Calls `body` with the key in the form that the cache takes.
+  func withCacheKey<Value>(_ body: (CacheKey) -> Value) -> Value {
+    octets.withUnsafeBufferPointer { buffer in
+      body(CacheKey(octets: buffer.baseAddress!, length: buffer.count, hash: keyedHash))
+    }
+  }
+
+  static func == (left: QuestionKey, right: QuestionKey) -> Bool {
+    left.keyedHash == right.keyedHash && left.octets == right.octets
+  }
+
+  func hash(into hasher: inout Hasher) { hasher.combine(keyedHash) }
+}
+
+/// What came of a question.
+struct Outcome {
+  var result: Result<FinishedAnswer, UpstreamFailure>
+  var source: AnswerSource
+}
+
+/// A question under way. Resolver's loop only.
+final class Pursuit {
+  /// What makes it equal to others.
+  let key: QuestionKey
+  /// The question, as upstreams get it.
+  let question: HTTPDNSQuestion
+  /// The number of its route.
+  let routeNumber: UInt16
+  /// The parts of its key beside the name.
+  let scope: CacheScope
+  /// When it began.
+  let startedAt: BootInstant
+  /// When the last attempt began: a client that asks again a second later may start another.
+  var lastAttempt: BootInstant
+  /// Attempts that run at present.
+  var attempts = 0
+  /// Clients that wait, by the slots of their queries.
+  var slots: [Int] = []
+  /// Callers inside the program that wait.
+  var continuations: [CheckedContinuation<ResolvedAnswer, Never>] = []
+  /// The next step that time brings: asking LocalDNS as well, giving its answer, giving up.
+  var timer: LoopTimer?
+  /// Whether the clients have been answered.
+  var isAnswered = false
+  /// LocalDNS's answer, held while a provider may still be in time.
+  var held: Outcome?
+  /// Whether LocalDNS has been asked.
+  var hasAskedLocal = false
+
+  init(
+    key: QuestionKey, question: HTTPDNSQuestion, routeNumber: UInt16, scope: CacheScope, startedAt: BootInstant
+  ) {
+    self.key = key
+    self.question = question
+    self.routeNumber = routeNumber
+    self.scope = scope
+    self.startedAt = startedAt
+    lastAttempt = startedAt
+  }
+}
+
+/// What a caller inside the program gets.
+public struct ResolvedAnswer: Sendable {
+  /// The response as it is kept, or an empty one with the RCODE and the extended error.
+  public var response: ComposedResponse
+  /// Seconds that the answer holds; 0 for a failure.
+  public var lifetime: UInt32
+  /// Who gave it.
+  public var source: AnswerSource
+  /// Why it failed, where it did.
+  public var failure: String?
+}

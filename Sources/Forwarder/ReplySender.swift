@@ -1,0 +1,95 @@
+// ReplySender.swift -- answers the queries that waited, over UDP or TCP. Resolver's loop only.
+
+import CSocket
+import DNSWire
+import Glibc
+import Listener
+
+/// Sends responses to queries in slots and gives the slots back.
+final class ReplySender {
+  /// The queries that wait.
+  let queries: ClientQueries
+  private let maxUDPPayload: Int
+  private let keepalive: Int32
+  private let output: UnsafeMutablePointer<UInt8>
+  private var connections: [Int: TCPConnection] = [:]
+  /// Responses that the kernel refused to send.
+  private(set) var refused: UInt64 = 0
+
+  init(_ queries: ClientQueries, maxUDPPayload: Int, keepalive: Int32) {
+    self.queries = queries
+    self.maxUDPPayload = maxUDPPayload
+    self.keepalive = keepalive
+    output = .allocate(capacity: 65535 + ResponseWriter.overhead)
+  }
+
+  deinit { output.deallocate() }
+
+  /// Queries that wait on a TCP connection are answered there.
+  func setConnection(_ connection: TCPConnection, for slot: Int) { connections[slot] = connection }
+
+  /// Whether two queries come from one client: the same address, and the same port or message ID.
+  func isSameClient(_ one: Int, _ other: Int) -> Bool {
+    let left = queries.peer(one).pointee
+    let right = queries.peer(other).pointee
+    guard left.address.ss_family == right.address.ss_family, queries.slots[one].descriptor >= 0,
+      queries.slots[other].descriptor >= 0
+    else { return false }
+    return withUnsafeBytes(of: left.address) { left in
+      withUnsafeBytes(of: right.address) { right in
+        let range = left[0] == UInt8(AF_INET) ? 4..<8 : 8..<24
+        let isSameAddress = left[range].elementsEqual(right[range])
+        let isSamePort = left[2] == right[2] && left[3] == right[3]
+        return isSameAddress && (isSamePort || queries.slots[one].query.id == queries.slots[other].query.id)
+      }
+    }
+  }
+
+  /// Sends what came of a question.
+  func send(_ result: Result<FinishedAnswer, UpstreamFailure>, to slot: Int) {
+    switch result {
+    case .success(let answer): send(answer, to: slot)
+    case .failure(let failure): send(failure, to: slot)
+    }
+  }
+
+  /// Sends SERVFAIL with an extended error.
+  func send(_ failure: UpstreamFailure, to slot: Int) {
+    complete(
+      slot, ResponseHead(responseCode: 2, extendedError: failure.extendedError.rawValue), body: [])
+  }
+
+  /// Sends an answer.
+  func send(_ answer: FinishedAnswer, to slot: Int) {
+    var head = ResponseHead(responseCode: answer.response.responseCode.rawValue)
+    head.isAuthenticated = answer.response.isAuthenticated
+    head.answers = answer.response.answers
+    head.authorities = answer.response.authorities
+    head.bodyLength = answer.response.body.count
+    head.extendedError = answer.response.extendedError?.rawValue ?? ResponseHead.noExtendedError
+    if let scope = answer.scope { head.subnetScope = Int16(clamping: scope) }
+    complete(slot, head, body: answer.response.body)
+  }
+
+  private func complete(_ slot: Int, _ head: ResponseHead, body: [UInt8]) {
+    let query = queries.slots[slot].query
+    let isUDP = queries.slots[slot].descriptor >= 0
+    let limits =
+      isUDP
+      ? ResponseLimits.udp(query, maximum: maxUDPPayload)
+      : ResponseLimits(size: 65535, advertisedPayload: UInt16(maxUDPPayload), keepalive: keepalive)
+    if query.questionEnd + body.count <= limits.size {
+      body.withUnsafeBufferPointer { source in
+        if let base = source.baseAddress { (output + query.questionEnd).update(from: base, count: source.count) }
+      }
+    }
+    let message = UnsafeBufferPointer(start: queries.message(slot), count: query.questionEnd)
+    let length = ResponseWriter.complete(query, of: message.span, head, limits, into: output)
+    if isUDP {
+      if datagram_send(queries.slots[slot].descriptor, queries.peer(slot), output, length) != 0 { refused &+= 1 }
+    } else if let connection = connections.removeValue(forKey: slot) {
+      connection.send(UnsafeBufferPointer(start: output, count: length))
+    }
+    queries.release(slot)
+  }
+}

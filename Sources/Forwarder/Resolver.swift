@@ -1,0 +1,220 @@
+// Resolver.swift -- the cold path: gets an answer that is not at hand, once for everybody who asks for it.
+//
+// An actor on the resolver's loop: its state has one thread. Whatever happens upstream, a client is answered in time.
+
+import CLock
+import DNSWire
+import EventLoop
+import HTTPDNS
+import MessageCache
+import Routing
+
+/// What the resolver goes by. Immutable.
+public struct ResolverSettings: Sendable {
+  /// The routes, by number.
+  public var routes: [Route]
+  /// Questions under way upstream at once; beyond it SERVFAIL.
+  public var maxInFlight: Int
+  /// Whether answers are kept.
+  public var cacheEnabled: Bool
+  /// Whether NXDOMAIN covers the names below (RFC 8020).
+  public var nxdomainCut: Bool
+  /// How long LocalDNS may take.
+  public var localTimeout: Duration
+  /// The longest wait after failures.
+  public var longestFailureWait: Duration
+  /// Refuses private addresses, where that is switched on.
+  public var rebindFilter: RebindFilter?
+
+  /// How long a provider may be silent before LocalDNS is asked as well.
+  public static let localDNSDelay = Duration.seconds(1)
+  /// When a client that has no answer yet gets SERVFAIL: glibc and systemd-resolved ask again after 5 s.
+  public static let answerBy = Duration.milliseconds(4400)
+  /// A client that asks again after this long may start another attempt.
+  public static let retryAfter = Duration.seconds(1)
+  /// Attempts of one question at once.
+  public static let mostAttempts = 3
+}
+
+/// Numbers about the cold path.
+public struct ResolverCounters: Sendable {
+  /// Questions that went upstream.
+  public var pursuits: UInt64 = 0
+  /// Queries that joined one that was under way.
+  public var joined: UInt64 = 0
+  /// Queries that were refused because too many were under way.
+  public var overflows: UInt64 = 0
+  /// Questions that LocalDNS answered in a provider's place.
+  public var fallbacks: UInt64 = 0
+  /// Questions that ended without an answer.
+  public var failures: UInt64 = 0
+}
+
+/// Resolves what the hot path has no answer to.
+public actor Resolver {
+  nonisolated let loop: any Loop
+  let settings: ResolverSettings
+  let cache: MessageCache
+  let upstreams: [any Upstream]
+  let local: (any LocalUpstream)?
+  let replies: ReplySender
+  var inFlight: [QuestionKey: Pursuit] = [:]
+  var failures: FailureCache
+  var underWay = 0
+  /// Numbers so far.
+  public internal(set) var counters = ResolverCounters()
+  private var batch: [Int] = []
+  private let keyBuffer: UnsafeMutablePointer<UInt8>
+  private let onFailure: @Sendable (String, UpstreamFailure) -> Void
+
+  /// The resolver's loop.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  /// A resolver that runs on `loop`.
+  ///
+  /// - Parameter onFailure: told of each failure of an upstream, by the upstream's name; for counting and logging.
+  init(
+    on loop: any Loop, settings: ResolverSettings, cache: MessageCache, upstreams: sending [any Upstream],
+    local: sending (any LocalUpstream)?, replies: sending ReplySender,
+    onFailure: @escaping @Sendable (String, UpstreamFailure) -> Void
+  ) {
+    self.loop = loop
+    self.settings = settings
+    self.cache = cache
+    self.upstreams = upstreams
+    self.local = local
+    self.replies = replies
+    self.onFailure = onFailure
+    failures = FailureCache(longestWait: settings.longestFailureWait)
+    keyBuffer = .allocate(capacity: CacheKey.longest)
+    keyBuffer.initialize(repeating: 0, count: CacheKey.longest)
+  }
+
+  deinit { keyBuffer.deallocate() }
+
+  /// Questions under way upstream.
+  public var questionsUnderWay: Int { underWay }
+
+  /// Takes over every query that the listeners have handed over.
+  func takeQueries() {
+    replies.queries.drain(into: &batch)
+    for slot in batch { accept(slot) }
+  }
+
+  /// Answers a query from a slot, now or when its answer has come.
+  func accept(_ slot: Int) {
+    let asked = replies.queries.slots[slot]
+    let message = replies.queries.message(slot)
+    let name = DomainName(
+      unchecked: Array(UnsafeBufferPointer(start: message + QueryReader.headerLength, count: asked.query.nameLength)))
+    let subnet = clientSubnet(asked)
+    let question = HTTPDNSQuestion(
+      name: name.lowercased, type: RecordType(asked.query.type), dnssecOK: asked.query.dnssecOK,
+      checkingDisabled: asked.query.checkingDisabled, clientSubnet: subnet.prefix)
+    let key = questionKey(question, route: asked.route, subnet: subnet)
+    if let pursuit = inFlight[key] { return join(pursuit, slot) }
+    if let answer = settings.cacheEnabled ? kept(question, key, asked.route, subnet) : nil {
+      return replies.send(answer, to: slot)
+    }
+    if failures.isWaiting(key, now: loop.now) {
+      return replies.send(UpstreamFailure(.cachedError, "asked in vain a moment ago"), to: slot)
+    }
+    guard underWay < settings.maxInFlight else {
+      counters.overflows += 1
+      return replies.send(UpstreamFailure(.other, "too many questions under way"), to: slot)
+    }
+    begin(question, key, route: asked.route).slots.append(slot)
+  }
+
+  /// Resolves a question for a caller inside the program.
+  ///
+  /// - Parameter fresh: whether to go upstream although an answer is kept.
+  func resolve(_ question: HTTPDNSQuestion, route: UInt16, fresh: Bool) async -> ResolvedAnswer {
+    let subnet = QueryClientSubnet()
+    let key = questionKey(question, route: route, subnet: subnet)
+    if !fresh, let answer = kept(question, key, route, subnet) {
+      return ResolvedAnswer(response: answer.response, lifetime: answer.lifetime, source: .cache)
+    }
+    return await withCheckedContinuation { continuation in
+      (inFlight[key] ?? begin(question, key, route: route)).continuations.append(continuation)
+    }
+  }
+
+  private func begin(_ question: HTTPDNSQuestion, _ key: QuestionKey, route: UInt16) -> Pursuit {
+    let pursuit = Pursuit(
+      key: key, question: question, routeNumber: route,
+      scope: CacheScope(
+        type: question.type.rawValue, dnssecOK: question.dnssecOK, checkingDisabled: question.checkingDisabled,
+        route: route, network: 0),
+      startedAt: loop.now)
+    inFlight[key] = pursuit
+    underWay += 1
+    counters.pursuits += 1
+    let firstStep = mayAskLocalAsWell(pursuit) ? ResolverSettings.localDNSDelay : ResolverSettings.answerBy
+    setTimer(pursuit, at: pursuit.startedAt + firstStep)
+    start(pursuit)
+    return pursuit
+  }
+
+  /// A retry by the same client a second later may mean that the attempt under way is lost.
+  private func join(_ pursuit: Pursuit, _ slot: Int) {
+    counters.joined += 1
+    let isRetry = pursuit.slots.contains { replies.isSameClient($0, slot) }
+    pursuit.slots.append(slot)
+    if isRetry, loop.now - pursuit.lastAttempt >= ResolverSettings.retryAfter,
+      pursuit.attempts < ResolverSettings.mostAttempts
+    {
+      start(pursuit)
+    }
+  }
+
+  private func start(_ pursuit: Pursuit) {
+    pursuit.attempts += 1
+    pursuit.lastAttempt = loop.now
+    Task { await self.attempt(pursuit) }
+  }
+
+  private func attempt(_ pursuit: Pursuit) async {
+    let outcome = await pursue(pursuit)
+    pursuit.attempts -= 1
+    settle(pursuit, outcome)
+  }
+
+  /// Tells of an upstream's failure.
+  func note(_ name: String, _ failure: UpstreamFailure) { onFailure(name, failure) }
+
+  /// Builds a cache key in the resolver's own buffer.
+  func withKey<Value>(
+    _ name: DomainName, _ scope: CacheScope, subnet: QueryClientSubnet = QueryClientSubnet(),
+    _ body: (CacheKey) -> Value
+  ) -> Value {
+    for (index, octet) in name.octets.enumerated() { keyBuffer[index] = octet }
+    return body(cache.key(in: keyBuffer, nameLength: name.octets.count, scope, subnet: subnet))
+  }
+
+  private func questionKey(_ question: HTTPDNSQuestion, route: UInt16, subnet: QueryClientSubnet) -> QuestionKey {
+    let scope = CacheScope(
+      type: question.type.rawValue, dnssecOK: question.dnssecOK, checkingDisabled: question.checkingDisabled,
+      route: route, network: 0)
+    return withKey(question.name, scope, subnet: subnet) { QuestionKey($0) }
+  }
+
+  /// The client's own subnet, where the route's providers are told it.
+  private func clientSubnet(_ asked: ClientQuery) -> QueryClientSubnet {
+    let subnet = asked.query.clientSubnet
+    guard subnet.sourceLength > 0, let probe = subnet.capped.prefix else { return QueryClientSubnet() }
+    let isUsed = settings.routes[Int(asked.route)].providers.contains { upstreams[$0].subnet(for: probe) == probe }
+    return isUsed ? subnet.capped : QueryClientSubnet()
+  }
+}
+
+extension QueryClientSubnet {
+  /// The subnet as a prefix; nil where there is none.
+  var prefix: IPPrefix? {
+    guard family != 0 else { return nil }
+    var octets: [UInt8] = []
+    withUnsafeBytes(of: high.bigEndian) { octets += $0 }
+    withUnsafeBytes(of: low.bigEndian) { octets += $0 }
+    return IPAddress(octets: octets[..<(family == 1 ? 4 : 16)]).flatMap { IPPrefix($0, length: Int(sourceLength)) }
+  }
+}

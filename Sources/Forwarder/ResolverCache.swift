@@ -1,0 +1,115 @@
+// ResolverCache.swift -- what the cold path keeps and what it finds: exact answers, denials, denials of a name above.
+
+import DNSWire
+import EventLoop
+import HTTPDNS
+import MessageCache
+
+extension Resolver {
+  /// Keeps an answer under what it depends on.
+  func keep(_ answer: FinishedAnswer, of pursuit: Pursuit) {
+    guard settings.cacheEnabled, answer.lifetime > 0 else { return }
+    let now = loop.now.nanoseconds
+    var scope = pursuit.scope
+    var response = answer.response
+    if answer.deniesName { scope.type = CacheKey.everyType }
+    if pursuit.question.clientSubnet != nil, answer.scope != 0 {
+      // Only under the subnet that was sent, and under the type that was asked: other subnets may have the name.
+      _ = pursuit.key.withCacheKey { cache.insert($0, response, now: now, lifetime: answer.lifetime) }
+      return
+    }
+    response.isForEverySubnet = answer.scope == 0 || !asksForSubnets(pursuit.routeNumber)
+    withKey(pursuit.question.name, scope) { _ = cache.insert($0, response, now: now, lifetime: answer.lifetime) }
+    guard !answer.deniesName, response.answers > 0 else { return }
+    scope.type = CacheKey.everyType
+    withKey(pursuit.question.name, scope) { _ = cache.remove($0) }
+  }
+
+  /// An answer that was kept since the listener looked, or a denial of a name above.
+  func kept(
+    _ question: HTTPDNSQuestion, _ key: QuestionKey, _ route: UInt16, _ subnet: QueryClientSubnet
+  ) -> FinishedAnswer? {
+    let now = loop.now.nanoseconds
+    if let found = key.withCacheKey({ cache.peek($0, now: now) }) { return aged(found, question.name, now) }
+    guard subnet.family == 0 else { return nil }
+    var scope = CacheScope(
+      type: CacheKey.everyType, dnssecOK: question.dnssecOK, checkingDisabled: question.checkingDisabled, route: route,
+      network: 0)
+    if let found = withKey(question.name, scope, { cache.peek($0, now: now) }) { return aged(found, question.name, now) }
+    guard settings.nxdomainCut else { return nil }
+    scope.type = CacheKey.everyType
+    var name = question.name
+    while let parent = name.parent, !parent.isRoot {
+      if let found = withKey(parent, scope, { cache.peek($0, now: now) }), let above = aged(found, parent, now) {
+        return denied(question, by: above, at: parent)
+      }
+      name = parent
+    }
+    return nil
+  }
+
+  /// RFC 8020: the denial of a name holds for everything below it.
+  private func denied(_ question: HTTPDNSQuestion, by above: FinishedAnswer, at parent: DomainName) -> FinishedAnswer? {
+    guard let message = above.response.message(to: Question(name: parent, type: question.type)) else { return nil }
+    return AnswerPolicy(ttl: settings.routes[0].ttl).negative(
+      .nxDomain, question, chain: [], authorities: message.authorities)
+  }
+
+  /// What is kept, composed anew with the TTLs that are left.
+  private func aged(_ found: CachedResponse, _ name: DomainName, _ now: Int64) -> FinishedAnswer? {
+    guard let message = found.message(name) else { return nil }
+    let elapsed = UInt32(clamping: (now - found.storedAt) / 1_000_000_000)
+    let left = UInt32(clamping: (found.expiresAt - now) / 1_000_000_000)
+    func older(_ record: ResourceRecord) -> ResourceRecord {
+      var record = record
+      record.ttl -= min(record.ttl, elapsed)
+      return record
+    }
+    guard
+      let response = ComposedResponse(
+        found.responseCode, to: name, answers: message.answers.map(older), authorities: message.authorities.map(older))
+    else { return nil }
+    return FinishedAnswer(response: response, lifetime: left)
+  }
+
+  private func asksForSubnets(_ route: UInt16) -> Bool {
+    settings.routes[Int(route)].providers.contains { upstreams[$0].takesClientSubnet }
+  }
+}
+
+extension Upstream {
+  /// Whether it is told clients' own subnets.
+  var takesClientSubnet: Bool {
+    let probe = IPPrefix(text: "192.0.2.0/24")!
+    return subnet(for: probe) == probe
+  }
+}
+
+extension CachedResponse {
+  /// The records, parsed, as they were stored.
+  func message(_ name: DomainName) -> Message? {
+    Message.assembled(name, answers: answers, authorities: authorities, responseCode: responseCode, body: body)
+  }
+}
+
+extension ComposedResponse {
+  /// The records, parsed.
+  public func message(to question: Question) -> Message? {
+    Message.assembled(
+      question.name, type: question.type, answers: answers, authorities: authorities, responseCode: responseCode,
+      body: body)
+  }
+}
+
+extension Message {
+  /// Puts a header and a question before a body and parses the whole.
+  static func assembled(
+    _ name: DomainName, type: RecordType = .a, answers: UInt16, authorities: UInt16, responseCode: ResponseCode,
+    body: [UInt8]
+  ) -> Message? {
+    var octets: [UInt8] = [0, 0, 0x80, UInt8(responseCode.rawValue & 0xF), 0, 1]
+    for count in [answers, authorities, 0] { octets += [UInt8(count >> 8), UInt8(truncatingIfNeeded: count)] }
+    octets += name.octets + [UInt8(type.rawValue >> 8), UInt8(truncatingIfNeeded: type.rawValue), 0, 1] + body
+    return try? Message.parse(octets)
+  }
+}

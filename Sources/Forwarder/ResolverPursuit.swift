@@ -1,0 +1,217 @@
+// ResolverPursuit.swift -- one question's way: providers in order, LocalDNS beside or after them, the last moment.
+
+import DNSWire
+import EventLoop
+import HTTPDNS
+import MessageCache
+
+extension Resolver {
+  /// Asks the route's providers in order, then LocalDNS.
+  func pursue(_ pursuit: Pursuit) async -> Outcome {
+    let route = settings.routes[Int(pursuit.routeNumber)]
+    guard !route.providers.isEmpty else { return await askLocal(pursuit, isFallback: false) }
+    let deadline = loop.now + ResolverSettings.answerBy
+    var failure: UpstreamFailure?
+    var empty: Outcome?
+    for upstream in route.providers.map({ upstreams[$0] }) {
+      var question = pursuit.question
+      question.clientSubnet = upstream.subnet(for: pursuit.question.clientSubnet)
+      guard upstream.serves(question) else { continue }
+      switch await upstream.ask(question, deadline: deadline) {
+      case .success(let reply):
+        let outcome = finish(reply, from: .provider(upstream.name, server: reply.server), question, route, upstream)
+        guard case .success = outcome.result, reply.answer.isEmptyAmbiguous else {
+          if case .failure(let reason) = outcome.result {
+            failure = reason
+            note(upstream.name, reason)
+            continue
+          }
+          return outcome
+        }
+        empty = empty ?? outcome
+      case .failure(let reason):
+        failure = reason
+        note(upstream.name, reason)
+      }
+    }
+    return await withoutProvider(pursuit, route, failure, empty)
+  }
+
+  /// No provider has an answer: LocalDNS, the empty answer of a dialect that cannot say more, or NODATA for a type that
+  /// nobody serves (never NXDOMAIN or SERVFAIL, over which browsers stall).
+  private func withoutProvider(
+    _ pursuit: Pursuit, _ route: Route, _ failure: UpstreamFailure?, _ empty: Outcome?
+  ) async -> Outcome {
+    if mayFallBack(route) {
+      if pursuit.hasAskedLocal {
+        return Outcome(result: .failure(failure ?? .unserved), source: .ourselves)
+      }
+      let outcome = await askLocal(pursuit, isFallback: true)
+      if case .success = outcome.result { return outcome }
+      if let empty { return empty }
+      guard failure == nil else { return Outcome(result: .failure(failure!), source: .ourselves) }
+    }
+    if let empty { return empty }
+    if let failure { return Outcome(result: .failure(failure), source: .ourselves) }
+    let answer = AnswerPolicy(ttl: route.ttl).negative(
+      .noError, pursuit.question, chain: [], authorities: [], extendedError: .notSupported)
+    return Outcome(result: answer.map { .success($0) } ?? .failure(.tooLong), source: .ourselves)
+  }
+
+  /// Asks LocalDNS. Names of the network do not exist where there is none.
+  private func askLocal(_ pursuit: Pursuit, isFallback: Bool) async -> Outcome {
+    let route = settings.routes[Int(pursuit.routeNumber)]
+    pursuit.hasAskedLocal = true
+    guard let local, local.hasServers(route.localServers) else {
+      guard route.isNetwork else { return Outcome(result: .failure(.noServer), source: .ourselves) }
+      let answer = AnswerPolicy(ttl: route.ttl).negative(.nxDomain, pursuit.question, chain: [], authorities: [])
+      return Outcome(result: answer.map { .success($0) } ?? .failure(.tooLong), source: .ourselves)
+    }
+    var question = pursuit.question
+    question.clientSubnet = nil
+    let rest = pursuit.startedAt + ResolverSettings.answerBy - loop.now
+    let timeout = isFallback ? min(settings.localTimeout, rest) : rest
+    switch await local.ask(question, route.localServers, timeout: timeout) {
+    case .success(let reply):
+      if isFallback { counters.fallbacks += 1 }
+      return finish(reply, from: .localDNS, question, route, nil, isFallback: isFallback)
+    case .failure(let reason):
+      note("localdns", reason)
+      return Outcome(result: .failure(reason), source: .ourselves)
+    }
+  }
+
+  private func finish(
+    _ reply: UpstreamAnswer, from source: AnswerSource, _ question: HTTPDNSQuestion, _ route: Route,
+    _ upstream: (any Upstream)?, isFallback: Bool = false
+  ) -> Outcome {
+    guard reply.answer.responseCode == .noError || reply.answer.responseCode == .nxDomain else {
+      return Outcome(
+        result: .failure(UpstreamFailure(.noReachableAuthority, "\(reply.answer.responseCode)")), source: source)
+    }
+    let policy = AnswerPolicy(
+      ttl: route.ttl, isFallback: isFallback, trustsAD: upstream?.trustsAD ?? false,
+      rebindFilter: route.filtersPrivate ? settings.rebindFilter : nil)
+    guard let answer = policy.finish(reply.answer, to: question) else {
+      return Outcome(result: .failure(.tooLong), source: source)
+    }
+    return Outcome(result: .success(withoutDenial(of: answer, question, route, policy)), source: source)
+  }
+
+  /// Where addresses of one family are kept, the name exists: NXDOMAIN for the other family can only mean NODATA.
+  private func withoutDenial(
+    of answer: FinishedAnswer, _ question: HTTPDNSQuestion, _ route: Route, _ policy: AnswerPolicy
+  ) -> FinishedAnswer {
+    guard answer.deniesName, settings.cacheEnabled, question.type == .a || question.type == .aaaa,
+      let number = settings.routes.firstIndex(where: { $0.providers == route.providers && $0.ttl == route.ttl })
+    else { return answer }
+    let other: RecordType = question.type == .a ? .aaaa : .a
+    let scope = CacheScope(
+      type: other.rawValue, dnssecOK: question.dnssecOK, checkingDisabled: question.checkingDisabled,
+      route: UInt16(number), network: 0)
+    let known = withKey(question.name, scope) { cache.peek($0, now: loop.now.nanoseconds) }
+    guard let known, known.answers > 0, known.responseCode == .noError else { return answer }
+    return policy.negative(.noError, question, chain: [], authorities: []) ?? answer
+  }
+
+  func mayFallBack(_ route: Route) -> Bool {
+    route.fallsBack && (local?.hasServers(route.localServers) ?? false)
+  }
+
+  func mayAskLocalAsWell(_ pursuit: Pursuit) -> Bool {
+    let route = settings.routes[Int(pursuit.routeNumber)]
+    return !route.providers.isEmpty && mayFallBack(route)
+  }
+
+  /// What time brings: LocalDNS beside a slow provider, its answer when the provider is out of time, the last moment.
+  private func timeHasCome(_ pursuit: Pursuit) {
+    guard !pursuit.isAnswered else { return }
+    if let held = pursuit.held { return deliver(pursuit, held) }
+    let end = pursuit.startedAt + ResolverSettings.answerBy
+    guard loop.now < end else {
+      let failure = UpstreamFailure(.noReachableAuthority, "no answer in time")
+      return deliver(pursuit, Outcome(result: .failure(failure), source: .ourselves))
+    }
+    setTimer(pursuit, at: end)
+    guard !pursuit.hasAskedLocal else { return }
+    pursuit.hasAskedLocal = true
+    pursuit.attempts += 1
+    Task { await self.askLocalAsWell(pursuit) }
+  }
+
+  private func askLocalAsWell(_ pursuit: Pursuit) async {
+    let outcome = await askLocal(pursuit, isFallback: true)
+    pursuit.attempts -= 1
+    // The provider's answer is still preferred while its attempt has time.
+    let providerEnd = pursuit.startedAt + longestTimeout(settings.routes[Int(pursuit.routeNumber)])
+    guard case .success = outcome.result, pursuit.attempts > 0, loop.now < providerEnd, !pursuit.isAnswered else {
+      return settle(pursuit, outcome)
+    }
+    pursuit.held = outcome
+    setTimer(pursuit, at: providerEnd)
+  }
+
+  private func longestTimeout(_ route: Route) -> Duration {
+    route.providers.map { upstreams[$0].timeout }.max() ?? .zero
+  }
+
+  func setTimer(_ pursuit: Pursuit, at deadline: BootInstant) {
+    pursuit.timer?.cancel()
+    pursuit.timer = loop.schedule(at: deadline) { [unowned self] in
+      assumeIsolated { $0.timeHasCome(pursuit) }
+    }
+  }
+
+  /// An attempt has ended: answers everybody, or leaves that to the attempts that still run.
+  func settle(_ pursuit: Pursuit, _ outcome: Outcome) {
+    switch outcome.result {
+    case .success: deliver(pursuit, outcome)
+    case .failure where pursuit.attempts > 0: break
+    case .failure: deliver(pursuit, pursuit.held ?? outcome)
+    }
+    if pursuit.attempts == 0 { underWay -= 1 }
+  }
+
+  /// Keeps the answer and gives it to everybody who waits; an answer that comes after that is only kept.
+  private func deliver(_ pursuit: Pursuit, _ outcome: Outcome) {
+    switch outcome.result {
+    case .success(let answer):
+      failures.succeeded(pursuit.key)
+      keep(answer, of: pursuit)
+    case .failure(let reason):
+      guard !pursuit.isAnswered else { return }
+      counters.failures += 1
+      failures.failed(pursuit.key, reason.extendedError, now: loop.now)
+    }
+    guard !pursuit.isAnswered else { return }
+    pursuit.isAnswered = true
+    pursuit.timer?.cancel()
+    pursuit.timer = nil
+    pursuit.held = nil
+    if inFlight[pursuit.key] === pursuit { inFlight[pursuit.key] = nil }
+    for slot in pursuit.slots { replies.send(outcome.result, to: slot) }
+    let resolved = ResolvedAnswer(outcome)
+    for continuation in pursuit.continuations { continuation.resume(returning: resolved) }
+    pursuit.slots = []
+    pursuit.continuations = []
+  }
+}
+
+extension UpstreamFailure {
+  static let unserved = UpstreamFailure(.notSupported, "no provider serves this type")
+  static let noServer = UpstreamFailure(.noReachableAuthority, "no resolver to ask")
+  static let tooLong = UpstreamFailure(.invalidData, "the answer does not fit into a message")
+}
+
+extension ResolvedAnswer {
+  init(_ outcome: Outcome) {
+    switch outcome.result {
+    case .success(let answer):
+      self.init(response: answer.response, lifetime: answer.lifetime, source: outcome.source)
+    case .failure(let reason):
+      self.init(
+        response: ComposedResponse(.servFail, extendedError: reason.extendedError), lifetime: 0, source: outcome.source,
+        failure: reason.reason)
+    }
+  }
+}

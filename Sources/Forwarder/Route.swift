@@ -1,0 +1,68 @@
+// Route.swift -- who answers a group of names, in which order, and within which limits.
+
+import EventLoop
+import LocalDNS
+
+/// A route: the outcome of the rules for a name, by number.
+public struct Route: Sendable {
+  /// The providers to ask, in order, as numbers in the resolver's list.
+  public var providers: [Int]
+  /// The plain resolvers to ask, by fallback or instead of providers; empty for none.
+  public var localServers: LocalServers
+  /// Whether LocalDNS may answer where no provider did.
+  public var fallsBack: Bool
+  /// Whether the names belong to the network: without LocalDNS they do not exist (RFC 8375, RFC 6303).
+  public var isNetwork = false
+  /// Whether rebind protection applies: not where a rule or the kind of name says that private addresses are right.
+  public var filtersPrivate = true
+  /// The bounds on TTLs, in seconds.
+  public var ttl: TTLBounds
+
+  /// A route that asks those.
+  public init(providers: [Int], localServers: LocalServers, fallsBack: Bool, ttl: TTLBounds) {
+    self.providers = providers
+    self.localServers = localServers
+    self.fallsBack = fallsBack
+    self.ttl = ttl
+  }
+
+  /// The numbers of the routes that are always there.
+  public enum Number {
+    /// Everything that no rule names.
+    public static let standard: UInt16 = 0
+    /// Names of the network: LocalDNS or NXDOMAIN.
+    public static let network: UInt16 = 1
+    /// Captive portals' probe names: LocalDNS.
+    public static let portal: UInt16 = 2
+    /// The first rule that routes.
+    public static let firstRule: UInt16 = 3
+  }
+}
+
+/// Bounds on the TTLs of what is kept and given out, in seconds.
+public struct TTLBounds: Sendable, Hashable {
+  /// Lower TTLs are raised to this; never those of failures.
+  public var lowest: UInt32
+  /// Higher TTLs are cut to this.
+  public var highest: UInt32
+  /// Higher TTLs of negative answers are cut to this.
+  public var highestNegative: UInt32
+  /// Higher TTLs of answers that came from LocalDNS by fallback are cut to this.
+  public var highestFallback: UInt32
+
+  /// The four bounds.
+  public init(lowest: UInt32, highest: UInt32, highestNegative: UInt32, highestFallback: UInt32) {
+    self.lowest = lowest
+    self.highest = highest
+    self.highestNegative = highestNegative
+    self.highestFallback = highestFallback
+  }
+}
+
+/// The plain resolvers of a route.
+public enum LocalServers: Sendable, Hashable {
+  /// What the network hands out, found at start.
+  case system
+  /// These.
+  case fixed([SocketAddress])
+}

@@ -1,0 +1,72 @@
+// Upstream.swift -- what the resolver knows of those it asks.
+
+import DNSWire
+import EventLoop
+import HTTPDNS
+import LocalDNS
+
+/// Who gave an answer, for people.
+public enum AnswerSource: Sendable, Equatable {
+  /// A provider, by its name in the configuration, and the server that replied.
+  case provider(String, server: String)
+  /// A plain resolver.
+  case localDNS
+  /// The cache.
+  case cache
+  /// This program itself.
+  case ourselves
+}
+
+/// Why nobody could be asked, or nobody answered.
+public struct UpstreamFailure: Error, Sendable, Equatable {
+  /// What to tell the client (RFC 8914).
+  public var extendedError: ExtendedError
+  /// One line for the log, without secrets and endpoint queries.
+  public var reason: String
+
+  /// A failure and its reason.
+  public init(_ extendedError: ExtendedError, _ reason: String) {
+    self.extendedError = extendedError
+    self.reason = reason
+  }
+}
+
+/// An answer and the server that gave it.
+public struct UpstreamAnswer: Sendable {
+  /// The answer.
+  public var answer: HTTPDNSAnswer
+  /// The server's address or name, for people.
+  public var server: String
+
+  /// An answer from that server.
+  public init(_ answer: HTTPDNSAnswer, server: String) {
+    self.answer = answer
+    self.server = server
+  }
+}
+
+/// A provider as the resolver sees it.
+public protocol Upstream: AnyObject {
+  /// Its name in the configuration.
+  var name: String { get }
+  /// Whether its AD bit is passed on.
+  var trustsAD: Bool { get }
+  /// How long one attempt may take.
+  var timeout: Duration { get }
+  /// The client subnet to send for a client's own one; nil to send none.
+  func subnet(for client: IPPrefix?) -> IPPrefix?
+  /// Whether it can carry the question at all.
+  func serves(_ question: HTTPDNSQuestion) -> Bool
+  /// Asks one server after the other until one answers or `deadline` is near.
+  func ask(_ question: HTTPDNSQuestion, deadline: BootInstant) async -> Result<UpstreamAnswer, UpstreamFailure>
+}
+
+/// LocalDNS as the resolver sees it.
+public protocol LocalUpstream: AnyObject {
+  /// Whether there is a server to ask.
+  func hasServers(_ servers: LocalServers) -> Bool
+  /// Asks one server after the other within `timeout`.
+  func ask(
+    _ question: HTTPDNSQuestion, _ servers: LocalServers, timeout: Duration
+  ) async -> Result<UpstreamAnswer, UpstreamFailure>
+}

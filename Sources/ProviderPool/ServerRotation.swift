@@ -1,0 +1,42 @@
+// ServerRotation.swift -- which server of a provider is asked now.
+//
+// Pure: no clock and no I/O. The servers stand in the order of the configuration; consecutive failures move on to the next.
+
+/// The servers of one provider, by number.
+public struct ServerRotation: Sendable {
+  /// How many servers there are.
+  public let count: Int
+  /// Consecutive failures of a server before the next one takes its place.
+  public let attemptsBeforeSwitch: Int
+  /// The server that is asked first.
+  public private(set) var current = 0
+  private var consecutiveFailures: [Int]
+
+  /// The first server is the current one.
+  ///
+  /// - Precondition: both numbers are positive.
+  public init(count: Int, attemptsBeforeSwitch: Int) {
+    precondition(count > 0 && attemptsBeforeSwitch > 0)
+    self.count = count
+    self.attemptsBeforeSwitch = attemptsBeforeSwitch
+    consecutiveFailures = Array(repeating: 0, count: count)
+  }
+
+  /// The server of a question's attempt number `attempt`: the current one first, then each other one in order.
+  /// Nil when every server has been asked (no server is asked twice for one question, RFC 9520 section 3.1).
+  public func server(attempt: Int) -> Int? {
+    attempt < count ? (current + attempt) % count : nil
+  }
+
+  /// A server gave a readable reply.
+  public mutating func succeeded(_ server: Int) { consecutiveFailures[server] = 0 }
+
+  /// A server failed; returns true where the next one has become the current one.
+  public mutating func failed(_ server: Int) -> Bool {
+    consecutiveFailures[server] += 1
+    guard server == current, count > 1, consecutiveFailures[server] >= attemptsBeforeSwitch else { return false }
+    consecutiveFailures[server] = 0
+    current = (current + 1) % count
+    return true
+  }
+}
