@@ -1,0 +1,74 @@
+// RDATAWriter.swift -- RDATA, octets → text, part by part.
+
+/// Writes the parts of RDATA that has been found valid, separated by spaces.
+struct TextWriter: ~Copyable {
+  private let rdata: [UInt8]
+  private var position = 0
+  private var output: [UInt8] = []
+
+  init(_ rdata: [UInt8]) { self.rdata = rdata }
+
+  /// What has been written.
+  var text: String { String(decoding: output, as: UTF8.self) }
+
+  /// Writes the next part.
+  ///
+  /// - Returns: false where it has no text of its own, and only the generic form is left.
+  mutating func write(_ field: RDATAField) -> Bool {
+    if !output.isEmpty { output.append(UInt8(ascii: " ")) }
+    switch field {
+    case .octet, .algorithm, .digestType: output += String(number(1)).utf8
+    case .short: output += String(number(2)).utf8
+    case .long: output += String(number(4)).utf8
+    case .ipv4: output += IPAddress(octets: take(4))!.description.utf8
+    case .ipv6: output += IPAddress(octets: take(16))!.description.utf8
+    case .name: output += name().text.utf8
+    case .string: output += quoted(take(number(1)))
+    case .strings:
+      output += quoted(take(number(1)))
+      while position < rdata.count { output += [UInt8(ascii: " ")] + quoted(take(number(1))) }
+    case .tag: output += take(number(1))
+    case .quoted: output += quoted(takeRest())
+    case .hexadecimal:
+      guard position < rdata.count else { return false }
+      output += hexadecimal(takeRest()).utf8
+    case .base64:
+      guard position < rdata.count else { return false }
+      output += base64(takeRest())
+    case .parameters:
+      if position == rdata.count { output.removeLast() }
+      output += ServiceParameters.text(takeRest())
+    case .opaque: return false
+    }
+    return true
+  }
+
+  private mutating func take(_ count: Int) -> ArraySlice<UInt8> {
+    defer { position += count }
+    return rdata[position..<(position + count)]
+  }
+
+  private mutating func takeRest() -> ArraySlice<UInt8> { take(rdata.count - position) }
+
+  private mutating func number(_ count: Int) -> Int { take(count).reduce(0) { $0 << 8 | Int($1) } }
+
+  private mutating func name() -> DomainName {
+    let start = position
+    while rdata[position] != 0 { position += Int(rdata[position]) + 1 }
+    position += 1
+    return DomainName(unchecked: Array(rdata[start..<position]))
+  }
+}
+
+/// The octets in quotes; quotes and backslashes escaped, and `\DDD` for what is not printable ASCII.
+func quoted(_ octets: ArraySlice<UInt8>) -> [UInt8] {
+  var output: [UInt8] = [quote]
+  for octet in octets {
+    switch octet {
+    case quote, backslash: output += [backslash, octet]
+    case 0x20...0x7E: output.append(octet)
+    default: output += [backslash, 48 + octet / 100, 48 + octet / 10 % 10, 48 + octet % 10]
+    }
+  }
+  return output + [quote]
+}

@@ -1,0 +1,100 @@
+// ServiceParameters.swift -- the SvcParams of SVCB and HTTPS records between wire and text (RFC 9460).
+
+/// SvcParams: keys with values, in the wire by ascending key, each key once.
+enum ServiceParameters {
+  /// A key that has a name and a form of its value.
+  enum Key: UInt16, CaseIterable {
+    case mandatory, alpn, noDefaultALPN, port, ipv4Hint, ech, ipv6Hint, dohPath, ohttp
+
+    var name: String {
+      switch self {
+      case .mandatory: "mandatory"
+      case .alpn: "alpn"
+      case .noDefaultALPN: "no-default-alpn"
+      case .port: "port"
+      case .ipv4Hint: "ipv4hint"
+      case .ech: "ech"
+      case .ipv6Hint: "ipv6hint"
+      case .dohPath: "dohpath"
+      case .ohttp: "ohttp"
+      }
+    }
+  }
+
+  /// The octets of all parameters that are left of the text. Nil for a key that comes twice, a value that does not have its
+  /// key's form, or a mandatory key that is missing.
+  static func parse(_ reader: inout TextReader) -> [UInt8]? {
+    var parameters: [UInt16: [UInt8]] = [:]
+    var mandatory: [UInt16] = []
+    reader.skipSpaces()
+    while !reader.isAtEnd {
+      let name = String(decoding: reader.take(while: isKeyOctet), as: UTF8.self)
+      guard let number = number(ofKey: name) else { return nil }
+      let hasValue = reader.take(UInt8(ascii: "="))
+      guard let value = hasValue && !reader.isAtBoundary ? reader.string() : [], reader.isAtBoundary else { return nil }
+      // By its number a key's value is opaque, even where the key has a name (RFC 9460 section 2.1).
+      let known = name.hasPrefix("key") ? nil : Key(rawValue: number)
+      guard let octets = known.map({ $0.octets(value) }) ?? value, octets.count <= 65_535 else { return nil }
+      guard parameters.updateValue(octets, forKey: number) == nil else { return nil }
+      if known == .mandatory { mandatory = shorts(octets[...]) }
+      reader.skipSpaces()
+    }
+    guard mandatory.allSatisfy({ parameters[$0] != nil }) else { return nil }
+    return parameters.sorted { $0.key < $1.key }.flatMap { key, value in
+      bigEndian(key) + bigEndian(UInt16(value.count)) + value
+    }
+  }
+
+  /// The text of valid SvcParams. A value that does not have its key's form is written under the key's number.
+  static func text(_ octets: ArraySlice<UInt8>) -> [UInt8] {
+    let parameters = split(octets)
+    let keys = Set(parameters.map(\.0))
+    let texts = parameters.map { number, value -> [UInt8] in
+      guard let key = Key(rawValue: number), let text = key.text(value),
+        key != .mandatory || keys.isSuperset(of: shorts(value))
+      else { return text(name: "key\(number)", value: Array(value)) }
+      return self.text(name: key.name, value: text)
+    }
+    return Array(texts.joined(separator: [UInt8(ascii: " ")]))
+  }
+
+  private static func text(name: String, value: [UInt8]) -> [UInt8] {
+    value.isEmpty ? Array(name.utf8) : Array("\(name)=".utf8) + bareOrQuoted(value)
+  }
+
+  /// The keys and values of valid SvcParams.
+  private static func split(_ octets: ArraySlice<UInt8>) -> [(UInt16, ArraySlice<UInt8>)] {
+    var parameters: [(UInt16, ArraySlice<UInt8>)] = []
+    var rest = octets
+    while rest.count >= 4 {
+      let header = shorts(rest.prefix(4))
+      let value = rest.dropFirst(4).prefix(Int(header[1]))
+      parameters.append((header[0], value))
+      rest = rest.dropFirst(4 + value.count)
+    }
+    return parameters
+  }
+
+  /// The number of a key's name, or of `key` and a number without leading zeros.
+  static func number(ofKey name: String) -> UInt16? {
+    if let known = Key.allCases.first(where: { $0.name == name }) { return known.rawValue }
+    guard name.hasPrefix("key"), let number = decimalNumber(name.utf8.dropFirst(3), as: UInt16.self) else { return nil }
+    return name == "key\(number)" ? number : nil
+  }
+
+  /// Numbers of 16 bits, one after the other.
+  static func shorts(_ octets: ArraySlice<UInt8>) -> [UInt16] {
+    stride(from: octets.startIndex, to: octets.endIndex - 1, by: 2).map {
+      UInt16(octets[$0]) << 8 | UInt16(octets[$0 + 1])
+    }
+  }
+
+  private static func isKeyOctet(_ octet: UInt8) -> Bool {
+    octet &- 97 < 26 || isDigit(octet) || octet == UInt8(ascii: "-")
+  }
+
+  private static func bareOrQuoted(_ value: [UInt8]) -> [UInt8] {
+    let isBare = value.allSatisfy { (0x21...0x7E).contains($0) && !isSpecial($0) && $0 != backslash }
+    return isBare ? value : quoted(value[...])
+  }
+}
