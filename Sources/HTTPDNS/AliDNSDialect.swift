@@ -111,7 +111,7 @@ public struct AliDNSDialect: Dialect {
     var reply = ProviderReply(responseCode: .noError)
     for element in root.elements {
       guard let text = element.text else { throw .unreadable(.shape) }
-      guard let address = IPAddress(text: text), address.isIPv6 == (question.type == .aaaa) else {
+      guard let address = IPAddress(text: text), question.type == (address.isIPv6 ? .aaaa : .a) else {
         throw .unreadable(.rdata)
       }
       reply.answers.append(
