@@ -1,0 +1,58 @@
+// Digest.swift -- the digests that providers sign with: SHA-256, MD5 and HMAC-SHA256.
+
+import CCrypto
+
+/// One-shot digests over octets that are all at hand.
+public enum Digest {
+  /// SHA-256 (FIPS 180-4), 32 octets.
+  ///
+  /// - Complexity: O(*n*) in the octets of the message.
+  public static func sha256(_ message: [UInt8]) -> [UInt8] { digest(message, Algorithm.sha256) }
+
+  /// MD5 (RFC 1321), 16 octets. Providers demand it for signatures; nothing else may use it.
+  ///
+  /// - Complexity: O(*n*) in the octets of the message.
+  public static func md5(_ message: [UInt8]) -> [UInt8] { digest(message, Algorithm.md5) }
+
+  /// HMAC with SHA-256 (RFC 2104, RFC 4231), 32 octets. The key may have any length, none included.
+  ///
+  /// - Complexity: O(*n*) in the octets of the message.
+  public static func hmacSHA256(key: [UInt8], message: [UInt8]) -> [UInt8] {
+    [UInt8](unsafeUninitializedCapacity: 32) { output, count in
+      var length: UInt32 = 0
+      // A null pointer as the key would mean "the key of the call before".
+      let done = (key.isEmpty ? [0] : key).withUnsafeBufferPointer {
+        HMAC(
+          Algorithm.sha256.pointer, $0.baseAddress, Int32(key.count), message, message.count, output.baseAddress,
+          &length)
+      }
+      precondition(done != nil && length == 32, "libcrypto has no HMAC-SHA256")
+      count = 32
+    }
+  }
+
+  private static func digest(_ message: [UInt8], _ algorithm: Algorithm) -> [UInt8] {
+    [UInt8](unsafeUninitializedCapacity: algorithm.size) { output, count in
+      var length: UInt32 = 0
+      let done = EVP_Digest(message, message.count, output.baseAddress, &length, algorithm.pointer, nil)
+      precondition(done == 1 && Int(length) == algorithm.size, "libcrypto refused a digest")
+      count = algorithm.size
+    }
+  }
+}
+
+/// A digest of libcrypto's default provider, fetched once: a fetch by name costs more than hashing a name does.
+private struct Algorithm: @unchecked Sendable {
+  // Immutable after the fetch and never freed; libcrypto lets any thread use it.
+  let pointer: OpaquePointer
+  let size: Int
+
+  static let sha256 = Algorithm(fetching: "SHA2-256")
+  static let md5 = Algorithm(fetching: "MD5")
+
+  init(fetching name: String) {
+    guard let pointer = EVP_MD_fetch(nil, name, nil) else { preconditionFailure("libcrypto has no \(name)") }
+    self.pointer = pointer
+    size = Int(EVP_MD_get_size(pointer))
+  }
+}

@@ -1,0 +1,54 @@
+// Hexadecimal.swift -- octets as hexadecimal text and back.
+
+/// Base 16 (RFC 4648 section 8), written in lower case as every provider has it.
+public enum Hexadecimal {
+  /// Two lower-case digits for each octet.
+  ///
+  /// - Complexity: O(*n*) in the octets.
+  public static func encode(_ octets: [UInt8]) -> String {
+    String(unsafeUninitializedCapacity: octets.count * 2) { output in
+      for (index, octet) in octets.enumerated() {
+        output[index * 2] = digit(octet >> 4)
+        output[index * 2 + 1] = digit(octet & 15)
+      }
+      return octets.count * 2
+    }
+  }
+
+  /// The octets of a text of digits in any case; nil for an odd number of digits or anything else in it.
+  ///
+  /// - Complexity: O(*n*) in the digits.
+  public static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
+    var octets: [UInt8] = []
+    octets.reserveCapacity(text.underestimatedCount / 2)
+    var high: UInt8?
+    for character in text {
+      guard let value = value(character) else { return nil }
+      if let first = high {
+        octets.append(first << 4 | value)
+        high = nil
+      } else {
+        high = value
+      }
+    }
+    return high == nil ? octets : nil
+  }
+
+  /// The octets of a text of digits in any case; nil for an odd number of digits or anything else in it.
+  ///
+  /// - Complexity: O(*n*) in the digits.
+  public static func decode(_ text: String) -> [UInt8]? { decode(text.utf8) }
+
+  private static func digit(_ value: UInt8) -> UInt8 {
+    value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+  }
+
+  private static func value(_ character: UInt8) -> UInt8? {
+    switch character {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): character - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): character - UInt8(ascii: "A") + 10
+    default: nil
+    }
+  }
+}

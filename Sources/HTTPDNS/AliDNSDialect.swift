@@ -1,0 +1,143 @@
+// AliDNSDialect.swift -- Alibaba Cloud DNS: public DNS and "Mobile Resolution HTTPDNS", signed and unsigned.
+
+import Ciphers
+import DNSWire
+
+/// `GET /resolve` (alibabacloud.com/help/en/dns/httpdns-doh-json-api), and the signature as the provider's own
+/// programs compute it (github.com/aliyun/alibaba-pdns-sdk-c).
+public struct AliDNSDialect: Dialect {
+  /// An account, and the access key that signs for it.
+  public struct Credential: Sendable {
+    let accountID: String
+    let accessKeyID: String
+    let accessKeySecret: Secret
+
+    /// An account's credential.
+    public init(accountID: String, accessKeyID: String, accessKeySecret: Secret) {
+      self.accountID = accountID
+      self.accessKeyID = accessKeyID
+      self.accessKeySecret = accessKeySecret
+    }
+
+    /// `key`: the lower-case hexadecimal SHA-256 of account, secret, time, name and access key ID, one behind the
+    /// other. The name counts octet by octet as it is sent; nothing else of the request is covered.
+    func key(name: String, timestamp: String) -> String {
+      var message: [UInt8] = []
+      message.reserveCapacity(256)
+      message.append(contentsOf: accountID.utf8)
+      message.append(contentsOf: accessKeySecret.reveal)
+      message.append(contentsOf: timestamp.utf8)
+      message.append(contentsOf: name.utf8)
+      message.append(contentsOf: accessKeyID.utf8)
+      return Hexadecimal.encode(Digest.sha256(message))
+    }
+  }
+
+  /// How a reply looks.
+  public enum Form: Hashable, Sendable {
+    /// An object with status, records and TTLs.
+    case full
+    /// An array of addresses, no more.
+    case short
+  }
+
+  /// The TTL of an address in a short reply, which has none: the minimum of the provider's own programs, seconds.
+  static let shortTTL: UInt32 = 60
+
+  private let credential: Credential?
+  private let form: Form
+  private let path: String
+  /// An HTTPS transfer costs what five HTTP transfers cost.
+  public let billing: Billing
+
+  /// A dialect for an account, or without one for the public service.
+  ///
+  /// - Parameters:
+  ///   - credential: nil sends unsigned requests.
+  ///   - isEncrypted: whether transfers go over HTTPS; only the price depends on it.
+  public init(credential: Credential?, form: Form = .full, isEncrypted: Bool, path: String = "/resolve") {
+    self.credential = credential
+    self.form = form
+    self.path = path
+    billing = Billing(
+      unitsPerRequest: isEncrypted ? 5 : 1,
+      source: "Alibaba Cloud DNS, HTTPDNS SDK guides: HTTPS is billed at five times the price of HTTP")
+  }
+
+  /// Every type that a record can have, in the short form only addresses; names of letters, digits, hyphens and
+  /// underscores, but not the root.
+  public func serves(_ question: HTTPDNSQuestion) -> Bool {
+    let isServedType = form == .short ? question.type == .a || question.type == .aaaa : question.type.isDataType
+    return isServedType && question.name.isPlain && !question.name.isRoot
+  }
+
+  /// A GET with `name` and `type`, and where they apply `uid`, `ts`, `key`, `ak`, `edns_client_subnet` and `short`.
+  /// The service does no DNSSEC: there is nothing to say DO or CD with.
+  public func request(for question: HTTPDNSQuestion, unixTime: Int64) -> TransferRequest {
+    let name = plainText(of: question.name)
+    var target = QueryTarget(path: path)
+    target.add("name", plain: name)
+    target.add("type", plain: String(question.type.rawValue))
+    if let credential {
+      let timestamp = String(unixTime)
+      target.add("uid", encoding: credential.accountID)
+      target.add("ts", plain: timestamp)
+      target.add("key", plain: credential.key(name: name, timestamp: timestamp))
+      target.add("ak", encoding: credential.accessKeyID)
+    }
+    if let subnet = question.clientSubnet { target.addClientSubnet(subnet) }
+    if form == .short { target.add("short", plain: "1") }
+    return TransferRequest(method: .get, target: target.text)
+  }
+
+  /// The answer in a full or a short body. A short body says nothing of TTL and status: its addresses hold for a
+  /// minute, and an empty one is NODATA at most (`isEmptyAmbiguous`).
+  public func answer(
+    to question: HTTPDNSQuestion, from response: TransferResponse
+  ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
+    try response.requireStatus(in: 200...200)
+    try response.requireBody(.undocumentedJSON, limit: JSONLimit.octets)
+    let isShort = form == .short
+    return try withJSON(response.body) { root throws(HTTPDNSFailure) in
+      if isShort, root.isArray { return try addresses(in: root, for: question) }
+      var reader = DNSJSONReader(question: question, requiresQuestion: true)
+      return try reader.read(root).answer(to: question)
+    }
+  }
+
+  private func addresses(
+    in root: JSONValue, for question: HTTPDNSQuestion
+  ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
+    var reply = ProviderReply(responseCode: .noError)
+    for element in root.elements {
+      guard let text = element.text else { throw .unreadable(.shape) }
+      guard let address = IPAddress(text: text), question.type == (address.isIPv6 ? .aaaa : .a) else {
+        throw .unreadable(.rdata)
+      }
+      reply.answers.append(
+        ResourceRecord(
+          owner: question.name, type: question.type, ttl: AliDNSDialect.shortTTL, rdata: address.octets))
+    }
+    var answer = try reply.answer(to: question)
+    answer.isEmptyAmbiguous = answer.isNegative
+    return answer
+  }
+}
+
+extension AliDNSDialect: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+  /// The dialect's name: the account and its key stay inside.
+  public var description: String { "alidns" }
+  /// The same as `description`.
+  public var debugDescription: String { description }
+  /// Nothing to look into.
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+extension AliDNSDialect.Credential: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+  /// Always `••••`.
+  public var description: String { "••••" }
+  /// Always `••••`.
+  public var debugDescription: String { description }
+  /// Nothing to look into.
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}

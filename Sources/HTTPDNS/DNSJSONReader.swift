@@ -1,0 +1,129 @@
+// DNSJSONReader.swift -- the JSON form of a response that Google defined and other providers took over.
+
+import DNSWire
+
+/// Reads `Status`, `TC`, `AD`, `Question`, `Answer`, `Authority` and `edns_client_subnet`
+/// (developers.google.com/speed/public-dns/docs/doh/json). Members that it does not know, `Comment` among them, it
+/// leaves alone.
+struct DNSJSONReader {
+  private let question: HTTPDNSQuestion
+  private let plainName: String
+  private let requiresQuestion: Bool
+  /// Whether every record was readable that only a validator needs.
+  private var isProofComplete = true
+
+  /// A reader of a reply to a question; `requiresQuestion` refuses replies that do not repeat it.
+  init(question: HTTPDNSQuestion, requiresQuestion: Bool) {
+    self.question = question
+    self.requiresQuestion = requiresQuestion
+    plainName = plainText(of: question.name)
+  }
+
+  /// Reads a reply.
+  mutating func read(_ root: JSONValue) throws(HTTPDNSFailure) -> ProviderReply {
+    guard root.isObject, let status = root["Status"] else { throw .unreadable(.shape) }
+    // Twelve bits: RCODE and its extension (RFC 6891 section 6.1.3).
+    guard let code = status.number(upTo: 4095) else { throw .unreadable(.number) }
+    var reply = ProviderReply(responseCode: ResponseCode(rawValue: UInt16(code)))
+    try checkQuestion(root["Question"], isRequired: requiresQuestion && (code == 0 || code == 3))
+    if let flag = root["TC"], flag.isTrue { throw .truncated }
+    reply.scopePrefixLength = scope(root["edns_client_subnet"])
+    guard code == 0 || code == 3 else { return reply }
+    reply.isAuthenticated = root["AD"]?.isTrue ?? false
+    reply.answers = try records(root["Answer"], isWanted: isWantedInAnswer)
+    reply.authorities = try records(root["Authority"], isWanted: isWantedInAuthority)
+    if !isProofComplete {
+      reply.answers.removeAll(where: isProof)
+      reply.authorities.removeAll(where: isProof)
+      reply.isAuthenticated = false
+    }
+    return reply
+  }
+
+  /// One object, or an array of one.
+  private func checkQuestion(_ member: JSONValue?, isRequired: Bool) throws(HTTPDNSFailure) {
+    guard let member else {
+      guard !isRequired else { throw .wrongQuestion }
+      return
+    }
+    var asked = member
+    if member.isArray {
+      guard let first = member.onlyElement else { throw .wrongQuestion }
+      asked = first
+    }
+    guard let name = asked["name"]?.octets, let type = asked["type"]?.number(upTo: 65_535) else {
+      throw .unreadable(.shape)
+    }
+    guard type == UInt32(question.type.rawValue), try self.name(name) == question.name else { throw .wrongQuestion }
+  }
+
+  private mutating func records(
+    _ section: JSONValue?, isWanted: (RecordType) -> Bool
+  ) throws(HTTPDNSFailure) -> [ResourceRecord] {
+    guard let section else { return [] }
+    guard section.isArray else { throw .unreadable(.shape) }
+    var records: [ResourceRecord] = []
+    records.reserveCapacity(section.count)
+    for element in section.elements {
+      guard let type = element["type"] else { throw .unreadable(.shape) }
+      guard let number = type.number(upTo: 65_535) else { throw .unreadable(.number) }
+      let recordType = RecordType(UInt16(number))
+      guard isWanted(recordType), let record = try record(element, recordType) else { continue }
+      records.append(record)
+    }
+    return records
+  }
+
+  /// A record; nil where it is one that can be done without and its RDATA cannot be read.
+  private mutating func record(_ element: JSONValue, _ type: RecordType) throws(HTTPDNSFailure) -> ResourceRecord? {
+    guard let name = element["name"]?.octets, let data = element["data"]?.octets, let ttl = element["TTL"] else {
+      throw .unreadable(.shape)
+    }
+    guard let seconds = ttl.number(upTo: .max) else { throw .unreadable(.number) }
+    let owner = try self.name(name)
+    if let rdata = RDATA.parse(text: String(decoding: data, as: UTF8.self), type: type) {
+      return ResourceRecord(owner: owner, type: type, ttl: ttlValue(seconds), rdata: rdata)
+    }
+    switch type {
+    // These have one form everywhere: another text is a broken reply, not an unknown form.
+    case .a, .aaaa, .cname: throw .unreadable(.rdata)
+    case question.type: throw .unsupported
+    case .soa: return nil
+    default:
+      isProofComplete = false
+      return nil
+    }
+  }
+
+  /// A name with or without its final dot.
+  private func name(_ text: UnsafeRawBufferPointer) throws(HTTPDNSFailure) -> DomainName {
+    // Nearly every name in a reply is QNAME: no need to build it again.
+    let length = text.last == UInt8(ascii: ".") ? text.count - 1 : text.count
+    if text.prefix(length).elementsEqual(plainName.utf8, by: { asciiLowercase($0) == $1 }) { return question.name }
+    guard let name = DomainName(text: String(decoding: text, as: UTF8.self)) else { throw .unreadable(.name) }
+    return name
+  }
+
+  private func isWantedInAnswer(_ type: RecordType) -> Bool {
+    type == question.type || type == .cname || question.dnssecOK && (type == .rrsig || type == .dname)
+  }
+
+  private func isWantedInAuthority(_ type: RecordType) -> Bool {
+    type == .soa || question.dnssecOK && (type == .rrsig || type.isDenial)
+  }
+
+  /// Whether only a validator needs the record.
+  private func isProof(_ record: ResourceRecord) -> Bool {
+    record.type != question.type && (record.type == .rrsig || record.type == .dname || record.type.isDenial)
+  }
+
+  /// The scope in `address/scope`; nil unless it belongs to the subnet that was sent (RFC 7871 section 7.3).
+  private func scope(_ member: JSONValue?) -> Int? {
+    guard let sent = question.clientSubnet, let text = member?.text else { return nil }
+    let parts = text.split(separator: "/")
+    guard parts.count == 2, let length = Int(parts[1]), let address = IPAddress(text: parts[0]),
+      (0...sent.address.octets.count * 8).contains(length), sent.contains(address)
+    else { return nil }
+    return length
+  }
+}

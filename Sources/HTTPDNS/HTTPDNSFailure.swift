@@ -1,0 +1,85 @@
+// HTTPDNSFailure.swift -- why a reply gave no answer, and who is to blame for it.
+
+/// Why there is no answer. No case carries text of the provider's, so every one of them may be logged.
+public enum HTTPDNSFailure: Error, Hashable, Sendable {
+  /// The provider did not accept who asked: HTTP 401 or 403.
+  case authentication
+  /// The provider did not accept how it was asked: HTTP 400 or another status of that class.
+  case badParameter
+  /// The provider does not know the path: HTTP 404.
+  case badPath
+  /// Too many requests: HTTP 429, with the time to stay away where the provider gave one.
+  case quota(retryAfter: Duration?)
+  /// The server could not, or sent us elsewhere (redirects are never followed): the HTTP status.
+  case server(status: Int)
+  /// The body is not what the dialect defines.
+  case unreadable(UnreadableReason)
+  /// The reply answers another question, or the same one for another subnet.
+  case wrongQuestion
+  /// TC is set: what came is not the whole answer (RFC 2181 section 9).
+  case truncated
+  /// RDATA in a form that cannot be read without guessing: this provider cannot serve the type.
+  case unsupported
+
+  /// Whom a failure counts against.
+  public enum Blame: Hashable, Sendable {
+    /// The server that replied: another one of the same provider may do better.
+    case server
+    /// The account or its settings: every server of the provider would say the same.
+    case provider
+    /// This answer alone: another question may well be served.
+    case answer
+  }
+
+  /// Whom the failure counts against.
+  public var blame: Blame {
+    switch self {
+    case .server, .unreadable, .wrongQuestion: .server
+    case .authentication, .badParameter, .badPath, .quota: .provider
+    case .truncated, .unsupported: .answer
+    }
+  }
+}
+
+/// What is wrong with a body.
+public enum UnreadableReason: String, Hashable, Sendable {
+  /// Larger than the dialect's limit.
+  case tooLarge
+  /// A `Content-Type` that the dialect does not have, such as a captive portal's HTML.
+  case mediaType
+  /// Not JSON: broken syntax, invalid UTF-8, a NUL character, a number out of range, the same member twice.
+  case syntax
+  /// JSON nested more deeply than any answer is.
+  case nesting
+  /// JSON of another shape: a member is missing or has another type.
+  case shape
+  /// A number that its field cannot hold.
+  case number
+  /// A domain name that is none.
+  case name
+  /// Data of a type whose text has one form everywhere, in another form.
+  case rdata
+  /// Not a DNS message, or not a response.
+  case message
+  /// A CNAME chain with a loop, a fork, a gap or too many links.
+  case chain
+  /// Records and response code that exclude each other.
+  case contradiction
+}
+
+extension HTTPDNSFailure: CustomStringConvertible {
+  /// One short line for logs.
+  public var description: String {
+    switch self {
+    case .authentication: "the provider refused the credentials"
+    case .badParameter: "the provider refused the parameters"
+    case .badPath: "the provider does not know the path"
+    case .quota: "the provider's quota is used up"
+    case .server(let status): "HTTP status \(status)"
+    case .unreadable(let reason): "unreadable reply (\(reason.rawValue))"
+    case .wrongQuestion: "the reply is to another question"
+    case .truncated: "the reply is truncated"
+    case .unsupported: "RDATA in an unknown form"
+    }
+  }
+}

@@ -1,0 +1,104 @@
+// CiphersTests.swift -- digests against the vectors of their specifications, texts there and back.
+
+import Ciphers
+import Testing
+
+@Suite struct CiphersTests {
+  /// FIPS 180-4 examples, and a message that fills two blocks.
+  @Test(arguments: [
+    ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+    ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+    (
+      "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+      "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"
+    ),
+  ])
+  func `SHA-256 gives the digests of FIPS 180-4`(message: String, digest: String) {
+    #expect(Hexadecimal.encode(Digest.sha256(Array(message.utf8))) == digest)
+  }
+
+  /// RFC 1321 section A.5.
+  @Test(arguments: [
+    ("", "d41d8cd98f00b204e9800998ecf8427e"),
+    ("message digest", "f96b697d7cb7938d525a2f31aaf161d0"),
+    (
+      "12345678901234567890123456789012345678901234567890123456789012345678901234567890",
+      "57edf4a22be3c955ac49da2e2107b67a"
+    ),
+  ])
+  func `MD5 gives the digests of RFC 1321`(message: String, digest: String) {
+    #expect(Hexadecimal.encode(Digest.md5(Array(message.utf8))) == digest)
+  }
+
+  @Test func `HMAC-SHA256 gives the codes of RFC 4231`() {
+    let first = Digest.hmacSHA256(key: [UInt8](repeating: 0x0b, count: 20), message: Array("Hi There".utf8))
+    #expect(
+      Hexadecimal.encode(first) == "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7")
+    let second = Digest.hmacSHA256(key: Array("Jefe".utf8), message: Array("what do ya want for nothing?".utf8))
+    #expect(
+      Hexadecimal.encode(second) == "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843")
+    // Test case 6: a key longer than a block is hashed first.
+    let long = Digest.hmacSHA256(
+      key: [UInt8](repeating: 0xaa, count: 131),
+      message: Array("Test Using Larger Than Block-Size Key - Hash Key First".utf8))
+    #expect(Hexadecimal.encode(long) == "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54")
+  }
+
+  @Test func `HMAC-SHA256 with an empty key does not use the key of the call before`() {
+    _ = Digest.hmacSHA256(key: Array("Jefe".utf8), message: [])
+    #expect(
+      Hexadecimal.encode(Digest.hmacSHA256(key: [], message: []))
+        == "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad")
+  }
+
+  @Test func `hexadecimal text of every octet comes back`() {
+    let octets = Array(UInt8.min...UInt8.max)
+    let text = Hexadecimal.encode(octets)
+    #expect(text.hasPrefix("000102") && text.hasSuffix("fdfeff"))
+    #expect(Hexadecimal.decode(text) == octets)
+    #expect(Hexadecimal.decode(text.uppercased()) == octets)
+  }
+
+  @Test(arguments: ["0", "0g", "00 ", "é0", "0x00"])
+  func `text that is not hexadecimal is refused`(text: String) {
+    #expect(Hexadecimal.decode(text) == nil)
+  }
+
+  /// RFC 4648 section 10 without its padding, and the two characters that differ from plain Base 64.
+  @Test(arguments: [
+    ("", ""), ("66", "Zg"), ("666f", "Zm8"), ("666f6f", "Zm9v"), ("666f6f62", "Zm9vYg"), ("666f6f6261", "Zm9vYmE"),
+    ("666f6f626172", "Zm9vYmFy"), ("fbff", "-_8"),
+  ])
+  func `Base64URL gives the texts of RFC 4648`(hexadecimal: String, text: String) throws {
+    let octets = try #require(Hexadecimal.decode(hexadecimal))
+    #expect(Base64URL.encode(octets) == text)
+    #expect(Base64URL.decode(text) == octets)
+  }
+
+  @Test(arguments: ["A", "Zg==", "Zh", "Zm9", "Zm+v", "Zm/v", "Zm9v\n"])
+  func `text that is not unpadded Base64URL is refused`(text: String) {
+    #expect(Base64URL.decode(text) == nil)
+  }
+
+  @Test func `octets of every length up to 300 come back from Base64URL`() {
+    for length in 0...300 {
+      let octets = RandomOctets.generate(count: length)
+      #expect(octets.count == length)
+      #expect(Base64URL.decode(Base64URL.encode(octets)) == octets)
+    }
+  }
+
+  @Test func `random octets are not the same twice`() {
+    #expect(RandomOctets.generate(count: 16) != RandomOctets.generate(count: 16))
+  }
+
+  @Test func `a secret shows itself in no description`() {
+    let secret = Secret("canary")
+    var dumped = ""
+    dump([secret], to: &dumped)
+    for shown in ["\(secret)", String(reflecting: secret), "\([secret])", dumped] {
+      #expect(!shown.contains("canary"))
+    }
+    #expect(secret.reveal == Array("canary".utf8))
+  }
+}

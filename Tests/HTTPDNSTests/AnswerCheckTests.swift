@@ -1,0 +1,203 @@
+// AnswerCheckTests.swift -- the checks that every dialect's answers pass, shown with JSON replies.
+
+import DNSWire
+import Testing
+
+@testable import HTTPDNS
+
+@Suite struct AnswerCheckTests {
+  let www = "www.example.com"
+
+  @Test func `a chain in any order comes out in order, without strays`() throws {
+    let records = [
+      record("c.example.net", 1, "192.0.2.2"), record("stray.example", 1, "198.51.100.1"),
+      record("b.example.org", 5, "c.example.net."), record("stray.example", 5, "c.example.net"),
+      record("WWW.example.com.", 5, "B.example.org."), record("C.example.net.", 1, "192.0.2.1"),
+      record("www.example.com", 28, "2001:db8::1"),
+    ]
+    let answer = try google.answer(to: question(www), from: reply(www, answer: records))
+    #expect(
+      answer.answers == [
+        cname(www, 300, "B.example.org"), cname("B.example.org", 300, "c.example.net"),
+        a("c.example.net", 300, "192.0.2.2"), a("c.example.net", 300, "192.0.2.1"),
+      ])
+    #expect(!answer.isNegative)
+  }
+
+  @Test func `the owner of the first record is spelled as it was asked`() throws {
+    let answer = try google.answer(
+      to: question("wWw.eXample.com"),
+      from: reply("www.example.com.", answer: [record("WWW.EXAMPLE.COM.", 1, "192.0.2.1")]))
+    #expect(answer.answers.map(\.owner.text) == ["wWw.eXample.com."])
+  }
+
+  @Test func `a chain that ends without the asked type is NODATA and stays`() throws {
+    let answer = try google.answer(
+      to: question(www, .aaaa),
+      from: reply(
+        www, 28, answer: [record(www, 5, "b.example.com")],
+        authority: [record("example.com.", 6, "ns1.example.com. hostmaster.example.com. 2024010101 3600 600 604800 60")]
+      ))
+    #expect(answer.answers == [cname(www, 300, "b.example.com")])
+    #expect(answer.responseCode == .noError && answer.isNegative && !answer.isEmptyAmbiguous)
+    #expect(answer.authorities == [soa(300, minimum: 60)])
+    #expect(answer.negativeTTL == 60)
+  }
+
+  @Test func `a question for CNAME is answered with the record and not followed`() throws {
+    let answer = try google.answer(
+      to: question(www, .cname),
+      from: reply(www, 5, answer: [record(www, 5, "b.example.com"), record("b.example.com", 5, "c.example.com")]))
+    #expect(answer.answers == [cname(www, 300, "b.example.com")])
+    #expect(!answer.isNegative)
+  }
+
+  @Test func `sixteen links are followed, seventeen are not`() throws {
+    func chain(_ links: Int) -> TransferResponse {
+      let names = (0...links).map { "n\($0).example" }
+      return reply(
+        names[0],
+        answer: zip(names, names.dropFirst()).map { record($0, 5, $1) } + [record(names[links], 1, "192.0.2.1")])
+    }
+    #expect(try google.answer(to: question("n0.example"), from: chain(16)).answers.count == 17)
+    #expect(failure(of: chain(17), to: question("n0.example")) == .unreadable(.chain))
+  }
+
+  @Test func `a loop, a fork and a gap are refused`() {
+    let loops = [[record(www, 5, www)], [record(www, 5, "b.example"), record("b.example", 5, www)]]
+    let fork = [record(www, 5, "b.example"), record(www, 5, "c.example"), record("b.example", 1, "192.0.2.1")]
+    let gap = [record(www, 5, "b.example"), record("c.example", 1, "192.0.2.1")]
+    for records in loops + [fork, gap] {
+      #expect(failure(of: reply(www, answer: records), to: question(www)) == .unreadable(.chain))
+    }
+  }
+
+  @Test func `an RRset has its lowest TTL and no record twice`() throws {
+    let answer = try google.answer(
+      to: question(www),
+      from: reply(
+        www,
+        answer: [
+          record(www, 1, "192.0.2.1", ttl: "300"), record(www, 1, "192.0.2.2", ttl: "20"),
+          record(www, 1, "192.0.2.1", ttl: "70"), record(www, 1, "192.0.2.2", ttl: "80"),
+        ]))
+    #expect(answer.answers == [a(www, 20, "192.0.2.1"), a(www, 20, "192.0.2.2")])
+  }
+
+  @Test(arguments: [
+    ("0", 0), ("2147483647", 2_147_483_647), ("2147483648", 0), ("4294967295", 0), (#""120""#, 120),
+  ])
+  func `TTLs are 31 bits and count as 0 above`(text: String, ttl: UInt32) throws {
+    let response = reply(www, answer: [record(www, 1, "192.0.2.1", ttl: text)])
+    #expect(try google.answer(to: question(www), from: response).answers == [a(www, ttl, "192.0.2.1")])
+  }
+
+  @Test(arguments: [
+    "-1", "4294967296", "1.5", "true", #""""#, #""-1""#, #""1e3""#, #""4294967296""#, "[300]", "9223372036854775807",
+  ])
+  func `TTLs that are none are refused`(text: String) {
+    let response = reply(www, answer: [record(www, 1, "192.0.2.1", ttl: text)])
+    #expect(failure(of: response, to: question(www)) == .unreadable(.number))
+  }
+
+  @Test func `a reply to another question is refused`() {
+    #expect(failure(of: reply("other.example.com"), to: question(www)) == .wrongQuestion)
+    #expect(failure(of: reply(www, 28), to: question(www)) == .wrongQuestion)
+    #expect(failure(of: json(#"{"Status":0,"Question":[]}"#), to: question(www)) == .wrongQuestion)
+    let two = #"{"Status":0,"Question":[{"name":"\#(www)","type":1},{"name":"\#(www)","type":28}]}"#
+    #expect(failure(of: json(two), to: question(www)) == .wrongQuestion)
+  }
+
+  @Test func `a missing question is borne from services that are not known to repeat it`() throws {
+    let body = json(#"{"Status":0,"Answer":[{"name":"www.example.com.","type":1,"TTL":5,"data":"192.0.2.1"}]}"#)
+    #expect(try generic.answer(to: question(www), from: body).answers == [a(www, 5, "192.0.2.1")])
+    for dialect in [google, cloudflare, alidns] as [any Dialect] {
+      #expect(failure(of: body, to: question(www), with: dialect) == .wrongQuestion)
+    }
+  }
+
+  @Test func `a truncated reply is no answer`() {
+    let body = #"{"Status":0,"TC":true,"Question":{"name":"www.example.com","type":1}}"#
+    #expect(failure(of: json(body), to: question(www)) == .truncated)
+  }
+
+  @Test func `other response codes come without records and are not negative`() throws {
+    let answer = try google.answer(
+      to: question(www), from: reply(www, status: 2, answer: [record(www, 1, "192.0.2.1")]))
+    #expect(answer == HTTPDNSAnswer(responseCode: .servFail))
+    #expect(failure(of: reply(www, status: 4096), to: question(www)) == .unreadable(.number))
+  }
+
+  @Test func `NXDOMAIN with data of the asked type is refused, with a chain it is not`() throws {
+    let data = reply(www, status: 3, answer: [record(www, 1, "192.0.2.1")])
+    #expect(failure(of: data, to: question(www)) == .unreadable(.contradiction))
+    let chain = reply(www, status: 3, answer: [record(www, 5, "gone.example.com")])
+    let answer = try google.answer(to: question(www), from: chain)
+    #expect(answer.responseCode == .nxDomain && answer.isNegative)
+    #expect(answer.answers == [cname(www, 300, "gone.example.com")])
+  }
+
+  @Test func `an SOA record of a zone that the name is not in is dropped`() throws {
+    let data = "ns1.example.com. hostmaster.example.com. 1 3600 600 604800 60"
+    for zone in ["example.net.", "www.example.com.evil.", "sub.www.example.com."] {
+      let answer = try google.answer(
+        to: question(www), from: reply(www, status: 3, authority: [record(zone, 6, data)]))
+      #expect(answer.authorities.isEmpty && answer.negativeTTL == nil)
+    }
+  }
+
+  @Test func `the Authority section of a positive answer is dropped`() throws {
+    let answer = try google.answer(
+      to: question(www),
+      from: reply(
+        www, answer: [record(www, 1, "192.0.2.1")],
+        authority: [
+          record("example.com.", 2, "ns1.example.com."),
+          record("example.com.", 6, "ns1.example.com. hostmaster.example.com. 1 3600 600 604800 60"),
+        ]))
+    #expect(answer.authorities.isEmpty)
+  }
+
+  @Test func `RDATA that cannot be read counts against the type, of an address against the server`() {
+    let strange = reply("example.com", 65, answer: [record("example.com", 65, "something else")])
+    #expect(failure(of: strange, to: question("example.com", .https)) == .unsupported)
+    #expect(HTTPDNSFailure.unsupported.blame == .answer)
+    let broken = reply(www, answer: [record(www, 1, "192.0.2.256")])
+    #expect(failure(of: broken, to: question(www)) == .unreadable(.rdata))
+    #expect(HTTPDNSFailure.unreadable(.rdata).blame == .server)
+  }
+
+  @Test func `RDATA that nobody asked for may be unreadable`() throws {
+    let answer = try google.answer(
+      to: question(www), from: reply(www, answer: [record(www, 65, "?"), record(www, 1, "192.0.2.1")]))
+    #expect(answer.answers.count == 1 && answer.isAuthenticated)
+  }
+
+  @Test func `signatures stand behind what they sign, and without DO they are dropped`() throws {
+    let signature = ##"\\# 23 0001 0d 03 0000012c 6553f100 6553f100 0001 00 01020304"##
+    let records = [record(www, 46, signature), record(www, 1, "192.0.2.1")]
+    let signed = try google.answer(to: question(www, dnssecOK: true), from: reply(www, answer: records))
+    #expect(signed.answers.map(\.type) == [.a, .rrsig] && signed.isAuthenticated)
+    #expect(try google.answer(to: question(www), from: reply(www, answer: records)).answers.map(\.type) == [.a])
+  }
+
+  @Test func `signatures that cannot be read are left out, and AD with them`() throws {
+    let records = [record(www, 46, "?"), record(www, 1, "192.0.2.1")]
+    let answer = try google.answer(to: question(www, dnssecOK: true), from: reply(www, answer: records))
+    #expect(answer.answers == [a(www, 300, "192.0.2.1")])
+    #expect(!answer.isAuthenticated)
+  }
+
+  @Test func `a scope counts only for the subnet that was sent`() throws {
+    func scope(_ text: String, sent: String?) throws -> Int? {
+      let body = #"{"Status":0,"Question":{"name":"\#(www)","type":1},"edns_client_subnet":"\#(text)"}"#
+      return try google.answer(to: question(www, subnet: sent), from: json(body)).scopePrefixLength
+    }
+    #expect(try scope("192.0.2.0/20", sent: "192.0.2.0/24") == 20)
+    #expect(try scope("192.0.2.0/0", sent: "192.0.2.0/24") == 0)
+    #expect(try scope("192.0.2.0/20", sent: nil) == nil)
+    for text in ["198.51.100.0/24", "192.0.2.0/33", "192.0.2.0", "192.0.2.0/x", "2001:db8::/24", ""] {
+      #expect(try scope(text, sent: "192.0.2.0/24") == nil)
+    }
+  }
+}

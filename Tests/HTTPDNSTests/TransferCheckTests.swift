@@ -1,0 +1,134 @@
+// TransferCheckTests.swift -- statuses, media types and bodies that carry no answer.
+
+import DNSWire
+import Testing
+
+@testable import HTTPDNS
+
+@Suite struct TransferCheckTests {
+  let asked = question("www.example.com")
+  let good = #"{"Status":0,"Question":{"name":"www.example.com.","type":1}}"#
+
+  @Test(arguments: [
+    (301, HTTPDNSFailure.server(status: 301), HTTPDNSFailure.Blame.server), (302, .server(status: 302), .server),
+    (400, .badParameter, .provider), (401, .authentication, .provider), (403, .authentication, .provider),
+    (404, .badPath, .provider), (405, .badParameter, .provider), (408, .server(status: 408), .server),
+    (413, .badParameter, .provider), (414, .badParameter, .provider), (415, .badParameter, .provider),
+    (429, .quota(retryAfter: .seconds(7)), .provider), (500, .server(status: 500), .server),
+    (501, .badParameter, .provider), (502, .server(status: 502), .server), (503, .server(status: 503), .server),
+    (101, .server(status: 101), .server), (0, .server(status: 0), .server),
+  ])
+  func `a status without an answer says whom to blame`(
+    status: Int, expected: HTTPDNSFailure, blame: HTTPDNSFailure.Blame
+  ) {
+    for (dialect, contentType) in [(google, "application/json"), (alidns, nil), (post, "application/dns-message")]
+      as [(any Dialect, String?)]
+    {
+      var response = json(good, status: status, contentType: contentType)
+      response.retryAfter = .seconds(7)
+      #expect(failure(of: response, to: asked, with: dialect) == expected)
+    }
+    #expect(expected.blame == blame)
+  }
+
+  @Test(arguments: [
+    ("application/json", true), ("Application/JSON; charset=UTF-8", true), ("application/dns-json", true),
+    (" application/json ;charset=utf-8", true), ("application/x-javascript", true), ("text/html", false),
+    ("text/html; charset=utf-8", false), ("application/jsonp", false), ("application/jso", false),
+    ("application/json evil", false), ("application/dns-message", false), ("", false), (";application/json", false),
+  ])
+  func `only the media types of JSON are read`(contentType: String, isAccepted: Bool) {
+    let expected: HTTPDNSFailure? = isAccepted ? nil : .unreadable(.mediaType)
+    #expect(failure(of: json(good, contentType: contentType), to: asked) == expected)
+    #expect(failure(of: json(good, contentType: contentType), to: asked, with: alidns) == expected)
+  }
+
+  @Test func `alidns may leave the media type out, others may not`() {
+    #expect(failure(of: json(good, contentType: nil), to: asked, with: alidns) == nil)
+    #expect(failure(of: json(good, contentType: "text/plain"), to: asked, with: alidns) == nil)
+    #expect(failure(of: json(good, contentType: nil), to: asked) == .unreadable(.mediaType))
+    #expect(failure(of: json(good, contentType: "text/plain"), to: asked) == .unreadable(.mediaType))
+  }
+
+  @Test func `a body above 64 KiB is refused, one of that size is not`() {
+    let padding = String(repeating: " ", count: 65_536 - good.utf8.count)
+    #expect(failure(of: json(good + padding), to: asked) == nil)
+    #expect(failure(of: json(good + padding + " "), to: asked) == .unreadable(.tooLarge))
+    #expect(failure(of: json(String(repeating: "[", count: 10_000_000)), to: asked) == .unreadable(.tooLarge))
+  }
+
+  @Test func `sixteen levels are read, seventeen are not, and brackets in strings do not count`() {
+    func nested(_ levels: Int) -> TransferResponse {
+      let more = String(repeating: "[", count: levels - 1) + String(repeating: "]", count: levels - 1)
+      return json(good.dropLast() + #","more":"# + more + "}")
+    }
+    #expect(failure(of: nested(16), to: asked) == nil)
+    #expect(failure(of: nested(17), to: asked) == .unreadable(.nesting))
+    let quoted = good.dropLast() + #","Comment":"\"\\\"\#(String(repeating: "[{", count: 40))"}"#
+    #expect(failure(of: json(String(quoted)), to: asked) == nil)
+    #expect(failure(of: json(String(repeating: "[", count: 60_000)), to: asked) == .unreadable(.nesting))
+  }
+
+  @Test(arguments: [
+    "", " ", "<html><body>Log in</body></html>", #"{"Status":0"#, #"{"Status":0}}"#, #"{"Status":0} x"#,
+    #"{"Status":0,"Status":3}"#, #"{"Status":0,"a":{"b":1,"b":2}}"#, #"{"Status":99999999999999999999}"#,
+    #"{"Status":0,"x":1e999}"#, #"{"Status":0,"x":"\u0000"}"#, "{\"Status\":0,\"x\":\"\u{0}\"}", "\u{0}",
+    #"{"Status":0,"x":"\ud800"}"#, "{'Status':0}", #"{"Status":00}"#, #"{"Status":NaN}"#, "\"", "\\", "0", "null",
+    #""text""#,
+  ])
+  func `what is not strict JSON is refused`(body: String) {
+    #expect(failure(of: json(body), to: asked) == .unreadable(.syntax))
+  }
+
+  @Test func `invalid UTF-8 is refused`() {
+    for octets in [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xf5, 0x80, 0x80, 0x80], [0xc3]] as [[UInt8]] {
+      var response = json(good)
+      response.body = Array(#"{"Status":0,"x":""#.utf8) + octets + Array(#""}"#.utf8)
+      #expect(failure(of: response, to: asked) == .unreadable(.syntax))
+    }
+  }
+
+  @Test(arguments: [
+    "[]", "{}", #"{"Status":null}"#, #"{"status":0}"#, #"{"Status":0,"Question":"x"}"#,
+    #"{"Status":0,"Question":{"name":1,"type":1}}"#,
+  ])
+  func `JSON of another shape is refused`(body: String) {
+    #expect(failure(of: json(body), to: asked) == .unreadable(.shape))
+  }
+
+  @Test(arguments: [#""Answer":{}"#, #""Answer":[1]"#, #""Answer":[{"type":1}]"#, #""Answer":"x""#, #""Authority":7"#])
+  func `sections of another shape are refused`(section: String) {
+    #expect(failure(of: json(good.dropLast() + "," + section + "}"), to: asked) == .unreadable(.shape))
+  }
+
+  @Test func `null stands for a member that is not there, and unknown members are ignored`() {
+    let body = good.dropLast() + #","Answer":null,"Comment":["a","b"],"uid":7,"Additional":"x","AD":"true"}"#
+    #expect(failure(of: json(String(body)), to: asked) == nil)
+    let comment = good.dropLast() + #","Comment":"Response from 192.0.2.53."}"#
+    #expect(failure(of: json(String(comment)), to: asked) == nil)
+  }
+
+  @Test(arguments: ["..", "a..b", ".example.com", #"a\\300.b"#, String(repeating: "a", count: 64)])
+  func `names that are none are refused`(name: String) {
+    let response = reply("www.example.com", answer: [record(name, 1, "192.0.2.1")])
+    #expect(failure(of: response, to: asked) == .unreadable(.name))
+  }
+
+  @Test func `a short reply holds addresses of the asked family and nothing else`() throws {
+    for body in [#"["2001:db8::1"]"#, #"["192.0.2.1","x"]"#, #"["192.0.2.01"]"#, #"[" 192.0.2.1"]"#] {
+      #expect(failure(of: json(body), to: asked, with: shortAliDNS) == .unreadable(.rdata))
+    }
+    #expect(failure(of: json("[1]"), to: asked, with: shortAliDNS) == .unreadable(.shape))
+    #expect(failure(of: json(#"["192.0.2.1"]"#), to: asked, with: alidns) == .unreadable(.shape))
+    #expect(try shortAliDNS.answer(to: asked, from: json("[]")).isEmptyAmbiguous)
+    #expect(failure(of: json(good), to: asked, with: shortAliDNS) == nil)
+  }
+
+  @Test func `no failure shows what the provider wrote`() {
+    let failures: [HTTPDNSFailure] = [
+      .authentication, .badParameter, .badPath, .quota(retryAfter: nil), .server(status: 500), .unreadable(.shape),
+      .wrongQuestion, .truncated, .unsupported,
+    ]
+    #expect(Set(failures.map(\.description)).count == failures.count)
+  }
+}
