@@ -1,7 +1,6 @@
 // swift-tools-version: 6.2
 // Package.swift -- the modules, their layers, and what each may import (docs/ARCHITECTURE.md, "Modules").
 
-import Foundation
 import PackageDescription
 
 /// Settings of every Swift target: Swift 6 mode, and a warning is an error.
@@ -18,18 +17,15 @@ let strict: [SwiftSetting] = [
 let glibc: [CSetting] = [.define("_GNU_SOURCE")]
 
 /// A library target with its test target beside it.
-func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> [Target] {
+///
+/// - Parameter data: whether `Tests/<Module>Tests/Data` holds vectors or corpora, which tests read by their path.
+func module(_ name: String, _ dependencies: [Target.Dependency] = [], data: Bool = false) -> [Target] {
   [
     .target(name: name, dependencies: dependencies, cSettings: glibc, swiftSettings: strict),
     .testTarget(
       name: "\(name)Tests", dependencies: [.byName(name: name)] + dependencies + ["TestSupport"],
-      exclude: testData(of: name), cSettings: glibc, swiftSettings: strict),
+      exclude: data ? ["Data"] : [], cSettings: glibc, swiftSettings: strict),
   ]
-}
-
-/// Vectors and corpora that the tests read as plain files, by their path.
-func testData(of name: String) -> [String] {
-  ["Data"].filter { FileManager.default.fileExists(atPath: "\(Context.packageDirectory)/Tests/\(name)Tests/\($0)") }
 }
 
 let tomlKit = Target.Dependency.product(name: "TOMLKit", package: "TOMLKit")
@@ -57,7 +53,7 @@ let layer1: [Target] =
 
 // Layer 2: one responsibility each, none knows another's.
 let layer2: [Target] =
-  module("HTTPDNS", ["DNSWire", "Ciphers", "CJSON"])
+  module("HTTPDNS", ["DNSWire", "Ciphers", "CJSON"], data: true)
   + module("MessageCache", ["DNSWire", "CLock"])
   + module("Routing", ["DNSWire"])
   + module("Listener", ["EventLoop", "CSocket", "CEvent"])

@@ -35,8 +35,8 @@ struct Outcome {
   var source: AnswerSource
 }
 
-/// A question under way. Resolver's loop only.
-final class Pursuit {
+/// A question under way. Resolver's loop only: timers and tasks there carry it about.
+final class Pursuit: @unchecked Sendable {
   /// What makes it equal to others.
   let key: QuestionKey
   /// The question, as upstreams get it.

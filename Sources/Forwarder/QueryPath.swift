@@ -15,6 +15,8 @@ public struct QueryTables: Sendable {
   let routes: RouteTable
   let prepared: PreparedAnswers
   let cache: MessageCache
+  /// The number of the answer to QTYPE ANY.
+  let anyAnswer: UInt32
   /// Whether answers are kept at all.
   let cacheEnabled: Bool
   /// The routes whose providers are told the client's own subnet.
@@ -44,12 +46,23 @@ enum QueryTransport: UInt8 {
 /// One thread's way from query to answer.
 final class QueryPath {
   private let tables: QueryTables
+  // The same objects as in `tables`, which keeps them alive: a plain reference would be retained for each use.
+  private let access: Unmanaged<AccessPolicy>
+  private let routes: Unmanaged<RouteTable>
+  private let prepared: Unmanaged<PreparedAnswers>
+  private let subnetRoutes: Unmanaged<RouteSet>
+  private let cache: Unmanaged<MessageCache>
   /// The query that was read last; `accept` leaves it for whoever forwards.
   private(set) var query = Query()
   private let key: UnsafeMutablePointer<UInt8>
 
   init(_ tables: QueryTables) {
     self.tables = tables
+    access = .passUnretained(tables.access)
+    routes = .passUnretained(tables.routes)
+    prepared = .passUnretained(tables.prepared)
+    subnetRoutes = .passUnretained(tables.subnetRoutes)
+    cache = .passUnretained(tables.cache)
     key = .allocate(capacity: CacheKey.longest)
     key.initialize(repeating: 0, count: CacheKey.longest)
   }
@@ -66,67 +79,73 @@ final class QueryPath {
     _ message: UnsafeBufferPointer<UInt8>, from client: UnsafePointer<sockaddr_storage>, _ transport: QueryTransport,
     now: Int64, into output: UnsafeMutablePointer<UInt8>
   ) -> QueryOutcome {
-    let octets = message.span
-    let verdict = QueryReader.read(octets, into: &query)
+    let verdict = QueryReader.read(message.span, into: &query)
     if case .drop = verdict { return .drop }
-    guard tables.access.allows(client) else { return refuse(.refused, ede: .prohibited, octets, transport, output) }
+    guard access._withUnsafeGuaranteedRef({ $0.allows(client) }) else {
+      return refuse(.refused, ede: .prohibited, message, transport, output)
+    }
     switch verdict {
     case .query: break
-    case .formErr: return refuse(.formErr, ede: .none, octets, transport, output)
-    case .notImp: return refuse(.notImp, ede: .none, octets, transport, output)
-    default: return refuse(.badVers, ede: .none, octets, transport, output)
+    case .formErr: return refuse(.formErr, ede: .none, message, transport, output)
+    case .notImp: return refuse(.notImp, ede: .none, message, transport, output)
+    default: return refuse(.badVers, ede: .none, message, transport, output)
     }
-    guard query.qclass == 1 else { return refuse(.refused, ede: .notSupported, octets, transport, output) }
-    if query.type &- 128 < 128 || query.type == 0 {
-      guard query.type == 255 else { return refuse(.refused, ede: .notSupported, octets, transport, output) }
-      return local(tables.prepared.anyAnswer, octets, transport, output)
+    guard query.qclass == 1 else { return refuse(.refused, ede: .notSupported, message, transport, output) }
+    // Type 0 and the types that only a question has (RFC 6895 section 3.1), of which only ANY has an answer.
+    if query.type == 255 { return local(tables.anyAnswer, message, transport, output) }
+    if query.type &- 1 > 126, query.type < 256 {
+      return refuse(.refused, ede: .notSupported, message, transport, output)
     }
-    QueryReader.lowercaseName(of: octets, length: query.nameLength, into: key)
-    switch tables.routes.find(key, length: query.nameLength, type: query.type) {
-    case .local(let index): return local(index, octets, transport, output)
-    case .route(let route):
-      return cached(route, octets, transport, now: now, output)
+    QueryReader.lowercaseName(of: message.span, length: query.nameLength, into: key)
+    // Closures that capture `self` would retain it: they get copies of what they need.
+    let (name, length, type) = (key, query.nameLength, query.type)
+    let decision = routes._withUnsafeGuaranteedRef { $0.find(name, length: length, type: type) }
+    switch decision {
+    case .local(let index): return local(index, message, transport, output)
+    case .route(let route): return cached(route, message, transport, now: now, output)
     }
   }
 
   /// A response of that code without records, for a query that was read last.
   @_noAllocation
   func refuse(
-    _ code: Refusal, ede: RefusalReason, _ octets: Span<UInt8>, _ transport: QueryTransport,
+    _ code: Refusal, ede: RefusalReason, _ message: UnsafeBufferPointer<UInt8>, _ transport: QueryTransport,
     _ output: UnsafeMutablePointer<UInt8>
   ) -> QueryOutcome {
     let head = ResponseHead(responseCode: code.responseCode, extendedError: ede.infoCode)
-    return .reply(ResponseWriter.complete(query, of: octets, head, limits(transport), into: output))
+    return .reply(ResponseWriter.complete(query, of: message.span, head, limits(transport), into: output))
   }
 
   @_noAllocation
   private func local(
-    _ index: UInt32, _ octets: Span<UInt8>, _ transport: QueryTransport, _ output: UnsafeMutablePointer<UInt8>
+    _ index: UInt32, _ message: UnsafeBufferPointer<UInt8>, _ transport: QueryTransport, _ output: UnsafeMutablePointer<UInt8>
   ) -> QueryOutcome {
     let limits = limits(transport)
     var head = ResponseHead()
-    tables.prepared.copy(
-      index, to: output + query.questionEnd, capacity: limits.size - query.questionEnd, &head)
-    return .reply(ResponseWriter.complete(query, of: octets, head, limits, into: output))
+    let start = query.questionEnd
+    prepared._withUnsafeGuaranteedRef {
+      $0.copy(index, to: output + start, capacity: limits.size - start, &head)
+    }
+    return .reply(ResponseWriter.complete(query, of: message.span, head, limits, into: output))
   }
 
   @_noAllocation
   private func cached(
-    _ route: UInt16, _ octets: Span<UInt8>, _ transport: QueryTransport, now: Int64,
+    _ route: UInt16, _ message: UnsafeBufferPointer<UInt8>, _ transport: QueryTransport, now: Int64,
     _ output: UnsafeMutablePointer<UInt8>
   ) -> QueryOutcome {
     let limits = limits(transport)
     var head = ResponseHead()
-    let knowsSubnet = tables.subnetRoutes.contains(route)
-    if knowsSubnet, query.hasBrokenSubnet { return refuse(.formErr, ede: .none, octets, transport, output) }
+    let knowsSubnet = subnetRoutes._withUnsafeGuaranteedRef { $0.contains(route) }
+    if knowsSubnet, query.hasBrokenSubnet { return refuse(.formErr, ede: .none, message, transport, output) }
     if tables.cacheEnabled {
-      let usesSubnet = knowsSubnet && query.clientSubnet.sourceLength > 0
+      let usesSubnet = knowsSubnet ? query.clientSubnet.sourceLength > 0 : false
       let capacity = limits.size - query.questionEnd
       if find(route, usesSubnet, now: now, output + query.questionEnd, capacity, &head) {
-        return .reply(ResponseWriter.complete(query, of: octets, head, limits, into: output))
+        return .reply(ResponseWriter.complete(query, of: message.span, head, limits, into: output))
       }
     }
-    guard query.recursionDesired else { return refuse(.refused, ede: .none, octets, transport, output) }
+    guard query.recursionDesired else { return refuse(.refused, ede: .none, message, transport, output) }
     return .forward(route)
   }
 
@@ -140,31 +159,41 @@ final class QueryPath {
       type: query.type, dnssecOK: query.dnssecOK, checkingDisabled: query.checkingDisabled, route: route, network: 0)
     if usesSubnet {
       let subnet = query.clientSubnet.capped
-      let key = tables.cache.key(in: key, nameLength: query.nameLength, scope, subnet: subnet)
-      switch tables.cache.find(key, now: now, into: output, capacity: capacity, &head) {
+      switch look(scope, subnet, now: now, output, capacity, &head) {
       case .miss: break
       default:
         head.subnetScope = Int16(subnet.sourceLength)
         return true
       }
     }
-    if look(scope, usesSubnet, now: now, output, capacity, &head) { return true }
+    if findForAll(scope, usesSubnet, now: now, output, capacity, &head) { return true }
     scope.type = CacheKey.everyType
-    return look(scope, usesSubnet, now: now, output, capacity, &head)
+    return findForAll(scope, usesSubnet, now: now, output, capacity, &head)
   }
 
   @_noAllocation
-  private func look(
+  private func findForAll(
     _ scope: CacheScope, _ usesSubnet: Bool, now: Int64, _ output: UnsafeMutablePointer<UInt8>, _ capacity: Int,
     _ head: inout ResponseHead
   ) -> Bool {
-    let key = tables.cache.key(in: key, nameLength: query.nameLength, scope)
-    switch tables.cache.find(key, now: now, into: output, capacity: capacity, &head) {
+    switch look(scope, QueryClientSubnet(), now: now, output, capacity, &head) {
     case .hit, .tooLong:
       if usesSubnet { head.subnetScope = 0 }
       return true
     case .hitForNoSubnet, .tooLongForNoSubnet: return !usesSubnet
     case .miss: return false
+    }
+  }
+
+  @_noAllocation
+  private func look(
+    _ scope: CacheScope, _ subnet: QueryClientSubnet, now: Int64, _ output: UnsafeMutablePointer<UInt8>,
+    _ capacity: Int, _ head: inout ResponseHead
+  ) -> CacheLookup {
+    let (buffer, length) = (key, query.nameLength)
+    return cache._withUnsafeGuaranteedRef { cache in
+      let key = cache.key(in: buffer, nameLength: length, scope, subnet: subnet)
+      return cache.find(key, now: now, into: output, capacity: capacity, &head)
     }
   }
 
@@ -228,7 +257,10 @@ public final class RouteSet: @unchecked Sendable {
   deinit { bits.deallocate() }
 
   @_noAllocation
-  func contains(_ route: UInt16) -> Bool { Int(route) < count && bits[Int(route)] }
+  func contains(_ route: UInt16) -> Bool {
+    guard Int(route) < count else { return false }
+    return bits[Int(route)]
+  }
 }
 
 extension QueryClientSubnet {

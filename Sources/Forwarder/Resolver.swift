@@ -64,7 +64,7 @@ public actor Resolver {
   /// Numbers so far.
   public internal(set) var counters = ResolverCounters()
   private var batch: [Int] = []
-  private let keyBuffer: UnsafeMutablePointer<UInt8>
+  private let keyBuffer = KeyBuffer()
   private let onFailure: @Sendable (String, UpstreamFailure) -> Void
 
   /// The resolver's loop.
@@ -86,11 +86,7 @@ public actor Resolver {
     self.replies = replies
     self.onFailure = onFailure
     failures = FailureCache(longestWait: settings.longestFailureWait)
-    keyBuffer = .allocate(capacity: CacheKey.longest)
-    keyBuffer.initialize(repeating: 0, count: CacheKey.longest)
   }
-
-  deinit { keyBuffer.deallocate() }
 
   /// Questions under way upstream.
   public var questionsUnderWay: Int { underWay }
@@ -188,8 +184,8 @@ public actor Resolver {
     _ name: DomainName, _ scope: CacheScope, subnet: QueryClientSubnet = QueryClientSubnet(),
     _ body: (CacheKey) -> Value
   ) -> Value {
-    for (index, octet) in name.octets.enumerated() { keyBuffer[index] = octet }
-    return body(cache.key(in: keyBuffer, nameLength: name.octets.count, scope, subnet: subnet))
+    keyBuffer.set(name)
+    return body(cache.key(in: keyBuffer.octets, nameLength: name.octets.count, scope, subnet: subnet))
   }
 
   private func questionKey(_ question: HTTPDNSQuestion, route: UInt16, subnet: QueryClientSubnet) -> QuestionKey {
@@ -216,5 +212,21 @@ extension QueryClientSubnet {
     withUnsafeBytes(of: high.bigEndian) { octets += $0 }
     withUnsafeBytes(of: low.bigEndian) { octets += $0 }
     return IPAddress(octets: octets[..<(family == 1 ? 4 : 16)]).flatMap { IPPrefix($0, length: Int(sourceLength)) }
+  }
+}
+
+/// Room for a cache key.
+private final class KeyBuffer {
+  let octets: UnsafeMutablePointer<UInt8>
+
+  init() {
+    octets = .allocate(capacity: CacheKey.longest)
+    octets.initialize(repeating: 0, count: CacheKey.longest)
+  }
+
+  deinit { octets.deallocate() }
+
+  func set(_ name: DomainName) {
+    name.octets.withUnsafeBufferPointer { octets.update(from: $0.baseAddress!, count: $0.count) }
   }
 }

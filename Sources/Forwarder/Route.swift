@@ -1,7 +1,6 @@
 // Route.swift -- who answers a group of names, in which order, and within which limits.
 
 import EventLoop
-import LocalDNS
 
 /// A route: the outcome of the rules for a name, by number.
 public struct Route: Sendable {

@@ -38,45 +38,52 @@ final class UDPPort {
     for _ in 0..<UDPPort.batchesPerTurn {
       let count = listener.receive()
       guard count > 0 else { return }
-      if answer(count, now: BootInstant.now.nanoseconds) { resolverLoop.wake() }
+      let now = BootInstant.now.nanoseconds
+      if answerBatch(count, now: now, listener, path, queries) { resolverLoop.wake() }
       // A batch that is not full has emptied the socket; asking again would only cost a system call.
       guard count == UDPListener.batchSize else { return }
     }
   }
+}
 
-  /// Answers what is at hand and hands over the rest; true where the resolver has to be woken.
-  @_noAllocation
-  private func answer(_ count: Int, now: Int64) -> Bool {
-    var handedOver = false
-    var index = 0
-    while index < count {
-      let message = listener.query(index)
-      let output = listener.response()
-      switch path.accept(message, from: listener.sender(index), .udp, now: now, into: output) {
-      case .reply(let length): listener.reply(to: index, length: length)
-      case .drop: break
-      case .forward(let route):
-        if handOver(index, message, route, now: now) {
-          handedOver = true
-        } else if case .reply(let length) = path.refuse(.servFail, ede: .other, message.span, .udp, output) {
-          listener.reply(to: index, length: length)
-        }
+/// Answers what is at hand and hands over the rest; true where the resolver has to be woken.
+@_noAllocation
+private func answerBatch(
+  _ count: Int, now: Int64, _ listener: UDPListener, _ path: QueryPath, _ queries: ClientQueries
+) -> Bool {
+  var handedOver = false
+  var index = 0
+  while index < count {
+    let message = listener.query(index)
+    let output = listener.response()
+    switch path.accept(message, from: listener.sender(index), .udp, now: now, into: output) {
+    case .reply(let length): listener.reply(to: index, length: length)
+    case .drop: break
+    case .forward(let route):
+      if handOver(index, message, route, now: now, listener, path, queries) {
+        handedOver = true
+      } else if case .reply(let length) = path.refuse(.servFail, ede: .other, message, .udp, output) {
+        listener.reply(to: index, length: length)
       }
-      index &+= 1
     }
-    _ = listener.send()
-    return handedOver
+    index &+= 1
   }
+  _ = listener.send()
+  return handedOver
+}
 
-  @_noAllocation
-  private func handOver(_ index: Int, _ message: UnsafeBufferPointer<UInt8>, _ route: UInt16, now: Int64) -> Bool {
-    let slot = queries.take()
-    guard slot >= 0, let octets = message.baseAddress else { return false }
-    queries.fill(slot, path.query, of: octets, route: route, receivedAt: now, descriptor: listener.descriptor)
-    listener.copyPeer(index, to: queries.peer(slot))
-    queries.submit(slot)
-    return true
-  }
+/// False where no slot is free.
+@_noAllocation
+private func handOver(
+  _ index: Int, _ message: UnsafeBufferPointer<UInt8>, _ route: UInt16, now: Int64, _ listener: UDPListener,
+  _ path: QueryPath, _ queries: ClientQueries
+) -> Bool {
+  let slot = queries.take()
+  guard slot >= 0, let octets = message.baseAddress else { return false }
+  queries.fill(slot, path.query, of: octets, route: route, receivedAt: now, descriptor: listener.descriptor)
+  listener.copyPeer(index, to: queries.peer(slot))
+  queries.submit(slot)
+  return true
 }
 
 private func udpPortReadable(_: Int32, _: Int16, _ context: UnsafeMutableRawPointer?) {

@@ -3,7 +3,6 @@
 import DNSWire
 import EventLoop
 import HTTPDNS
-import LocalDNS
 
 /// Who gave an answer, for people.
 public enum AnswerSource: Sendable, Equatable {
