@@ -58,10 +58,19 @@ public struct TTLBounds: Sendable, Hashable {
   }
 }
 
-/// The plain resolvers of a route.
-public enum LocalServers: Sendable, Hashable {
-  /// What the network hands out, found at start.
-  case system
-  /// These.
-  case fixed([SocketAddress])
+/// The plain resolvers of a route, in order.
+public struct LocalServers: Sendable, Hashable {
+  /// One resolver, or those of the network.
+  public enum Entry: Sendable, Hashable {
+    /// What the network hands out.
+    case system
+    /// This one.
+    case address(SocketAddress)
+  }
+
+  /// The resolvers; none for no LocalDNS.
+  public var entries: [Entry]
+
+  /// Those resolvers.
+  public init(_ entries: [Entry]) { self.entries = entries }
 }

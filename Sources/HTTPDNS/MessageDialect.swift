@@ -52,19 +52,8 @@ public struct MessageDialect: Dialect {
     try response.requireBody(.message, limit: MessageDialect.maximumBody)
     let message: Message
     do { message = try Message.parse(response.body) } catch { throw .unreadable(.message) }
-    guard message.header.qr, message.header.opcode == 0 else { throw .unreadable(.message) }
-    let code = message.responseCode
-    let isAnswer = code == .noError || code == .nxDomain
-    // A server that could not even read the query has no question to repeat.
-    guard message.asks(Question(name: question.name, type: question.type)) || message.questions.isEmpty && !isAnswer
-    else { throw .wrongQuestion }
-    guard !message.header.tc else { throw .truncated }
-    var reply = ProviderReply(responseCode: code)
-    reply.isAuthenticated = message.header.ad
+    var reply = try ProviderReply(message, to: question)
     reply.scopePrefixLength = try scope(in: message, for: question)
-    reply.extendedError = message.edns?.extendedErrors.first?.code
-    reply.answers = message.answers
-    reply.authorities = message.authorities
     let age = response.age ?? 0
     // Without max-age nothing but the TTLs themselves ends the freshness.
     let freshness = response.maxAge.map { $0 > age ? $0 - age : 0 } ?? .max
@@ -101,5 +90,30 @@ extension ResourceRecord {
   fileprivate mutating func age(by age: UInt32, freshness: UInt32) {
     let value = ttlValue(ttl)
     ttl = min(value > age ? value - age : 0, freshness)
+  }
+}
+
+extension ProviderReply {
+  /// What a response says; refused where it is none, to another question, or not whole.
+  fileprivate init(_ message: Message, to question: HTTPDNSQuestion) throws(HTTPDNSFailure) {
+    guard message.header.qr, message.header.opcode == 0 else { throw .unreadable(.message) }
+    let code = message.responseCode
+    let isAnswer = code == .noError || code == .nxDomain
+    // A server that could not even read the query has no question to repeat.
+    guard message.asks(Question(name: question.name, type: question.type)) || message.questions.isEmpty && !isAnswer
+    else { throw .wrongQuestion }
+    guard !message.header.tc else { throw .truncated }
+    self.init(responseCode: code)
+    isAuthenticated = message.header.ad
+    extendedError = message.edns?.extendedErrors.first?.code
+    answers = message.answers
+    authorities = message.authorities
+  }
+}
+
+extension HTTPDNSAnswer {
+  /// The answer that a response by plain DNS holds, by the same rules as one from a provider.
+  public init(_ message: Message, to question: HTTPDNSQuestion) throws(HTTPDNSFailure) {
+    self = try ProviderReply(message, to: question).answer(to: question)
   }
 }

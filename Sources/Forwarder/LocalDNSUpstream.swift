@@ -1,0 +1,62 @@
+// LocalDNSUpstream.swift -- the network's plain resolvers as the resolver sees them. Resolver's loop only.
+
+import DNSWire
+import EventLoop
+import HTTPDNS
+import LocalDNS
+
+/// LocalDNS: which servers there are, and their replies as answers.
+final class LocalDNSUpstream: LocalUpstream {
+  private let client: any LocalDNSTransport
+  /// What the network hands out, without ourselves.
+  var systemServers: [SocketAddress]
+
+  init(_ client: any LocalDNSTransport, systemServers: [SocketAddress]) {
+    self.client = client
+    self.systemServers = systemServers
+  }
+
+  func hasServers(_ servers: LocalServers) -> Bool { !addresses(servers).isEmpty }
+
+  /// The addresses that stand for those servers at present.
+  func addresses(_ servers: LocalServers) -> [SocketAddress] {
+    var addresses: [SocketAddress] = []
+    for entry in servers.entries {
+      switch entry {
+      case .system: addresses += systemServers.filter { !addresses.contains($0) }
+      case .address(let address): if !addresses.contains(address) { addresses.append(address) }
+      }
+    }
+    return addresses
+  }
+
+  func ask(
+    _ question: HTTPDNSQuestion, _ servers: LocalServers, timeout: Duration
+  ) async -> Result<UpstreamAnswer, UpstreamFailure> {
+    let reply = await client.ask(
+      Question(name: question.name, type: question.type), dnssecOK: question.dnssecOK,
+      checkingDisabled: question.checkingDisabled, servers: addresses(servers), timeout: timeout)
+    switch reply {
+    case .failure(let reason): return .failure(UpstreamFailure(reason))
+    case .success(let message):
+      do throws(HTTPDNSFailure) {
+        return .success(UpstreamAnswer(try HTTPDNSAnswer(message, to: question), server: "localdns"))
+      } catch {
+        return .failure(UpstreamFailure(error))
+      }
+    }
+  }
+}
+
+extension UpstreamFailure {
+  init(_ failure: LocalDNSFailure) {
+    switch failure {
+    case .noServer: self.init(.noReachableAuthority, "no server to ask")
+    case .timedOut: self.init(.noReachableAuthority, "no answer in time")
+    case .network(let code): self.init(.networkError, "network error \(code)")
+    case .closed: self.init(.networkError, "the server closed the connection")
+    case .responseCode(let code): self.init(.noReachableAuthority, "\(code)")
+    case .cancelled: self.init(.other, "cancelled")
+    }
+  }
+}
