@@ -7,7 +7,6 @@ import DNSWire
 /// leaves alone.
 struct DNSJSONReader {
   private let question: HTTPDNSQuestion
-  private let plainName: String
   private let requiresQuestion: Bool
   /// Whether every record was readable that only a validator needs.
   private var isProofComplete = true
@@ -16,7 +15,6 @@ struct DNSJSONReader {
   init(question: HTTPDNSQuestion, requiresQuestion: Bool) {
     self.question = question
     self.requiresQuestion = requiresQuestion
-    plainName = plainText(of: question.name)
   }
 
   /// Reads a reply.
@@ -81,7 +79,7 @@ struct DNSJSONReader {
     }
     guard let seconds = ttl.number(upTo: .max) else { throw .unreadable(.number) }
     let owner = try self.name(name)
-    if let rdata = RDATA.parse(text: String(decoding: data, as: UTF8.self), type: type) {
+    if let rdata = rdata(String(decoding: data, as: UTF8.self), type) {
       return ResourceRecord(owner: owner, type: type, ttl: ttlValue(seconds), rdata: rdata)
     }
     switch type {
@@ -95,11 +93,18 @@ struct DNSJSONReader {
     }
   }
 
+  private func rdata(_ text: String, _ type: RecordType) -> [UInt8]? {
+    // Most records are addresses, and most of those are plainly written.
+    if type == .a || type == .aaaa, let address = IPAddress(text: text), address.isIPv6 == (type == .aaaa) {
+      return address.octets
+    }
+    return RDATA.parse(text: text, type: type)
+  }
+
   /// A name with or without its final dot.
   private func name(_ text: UnsafeRawBufferPointer) throws(HTTPDNSFailure) -> DomainName {
     // Nearly every name in a reply is QNAME: no need to build it again.
-    let length = text.last == UInt8(ascii: ".") ? text.count - 1 : text.count
-    if text.prefix(length).elementsEqual(plainName.utf8, by: { asciiLowercase($0) == $1 }) { return question.name }
+    if isPlainText(text, of: question.name) { return question.name }
     guard let name = DomainName(text: String(decoding: text, as: UTF8.self)) else { throw .unreadable(.name) }
     return name
   }

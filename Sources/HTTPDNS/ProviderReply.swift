@@ -68,9 +68,10 @@ func appendRRset(
   for record in records where record.type == type && record.owner == owner {
     lowest = min(lowest, record.ttl)
     guard output.count - start < limit else { continue }
-    // One record, the usual case, needs no set.
-    if output.count > start {
-      if seen.isEmpty { seen.insert(output[start].rdata) }
+    if output.count - start < smallRRset {
+      guard !output[start...].contains(where: { $0.rdata == record.rdata }) else { continue }
+    } else {
+      if seen.isEmpty { seen = Set(output[start...].map(\.rdata)) }
       guard seen.insert(record.rdata).inserted else { continue }
     }
     output.append(ResourceRecord(owner: owner, type: type, ttl: record.ttl, rdata: record.rdata))
@@ -78,6 +79,9 @@ func appendRRset(
   for index in start..<output.count { output[index].ttl = lowest }
   return output.count > start
 }
+
+/// Up to so many records are compared with each other; hashing them costs more.
+private let smallRRset = 8
 
 /// Appends the RRSIG records of an owner that cover a type (RFC 4034 section 3.1.1).
 func appendSignatures(

@@ -40,7 +40,13 @@ struct QueryTarget {
   /// random: over TLS only its length shows, and of one character the length is known after header compression too.
   mutating func pad(_ name: StaticString, toMultipleOf block: Int) {
     let length = text.utf8.count + separator.utf8.count + name.utf8CodeUnitCount + 1
-    add(name, plain: String(repeating: "x", count: (block - length % block) % block))
+    let missing = (block - length % block) % block
+    add(
+      name,
+      plain: String(unsafeUninitializedCapacity: missing) {
+        $0.initialize(repeating: UInt8(ascii: "x"))
+        return missing
+      })
   }
 }
 
@@ -66,6 +72,25 @@ func plainText(of name: DomainName) -> String {
     }
     return written
   }
+}
+
+/// Whether a text is a plain name's, in any case and with or without its final dot. False for the root.
+func isPlainText(_ text: UnsafeRawBufferPointer, of name: DomainName) -> Bool {
+  // Each label has one octet before it in wire form and one behind it in text.
+  let length = name.octets.count - 2
+  guard length > 0, text.count == length || text.count == length + 1 && text[length] == UInt8(ascii: ".") else {
+    return false
+  }
+  var position = 0
+  while name.octets[position] != 0 {
+    let end = position + Int(name.octets[position])
+    for index in position..<end where asciiLowercase(text[index]) != asciiLowercase(name.octets[index + 1]) {
+      return false
+    }
+    guard end == length || text[end] == UInt8(ascii: ".") else { return false }
+    position = end + 1
+  }
+  return true
 }
 
 private func percentEncoded(_ text: String) -> String {

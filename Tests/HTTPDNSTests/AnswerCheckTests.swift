@@ -84,6 +84,20 @@ import Testing
     #expect(answer.answers == [a(www, 20, "192.0.2.1"), a(www, 20, "192.0.2.2")])
   }
 
+  @Test func `a large RRset holds no record twice either`() throws {
+    let addresses = (0..<200).map { "192.0.2.\($0 % 100)" }
+    let answer = try google.answer(to: question(www), from: reply(www, answer: addresses.map { record(www, 1, $0) }))
+    #expect(answer.answers == addresses[..<100].map { a(www, 300, $0) })
+  }
+
+  @Test(arguments: ["www.example.co", "www.example.comx", "www-example.com", "ww.wexample.com", "www.example.com.."])
+  func `a name that is nearly QNAME is not QNAME`(name: String) {
+    let response = reply(www, answer: [record(name, 1, "192.0.2.1")])
+    #expect(failure(of: response, to: question(www)) == .unreadable(name.hasSuffix("..") ? .name : .chain))
+    let asked = name.hasSuffix("..") ? HTTPDNSFailure.unreadable(.name) : .wrongQuestion
+    #expect(failure(of: reply(name), to: question(www)) == asked)
+  }
+
   @Test(arguments: [
     ("0", 0), ("2147483647", 2_147_483_647), ("2147483648", 0), ("4294967295", 0), (#""120""#, 120),
   ])
