@@ -1,0 +1,103 @@
+// IndependentParser.swift -- asks dnspython, which shares no code and no author with us, about DNS octets and text.
+
+import Glibc
+
+/// dnspython in one short-lived process for a whole batch.
+public enum IndependentParser {
+  /// Why there is no verdict.
+  public struct Failure: Error, CustomStringConvertible {
+    /// One line: what to do.
+    public let description: String
+  }
+
+  /// What dnspython makes of messages, in their order: `ok` and the contents, or `no` and the reason.
+  ///
+  /// The contents are questions (`Q:owner:type:class`), records of class IN (`1:owner:type:ttl:rdata`, the section before
+  /// them) and OPT (`E:size:ttl:code=data,…`), names and data in hexadecimal, separated by spaces.
+  public static func verdicts(on messages: [[UInt8]]) throws -> [String] {
+    var input: [UInt8] = []
+    input.reserveCapacity(messages.reduce(0) { $0 + $1.count + 2 })
+    for message in messages {
+      input += [UInt8(message.count >> 8), UInt8(message.count & 0xFF)] + message
+    }
+    return try run("messages", input, expecting: messages.count)
+  }
+
+  /// dnspython's presentation text of uncompressed RDATA; an empty line where it refuses.
+  public static func texts(of rdata: [(type: UInt16, octets: [UInt8])]) throws -> [String] {
+    let lines = rdata.map { "\($0.type) \(hexadecimal($0.octets))\n" }
+    return try run("texts", Array(lines.joined().utf8), expecting: rdata.count)
+  }
+
+  /// dnspython's RDATA in hexadecimal for presentation text; an empty line where it refuses.
+  public static func rdata(of texts: [(type: UInt16, text: String)]) throws -> [String] {
+    let lines = texts.map { "\($0.type) \($0.text)\n" }
+    return try run("rdata", Array(lines.joined().utf8), expecting: texts.count)
+  }
+
+  /// Lower-case hexadecimal, as the answers have it.
+  public static func hexadecimal(_ octets: [UInt8]) -> String {
+    let digits = Array("0123456789abcdef".utf8)
+    return String(decoding: octets.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+  }
+
+  private static let root = #filePath.split(separator: "/").dropLast(3).reduce("") { "\($0)/\($1)" }
+
+  /// `HTTPDNSD_TEST_PYTHON`, or the checkout's own environment, or whatever the path has.
+  private static var python: String {
+    if let chosen = getenv("HTTPDNSD_TEST_PYTHON") { return String(cString: chosen) }
+    let own = "\(root)/.build/test-venv/bin/python3"
+    return access(own, X_OK) == 0 ? own : "python3"
+  }
+
+  private static func run(_ task: String, _ input: [UInt8], expecting count: Int) throws -> [String] {
+    var directory = Array("/tmp/httpdnsd-test-XXXXXX".utf8CString)
+    guard mkdtemp(&directory) != nil else { throw Failure(description: "no temporary directory: errno \(errno)") }
+    let folder = String(decoding: directory.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    let question = "\(folder)/question"
+    let answer = "\(folder)/answer"
+    defer {
+      unlink(question)
+      unlink(answer)
+      rmdir(folder)
+    }
+    try write(input, to: question)
+    try spawn([python, "\(root)/Tests/DNSWireTests/Data/independent_parser.py", task, question, answer])
+    let lines = try read(answer).split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast()
+    guard lines.count == count else { throw Failure(description: "\(count) questions, \(lines.count) answers") }
+    return lines.map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  private static func spawn(_ arguments: [String]) throws {
+    var pointers = arguments.map { strdup($0) } + [nil]
+    defer { pointers.forEach { free($0) } }
+    var child: pid_t = 0
+    let failure = posix_spawnp(&child, arguments[0], nil, nil, &pointers, environ)
+    guard failure == 0 else { throw Failure(description: "cannot start \(arguments[0]): error \(failure)") }
+    var status: Int32 = 0
+    while waitpid(child, &status, 0) < 0 && errno == EINTR {}
+    guard status == 0 else {
+      throw Failure(
+        description: "\(arguments[0]) cannot ask dnspython 2.9 or later (status \(status)); to install it: "
+          + "python3 -m venv .build/test-venv && .build/test-venv/bin/pip install 'dnspython>=2.9', "
+          + "or name another interpreter in HTTPDNSD_TEST_PYTHON")
+    }
+  }
+
+  private static func write(_ octets: [UInt8], to path: String) throws {
+    guard let file = fopen(path, "w") else { throw Failure(description: "cannot write \(path)") }
+    defer { fclose(file) }
+    guard fwrite(octets, 1, octets.count, file) == octets.count else {
+      throw Failure(description: "cannot write \(path)")
+    }
+  }
+
+  private static func read(_ path: String) throws -> [UInt8] {
+    guard let file = fopen(path, "r") else { throw Failure(description: "no answer in \(path)") }
+    defer { fclose(file) }
+    var octets: [UInt8] = []
+    var block = [UInt8](repeating: 0, count: 1 << 16)
+    while case let count = fread(&block, 1, block.count, file), count > 0 { octets += block[..<count] }
+    return octets
+  }
+}
