@@ -1,0 +1,260 @@
+// Forwarder.swift -- the whole program without its command line: tables, threads, listeners, resolver.
+//
+// Made and run on the main thread, which becomes the resolver's. Listener threads run the hot path only.
+
+import Configuration
+import DNSWire
+import EventLoop
+import Glibc
+import HTTPClient
+import HTTPDNS
+import Listener
+import LocalDNS
+import Logging
+import MessageCache
+import Routing
+import Telemetry
+
+/// Why the program could not start.
+public enum StartError: Error {
+  /// An address could not be listened on.
+  case listen(ListenError)
+  /// Anything else, in one line for a person.
+  case other(String)
+}
+
+/// A forwarder with one configuration.
+public final class Forwarder {
+  /// The resolver's loop.
+  public let loop: EventLoop
+  /// The cold path.
+  public let resolver: Resolver
+  private let configuration: Configuration
+  private let logger: Logger
+  private let plan: RoutingPlan
+  private let tables: QueryTables
+  private let queries: ClientQueries
+  private let replies: ReplySender
+  private var workers: [ListenerThread] = []
+  private let connections: TCPConnectionTable
+  private var tcpListeners: [TCPListener] = []
+  private let tcpService: TCPService
+  private var keepFresh: KeepFresh?
+  private var isStopping = false
+
+  /// What clients may wait for at once, as a multiple of the questions under way: many wait for one question.
+  private static let waitersPerQuestion = 4
+  /// How long SIGTERM waits for what is under way.
+  private static let drainTime = Duration.seconds(2)
+
+  /// Builds everything; binds and asks nothing yet.
+  ///
+  /// - Throws: `StartError`
+  public init(_ configuration: Configuration, logger: Logger) throws(StartError) {
+    self.configuration = configuration
+    self.logger = logger
+    let loop: EventLoop
+    do { loop = try EventLoop() } catch { throw .other(error.description) }
+    self.loop = loop
+    let listeners = configuration.listen.addresses.map { SocketAddress($0) }
+    let system = SystemResolvers.find(notAt: listeners)
+    plan = RoutingPlan(
+      configuration, hosts: Forwarder.hosts(configuration, logger), searchDomains: system.searchDomains)
+    let client = LocalDNSClient(loop: loop)
+    let local = LocalDNSUpstream(client, systemServers: system.servers)
+    let upstreams = try Forwarder.upstreams(configuration, loop, client, system.servers)
+    let cache = MessageCache(
+      CacheBounds(maxOctets: configuration.cache.maxBytes, maxEntries: configuration.cache.maxEntries))
+    let keepalive = Int32(clamping: configuration.listen.tcpIdle.nanoseconds / 100_000_000)
+    tables = QueryTables(
+      configuration, plan, cache: cache, keepalive: keepalive,
+      subnetRoutes: plan.routes.indices.filter { index in
+        plan.routes[index].providers.contains { upstreams[$0].takesClientSubnet }
+      })
+    queries = ClientQueries(capacity: configuration.listen.maxInFlight * Forwarder.waitersPerQuestion)
+    replies = ReplySender(queries, maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: keepalive)
+    let occasional = OccasionalLog(logger)
+    nonisolated(unsafe) let parts = (upstreams, local, replies)
+    resolver = Resolver(
+      on: loop, settings: ResolverSettings(configuration, plan.routes), cache: cache, upstreams: parts.0,
+      local: parts.1, replies: parts.2
+    ) { name, failure in
+      occasional.log(.warning, reason: "\(name) \(failure.reason)", now: BootInstant.now.nanoseconds) {
+        "\(name): \(failure.reason)"
+      }
+    }
+    connections = TCPConnectionTable(
+      limits: TCPLimits(
+        connections: configuration.listen.tcpConnections, perClient: configuration.listen.tcpPerClient,
+        idle: configuration.listen.tcpIdle))
+    tcpService = TCPService(tables, queries: queries, replies: replies, resolver: resolver)
+  }
+
+  /// Listens on every configured address, TCP first: it shows a port that is in use, which `SO_REUSEPORT` would hide.
+  ///
+  /// - Returns: the addresses, with the ports that the kernel chose where 0 was given.
+  /// - Throws: `StartError.listen`; a missing IPv6 loopback is only logged.
+  public func bind() throws(StartError) -> [SocketAddress] {
+    var bound: [SocketAddress] = []
+    var udp: [[UDPListener]] = []
+    let count = configuration.listen.workers == 0 ? sysconf(Int32(_SC_NPROCESSORS_ONLN)) : configuration.listen.workers
+    for endpoint in configuration.listen.addresses {
+      do throws(ListenError) {
+        let service = tcpService
+        let listener = try TCPListener(binding: SocketAddress(endpoint), on: loop, table: connections) {
+          service.accept($0, $1)
+        }
+        var sockets: [UDPListener] = []
+        for _ in 0..<count { sockets.append(try UDPListener(binding: listener.address, responseSize: responseSize)) }
+        tcpListeners.append(listener)
+        udp.append(sockets)
+        bound.append(listener.address)
+      } catch {
+        guard endpoint.address.isIPv6, error.code == EADDRNOTAVAIL || error.code == EAFNOSUPPORT else {
+          throw .listen(error)
+        }
+        logger.warning("not listening on \(error.reason)")
+      }
+    }
+    guard !bound.isEmpty else { throw .other("none of listen.addresses exists on this machine") }
+    for worker in 0..<count {
+      do {
+        workers.append(
+          try ListenerThread(udp.map { $0[worker] }, tables: tables, queries: queries, resolverLoop: loop))
+      } catch { throw .other(error.description) }
+    }
+    return bound
+  }
+
+  /// Serves until `stop`; the calling thread becomes the resolver's.
+  public func run() {
+    loop.everyTurn { [unowned self] in turn() }
+    for worker in workers { worker.start() }
+    startKeeping()
+    loop.run()
+    for worker in workers { worker.stop() }
+  }
+
+  /// Stops reading, finishes what is under way within 2 s, and ends `run`. Resolver's loop only.
+  public func stop() {
+    guard !isStopping else { return }
+    isStopping = true
+    for worker in workers { worker.stopReading() }
+    for listener in tcpListeners { listener.stop() }
+    connections.drain()
+    loop.schedule(after: Forwarder.drainTime) { [unowned self] in
+      connections.closeAll()
+      loop.stop()
+    }
+  }
+
+  private func turn() {
+    resolver.assumeIsolated { $0.takeQueries() }
+    if isStopping, queries.inUse == 0, connections.count == 0 { loop.stop() }
+  }
+
+  private func startKeeping() {
+    let questions = configuration.refresh.keep.flatMap { name in
+      configuration.refresh.types.compactMap { type -> (question: HTTPDNSQuestion, route: UInt16)? in
+        route(of: name, type).map { (HTTPDNSQuestion(name: name.lowercased, type: type), $0) }
+      }
+    }
+    guard !questions.isEmpty else { return }
+    keepFresh = KeepFresh(
+      questions, fraction: configuration.refresh.at, shortest: configuration.refresh.minTTL, resolver: resolver,
+      loop: loop)
+    keepFresh?.start()
+  }
+
+  private var responseSize: Int { configuration.listen.maxUDPPayload + ResponseWriter.overhead }
+
+  /// The route of a name; nil where it is answered here.
+  func route(of name: DomainName, _ type: RecordType) -> UInt16? {
+    guard case .route(let number) = decision(name, type) else { return nil }
+    return number
+  }
+
+  private func decision(_ name: DomainName, _ type: RecordType) -> RouteDecision {
+    name.lowercased.octets.withUnsafeBufferPointer {
+      plan.table.find($0.baseAddress!, length: $0.count, type: type.rawValue)
+    }
+  }
+
+  /// Asks as the daemon would, past the cache: rules, special names, providers, LocalDNS. Runs the loop until the answer
+  /// is there; nothing needs to be bound.
+  public func ask(_ question: Question) -> ResolvedAnswer? {
+    switch decision(question.name, question.type) {
+    case .local(let index):
+      return ResolvedAnswer(plan.table.localAnswers[Int(index)], to: question.name)
+    case .route(let route):
+      let upstreamQuestion = HTTPDNSQuestion(name: question.name.lowercased, type: question.type)
+      let box = AnswerBox()
+      Task(executorPreference: loop) { [resolver, loop] in
+        box.answer = await resolver.resolve(upstreamQuestion, route: route, fresh: true)
+        loop.stop()
+      }
+      loop.run()
+      return box.answer
+    }
+  }
+
+  private static func hosts(_ configuration: Configuration, _ logger: Logger) -> HostsFile {
+    guard let path = configuration.names.hostsFile else { return HostsFile() }
+    do throws(HostsFileError) {
+      return try HostsFile(path: path)
+    } catch {
+      logger.warning("hosts file \(path): \(error)")
+      return HostsFile()
+    }
+  }
+
+  private static func upstreams(
+    _ configuration: Configuration, _ loop: EventLoop, _ client: LocalDNSClient, _ servers: [SocketAddress]
+  ) throws(StartError) -> [any Upstream] {
+    let factory = ProviderFactory(
+      loop: loop, localClient: client, systemServers: { servers }, localServers: configuration.localDNS.servers,
+      maxInFlight: configuration.listen.maxInFlight)
+    var upstreams: [any Upstream] = []
+    for provider in configuration.providers {
+      do throws(HTTPSetupError) {
+        upstreams.append(try factory.make(provider))
+      } catch { throw .other("provider \(provider.name): \(error.description)") }
+    }
+    return upstreams
+  }
+}
+
+/// Carries an answer from a task on the loop to the thread that runs the loop: the same one.
+private final class AnswerBox: @unchecked Sendable {
+  var answer: ResolvedAnswer?
+}
+
+extension QueryTables {
+  init(
+    _ configuration: Configuration, _ plan: RoutingPlan, cache: MessageCache, keepalive: Int32, subnetRoutes: [Int]
+  ) {
+    let allowed = configuration.listen.allow.flatMap { network in
+      switch network {
+      case .prefix(let prefix): [prefix]
+      case .connected: AccessPolicy.connectedNetworks()
+      }
+    }
+    let prepared = PreparedAnswers(plan.table.localAnswers)
+    self.init(
+      access: AccessPolicy(allowed), routes: plan.table, prepared: prepared, cache: cache,
+      anyAnswer: prepared.anyAnswer, cacheEnabled: configuration.cache.isEnabled,
+      subnetRoutes: RouteSet(subnetRoutes.map(UInt16.init), count: plan.routes.count),
+      maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: keepalive)
+  }
+}
+
+extension ResolverSettings {
+  init(_ configuration: Configuration, _ routes: [Route]) {
+    self.init(
+      routes: routes, maxInFlight: configuration.listen.maxInFlight, cacheEnabled: configuration.cache.isEnabled,
+      nxdomainCut: configuration.cache.nxdomainCut, localTimeout: configuration.localDNS.timeout,
+      longestFailureWait: configuration.cache.maxFailureTTL,
+      rebindFilter: configuration.names.rebindProtection
+        ? RebindFilter(allowed: configuration.names.rebindAllow) : nil)
+  }
+}

@@ -1,0 +1,105 @@
+// RoutingPlan.swift -- the configuration's rules, as the table that the hot path asks and the routes that it names.
+
+import Configuration
+import DNSWire
+import EventLoop
+import Routing
+
+/// Rules, hosts file and special names, compiled.
+struct RoutingPlan {
+  /// What the hot path asks.
+  let table: RouteTable
+  /// The routes, by the numbers that the table gives.
+  let routes: [Route]
+
+  /// Compiles a configuration.
+  ///
+  /// - Parameters:
+  ///   - searchDomains: the network's; names in them belong to it.
+  ///   - hosts: the parsed hosts file.
+  init(_ configuration: Configuration, hosts: HostsFile, searchDomains: [DomainName]) {
+    var routes = RoutingPlan.fixedRoutes(configuration)
+    var rules: [RouteRule] = []
+    for rule in configuration.rules {
+      rules.append(RouteRule(names: rule.names, action: RoutingPlan.action(rule, configuration, &routes)))
+    }
+    self.routes = routes
+    table = RouteTable(
+      rules: rules, hosts: hosts,
+      settings: SpecialNamesSettings(
+        special: configuration.names.special, portalNames: configuration.localDNS.portalNames,
+        searchDomains: searchDomains, networkRoute: Route.Number.network,
+        portalRoute: configuration.localDNS.servers.isEmpty ? nil : Route.Number.portal))
+  }
+
+  private static func fixedRoutes(_ configuration: Configuration) -> [Route] {
+    let local = LocalServers(configuration.localDNS.servers)
+    let bounds = TTLBounds(configuration)
+    let standard = Route(
+      providers: Array(configuration.providers.indices), localServers: local,
+      fallsBack: configuration.localDNS.fallback == .onFailure, ttl: bounds)
+    var network = Route(providers: [], localServers: local, fallsBack: true, ttl: bounds)
+    network.isNetwork = true
+    network.filtersPrivate = false
+    var portal = network
+    portal.isNetwork = false
+    portal.ttl.highest = min(10, bounds.highest)
+    portal.ttl.highestNegative = min(10, bounds.highestNegative)
+    portal.ttl.lowest = 0
+    return [standard, network, portal]
+  }
+
+  private static func action(
+    _ rule: Configuration.Rule, _ configuration: Configuration, _ routes: inout [Route]
+  ) -> RouteAction {
+    let defaults = LocalServers(configuration.localDNS.servers)
+    var route: Route
+    switch rule.use {
+    case .nxdomain: return .nxDomain
+    case .refused: return .refused
+    case .pinned: return .pinned(rule.addresses)
+    case .localDNS:
+      let servers = rule.servers.isEmpty ? defaults : LocalServers(rule.servers)
+      route = Route(providers: [], localServers: servers, fallsBack: true, ttl: TTLBounds(configuration))
+      route.filtersPrivate = false
+    case .provider(let name):
+      let providers = configuration.providers.indices.filter { configuration.providers[$0].name == name }
+      let fallback = rule.fallback ?? configuration.localDNS.fallback
+      route = Route(
+        providers: providers, localServers: defaults, fallsBack: fallback == .onFailure, ttl: TTLBounds(configuration))
+    }
+    if let highest = rule.maxTTL { route.ttl.highest = UInt32(clamping: highest.components.seconds) }
+    if let lowest = rule.minTTL { route.ttl.lowest = UInt32(clamping: lowest.components.seconds) }
+    routes.append(route)
+    return .route(UInt16(routes.count - 1))
+  }
+}
+
+extension TTLBounds {
+  init(_ configuration: Configuration) {
+    self.init(
+      lowest: UInt32(clamping: configuration.cache.minTTL.components.seconds),
+      highest: UInt32(clamping: configuration.cache.maxTTL.components.seconds),
+      highestNegative: UInt32(clamping: configuration.cache.maxNegativeTTL.components.seconds),
+      highestFallback: UInt32(clamping: configuration.localDNS.maxTTL.components.seconds))
+  }
+}
+
+extension LocalServers {
+  init(_ servers: [Configuration.LocalServer]) {
+    self.init(
+      servers.map { server in
+        switch server {
+        case .system: .system
+        case .endpoint(let endpoint): .address(SocketAddress(endpoint))
+        }
+      })
+  }
+}
+
+extension SocketAddress {
+  /// A configured endpoint in the form that system calls take.
+  init(_ endpoint: Endpoint) {
+    self.init(octets: endpoint.address.octets, port: endpoint.port)!
+  }
+}

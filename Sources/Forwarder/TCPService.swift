@@ -1,0 +1,50 @@
+// TCPService.swift -- queries over TCP: the same query path as over UDP, on the resolver's loop.
+
+import CSocket
+import DNSWire
+import EventLoop
+import Glibc
+import Listener
+
+/// Answers queries of TCP connections. Resolver's loop only.
+final class TCPService {
+  private let path: QueryPath
+  private let queries: ClientQueries
+  private let replies: ReplySender
+  private let resolver: Resolver
+  private let output: UnsafeMutablePointer<UInt8>
+
+  init(_ tables: QueryTables, queries: ClientQueries, replies: ReplySender, resolver: Resolver) {
+    path = QueryPath(tables)
+    self.queries = queries
+    self.replies = replies
+    self.resolver = resolver
+    output = .allocate(capacity: 65535 + ResponseWriter.overhead)
+  }
+
+  deinit { output.deallocate() }
+
+  /// Answers one query, now or through the resolver.
+  func accept(_ connection: TCPConnection, _ message: UnsafeBufferPointer<UInt8>) {
+    let now = BootInstant.now.nanoseconds
+    let outcome = withUnsafePointer(to: connection.client.storage) {
+      path.accept(message, from: $0, .tcp, now: now, into: output)
+    }
+    switch outcome {
+    case .reply(let length): connection.send(UnsafeBufferPointer(start: output, count: length))
+    case .drop: connection.discard()
+    case .forward(let route):
+      let slot = queries.take()
+      guard slot >= 0 else {
+        if case .reply(let length) = path.refuse(.servFail, ede: .other, message, .tcp, output) {
+          connection.send(UnsafeBufferPointer(start: output, count: length))
+        }
+        return
+      }
+      queries.fill(slot, path.query, of: message.baseAddress!, route: route, receivedAt: now, descriptor: -1)
+      queries.peer(slot).pointee.address = connection.client.storage
+      replies.setConnection(connection, for: slot)
+      resolver.assumeIsolated { $0.accept(slot) }
+    }
+  }
+}

@@ -1,0 +1,65 @@
+// PortHolder.swift -- who holds a port that is in use, as far as /proc tells.
+
+import EventLoop
+import Glibc
+
+/// Looks for the process behind a bound socket.
+enum PortHolder {
+  /// `name (pid N)` of the process that holds the port; nil where that cannot be found out.
+  static func find(_ address: SocketAddress, transport: String) -> String? {
+    let inodes = [transport, "\(transport)6"].flatMap { inodesOfSockets(table: "/proc/net/\($0)", port: address.port) }
+    guard !inodes.isEmpty else { return nil }
+    let links = Set(inodes.map { "socket:[\($0)]" })
+    for process in entries(of: "/proc") where process.allSatisfy(\.isNumber) {
+      let directory = "/proc/\(process)/fd"
+      guard entries(of: directory).contains(where: { links.contains(link("\(directory)/\($0)") ?? "") }) else {
+        continue
+      }
+      let name = text(of: "/proc/\(process)/comm")?.split(separator: "\n").first.map { String($0) }
+      return "\(name ?? "a process") (pid \(process))"
+    }
+    return nil
+  }
+
+  /// The inodes of the sockets in a table of /proc/net that are bound to the port and receive: listening TCP, any UDP.
+  private static func inodesOfSockets(table: String, port: UInt16) -> [String] {
+    let lines = text(of: table)?.split(separator: "\n").dropFirst() ?? []
+    return lines.compactMap { line in
+      let fields = line.split(separator: " ")
+      guard fields.count > 9, let colon = fields[1].lastIndex(of: ":"),
+        UInt16(fields[1][fields[1].index(after: colon)...], radix: 16) == port,
+        table.contains("udp") || fields[3] == "0A"
+      else { return nil }
+      return String(fields[9])
+    }
+  }
+
+  private static func entries(of directory: String) -> [String] {
+    guard let stream = opendir(directory) else { return [] }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+      if name != ".", name != ".." { names.append(name) }
+    }
+    return names
+  }
+
+  private static func link(_ path: String) -> String? {
+    var target = [UInt8](repeating: 0, count: 256)
+    let length = target.withUnsafeMutableBytes {
+      readlink(path, $0.baseAddress!.assumingMemoryBound(to: CChar.self), $0.count)
+    }
+    return length < 0 ? nil : String(decoding: target[..<length], as: UTF8.self)
+  }
+
+  private static func text(of path: String) -> String? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var octets: [UInt8] = []
+    var block = [UInt8](repeating: 0, count: 16384)
+    while case let count = read(descriptor, &block, block.count), count > 0 { octets += block[..<count] }
+    return String(decoding: octets, as: UTF8.self)
+  }
+}

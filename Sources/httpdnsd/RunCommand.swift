@@ -1,0 +1,61 @@
+// RunCommand.swift -- `httpdnsd run`: serves until SIGTERM or SIGINT.
+
+import ArgumentParser
+import EventLoop
+import Forwarder
+import Glibc
+import Logging
+
+/// Runs the daemon in the foreground.
+struct RunCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "run", abstract: "Serve DNS until SIGTERM or SIGINT. Logs go to stderr.")
+
+  @OptionGroup var options: ConfigurationOption
+
+  func run() throws {
+    let loaded = try LoadedConfiguration(path: options.config)
+    let logger = loaded.logger
+    for warning in loaded.warnings { logger.warning("\(warning)") }
+    Process.prepare()
+    let forwarder: Forwarder
+    do throws(StartError) {
+      forwarder = try Forwarder(loaded.configuration, logger: logger)
+      for address in try forwarder.bind() { logger.info("listening on \(address), UDP and TCP") }
+    } catch {
+      Console.error("httpdnsd: \(explain(error))")
+      throw ExitCode.failure
+    }
+    let signals = [SIGTERM, SIGINT].map { signal in
+      LoopEvent(on: forwarder.loop, signal: signal) {
+        logger.info("stopping")
+        forwarder.stop()
+      }
+    }
+    logger.info("ready")
+    withExtendedLifetime(signals) { forwarder.run() }
+    logger.info("stopped")
+  }
+
+  private func explain(_ error: StartError) -> String {
+    switch error {
+    case .other(let text): return text
+    case .listen(let error):
+      var text = "cannot listen on \(error.reason)"
+      if error.code == EADDRINUSE, let holder = PortHolder.find(error.address, transport: error.transport) {
+        text += "; held by \(holder)"
+      }
+      if error.code == EACCES { text += "; ports below 1024 need root or CAP_NET_BIND_SERVICE" }
+      return text
+    }
+  }
+}
+
+/// What the process sets once, before it has threads.
+enum Process {
+  static func prepare() {
+    signal(SIGPIPE, SIG_IGN)
+    // One heap for all threads: each further one would keep memory of its own.
+    mallopt(M_ARENA_MAX, 1)
+  }
+}
