@@ -80,8 +80,12 @@ let programs: [Target] =
       dependencies: ["Forwarder", argumentParser] + forwarderParts + [logging], cSettings: glibc, swiftSettings: strict),
     .executableTarget(
       name: "httpdns-simulator",
-      dependencies: ["HTTPServer", "EventLoop", "DNSWire", "Ciphers", "CCrypto", "CJSON", argumentParser],
+      dependencies: ["HTTPServer", "EventLoop", "DNSWire", "CCrypto", "CJSON", argumentParser],
       cSettings: glibc, swiftSettings: strict),
+    .testTarget(
+      name: "SimulatorTests",
+      dependencies: ["httpdns-simulator", "HTTPServer", "EventLoop", "DNSWire", "HTTPTestSupport"],
+      exclude: ["Data"], cSettings: glibc, swiftSettings: strict),
     .target(name: "TestSupport", dependencies: ["EventLoop"], path: "Tests/TestSupport", cSettings: glibc, swiftSettings: strict),
     .target(
       name: "HTTPTestSupport", dependencies: ["EventLoop", "CEvent"], path: "Tests/HTTPTestSupport", cSettings: glibc,
