@@ -18,12 +18,16 @@ let glibc: [CSetting] = [.define("_GNU_SOURCE")]
 
 /// A library target with its test target beside it.
 ///
-/// - Parameter data: whether `Tests/<Module>Tests/Data` holds vectors or corpora, which tests read by their path.
-func module(_ name: String, _ dependencies: [Target.Dependency] = [], data: Bool = false) -> [Target] {
+/// - Parameters:
+///   - tests: what only the tests depend on.
+///   - data: whether `Tests/<Module>Tests/Data` holds vectors or corpora, which tests read by their path.
+func module(
+  _ name: String, _ dependencies: [Target.Dependency] = [], tests: [Target.Dependency] = [], data: Bool = false
+) -> [Target] {
   [
     .target(name: name, dependencies: dependencies, cSettings: glibc, swiftSettings: strict),
     .testTarget(
-      name: "\(name)Tests", dependencies: [.byName(name: name)] + dependencies + ["TestSupport"],
+      name: "\(name)Tests", dependencies: [.byName(name: name)] + dependencies + tests + ["TestSupport"],
       exclude: data ? ["Data"] : [], cSettings: glibc, swiftSettings: strict),
   ]
 }
@@ -61,7 +65,7 @@ let layer2: [Target] =
   + module("LocalDNS", ["EventLoop", "DNSWire", "CSocket"])
   + module("ProviderPool", ["HTTPDNS"])
   + module("Refresh")
-  + module("HTTPServer", ["EventLoop", "CEvent", "CTLS"])
+  + module("HTTPServer", ["EventLoop", "CEvent", "CTLS"], tests: ["HTTPTestSupport"])
 
 // Layer 3 and 4: the program.
 let forwarderParts: [Target.Dependency] = [
@@ -76,9 +80,16 @@ let programs: [Target] =
       dependencies: ["Forwarder", argumentParser] + forwarderParts + [logging], cSettings: glibc, swiftSettings: strict),
     .executableTarget(
       name: "httpdns-simulator",
-      dependencies: ["HTTPServer", "EventLoop", "DNSWire", "Ciphers", "CCrypto", "CJSON", argumentParser],
+      dependencies: ["HTTPServer", "EventLoop", "DNSWire", "CCrypto", "CJSON", argumentParser],
       cSettings: glibc, swiftSettings: strict),
+    .testTarget(
+      name: "SimulatorTests",
+      dependencies: ["httpdns-simulator", "HTTPServer", "EventLoop", "DNSWire", "HTTPTestSupport"],
+      exclude: ["Data"], cSettings: glibc, swiftSettings: strict),
     .target(name: "TestSupport", dependencies: ["EventLoop"], path: "Tests/TestSupport", cSettings: glibc, swiftSettings: strict),
+    .target(
+      name: "HTTPTestSupport", dependencies: ["EventLoop", "CEvent"], path: "Tests/HTTPTestSupport", cSettings: glibc,
+      swiftSettings: strict),
   ]
 
 let package = Package(

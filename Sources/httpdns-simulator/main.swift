@@ -1,1 +1,5 @@
-print("sim")
+// main.swift -- the program's entry: nothing but the command.
+
+import ArgumentParser
+
+SimulatorCommand.main()

@@ -1,0 +1,112 @@
+// ListeningSocket.swift -- makes listening sockets from binary addresses and paths; no name is ever looked up.
+
+import CEvent
+import EventLoop
+import Glibc
+
+/// A listening socket; closed at the end of its life unless somebody took it over.
+struct ListeningSocket: ~Copyable {
+  let descriptor: Int32
+  private static let backlog: Int32 = 1024
+
+  private init(family: Int32, for address: String) throws(HTTPServerError) {
+    descriptor = try ListeningSocket.open(family, for: address)
+  }
+
+  /// A socket that listens on a TCP address.
+  static func make(on address: SocketAddress) throws(HTTPServerError) -> ListeningSocket {
+    let socket = try ListeningSocket(family: address.family, for: address.description)
+    socket.enable(SO_REUSEADDR, of: SOL_SOCKET)
+    if address.family == AF_INET6 { socket.enable(IPV6_V6ONLY, of: Int32(IPPROTO_IPV6)) }
+    // Accepted sockets inherit it: a reply in two writes must not wait for the peer's acknowledgement of the first.
+    socket.enable(TCP_NODELAY, of: Int32(IPPROTO_TCP))
+    guard address.withSockaddr({ bind(socket.descriptor, .init(__sockaddr__: $0), $1) }) == 0 else {
+      throw .cannotListen(call: "bind", address: address.description, errno: errno)
+    }
+    try socket.listen(for: address.description)
+    return socket
+  }
+
+  /// A socket that listens on a path, with the permission bits `mode`.
+  static func make(onPath path: String, mode: mode_t) throws(HTTPServerError) -> ListeningSocket {
+    guard let address = UnixAddress(path: path) else { throw .unusablePath(path) }
+    let socket = try ListeningSocket(family: AF_UNIX, for: path)
+    try removeLeftover(path, address)
+    // The kernel gives the path the descriptor's mode without the umask's bits: nobody gets in before chmod.
+    fchmod(socket.descriptor, mode)
+    guard address.withSockaddr({ bind(socket.descriptor, .init(__sockaddr__: $0), $1) }) == 0 else {
+      throw .cannotListen(call: "bind", address: path, errno: errno)
+    }
+    chmod(path, mode)
+    try socket.listen(for: path)
+    return socket
+  }
+
+  deinit { close(descriptor) }
+
+  /// Leaves the descriptor to whoever has taken it over.
+  consuming func release() { discard self }
+
+  /// The address that the kernel gave the socket.
+  var boundAddress: SocketAddress? {
+    var storage = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    let outcome = withUnsafeMutablePointer(to: &storage) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        getsockname(descriptor, .init(__sockaddr__: $0), &length)
+      }
+    }
+    return outcome == 0 ? SocketAddress(storage: storage, length: length) : nil
+  }
+
+  private func enable(_ option: Int32, of level: Int32) {
+    var yes: Int32 = 1
+    setsockopt(descriptor, level, option, &yes, socklen_t(MemoryLayout<Int32>.size))
+  }
+
+  private func listen(for address: String) throws(HTTPServerError) {
+    guard Glibc.listen(descriptor, ListeningSocket.backlog) == 0 else {
+      throw .cannotListen(call: "listen", address: address, errno: errno)
+    }
+  }
+
+  private static func open(_ family: Int32, for address: String) throws(HTTPServerError) -> Int32 {
+    let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+    let descriptor = socket(family, type, 0)
+    guard descriptor >= 0 else { throw .cannotListen(call: "socket", address: address, errno: errno) }
+    return descriptor
+  }
+
+  /// Removes a socket that a dead process left; a living one, or a file of another kind, stays.
+  private static func removeLeftover(_ path: String, _ address: UnixAddress) throws(HTTPServerError) {
+    var status = stat()
+    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return }
+    let probe = try open(AF_UNIX, for: path)
+    defer { close(probe) }
+    guard address.withSockaddr({ connect(probe, .init(__sockaddr__: $0), $1) }) != 0, errno == ECONNREFUSED else {
+      throw .pathInUse(path)
+    }
+    unlink(path)
+  }
+}
+
+/// The path of a Unix socket in the form that system calls take.
+private struct UnixAddress {
+  private var storage = sockaddr_un()
+
+  /// Nil for an empty path, one that does not fit with its final zero, or one with a zero in it.
+  init?(path: String) {
+    let octets = Array(path.utf8)
+    guard !octets.isEmpty, octets.count < MemoryLayout.size(ofValue: storage.sun_path), !octets.contains(0) else {
+      return nil
+    }
+    storage.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &storage.sun_path) { $0.copyBytes(from: octets) }
+  }
+
+  func withSockaddr(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
+    withUnsafePointer(to: storage) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
+    }
+  }
+}

@@ -1,0 +1,126 @@
+// SimulatorCommand.swift -- the command line, and what is done with it.
+
+import ArgumentParser
+import DNSWire
+import EventLoop
+import Glibc
+import HTTPServer
+
+/// `httpdns-simulator`.
+struct SimulatorCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "httpdns-simulator",
+    abstract: "An HTTPDNS service that speaks every provider's dialect, with faults on demand.",
+    discussion: "Prints one line for every address it listens on, then serves until SIGTERM or SIGINT.")
+
+  @Option(help: "Serve plain HTTP on an address such as 127.0.0.1:8053; port 0 picks a free one. May be repeated.")
+  var listen: [Endpoint] = []
+  @Option(help: "Serve HTTPS on an address. May be repeated.")
+  var listenTls: [Endpoint] = []
+  @Option(help: "Write the CA's certificate to this file, as PEM.")
+  var caOut: String?
+  @Option(help: "One more host name or address for the certificate. May be repeated.")
+  var tlsName: [String] = []
+  @Option(help: "Serve the control paths also on an address or the path of a Unix socket.")
+  var control: ControlEndpoint?
+  @Option(help: "Answer from this zone file instead of the built-in zone.")
+  var zone: String?
+  @Option(help: "The TTL of records that give none, in seconds.")
+  var defaultTtl: UInt32 = 300
+  @Option(help: "The number of an account whose signatures are checked. May be repeated, with its two keys.")
+  var account: [String] = []
+  @Option(help: "The account's access key ID.")
+  var accessKeyId: [String] = []
+  @Option(help: "The account's access key secret.")
+  var accessKeySecret: [String] = []
+  @Flag(help: "Refuse requests of accounts that are not signed.")
+  var requireSignature = false
+  @Option(help: "How far a signature's time may be from the clock, in seconds.")
+  var signatureWindow: Int64 = 600
+  @Option(help: "How far the service's clock is ahead of the machine's, in seconds.")
+  var clockOffset: Int64 = 0
+  @Flag(help: "End Cloudflare's names with a dot.")
+  var cloudflareFinalDot = false
+  @Flag(help: "Write Cloudflare's newer types as RFC 3597 text, as it was until 2026.")
+  var cloudflareGeneric = false
+  @Option(help: "Send an Age field of so many seconds with RFC 8484 responses.")
+  var age: UInt32?
+  @Option(help: "A fault in force from the start, such as 'kind=delay&ms=200&path=/resolve'. May be repeated.")
+  var fault: [String] = []
+  @Option(help: "The seed of the dice that faults with a probability throw.")
+  var seed: UInt64 = 1
+  @Option(help: "How many requests the record keeps.")
+  var recordLimit = 10_000
+
+  func validate() throws {
+    guard !listen.isEmpty || !listenTls.isEmpty else {
+      throw ValidationError("nothing to listen on: give --listen or --listen-tls")
+    }
+    guard account.count == accessKeyId.count, account.count == accessKeySecret.count else {
+      throw ValidationError("--account, --access-key-id and --access-key-secret come together")
+    }
+    guard recordLimit >= 0 else { throw ValidationError("--record-limit is 0 or more") }
+    guard defaultTtl <= 0x7FFF_FFFF else { throw ValidationError("--default-ttl is 0 to 2147483647") }
+  }
+
+  func run() throws {
+    let loop = try EventLoop()
+    let simulator = Simulator(
+      on: loop, service: try makeService(), faults: try makeFaults(), recordLimit: recordLimit,
+      clockOffset: clockOffset)
+    let signals = [SIGTERM, SIGINT].map { LoopEvent(on: loop, signal: $0) { loop.stop() } }
+    try open(simulator)
+    withExtendedLifetime((simulator, signals)) { loop.run() }
+  }
+
+  /// Listens everywhere and says so; whoever reads a line may connect at once.
+  private func open(_ simulator: Simulator) throws {
+    var tls: TLSServerContext?
+    if !listenTls.isEmpty || caOut != nil {
+      let authority = try CertificateAuthority(names: CertificateAuthority.providerNames + tlsName)
+      if let caOut { try write(authority.caCertificate, to: caOut) }
+      tls = try TLSServerContext(certificateChain: authority.certificate, privateKey: authority.privateKey)
+    }
+    for endpoint in listen { say("http", try simulator.serve(on: endpoint.address).description) }
+    for endpoint in listenTls { say("https", try simulator.serve(on: endpoint.address, tls: tls).description) }
+    switch control {
+    case .address(let address): say("control", try simulator.serveControl(on: address).description)
+    case .unixPath(let path):
+      try simulator.serveControl(unixPath: path)
+      say("control", path)
+    case nil: break
+    }
+  }
+
+  private func makeService() throws -> Service {
+    let accounts = account.indices.map {
+      Account(identifier: account[$0], accessKeyID: accessKeyId[$0], accessKeySecret: accessKeySecret[$0])
+    }
+    let options = ServiceOptions(
+      requiresSignature: requireSignature, signatureWindow: signatureWindow, cloudflareFinalDot: cloudflareFinalDot,
+      cloudflareGenericForm: cloudflareGeneric, age: age)
+    let text = try zone.map { try readText($0) } ?? defaultZoneText
+    do throws(ZoneError) {
+      return Service(
+        zone: try ZoneParser.parse(text, defaultTTL: defaultTtl), accounts: accounts, options: options)
+    } catch {
+      throw ValidationError("\(zone ?? "the built-in zone"): \(error)")
+    }
+  }
+
+  private func makeFaults() throws -> FaultTable {
+    let faults = try fault.map { text in
+      do throws(FaultError) {
+        return try Fault(Parameters(query: text))
+      } catch {
+        throw ValidationError("--fault \(text): \(error)")
+      }
+    }
+    return FaultTable(faults, seed: seed)
+  }
+
+  private func say(_ kind: String, _ address: String) {
+    print("listening \(kind) \(address)")
+    fflush(nil)
+  }
+}

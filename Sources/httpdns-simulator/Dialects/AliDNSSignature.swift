@@ -1,0 +1,48 @@
+// AliDNSSignature.swift -- the `key` of Alibaba's mobile resolution, computed and checked.
+
+import CCrypto
+
+/// An account of the simulated service. Its description never shows the secret.
+struct Account: Sendable, CustomStringConvertible, CustomReflectable {
+  let identifier: String
+  let accessKeyID: String
+  let accessKeySecret: String
+
+  var description: String { "account \(identifier)" }
+  var customMirror: Mirror { Mirror(self, children: ["identifier": identifier]) }
+}
+
+extension Account {
+  /// Lower-case hexadecimal SHA-256 of uid, secret, ts, name and access key ID, without separators.
+  func aliDNSKey(ts: [UInt8], name: [UInt8]) -> String {
+    hex(sha256(Array(identifier.utf8) + Array(accessKeySecret.utf8) + ts + name + Array(accessKeyID.utf8)))
+  }
+}
+
+extension Service {
+  enum Verification: Equatable { case unsigned, verified, refused }
+
+  /// Checks `ak`, `ts` and `key`: all or none must be there, `ts` within the window, `key` that of the account `uid`.
+  func verifyAliDNS(_ parameters: Parameters, name: [UInt8], now: Int64) -> Verification {
+    let present = ["ak", "ts", "key"].filter { parameters.octets($0) != nil }
+    guard !present.isEmpty else { return options.requiresSignature ? .refused : .unsigned }
+    guard let account = accounts.first(where: { $0.identifier == parameters["uid"] }),
+      parameters["ak"] == account.accessKeyID,
+      let ts = parameters.octets("ts"), !ts.isEmpty, ts.allSatisfy({ $0 &- 48 < 10 }),
+      let seconds = Int64(String(decoding: ts, as: UTF8.self)),
+      abs(seconds.subtractingReportingOverflow(now).partialValue) <= options.signatureWindow,
+      parameters["key"] == account.aliDNSKey(ts: ts, name: name)
+    else { return .refused }
+    return .verified
+  }
+}
+
+/// The SHA-256 digest, 32 octets.
+func sha256(_ octets: [UInt8]) -> [UInt8] {
+  var digest = [UInt8](repeating: 0, count: 32)
+  var length: UInt32 = 0
+  guard EVP_Digest(octets, octets.count, &digest, &length, EVP_sha256(), nil) == 1, length == 32 else {
+    preconditionFailure("libcrypto has no SHA-256")
+  }
+  return digest
+}

@@ -1,0 +1,49 @@
+// Cloudflare.swift -- Cloudflare's JSON at `/dns-query`, chosen by `Accept: application/dns-json`.
+
+import DNSWire
+import HTTPServer
+
+struct Cloudflare: Dialect {
+  let name = "cloudflare"
+
+  func claims(_ transfer: Transfer) -> Bool {
+    transfer.request.path == "/dns-query" && transfer.request.field("Accept") == "application/dns-json"
+  }
+
+  func reply(to transfer: Transfer, from service: Service) -> DialectReply {
+    guard transfer.request.method == .get else { return .refusal(405, "") }
+    let parameters = transfer.parameters
+    guard let name = parameters["name"].flatMap({ DomainName(text: $0) }) else {
+      return refusal("Invalid query name `\(parameters["name"] ?? "")`.")
+    }
+    guard let type = recordType(parameters["type"]) else {
+      return refusal("Invalid query type `\(parameters["type"] ?? "")`.")
+    }
+    guard flag(parameters["do"]) != nil else { return invalidFlag("DO", parameters["do"]) }
+    guard let cd = flag(parameters["cd"]) else { return invalidFlag("CD", parameters["cd"]) }
+    let question = Question(name: name, type: type)
+    let answer = service.answer(question, for: transfer)
+    var json = DNSJSON(answer, cd: cd, style: style(of: service))
+    if answer.code == .servFail { json.add("Comment", list: ["EDE(22): No Reachable Authority"]) }
+    return DialectReply(contentType: "application/dns-json", body: json.finish(), question: question)
+  }
+
+  private func style(of service: Service) -> JSONStyle {
+    JSONStyle(
+      finalDot: service.options.cloudflareFinalDot, text: .quoted,
+      usesGenericForm: service.options.cloudflareGenericForm)
+  }
+
+  private func invalidFlag(_ flag: String, _ value: String?) -> DialectReply {
+    refusal("Invalid \(flag) flag `\(value ?? "")`. Expected to be empty, 0, false, 1, or true.")
+  }
+
+  private func refusal(_ text: String) -> DialectReply {
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.key("error")
+    writer.string(text)
+    writer.endObject()
+    return DialectReply(status: 400, contentType: "application/json", body: writer.octets)
+  }
+}

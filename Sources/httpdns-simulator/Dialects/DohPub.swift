@@ -1,0 +1,29 @@
+// DohPub.swift -- doh.pub: Google's shape on either path, recognized by its host.
+//
+// No document of the vendor says more; what is not known is as Google has it.
+
+import DNSWire
+import HTTPServer
+
+struct DohPub: Dialect {
+  let name = "doh.pub"
+
+  func claims(_ transfer: Transfer) -> Bool {
+    guard transfer.isFor("doh.pub", "1.12.12.12", "120.53.53.53") else { return false }
+    return transfer.request.path == "/resolve"
+      || transfer.request.path == "/dns-query" && transfer.parameters.octets("name") != nil
+  }
+
+  func reply(to transfer: Transfer, from service: Service) -> DialectReply {
+    guard transfer.request.method == .get else { return .refusal(405, "Method Not Allowed") }
+    let parameters = transfer.parameters
+    guard let name = parameters["name"].flatMap({ DomainName(text: $0) }), let type = recordType(parameters["type"]),
+      let cd = flag(parameters["cd"])
+    else { return .refusal(400, "Bad Request") }
+    let question = Question(name: name, type: type)
+    var json = DNSJSON(service.answer(question, for: transfer), cd: cd, style: JSONStyle(text: .quoted))
+    return DialectReply(
+      contentType: "application/dns-json", body: json.finish(), question: question,
+      subnet: parameters["edns_client_subnet"])
+  }
+}

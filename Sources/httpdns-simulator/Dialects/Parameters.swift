@@ -1,0 +1,52 @@
+// Parameters.swift -- the parameters of a request's query, decoded.
+
+/// Names and values in the order in which they were sent.
+struct Parameters: Sendable {
+  private(set) var pairs: [(name: String, value: [UInt8])] = []
+
+  /// Splits at `&` and at the first `=`, and decodes `%XX`; a broken escape and `+` stand for themselves.
+  init(query: String?) {
+    guard let query, !query.isEmpty else { return }
+    for part in query.utf8.split(separator: UInt8(ascii: "&")) {
+      let end = part.firstIndex(of: UInt8(ascii: "=")) ?? part.endIndex
+      let value = end < part.endIndex ? part[part.index(after: end)...] : part[end...]
+      pairs.append((String(decoding: Parameters.decoded(part[..<end]), as: UTF8.self), Parameters.decoded(value)))
+    }
+  }
+
+  /// Parameters from pairs that need no decoding.
+  init(pairs: [(name: String, value: [UInt8])]) { self.pairs = pairs }
+
+  /// The value's octets; where a name is repeated the first one counts.
+  func octets(_ name: String) -> [UInt8]? { pairs.first { $0.name == name }?.value }
+
+  /// The value as text.
+  subscript(name: String) -> String? { octets(name).map { String(decoding: $0, as: UTF8.self) } }
+
+  private static func decoded(_ text: Substring.UTF8View) -> [UInt8] {
+    var result: [UInt8] = []
+    result.reserveCapacity(text.count)
+    var rest = text
+    while let octet = rest.popFirst() {
+      if octet == UInt8(ascii: "%"), let high = rest.first.flatMap(hexDigit),
+        let low = rest.dropFirst().first.flatMap(hexDigit)
+      {
+        result.append(high << 4 | low)
+        rest = rest.dropFirst(2)
+      } else {
+        result.append(octet)
+      }
+    }
+    return result
+  }
+}
+
+/// The value of a hexadecimal digit in either case.
+private func hexDigit(_ octet: UInt8) -> UInt8? {
+  switch octet {
+  case UInt8(ascii: "0")...UInt8(ascii: "9"): octet - UInt8(ascii: "0")
+  case UInt8(ascii: "a")...UInt8(ascii: "f"): octet - UInt8(ascii: "a") + 10
+  case UInt8(ascii: "A")...UInt8(ascii: "F"): octet - UInt8(ascii: "A") + 10
+  default: nil
+  }
+}

@@ -1,0 +1,99 @@
+// WireFormat.swift -- RFC 8484 at `/dns-query`: GET with `dns=`, POST with the message as body.
+
+import DNSWire
+import HTTPServer
+
+struct WireFormat: Dialect {
+  let name = "rfc8484"
+  private static let mediaType = "application/dns-message"
+
+  func claims(_ transfer: Transfer) -> Bool { transfer.request.path == "/dns-query" }
+
+  func reply(to transfer: Transfer, from service: Service) -> DialectReply {
+    let octets: [UInt8]
+    switch transfer.request.method {
+    case .get, .head:
+      guard let sent = transfer.parameters.octets("dns"), let decoded = base64URLDecoded(sent) else {
+        return .refusal(400, "the parameter dns is missing, or not base64url without padding")
+      }
+      octets = decoded
+    case .post:
+      guard transfer.request.field("Content-Type") == WireFormat.mediaType else {
+        return .refusal(415, "the body has to be \(WireFormat.mediaType)")
+      }
+      octets = transfer.request.body
+    case .put, .delete: return .refusal(501, "only GET and POST")
+    }
+    guard let query = try? Message.parse(octets), !query.header.qr, query.header.opcode == 0,
+      query.questions.count == 1, query.questions[0].qclass == .internet
+    else { return .refusal(400, "that is no DNS query of class IN") }
+    let question = query.questions[0].question
+    var reply = WireFormat.response(
+      service.answer(question, for: transfer), identifier: query.id, cd: query.header.cd,
+      edns: query.edns.map { WireFormat.edns(echoing: $0) }, age: service.options.age)
+    reply.question = question
+    reply.subnet = query.edns?.clientSubnet?.prefix.description
+    return reply
+  }
+
+  /// An answer as a message, with the freshness that RFC 8484 section 5.1 asks for.
+  static func response(
+    _ answer: ZoneAnswer, identifier: UInt16, cd: Bool, edns: EDNS? = nil, age: UInt32? = nil
+  ) -> DialectReply {
+    var header = Header()
+    header.qr = true
+    header.rd = true
+    header.ra = true
+    header.cd = cd
+    header.rcode = UInt8(truncatingIfNeeded: answer.code.rawValue & 15)
+    let message = Message(
+      id: identifier, header: header, questions: [Message.Entry(answer.question)],
+      answers: answer.records.map(\.resourceRecord), authorities: answer.authority.map(\.resourceRecord), edns: edns)
+    guard let octets = try? message.compose() else { return .refusal(500, "the response is too long for a message") }
+    // Without an answer the SOA record's TTL counts, which the zone has cut to MINIMUM; without that one, nothing does.
+    let lifetime = (answer.records.isEmpty ? answer.authority : answer.records).map(\.ttl).min() ?? 0
+    var fields = [HTTPServerField("Cache-Control", "max-age=\(lifetime)")]
+    if let age { fields.append(HTTPServerField("Age", "\(age)")) }
+    return DialectReply(contentType: mediaType, fields: fields, body: octets)
+  }
+
+  /// The OPT record of a response; a subnet comes back with its whole length as scope (RFC 7871 section 7.2.1).
+  private static func edns(echoing query: EDNS) -> EDNS {
+    var edns = EDNS()
+    if let subnet = query.clientSubnet {
+      edns.options.append(ClientSubnet(subnet.prefix, scope: UInt8(subnet.prefix.length)).option)
+    }
+    return edns
+  }
+}
+
+extension ZoneRecord {
+  fileprivate var resourceRecord: ResourceRecord { ResourceRecord(owner: owner, type: type, ttl: ttl, rdata: rdata) }
+}
+
+/// The octets of base64url text without padding (RFC 4648 section 5); nil for any other character or a loose end.
+func base64URLDecoded(_ text: [UInt8]) -> [UInt8]? {
+  var octets: [UInt8] = []
+  octets.reserveCapacity(text.count * 3 / 4)
+  var accumulator: UInt32 = 0
+  var bits = 0
+  for character in text {
+    let value: UInt8
+    switch character {
+    case UInt8(ascii: "A")...UInt8(ascii: "Z"): value = character - UInt8(ascii: "A")
+    case UInt8(ascii: "a")...UInt8(ascii: "z"): value = character - UInt8(ascii: "a") + 26
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): value = character - UInt8(ascii: "0") + 52
+    case UInt8(ascii: "-"): value = 62
+    case UInt8(ascii: "_"): value = 63
+    default: return nil
+    }
+    accumulator = accumulator << 6 | UInt32(value)
+    bits += 6
+    if bits >= 8 {
+      bits -= 8
+      octets.append(UInt8(accumulator >> UInt32(bits) & 0xFF))
+    }
+  }
+  guard bits < 6, accumulator & (1 << UInt32(bits) - 1) == 0 else { return nil }
+  return octets
+}

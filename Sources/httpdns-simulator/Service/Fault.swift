@@ -1,0 +1,142 @@
+// Fault.swift -- what may be made to go wrong, to which requests, and how often.
+
+import DNSWire
+import HTTPServer
+
+/// A fault on demand.
+struct Fault: Equatable, Sendable {
+  /// What goes wrong.
+  enum Kind: String, CaseIterable, Sendable {
+    /// Nothing but the delay.
+    case delay
+    /// No answer ever; the connection stays open until the client closes it.
+    case stall
+    /// The connection is reset.
+    case reset
+    /// An HTTP status other than 200.
+    case status
+    /// Status 200 with a page of HTML, as a captive portal sends it.
+    case html
+    /// The first half of the body.
+    case cut
+    /// An answer to a question that nobody asked.
+    case wrongQuestion = "wrong-question"
+    /// A body of many octets.
+    case big
+  }
+
+  let kind: Kind
+  /// How much later the reply comes, whatever it is.
+  var delay = Duration.zero
+  /// The status of `status`.
+  var code = 503
+  /// The Retry-After field of `status`, in seconds.
+  var retryAfter: UInt32?
+  /// The length of `big`.
+  var octets = 10_000_000
+  /// How many more requests it hits; nil for no end.
+  var remaining: Int?
+  /// The share of matching requests that it hits, 0…1.
+  var probability = 1.0
+  /// What the path begins with.
+  var path: String?
+  /// The name that is asked for.
+  var name: DomainName?
+  /// The type that is asked for.
+  var type: RecordType?
+  /// The dialect's name.
+  var dialect: String?
+}
+
+/// A fault that cannot be understood: what was found, and what is allowed.
+struct FaultError: Error, Equatable, CustomStringConvertible {
+  let description: String
+}
+
+extension Fault {
+  static let delayLimit: UInt32 = 3_600_000
+  static let bodyLimit = 100_000_000
+
+  /// A fault from parameters such as `kind=status&code=429&retry-after=5&count=2&path=/resolve`.
+  ///
+  /// - Throws: `FaultError` for an unknown parameter or a value out of range.
+  init(_ parameters: Parameters) throws(FaultError) {
+    let kinds = Kind.allCases.map(\.rawValue).joined(separator: ", ")
+    guard let kind = parameters["kind"].flatMap(Kind.init(rawValue:)) else {
+      throw FaultError(description: "kind is one of \(kinds)")
+    }
+    self.init(kind: kind)
+    for pair in parameters.pairs {
+      let text = String(decoding: pair.value, as: UTF8.self)
+      guard let isTaken = take(pair.name, text) else { throw FaultError(description: "\(pair.name) is not known") }
+      guard isTaken else { throw FaultError(description: "\"\(text)\" is no value for \(pair.name)") }
+    }
+  }
+
+  /// Takes one parameter: nil where it is unknown, false where its value is of no use.
+  private mutating func take(_ key: String, _ value: String) -> Bool? {
+    switch key {
+    case "kind": break
+    case "ms":
+      guard let milliseconds = UInt32(value), milliseconds <= Fault.delayLimit else { return false }
+      delay = .milliseconds(milliseconds)
+    case "code":
+      guard let code = Int(value), (200...599).contains(code) else { return false }
+      self.code = code
+    case "retry-after":
+      guard let seconds = UInt32(value) else { return false }
+      retryAfter = seconds
+    case "octets":
+      guard let octets = Int(value), (0...Fault.bodyLimit).contains(octets) else { return false }
+      self.octets = octets
+    case "count":
+      guard let count = Int(value), count > 0 else { return false }
+      remaining = count
+    case "probability":
+      guard let share = Double(value), (0...1).contains(share) else { return false }
+      probability = share
+    case "path": path = value
+    case "name":
+      guard let name = DomainName(text: value) else { return false }
+      self.name = name
+    case "type":
+      guard let type = RecordType(text: value) else { return false }
+      self.type = type
+    case "dialect":
+      guard allDialects.contains(where: { $0.name == value }) else { return false }
+      dialect = value
+    default: return nil
+    }
+    return true
+  }
+
+  /// Whether the fault is meant for such a request.
+  func matches(path: String, dialect: String, question: Question?) -> Bool {
+    if let wanted = self.path, !path.hasPrefix(wanted) { return false }
+    if let wanted = self.dialect, dialect != wanted { return false }
+    if let wanted = name, question?.name != wanted { return false }
+    if let wanted = type, question?.type != wanted { return false }
+    return true
+  }
+}
+
+extension DialectReply {
+  /// The reply as the fault spoils it; kinds that concern the connection leave it alone.
+  func spoiled(by fault: Fault) -> DialectReply {
+    var reply = self
+    switch fault.kind {
+    case .delay, .stall, .reset, .wrongQuestion: break
+    case .cut: reply.body.removeLast((body.count + 1) / 2)
+    case .status:
+      reply = .refusal(fault.code, "refused on demand")
+      if let seconds = fault.retryAfter { reply.fields = [HTTPServerField("Retry-After", "\(seconds)")] }
+    case .html:
+      let page = "<!DOCTYPE html><title>Sign in</title><p>Welcome to this network."
+      reply = .refusal(200, page, contentType: "text/html")
+    case .big:
+      reply.fields = []
+      reply.body = [UInt8](repeating: UInt8(ascii: " "), count: fault.octets)
+    }
+    return reply
+  }
+}

@@ -1,0 +1,142 @@
+// Simulator.swift -- joins the servers, the dialects, the faults and the record.
+//
+// Loop thread only. A request is: which dialect, its reply, which fault, the record, the answer.
+
+import EventLoop
+import Glibc
+import HTTPServer
+
+/// The running service.
+final class Simulator {
+  /// What the service answers from.
+  var service: Service
+  /// The faults in force.
+  var faults: FaultTable
+  /// What was asked.
+  var record: RequestRecord
+
+  private let loop: EventLoop
+  /// What the service's clock is ahead of the machine's, in seconds.
+  private let clockOffset: Int64
+  private let startZone: Zone
+  private var servers: [HTTPServer] = []
+  private var controlServers: [HTTPServer] = []
+
+  /// A service that does not listen yet.
+  init(on loop: EventLoop, service: Service, faults: FaultTable, recordLimit: Int, clockOffset: Int64 = 0) {
+    self.loop = loop
+    self.service = service
+    self.faults = faults
+    self.clockOffset = clockOffset
+    record = RequestRecord(limit: recordLimit)
+    startZone = service.zone
+  }
+
+  /// How many connections the service's addresses have accepted; those of the control address do not count.
+  var connectionCount: UInt64 { servers.reduce(0) { $0 + $1.connectionCount } }
+
+  /// Serves every dialect, and the control paths, on an address.
+  ///
+  /// - Returns: the address with the port that it really has.
+  func serve(on address: SocketAddress, tls: TLSServerContext? = nil) throws(HTTPServerError) -> SocketAddress {
+    let transport = tls == nil ? "http" : "https"
+    let server = try makeServer(tls: tls) { [unowned self] in receive($0, $1, transport: transport) }
+    servers.append(server)
+    return try server.listen(on: address)
+  }
+
+  /// Serves the control paths alone on an address.
+  func serveControl(on address: SocketAddress) throws(HTTPServerError) -> SocketAddress {
+    try makeControlServer().listen(on: address)
+  }
+
+  /// Serves the control paths alone on a Unix socket.
+  func serveControl(unixPath: String) throws(HTTPServerError) {
+    try makeControlServer().listen(unixPath: unixPath)
+  }
+
+  /// Goes back to the zone that the service began with.
+  func restoreZone() { service.zone = startZone }
+
+  private func makeServer(
+    tls: TLSServerContext?, _ handler: @escaping (HTTPServerRequest, HTTPServerReply) -> Void
+  ) throws(HTTPServerError) -> HTTPServer {
+    var limits = HTTPServer.Limits()
+    limits.bodyOctets = 16_777_216  // a zone file may be sent
+    return try HTTPServer(on: loop, limits: limits, tls: tls, handler: handler)
+  }
+
+  private func makeControlServer() throws(HTTPServerError) -> HTTPServer {
+    let server = try makeServer(tls: nil) { [unowned self] in control($0, $1) }
+    controlServers.append(server)
+    return server
+  }
+
+  private func receive(_ request: HTTPServerRequest, _ reply: HTTPServerReply, transport: String) {
+    guard !isControl(request) else { return control(request, reply) }
+    var transfer = Transfer(request, now: loop.wallTime + clockOffset)
+    guard let dialect = allDialects.first(where: { $0.claims(transfer) }) else {
+      let refusal = DialectReply.refusal(404, "no dialect has this path")
+      note(refusal, of: request, dialect: nil, fault: nil, transport)
+      return send(refusal, reply)
+    }
+    var answer = dialect.reply(to: transfer, from: service)
+    let fault = faults.take(path: request.path, dialect: dialect.name, question: answer.question)
+    if let fault {
+      if fault.kind == .wrongQuestion {
+        transfer.isDistorted = true
+        answer = dialect.reply(to: transfer, from: service)
+      }
+      let understood = answer
+      answer = answer.spoiled(by: fault)
+      answer.question = understood.question
+      answer.isVerified = understood.isVerified
+      answer.subnet = understood.subnet
+    }
+    note(answer, of: request, dialect: dialect.name, fault: fault?.kind, transport)
+    deliver(answer, reply, fault)
+  }
+
+  private func deliver(_ answer: DialectReply, _ reply: HTTPServerReply, _ fault: Fault?) {
+    guard let fault else { return send(answer, reply) }
+    let finish: () -> Void = { [weak self] in
+      switch fault.kind {
+      case .stall: reply.holdUntilPeerCloses()
+      case .reset: reply.reset()
+      default: self?.send(answer, reply)
+      }
+    }
+    // A reset waits for the next turn even without a delay: libevent is still inside the request that it ends.
+    if fault.delay > .zero || fault.kind == .reset { loop.schedule(after: fault.delay, finish) } else { finish() }
+  }
+
+  private func send(_ answer: DialectReply, _ reply: HTTPServerReply) {
+    var fields = answer.fields
+    fields.append(HTTPServerField("Content-Type", answer.contentType))
+    if clockOffset != 0 { fields.append(HTTPServerField("Date", httpDate(loop.wallTime + clockOffset))) }
+    reply.send(status: answer.status, fields: fields, body: answer.body)
+  }
+
+  private func note(
+    _ answer: DialectReply, of request: HTTPServerRequest, dialect: String?, fault: Fault.Kind?, _ transport: String
+  ) {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    record.note(
+      RecordedRequest(
+        milliseconds: Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000, transport: transport,
+        method: request.method.rawValue, path: request.path, query: request.query, dialect: dialect,
+        question: answer.question, isVerified: answer.isVerified, subnet: answer.subnet, status: answer.status,
+        fault: fault))
+  }
+}
+
+/// A Date field's value (RFC 9110 section 5.6.7).
+func httpDate(_ seconds: Int64) -> String {
+  var time = time_t(seconds)
+  var parts = tm()
+  gmtime_r(&time, &parts)
+  var text = [CChar](repeating: 0, count: 40)
+  let length = strftime(&text, text.count, "%a, %d %b %Y %H:%M:%S GMT", &parts)
+  return String(decoding: text[..<length].map(UInt8.init(bitPattern:)), as: UTF8.self)
+}

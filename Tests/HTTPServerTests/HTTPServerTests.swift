@@ -1,0 +1,195 @@
+// HTTPServerTests.swift -- the server over real sockets, one test a property.
+
+import EventLoop
+import Glibc
+import HTTPServer
+import HTTPTestSupport
+import Testing
+
+private let loopback = SocketAddress(text: "127.0.0.1:0")!
+
+/// A server on a loop of its own thread.
+private final class Fixture {
+  let loop: EventLoop
+  let server: HTTPServer
+  let address: SocketAddress
+  private var thread: LoopThread?
+
+  init(
+    limits: HTTPServer.Limits = .init(), handler: @escaping (HTTPServerRequest, HTTPServerReply) -> Void
+  ) throws {
+    loop = try EventLoop()
+    server = try HTTPServer(on: loop, limits: limits, handler: handler)
+    address = try server.listen(on: loopback)
+    thread = LoopThread(running: loop)
+  }
+
+  deinit { stop() }
+
+  func connect() throws -> RawClient { try #require(RawClient(to: address)) }
+
+  func stop() { thread?.join() }
+}
+
+private func echo(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
+  let fields = request.fields.map { "\($0.name)=\($0.value)" }.joined(separator: ",")
+  let text = "\(request.method.rawValue) \(request.path) \(request.query ?? "-") \(fields) "
+  reply.send(status: 200, fields: [HTTPServerField("X-Test", "yes")], body: Array(text.utf8) + request.body)
+}
+
+@Suite struct `An HTTP server` {
+  @Test func `the handler sees method, path, query, fields and body as they were sent`() throws {
+    let fixture = try Fixture(handler: echo)
+    let response = try #require(
+      try fixture.connect().exchange("POST", "/a%20b?x=%2f&y", header: "Accept: */*\r\n", body: "hello"))
+    #expect(response.status == 200)
+    #expect(response.field("X-Test") == "yes")
+    #expect(response.field("Date") != nil)
+    #expect(response.text == "POST /a%20b x=%2f&y Host=localhost,Accept=*/*,Content-Length=5 hello")
+  }
+
+  @Test func `pipelined requests are answered in their order on one connection`() throws {
+    let fixture = try Fixture { request, reply in reply.send(status: 200, body: Array(request.path.utf8)) }
+    let client = try fixture.connect()
+    client.send((0..<50).map { "GET /\($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined())
+    for number in 0..<50 { #expect(client.response()?.text == "/\(number)") }
+    fixture.stop()
+    #expect(fixture.server.connectionCount == 1)
+  }
+
+  @Test func `a request in small pieces is put together`() throws {
+    let fixture = try Fixture(handler: echo)
+    let client = try fixture.connect()
+    let pieces = ["PO", "ST / HT", "TP/1.1\r\nHo", "st: x\r\nContent-Length: 3\r", "\n\r\na", "bc"]
+    for piece in pieces { client.send(piece) }
+    #expect(client.response()?.text.hasSuffix("abc") == true)
+  }
+
+  @Test func `HEAD gets the length without the body`() throws {
+    let fixture = try Fixture { _, reply in reply.send(status: 200, body: Array("twelve chars".utf8)) }
+    let client = try fixture.connect()
+    let response = try #require(client.exchange("HEAD", "/"))
+    #expect(response.field("Content-Length") == "12")
+    #expect(client.exchange("GET", "/")?.text == "twelve chars")
+  }
+
+  @Test func `a reply may be given later, by a timer`() throws {
+    let loop = try EventLoop()
+    let server = try HTTPServer(on: loop) { _, reply in
+      loop.schedule(after: .milliseconds(5)) { reply.send(status: 202) }
+    }
+    let address = try server.listen(on: loopback)
+    let thread = LoopThread(running: loop)
+    let client = try #require(RawClient(to: address))
+    #expect(client.exchange("GET", "/")?.status == 202)
+    thread.join()
+    #expect(server.waitingCount == 0)
+  }
+
+  @Test func `a reply that is let go answers 500, and the connection goes on`() throws {
+    let fixture = try Fixture { request, reply in if request.path == "/kept" { reply.send(status: 200) } }
+    let client = try fixture.connect()
+    #expect(client.exchange("GET", "/dropped")?.status == 500)
+    #expect(client.exchange("GET", "/kept")?.status == 200)
+  }
+
+  @Test func `a second answer to one request is ignored`() throws {
+    let fixture = try Fixture { _, reply in
+      reply.send(status: 200)
+      reply.send(status: 404)
+      reply.reset()
+    }
+    let client = try fixture.connect()
+    #expect(client.exchange("GET", "/")?.status == 200)
+    #expect(client.exchange("GET", "/")?.status == 200)
+  }
+
+  @Test func `a reset is seen as a reset, not as an orderly end`() throws {
+    let loop = try EventLoop()
+    let server = try HTTPServer(on: loop) { _, reply in loop.schedule(after: .zero) { reply.reset() } }
+    let address = try server.listen(on: loopback)
+    let thread = LoopThread(running: loop)
+    let client = try #require(RawClient(to: address))
+    client.send("GET / HTTP/1.1\r\n\r\n")
+    #expect(client.end() == .reset)
+    thread.join()
+    #expect(server.waitingCount == 0)
+  }
+
+  @Test func `a held reply is freed when the client closes`() throws {
+    let loop = try EventLoop()
+    var server: HTTPServer?
+    server = try HTTPServer(on: loop) { request, reply in
+      guard request.path == "/count" else { return reply.holdUntilPeerCloses() }
+      reply.send(status: 200, body: Array("\(server!.waitingCount)".utf8))
+    }
+    let address = try server!.listen(on: loopback)
+    let thread = LoopThread(running: loop)
+    let counter = try #require(RawClient(to: address))
+    var stalled: RawClient? = RawClient(to: address)
+    stalled?.send("GET /stall HTTP/1.1\r\n\r\n")
+    // The request for the count is itself one of those that wait.
+    #expect((0..<100_000).contains { _ in counter.exchange("GET", "/count")?.text == "2" })
+    stalled = nil
+    #expect((0..<100_000).contains { _ in counter.exchange("GET", "/count")?.text == "1" })
+    thread.join()
+    server = nil
+  }
+
+  @Test func `a server that ends takes the requests that wait with it`() throws {
+    let loop = try EventLoop()
+    var kept: HTTPServerReply?
+    var server: HTTPServer? = try HTTPServer(on: loop) { request, reply in
+      if request.path == "/keep" { kept = reply } else { reply.send(status: kept == nil ? 404 : 200) }
+    }
+    let address = try server!.listen(on: loopback)
+    let thread = LoopThread(running: loop)
+    let waiting = try #require(RawClient(to: address))
+    waiting.send("GET /keep HTTP/1.1\r\n\r\n")
+    let other = try #require(RawClient(to: address))
+    #expect((0..<100_000).contains { _ in other.exchange("GET", "/")?.status == 200 })
+    thread.join()
+    server = nil
+    #expect(kept?.isPending == false)
+    kept?.send(status: 200)
+    #expect(waiting.end() == .closed)
+  }
+
+  @Test func `a header section beyond the limit is refused`() throws {
+    var limits = HTTPServer.Limits()
+    limits.headerOctets = 512
+    let fixture = try Fixture(limits: limits, handler: echo)
+    let statuses = try [300, 600].map { count in
+      try fixture.connect().exchange("GET", "/", header: "X: \(String(repeating: "x", count: count))\r\n")?.status
+    }
+    #expect(statuses == [200, 400])
+  }
+
+  @Test func `a body beyond the limit is refused with 413`() throws {
+    var limits = HTTPServer.Limits()
+    limits.bodyOctets = 100
+    let fixture = try Fixture(limits: limits, handler: echo)
+    #expect(try fixture.connect().exchange("POST", "/", body: String(repeating: "x", count: 100))?.status == 200)
+    #expect(try fixture.connect().exchange("POST", "/", body: String(repeating: "x", count: 101))?.status == 413)
+  }
+
+  @Test func `a method that the server does not know is refused with 501`() throws {
+    let fixture = try Fixture(handler: echo)
+    #expect(try fixture.connect().exchange("BREW", "/")?.status == 501)
+    #expect(try fixture.connect().exchange("OPTIONS", "/")?.status == 501)
+  }
+
+  @Test func `two servers cannot have one address`() throws {
+    let fixture = try Fixture(handler: echo)
+    let other = try HTTPServer(on: try EventLoop(), handler: echo)
+    #expect(throws: HTTPServerError.cannotListen(call: "bind", address: "\(fixture.address)", errno: EADDRINUSE)) {
+      try other.listen(on: fixture.address)
+    }
+  }
+
+  @Test func `a certificate that is no PEM text is refused`() {
+    #expect(throws: HTTPServerError.unusableCertificate("no PEM text")) {
+      try TLSServerContext(certificateChain: Array("nonsense".utf8), privateKey: [])
+    }
+  }
+}

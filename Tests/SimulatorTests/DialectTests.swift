@@ -1,0 +1,161 @@
+// DialectTests.swift -- the JSON dialects and RFC 8484 against bodies and messages made elsewhere.
+
+import DNSWire
+import HTTPServer
+import Testing
+
+@testable import httpdns_simulator
+
+private let json = HTTPServerField("Accept", "application/dns-json")
+
+@Suite struct `Google's dialect` {
+  private let vectors = Vectors.all.google_responses
+
+  @Test func `bodies are those of the vectors`() {
+    let zone = vectorZone + "\nauthority. 1 A 192.0.2.1"
+    let target = "/resolve?name=www.example.com&type=A&edns_client_subnet=203.0.113.0/24"
+    #expect(ask(Google(), target, of: service(zone)).text == vectors.body("A with ECS"))
+    let comment = ",\"Comment\":\"Response from 198.51.100.53.\"}"
+    // The service validates DNSSEC, which the simulator does not: AD stays false.
+    let denied = vectors.body("NXDOMAIN").replacing("\"AD\":true", with: "\"AD\":false")
+    #expect(ask(Google(), "/resolve?name=nope.example.com").text == denied.dropLast() + comment)
+    #expect(
+      ask(Google(), "/resolve?name=example.com&type=16").text == vectors.body("TXT, current").dropLast() + comment)
+  }
+
+  @Test func `a prefix of no bits is not echoed, but recorded`() {
+    let reply = ask(Google(), "/resolve?name=www.example.com&edns_client_subnet=0.0.0.0/0")
+    #expect(!reply.text.contains("edns_client_subnet"))
+    #expect(reply.subnet == "0.0.0.0/0")
+  }
+
+  @Test(arguments: [
+    "/resolve", "/resolve?name=", "/resolve?name=a..b", "/resolve?name=a&type=0", "/resolve?name=a&type=FOO",
+    "/resolve?name=a&cd=2", "/resolve?name=a&edns_client_subnet=1.2.3.4/33", "/resolve?name=a&ct=text/html",
+  ])
+  func `a wrong parameter gets 400 and no question`(target: String) {
+    let reply = ask(Google(), target)
+    #expect(reply.status == 400)
+    #expect(reply.question == nil)
+  }
+
+  @Test func `the first of repeated parameters counts, escapes are decoded, types may be numbers or words`() {
+    let reply = ask(Google(), "/resolve?name=%77ww.example.com.&type=aAaA&type=1&name=other")
+    #expect(reply.question == Question(name: name("www.example.com"), type: .aaaa))
+  }
+
+  @Test func `a binary answer is given on demand`() {
+    let reply = ask(Google(), "/resolve?name=www.example.com&ct=application/dns-message")
+    #expect(reply.contentType == "application/dns-message")
+    #expect((try? Message.parse(reply.body))?.answers.map(\.rdata) == [[192, 0, 2, 1]])
+  }
+
+  @Test func `several strings of TXT are one text without quotes`() {
+    #expect(ask(Google(), "/resolve?name=t.example.com&type=TXT").text.contains("\"data\":\"helloworld\""))
+  }
+}
+
+@Suite struct `Cloudflare's dialect` {
+  private let vectors = Vectors.all.cloudflare_responses
+
+  @Test func `bodies are those of the vectors`() {
+    var old = ServiceOptions()
+    old.cloudflareGenericForm = true
+    #expect(ask(Cloudflare(), "/dns-query?name=www.example.com").text == vectors.body("A (names"))
+    #expect(ask(Cloudflare(), "/dns-query?name=example.com&type=CAA").text == vectors.body("CAA new"))
+    #expect(ask(Cloudflare(), "/dns-query?name=example.com&type=65").text == vectors.body("HTTPS new"))
+    #expect(
+      ask(Cloudflare(), "/dns-query?name=example.com&type=CAA", of: service(options: old)).text
+        == vectors.body("CAA old"))
+    #expect(
+      ask(Cloudflare(), "/dns-query?name=example.com&type=65", of: service(options: old)).text
+        == vectors.body("HTTPS old"))
+    let refusal = ask(Cloudflare(), "/dns-query?name=example.com&cd=2")
+    #expect(refusal.status == 400)
+    #expect(refusal.text == vectors.body("invalid cd"))
+  }
+
+  @Test func `every string of TXT is quoted, and a failure is explained in a list`() {
+    let text = ask(Cloudflare(), "/dns-query?name=t.example.com&type=TXT").text
+    #expect(text == vectors.body("TXT quoted").replacing(",\"Comment\":[\"EDE(10): RRSIGs Missing\"]", with: ""))
+    let failure = ask(Cloudflare(), "/dns-query?name=servfail.example").text
+    #expect(failure.hasPrefix("{\"Status\":2,"))
+    #expect(failure.hasSuffix(",\"Comment\":[\"EDE(22): No Reachable Authority\"]}"))
+  }
+
+  @Test func `names end with a dot on demand`() {
+    var options = ServiceOptions()
+    options.cloudflareFinalDot = true
+    let text = ask(Cloudflare(), "/dns-query?name=www.example.com", of: service(options: options)).text
+    #expect(text.contains("\"name\":\"www.example.com.\""))
+  }
+}
+
+@Suite struct `RFC 8484` {
+  private let vector = Vectors.all.rfc8484
+  private let zone = service("www.example.com. 128 A 192.0.2.1")
+
+  @Test func `GET answers the vector's query with the vector's message`() {
+    let reply = ask(WireFormat(), "/dns-query?dns=\(vector.dns_param)", of: zone)
+    #expect(reply.contentType == vector.content_type)
+    #expect(reply.fields == [HTTPServerField("Cache-Control", vector.cache_control)])
+    #expect(hex(reply.body) == vector.response_hex)
+  }
+
+  @Test func `POST answers the same, and refuses other media types with 415`() {
+    func post(_ type: String) -> DialectReply {
+      let request = HTTPServerRequest(
+        method: .post, target: "/dns-query", fields: [HTTPServerField("content-type", type)],
+        body: octets(vector.query_hex))
+      return WireFormat().reply(to: Transfer(request, now: 0), from: zone)
+    }
+    #expect(hex(post("application/dns-message").body) == vector.response_hex)
+    #expect(post("text/plain").status == 415)
+  }
+
+  @Test func `freshness is the smallest TTL, or that of the SOA record, or nothing`() throws {
+    func freshness(_ owner: String, age: UInt32? = nil) throws -> [HTTPServerField] {
+      let query = try Message.query(Question(name: name(owner), type: .a), id: 0).compose()
+      var options = ServiceOptions()
+      options.age = age
+      let request = HTTPServerRequest(
+        method: .post, target: "/dns-query", fields: [HTTPServerField("Content-Type", "application/dns-message")],
+        body: query)
+      return WireFormat().reply(to: Transfer(request, now: 0), from: service(options: options)).fields
+    }
+    #expect(try freshness("ttl-7.example", age: 3) == [.init("Cache-Control", "max-age=7"), .init("Age", "3")])
+    #expect(try freshness("missing.example.com") == [.init("Cache-Control", "max-age=900")])
+    #expect(try freshness("servfail.example") == [.init("Cache-Control", "max-age=0")])
+  }
+
+  @Test(arguments: ["/dns-query", "/dns-query?dns=", "/dns-query?dns=AAAB", "/dns-query?dns=AAA=", "/dns-query?dns=A"])
+  func `what is no query gets 400`(target: String) {
+    #expect(ask(WireFormat(), target).status == 400)
+  }
+
+  @Test func `base64url is taken strictly`() {
+    #expect(base64URLDecoded(Array("-_8".utf8)) == [0xFB, 0xFF])
+    #expect(base64URLDecoded(Array("-_9".utf8)) == nil)
+    #expect(base64URLDecoded(Array("+/8".utf8)) == nil)
+    #expect(base64URLDecoded(Array("AAAAA".utf8)) == nil)
+  }
+}
+
+@Suite struct `Dialects are told apart` {
+  private func dialect(_ target: String, _ fields: HTTPServerField...) -> String? {
+    let transfer = Transfer(HTTPServerRequest(target: target, fields: fields), now: 0)
+    return allDialects.first { $0.claims(transfer) }?.name
+  }
+
+  @Test func `by path, parameters, host and Accept`() {
+    #expect(dialect("/resolve?name=a") == "google")
+    #expect(dialect("/resolve?name=a&uid=1") == "alidns")
+    #expect(dialect("/resolve?name=a", HTTPServerField("host", "dns.alidns.com")) == "alidns")
+    #expect(dialect("/resolve?name=a", HTTPServerField("Host", "doh.pub:8443")) == "doh.pub")
+    #expect(dialect("/dns-query?name=a", HTTPServerField("Host", "doh.pub"), json) == "doh.pub")
+    #expect(dialect("/dns-query?dns=a", HTTPServerField("Host", "doh.pub")) == "rfc8484")
+    #expect(dialect("/dns-query?name=a", json) == "cloudflare")
+    #expect(dialect("/dns-query?dns=a") == "rfc8484")
+    #expect(dialect("/other") == nil)
+  }
+}

@@ -1,0 +1,129 @@
+// FaultTests.swift -- faults: how they are told, whom they hit, what they do to a reply; and the record.
+
+import DNSWire
+import HTTPServer
+import Testing
+
+@testable import httpdns_simulator
+
+private func fault(_ text: String) throws(FaultError) -> Fault { try Fault(Parameters(query: text)) }
+
+private let question = Question(name: name("www.example.com"), type: .a)
+
+@Suite struct `A fault` {
+  @Test func `all parameters are understood`() throws {
+    let fault = try fault(
+      "kind=status&code=429&retry-after=5&ms=20&count=3&probability=0.5&path=/resolve&name=A.example&type=AAAA"
+        + "&dialect=google&octets=7")
+    #expect(fault.kind == .status)
+    #expect(fault.code == 429)
+    #expect(fault.retryAfter == 5)
+    #expect(fault.delay == .milliseconds(20))
+    #expect(fault.remaining == 3)
+    #expect(fault.probability == 0.5)
+    #expect(fault.name == name("a.example"))
+    #expect(fault.octets == 7)
+  }
+
+  @Test(arguments: [
+    "", "kind=explode", "kind=delay&ms=-1", "kind=delay&speed=1", "kind=status&code=99", "kind=cut&count=0",
+    "kind=cut&probability=2", "kind=cut&probability=nan", "kind=cut&name=a..b", "kind=cut&type=FOO",
+    "kind=cut&dialect=mumble",
+  ])
+  func `a parameter that is not understood is refused`(text: String) {
+    #expect(throws: FaultError.self) { try fault(text) }
+  }
+
+  @Test func `a body of JSON says the same as a query`() throws {
+    let json = try #require(faultParameters(Array(#"{"kind":"delay","ms":20,"probability":0.5}"#.utf8)))
+    #expect(try Fault(json) == fault("kind=delay&ms=20&probability=0.5"))
+    #expect(faultParameters(Array(#"{"kind":["delay"]}"#.utf8)) == nil)
+    #expect(faultParameters(Array(#"{"kind":"delay","#.utf8)) == nil)
+  }
+
+  @Test func `it hits the next N requests that match, then no more`() throws {
+    var table = FaultTable([try fault("kind=cut&count=2&name=www.example.com&type=A&path=/res")])
+    func hits(_ path: String, _ question: Question?) -> Bool {
+      table.take(path: path, dialect: "google", question: question) != nil
+    }
+    #expect(!hits("/dns-query", question))
+    #expect(!hits("/resolve", Question(name: question.name, type: .aaaa)))
+    #expect(!hits("/resolve", nil))
+    #expect((0..<3).map { _ in hits("/resolve", question) } == [true, true, false])
+    #expect(table.faults.isEmpty)
+  }
+
+  @Test func `a probability hits its share, and the same ones for the same seed`() throws {
+    func hits(seed: UInt64) throws -> [Bool] {
+      var table = FaultTable([try fault("kind=reset&probability=0.25")], seed: seed)
+      return (0..<4_000).map { _ in table.take(path: "/", dialect: "google", question: nil) != nil }
+    }
+    let first = try hits(seed: 7)
+    #expect((850...1_150).contains(first.count { $0 }))
+    #expect(try hits(seed: 7) == first)
+    #expect(try hits(seed: 8) != first)
+  }
+
+  @Test func `what it does to a reply`() throws {
+    let reply = ask(Google(), "/resolve?name=www.example.com")
+    #expect(reply.spoiled(by: try fault("kind=cut")).text == String(reply.text.prefix(reply.body.count / 2)))
+    let refused = reply.spoiled(by: try fault("kind=status&code=429&retry-after=9"))
+    #expect(refused.status == 429)
+    #expect(refused.fields.map(\.value) == ["9"])
+    let page = reply.spoiled(by: try fault("kind=html"))
+    #expect(page.status == 200)
+    #expect(page.contentType == "text/html")
+    #expect(reply.spoiled(by: try fault("kind=big")).body.count == 10_000_000)
+    #expect(reply.spoiled(by: try fault("kind=delay&ms=1")).body == reply.body)
+  }
+
+  @Test func `a distorted reply is about another name throughout`() {
+    var transfer = Transfer(.init(target: "/resolve?name=www.example.com"), now: 0)
+    transfer.isDistorted = true
+    let text = Google().reply(to: transfer, from: service()).text
+    #expect(!text.contains("www.example.com"))
+    #expect(text.contains("\"Question\":[{\"name\":\"wrong-question.example.net.\",\"type\":1}]"))
+    #expect(text.contains("192.0.2.1"))
+  }
+}
+
+@Suite struct `The record of requests` {
+  private func entry(_ path: String, _ question: Question? = question) -> RecordedRequest {
+    RecordedRequest(
+      milliseconds: 1, transport: "http", method: "GET", path: path, query: "name=a%20b&x", dialect: "google",
+      question: question, isVerified: true, subnet: nil, status: 200, fault: .cut)
+  }
+
+  @Test func `it keeps the latest, and counts all`() {
+    var record = RequestRecord(limit: 3)
+    for number in 0..<5 { record.note(entry("/\(number)")) }
+    #expect(record.requests.map(\.path) == ["/2", "/3", "/4"])
+    #expect(record.transferCount == 5)
+    #expect(record.questionCounts[question] == 5)
+    record.clear()
+    #expect(record.requests.isEmpty)
+    #expect(record.transferCount == 0)
+    #expect(record.limit == 3)
+  }
+
+  @Test func `a limit of nothing still counts`() {
+    var record = RequestRecord(limit: 0)
+    record.note(entry("/"))
+    #expect(record.requests.isEmpty)
+    #expect(record.transferCount == 1)
+  }
+
+  @Test func `it is shown as JSON`() {
+    var record = RequestRecord(limit: 3)
+    record.note(entry("/resolve"))
+    #expect(
+      String(decoding: record.requestsJSON, as: UTF8.self) == """
+        [{"time":1,"transport":"http","method":"GET","path":"/resolve","dialect":"google",\
+        "name":"www.example.com.","type":"A","verified":true,"subnet":null,"status":200,"fault":"cut",\
+        "parameters":{"name":"a b","x":""}}]
+        """)
+    #expect(
+      String(decoding: record.countJSON(connections: 2), as: UTF8.self)
+        == #"{"transfers":1,"connections":2,"questions":{"www.example.com. A":1}}"#)
+  }
+}

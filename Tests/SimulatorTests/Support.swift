@@ -1,0 +1,95 @@
+// Support.swift -- vectors, short cuts to ask a dialect, and subprocesses.
+
+import DNSWire
+import Foundation
+import HTTPServer
+
+@testable import httpdns_simulator
+
+/// The vectors beside the tests; where they come from stands in the file.
+struct Vectors: Decodable {
+  struct Key: Decodable {
+    let uid: String
+    let access_key_id: String
+    let access_key_secret: String
+    let ts: String
+    let name: String
+    let key: String
+    let path: String
+  }
+  struct Body: Decodable {
+    let `case`: String
+    let body: String
+  }
+  struct Wire: Decodable {
+    let dns_param: String
+    let query_hex: String
+    let response_hex: String
+    let content_type: String
+    let cache_control: String
+  }
+  let alidns_keys: [Key]
+  let alidns_responses: [Body]
+  let google_responses: [Body]
+  let cloudflare_responses: [Body]
+  let rfc8484: Wire
+
+  static let all: Vectors = {
+    let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Data/vectors.json")
+    return try! JSONDecoder().decode(Vectors.self, from: Data(contentsOf: file))
+  }()
+}
+
+extension [Vectors.Body] {
+  /// The body whose case begins so.
+  func body(_ prefix: String) -> String { first { $0.case.hasPrefix(prefix) }!.body }
+}
+
+/// The zone that the vectors' bodies were written for.
+let vectorZone = """
+  $ORIGIN example.com.
+  @      900 SOA ns1.example.com. hostmaster.example.com. 2024010101 3600 600 604800 900
+  @      300 TXT "v=spf1 -all"
+  @      300 CAA 0 issue "ca.example.net"
+  @      300 HTTPS 1 . alpn=h3,h2 ipv4hint=192.0.2.1
+  www    300 A 192.0.2.1
+  t      300 TXT "hello" "world"
+  """
+
+/// A service that answers from a zone text.
+func service(_ zone: String = vectorZone, accounts: [Account] = [], options: ServiceOptions = .init()) -> Service {
+  Service(zone: try! ZoneParser.parse(zone), accounts: accounts, options: options)
+}
+
+/// A dialect's reply to a GET request.
+func ask(
+  _ dialect: any Dialect, _ target: String, header: [HTTPServerField] = [], of service: Service = service(),
+  now: Int64 = 1_700_000_000
+) -> DialectReply {
+  dialect.reply(to: Transfer(HTTPServerRequest(target: target, fields: header), now: now), from: service)
+}
+
+extension DialectReply {
+  var text: String { String(decoding: body, as: UTF8.self) }
+}
+
+/// A domain name that is known to be one.
+func name(_ text: String) -> DomainName { DomainName(text: text)! }
+
+/// Octets from hexadecimal text.
+func octets(_ hex: String) -> [UInt8] {
+  stride(from: 0, to: hex.count, by: 2).map { UInt8(hex.dropFirst($0).prefix(2), radix: 16)! }
+}
+
+/// Runs curl, which gives up by itself after ten seconds, and returns its exit status and output.
+func curl(_ arguments: String...) throws -> (status: Int32, output: String) {
+  let process = Process()
+  process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+  process.arguments = ["curl", "--silent", "--noproxy", "*", "--max-time", "10"] + arguments
+  let pipe = Pipe()
+  process.standardOutput = pipe
+  try process.run()
+  let output = pipe.fileHandleForReading.readDataToEndOfFile()
+  process.waitUntilExit()
+  return (process.terminationStatus, String(decoding: output, as: UTF8.self))
+}
