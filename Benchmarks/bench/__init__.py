@@ -1,0 +1,1 @@
+"""The benchmark: what httpdnsd costs per answer, beside a raw echo and other servers, all on loopback."""

@@ -1,0 +1,53 @@
+"""dns.py -- just enough DNS to ask one question and to see whether it was answered (RFC 1035, section 4.1)."""
+
+from __future__ import annotations
+
+import random
+import socket
+import struct
+import time
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Answer:
+  """What a response says: its RCODE and the number of records in its answer section."""
+
+  rcode: int
+  records: int
+
+
+def compose_query(name: str, identifier: int) -> bytes:
+  """The octets of a query for the A records of `name`, with RD set."""
+  labels = b"".join(bytes([len(label)]) + label.encode("ascii") for label in name.rstrip(".").split("."))
+  return struct.pack(">HHHHHH", identifier, 0x0100, 1, 0, 0, 0) + labels + b"\0" + struct.pack(">HH", 1, 1)
+
+
+def ask(port: int, name: str, timeout: float) -> Answer | None:
+  """Asks 127.0.0.1 once over UDP; None when nothing came within `timeout` seconds or nobody listens there."""
+  identifier = random.randrange(65536)
+  with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
+    channel.settimeout(timeout)
+    try:
+      channel.connect(("127.0.0.1", port))
+      channel.send(compose_query(name, identifier))
+      response = channel.recv(4096)
+    except OSError:
+      return None
+  if len(response) < 12 or response[:2] != identifier.to_bytes(2, "big"):
+    return None
+  return Answer(rcode=response[3] & 15, records=int.from_bytes(response[6:8], "big"))
+
+
+def wait_until_answered(port: int, name: str, deadline: float) -> bool:
+  """Asks again and again until an answer with RCODE 0 comes; False once the monotonic time `deadline` has passed.
+
+  A refused datagram (nobody listens yet) is tried again after 0.2 ms, so that the moment of the first answer is known
+  closely.
+  """
+  while time.monotonic() < deadline:
+    answer = ask(port, name, timeout=0.5)
+    if answer is not None and answer.rcode == 0:
+      return True
+    time.sleep(0.0002 if answer is None else 0.02)
+  return False

@@ -1,0 +1,112 @@
+"""lab.py -- prepares what a run needs: the C programs, a certificate, the questions and the backends."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from . import ours, peers
+from .load import write_names
+from .processes import BenchError, free_port
+from .servers import Lab, Place, Role, Server, Spec, launch, start
+
+_NATIVE = Path(__file__).resolve().parent.parent / "native"
+_FLAGS = ["-O2", "-std=gnu17", "-Wall", "-Wextra", "-Werror"]
+
+
+def _run(arguments: list[str], what: str) -> None:
+  try:
+    finished = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
+  except (FileNotFoundError, subprocess.TimeoutExpired) as error:
+    raise BenchError(f"{what}: {error}") from error
+  if finished.returncode != 0:
+    raise BenchError(f"{what}: {finished.stderr.strip()[-1000:]}")
+
+
+def _build(source: str, output: Path, *options: str) -> Path:
+  _run(["gcc", *_FLAGS, "-o", str(output), str(_NATIVE / source), *options], f"{source} does not compile")
+  return output
+
+
+def _make_certificate(folder: Path) -> tuple[Path, Path]:
+  """A certificate for 127.0.0.1 that signs itself, and its key."""
+  certificate, key = folder / "certificate.pem", folder / "key.pem"
+  _run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+        "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout", str(key), "-out",
+        str(certificate)], "openssl makes no certificate")
+  return certificate, key
+
+
+@contextmanager
+def open_lab(httpdnsd: Path, simulator: Path) -> Iterator[Lab]:
+  """A temporary folder with all that every server needs; on leaving, all processes are ended and the folder is gone."""
+  with ExitStack() as stack:
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="httpdnsd-bench-")))
+    # A server that gives up its privileges must still reach its files.
+    folder.chmod(0o755)
+    certificate, key = _make_certificate(folder)
+    lab = Lab(
+      folder=folder, stack=stack,
+      echo=_build("echo.c", folder / "echo"),
+      pairs=_build("pairs.c", folder / "pairs", "-lcurl"),
+      counter=_build("countmalloc.c", folder / "countmalloc.so", "-shared", "-fPIC", "-fno-builtin"),
+      names=write_names(folder / "names", peers.ZONE_NAMES),
+      certificate=certificate, key=key, httpdnsd=httpdnsd, simulator=simulator)
+    authority = start(peers.NSD, lab)
+    lab.authority_port = authority.port
+    lab.backends["nsd"] = authority
+    yield lab
+
+
+def _wait_for_tcp(server: Server, port: int, limit: float) -> None:
+  deadline = time.monotonic() + limit
+  while time.monotonic() < deadline and server.process.is_running:
+    try:
+      socket.create_connection(("127.0.0.1", port), timeout=1).close()
+      return
+    except OSError:
+      time.sleep(0.02)
+  raise BenchError(f"{server.spec.name} does not listen; it wrote:\n{server.process.log_tail()}")
+
+
+def start_doh(lab: Lab) -> None:
+  """Starts the RFC 8484 provider."""
+  port = free_port()
+  server = start(peers.dnsdist_doh(port), lab)
+  _wait_for_tcp(server, port, 10)
+  lab.doh_url = f"https://127.0.0.1:{port}/dns-query"
+
+
+def start_simulator(lab: Lab, notes: list[str]) -> None:
+  """Starts the JSON provider, with HTTPS if the simulator can do that."""
+  https_port = free_port()
+  try:
+    server = launch_simulator(lab, https_port)
+    lab.json_tls_url = f"https://127.0.0.1:{https_port}/resolve"
+  except BenchError as error:
+    notes.append(f"JSON over HTTPS is not measured: {str(error).splitlines()[0]}")
+    server = launch_simulator(lab, None)
+  lab.json_url = json_url(server)
+  lab.backends["simulator"] = server
+
+
+def json_url(simulator: Server) -> str:
+  """Where a simulator answers in the JSON dialect."""
+  return f"http://127.0.0.1:{simulator.port}/resolve"
+
+
+def launch_simulator(lab: Lab, https_port: int | None) -> Server:
+  """Starts a simulator and returns when it accepts connections."""
+  def command(place: Place) -> list[str]:
+    return ours.simulator_command(place, https_port)
+
+  server = launch(Spec("simulator", Role.REFERENCE, command), lab)
+  _wait_for_tcp(server, server.port, 10)
+  if https_port is not None:
+    _wait_for_tcp(server, https_port, 10)
+  return server

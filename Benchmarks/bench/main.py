@@ -1,0 +1,172 @@
+"""main.py -- the command line of the benchmark, and the order in which things are measured."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from . import figures, ours, peers
+from .lab import open_lab, start_doh, start_simulator
+from .measure import run_rounds, warm
+from .processes import BenchError
+from .report import Findings, compose
+from .servers import FIRST_NAME, LOCAL_NAME, Lab, Role, Server, Spec, start
+
+_ROOT = Path(__file__).resolve().parent.parent.parent
+_EVERYTHING = [*peers.ALL[:2], *ours.ALL, *peers.ALL[2:]]
+_NAMES = [spec.name for spec in _EVERYTHING]
+
+
+def _say(text: str) -> None:
+  print(text, file=sys.stderr, flush=True)
+
+
+def parse_arguments(arguments: list[str]) -> argparse.Namespace:
+  """The command line."""
+  parser = argparse.ArgumentParser(prog="Benchmarks/run", description=__doc__)
+  parser.add_argument("--httpdnsd", type=Path, default=_ROOT / ".build/release/httpdnsd")
+  parser.add_argument("--simulator", type=Path, default=_ROOT / ".build/release/httpdns-simulator")
+  parser.add_argument("--only", default="", metavar="NAMES",
+                      help="servers to measure, separated by commas; 'httpdnsd' is all of its set-ups. Known: "
+                      + ", ".join(_NAMES))
+  parser.add_argument("--rounds", type=int, default=None, help="default 7, with --quick 3")
+  parser.add_argument("--seconds", type=float, default=None, help="of each run; default 2, with --quick 1")
+  parser.add_argument("--quick", action="store_true", help="fewer rounds and shorter waits; the report says so")
+  parser.add_argument("--output", type=Path, default=_ROOT / "Benchmarks/results/latest.md")
+  parser.add_argument("--raw", type=Path, default=None, help="JSON file for every sample")
+  return parser.parse_args(arguments)
+
+
+def _chosen(only: str, notes: list[str], options: argparse.Namespace) -> list[Spec]:
+  """The servers to measure: those asked for whose program is there, and the floor in any case."""
+  wanted = [name.strip() for name in only.split(",") if name.strip()]
+  unknown = [name for name in wanted if not any(known.startswith(name) for known in _NAMES)]
+  if unknown:
+    raise BenchError(f"--only: {', '.join(unknown)} is not known; known are {', '.join(_NAMES)}")
+  specs = [spec for spec in _EVERYTHING
+           if spec is peers.ECHO or not wanted or spec.name in wanted
+           or (spec.name.startswith("httpdnsd") and "httpdnsd" in wanted)]
+  missing = [path.name for path in (options.httpdnsd, options.simulator) if not path.exists()]
+  if missing and any(spec.role in (Role.OURS, Role.MISS) for spec in specs):
+    notes.append(f"{' and '.join(missing)} not built: httpdnsd is not measured.")
+    specs = [spec for spec in specs if spec.role not in (Role.OURS, Role.MISS)]
+  return specs
+
+
+def _attempt(findings: Findings, what: str, action: Callable[[], None]) -> None:
+  """Runs one part; its failure becomes a note and the other parts go on."""
+  _say(what)
+  try:
+    action()
+  except BenchError as error:
+    _say(f"{what} failed: {error}")
+    findings.notes.append(f"{what} failed: {str(error).splitlines()[0]}")
+
+
+def _start_all(specs: list[Spec], lab: Lab, findings: Findings) -> list[Server]:
+  servers: list[Server] = []
+
+  def start_one(spec: Spec) -> None:
+    server = start(spec, lab)
+    if spec.role in (Role.OURS, Role.PEER):
+      warm(server, lab)
+    servers.append(server)
+
+  for spec in specs:
+    _attempt(findings, f"starting {spec.name}", lambda spec=spec: start_one(spec))
+  if not any(server.spec is peers.ECHO for server in servers):
+    raise BenchError("without the echo there is nothing to compare with")
+  return servers
+
+
+def _measure_ours(lab: Lab, findings: Findings, options: argparse.Namespace) -> None:
+  """The figures that concern httpdnsd alone."""
+  rounds, pairs = (3, 200) if options.quick else (7, 1000)
+
+  def latency(name: str, spec: Spec, is_json: bool, url: str) -> Callable[[], None]:
+    def action() -> None:
+      findings.latency[name] = figures.measure_latency(spec, lab, is_json, url, rounds, pairs)
+    return action
+
+  def starts(name: str) -> Callable[[], None]:
+    def action() -> None:
+      count = 5 if options.quick else figures.STARTS
+      findings.starts[name] = figures.time_starts(ours.CACHED, lab, name, count)
+    return action
+
+  def after_https() -> None:
+    findings.after_https = figures.resident_after_https(lab, findings.memory_wait)
+
+  def full_cache() -> None:
+    findings.full_cache = figures.resident_with_full_cache(lab)
+
+  def idle() -> None:
+    findings.idle_switches = figures.count_idle_switches(lab, findings.idle_seconds)
+
+  _attempt(findings, "latency over RFC 8484", latency("over RFC 8484", ours.MISS_DOH, False, lab.doh_url))
+  _attempt(findings, "latency over JSON", latency("over JSON", ours.MISS_JSON, True, lab.json_url))
+  _attempt(findings, "time to the first answer, local name", starts(LOCAL_NAME))
+  _attempt(findings, "time to the first answer, provider's name", starts(FIRST_NAME))
+  _attempt(findings, f"memory with {figures.MANY_NAMES:,} names", full_cache)
+  _attempt(findings, f"memory {findings.memory_wait:.0f} s after the first HTTPS answer", after_https)
+  _attempt(findings, f"idling for {findings.idle_seconds:.0f} s", idle)
+
+
+def _measure(lab: Lab, findings: Findings, options: argparse.Namespace) -> None:
+  has_ours = any(spec.role in (Role.OURS, Role.MISS) for spec in findings.specs)
+  if has_ours:
+    start_doh(lab)
+    start_simulator(lab, findings.notes)
+    if not lab.json_tls_url:
+      findings.specs.remove(ours.MISS_JSON_TLS)
+  servers = _start_all(findings.specs, lab, findings)
+  findings.results = run_rounds(servers, lab, findings.rounds, findings.seconds, _say)
+  for server in servers:
+    server.process.stop()
+
+  def count(spec: Spec) -> None:
+    findings.allocations[spec.name] = figures.count_allocations(spec, lab, findings.seconds)
+
+  for spec in findings.specs:
+    if spec.role is Role.PEER or spec is ours.CACHED:
+      _attempt(findings, f"counting allocations of {spec.name}", lambda spec=spec: count(spec))
+  if has_ours:
+    _measure_ours(lab, findings, options)
+
+
+def _end_on_signal(number: int, _frame: object) -> None:
+  sys.exit(128 + number)
+
+
+def main() -> int:
+  """Measures, prints the report and writes it; returns the exit status. A missed figure is no failure."""
+  options = parse_arguments(sys.argv[1:])
+  for number in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, _end_on_signal)
+  findings = Findings(
+    is_quick=options.quick,
+    rounds=options.rounds or (3 if options.quick else 7),
+    seconds=options.seconds or (1.0 if options.quick else 2.0),
+    memory_wait=5 if options.quick else 60,
+    idle_seconds=10 if options.quick else 60)
+  try:
+    findings.specs = _chosen(options.only, findings.notes, options)
+    with open_lab(options.httpdnsd.resolve(), options.simulator.resolve()) as lab:
+      _measure(lab, findings, options)
+  except BenchError as error:
+    _say(f"run: {error}")
+    return 1
+  except KeyboardInterrupt:
+    _say("run: interrupted")
+    return 130
+  report = compose(findings)
+  print(report)
+  options.output.parent.mkdir(parents=True, exist_ok=True)
+  options.output.write_text(report)
+  if options.raw:
+    options.raw.write_text(json.dumps(findings.results.as_json(), indent=1))
+  return 0

@@ -1,0 +1,76 @@
+"""ours.py -- httpdnsd in the set-ups that are measured, and the simulator that it asks.
+
+The command lines of both programs are here and nowhere else in the benchmark.
+"""
+
+from __future__ import annotations
+
+from .servers import FIRST_NAME, LOCAL_NAME, Place, Role, Spec
+
+#: Below every server that is measured: RFC 8484 at dnsdist, and JSON at the simulator.
+_PROVIDER_DOH = "doh"
+_PROVIDER_JSON = "json"
+_PROVIDER_JSON_TLS = "json over HTTPS"
+
+
+def simulator_command(place: Place, https_port: int | None) -> list[str]:
+  """The simulator on the place's port (HTTP), and with HTTPS on another if one is given."""
+  command = [str(place.lab.simulator), "--listen", f"127.0.0.1:{place.port}"]
+  if https_port is not None:
+    command += ["--listen-tls", f"127.0.0.1:{https_port}", "--certificate", str(place.lab.certificate), "--key",
+                str(place.lab.key)]
+  return command
+
+
+def _provider_toml(provider: str, place: Place) -> str:
+  lab = place.lab
+  if provider == _PROVIDER_DOH:
+    return f'kind = "doh"\nurl = "{lab.doh_url}"\nca_file = "{lab.certificate}"\n'
+  if provider == _PROVIDER_JSON_TLS:
+    return f'kind = "json"\nurl = "{lab.json_tls_url}"\nca_file = "{lab.certificate}"\n'
+  return f'kind = "json"\nurl = "{lab.json_url}"\n'
+
+
+def _configuration(place: Place, provider: str, *, cached: bool, workers: int) -> str:
+  # The TTLs are raised so that nothing expires, and so nothing is fetched again, while a run lasts.
+  cache = 'min_ttl = "24h"\nmax_ttl = "24h"\nstale = "off"' if cached else "enabled = false"
+  return f"""state_directory = "{place.folder}"
+
+[listen]
+addresses = ["127.0.0.1:{place.port}"]
+workers = {workers}
+
+[[provider]]
+name = "bench"
+{_provider_toml(provider, place)}
+[localdns]
+servers = []
+fallback = "never"
+
+[cache]
+{cache}
+
+[control]
+socket = "{place.folder}/control.sock"
+"""
+
+
+def _spec(name: str, role: Role, provider: str, *, cached: bool = True, workers: int = 1, ready: str = FIRST_NAME,
+          backend: str = "", note: str = "") -> Spec:
+  def command(place: Place) -> list[str]:
+    path = place.write("httpdnsd.toml", _configuration(place, provider, cached=cached, workers=workers))
+    return [str(place.lab.httpdnsd), "--config", path]
+
+  return Spec(name, role, command, backend=backend, ready_name=ready, note=note)
+
+
+CACHED = _spec("httpdnsd", Role.OURS, _PROVIDER_JSON, backend="simulator")
+TWO_WORKERS = _spec("httpdnsd, two workers", Role.OURS, _PROVIDER_JSON, workers=2, backend="simulator")
+MISS_DOH = _spec("httpdnsd, miss, RFC 8484", Role.MISS, _PROVIDER_DOH, cached=False)
+MISS_JSON = _spec("httpdnsd, miss, JSON", Role.MISS, _PROVIDER_JSON, cached=False)
+MISS_JSON_TLS = _spec("httpdnsd, miss, JSON over HTTPS", Role.MISS, _PROVIDER_JSON_TLS, cached=False)
+#: With an empty cache and a provider over HTTPS; nothing is asked of the provider until a test does.
+FRESH_DOH = _spec("httpdnsd, fresh", Role.OURS, _PROVIDER_DOH, ready=LOCAL_NAME)
+
+#: What takes part in the rounds.
+ALL = [CACHED, TWO_WORKERS, MISS_DOH, MISS_JSON, MISS_JSON_TLS]

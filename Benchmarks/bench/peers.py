@@ -1,0 +1,168 @@
+"""peers.py -- the servers that httpdnsd is measured beside, each configured to answer from its cache with one thread."""
+
+from __future__ import annotations
+
+import getpass
+
+from .processes import BenchError, find_program
+from .servers import Place, Role, Spec
+
+#: Names in the zone, all of which every cache must hold.
+ZONE_NAMES = 10_000
+#: Entries that each cache may hold: enough that none is evicted.
+CACHE_ENTRIES = 50_000
+
+
+def program(name: str) -> str:
+  """The path of an installed program."""
+  path = find_program(name)
+  if path is None:
+    raise BenchError(f"{name} is missing: run Benchmarks/setup first")
+  return path
+
+
+def _echo(place: Place) -> list[str]:
+  return [str(place.lab.echo), "wait", str(place.port)]
+
+
+def _echo_epoll(place: Place) -> list[str]:
+  return [str(place.lab.echo), "epoll", str(place.port)]
+
+
+def _nsd(place: Place) -> list[str]:
+  records = "".join(f"n{number} A 192.0.2.{number % 254 + 1}\n" for number in range(ZONE_NAMES))
+  zone = place.write("zone", "$ORIGIN bench.example.\n$TTL 86400\n@ SOA ns hostmaster 1 3600 600 86400 60\n@ NS ns\n"
+                     "ns A 127.0.0.1\n" + records)
+  configuration = place.write("nsd.conf", f"""
+server:
+  ip-address: 127.0.0.1@{place.port}
+  server-count: 1
+  username: ""
+  database: ""
+  zonesdir: "{place.folder}"
+  pidfile: "{place.folder}/nsd.pid"
+  xfrdfile: "{place.folder}/xfrd.state"
+  zonelistfile: "{place.folder}/zone.list"
+  xfrdir: "{place.folder}"
+  rrl-ratelimit: 0
+remote-control:
+  control-enable: no
+zone:
+  name: bench.example
+  zonefile: "{zone}"
+""")
+  return [program("nsd"), "-d", "-c", configuration]
+
+
+def _unbound(place: Place) -> list[str]:
+  configuration = place.write("unbound.conf", f"""
+server:
+  interface: 127.0.0.1@{place.port}
+  num-threads: 1
+  username: ""
+  chroot: ""
+  directory: "{place.folder}"
+  pidfile: ""
+  use-syslog: no
+  do-not-query-localhost: no
+  module-config: "iterator"
+  msg-cache-size: 64m
+  rrset-cache-size: 128m
+  minimal-responses: yes
+remote-control:
+  control-enable: no
+forward-zone:
+  name: "."
+  forward-addr: 127.0.0.1@{place.lab.authority_port}
+""")
+  return [program("unbound"), "-d", "-p", "-c", configuration]
+
+
+def _dnsmasq(place: Place) -> list[str]:
+  return [
+    program("dnsmasq"), "--keep-in-foreground", "--conf-file=/dev/null", f"--port={place.port}",
+    "--listen-address=127.0.0.1", "--bind-interfaces", "--no-resolv", "--no-hosts", f"--user={getpass.getuser()}",
+    "--pid-file=", "--log-facility=-", f"--cache-size={CACHE_ENTRIES}", "--dns-forward-max=1000",
+    f"--server=127.0.0.1#{place.lab.authority_port}"]
+
+
+def _dnsdist_common(place: Place) -> str:
+  return f"""
+setSecurityPollSuffix("")
+setACL({{"127.0.0.0/8"}})
+newServer({{address="127.0.0.1:{place.lab.authority_port}", healthCheckMode="up"}})
+getPool(""):setCache(newPacketCache({CACHE_ENTRIES}, {{maxTTL=86400}}))
+"""
+
+
+def _dnsdist(place: Place) -> list[str]:
+  # Batches of datagrams are off by default; with them it is at its best.
+  configuration = place.write("dnsdist.conf", _dnsdist_common(place) + f"""
+setUDPMultipleMessagesVectorSize(64)
+setLocal("127.0.0.1:{place.port}")
+""")
+  return [program("dnsdist"), "--supervised", "--disable-syslog", "-C", configuration]
+
+
+def dnsdist_doh(doh_port: int) -> Spec:
+  """dnsdist as the provider of RFC 8484: HTTP/2 and TLS on `doh_port`, its packet cache in front of the zone."""
+
+  def command(place: Place) -> list[str]:
+    lab = place.lab
+    configuration = place.write("dnsdist.conf", _dnsdist_common(place) + f"""
+setLocal("127.0.0.1:{place.port}")
+addDOHLocal("127.0.0.1:{doh_port}", "{lab.certificate}", "{lab.key}", "/dns-query", {{minTLSVersion="tls1.2"}})
+""")
+    return [program("dnsdist"), "--supervised", "--disable-syslog", "-C", configuration]
+
+  return Spec("dnsdist DoH", Role.REFERENCE, command, package="dnsdist")
+
+
+def _smartdns(place: Place) -> list[str]:
+  configuration = place.write("smartdns.conf", f"""
+bind 127.0.0.1:{place.port}
+server 127.0.0.1:{place.lab.authority_port}
+cache-size {CACHE_ENTRIES}
+cache-persist no
+prefetch-domain no
+serve-expired no
+speed-check-mode none
+dualstack-ip-selection no
+log-level error
+log-file {place.folder}/smartdns.log
+audit-enable no
+user {getpass.getuser()}
+""")
+  return [program("smartdns"), "-f", "-p", "-", "-c", configuration]
+
+
+def _kresd(place: Place) -> list[str]:
+  configuration = place.write("kresd.conf", f"""
+net.listen("127.0.0.1", {place.port}, {{ kind = "dns" }})
+trust_anchors.remove(".")
+modules.unload("ta_update")
+modules.unload("ta_signal_query")
+modules.unload("priming")
+modules.unload("detect_time_skew")
+modules.unload("detect_time_jump")
+cache.open(200 * MB, "lmdb://{place.folder}/cache")
+policy.add(policy.all(policy.STUB("127.0.0.1@{place.lab.authority_port}")))
+""")
+  return [program("kresd"), "-n", "-c", configuration, str(place.folder)]
+
+
+ECHO = Spec("echo", Role.FLOOR, _echo, note="blocks in recvmmsg")
+ECHO_EPOLL = Spec("echo epoll", Role.REFERENCE, _echo_epoll, note="waits with epoll first, as an event loop must")
+NSD = Spec("nsd", Role.REFERENCE, _nsd, package="nsd", note="authoritative: it has no cache")
+
+#: The floor, then the peers in the order of the tables.
+ALL = [
+  ECHO,
+  ECHO_EPOLL,
+  NSD,
+  Spec("unbound", Role.PEER, _unbound, package="unbound", backend="nsd"),
+  Spec("dnsdist", Role.PEER, _dnsdist, package="dnsdist", backend="nsd"),
+  Spec("knot-resolver", Role.PEER, _kresd, package="knot-resolver", backend="nsd"),
+  Spec("smartdns", Role.PEER, _smartdns, package="smartdns", backend="nsd"),
+  Spec("dnsmasq", Role.PEER, _dnsmasq, package="dnsmasq", backend="nsd"),
+]

@@ -1,0 +1,236 @@
+"""report.py -- turns what was measured into Markdown: the requirements with a verdict each, then all servers."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, field
+
+from . import ours
+from .figures import MANY_NAMES, STARTS, Allocations, FullCache, Latency
+from .load import OUTSTANDING
+from .machine import describe_machine, package_version
+from .measure import LOADS, PACED, SATURATED, Load, Results
+from .peers import ALL as PEERS
+from .peers import ECHO, ZONE_NAMES
+from .servers import Role, Spec
+
+NOT_MEASURED = "–"
+#: Calls that housekeeping may make while the answers are counted; one an answer would be thousands.
+HOUSEKEEPING_CALLS = 20
+
+
+@dataclass
+class Findings:
+  """Everything that a run has found; what is None was not measured."""
+
+  is_quick: bool
+  rounds: int
+  seconds: float
+  memory_wait: float
+  idle_seconds: float
+  specs: list[Spec] = field(default_factory=list)
+  results: Results = field(default_factory=Results)
+  allocations: dict[str, Allocations] = field(default_factory=dict)
+  latency: dict[str, list[Latency]] = field(default_factory=dict)
+  after_https: float | None = None
+  full_cache: FullCache | None = None
+  starts: dict[str, float] = field(default_factory=dict)
+  idle_switches: float | None = None
+  notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Row:
+  """One requirement."""
+
+  figure: str
+  limit: str
+  measured: str = NOT_MEASURED
+  verdict: str = "not measured"
+
+
+def _verdict(is_met: bool) -> str:
+  return "met" if is_met else "**missed**"
+
+
+def _spread(values: list[float], digits: int = 2) -> str:
+  return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"
+
+
+def _load_name(load: Load) -> str:
+  return f"{PACED.rate:,} q/s" if load.name == PACED.name else "saturation"
+
+
+def _ratio_row(findings: Findings, figure: str, spec: Spec, floor: Spec, limit: float, limit_text: str) -> Row:
+  """A ratio that must hold at both loads."""
+  measured, is_met = [], True
+  for load in LOADS:
+    ratios = findings.results.ratios(spec.name, floor.name, load)
+    if not ratios:
+      return Row(figure, limit_text)
+    text = f"{_spread(ratios)} at {_load_name(load)}"
+    rate = findings.results.rate(spec.name, load) or 0
+    if load.name == PACED.name and rate < 0.98 * (load.rate or 0):
+      text = f"{_spread(ratios)} at {rate:,.0f} q/s, the highest rate without loss here"
+    measured.append(text)
+    is_met = is_met and statistics.median(ratios) <= limit
+  return Row(figure, limit_text, "; ".join(measured), _verdict(is_met))
+
+
+def _cached_row(findings: Findings) -> Row:
+  row = _ratio_row(findings, "CPU per cached answer, ratio to the echo in the same rounds", ours.CACHED, ECHO, 1.15,
+                   "≤ 1.15, and below every peer")
+  if row.measured == NOT_MEASURED:
+    return row
+  peers = [spec for spec in PEERS if spec.role is Role.PEER]
+  cheaper, absent = [], []
+  for spec in peers:
+    for load in LOADS:
+      theirs = findings.results.microseconds(spec.name, load)
+      own = findings.results.microseconds(ours.CACHED.name, load)
+      if theirs is None or own is None:
+        absent.append(spec.name)
+      elif theirs <= own:
+        cheaper.append(f"{spec.name} at {_load_name(load)}")
+  measured, verdict = row.measured, row.verdict
+  if cheaper:
+    measured, verdict = f"{measured}; not below {', '.join(cheaper)}", _verdict(False)
+  elif not absent:
+    measured += "; below every peer"
+  elif verdict == "met":
+    measured, verdict = f"{measured}; without {', '.join(sorted(set(absent)))}", "not fully measured"
+  return Row(row.figure, row.limit, measured, verdict)
+
+
+def _allocation_row(findings: Findings) -> Row:
+  figure, limit = "`malloc` calls per cached answer", "0"
+  count = findings.allocations.get(ours.CACHED.name)
+  if count is None:
+    return Row(figure, limit)
+  return Row(figure, limit, f"{count.calls:,} calls in {count.answers:,} answers",
+             _verdict(count.calls <= HOUSEKEEPING_CALLS))
+
+
+def _latency_row(findings: Findings) -> Row:
+  figure, limit = "what a miss adds to the provider's own time, median", "≤ 0.4 ms"
+  if not findings.latency:
+    return Row(figure, limit)
+  added = {name: [latency.added for latency in rounds] for name, rounds in findings.latency.items()}
+  measured = "; ".join(f"{_spread(values)} ms {name}" for name, values in added.items())
+  return Row(figure, limit, measured, _verdict(all(statistics.median(values) <= 0.4 for values in added.values())))
+
+
+def _memory_row(findings: Findings) -> Row:
+  figure = f"resident memory 60 s after the first HTTPS answer / with {MANY_NAMES:,} cached A answers"
+  limit = "≤ 20 MB / ≤ 52 MB"
+  first, full = findings.after_https, findings.full_cache
+  if first is None and full is None:
+    return Row(figure, limit)
+  texts = [NOT_MEASURED if first is None else f"{first:.1f} MB", NOT_MEASURED if full is None else f"{full.megabytes:.1f} MB"]
+  if first is not None and findings.memory_wait != 60:
+    texts[0] += f" after {findings.memory_wait:.0f} s"
+  if full is not None and full.names != MANY_NAMES:
+    texts[1] += f" with only {full.names:,} names held"
+  if first is None or full is None:
+    return Row(figure, limit, " / ".join(texts), "not fully measured")
+  return Row(figure, limit, " / ".join(texts),
+             _verdict(first <= 20 and full.megabytes <= 52 and full.names == MANY_NAMES))
+
+
+def _start_row(findings: Findings) -> Row:
+  figure, limit = "from start to the first answer", "≤ 60 ms"
+  if not findings.starts:
+    return Row(figure, limit)
+  measured = "; ".join(f"{value:.1f} ms for {name}" for name, value in findings.starts.items())
+  return Row(figure, limit, measured, _verdict(max(findings.starts.values()) <= 60))
+
+
+def _idle_row(findings: Findings) -> Row:
+  figure, limit = "voluntary context switches of the idle daemon, empty cache", "≤ 2 a minute"
+  if findings.idle_switches is None:
+    return Row(figure, limit)
+  return Row(figure, limit, f"{findings.idle_switches:.0f} a minute, over {findings.idle_seconds:.0f} s",
+             _verdict(findings.idle_switches <= 2))
+
+
+def requirement_rows(findings: Findings) -> list[Row]:
+  """The requirements in their order."""
+  return [
+    _cached_row(findings),
+    _allocation_row(findings),
+    _ratio_row(findings, "CPU per cached answer with two workers against one", ours.TWO_WORKERS, ours.CACHED, 1.05,
+               "≤ 1.05"),
+    _ratio_row(findings, "CPU per miss over RFC 8484 (dnsdist, HTTP/2, TLS), ratio to the same echo", ours.MISS_DOH,
+               ECHO, 8.0, "≤ 8.0"),
+    _ratio_row(findings, "CPU per miss over JSON against the simulator, ratio to the same echo", ours.MISS_JSON, ECHO,
+               9.0, "≤ 9.0"),
+    _latency_row(findings),
+    _memory_row(findings),
+    _start_row(findings),
+    _idle_row(findings),
+  ]
+
+
+def _table(header: list[str], rows: list[list[str]]) -> str:
+  """A Markdown table whose columns are also aligned as plain text."""
+  widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
+
+  def line(cells: list[str]) -> str:
+    return "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, widths)) + " |"
+
+  return "\n".join([line(header), "|" + "|".join("-" * (width + 2) for width in widths) + "|", *map(line, rows)])
+
+
+def _server_rows(findings: Findings) -> list[list[str]]:
+  rows = []
+  for spec in findings.specs:
+    cells = [spec.name + (f" ({spec.note})" if spec.note else "")]
+    for load in LOADS:
+      value = findings.results.microseconds(spec.name, load)
+      ratios = findings.results.ratios(spec.name, ECHO.name, load)
+      lost = "" if findings.results.is_complete(spec.name, load) else ", with losses"
+      cells.append(NOT_MEASURED if value is None else f"{value:.2f}{lost}")
+      cells.append(_spread(ratios) if ratios else NOT_MEASURED)
+    for load in LOADS:
+      rate = findings.results.rate(spec.name, load)
+      cells.append(NOT_MEASURED if rate is None else f"{rate:,.0f}")
+    count = findings.allocations.get(spec.name)
+    cells.append(NOT_MEASURED if count is None else f"{count.calls / count.answers:.3f}")
+    rows.append(cells)
+  return rows
+
+
+def _latency_rows(findings: Findings) -> list[list[str]]:
+  def median(rounds: list[Latency], column: str) -> str:
+    return f"{statistics.median(getattr(latency, column) for latency in rounds):.3f}"
+
+  return [[name, *(median(rounds, column) for column in ("forwarded", "transfer", "service", "added"))]
+          for name, rounds in findings.latency.items()]
+
+
+def compose(findings: Findings) -> str:
+  """The whole report."""
+  versions = [f"{spec.package} {package_version(spec.package)}" for spec in findings.specs if spec.package]
+  parts = ["# Benchmark"]
+  if findings.is_quick:
+    parts.append("**A quick run: fewer rounds and shorter waits than the figures ask for.**")
+  parts += [
+    f"Machine: {describe_machine()}.  \nPeers: {', '.join(versions) or 'none'}; load from dnsperf "
+    f"{package_version('dnsperf')}.",
+    f"{findings.rounds} rounds, each server {findings.seconds:g} s at each load in every round, in random order; "
+    f"{ZONE_NAMES:,} names, caches warm. At saturation dnsperf keeps {OUTSTANDING} queries under way. Figures are "
+    f"medians over the rounds, in parentheses the lowest and the highest; starts are medians of {STARTS}. A ratio is "
+    "taken within a round.",
+    _table(["figure", "must reach", "measured", "verdict"],
+           [[row.figure, row.limit, row.measured, row.verdict] for row in requirement_rows(findings)]),
+    "## CPU per answer",
+    _table(["server", f"µs at {_load_name(PACED)}", "ratio to echo", f"µs at {_load_name(SATURATED)}", "ratio to echo",
+            "answers/s, paced", "answers/s, saturated", "`malloc` per answer"], _server_rows(findings)),
+  ]
+  if findings.latency:
+    parts += ["## Latency of a miss, one question at a time, in ms",
+              _table(["provider", "through httpdnsd", "direct transfer", "of it the provider's own time", "added"],
+                     _latency_rows(findings))]
+  if findings.notes:
+    parts += ["## Notes", "\n".join(f"* {note}" for note in findings.notes)]
+  return "\n\n".join(parts) + "\n"
