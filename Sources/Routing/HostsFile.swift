@@ -79,8 +79,10 @@ public struct HostsFile: Sendable {
   }
 
   /// Where names and addresses already stand, while a file is read.
-  private struct Places {
-    var hosts: [DomainName: Int] = [:]
+  private struct Places: ~Copyable {
+    var names = SuffixTableBuilder()
+    /// The place in `hosts` of each node of `names`.
+    var hosts: [Int?] = [nil]
     var pointers: Set<IPAddress> = []
   }
 
@@ -104,8 +106,10 @@ public struct HostsFile: Sendable {
     if !address.isUnspecified, places.pointers.insert(address).inserted {
       pointers.append(Pointer(address: address, name: name))
     }
-    guard let place = places.hosts[name] else {
-      places.hosts[name] = hosts.count
+    let node = Int(places.names.node(of: name))
+    while places.hosts.count <= node { places.hosts.append(nil) }
+    guard let place = places.hosts[node] else {
+      places.hosts[node] = hosts.count
       hosts.append(Host(name: name, addresses: [address]))
       return
     }

@@ -40,6 +40,18 @@ public struct LocalAnswer: Hashable, Sendable {
   /// The EDE to add for a client that sent an OPT record.
   public let extendedError: ExtendedError?
 
+  /// An answer of those parts.
+  public init(
+    responseCode: ResponseCode, records: [LocalRecord], soaOwner: SOAOwner?, isAuthoritative: Bool,
+    extendedError: ExtendedError?
+  ) {
+    self.responseCode = responseCode
+    self.records = records
+    self.soaOwner = soaOwner
+    self.isAuthoritative = isAuthoritative
+    self.extendedError = extendedError
+  }
+
   /// Seconds for every record of a local answer, its SOA record and that record's MINIMUM included.
   ///
   /// A minute: rules and hosts files are edited by people who wait for the effect, and answering again costs nothing.

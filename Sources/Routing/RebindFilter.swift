@@ -7,10 +7,10 @@ import DNSWire
 
 /// The check of `[names] rebind_protection`.
 public struct RebindFilter: Sendable {
-  private let allowed: [DomainName]
+  private let allowed: [NamePattern]
 
-  /// A filter that lets these names, and everything below them, have private addresses.
-  public init(allowed: [DomainName]) { self.allowed = allowed }
+  /// A filter that lets the names of these patterns have private addresses.
+  public init(allowed: [NamePattern]) { self.allowed = allowed }
 
   /// Whether an answer to a question about `name` holds a private address, in an A or AAAA record or in the address
   /// hints of an SVCB or HTTPS record, which browsers use just as well.
@@ -18,7 +18,7 @@ public struct RebindFilter: Sendable {
   /// - Complexity: O(octets of the records)
   public func refuses(_ records: [ResourceRecord], for name: DomainName) -> Bool {
     guard records.contains(where: RebindFilter.hasPrivateAddress) else { return false }
-    return !allowed.contains { name.isAtOrBelow($0) }
+    return !allowed.contains { $0.matches(name) }
   }
 
   /// Whether an address is one that the public Internet does not route to: this network, private, shared (RFC 6598),

@@ -12,10 +12,15 @@ struct Interned<Value: Hashable> {
 
   mutating func number(of value: Value) -> UInt32 {
     if let number = numbers[value] { return number }
-    let number = UInt32(values.count)
-    values.append(value)
+    let number = append(value)
     numbers[value] = number
     return number
+  }
+
+  /// The number of a value that is not expected twice.
+  mutating func append(_ value: Value) -> UInt32 {
+    values.append(value)
+    return UInt32(values.count - 1)
   }
 }
 
@@ -42,6 +47,13 @@ private struct Context {
   var special: SpecialHit?
 }
 
+/// The decisions for the types that a hosts entry answers.
+private struct HostAnswers {
+  let a: UInt32
+  let aaaa: UInt32
+  let service: UInt32
+}
+
 /// The work of `RouteTable.init`.
 struct RouteCompiler: ~Copyable {
   private(set) var names = SuffixTableBuilder()
@@ -58,6 +70,7 @@ struct RouteCompiler: ~Copyable {
   private var specialsBelow: [UInt32: SpecialHit] = [:]
   private var hostPlaces: [UInt32: Int] = [:]
   private var pointerPlaces: [UInt32: Int] = [:]
+  private var knownHostAnswers: [[IPAddress]: HostAnswers] = [:]
 
   init(rules: [RouteRule], hosts: HostsFile, settings: SpecialNamesSettings) {
     self.rules = rules
@@ -98,18 +111,26 @@ struct RouteCompiler: ~Copyable {
       let depth = depths[parent] + 1
       nodes[parent].below |= RouteNode.childBit
       let own = special(of: node, depth: depth)
-      var selfContext = below[parent]
-      var belowContext = below[parent]
-      if patterns[node] != nil {
-        selfContext.candidates += candidates(of: node, isSelf: true)
-        belowContext.candidates += candidates(of: node, isSelf: false)
-      }
-      selfContext.special = own.at ?? selfContext.special
-      belowContext.special = own.below ?? belowContext.special
+      let hasPatterns = patterns[node] != nil
       depths.append(depth)
-      below.append(belowContext)
-      nodes[index].at = choice(selfContext, host: hostPlaces[node], pointer: pointerPlaces[node], depth: depth)
-      nodes[index].below = choice(belowContext)
+      below.append(below[parent])
+      if hasPatterns || own.below != nil {
+        below[index].candidates += candidates(of: node, isSelf: false)
+        below[index].special = own.below ?? below[index].special
+        nodes[index].below = choice(below[index])
+      } else {
+        nodes[index].below = nodes[parent].below & ~RouteNode.childBit
+      }
+      let host = hostPlaces[node]
+      let pointer = pointerPlaces[node]
+      if hasPatterns || own.at != nil || host != nil || pointer != nil {
+        var context = below[parent]
+        context.candidates += candidates(of: node, isSelf: true)
+        context.special = own.at ?? context.special
+        nodes[index].at = choice(context, host: host, pointer: pointer, depth: depth)
+      } else {
+        nodes[index].at = nodes[parent].below & ~RouteNode.childBit
+      }
     }
   }
 
@@ -149,39 +170,49 @@ struct RouteCompiler: ~Copyable {
   }
 
   private mutating func choice(_ context: Context, host: Int? = nil, pointer: Int? = nil, depth: Int = 0) -> UInt32 {
+    let host = host.map { hostAnswers(hosts.hosts[$0].addresses) }
     let choice = RouteChoice(
-      a: decide(.a, context, hostAnswer(.a, host), depth),
-      aaaa: decide(.aaaa, context, hostAnswer(.aaaa, host), depth),
-      pointer: decide(.pointer, context, pointerAnswer(pointer), depth),
-      service: decide(.service, context, hostAnswer(.service, host), depth),
+      a: decide(.a, context, host?.a, depth),
+      aaaa: decide(.aaaa, context, host?.aaaa, depth),
+      pointer: decide(.pointer, context, pointer.map { pointerAnswer($0) }, depth),
+      service: decide(.service, context, host?.service, depth),
       other: decide(.other, context, nil, depth))
     return choices.number(of: choice)
   }
 
   /// The order of `RouteTable`: a rule that is deep enough, the hosts file, the special name, the default route.
   private mutating func decide(
-    _ category: TypeCategory, _ context: Context, _ hostAnswer: LocalAnswer?, _ depth: Int
+    _ category: TypeCategory, _ context: Context, _ hostAnswer: UInt32?, _ depth: Int
   ) -> UInt32 {
-    let effect = context.special.flatMap { specialDecision($0, category) }
+    let effect = hostAnswer == nil ? context.special.flatMap { specialDecision($0, category) } : nil
     let minimumDepth = hostAnswer != nil ? depth : effect != nil ? context.special!.depth : 0
-    let winner = context.candidates.filter { $0.depth >= minimumDepth }.min {
-      ($0.rule, -$0.depth) < ($1.rule, -$1.depth)
+    var winner: Candidate?
+    for candidate in context.candidates where candidate.depth >= minimumDepth {
+      if let best = winner, (best.rule, -best.depth) <= (candidate.rule, -candidate.depth) { continue }
+      winner = candidate
     }
     if let winner { return ruleDecision(winner, category) }
-    if let hostAnswer { return local(hostAnswer) }
-    return effect ?? 0
+    return hostAnswer ?? effect ?? 0
   }
 
   private mutating func local(_ answer: LocalAnswer) -> UInt32 { answers.number(of: answer) | RouteChoice.localBit }
 
-  private func hostAnswer(_ category: TypeCategory, _ place: Int?) -> LocalAnswer? {
-    guard let place else { return nil }
-    return addressAnswer(category, hosts.hosts[place].addresses, owner: .queryName)
+  /// The decisions for a name in the hosts file; the names of a blocklist share them.
+  private mutating func hostAnswers(_ addresses: [IPAddress]) -> HostAnswers {
+    if let known = knownHostAnswers[addresses] { return known }
+    let noData = local(.noData(of: .queryName))
+    func number(_ category: TypeCategory) -> UInt32 {
+      let answer = addressAnswer(category, addresses, owner: .queryName)
+      return answer.records.isEmpty ? noData : answers.append(answer) | RouteChoice.localBit
+    }
+    let made = HostAnswers(a: number(.a), aaaa: number(.aaaa), service: noData)
+    knownHostAnswers[addresses] = made
+    return made
   }
 
-  private func pointerAnswer(_ place: Int?) -> LocalAnswer? {
-    guard let place else { return nil }
-    return .records(.ptr, [hosts.pointers[place].name.octets], orNoDataOf: .queryName)
+  private mutating func pointerAnswer(_ place: Int) -> UInt32 {
+    let answer = LocalAnswer.records(.ptr, [hosts.pointers[place].name.octets], orNoDataOf: .queryName)
+    return answers.append(answer) | RouteChoice.localBit
   }
 
   /// Those of the addresses that the type is about.

@@ -1,0 +1,37 @@
+// LocalDNSTransport.swift -- what the resolver needs of plain DNS: a question to servers, a response or a reason.
+
+import DNSWire
+import EventLoop
+
+/// Why no server answered. What the last server did is what is said.
+public enum LocalDNSFailure: Error, Hashable, Sendable {
+  /// There was no server to ask.
+  case noServer
+  /// No acceptable response came in time.
+  case timedOut
+  /// The system refused a socket, or the network or the server's machine refused the query; the system's error number.
+  case network(Int32)
+  /// The server closed a TCP connection before the whole response had come.
+  case closed
+  /// The response code of a server that would not answer, such as SERVFAIL or REFUSED.
+  case responseCode(ResponseCode)
+  /// The asking task was cancelled.
+  case cancelled
+}
+
+/// Asks plain resolvers. `LocalDNSClient` conforms, and so do the scripts of the resolver's tests.
+public protocol LocalDNSTransport: Sendable {
+  /// Asks one server after the other until one answers with NOERROR or NXDOMAIN.
+  ///
+  /// Runs on the caller's executor.
+  ///
+  /// - Parameters:
+  ///   - question: sent in the case that it has.
+  ///   - dnssecOK: the DO bit.
+  ///   - checkingDisabled: the CD bit.
+  ///   - servers: in the order in which they are asked.
+  ///   - timeout: for all servers together.
+  func ask(
+    _ question: Question, dnssecOK: Bool, checkingDisabled: Bool, servers: [SocketAddress], timeout: Duration
+  ) async -> Result<Message, LocalDNSFailure>
+}

@@ -1,0 +1,84 @@
+// ResolverFile.swift -- what a resolv.conf(5) says about servers and search domains.
+
+import DNSWire
+import EventLoop
+import Glibc
+
+/// The servers and search domains of one file in the form of `/etc/resolv.conf`.
+public struct ResolverFile: Equatable, Sendable {
+  /// The servers at port 53, in the order of the file, each once.
+  public private(set) var servers: [SocketAddress] = []
+  /// The names of the last `search` or `domain` line, without the root.
+  public private(set) var searchDomains: [DomainName] = []
+
+  /// A larger file is not read; in octets.
+  public static let maximumSize = 65_536
+  /// How many servers count. The C library's limit is 3, but other programs write more.
+  public static let maximumServers = 8
+  /// How many search domains count.
+  public static let maximumSearchDomains = 32
+
+  /// Understands the text of a file; a line that cannot be understood says nothing.
+  public init(text: some StringProtocol) {
+    for line in text.split(whereSeparator: \.isNewline) where !line.hasPrefix("#") && !line.hasPrefix(";") {
+      let fields = line.split(whereSeparator: \.isWhitespace)
+      switch fields.first {
+      case "nameserver" where fields.count > 1: add(server: String(fields[1]))
+      case "search", "domain":
+        let names = fields.dropFirst().prefix { !$0.hasPrefix("#") && !$0.hasPrefix(";") }
+        searchDomains = Array(
+          names.compactMap { DomainName(text: $0) }.filter { !$0.isRoot }.prefix(ResolverFile.maximumSearchDomains))
+      default: break
+      }
+    }
+  }
+
+  /// Reads a file by read(2); nil where there is none, or one that is too large.
+  public init?(path: String) {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var octets: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 4096)
+    while true {
+      let count = read(descriptor, &chunk, chunk.count)
+      if count < 0, errno == EINTR { continue }
+      guard count >= 0, octets.count + count <= ResolverFile.maximumSize else { return nil }
+      guard count > 0 else { break }
+      octets += chunk[..<count]
+    }
+    self.init(text: String(decoding: octets, as: UTF8.self))
+  }
+
+  private mutating func add(server text: String) {
+    guard servers.count < ResolverFile.maximumServers, let server = SocketAddress(resolver: text),
+      !servers.contains(server)
+    else { return }
+    servers.append(server)
+  }
+}
+
+extension SocketAddress {
+  /// Port 53 of an address in text, which may have a zone: `192.0.2.1`, `fe80::1%eth0`, `fe80::1%2`.
+  init?(resolver text: String) {
+    let parts = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
+    guard let address = IPAddress(text: parts[0]) else { return nil }
+    self.init(octets: address.effectiveOctets, port: 53)
+    guard parts.count == 2 else { return }
+    let scope = UInt32(parts[1]) ?? if_nametoindex(String(parts[1]))
+    guard family == AF_INET6, scope != 0 else { return nil }
+    withUnsafeMutableBytes(of: &storage) {
+      $0.storeBytes(of: scope, toByteOffset: MemoryLayout<sockaddr_in6>.offset(of: \.sin6_scope_id)!, as: UInt32.self)
+    }
+  }
+}
+
+extension IPAddress {
+  /// The address that the kernel makes of this one: IPv4 inside IPv6 is IPv4, and the unspecified address is loopback.
+  var effectiveOctets: [UInt8] {
+    let isMapped = isIPv6 && octets[..<10].allSatisfy { $0 == 0 } && octets[10] == 0xFF && octets[11] == 0xFF
+    let octets = isMapped ? Array(octets[12...]) : octets
+    guard octets.allSatisfy({ $0 == 0 }) else { return octets }
+    return octets.count == 4 ? [127, 0, 0, 1] : [UInt8](repeating: 0, count: 15) + [1]
+  }
+}

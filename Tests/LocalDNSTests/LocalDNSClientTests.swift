@@ -1,0 +1,352 @@
+// LocalDNSClientTests.swift -- the client against servers that answer, lie, keep silent and fall over.
+
+import DNSWire
+import EventLoop
+import Glibc
+import LocalDNS
+import Testing
+
+private let question = Question(name: DomainName(text: "WWW.Example")!, type: .a)
+
+/// A response to `query` with one address, or with the response code.
+private func response(
+  _ query: Message, _ code: ResponseCode = .noError, address: [UInt8] = [192, 0, 2, 1],
+  _ change: (inout Message) -> Void = { _ in }
+) -> [UInt8] {
+  var message = query
+  message.header.qr = true
+  message.header.ra = true
+  message.header.rcode = UInt8(code.rawValue)
+  if code == .noError {
+    message.answers = [ResourceRecord(owner: query.questions[0].question.name, type: .a, ttl: 60, rdata: address)]
+  }
+  change(&message)
+  return try! message.compose()
+}
+
+extension LocalDNSClient {
+  fileprivate func ask(
+    _ servers: [SocketAddress], timeout: Duration = .seconds(5), dnssecOK: Bool = false, checkingDisabled: Bool = false
+  ) async -> Result<Message, LocalDNSFailure> {
+    await ask(
+      question, dnssecOK: dnssecOK, checkingDisabled: checkingDisabled, servers: servers, timeout: timeout)
+  }
+}
+
+extension Result where Success == Message, Failure == LocalDNSFailure {
+  /// The address of the answer.
+  fileprivate var address: [UInt8]? { (try? get())?.answers.first?.rdata }
+  fileprivate var failure: LocalDNSFailure? { if case .failure(let reason) = self { reason } else { nil } }
+}
+
+/// Whether a UDP socket can be bound to a loopback port: nobody has one there any more.
+private func isFree(_ port: UInt16) -> Bool {
+  guard let descriptor = ScriptedServer.bound(SOCK_DGRAM, to: SocketAddress(text: "127.0.0.1:\(port)")!) else {
+    return false
+  }
+  close(descriptor)
+  return true
+}
+
+@Suite(.serialized) struct `The LocalDNS client` {
+  @Test func `a question is asked in its own case, with EDNS, RD and the bits that were wanted`() throws {
+    try onLoop { loop in
+      let server = ScriptedServer(on: loop, onDatagram: { [.reply(response($0))] })
+      let client = LocalDNSClient(loop: loop)
+      #expect(await client.ask([server.address]).address == [192, 0, 2, 1])
+      #expect(await client.ask([server.address], dnssecOK: true, checkingDisabled: true).address == [192, 0, 2, 1])
+      #expect(
+        server.datagrams.map { $0.questions[0].question.name.octets } == [question.name.octets, question.name.octets])
+      #expect(server.datagrams.allSatisfy { $0.header.rd && !$0.header.qr && $0.edns?.udpPayloadSize == 1232 })
+      #expect(server.datagrams.map { $0.header.cd } == [false, true])
+      #expect(server.datagrams.map { $0.edns?.dnssecOK } == [false, true])
+      #expect(client.counters.datagramQueries == 2)
+    }
+  }
+
+  @Test func `every query has an ID and a port of its own`() throws {
+    try onLoop { loop in
+      let server = ScriptedServer(on: loop, onDatagram: { [.reply(response($0))] })
+      let client = LocalDNSClient(loop: loop)
+      for _ in 0..<64 { _ = await client.ask([server.address]) }
+      #expect(Set(server.datagrams.map(\.id)).count > 60)
+      #expect(Set(server.ports).count > 56)
+      // A port that follows from the one before would be guessed: the differences vary as well.
+      #expect(Set(zip(server.ports, server.ports.dropFirst()).map { Int($1) - Int($0) }).count > 50)
+    }
+  }
+
+  @Test func `replies with a wrong ID, question or form, and queries, are ignored and counted`() throws {
+    try onLoop { loop in
+      let server = ScriptedServer(
+        on: loop,
+        onDatagram: { query in
+          let wrong: [[UInt8]] = [
+            response(query, address: [6, 6, 6, 6]) { $0.id ^= 1 },
+            response(query, address: [6, 6, 6, 6]) { $0.questions[0].question.type = .aaaa },
+            response(query, address: [6, 6, 6, 6]) { $0.questions[0].question.name = DomainName(text: "xww.example")! },
+            response(query, address: [6, 6, 6, 6]) { $0.questions[0].qclass = RecordClass(rawValue: 3) },
+            response(query, address: [6, 6, 6, 6]) { $0.questions = [] },
+            response(query, address: [6, 6, 6, 6]) { $0.questions += $0.questions },
+            response(query, address: [6, 6, 6, 6]) { $0.header.qr = false },
+            response(query, address: [6, 6, 6, 6]) { $0.header.opcode = 4 },
+            Array(response(query, address: [6, 6, 6, 6]).dropLast(12)), [], [1, 2, 3],
+          ]
+          return wrong.map(ScriptedAction.reply) + [.reply(response(query))]
+        })
+      let client = LocalDNSClient(loop: loop)
+      #expect(await client.ask([server.address]).address == [192, 0, 2, 1])
+      #expect(client.counters.ignoredReplies == 11)
+    }
+  }
+
+  @Test func `a reply in another case is the reply`() throws {
+    try onLoop { loop in
+      let server = ScriptedServer(
+        on: loop,
+        onDatagram: { query in
+          [.reply(response(query) { $0.questions[0].question.name = $0.questions[0].question.name.lowercased })]
+        })
+      #expect(await LocalDNSClient(loop: loop).ask([server.address]).address == [192, 0, 2, 1])
+    }
+  }
+
+  @Test func `a reply from another port is never seen`() throws {
+    try onLoop { loop in
+      let server = ScriptedServer(
+        on: loop, onDatagram: { [.replyFromElsewhere(response($0, address: [6, 6, 6, 6])), .reply(response($0))] })
+      let liar = ScriptedServer(on: loop, onDatagram: { [.replyFromElsewhere(response($0))] })
+      let client = LocalDNSClient(loop: loop)
+      #expect(await client.ask([server.address]).address == [192, 0, 2, 1])
+      #expect(await client.ask([liar.address], timeout: .milliseconds(60)).failure == .timedOut)
+      #expect(client.counters.ignoredReplies == 0)
+    }
+  }
+
+  @Test func `a silent server is asked twice with the same query, then the next one is asked`() throws {
+    try onLoop { loop in
+      let silent = ScriptedServer(on: loop, onDatagram: { _ in [] })
+      let server = ScriptedServer(on: loop, onDatagram: { [.reply(response($0))] })
+      let client = LocalDNSClient(loop: loop)
+      #expect(
+        await client.ask([silent.address, server.address], timeout: .milliseconds(200)).address == [192, 0, 2, 1])
+      #expect(silent.datagrams.count == 2)
+      #expect(silent.datagrams[0] == silent.datagrams[1])
+      #expect(Set(silent.ports).count == 1)
+      #expect(client.counters.timeouts == 1)
+      #expect(client.counters.datagramQueries == 2)
+    }
+  }
+
+  @Test func `the time is bounded, however many servers keep silent`() throws {
+    try onLoop { loop in
+      let silent = ScriptedServer(on: loop, onDatagram: { _ in [] })
+      let start = BootInstant.now
+      let servers = Array(repeating: silent.address, count: 4)
+      #expect(await LocalDNSClient(loop: loop).ask(servers, timeout: .milliseconds(120)).failure == .timedOut)
+      let spent = BootInstant.now - start
+      #expect(spent >= .milliseconds(110) && spent < .milliseconds(1000), "\(spent)")
+    }
+  }
+
+  @Test func `a lost query is made up for by the second one`() throws {
+    try onLoop { loop in
+      var isFirst = true
+      let server = ScriptedServer(
+        on: loop,
+        onDatagram: { query in
+          defer { isFirst = false }
+          return isFirst ? [] : [.reply(response(query))]
+        })
+      #expect(await LocalDNSClient(loop: loop).ask([server.address], timeout: .milliseconds(200)).address != nil)
+    }
+  }
+
+  @Test(arguments: [ResponseCode.servFail, .refused, .notImp, .formErr])
+  func `a server that will not answer is passed over, and named if it was the last`(code: ResponseCode) throws {
+    try onLoop { loop in
+      let unwilling = ScriptedServer(on: loop, onDatagram: { [.reply(response($0, code))] })
+      let server = ScriptedServer(on: loop, onDatagram: { [.reply(response($0))] })
+      let client = LocalDNSClient(loop: loop)
+      #expect(await client.ask([unwilling.address, server.address]).address == [192, 0, 2, 1])
+      #expect(await client.ask([unwilling.address]).failure == .responseCode(code))
+    }
+  }
+
+  @Test func `a name that does not exist is an answer`() throws {
+    try onLoop { loop in
+      let server = ScriptedServer(on: loop, onDatagram: { [.reply(response($0, .nxDomain))] })
+      let result = await LocalDNSClient(loop: loop).ask([server.address])
+      #expect((try? result.get())?.responseCode == .nxDomain)
+    }
+  }
+
+  @Test func `a refused port and an address nobody can reach fail at once`() throws {
+    try onLoop { loop in
+      let descriptor = ScriptedServer.bound(SOCK_DGRAM, to: SocketAddress(text: "127.0.0.1:0")!)!
+      let closed = ScriptedServer.name(of: descriptor)
+      close(descriptor)
+      let server = ScriptedServer(on: loop, onDatagram: { [.reply(response($0))] })
+      let client = LocalDNSClient(loop: loop)
+      let start = BootInstant.now
+      #expect(await client.ask([closed, server.address]).address == [192, 0, 2, 1])
+      #expect(await client.ask([closed]).failure == .network(ECONNREFUSED))
+      // The broadcast address: the kernel refuses to connect to it.
+      #expect(await client.ask([SocketAddress(text: "255.255.255.255:53")!]).failure == .network(EACCES))
+      #expect(await client.ask([]).failure == .noServer)
+      #expect(BootInstant.now - start < .seconds(2))
+    }
+  }
+
+  @Test func `a server that does not know EDNS is asked without, and may answer with a header alone`() throws {
+    try onLoop { loop in
+      for code in [ResponseCode.formErr, .notImp] {
+        for hasQuestion in [true, false] {
+          let server = ScriptedServer(
+            on: loop,
+            onDatagram: { query in
+              guard query.edns != nil else { return [.reply(response(query))] }
+              return [
+                .reply(
+                  response(query, code) {
+                    $0.edns = nil
+                    if !hasQuestion { $0.questions = [] }
+                  })
+              ]
+            })
+          #expect(await LocalDNSClient(loop: loop).ask([server.address]).address == [192, 0, 2, 1])
+          #expect(server.datagrams.map { $0.edns != nil } == [true, false])
+        }
+      }
+    }
+  }
+
+  @Test func `a cancelled task does not wait`() throws {
+    try onLoop { loop in
+      let silent = ScriptedServer(on: loop, onDatagram: { _ in [] })
+      let hanging = ScriptedServer(
+        on: loop, onDatagram: { [.reply(response($0) { $0.header.tc = true })] }, onStream: { _ in [] })
+      let client = LocalDNSClient(loop: loop)
+      for server in [silent, hanging] {
+        let address = server.address
+        let task = Task(executorPreference: loop) { await client.ask([address], timeout: .seconds(60)) }
+        await loop.sleep(for: .milliseconds(20))
+        #expect(isFree(server.ports[0]) == (server === hanging))
+        task.cancel()
+        #expect(await task.value.failure == .cancelled)
+        #expect(isFree(server.ports[0]))
+      }
+      #expect(hanging.streams.count == 1)
+      let address = silent.address
+      let task = Task(executorPreference: loop) { await client.ask([address], timeout: .seconds(60)) }
+      task.cancel()
+      #expect(await task.value.failure == .cancelled)
+      await loop.sleep(for: .milliseconds(20))
+      #expect(hanging.connectionCount == 0)
+    }
+  }
+
+  @Test func `the socket is closed whatever happens`() throws {
+    try onLoop { loop in
+      let scripts: [@Sendable (Message) -> [ScriptedAction]] = [
+        { [.reply(response($0))] }, { [.reply(response($0, .servFail))] }, { _ in [] },
+        { [.reply(response($0) { $0.header.tc = true })] },
+      ]
+      let client = LocalDNSClient(loop: loop)
+      for script in scripts {
+        let server = ScriptedServer(on: loop, onDatagram: script, onStream: { [.reply(response($0))] })
+        _ = await client.ask([server.address], timeout: .milliseconds(30))
+        #expect(!server.ports.isEmpty && server.ports.allSatisfy(isFree))
+        await loop.sleep(for: .milliseconds(5))
+        #expect(server.connectionCount == 0)
+      }
+    }
+  }
+}
+
+@Suite(.serialized) struct `The LocalDNS client over TCP` {
+  private static func truncated(_ query: Message) -> [ScriptedAction] {
+    [
+      .reply(
+        response(query) {
+          $0.header.tc = true; $0.answers = []
+        })
+    ]
+  }
+
+  /// A response of about 40,000 octets.
+  private static func large(_ query: Message) -> [UInt8] {
+    response(query) { message in
+      let owner = message.questions[0].question.name
+      message.answers = (0..<2500).map { number in
+        ResourceRecord(owner: owner, type: .a, ttl: 60, rdata: [10, 0, UInt8(number >> 8), UInt8(number & 255)])
+      }
+    }
+  }
+
+  @Test func `a truncated response is fetched over TCP from the same server`() throws {
+    try onLoop { loop in
+      let server = ScriptedServer(on: loop, onDatagram: Self.truncated, onStream: { [.reply(Self.large($0))] })
+      let client = LocalDNSClient(loop: loop)
+      let message = try? await client.ask([server.address]).get()
+      #expect(message?.answers.count == 2500)
+      #expect(message?.header.tc == false)
+      #expect(server.streams.map { $0.questions[0].question.name.octets } == [question.name.octets])
+      #expect(client.counters.streamQueries == 1)
+    }
+  }
+
+  @Test func `a response that is cut in the middle of a record is only a reason for TCP`() throws {
+    try onLoop { loop in
+      let server = ScriptedServer(
+        on: loop, onDatagram: { query in [.reply(Array(response(query) { $0.header.tc = true }.dropLast(17)))] },
+        onStream: { [.reply(response($0))] })
+      #expect(await LocalDNSClient(loop: loop).ask([server.address]).address == [192, 0, 2, 1])
+    }
+  }
+
+  @Test func `octets may come in any portions`() throws {
+    try onLoop { loop in
+      for cut in [1, 2, 3, 13, 30] {
+        let server = ScriptedServer(
+          on: loop, onDatagram: Self.truncated,
+          onStream: { query in
+            let octets = framed(response(query))
+            let starts = stride(from: 0, to: octets.count, by: cut)
+            return [.portions(starts.map { Array(octets[$0..<min($0 + cut, octets.count)]) })]
+          })
+        #expect(await LocalDNSClient(loop: loop).ask([server.address]).address == [192, 0, 2, 1], "\(cut)")
+      }
+    }
+  }
+
+  @Test func `frames that do not belong to the query are passed over`() throws {
+    try onLoop { loop in
+      let server = ScriptedServer(
+        on: loop, onDatagram: Self.truncated,
+        onStream: { query in
+          let wrong = response(query, address: [6, 6, 6, 6]) { $0.id ^= 1 }
+          return [.portions([framed(wrong) + framed([]) + framed(response(query))])]
+        })
+      let client = LocalDNSClient(loop: loop)
+      #expect(await client.ask([server.address]).address == [192, 0, 2, 1])
+      #expect(client.counters.ignoredReplies == 2)
+    }
+  }
+
+  @Test func `a connection that closes early or hangs lets the next server answer`() throws {
+    try onLoop { loop in
+      let closing = ScriptedServer(on: loop, onDatagram: Self.truncated, onStream: { _ in [.close] })
+      let hanging = ScriptedServer(
+        on: loop, onDatagram: Self.truncated, onStream: { [.portions([Array(framed(response($0)).dropLast())])] })
+      let endless = ScriptedServer(on: loop, onDatagram: Self.truncated, onStream: { Self.truncated($0) })
+      let server = ScriptedServer(on: loop, onDatagram: { [.reply(response($0))] })
+      let client = LocalDNSClient(loop: loop)
+      #expect(await client.ask([closing.address]).failure == .closed)
+      #expect(await client.ask([endless.address]).failure == .responseCode(.servFail))
+      #expect(await client.ask([closing.address, server.address]).address == [192, 0, 2, 1])
+      #expect(
+        await client.ask([hanging.address, server.address], timeout: .milliseconds(100)).address == [192, 0, 2, 1])
+    }
+  }
+}
