@@ -57,18 +57,6 @@ public struct LocalAnswer: Hashable, Sendable {
   /// A minute: rules and hosts files are edited by people who wait for the effect, and answering again costs nothing.
   public static let ttl: UInt32 = 60
 
-  /// An answer of those parts.
-  public init(
-    responseCode: ResponseCode, records: [LocalRecord], soaOwner: SOAOwner?, isAuthoritative: Bool,
-    extendedError: ExtendedError?
-  ) {
-    self.responseCode = responseCode
-    self.records = records
-    self.soaOwner = soaOwner
-    self.isAuthoritative = isAuthoritative
-    self.extendedError = extendedError
-  }
-
   /// Records of one type, or NODATA where there are none.
   static func records(_ type: RecordType, _ rdata: [[UInt8]], orNoDataOf owner: SOAOwner) -> LocalAnswer {
     guard !rdata.isEmpty else { return noData(of: owner) }
