@@ -79,9 +79,8 @@ public final class Forwarder {
       on: loop, settings: ResolverSettings(configuration, plan.routes), cache: cache, upstreams: parts.0,
       local: parts.1, replies: parts.2
     ) { name, failure in
-      occasional.log(.warning, reason: "\(name) \(failure.reason)", now: BootInstant.now.nanoseconds) {
-        "\(name): \(failure.reason)"
-      }
+      let text = "\(name): \(failure.reason)"
+      occasional.log(.warning, reason: text, now: BootInstant.now.nanoseconds, text)
     }
     connections = TCPConnectionTable(
       limits: TCPLimits(

@@ -1,5 +1,6 @@
 // ProviderFactory.swift -- a provider of the configuration becomes a dialect with servers to ask.
 
+import Ciphers
 import Configuration
 import DNSWire
 import EventLoop
