@@ -146,7 +146,7 @@ private struct World {
     print("route table seed: \(seed)")
     var world = World(generator: SeededGenerator(state: seed))
     let types: [RecordType] = [.a, .aaaa, .ptr, .https, .svcb, .mx, .ds]
-    for round in 0..<150 {
+    for round in 0..<60 {
       let rules = (0..<Int.random(in: 0...8, using: &world.generator)).map { _ in world.rule() }
       let hosts = world.hosts()
       let settings = world.settings()
