@@ -54,7 +54,7 @@ public final class EventLoop: Loop, @unchecked Sendable {
     wakeDescriptor = descriptor
     let context = Unmanaged.passUnretained(self).toOpaque()
     wakeEvent = event_new(base, descriptor, Int16(EV_READ | EV_PERSIST), loopDidWake, context)
-    timerEvent = event_new(base, -1, 0, loopTimerDue, nil)
+    timerEvent = event_new(base, -1, 0, loopTimerDue, context)
     event_add(wakeEvent, nil)
   }
 
@@ -136,12 +136,15 @@ public final class EventLoop: Loop, @unchecked Sendable {
 
   private func armTimer() {
     guard let earliest = timers.earliest else { return }
-    if let armedDeadline, armedDeadline <= earliest, armedDeadline > now { return }
+    if let armedDeadline, armedDeadline <= earliest { return }
     let delay = max(0, earliest.nanoseconds - BootInstant.now.nanoseconds)
     var interval = timeval(tv_sec: Int(delay / 1_000_000_000), tv_usec: Int((delay % 1_000_000_000 + 999) / 1000))
     event_add(timerEvent, &interval)
     armedDeadline = earliest
   }
+
+  /// libevent's clock may be a little ahead of ours: what is not due yet is waited for anew.
+  fileprivate func timerDidEnd() { armedDeadline = nil }
 
   fileprivate func didWake() {
     var count: eventfd_t = 0
@@ -159,4 +162,6 @@ private func loopDidWake(_: Int32, _: Int16, _ context: UnsafeMutableRawPointer?
 }
 
 /// The turn itself fires timers: this event only ends the wait.
-private func loopTimerDue(_: Int32, _: Int16, _: UnsafeMutableRawPointer?) {}
+private func loopTimerDue(_: Int32, _: Int16, _ context: UnsafeMutableRawPointer?) {
+  Unmanaged<EventLoop>.fromOpaque(context!).takeUnretainedValue().timerDidEnd()
+}

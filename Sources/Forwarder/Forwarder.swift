@@ -34,7 +34,6 @@ public final class Forwarder {
   private let plan: RoutingPlan
   private let tables: QueryTables
   private let queries: ClientQueries
-  private let replies: ReplySender
   private var workers: [ListenerThread] = []
   private let connections: TCPConnectionTable
   private var tcpListeners: [TCPListener] = []
@@ -58,11 +57,12 @@ public final class Forwarder {
     self.loop = loop
     let listeners = configuration.listen.addresses.map { SocketAddress($0) }
     let system = SystemResolvers.find(notAt: listeners)
-    plan = RoutingPlan(
+    let plan = RoutingPlan(
       configuration, hosts: Forwarder.hosts(configuration, logger), searchDomains: system.searchDomains)
+    self.plan = plan
     let client = LocalDNSClient(loop: loop)
-    let local = LocalDNSUpstream(client, systemServers: system.servers)
-    let upstreams = try Forwarder.upstreams(configuration, loop, client, system.servers)
+    nonisolated(unsafe) let local = LocalDNSUpstream(client, systemServers: system.servers)
+    nonisolated(unsafe) let upstreams = try Forwarder.upstreams(configuration, loop, client, system.servers)
     let cache = MessageCache(
       CacheBounds(maxOctets: configuration.cache.maxBytes, maxEntries: configuration.cache.maxEntries))
     let keepalive = Int32(clamping: configuration.listen.tcpIdle.nanoseconds / 100_000_000)
@@ -72,12 +72,13 @@ public final class Forwarder {
         plan.routes[index].providers.contains { upstreams[$0].takesClientSubnet }
       })
     queries = ClientQueries(capacity: configuration.listen.maxInFlight * Forwarder.waitersPerQuestion)
-    replies = ReplySender(queries, maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: keepalive)
+    nonisolated(unsafe) let replies = ReplySender(
+      queries, maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: keepalive)
     let occasional = OccasionalLog(logger)
-    nonisolated(unsafe) let parts = (upstreams, local, replies)
+    // The resolver gets what is used on its loop only; nobody else touches these objects on another thread.
     resolver = Resolver(
-      on: loop, settings: ResolverSettings(configuration, plan.routes), cache: cache, upstreams: parts.0,
-      local: parts.1, replies: parts.2
+      on: loop, settings: ResolverSettings(configuration, plan.routes), cache: cache, upstreams: upstreams,
+      local: local, replies: replies
     ) { name, failure in
       let text = "\(name): \(failure.reason)"
       occasional.log(.warning, reason: text, now: BootInstant.now.nanoseconds, text)
