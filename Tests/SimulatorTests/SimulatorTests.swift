@@ -109,6 +109,19 @@ private final class Fixture {
     #expect(count?.contains("\"transfers\":4,") == true)
   }
 
+  @Test func `a delay counts from the request, not from when the loop began to wait for it`() throws {
+    let other = try Fixture()
+    try other.addFault("kind=delay&ms=80")
+    let fixture = try Fixture()
+    try fixture.addFault("kind=delay&ms=50&count=1")
+    let client = try fixture.connect()
+    #expect(client.exchange("GET", "/_simulator/count")?.status == 200)
+    #expect(try other.ask()?.status == 200)  // meanwhile the first loop waits
+    let start = BootInstant.now
+    #expect(client.exchange("GET", "/resolve?name=www.example.com")?.status == 200)
+    #expect(BootInstant.now - start >= .milliseconds(50))
+  }
+
   @Test func `a stalled request does not hold up another, and faults can be removed`() throws {
     let fixture = try Fixture()
     let body = #"{"kind":"stall","name":"www.example.com"}"#

@@ -106,8 +106,13 @@ final class Simulator {
       default: self?.send(answer, reply)
       }
     }
-    // A reset waits for the next turn even without a delay: libevent is still inside the request that it ends.
-    if fault.delay > .zero || fault.kind == .reset { loop.schedule(after: fault.delay, finish) } else { finish() }
+    // A reset waits for the timers even without a delay: libevent is still inside the request that it ends. The loop's
+    // own time is that of the turn's beginning, which may lie before a long wait for this request.
+    if fault.delay > .zero || fault.kind == .reset {
+      loop.schedule(at: .now + fault.delay, finish)
+    } else {
+      finish()
+    }
   }
 
   private func send(_ answer: DialectReply, _ reply: HTTPServerReply) {
