@@ -19,11 +19,19 @@ public final class EventLoop: Loop, @unchecked Sendable {
   public let base: OpaquePointer
   /// The timers of this loop.
   public let timers = TimerHeap()
-  /// The time at which the present turn began.
-  public private(set) var now = BootInstant.now
+  /// The time at which the present turn began: read once a turn, when it is first asked for after the wait.
+  public var now: BootInstant {
+    if isNowStale {
+      lastRead = .now
+      isNowStale = false
+    }
+    return lastRead
+  }
   /// How many turns the loop has made; read by a watchdog on any thread.
   public let turns = Atomic<UInt64>(0)
 
+  private var lastRead = BootInstant.now
+  private var isNowStale = false
   private var jobs: [UnownedJob] = []
   private var thread: pthread_t?
   private let inbox = Mutex<Inbox>(Inbox())
@@ -80,8 +88,8 @@ public final class EventLoop: Loop, @unchecked Sendable {
     while !stopRequested.load(ordering: .acquiring) {
       runJobs()
       armTimer()
+      isNowStale = true
       event_base_loop(base, EVLOOP_ONCE)
-      now = .now
       turns.wrappingAdd(1, ordering: .relaxed)
       timers.fire(now: now)
       onTurn?()

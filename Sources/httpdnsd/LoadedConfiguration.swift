@@ -15,13 +15,13 @@ struct LoadedConfiguration {
   ///
   /// - Throws: `ExitCode.failure`, after one line for each mistake has been written to stderr.
   init(path: String) throws {
-    switch Configuration.load(path: path) {
-    case .success(let loaded):
+    do throws(Mistakes) {
+      let loaded = try Configuration.load(path: path)
       configuration = loaded.configuration
       warnings = loaded.warnings
-    case .failure(let mistakes):
-      for warning in mistakes.warnings { Console.error("warning: \(warning)") }
-      for mistake in mistakes.mistakes { Console.error("\(mistake)") }
+    } catch {
+      for warning in error.warnings { Console.error("warning: \(warning)") }
+      for mistake in error.mistakes { Console.error("\(mistake)") }
       throw ExitCode.failure
     }
   }
@@ -36,5 +36,8 @@ struct LoadedConfiguration {
 /// Lines for a person.
 enum Console {
   /// Writes a line to stderr.
-  static func error(_ line: String) { fputs(line + "\n", stderr) }
+  static func error(_ line: String) {
+    var line = line + "\n"
+    line.withUTF8 { octets in _ = write(2, octets.baseAddress, octets.count) }
+  }
 }

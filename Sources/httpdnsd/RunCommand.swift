@@ -1,9 +1,11 @@
 // RunCommand.swift -- `httpdnsd run`: serves until SIGTERM or SIGINT.
 
 import ArgumentParser
+import CSocket
 import EventLoop
 import Forwarder
 import Glibc
+import Listener
 import Logging
 
 /// Runs the daemon in the foreground.
@@ -55,7 +57,6 @@ struct RunCommand: ParsableCommand {
 enum Process {
   static func prepare() {
     signal(SIGPIPE, SIG_IGN)
-    // One heap for all threads: each further one would keep memory of its own.
-    mallopt(M_ARENA_MAX, 1)
+    process_limit_heaps()
   }
 }
