@@ -16,7 +16,7 @@ func hexadecimal(_ octets: ArraySlice<UInt8>) -> String {
 }
 
 /// The octets of pairs of digits in any case; nil for an odd number of them or anything else.
-func octets(hexadecimal digits: [UInt8]) -> [UInt8]? {
+func decodeHexadecimal(_ digits: [UInt8]) -> [UInt8]? {
   guard digits.count.isMultiple(of: 2) else { return nil }
   var output: [UInt8] = []
   output.reserveCapacity(digits.count / 2)
@@ -46,7 +46,7 @@ func base64(_ octets: ArraySlice<UInt8>) -> [UInt8] {
 }
 
 /// The octets of padded Base64; nil for missing padding, bits behind the last octet, or anything else.
-func octets(base64 text: [UInt8]) -> [UInt8]? {
+func decodeBase64(_ text: [UInt8]) -> [UInt8]? {
   guard text.count.isMultiple(of: 4) else { return nil }
   let paddingCount = text.reversed().prefix { $0 == padding }.count
   guard paddingCount <= 2 else { return nil }

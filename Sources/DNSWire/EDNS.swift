@@ -85,11 +85,11 @@ public struct ExtendedErrorReport: Hashable, Sendable {
     self.text = text
   }
 
-  /// A report from an option's data; nil where the INFO-CODE is not all there. What is not UTF-8 in the text is replaced.
+  /// A report from an option's data; nil where the INFO-CODE is not all there. What is not UTF-8 is replaced.
   public init?(octets: [UInt8]) {
     guard octets.count >= 2 else { return nil }
     code = ExtendedError(rawValue: UInt16(octets[0]) << 8 | UInt16(octets[1]))
-    // The text carries no final zero octet, but a receiver has to take one (RFC 8914 section 2).
+    // The length says where the text ends, but some senders add C's zero octet.
     let text = octets.last == 0 && octets.count > 2 ? octets[2...].dropLast() : octets[2...]
     self.text = String(decoding: text, as: UTF8.self)
   }

@@ -10,8 +10,7 @@ extension Message {
   /// The message as octets. Owner names are compressed, RDATA stands as it is, the OPT record comes last.
   ///
   /// - Parameter block: pad to a multiple of so many octets (RFC 8467) if there is an OPT record; 0 for no padding.
-  /// - Throws: `.tooLong` where a section has more than 65,535 records, a record or option more octets than that, or the
-  ///   whole message.
+  /// - Throws: `.tooLong` where a section has more than 65,535 records, or a record, an option or the message more octets.
   /// - Complexity: O(octets).
   public func compose(paddedTo block: Int = 0) throws(WireError) -> [UInt8] {
     var writer = WireWriter()

@@ -3,9 +3,9 @@
 extension Message {
   /// The message that the octets begin with.
   ///
-  /// Strict: every count, length and label is checked, compression pointers lead backwards only, RDATA of a known type has
-  /// that type's form and comes out uncompressed. Octets behind the message are tolerated. A TTL with its highest bit
-  /// set becomes 0 (RFC 2181 section 8).
+  /// Strict: every count, length and label is checked, compression pointers lead backwards only, RDATA of a known type
+  /// has that type's form and comes out uncompressed. Octets behind the message are tolerated. A TTL with its highest
+  /// bit set becomes 0 (RFC 2181 section 8).
   ///
   /// - Complexity: O(octets), and 255 octets of name for every two of a pointer.
   public static func parse(_ octets: [UInt8]) throws(WireError) -> Message {

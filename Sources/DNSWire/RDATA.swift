@@ -7,7 +7,7 @@ public enum RDATA {
 
   /// The wire octets of presentation text.
   ///
-  /// Every type may have the generic form `\# length hexadecimal` (RFC 3597 section 5); a type that is unknown here must.
+  /// Every type may have the generic form `\# length hexadecimal` (RFC 3597 section 5); an unknown type has to.
   /// Names are absolute with or without their final dot. TXT may be unquoted: then it is one string, spaces included.
   ///
   /// - Returns: nil for text that does not have the form of its type, has a line break, or could mean two things.
@@ -60,7 +60,7 @@ extension RDATA {
 
   private static func parseGeneric(_ reader: inout TextReader, _ type: RecordType) -> [UInt8]? {
     guard reader.word() != nil, let length = reader.number(UInt16.self), let digits = reader.joinedWords(),
-      let octets = octets(hexadecimal: digits), octets.count == length, isValid(octets, type: type)
+      let octets = decodeHexadecimal(digits), octets.count == length, isValid(octets, type: type)
     else { return nil }
     return octets
   }

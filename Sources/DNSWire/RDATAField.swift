@@ -103,8 +103,8 @@ extension WireReader {
     try copy(Int(length), to: &output)
   }
 
-  /// SvcParams: only their keys' order and their lengths are checked. RFC 9460 section 4.3 wants the values to be opaque
-  /// to a resolver.
+  /// SvcParams: only their keys' order and their lengths are checked. A resolver may treat the values as opaque, even
+  /// invalid ones (RFC 9460 section 4.3), and one that knows more keys than we do should get what the zone says.
   @_lifetime(self: copy self)
   private mutating func copyParameters(to output: inout [UInt8]) throws(WireError) {
     var lowestKey = 0

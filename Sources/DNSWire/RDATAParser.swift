@@ -16,8 +16,8 @@ extension TextReader {
     case .strings: nil  // TXT alone has them, and more forms of text than one part can see
     case .tag: word().flatMap { $0.allSatisfy(isLetterOrDigit) ? characterString(Array($0)) : nil }
     case .quoted: string()
-    case .hexadecimal: joinedWords().flatMap { $0.isEmpty ? nil : octets(hexadecimal: $0) }
-    case .base64: joinedWords().flatMap { $0.isEmpty ? nil : octets(base64: $0) }
+    case .hexadecimal: joinedWords().flatMap { $0.isEmpty ? nil : decodeHexadecimal($0) }
+    case .base64: joinedWords().flatMap { $0.isEmpty ? nil : decodeBase64($0) }
     case .parameters: ServiceParameters.parse(&self)
     case .opaque: nil
     }

@@ -18,7 +18,7 @@ extension ServiceParameters.Key {
     case .port: return decimalNumber(value, as: UInt16.self).map { bigEndian($0) }
     case .ipv4Hint: return addresses(value, isIPv6: false)
     case .ipv6Hint: return addresses(value, isIPv6: true)
-    case .ech: return value.isEmpty ? nil : ServiceParameters.octetsOfBase64(value)
+    case .ech: return value.isEmpty ? nil : decodeBase64(value)
     case .dohPath: return value.isEmpty ? nil : value
     }
   }
@@ -92,6 +92,4 @@ extension ServiceParameters {
     }
     return output.isEmpty ? nil : output
   }
-
-  fileprivate static func octetsOfBase64(_ value: [UInt8]) -> [UInt8]? { DNSWire.octets(base64: value) }
 }

@@ -21,8 +21,8 @@ enum ServiceParameters {
     }
   }
 
-  /// The octets of all parameters that are left of the text. Nil for a key that comes twice, a value that does not have its
-  /// key's form, or a mandatory key that is missing.
+  /// The octets of all parameters that are left of the text. Nil for a key that comes twice, a value that does not have
+  /// its key's form, or a mandatory key that is missing.
   static func parse(_ reader: inout TextReader) -> [UInt8]? {
     var parameters: [UInt16: [UInt8]] = [:]
     var mandatory: [UInt16] = []

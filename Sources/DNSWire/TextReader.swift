@@ -33,8 +33,8 @@ struct TextReader {
     return taken
   }
 
-  /// The next word with its escapes undecoded. Nil at the end, and for a word with an octet that is not printable ASCII or
-  /// has a meaning of its own in a zone file: quotes, parentheses, semicolons.
+  /// The next word with its escapes undecoded. Nil at the end, and for a word with an octet that is not printable ASCII
+  /// or has a meaning of its own in a zone file: quotes, parentheses, semicolons.
   mutating func word() -> ArraySlice<UInt8>? {
     skipSpaces()
     let start = position

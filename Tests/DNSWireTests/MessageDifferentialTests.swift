@@ -20,7 +20,8 @@ import Testing
         disagreements.append("\(IndependentParser.hexadecimal(octets))\n  \(ours ?? "no")\n  \(verdict)")
       }
     }
-    #expect(disagreements.isEmpty, "\(disagreements.count), the first:\n\(disagreements.prefix(5).joined(separator: "\n"))")
+    #expect(
+      disagreements.isEmpty, "\(disagreements.count), the first:\n\(disagreements.prefix(5).joined(separator: "\n"))")
     // Both sides of the comparison have to be there, or it says nothing.
     #expect(accepted > messages.count / 5)
     #expect(accepted < messages.count * 4 / 5)
@@ -34,7 +35,8 @@ import Testing
     for (number, section) in [message.answers, message.authorities, message.additionals].enumerated() {
       // dnspython keeps a TSIG record (250) apart from its section, even one of class IN.
       words += section.filter { $0.type != RecordType(250) }.map {
-        "\(number + 1):\(hexadecimal($0.owner)):\($0.type.rawValue):\($0.ttl):\(IndependentParser.hexadecimal($0.rdata))"
+        "\(number + 1):\(hexadecimal($0.owner)):\($0.type.rawValue):\($0.ttl):"
+          + IndependentParser.hexadecimal($0.rdata)
       }
     }
     if let edns = message.edns {

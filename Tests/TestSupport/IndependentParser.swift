@@ -12,8 +12,8 @@ public enum IndependentParser {
 
   /// What dnspython makes of messages, in their order: `ok` and the contents, or `no` and the reason.
   ///
-  /// The contents are questions (`Q:owner:type:class`), records of class IN (`1:owner:type:ttl:rdata`, the section before
-  /// them) and OPT (`E:size:ttl:code=data,…`), names and data in hexadecimal, separated by spaces.
+  /// The contents are questions (`Q:owner:type:class`), records of class IN (`1:owner:type:ttl:rdata`, beginning with
+  /// their section) and OPT (`E:size:ttl:code=data,…`), names and data in hexadecimal, separated by spaces.
   public static func verdicts(on messages: [[UInt8]]) throws -> [String] {
     var input: [UInt8] = []
     input.reserveCapacity(messages.reduce(0) { $0 + $1.count + 2 })
@@ -37,9 +37,16 @@ public enum IndependentParser {
 
   /// Lower-case hexadecimal, as the answers have it.
   public static func hexadecimal(_ octets: [UInt8]) -> String {
-    let digits = Array("0123456789abcdef".utf8)
-    return String(decoding: octets.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    var text: [UInt8] = []
+    text.reserveCapacity(octets.count * 2)
+    for octet in octets {
+      text.append(digits[Int(octet >> 4)])
+      text.append(digits[Int(octet & 15)])
+    }
+    return String(decoding: text, as: UTF8.self)
   }
+
+  private static let digits = Array("0123456789abcdef".utf8)
 
   private static let root = #filePath.split(separator: "/").dropLast(3).reduce("") { "\($0)/\($1)" }
 

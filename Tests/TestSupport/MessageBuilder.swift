@@ -20,7 +20,7 @@ struct MessageBuilder {
     let rcode: UInt16 = [0, 0, 0, 2, 3].randomElement(using: &random)!
     header(flags: 0x8180 | rcode | UInt16(random.next() & 0x0630), &random)
     question(&random)
-    octets[7] = UInt8.random(in: 0...4, using: &random)
+    octets[7] = UInt8.random(in: 0...3, using: &random)
     octets[9] = UInt8.random(in: 0...1, using: &random)
     for _ in 0..<octets[7] { record(types.randomElement(using: &random)!, &random) }
     for _ in 0..<octets[9] { record(random.oneIn(2) ? 6 : 2, &random) }

@@ -66,7 +66,9 @@ public struct MessageMutator {
   /// Puts a compression pointer somewhere: to a name, to itself, forwards, into the header.
   private mutating func point(_ octets: inout [UInt8], from offset: Int, _ builder: MessageBuilder) {
     guard offset + 1 < octets.count else { return }
-    let targets = [offset, offset + 2, Int.random(in: 0..<12, using: &random), Int.random(in: 0...offset, using: &random)]
+    let targets = [
+      offset, offset + 2, Int.random(in: 0..<12, using: &random), Int.random(in: 0...offset, using: &random),
+    ]
     let target = (builder.labels + targets).randomElement(using: &random)!
     octets[offset] = 0xC0 | UInt8(truncatingIfNeeded: target >> 8) & 0x3F
     octets[offset + 1] = UInt8(truncatingIfNeeded: target)

@@ -25,7 +25,8 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable {
   public mutating func octets(_ count: Int) -> [UInt8] { (0..<count).map { _ in UInt8(truncatingIfNeeded: next()) } }
 }
 
-/// The seed of this run: the environment's `HTTPDNSD_TEST_SEED`, or a new one; printed, so that a failure can be repeated.
+/// The seed of this run: the environment's `HTTPDNSD_TEST_SEED`, or a new one. Printed, so that a failure can be
+/// repeated.
 public let testSeed: UInt64 = {
   let seed = getenv("HTTPDNSD_TEST_SEED").flatMap { UInt64(String(cString: $0)) } ?? UInt64.random(in: 0...UInt64.max)
   print("seed of random tests: HTTPDNSD_TEST_SEED=\(seed)")

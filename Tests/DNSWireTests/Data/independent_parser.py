@@ -77,8 +77,8 @@ DIFFERENCES = {
     53: structure(3, "rest"),
     # dnspython checks the type bitmap. Likewise the validator's business.
     47: structure("name", "rest"),
-    # dnspython checks the values of SvcParams and refuses any in AliasMode. RFC 9460 section 4.3 wants resolvers to treat
-    # the values as opaque, and section 2.4.2 wants them ignored in AliasMode.
+    # dnspython checks the values of SvcParams and refuses any in AliasMode. RFC 9460 section 4.3 allows a resolver to
+    # treat them as opaque, and section 2.4.2 has clients ignore them in AliasMode.
     64: structure(2, "name", "parameters"),
     65: structure(2, "name", "parameters"),
 }
@@ -106,9 +106,9 @@ def accept_like_us():
     dns.wire.Parser.get_name = lambda parser, origin=None, decompress=True: dns.name.from_wire_parser(parser, True)
     # As many pointers as a name can have labels, instead of 16.
     dns.name.MAX_COMPRESSION_POINTER_CHAIN = 127
-    # A broken option does not spoil the message that carries it (RFC 7871 section 11.2): options are opaque.
+    # Options are opaque in a message; whoever asks for one finds out whether it is sound (EDNS.clientSubnet).
     dns.edns.get_option_class = lambda otype: dns.edns.GenericOption
-    # UPDATE gives other meanings to empty RDATA and to classes; we never ask for one, so a response is read as any other.
+    # UPDATE gives other meanings to empty RDATA and to classes; we never ask for one, and read it as any other.
     dns.message._message_factory_from_opcode = lambda opcode: dns.message.QueryMessage
     # A TSIG record anywhere is one record of class ANY more.
     special = dns.message.Message._parse_special_rr_header
