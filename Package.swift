@@ -49,7 +49,7 @@ let layer0: [Target] = [
 
 // Layer 1: octets, loop, digests, configuration, telemetry.
 let layer1: [Target] =
-  module("DNSWire")
+  module("DNSWire", data: true)
   + module("EventLoop", ["CEvent"])
   + module("Ciphers", ["CCrypto"])
   + module("Configuration", ["DNSWire", "Ciphers", tomlKit])
