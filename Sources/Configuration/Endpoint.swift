@@ -1,0 +1,113 @@
+// Endpoint.swift -- an address with a port, and a host that is an address or a name.
+
+import DNSWire
+
+/// An IPv4 or IPv6 address with a port.
+public struct Endpoint: Hashable, Sendable {
+  /// The address.
+  public var address: IPAddress
+  /// The port, 1 to 65535 where it comes from text.
+  public var port: UInt16
+
+  /// An endpoint of these parts.
+  public init(address: IPAddress, port: UInt16) {
+    self.address = address
+    self.port = port
+  }
+
+  /// An endpoint from `127.0.0.1:53` or `[::1]:53`; nil for anything else.
+  public init?(text: String) {
+    guard let (host, port) = splitPort(text), let port, case .address(let address) = Host(text: host) else {
+      return nil
+    }
+    self.init(address: address, port: port)
+  }
+
+  /// An endpoint from an address with or without brackets and port; nil for anything else.
+  public init?(text: String, defaultPort: UInt16) {
+    guard let (host, port) = splitPort(text), case .address(let address) = Host(text: host) else { return nil }
+    self.init(address: address, port: port ?? defaultPort)
+  }
+}
+
+extension Endpoint {
+  /// Whether who sends to this endpoint reaches one of these listening endpoints on the same machine.
+  func reaches(_ listening: [Endpoint]) -> Bool {
+    listening.contains { own in
+      let isWildcard = own.address.octets.allSatisfy { $0 == 0 } && own.address.isIPv6 == address.isIPv6
+      return own.port == port && (own.address == address || isWildcard && address.isLoopback)
+    }
+  }
+}
+
+extension IPAddress {
+  /// Whether the address is in 127.0.0.0/8 or is ::1.
+  fileprivate var isLoopback: Bool {
+    isIPv6 ? octets.dropLast().allSatisfy { $0 == 0 } && octets[15] == 1 : octets[0] == 127
+  }
+}
+
+extension Endpoint: CustomStringConvertible {
+  /// `127.0.0.1:53` or `[::1]:53`.
+  public var description: String { "\(Host.address(address).urlText):\(port)" }
+}
+
+/// A host: an address, or a name whose address has to be found.
+public enum Host: Hashable, Sendable {
+  /// An address.
+  case address(IPAddress)
+  /// A host name in lower case.
+  case name(DomainName)
+
+  /// A host from an address without brackets, or a name of letters, digits, hyphens and underscores.
+  public init?(text: String) {
+    if let address = IPAddress(text: text) {
+      self = .address(address)
+      return
+    }
+    // A name whose last label is a number is a mistyped address (WHATWG URL, "ends in a number").
+    guard let name = DomainName(text: text), name.isPlain, !name.isRoot,
+      let last = text.split(separator: ".").last, !last.utf8.allSatisfy({ isDigit($0) })
+    else { return nil }
+    self = .name(name.lowercased)
+  }
+
+  /// Whether the host has to be found first.
+  public var isName: Bool { if case .name = self { true } else { false } }
+
+  /// The address without brackets, or the name without its final dot: for SNI and the certificate check.
+  public var text: String {
+    switch self {
+    case .address(let address): address.description
+    case .name(let name): String(name.text.dropLast())
+    }
+  }
+
+  /// The same with brackets around an IPv6 address: for a URL or the Host header.
+  public var urlText: String {
+    if case .address(let address) = self, address.isIPv6 { "[\(address)]" } else { text }
+  }
+}
+
+/// The number of a port, 1 to 65535; nil for anything else.
+func portNumber(_ text: some StringProtocol) -> UInt16? {
+  guard !text.isEmpty, text.utf8.allSatisfy({ isDigit($0) }), let port = UInt16(text), port > 0 else { return nil }
+  return port
+}
+
+/// Splits `host`, `host:port`, `[IPv6]`, `[IPv6]:port` or a bare IPv6 address; nil where the port is none.
+func splitPort(_ text: String) -> (host: String, port: UInt16?)? {
+  if text.hasPrefix("[") {
+    guard let end = text.firstIndex(of: "]") else { return nil }
+    let host = String(text[text.index(after: text.startIndex)..<end])
+    let rest = text[text.index(after: end)...]
+    guard host.contains(":") else { return nil }
+    if rest.isEmpty { return (host, nil) }
+    guard rest.hasPrefix(":"), let port = portNumber(rest.dropFirst()) else { return nil }
+    return (host, port)
+  }
+  let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+  guard parts.count == 2 else { return (text, nil) }
+  guard let port = portNumber(parts[1]) else { return nil }
+  return (String(parts[0]), port)
+}

@@ -1,0 +1,70 @@
+// Listen.swift -- the `[listen]` section: addresses, who may ask, and the limits towards clients.
+
+import DNSWire
+
+extension Configuration {
+  /// Who is served, where and how much.
+  public struct Listen: Hashable, Sendable {
+    /// UDP and TCP are served on each; never empty.
+    public var addresses = [Endpoint(text: "127.0.0.1:53")!, Endpoint(text: "[::1]:53")!]
+    /// Listener threads, 0 to 256; 0 means one for each core.
+    public var workers = 1
+    /// Who may ask; never empty.
+    public var allow: [ClientNetwork] = [.prefix(IPPrefix(text: "127.0.0.0/8")!), .prefix(IPPrefix(text: "::1/128")!)]
+    /// The largest UDP response in octets, 512 to 4096.
+    public var maxUDPPayload = 1232
+    /// TCP connections in all.
+    public var tcpConnections = 128
+    /// TCP connections of one client address.
+    public var tcpPerClient = 16
+    /// How long a TCP connection may be silent (RFC 7766 section 6.2.3).
+    public var tcpIdle: Duration = .seconds(15)
+    /// Questions under way upstream; beyond it clients get an error at once.
+    public var maxInFlight = 1024
+    /// Queries per second and client prefix; 0 means no limit.
+    public var rateLimit = 0
+  }
+
+  /// One entry of `listen.allow`.
+  public enum ClientNetwork: Hashable, Sendable {
+    /// Clients of this prefix.
+    case prefix(IPPrefix)
+    /// Clients of the networks that this machine has an address in.
+    case connected
+  }
+}
+
+extension Configuration.Listen {
+  mutating func read(from reader: TableReader) {
+    reader.read("addresses", &addresses, .distinctList(of: .listenEndpoint, atLeast: 1))
+    reader.read("workers", &workers, .integer(0...256))
+    reader.read("allow", &allow, .list(of: .clientNetwork, atLeast: 1))
+    reader.read("max_udp_payload", &maxUDPPayload, .integer(512...4096))
+    reader.read("tcp_connections", &tcpConnections, .integer(1...65_536))
+    reader.read("tcp_per_client", &tcpPerClient, .integer(1...65_536))
+    reader.read("tcp_idle", &tcpIdle, .duration(.seconds(1) ... .seconds(600)))
+    reader.read("max_in_flight", &maxInFlight, .integer(1...1_000_000))
+    reader.read("rate_limit", &rateLimit, .integer(0...1_000_000))
+    for case .prefix(let prefix) in allow where prefix.length == 0 {
+      reader.warn("allow", "\(prefix) lets everyone ask: an open resolver is used to attack others (RFC 5358)")
+    }
+  }
+}
+
+extension Form where Result == Endpoint {
+  /// `address:port`; the port must be there, because `::1:53` is an address too.
+  static var listenEndpoint: Form {
+    Form("an address with a port, such as \"127.0.0.1:53\" or \"[::1]:53\"") { value in
+      value.line.flatMap { Endpoint(text: $0) }
+    }
+  }
+}
+
+extension Form where Result == Configuration.ClientNetwork {
+  static var clientNetwork: Form {
+    Form("a prefix such as \"192.0.2.0/24\", or \"connected\"") { value in
+      guard let line = value.line else { return nil }
+      return line == "connected" ? .connected : IPPrefix(text: line).map { .prefix($0) }
+    }
+  }
+}

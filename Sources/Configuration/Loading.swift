@@ -1,0 +1,74 @@
+// Loading.swift -- from a file or a text to a configuration, or to all of its mistakes.
+
+import DNSWire
+import Glibc
+
+extension Configuration {
+  /// The largest file that is read, in octets.
+  public static let maxFileSize = 1 << 20
+
+  /// A configuration that was accepted.
+  public struct Loaded: Hashable, Sendable {
+    /// What the file says.
+    public let configuration: Configuration
+    /// What its author should know.
+    public let warnings: [Warning]
+  }
+
+  /// Gives the value of an environment variable; nil where it is not set.
+  public typealias Environment = (String) -> String?
+
+  /// The environment of this process.
+  public static func processEnvironment(_ name: String) -> String? {
+    getenv(name).map { String(cString: $0) }
+  }
+
+  /// Reads and checks a configuration file, and the secret files that it names.
+  ///
+  /// - Throws: All mistakes of the file, an unreadable file among them.
+  public static func load(
+    path: String = defaultPath, environment: Environment = processEnvironment
+  ) throws(Mistakes) -> Loaded {
+    let octets: [UInt8]
+    do {
+      octets = try FileContent.read(path, limit: maxFileSize).octets
+    } catch {
+      throw Mistakes(file: path, location: .file, found: error.found, allowed: error.remedy)
+    }
+    guard let text = String(validating: octets, as: UTF8.self) else {
+      throw Mistakes(file: path, location: .file, found: "octets that are not UTF-8", allowed: "TOML, which is UTF-8")
+    }
+    return try parse(text: text, fileName: path, environment: environment)
+  }
+
+  /// Reads and checks the text of a configuration file, and the secret files that it names.
+  ///
+  /// - Parameter fileName: What mistakes and warnings call the text.
+  /// - Throws: All mistakes of the text.
+  public static func parse(
+    text: String, fileName: String, environment: Environment = processEnvironment
+  ) throws(Mistakes) -> Loaded {
+    let table: [String: Value]
+    do {
+      table = try parseTOML(text)
+    } catch {
+      throw Mistakes(
+        file: fileName, location: .position(line: error.line, column: error.column), found: error.found,
+        allowed: error.allowed)
+    }
+    return try withoutActuallyEscaping(environment) { environment throws(Mistakes) in
+      let report = Report(file: fileName, environment: environment)
+      var configuration = Configuration()
+      configuration.read(from: TableReader(table, at: .root, report))
+      guard report.mistakes.isEmpty else { throw Mistakes(mistakes: report.mistakes, warnings: report.warnings) }
+      return Loaded(configuration: configuration, warnings: report.warnings)
+    }
+  }
+}
+
+extension Mistakes {
+  fileprivate init(file: String, location: Mistake.Location, found: String, allowed: String) {
+    self.init(
+      mistakes: [Mistake(file: file, location: location, found: found, allowed: allowed)], warnings: [])
+  }
+}

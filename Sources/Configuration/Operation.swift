@@ -1,0 +1,61 @@
+// Operation.swift -- the `[control]`, `[web]` and `[log]` sections.
+
+extension Configuration {
+  /// The control socket.
+  public struct Control: Hashable, Sendable {
+    /// Path of the socket, mode 0660; nil means none.
+    public var socket: String? = "/run/httpdnsd/control.sock"
+    /// Group of the socket; nil leaves it as it is.
+    public var group: String?
+  }
+
+  /// Metrics, health and the dashboard over HTTP.
+  public struct Web: Hashable, Sendable {
+    /// Where it is served; nil means not at all.
+    public var address: Endpoint?
+  }
+
+  /// What is logged.
+  public struct Log: Hashable, Sendable {
+    /// Less important messages are left out.
+    public var level = LogLevel.info
+    /// How a message is written.
+    public var format = LogFormat.text
+    /// Whether each query is logged.
+    public var queries = false
+  }
+
+  /// How important a message is; the raw values are those of swift-log.
+  public enum LogLevel: String, CaseIterable, Hashable, Sendable {
+    case trace, debug, info, notice, warning, error, critical
+  }
+
+  /// How a message is written.
+  public enum LogFormat: String, CaseIterable, Hashable, Sendable {
+    /// One line of words.
+    case text
+    /// One JSON object a line.
+    case json
+  }
+}
+
+extension Configuration.Control {
+  mutating func read(from reader: TableReader) {
+    reader.read("socket", &socket, .optional(.absolutePath))
+    reader.read("group", &group, .optional(.identifier))
+  }
+}
+
+extension Configuration.Web {
+  mutating func read(from reader: TableReader) {
+    reader.read("address", &address, .optional(.listenEndpoint))
+  }
+}
+
+extension Configuration.Log {
+  mutating func read(from reader: TableReader) {
+    reader.read("level", &level, .choice)
+    reader.read("format", &format, .choice)
+    reader.read("queries", &queries, .boolean)
+  }
+}

@@ -1,0 +1,60 @@
+// FileContent.swift -- reads a whole regular file of limited size, with what its permissions say.
+
+import Glibc
+
+/// The content of a regular file.
+struct FileContent {
+  let octets: [UInt8]
+  /// The permission bits.
+  let mode: mode_t
+  /// Whether the file's mount is read-only.
+  let isOnReadOnlyMount: Bool
+
+  /// Why a file could not be read.
+  struct Failure: Error {
+    /// What was found.
+    let found: String
+    /// What would help.
+    let remedy: String
+  }
+
+  /// Reads a file.
+  static func read(_ path: String, limit: Int) throws(Failure) -> FileContent {
+    // Non-blocking, because opening a FIFO would wait for its writer.
+    let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard file >= 0 else { throw failure(errno) }
+    defer { close(file) }
+    var status = stat()
+    guard fstat(file, &status) == 0 else { throw failure(errno) }
+    guard status.st_mode & S_IFMT == S_IFREG else {
+      throw Failure(found: "something that is not a regular file", remedy: "a regular file")
+    }
+    var mount = statvfs()
+    let isReadOnly = fstatvfs(file, &mount) == 0 && mount.f_flag & UInt(ST_RDONLY) != 0
+    return FileContent(
+      octets: try octets(of: file, limit: limit), mode: status.st_mode & 0o7777, isOnReadOnlyMount: isReadOnly)
+  }
+
+  private static func octets(of file: Int32, limit: Int) throws(Failure) -> [UInt8] {
+    var octets: [UInt8] = []
+    while octets.count <= limit {
+      var chunk = [UInt8](repeating: 0, count: 16_384)
+      let count = Glibc.read(file, &chunk, chunk.count)
+      if count < 0, errno == EINTR { continue }
+      guard count >= 0 else { throw failure(errno) }
+      if count == 0 { return octets }
+      octets += chunk[..<count]
+    }
+    throw Failure(found: "a file of more than \(limit) octets", remedy: "at most \(limit) octets")
+  }
+
+  private static func failure(_ code: Int32) -> Failure {
+    let reason = String(cString: strerror(code))
+    let user = "user \(geteuid())"
+    return switch code {
+    case EACCES, EPERM: Failure(found: "a file that \(user) may not read", remedy: "a file that \(user) owns (chown)")
+    case ENOENT, ENOTDIR: Failure(found: "no such file, looked for by \(user)", remedy: "a file that exists")
+    default: Failure(found: "a file that \(user) cannot read (\(reason))", remedy: "a readable file")
+    }
+  }
+}

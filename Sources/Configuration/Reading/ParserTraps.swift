@@ -1,0 +1,35 @@
+// ParserTraps.swift -- texts on which the TOML parser (toml++ 3.4) fails an assertion, and with it the process.
+
+/// Whether a key, or an end that the parser expects, follows the opening brackets of a table header.
+///
+/// The parser reads a key there without looking whether one begins.
+func isHeaderWithKey(_ text: UnsafeBufferPointer<UInt8>, at bracket: Int) -> Bool {
+  var next = bracket + 1
+  if next < text.count, text[next] == UInt8(ascii: "[") { next += 1 }
+  while next < text.count, text[next] == UInt8(ascii: " ") || text[next] == UInt8(ascii: "\t") { next += 1 }
+  return next == text.count || isBareKeyOctet(text[next]) || "\"']".utf8.contains(text[next])
+}
+
+/// Whether ten characters that look like a date begin here, and a space and a digit follow them.
+///
+/// The parser then expects a time and does not look whether the value ends behind its first digit. Between keys and
+/// values nothing else looks like that.
+func isDateBeforeDigit(_ text: UnsafeBufferPointer<UInt8>, at start: Int) -> Bool {
+  guard isDigit(text[start]), start == 0 || !isBareKeyOctet(text[start - 1]) else { return false }
+  var next = start
+  var characters = 0
+  while next < text.count, text[next] > UInt8(ascii: " "), characters <= 10 {
+    // The parser counts neither underscores nor the further octets of a character.
+    if text[next] != UInt8(ascii: "_"), text[next] & 0xC0 != 0x80 {
+      let isHyphenPlace = characters == 4 || characters == 7
+      if isHyphenPlace, text[next] != UInt8(ascii: "-") { return false }
+      characters += 1
+    }
+    next += 1
+  }
+  return characters == 10 && next + 1 < text.count && text[next] == UInt8(ascii: " ") && isDigit(text[next + 1])
+}
+
+private func isBareKeyOctet(_ octet: UInt8) -> Bool {
+  isLetterOrDigit(octet) || octet == UInt8(ascii: "_") || octet == UInt8(ascii: "-")
+}

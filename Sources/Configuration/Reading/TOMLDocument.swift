@@ -1,0 +1,60 @@
+// TOMLDocument.swift -- text → values; the only file that knows TOMLKit.
+
+import TOMLKit
+
+/// A text that is not TOML, or that no configuration needs to be.
+struct SyntaxMistake: Error, Equatable {
+  let line: Int
+  let column: Int
+  let found: String
+  let allowed: String
+}
+
+/// The values of a TOML text.
+func parseTOML(_ text: String) throws(SyntaxMistake) -> [String: Value] {
+  guard text.utf8.count <= Configuration.maxFileSize else {
+    let found = "\(text.utf8.count) octets"
+    throw SyntaxMistake(line: 1, column: 1, found: found, allowed: "at most \(Configuration.maxFileSize) octets")
+  }
+  try TextScan.check(text)
+  do {
+    return table(try TOMLTable(string: text))
+  } catch let error as TOMLParseError {
+    let position = error.source.begin
+    throw SyntaxMistake(
+      line: position.line, column: position.column, found: shownReason(error.description), allowed: "TOML 1.0")
+  } catch {
+    throw SyntaxMistake(line: 1, column: 1, found: "a text that cannot be read", allowed: "TOML 1.0")
+  }
+}
+
+private func table(_ table: TOMLTable) -> [String: Value] {
+  // By key and not by TOMLTable's iterator, which unwraps by force.
+  var values: [String: Value] = [:]
+  for key in table.keys {
+    if let found = table[key] { values[key] = value(found) }
+  }
+  return values
+}
+
+private func value(_ found: any TOMLValueConvertible) -> Value {
+  switch found.type {
+  case .string: .string(found.string ?? "")
+  case .int: .integer(found.int ?? 0)
+  case .double: .float(found.double ?? 0)
+  case .bool: .boolean(found.bool ?? false)
+  case .date, .time, .dateTime: .date
+  case .array: .array(found.array.map { array in array.map(value) } ?? [])
+  case .table: .table(found.table.map(table) ?? [:])
+  }
+}
+
+/// The parser's reason on one line, without the numbers that it quotes: such a number may be a secret.
+private func shownReason(_ description: String) -> String {
+  let opening = "Error while parsing "
+  let reason = description.hasPrefix(opening) ? "a broken " + description.dropFirst(opening.count) : description
+  let parts = shownText(reason, limit: 200).split(separator: "'", omittingEmptySubsequences: false)
+  return parts.enumerated().map { index, part in
+    index % 2 == 1 && part.count > 1 && part.contains { $0.isNumber } ? "…" : part
+  }.joined(separator: "'")
+}

@@ -1,0 +1,130 @@
+// TableReader.swift -- reads the keys of one table into properties, and knows which keys nobody asked for.
+
+/// Reads one TOML table. Every key that is asked for is known; `refuseUnknownKeys` reports the others.
+final class TableReader {
+  /// Where the table stands.
+  let place: Place
+  /// Where mistakes go.
+  let report: Report
+  private let table: [String: Value]
+  private var known: [String] = []
+  private var ignored: Set<String> = []
+  private var unsound: Set<String> = []
+
+  init(_ table: [String: Value], at place: Place, _ report: Report) {
+    self.table = table
+    self.place = place
+    self.report = report
+  }
+
+  /// The value of a key, which is known from now on.
+  func value(_ key: String) -> Value? {
+    if !known.contains(key) { known.append(key) }
+    return table[key]
+  }
+
+  /// Whether the file has the key.
+  func isGiven(_ key: String) -> Bool { value(key) != nil }
+
+  /// Whether nothing wrong was found at the key.
+  func isSound(_ key: String) -> Bool { !unsound.contains(key) }
+
+  /// Reads a key into a property that holds its default. A mistake leaves the default.
+  func read<Result: Equatable>(_ key: String, _ property: inout Result, _ form: Form<Result>) {
+    guard let value = value(key) else { return }
+    let place = place.key(key)
+    guard let result = form.read(value, place, report) else {
+      unsound.insert(key)
+      return
+    }
+    if result != property, let needs = UnavailableFeature.needs(of: place, value) {
+      refuse(key, allowed: "its default; \(needs) in this version")
+      return
+    }
+    property = result
+  }
+
+  /// Reads a table of its own below this one.
+  func section(_ key: String, _ body: (TableReader) -> Void) {
+    guard let value = value(key) else { return }
+    guard case .table(let table) = value else {
+      report.refuse(value, at: place.key(key), allowed: "a table: [\(key)]")
+      return
+    }
+    let reader = TableReader(table, at: place.key(key), report)
+    body(reader)
+    reader.refuseUnknownKeys()
+  }
+
+  /// Reads an array of tables; `name` gives what an element is called by in messages, else by its index.
+  func tables(
+    _ key: String, atMost most: Int = .max, name: ([String: Value]) -> String? = { _ in nil },
+    _ body: (TableReader) -> Void
+  ) {
+    guard let value = value(key) else { return }
+    let place = place.key(key)
+    guard case .array(let elements) = value else {
+      report.refuse(value, at: place, allowed: "an array of tables: [[\(key)]]")
+      return
+    }
+    if elements.count > most {
+      report.refuse("\(elements.count) of [[\(key)]]", at: place, allowed: "at most \(most)")
+    }
+    for (index, element) in elements.prefix(most).enumerated() {
+      guard case .table(let table) = element else {
+        report.refuse(element, at: place.index(index), allowed: "a table: [[\(key)]]")
+        continue
+      }
+      let reader = TableReader(table, at: name(table).map(place.named) ?? place.index(index), report)
+      body(reader)
+      reader.refuseUnknownKeys()
+    }
+  }
+
+  /// Records that the file must have the key.
+  func require(_ key: String, allowed: String) {
+    guard !isGiven(key) else { return }
+    unsound.insert(key)
+    report.refuse("nothing", at: place.key(key), allowed: allowed)
+  }
+
+  /// Records that the value of a key, or its absence, is not allowed here.
+  func refuse(_ key: String, allowed: String) {
+    unsound.insert(key)
+    let place = place.key(key)
+    report.refuse(value(key)?.shown(at: place) ?? "nothing", at: place, allowed: allowed)
+  }
+
+  /// Records that a lower limit is above an upper one.
+  func refuseInverted(_ lower: String, _ lowerLimit: Duration, _ upper: String, _ upperLimit: Duration) {
+    guard lowerLimit > upperLimit, isSound(lower), isSound(upper) else { return }
+    refuse(lower, allowed: "at most \(upper), which is \"\(durationText(upperLimit))\"")
+  }
+
+  /// Records a warning about a key; `text` must be fit to be shown.
+  func warn(_ key: String, _ text: String) { report.warn(text, at: place.key(key)) }
+
+  /// Leaves keys alone: neither read nor unknown.
+  func ignore(_ isIgnored: (String) -> Bool) { ignored.formUnion(table.keys.filter(isIgnored)) }
+
+  /// Records that the file of a path cannot be read.
+  func requireReadable(_ key: String, _ path: String) {
+    do {
+      _ = try FileContent.read(path, limit: 16 << 20)
+    } catch {
+      unsound.insert(key)
+      report.refuse(error.found, at: place.key(key), allowed: error.remedy)
+    }
+  }
+
+  /// Records every key that was not asked for; `described` may say what a key is instead of unknown.
+  func refuseUnknownKeys(_ described: (String) -> String? = { _ in nil }) {
+    let expected = Set(known).union(ignored)
+    for key in table.keys.sorted() where !expected.contains(key) {
+      let similar = report.isFull ? "" : closest(to: key, among: known).map { " (did you mean \"\($0)\"?)" } ?? ""
+      let found = described(key) ?? "an unknown key" + similar
+      report.refuse(found, at: place.key(key), allowed: known.joined(separator: ", "))
+    }
+    ignored.formUnion(table.keys)
+  }
+}

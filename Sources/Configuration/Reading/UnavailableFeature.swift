@@ -1,0 +1,50 @@
+// UnavailableFeature.swift -- the keys that this version knows but cannot honour.
+
+/// A documented key whose feature does not exist yet: only its default is accepted.
+///
+/// When a feature arrives, its line here goes away; nothing else in this module changes.
+enum UnavailableFeature {
+  /// Key path → what is missing. A path may end in `=value` where only that value is missing.
+  private static let table: [String: String] = [
+    "listen.rate_limit": "there is no rate limit",
+    "provider.kind=tencent": "there is no Tencent HTTPDNS",
+    "provider.kind=emas": "there is no EMAS HTTPDNS",
+    "provider.kind=table": "there are no self-built tables",
+    "provider.return_to_first": "the time of the return is fixed",
+    "provider.requests_per_second": "there is no limit per provider",
+    "provider.units_per_day": "there is no billing guard",
+    "provider.fallback_on_empty": "empty answers are always asked of the next",
+    "provider.not_listed_ttl": "the time is fixed",
+    "cache.stale": "there are no stale answers",
+    "cache.stale_wait": "there are no stale answers",
+    "cache.stale_ttl": "there are no stale answers",
+    "cache.stale_max_age": "there are no stale answers",
+    "cache.immutable": "every entry expires",
+    "cache.persist": "the cache is not saved",
+    "cache.per_network": "there is one cache for all networks",
+    "cache.redis": "there is no second level",
+    "refresh.preload": "names are not resolved ahead",
+    "refresh.hot_hits": "the heat of names is not measured",
+    "refresh.give_up_after": "the heat of names is not measured",
+    "refresh.budget_per_minute": "there is no budget",
+    "refresh.budget_per_day": "there is no budget",
+    "refresh.batch": "every name has its own transfer",
+    "ranking.probe": "addresses are not measured",
+    "ranking.interval": "addresses are not measured",
+    "ranking.domains": "addresses are not measured",
+    "rule.stale": "there are no stale answers",
+    "rule.immutable": "every entry expires",
+    "control.socket": "there is no control socket",
+    "control.group": "there is no control socket",
+    "web.address": "there is no web server",
+    "log.format": "messages are always text",
+    "log.queries": "queries are not logged",
+  ]
+
+  /// What is missing for this value in this place; nil where nothing is.
+  static func needs(of place: Place, _ value: Value) -> String? {
+    if let needs = table[place.pattern] { return needs }
+    guard let line = value.line else { return nil }
+    return table["\(place.pattern)=\(line)"]
+  }
+}

@@ -1,0 +1,56 @@
+// AvailabilityTests.swift -- a key whose feature does not exist yet takes its default and nothing else.
+
+import Configuration
+import Testing
+
+private let unavailable: [(section: String, key: String, standard: String, other: String)] = [
+  ("[listen]", "rate_limit", "0", "10"),
+  ("[[provider]]", "return_to_first", "\"10m\"", "\"5m\""),
+  ("[[provider]]", "requests_per_second", "0", "5"),
+  ("[[provider]]", "units_per_day", "0", "5"),
+  ("[[provider]]", "fallback_on_empty", "true", "false"),
+  ("[[provider]]", "not_listed_ttl", "\"600s\"", "\"1m\""),
+  ("[cache]", "stale", "\"on-failure\"", "\"off\""),
+  ("[cache]", "stale_wait", "\"1800ms\"", "\"1s\""),
+  ("[cache]", "stale_ttl", "\"30s\"", "\"1s\""),
+  ("[cache]", "stale_max_age", "\"1d\"", "\"1s\""),
+  ("[cache]", "immutable", "false", "true"),
+  ("[cache]", "persist", "\"\"", "\"/tmp/cache\""),
+  ("[cache]", "per_network", "false", "true"),
+  ("[cache]", "redis", "\"\"", "\"redis://127.0.0.1:6379/0\""),
+  ("[refresh]", "preload", "[]", "[\"example.com\"]"),
+  ("[refresh]", "hot_hits", "5", "0"),
+  ("[refresh]", "give_up_after", "3", "2"),
+  ("[refresh]", "budget_per_minute", "60", "1"),
+  ("[refresh]", "budget_per_day", "10000", "1"),
+  ("[refresh]", "batch", "true", "false"),
+  ("[ranking]", "probe", "\"off\"", "\"icmp\""),
+  ("[ranking]", "interval", "\"10m\"", "\"1m\""),
+  ("[ranking]", "domains", "{}", "{ \"example.com\" = \"tcp:443\" }"),
+  ("[[rule]]\nnames = [\"a\"]\nuse = \"alidns\"", "stale", "\"\"", "\"off\""),
+  ("[[rule]]\nnames = [\"a\"]\nuse = \"alidns\"", "immutable", "false", "true"),
+  ("[control]", "socket", "\"/run/httpdnsd/control.sock\"", "\"\""),
+  ("[control]", "group", "\"\"", "\"dns\""),
+  ("[web]", "address", "\"\"", "\"127.0.0.1:9353\""),
+  ("[log]", "format", "\"text\"", "\"json\""),
+  ("[log]", "queries", "false", "true"),
+  ("[[provider]]", "kind", "\"alidns\"", "\"tencent\""),
+  ("[[provider]]", "kind", "\"alidns\"", "\"emas\""),
+  ("[[provider]]", "kind", "\"alidns\"", "\"table\""),
+]
+
+@Test(arguments: unavailable)
+func `a key of a later version takes only its default`(section: String, key: String, standard: String, other: String) {
+  #expect(mistakes("\(section)\n\(key) = \(standard)") == [])
+  let found = mistakes("\(section)\n\(key) = \(other)")
+  #expect(found.count == 1)
+  #expect(found.first?.contains(".\(key): found ") == true)
+  #expect(found.first?.hasSuffix("in this version") == true)
+}
+
+@Test func `the own keys of a later kind are not called unknown`() {
+  let text =
+    "[[provider]]\nkind = \"emas\"\nsecret_key_file = \"/x\"\nregion = \"cn\"\nservers = [\"192.0.2.1\"]\nnonsense = 1"
+  let found = mistakes(text)
+  #expect(found.map { $0.contains("kind") || $0.contains("nonsense") } == [true, true])
+}

@@ -1,0 +1,67 @@
+// CanaryTests.swift -- a secret in any place, right or wrong, is in no message and in no description.
+
+import Configuration
+import Testing
+
+private let canary = "471147114711"
+
+private let texts: [String] = [
+  // In its place.
+  "[[provider]]\naccount_id = \"1\"\naccess_key_id = \"x\"\naccess_key_secret = \"\(canary)\"",
+  "[[provider]]\nproxy = \"http://user:\(canary)@127.0.0.1:3128\"",
+  // As another type.
+  "[[provider]]\naccess_key_secret = \(canary)",
+  "[[provider]]\naccess_key_secret = \(canary).5",
+  "[[provider]]\naccess_key_secret = [\"\(canary)\"]",
+  "[[provider]]\naccess_key_secret = { value = \"\(canary)\" }",
+  "[[provider]]\naccess_key_secret.value = \"\(canary)\"",
+  "[[provider]]\naccess_key_secret = \"\"\"\n\(canary)\n\"\"\"",
+  "[[provider]]\naccess_key_secret = \"\(canary)\\n\"",
+  // In a key beside its own, or in a table where it does not belong.
+  "[[provider]]\naccess_key_secret_file = \"\(canary)\"",
+  "[[provider]]\naccess_key_secret_file = \"/\(canary)/\(canary)\"",
+  "[[provider]]\naccess_key_secret_env = \"\(canary)\"",
+  "[[provider]]\naccess_key_secret_env = \(canary)",
+  "[[provider]]\naccess_key_secret_credential = \"\(canary)\"",
+  "[[provider]]\naccess_key_secret_credential = \"../\(canary)\"",
+  "[[provider]]\naccess_key_id = \"/ \(canary)\"",
+  "[[provider]]\naccount_id = \"/ \(canary)\"",
+  "[[provider]]\nkind = \"tencent\"\ntoken = \"\(canary)\"\nkey = \(canary)",
+  "[[provider]]\nkind = \"json\"\ntoken = \"\(canary)\"",
+  "[[provider]]\nacces_key_secret = \"\(canary)\"",
+  "access_key_secret = \"\(canary)\"",
+  "[log]\nsecret = \"\(canary)\"",
+  // In a URL.
+  "[[provider]]\nproxy = \"user:\(canary)@127.0.0.1:3128\"",
+  "[[provider]]\nproxy = \"http://user:\(canary)\"",
+  "[[provider]]\nproxy = \"socks4://user:\(canary)@127.0.0.1:3128\"",
+  "[[provider]]\nproxy = \"http://user:a/\(canary)?@127.0.0.1\"",
+  "[[provider]]\nkind = \"json\"\nurl = \"https://user:\(canary)@dns.example/resolve\"",
+  "[[provider]]\nkind = \"json\"\nurl = \"https://dns.example/resolve?token=\(canary)\"",
+  "[[provider]]\nkind = \"json\"\nurl = \"https://dns.example/resolve#\(canary)\"",
+  "[[provider]]\nkind = \"doh\"\nservers = [\"https://\(canary)@dns.example/q\"]",
+  "[cache]\nredis = \"redis://:\(canary)@127.0.0.1:6379/0\"",
+  // In a text that is not TOML.
+  "[[provider]]\naccess_key_secret = \(canary)\(canary)\(canary)",
+  "[[provider]]\naccess_key_secret = x\(canary)",
+  "[[provider]]\naccess_key_secret = \(canary)x",
+  "[[provider]]\naccess_key_secret: \(canary)",
+  "[[provider]]\naccess_key_secret = \"\(canary)",
+  "[[provider]]\naccess_key_secret = 0x\(canary)\(canary)",
+  "[[provider]]\naccess_key_secret = \"\(canary)\"\naccess_key_secret = \"\(canary)\"",
+]
+
+@Test(arguments: texts)
+func `a secret is in no mistake, no warning and no description`(text: String) {
+  let environment = ["CREDENTIALS_DIRECTORY": "/nonexistent"]
+  for line in mistakes(text, environment: environment) + warnings(text, environment: environment) {
+    #expect(!line.contains(canary), "\(line)")
+  }
+  if case .success(let loaded) = parse(text) {
+    var dumped = ""
+    dump(loaded, to: &dumped)
+    #expect(!dumped.contains(canary))
+    #expect(!"\(loaded)".contains(canary))
+    #expect(!String(reflecting: loaded).contains(canary))
+  }
+}

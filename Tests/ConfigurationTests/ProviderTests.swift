@@ -1,0 +1,161 @@
+// ProviderTests.swift -- what a provider's kind fills in, and what does not belong together.
+
+import Ciphers
+import Configuration
+import Testing
+
+/// The servers of a text's first provider, as scheme, host, port and path, with the name that is checked.
+private func servers(_ text: String) throws -> [String] {
+  try configuration("[[provider]]\n\(text)").providers[0].servers.map {
+    "\($0.scheme)://\($0.host.urlText):\($0.port)\($0.path) as \($0.tlsName)"
+  }
+}
+
+private let resolved: [(text: String, servers: [String])] = [
+  (
+    "kind = \"alidns\"",
+    ["https://223.5.5.5:443/resolve as dns.alidns.com", "https://223.6.6.6:443/resolve as dns.alidns.com"]
+  ),
+  (
+    "scheme = \"http\"\nservers = [\"127.0.0.1:8053\", \"[2400:3200::1]\"]",
+    ["http://127.0.0.1:8053/resolve as dns.alidns.com", "http://[2400:3200::1]:80/resolve as dns.alidns.com"]
+  ),
+  ("servers = [\"999999.alidns.com\"]", ["https://999999.alidns.com:443/resolve as 999999.alidns.com"]),
+  (
+    "kind = \"json\"",
+    ["https://8.8.8.8:443/resolve as dns.google", "https://8.8.4.4:443/resolve as dns.google"]
+  ),
+  (
+    "kind = \"json\"\nurl = \"https://cloudflare-dns.com/dns-query\"",
+    ["https://1.1.1.1:443/dns-query as cloudflare-dns.com", "https://1.0.0.1:443/dns-query as cloudflare-dns.com"]
+  ),
+  (
+    "kind = \"doh\"\nurl = \"https://DOH.pub:8443/dns-query\"",
+    ["https://1.12.12.12:8443/dns-query as doh.pub", "https://120.53.53.53:8443/dns-query as doh.pub"]
+  ),
+  (
+    "kind = \"doh\"\nurl = \"https://dns.alidns.com/dns-query\"\nservers = [\"223.5.5.5\"]",
+    ["https://223.5.5.5:443/dns-query as dns.alidns.com"]
+  ),
+  (
+    "kind = \"doh\"\ntls_name = \"a.example\"\n"
+      + "servers = [\"https://192.0.2.1:8443/q\", \"dns.example:444\", \"192.0.2.2\"]",
+    [
+      "https://192.0.2.1:8443/q as a.example", "https://dns.example:444/dns-query as dns.example",
+      "https://192.0.2.2:443/dns-query as a.example",
+    ]
+  ),
+  ("kind = \"json\"\nurl = \"http://127.0.0.1:8053/resolve\"", ["http://127.0.0.1:8053/resolve as 127.0.0.1"]),
+  ("kind = \"doh\"\nurl = \"https://[::1]:8443\"", ["https://[::1]:8443/ as ::1"]),
+  ("kind = \"doh\"\nurl = \"https://dns.example/q\"", ["https://dns.example:443/q as dns.example"]),
+]
+
+@Test(arguments: resolved)
+func `a provider knows where its transfers go`(text: String, expected: [String]) throws {
+  #expect(try servers(text) == expected)
+}
+
+@Test func `a provider keeps what it says`() throws {
+  let provider = try configuration(
+    """
+    [[provider]]
+    name = "home"
+    kind = "doh"
+    method = "get"
+    pins = ["sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="]
+    bootstrap = ["192.0.2.53"]
+    proxy = "socks5h://user:password@[::1]:1080"
+    family = "ipv4"
+    timeout = "1500ms"
+    attempts_before_switch = 1
+    client_subnet = "192.0.2.77/24"
+    trust_ad = true
+    """
+  ).providers[0]
+  #expect(provider.name == "home")
+  #expect(provider.service == .doh(method: .get))
+  #expect(provider.pins.count == 1)
+  #expect(provider.bootstrap == [Endpoint(text: "192.0.2.53:53")!])
+  #expect(provider.proxy?.description == "socks5h://…@[::1]:1080")
+  #expect(provider.proxy?.text.reveal == Array("socks5h://user:password@[::1]:1080".utf8))
+  #expect(provider.family == .ipv4)
+  #expect(provider.timeout == .milliseconds(1500))
+  #expect(provider.attemptsBeforeSwitch == 1)
+  #expect("\(provider.clientSubnet)".contains("192.0.2.0/24"))
+  #expect(provider.trustsAD)
+}
+
+@Test func `a provider without a name is called by its kind`() throws {
+  let text = "[[provider]]\nkind = \"json\"\n[[provider]]\nkind = \"doh\"\nclient_subnet = \"from-client\""
+  let providers = try configuration(text).providers
+  #expect(providers.map(\.name) == ["json", "doh"])
+  #expect(providers.map(\.clientSubnet) == [.none, .fromClient])
+}
+
+private let refusals: [(text: String, key: String)] = [
+  ("kind = \"dns\"", "kind"),
+  ("name = \"a b\"", "name"),
+  ("name = \"localdns\"", "name"),
+  ("servers = []", "servers"),
+  ("servers = [\"300.1.1.1\"]", "servers[0]"),
+  ("servers = [\"192.0.2.1:0\"]", "servers[0]"),
+  ("servers = [\"192.0.2.1:65536\"]", "servers[0]"),
+  ("servers = [\"https://dns.alidns.com/resolve\"]", "servers[0]"),
+  ("kind = \"doh\"\nservers = [\"ftp://192.0.2.1/\"]", "servers[0]"),
+  ("kind = \"json\"\nurl = \"https://dns.google/resolve?x=1\"", "url"),
+  ("kind = \"json\"\nurl = \"https://user@dns.google/resolve\"", "url"),
+  ("kind = \"json\"\nurl = \"dns.google\"", "url"),
+  ("kind = \"json\"\nscheme = \"http\"", "scheme"),
+  ("kind = \"json\"\nmethod = \"get\"", "method"),
+  ("url = \"https://dns.google/resolve\"", "url"),
+  ("token_file = \"/x\"", "token_file"),
+  ("kind = \"json\"\naccount_id = \"1\"", "account_id"),
+  ("pins = [\"sha256//short\"]", "pins[0]"),
+  ("scheme = \"http\"\npins = [\"sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"]", "pins"),
+  ("proxy = \"socks4://127.0.0.1:1080\"", "proxy"),
+  ("proxy = \"http://127.0.0.1\"", "proxy"),
+  ("bootstrap = [\"dns.google\"]", "bootstrap[0]"),
+  ("bootstrap = [\"127.0.0.1\"]", "bootstrap"),
+  ("family = \"ipv6\"", "family"),
+  ("client_subnet = \"here\"", "client_subnet"),
+  ("ca_file = \"/nonexistent/ca.pem\"", "ca_file"),
+  ("tls_name = \"a b\"", "tls_name"),
+]
+
+@Test(arguments: refusals)
+func `a provider that cannot work is one mistake`(text: String, key: String) {
+  let found = mistakes("[[provider]]\n\(text)")
+  #expect(found.count == 1)
+  #expect(found.first?.contains("].\(key): found ") == true, "\(found)")
+}
+
+@Test func `two providers of one name are a mistake`() {
+  let found = mistakes("[[provider]]\nname = \"a\"\n[[provider]]\nname = \"a\"\n")
+  #expect(
+    found == ["test.toml: provider[1].name: found \"a\"; allowed: a name of its own; an earlier provider is \"a\" too"])
+}
+
+@Test func `a provider with a name of its own is called by it`() {
+  #expect(
+    mistakes("[[provider]]\nname = \"home\"\ntimeout = 1").first?.hasPrefix("test.toml: provider[\"home\"].timeout:")
+      == true)
+}
+
+@Test func `somebody has to find a server that is given by name`() {
+  let named = "[[provider]]\nkind = \"doh\"\nurl = \"https://dns.example/q\"\n"
+  let nobody = "[localdns]\nservers = []\n"
+  #expect(mistakes(named).isEmpty)
+  #expect(mistakes(named + nobody).map { $0.contains("provider[0].url") } == [true])
+  #expect(mistakes(named + "bootstrap = [\"192.0.2.53\"]\n" + nobody).isEmpty)
+  #expect(mistakes(named + "servers = [\"192.0.2.1\"]\n" + nobody).isEmpty)
+  let proxied = "[[provider]]\nproxy = \"http://proxy.example:3128\"\n"
+  #expect(mistakes(proxied + nobody).map { $0.contains("provider[0].proxy") } == [true])
+}
+
+@Test func `who speaks http is warned`() {
+  #expect(warnings("[[provider]]\nscheme = \"http\"").map { $0.contains("provider[0].scheme: over http") } == [true])
+  #expect(
+    warnings("[[provider]]\nkind = \"doh\"\nservers = [\"http://192.0.2.1/q\"]").map {
+      $0.contains(".servers: over http")
+    } == [true])
+}

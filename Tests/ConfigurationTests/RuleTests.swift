@@ -1,0 +1,81 @@
+// RuleTests.swift -- `[[rule]]`: patterns, destinations and what contradicts itself.
+
+import Configuration
+import DNSWire
+import Testing
+
+@Test(arguments: [
+  ("corp.example", Configuration.NamePattern.subtree(DomainName(text: "corp.example")!)),
+  ("Corp.Example.", .subtree(DomainName(text: "corp.example")!)),
+  ("*.lan", .below(DomainName(text: "lan")!)),
+  ("=www.example.com", .exact(DomainName(text: "www.example.com")!)),
+  (".", .subtree(.root)),
+  ("*.", .below(.root)),
+])
+func `a pattern selects a name, what is below it, or both`(text: String, pattern: Configuration.NamePattern) {
+  #expect(Configuration.NamePattern(text: text) == pattern)
+  #expect(Configuration.NamePattern(text: pattern.description) == pattern)
+}
+
+@Test(arguments: ["", "*", "=", "a..b", "a.*.b", "**.a", "*.*.a", "a b", "bücher.example", "a\u{0}", "=*.a"])
+func `what is no pattern is refused`(text: String) {
+  #expect(Configuration.NamePattern(text: text) == nil)
+}
+
+@Test func `a rule keeps what it says`() throws {
+  let rules = try configuration(
+    """
+    [[rule]]
+    names = ["corp.example", "*.lan"]
+    use = "localdns"
+    servers = ["192.0.2.1", "system"]
+    [[rule]]
+    names = ["=pinned.example"]
+    use = "pinned"
+    addresses = ["192.0.2.7", "2001:db8::7"]
+    max_ttl = "10s"
+    [[rule]]
+    names = ["cdn.example"]
+    use = "alidns"
+    fallback = "never"
+    min_ttl = "1m"
+    """
+  ).rules
+  #expect(rules.map(\.use) == [.localDNS, .pinned, .provider("alidns")])
+  #expect(rules[0].servers == [.endpoint(Endpoint(text: "192.0.2.1:53")!), .system])
+  #expect(rules[1].addresses.map(\.description) == ["192.0.2.7", "2001:db8::7"])
+  #expect(rules[1].maxTTL == .seconds(10))
+  #expect(rules[2].fallback == .never)
+  #expect(rules[2].minTTL == .seconds(60))
+  #expect(rules[2].maxTTL == nil)
+}
+
+@Test(arguments: [
+  ("use = \"nobody\"", "use"),
+  ("use = \"pinned\"", "addresses"),
+  ("use = \"pinned\"\naddresses = []", "addresses"),
+  ("use = \"refused\"\nservers = [\"192.0.2.1\"]", "servers"),
+  ("use = \"alidns\"\nservers = [\"192.0.2.1\"]", "servers"),
+  ("use = \"localdns\"\naddresses = [\"192.0.2.1\"]", "addresses"),
+  ("use = \"nxdomain\"\nfallback = \"never\"", "fallback"),
+  ("use = \"localdns\"\nservers = [\"127.0.0.1:53\"]", "servers"),
+  ("use = \"alidns\"\nmin_ttl = \"2m\"\nmax_ttl = \"1m\"", "min_ttl"),
+  ("use = \"alidns\"\nmax_ttl = 60", "max_ttl"),
+])
+func `a rule that contradicts itself is one mistake`(text: String, key: String) {
+  let found = mistakes("[[rule]]\nnames = [\"example.com\"]\n\(text)")
+  #expect(found.count == 1)
+  #expect(found.first?.hasPrefix("test.toml: rule[0].\(key): ") == true)
+}
+
+@Test func `a rule cannot use LocalDNS where there is none`() {
+  let text = "[localdns]\nservers = []\n[[rule]]\nnames = [\"lan\"]\nuse = \"localdns\"\n"
+  #expect(mistakes(text).count == 1)
+  #expect(mistakes(text + "servers = [\"192.0.2.1\"]").isEmpty)
+}
+
+@Test func `a name of an earlier rule is warned of`() {
+  let rule = "[[rule]]\nnames = [\"lan\"]\nuse = \"nxdomain\"\n"
+  #expect(warnings(rule).isEmpty)
+  #expect(warnings(rule + rule).map { $0.hasPrefix("test.toml: rule[1].names: ") } == [true])
+}

@@ -1,0 +1,101 @@
+// SampleTests.swift -- the files that are shipped, and what an empty file means.
+
+import Configuration
+import DNSWire
+import Testing
+
+@Test func `an empty file means the defaults`() throws {
+  #expect(try configuration("") == Configuration())
+}
+
+@Test func `the sample file says what the defaults are`() throws {
+  let loaded = try sample("httpdnsd.toml")
+  #expect(loaded.configuration == Configuration())
+  #expect(loaded.warnings.isEmpty)
+}
+
+@Test func `the keys that the sample file shows as comments are known`() throws {
+  #expect(
+    mistakes(
+      """
+      [[provider]]
+      kind = "doh"
+      method = "post"
+      [[rule]]
+      names = ["corp.example", "*.lan"]
+      use = "localdns"
+      fallback = ""
+      servers = []
+      addresses = []
+      max_ttl = ""
+      min_ttl = ""
+      stale = ""
+      immutable = false
+      """) == [])
+}
+
+@Test func `the demo asks only this machine`() throws {
+  let configuration = try sample("demo.toml").configuration
+  let hosts = configuration.providers.flatMap(\.servers).map(\.host.text)
+  #expect(Set(hosts) == ["127.0.0.1"])
+  #expect(configuration.localDNS.servers.isEmpty)
+  #expect(configuration.listen.addresses.map(\.description) == ["127.0.0.1:5300", "[::1]:5300"])
+}
+
+@Test func `every key can be set`() throws {
+  let configuration = try configuration(
+    """
+    state_directory = "/tmp/state"
+    listen.addresses = ["192.0.2.1:5353"]
+    listen.workers = 0
+    listen.allow = ["connected", "192.0.2.0/24"]
+    listen.tcp_idle = "2m"
+    localdns = { servers = ["192.0.2.53", "[2001:db8::53]:5353"], fallback = "never", portal_names = false }
+    cache = { enabled = false, max_bytes = "1GiB", min_ttl = "1m", max_ttl = "1d", nxdomain_cut = false }
+    refresh = { at = 0.5, keep = ["www.Example.com"], types = ["https", "TYPE65280"], min_ttl = "0s" }
+    names = { hosts_file = "", special = false, rebind_protection = true, rebind_allow = ["*.example.com"] }
+    log.level = "debug"
+    """)
+  #expect(configuration.stateDirectory == "/tmp/state")
+  #expect(configuration.listen.addresses == [Endpoint(text: "192.0.2.1:5353")])
+  #expect(configuration.listen.workers == 0)
+  #expect(configuration.listen.allow.first == .connected)
+  #expect(configuration.listen.tcpIdle == .seconds(120))
+  let servers = configuration.localDNS.servers
+  #expect(servers == ["192.0.2.53:53", "[2001:db8::53]:5353"].map { .endpoint(Endpoint(text: $0)!) })
+  #expect(configuration.localDNS.fallback == .never)
+  #expect(!configuration.localDNS.portalNames)
+  #expect(!configuration.cache.isEnabled)
+  #expect(configuration.cache.maxBytes == 1 << 30)
+  #expect(configuration.cache.minTTL == .seconds(60))
+  #expect(configuration.refresh.at == 0.5)
+  #expect(configuration.refresh.keep.map(\.text) == ["www.example.com."])
+  #expect(configuration.refresh.types.map(\.description) == ["HTTPS", "TYPE65280"])
+  #expect(configuration.names.hostsFile == nil)
+  #expect(configuration.names.rebindAllow.map(\.description) == ["*.example.com."])
+  #expect(configuration.log.level == .debug)
+}
+
+@Test func `the state directory of the unit wins over the file`() throws {
+  let environment = ["STATE_DIRECTORY": "/var/lib/private/httpdnsd:/other"]
+  let configuration = try configuration("state_directory = \"/elsewhere\"", environment: environment)
+  #expect(configuration.stateDirectory == "/var/lib/private/httpdnsd")
+}
+
+@Test(arguments: [
+  ("0s", Duration.zero), ("1500ms", .milliseconds(1500)), ("3s", .seconds(3)), ("10m", .seconds(600)),
+  ("2h", .seconds(7200)), ("1d", .seconds(86_400)),
+])
+func `a duration is a number and a unit`(text: String, duration: Duration) throws {
+  // TTLs are whole seconds.
+  if text.hasSuffix("ms") {
+    #expect(try configuration("localdns.timeout = \"\(text)\"").localDNS.timeout == duration)
+  } else {
+    #expect(try configuration("cache.max_ttl = \"\(text)\"").cache.maxTTL == duration)
+  }
+}
+
+@Test(arguments: ["", "s", "1", "-1s", "+1s", "1.5s", "1 s", "1S", "1s ", "1h30m", "99999999999999999d", "8d", "٣s"])
+func `what is no duration or too long is refused`(text: String) {
+  #expect(mistakes("cache.max_ttl = \"\(text)\"").count == 1)
+}

@@ -1,0 +1,101 @@
+// SecretTests.swift -- the ways to give a secret, and that none of it is ever shown.
+
+import Ciphers
+import Configuration
+import Glibc
+import Testing
+
+private let account = "[[provider]]\naccount_id = \"999999\"\naccess_key_id = \"id\"\n"
+
+/// The octets of the secret that a text gives; nil where the text is refused.
+private func secret(_ text: String, environment: [String: String] = [:]) -> [UInt8]? {
+  guard case .success(let loaded) = parse(account + text, environment: environment),
+    case .alidns(let account, _) = loaded.configuration.providers[0].service
+  else { return nil }
+  return account?.accessKeySecret.reveal
+}
+
+@Test(arguments: ["canary", "canary\n", "canary\r\n"])
+func `a secret file is read without its line end`(content: String) throws {
+  try withFile(content) { _, path in
+    #expect(secret("access_key_secret_file = \"\(path)\"") == Array("canary".utf8))
+    #expect(warnings(account + "access_key_secret_file = \"\(path)\"").isEmpty)
+  }
+}
+
+@Test(arguments: [0o640, 0o604, 0o660, 0o644] as [mode_t])
+func `a secret file that others can read is refused`(mode: mode_t) throws {
+  try withFile("canary", mode: mode) { _, path in
+    let found = mistakes(account + "access_key_secret_file = \"\(path)\"")
+    let octal = String(mode, radix: 8)
+    #expect(found.map { $0.contains("found a file of mode 0\(octal); allowed: mode 0600") } == [true])
+  }
+}
+
+@Test func `a secret file in the credentials directory may be readable by others`() throws {
+  try withFile("canary", mode: 0o444) { directory, path in
+    let text = account + "access_key_secret_file = \"\(path)\""
+    let environment = ["CREDENTIALS_DIRECTORY": directory]
+    #expect(mistakes(text, environment: environment) == [])
+    #expect(warnings(text, environment: environment).map { $0.contains("mode 0444") } == [true])
+  }
+}
+
+@Test func `a systemd credential is found by its name`() throws {
+  try withFile("canary\n", mode: 0o440) { directory, _ in
+    let environment = ["CREDENTIALS_DIRECTORY": directory]
+    let text = "access_key_secret_credential = \"secret\""
+    #expect(secret(text, environment: environment) == Array("canary".utf8))
+    #expect(mistakes(account + text).map { $0.contains("no $CREDENTIALS_DIRECTORY") } == [true])
+    let path = account + "access_key_secret_credential = \"../secret\""
+    #expect(mistakes(path, environment: environment).map { $0.contains("without \"/\"") } == [true])
+  }
+}
+
+@Test func `a secret comes from an environment variable`() throws {
+  let text = "access_key_secret_env = \"ALIDNS\""
+  #expect(secret(text, environment: ["ALIDNS": "canary"]) == Array("canary".utf8))
+  #expect(mistakes(account + text).map { $0.contains("a variable that is not set") } == [true])
+  #expect(mistakes(account + text, environment: ["ALIDNS": "\n"]).map { $0.contains("an empty secret") } == [true])
+}
+
+@Test func `a secret in the text is accepted with a warning`() throws {
+  #expect(secret("access_key_secret = \"canary\"") == Array("canary".utf8))
+  #expect(
+    warnings(account + "access_key_secret = \"canary\"").map { $0.contains("better access_key_secret_file") } == [true])
+}
+
+@Test func `a secret is given in one way only`() throws {
+  let text = account + "access_key_secret = \"canary\"\naccess_key_secret_env = \"X\""
+  #expect(
+    mistakes(text).map { $0.contains("access_key_secret_env and access_key_secret; allowed: only one") } == [true])
+}
+
+@Test(arguments: ["", "\n", "one\ntwo", "tab\tbed"])
+func `a secret is one line that is not empty`(content: String) throws {
+  try withFile(content) { _, path in
+    #expect(mistakes(account + "access_key_secret_file = \"\(path)\"").count == 1)
+  }
+}
+
+@Test(arguments: ["/nonexistent/secret", "/tmp", "/dev/zero"])
+func `a secret file that cannot be read says what would help`(path: String) {
+  let found = mistakes(account + "access_key_secret_file = \"\(path)\"")
+  #expect(found.map { $0.contains("allowed: a ") && $0.hasSuffix("or a systemd credential") } == [true])
+}
+
+@Test(.enabled(if: geteuid() != 0, "root may read everything"))
+func `a secret file of another user names the user that tried`() throws {
+  try withFile("canary", mode: 0) { _, path in
+    let found = mistakes(account + "access_key_secret_file = \"\(path)\"")
+    #expect(found.map { $0.contains("a file that user \(geteuid()) may not read") } == [true])
+  }
+}
+
+@Test(arguments: [
+  "account_id = \"1\"", "access_key_id = \"1\"", "access_key_secret = \"canary\"",
+  "account_id = \"1\"\naccess_key_secret = \"canary\"",
+])
+func `a part of an account is a mistake`(text: String) {
+  #expect(!mistakes("[[provider]]\n\(text)").isEmpty)
+}

@@ -1,0 +1,86 @@
+// Support.swift -- parses texts for the tests and gives back what they look at.
+
+import Configuration
+import Glibc
+import Testing
+
+/// The configuration of a text, or its mistakes.
+func parse(_ text: String, environment: [String: String] = [:]) -> Result<Configuration.Loaded, Mistakes> {
+  do throws(Mistakes) {
+    return .success(try Configuration.parse(text: text, fileName: "test.toml", environment: { environment[$0] }))
+  } catch {
+    return .failure(error)
+  }
+}
+
+/// The configuration of a text without mistakes.
+func configuration(_ text: String, environment: [String: String] = [:]) throws -> Configuration {
+  try parse(text, environment: environment).get().configuration
+}
+
+/// The lines of all mistakes of a text; none where it is accepted.
+func mistakes(_ text: String, environment: [String: String] = [:]) -> [String] {
+  guard case .failure(let failure) = parse(text, environment: environment) else { return [] }
+  return failure.mistakes.map(\.description)
+}
+
+/// The lines of all warnings of a text, whether it is accepted or not.
+func warnings(_ text: String, environment: [String: String] = [:]) -> [String] {
+  switch parse(text, environment: environment) {
+  case .success(let loaded): loaded.warnings.map(\.description)
+  case .failure(let failure): failure.warnings.map(\.description)
+  }
+}
+
+/// The configuration of a file in the repository's Config folder.
+func sample(_ name: String) throws -> Configuration.Loaded {
+  try Configuration.load(path: samplePath(name), environment: { _ in nil })
+}
+
+/// The lines of all mistakes and warnings of a text.
+func messages(_ text: String) -> [String] {
+  switch parse(text) {
+  case .success(let loaded): loaded.warnings.map(\.description)
+  case .failure(let failure): failure.mistakes.map(\.description) + failure.warnings.map(\.description)
+  }
+}
+
+/// A new folder with one file of this content and mode; both go away afterwards.
+func withFile(
+  _ content: [UInt8], mode: mode_t = 0o600, _ body: (_ directory: String, _ path: String) throws -> Void
+) throws {
+  var template = Array("/tmp/httpdnsd-test-XXXXXX".utf8CString)
+  let directory = String(cString: try #require(mkdtemp(&template)))
+  let path = directory + "/secret"
+  let file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+  defer {
+    unlink(path)
+    rmdir(directory)
+  }
+  #expect(write(file, content, content.count) == content.count)
+  close(file)
+  chmod(path, mode)
+  try body(directory, path)
+}
+
+/// A new folder with one file of this text and mode; both go away afterwards.
+func withFile(
+  _ content: String, mode: mode_t = 0o600, _ body: (_ directory: String, _ path: String) throws -> Void
+) throws {
+  try withFile(Array(content.utf8), mode: mode, body)
+}
+
+/// The text of a file in the repository's Config folder.
+func sampleText(_ name: String) throws -> String {
+  guard let file = fopen(samplePath(name), "r") else { throw SampleMissing() }
+  defer { fclose(file) }
+  var octets = [UInt8](repeating: 0, count: Configuration.maxFileSize)
+  let count = fread(&octets, 1, octets.count, file)
+  return String(decoding: octets[..<count], as: UTF8.self)
+}
+
+struct SampleMissing: Error {}
+
+private func samplePath(_ name: String, from file: String = #filePath) -> String {
+  file.split(separator: "/", omittingEmptySubsequences: false).dropLast(3).joined(separator: "/") + "/Config/\(name)"
+}
