@@ -1,4 +1,4 @@
-// Names.swift -- the `[names]` section: names that are answered here, and the patterns that select names.
+// Names.swift -- the `[names]` section: names that are answered here.
 
 import DNSWire
 
@@ -14,43 +14,6 @@ extension Configuration {
     /// Names that may have private addresses nevertheless.
     public var rebindAllow: [NamePattern] = []
   }
-
-  /// Selects names.
-  public enum NamePattern: Hashable, Sendable {
-    /// `example.com`: the name and everything below it.
-    case subtree(DomainName)
-    /// `*.example.com`: only what is below the name.
-    case below(DomainName)
-    /// `=example.com`: exactly the name.
-    case exact(DomainName)
-
-    /// A pattern from its text in the configuration file; nil where that is none.
-    public init?(text: String) {
-      guard text.utf8.allSatisfy({ 0x21...0x7E ~= $0 }) else { return nil }
-      let (make, rest): ((DomainName) -> NamePattern, Substring)
-      if text.hasPrefix("*.") {
-        (make, rest) = (NamePattern.below, text == "*." ? "." : text.dropFirst(2))
-      } else if text.hasPrefix("=") {
-        (make, rest) = (NamePattern.exact, text.dropFirst())
-      } else {
-        (make, rest) = (NamePattern.subtree, text[...])
-      }
-      // An asterisk elsewhere would be taken literally, which nobody means.
-      guard !rest.contains("*"), let name = DomainName(text: rest) else { return nil }
-      self = make(name.lowercased)
-    }
-  }
-}
-
-extension Configuration.NamePattern: CustomStringConvertible {
-  /// The text in the configuration file, with a final dot.
-  public var description: String {
-    switch self {
-    case .subtree(let name): name.text
-    case .below(let name): name.isRoot ? "*." : "*.\(name.text)"
-    case .exact(let name): "=\(name.text)"
-    }
-  }
 }
 
 extension Configuration.Names {
@@ -62,10 +25,10 @@ extension Configuration.Names {
   }
 }
 
-extension Form where Result == Configuration.NamePattern {
+extension Form where Result == NamePattern {
   static var namePattern: Form {
     Form("\"example.com\" (and below), \"*.example.com\" (below) or \"=example.com\", in ASCII (xn--…)") { value in
-      value.line.flatMap { Configuration.NamePattern(text: $0) }
+      value.line.flatMap { NamePattern(text: $0) }
     }
   }
 }

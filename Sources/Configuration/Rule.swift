@@ -61,7 +61,7 @@ extension Configuration.Rule {
   /// Reads all rules.
   static func readAll(from root: TableReader, _ context: Context) -> [Configuration.Rule] {
     var rules: [Configuration.Rule] = []
-    var seen: Set<Configuration.NamePattern> = []
+    var seen: Set<NamePattern> = []
     root.tables("rule") { reader in
       var rule = Configuration.Rule(names: [], use: .localDNS)
       rule.read(from: reader, context)
@@ -74,7 +74,7 @@ extension Configuration.Rule {
   }
 
   private mutating func read(from reader: TableReader, _ context: Context) {
-    reader.require("names", allowed: Form<[Configuration.NamePattern]>.patterns.allowed)
+    reader.require("names", allowed: Form<[NamePattern]>.patterns.allowed)
     reader.require("use", allowed: Form<Configuration.Use>.use.allowed)
     reader.read("names", &names, .patterns)
     reader.read("use", &use, .use)
@@ -115,7 +115,7 @@ extension Configuration.Rule {
   }
 }
 
-extension Form where Result == [Configuration.NamePattern] {
+extension Form where Result == [NamePattern] {
   static var patterns: Form { .list(of: .namePattern, atLeast: 1) }
 }
 

@@ -5,21 +5,21 @@ import DNSWire
 import Testing
 
 @Test(arguments: [
-  ("corp.example", Configuration.NamePattern.subtree(DomainName(text: "corp.example")!)),
+  ("corp.example", NamePattern.subtree(DomainName(text: "corp.example")!)),
   ("Corp.Example.", .subtree(DomainName(text: "corp.example")!)),
   ("*.lan", .below(DomainName(text: "lan")!)),
   ("=www.example.com", .exact(DomainName(text: "www.example.com")!)),
   (".", .subtree(.root)),
   ("*.", .below(.root)),
 ])
-func `a pattern selects a name, what is below it, or both`(text: String, pattern: Configuration.NamePattern) {
-  #expect(Configuration.NamePattern(text: text) == pattern)
-  #expect(Configuration.NamePattern(text: pattern.description) == pattern)
+func `a pattern selects a name, what is below it, or both`(text: String, pattern: NamePattern) {
+  #expect(NamePattern(text: text) == pattern)
+  #expect(NamePattern(text: pattern.description) == pattern)
 }
 
 @Test(arguments: ["", "*", "=", "a..b", "a.*.b", "**.a", "*.*.a", "a b", "bücher.example", "a\u{0}", "=*.a"])
 func `what is no pattern is refused`(text: String) {
-  #expect(Configuration.NamePattern(text: text) == nil)
+  #expect(NamePattern(text: text) == nil)
 }
 
 @Test func `a rule keeps what it says`() throws {

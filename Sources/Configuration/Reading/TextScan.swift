@@ -1,8 +1,8 @@
 // TextScan.swift -- refuses, before the TOML parser sees a text, what would end the process or cut a string.
 //
-// The parser recurses once for each bracket and frees a dotted key of n parts with n nested calls. Some of its assertions
-// fail on texts that are wrong (see also ParserTraps.swift). Its strings reach us as C strings, which end at a NUL. What
-// else is wrong with a text is left to the parser.
+// The parser recurses once for each bracket and frees a dotted key of n parts with n nested calls. Some of its
+// assertions fail on texts that are wrong (see also ParserTraps.swift). Its strings reach us as C strings, which end at
+// a NUL. What else is wrong with a text is left to the parser.
 
 struct TextScan {
   /// How many arrays and inline tables may be open at once.
