@@ -2,9 +2,102 @@
 #define _GNU_SOURCE
 #endif
 // CCurl.h -- libcurl's easy and multi interfaces; one typed function for each argument of the variadic ones.
+//
+// libcurl hands out OpenSSL's SSL_CTX before a handshake; the last functions set the trusted certificates in it.
 #ifndef HTTPDNSD_CCURL_H
 #define HTTPDNSD_CCURL_H
 
+// The type checks of curl.h are for literal options; here the option is an argument.
+#define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+static inline CURLcode ccurl_setopt_long(CURL *easy, CURLoption option, long value) {
+  return curl_easy_setopt(easy, option, value);
+}
+
+static inline CURLcode ccurl_setopt_offset(CURL *easy, CURLoption option, curl_off_t value) {
+  return curl_easy_setopt(easy, option, value);
+}
+
+static inline CURLcode ccurl_setopt_pointer(CURL *easy, CURLoption option, const void *value) {
+  return curl_easy_setopt(easy, option, value);
+}
+
+// libcurl copies the string; NULL takes the built-in default away.
+static inline CURLcode ccurl_setopt_string(CURL *easy, CURLoption option, const char *value) {
+  return curl_easy_setopt(easy, option, value);
+}
+
+// CURLOPT_WRITEFUNCTION and CURLOPT_HEADERFUNCTION.
+static inline CURLcode ccurl_setopt_data_callback(CURL *easy, CURLoption option, curl_write_callback value) {
+  return curl_easy_setopt(easy, option, value);
+}
+
+static inline CURLcode ccurl_setopt_sockopt_callback(CURL *easy, curl_sockopt_callback value) {
+  return curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, value);
+}
+
+static inline CURLcode ccurl_setopt_closesocket_callback(CURL *easy, curl_closesocket_callback value) {
+  return curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, value);
+}
+
+static inline CURLcode ccurl_setopt_ssl_ctx_callback(CURL *easy, curl_ssl_ctx_callback value) {
+  return curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, value);
+}
+
+static inline CURLcode ccurl_getinfo_long(CURL *easy, CURLINFO info, long *value) {
+  return curl_easy_getinfo(easy, info, value);
+}
+
+static inline CURLcode ccurl_getinfo_offset(CURL *easy, CURLINFO info, curl_off_t *value) {
+  return curl_easy_getinfo(easy, info, value);
+}
+
+// The string belongs to the handle, until its next transfer.
+static inline CURLcode ccurl_getinfo_string(CURL *easy, CURLINFO info, const char **value) {
+  return curl_easy_getinfo(easy, info, value);
+}
+
+// CURLINFO_PRIVATE: what was set with CURLOPT_PRIVATE, NULL on libcurl's own handles.
+static inline void *ccurl_getinfo_pointer(CURL *easy, CURLINFO info) {
+  void *value = NULL;
+  return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : NULL;
+}
+
+static inline CURLMcode ccurl_multi_setopt_long(CURLM *multi, CURLMoption option, long value) {
+  return curl_multi_setopt(multi, option, value);
+}
+
+static inline CURLMcode ccurl_multi_setopt_pointer(CURLM *multi, CURLMoption option, void *value) {
+  return curl_multi_setopt(multi, option, value);
+}
+
+static inline CURLMcode ccurl_multi_setopt_socket_callback(CURLM *multi, curl_socket_callback value) {
+  return curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, value);
+}
+
+static inline CURLMcode ccurl_multi_setopt_timer_callback(CURLM *multi, curl_multi_timer_callback value) {
+  return curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, value);
+}
+
+static inline CURLSHcode ccurl_share_setopt_long(CURLSH *share, CURLSHoption option, long value) {
+  // The argument of CURLSHOPT_SHARE is read as an int.
+  return curl_share_setopt(share, option, (int)value);
+}
+
+// The certificate bundle that libcurl was built to read, NULL for none.
+static inline const char *ccurl_bundle_path(void) { return curl_version_info(CURLVERSION_NOW)->cainfo; }
+
+// Certificates that a bundle file adds to a store; 0 where the file cannot be read or holds none.
+static inline int ccurl_store_load_file(X509_STORE *store, const char *path) {
+  return X509_STORE_load_locations(store, path, NULL);
+}
+
+// The context takes a reference of its own.
+static inline void ccurl_context_trust(void *context, void *store) {
+  SSL_CTX_set1_cert_store((SSL_CTX *)context, (X509_STORE *)store);
+}
 
 #endif

@@ -1,0 +1,107 @@
+// EasyConfiguration.swift -- everything of an easy handle that is the same for every transfer to a server.
+
+import CCurl
+import EventLoop
+import Glibc
+
+/// An easy handle.
+typealias Easy = UnsafeMutableRawPointer
+
+extension Easy {
+  // A known option with a value of its type is refused only where memory has run out.
+  func set(_ option: CURLoption, _ value: Int) { _ = ccurl_setopt_long(self, option, value) }
+  func set(_ option: CURLoption, _ value: String?) { _ = ccurl_setopt_string(self, option, value) }
+  func set(_ option: CURLoption, _ value: UnsafeRawPointer?) { _ = ccurl_setopt_pointer(self, option, value) }
+
+  /// A number that libcurl tells of the last transfer; 0 where it has none.
+  func long(_ info: CURLINFO) -> Int {
+    var value = 0
+    return ccurl_getinfo_long(self, info, &value) == CURLE_OK ? value : 0
+  }
+
+  /// A text that libcurl tells of the last transfer; empty where it has none.
+  func string(_ info: CURLINFO) -> String {
+    var value: UnsafePointer<CChar>?
+    guard ccurl_getinfo_string(self, info, &value) == CURLE_OK, let value else { return "" }
+    return String(cString: value)
+  }
+}
+
+/// The octets that a transfer reads at a time; responses are smaller.
+private let bufferSize = 8192
+/// How much later than the first address family the second is tried (RFC 8305 section 5).
+private let happyEyeballsDelay = 250
+
+/// Configures a new handle. `generation` is told when a socket is closed.
+func configure(_ easy: Easy, _ settings: OriginSettings, generation: UnsafeMutableRawPointer) {
+  let options = settings.options
+  easy.set(CURLOPT_URL, settings.server.rootURL)
+  easy.set(CURLOPT_PROTOCOLS_STR, settings.server.scheme.rawValue)
+  easy.set(CURLOPT_PATH_AS_IS, 1)
+  easy.set(CURLOPT_HTTPGET, 1)
+  easy.set(CURLOPT_FOLLOWLOCATION, 0)
+  easy.set(CURLOPT_NETRC, Int(CURL_NETRC_IGNORED.rawValue))
+  easy.set(CURLOPT_HTTP_CONTENT_DECODING, 0)
+  easy.set(CURLOPT_HTTP09_ALLOWED, 0)
+  easy.set(CURLOPT_SHARE, UnsafeRawPointer(settings.share))
+  // Timers are the loop's; signals are nobody's.
+  easy.set(CURLOPT_NOSIGNAL, 1)
+  easy.set(CURLOPT_BUFFERSIZE, bufferSize)
+  // An empty proxy and a full exception list shut the environment out.
+  easy.set(CURLOPT_PROXY, options.proxy)
+  easy.set(CURLOPT_NOPROXY, options.proxy.isEmpty ? "*" : "")
+  easy.set(CURLOPT_HTTPPROXYTUNNEL, 1)
+  easy.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+  configureConnection(easy, settings)
+  if settings.trust != nil { configureTLS(easy, settings) }
+  easy.set(CURLOPT_SOCKOPTDATA, Unmanaged.passUnretained(settings).toOpaque())
+  _ = ccurl_setopt_sockopt_callback(easy, socketWasMade)
+  easy.set(CURLOPT_CLOSESOCKETDATA, generation)
+  _ = ccurl_setopt_closesocket_callback(easy, generationSocketWillClose)
+}
+
+private func configureConnection(_ easy: Easy, _ settings: OriginSettings) {
+  if let resolve = settings.resolve { easy.set(CURLOPT_RESOLVE, resolve.head) }
+  if let connectTo = settings.connectTo { easy.set(CURLOPT_CONNECT_TO, connectTo.head) }
+  easy.set(CURLOPT_HAPPY_EYEBALLS_TIMEOUT_MS, happyEyeballsDelay)
+  easy.set(CURLOPT_MAXLIFETIME_CONN, max(1, Int(settings.options.maxAge.components.seconds)))
+  easy.set(CURLOPT_TCP_NODELAY, 1)
+  easy.set(CURLOPT_TCP_KEEPALIVE, 1)
+  easy.set(CURLOPT_TCP_KEEPIDLE, 30)
+  easy.set(CURLOPT_TCP_KEEPINTVL, 10)
+  switch settings.server.scheme {
+  case .http: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
+  case .https:
+    easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
+    // The first burst waits for one connection to say that it takes many transfers.
+    easy.set(CURLOPT_PIPEWAIT, 1)
+  }
+}
+
+private func configureTLS(_ easy: Easy, _ settings: OriginSettings) {
+  easy.set(CURLOPT_SSL_VERIFYPEER, 1)
+  easy.set(CURLOPT_SSL_VERIFYHOST, 2)
+  easy.set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
+  // The context's callback brings the certificates; libcurl reads none.
+  easy.set(CURLOPT_CAINFO, nil as String?)
+  easy.set(CURLOPT_CAPATH, nil as String?)
+  _ = ccurl_setopt_ssl_ctx_callback(easy, contextWasMade)
+  if let trust = settings.trust { easy.set(CURLOPT_SSL_CTX_DATA, UnsafeRawPointer(trust.store)) }
+  if !settings.pins.isEmpty { easy.set(CURLOPT_PINNEDPUBLICKEY, settings.pins) }
+}
+
+private func contextWasMade(
+  _: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?, _ store: UnsafeMutableRawPointer?
+) -> CURLcode {
+  ccurl_context_trust(context, store)
+  return CURLE_OK
+}
+
+private func socketWasMade(_ context: UnsafeMutableRawPointer?, _ descriptor: Int32, _: curlsocktype) -> Int32 {
+  let settings = Unmanaged<OriginSettings>.fromOpaque(context!).takeUnretainedValue()
+  // Octets that nobody acknowledges mean that the way is gone: the kernel would go on for a quarter of an hour.
+  var milliseconds = UInt32(clamping: settings.options.userTimeout.nanoseconds / 1_000_000)
+  setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &milliseconds, socklen_t(MemoryLayout<UInt32>.size))
+  _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+  return CURL_SOCKOPT_OK
+}

@@ -1,0 +1,304 @@
+// Generation.swift -- one curl multi handle: the connections that were opened since the network last changed.
+//
+// libcurl's callbacks may come while it is being called, so they only record. Everything else happens from the loop:
+// a ready socket, a due timer, or the end of a turn in which transfers were asked for.
+
+import CCurl
+import EventLoop
+import Glibc
+
+/// Transfers over one set of connections to one server. Owned by its origin; loop thread only.
+final class Generation {
+  /// Whether it takes no more transfers and is closed after its last one.
+  var isDraining = false
+  /// The transfers under way, in no order.
+  private(set) var active: [Transfer] = []
+  /// The connections that libcurl has told of, by descriptor.
+  private(set) var sockets: [Int32: CurlSocket] = [:]
+
+  private let multi: UnsafeMutableRawPointer
+  private let loop: EventLoop
+  private let settings: OriginSettings
+  private unowned let origin: HTTPOrigin
+  private var resting: [Transfer] = []
+  private var starting: [Transfer] = []
+  private var isClosed = false
+  /// When libcurl wants to be called, in milliseconds from when it said so; negative for never.
+  private var wish = -1
+  private var wishChanged = false
+  private var timer: LoopTimer?
+
+  /// Handles that are kept for later transfers; each takes about 6 KiB, and a new one costs as much as a transfer.
+  private static let restingLimit = 256
+  /// Transfers on one connection from which on only one of them reads.
+  private static let sharedReading = 4
+  /// Reads that bring no transfer to its end, after which all transfers look for themselves.
+  private static let fruitlessLimit = 8
+  /// Transfers that start together, from which on their requests leave in common segments.
+  private static let corkedStart = 3
+  /// How many times libcurl may ask to be called again at once before other events get their turn.
+  private static let roundLimit = 8
+
+  init(_ settings: OriginSettings, on loop: EventLoop, of origin: HTTPOrigin) throws(HTTPSetupError) {
+    guard let multi = curl_multi_init() else { throw HTTPSetupError(description: "no memory for connections") }
+    self.multi = multi
+    self.settings = settings
+    self.loop = loop
+    self.origin = origin
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    let connections = settings.options.maxConnections
+    _ = ccurl_multi_setopt_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
+    _ = ccurl_multi_setopt_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, connections)
+    _ = ccurl_multi_setopt_long(multi, CURLMOPT_MAXCONNECTS, connections)
+    _ = ccurl_multi_setopt_pointer(multi, CURLMOPT_SOCKETDATA, context)
+    _ = ccurl_multi_setopt_socket_callback(multi, generationSocketDidChange)
+    _ = ccurl_multi_setopt_pointer(multi, CURLMOPT_TIMERDATA, context)
+    _ = ccurl_multi_setopt_timer_callback(multi, generationTimerDidChange)
+  }
+
+  deinit { precondition(isClosed, "a generation must be closed") }
+
+  /// How many handles there are, in use or at rest.
+  var handleCount: Int { active.count + resting.count }
+
+  /// Takes a transfer that starts at the end of the turn, with all others of the turn.
+  func begin(
+    _ request: HTTPRequest, timeout: Duration, _ continuation: UnsafeContinuation<HTTPResult, Never>
+  ) {
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    guard let transfer = resting.popLast() ?? Transfer(settings, generation: context) else {
+      continuation.resume(returning: .failure(HTTPFailure(.internal, "no memory for a transfer")))
+      return
+    }
+    if let failure = transfer.prepare(request) {
+      resting.append(transfer)
+      continuation.resume(returning: .failure(failure))
+      return
+    }
+    transfer.continuation = continuation
+    transfer.position = active.count
+    active.append(transfer)
+    transfer.timer = loop.schedule(after: timeout) { [unowned self, unowned transfer] in timeOut(transfer) }
+    if starting.isEmpty { origin.startSoon() }
+    starting.append(transfer)
+  }
+
+  /// Hands the turn's new transfers to libcurl and lets it work once for all of them.
+  func start() {
+    guard !isClosed, !starting.isEmpty else { return }
+    var batch: [Transfer] = []
+    swap(&batch, &starting)
+    let corked = cork(batch)
+    for transfer in batch where transfer.continuation != nil {
+      if curl_multi_add_handle(multi, transfer.easy) == CURLM_OK {
+        transfer.isAdded = true
+      } else {
+        finish(transfer, .failure(HTTPFailure(.internal, "libcurl took no transfer")))
+      }
+    }
+    work(CURL_SOCKET_TIMEOUT, 0)
+    for socket in corked { setCork(socket, false) }
+    settle()
+  }
+
+  /// Ends all transfers and closes all connections.
+  func close(_ failure: HTTPFailure) {
+    guard !isClosed else { return }
+    while let transfer = active.last { finish(transfer, .failure(failure)) }
+    isClosed = true
+    timer?.cancel()
+    resting = []
+    starting = []
+    curl_multi_cleanup(multi)
+    for socket in sockets.values { socket.close() }
+    sockets = [:]
+  }
+
+  // MARK: - Events
+
+  private func isReady(_ socket: CurlSocket, _ interest: Interest) {
+    guard !isClosed else { return }
+    guard !socket.wanted.isEmpty else {
+      socket.disarm()
+      return
+    }
+    if interest != .read || !readOnce(for: socket) {
+      let bits = (interest.contains(.read) ? CURL_CSELECT_IN : 0) | (interest.contains(.write) ? CURL_CSELECT_OUT : 0)
+      work(socket.descriptor, bits)
+    }
+    settle()
+  }
+
+  /// Lets one of a connection's transfers read for all of them.
+  ///
+  /// Told of a ready socket, libcurl 7.88 makes each transfer on it look for itself, with system calls: 60 streams cost
+  /// 60 times as much. A transfer whose pause is lifted runs alone, and wakes those whose octets it finds.
+  ///
+  /// - Returns: false where libcurl must be told of the socket itself.
+  private func readOnce(for socket: CurlSocket) -> Bool {
+    guard socket.isMultiplexed, socket.transfers.count >= Self.sharedReading,
+      socket.fruitlessReads < Self.fruitlessLimit
+    else {
+      socket.fruitlessReads = 0
+      return false
+    }
+    // The newest transfer is the least likely to find its own end and to leave the rest unread.
+    let easy = socket.transfers[socket.transfers.count - 1].easy
+    guard curl_easy_pause(easy, CURLPAUSE_SEND) == CURLE_OK, curl_easy_pause(easy, CURLPAUSE_CONT) == CURLE_OK else {
+      return false
+    }
+    let before = active.count
+    work(CURL_SOCKET_TIMEOUT, 0)
+    let failed = drain()
+    socket.fruitlessReads = active.count < before ? 0 : socket.fruitlessReads + 1
+    // A connection that has failed for one has failed for all.
+    return !failed
+  }
+
+  private func timeOut(_ transfer: Transfer) {
+    finish(transfer, .failure(HTTPFailure(.timeout, "no response in time")))
+    settle()
+  }
+
+  private func isDue() {
+    timer = nil
+    work(CURL_SOCKET_TIMEOUT, 0)
+    settle()
+  }
+
+  private func work(_ descriptor: Int32, _ bits: Int32) {
+    // After this call libcurl says anew when it wants the next one.
+    if descriptor == CURL_SOCKET_TIMEOUT { wish = -1 }
+    var running: Int32 = 0
+    wishChanged = true
+    curl_multi_socket_action(multi, descriptor, bits, &running)
+  }
+
+  /// Ends what has ended, lets libcurl go on where it wants to at once, and sets its timer.
+  private func settle() {
+    drain()
+    var rounds = 0
+    while wish == 0, rounds < Self.roundLimit {
+      work(CURL_SOCKET_TIMEOUT, 0)
+      drain()
+      rounds += 1
+    }
+    if wishChanged {
+      wishChanged = false
+      timer?.cancel()
+      timer = wish < 0 ? nil : loop.schedule(after: .milliseconds(wish)) { [unowned self] in isDue() }
+    }
+    if isDraining, active.isEmpty { origin.didDrain(self) }
+  }
+
+  /// Ends the transfers of which libcurl says that they are done.
+  ///
+  /// - Returns: whether one failed.
+  @discardableResult
+  private func drain() -> Bool {
+    var remaining: Int32 = 0
+    var failed = false
+    while let message = curl_multi_info_read(multi, &remaining) {
+      let (easy, code) = (message.pointee.easy_handle, message.pointee.data.result)
+      guard let easy, let transfer = transfer(of: easy) else { continue }
+      failed = failed || code != CURLE_OK
+      finish(transfer, transfer.result(code))
+    }
+    return failed
+  }
+
+  private func finish(_ transfer: Transfer, _ result: HTTPResult) {
+    guard let continuation = transfer.continuation else { return }
+    transfer.continuation = nil
+    transfer.timer?.cancel()
+    transfer.timer = nil
+    if transfer.isAdded { curl_multi_remove_handle(multi, transfer.easy) }
+    transfer.isAdded = false
+    transfer.socket?.detach(transfer)
+    let last = active.removeLast()
+    if last !== transfer {
+      active[transfer.position] = last
+      last.position = transfer.position
+    }
+    // One that has not been handed to libcurl is still in the turn's list and must not be used twice.
+    if resting.count < Self.restingLimit, !starting.contains(where: { $0 === transfer }) { resting.append(transfer) }
+    origin.didFinish(self, result)
+    continuation.resume(returning: result)
+  }
+
+  // MARK: - Corking
+
+  /// Holds segments back while several requests are written, so that they leave together: on the sending side a transfer
+  /// then costs up to half less, and the server wakes up once. A POST alone is two writes already.
+  ///
+  /// - Returns: the connections that are held.
+  private func cork(_ batch: [Transfer]) -> [CurlSocket] {
+    guard batch.count >= Self.corkedStart || batch.contains(where: { $0.isPost }) else { return [] }
+    let shared = sockets.values.filter { $0.isMultiplexed }
+    guard shared.count <= batch.count else { return [] }
+    for socket in shared { setCork(socket, true) }
+    return shared
+  }
+
+  private func setCork(_ socket: CurlSocket, _ isOn: Bool) {
+    guard sockets[socket.descriptor] === socket else { return }
+    var value: Int32 = isOn ? 1 : 0
+    setsockopt(socket.descriptor, Int32(IPPROTO_TCP), TCP_CORK, &value, socklen_t(MemoryLayout<Int32>.size))
+  }
+}
+
+// MARK: - libcurl's callbacks
+
+extension Generation {
+  private func transfer(of easy: UnsafeMutableRawPointer) -> Transfer? {
+    guard let context = ccurl_getinfo_pointer(easy, CURLINFO_PRIVATE) else { return nil }
+    return Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+  }
+
+  fileprivate func socketDidChange(_ easy: UnsafeMutableRawPointer?, _ descriptor: Int32, _ what: Int32) {
+    guard what != CURL_POLL_REMOVE else {
+      sockets[descriptor]?.wanted = []
+      return
+    }
+    let socket: CurlSocket
+    if let known = sockets[descriptor] {
+      socket = known
+    } else {
+      socket = CurlSocket(descriptor)
+      sockets[descriptor] = socket
+    }
+    if let easy, let transfer = transfer(of: easy) { socket.attach(transfer) }
+    socket.wanted = what == CURL_POLL_IN ? .read : what == CURL_POLL_OUT ? .write : [.read, .write]
+    socket.arm(on: loop) { [unowned self, unowned socket] interest in isReady(socket, interest) }
+  }
+
+  fileprivate func socketWillClose(_ descriptor: Int32) {
+    sockets.removeValue(forKey: descriptor)?.close()
+  }
+
+  fileprivate func timerDidChange(_ milliseconds: Int) {
+    wish = milliseconds
+    wishChanged = true
+  }
+}
+
+private func generationSocketDidChange(
+  _ easy: UnsafeMutableRawPointer?, _ descriptor: Int32, _ what: Int32, _ context: UnsafeMutableRawPointer?,
+  _: UnsafeMutableRawPointer?
+) -> Int32 {
+  Unmanaged<Generation>.fromOpaque(context!).takeUnretainedValue().socketDidChange(easy, descriptor, what)
+  return 0
+}
+
+private func generationTimerDidChange(
+  _: UnsafeMutableRawPointer?, _ milliseconds: Int, _ context: UnsafeMutableRawPointer?
+) -> Int32 {
+  Unmanaged<Generation>.fromOpaque(context!).takeUnretainedValue().timerDidChange(milliseconds)
+  return 0
+}
+
+/// libcurl's request to close a socket.
+func generationSocketWillClose(_ context: UnsafeMutableRawPointer?, _ descriptor: Int32) -> Int32 {
+  Unmanaged<Generation>.fromOpaque(context!).takeUnretainedValue().socketWillClose(descriptor)
+  return Glibc.close(descriptor)
+}

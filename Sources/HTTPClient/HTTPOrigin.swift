@@ -1,0 +1,112 @@
+// HTTPOrigin.swift -- one server: sends requests to it and decides when its connections are renewed.
+//
+// Used on its loop's thread only; released there too, or after the loop has ended.
+
+import EventLoop
+
+/// One server and the connections to it.
+///
+/// Connections belong to generations. A new generation opens new ones at once, while the transfers on the old ones go on
+/// to their end: after two timeouts in a row, or when somebody knows that the network has changed.
+public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
+  /// The server.
+  public let server: HTTPServerAddress
+  /// How many generations there have been.
+  public private(set) var generationCount = 1
+
+  private let loop: EventLoop
+  private let settings: OriginSettings
+  private var current: Generation?
+  private var draining: [Generation] = []
+  private var timeoutsInARow = 0
+  private var isClosed = false
+
+  /// Timeouts in a row after which the connections are taken for dead.
+  private static let timeoutLimit = 2
+
+  /// An origin that connects with the first request.
+  ///
+  /// - Throws: `HTTPSetupError` for a certificate file that cannot be used, or a proxy that is no address.
+  public init(
+    _ server: HTTPServerAddress, options: HTTPClientOptions = HTTPClientOptions(), on loop: EventLoop
+  ) throws(HTTPSetupError) {
+    self.server = server
+    self.loop = loop
+    settings = try OriginSettings(server, options)
+    current = try Generation(settings, on: loop, of: self)
+  }
+
+  deinit { close() }
+
+  /// Transfers that have not come to their end.
+  public var inFlight: Int { draining.reduce(current?.active.count ?? 0) { $0 + $1.active.count } }
+
+  /// Connections that are open or being opened.
+  public var connectionCount: Int { draining.reduce(current?.sockets.count ?? 0) { $0 + $1.sockets.count } }
+
+  /// libcurl's handles, in use or kept for later.
+  public var handleCount: Int { draining.reduce(current?.handleCount ?? 0) { $0 + $1.handleCount } }
+
+  /// Sends a request and waits for the end of the transfer, which comes within `timeout`.
+  ///
+  /// Must be called on the loop. A task's cancellation is not regarded.
+  public nonisolated(nonsending) func send(_ request: HTTPRequest, timeout: Duration) async -> HTTPResult {
+    assert(loop.isCurrent, "an origin is used on its loop only")
+    guard let current, !isClosed else { return .failure(HTTPFailure(.cancelled, "the origin is closed")) }
+    guard settings.isReachable else {
+      return .failure(HTTPFailure(.unreachable, "the server has no address of the family that may be used"))
+    }
+    guard inFlight < settings.options.maxInFlight else {
+      return .failure(HTTPFailure(.busy, "\(settings.options.maxInFlight) transfers are under way"))
+    }
+    // Unsafe only where a continuation is resumed twice or never: `Generation.finish` takes it out before it resumes it.
+    return await withUnsafeContinuation { current.begin(request, timeout: timeout, $0) }
+  }
+
+  /// Lets later requests open new connections; those under way go on over the old ones.
+  public func renewConnections() {
+    timeoutsInARow = 0
+    guard let old = current, !isClosed, let fresh = try? Generation(settings, on: loop, of: self) else { return }
+    current = fresh
+    generationCount += 1
+    old.isDraining = true
+    draining.append(old)
+    if old.active.isEmpty { didDrain(old) }
+  }
+
+  /// Ends all transfers with `cancelled` and closes the connections.
+  public func close() {
+    guard !isClosed else { return }
+    isClosed = true
+    let failure = HTTPFailure(.cancelled, "the origin is closed")
+    for generation in draining { generation.close(failure) }
+    draining = []
+    current?.close(failure)
+    current = nil
+  }
+
+  /// Starts the new transfers after the jobs that are ready now, which may bring more.
+  func startSoon() {
+    Task(executorPreference: loop) { [self] in
+      for generation in draining { generation.start() }
+      current?.start()
+    }
+  }
+
+  /// Counts timeouts of the present connections; those of old ones say nothing new.
+  func didFinish(_ generation: Generation, _ result: HTTPResult) {
+    guard generation === current, !isClosed else { return }
+    guard case .failure(let failure) = result, failure.kind == .timeout else {
+      timeoutsInARow = 0
+      return
+    }
+    timeoutsInARow += 1
+    if timeoutsInARow >= Self.timeoutLimit { renewConnections() }
+  }
+
+  /// Closes a generation that has no more transfers.
+  func didDrain(_ generation: Generation) {
+    draining.removeAll { $0 === generation }
+    generation.close(HTTPFailure(.cancelled, "the connections were renewed"))
+  }
+}

@@ -1,0 +1,146 @@
+// ResponseHeaders.swift -- reads the few header fields that somebody wants, line by line as libcurl hands them out.
+
+/// The header section of one response. Kept from transfer to transfer, so that the usual content type is made once.
+struct ResponseHeaders {
+  /// Octets of field lines that are accepted; a longer section ends the transfer.
+  static let limit = 16 * 1024
+
+  /// The major version of the status line.
+  private(set) var version = 1
+  private(set) var age: Int64?
+  private(set) var maxAge: Int64?
+  private(set) var date: Int64?
+  private var retryDelay: Int64?
+  private var retryDate: Int64?
+  private var hasContentType = false
+  private var lastContentType = ""
+  private var octets = 0
+
+  /// The content type, empty when there was none.
+  var contentType: String { hasContentType ? lastContentType : "" }
+
+  /// Seconds to wait before the next request, from either form of `Retry-After`.
+  var retryAfter: Int64? {
+    if let retryDelay { return retryDelay }
+    guard let retryDate, let date else { return nil }
+    return max(0, retryDate - date)
+  }
+
+  /// Forgets the response before.
+  mutating func reset() {
+    version = 1
+    age = nil
+    maxAge = nil
+    date = nil
+    retryDelay = nil
+    retryDate = nil
+    hasContentType = false
+    octets = 0
+  }
+
+  /// Takes one line with its line end: a status line, a field line or the empty line.
+  ///
+  /// - Returns: false when the section has grown beyond `limit`.
+  mutating func take(_ line: Span<UInt8>) -> Bool {
+    octets += line.count
+    guard octets <= Self.limit else { return false }
+    // An interim response (1xx) comes before the one that counts, with a status line of its own.
+    if line.count >= 6, line[4] == UInt8(ascii: "/"), line.hasPrefix("http") {
+      let sum = octets
+      reset()
+      octets = sum
+      version = line[5] == UInt8(ascii: "2") ? 2 : 1
+      return true
+    }
+    var colon = 0
+    while colon < line.count, line[colon] != UInt8(ascii: ":") { colon += 1 }
+    guard colon < line.count else { return true }
+    switch colon {
+    case 3 where line.hasPrefix("age"): age = line.number(from: colon + 1)
+    case 4 where line.hasPrefix("date"): date = httpDate(line.value(from: colon + 1))
+    case 11 where line.hasPrefix("retry-after"):
+      retryDelay = line.number(from: colon + 1)
+      if retryDelay == nil { retryDate = httpDate(line.value(from: colon + 1)) }
+    case 12 where line.hasPrefix("content-type"): noteContentType(line.value(from: colon + 1))
+    case 13 where line.hasPrefix("cache-control"): noteCacheControl(line.value(from: colon + 1))
+    default: break
+    }
+    return true
+  }
+
+  private mutating func noteContentType(_ value: Span<UInt8>) {
+    hasContentType = true
+    if value.equals(lastContentType) { return }
+    lastContentType = value.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// RFC 9111 section 5.2: directives between commas; `no-store` and `no-cache` mean an age of nothing.
+  private mutating func noteCacheControl(_ value: Span<UInt8>) {
+    var start = 0
+    while start < value.count {
+      var end = start
+      while end < value.count, value[end] != UInt8(ascii: ",") { end += 1 }
+      let directive = value.extracting(start..<end).trimmed
+      if directive.count > 8, directive.hasPrefix("max-age=") {
+        if maxAge != 0 { maxAge = directive.number(from: 8) }
+      } else if directive.count == 8, directive.hasPrefix("no-store") || directive.hasPrefix("no-cache") {
+        maxAge = 0
+      }
+      start = end + 1
+    }
+  }
+}
+
+extension Span<UInt8> {
+  /// Whether the octets begin with a text in lower case, in either case.
+  func hasPrefix(_ text: StaticString) -> Bool {
+    let length = text.utf8CodeUnitCount
+    guard count >= length else { return false }
+    for index in 0..<length {
+      let octet = self[index]
+      let lower = octet &- UInt8(ascii: "A") < 26 ? octet | 0x20 : octet
+      guard lower == text.utf8Start[index] else { return false }
+    }
+    return true
+  }
+
+  /// Whether the octets are those of a text.
+  func equals(_ text: String) -> Bool {
+    guard text.utf8.count == count else { return false }
+    var index = 0
+    for octet in text.utf8 {
+      guard octet == self[index] else { return false }
+      index += 1
+    }
+    return true
+  }
+
+  /// The octets without white space at their ends.
+  var trimmed: Span<UInt8> {
+    @_lifetime(copy self)
+    get { value(from: 0) }
+  }
+
+  /// The octets from an index on, without white space at their ends.
+  @_lifetime(copy self)
+  func value(from start: Int) -> Span<UInt8> {
+    var first = start
+    var end = count
+    while first < end, self[first] <= 0x20 { first += 1 }
+    while first < end, self[end - 1] <= 0x20 { end -= 1 }
+    return extracting(first..<end)
+  }
+
+  /// A decimal number that fills the octets from an index on, at most ten digits; nil for anything else.
+  func number(from start: Int) -> Int64? {
+    let digits = value(from: start)
+    guard (1...10).contains(digits.count) else { return nil }
+    var number: Int64 = 0
+    for index in digits.indices {
+      let digit = digits[index] &- UInt8(ascii: "0")
+      guard digit < 10 else { return nil }
+      number = number * 10 + Int64(digit)
+    }
+    return number
+  }
+}

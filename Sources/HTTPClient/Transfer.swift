@@ -1,0 +1,167 @@
+// Transfer.swift -- one easy handle, configured once and used for transfer after transfer.
+//
+// Owned by its generation. libcurl's callbacks get it as an unretained pointer and only record.
+
+import CCurl
+import EventLoop
+import Glibc
+
+/// An exchange of a request and a response, or a rest between two of them. Loop thread only.
+final class Transfer {
+  /// libcurl's handle, owned.
+  let easy: UnsafeMutableRawPointer
+  /// Who waits for the end; nil while at rest.
+  var continuation: UnsafeContinuation<HTTPResult, Never>?
+  /// The end of the time that the transfer has.
+  var timer: LoopTimer?
+  /// Whether libcurl has it.
+  var isAdded = false
+  /// The place in the generation's list of transfers under way.
+  var position = 0
+  /// The connection it uses, once libcurl has told, and the place in that connection's list.
+  var socket: CurlSocket?
+  var socketPosition = 0
+  /// Whether a POST was prepared, which takes two writes with HTTP/2.
+  private(set) var isPost = false
+
+  private let settings: OriginSettings
+  private let errorText: UnsafeMutablePointer<CChar>
+  private var headerList: CurlList?
+  /// The content of the POST under way: libcurl reads it where it is.
+  private var content = UnsafeMutableBufferPointer<UInt8>(start: nil, count: 0)
+  private var headers = ResponseHeaders()
+  private var body: [UInt8] = []
+  private var refusal: HTTPFailure?
+
+  /// A handle that belongs to one generation; `generation` is what its sockets' end is told to.
+  init?(_ settings: OriginSettings, generation: UnsafeMutableRawPointer) {
+    guard let easy = curl_easy_init() else { return nil }
+    self.easy = easy
+    self.settings = settings
+    errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
+    errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+    configure(easy, settings, generation: generation)
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    easy.set(CURLOPT_PRIVATE, context)
+    easy.set(CURLOPT_ERRORBUFFER, errorText)
+    easy.set(CURLOPT_WRITEDATA, context)
+    easy.set(CURLOPT_HEADERDATA, context)
+    _ = ccurl_setopt_data_callback(easy, CURLOPT_WRITEFUNCTION, transferDidReceiveBody)
+    _ = ccurl_setopt_data_callback(easy, CURLOPT_HEADERFUNCTION, transferDidReceiveHeader)
+  }
+
+  deinit {
+    curl_easy_cleanup(easy)
+    errorText.deallocate()
+    content.deallocate()
+  }
+
+  /// Sets what differs from the transfer before.
+  ///
+  /// - Returns: why the request cannot be sent.
+  func prepare(_ request: HTTPRequest) -> HTTPFailure? {
+    guard isTarget(request.target) else {
+      return HTTPFailure(.badRequest, "the target is not a path of printable ASCII")
+    }
+    guard let list = settings.headerList(request.headers) else {
+      return HTTPFailure(.badRequest, "a header field is not printable ASCII")
+    }
+    easy.set(CURLOPT_REQUEST_TARGET, request.target)
+    if list !== headerList {
+      easy.set(CURLOPT_HTTPHEADER, list.head)
+      headerList = list
+    }
+    switch request.method {
+    case .get:
+      if isPost { easy.set(CURLOPT_HTTPGET, 1) }
+      isPost = false
+    case .post:
+      holdContent(request.body)
+      easy.set(CURLOPT_POSTFIELDS, content.baseAddress)
+      easy.set(CURLOPT_POSTFIELDSIZE, request.body.count)
+      isPost = true
+    }
+    headers.reset()
+    body = []
+    refusal = nil
+    errorText[0] = 0
+    return nil
+  }
+
+  /// What the transfer has come to.
+  func result(_ code: CURLcode) -> HTTPResult {
+    if let refusal { return .failure(refusal) }
+    guard code == CURLE_OK else {
+      return .failure(HTTPFailure(code: code, systemError: Int32(easy.long(CURLINFO_OS_ERRNO)), detail: detail))
+    }
+    let response = HTTPResponse(
+      status: easy.long(CURLINFO_RESPONSE_CODE), contentType: headers.contentType, age: headers.age,
+      maxAge: headers.maxAge, retryAfter: headers.retryAfter, date: headers.date, body: body,
+      httpVersion: headers.version, remoteAddress: remoteAddress)
+    body = []
+    if headers.version == 2 { socket?.isMultiplexed = true }
+    return .response(response)
+  }
+
+  private func holdContent(_ octets: [UInt8]) {
+    if octets.count > content.count || content.isEmpty {
+      content.deallocate()
+      content = .allocate(capacity: max(512, octets.count))
+    }
+    _ = content.update(fromContentsOf: octets)
+  }
+
+  /// libcurl's sentence about the failure, made fit for a log line.
+  private var detail: String {
+    let length = strnlen(errorText, Int(CURL_ERROR_SIZE))
+    let octets = UnsafeBufferPointer(start: errorText, count: length).map { octet in
+      (0x20...0x7E).contains(octet) ? UInt8(octet) : UInt8(ascii: "?")
+    }
+    return String(decoding: octets, as: UTF8.self)
+  }
+
+  private var remoteAddress: String {
+    if let known = socket?.remoteAddress { return known }
+    let address = easy.string(CURLINFO_PRIMARY_IP)
+    socket?.remoteAddress = address
+    return address
+  }
+
+  fileprivate func received(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
+    guard body.count + octets.count <= settings.options.maxBody else {
+      refusal = HTTPFailure(.tooLarge, "more than \(settings.options.maxBody) octets of content")
+      return false
+    }
+    body.append(contentsOf: octets)
+    return true
+  }
+
+  fileprivate func receivedHeader(_ line: UnsafeBufferPointer<UInt8>) -> Bool {
+    guard headers.take(line.span) else {
+      refusal = HTTPFailure(.badHTTP, "more than \(ResponseHeaders.limit) octets of header fields")
+      return false
+    }
+    return true
+  }
+}
+
+/// Whether a text can be a request's target: it begins with a slash and is printable without spaces.
+private func isTarget(_ text: String) -> Bool {
+  text.utf8.first == UInt8(ascii: "/") && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+}
+
+private func transferDidReceiveBody(
+  _ octets: UnsafeMutablePointer<CChar>?, _: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
+) -> Int {
+  let transfer = Unmanaged<Transfer>.fromOpaque(context!).takeUnretainedValue()
+  let buffer = UnsafeBufferPointer(start: UnsafeRawPointer(octets)?.assumingMemoryBound(to: UInt8.self), count: count)
+  return transfer.received(buffer) ? count : 0
+}
+
+private func transferDidReceiveHeader(
+  _ octets: UnsafeMutablePointer<CChar>?, _: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
+) -> Int {
+  let transfer = Unmanaged<Transfer>.fromOpaque(context!).takeUnretainedValue()
+  let buffer = UnsafeBufferPointer(start: UnsafeRawPointer(octets)?.assumingMemoryBound(to: UInt8.self), count: count)
+  return transfer.receivedHeader(buffer) ? count : 0
+}
