@@ -164,10 +164,12 @@ public actor Resolver {
     }
   }
 
+  /// The task prefers the loop as its executor: a continuation is resumed on the task's executor, not the actor's, and
+  /// without the preference that would be a thread of the global pool.
   private func start(_ pursuit: Pursuit) {
     pursuit.attempts += 1
     pursuit.lastAttempt = loop.now
-    Task { await self.attempt(pursuit) }
+    Task(executorPreference: loop) { await self.attempt(pursuit) }
   }
 
   private func attempt(_ pursuit: Pursuit) async {

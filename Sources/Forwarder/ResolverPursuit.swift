@@ -136,7 +136,7 @@ extension Resolver {
     guard !pursuit.hasAskedLocal else { return }
     pursuit.hasAskedLocal = true
     pursuit.attempts += 1
-    Task { await self.askLocalAsWell(pursuit) }
+    Task(executorPreference: loop) { await self.askLocalAsWell(pursuit) }
   }
 
   private func askLocalAsWell(_ pursuit: Pursuit) async {
