@@ -19,8 +19,6 @@ from .servers import FIRST_NAME, Lab, Spec, launch, start
 
 #: Names of the large cache.
 MANY_NAMES = 100_000
-#: Starts of which the median is taken.
-STARTS = 11
 
 
 @dataclass(frozen=True)
@@ -138,7 +136,7 @@ def time_starts(spec: Spec, lab: Lab, name: str, count: int) -> float:
     server = launch(spec, lab)
     try:
       if not wait_until_answered(server.port, name, begin + 10):
-        raise BenchError(f"{spec.name} does not answer for {name}:\n{server.process.log_tail()}")
+        raise BenchError(f"{spec.name} does not answer for {name}\n{server.process.log_tail()}")
       times.append((time.monotonic() - begin) * 1000)
     finally:
       server.process.stop()
