@@ -14,7 +14,7 @@ from . import ours
 from .dns import ask, wait_until_answered
 from .lab import json_url, launch_simulator
 from .measure import PACED, warm
-from .processes import BenchError
+from .processes import BenchError, die_with_parent
 from .servers import FIRST_NAME, Lab, Spec, launch, start
 
 #: Names of the large cache.
@@ -78,7 +78,7 @@ def measure_latency(spec: Spec, lab: Lab, is_json: bool, url: str, rounds: int, 
 
 def _one_round(command: list[str]) -> Latency:
   try:
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=120, preexec_fn=die_with_parent)
   except subprocess.TimeoutExpired as error:
     raise BenchError("the question pairs did not end in time") from error
   if finished.returncode != 0:

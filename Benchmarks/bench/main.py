@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -154,6 +155,10 @@ def main() -> int:
     memory_wait=5 if options.quick else 60,
     idle_seconds=10 if options.quick else 60,
     start_count=5 if options.quick else 11)
+  busy = os.getloadavg()[0]
+  if busy > 0.25 * (os.cpu_count() or 1):
+    findings.notes.append(f"The machine was busy with other work when the run began (load average {busy:.1f}): the "
+                          "figures are rough.")
   try:
     findings.specs = _chosen(options.only, findings.notes, options)
     with open_lab(options.httpdnsd.resolve(), options.simulator.resolve()) as lab:

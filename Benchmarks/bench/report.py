@@ -220,15 +220,16 @@ def compose(findings: Findings) -> str:
   parts += [
     f"Machine: {describe_machine()}.  \nPeers: {', '.join(versions) or 'none'}; load from dnsperf "
     f"{package_version('dnsperf')}.",
-    f"{findings.rounds} rounds, each server {findings.seconds:g} s at each load in every round, in random order; "
+    f"Rounds: {findings.rounds}, each server for {findings.seconds:g} s at each load in each of them, in random order; "
     f"{ZONE_NAMES:,} names, caches warm. At saturation dnsperf keeps {OUTSTANDING} queries under way. Figures are "
-    f"medians over the rounds, in parentheses the lowest and the highest; starts are medians of "
+    "medians over the rounds, in parentheses the lowest and the highest; starts are medians of "
     f"{findings.start_count}. A ratio is taken within a round; a miss is always compared with the echo at the full load.",
     _table(["figure", "must reach", "measured", "verdict"],
            [[row.figure, row.limit, row.measured, row.verdict] for row in requirement_rows(findings)]),
     "## CPU per answer",
     _table(["server", f"µs at {_load_name(PACED)}", "ratio to echo", f"µs at {_load_name(SATURATED)}", "ratio to echo",
-            "answers/s, paced", "answers/s, saturated", "`malloc` per answer"], _server_rows(findings)),
+            "answers/s, paced", "answers/s, saturated", "`malloc` per answer"],
+           _server_rows(findings)),
   ]
   if findings.latency:
     parts += ["## Latency of a miss, one question at a time, in ms",
