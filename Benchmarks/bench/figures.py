@@ -14,13 +14,11 @@ from . import ours
 from .dns import ask, wait_until_answered
 from .lab import json_url, launch_simulator
 from .measure import PACED, warm
-from .processes import BenchError
+from .processes import BenchError, die_with_parent
 from .servers import FIRST_NAME, Lab, Spec, launch, start
 
 #: Names of the large cache.
 MANY_NAMES = 100_000
-#: Starts of which the median is taken.
-STARTS = 11
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ def measure_latency(spec: Spec, lab: Lab, is_json: bool, url: str, rounds: int, 
 
 def _one_round(command: list[str]) -> Latency:
   try:
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=120, preexec_fn=die_with_parent)
   except subprocess.TimeoutExpired as error:
     raise BenchError("the question pairs did not end in time") from error
   if finished.returncode != 0:
@@ -138,7 +136,7 @@ def time_starts(spec: Spec, lab: Lab, name: str, count: int) -> float:
     server = launch(spec, lab)
     try:
       if not wait_until_answered(server.port, name, begin + 10):
-        raise BenchError(f"{spec.name} does not answer for {name}:\n{server.process.log_tail()}")
+        raise BenchError(f"{spec.name} does not answer for {name}\n{server.process.log_tail()}")
       times.append((time.monotonic() - begin) * 1000)
     finally:
       server.process.stop()

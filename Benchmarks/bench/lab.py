@@ -71,7 +71,7 @@ def _wait_for_tcp(server: Server, port: int, limit: float) -> None:
       return
     except OSError:
       time.sleep(0.02)
-  raise BenchError(f"{server.spec.name} does not listen; it wrote:\n{server.process.log_tail()}")
+  raise BenchError(f"{server.spec.name} does not listen\n{server.process.log_tail()}")
 
 
 def start_doh(lab: Lab) -> None:

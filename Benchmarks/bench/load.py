@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from .processes import BenchError, find_program
+from .processes import BenchError, die_with_parent, find_program
 
 #: Questions that dnsperf keeps under way at most, at every load: none is lost for want of a buffer.
 OUTSTANDING = 64
@@ -56,7 +56,8 @@ def run(port: int, names: Path, *, rate: int | None = None, seconds: float | Non
   if rate is not None:
     command += ["-Q", str(rate)]
   try:
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=(seconds or 120) + 30)
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=(seconds or 120) + 30,
+                              preexec_fn=die_with_parent)
   except subprocess.TimeoutExpired as error:
     raise BenchError("dnsperf did not end in time") from error
   if finished.returncode != 0:

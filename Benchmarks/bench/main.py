@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -36,15 +37,15 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
   parser.add_argument("--rounds", type=int, default=None, help="default 7, with --quick 3")
   parser.add_argument("--seconds", type=float, default=None, help="of each run; default 2, with --quick 1")
   parser.add_argument("--quick", action="store_true", help="fewer rounds and shorter waits; the report says so")
-  parser.add_argument("--output", type=Path, default=_ROOT / "Benchmarks/results/latest.md")
-  parser.add_argument("--raw", type=Path, default=None, help="JSON file for every sample")
+  parser.add_argument("--output", type=Path, default=_ROOT / "Benchmarks/results/latest.md",
+                      help="the report; every sample goes to a JSON file beside it")
   return parser.parse_args(arguments)
 
 
 def _chosen(only: str, notes: list[str], options: argparse.Namespace) -> list[Spec]:
   """The servers to measure: those asked for whose program is there, and the floor in any case."""
   wanted = [name.strip() for name in only.split(",") if name.strip()]
-  unknown = [name for name in wanted if not any(known.startswith(name) for known in _NAMES)]
+  unknown = [name for name in wanted if name not in _NAMES]
   if unknown:
     raise BenchError(f"--only: {', '.join(unknown)} is not known; known are {', '.join(_NAMES)}")
   specs = [spec for spec in _EVERYTHING
@@ -94,8 +95,7 @@ def _measure_ours(lab: Lab, findings: Findings, options: argparse.Namespace) -> 
 
   def starts(name: str) -> Callable[[], None]:
     def action() -> None:
-      count = 5 if options.quick else figures.STARTS
-      findings.starts[name] = figures.time_starts(ours.CACHED, lab, name, count)
+      findings.starts[name] = figures.time_starts(ours.CACHED, lab, name, findings.start_count)
     return action
 
   def after_https() -> None:
@@ -122,9 +122,10 @@ def _measure(lab: Lab, findings: Findings, options: argparse.Namespace) -> None:
     start_doh(lab)
     start_simulator(lab, findings.notes)
     if not lab.json_tls_url:
-      findings.specs.remove(ours.MISS_JSON_TLS)
+      findings.specs = [spec for spec in findings.specs if spec is not ours.MISS_JSON_TLS]
   servers = _start_all(findings.specs, lab, findings)
   findings.results = run_rounds(servers, lab, findings.rounds, findings.seconds, _say)
+  findings.notes += [f"{name} failed in a round: {reason}" for name, reason in findings.results.failures.items()]
   for server in servers:
     server.process.stop()
 
@@ -152,7 +153,12 @@ def main() -> int:
     rounds=options.rounds or (3 if options.quick else 7),
     seconds=options.seconds or (1.0 if options.quick else 2.0),
     memory_wait=5 if options.quick else 60,
-    idle_seconds=10 if options.quick else 60)
+    idle_seconds=10 if options.quick else 60,
+    start_count=5 if options.quick else 11)
+  busy = os.getloadavg()[0]
+  if busy > 0.25 * (os.cpu_count() or 1):
+    findings.notes.append(f"The machine was busy with other work when the run began (load average {busy:.1f}): the "
+                          "figures are rough.")
   try:
     findings.specs = _chosen(options.only, findings.notes, options)
     with open_lab(options.httpdnsd.resolve(), options.simulator.resolve()) as lab:
@@ -167,6 +173,5 @@ def main() -> int:
   print(report)
   options.output.parent.mkdir(parents=True, exist_ok=True)
   options.output.write_text(report)
-  if options.raw:
-    options.raw.write_text(json.dumps(findings.results.as_json(), indent=1))
+  options.output.with_suffix(".json").write_text(json.dumps(findings.results.as_json(), indent=1))
   return 0

@@ -54,6 +54,7 @@ class Sample:
 class Results:
   """All samples, and what is computed from them."""
 
+  failures: dict[str, str] = field(default_factory=dict)
   _samples: dict[tuple[str, str], dict[int, Sample]] = field(default_factory=dict)
 
   def add(self, sample: Sample) -> None:
@@ -131,18 +132,26 @@ def sustainable_load(server: Server, lab: Lab, seconds: float) -> Load:
 
 
 def run_rounds(servers: list[Server], lab: Lab, rounds: int, seconds: float, say: Callable[[str], None]) -> Results:
-  """Measures each server at each load in every round, all in random order."""
+  """Measures each server at each load in every round, all in random order; one that fails takes no further part."""
+  results = Results()
   paced = {server.spec.name: PACED for server in servers}
   for server in servers:
     if server.spec.role is Role.MISS:
       paced[server.spec.name] = sustainable_load(server, lab, min(seconds, 2))
       say(f"{server.spec.name}: the paced load is {paced[server.spec.name].rate} queries a second")
-  results = Results()
   for number in range(1, rounds + 1):
     runs = [(server, load) for server in servers for load in (paced[server.spec.name], SATURATED)
             for _ in range(REPEATS.get(server.spec.role, 1))]
     random.shuffle(runs)
     for server, load in runs:
-      results.add(measure(server, load, lab, number, seconds))
+      if server.spec.name in results.failures:
+        continue
+      try:
+        results.add(measure(server, load, lab, number, seconds))
+      except BenchError as error:
+        results.failures[server.spec.name] = str(error).splitlines()[0]
+        say(f"{server.spec.name} failed: {error}")
+        if server.spec.role is Role.FLOOR:
+          raise
     say(f"round {number} of {rounds} is done")
   return results

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from .servers import FIRST_NAME, LOCAL_NAME, Place, Role, Spec
 
-#: Below every server that is measured: RFC 8484 at dnsdist, and JSON at the simulator.
+#: What is asked: RFC 8484 at dnsdist, JSON at the simulator.
 _PROVIDER_DOH = "doh"
 _PROVIDER_JSON = "json"
-_PROVIDER_JSON_TLS = "json over HTTPS"
+_PROVIDER_JSON_TLS = "json-https"
 
 
 def simulator_command(place: Place, https_port: int | None) -> list[str]:
@@ -65,12 +65,12 @@ def _spec(name: str, role: Role, provider: str, *, cached: bool = True, workers:
 
 
 CACHED = _spec("httpdnsd", Role.OURS, _PROVIDER_JSON, backend="simulator")
-TWO_WORKERS = _spec("httpdnsd, two workers", Role.OURS, _PROVIDER_JSON, workers=2, backend="simulator")
-MISS_DOH = _spec("httpdnsd, miss, RFC 8484", Role.MISS, _PROVIDER_DOH, cached=False)
-MISS_JSON = _spec("httpdnsd, miss, JSON", Role.MISS, _PROVIDER_JSON, cached=False)
-MISS_JSON_TLS = _spec("httpdnsd, miss, JSON over HTTPS", Role.MISS, _PROVIDER_JSON_TLS, cached=False)
+TWO_WORKERS = _spec("httpdnsd two workers", Role.OURS, _PROVIDER_JSON, workers=2, backend="simulator")
+MISS_DOH = _spec("httpdnsd miss over RFC 8484", Role.MISS, _PROVIDER_DOH, cached=False)
+MISS_JSON = _spec("httpdnsd miss over JSON", Role.MISS, _PROVIDER_JSON, cached=False)
+MISS_JSON_TLS = _spec("httpdnsd miss over JSON and HTTPS", Role.MISS, _PROVIDER_JSON_TLS, cached=False)
 #: With an empty cache and a provider over HTTPS; nothing is asked of the provider until a test does.
-FRESH_DOH = _spec("httpdnsd, fresh", Role.OURS, _PROVIDER_DOH, ready=LOCAL_NAME)
+FRESH_DOH = _spec("httpdnsd fresh", Role.OURS, _PROVIDER_DOH, ready=LOCAL_NAME)
 
 #: What takes part in the rounds.
 ALL = [CACHED, TWO_WORKERS, MISS_DOH, MISS_JSON, MISS_JSON_TLS]

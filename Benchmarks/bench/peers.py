@@ -1,8 +1,9 @@
-"""peers.py -- the servers that httpdnsd is measured beside, each configured to answer from its cache with one thread."""
+"""peers.py -- the servers that httpdnsd is measured beside, each set up to answer from its cache with one thread."""
 
 from __future__ import annotations
 
-import getpass
+import os
+import pwd
 
 from .processes import BenchError, find_program
 from .servers import Place, Role, Spec
@@ -19,6 +20,11 @@ def program(name: str) -> str:
   if path is None:
     raise BenchError(f"{name} is missing: run Benchmarks/setup first")
   return path
+
+
+def _user() -> str:
+  """Who runs the benchmark: servers that would change to a user of their own stay as they are."""
+  return pwd.getpwuid(os.getuid()).pw_name
 
 
 def _echo(place: Place) -> list[str]:
@@ -81,7 +87,7 @@ forward-zone:
 def _dnsmasq(place: Place) -> list[str]:
   return [
     program("dnsmasq"), "--keep-in-foreground", "--conf-file=/dev/null", f"--port={place.port}",
-    "--listen-address=127.0.0.1", "--bind-interfaces", "--no-resolv", "--no-hosts", f"--user={getpass.getuser()}",
+    "--listen-address=127.0.0.1", "--bind-interfaces", "--no-resolv", "--no-hosts", f"--user={_user()}",
     "--pid-file=", "--log-facility=-", f"--cache-size={CACHE_ENTRIES}", "--dns-forward-max=1000",
     f"--server=127.0.0.1#{place.lab.authority_port}"]
 
@@ -131,7 +137,7 @@ dualstack-ip-selection no
 log-level error
 log-file {place.folder}/smartdns.log
 audit-enable no
-user {getpass.getuser()}
+user {_user()}
 """)
   return [program("smartdns"), "-f", "-p", "-", "-c", configuration]
 

@@ -40,7 +40,7 @@ def free_port() -> int:
   raise BenchError("no free port on 127.0.0.1")
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
   """Runs in the child: the kernel ends it when the benchmark is killed and cannot do so itself."""
   _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -53,7 +53,7 @@ class Process:
     with open(self._log, "wb") as log:
       self._child = subprocess.Popen(
         arguments, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-        env={**os.environ, **(environment or {})}, preexec_fn=_die_with_parent)
+        env={**os.environ, **(environment or {})}, preexec_fn=die_with_parent)
     self._members = [self._child.pid]
 
   @property

@@ -6,7 +6,7 @@ import statistics
 from dataclasses import dataclass, field
 
 from . import ours
-from .figures import MANY_NAMES, STARTS, Allocations, FullCache, Latency
+from .figures import MANY_NAMES, Allocations, FullCache, Latency
 from .load import OUTSTANDING
 from .machine import describe_machine, package_version
 from .measure import LOADS, PACED, SATURATED, Load, Results
@@ -28,6 +28,7 @@ class Findings:
   seconds: float
   memory_wait: float
   idle_seconds: float
+  start_count: int
   specs: list[Spec] = field(default_factory=list)
   results: Results = field(default_factory=Results)
   allocations: dict[str, Allocations] = field(default_factory=dict)
@@ -63,7 +64,7 @@ def _load_name(load: Load) -> str:
 
 def _ratio_row(findings: Findings, figure: str, spec: Spec, floor: Spec, limit: float, limit_text: str) -> Row:
   """A ratio that must hold at both loads."""
-  measured, is_met = [], True
+  measured, is_met = [], spec.name not in findings.results.failures
   for load in LOADS:
     ratios = findings.results.ratios(spec.name, floor.name, load)
     if not ratios:
@@ -72,8 +73,9 @@ def _ratio_row(findings: Findings, figure: str, spec: Spec, floor: Spec, limit: 
     rate = findings.results.rate(spec.name, load) or 0
     if load.name == PACED.name and rate < 0.98 * (load.rate or 0):
       text = f"{_spread(ratios)} at {rate:,.0f} q/s, the highest rate without loss here"
-    measured.append(text)
-    is_met = is_met and statistics.median(ratios) <= limit
+    is_complete = findings.results.is_complete(spec.name, load)
+    measured.append(text if is_complete else f"{text}, with losses")
+    is_met = is_met and is_complete and statistics.median(ratios) <= limit
   return Row(figure, limit_text, "; ".join(measured), _verdict(is_met))
 
 
@@ -126,7 +128,8 @@ def _memory_row(findings: Findings) -> Row:
   first, full = findings.after_https, findings.full_cache
   if first is None and full is None:
     return Row(figure, limit)
-  texts = [NOT_MEASURED if first is None else f"{first:.1f} MB", NOT_MEASURED if full is None else f"{full.megabytes:.1f} MB"]
+  texts = [NOT_MEASURED if first is None else f"{first:.1f} MB",
+           NOT_MEASURED if full is None else f"{full.megabytes:.1f} MB"]
   if first is not None and findings.memory_wait != 60:
     texts[0] += f" after {findings.memory_wait:.0f} s"
   if full is not None and full.names != MANY_NAMES:
@@ -217,15 +220,16 @@ def compose(findings: Findings) -> str:
   parts += [
     f"Machine: {describe_machine()}.  \nPeers: {', '.join(versions) or 'none'}; load from dnsperf "
     f"{package_version('dnsperf')}.",
-    f"{findings.rounds} rounds, each server {findings.seconds:g} s at each load in every round, in random order; "
+    f"Rounds: {findings.rounds}, each server for {findings.seconds:g} s at each load in each of them, in random order; "
     f"{ZONE_NAMES:,} names, caches warm. At saturation dnsperf keeps {OUTSTANDING} queries under way. Figures are "
-    f"medians over the rounds, in parentheses the lowest and the highest; starts are medians of {STARTS}. A ratio is "
-    "taken within a round.",
+    "medians over the rounds, in parentheses the lowest and the highest; starts are medians of "
+    f"{findings.start_count}. A ratio is taken within a round; a miss is always compared with the echo at the full load.",
     _table(["figure", "must reach", "measured", "verdict"],
            [[row.figure, row.limit, row.measured, row.verdict] for row in requirement_rows(findings)]),
     "## CPU per answer",
     _table(["server", f"µs at {_load_name(PACED)}", "ratio to echo", f"µs at {_load_name(SATURATED)}", "ratio to echo",
-            "answers/s, paced", "answers/s, saturated", "`malloc` per answer"], _server_rows(findings)),
+            "answers/s, paced", "answers/s, saturated", "`malloc` per answer"],
+           _server_rows(findings)),
   ]
   if findings.latency:
     parts += ["## Latency of a miss, one question at a time, in ms",

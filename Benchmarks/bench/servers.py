@@ -99,7 +99,7 @@ def start(spec: Spec, lab: Lab, environment: dict[str, str] | None = None, limit
   if not wait_until_answered(server.port, spec.ready_name, time.monotonic() + limit):
     text = server.process.log_tail()
     server.process.stop()
-    raise BenchError(f"{spec.name} does not answer for {spec.ready_name}; it wrote:\n{text}")
+    raise BenchError(f"{spec.name} does not answer for {spec.ready_name}\n{text}")
   server.process.find_children()
   return server
 
