@@ -11,6 +11,8 @@ struct FinishedAnswer {
   var lifetime: UInt32
   /// Whether NXDOMAIN was said of QNAME itself, so that it holds for every type and for names below.
   var deniesName = false
+  /// Whether it is empty for a reason that the dialect cannot tell: another upstream may have data.
+  var isAmbiguous = false
   /// SCOPE PREFIX-LENGTH, where a subnet was sent and the upstream gave one.
   var scope: Int?
 }
@@ -34,9 +36,11 @@ struct AnswerPolicy {
       return negative(.noError, question, chain: [], authorities: [], extendedError: .filtered)
     }
     guard !answer.isNegative else {
-      return negative(
+      var finished = negative(
         answer.responseCode, question, chain: answer.answers, authorities: answer.authorities,
         extendedError: answer.extendedError, isAuthenticated: answer.isAuthenticated, scope: answer.scopePrefixLength)
+      finished?.isAmbiguous = answer.isEmptyAmbiguous
+      return finished
     }
     let records = answer.answers.map { clamped($0) }
     guard

@@ -13,6 +13,15 @@ enum SubnetPolicy: Sendable, Equatable {
   case none
   case fixed(IPPrefix)
   case fromClient
+
+  /// The subnet to send for a client's own one; nil to send none.
+  func subnet(for client: IPPrefix?) -> IPPrefix? {
+    switch self {
+    case .none: nil
+    case .fixed(let prefix): prefix
+    case .fromClient: client
+    }
+  }
 }
 
 /// A provider that is asked over HTTP.
@@ -46,13 +55,7 @@ final class HTTPDNSProvider: Upstream {
     rotation = ServerRotation(count: servers.count, attemptsBeforeSwitch: attemptsBeforeSwitch)
   }
 
-  func subnet(for client: IPPrefix?) -> IPPrefix? {
-    switch subnetPolicy {
-    case .none: nil
-    case .fixed(let prefix): prefix
-    case .fromClient: client
-    }
-  }
+  func subnet(for client: IPPrefix?) -> IPPrefix? { subnetPolicy.subnet(for: client) }
 
   func serves(_ question: HTTPDNSQuestion) -> Bool { dialect.serves(question) }
 

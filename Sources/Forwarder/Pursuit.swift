@@ -33,6 +33,13 @@ struct QuestionKey: Hashable, Sendable {
 struct Outcome {
   var result: Result<FinishedAnswer, UpstreamFailure>
   var source: AnswerSource
+
+  /// Forgets for which addresses the answer holds.
+  mutating func dropScope() {
+    guard case .success(var answer) = result else { return }
+    answer.scope = nil
+    result = .success(answer)
+  }
 }
 
 /// A question under way. Resolver's loop only: timers and tasks there carry it about.
@@ -43,8 +50,10 @@ final class Pursuit: @unchecked Sendable {
   let question: HTTPDNSQuestion
   /// The number of its route.
   let routeNumber: UInt16
-  /// The parts of its key beside the name.
+  /// The parts of its key beside the name and the subnet.
   let scope: CacheScope
+  /// The client's subnet where it is part of the key, as the listener read it.
+  let subnet: QueryClientSubnet
   /// When it began.
   let startedAt: BootInstant
   /// When the last attempt began: a client that asks again a second later may start another.
@@ -59,18 +68,23 @@ final class Pursuit: @unchecked Sendable {
   var timer: LoopTimer?
   /// Whether the clients have been answered.
   var isAnswered = false
-  /// LocalDNS's answer, held while a provider may still be in time.
+  /// An answer that is given unless a better one comes in time: LocalDNS's while a provider is under way, or a provider's
+  /// empty one while LocalDNS is.
   var held: Outcome?
   /// Whether LocalDNS has been asked.
   var hasAskedLocal = false
+  /// Whether LocalDNS is being asked.
+  var isAskingLocal = false
 
   init(
-    key: QuestionKey, question: HTTPDNSQuestion, routeNumber: UInt16, scope: CacheScope, startedAt: BootInstant
+    key: QuestionKey, question: HTTPDNSQuestion, routeNumber: UInt16, scope: CacheScope, subnet: QueryClientSubnet,
+    startedAt: BootInstant
   ) {
     self.key = key
     self.question = question
     self.routeNumber = routeNumber
     self.scope = scope
+    self.subnet = subnet
     self.startedAt = startedAt
     lastAttempt = startedAt
   }

@@ -7,19 +7,30 @@ import Listener
 
 /// Sends responses to queries in slots and gives the slots back.
 final class ReplySender {
+  /// Sends one datagram through a socket to a peer: 0, or -1 with errno.
+  typealias SendDatagram = (Int32, UnsafePointer<datagram_peer>, UnsafePointer<UInt8>, Int) -> Int32
+
   /// The queries that wait.
   let queries: ClientQueries
   private let maxUDPPayload: Int
   private let keepalive: Int32
+  private let sendDatagram: SendDatagram
   private let output: UnsafeMutablePointer<UInt8>
   private var connections: [Int: TCPConnection] = [:]
   /// Responses that the kernel refused to send.
   private(set) var refused: UInt64 = 0
 
-  init(_ queries: ClientQueries, maxUDPPayload: Int, keepalive: Int32) {
+  /// - Parameters:
+  ///   - keepalive: the idle timeout that clients over TCP are told, in units of 100 ms.
+  ///   - sendDatagram: how responses over UDP leave.
+  init(
+    _ queries: ClientQueries, maxUDPPayload: Int, keepalive: Int32,
+    sendDatagram: @escaping SendDatagram = { datagram_send($0, $1, $2, $3) }
+  ) {
     self.queries = queries
     self.maxUDPPayload = maxUDPPayload
     self.keepalive = keepalive
+    self.sendDatagram = sendDatagram
     output = .allocate(capacity: 65535 + ResponseWriter.overhead)
   }
 
@@ -86,7 +97,7 @@ final class ReplySender {
     let message = UnsafeBufferPointer(start: queries.message(slot), count: query.questionEnd)
     let length = ResponseWriter.complete(query, of: message.span, head, limits, into: output)
     if isUDP {
-      if datagram_send(queries.slots[slot].descriptor, queries.peer(slot), output, length) != 0 { refused &+= 1 }
+      if sendDatagram(queries.slots[slot].descriptor, queries.peer(slot), output, length) != 0 { refused &+= 1 }
     } else if let connection = connections.removeValue(forKey: slot) {
       connection.send(UnsafeBufferPointer(start: output, count: length))
     }

@@ -119,7 +119,7 @@ public actor Resolver {
       counters.overflows += 1
       return replies.send(UpstreamFailure(.other, "too many questions under way"), to: slot)
     }
-    begin(question, key, route: asked.route).slots.append(slot)
+    begin(question, key, route: asked.route, subnet).slots.append(slot)
   }
 
   /// Resolves a question for a caller inside the program.
@@ -132,17 +132,19 @@ public actor Resolver {
       return ResolvedAnswer(response: answer.response, lifetime: answer.lifetime, source: .cache)
     }
     return await withCheckedContinuation { continuation in
-      (inFlight[key] ?? begin(question, key, route: route)).continuations.append(continuation)
+      (inFlight[key] ?? begin(question, key, route: route, subnet)).continuations.append(continuation)
     }
   }
 
-  private func begin(_ question: HTTPDNSQuestion, _ key: QuestionKey, route: UInt16) -> Pursuit {
+  private func begin(
+    _ question: HTTPDNSQuestion, _ key: QuestionKey, route: UInt16, _ subnet: QueryClientSubnet
+  ) -> Pursuit {
     let pursuit = Pursuit(
       key: key, question: question, routeNumber: route,
       scope: CacheScope(
         type: question.type.rawValue, dnssecOK: question.dnssecOK, checkingDisabled: question.checkingDisabled,
         route: route, network: 0),
-      startedAt: loop.now)
+      subnet: subnet, startedAt: loop.now)
     inFlight[key] = pursuit
     underWay += 1
     counters.pursuits += 1
@@ -155,13 +157,13 @@ public actor Resolver {
   /// A retry by the same client a second later may mean that the attempt under way is lost.
   private func join(_ pursuit: Pursuit, _ slot: Int) {
     counters.joined += 1
-    let isRetry = pursuit.slots.contains { replies.isSameClient($0, slot) }
-    pursuit.slots.append(slot)
-    if isRetry, loop.now - pursuit.lastAttempt >= ResolverSettings.retryAfter,
+    let mayStart =
       pursuit.attempts < ResolverSettings.mostAttempts
-    {
-      start(pursuit)
-    }
+      && loop.now - pursuit.lastAttempt >= ResolverSettings.retryAfter
+    // Looked at only where it matters: there may be thousands who wait.
+    let isRetry = mayStart && pursuit.slots.contains { replies.isSameClient($0, slot) }
+    pursuit.slots.append(slot)
+    if isRetry { start(pursuit) }
   }
 
   /// The task prefers the loop as its executor: a continuation is resumed on the task's executor, not the actor's, and
@@ -200,8 +202,8 @@ public actor Resolver {
   /// The client's own subnet, where the route's providers are told it.
   private func clientSubnet(_ asked: ClientQuery) -> QueryClientSubnet {
     let subnet = asked.query.clientSubnet
-    guard subnet.sourceLength > 0, let probe = subnet.capped.prefix else { return QueryClientSubnet() }
-    let isUsed = settings.routes[Int(asked.route)].providers.contains { upstreams[$0].subnet(for: probe) == probe }
+    guard subnet.sourceLength > 0 else { return QueryClientSubnet() }
+    let isUsed = settings.routes[Int(asked.route)].providers.contains { upstreams[$0].takesClientSubnet }
     return isUsed ? subnet.capped : QueryClientSubnet()
   }
 }

@@ -20,9 +20,13 @@ extension Resolver {
     }
     response.isForEverySubnet = answer.scope == 0 || !asksForSubnets(pursuit.routeNumber)
     withKey(pursuit.question.name, scope) { _ = cache.insert($0, response, now: now, lifetime: answer.lifetime) }
-    guard !answer.deniesName, response.answers > 0 else { return }
-    scope.type = CacheKey.everyType
-    withKey(pursuit.question.name, scope) { _ = cache.remove($0) }
+    if answer.deniesName {
+      // It would be found before the denial.
+      _ = pursuit.key.withCacheKey { cache.remove($0) }
+    } else if response.answers > 0 {
+      scope.type = CacheKey.everyType
+      withKey(pursuit.question.name, scope) { _ = cache.remove($0) }
+    }
   }
 
   /// An answer that was kept since the listener looked, or a denial of a name above.
@@ -30,7 +34,11 @@ extension Resolver {
     _ question: HTTPDNSQuestion, _ key: QuestionKey, _ route: UInt16, _ subnet: QueryClientSubnet
   ) -> FinishedAnswer? {
     let now = loop.now.nanoseconds
-    if let found = key.withCacheKey({ cache.peek($0, now: now) }) { return aged(found, question.name, now) }
+    if let found = key.withCacheKey({ cache.peek($0, now: now) }) {
+      var answer = aged(found, question.name, now)
+      if subnet.family != 0 { answer?.scope = Int(subnet.sourceLength) }
+      return answer
+    }
     guard subnet.family == 0 else { return nil }
     var scope = CacheScope(
       type: CacheKey.everyType, dnssecOK: question.dnssecOK, checkingDisabled: question.checkingDisabled, route: route,
@@ -41,7 +49,7 @@ extension Resolver {
     var name = question.name
     while let parent = name.parent, !parent.isRoot {
       if let found = withKey(parent, scope, { cache.peek($0, now: now) }), let above = aged(found, parent, now) {
-        return denied(question, by: above, at: parent)
+        return denied(question, route, by: above, at: parent)
       }
       name = parent
     }
@@ -49,9 +57,11 @@ extension Resolver {
   }
 
   /// RFC 8020: the denial of a name holds for everything below it.
-  private func denied(_ question: HTTPDNSQuestion, by above: FinishedAnswer, at parent: DomainName) -> FinishedAnswer? {
+  private func denied(
+    _ question: HTTPDNSQuestion, _ route: UInt16, by above: FinishedAnswer, at parent: DomainName
+  ) -> FinishedAnswer? {
     guard let message = above.response.message(to: Question(name: parent, type: question.type)) else { return nil }
-    return AnswerPolicy(ttl: settings.routes[0].ttl).negative(
+    return AnswerPolicy(ttl: settings.routes[Int(route)].ttl).negative(
       .nxDomain, question, chain: [], authorities: message.authorities)
   }
 
@@ -80,8 +90,8 @@ extension Resolver {
 extension Upstream {
   /// Whether it is told clients' own subnets.
   var takesClientSubnet: Bool {
-    let probe = IPPrefix(text: "192.0.2.0/24")!
-    return subnet(for: probe) == probe
+    // Two, since one of them may be the fixed subnet of the configuration.
+    [IPPrefix(text: "192.0.2.0/24")!, IPPrefix(text: "198.51.100.0/24")!].allSatisfy { subnet(for: $0) == $0 }
   }
 }
 

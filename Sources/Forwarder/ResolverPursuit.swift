@@ -11,30 +11,42 @@ extension Resolver {
     let route = settings.routes[Int(pursuit.routeNumber)]
     guard !route.providers.isEmpty else { return await askLocal(pursuit, isFallback: false) }
     let deadline = loop.now + ResolverSettings.answerBy
+    let candidates = route.providers.map { upstreams[$0] }.filter { $0.serves(pursuit.question) }
     var failure: UpstreamFailure?
     var empty: Outcome?
-    for upstream in route.providers.map({ upstreams[$0] }) {
-      var question = pursuit.question
-      question.clientSubnet = upstream.subnet(for: pursuit.question.clientSubnet)
-      guard upstream.serves(question) else { continue }
-      switch await upstream.ask(question, deadline: deadline) {
-      case .success(let reply):
-        let outcome = finish(reply, from: .provider(upstream.name, server: reply.server), question, route, upstream)
-        guard case .success = outcome.result, reply.answer.isEmptyAmbiguous else {
-          if case .failure(let reason) = outcome.result {
-            failure = reason
-            note(upstream.name, reason)
-            continue
-          }
-          return outcome
-        }
-        empty = empty ?? outcome
+    for (index, upstream) in candidates.enumerated() {
+      // A provider whose servers are all silent must leave the next ones their time.
+      let share = max(upstream.timeout, (deadline - loop.now) / (candidates.count - index))
+      let outcome = await ask(upstream, pursuit, route, deadline: min(deadline, loop.now + share))
+      switch outcome.result {
+      case .success(let answer) where answer.isAmbiguous: empty = empty ?? outcome
+      case .success: return outcome
       case .failure(let reason):
-        failure = reason
         note(upstream.name, reason)
+        // Data that a provider cannot represent is a type that it does not serve.
+        if reason.extendedError != .notSupported { failure = reason }
       }
     }
     return await withoutProvider(pursuit, route, failure, empty)
+  }
+
+  private func ask(
+    _ upstream: any Upstream, _ pursuit: Pursuit, _ route: Route, deadline: BootInstant
+  ) async -> Outcome {
+    var question = pursuit.question
+    question.clientSubnet = upstream.subnet(for: pursuit.question.clientSubnet)
+    switch await upstream.ask(question, deadline: deadline) {
+    case .success(let reply):
+      let source = AnswerSource.provider(upstream.name, server: reply.server)
+      var outcome = finish(reply.answer, from: source, pursuit, route, trustsAD: upstream.trustsAD)
+      // The scope of another subnet than the client's says nothing about the client's.
+      if question.clientSubnet != pursuit.question.clientSubnet || question.clientSubnet == nil {
+        outcome.dropScope()
+      }
+      return outcome
+    case .failure(let reason):
+      return Outcome(result: .failure(reason), source: .provider(upstream.name, server: ""))
+    }
   }
 
   /// No provider has an answer: LocalDNS, the empty answer of a dialect that cannot say more, or NODATA for a type that
@@ -42,17 +54,21 @@ extension Resolver {
   private func withoutProvider(
     _ pursuit: Pursuit, _ route: Route, _ failure: UpstreamFailure?, _ empty: Outcome?
   ) async -> Outcome {
-    if mayFallBack(route) {
-      if pursuit.hasAskedLocal {
-        return Outcome(result: .failure(failure ?? .unserved), source: .ourselves)
-      }
+    if mayFallBack(route), !pursuit.hasAskedLocal {
       let outcome = await askLocal(pursuit, isFallback: true)
       if case .success = outcome.result { return outcome }
-      if let empty { return empty }
-      guard failure == nil else { return Outcome(result: .failure(failure!), source: .ourselves) }
     }
-    if let empty { return empty }
-    if let failure { return Outcome(result: .failure(failure), source: .ourselves) }
+    let lastResort = empty ?? (failure == nil ? unserved(pursuit, route) : nil)
+    guard pursuit.isAskingLocal else {
+      return lastResort ?? Outcome(result: .failure(failure ?? .unserved), source: .ourselves)
+    }
+    // LocalDNS, asked beside the providers, may know better still.
+    pursuit.held = pursuit.held ?? lastResort
+    return Outcome(result: .failure(failure ?? .unserved), source: .ourselves)
+  }
+
+  /// NODATA with the reason.
+  private func unserved(_ pursuit: Pursuit, _ route: Route) -> Outcome {
     let answer = AnswerPolicy(ttl: route.ttl).negative(
       .noError, pursuit.question, chain: [], authorities: [], extendedError: .notSupported)
     return Outcome(result: answer.map { .success($0) } ?? .failure(.tooLong), source: .ourselves)
@@ -71,10 +87,13 @@ extension Resolver {
     question.clientSubnet = nil
     let rest = pursuit.startedAt + ResolverSettings.answerBy - loop.now
     let timeout = isFallback ? min(settings.localTimeout, rest) : rest
-    switch await local.ask(question, route.localServers, timeout: timeout) {
+    pursuit.isAskingLocal = true
+    let result = await local.ask(question, route.localServers, timeout: timeout)
+    pursuit.isAskingLocal = false
+    switch result {
     case .success(let reply):
       if isFallback { counters.fallbacks += 1 }
-      return finish(reply, from: .localDNS, question, route, nil, isFallback: isFallback)
+      return finish(reply.answer, from: .localDNS, pursuit, route, isFallback: isFallback)
     case .failure(let reason):
       note("localdns", reason)
       return Outcome(result: .failure(reason), source: .ourselves)
@@ -82,36 +101,35 @@ extension Resolver {
   }
 
   private func finish(
-    _ reply: UpstreamAnswer, from source: AnswerSource, _ question: HTTPDNSQuestion, _ route: Route,
-    _ upstream: (any Upstream)?, isFallback: Bool = false
+    _ answer: HTTPDNSAnswer, from source: AnswerSource, _ pursuit: Pursuit, _ route: Route, trustsAD: Bool = false,
+    isFallback: Bool = false
   ) -> Outcome {
-    guard reply.answer.responseCode == .noError || reply.answer.responseCode == .nxDomain else {
-      return Outcome(
-        result: .failure(UpstreamFailure(.noReachableAuthority, "\(reply.answer.responseCode)")), source: source)
+    guard answer.responseCode == .noError || answer.responseCode == .nxDomain else {
+      let failure = UpstreamFailure(.noReachableAuthority, "\(answer.responseCode)")
+      return Outcome(result: .failure(failure), source: source)
     }
     let policy = AnswerPolicy(
-      ttl: route.ttl, isFallback: isFallback, trustsAD: upstream?.trustsAD ?? false,
+      ttl: route.ttl, isFallback: isFallback, trustsAD: trustsAD,
       rebindFilter: route.filtersPrivate ? settings.rebindFilter : nil)
-    guard let answer = policy.finish(reply.answer, to: question) else {
+    guard let finished = policy.finish(answer, to: pursuit.question) else {
       return Outcome(result: .failure(.tooLong), source: source)
     }
-    return Outcome(result: .success(withoutDenial(of: answer, question, route, policy)), source: source)
+    return Outcome(result: .success(withoutDenial(of: finished, pursuit, policy)), source: source)
   }
 
   /// Where addresses of one family are kept, the name exists: NXDOMAIN for the other family can only mean NODATA.
-  private func withoutDenial(
-    of answer: FinishedAnswer, _ question: HTTPDNSQuestion, _ route: Route, _ policy: AnswerPolicy
-  ) -> FinishedAnswer {
-    guard answer.deniesName, settings.cacheEnabled, question.type == .a || question.type == .aaaa,
-      let number = settings.routes.firstIndex(where: { $0.providers == route.providers && $0.ttl == route.ttl })
-    else { return answer }
-    let other: RecordType = question.type == .a ? .aaaa : .a
-    let scope = CacheScope(
-      type: other.rawValue, dnssecOK: question.dnssecOK, checkingDisabled: question.checkingDisabled,
-      route: UInt16(number), network: 0)
-    let known = withKey(question.name, scope) { cache.peek($0, now: loop.now.nanoseconds) }
-    guard let known, known.answers > 0, known.responseCode == .noError else { return answer }
-    return policy.negative(.noError, question, chain: [], authorities: []) ?? answer
+  private func withoutDenial(of answer: FinishedAnswer, _ pursuit: Pursuit, _ policy: AnswerPolicy) -> FinishedAnswer {
+    let type = pursuit.question.type
+    guard answer.deniesName, settings.cacheEnabled, type == .a || type == .aaaa else { return answer }
+    var scope = pursuit.scope
+    scope.type = (type == .a ? RecordType.aaaa : .a).rawValue
+    let now = loop.now.nanoseconds
+    let isThere = [pursuit.subnet, QueryClientSubnet()].contains { subnet in
+      let known = withKey(pursuit.question.name, scope, subnet: subnet) { cache.peek($0, now: now) }
+      return known.map { $0.answers > 0 && $0.responseCode == .noError } ?? false
+    }
+    guard isThere else { return answer }
+    return policy.negative(.noError, pursuit.question, chain: [], authorities: []) ?? answer
   }
 
   func mayFallBack(_ route: Route) -> Bool {
@@ -143,7 +161,8 @@ extension Resolver {
     let outcome = await askLocal(pursuit, isFallback: true)
     pursuit.attempts -= 1
     // The provider's answer is still preferred while its attempt has time.
-    let providerEnd = pursuit.startedAt + longestTimeout(settings.routes[Int(pursuit.routeNumber)])
+    let route = settings.routes[Int(pursuit.routeNumber)]
+    let providerEnd = pursuit.startedAt + min(longestTimeout(route), ResolverSettings.answerBy)
     guard case .success = outcome.result, pursuit.attempts > 0, loop.now < providerEnd, !pursuit.isAnswered else {
       return settle(pursuit, outcome)
     }
@@ -177,6 +196,8 @@ extension Resolver {
     switch outcome.result {
     case .success(let answer):
       failures.succeeded(pursuit.key)
+      // What LocalDNS says late must not take the place of what a provider has said.
+      if pursuit.isAnswered, outcome.source == .localDNS { return }
       keep(answer, of: pursuit)
     case .failure(let reason):
       guard !pursuit.isAnswered else { return }

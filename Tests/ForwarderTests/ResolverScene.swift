@@ -1,0 +1,266 @@
+// ResolverScene.swift -- a query path and a resolver on a virtual clock, with scripted upstreams and clients.
+
+import CSocket
+import DNSWire
+import EventLoop
+import Glibc
+import HTTPDNS
+import MessageCache
+import Routing
+import TestSupport
+import Testing
+
+@testable import Forwarder
+
+/// What a client's query is made of.
+struct ClientQuestion {
+  var name: String
+  var type: RecordType = .a
+  /// Which client asks: each has an address of its own.
+  var client: UInt16 = 1
+  var port: UInt16 = 5353
+  /// The ID; nil for one that no other query of the scene has.
+  var id: UInt16?
+  var dnssecOK = false
+  var checkingDisabled = false
+  var wantsAD = false
+  var subnet: IPPrefix?
+}
+
+/// A query that was asked, and what came back.
+struct ClientTransaction {
+  var question: ClientQuestion
+  var id: UInt16
+  var askedAt: BootInstant
+  var replies: [(message: Message, at: BootInstant)] = []
+}
+
+/// Clients, the hot path, the resolver, and what it asks.
+///
+/// Route 0 is the standard one, 1 is for names of the network, 2 for portals; `rules` may lead to further ones.
+final class ResolverScene: @unchecked Sendable {
+  let loop: SimulatedLoop
+  let cache: MessageCache
+  let queries: ClientQueries
+  let replies: ReplySender
+  let resolver: Resolver
+  private let mailbox = Mailbox()
+  private let path: QueryPath
+  private let output: UnsafeMutablePointer<UInt8>
+  private var nextID: UInt16 = 0
+
+  static let bounds = TTLBounds(lowest: 0, highest: 3600, highestNegative: 30, highestFallback: 60)
+
+  /// The three fixed routes, all providers in order on the first.
+  static func routes(providers: Int, bounds: TTLBounds = bounds) -> [Route] {
+    let local = LocalServers([.system])
+    let standard = Route(providers: Array(0..<providers), localServers: local, fallsBack: true, ttl: bounds)
+    var network = Route(providers: [], localServers: local, fallsBack: true, ttl: bounds)
+    network.isNetwork = true
+    network.filtersPrivate = false
+    var portal = network
+    portal.isNetwork = false
+    portal.ttl.highest = 10
+    portal.ttl.highestNegative = 10
+    return [standard, network, portal]
+  }
+
+  init(
+    on loop: SimulatedLoop, _ upstreams: [ScriptedUpstream], local: ScriptedLocalDNS? = nil, rules: [RouteRule] = [],
+    slots: Int = 4096, cacheOctets: Int = 8 << 20,
+    _ configure: (inout ResolverSettings) -> Void = { _ in }
+  ) {
+    self.loop = loop
+    var settings = ResolverSettings(
+      routes: ResolverScene.routes(providers: upstreams.count), maxInFlight: 1024, cacheEnabled: true,
+      nxdomainCut: true, localTimeout: .milliseconds(1500), longestFailureWait: .seconds(300))
+    configure(&settings)
+    cache = MessageCache(CacheBounds(maxOctets: cacheOctets, maxEntries: 4000))
+    queries = ClientQueries(capacity: slots)
+    replies = ReplySender(queries, maxUDPPayload: 1232, keepalive: 150) { [mailbox] _, peer, octets, length in
+      mailbox.deliver(Array(UnsafeBufferPointer(start: octets, count: length)), to: peer.pointee)
+      return 0
+    }
+    let table = RouteTable(
+      rules: rules, hosts: HostsFile(),
+      settings: SpecialNamesSettings(networkRoute: Route.Number.network, portalRoute: Route.Number.portal))
+    let prepared = PreparedAnswers(table.localAnswers)
+    path = QueryPath(
+      QueryTables(
+        access: AccessPolicy([IPPrefix(text: "0.0.0.0/0")!]), routes: table, prepared: prepared, cache: cache,
+        anyAnswer: prepared.anyAnswer, cacheEnabled: settings.cacheEnabled,
+        subnetRoutes: RouteSet(
+          settings.routes.indices.filter { index in
+            settings.routes[index].providers.contains { upstreams[$0].takesClientSubnet }
+          }.map(UInt16.init), count: settings.routes.count),
+        maxUDPPayload: 1232, keepalive: 150))
+    output = .allocate(capacity: 1232 + ResponseWriter.overhead)
+    let log = mailbox
+    nonisolated(unsafe) let parts = (upstreams.map { $0 as any Upstream }, local as (any LocalUpstream)?, replies)
+    resolver = Resolver(
+      on: loop, settings: settings, cache: cache, upstreams: parts.0, local: parts.1, replies: parts.2
+    ) { name, failure in log.failures.append((name, failure)) }
+    mailbox.loop = loop
+  }
+
+  deinit { output.deallocate() }
+
+  /// Failures that the resolver told of, by upstream.
+  var toldFailures: [(name: String, failure: UpstreamFailure)] { mailbox.failures }
+  /// All queries so far.
+  var transactions: [ClientTransaction] { mailbox.transactions }
+  /// The numbers of a scene that does not remember its queries.
+  var tally: ReplyTally { mailbox.tally }
+  /// From now on replies are only counted.
+  func onlyCount() { mailbox.onlyCounts = true }
+  /// Replies that belonged to no query.
+  var strays: Int { mailbox.strays }
+  /// The resolver's numbers.
+  var counters: ResolverCounters { resolver.assumeIsolated { $0.counters } }
+  /// Questions under way.
+  var underWay: Int { resolver.assumeIsolated { $0.questionsUnderWay } }
+
+  /// Sends a query; the number of its transaction.
+  @discardableResult
+  func ask(_ question: ClientQuestion) -> Int {
+    nextID &+= 1
+    let id = question.id ?? nextID
+    let number = mailbox.expect(ClientTransaction(question: question, id: id, askedAt: loop.now))
+    var peer = datagram_peer()
+    let address = SocketAddress(
+      octets: [10, 0, UInt8(question.client >> 8), UInt8(truncatingIfNeeded: question.client)], port: question.port)!
+    peer.address = address.storage
+    peer.length = address.length
+    let message = ResolverScene.octets(question, id: id)
+    message.withUnsafeBufferPointer { octets in
+      let outcome = withUnsafePointer(to: peer.address) {
+        path.accept(octets, from: $0, .udp, now: loop.now.nanoseconds, into: output)
+      }
+      switch outcome {
+      case .reply(let length): mailbox.deliver(Array(UnsafeBufferPointer(start: output, count: length)), to: peer)
+      case .drop: break
+      case .forward(let route): handOver(octets, route, peer)
+      }
+    }
+    return number
+  }
+
+  /// Sends a query for a name.
+  @discardableResult
+  func ask(_ name: String, _ type: RecordType = .a, client: UInt16 = 1) -> Int {
+    ask(ClientQuestion(name: name, type: type, client: client))
+  }
+
+  /// Sends a query, moves the clock until it is answered, and gives the answer.
+  func answer(
+    _ question: ClientQuestion, within limit: Duration = .seconds(6), _ location: SourceLocation = #_sourceLocation
+  ) throws -> Message {
+    let number = ask(question)
+    loop.settle()
+    let end = loop.now + limit
+    while transactions[number].replies.isEmpty, let next = loop.timers.earliest, next <= end {
+      loop.advance(by: next - loop.now)
+    }
+    return try #require(transactions[number].replies.first?.message, sourceLocation: location)
+  }
+
+  func answer(
+    _ name: String, _ type: RecordType = .a, _ location: SourceLocation = #_sourceLocation
+  ) throws -> Message {
+    try answer(ClientQuestion(name: name, type: type), location)
+  }
+
+  /// The one reply to a query, and how long it took.
+  func reply(
+    _ number: Int, _ location: SourceLocation = #_sourceLocation
+  ) throws -> (message: Message, after: Duration) {
+    let transaction = transactions[number]
+    #expect(transaction.replies.count == 1, sourceLocation: location)
+    let reply = try #require(transaction.replies.first, sourceLocation: location)
+    return (reply.message, reply.at - transaction.askedAt)
+  }
+
+  private func handOver(_ octets: UnsafeBufferPointer<UInt8>, _ route: UInt16, _ peer: datagram_peer) {
+    let slot = queries.take()
+    guard slot >= 0 else {
+      if case .reply(let length) = path.refuse(.servFail, ede: .other, octets, .udp, output) {
+        mailbox.deliver(Array(UnsafeBufferPointer(start: output, count: length)), to: peer)
+      }
+      return
+    }
+    queries.fill(
+      slot, path.query, of: octets.baseAddress!, route: route, receivedAt: loop.now.nanoseconds, descriptor: 0)
+    queries.peer(slot).pointee = peer
+    queries.submit(slot)
+    resolver.assumeIsolated { $0.takeQueries() }
+  }
+
+  private static func octets(_ question: ClientQuestion, id: UInt16) -> [UInt8] {
+    let options = question.subnet.map { [ClientSubnet($0).option] } ?? []
+    var message = Message.query(
+      Question(name: DomainName(text: question.name)!, type: question.type), id: id,
+      edns: EDNS(dnssecOK: question.dnssecOK, options: options))
+    message.header.cd = question.checkingDisabled
+    message.header.ad = question.wantsAD
+    return try! message.compose()
+  }
+}
+
+/// How many replies there were of which kind.
+struct ReplyTally: Equatable {
+  var queries = 0
+  var replies = 0
+  var servFails = 0
+  /// SERVFAIL without an Extended DNS Error.
+  var silentServFails = 0
+}
+
+/// What clients have asked and got.
+private final class Mailbox: @unchecked Sendable {
+  var loop: SimulatedLoop?
+  var onlyCounts = false
+  var tally = ReplyTally()
+  var transactions: [ClientTransaction] = []
+  var failures: [(name: String, failure: UpstreamFailure)] = []
+  var strays = 0
+  private var latest: [String: Int] = [:]
+
+  func expect(_ transaction: ClientTransaction) -> Int {
+    tally.queries += 1
+    guard !onlyCounts else { return -1 }
+    latest[key(transaction.id, transaction.question.client, transaction.question.port)] = transactions.count
+    transactions.append(transaction)
+    return transactions.count - 1
+  }
+
+  func deliver(_ octets: [UInt8], to peer: datagram_peer) {
+    tally.replies += 1
+    if octets[3] & 0xF == ResponseCode.servFail.rawValue {
+      tally.servFails += 1
+      // The last option: EDE of two octets.
+      if !octets.suffix(6).starts(with: [0, 15, 0, 2]) { tally.silentServFails += 1 }
+    }
+    guard !onlyCounts else { return }
+    let address = SocketAddress(storage: peer.address, length: peer.length)
+    let client = UInt16(address.octets[2]) << 8 | UInt16(address.octets[3])
+    guard let message = try? Message.parse(octets), message.header.qr,
+      let number = latest[key(message.id, client, address.port)]
+    else {
+      strays += 1
+      return
+    }
+    transactions[number].replies.append((message, loop!.now))
+  }
+
+  private func key(_ id: UInt16, _ client: UInt16, _ port: UInt16) -> String { "\(id) \(client) \(port)" }
+}
+
+extension Message {
+  /// The INFO-CODE of the first Extended DNS Error.
+  var extendedError: ExtendedError? { edns?.extendedErrors.first?.code }
+
+  /// The addresses of the answer section, as text.
+  var addresses: [String] {
+    answers.filter { $0.type == .a || $0.type == .aaaa }.compactMap { IPAddress(octets: $0.rdata)?.description }
+  }
+}

@@ -1,0 +1,149 @@
+// ResolverScripts.swift -- providers and LocalDNS that do what a test says, and remember what they were asked and when.
+
+import DNSWire
+import EventLoop
+import HTTPDNS
+
+@testable import Forwarder
+
+/// What a scripted upstream does with one question.
+struct ScriptedStep {
+  /// How long it takes, unless the deadline or the timeout comes first.
+  var latency: Duration
+  /// What comes of it; nil for silence until the deadline.
+  var result: Result<HTTPDNSAnswer, UpstreamFailure>?
+
+  /// An answer after that time.
+  static func answer(_ answer: HTTPDNSAnswer, after latency: Duration = .milliseconds(20)) -> ScriptedStep {
+    ScriptedStep(latency: latency, result: .success(answer))
+  }
+
+  /// A failure after that time.
+  static func failure(
+    _ error: ExtendedError = .networkError, after latency: Duration = .milliseconds(20)
+  ) -> ScriptedStep {
+    ScriptedStep(latency: latency, result: .failure(UpstreamFailure(error, "scripted")))
+  }
+
+  /// Nothing until the deadline.
+  static let silence = ScriptedStep(latency: .seconds(3600), result: nil)
+}
+
+/// A question that an upstream was asked.
+struct ScriptedQuestion {
+  var question: HTTPDNSQuestion
+  var at: BootInstant
+  var deadline: BootInstant
+}
+
+/// A provider. Its answers come from `script`, which gets the question and how many were asked before.
+final class ScriptedUpstream: Upstream, @unchecked Sendable {
+  typealias Script = (HTTPDNSQuestion, Int) -> ScriptedStep
+
+  let name: String
+  var trustsAD = false
+  var timeout = Duration.seconds(2)
+  /// The types that it cannot carry.
+  var unserved: Set<RecordType> = []
+  var subnetPolicy = SubnetPolicy.none
+  /// Attempts of `timeout` each that it makes of a silent step, as a provider of so many servers would.
+  var servers = 1
+  /// Whether it is silent beyond the deadline that it was given.
+  var ignoresDeadline = false
+  var script: Script
+  private(set) var asked: [ScriptedQuestion] = []
+  /// How many were asked, also where they are not remembered.
+  private(set) var count = 0
+  var remembers = true
+  private let loop: any Loop
+
+  init(_ name: String = "first", on loop: any Loop, _ script: @escaping Script) {
+    self.name = name
+    self.loop = loop
+    self.script = script
+  }
+
+  func subnet(for client: IPPrefix?) -> IPPrefix? { subnetPolicy.subnet(for: client) }
+
+  func serves(_ question: HTTPDNSQuestion) -> Bool { !unserved.contains(question.type) }
+
+  func ask(_ question: HTTPDNSQuestion, deadline: BootInstant) async -> Result<UpstreamAnswer, UpstreamFailure> {
+    let step = script(question, count)
+    count += 1
+    if remembers { asked.append(ScriptedQuestion(question: question, at: loop.now, deadline: deadline)) }
+    let longest = ignoresDeadline ? step.latency : min(timeout * servers, max(.zero, deadline - loop.now))
+    await loop.sleep(for: min(step.latency, longest))
+    guard step.latency <= longest, let result = step.result else {
+      return .failure(UpstreamFailure(.noReachableAuthority, "silent"))
+    }
+    return result.map { UpstreamAnswer($0, server: "192.0.2.1") }
+  }
+}
+
+/// LocalDNS.
+final class ScriptedLocalDNS: LocalUpstream, @unchecked Sendable {
+  /// Whether there is a server.
+  var isThere = true
+  var script: ScriptedUpstream.Script
+  private(set) var asked: [ScriptedQuestion] = []
+  private let loop: any Loop
+
+  init(on loop: any Loop, _ script: @escaping ScriptedUpstream.Script) {
+    self.loop = loop
+    self.script = script
+  }
+
+  func hasServers(_ servers: LocalServers) -> Bool { isThere && !servers.entries.isEmpty }
+
+  func ask(
+    _ question: HTTPDNSQuestion, _ servers: LocalServers, timeout: Duration
+  ) async -> Result<UpstreamAnswer, UpstreamFailure> {
+    let step = script(question, asked.count)
+    asked.append(ScriptedQuestion(question: question, at: loop.now, deadline: loop.now + timeout))
+    await loop.sleep(for: min(step.latency, timeout))
+    guard step.latency <= timeout, let result = step.result else {
+      return .failure(UpstreamFailure(.noReachableAuthority, "no answer in time"))
+    }
+    return result.map { UpstreamAnswer($0, server: "localdns") }
+  }
+}
+
+/// A name in a test.
+func name(_ text: String) -> DomainName { DomainName(text: text)! }
+
+extension HTTPDNSAnswer {
+  /// Addresses of a name.
+  static func addresses(_ owner: DomainName, _ texts: String..., ttl: UInt32 = 300) -> HTTPDNSAnswer {
+    HTTPDNSAnswer(
+      responseCode: .noError,
+      answers: texts.map { text in
+        let address = IPAddress(text: text)!
+        return ResourceRecord(owner: owner, type: address.isIPv6 ? .aaaa : .a, ttl: ttl, rdata: address.octets)
+      })
+  }
+
+  /// NXDOMAIN or NODATA, with the SOA record of a zone or without one.
+  static func negative(
+    _ code: ResponseCode, zone: DomainName? = nil, ttl: UInt32 = 900, minimum: UInt32 = 900
+  ) -> HTTPDNSAnswer {
+    HTTPDNSAnswer(
+      responseCode: code, authorities: zone.map { [ResourceRecord.soa($0, ttl: ttl, minimum: minimum)] } ?? [],
+      isNegative: true)
+  }
+}
+
+extension ResourceRecord {
+  /// An SOA record.
+  static func soa(_ owner: DomainName, ttl: UInt32, minimum: UInt32) -> ResourceRecord {
+    var rdata = name("ns.example").octets + name("hostmaster.example").octets
+    for number in [2_026, 3600, 600, 86_400, minimum] as [UInt32] {
+      withUnsafeBytes(of: number.bigEndian) { rdata += $0 }
+    }
+    return ResourceRecord(owner: owner, type: .soa, ttl: ttl, rdata: rdata)
+  }
+
+  /// An alias.
+  static func alias(_ owner: DomainName, _ target: DomainName, ttl: UInt32) -> ResourceRecord {
+    ResourceRecord(owner: owner, type: .cname, ttl: ttl, rdata: target.octets)
+  }
+}
