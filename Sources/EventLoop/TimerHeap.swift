@@ -8,6 +8,8 @@ public final class LoopTimer {
   public let deadline: BootInstant
   fileprivate let sequence: UInt64
   fileprivate var position: Int
+  /// The position of a timer that fires in this very turn.
+  fileprivate static let offHeap = -1
   fileprivate var action: (() -> Void)?
   private weak var heap: TimerHeap?
 
@@ -30,7 +32,7 @@ public final class LoopTimer {
   public func cancel() {
     guard action != nil else { return }
     action = nil
-    heap?.remove(at: position)
+    if position != LoopTimer.offHeap { heap?.remove(at: position) }
   }
 
   fileprivate func isBefore(_ other: LoopTimer) -> Bool {
@@ -63,11 +65,16 @@ public final class TimerHeap {
 
   /// Fires every timer that is due at `now`; actions may set new timers, which wait for the next call when they are due already.
   public func fire(now: BootInstant) {
-    let limit = nextSequence
-    while let first = heap.first, first.deadline <= now, first.sequence < limit {
-      let action = first.action
-      first.action = nil
+    // All are taken off first: a timer that an action sets into the past must not come before those that waited.
+    var due: [LoopTimer] = []
+    while let first = heap.first, first.deadline <= now {
       remove(at: 0)
+      first.position = LoopTimer.offHeap
+      due.append(first)
+    }
+    for timer in due {
+      let action = timer.action
+      timer.action = nil
       action?()
     }
   }

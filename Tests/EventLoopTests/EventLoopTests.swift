@@ -1,17 +1,225 @@
-// EventLoopTests.swift -- timers, jobs and wake-ups of the real loop and of the simulated one.
+// EventLoopTests.swift -- the real loop: jobs, actions from other threads, wake-ups, sleeping tasks, actors.
 
+import CEvent
 import EventLoop
+import Glibc
 import Testing
 import TestSupport
 
-@Suite struct `A loop` {
-  @Test func `a simulated hour of sleeping takes no time and ends at the right instant`() {
-    let loop = SimulatedLoop()
+@Suite struct `A real loop` {
+  private let loop: EventLoop
+
+  init() throws { loop = try EventLoop() }
+
+  @Test func `timers fire in order, the cancelled one not, and none before its time`() {
+    var fired: [Int] = []
     let start = loop.now
-    let end = loop.run {
-      for _ in 0..<3600 { await loop.sleep(for: .seconds(1)) }
-      return loop.now
+    loop.schedule(after: .milliseconds(9)) {
+      fired.append(3)
+      #expect(loop.now - start >= .milliseconds(9))
+      loop.stop()
     }
-    #expect(end - start == .seconds(3600))
+    loop.schedule(after: .milliseconds(3)) { fired.append(1) }
+    let cancelled = loop.schedule(after: .milliseconds(4)) { fired.append(2) }
+    cancelled.cancel()
+    loop.run()
+    #expect(fired == [1, 3])
+  }
+
+  @Test func `a timer is not forgotten when libevent takes it for due a little early`() throws {
+    for _ in 0..<5 {
+      let loop = try EventLoop()
+      let alarm = StoppingThread(loop, after: 10)
+      let tick = CoarseClock.spinToEndOfTick()
+      let deadline = BootInstant.now + tick * 2
+      loop.schedule(at: deadline) { loop.stop() }
+      // The loop turns without a pause until shortly before the deadline, so that it meets the instant at which the coarse
+      // clock has reached it and ours has not.
+      loop.wake()
+      loop.everyTurn { if BootInstant.now < deadline + .microseconds(-200) { loop.wake() } }
+      loop.run()
+      #expect(!alarm.hasRung())
+    }
+  }
+
+  @Test func `what is executed before the loop runs is done in one turn and in order`() {
+    let done = Box<[Int]>([])
+    for number in 0..<1000 { loop.execute { done.value.append(number) } }
+    var doneInFirstTurn = 0
+    loop.everyTurn {
+      if loop.turnCount == 1 { doneInFirstTurn = done.value.count }
+      loop.stop()
+    }
+    loop.run()
+    #expect(doneInFirstTurn == 1000)
+    #expect(done.value == Array(0..<1000))
+  }
+
+  @Test func `an action that executes another one gives it to a later turn`() {
+    let turns = Box<[UInt64]>([])
+    let loop = loop
+    loop.execute {
+      turns.value.append(loop.turnCount)
+      loop.execute {
+        turns.value.append(loop.turnCount)
+        loop.stop()
+      }
+    }
+    loop.run()
+    #expect(turns.value.count == 2)
+    #expect(turns.value.first != turns.value.last)
+  }
+
+  @Test func `actions of four threads are all done, on the loop's thread, each thread's in order`() {
+    let journal = Box<[[Int]]>(Array(repeating: [], count: 4))
+    let left = Box(4 * 2000)
+    let wrongThread = Box(0)
+    let loop = loop
+    let threads = (0..<4).map { thread in
+      PlainThread {
+        for number in 0..<2000 {
+          loop.execute {
+            if !loop.isCurrent { wrongThread.value += 1 }
+            journal.value[thread].append(number)
+            left.value -= 1
+            if left.value == 0 { loop.stop() }
+          }
+        }
+      }
+    }
+    loop.run()
+    threads.forEach { $0.join() }
+    #expect(wrongThread.value == 0)
+    for thread in 0..<4 { #expect(journal.value[thread] == Array(0..<2000)) }
+  }
+
+  @Test func `a loop that waits for nothing is stopped from another thread`() {
+    let loop = loop
+    let stopper = Box<PlainThread?>(nil)
+    loop.execute { stopper.value = PlainThread { loop.stop() } }
+    loop.run()
+    stopper.value?.join()
+    #expect(loop.turnCount >= 1)
+  }
+
+  @Test func `a loop that was stopped before it ran runs only what was ready`() {
+    loop.schedule(after: .zero) { Issue.record("a turn was made") }
+    loop.stop()
+    loop.run()
+    #expect(loop.turnCount == 0)
+  }
+
+  @Test func `a task sleeps on the loop for no less than it asked`() {
+    let loop = loop
+    let slept = Box(Duration.zero)
+    Task(executorPreference: loop) {
+      let start = BootInstant.now
+      for _ in 0..<5 { await loop.sleep(for: .milliseconds(2)) }
+      slept.value = BootInstant.now - start
+      loop.stop()
+    }
+    loop.run()
+    #expect(slept.value >= .milliseconds(10))
+  }
+
+  @Test func `tasks that were started on other threads run on the loop, one at a time`() {
+    let loop = loop
+    let state = Box((finished: 0, inside: 0, violations: 0))
+    let starters = (0..<4).map { _ in
+      PlainThread {
+        for _ in 0..<250 {
+          Task(executorPreference: loop) {
+            if !loop.isCurrent { state.value.violations += 1 }
+            state.value.inside += 1
+            if state.value.inside != 1 { state.value.violations += 1 }
+            state.value.inside -= 1
+            await Task.yield()
+            if !loop.isCurrent { state.value.violations += 1 }
+            state.value.finished += 1
+            if state.value.finished == 1000 { loop.stop() }
+          }
+        }
+      }
+    }
+    loop.run()
+    starters.forEach { $0.join() }
+    #expect(state.value.finished == 1000)
+    #expect(state.value.violations == 0)
+  }
+
+  @Test func `an actor on the loop is entered by tasks, and in callbacks without waiting`() throws {
+    let loop = loop
+    let counter = Counter(on: loop)
+    let pipe = try Pipe()
+    let event = LoopEvent(on: loop, descriptor: pipe.reader, .read) { interest in
+      #expect(interest.contains(.read))
+      pipe.drain()
+      counter.assumeIsolated { $0.count += 10 }
+      loop.stop()
+    }
+    Task(executorPreference: loop) {
+      await counter.increment()
+      pipe.fill()
+    }
+    withExtendedLifetime(event) { loop.run() }
+    #expect(counter.assumeIsolated { $0.count } == 11)
+  }
+}
+
+/// The clock that libevent measures its waits by: it stands still for some milliseconds, then it jumps.
+private enum CoarseClock {
+  /// Returns when most of a tick has passed; a wait that begins then ends early by any finer clock.
+  static func spinToEndOfTick() -> Duration {
+    let tick = reading { clock_getres($0, $1) }
+    let jump = reading(clock_gettime)
+    while reading(clock_gettime) == jump {}
+    let end = BootInstant.now + tick * 0.8
+    while BootInstant.now < end {}
+    return tick
+  }
+
+  private static func reading(_ call: (clockid_t, UnsafeMutablePointer<timespec>) -> Int32) -> Duration {
+    var time = timespec()
+    _ = call(CLOCK_MONOTONIC_COARSE, &time)
+    return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+  }
+}
+
+/// A thread that stops a loop which a failure would leave waiting for ever.
+private final class StoppingThread {
+  private let pipe = try? Pipe()
+  private let rang = Box(false)
+  private var thread: PlainThread?
+
+  init(_ loop: EventLoop, after seconds: Int32) {
+    guard let reader = pipe?.reader else { return }
+    let rang = rang
+    thread = PlainThread {
+      var end = pollfd(fd: reader, events: Int16(POLLIN), revents: 0)
+      guard poll(&end, 1, seconds * 1000) == 0 else { return }
+      rang.value = true
+      loop.stop()
+    }
+  }
+
+  /// Ends the thread; whether it had to stop the loop.
+  func hasRung() -> Bool {
+    pipe?.fill()
+    thread?.join()
+    return rang.value
+  }
+}
+
+private actor Counter {
+  private let loop: EventLoop
+  var count = 0
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  init(on loop: EventLoop) { self.loop = loop }
+
+  func increment() {
+    #expect(loop.isCurrent)
+    count += 1
   }
 }

@@ -1,0 +1,62 @@
+// EventTests.swift -- descriptor and signal events: when they come, and that they end with their object.
+
+import EventLoop
+import Glibc
+import Testing
+
+@Suite struct `An event` {
+  private let loop: EventLoop
+  private let pipe: Pipe
+
+  init() throws {
+    loop = try EventLoop()
+    pipe = try Pipe()
+  }
+
+  @Test func `a descriptor that stays readable is reported in every turn`() {
+    var count = 0
+    pipe.fill()
+    let event = LoopEvent(on: loop, descriptor: pipe.reader, .read) { _ in
+      count += 1
+      if count == 3 { loop.stop() }
+    }
+    withExtendedLifetime(event) { loop.run() }
+    #expect(count == 3)
+  }
+
+  @Test func `a writable descriptor is reported as such`() {
+    var seen: Interest = []
+    let event = LoopEvent(on: loop, descriptor: pipe.writer, .write) { interest in
+      seen = interest
+      loop.stop()
+    }
+    withExtendedLifetime(event) { loop.run() }
+    #expect(seen == .write)
+  }
+
+  @Test func `nothing is reported any more when the object is gone, even from within its own handler`() {
+    var count = 0
+    pipe.fill()
+    var event: LoopEvent?
+    event = LoopEvent(on: loop, descriptor: pipe.reader, .read) { _ in
+      count += 1
+      event = nil
+    }
+    #expect(event != nil)
+    loop.schedule(after: .milliseconds(3)) { loop.stop() }
+    loop.run()
+    #expect(count == 1)
+  }
+
+  @Test func `a signal is reported on the loop's thread, each time`() {
+    var count = 0
+    let event = LoopEvent(on: loop, signal: SIGUSR2) {
+      #expect(loop.isCurrent)
+      count += 1
+      if count == 1 { kill(getpid(), SIGUSR2) } else { loop.stop() }
+    }
+    kill(getpid(), SIGUSR2)
+    withExtendedLifetime(event) { loop.run() }
+    #expect(count == 2)
+  }
+}

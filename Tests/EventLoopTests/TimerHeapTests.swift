@@ -1,0 +1,164 @@
+// TimerHeapTests.swift -- the order in which timers fire, and what cancelling does, against a sorted array.
+
+import EventLoop
+import Testing
+import TestSupport
+
+@Suite struct `A heap of timers` {
+  private let loop = SimulatedLoop(start: 0)
+
+  private func at(_ second: Int64) -> BootInstant { BootInstant(nanoseconds: second * 1_000_000_000) }
+
+  @Test func `timers fire by deadline, whatever order they were set in`() {
+    var fired: [Int64] = []
+    for second: Int64 in [5, 1, 4, 2, 3] { loop.schedule(at: at(second)) { fired.append(second) } }
+    #expect(loop.timers.earliest == at(1))
+    loop.timers.fire(now: at(4))
+    #expect(fired == [1, 2, 3, 4])
+    #expect(loop.timers.earliest == at(5))
+    loop.timers.fire(now: at(5))
+    #expect(fired == [1, 2, 3, 4, 5])
+    #expect(loop.timers.earliest == nil)
+  }
+
+  @Test func `equal deadlines fire in the order in which they were set`() {
+    var fired: [Int] = []
+    for number in 0..<100 { loop.schedule(at: at(7)) { fired.append(number) } }
+    loop.timers.fire(now: at(7))
+    #expect(fired == Array(0..<100))
+  }
+
+  @Test func `a timer is due at its deadline and not a nanosecond before`() {
+    let timer = loop.schedule(at: at(1)) {}
+    loop.timers.fire(now: BootInstant(nanoseconds: 999_999_999))
+    #expect(timer.isPending)
+    loop.timers.fire(now: at(1))
+    #expect(!timer.isPending)
+  }
+
+  @Test func `a cancelled timer leaves the heap at once and lets go of its action`() {
+    final class Witness {}
+    weak var witness: Witness?
+    let timer = {
+      let captured = Witness()
+      witness = captured
+      return loop.schedule(at: at(1)) { withExtendedLifetime(captured) {} }
+    }()
+    #expect(witness != nil)
+    timer.cancel()
+    #expect(witness == nil)
+    #expect(loop.timers.count == 0)
+    timer.cancel()
+    loop.timers.fire(now: at(2))
+    #expect(loop.timers.count == 0)
+  }
+
+  @Test func `a timer that has fired can be cancelled without harm to the others`() {
+    var fired: [Int64] = []
+    let first = loop.schedule(at: at(1)) { fired.append(1) }
+    loop.schedule(at: at(2)) { fired.append(2) }
+    loop.timers.fire(now: at(1))
+    first.cancel()
+    #expect(loop.timers.count == 1)
+    loop.timers.fire(now: at(2))
+    #expect(fired == [1, 2])
+  }
+
+  @Test func `an action may cancel its own timer, one that is due as well, and one that is not`() {
+    var fired: [String] = []
+    var own: LoopTimer?
+    var due: LoopTimer?
+    var later: LoopTimer?
+    own = loop.schedule(at: at(1)) {
+      fired.append("own")
+      own?.cancel()
+      due?.cancel()
+      later?.cancel()
+    }
+    due = loop.schedule(at: at(1)) { fired.append("due") }
+    loop.schedule(at: at(1)) { fired.append("last") }
+    later = loop.schedule(at: at(9)) { fired.append("later") }
+    loop.timers.fire(now: at(1))
+    #expect(fired == ["own", "last"])
+    #expect(due?.isPending == false)
+    loop.timers.fire(now: at(9))
+    #expect(fired == ["own", "last"])
+    #expect(loop.timers.count == 0)
+  }
+
+  @Test func `a timer set by an action waits for the next turn, even when it is due already`() {
+    var fired: [String] = []
+    loop.schedule(at: at(1)) {
+      fired.append("first")
+      loop.schedule(at: at(1)) { fired.append("new") }
+    }
+    loop.timers.fire(now: at(1))
+    #expect(fired == ["first"])
+    loop.timers.fire(now: at(1))
+    #expect(fired == ["first", "new"])
+  }
+
+  @Test func `a timer set into the past by an action does not hold up what is due`() {
+    var fired: [String] = []
+    loop.schedule(at: at(1)) {
+      fired.append("first")
+      loop.schedule(at: at(0)) { fired.append("new") }
+    }
+    loop.schedule(at: at(2)) { fired.append("second") }
+    loop.timers.fire(now: at(3))
+    #expect(fired == ["first", "second"])
+    loop.timers.fire(now: at(3))
+    #expect(fired == ["first", "second", "new"])
+  }
+
+  @Test func `100,000 random insertions, cancellations and firings agree with a sorted array`() {
+    var random = SeededGenerator(seed: testSeed)
+    var model = SortedTimers()
+    var clock: Int64 = 0
+    var fired: [Int] = []
+    for number in 0..<100_000 {
+      switch Int.random(in: 0..<10, using: &random) {
+      case 0..<5:
+        let deadline = BootInstant(nanoseconds: clock + Int64.random(in: -3...40, using: &random))
+        let timer = loop.schedule(at: deadline) { fired.append(number) }
+        model.insert(number, timer)
+      case 5..<9:
+        guard let index = model.waiting.indices.randomElement(using: &random) else { continue }
+        model.waiting[index].timer.cancel()
+        model.waiting.remove(at: index)
+      default:
+        clock += Int64.random(in: 0...12, using: &random)
+        loop.timers.fire(now: BootInstant(nanoseconds: clock))
+        guard fired == model.takeDue(BootInstant(nanoseconds: clock)) else {
+          Issue.record("other timers fired in step \(number)")
+          return
+        }
+        fired.removeAll()
+      }
+      guard loop.timers.count == model.waiting.count, loop.timers.earliest == model.waiting.first?.timer.deadline else {
+        Issue.record("heap and array differ in step \(number)")
+        return
+      }
+    }
+    #expect(model.mostWaiting > 20)
+  }
+}
+
+/// The model: timers in the order in which they are to fire.
+private struct SortedTimers {
+  var waiting: [(number: Int, timer: LoopTimer)] = []
+  private(set) var mostWaiting = 0
+
+  /// Behind all of the same deadline, since numbers only grow.
+  mutating func insert(_ number: Int, _ timer: LoopTimer) {
+    let index = waiting.firstIndex { $0.timer.deadline > timer.deadline } ?? waiting.count
+    waiting.insert((number, timer), at: index)
+    mostWaiting = max(mostWaiting, waiting.count)
+  }
+
+  mutating func takeDue(_ now: BootInstant) -> [Int] {
+    let count = waiting.firstIndex { $0.timer.deadline > now } ?? waiting.count
+    defer { waiting.removeFirst(count) }
+    return waiting[..<count].map(\.number)
+  }
+}
