@@ -1,0 +1,55 @@
+# Makefile -- the commands of the project; `make help` lists them.
+
+PREFIX     ?= /usr/local
+SYSCONFDIR ?= /etc
+DESTDIR    ?=
+# `make run CONFIG=FILE`: that configuration, and no simulator.
+CONFIG     ?=
+
+BINDIR   = $(PREFIX)/bin
+UNITDIR  = $(PREFIX)/lib/systemd/system
+SOURCES  = Package.swift Sources Tests
+
+.DEFAULT_GOAL := build
+.PHONY: help run build test check format fuzz bench-setup bench install clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+
+run: build ## build, then run httpdnsd with the simulator on 127.0.0.1:5300; CONFIG=FILE: that configuration alone
+	@exec Scripts/run $(if $(CONFIG),'$(CONFIG)')
+
+build: ## install what is missing, build the release into .build/bin
+	@Scripts/build
+
+test: ## install what is missing, build and run every test; TESTS='--filter NAME' for some
+	@Scripts/test $(TESTS)
+
+check: ## formatting, layers, file sizes, warnings
+	@Scripts/check
+
+format: ## put the sources into the project's format
+	swift format format --in-place --parallel --recursive $(SOURCES)
+
+fuzz: ## fuzz the parsers of what strangers send: FUZZ=1 make fuzz
+	@Scripts/fuzz
+
+bench-setup: ## install the servers that the benchmark compares with
+	@Benchmarks/setup
+
+bench: build ## measure, and write Benchmarks/results/latest.md
+	@Benchmarks/run
+
+install: ## copy program, unit and configuration; DESTDIR=, PREFIX=/usr/local, SYSCONFDIR=/etc
+	@test -x .build/bin/httpdnsd || { echo "install: there is no .build/bin/httpdnsd; run 'make build' first" >&2; exit 1; }
+	install -D -m 755 .build/bin/httpdnsd '$(DESTDIR)$(BINDIR)/httpdnsd'
+	install -d '$(DESTDIR)$(UNITDIR)' '$(DESTDIR)$(SYSCONFDIR)/httpdnsd'
+	sed -e 's|/usr/local/bin|$(BINDIR)|' -e 's|/etc/httpdnsd|$(SYSCONFDIR)/httpdnsd|' systemd/httpdnsd.service \
+	  > '$(DESTDIR)$(UNITDIR)/httpdnsd.service'
+	chmod 644 '$(DESTDIR)$(UNITDIR)/httpdnsd.service'
+	@# A configuration that is there is the administrator's.
+	test -e '$(DESTDIR)$(SYSCONFDIR)/httpdnsd/httpdnsd.toml' || \
+	  install -m 644 Config/httpdnsd.toml '$(DESTDIR)$(SYSCONFDIR)/httpdnsd/httpdnsd.toml'
+
+clean: ## remove everything that was built
+	rm -rf .build
