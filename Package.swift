@@ -45,6 +45,7 @@ let layer0: [Target] = [
   .systemLibrary(name: "CJSON", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
   .target(name: "CSocket", cSettings: glibc),
   .target(name: "CLock", cSettings: glibc),
+  .target(name: "CProcess", cSettings: glibc),
 ]
 
 // Layer 1: octets, loop, digests, configuration, telemetry.
@@ -77,7 +78,7 @@ let programs: [Target] =
   + [
     .executableTarget(
       name: "httpdnsd",
-      dependencies: ["Forwarder", argumentParser] + forwarderParts + [logging], cSettings: glibc, swiftSettings: strict),
+      dependencies: ["Forwarder", "CProcess", argumentParser] + forwarderParts + [logging], cSettings: glibc, swiftSettings: strict),
     .executableTarget(
       name: "httpdns-simulator",
       dependencies: ["HTTPServer", "EventLoop", "DNSWire", "CCrypto", "CJSON", argumentParser],

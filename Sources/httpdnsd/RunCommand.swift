@@ -1,7 +1,7 @@
 // RunCommand.swift -- `httpdnsd run`: serves until SIGTERM or SIGINT.
 
 import ArgumentParser
-import CSocket
+import CProcess
 import EventLoop
 import Forwarder
 import Glibc
@@ -34,6 +34,8 @@ struct RunCommand: ParsableCommand {
         forwarder.stop()
       }
     }
+    // Once the first transfers have set up TLS, much of what the start needed is not needed again.
+    forwarder.loop.schedule(after: .seconds(30)) { process_trim() }
     logger.info("ready")
     withExtendedLifetime(signals) { forwarder.run() }
     logger.info("stopped")

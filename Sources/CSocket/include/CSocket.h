@@ -5,7 +5,6 @@
 #ifndef HTTPDNSD_CSOCKET_H
 #define HTTPDNSD_CSOCKET_H
 
-#include <malloc.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -53,8 +52,5 @@ CSOCKET_NO_ALLOCATION unsigned datagram_batch_send(struct datagram_batch *batch,
 int datagram_send(int descriptor, const struct datagram_peer *peer, const uint8_t *octets, size_t length);
 /// Makes a bound UDP socket. `packet_info` asks for the address that was asked (wildcard sockets need it). -1 with errno.
 int datagram_socket(const struct sockaddr *address, socklen_t length, int packet_info);
-
-/// One heap for all threads: each further one would keep memory of its own. To be called before there are threads.
-static inline void process_limit_heaps(void) { mallopt(M_ARENA_MAX, 1); }
 
 #endif

@@ -1,0 +1,30 @@
+// CProcess.c -- see CProcess.h.
+#include "CProcess.h"
+
+#include <link.h>
+#include <malloc.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+void process_limit_heaps(void) { mallopt(M_ARENA_MAX, 1); }
+
+static int drop_read_only(struct dl_phdr_info *info, size_t size, void *context) {
+  (void)size;
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+    if (segment->p_type != PT_LOAD || segment->p_flags & PF_W) continue;
+    uintptr_t start = (info->dlpi_addr + segment->p_vaddr) & ~(page - 1);
+    uintptr_t end = info->dlpi_addr + segment->p_vaddr + segment->p_memsz;
+    // Private pages of a file that were never written to are read from it again when they are needed.
+    madvise((void *)start, end - start, MADV_DONTNEED);
+  }
+  return *(int *)context;
+}
+
+void process_trim(void) {
+  int go_on = 0;
+  malloc_trim(0);
+  dl_iterate_phdr(drop_read_only, &go_on);
+}

@@ -1,0 +1,15 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+// CProcess.h -- what the process tells the C library and the kernel about its memory.
+#ifndef HTTPDNSD_CPROCESS_H
+#define HTTPDNSD_CPROCESS_H
+
+/// One heap for all threads: each further one would keep memory of its own. To be called before there are threads.
+void process_limit_heaps(void);
+
+/// Gives back what only the start needed: free memory of the heap, and the read-only pages of the program and its
+/// libraries. They stay in the page cache; what is used again is mapped again.
+void process_trim(void);
+
+#endif
