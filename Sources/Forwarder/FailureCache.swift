@@ -29,9 +29,10 @@ struct FailureCache {
     failures[key].map { now < $0.until } ?? false
   }
 
-  /// The question was asked in vain.
+  /// The question was asked in vain. A failure that has been over for the longest wait has nothing to do with this one.
   mutating func failed(_ key: QuestionKey, _ extendedError: ExtendedError, now: BootInstant) {
-    let wait = failures[key].map { min($0.wait * 2, longestWait) } ?? FailureCache.firstWait
+    let previous = failures[key].flatMap { now < $0.until + longestWait ? $0.wait : nil }
+    let wait = previous.map { min($0 * 2, longestWait) } ?? FailureCache.firstWait
     if failures.count >= FailureCache.limit, failures[key] == nil { makeRoom(now: now) }
     failures[key] = Failure(until: now + wait, wait: wait, extendedError: extendedError)
   }

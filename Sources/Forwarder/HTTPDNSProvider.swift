@@ -61,8 +61,7 @@ final class HTTPDNSProvider: Upstream {
 
   func ask(_ question: HTTPDNSQuestion, deadline: BootInstant) async -> Result<UpstreamAnswer, UpstreamFailure> {
     var failure = UpstreamFailure(.noReachableAuthority, "no time left")
-    var attempt = 0
-    while attempt < HTTPDNSProvider.mostAttempts, let index = rotation.server(attempt: attempt) {
+    for index in rotation.order.prefix(HTTPDNSProvider.mostAttempts) {
       let time = min(timeout, deadline - loop.now)
       guard time >= HTTPDNSProvider.shortestAttempt else { break }
       let server = servers[index]
@@ -74,9 +73,9 @@ final class HTTPDNSProvider: Upstream {
         failure = problem.failure
         failure.reason = "\(server): \(failure.reason)"
         guard problem.isServersFault else { return .failure(failure) }
-        _ = rotation.failed(index)
+        // A server that had less than its time has not failed; another one may still be quicker.
+        if time == timeout || !problem.isLateness { _ = rotation.failed(index) }
       }
-      attempt += 1
     }
     return .failure(failure)
   }
@@ -84,21 +83,28 @@ final class HTTPDNSProvider: Upstream {
   private struct Problem: Error {
     var failure: UpstreamFailure
     var isServersFault: Bool
+    var isLateness = false
   }
 
   private func ask(
     _ server: ProviderServer, _ question: HTTPDNSQuestion, timeout: Duration
   ) async -> Result<HTTPDNSAnswer, Problem> {
-    let began = loop.now
+    let end = loop.now + timeout
     guard let transport = await server.transport(timeout: timeout) else {
       let failure = UpstreamFailure(.noReachableAuthority, "its name could not be resolved")
       return .failure(Problem(failure: failure, isServersFault: true))
     }
-    let left = timeout - (loop.now - began)
+    let left = end - loop.now
+    guard left >= HTTPDNSProvider.shortestAttempt else {
+      let failure = UpstreamFailure(.noReachableAuthority, "its name was resolved too late")
+      return .failure(Problem(failure: failure, isServersFault: true, isLateness: true))
+    }
     let request = dialect.request(for: question, unixTime: loop.wallTime)
     switch await transport.send(HTTPRequest(request, headers: fields(request)), timeout: left) {
     case .failure(let reason):
-      return .failure(Problem(failure: UpstreamFailure(reason), isServersFault: reason.kind != .busy))
+      return .failure(
+        Problem(
+          failure: UpstreamFailure(reason), isServersFault: reason.kind != .busy, isLateness: reason.kind == .timeout))
     case .response(let response):
       do throws(HTTPDNSFailure) {
         return .success(try dialect.answer(to: question, from: TransferResponse(response)))

@@ -43,7 +43,9 @@ extension Resolver {
     var scope = CacheScope(
       type: CacheKey.everyType, dnssecOK: question.dnssecOK, checkingDisabled: question.checkingDisabled, route: route,
       network: 0)
-    if let found = withKey(question.name, scope, { cache.peek($0, now: now) }) { return aged(found, question.name, now) }
+    if let found = withKey(question.name, scope, { cache.peek($0, now: now) }) {
+      return aged(found, question.name, now)
+    }
     guard settings.nxdomainCut else { return nil }
     scope.type = CacheKey.everyType
     var name = question.name

@@ -22,11 +22,9 @@ public struct ServerRotation: Sendable {
     consecutiveFailures = Array(repeating: 0, count: count)
   }
 
-  /// The server of a question's attempt number `attempt`: the current one first, then each other one in order.
-  /// Nil when every server has been asked (no server is asked twice for one question, RFC 9520 section 3.1).
-  public func server(attempt: Int) -> Int? {
-    attempt < count ? (current + attempt) % count : nil
-  }
+  /// The servers in the order in which one question asks them: the current one first, then the others, none twice
+  /// (RFC 9520 section 3.1). To be taken once for a question: what happens in between changes it for the next.
+  public var order: [Int] { (0..<count).map { (current + $0) % count } }
 
   /// A server gave a readable reply.
   public mutating func succeeded(_ server: Int) { consecutiveFailures[server] = 0 }

@@ -6,7 +6,8 @@
 public struct KeepSchedule: Sendable {
   /// The fraction of the lifetime after which an answer is fetched again.
   public let fraction: Double
-  /// The shortest time between two fetches of a question, in nanoseconds.
+  /// Answers that hold for less are not fetched ahead but after this time, in nanoseconds: anything else would be a busy
+  /// loop.
   public let shortest: Int64
   private var due: [Int64]
   private var failures: [Int]
@@ -35,7 +36,7 @@ public struct KeepSchedule: Sendable {
   /// A question was answered with data that holds for `lifetime` nanoseconds.
   public mutating func succeeded(_ index: Int, lifetime: Int64, now: Int64) {
     failures[index] = 0
-    due[index] = now + max(shortest, Int64(Double(lifetime) * fraction))
+    due[index] = now + (lifetime < shortest ? shortest : Int64(Double(lifetime) * fraction))
   }
 
   /// A question could not be answered: the wait doubles from `shortest` on.

@@ -37,6 +37,14 @@ import Testing
     #expect(try finish(.addresses(www, "192.0.2.1", ttl: given), isFallback: true).lifetime == kept)
   }
 
+  @Test func `a negative answer by fallback is kept no longer than fallback allows, either`() throws {
+    var bounds = bounds
+    bounds.highestFallback = 5
+    let answer = HTTPDNSAnswer.negative(.nxDomain, zone: name("example.com"))
+    #expect(AnswerPolicy(ttl: bounds, isFallback: true).finish(answer, to: question)?.lifetime == 5)
+    #expect(AnswerPolicy(ttl: bounds).finish(answer, to: question)?.lifetime == 30)
+  }
+
   @Test func `TTL 0 is not kept, unless a lower bound is configured`() throws {
     #expect(try finish(.addresses(www, "192.0.2.1", ttl: 0), lowest: 0).lifetime == 0)
     #expect(try finish(.addresses(www, "192.0.2.1", ttl: 0), lowest: 20).lifetime == 20)

@@ -135,14 +135,16 @@ import Testing
     let chain = HTTPDNSAnswer(
       responseCode: .nxDomain, answers: [.alias(www, name("gone.example.net"), ttl: 300)],
       authorities: [.soa(name("example.net"), ttl: 900, minimum: 900)], isNegative: true)
-    let provider = provider(["www.example.com. A": chain, "a.www.example.com. A": .addresses(www, "192.0.2.1")])
+    let provider = provider([
+      "www.example.com. A": chain, "a.www.example.com. A": .addresses(name("a.www.example.com"), "192.0.2.1"),
+    ])
     let scene = ResolverScene(on: loop, [provider])
     let message = try scene.answer("www.example.com")
     #expect(message.responseCode == .nxDomain)
     #expect(message.answers.map(\.type) == [.cname])
     #expect(message.authorities.map(\.owner) == [name("example.net")])
+    #expect(try scene.answer("a.www.example.com").addresses == ["192.0.2.1"])
     _ = try scene.answer("www.example.com", .aaaa)
-    _ = try scene.answer("a.www.example.com")
     #expect(provider.asked.count == 3)
   }
 
