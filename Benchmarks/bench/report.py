@@ -221,9 +221,10 @@ def compose(findings: Findings) -> str:
     f"Machine: {describe_machine()}.  \nPeers: {', '.join(versions) or 'none'}; load from dnsperf "
     f"{package_version('dnsperf')}.",
     f"Rounds: {findings.rounds}, each server for {findings.seconds:g} s at each load in each of them, in random "
-    f"order; {ZONE_NAMES:,} names, caches warm. At saturation dnsperf keeps {OUTSTANDING} queries under way. Figures are "
-    "medians over the rounds, in parentheses the lowest and the highest; starts are medians of "
-    f"{findings.start_count}. A ratio is taken within a round; a miss is always compared with the echo at the full load.",
+    f"order; {ZONE_NAMES:,} names, caches warm. At saturation dnsperf keeps {OUTSTANDING} queries under way. Figures "
+    "are medians over the rounds, in parentheses the lowest and the highest; starts are medians of "
+    f"{findings.start_count}. A ratio is taken within a round; a miss is always compared with the echo at the full "
+    "load.",
     _table(["figure", "must reach", "measured", "verdict"],
            [[row.figure, row.limit, row.measured, row.verdict] for row in requirement_rows(findings)]),
     "## CPU per answer",
