@@ -6,6 +6,7 @@ import random
 import socket
 import struct
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -34,13 +35,16 @@ def ask(port: int, name: str, timeout: float) -> Answer | None:
       response = channel.recv(4096)
     except OSError:
       return None
-  if len(response) < 12 or response[:2] != identifier.to_bytes(2, "big"):
+  # While nobody listens, this socket may have been given that very port: what comes back is the query itself.
+  is_response = len(response) >= 12 and response[2] & 0x80 != 0
+  if not is_response or response[:2] != identifier.to_bytes(2, "big"):
     return None
   return Answer(rcode=response[3] & 15, records=int.from_bytes(response[6:8], "big"))
 
 
-def wait_until_answered(port: int, name: str, deadline: float) -> bool:
-  """Asks again and again until an answer with RCODE 0 comes; False once the monotonic time `deadline` has passed.
+def wait_until_answered(port: int, name: str, deadline: float, is_running: Callable[[], bool]) -> bool:
+  """Asks again and again until an answer with RCODE 0 comes; False once the monotonic time `deadline` has passed, or
+  when the server no longer runs.
 
   A refused datagram (nobody listens yet) is tried again after 0.2 ms, so that the moment of the first answer is known
   closely.
@@ -49,5 +53,7 @@ def wait_until_answered(port: int, name: str, deadline: float) -> bool:
     answer = ask(port, name, timeout=0.5)
     if answer is not None and answer.rcode == 0:
       return True
+    if not is_running():
+      return False
     time.sleep(0.0002 if answer is None else 0.02)
   return False

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from . import load as loads
 from . import ours
 from .dns import ask, wait_until_answered
-from .lab import json_url, launch_simulator
+from .lab import launch_simulator
 from .measure import PACED, warm
 from .processes import BenchError, die_with_parent
 from .servers import FIRST_NAME, Lab, Spec, launch, start
@@ -113,19 +113,19 @@ class FullCache:
 
 def resident_with_full_cache(lab: Lab) -> FullCache:
   """Fills a cache with 100,000 names, reads the memory, then ends the provider to see how many names are held."""
-  simulator = launch_simulator(lab, None)
+  simulator = launch_simulator(lab)
   names = loads.write_names(lab.new_folder("many") / "names", MANY_NAMES)
-  server = start(ours.CACHED, dataclasses.replace(lab, json_url=json_url(simulator)))
+  server = start(ours.CACHED, dataclasses.replace(lab, json_url=simulator.url))
   try:
     for _ in range(3):
       if loads.run(server.port, names).is_complete:
         break
     megabytes = server.process.resident_octets() / 1e6
-    simulator.process.stop()
+    simulator.server.process.stop()
     return FullCache(megabytes, loads.run(server.port, names).noerror)
   finally:
     server.process.stop()
-    simulator.process.stop()
+    simulator.server.process.stop()
 
 
 def time_starts(spec: Spec, lab: Lab, name: str, count: int) -> float:
@@ -135,7 +135,7 @@ def time_starts(spec: Spec, lab: Lab, name: str, count: int) -> float:
     begin = time.monotonic()
     server = launch(spec, lab)
     try:
-      if not wait_until_answered(server.port, name, begin + 10):
+      if not wait_until_answered(server.port, name, begin + 10, server.process.is_running):
         raise BenchError(f"{spec.name} does not answer for {name}\n{server.process.log_tail()}")
       times.append((time.monotonic() - begin) * 1000)
     finally:

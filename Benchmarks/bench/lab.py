@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from . import ours, peers
@@ -65,7 +66,7 @@ def open_lab(httpdnsd: Path, simulator: Path) -> Iterator[Lab]:
 
 def _wait_for_tcp(server: Server, port: int, limit: float) -> None:
   deadline = time.monotonic() + limit
-  while time.monotonic() < deadline and server.process.is_running:
+  while time.monotonic() < deadline and server.process.is_running():
     try:
       socket.create_connection(("127.0.0.1", port), timeout=1).close()
       return
@@ -82,31 +83,32 @@ def start_doh(lab: Lab) -> None:
   lab.doh_url = f"https://127.0.0.1:{port}/dns-query"
 
 
-def start_simulator(lab: Lab, notes: list[str]) -> None:
-  """Starts the JSON provider, with HTTPS if the simulator can do that."""
-  https_port = free_port()
-  try:
-    server = launch_simulator(lab, https_port)
-    lab.json_tls_url = f"https://127.0.0.1:{https_port}/resolve"
-  except BenchError as error:
-    notes.append(f"JSON over HTTPS is not measured: {str(error).splitlines()[0]}")
-    server = launch_simulator(lab, None)
-  lab.json_url = json_url(server)
-  lab.backends["simulator"] = server
+@dataclass(frozen=True)
+class Simulator:
+  """A running simulator and where it answers in the JSON dialect."""
+
+  server: Server
+  url: str
+  tls_url: str
+  ca_file: str
 
 
-def json_url(simulator: Server) -> str:
-  """Where a simulator answers in the JSON dialect."""
-  return f"http://127.0.0.1:{simulator.port}/resolve"
-
-
-def launch_simulator(lab: Lab, https_port: int | None) -> Server:
+def launch_simulator(lab: Lab) -> Simulator:
   """Starts a simulator and returns when it accepts connections."""
+  https_port = free_port()
+
   def command(place: Place) -> list[str]:
     return ours.simulator_command(place, https_port)
 
   server = launch(Spec("simulator", Role.REFERENCE, command), lab)
-  _wait_for_tcp(server, server.port, 10)
-  if https_port is not None:
-    _wait_for_tcp(server, https_port, 10)
-  return server
+  for port in (server.port, https_port):
+    _wait_for_tcp(server, port, 10)
+  return Simulator(server, f"http://127.0.0.1:{server.port}/resolve", f"https://127.0.0.1:{https_port}/resolve",
+                   str(server.folder / ours.SIMULATOR_CA))
+
+
+def start_simulator(lab: Lab) -> None:
+  """Starts the JSON provider."""
+  simulator = launch_simulator(lab)
+  lab.json_url, lab.json_tls_url, lab.json_ca = simulator.url, simulator.tls_url, simulator.ca_file
+  lab.backends["simulator"] = simulator.server

@@ -15,6 +15,8 @@ OUTSTANDING = 64
 CLIENTS = 16
 #: Seconds that dnsperf waits for a response before it counts a loss.
 _TIMEOUT = 3
+#: Seconds that one pass over a file of names may take.
+_PASS_LIMIT = 60
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,11 @@ def run(port: int, names: Path, *, rate: int | None = None, seconds: float | Non
     raise BenchError("dnsperf is missing: run Benchmarks/setup first")
   command = [program, "-s", "127.0.0.1", "-p", str(port), "-d", str(names), "-c", str(CLIENTS), "-q", str(OUTSTANDING),
              "-t", str(_TIMEOUT)]
-  command += ["-l", f"{seconds:.3f}"] if seconds is not None else ["-n", "1", "-l", "120"]
+  command += ["-l", f"{seconds:.3f}"] if seconds is not None else ["-n", "1", "-l", str(_PASS_LIMIT)]
   if rate is not None:
     command += ["-Q", str(rate)]
   try:
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=(seconds or 120) + 30,
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=(seconds or _PASS_LIMIT) + 30,
                               preexec_fn=die_with_parent)
   except subprocess.TimeoutExpired as error:
     raise BenchError("dnsperf did not end in time") from error

@@ -73,7 +73,7 @@ def _start_all(specs: list[Spec], lab: Lab, findings: Findings) -> list[Server]:
 
   def start_one(spec: Spec) -> None:
     server = start(spec, lab)
-    if spec.role in (Role.OURS, Role.PEER):
+    if spec.backend:
       warm(server, lab)
     servers.append(server)
 
@@ -120,9 +120,7 @@ def _measure(lab: Lab, findings: Findings, options: argparse.Namespace) -> None:
   has_ours = any(spec.role in (Role.OURS, Role.MISS) for spec in findings.specs)
   if has_ours:
     start_doh(lab)
-    start_simulator(lab, findings.notes)
-    if not lab.json_tls_url:
-      findings.specs = [spec for spec in findings.specs if spec is not ours.MISS_JSON_TLS]
+    start_simulator(lab)
   servers = _start_all(findings.specs, lab, findings)
   findings.results = run_rounds(servers, lab, findings.rounds, findings.seconds, _say)
   findings.notes += [f"{name} failed in a round: {reason}" for name, reason in findings.results.failures.items()]

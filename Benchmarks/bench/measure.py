@@ -105,8 +105,11 @@ def measure(server: Server, load: Load, lab: Lab, number: int, seconds: float) -
 def warm(server: Server, lab: Lab) -> None:
   """Fills a server's cache with all names, then makes sure that it answers all of them without its backend."""
   for _ in range(5):
-    if loads.run(server.port, lab.names).is_complete:
+    outcome = loads.run(server.port, lab.names)
+    if outcome.is_complete:
       break
+    if outcome.noerror < outcome.sent / 2:
+      raise BenchError(f"{server.spec.name} answered {outcome.noerror} of {outcome.sent} queries")
   backend = lab.backends.get(server.spec.backend)
   before = backend.process.cpu_nanoseconds() if backend else 0
   outcome = loads.run(server.port, lab.names)

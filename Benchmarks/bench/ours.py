@@ -11,15 +11,14 @@ from .servers import FIRST_NAME, LOCAL_NAME, Place, Role, Spec
 _PROVIDER_DOH = "doh"
 _PROVIDER_JSON = "json"
 _PROVIDER_JSON_TLS = "json-https"
+#: The file in the simulator's folder that holds its CA's certificate.
+SIMULATOR_CA = "ca.pem"
 
 
-def simulator_command(place: Place, https_port: int | None) -> list[str]:
-  """The simulator on the place's port (HTTP), and with HTTPS on another if one is given."""
-  command = [str(place.lab.simulator), "--listen", f"127.0.0.1:{place.port}"]
-  if https_port is not None:
-    command += ["--listen-tls", f"127.0.0.1:{https_port}", "--certificate", str(place.lab.certificate), "--key",
-                str(place.lab.key)]
-  return command
+def simulator_command(place: Place, https_port: int) -> list[str]:
+  """The simulator, HTTP on the place's port and HTTPS on another; it writes its CA's certificate into its folder."""
+  return [str(place.lab.simulator), "--listen", f"127.0.0.1:{place.port}", "--listen-tls", f"127.0.0.1:{https_port}",
+          "--ca-out", str(place.folder / SIMULATOR_CA), "--record-limit", "0"]
 
 
 def _provider_toml(provider: str, place: Place) -> str:
@@ -27,13 +26,13 @@ def _provider_toml(provider: str, place: Place) -> str:
   if provider == _PROVIDER_DOH:
     return f'kind = "doh"\nurl = "{lab.doh_url}"\nca_file = "{lab.certificate}"\n'
   if provider == _PROVIDER_JSON_TLS:
-    return f'kind = "json"\nurl = "{lab.json_tls_url}"\nca_file = "{lab.certificate}"\n'
+    return f'kind = "json"\nurl = "{lab.json_tls_url}"\nca_file = "{lab.json_ca}"\n'
   return f'kind = "json"\nurl = "{lab.json_url}"\n'
 
 
 def _configuration(place: Place, provider: str, *, cached: bool, workers: int) -> str:
   # The TTLs are raised so that nothing expires, and so nothing is fetched again, while a run lasts.
-  cache = 'min_ttl = "24h"\nmax_ttl = "24h"\nstale = "off"' if cached else "enabled = false"
+  cache = 'min_ttl = "24h"\nmax_ttl = "24h"' if cached else "enabled = false"
   return f"""state_directory = "{place.folder}"
 
 [listen]
@@ -49,9 +48,6 @@ fallback = "never"
 
 [cache]
 {cache}
-
-[control]
-socket = "{place.folder}/control.sock"
 """
 
 
@@ -59,7 +55,7 @@ def _spec(name: str, role: Role, provider: str, *, cached: bool = True, workers:
           backend: str = "", note: str = "") -> Spec:
   def command(place: Place) -> list[str]:
     path = place.write("httpdnsd.toml", _configuration(place, provider, cached=cached, workers=workers))
-    return [str(place.lab.httpdnsd), "--config", path]
+    return [str(place.lab.httpdnsd), "run", "--config", path]
 
   return Spec(name, role, command, backend=backend, ready_name=ready, note=note)
 

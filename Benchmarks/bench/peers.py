@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+from collections.abc import Callable
 
 from .processes import BenchError, find_program
 from .servers import Place, Role, Spec
@@ -101,13 +102,17 @@ getPool(""):setCache(newPacketCache({CACHE_ENTRIES}, {{maxTTL=86400}}))
 """
 
 
-def _dnsdist(place: Place) -> list[str]:
-  # Batches of datagrams are off by default; with them it is at its best.
-  configuration = place.write("dnsdist.conf", _dnsdist_common(place) + f"""
-setUDPMultipleMessagesVectorSize(64)
+def _dnsdist(batch: int) -> Callable[[Place], list[str]]:
+  """dnsdist that receives up to `batch` datagrams at once; 1 is its default, in which it does without recvmmsg."""
+
+  def command(place: Place) -> list[str]:
+    configuration = place.write("dnsdist.conf", _dnsdist_common(place) + f"""
+setUDPMultipleMessagesVectorSize({batch})
 setLocal("127.0.0.1:{place.port}")
 """)
-  return [program("dnsdist"), "--supervised", "--disable-syslog", "-C", configuration]
+    return [program("dnsdist"), "--supervised", "--disable-syslog", "-C", configuration]
+
+  return command
 
 
 def dnsdist_doh(doh_port: int) -> Spec:
@@ -167,7 +172,8 @@ ALL = [
   ECHO_EPOLL,
   NSD,
   Spec("unbound", Role.PEER, _unbound, package="unbound", backend="nsd"),
-  Spec("dnsdist", Role.PEER, _dnsdist, package="dnsdist", backend="nsd"),
+  Spec("dnsdist", Role.PEER, _dnsdist(64), package="dnsdist", backend="nsd", note="batches of 64, its best"),
+  Spec("dnsdist default", Role.REFERENCE, _dnsdist(1), backend="nsd", note="no batches"),
   Spec("knot-resolver", Role.PEER, _kresd, package="knot-resolver", backend="nsd"),
   Spec("smartdns", Role.PEER, _smartdns, package="smartdns", backend="nsd"),
   Spec("dnsmasq", Role.PEER, _dnsmasq, package="dnsmasq", backend="nsd"),

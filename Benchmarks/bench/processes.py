@@ -56,7 +56,6 @@ class Process:
         env={**os.environ, **(environment or {})}, preexec_fn=die_with_parent)
     self._members = [self._child.pid]
 
-  @property
   def is_running(self) -> bool:
     """Whether the process has not ended yet."""
     return self._child.poll() is None
@@ -84,7 +83,7 @@ class Process:
 
   def stop(self) -> None:
     """Ends the process and what it forked: politely, then after three seconds by force."""
-    if self.is_running:
+    if self.is_running():
       self.find_children()
       self._child.terminate()
       try:

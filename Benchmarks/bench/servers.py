@@ -47,6 +47,7 @@ class Lab:
   doh_url: str = ""
   json_url: str = ""
   json_tls_url: str = ""
+  json_ca: str = ""
   backends: dict[str, Server] = field(default_factory=dict)
 
   def new_folder(self, name: str) -> Path:
@@ -91,12 +92,13 @@ class Server:
   spec: Spec
   process: Process
   port: int
+  folder: Path
 
 
 def start(spec: Spec, lab: Lab, environment: dict[str, str] | None = None, limit: float = 15) -> Server:
   """Starts a server and returns once it answers; it is ended with the lab at the latest."""
   server = launch(spec, lab, environment)
-  if not wait_until_answered(server.port, spec.ready_name, time.monotonic() + limit):
+  if not wait_until_answered(server.port, spec.ready_name, time.monotonic() + limit, server.process.is_running):
     text = server.process.log_tail()
     server.process.stop()
     raise BenchError(f"{spec.name} does not answer for {spec.ready_name}\n{text}")
@@ -109,4 +111,4 @@ def launch(spec: Spec, lab: Lab, environment: dict[str, str] | None = None) -> S
   place = Place(lab.new_folder(spec.name), free_port(), lab)
   process = Process(spec.command(place), place.folder, environment)
   lab.stack.callback(process.stop)
-  return Server(spec, process, place.port)
+  return Server(spec, process, place.port, place.folder)
