@@ -16,6 +16,10 @@ public enum AllocationTrap {
     case failed(Int32)
   }
 
+  /// Whether traps can be set: not under a sanitizer, whose allocator is its own.
+  public static let isAvailable = ["__asan_init", "__tsan_init"].allSatisfy { (name: String) in dlsym(nil, name) == nil
+  }
+
   /// Runs `body` in a child process; it must take no lock that another thread may hold, and everything in it that is set
   /// up once (metadata, globals) must have been used before.
   public static func run(_ body: () -> Void) -> Outcome {
