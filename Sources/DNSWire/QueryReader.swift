@@ -79,13 +79,21 @@ public struct Query: Sendable {
 
 /// The bits of the header's flags word, RFC 1035 section 4.1.1 and RFC 4035 section 3.1.6.
 public enum HeaderFlag {
+  /// Response.
   @inlinable public static var qr: UInt16 { @_noAllocation get { 0x8000 } }
+  /// Authoritative answer.
   @inlinable public static var aa: UInt16 { @_noAllocation get { 0x0400 } }
+  /// Truncated.
   @inlinable public static var tc: UInt16 { @_noAllocation get { 0x0200 } }
+  /// Recursion desired.
   @inlinable public static var rd: UInt16 { @_noAllocation get { 0x0100 } }
+  /// Recursion available.
   @inlinable public static var ra: UInt16 { @_noAllocation get { 0x0080 } }
+  /// Authentic data.
   @inlinable public static var ad: UInt16 { @_noAllocation get { 0x0020 } }
+  /// Checking disabled.
   @inlinable public static var cd: UInt16 { @_noAllocation get { 0x0010 } }
+  /// The four bits of OPCODE.
   @inlinable public static var opcode: UInt16 { @_noAllocation get { 0x7800 } }
 }
 
@@ -208,7 +216,9 @@ public enum QueryReader {
       let start = position + 4
       guard start + length <= end else { return .formErr }
       if code == EDNSOption.clientSubnet {
-        query.hasBrokenSubnet = !readClientSubnet(message, at: start, length: length, into: &query.clientSubnet)
+        if !readClientSubnet(message, at: start, length: length, into: &query.clientSubnet) {
+          query.hasBrokenSubnet = true
+        }
       } else if code == EDNSOption.tcpKeepalive {
         query.wantsKeepalive = true
       }
@@ -225,7 +235,9 @@ public enum QueryReader {
     guard length >= 4 else { return false }
     let family = word(message, start)
     let bits = Int(message[start + 2])
-    guard message[start + 3] == 0, family == 1 || family == 2 else { return false }
+    guard message[start + 3] == 0, family <= 2 else { return false }
+    // Family 0 with nothing behind it says "none", as family 1 with length 0 does: `dig +subnet=0` sends it.
+    if family == 0 { return bits == 0 && length == 4 }
     guard bits <= (family == 1 ? 32 : 128), length == 4 + (bits + 7) / 8 else { return false }
     subnet = QueryClientSubnet(family: family, sourceLength: UInt8(bits), high: 0, low: 0)
     var index = 0
@@ -241,49 +253,37 @@ public enum QueryReader {
     return subnet.masked(to: bits).isSame(as: subnet)
   }
 
-  /// Moves behind a name: labels, or labels and a pointer backwards.
+  /// Pointers of one name: no name has more labels, and every pointer of use follows a label or begins the name.
+  @inlinable static var maximumPointers: Int { @_noAllocation get { 127 } }
+
+  /// Moves behind a name: labels, or labels and a pointer backwards. What it leads to is checked as well.
   @_noAllocation
   private static func skipName(_ message: Span<UInt8>, _ position: inout Int) -> Bool {
-    let start = position
-    while position < message.count {
-      let length = Int(message[position])
-      if length == 0 {
-        position += 1
-        return position - start <= NameLimit.name
-      }
-      if length & 0xC0 == 0xC0 {
-        guard position + 1 < message.count else { return false }
-        let ok = pointerIsReadable(message, at: position, used: position - start)
-        position += 2
-        return ok
-      }
-      guard length <= NameLimit.label else { return false }
-      position += length + 1
-    }
-    return false
-  }
-
-  /// Follows a compression pointer: each must point before the one it came from, so their number is bounded.
-  @_noAllocation
-  private static func pointerIsReadable(_ message: Span<UInt8>, at start: Int, used: Int) -> Bool {
-    var limit = start
-    var position = Int(word(message, start) & 0x3FFF)
-    var total = used
-    guard position < limit else { return false }
-    limit = position
+    var length = 0
+    var pointers = 0
+    var label = position
+    // What a pointer leads to must lie wholly before the part that holds the pointer, so that no octet counts twice.
+    var partStart = position
+    var partLimit = message.count
     while true {
-      guard position < message.count else { return false }
-      let length = Int(message[position])
-      if length == 0 { return total + 1 <= NameLimit.name }
-      if length & 0xC0 == 0xC0 {
-        guard position + 1 < message.count else { return false }
-        position = Int(word(message, position) & 0x3FFF)
-        guard position < limit else { return false }
-        limit = position
+      guard label < partLimit else { return false }
+      let count = Int(message[label])
+      if count <= NameLimit.label {
+        length += count + 1
+        label += count + 1
+        guard length <= NameLimit.name else { return false }
+        guard count == 0 else { continue }
+        if pointers == 0 { position = label }
+        return true
       } else {
-        guard length <= NameLimit.label else { return false }
-        total += length + 1
-        position += length + 1
+        guard count >= 0xC0, label + 1 < partLimit else { return false }
+        let target = Int(word(message, label) & 0x3FFF)
+        pointers += 1
+        guard target < partStart, pointers <= maximumPointers else { return false }
+        if pointers == 1 { position = label + 2 }
+        partLimit = partStart
+        partStart = target
+        label = target
       }
     }
   }
@@ -296,9 +296,13 @@ public enum QueryReader {
 
 /// EDNS option codes that this program knows, IANA's registry.
 public enum EDNSOption {
+  /// EDNS Client Subnet, RFC 7871.
   @inlinable public static var clientSubnet: UInt16 { @_noAllocation get { 8 } }
+  /// edns-tcp-keepalive, RFC 7828.
   @inlinable public static var tcpKeepalive: UInt16 { @_noAllocation get { 11 } }
+  /// Padding, RFC 7830.
   @inlinable public static var padding: UInt16 { @_noAllocation get { 12 } }
+  /// Extended DNS Error, RFC 8914.
   @inlinable public static var extendedError: UInt16 { @_noAllocation get { 15 } }
 }
 

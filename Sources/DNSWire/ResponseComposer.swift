@@ -82,15 +82,19 @@ public struct ComposedResponse: Sendable {
     body.append(UInt8(truncatingIfNeeded: word))
   }
 
-  /// The last run of address records; they rotate only when their owner is a pointer, so that all have the same length.
+  /// The last run of address records. They rotate only when each owner is nothing but a pointer, so that all have the same
+  /// length and none is pointed at.
   private static func rotation(of answers: [ResourceRecord], body: [UInt8], ttlOffsets: [UInt16]) -> Rotation {
-    guard let last = answers.last, last.type == .a || last.type == .aaaa else { return Rotation() }
-    let run = answers.reversed().prefix { $0.type == last.type && $0.owner == last.owner }.count
-    let size = 2 + 10 + last.rdata.count
+    guard let last = answers.last, last.type == .a || last.type == .aaaa, last.rdata.count <= 16 else {
+      return Rotation()
+    }
+    let run = answers.reversed().prefix {
+      $0.type == last.type && $0.rdata.count == last.rdata.count && $0.owner == last.owner
+    }.count
     let first = answers.count - run
-    let start = Int(ttlOffsets[first]) - 6
-    guard run > 1, start >= 0, body[start] & 0xC0 == 0xC0 else { return Rotation() }
-    return Rotation(start: UInt16(start), size: UInt8(size), count: UInt16(run))
+    let start = first == 0 ? 0 : Int(ttlOffsets[first - 1]) + 6 + answers[first - 1].rdata.count
+    guard run > 1, Int(ttlOffsets[first]) == start + 6, body[start] & 0xC0 == 0xC0 else { return Rotation() }
+    return Rotation(start: UInt16(start), size: UInt8(2 + 10 + last.rdata.count), count: UInt16(run))
   }
 }
 

@@ -18,6 +18,7 @@ public struct BootInstant: Comparable, Hashable, Sendable {
     return BootInstant(nanoseconds: Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec))
   }
 
+  /// Whether the left one is earlier.
   @inlinable
   public static func < (left: BootInstant, right: BootInstant) -> Bool { left.nanoseconds < right.nanoseconds }
 

@@ -33,7 +33,8 @@ public final class EventLoop: Loop, @unchecked Sendable {
   private var lastRead = BootInstant.now
   private var isNowStale = false
   private var jobs: [UnownedJob] = []
-  private var thread: pthread_t?
+  /// The thread that runs turns; 0 before the first one.
+  private let thread = Atomic<pthread_t>(0)
   private let inbox = Mutex<Inbox>(Inbox())
   private let wakeDescriptor: Int32
   private let wakePending = Atomic<Bool>(false)
@@ -77,14 +78,14 @@ public final class EventLoop: Loop, @unchecked Sendable {
   public var wallTime: Int64 { Int64(time(nil)) }
 
   /// Whether the caller is on the loop's thread.
-  public var isCurrent: Bool { thread.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
+  public var isCurrent: Bool { thread.load(ordering: .relaxed) == pthread_self() }
 
   /// Calls `action` in every turn, after events and before jobs: for queues that are filled from other threads.
   public func everyTurn(_ action: @escaping () -> Void) { onTurn = action }
 
   /// Runs turns on the calling thread until `stop`.
   public func run() {
-    thread = pthread_self()
+    thread.store(pthread_self(), ordering: .relaxed)
     while !stopRequested.load(ordering: .acquiring) {
       runJobs()
       armTimer()

@@ -77,10 +77,12 @@ public struct SocketAddress: Sendable {
 }
 
 extension SocketAddress: Hashable, CustomStringConvertible {
+  /// Whether family, address and port are the same.
   public static func == (left: SocketAddress, right: SocketAddress) -> Bool {
     left.family == right.family && left.port == right.port && left.octets == right.octets
   }
 
+  /// Hashes address and port.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(octets)
     hasher.combine(port)

@@ -39,7 +39,7 @@ final class CacheShard: @unchecked Sendable {
   var usage: (entries: Int, octets: Int) {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
-    return (count, octets + bucketCount * MemoryLayout<EntryPointer?>.stride)
+    return (count, octets + tableOctets(for: count))
   }
 
   /// Serves a fresh entry into `output`, marks it as used, and fills `head`.
@@ -68,10 +68,16 @@ final class CacheShard: @unchecked Sendable {
   ///
   /// - Returns: false where the response alone is over the shard's bound.
   func insert(_ key: CacheKey, _ response: ComposedResponse, now: Int64, expiresAt: Int64) -> Bool {
-    guard CacheEntry.size(keyLength: key.length, response) + CacheShard.overhead <= maxOctets else { return false }
+    let size = CacheEntry.size(keyLength: key.length, response) + CacheShard.overhead
+    guard size <= maxOctets else { return false }
     let entry = CacheEntry.allocate(key, response, storedAt: now, expiresAt: expiresAt)
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
+    // The table stays when entries go, so a response that has no room beside it cannot be helped by evictions.
+    guard size + tableOctets(for: count + 1) <= maxOctets else {
+      UnsafeMutableRawPointer(entry).deallocate()
+      return false
+    }
     if let previous = lookUp(key) { remove(previous) }
     if count >= bucketCount { grow() }
     let bucket = Int(truncatingIfNeeded: key.hash) & (bucketCount - 1)
@@ -79,8 +85,8 @@ final class CacheShard: @unchecked Sendable {
     buckets[bucket] = entry
     pushNewest(entry)
     count += 1
-    octets += CacheEntry.size(entry) + CacheShard.overhead
-    while count > maxEntries || octets + bucketCount * 8 > maxOctets, let victim = oldest, victim != entry {
+    octets += size
+    while count > maxEntries || octets + tableOctets(for: count) > maxOctets, let victim = oldest, victim != entry {
       remove(victim)
     }
     return true
@@ -164,6 +170,11 @@ final class CacheShard: @unchecked Sendable {
     count -= 1
     octets -= CacheEntry.size(entry) + CacheShard.overhead
     UnsafeMutableRawPointer(entry).deallocate()
+  }
+
+  /// Octets of the table when it holds that many entries: as it is, or doubled.
+  private func tableOctets(for entries: Int) -> Int {
+    (entries > bucketCount ? 2 : 1) * bucketCount * MemoryLayout<EntryPointer?>.stride
   }
 
   private func grow() {

@@ -1,0 +1,123 @@
+// CacheModel.swift -- a cache under test and beside it what it should hold: a dictionary and a list of uses.
+
+import DNSWire
+import MessageCache
+import TestSupport
+
+/// Does everything twice and compares.
+struct CacheModel {
+  private struct Entry {
+    var octets: Int
+    var mark: UInt8
+    var expiresAt: Int64
+  }
+
+  var now: Int64 = 0
+  private(set) var mistake: String?
+  private(set) var hits = 0
+  private(set) var misses = 0
+  private(set) var evictions = 0
+  private(set) var expiries = 0
+  private let cache: MessageCache
+  private let bounds: CacheBounds
+  private let keys: [OwnedKey]
+  private var entries: [Int: Entry] = [:]
+  /// Numbers from the least recently used to the one used last.
+  private var uses: [Int] = []
+  private var mark: UInt8 = 0
+
+  init(_ bounds: CacheBounds) {
+    let cache = MessageCache(bounds)
+    self.cache = cache
+    self.bounds = bounds
+    keys = (0..<150).map { OwnedKey(.numbered($0), in: cache) }
+  }
+
+  /// Mostly small; sometimes so large that everything else has to go, or that the response has no place at all.
+  func randomSize(_ random: inout SeededGenerator) -> Int {
+    random.oneIn(50)
+      ? min(60_000, Int.random(in: bounds.maxOctets * 3 / 4...bounds.maxOctets * 5 / 4, using: &random))
+      : Int.random(in: 2...400, using: &random)
+  }
+
+  mutating func find(_ number: Int) {
+    guard let served = cache.serve(keys[number], now: now) else {
+      misses += 1
+      if let entry = entries[number] {
+        if entry.expiresAt > now { mistake = "\(number) was not found" }
+        expiries += 1
+      }
+      return
+    }
+    hits += 1
+    guard let entry = entries[number], entry.expiresAt > now else { return mistake = "\(number) was found" }
+    if served.lookup != .hit || !served.body.contains(entry.mark) || served.body.count < entry.octets {
+      mistake = "\(number) has another body"
+    }
+    use(number)
+  }
+
+  mutating func peek(_ number: Int) {
+    let isThere = cache.peek(keys[number].key, now: now) != nil
+    if isThere != (entries[number].map { $0.expiresAt > now } ?? false) { mistake = "peek differs for \(number)" }
+  }
+
+  mutating func insert(_ number: Int, octets: Int, lifetime: UInt32) {
+    mark = mark &+ 1 | 1
+    let response = ComposedResponse.filled(keys[number].name, octets: octets, with: mark)
+    let before = cache.usage
+    guard cache.insert(keys[number].key, response, now: now, lifetime: lifetime) else {
+      // What was not kept must not have pushed out anything.
+      if cache.usage != before || lifetime > 0 && octets < bounds.maxOctets / 2 { mistake = "\(number) was not kept" }
+      return
+    }
+    if lifetime == 0 { mistake = "\(number) was kept" }
+    entries[number] = Entry(octets: octets, mark: mark, expiresAt: now + Int64(lifetime) * second)
+    use(number)
+    evict()
+  }
+
+  mutating func remove(_ number: Int) {
+    if cache.remove(keys[number].key) != (entries.removeValue(forKey: number) != nil) { mistake = "remove differs" }
+    uses.removeAll { $0 == number }
+    check()
+  }
+
+  mutating func clear() {
+    cache.removeAll()
+    entries.removeAll()
+    uses.removeAll()
+    check()
+  }
+
+  /// Compares every entry.
+  mutating func compareAll() { for number in keys.indices { peek(number) } }
+
+  private mutating func use(_ number: Int) {
+    uses.removeAll { $0 == number }
+    uses.append(number)
+  }
+
+  /// Takes as many of the oldest as the cache has lost; none of them may have had room still.
+  private mutating func evict() {
+    let usage = cache.usage
+    var last: Entry?
+    while entries.count > usage.entries, let oldest = uses.first {
+      last = entries.removeValue(forKey: oldest)
+      uses.removeFirst()
+      evictions += 1
+    }
+    // An entry takes its body, its key and some 120 octets; less than 200 in any case.
+    if let last, entries.count < bounds.maxEntries, usage.octets + last.octets + 200 <= bounds.maxOctets {
+      mistake = "an entry of \(last.octets) octets went although there was room: \(usage)"
+    }
+    check()
+  }
+
+  private mutating func check() {
+    let usage = cache.usage
+    if usage.entries != entries.count || usage.entries > bounds.maxEntries || usage.octets > bounds.maxOctets {
+      mistake = "\(usage), model \(entries.count)"
+    }
+  }
+}

@@ -1,0 +1,125 @@
+// CacheModelTests.swift -- the cache against a dictionary with a list of uses, and its bounds.
+
+import DNSWire
+import MessageCache
+import TestSupport
+import Testing
+
+@Suite struct `A cache of one shard` {
+  @Test(arguments: [CacheBounds(maxOctets: 20_000, maxEntries: 1000), CacheBounds(maxOctets: 1 << 20, maxEntries: 60)])
+  func `behaves like a dictionary with a list of uses`(bounds: CacheBounds) {
+    var random = SeededGenerator(seed: testSeed)
+    var model = CacheModel(bounds)
+    for step in 0..<25_000 {
+      model.now += Int64.random(in: 0...second, using: &random)
+      let number = Int.random(in: 0..<150, using: &random)
+      switch Int.random(in: 0..<20, using: &random) {
+      case 0..<10: model.find(number)
+      case 10..<18:
+        model.insert(number, octets: model.randomSize(&random), lifetime: UInt32.random(in: 0...100, using: &random))
+      case 18: model.remove(number)
+      default: model.peek(number)
+      }
+      if step % 250 == 0 { model.compareAll() }
+      if random.oneIn(10_000) { model.clear() }
+      if let mistake = model.mistake {
+        Issue.record("step \(step): \(mistake)")
+        return
+      }
+    }
+    #expect(model.hits > 2_000)
+    #expect(model.misses > 2_000)
+    #expect(model.evictions > 1_000)
+    #expect(model.expiries > 500)
+  }
+
+  @Test func `the least recently used entry goes first, and a look without use does not count`() throws {
+    let cache = MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 3))
+    let keys = (0..<4).map { OwnedKey(.numbered($0), in: cache) }
+    for key in keys[..<3] { cache.insert(key.key, .filled(key.name, octets: 10, with: 1), now: 0, lifetime: 10) }
+    #expect(cache.serve(keys[0], now: 0) != nil)
+    #expect(cache.peek(keys[1].key, now: 0) != nil)
+    cache.insert(keys[3].key, .filled(keys[3].name, octets: 10, with: 1), now: 0, lifetime: 10)
+    #expect(keys.map { cache.peek($0.key, now: 0) != nil } == [true, false, true, true])
+  }
+
+  @Test func `an entry lives until the nanosecond before its lifetime is over`() {
+    let cache = MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 10))
+    let key = OwnedKey(.numbered(1), in: cache)
+    let response = ComposedResponse.filled(key.name, octets: 10, with: 1)
+    #expect(cache.insert(key.key, response, now: 5, lifetime: 7))
+    #expect(cache.serve(key, now: 5 + 7 * second - 1) != nil)
+    #expect(cache.serve(key, now: 5 + 7 * second) == nil)
+    #expect(cache.peek(key.key, now: 5 + 7 * second) == nil)
+    #expect(!cache.insert(key.key, response, now: 5, lifetime: 0))
+    #expect(cache.insert(key.key, response, now: 5, lifetime: .max))
+    #expect(cache.serve(key, now: 5 + Int64(UInt32.max) * second - 1) != nil)
+  }
+
+  @Test func `a newer response replaces the older one whole`() throws {
+    let cache = MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 10))
+    let key = OwnedKey(.numbered(1), in: cache)
+    for size in [10, 5000, 1, 60_000, 300] {
+      cache.insert(key.key, .filled(key.name, octets: size, with: UInt8(size & 0x7F)), now: 0, lifetime: 10)
+      let served = try #require(cache.serve(key, now: 1))
+      #expect(
+        try served.records(of: key.name).answers == [
+          .txt(key.name, octets: size, filledWith: UInt8(size & 0x7F), ttl: 300)
+        ])
+      #expect(cache.usage.entries == 1)
+    }
+    cache.insert(key.key, ComposedResponse(.nxDomain), now: 0, lifetime: 10)
+    #expect(cache.serve(key, now: 1)?.head.responseCode == 3)
+    #expect(cache.serve(key, now: 1)?.head.answers == 0)
+  }
+
+  @Test func `neither the table nor a large response takes the cache over its bound`() {
+    let cache = MessageCache(CacheBounds(maxOctets: 40_000, maxEntries: 1000))
+    for number in 0..<300 {
+      let key = OwnedKey(.numbered(number), in: cache)
+      cache.insert(key.key, ComposedResponse(.nxDomain), now: 0, lifetime: 10)
+      #expect(cache.usage.octets <= 40_000)
+    }
+    let key = OwnedKey(.numbered(1000), in: cache)
+    for size in stride(from: 36_000, through: 41_000, by: 7) {
+      let isKept = cache.insert(key.key, .filled(key.name, octets: size, with: 1), now: 0, lifetime: 10)
+      guard cache.usage.octets <= 40_000, isKept == (cache.peek(key.key, now: 1)?.body.count ?? 0 >= size) else {
+        Issue.record("\(size) octets: \(cache.usage)")
+        return
+      }
+    }
+  }
+
+  @Test func `a removed entry is gone, and so is everything after a clearance`() {
+    let cache = MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 100))
+    let keys = (0..<50).map { OwnedKey(.numbered($0), in: cache) }
+    let empty = cache.usage.octets
+    for key in keys { cache.insert(key.key, .filled(key.name, octets: 10, with: 1), now: 0, lifetime: 10) }
+    #expect(cache.remove(keys[7].key))
+    #expect(!cache.remove(keys[7].key))
+    #expect(cache.serve(keys[7], now: 0) == nil)
+    #expect(cache.usage.entries == 49)
+    cache.removeAll()
+    #expect(cache.usage.entries == 0)
+    #expect(cache.usage.octets <= empty * 4)
+    #expect(keys.allSatisfy { cache.serve($0, now: 0) == nil })
+  }
+}
+
+@Suite struct `A cache of many shards` {
+  @Test func `keeps its bounds and finds what it holds`() {
+    let bounds = CacheBounds(maxOctets: 8 << 20, maxEntries: 70_000)
+    let cache = MessageCache(bounds)
+    var kept = 0
+    for number in 0..<20_000 {
+      let key = OwnedKey(.numbered(number), in: cache)
+      cache.insert(key.key, ComposedResponse(.nxDomain), now: Int64(number), lifetime: 10)
+      if cache.serve(key, now: Int64(number)) != nil { kept += 1 }
+    }
+    #expect(kept == 20_000)
+    #expect(cache.usage.entries == 20_000)
+    #expect(cache.usage.octets <= bounds.maxOctets)
+    cache.removeAll()
+    #expect(cache.usage.entries == 0)
+  }
+}
