@@ -78,9 +78,11 @@ extension Resolver {
       return record
     }
     guard
-      let response = ComposedResponse(
+      var response = ComposedResponse(
         found.responseCode, to: name, answers: message.answers.map(older), authorities: message.authorities.map(older))
     else { return nil }
+    response.isAuthenticated = found.isAuthenticated
+    response.extendedError = found.extendedError
     return FinishedAnswer(response: response, lifetime: left)
   }
 

@@ -12,20 +12,19 @@ final class CacheShard: @unchecked Sendable {
   private var oldest: EntryPointer?
   private var count = 0
   private var octets = 0
-  private let maxOctets: Int
-  private let maxEntries: Int
+  private let budget: CacheBudget
 
   /// Octets that an allocator and the table add to a block, about.
   private static let overhead = 16
 
-  init(maxOctets: Int, maxEntries: Int) {
-    self.maxOctets = maxOctets
-    self.maxEntries = maxEntries
+  init(_ budget: CacheBudget) {
+    self.budget = budget
     lock = .allocate(capacity: 1)
     hot_mutex_init(lock)
     bucketCount = 16
     buckets = .allocate(capacity: bucketCount)
     buckets.initialize(repeating: nil, count: bucketCount)
+    budget.add(entries: 0, octets: bucketCount * MemoryLayout<EntryPointer?>.stride)
   }
 
   deinit {
@@ -64,17 +63,17 @@ final class CacheShard: @unchecked Sendable {
     return isForAll ? .hit : .hitForNoSubnet
   }
 
-  /// Inserts or replaces an entry, then evicts the least recently used ones until both bounds hold.
+  /// Inserts or replaces an entry, then evicts the shard's least recently used ones until the cache is within its bounds.
   ///
-  /// - Returns: false where the response alone is over the shard's bound.
+  /// - Returns: false where the response has no room, even with every other entry of the shard gone.
   func insert(_ key: CacheKey, _ response: ComposedResponse, now: Int64, expiresAt: Int64) -> Bool {
     let size = CacheEntry.size(keyLength: key.length, response) + CacheShard.overhead
-    guard size <= maxOctets else { return false }
+    guard size <= budget.bounds.maxOctets else { return false }
     let entry = CacheEntry.allocate(key, response, storedAt: now, expiresAt: expiresAt)
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
     // The table stays when entries go, so a response that has no room beside it cannot be helped by evictions.
-    guard size + tableOctets(for: count + 1) <= maxOctets else {
+    guard size + tableOctets(for: count + 1) <= budget.bounds.maxOctets else {
       UnsafeMutableRawPointer(entry).deallocate()
       return false
     }
@@ -86,10 +85,11 @@ final class CacheShard: @unchecked Sendable {
     pushNewest(entry)
     count += 1
     octets += size
-    while count > maxEntries || octets + tableOctets(for: count) > maxOctets, let victim = oldest, victim != entry {
-      remove(victim)
-    }
-    return true
+    budget.add(entries: 1, octets: size)
+    while budget.isExceeded, let victim = oldest, victim != entry { remove(victim) }
+    guard budget.isExceeded else { return true }
+    remove(entry)
+    return false
   }
 
   /// Removes the entry of that key, fresh or not.
@@ -109,8 +109,9 @@ final class CacheShard: @unchecked Sendable {
     let body = UnsafeBufferPointer(start: CacheEntry.body(entry), count: Int(entry.pointee.bodyLength))
     return CachedResponse(
       responseCode: ResponseCode(rawValue: UInt16(entry.pointee.responseCode)), answers: entry.pointee.answers,
-      authorities: entry.pointee.authorities, body: Array(body), storedAt: entry.pointee.storedAt,
-      expiresAt: entry.pointee.expiresAt)
+      authorities: entry.pointee.authorities, isAuthenticated: entry.pointee.isAuthenticated,
+      extendedError: ExtendedError(kept: entry.pointee.extendedError), body: Array(body),
+      storedAt: entry.pointee.storedAt, expiresAt: entry.pointee.expiresAt)
   }
 
   /// Removes everything.
@@ -169,6 +170,7 @@ final class CacheShard: @unchecked Sendable {
     unlink(entry)
     count -= 1
     octets -= CacheEntry.size(entry) + CacheShard.overhead
+    budget.add(entries: -1, octets: -CacheEntry.size(entry) - CacheShard.overhead)
     UnsafeMutableRawPointer(entry).deallocate()
   }
 
@@ -192,6 +194,7 @@ final class CacheShard: @unchecked Sendable {
         buckets[bucket] = entry
       }
     }
+    budget.add(entries: 0, octets: (bucketCount - oldCount) * MemoryLayout<EntryPointer?>.stride)
     old.deallocate()
   }
 }

@@ -27,6 +27,10 @@ public struct CachedResponse: Sendable {
   public var answers: UInt16
   /// NSCOUNT.
   public var authorities: UInt16
+  /// Whether a validating upstream vouches for it.
+  public var isAuthenticated: Bool
+  /// The Extended DNS Error that goes with it.
+  public var extendedError: ExtendedError?
   /// Answer and authority sections, TTLs as stored.
   public var body: [UInt8]
   /// When it was stored, in nanoseconds of the boot-time clock.
@@ -55,7 +59,7 @@ public final class MessageCache: @unchecked Sendable {
   private let shards: UnsafeMutablePointer<Unmanaged<CacheShard>>
   private let shardCount: Int
 
-  /// Below so many entries one shard serves all: then the bound on octets and the order of eviction are exact.
+  /// Below so many entries one shard serves all, and the order of eviction is exact.
   private static let entriesPerShard = 4096
   private static let mostShards = 16
 
@@ -66,10 +70,9 @@ public final class MessageCache: @unchecked Sendable {
     seed = UInt64.random(in: .min ... .max) | 1
     shardCount = count
     shards = .allocate(capacity: count)
-    let octets = bounds.maxOctets / count
-    let entries = (bounds.maxEntries + count - 1) / count
+    let budget = CacheBudget(bounds)
     for index in 0..<count {
-      let shard = CacheShard(maxOctets: octets, maxEntries: entries)
+      let shard = CacheShard(budget)
       (shards + index).initialize(to: Unmanaged.passRetained(shard))
     }
   }
@@ -96,7 +99,7 @@ public final class MessageCache: @unchecked Sendable {
 
   /// Keeps a response for `lifetime` seconds; the least recently used entries make room.
   ///
-  /// - Returns: false where it is not kept: no lifetime, or larger than a whole shard.
+  /// - Returns: false where it is not kept: no lifetime, or no room.
   @discardableResult
   public func insert(_ key: CacheKey, _ response: ComposedResponse, now: Int64, lifetime: UInt32) -> Bool {
     guard lifetime > 0 else { return false }
@@ -128,5 +131,13 @@ public final class MessageCache: @unchecked Sendable {
   @_noAllocation @inline(__always)
   private func shardIndex(_ key: CacheKey) -> Int {
     Int(truncatingIfNeeded: key.hash >> 32) & (shardCount &- 1)
+  }
+}
+
+extension ExtendedError {
+  /// The code in an entry; nil for none.
+  init?(kept code: UInt16) {
+    guard code != ResponseHead.noExtendedError else { return nil }
+    self.init(rawValue: code)
   }
 }
