@@ -61,7 +61,7 @@ public final class TCPConnection {
   /// A query that gets no answer.
   public func discard() {
     underWay -= 1
-    if !isReading { closeWhenDone() }
+    if isReading { readMore() } else { closeWhenDone() }
   }
 
   /// Reads no more; closes when everything under way has been answered and sent.

@@ -1,0 +1,144 @@
+// TCPLimitTests.swift -- idle connections, too many of them, clients that never read, and that nothing is left behind.
+
+import CEvent
+import EventLoop
+import Glibc
+import Listener
+import Testing
+
+@Suite struct `A TCP listener` {
+  @Test(arguments: [[], [0], frame(numbered(1, octets: 40)).dropLast()] as [[UInt8]])
+  func `closes a connection that is silent, or in the middle of a message`(beginning: [UInt8]) throws {
+    let server = try StreamServer(.echo, limits: TCPLimits(connections: 10, perClient: 10, idle: .milliseconds(20)))
+    let client = try StreamClient(to: server.address)
+    client.send(beginning)
+    #expect(client.end() == .closed)
+    #expect(server.until { $0.table.count == 0 })
+  }
+
+  @Test func `keeps a silent connection as long as a query is under way`() throws {
+    let server = try StreamServer(.hold, limits: TCPLimits(connections: 10, perClient: 10, idle: .milliseconds(10)))
+    let client = try StreamClient(to: server.address)
+    client.send(frame(numbered(1)))
+    #expect(server.awaitHeld(1))
+    server.onLoop { server in
+      server.loop.schedule(after: .milliseconds(60)) { server.held[0].connection.answer(numbered(1)) }
+    }
+    #expect(client.receive() == numbered(1))
+    #expect(client.end() == .closed)
+  }
+
+  @Test func `refuses a client's connection beyond its share until another one ends`() throws {
+    let server = try StreamServer(.echo, limits: TCPLimits(connections: 10, perClient: 2, idle: .seconds(30)))
+    let first = try StreamClient(to: server.address)
+    var second: StreamClient? = try StreamClient(to: server.address)
+    #expect(server.until { $0.table.count == 2 })
+    let third = try StreamClient(to: server.address)
+    #expect(third.end() != .timeout)
+    #expect(server.onLoop { $0.table.refused } == 1)
+    let other = try StreamClient(to: server.address, from: "127.0.0.2")
+    second?.finish()
+    second = nil
+    #expect(server.until { $0.table.count == 2 })
+    let fourth = try StreamClient(to: server.address)
+    for client in [first, other, fourth] {
+      client.send(frame(numbered(9)))
+      #expect(client.receive() == numbered(9))
+    }
+  }
+
+  @Test func `refuses connections beyond the total`() throws {
+    let server = try StreamServer(.echo, limits: TCPLimits(connections: 3, perClient: 2, idle: .seconds(30)))
+    let clients = try ["127.0.0.1", "127.0.0.2", "127.0.0.3"].map { try StreamClient(to: server.address, from: $0) }
+    #expect(server.until { $0.table.count == 3 })
+    let fourth = try StreamClient(to: server.address, from: "127.0.0.4")
+    #expect(fourth.end() != .timeout)
+    #expect(server.onLoop { $0.table.refused } == 1)
+    for client in clients {
+      client.send(frame(numbered(9)))
+      #expect(client.receive() == numbered(9))
+    }
+  }
+
+  @Test func `does not answer into memory for a client that never reads, and closes it when it is silent`() throws {
+    let limits = TCPLimits(connections: 10, perClient: 10, idle: .milliseconds(50))
+    let server = try StreamServer(.answer(octets: 60_000), limits: limits)
+    let client = try StreamClient(to: server.address, receiveBuffer: 4096)
+    let queries = (0..<2000).flatMap { frame(numbered($0)) }
+    var sent = 0
+    while sent < queries.count, case let count = client.sendWithoutWaiting(Array(queries[sent...])), count > 0 {
+      sent += count
+    }
+    // 2000 answers have 120 MB; what the kernel holds for a connection is a few.
+    #expect(server.until { $0.count > 0 && $0.table.count == 0 })
+    #expect(server.onLoop { $0.count } * 60_000 < 16 << 20)
+  }
+
+  @Test func `leaves no descriptor behind after 10,000 connections`() throws {
+    let limits = TCPLimits(connections: 2000, perClient: 2000, idle: .seconds(30))
+    let server = try StreamServer(.echo, limits: limits)
+    var refused = 0
+    for cycle in 0..<10_000 {
+      let client = try StreamClient(to: server.address)
+      switch cycle % 20 {
+      case 0:
+        client.send(frame(numbered(cycle)))
+        if client.receive() != numbered(cycle) { refused += 1 }
+      case 1: client.send([0, 12, 1])
+      case 2: client.finish()
+      default: break
+      }
+      // Without TIME-WAIT, which would use up the ports of other tests.
+      client.reset()
+      if cycle % 100 == 99 { _ = server.onLoop { $0.count } }
+    }
+    #expect(refused == 0)
+    #expect(server.until { $0.table.count == 0 })
+    #expect(descriptors(at: server.address.port) == 1)
+    let after = try StreamClient(to: server.address)
+    after.send(frame(numbered(1)))
+    #expect(after.receive() == numbered(1))
+  }
+
+  @Test func `that was stopped takes no new connection and serves the old ones`() throws {
+    let server = try StreamServer(.echo)
+    let old = try StreamClient(to: server.address)
+    #expect(server.until { $0.table.count == 1 })
+    server.onLoop { $0.stopListening() }
+    _ = try StreamClient(to: server.address)
+    old.send(frame(numbered(1)))
+    #expect(old.receive() == numbered(1))
+    #expect(server.onLoop { $0.table.count } == 1)
+  }
+
+  @Test func `closes its socket and its connections when it ends`() throws {
+    var server: StreamServer? = try StreamServer(.hold)
+    let address = try #require(server).address
+    let client = try StreamClient(to: address)
+    client.send(frame(numbered(1)))
+    #expect(server?.awaitHeld(1) == true)
+    server?.onLoop { $0.table.closeAll() }
+    #expect(client.end() != .timeout)
+    server?.stop()
+    server = nil
+    #expect(descriptors(at: address.port) == 0)
+  }
+
+  @Test func `says why it cannot listen`() throws {
+    let server = try StreamServer(.echo)
+    let loop = try EventLoop()
+    let table = TCPConnectionTable(limits: TCPLimits(connections: 1, perClient: 1, idle: .seconds(1)))
+    let error = #expect(throws: ListenError.self) {
+      try TCPListener(binding: server.address, on: loop, table: table) { _, _ in }
+    }
+    #expect(error?.reason == "tcp \(server.address): Address already in use")
+  }
+
+  /// How many of this process's sockets have that local port.
+  private func descriptors(at port: UInt16) -> Int {
+    let highest = sysconf(Int32(_SC_OPEN_MAX))
+    return (0..<Int32(min(highest, 4096))).count { descriptor in
+      SocketAddress(boundTo: descriptor).map { $0.family == AF_INET && $0.port == port } ?? false
+    }
+  }
+}

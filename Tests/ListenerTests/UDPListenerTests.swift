@@ -1,0 +1,169 @@
+// UDPListenerTests.swift -- batches of datagrams on loopback: who sent what, which address answers, what is refused.
+
+import CEvent
+import CSocket
+import EventLoop
+import Glibc
+import Listener
+import Testing
+
+@Suite struct `A UDP listener` {
+  @Test(arguments: ["127.0.0.1:0", "[::1]:0", "0.0.0.0:0", "[::]:0"])
+  func `answers each datagram of many batches to its sender`(text: String) throws {
+    let server = try EchoServer(text)
+    let clients = try (0..<5).map { _ in try DatagramClient(to: server.address.onLoopback) }
+    for round in 0..<40 {
+      for (number, client) in clients.enumerated() { client.send([UInt8(round), UInt8(number), 3, 4]) }
+    }
+    server.echo(200)
+    for (number, client) in clients.enumerated() {
+      for round in 0..<40 { #expect(client.receive() == [UInt8(round), UInt8(number), 3, 4]) }
+    }
+    #expect(server.batches >= 4)
+    #expect(server.listener.receive() == 0)
+  }
+
+  @Test(arguments: ["127.0.0.2", "127.1.2.3", "127.0.0.1"])
+  func `that is bound to the wildcard answers from the address that was asked`(asked: String) throws {
+    let server = try EchoServer("0.0.0.0:0")
+    let target = try #require(SocketAddress(text: "\(asked):\(server.address.port)"))
+    let client = try DatagramClient(to: target, isConnected: false)
+    client.send([1, 2, 3])
+    server.echo(1)
+    #expect(client.receive() == [1, 2, 3])
+    #expect(client.lastSender == target)
+    // A reply that comes later, without the batch.
+    client.send([4, 5, 6])
+    server.awaitDatagrams()
+    #expect(server.listener.receive() == 1)
+    var peer = datagram_peer()
+    server.listener.copyPeer(0, to: &peer)
+    #expect(datagram_send(server.listener.descriptor, &peer, [7, 8], 2) == 0)
+    #expect(client.receive() == [7, 8])
+    #expect(client.lastSender == target)
+  }
+
+  @Test func `copies a peer to answer later over IPv6`() throws {
+    let server = try EchoServer("[::]:0")
+    let target = try #require(SocketAddress(text: "[::1]:\(server.address.port)"))
+    let client = try DatagramClient(to: target, isConnected: false)
+    client.send([1])
+    server.awaitDatagrams()
+    #expect(server.listener.receive() == 1)
+    var peer = datagram_peer()
+    server.listener.copyPeer(0, to: &peer)
+    #expect(datagram_send(server.listener.descriptor, &peer, [9], 1) == 0)
+    #expect(client.receive() == [9])
+    #expect(client.lastSender == target)
+  }
+
+  @Test func `sends the rest of a batch when the kernel refuses one response as too long`() throws {
+    let server = try EchoServer("127.0.0.1:0", responseSize: 70_000)
+    let clients = try (0..<5).map { _ in try DatagramClient(to: server.address) }
+    for client in clients { client.send([1, 2, 3]) }
+    server.awaitDatagrams()
+    #expect(server.listener.receive() == 5)
+    for index in 0..<5 {
+      server.listener.response().update(repeating: UInt8(index), count: 3)
+      // No datagram over IPv4 has more than 65,507 octets.
+      server.listener.reply(to: index, length: index == 0 || index == 2 || index == 4 ? 65_508 : 3)
+    }
+    #expect(server.listener.send() == 3)
+    #expect(clients[1].receive() == [1, 1, 1])
+    #expect(clients[3].receive() == [3, 3, 3])
+    #expect(server.listener.send() == 0)
+  }
+
+  @Test(.enabled(if: geteuid() == 0, "a datagram from port 0 takes a raw socket"))
+  func `sends the rest of a batch when one sender has port 0`() throws {
+    let server = try EchoServer("127.0.0.1:0")
+    let clients = try (0..<2).map { _ in try DatagramClient(to: server.address) }
+    clients[0].send([10])
+    try sendFromPortZero([11], to: server.address)
+    clients[1].send([12])
+    server.awaitDatagrams()
+    #expect(server.listener.receive() == 3)
+    for index in 0..<3 { server.reply(index) }
+    #expect(server.listener.send() == 1)
+    #expect(clients[0].receive() == [10])
+    #expect(clients[1].receive() == [12])
+  }
+
+  @Test func `keeps the beginning of a query that is longer than its buffer`() throws {
+    let server = try EchoServer("127.0.0.1:0")
+    let client = try DatagramClient(to: server.address)
+    let long = (0..<6000).map { UInt8(truncatingIfNeeded: $0) }
+    client.send(long)
+    server.awaitDatagrams()
+    #expect(server.listener.receive() == 1)
+    #expect(Array(server.listener.query(0)) == Array(long[..<UDPListener.querySize]))
+    client.send([])
+    client.send([5])
+    server.awaitDatagrams()
+    #expect(server.listener.receive() == 2)
+    #expect(server.listener.query(0).isEmpty)
+    #expect(Array(server.listener.query(1)) == [5])
+  }
+
+  @Test func `knows the sender's address`() throws {
+    let server = try EchoServer("127.0.0.1:0")
+    let client = try DatagramClient(to: server.address)
+    client.send([1])
+    server.awaitDatagrams()
+    #expect(server.listener.receive() == 1)
+    let length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    #expect(SocketAddress(storage: server.listener.sender(0).pointee, length: length) == client.address)
+  }
+
+  @Test func `shares its port with the sockets of other workers`() throws {
+    let first = try UDPListener(binding: SocketAddress(text: "127.0.0.1:0")!, responseSize: 512)
+    let second = try UDPListener(binding: first.address, responseSize: 512)
+    #expect(first.address == second.address)
+    #expect(first.descriptor != second.descriptor)
+  }
+
+  @Test func `says why it cannot listen`() {
+    let error = #expect(throws: ListenError.self) {
+      try UDPListener(binding: SocketAddress(text: "192.0.2.1:53")!, responseSize: 512)
+    }
+    #expect(error?.reason == "udp 192.0.2.1:53: Cannot assign requested address")
+  }
+}
+
+/// A listener that sends every datagram back.
+private final class EchoServer {
+  let listener: UDPListener
+  private(set) var batches = 0
+
+  var address: SocketAddress { listener.address }
+
+  init(_ text: String, responseSize: Int = 4096) throws {
+    listener = try UDPListener(binding: #require(SocketAddress(text: text)), responseSize: responseSize)
+  }
+
+  func awaitDatagrams() { awaitReadable(listener.descriptor) }
+
+  func reply(_ index: Int) {
+    let query = listener.query(index)
+    listener.response().update(from: query.baseAddress!, count: query.count)
+    listener.reply(to: index, length: query.count)
+  }
+
+  /// Sends so many datagrams back.
+  func echo(_ count: Int) {
+    var left = count
+    while left > 0 {
+      awaitDatagrams()
+      let received = listener.receive()
+      guard received > 0 else {
+        Issue.record("\(left) datagrams are missing")
+        return
+      }
+      #expect(received <= UDPListener.batchSize)
+      for index in 0..<received { reply(index) }
+      #expect(listener.send() == 0)
+      batches += 1
+      left -= received
+    }
+  }
+}
