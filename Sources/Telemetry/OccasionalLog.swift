@@ -30,10 +30,10 @@ public final class OccasionalLog: Sendable {
         reasons[reason]?.suppressed += 1
         return nil
       }
-      if reasons.count >= OccasionalLog.mostReasons { reasons.removeAll() }
-      let count = reasons[reason]?.suppressed ?? 0
+      let count = reasons[reason]?.suppressed
+      if count == nil, reasons.count >= OccasionalLog.mostReasons { reasons.removeAll() }
       reasons[reason] = Reason(lastLogged: now)
-      return count
+      return count ?? 0
     }
     guard let suppressed else { return }
     let again = suppressed > 0 ? " (and \(suppressed) times more in the last minute)" : ""

@@ -15,8 +15,21 @@ public struct StandardErrorLog: LogHandler {
 
   /// A handler that leaves out events below `level`.
   public init(level: Logger.Level) {
+    let stream = getenv("JOURNAL_STREAM").map { String(cString: $0) }
+    self.init(level: level, isJournal: StandardErrorLog.isJournal(stream, descriptor: 2))
+  }
+
+  init(level: Logger.Level, isJournal: Bool) {
     logLevel = level
-    isJournal = getenv("JOURNAL_STREAM") != nil
+    self.isJournal = isJournal
+  }
+
+  /// Whether a descriptor is the one that systemd connected to the journal: the variable names its device and inode, and
+  /// is inherited by what was redirected since (systemd.exec(5)).
+  static func isJournal(_ stream: String?, descriptor: Int32) -> Bool {
+    var status = stat()
+    guard let stream, fstat(descriptor, &status) == 0 else { return false }
+    return stream == "\(status.st_dev):\(status.st_ino)"
   }
 
   /// A value of the metadata by its key.
@@ -30,6 +43,7 @@ public struct StandardErrorLog: LogHandler {
     var line = isJournal ? "<\(priority(event.level))>" : "\(timestamp()) \(event.level.rawValue.uppercased()) "
     line += clean("\(event.message)")
     let values = metadata.merging(event.metadata ?? [:]) { $1 }
+    if let error = event.error { line += " error=\(clean("\(error)"))" }
     for (key, value) in values.sorted(by: { $0.key < $1.key }) { line += " \(key)=\(clean("\(value)"))" }
     line += "\n"
     line.withUTF8 { octets in _ = write(2, octets.baseAddress, octets.count) }

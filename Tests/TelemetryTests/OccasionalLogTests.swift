@@ -1,0 +1,82 @@
+// OccasionalLogTests.swift -- a failure that repeats is one line a minute, and no reason hides another.
+
+import Logging
+import Telemetry
+import Testing
+
+private let second: Int64 = 1_000_000_000
+
+@Suite struct `The occasional log` {
+  private let lines = Lines()
+  private let log: OccasionalLog
+
+  init() {
+    let lines = lines
+    log = OccasionalLog(Logger(label: "test") { _ in Recorder(lines: lines) })
+  }
+
+  private func note(_ reason: String, at now: Int64) { log.log(.warning, reason: reason, now: now, "\(reason) failed") }
+
+  @Test func `passes on the first event of a reason, and counts those of the next minute`() {
+    for number in 0..<5 { note("a", at: Int64(number) * second) }
+    note("a", at: 60 * second - 1)
+    #expect(lines.all == ["warning a failed"])
+    note("a", at: 60 * second)
+    #expect(lines.all == ["warning a failed", "warning a failed (and 5 times more in the last minute)"])
+    note("a", at: 120 * second)
+    #expect(lines.all.last == "warning a failed")
+  }
+
+  @Test func `counts each reason for itself`() {
+    for _ in 0..<3 {
+      note("a", at: 0)
+      note("b", at: 0)
+    }
+    #expect(lines.all == ["warning a failed", "warning b failed"])
+  }
+
+  @Test func `composes no message that is not logged`() {
+    var composed = 0
+    func message() -> String {
+      composed += 1
+      return "m"
+    }
+    for _ in 0..<10 { log.log(.error, reason: "a", now: 0, message()) }
+    #expect(composed == 1)
+  }
+
+  @Test func `keeps the minute of every known reason when as many are known as it remembers`() {
+    for number in 0..<256 { note("r\(number)", at: Int64(number) * second / 5) }
+    note("r0", at: 61 * second)
+    note("r255", at: 62 * second)
+    #expect(lines.all.count == 256 + 1)
+  }
+
+  @Test func `forgets reasons rather than grow without end`() {
+    for number in 0..<1000 { note("r\(number)", at: Int64(number)) }
+    #expect(lines.all.count == 1000)
+    note("r999", at: 1000)
+    #expect(lines.all.count == 1000)
+    // Forgotten long ago, and therefore logged again.
+    note("r0", at: 1000)
+    #expect(lines.all.count == 1001)
+  }
+}
+
+/// What a logger was given.
+private final class Lines: @unchecked Sendable {
+  var all: [String] = []
+}
+
+private struct Recorder: LogHandler {
+  let lines: Lines
+  var metadata: Logger.Metadata = [:]
+  var logLevel = Logger.Level.trace
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
+  }
+
+  func log(event: LogEvent) { lines.all.append("\(event.level) \(event.message)") }
+}
