@@ -47,6 +47,10 @@ static inline CURLcode ccurl_setopt_ssl_ctx_callback(CURL *easy, curl_ssl_ctx_ca
   return curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, value);
 }
 
+static inline CURLcode ccurl_setopt_resolver_callback(CURL *easy, curl_resolver_start_callback value) {
+  return curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, value);
+}
+
 static inline CURLcode ccurl_getinfo_long(CURL *easy, CURLINFO info, long *value) {
   return curl_easy_getinfo(easy, info, value);
 }

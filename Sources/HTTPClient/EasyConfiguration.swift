@@ -27,8 +27,9 @@ extension Easy {
   }
 }
 
-/// The octets that a transfer reads at a time; responses are smaller.
-private let bufferSize = 8192
+/// How much more than the longest content a transfer's buffer holds: one HTTP/2 frame. A transfer of libcurl 7.88 whose
+/// content does not fit is paused together with its connection, and not all of them are woken again.
+private let bufferMargin = 16_384
 /// How much later than the first address family the second is tried (RFC 8305 section 5).
 private let happyEyeballsDelay = 250
 
@@ -46,7 +47,7 @@ func configure(_ easy: Easy, _ settings: OriginSettings, generation: UnsafeMutab
   easy.set(CURLOPT_SHARE, UnsafeRawPointer(settings.share))
   // Timers are the loop's; signals are nobody's.
   easy.set(CURLOPT_NOSIGNAL, 1)
-  easy.set(CURLOPT_BUFFERSIZE, bufferSize)
+  easy.set(CURLOPT_BUFFERSIZE, options.maxBody + bufferMargin)
   // An empty proxy and a full exception list shut the environment out.
   easy.set(CURLOPT_PROXY, options.proxy)
   easy.set(CURLOPT_NOPROXY, options.proxy.isEmpty ? "*" : "")
@@ -61,7 +62,10 @@ func configure(_ easy: Easy, _ settings: OriginSettings, generation: UnsafeMutab
 }
 
 private func configureConnection(_ easy: Easy, _ settings: OriginSettings) {
-  if let resolve = settings.resolve { easy.set(CURLOPT_RESOLVE, resolve.head) }
+  if let resolve = settings.resolve {
+    easy.set(CURLOPT_RESOLVE, resolve.head)
+    _ = ccurl_setopt_resolver_callback(easy, lookUpWouldStart)
+  }
   if let connectTo = settings.connectTo { easy.set(CURLOPT_CONNECT_TO, connectTo.head) }
   easy.set(CURLOPT_HAPPY_EYEBALLS_TIMEOUT_MS, happyEyeballsDelay)
   easy.set(CURLOPT_MAXLIFETIME_CONN, max(1, Int(settings.options.maxAge.components.seconds)))
@@ -89,6 +93,11 @@ private func configureTLS(_ easy: Easy, _ settings: OriginSettings) {
   if let trust = settings.trust { easy.set(CURLOPT_SSL_CTX_DATA, UnsafeRawPointer(trust.store)) }
   if !settings.pins.isEmpty { easy.set(CURLOPT_PINNEDPUBLICKEY, settings.pins) }
 }
+
+/// libcurl found no entry in its cache and would look one up: on the machine whose nameserver this is, it would ask us.
+private func lookUpWouldStart(
+  _: UnsafeMutableRawPointer?, _: UnsafeMutableRawPointer?, _: UnsafeMutableRawPointer?
+) -> Int32 { 1 }
 
 private func contextWasMade(
   _: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?, _ store: UnsafeMutableRawPointer?

@@ -62,18 +62,18 @@ final class Generation {
   var handleCount: Int { active.count + resting.count }
 
   /// Takes a transfer that starts at the end of the turn, with all others of the turn.
+  ///
+  /// - Returns: why it cannot; the continuation is then still the caller's.
   func begin(
     _ request: HTTPRequest, timeout: Duration, _ continuation: UnsafeContinuation<HTTPResult, Never>
-  ) {
+  ) -> HTTPFailure? {
     let context = Unmanaged.passUnretained(self).toOpaque()
     guard let transfer = resting.popLast() ?? Transfer(settings, generation: context) else {
-      continuation.resume(returning: .failure(HTTPFailure(.internal, "no memory for a transfer")))
-      return
+      return HTTPFailure(.internal, "no memory for a transfer")
     }
     if let failure = transfer.prepare(request) {
       resting.append(transfer)
-      continuation.resume(returning: .failure(failure))
-      return
+      return failure
     }
     transfer.continuation = continuation
     transfer.position = active.count
@@ -81,6 +81,7 @@ final class Generation {
     transfer.timer = loop.schedule(after: timeout) { [unowned self, unowned transfer] in timeOut(transfer) }
     if starting.isEmpty { origin.startSoon() }
     starting.append(transfer)
+    return nil
   }
 
   /// Hands the turn's new transfers to libcurl and lets it work once for all of them.

@@ -26,7 +26,7 @@ public struct HTTPClientOptions: Sendable {
   public var maxInFlight = 1024
   /// The age after which a connection takes no more transfers.
   public var maxAge = Duration.seconds(600)
-  /// The longest content, in octets.
+  /// The longest content, in octets; a transfer under way takes a little more than that of memory. At most 480 KiB.
   public var maxBody = 64 * 1024
   /// `TCP_USER_TIMEOUT`: how long sent octets may stay unacknowledged before the connection is given up.
   public var userTimeout = Duration.seconds(5)

@@ -51,16 +51,27 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   ///
   /// Must be called on the loop. A task's cancellation is not regarded.
   public nonisolated(nonsending) func send(_ request: HTTPRequest, timeout: Duration) async -> HTTPResult {
+    // Unsafe only where a continuation is resumed twice or never: `Generation.finish` takes it out before it resumes it.
+    await withUnsafeContinuation { continuation in
+      if let failure = begin(request, timeout: timeout, continuation) {
+        continuation.resume(returning: .failure(failure))
+      }
+    }
+  }
+
+  /// - Returns: why the transfer cannot begin.
+  private func begin(
+    _ request: HTTPRequest, timeout: Duration, _ continuation: UnsafeContinuation<HTTPResult, Never>
+  ) -> HTTPFailure? {
     assert(loop.isCurrent, "an origin is used on its loop only")
-    guard let current, !isClosed else { return .failure(HTTPFailure(.cancelled, "the origin is closed")) }
+    guard let current, !isClosed else { return HTTPFailure(.cancelled, "the origin is closed") }
     guard settings.isReachable else {
-      return .failure(HTTPFailure(.unreachable, "the server has no address of the family that may be used"))
+      return HTTPFailure(.unreachable, "the server has no address of the family that may be used")
     }
     guard inFlight < settings.options.maxInFlight else {
-      return .failure(HTTPFailure(.busy, "\(settings.options.maxInFlight) transfers are under way"))
+      return HTTPFailure(.busy, "\(settings.options.maxInFlight) transfers are under way")
     }
-    // Unsafe only where a continuation is resumed twice or never: `Generation.finish` takes it out before it resumes it.
-    return await withUnsafeContinuation { current.begin(request, timeout: timeout, $0) }
+    return current.begin(request, timeout: timeout, continuation)
   }
 
   /// Lets later requests open new connections; those under way go on over the old ones.

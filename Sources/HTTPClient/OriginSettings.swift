@@ -52,6 +52,7 @@ final class OriginSettings {
     isReachable = !usable.isEmpty
     do {
       try checkProxy(options.proxy)
+      try checkPins(options.pins)
       trust = server.scheme == .https || options.proxy.hasPrefix("https:") ? try .load(extra: options.caFile) : nil
     } catch {
       curl_share_cleanup(share)
@@ -80,14 +81,12 @@ final class OriginSettings {
     // A proxy is told the address, or it would ask for the name: perhaps us.
     if throughProxy { return (nil, CurlList(["::\(bracketed(usable[0])):\(server.port)"])) }
     let addresses = usable.map(bracketed).joined(separator: ",")
-    switch HTTPServerAddress.family(of: server.name) {
-    case AF_INET6 where usable == [server.name]: return (nil, nil)
-    case AF_INET6:
-      // An entry of libcurl's cache cannot be for an IPv6 literal, so the connection goes to a name that can.
-      let alias = "origin.invalid"
-      return (CurlList(["\(alias):\(server.port):\(addresses)"]), CurlList(["::\(alias):\(server.port)"]))
-    default: return (CurlList(["\(server.name):\(server.port):\(addresses)"]), nil)
+    guard HTTPServerAddress.family(of: server.name) == AF_INET6 else {
+      return (CurlList(["\(server.name):\(server.port):\(addresses)"]), nil)
     }
+    // An entry of libcurl's cache cannot be for an IPv6 literal, so the connection goes to a name that can.
+    let alias = "origin.invalid"
+    return (CurlList(["\(alias):\(server.port):\(addresses)"]), CurlList(["::\(alias):\(server.port)"]))
   }
 }
 
@@ -110,5 +109,27 @@ private func checkProxy(_ proxy: String) throws(HTTPSetupError) {
   if text.hasPrefix("["), text.hasSuffix("]") { text = String(text.dropFirst().dropLast()) }
   guard HTTPServerAddress.family(of: text) != nil else {
     throw HTTPSetupError(description: "proxy: its host must be an address, names are not looked up")
+  }
+}
+
+/// Refuses what libcurl would take for the name of a key file.
+private func checkPins(_ pins: [String]) throws(HTTPSetupError) {
+  let prefix = "sha256//"
+  for pin in pins {
+    let digest = pin.utf8.dropFirst(prefix.utf8.count)
+    // 32 octets in base64: 43 digits and one sign of filling.
+    let isDigest = digest.count == 44 && digest.last == UInt8(ascii: "=") && digest.dropLast().allSatisfy(isBase64Digit)
+    guard pin.hasPrefix(prefix), isDigest else {
+      throw HTTPSetupError(description: "pin \(pin): must be sha256// and a SHA-256 digest in base64")
+    }
+  }
+}
+
+private func isBase64Digit(_ octet: UInt8) -> Bool {
+  switch octet {
+  case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "/"):
+    true
+  default: false
   }
 }

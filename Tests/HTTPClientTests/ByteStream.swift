@@ -1,0 +1,111 @@
+// ByteStream.swift -- the test server's end of a connection, in the clear or over TLS.
+
+import CCurl
+import Glibc
+
+/// The certificate of `dns.test` in OpenSSL's form.
+final class TLSContext: @unchecked Sendable {
+  fileprivate let context: OpaquePointer
+
+  init(http2: Bool) {
+    context = SSL_CTX_new(TLS_server_method())
+    let certificate = PEM_read_bio_X509(bio(Certificates.server), nil, nil, nil)
+    let key = PEM_read_bio_PrivateKey(bio(Certificates.serverKey), nil, nil, nil)
+    precondition(SSL_CTX_use_certificate(context, certificate) == 1, "no certificate")
+    precondition(SSL_CTX_use_PrivateKey(context, key) == 1, "no key")
+    if http2 { SSL_CTX_set_alpn_select_cb(context, selectHTTP2, nil) }
+  }
+
+  deinit { SSL_CTX_free(context) }
+}
+
+private func bio(_ text: String) -> OpaquePointer {
+  let bio = BIO_new(BIO_s_mem())!
+  BIO_write(bio, text, Int32(text.utf8.count))
+  return bio
+}
+
+private let http2Name: [UInt8] = [2, UInt8(ascii: "h"), UInt8(ascii: "2")]
+
+private func selectHTTP2(
+  _: OpaquePointer?, _ chosen: UnsafeMutablePointer<UnsafePointer<UInt8>?>?, _ length: UnsafeMutablePointer<UInt8>?,
+  _ offered: UnsafePointer<UInt8>?, _ offeredLength: UInt32, _: UnsafeMutableRawPointer?
+) -> Int32 {
+  let list = UnsafeBufferPointer(start: offered, count: Int(offeredLength))
+  for index in list.indices where list[index...].starts(with: http2Name) {
+    chosen!.pointee = offered! + index + 1
+    length!.pointee = 2
+    return SSL_TLSEXT_ERR_OK
+  }
+  return SSL_TLSEXT_ERR_NOACK
+}
+
+/// Blocking reads and writes; nil or nothing once the connection has ended.
+final class ByteStream {
+  let descriptor: Int32
+  private var tls: OpaquePointer?
+  private var buffer: [UInt8] = []
+
+  /// Nil where the handshake fails.
+  init?(_ descriptor: Int32, _ context: TLSContext?) {
+    self.descriptor = descriptor
+    var one: Int32 = 1
+    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
+    guard let context else { return }
+    tls = SSL_new(context.context)
+    SSL_set_fd(tls, descriptor)
+    guard SSL_accept(tls) == 1 else { return nil }
+  }
+
+  deinit { if tls != nil { SSL_free(tls) } }
+
+  var isHTTP2: Bool {
+    guard let tls else { return false }
+    var name: UnsafePointer<UInt8>?
+    var length: UInt32 = 0
+    SSL_get0_alpn_selected(tls, &name, &length)
+    return length == 2
+  }
+
+  func write(_ octets: [UInt8]) {
+    var rest = octets[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { raw in
+        tls == nil
+          ? send(descriptor, raw.baseAddress, raw.count, Int32(MSG_NOSIGNAL))
+          : Int(SSL_write(tls, raw.baseAddress, Int32(raw.count)))
+      }
+      guard count > 0 else { return }
+      rest = rest.dropFirst(count)
+    }
+  }
+
+  func read(exactly count: Int) -> [UInt8]? {
+    while buffer.count < count { if !fill() { return nil } }
+    defer { buffer.removeFirst(count) }
+    return Array(buffer[..<count])
+  }
+
+  /// An HTTP/1.1 request with a body as long as Content-Length says.
+  func readRequest(connection: Int) -> ReceivedRequest? {
+    let end = Array("\r\n\r\n".utf8)
+    var length: Int?
+    while length == nil {
+      length = buffer.indices.first { buffer[$0...].starts(with: end) }.map { $0 + end.count }
+      if length == nil, !fill() { return nil }
+    }
+    guard let head = read(exactly: length!) else { return nil }
+    let text = String(decoding: head, as: UTF8.self)
+    let field = text.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length: ") }
+    guard let body = read(exactly: field.flatMap { Int($0.dropFirst(16)) } ?? 0) else { return nil }
+    return ReceivedRequest(head: text, body: body, connection: connection)
+  }
+
+  private func fill() -> Bool {
+    var chunk = [UInt8](repeating: 0, count: 16_384)
+    let count = tls == nil ? recv(descriptor, &chunk, chunk.count, 0) : Int(SSL_read(tls, &chunk, Int32(chunk.count)))
+    guard count > 0 else { return false }
+    buffer += chunk[..<count]
+    return true
+  }
+}

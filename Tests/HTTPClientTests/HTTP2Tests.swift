@@ -1,0 +1,108 @@
+// HTTP2Tests.swift -- many transfers over one connection.
+
+import HTTPClient
+import Synchronization
+import Testing
+
+@Suite struct `Over HTTP/2` {
+  private func withHTTP2<Value: Sendable>(
+    react: @escaping @Sendable (ReceivedRequest) -> Reaction, body: @escaping @Sendable (HTTPOrigin) async -> Value
+  ) throws -> (Value, connections: Int) {
+    let server = TestServer(tls: true, http2: true, react: react)
+    defer { server.stop() }
+    let file = TemporaryFile(Certificates.authority)
+    let value = try withOrigin(server, scheme: .https) {
+      $0.caFile = file.path
+    } body: {
+      await body($0)
+    }
+    return (value, server.accepted)
+  }
+
+  @Test func `the first burst waits for one connection and shares it`() throws {
+    let (results, connections) = try withHTTP2 { _ in
+      .send("x")
+    } body: {
+      await $0.burst(64)
+    }
+    #expect(results.count { $0.response?.text == "x" && $0.response?.httpVersion == 2 } == 64)
+    #expect(connections == 1)
+  }
+
+  @Test func `responses that come together or one by one each reach their transfer`() throws {
+    let (results, connections) = try withHTTP2 { _ in
+      .respondTogether(count: 30, "late")
+    } body: { origin in
+      var results: [HTTPResult] = []
+      for _ in 0..<20 { results += await origin.burst(30) }
+      return results
+    }
+    #expect(results.count { $0.response?.text == "late" } == 600)
+    #expect(connections == 1)
+  }
+
+  @Test func `content of POSTs arrives`() throws {
+    let (results, _) = try withHTTP2 {
+      .send("\($0.body.count)")
+    } body: { origin in
+      await origin.burst(40, HTTPRequest(method: .post, target: "/", body: Array(repeating: 1, count: 300)))
+    }
+    #expect(results.count { $0.response?.text == "300" } == 40)
+  }
+
+  @Test func `content longer than libcurl's buffer arrives whole`() throws {
+    let text = String(repeating: "0123456789", count: 1200)
+    let (results, _) = try withHTTP2 { _ in
+      .respondTogether(count: 10, text)
+    } body: {
+      await $0.burst(10)
+    }
+    #expect(results.count { $0.response?.text == text } == 10)
+  }
+
+  @Test func `content that is too long ends its own transfer only`() throws {
+    let requests = Atomic<Int>(0)
+    let (long, fitting) = (String(repeating: "x", count: 70_000), String(repeating: "y", count: 60_000))
+    let (results, connections) = try withHTTP2 { _ in
+      requests.wrappingAdd(1, ordering: .relaxed).newValue % 10 == 5 ? .send(long) : .send(fitting)
+    } body: {
+      await $0.burst(40)
+    }
+    #expect(results.count { $0.failure?.kind == .tooLarge } == 4)
+    #expect(results.count { $0.response?.text == fitting } == 36)
+    #expect(connections == 1)
+  }
+
+  @Test func `one transfer's timeout leaves the others and the connection alone`() throws {
+    let requests = Atomic<Int>(0)
+    let (results, connections) = try withHTTP2 { _ in
+      requests.wrappingAdd(1, ordering: .relaxed).newValue == 3 ? .stall : .send("x")
+    } body: { origin in
+      var results: [HTTPResult] = []
+      for _ in 0..<6 { results.append(await origin.get(timeout: .milliseconds(100))) }
+      return results
+    }
+    #expect(results.map { $0.response?.text } == ["x", "x", nil, "x", "x", "x"])
+    #expect(results[2].failure?.kind == .timeout)
+    #expect(connections == 1)
+  }
+
+  @Test func `the end of the connection ends all its transfers, and the next opens another`() throws {
+    let requests = Atomic<Int>(0)
+    let ((results, after), connections) = try withHTTP2 { _ in
+      switch requests.wrappingAdd(1, ordering: .relaxed).newValue {
+      case 1: .send("x")
+      case ..<21: .stall
+      case 21: .sendAndClose("")
+      default: .send("y")
+      }
+    } body: { origin in
+      _ = await origin.get()
+      let results = await origin.burst(20)
+      return (results, await origin.get())
+    }
+    #expect(results.count { $0.failure?.kind == .reset || $0.response?.text == "y" } == 20)
+    #expect(after.response?.text == "y")
+    #expect(connections == 2)
+  }
+}

@@ -1,0 +1,91 @@
+// OnLoop.swift -- runs the body of a test as a task on a real loop, for a bounded time.
+
+import EventLoop
+import Glibc
+import HTTPClient
+import Testing
+
+struct TestTookTooLong: Error {}
+
+/// Runs `body` with an origin on a fresh loop and closes the origin.
+func withOrigin<Value: Sendable>(
+  _ server: TestServer, scheme: HTTPServerAddress.Scheme = .http, name: String = "dns.test",
+  addresses: [String] = ["127.0.0.1"], _ adjust: (inout HTTPClientOptions) -> Void = { _ in },
+  body: @escaping @Sendable (HTTPOrigin) async -> Value
+) throws -> Value {
+  try withOrigin(port: server.port, scheme: scheme, name: name, addresses: addresses, adjust, body: body)
+}
+
+/// The same for any port of loopback.
+func withOrigin<Value: Sendable>(
+  port: UInt16, scheme: HTTPServerAddress.Scheme = .http, name: String = "dns.test",
+  addresses: [String] = ["127.0.0.1"], _ adjust: (inout HTTPClientOptions) -> Void = { _ in },
+  body: @escaping @Sendable (HTTPOrigin) async -> Value
+) throws -> Value {
+  let loop = try EventLoop()
+  var options = HTTPClientOptions()
+  adjust(&options)
+  let address = try #require(HTTPServerAddress(scheme: scheme, name: name, addresses: addresses, port: port))
+  let origin = try HTTPOrigin(address, options: options, on: loop)
+  let box = Box<Value>()
+  Task(executorPreference: loop) {
+    box.value = await body(origin)
+    origin.close()
+    loop.stop()
+  }
+  loop.schedule(after: .seconds(30)) { loop.stop() }
+  loop.run()
+  guard let value = box.value else { throw TestTookTooLong() }
+  return value
+}
+
+private final class Box<Value>: @unchecked Sendable {
+  var value: Value?
+}
+
+extension HTTPOrigin {
+  /// Sends `count` requests at the same time and gives their results in no order.
+  func burst(_ count: Int, _ request: HTTPRequest = HTTPRequest(target: "/"), timeout: Duration = .seconds(10)) async
+    -> [HTTPResult]
+  {
+    await withTaskGroup(of: HTTPResult.self) { group in
+      for _ in 0..<count { group.addTask { await self.send(request, timeout: timeout) } }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+  }
+
+  /// Sends one request for the root.
+  func get(_ target: String = "/", timeout: Duration = .seconds(10)) async -> HTTPResult {
+    await send(HTTPRequest(target: target), timeout: timeout)
+  }
+}
+
+extension HTTPResult {
+  var response: HTTPResponse? {
+    guard case .response(let response) = self else { return nil }
+    return response
+  }
+
+  var failure: HTTPFailure? {
+    guard case .failure(let failure) = self else { return nil }
+    return failure
+  }
+}
+
+extension HTTPResponse {
+  var text: String { String(decoding: body, as: UTF8.self) }
+}
+
+/// Descriptors of this process that are connected to a port of 127.0.0.1.
+func connections(to port: UInt16) -> Int {
+  (0..<4096).count { descriptor in
+    var address = sockaddr_in()
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let known = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        getpeername(Int32(descriptor), .init(__sockaddr__: $0), &length)
+      }
+    }
+    return known == 0 && address.sin_family == sa_family_t(AF_INET) && UInt16(bigEndian: address.sin_port) == port
+  }
+}

@@ -1,1 +1,0 @@
-// Placeholder.swift -- removed with the module's first file.

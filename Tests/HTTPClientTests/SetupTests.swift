@@ -1,0 +1,76 @@
+// SetupTests.swift -- what an origin is made of, and what is refused before anything is sent.
+
+import EventLoop
+import HTTPClient
+import Testing
+
+@Suite struct `An origin is made` {
+  @Test func `of address literals only`() {
+    for text in ["dns.test", "", "192.0.2", "192.0.2.1:53", "[2001:db8::1]", "fe80::1%lo"] {
+      #expect(HTTPServerAddress(scheme: .https, addresses: [text]) == nil, "\(text)")
+    }
+    #expect(HTTPServerAddress(scheme: .https, addresses: []) == nil)
+    #expect(HTTPServerAddress(scheme: .https, addresses: ["192.0.2.1", "2001:db8::1"]) != nil)
+  }
+
+  @Test(arguments: ["a/b", "user@host", "a b", "a?b", "a:b", "ä.test", "a\r\nb"])
+  func `of a name that cannot be part of something else in a URL`(name: String) {
+    #expect(HTTPServerAddress(scheme: .https, name: name, addresses: ["192.0.2.1"]) == nil)
+  }
+
+  @Test func `with the first address as name where there is no other`() {
+    let address = HTTPServerAddress(scheme: .https, addresses: ["2001:db8::1", "192.0.2.1"])
+    #expect(address?.description == "https://[2001:db8::1]/")
+    #expect(
+      HTTPServerAddress(scheme: .http, name: "a.test.", addresses: ["::1"], port: 81)?.description
+        == "http://a.test:81/")
+  }
+
+  private func mistake(_ adjust: (inout HTTPClientOptions) -> Void) throws -> String? {
+    var options = HTTPClientOptions()
+    adjust(&options)
+    let address = try #require(HTTPServerAddress(scheme: .https, name: "dns.test", addresses: ["127.0.0.1"]))
+    let loop = try EventLoop()
+    do {
+      _ = try HTTPOrigin(address, options: options, on: loop)
+      return nil
+    } catch {
+      return error.description
+    }
+  }
+
+  @Test func `of certificates that can be read`() throws {
+    #expect(
+      try mistake { $0.caFile = "/nonexistent/ca.pem" } == "certificates /nonexistent/ca.pem: No such file or directory"
+    )
+    let empty = TemporaryFile("nothing")
+    let mistake = try mistake { $0.caFile = empty.path }
+    #expect(mistake == "certificates \(empty.path): no certificate (PEM) in it")
+  }
+
+  @Test(arguments: ["", "sha256//short=", "/etc/key.pem", "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA;A="])
+  func `of pins that are digests`(pin: String) throws {
+    let mistake = try mistake { $0.pins = [Certificates.serverPin, pin] }
+    #expect(mistake?.hasPrefix("pin \(pin)") == true)
+  }
+
+  @Test func `of a proxy whose address is known`() throws {
+    for proxy in ["http://192.0.2.1:3128", "socks5h://[2001:db8::1]:1080"] {
+      let mistake = try mistake { $0.proxy = proxy }
+      #expect(mistake == nil, "\(proxy)")
+    }
+    for proxy in ["http://proxy.test:3128", "socks5h://localhost", "http://", "192.0.2.1 80"] {
+      let mistake = try mistake { $0.proxy = proxy }
+      #expect(mistake != nil, "\(proxy)")
+    }
+  }
+
+  @Test func `and fails where the family leaves no address`() throws {
+    let result = try withOrigin(port: 1, addresses: ["127.0.0.1"]) {
+      $0.family = .ipv6
+    } body: {
+      await $0.get()
+    }
+    #expect(result.failure?.kind == .unreachable)
+  }
+}

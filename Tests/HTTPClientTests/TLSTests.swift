@@ -1,0 +1,86 @@
+// TLSTests.swift -- whose certificate is taken, and for which name.
+
+import HTTPClient
+import Testing
+
+@Suite struct `A certificate` {
+  private func get(
+    _ server: TestServer, name: String = "dns.test", authority: String = Certificates.authority,
+    _ adjust: (inout HTTPClientOptions) -> Void = { _ in }
+  ) throws -> HTTPResult {
+    let file = TemporaryFile(authority)
+    return try withOrigin(server, scheme: .https, name: name) { options in
+      options.caFile = file.path
+      adjust(&options)
+    } body: {
+      await $0.get()
+    }
+  }
+
+  private func serving(_ body: (TestServer) throws -> Void) throws {
+    let server = TestServer(tls: true) { _ in .send(response("secret")) }
+    defer { server.stop() }
+    try body(server)
+  }
+
+  @Test(arguments: ["dns.test", "127.0.0.1"])
+  func `of a known authority is taken for each of its names`(name: String) throws {
+    try serving { server in
+      let result = try get(server, name: name)
+      #expect(result.response?.text == "secret")
+    }
+  }
+
+  @Test(arguments: ["other.test", "127.0.0.2", "test"])
+  func `is refused for another name`(name: String) throws {
+    try serving { server in
+      let failure = try #require(try get(server, name: name).failure)
+      #expect(failure.kind == .certificate)
+      #expect(failure.reason.contains("does not match") || failure.reason.contains("no alternative certificate"))
+    }
+  }
+
+  @Test func `of an unknown authority is refused`() throws {
+    try serving { server in
+      let result = try get(server, authority: Certificates.otherAuthority)
+      #expect(result.failure?.kind == .certificate)
+    }
+  }
+
+  @Test func `is taken with its pin and refused with another`() throws {
+    let wrong = "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+    try serving { server in
+      let right = try get(server) { $0.pins = [Certificates.serverPin] }
+      let oneOfTwo = try get(server) { $0.pins = [wrong, Certificates.serverPin] }
+      let none = try get(server) { $0.pins = [wrong] }
+      #expect(right.response?.text == "secret")
+      #expect(oneOfTwo.response?.text == "secret")
+      #expect(none.failure?.kind == .pin)
+    }
+  }
+
+  @Test func `is asked for: a server without TLS is refused`() throws {
+    let server = TestServer { _ in .sendAndClose(response("clear")) }
+    defer { server.stop() }
+    // The handshake's octets end in no empty line, so the server never answers them.
+    let file = TemporaryFile(Certificates.authority)
+    let result = try withOrigin(server, scheme: .https) { options in
+      options.caFile = file.path
+    } body: {
+      await $0.get(timeout: .milliseconds(100))
+    }
+    #expect(result.failure?.kind == .timeout)
+  }
+
+  @Test func `is read from memory while its file is the same, and again when it has changed`() throws {
+    try serving { server in
+      let file = TemporaryFile(Certificates.otherAuthority)
+      let use = { (options: inout HTTPClientOptions) in options.caFile = file.path }
+      let before = try withOrigin(server, scheme: .https, use) { await $0.get() }
+      file.rewrite(Certificates.authority + Certificates.otherAuthority)
+      let after = try withOrigin(server, scheme: .https, use) { await $0.get() }
+      #expect(before.failure?.kind == .certificate)
+      #expect(after.response?.text == "secret")
+    }
+  }
+}

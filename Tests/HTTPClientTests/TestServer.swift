@@ -1,0 +1,147 @@
+// TestServer.swift -- a server on loopback that does what a test says: HTTP/1.1, HTTP/2, TLS, and none of them.
+
+import CCurl
+import Glibc
+import Synchronization
+
+/// What the server does with one request.
+enum Reaction: Sendable {
+  /// Sends those octets and waits for the next request. With HTTP/2 they are the content of a 200.
+  case send(String)
+  /// Sends those octets and closes the connection.
+  case sendAndClose(String)
+  /// Sends those octets and resets the connection.
+  case sendAndReset(String)
+  /// Says nothing.
+  case stall
+  /// HTTP/2: keeps the request until so many wait, then responds to each in turn, the oldest first.
+  case respondTogether(count: Int, String)
+}
+
+/// A request as it was read.
+struct ReceivedRequest: Sendable {
+  /// Request line and header fields; empty with HTTP/2, whose header compression is not undone here.
+  var head: String
+  var body: [UInt8]
+  /// The connection's number, from 0.
+  var connection: Int
+}
+
+/// Listens on a free port of loopback; each connection has a thread. Ends with `stop`.
+final class TestServer: Sendable {
+  let port: UInt16
+  private let listener: Int32
+  private let tls: TLSContext?
+  private let react: @Sendable (ReceivedRequest) -> Reaction
+  private let state = Mutex(State())
+
+  private struct State {
+    var accepted = 0
+    var open: Set<Int32> = []
+    var threads: [pthread_t] = []
+    var isStopped = false
+  }
+
+  /// - Parameter http2: whether HTTP/2 is offered, which takes TLS.
+  init(tls: Bool = false, http2: Bool = false, react: @escaping @Sendable (ReceivedRequest) -> Reaction) {
+    self.tls = tls ? TLSContext(http2: http2) : nil
+    self.react = react
+    // OpenSSL writes without regard to a peer that is gone.
+    signal(SIGPIPE, SIG_IGN)
+    listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    port = withUnsafeMutablePointer(to: &address) { [listener] pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
+        let bound = bind(listener, .init(__sockaddr__: generic), length)
+        precondition(bound == 0 && listen(listener, 512) == 0, "no port")
+        getsockname(listener, .init(__sockaddr__: generic), &length)
+      }
+      return UInt16(bigEndian: pointer.pointee.sin_port)
+    }
+    spawn { $0.acceptAll() }
+  }
+
+  /// Connections that were accepted.
+  var accepted: Int { state.withLock { $0.accepted } }
+
+  /// Closes everything and waits for the threads.
+  func stop() {
+    let threads = state.withLock { state in
+      state.isStopped = true
+      shutdown(listener, Int32(SHUT_RDWR))
+      for descriptor in state.open { shutdown(descriptor, Int32(SHUT_RDWR)) }
+      return state.threads
+    }
+    for thread in threads { pthread_join(thread, nil) }
+    for thread in state.withLock({ $0.threads }).dropFirst(threads.count) { pthread_join(thread, nil) }
+    close(listener)
+  }
+
+  private func spawn(_ body: @escaping @Sendable (TestServer) -> Void) {
+    var thread = pthread_t()
+    let job = Unmanaged.passRetained(ThreadJob { body(self) }).toOpaque()
+    precondition(pthread_create(&thread, nil, runJob, job) == 0, "no thread")
+    state.withLock { $0.threads.append(thread) }
+  }
+
+  private func acceptAll() {
+    while true {
+      let descriptor = accept(listener, .init(__sockaddr__: nil), nil)
+      guard descriptor >= 0 else { return }
+      let number = state.withLock { state in
+        state.open.insert(descriptor)
+        state.accepted += 1
+        if state.isStopped { shutdown(descriptor, Int32(SHUT_RDWR)) }
+        return state.accepted - 1
+      }
+      spawn { $0.serve(descriptor, number) }
+    }
+  }
+
+  private func serve(_ descriptor: Int32, _ number: Int) {
+    if let stream = ByteStream(descriptor, tls) {
+      if stream.isHTTP2 {
+        HTTP2Conversation(stream, number, react).run()
+      } else {
+        converse(stream, number)
+      }
+    }
+    state.withLock { _ = $0.open.remove(descriptor) }
+    close(descriptor)
+  }
+
+  private func converse(_ stream: ByteStream, _ number: Int) {
+    while let request = stream.readRequest(connection: number) {
+      switch react(request) {
+      case .send(let text): stream.write(Array(text.utf8))
+      case .sendAndClose(let text):
+        stream.write(Array(text.utf8))
+        return
+      case .sendAndReset(let text):
+        stream.write(Array(text.utf8))
+        var linger = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(stream.descriptor, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<linger>.size))
+        return
+      case .stall, .respondTogether: continue
+      }
+    }
+  }
+}
+
+private final class ThreadJob {
+  let body: @Sendable () -> Void
+  init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+}
+
+private func runJob(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+  Unmanaged<ThreadJob>.fromOpaque(context!).takeRetainedValue().body()
+  return nil
+}
+
+/// An HTTP/1.1 response with a Content-Length.
+func response(_ body: String, fields: String = "", status: String = "200 OK") -> String {
+  "HTTP/1.1 \(status)\r\nContent-Length: \(body.utf8.count)\r\n\(fields)\r\n\(body)"
+}
