@@ -87,6 +87,10 @@ let programs: [Target] =
       name: "SimulatorTests",
       dependencies: ["httpdns-simulator", "HTTPServer", "EventLoop", "DNSWire", "HTTPTestSupport"],
       exclude: ["Data"], cSettings: glibc, swiftSettings: strict),
+    // It starts the programs and shares no code with them but the message parser.
+    .testTarget(
+      name: "EndToEndTests", dependencies: ["DNSWire", "TestSupport"], exclude: ["Data"], cSettings: glibc,
+      swiftSettings: strict),
     .target(name: "TestSupport", dependencies: ["EventLoop"], path: "Tests/TestSupport", cSettings: glibc, swiftSettings: strict),
     .target(
       name: "HTTPTestSupport", dependencies: ["EventLoop", "CEvent"], path: "Tests/HTTPTestSupport", cSettings: glibc,

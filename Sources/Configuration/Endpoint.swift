@@ -6,7 +6,7 @@ import DNSWire
 public struct Endpoint: Hashable, Sendable {
   /// The address.
   public var address: IPAddress
-  /// The port, 1 to 65535 where it comes from text.
+  /// The port; 0 only where it is to be chosen by the kernel.
   public var port: UInt16
 
   /// An endpoint of these parts.
@@ -16,8 +16,13 @@ public struct Endpoint: Hashable, Sendable {
   }
 
   /// An endpoint from `127.0.0.1:53` or `[::1]:53`; nil for anything else.
-  public init?(text: String) {
-    guard let (host, port) = splitPort(text), let port, case .address(let address) = Host(text: host) else {
+  public init?(text: String) { self.init(text: text, ports: 1...UInt16.max) }
+
+  /// An endpoint to listen on: port 0 is one that the kernel chooses.
+  init?(listening text: String) { self.init(text: text, ports: 0...UInt16.max) }
+
+  private init?(text: String, ports: ClosedRange<UInt16>) {
+    guard let (host, port) = splitPort(text, in: ports), let port, case .address(let address) = Host(text: host) else {
       return nil
     }
     self.init(address: address, port: port)
@@ -89,25 +94,27 @@ public enum Host: Hashable, Sendable {
   }
 }
 
-/// The number of a port, 1 to 65535; nil for anything else.
-func portNumber(_ text: some StringProtocol) -> UInt16? {
-  guard !text.isEmpty, text.utf8.allSatisfy({ isDigit($0) }), let port = UInt16(text), port > 0 else { return nil }
+/// The number of a port; nil for anything else.
+func portNumber(_ text: some StringProtocol, in ports: ClosedRange<UInt16> = 1...UInt16.max) -> UInt16? {
+  guard !text.isEmpty, text.utf8.allSatisfy({ isDigit($0) }), let port = UInt16(text), ports.contains(port) else {
+    return nil
+  }
   return port
 }
 
 /// Splits `host`, `host:port`, `[IPv6]`, `[IPv6]:port` or a bare IPv6 address; nil where the port is none.
-func splitPort(_ text: String) -> (host: String, port: UInt16?)? {
+func splitPort(_ text: String, in ports: ClosedRange<UInt16> = 1...UInt16.max) -> (host: String, port: UInt16?)? {
   if text.hasPrefix("[") {
     guard let end = text.firstIndex(of: "]") else { return nil }
     let host = String(text[text.index(after: text.startIndex)..<end])
     let rest = text[text.index(after: end)...]
     guard host.contains(":") else { return nil }
     if rest.isEmpty { return (host, nil) }
-    guard rest.hasPrefix(":"), let port = portNumber(rest.dropFirst()) else { return nil }
+    guard rest.hasPrefix(":"), let port = portNumber(rest.dropFirst(), in: ports) else { return nil }
     return (host, port)
   }
   let parts = text.split(separator: ":", omittingEmptySubsequences: false)
   guard parts.count == 2 else { return (text, nil) }
-  guard let port = portNumber(parts[1]) else { return nil }
+  guard let port = portNumber(parts[1], in: ports) else { return nil }
   return (String(parts[0]), port)
 }

@@ -52,10 +52,10 @@ extension Configuration.Listen {
 }
 
 extension Form where Result == Endpoint {
-  /// `address:port`; the port must be there, because `::1:53` is an address too.
+  /// `address:port`; the port must be there, because `::1:53` is an address too. Port 0 is one that the kernel chooses.
   static var listenEndpoint: Form {
     Form("an address with a port, such as \"127.0.0.1:53\" or \"[::1]:53\"") { value in
-      value.line.flatMap { Endpoint(text: $0) }
+      value.line.flatMap { Endpoint(listening: $0) }
     }
   }
 }

@@ -102,3 +102,10 @@ func `what is not TOML is refused with line and column`(text: String, line: Stri
 @Test func `who lets everyone ask is warned`() {
   #expect(warnings("listen.allow = [\"::/0\"]").first?.contains("open resolver") == true)
 }
+
+@Test func `port 0 is one that the kernel chooses, and only to listen on`() throws {
+  #expect(try configuration("listen.addresses = [\"[::1]:0\"]").listen.addresses.map(\.port) == [0])
+  for text in ["localdns.servers = [\"192.0.2.1:0\"]", "provider = [{ servers = [\"192.0.2.1:0\"] }]"] {
+    #expect(mistakes(text).count == 1, "\(text)")
+  }
+}

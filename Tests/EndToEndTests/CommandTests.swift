@@ -1,0 +1,136 @@
+// CommandTests.swift -- `check`, `query`, `--version` and `--help`.
+
+import Foundation
+import Testing
+
+@Suite(.blocking) struct CommandTests {
+  @Test func `check prints every mistake, one a line`() throws {
+    try withLab { lab in
+      let file = try lab.file(
+        """
+        [listen]
+        addresses = ["127.0.0.1"]
+        wrokers = 2
+        max_udp_payload = 100
+        [[provider]]
+        name = "first"
+        kind = "carrier-pigeon"
+        [[provider]]
+        name = "second"
+        kind = "json"
+        timeout = "a while"
+        access_key_secret = "hidden"
+        [[rule]]
+        names = ["bad..name"]
+        use = "nobody"
+        """)
+      let (ending, output, error) = try lab.run("check", "--config", file)
+      #expect(ending == .exited(1))
+      #expect(output.isEmpty)
+      for key in [
+        "listen.addresses[0]", "listen.wrokers", "listen.max_udp_payload", "provider[\"first\"].kind",
+        "provider[\"second\"].timeout", "provider[\"second\"].access_key_secret", "rule[0].names", "rule[0].use",
+      ] {
+        #expect(error.split(separator: "\n").count { $0.hasPrefix("\(file): ") && $0.contains(key) } == 1, "\(key)")
+      }
+      #expect(!error.contains("hidden"))
+      // And nothing starts with it.
+      #expect(try lab.run("run", "--config", file).error == error)
+    }
+  }
+
+  @Test(arguments: ["", "[listen]\nworkers = 2"]) func `check finds nothing in a sound file`(_ text: String) throws {
+    try withLab { lab in
+      let file = try lab.file(text)
+      let (ending, output, error) = try lab.run("check", "--config", file)
+      #expect(ending == .exited(0), "\(error)")
+      #expect(output == "\(file): no mistakes\n")
+    }
+  }
+
+  @Test(arguments: [
+    "= = =", "[listen", "\u{0}", String(repeating: "[", count: 100_000), String(repeating: "a.", count: 50_000) + "b=1",
+    "x = \"" + String(repeating: "x", count: 2_000_000),
+  ]) func `check survives what is no configuration`(_ text: String) throws {
+    try withLab { lab in
+      let (ending, _, error) = try lab.run("check", "--config", lab.file(text))
+      #expect(ending == .exited(1))
+      #expect(!error.isEmpty && error.utf8.count < 10_000)
+    }
+  }
+
+  @Test func `a configuration file that is not there is told`() throws {
+    try withLab { lab in
+      for command in ["check", "run"] {
+        let (ending, _, error) = try lab.run(command, "--config", "\(lab.folder.path)/none.toml")
+        #expect(ending == .exited(1))
+        #expect(error.contains("none.toml"))
+      }
+    }
+  }
+
+  @Test func `query says who answered`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let network = try PlainServer(addresses: ["www.corp.example.": "10.1.1.1", "n7.bench.example.": "10.1.1.7"])
+      var settings = Settings(Settings.json(simulator.http, "name = \"the-provider\""))
+      settings.localServers = [network.address]
+      settings.more = """
+        [[rule]]
+        names = ["corp.example"]
+        use = "localdns"
+        [[rule]]
+        names = ["pinned.example"]
+        use = "pinned"
+        addresses = ["192.0.2.77"]
+        """
+      let file = try lab.file(settings.text)
+      try simulator.fault("kind=html&name=n7.bench.example")
+      for (name, type, expected) in [
+        ("example.com", "A", ["the-provider (\(simulator.http))", "NOERROR", "example.com.\t300\tIN\tA\t192.0.2.1"]),
+        ("example.com", "mx", ["the-provider", "10 mx.example.com."]),
+        ("example.com", "65", ["the-provider", "alpn=h3,h2"]),
+        ("nowhere.example.com", "AAAA", ["the-provider", "NXDOMAIN", "\tSOA\t"]),
+        ("www.corp.example", "A", ["LocalDNS", "10.1.1.1"]),
+        ("n7.bench.example", "A", ["LocalDNS", "10.1.1.7"]),
+        ("pinned.example", "A", ["httpdnsd itself", "192.0.2.77"]),
+        ("www.test", "A", ["httpdnsd itself", "NXDOMAIN"]),
+      ] {
+        let (ending, output, error) = try lab.run("query", "--config", file, name, type)
+        #expect(ending == .exited(0), "\(error)")
+        for text in expected { #expect(output.contains(text), "\(name) \(type)") }
+      }
+    }
+  }
+
+  @Test func `query tells of a failure by its exit code and the reason`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let file = try lab.file(Settings(Settings.json(simulator.http)).text)
+      try simulator.fault("kind=status&code=503")
+      let (ending, output, _) = try lab.run("query", "--config", file, "example.com")
+      #expect(ending == .exited(1))
+      #expect(output.contains("SERVFAIL") && output.contains("HTTP status 503"))
+    }
+  }
+
+  @Test(arguments: [
+    ["query", "--config", "/dev/null", "bad..name"], ["query", "--config", "/dev/null", "example.com", "NONSENSE"],
+    ["query", "--config", "/dev/null", "example.com", "ANY"], ["query"], ["run", "--port", "53"], ["fly"],
+  ]) func `a mistake on the command line is told with its own exit code`(_ arguments: [String]) throws {
+    let (ending, output, error) = try ChildProcess.run([Programs.daemon] + arguments)
+    #expect(ending == .exited(64))
+    #expect(output.isEmpty && error.contains("Error: "))
+  }
+
+  @Test func `version and help are printed`() throws {
+    let version = try ChildProcess.run([Programs.daemon, "--version"])
+    #expect(version.ending == .exited(0))
+    #expect(version.output.wholeMatch(of: /\d+\.\d+\.\d+\n/) != nil)
+    for arguments in [["--help"], ["run", "--help"], ["check", "--help"], ["query", "--help"], ["help", "query"]] {
+      let help = try ChildProcess.run([Programs.daemon] + arguments)
+      #expect(help.ending == .exited(0))
+      #expect(help.output.contains("USAGE: httpdnsd") && help.error.isEmpty)
+    }
+  }
+}

@@ -1,0 +1,162 @@
+// NameTests.swift -- names that are answered here or by the network's resolver, and never by a provider.
+
+import DNSWire
+import Foundation
+import Testing
+
+@Suite(.blocking) struct NameTests {
+  @Test(arguments: Dig.allCases) func `special names never leave the machine`(_ program: Dig) throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let server = try lab.daemon(Settings(Settings.json(simulator.http)).text).address
+      for (name, type, status, data) in [
+        ("localhost", "A", "NOERROR", ["127.0.0.1"]),
+        ("localhost", "AAAA", "NOERROR", ["::1"]),
+        ("www.localhost", "A", "NOERROR", ["127.0.0.1"]),
+        ("localhost", "MX", "NOERROR", []),
+        ("1.0.0.127.in-addr.arpa", "PTR", "NOERROR", ["localhost."]),
+        ("test", "A", "NXDOMAIN", []),
+        ("www.test", "AAAA", "NXDOMAIN", []),
+        ("www.invalid", "A", "NXDOMAIN", []),
+        ("printer.local", "A", "NXDOMAIN", []),
+        ("abc.onion", "A", "NXDOMAIN", []),
+        ("www.alt", "TXT", "NXDOMAIN", []),
+        ("_dns.resolver.arpa", "SVCB", "NOERROR", []),
+        ("internal", "A", "NXDOMAIN", []),
+        ("db.internal", "A", "NXDOMAIN", []),
+        ("router.home.arpa", "AAAA", "NXDOMAIN", []),
+        ("printer", "A", "NXDOMAIN", []),
+        ("printer", "AAAA", "NXDOMAIN", []),
+        ("1.2.3.10.in-addr.arpa", "PTR", "NXDOMAIN", []),
+        ("1.0.168.192.in-addr.arpa", "PTR", "NXDOMAIN", []),
+        ("1.0.31.172.in-addr.arpa", "PTR", "NXDOMAIN", []),
+        ("1.0.127.100.in-addr.arpa", "PTR", "NXDOMAIN", []),
+        ("1.2.0.192.in-addr.arpa", "PTR", "NXDOMAIN", []),
+        ("1.d.f.ip6.arpa", "PTR", "NXDOMAIN", []),
+        ("192.0.2.1", "A", "NXDOMAIN", []),
+        ("use-application-dns.net", "A", "NXDOMAIN", []),
+      ] {
+        let answer = try program.ask(server, "-q", name, "-t", type == "SVCB" ? "TYPE64" : type)
+        #expect(answer.status == status, "\(name) \(type)")
+        #expect(answer.data == data, "\(name) \(type)")
+        // Stub resolvers that keep negative answers need to know for how long.
+        #expect(answer.authorities.count == (data.isEmpty ? 1 : 0), "\(name) \(type)")
+      }
+      #expect(try simulator.count.transfers == 0)
+    }
+  }
+
+  @Test func `names of the network go to its resolver`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let network = try PlainServer(addresses: [
+        "printer.": "10.0.0.9", "db.internal.": "10.0.0.10", "router.home.arpa.": "10.0.0.1",
+      ])
+      var settings = Settings(Settings.json(simulator.http))
+      settings.localServers = [network.address]
+      let server = try lab.daemon(settings.text).address
+      #expect(try ask(server, "printer").data == ["10.0.0.9"])
+      #expect(try ask(server, "db.internal").data == ["10.0.0.10"])
+      #expect(try ask(server, "router.home.arpa").data == ["10.0.0.1"])
+      #expect(try ask(server, "9.0.0.10.in-addr.arpa", "PTR").code == .nxDomain)
+      #expect(network.queries.count == 4)
+      #expect(try ask(server, "www.test").code == .nxDomain)
+      #expect(network.queries.count == 4, "test belongs to nobody")
+      #expect(try simulator.count.transfers == 0)
+    }
+  }
+
+  @Test func `rules decide before the cache and the provider`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let corporate = try PlainServer(addresses: ["www.corp.example.": "10.1.1.1", "mail.corp.example.": "10.1.1.2"])
+      var settings = Settings(Settings.doh(simulator.http))
+      settings.more = """
+        [[rule]]
+        names = ["=pinned.example.com"]
+        use = "pinned"
+        addresses = ["192.0.2.77", "2001:db8::77"]
+        [[rule]]
+        names = ["*.blocked.example"]
+        use = "nxdomain"
+        [[rule]]
+        names = ["forbidden.example"]
+        use = "refused"
+        [[rule]]
+        names = ["corp.example"]
+        use = "localdns"
+        servers = ["\(corporate.address)"]
+        """
+      let server = try lab.daemon(settings.text).address
+      #expect(try ask(server, "pinned.example.com", "A").data == ["192.0.2.77"])
+      #expect(try ask(server, "PINNED.example.com", "AAAA").data == ["2001:db8::77"])
+      let none = try ask(server, "pinned.example.com", "MX")
+      #expect(none.code == .noError && none.message.answers.isEmpty && none.soa.count == 1)
+      let blocked = try ask(server, "ads.blocked.example")
+      #expect(blocked.code == .nxDomain)
+      #expect(blocked.errors == [15])
+      let refused = try ask(server, "www.forbidden.example", "TXT")
+      #expect(refused.code == .refused)
+      #expect(refused.errors == [15])
+      #expect(try ask(server, "www.corp.example").data == ["10.1.1.1"])
+      #expect(try ask(server, "www.corp.example").data == ["10.1.1.1"])
+      #expect(try ask(server, "none.corp.example").code == .nxDomain)
+      #expect(corporate.queries.count == 2, "the second time it was kept")
+      #expect(try simulator.count.transfers == 0)
+      #expect(try ask(server, "example.com").data == ["192.0.2.1"])
+    }
+  }
+
+  @Test func `a plain resolver that truncates is asked over TCP`() throws {
+    try withLab { lab in
+      let corporate = try PlainServer { query, transport in
+        let question = query.questions[0].question
+        let texts = (0..<8).map { index in
+          ResourceRecord(
+            owner: question.name, type: .txt, ttl: 60, rdata: [200] + [UInt8](repeating: 97 + index, count: 200))
+        }
+        return transport == .udp ? query.reply(isTruncated: true) : query.reply(answers: texts)
+      }
+      let simulator = try lab.simulator()
+      var settings = Settings(Settings.doh(simulator.http))
+      settings.more = "[[rule]]\nnames = [\"corp.example\"]\nuse = \"localdns\"\nservers = [\"\(corporate.address)\"]"
+      let server = try lab.daemon(settings.text).address
+      #expect(try ask(server, "big.corp.example", "TXT").message.header.tc)
+      #expect(try ask(server, "big.corp.example", "TXT", over: .tcp).data.count == 8)
+      #expect(corporate.queries.map(\.transport) == [.udp, .tcp])
+    }
+  }
+
+  @Test(arguments: ["json", "alidns"])
+  func `only letters, digits, hyphens and underscores get into a URL`(_ kind: String) throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let provider = kind == "json" ? Settings.json(simulator.http) : Settings.alidns(simulator.http)
+      let server = try lab.daemon(Settings(provider).text).address
+      let queries = (0...255).map { octet in
+        var query = TestQuery("x.bench.example")
+        query.labels[0] = [UInt8(ascii: "a"), UInt8(octet), UInt8(ascii: "b")]
+        return query
+      }
+      // Whatever the name, there is an answer; `Reply` checks that it is to this very question.
+      let answers = try queries.chunked(by: 32).flatMap { try askAll(server, Array($0)) }
+      let allowed = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_".utf8)
+      for (octet, answer) in answers.enumerated() {
+        let isAllowed = allowed.contains(UInt8(octet))
+        #expect(answer.reply.code == (isAllowed ? .nxDomain : .noError), "octet \(octet)")
+        #expect(answer.reply.errors == (isAllowed ? [] : [21]), "octet \(octet)")
+      }
+      let names = try simulator.requests.compactMap { $0.parameters["name"] }
+      #expect(names.count == 26 + 10 + 2, "case does not matter")
+      #expect(names.allSatisfy { name in name.utf8.allSatisfy { allowed.contains($0) || $0 == UInt8(ascii: ".") } })
+      #expect(names.allSatisfy { $0.utf8.count == "axb.bench.example".utf8.count })
+    }
+  }
+}
+
+extension Array {
+  /// The elements in groups of at most `count`.
+  func chunked(by count: Int) -> [ArraySlice<Element>] {
+    stride(from: 0, to: self.count, by: count).map { self[$0..<Swift.min($0 + count, self.count)] }
+  }
+}

@@ -1,0 +1,128 @@
+// ProcessTests.swift -- the daemon as a process: its start, its end, and what a supervisor sees of it.
+
+import DNSWire
+import Foundation
+import Testing
+
+@Suite(.blocking) struct ProcessTests {
+  @Test(arguments: [SIGTERM, SIGINT]) func `a signal ends it within two seconds, after what is under way`(_ signal: Int32) throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)
+      try simulator.fault("kind=delay&ms=700")
+      let queries = [TestQuery("n1.bench.example"), TestQuery("n2.bench.example")]
+      let udp = try Socket(SOCK_DGRAM)
+      try udp.connect(to: daemon.address)
+      udp.send(queries[0].octets)
+      let tcp = try Socket.stream(to: daemon.address)
+      tcp.send(framed(queries[1].octets))
+      try simulator.waitForTransfers(2)
+
+      let start = ContinuousClock.now
+      daemon.process.signal(signal)
+      let first = try #require(udp.receive())
+      #expect(try Reply(first, to: queries[0]).data == ["198.18.0.1"])
+      let second = try #require(receiveFramed(tcp))
+      #expect(try Reply(second, to: queries[1]).data == ["198.18.0.2"])
+      #expect(try daemon.process.waitForEnd() == .exited(0))
+      #expect(ContinuousClock.now - start < .seconds(2))
+      #expect(daemon.log.contains(" stopping\n") && daemon.log.contains(" stopped\n"))
+    }
+  }
+
+  @Test func `connections that say nothing do not hold up the end`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)
+      try simulator.fault("kind=stall")
+      let silent = try Socket.stream(to: daemon.address)
+      let unfinished = try Socket.stream(to: daemon.address)
+      unfinished.send([0, 40, 1])
+      let stalled = try Socket.stream(to: daemon.address)
+      stalled.send(framed(TestQuery("n1.bench.example").octets))
+      try simulator.waitForTransfers(1)
+      let start = ContinuousClock.now
+      daemon.process.signal(SIGTERM)
+      #expect(try daemon.process.waitForEnd() == .exited(0))
+      #expect(ContinuousClock.now - start < .milliseconds(2_500))
+      withExtendedLifetime((silent, unfinished, stalled)) {}
+    }
+  }
+
+  @Test func `after the end the port is free at once`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let first = try lab.daemon(Settings(Settings.json(simulator.http)).text)
+      let connection = try Socket.stream(to: first.address)
+      connection.send(framed(TestQuery("example.com").octets))
+      #expect(receiveFramed(connection) != nil)
+      first.end()
+      var settings = Settings(Settings.json(simulator.http))
+      settings.addresses = [first.address.description]
+      let second = try lab.daemon(settings.text)
+      #expect(second.address == first.address)
+      #expect(try ask(second.address, "example.com").data == ["192.0.2.1"])
+    }
+  }
+
+  @Test(arguments: Transport.allCases) func `a port in use is told in one line, with its holder`(_ transport: Transport) throws {
+    try withLab { lab in
+      let holder = try Socket(transport == .udp ? SOCK_DGRAM : SOCK_STREAM, boundTo: Address("127.0.0.1", 0))
+      if transport == .tcp { listen(holder.descriptor, 1) }
+      var settings = Settings(Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\""))
+      settings.addresses = [holder.address.description]
+      let (ending, output, error) = try lab.run("run", "--config", lab.file(settings.text))
+      #expect(ending == .exited(1))
+      #expect(output.isEmpty)
+      let lines = error.split(separator: "\n")
+      #expect(lines.count == 1)
+      #expect(error.contains("\(transport) \(holder.address): Address already in use"))
+      #expect(error.contains("(pid \(getpid()))"))
+    }
+  }
+
+  @Test func `an IPv6 address that the machine does not have is a warning`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      var settings = Settings(Settings.json(simulator.http))
+      // As [::1] on a machine without IPv6.
+      settings.addresses = ["[2001:db8::5]:0", "127.0.0.1:0"]
+      let daemon = try lab.daemon(settings.text)
+      #expect(daemon.addresses.map(\.host) == ["127.0.0.1"])
+      #expect(daemon.log.contains("WARNING not listening on tcp [2001:db8::5]:0"))
+      #expect(try ask(daemon.address, "example.com").data == ["192.0.2.1"])
+    }
+  }
+
+  @Test func `an IPv4 address that the machine does not have is a mistake`() throws {
+    try withLab { lab in
+      var settings = Settings(Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\""))
+      settings.addresses = ["192.0.2.5:0"]
+      let (ending, _, error) = try lab.run("run", "--config", lab.file(settings.text))
+      #expect(ending == .exited(1))
+      #expect(error.contains("192.0.2.5:0"))
+    }
+  }
+
+  @Test func `workers share one port`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      var settings = Settings(Settings.doh(simulator.http))
+      settings.listen = "workers = 4"
+      let daemon = try lab.daemon(settings.text)
+      let queries = (0..<200).map { TestQuery("n\($0 % 20).bench.example") }
+      for (index, answer) in try askAll(daemon.address, queries).enumerated() {
+        #expect(answer.reply.data == ["198.18.0.\(index % 20)"])
+      }
+      #expect(try simulator.count.transfers == 20)
+    }
+  }
+
+  @Test func `libc is really not to be asked for names`() throws {
+    // The library that every daemon here is started with does what it is for.
+    let (ending, _, error) = try ChildProcess.run(
+      ["getent", "ahosts", "localhost"], environment: ["LD_PRELOAD": Programs.lookupRefusal()])
+    #expect(ending == .killed(signal: SIGABRT))
+    #expect(error.contains("refused lookup: getaddrinfo"))
+  }
+}

@@ -1,0 +1,175 @@
+// ChildProcess.swift -- a program that a test has started: its output, its end, its signals.
+
+import Foundation
+
+/// A running or ended program. Ended by its pid when the last reference goes.
+final class ChildProcess: @unchecked Sendable {
+  /// How a program ended.
+  enum Ending: Equatable {
+    case exited(Int32)
+    case killed(signal: Int32)
+  }
+
+  /// Where a program writes.
+  enum Stream: Int {
+    case output, error
+  }
+
+  let name: String
+  let pid: pid_t
+  private let condition = NSCondition()
+  private var octets: [[UInt8]] = [[], []]
+  private var ending: Ending?
+
+  /// Starts a program that is found by its path or in `PATH`.
+  ///
+  /// - Parameter environment: all of the program's environment besides `PATH`.
+  init(_ arguments: [String], environment: [String: String] = [:]) throws {
+    name = arguments[0].split(separator: "/").last.map(String.init) ?? arguments[0]
+    // The kernel ends it should the tests end without having done so. setpriv becomes the program: the pid is the same.
+    let arguments = ["setpriv", "--pdeathsig", "KILL", "--"] + arguments
+    var variables = ["PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"]
+    // A crash shall be a crash at once, not after a minute of symbols.
+    variables["SWIFT_BACKTRACE"] = "enable=no"
+    variables.merge(environment) { $1 }
+    let pipes = [try Pipe(), try Pipe()]
+    pid = try spawn(arguments, variables.map { "\($0)=\($1)" }, pipes)
+    for pipe in pipes { close(pipe.write) }
+    let reader = Thread { [self] in collect(pipes.map(\.read)) }
+    reader.start()
+  }
+
+  /// Runs a program to its end.
+  static func run(
+    _ arguments: [String], environment: [String: String] = [:], within duration: Duration = .seconds(20)
+  ) throws -> (ending: Ending, output: String, error: String) {
+    let process = try ChildProcess(arguments, environment: environment)
+    let ending = try process.waitForEnd(within: duration)
+    return (ending, process.text(.output), process.text(.error))
+  }
+
+  /// What the program has written so far.
+  func text(_ stream: Stream) -> String {
+    condition.withLock { String(decoding: octets[stream.rawValue], as: UTF8.self) }
+  }
+
+  /// Waits until what was written has something that `find` finds.
+  func wait<Value>(
+    for what: String, in stream: Stream, within duration: Duration = .seconds(20), _ find: (String) -> Value?
+  ) throws -> Value {
+    let deadline = Deadline(duration)
+    condition.lock()
+    defer { condition.unlock() }
+    while true {
+      let text = String(decoding: octets[stream.rawValue], as: UTF8.self)
+      // Whole lines only: a port may be half there.
+      if let end = text.lastIndex(of: "\n"), let value = find(String(text[...end])) { return value }
+      guard ending == nil else { throw Failure("\(name) ended before \(what): \(describe())") }
+      guard condition.wait(until: deadline.date) || !deadline.isOver else {
+        throw Failure("\(name): no \(what) within \(duration): \(describe())")
+      }
+    }
+  }
+
+  /// Waits for the end.
+  func waitForEnd(within duration: Duration = .seconds(10)) throws -> Ending {
+    let deadline = Deadline(duration)
+    condition.lock()
+    defer { condition.unlock() }
+    while true {
+      if let ending { return ending }
+      guard condition.wait(until: deadline.date) || !deadline.isOver else {
+        throw Failure("\(name) did not end within \(duration): \(describe())")
+      }
+    }
+  }
+
+  /// Sends a signal, unless the program has ended.
+  func signal(_ number: Int32) {
+    condition.withLock { if ending == nil { kill(pid, number) } }
+  }
+
+  /// Ends the program: by SIGTERM, and after five seconds by SIGKILL.
+  @discardableResult
+  func end() -> Ending? {
+    signal(SIGTERM)
+    if let ending = try? waitForEnd(within: .seconds(5)) { return ending }
+    signal(SIGKILL)
+    return try? waitForEnd(within: .seconds(5))
+  }
+
+  private func describe() -> String {
+    let texts = octets.map { String(decoding: $0.suffix(4_000), as: UTF8.self) }
+    return "\(ending.map { "\($0)" } ?? "running")\n\(texts.joined(separator: "\n"))"
+  }
+
+  /// Reads until the program has closed both of its streams, then waits for its end.
+  private func collect(_ descriptors: [Int32]) {
+    var open = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+    var block = [UInt8](repeating: 0, count: 1 << 16)
+    while open.contains(where: { $0.fd >= 0 }) {
+      poll(&open, nfds_t(open.count), -1)
+      for index in open.indices where open[index].fd >= 0 && open[index].revents != 0 {
+        let count = read(open[index].fd, &block, block.count)
+        if count < 0, errno == EINTR { continue }
+        guard count > 0 else {
+          close(open[index].fd)
+          open[index].fd = -1
+          continue
+        }
+        condition.withLock {
+          octets[index] += block[..<count]
+          condition.broadcast()
+        }
+      }
+    }
+    // Looks without taking: only under the lock may the pid become free for another process.
+    var information = siginfo_t()
+    while waitid(P_PID, id_t(pid), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
+    condition.withLock {
+      var status: Int32 = 0
+      waitpid(pid, &status, 0)
+      ending = status & 0x7F == 0 ? .exited(status >> 8 & 0xFF) : .killed(signal: status & 0x7F)
+      condition.broadcast()
+    }
+  }
+}
+
+/// A pipe that no other program inherits.
+private struct Pipe {
+  let read: Int32
+  let write: Int32
+
+  init() throws {
+    var ends: [Int32] = [0, 0]
+    guard pipe2(&ends, O_CLOEXEC) == 0 else { throw Failure("no pipe: \(String(cString: strerror(errno)))") }
+    (read, write) = (ends[0], ends[1])
+  }
+}
+
+private func spawn(_ arguments: [String], _ environment: [String], _ pipes: [Pipe]) throws -> pid_t {
+  var actions = posix_spawn_file_actions_t()
+  posix_spawn_file_actions_init(&actions)
+  defer { posix_spawn_file_actions_destroy(&actions) }
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+  posix_spawn_file_actions_adddup2(&actions, pipes[0].write, 1)
+  posix_spawn_file_actions_adddup2(&actions, pipes[1].write, 2)
+  posix_spawn_file_actions_addclosefrom_np(&actions, 3)
+  var attributes = posix_spawnattr_t()
+  posix_spawnattr_init(&attributes)
+  defer { posix_spawnattr_destroy(&attributes) }
+  // The test process may ignore or block signals that the program counts on.
+  var signals = sigset_t()
+  sigemptyset(&signals)
+  posix_spawnattr_setsigmask(&attributes, &signals)
+  for signal in [SIGPIPE, SIGTERM, SIGINT] { sigaddset(&signals, signal) }
+  posix_spawnattr_setsigdefault(&attributes, &signals)
+  posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+  var argumentPointers = arguments.map { strdup($0) } + [nil]
+  var environmentPointers = environment.map { strdup($0) } + [nil]
+  defer { (argumentPointers + environmentPointers).forEach { free($0) } }
+  var pid: pid_t = 0
+  let failure = posix_spawnp(&pid, arguments[0], &actions, &attributes, &argumentPointers, &environmentPointers)
+  guard failure == 0 else { throw Failure("cannot start \(arguments[0]): \(String(cString: strerror(failure)))") }
+  return pid
+}

@@ -1,0 +1,60 @@
+// Daemon.swift -- a running httpdnsd.
+
+import Foundation
+import Testing
+
+/// `httpdnsd run` with a configuration, on ports that it chose.
+final class Daemon {
+  let process: ChildProcess
+  /// Where it listens, in the order of `listen.addresses` as far as they exist.
+  let addresses: [Address]
+  private let sourceLocation: SourceLocation
+  private var isEnded = false
+
+  /// Starts a daemon, and waits until it is ready.
+  init(_ configuration: String, environment: [String: String], sourceLocation: SourceLocation) throws {
+    self.sourceLocation = sourceLocation
+    var (process, addresses) = try Daemon.start(configuration, environment)
+    // The port that TCP got can be some other program's over UDP.
+    for _ in 0..<3 where addresses == nil { (process, addresses) = try Daemon.start(configuration, environment) }
+    guard let addresses else { throw Failure("httpdnsd did not start: \(process.text(.error))") }
+    (self.process, self.addresses) = (process, addresses)
+  }
+
+  private static func start(
+    _ configuration: String, _ environment: [String: String]
+  ) throws -> (ChildProcess, [Address]?) {
+    let variables = try ["LD_PRELOAD": Programs.lookupRefusal()].merging(environment) { $1 }
+    let process = try ChildProcess([Programs.daemon, "run", "--config", configuration], environment: variables)
+    let isReady = try process.wait(for: "ready", in: .error) { text in
+      text.contains(" ready\n") ? true : text.contains(": Address already in use") ? false : nil
+    }
+    guard isReady else { return (process, nil) }
+    return (process, process.text(.error).matches(of: /listening on (\S+), UDP and TCP/).compactMap { Address(text: $0.1) })
+  }
+
+  /// The first address.
+  var address: Address { addresses[0] }
+
+  /// Everything that it has logged.
+  var log: String { process.text(.error) }
+
+  /// How many descriptors it has open.
+  var descriptorCount: Int {
+    (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process.pid)/fd").count) ?? 0
+  }
+
+  /// Its resident memory in MiB.
+  var residentMebibytes: Int {
+    let status = (try? String(contentsOfFile: "/proc/\(process.pid)/status", encoding: .utf8)) ?? ""
+    return status.firstMatch(of: /VmRSS:\s+(\d+) kB/).flatMap { Int($0.1) }.map { $0 / 1_024 } ?? 0
+  }
+
+  /// Ends it as systemd does, and checks that it ends well.
+  func end() {
+    guard !isEnded else { return }
+    isEnded = true
+    let ending = process.end()
+    #expect(ending == .exited(0), "\(log.suffix(2_000))", sourceLocation: sourceLocation)
+  }
+}

@@ -1,0 +1,59 @@
+// Programs.swift -- where the programs are that the tests start, and the library that some of them are started with.
+
+import Foundation
+
+/// The programs of this package.
+enum Programs {
+  /// The folder of the programs: `HTTPDNSD_TEST_BINARIES`, or the one that the tests were built into.
+  static let folder: String = {
+    if let chosen = ProcessInfo.processInfo.environment["HTTPDNSD_TEST_BINARIES"] { return chosen }
+    let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+    return (tests as NSString).deletingLastPathComponent
+  }()
+
+  static let daemon = path(of: "httpdnsd")
+  static let simulator = path(of: "httpdns-simulator")
+
+  /// A library that ends a program that asks libc for a name; compiled once a run.
+  static func lookupRefusal() throws -> String { try compiledRefusal.get() }
+
+  private static func path(of program: String) -> String { "\(folder)/\(program)" }
+
+  private static let workFolder = Result { try TemporaryFolder() }
+
+  private static let compiledRefusal = Result { () throws -> String in
+    let source = (#filePath as NSString).deletingLastPathComponent + "/../Data/refuse_lookups.c"
+    let library = try workFolder.get().path + "/refuse_lookups.so"
+    let compiler = ["cc", "gcc", "clang"].first { findInPath($0) } ?? "cc"
+    let arguments = [compiler, "-std=c17", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-o", library, source]
+    let (ending, _, error) = try ChildProcess.run(arguments, within: .seconds(60))
+    guard ending == .exited(0) else { throw Failure("\(compiler): \(error)") }
+    return library
+  }
+
+  private static func findInPath(_ program: String) -> Bool {
+    let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+    return path.split(separator: ":").contains { access("\($0)/\(program)", X_OK) == 0 }
+  }
+}
+
+/// A folder for one test's files; removed with the last reference, or else with the machine's /tmp.
+final class TemporaryFolder: Sendable {
+  let path: String
+
+  init() throws {
+    var template = Array((NSTemporaryDirectory() + "httpdnsd-test-XXXXXX").utf8CString)
+    guard mkdtemp(&template) != nil else { throw Failure("no temporary folder: \(String(cString: strerror(errno)))") }
+    path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  /// Writes a file that only its owner can read, and returns its path.
+  func write(_ text: String, to name: String) throws -> String {
+    let file = "\(path)/\(name)"
+    guard FileManager.default.createFile(atPath: file, contents: Data(text.utf8), attributes: [.posixPermissions: 0o600])
+    else { throw Failure("cannot write \(file)") }
+    return file
+  }
+}
