@@ -78,7 +78,8 @@ let programs: [Target] =
   + [
     .executableTarget(
       name: "httpdnsd",
-      dependencies: ["Forwarder", "CProcess", argumentParser] + forwarderParts + [logging], cSettings: glibc, swiftSettings: strict),
+      dependencies: ["Forwarder", "CProcess", argumentParser] + forwarderParts + [logging], cSettings: glibc,
+      swiftSettings: strict),
     .executableTarget(
       name: "httpdns-simulator",
       dependencies: ["HTTPServer", "EventLoop", "DNSWire", "CCrypto", "CJSON", argumentParser],
@@ -91,7 +92,9 @@ let programs: [Target] =
     .testTarget(
       name: "EndToEndTests", dependencies: ["DNSWire", "TestSupport"], exclude: ["Data"], cSettings: glibc,
       swiftSettings: strict),
-    .target(name: "TestSupport", dependencies: ["EventLoop"], path: "Tests/TestSupport", cSettings: glibc, swiftSettings: strict),
+    .target(
+      name: "TestSupport", dependencies: ["EventLoop"], path: "Tests/TestSupport", cSettings: glibc,
+      swiftSettings: strict),
     .target(
       name: "HTTPTestSupport", dependencies: ["EventLoop", "CEvent"], path: "Tests/HTTPTestSupport", cSettings: glibc,
       swiftSettings: strict),

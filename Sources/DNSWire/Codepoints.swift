@@ -152,7 +152,9 @@ public struct ExtendedError: RawRepresentable, Hashable, Sendable {
   /// Not supported.
   @inlinable public static var notSupported: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 21) } }
   /// No reachable authority.
-  @inlinable public static var noReachableAuthority: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 22) } }
+  @inlinable public static var noReachableAuthority: ExtendedError {
+    @_noAllocation get { ExtendedError(rawValue: 22) }
+  }
   /// Network error.
   @inlinable public static var networkError: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 23) } }
   /// Invalid data.

@@ -118,7 +118,8 @@ final class QueryPath {
 
   @_noAllocation
   private func local(
-    _ index: UInt32, _ message: UnsafeBufferPointer<UInt8>, _ transport: QueryTransport, _ output: UnsafeMutablePointer<UInt8>
+    _ index: UInt32, _ message: UnsafeBufferPointer<UInt8>, _ transport: QueryTransport,
+    _ output: UnsafeMutablePointer<UInt8>
   ) -> QueryOutcome {
     let limits = limits(transport)
     var head = ResponseHead()

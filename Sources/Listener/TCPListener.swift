@@ -95,7 +95,8 @@ public final class TCPListener {
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, size)
     if address.family == AF_INET6 { setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &on, size) }
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, size)
-    guard address.withSockaddr({ bind(descriptor, __CONST_SOCKADDR_ARG(__sockaddr__: $0), $1) }) == 0, listen(descriptor, 256) == 0,
+    guard address.withSockaddr({ bind(descriptor, __CONST_SOCKADDR_ARG(__sockaddr__: $0), $1) }) == 0,
+      listen(descriptor, 256) == 0,
       let listener = evconnlistener_new(loop.base, nil, nil, UInt32(LEV_OPT_CLOSE_ON_EXEC), 0, descriptor)
     else {
       let code = errno

@@ -56,7 +56,8 @@ extension CacheEntry {
   }
 
   /// Allocates a block for a response; the caller links and later frees it.
-  static func allocate(_ key: CacheKey, _ response: ComposedResponse, storedAt: Int64, expiresAt: Int64) -> EntryPointer {
+  static func allocate(_ key: CacheKey, _ response: ComposedResponse, storedAt: Int64, expiresAt: Int64) -> EntryPointer
+  {
     let size = size(keyLength: key.length, response)
     let block = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: MemoryLayout<CacheEntry>.alignment)
     let entry = block.bindMemory(to: CacheEntry.self, capacity: 1)

@@ -66,7 +66,9 @@ public final class MessageCache: @unchecked Sendable {
   /// An empty cache.
   public init(_ bounds: CacheBounds) {
     var count = 1
-    while count < MessageCache.mostShards, bounds.maxEntries / (count * 2) >= MessageCache.entriesPerShard { count *= 2 }
+    while count < MessageCache.mostShards, bounds.maxEntries / (count * 2) >= MessageCache.entriesPerShard {
+      count *= 2
+    }
     seed = UInt64.random(in: .min ... .max) | 1
     shardCount = count
     shards = .allocate(capacity: count)

@@ -23,7 +23,8 @@ struct QueryCommand: ParsableCommand {
 
   func run() throws {
     guard let name = DomainName(text: name) else { throw ValidationError("'\(name)' is not a domain name") }
-    guard let type = RecordType(text: type), type.rawValue != 0, !(128...255).contains(type.rawValue), type != .opt else {
+    guard let type = RecordType(text: type), type.rawValue != 0, !(128...255).contains(type.rawValue), type != .opt
+    else {
       throw ValidationError("'\(type)' is not a record type that can be asked for, such as A, AAAA, TXT or TYPE65")
     }
     let loaded = try LoadedConfiguration(path: options.config)

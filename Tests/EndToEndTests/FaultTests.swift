@@ -192,7 +192,8 @@ private let patience = Duration.milliseconds(4_500)
         return query.reply(answers: question.type == .a ? [record] : [])
       }
       let provider = Settings.provider(
-        "json", "url = \"http://dns.example.org:\(simulator.http.port)/resolve\"\nbootstrap = [\"\(bootstrap.address)\"]")
+        "json",
+        "url = \"http://dns.example.org:\(simulator.http.port)/resolve\"\nbootstrap = [\"\(bootstrap.address)\"]")
       let server = try lab.daemon(Settings(provider).text).address
       let (reply, duration) = try timed { try ask(server, "example.com") }
       #expect(reply.code == .servFail)

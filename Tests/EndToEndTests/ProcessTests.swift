@@ -5,7 +5,9 @@ import Foundation
 import Testing
 
 @Suite(.blocking) struct ProcessTests {
-  @Test(arguments: [SIGTERM, SIGINT]) func `a signal ends it within two seconds, after what is under way`(_ signal: Int32) throws {
+  @Test(arguments: [SIGTERM, SIGINT]) func `a signal ends it within two seconds, after what is under way`(
+    _ signal: Int32
+  ) throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)
@@ -65,7 +67,9 @@ import Testing
     }
   }
 
-  @Test(arguments: Transport.allCases) func `a port in use is told in one line, with its holder`(_ transport: Transport) throws {
+  @Test(arguments: Transport.allCases) func `a port in use is told in one line, with its holder`(_ transport: Transport)
+    throws
+  {
     try withLab { lab in
       let holder = try Socket(transport == .udp ? SOCK_DGRAM : SOCK_STREAM, boundTo: Address("127.0.0.1", 0))
       if transport == .tcp { listen(holder.descriptor, 1) }

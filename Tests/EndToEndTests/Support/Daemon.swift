@@ -30,7 +30,9 @@ final class Daemon {
       text.contains(" ready\n") ? true : text.contains(": Address already in use") ? false : nil
     }
     guard isReady else { return (process, nil) }
-    return (process, process.text(.error).matches(of: /listening on (\S+), UDP and TCP/).compactMap { Address(text: $0.1) })
+    return (
+      process, process.text(.error).matches(of: /listening on (\S+), UDP and TCP/).compactMap { Address(text: $0.1) }
+    )
   }
 
   /// The first address.
