@@ -64,9 +64,8 @@ import Testing
     }
   }
 
-  @Test(arguments: Dig.allCases) func `transfers of zones and questions about the server are refused`(_ program: Dig)
-    throws
-  {
+  @Test(arguments: Dig.allCases)
+  func `transfers of zones and questions about the server are refused`(_ program: Dig) throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let server = try lab.daemon(Settings(Settings.json(simulator.http)).text).address

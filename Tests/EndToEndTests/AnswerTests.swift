@@ -99,9 +99,8 @@ import Testing
     }
   }
 
-  @Test(arguments: Dig.allCases) func `what does not fit is truncated to nothing and whole over TCP`(_ program: Dig)
-    throws
-  {
+  @Test(arguments: Dig.allCases)
+  func `what does not fit is truncated to nothing and whole over TCP`(_ program: Dig) throws {
     try withDaemon { server in
       for (name, type, count) in [("txt-1600.example", "TXT", 1), ("many-60.example", "A", 60)] {
         let small = try program.ask(server, name, type, "+noedns", "+ignore")
@@ -137,9 +136,8 @@ import Testing
     }
   }
 
-  @Test(arguments: Dig.allCases) func `a name or a type that is not there comes with the zone's SOA record`(
-    _ program: Dig
-  ) throws {
+  @Test(arguments: Dig.allCases)
+  func `a name or a type that is not there comes with the zone's SOA record`(_ program: Dig) throws {
     try withDaemon { server in
       let absent = try program.ask(server, "nowhere.example.com", "A")
       #expect(absent.status == "NXDOMAIN")

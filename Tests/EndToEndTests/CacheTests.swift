@@ -13,9 +13,8 @@ import Testing
     }
   }
 
-  @Test(arguments: Transport.allCases) func `the case of a question comes back as it was sent`(_ transport: Transport)
-    throws
-  {
+  @Test(arguments: Transport.allCases)
+  func `the case of a question comes back as it was sent`(_ transport: Transport) throws {
     try withDaemon { server, simulator in
       // `Reply` compares the question octet by octet.
       for name in ["wWw.eXaMpLe.CoM", "WWW.example.com", "www.example.com"] {

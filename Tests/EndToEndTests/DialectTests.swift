@@ -110,7 +110,7 @@ private func sorted(_ records: [ResourceRecord]) -> [String] {
       let reply = try ask(stranger.address, "example.com")
       #expect(reply.code == .servFail)
       #expect(reply.errors == [0])
-      #expect(stranger.log.contains("refused the credentials"))
+      try stranger.waitForLog("refused the credentials")
     }
   }
 
@@ -149,6 +149,25 @@ private func sorted(_ records: [ResourceRecord]) -> [String] {
       let daemon = try lab.daemon(Settings(Settings.doh(simulator.http)).text)
       #expect(try ask(daemon.address, "www.example.com").ttl == 200)
       #expect(try ask(daemon.address, "ttl-90.example").ttl ?? 0 == 0, "older than its TTL")
+    }
+  }
+
+  @Test func `a client subnet is sent only where the configuration says so`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      // Family 1, /24, 198.51.100.0 (RFC 7871 section 6).
+      let option: [UInt8] = [0, 8, 0, 7, 0, 1, 24, 0, 198, 51, 100]
+      for (key, sent) in [
+        ("", nil), ("client_subnet = \"192.0.2.0/24\"", "192.0.2.0/24"),
+        ("client_subnet = \"from-client\"", "198.51.100.0/24"),
+      ] as [(String, String?)] {
+        let daemon = try lab.daemon(Settings(Settings.json(simulator.http, key)).text)
+        var query = TestQuery("example.com")
+        query.options = option
+        #expect(try ask(daemon.address, query).data == ["192.0.2.1"])
+        #expect(try simulator.requests.last?.parameters["edns_client_subnet"] == sent)
+      }
+      #expect(try simulator.count.transfers == 3)
     }
   }
 }

@@ -5,9 +5,8 @@ import Foundation
 import Testing
 
 @Suite(.blocking) struct ProcessTests {
-  @Test(arguments: [SIGTERM, SIGINT]) func `a signal ends it within two seconds, after what is under way`(
-    _ signal: Int32
-  ) throws {
+  @Test(arguments: [SIGTERM, SIGINT])
+  func `a signal ends it within two seconds, after what is under way`(_ signal: Int32) throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)
@@ -28,7 +27,7 @@ import Testing
       #expect(try Reply(second, to: queries[1]).data == ["198.18.0.2"])
       #expect(try daemon.process.waitForEnd() == .exited(0))
       #expect(ContinuousClock.now - start < .seconds(2))
-      #expect(daemon.log.contains(" stopping\n") && daemon.log.contains(" stopped\n"))
+      #expect(daemon.log.contains(" stopping\n") && daemon.log.contains(" stopped\n"), "all is read at its end")
     }
   }
 
@@ -46,7 +45,7 @@ import Testing
       let start = ContinuousClock.now
       daemon.process.signal(SIGTERM)
       #expect(try daemon.process.waitForEnd() == .exited(0))
-      #expect(ContinuousClock.now - start < .milliseconds(2_500))
+      #expect(ContinuousClock.now - start < .seconds(3))
       withExtendedLifetime((silent, unfinished, stalled)) {}
     }
   }
@@ -67,9 +66,8 @@ import Testing
     }
   }
 
-  @Test(arguments: Transport.allCases) func `a port in use is told in one line, with its holder`(_ transport: Transport)
-    throws
-  {
+  @Test(arguments: Transport.allCases)
+  func `a port in use is told in one line, with its holder`(_ transport: Transport) throws {
     try withLab { lab in
       let holder = try Socket(transport == .udp ? SOCK_DGRAM : SOCK_STREAM, boundTo: Address("127.0.0.1", 0))
       if transport == .tcp { listen(holder.descriptor, 1) }
@@ -128,5 +126,9 @@ import Testing
       ["getent", "ahosts", "localhost"], environment: ["LD_PRELOAD": Programs.lookupRefusal()])
     #expect(ending == .killed(signal: SIGABRT))
     #expect(error.contains("refused lookup: getaddrinfo"))
+    try withLab { lab in
+      let daemon = try lab.daemon(Settings(Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\"")).text)
+      #expect(try daemon.kernelFile("maps").contains("/refuse_lookups.so"))
+    }
   }
 }

@@ -57,7 +57,7 @@ import Testing
       #expect(reply.code == .servFail)
       #expect(reply.errors == [23])
       #expect(try simulator.count.transfers == 0)
-      #expect(daemon.log.contains("certificate"))
+      try daemon.waitForLog("certificate")
     }
   }
 

@@ -54,6 +54,7 @@ final class ChildProcess: @unchecked Sendable {
   }
 
   /// Waits until what was written has something that `find` finds.
+  @discardableResult
   func wait<Value>(
     for what: String, in stream: Stream, within duration: Duration = .seconds(20), _ find: (String) -> Value?
   ) throws -> Value {

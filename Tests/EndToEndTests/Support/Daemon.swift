@@ -30,16 +30,27 @@ final class Daemon {
       text.contains(" ready\n") ? true : text.contains(": Address already in use") ? false : nil
     }
     guard isReady else { return (process, nil) }
-    return (
-      process, process.text(.error).matches(of: /listening on (\S+), UDP and TCP/).compactMap { Address(text: $0.1) }
-    )
+    let lines = process.text(.error).matches(of: /listening on (\S+), UDP and TCP/)
+    return (process, lines.compactMap { Address(text: $0.1) })
   }
 
   /// The first address.
   var address: Address { addresses[0] }
 
-  /// Everything that it has logged.
+  /// Everything that has been read of its log.
   var log: String { process.text(.error) }
+
+  /// Waits until something stands in its log, which may be read after the answer that it is about.
+  func waitForLog(_ text: String) throws {
+    try process.wait(for: text, in: .error) { $0.contains(text) ? true : nil }
+  }
+
+  /// A file about it in /proc.
+  func kernelFile(_ name: String) throws -> String {
+    // Read to its end: such a file says that it has no size, and comes in pieces.
+    let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: "/proc/\(process.pid)/\(name)"))
+    return String(decoding: try file.readToEnd() ?? Data(), as: UTF8.self)
+  }
 
   /// How many descriptors it has open.
   var descriptorCount: Int {
@@ -48,8 +59,8 @@ final class Daemon {
 
   /// Its resident memory in MiB.
   var residentMebibytes: Int {
-    let status = (try? String(contentsOfFile: "/proc/\(process.pid)/status", encoding: .utf8)) ?? ""
-    return status.firstMatch(of: /VmRSS:\s+(\d+) kB/).flatMap { Int($0.1) }.map { $0 / 1_024 } ?? 0
+    let status = try? kernelFile("status")
+    return status?.firstMatch(of: /VmRSS:\s+(\d+) kB/).flatMap { Int($0.1) }.map { $0 / 1_024 } ?? 0
   }
 
   /// Ends it as systemd does, and checks that it ends well.

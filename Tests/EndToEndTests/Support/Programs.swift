@@ -25,10 +25,9 @@ enum Programs {
     let source = (#filePath as NSString).deletingLastPathComponent + "/../Data/refuse_lookups.c"
     let library = try workFolder.get().path + "/refuse_lookups.so"
     let compiler = ["cc", "gcc", "clang"].first { findInPath($0) } ?? "cc"
-    let arguments = [
-      compiler, "-std=c17", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-o", library, source,
-    ]
-    let (ending, _, error) = try ChildProcess.run(arguments, within: .seconds(60))
+    let options = ["-std=c17", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC"]
+    let (ending, _, error) = try ChildProcess.run(
+      [compiler] + options + ["-o", library, source], within: .seconds(60))
     guard ending == .exited(0) else { throw Failure("\(compiler): \(error)") }
     return library
   }
@@ -54,9 +53,10 @@ final class TemporaryFolder: Sendable {
   /// Writes a file that only its owner can read, and returns its path.
   func write(_ text: String, to name: String) throws -> String {
     let file = "\(path)/\(name)"
-    guard
-      FileManager.default.createFile(atPath: file, contents: Data(text.utf8), attributes: [.posixPermissions: 0o600])
-    else { throw Failure("cannot write \(file)") }
+    let attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
+    guard FileManager.default.createFile(atPath: file, contents: Data(text.utf8), attributes: attributes) else {
+      throw Failure("cannot write \(file)")
+    }
     return file
   }
 }

@@ -13,6 +13,8 @@ struct TestQuery {
   var qclass: UInt16 = 1
   /// The UDP payload size of an OPT record; nil for none.
   var payload: UInt16? = 1232
+  /// The options of the OPT record.
+  var options: [UInt8] = []
 
   /// A query for a name in text without escapes, and a type by mnemonic or number.
   init(_ name: String, _ type: String = "A") {
@@ -24,7 +26,7 @@ struct TestQuery {
     var octets = big(id) + big(flags) + [0, 1, 0, 0, 0, 0, 0, payload == nil ? 0 : 1]
     for label in labels { octets += [UInt8(label.count)] + label }
     octets += [0] + big(type) + big(qclass)
-    if let payload { octets += [0, 0, 41] + big(payload) + [0, 0, 0, 0, 0, 0] }
+    if let payload { octets += [0, 0, 41] + big(payload) + [0, 0, 0, 0] + big(UInt16(options.count)) + options }
     return octets
   }
 

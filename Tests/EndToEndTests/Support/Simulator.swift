@@ -76,8 +76,7 @@ final class Simulator {
     socket.send(Array("\(head)Content-Length: \(body.utf8.count)\r\n\r\n\(body)".utf8))
     var response: [UInt8] = []
     while let part = socket.receive(), !part.isEmpty { response += part }
-    let separator = Data("\r\n\r\n".utf8)
-    guard let end = Data(response).range(of: separator),
+    guard let end = Data(response).range(of: Data("\r\n\r\n".utf8)),
       let status = Int(String(decoding: response[9..<12], as: UTF8.self))
     else { throw Failure("\(method) \(path): no response") }
     let content = Data(response)[end.upperBound...]
