@@ -45,6 +45,8 @@ public final class Forwarder {
   private static let waitersPerQuestion = 4
   /// How long SIGTERM waits for what is under way.
   private static let drainTime = Duration.seconds(2)
+  /// How often it looks whether that is done.
+  private static let drainCheck = Duration.milliseconds(10)
 
   /// Builds everything; binds and asks nothing yet.
   ///
@@ -146,12 +148,18 @@ public final class Forwarder {
       connections.closeAll()
       loop.stop()
     }
+    stopWhenDone()
   }
 
-  private func turn() {
-    resolver.assumeIsolated { $0.takeQueries() }
-    if isStopping, queries.inUse == 0, connections.count == 0 { loop.stop() }
+  /// Looks now and then: the last answer may be given by a job, after which no event ends the loop's wait, and listeners
+  /// may still hand over what they have read.
+  private func stopWhenDone() {
+    loop.schedule(after: Forwarder.drainCheck) { [unowned self] in
+      if queries.inUse == 0, connections.count == 0 { loop.stop() } else { stopWhenDone() }
+    }
   }
+
+  private func turn() { resolver.assumeIsolated { $0.takeQueries() } }
 
   private func startKeeping() {
     let questions = configuration.refresh.keep.flatMap { name in
