@@ -66,7 +66,7 @@ import Testing
   @Test(arguments: Transport.allCases)
   func `a port in use is told in one line, with its holder`(_ transport: Transport) throws {
     try withLab { lab in
-      let holder = try Socket(transport == .udp ? SOCK_DGRAM : SOCK_STREAM, boundTo: Address("127.0.0.1", 0))
+      let holder = transport == .udp ? try Socket.pair().udp : try Socket.pair().tcp
       if transport == .tcp { listen(holder.descriptor, 1) }
       var settings = Settings(Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\""))
       settings.addresses = [holder.address.description]

@@ -21,7 +21,7 @@ final class PlainServer: @unchecked Sendable {
 
   init(_ handler: @escaping Handler) throws {
     self.handler = handler
-    (udp, tcp) = try PlainServer.openPair()
+    (udp, tcp) = try Socket.pair()
     address = udp.address
     listen(tcp.descriptor, 64)
     let thread = Thread { [weak self] in
@@ -54,16 +54,6 @@ final class PlainServer: @unchecked Sendable {
 
   /// The queries so far.
   var queries: [(message: Message, transport: Transport)] { condition.withLock { seen } }
-
-  /// Both sockets at one free port; the one that UDP gets may be taken over TCP.
-  private static func openPair() throws -> (Socket, Socket) {
-    var lastError: (any Error)?
-    for _ in 0..<20 {
-      let udp = try Socket(SOCK_DGRAM, boundTo: Address("127.0.0.1", 0))
-      do { return (udp, try Socket(SOCK_STREAM, boundTo: udp.address, reusing: true)) } catch { lastError = error }
-    }
-    throw lastError!
-  }
 
   /// One turn of the thread; false at the end.
   private func serve() -> Bool {

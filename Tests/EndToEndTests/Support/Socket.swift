@@ -40,6 +40,16 @@ final class Socket {
     return Address(storage)
   }
 
+  /// A datagram and a stream socket at one free port; the port that one gets may be taken for the other.
+  static func pair() throws -> (udp: Socket, tcp: Socket) {
+    var lastError: (any Error)?
+    for _ in 0..<20 {
+      let udp = try Socket(SOCK_DGRAM, boundTo: Address("127.0.0.1", 0))
+      do { return (udp, try Socket(SOCK_STREAM, boundTo: udp.address, reusing: true)) } catch { lastError = error }
+    }
+    throw lastError!
+  }
+
   /// A connected stream.
   static func stream(to address: Address, from host: String? = nil) throws -> Socket {
     let socket = try Socket(SOCK_STREAM, family: address.family, boundTo: host.map { Address($0, 0) })
