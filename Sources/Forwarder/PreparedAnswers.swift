@@ -16,8 +16,14 @@ final class PreparedAnswers: @unchecked Sendable {
   /// The number of the answer to QTYPE ANY.
   let anyAnswer: UInt32
 
-  /// Any name of one label: records whose owner is the QNAME are composed against it and fit every QNAME.
-  private static let placeholder = DomainName(unchecked: [1, 0x78, 0])
+  /// A name of one label: records whose owner is the QNAME are composed against it and fit every QNAME.
+  ///
+  /// Another zone's name must be written in full: were it below this one, it would point into the QNAME.
+  private static func placeholder(for soa: SOAOwner?) -> DomainName {
+    let usual = DomainName(unchecked: [1, 0x78, 0])
+    if case .zone(let zone) = soa, zone.isAtOrBelow(usual) { return DomainName(unchecked: [1, 0x79, 0]) }
+    return usual
+  }
 
   /// Composes the table's local answers.
   init(_ answers: [LocalAnswer]) {
@@ -48,21 +54,8 @@ final class PreparedAnswers: @unchecked Sendable {
     records: [LocalRecord(type: .hinfo, ttl: 3600, rdata: [7] + Array("RFC8482".utf8) + [0])],
     soaOwner: nil, isAuthoritative: false, extendedError: nil)
 
-  private static func owner(of soa: SOAOwner) -> DomainName {
-    switch soa {
-    case .queryName: placeholder
-    case .zone(let zone): zone
-    }
-  }
-
   private static func prepare(_ answer: LocalAnswer) -> Prepared {
-    let records = answer.records.map {
-      ResourceRecord(owner: placeholder, type: $0.type, ttl: $0.ttl, rdata: $0.rdata)
-    }
-    let authorities = answer.soaOwner.map { [SyntheticSOA.record(owner(of: $0), ttl: LocalAnswer.ttl)] }
-    let response =
-      ComposedResponse(answer.responseCode, to: placeholder, answers: records, authorities: authorities ?? [])
-      ?? ComposedResponse(.servFail)
+    let response = ResolvedAnswer(answer, to: placeholder(for: answer.soaOwner)).response
     var head = ResponseHead(responseCode: response.responseCode.rawValue)
     head.isAuthoritative = answer.isAuthoritative
     head.answers = response.answers

@@ -1,6 +1,7 @@
 // QueryReaderTests.swift -- what the hot path reads out of a query, and which queries it refuses with which code.
 
 import DNSWire
+import TestSupport
 import Testing
 
 /// A message and the verdict that it gets.

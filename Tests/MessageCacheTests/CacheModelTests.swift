@@ -107,19 +107,33 @@ import Testing
 }
 
 @Suite struct `A cache of many shards` {
-  @Test func `keeps its bounds and finds what it holds`() {
-    let bounds = CacheBounds(maxOctets: 8 << 20, maxEntries: 70_000)
-    let cache = MessageCache(bounds)
-    var kept = 0
-    for number in 0..<20_000 {
-      let key = OwnedKey(.numbered(number), in: cache)
-      cache.insert(key.key, ComposedResponse(.nxDomain), now: Int64(number), lifetime: 10)
-      if cache.serve(key, now: Int64(number)) != nil { kept += 1 }
-    }
-    #expect(kept == 20_000)
+  @Test func `finds what it holds, and nothing after a clearance`() {
+    let cache = MessageCache(CacheBounds(maxOctets: 8 << 20, maxEntries: 70_000))
+    let keys = (0..<20_000).map { OwnedKey(.numbered($0), in: cache) }
+    for key in keys { cache.insert(key.key, ComposedResponse(.nxDomain), now: 0, lifetime: 10) }
+    #expect(keys.allSatisfy { cache.peek($0.key, now: 0) != nil })
     #expect(cache.usage.entries == 20_000)
-    #expect(cache.usage.octets <= bounds.maxOctets)
     cache.removeAll()
     #expect(cache.usage.entries == 0)
+    #expect(keys.allSatisfy { cache.peek($0.key, now: 0) == nil })
+  }
+
+  @Test(
+    arguments: [CacheBounds(maxOctets: 8 << 20, maxEntries: 9000), CacheBounds(maxOctets: 600_000, maxEntries: 70_000)])
+  func `stays within its bounds when full, and keeps what came last`(bounds: CacheBounds) {
+    let cache = MessageCache(bounds)
+    for number in 0..<12_000 {
+      let key = OwnedKey(.numbered(number), in: cache)
+      let isKept = cache.insert(key.key, .filled(key.name, octets: 20, with: 1), now: 0, lifetime: 10)
+      let usage = cache.usage
+      guard isKept, cache.peek(key.key, now: 0) != nil, usage.entries <= bounds.maxEntries,
+        usage.octets <= bounds.maxOctets
+      else {
+        Issue.record("entry \(number): \(usage)")
+        return
+      }
+    }
+    let usage = cache.usage
+    #expect(usage.entries > bounds.maxEntries * 9 / 10 || usage.octets > bounds.maxOctets * 9 / 10)
   }
 }
