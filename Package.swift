@@ -3,6 +3,10 @@
 
 import PackageDescription
 
+/// Whether libFuzzer is wanted (`FUZZ=1 make fuzz`): every module then tells it which branches an input took, and only the
+/// fuzzer links.
+let isFuzzing = Context.environment["FUZZ"] == "1"
+
 /// Settings of every Swift target: Swift 6 mode, and a warning is an error.
 let strict: [SwiftSetting] = [
   .swiftLanguageMode(.v6),
@@ -11,7 +15,7 @@ let strict: [SwiftSetting] = [
   .enableUpcomingFeature("MemberImportVisibility"),
   .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
   .enableExperimentalFeature("Lifetimes"),
-]
+] + (isFuzzing ? [.unsafeFlags(["-sanitize=fuzzer"])] : [])
 
 /// Every C header sees the same glibc: two modules with different feature macros disagree about `fd_set`.
 let glibc: [CSetting] = [.define("_GNU_SOURCE")]
@@ -74,7 +78,7 @@ let forwarderParts: [Target.Dependency] = [
   "HTTPClient", "LocalDNS", "ProviderPool", "Refresh", "CSocket", "CLock",
 ]
 let programs: [Target] =
-  module("Forwarder", forwarderParts + [logging])
+  module("Forwarder", forwarderParts + [logging], tests: ["FuzzProperties"])
   + [
     .executableTarget(
       name: "httpdnsd",
@@ -100,6 +104,26 @@ let programs: [Target] =
       swiftSettings: strict),
   ]
 
+// What must hold whatever a stranger sends: the tests replay Fuzz/Corpus, libFuzzer looks for more.
+let fuzzing: [Target] =
+  [
+    .target(
+      name: "FuzzProperties",
+      dependencies: [
+        "DNSWire", "EventLoop", "Configuration", "HTTPDNS", "MessageCache", "Routing", "Listener", "Forwarder", "CEvent",
+      ],
+      path: "Fuzz/FuzzProperties", cSettings: glibc, swiftSettings: strict),
+    .testTarget(name: "CorpusTests", dependencies: ["FuzzProperties"], cSettings: glibc, swiftSettings: strict),
+  ]
+  + (isFuzzing
+    ? [
+      .target(name: "CFuzzer", path: "Fuzz/CFuzzer"),
+      // gold, the default linker, cannot replace the `main` that libFuzzer brings.
+      .executableTarget(
+        name: "httpdnsd-fuzz", dependencies: ["FuzzProperties", "CFuzzer"], path: "Fuzz/Fuzzer", cSettings: glibc,
+        swiftSettings: strict, linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])]),
+    ] : [])
+
 let package = Package(
   name: "httpdnsd",
   products: [
@@ -111,5 +135,5 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
   ],
-  targets: layer0 + layer1 + layer2 + programs
+  targets: layer0 + layer1 + layer2 + programs + fuzzing
 )

@@ -238,7 +238,7 @@ private final class AnswerBox: @unchecked Sendable {
 }
 
 extension QueryTables {
-  init(
+  package init(
     _ configuration: Configuration, _ plan: RoutingPlan, cache: MessageCache, keepalive: Int32, subnetRoutes: [Int]
   ) {
     let allowed = configuration.listen.allow.flatMap { network in

@@ -28,7 +28,7 @@ public struct QueryTables: Sendable {
 }
 
 /// What becomes of a query.
-enum QueryOutcome {
+package enum QueryOutcome {
   /// The response stands in the output, that many octets.
   case reply(Int)
   /// No answer.
@@ -38,13 +38,13 @@ enum QueryOutcome {
 }
 
 /// Which transport a query came by.
-enum QueryTransport: UInt8 {
+package enum QueryTransport: UInt8 {
   case udp
   case tcp
 }
 
 /// One thread's way from query to answer.
-final class QueryPath {
+package final class QueryPath {
   private let tables: QueryTables
   // The same objects as in `tables`, which keeps them alive: a plain reference would be retained for each use.
   private let access: Unmanaged<AccessPolicy>
@@ -56,7 +56,7 @@ final class QueryPath {
   private(set) var query = Query()
   private let key: UnsafeMutablePointer<UInt8>
 
-  init(_ tables: QueryTables) {
+  package init(_ tables: QueryTables) {
     self.tables = tables
     access = .passUnretained(tables.access)
     routes = .passUnretained(tables.routes)
@@ -75,7 +75,7 @@ final class QueryPath {
   ///   - now: nanoseconds of the boot-time clock.
   ///   - output: room for the transport's largest response and `ResponseWriter.overhead`.
   @_noAllocation
-  func accept(
+  package func accept(
     _ message: UnsafeBufferPointer<UInt8>, from client: UnsafePointer<sockaddr_storage>, _ transport: QueryTransport,
     now: Int64, into output: UnsafeMutablePointer<UInt8>
   ) -> QueryOutcome {

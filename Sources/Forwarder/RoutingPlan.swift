@@ -6,7 +6,7 @@ import EventLoop
 import Routing
 
 /// Rules, hosts file and special names, compiled.
-struct RoutingPlan {
+package struct RoutingPlan {
   /// What the hot path asks.
   let table: RouteTable
   /// The routes, by the numbers that the table gives.
@@ -17,7 +17,7 @@ struct RoutingPlan {
   /// - Parameters:
   ///   - searchDomains: the network's; names in them belong to it.
   ///   - hosts: the parsed hosts file.
-  init(_ configuration: Configuration, hosts: HostsFile, searchDomains: [DomainName]) {
+  package init(_ configuration: Configuration, hosts: HostsFile, searchDomains: [DomainName]) {
     var routes = RoutingPlan.fixedRoutes(configuration)
     var rules: [RouteRule] = []
     for rule in configuration.rules {

@@ -24,7 +24,7 @@ public final class TCPConnection {
   /// Octets of answers that the client has not taken before its connection is not read from any more.
   private static let mostUnsent = 1 << 20
 
-  init?(
+  package init?(
     _ descriptor: Int32, _ client: SocketAddress, _ loop: EventLoop, _ table: TCPConnectionTable,
     _ handler: @escaping TCPListener.Handler
   ) {

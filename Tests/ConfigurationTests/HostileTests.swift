@@ -27,6 +27,7 @@ private let hostile: [(name: String, text: String)] = [
   ("a header behind an array", "a = [\n1\n]\n[\n"),
   ("a header behind a comment", "# [a]\r\n[ #"),
   ("a date before a digit", "a = 2026-01-01 3\n"),
+  ("a date before a letter", "a = 2026-01-01TA7:32:00"),
   ("a strange date before a digit", "a = [ 2_02a-0é-01 3]"),
   ("a closing brace in an array", "a = [1, }"),
   ("a line end of another alphabet in an array", "a = [\u{85}1]"),

@@ -30,6 +30,19 @@ func isDateBeforeDigit(_ text: UnsafeBufferPointer<UInt8>, at start: Int) -> Boo
   return characters == 10 && next + 1 < text.count && text[next] == UInt8(ascii: " ") && isDigit(text[next + 1])
 }
 
+/// Whether a date and a T begin here, and no digit follows them.
+///
+/// The parser then parses a time without looking whether one begins.
+func isDateWithoutTime(_ text: UnsafeBufferPointer<UInt8>, at start: Int) -> Bool {
+  guard start == 0 || !isBareKeyOctet(text[start - 1]), start + 11 < text.count else { return false }
+  for (place, sample) in "0000-00-00".utf8.enumerated() {
+    let octet = text[start + place]
+    guard sample == UInt8(ascii: "-") ? octet == sample : isDigit(octet) else { return false }
+  }
+  let separator = text[start + 10]
+  return (separator == UInt8(ascii: "T") || separator == UInt8(ascii: "t")) && !isDigit(text[start + 11])
+}
+
 private func isBareKeyOctet(_ octet: UInt8) -> Bool {
   isLetterOrDigit(octet) || octet == UInt8(ascii: "_") || octet == UInt8(ascii: "-")
 }

@@ -91,7 +91,9 @@ struct TextScan {
       if dots > TextScan.maxDots { return refuse("a key of many parts", "at most \(TextScan.maxDots) dots in a key") }
     case UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\r"): break
     case 0x21...0x7E:
-      if isDateBeforeDigit(text, at: position) { return refuse("a date and a time", "no dates: no key takes one") }
+      if isDateBeforeDigit(text, at: position) || isDateWithoutTime(text, at: position) {
+        return refuse("a date and a time", "no dates: no key takes one")
+      }
     default: return refuse("a control or non-ASCII character", "it in strings and comments only")
     }
     isLineStart = isLineStart && (octet == UInt8(ascii: " ") || octet == UInt8(ascii: "\t"))

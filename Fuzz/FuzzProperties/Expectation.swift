@@ -1,0 +1,66 @@
+// Expectation.swift -- what a reply must be like, read off its query by the parser that the query path does not use.
+
+import DNSWire
+import Forwarder
+
+/// What a reply to a query must be like.
+struct Expectation {
+  private let query: [UInt8]
+  private let parsed: Message?
+  /// Octets that the client takes; where nobody can tell, what we send at most.
+  private let limit: Int
+
+  init(_ query: [UInt8], _ parsed: Message?, _ transport: QueryTransport) {
+    self.query = query
+    self.parsed = parsed
+    let size = parsed.map { max(512, Int($0.edns?.udpPayloadSize ?? 512)) } ?? .max
+    limit = transport == .udp ? min(size, QueryProperty.largestOverUDP) : 65535
+  }
+
+  func check(_ reply: [UInt8]) throws(Violation) {
+    try require(reply.count <= limit, "\(reply.count) octets for a client that takes \(limit)")
+    guard let message = try? Message.parse(reply) else { throw Violation("a reply that cannot be parsed: \(reply)") }
+    // The parser tolerates octets behind the message: without the last one it must fail.
+    try require((try? Message.parse(Array(reply.dropLast()))) == nil, "octets behind the reply: \(reply)")
+    try checkHeader(message)
+    try checkQuestion(reply, message)
+    try checkRecords(message)
+  }
+
+  private func checkHeader(_ reply: Message) throws(Violation) {
+    let flags = UInt16(query[2]) << 8 | UInt16(query[3])
+    let asked = Header(bits: flags)
+    try require(reply.id == UInt16(query[0]) << 8 | UInt16(query[1]), "another ID")
+    try require(reply.header.qr && reply.header.ra, "a response without QR or RA")
+    try require(reply.header.opcode == asked.opcode, "another OPCODE")
+    try require(reply.header.rd == asked.rd && reply.header.cd == asked.cd, "other RD or CD")
+    try require(!reply.header.z, "the reserved bit")
+    if let parsed {
+      try require(!reply.header.ad || asked.ad || parsed.edns?.dnssecOK == true, "AD for who does not know it")
+    }
+  }
+
+  /// The question comes back octet by octet; there is always one where the query had one as it has to be.
+  private func checkQuestion(_ reply: [UInt8], _ message: Message) throws(Violation) {
+    try require(message.questions.count <= 1, "several questions")
+    if let question = message.questions.first {
+      let end = 12 + question.question.name.octets.count + 4
+      try require(query.count >= end && reply[12..<end] == query[12..<end], "another question")
+    } else if let parsed, parsed.questions.count == 1 {
+      let name = parsed.questions[0].question.name.octets
+      // Nobody writes QNAME as a pointer, and there is nothing that it could point to.
+      try require(!query[12...].starts(with: name), "no question")
+    }
+  }
+
+  private func checkRecords(_ reply: Message) throws(Violation) {
+    try require(reply.additionals.isEmpty && reply.foreignRecordCount == 0, "records that nobody put there")
+    if reply.header.tc { try require(reply.answers.isEmpty && reply.authorities.isEmpty, "records beside TC") }
+    if let parsed { try require((reply.edns != nil) == (parsed.edns != nil), "OPT without OPT, or none for one") }
+    guard let edns = reply.edns else { return }
+    try require(edns.version == 0 && Int(edns.udpPayloadSize) == QueryProperty.largestOverUDP, "another OPT record")
+    if let subnet = edns.clientSubnet {
+      try require(subnet.prefix == parsed?.edns?.clientSubnet?.prefix, "another client subnet")
+    }
+  }
+}

@@ -1,0 +1,49 @@
+// QueryPathMutationTests.swift -- damaged queries through the query path: every reply is one that its client can use.
+
+import DNSWire
+import FuzzProperties
+import TestSupport
+import Testing
+
+@Suite struct QueryPathMutationTests {
+  @Test func `every reply to a damaged query parses, echoes ID and question, and fits its size`() throws {
+    var mutator = MessageMutator(seed: testSeed)
+    let property = QueryProperty()
+    var replies: [(query: [UInt8], reply: [UInt8])] = []
+    var (answered, truncated) = (0, 0)
+    for number in 0..<25_000 {
+      // The same random numbers make the same query, sound first and then damaged: so that its answer is in the cache.
+      var sound = mutator
+      if number % 2 == 0, let question = try? Message.parse(sound.query()).questions.first?.question {
+        property.keepText(question.name, type: question.type, octets: (number % 7) * 400)
+      }
+      let query = mutator.damagedQuery()
+      for reply in try property.replies(to: query) {
+        answered += reply[7] > 0 ? 1 : 0
+        truncated += reply[2] & 2 != 0 ? 1 : 0
+        if reply.count < 512 { replies.append((query, reply)) }
+      }
+    }
+    // Refusals, answers and truncated answers have to be there, or this says nothing.
+    #expect(answered > 1000 && truncated > 1000 && replies.count > 20_000)
+    try dnspythonReads(replies.filter { $0.reply.count % 2 == 0 })
+  }
+
+  /// dnspython, which shares no code with us, can parse the replies and finds their questions.
+  private func dnspythonReads(_ replies: [(query: [UInt8], reply: [UInt8])]) throws {
+    let verdicts = try IndependentParser.verdicts(on: replies.map(\.reply))
+    var disagreements: [String] = []
+    for (pair, verdict) in zip(replies, verdicts) {
+      let count = pair.reply[5]
+      let question = verdict.split(separator: " ").first { $0.hasPrefix("Q:") }
+      let asked = question.flatMap { $0.split(separator: ":").dropFirst().first }.map { name in
+        IndependentParser.hexadecimal(Array(pair.query[12..<(12 + name.utf8.count / 2)])) == name
+      }
+      if !verdict.hasPrefix("ok") || asked ?? false != (count == 1) {
+        disagreements.append("\(IndependentParser.hexadecimal(pair.reply))\n  \(verdict)")
+      }
+    }
+    #expect(
+      disagreements.isEmpty, "\(disagreements.count), the first:\n\(disagreements.prefix(5).joined(separator: "\n"))")
+  }
+}
