@@ -46,7 +46,7 @@ let layer0: [Target] = [
   .systemLibrary(name: "CTLS", pkgConfig: "libevent_openssl", providers: [.apt(["libevent-dev", "libssl-dev"])]),
   .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
   .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
-  .systemLibrary(name: "CJSON", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
+  .target(name: "CJSON", cSettings: glibc, linkerSettings: [.linkedLibrary("simdjson")]),
   .target(name: "CSocket", cSettings: glibc),
   .target(name: "CLock", cSettings: glibc),
   .target(name: "CProcess", cSettings: glibc),
@@ -135,5 +135,6 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
   ],
-  targets: layer0 + layer1 + layer2 + programs + fuzzing
+  targets: layer0 + layer1 + layer2 + programs + fuzzing,
+  cxxLanguageStandard: .cxx17
 )

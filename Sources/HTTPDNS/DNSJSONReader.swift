@@ -74,12 +74,12 @@ struct DNSJSONReader {
 
   /// A record; nil where it is one that can be done without and its RDATA cannot be read.
   private mutating func record(_ element: JSONValue, _ type: RecordType) throws(HTTPDNSFailure) -> ResourceRecord? {
-    guard let name = element["name"]?.octets, let data = element["data"]?.octets, let ttl = element["TTL"] else {
+    guard let name = element["name"]?.octets, let data = element["data"], data.isString, let ttl = element["TTL"] else {
       throw .unreadable(.shape)
     }
     guard let seconds = ttl.number(upTo: .max) else { throw .unreadable(.number) }
     let owner = try self.name(name)
-    if let rdata = rdata(String(decoding: data, as: UTF8.self), type) {
+    if let rdata = rdata(data, type) {
       return ResourceRecord(owner: owner, type: type, ttl: ttlValue(seconds), rdata: rdata)
     }
     switch type {
@@ -93,12 +93,10 @@ struct DNSJSONReader {
     }
   }
 
-  private func rdata(_ text: String, _ type: RecordType) -> [UInt8]? {
+  private func rdata(_ data: JSONValue, _ type: RecordType) -> [UInt8]? {
     // Most records are addresses, and most of those are plainly written.
-    if type == .a || type == .aaaa, let address = IPAddress(text: text), address.isIPv6 == (type == .aaaa) {
-      return address.octets
-    }
-    return RDATA.parse(text: text, type: type)
+    if type == .a || type == .aaaa, let address = data.address(isIPv6: type == .aaaa) { return address }
+    return data.text.flatMap { RDATA.parse(text: $0, type: type) }
   }
 
   /// A name with or without its final dot.
@@ -124,10 +122,10 @@ struct DNSJSONReader {
 
   /// The scope in `address/scope`; nil unless it belongs to the subnet that was sent (RFC 7871 section 7.3).
   private func scope(_ member: JSONValue?) -> Int? {
-    guard let sent = question.clientSubnet, let text = member?.text else { return nil }
-    let parts = text.split(separator: "/")
-    guard parts.count == 2, let length = Int(parts[1]), let address = IPAddress(text: parts[0]),
-      (0...sent.address.octets.count * 8).contains(length), sent.contains(address)
+    guard let sent = question.clientSubnet, let text = member?.octets,
+      let slash = text.firstIndex(of: UInt8(ascii: "/")),
+      let length = decimal(text[(slash + 1)...]), length <= sent.address.octets.count * 8,
+      let address = IPAddress(text: String(decoding: text[..<slash], as: UTF8.self)), sent.contains(address)
     else { return nil }
     return length
   }

@@ -76,15 +76,16 @@ func plainText(of name: DomainName) -> String {
 
 /// Whether a text is a plain name's, in any case and with or without its final dot. False for the root.
 func isPlainText(_ text: UnsafeRawBufferPointer, of name: DomainName) -> Bool {
+  let octets = name.octets.span
   // Each label has one octet before it in wire form and one behind it in text.
-  let length = name.octets.count - 2
+  let length = octets.count - 2
   guard length > 0, text.count == length || text.count == length + 1 && text[length] == UInt8(ascii: ".") else {
     return false
   }
   var position = 0
-  while name.octets[position] != 0 {
-    let end = position + Int(name.octets[position])
-    for index in position..<end where asciiLowercase(text[index]) != asciiLowercase(name.octets[index + 1]) {
+  while octets[position] != 0 {
+    let end = position + Int(octets[position])
+    for index in position..<end where asciiLowercase(text[index]) != asciiLowercase(octets[index + 1]) {
       return false
     }
     guard end == length || text[end] == UInt8(ascii: ".") else { return false }

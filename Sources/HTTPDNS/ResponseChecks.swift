@@ -51,12 +51,21 @@ struct MediaTypes: Sendable {
   /// Whether a `Content-Type` field is one of these; its case and its parameters do not matter (RFC 9110 section 8.3).
   func contains(_ contentType: String?) -> Bool {
     guard let contentType else { return acceptsAbsent }
-    let essence = contentType.utf8.prefix { $0 != UInt8(ascii: ";") }.drop(while: isSpace)
-    return names.contains { name in
-      let length = name.utf8.count
-      return essence.prefix(length).elementsEqual(name.utf8) { asciiLowercase($0) == $1 }
-        && essence.dropFirst(length).allSatisfy(isSpace)
-    }
+    let field = contentType.utf8.span
+    var end = 0
+    while end < field.count, field[end] != UInt8(ascii: ";") { end += 1 }
+    var start = 0
+    while start < end, isSpace(field[start]) { start += 1 }
+    while start < end, isSpace(field[end - 1]) { end -= 1 }
+    let essence = field.extracting(start..<end)
+    return names.contains { isEqual(essence, $0.utf8.span) }
+  }
+
+  /// Whether a text is `name` in any case.
+  private func isEqual(_ text: Span<UInt8>, _ name: Span<UInt8>) -> Bool {
+    guard text.count == name.count else { return false }
+    for index in 0..<text.count where asciiLowercase(text[index]) != name[index] { return false }
+    return true
   }
 
   private func isSpace(_ octet: UInt8) -> Bool { octet == UInt8(ascii: " ") || octet == UInt8(ascii: "\t") }

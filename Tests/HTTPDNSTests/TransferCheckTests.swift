@@ -66,18 +66,61 @@ import Testing
     #expect(failure(of: nested(17), to: asked) == .unreadable(.nesting))
     let quoted = good.dropLast() + #","Comment":"\"\\\"\#(String(repeating: "[{", count: 40))"}"#
     #expect(failure(of: json(String(quoted)), to: asked) == nil)
-    #expect(failure(of: json(String(repeating: "[", count: 60_000)), to: asked) == .unreadable(.nesting))
+    let deep = String(repeating: "[", count: 30_000) + String(repeating: "]", count: 30_000)
+    #expect(failure(of: json(deep), to: asked) == .unreadable(.nesting))
+    #expect(failure(of: json(String(repeating: "[", count: 60_000)), to: asked) == .unreadable(.syntax))
   }
 
   @Test(arguments: [
     "", " ", "<html><body>Log in</body></html>", #"{"Status":0"#, #"{"Status":0}}"#, #"{"Status":0} x"#,
     #"{"Status":0,"Status":3}"#, #"{"Status":0,"a":{"b":1,"b":2}}"#, #"{"Status":99999999999999999999}"#,
     #"{"Status":0,"x":1e999}"#, #"{"Status":0,"x":"\u0000"}"#, "{\"Status\":0,\"x\":\"\u{0}\"}", "\u{0}",
-    #"{"Status":0,"x":"\ud800"}"#, "{'Status':0}", #"{"Status":00}"#, #"{"Status":NaN}"#, "\"", "\\", "0", "null",
+    #"{"Status":0,"x":"\ud800"}"#, #"{"Status":0,"x":"\udc00"}"#, #"{"Status":0,"x":"\ud83d\u0041"}"#,
+    #"{"Status":0,"x":"\ud83d\n"}"#, #"{"Status":0,"x":"\ud83d\ud83d\ude00"}"#,
+    #"{"Status":0,"x":"\\\udfff"}"#,
+    #"{"Status":0,"\u0000":1}"#, #"{"Status":0,"x":"\u00g0"}"#, #"{"Status":0,"\u0053tatus":0}"#,
+    #"{"Status":0,"":1,"":2}"#, #"{"Status":0,"a":[[{"b":1,"c":2,"b":3}]]}"#, #"{"Status":0} {}"#, #"{"Status":0,}"#,
+    #"{"Status":0,"x":[1,]}"#, #"{"Status":0,"x":18446744073709551616}"#, "{'Status':0}", #"{"Status":00}"#,
+    #"{"Status":NaN}"#, "\"", "\\", "0", "null",
     #""text""#,
   ])
   func `what is not strict JSON is refused`(body: String) {
     #expect(failure(of: json(body), to: asked) == .unreadable(.syntax))
+  }
+
+  @Test func `escapes that stand for characters are read`() {
+    let name = #"{"Status":0,"Question":{"name":"\u0077ww\u002eexample.com","type":1},"x":"\\u0000\ud83d\ude00\/"}"#
+    #expect(failure(of: json(name), to: asked) == nil)
+  }
+
+  @Test func `the 256 members of an object all count, and more are refused`() {
+    func members(_ names: [String]) -> TransferResponse {
+      json(good.dropLast() + #","more":{"# + names.map { "\"\($0)\":0" }.joined(separator: ",") + "}}")
+    }
+    let names = (0..<256).map { "name\($0)" }
+    #expect(failure(of: members(names), to: asked) == nil)
+    #expect(failure(of: members(names + ["name256"]), to: asked) == .unreadable(.syntax))
+    for index in names.indices.dropLast() {
+      #expect(failure(of: members(Array(names.dropLast()) + [names[index]]), to: asked) == .unreadable(.syntax))
+    }
+  }
+
+  @Test func `a text that is read while another is open does not disturb it`() throws {
+    let text = { (number: Int) in
+      Array(#"{"number":\#(number),"text":"\#(String(repeating: "x", count: number))"}"#.utf8)
+    }
+    for _ in 0..<2 {
+      try withJSON(text(40_000)) { outer throws(HTTPDNSFailure) in
+        for number in [1, 60_000, 2] {
+          try withJSON(text(number)) { inner throws(HTTPDNSFailure) in
+            #expect(inner["number"]?.number(upTo: .max) == UInt32(number))
+            #expect(inner["text"]?.octets?.count == number)
+          }
+        }
+        #expect(outer["number"]?.number(upTo: .max) == 40_000)
+        #expect(outer["text"]?.octets?.count == 40_000)
+      }
+    }
   }
 
   @Test func `invalid UTF-8 is refused`() {

@@ -79,28 +79,33 @@ extension HTTPServerReply {
 /// Parameters from a body: a JSON object of texts, numbers and switches, or `name=value&…`.
 func faultParameters(_ body: [UInt8]) -> Parameters? {
   guard body.first == UInt8(ascii: "{") else { return Parameters(query: String(decoding: body, as: UTF8.self)) }
-  let text = body.withUnsafeBytes { json_loadb($0.baseAddress, $0.count, Int(JSON_REJECT_DUPLICATES), nil) }
-  guard let object = text else { return nil }
-  defer { json_decref(object) }
+  var text: OpaquePointer?
+  var object = json_value()
+  guard body.withUnsafeBytes({ json_open($0.baseAddress, $0.count, &text, &object) }) == JSON_READ else { return nil }
+  defer { json_close(text) }
   var pairs: [(name: String, value: [UInt8])] = []
-  var item = json_object_iter(object)
-  while let member = item {
-    guard let key = json_object_iter_key(member), let value = plainText(json_object_iter_value(member)) else {
-      return nil
-    }
-    pairs.append((String(cString: key), Array(value.utf8)))
-    item = json_object_iter_next(object, member)
+  var members = json_iterate(object)
+  var name = json_string()
+  var value = json_value()
+  while json_next_member(&members, &name, &value) {
+    guard let plain = plainText(value) else { return nil }
+    pairs.append((String(cString: name.octets), Array(plain.utf8)))
   }
   return Parameters(pairs: pairs)
 }
 
 /// A JSON text, number or switch as text; nil for anything that has parts.
-private func plainText(_ value: UnsafeMutablePointer<json_t>?) -> String? {
-  guard let value else { return nil }
-  switch value.pointee.type {
-  case JSON_STRING: return json_string_value(value).map { String(cString: $0) }
-  case JSON_INTEGER: return "\(json_integer_value(value))"
-  case JSON_REAL: return "\(json_real_value(value))"
+private func plainText(_ value: json_value) -> String? {
+  switch json_kind_of(value) {
+  case JSON_STRING:
+    var string = json_string()
+    return json_string_of(value, &string) ? String(cString: string.octets) : nil
+  case JSON_INTEGER:
+    var number: Int64 = 0
+    return json_signed_of(value, &number) ? "\(number)" : nil
+  case JSON_REAL:
+    var number = 0.0
+    return json_double_of(value, &number) ? "\(number)" : nil
   case JSON_TRUE: return "true"
   case JSON_FALSE: return "false"
   default: return nil

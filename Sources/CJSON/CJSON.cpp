@@ -1,0 +1,256 @@
+// CJSON.cpp -- see CJSON.h.
+#include "CJSON.h"
+
+// Nothing may be thrown into Swift: the library then has its functions return error codes only.
+#define SIMDJSON_EXCEPTIONS 0
+#include <simdjson.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string_view>
+#include <type_traits>
+
+namespace dom = simdjson::dom;
+
+namespace {
+
+/// A parser keeps about 25 octets for each octet of the largest text it has read: one for more than this is not kept.
+constexpr size_t kept_octets = 16384;
+/// Octets that a new parser has room for: nearly every answer.
+constexpr size_t usual_octets = 1024;
+
+static_assert(sizeof(dom::element) == sizeof(json_value) && std::is_trivially_copyable<dom::element>::value,
+              "an element is a document and a position");
+
+dom::element element_of(json_value value) {
+  dom::element element;
+  std::memcpy(static_cast<void *>(&element), &value, sizeof value);
+  return element;
+}
+
+/// The handle of an element, and the place of an iterator.
+template <typename Place>
+json_value value_of(const Place &place) {
+  static_assert(sizeof(Place) == sizeof(json_value) && std::is_trivially_copyable<Place>::value,
+                "a place is a document and a position");
+  json_value value;
+  std::memcpy(&value, &place, sizeof value);
+  return value;
+}
+
+template <typename Place>
+Place place_of(json_value value) {
+  Place place;
+  std::memcpy(static_cast<void *>(&place), &value, sizeof value);
+  return place;
+}
+
+/// One bit of 64 for a name; different names have different ones nearly always.
+uint64_t mark_of(std::string_view name) {
+  const auto octet = [name](size_t index) { return static_cast<uint64_t>(static_cast<unsigned char>(name[index])); };
+  const uint64_t features = name.empty() ? 0 : octet(0) | octet(name.size() - 1) << 8 | name.size() << 16;
+  return uint64_t{1} << (features * 0x9E3779B97F4A7C15 >> 58);
+}
+
+bool has_unique_names(dom::object object) {
+  if (object.size() > JSON_MAXIMUM_MEMBERS) return false;
+  const auto end = object.end();
+  uint64_t marks = 0;
+  for (auto member = object.begin(); member != end; ++member) {
+    const std::string_view name = member.key();
+    const uint64_t mark = mark_of(name);
+    if ((marks & mark) != 0) {
+      for (auto other = object.begin(); other != member; ++other) {
+        if (other.key_equals(name)) return false;
+      }
+    }
+    marks |= mark;
+  }
+  return true;
+}
+
+/// Whether no object in the element has a member twice. The parser has bounded the depth.
+bool is_unambiguous(dom::element element) {
+  if (element.is_object()) {
+    const dom::object object = element.get_object().value_unsafe();
+    if (!has_unique_names(object)) return false;
+    for (const auto member : object) {
+      if (!is_unambiguous(member.value)) return false;
+    }
+  } else if (element.is_array()) {
+    for (const auto inner : element.get_array().value_unsafe()) {
+      if (!is_unambiguous(inner)) return false;
+    }
+  }
+  return true;
+}
+
+/// The number that four hexadecimal digits stand for.
+unsigned code_unit(const char *digits) {
+  unsigned value = 0;
+  for (int index = 0; index < 4; ++index) {
+    const char digit = digits[index];
+    value = value << 4 | static_cast<unsigned>(digit <= '9' ? digit - '0' : (digit | 0x20) - 'a' + 10);
+  }
+  return value;
+}
+
+bool is_low_surrogate(unsigned unit) { return unit >= 0xDC00 && unit <= 0xDFFF; }
+
+/// Whether no escape stands for NUL or for half a surrogate pair: the library takes both.
+/// The text is one that the library has accepted, so that a backslash begins a whole escape.
+bool has_only_characters(const char *text, size_t count) {
+  const char *const end = text + count;
+  const auto find_escape = [end](const char *from) {
+    return static_cast<const char *>(std::memchr(from, '\\', static_cast<size_t>(end - from)));
+  };
+  const char *escape = find_escape(text);
+  while (escape != nullptr) {
+    if (escape[1] != 'u') {
+      escape = find_escape(escape + 2);
+      continue;
+    }
+    const unsigned unit = code_unit(escape + 2);
+    if (unit == 0 || is_low_surrogate(unit)) return false;
+    escape += 6;
+    if (unit >= 0xD800 && unit <= 0xDBFF) {
+      if (escape[0] != '\\' || escape[1] != 'u' || !is_low_surrogate(code_unit(escape + 2))) return false;
+      escape += 6;
+    }
+    escape = find_escape(escape);
+  }
+  return true;
+}
+
+}  // namespace
+
+struct json_text {
+  dom::parser parser{JSON_MAXIMUM_OCTETS};
+};
+
+namespace {
+
+/// The parser for the thread's next text.
+thread_local std::unique_ptr<json_text> spare;
+
+std::unique_ptr<json_text> take_text() {
+  if (spare) return std::move(spare);
+  std::unique_ptr<json_text> text(new (std::nothrow) json_text);
+  if (!text || text->parser.allocate(usual_octets, JSON_MAXIMUM_DEPTH) != simdjson::SUCCESS) std::abort();
+  return text;
+}
+
+void give_back(std::unique_ptr<json_text> text) {
+  if (text->parser.capacity() <= kept_octets) spare = std::move(text);
+}
+
+json_status parse(json_text &text, const char *octets, size_t count, dom::element &root) {
+  // With `true` the parser copies the octets to where it may read beyond their end.
+  switch (text.parser.parse(octets, count, true).get(root)) {
+    case simdjson::SUCCESS: break;
+    case simdjson::DEPTH_ERROR: return JSON_TOO_DEEP;
+    case simdjson::MEMALLOC: std::abort();
+    default: return JSON_MALFORMED;
+  }
+  if (!root.is_object() && !root.is_array()) return JSON_MALFORMED;
+  return has_only_characters(octets, count) && is_unambiguous(root) ? JSON_READ : JSON_MALFORMED;
+}
+
+}  // namespace
+
+json_status json_open(const void *octets, size_t count, json_text **text, json_value *root) {
+  if (count > JSON_MAXIMUM_OCTETS) return JSON_TOO_LARGE;
+  if (count == 0) return JSON_MALFORMED;
+  std::unique_ptr<json_text> taken = take_text();
+  dom::element element;
+  const json_status status = parse(*taken, static_cast<const char *>(octets), count, element);
+  if (status != JSON_READ) {
+    give_back(std::move(taken));
+    return status;
+  }
+  *root = value_of(element);
+  *text = taken.release();
+  return JSON_READ;
+}
+
+void json_close(json_text *text) { give_back(std::unique_ptr<json_text>(text)); }
+
+json_kind json_kind_of(json_value value) {
+  const dom::element element = element_of(value);
+  switch (element.type()) {
+    case dom::element_type::OBJECT: return JSON_OBJECT;
+    case dom::element_type::ARRAY: return JSON_ARRAY;
+    case dom::element_type::STRING: return JSON_STRING;
+    case dom::element_type::INT64:
+    case dom::element_type::UINT64: return JSON_INTEGER;
+    case dom::element_type::DOUBLE: return JSON_REAL;
+    case dom::element_type::BOOL: return element.get_bool().value_unsafe() ? JSON_TRUE : JSON_FALSE;
+    case dom::element_type::NULL_VALUE: break;
+  }
+  return JSON_NULL;
+}
+
+bool json_find(json_value object, const char *name, size_t count, json_value *member) {
+  dom::element found;
+  if (element_of(object).at_key(std::string_view(name, count)).get(found) != simdjson::SUCCESS) return false;
+  *member = value_of(found);
+  return true;
+}
+
+size_t json_count(json_value value) {
+  const dom::element element = element_of(value);
+  if (element.is_array()) return element.get_array().value_unsafe().size();
+  return element.is_object() ? element.get_object().value_unsafe().size() : 0;
+}
+
+json_iterator json_iterate(json_value value) {
+  const dom::element element = element_of(value);
+  if (element.is_array()) {
+    const dom::array array = element.get_array().value_unsafe();
+    return {value_of(array.begin()), value_of(array.end()).position};
+  }
+  if (element.is_object()) {
+    const dom::object object = element.get_object().value_unsafe();
+    return {value_of(object.begin()), value_of(object.end()).position};
+  }
+  return {value, value.position};
+}
+
+bool json_next(json_iterator *elements, json_value *element) {
+  if (elements->next.position == elements->end) return false;
+  auto place = place_of<dom::array::iterator>(elements->next);
+  *element = value_of(*place);
+  elements->next = value_of(++place);
+  return true;
+}
+
+bool json_next_member(json_iterator *members, json_string *name, json_value *value) {
+  if (members->next.position == members->end) return false;
+  auto place = place_of<dom::object::iterator>(members->next);
+  const std::string_view key = place.key();
+  *name = {key.data(), key.size()};
+  *value = value_of(place.value());
+  members->next = value_of(++place);
+  return true;
+}
+
+bool json_string_of(json_value value, json_string *string) {
+  std::string_view text;
+  if (element_of(value).get_string().get(text) != simdjson::SUCCESS) return false;
+  *string = {text.data(), text.size()};
+  return true;
+}
+
+bool json_unsigned_of(json_value value, uint64_t *number) {
+  return element_of(value).get_uint64().get(*number) == simdjson::SUCCESS;
+}
+
+bool json_signed_of(json_value value, int64_t *number) {
+  return element_of(value).get_int64().get(*number) == simdjson::SUCCESS;
+}
+
+bool json_double_of(json_value value, double *number) {
+  return element_of(value).get_double().get(*number) == simdjson::SUCCESS;
+}
