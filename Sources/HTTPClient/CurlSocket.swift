@@ -1,4 +1,4 @@
-// CurlSocket.swift -- a connection of libcurl's, its event on the loop, and the transfers that share it.
+// CurlSocket.swift -- a connection of libcurl's and its event on the loop.
 
 import CCurl
 import EventLoop
@@ -11,14 +11,10 @@ final class CurlSocket {
   let descriptor: Int32
   /// What libcurl waits for; empty while the connection rests.
   var wanted: Interest = []
-  /// The transfers that use the connection.
-  private(set) var transfers: [Transfer] = []
   /// Whether an HTTP/2 response came over it.
   var isMultiplexed = false
   /// The peer's address, once a transfer has told it.
   var remoteAddress: String?
-  /// How many times in a row one transfer read for all and none came to its end.
-  var fruitlessReads = 0
 
   private var event: LoopEvent?
   private var armed: Interest = []
@@ -36,30 +32,5 @@ final class CurlSocket {
   func disarm() {
     event = nil
     armed = []
-  }
-
-  /// Notes that a transfer uses this connection, and no other any more.
-  func attach(_ transfer: Transfer) {
-    guard transfer.socket !== self else { return }
-    transfer.socket?.detach(transfer)
-    transfer.socket = self
-    transfer.socketPosition = transfers.count
-    transfers.append(transfer)
-  }
-
-  /// Notes that a transfer has ended or gone to another connection.
-  func detach(_ transfer: Transfer) {
-    let last = transfers.removeLast()
-    if last !== transfer {
-      transfers[transfer.socketPosition] = last
-      last.socketPosition = transfer.socketPosition
-    }
-    transfer.socket = nil
-  }
-
-  /// Drops the event and the transfers, before the descriptor is closed.
-  func close() {
-    disarm()
-    while let transfer = transfers.last { detach(transfer) }
   }
 }

@@ -18,9 +18,8 @@ final class Transfer {
   var isAdded = false
   /// The place in the generation's list of transfers under way.
   var position = 0
-  /// The connection it uses, once libcurl has told, and the place in that connection's list.
+  /// The connection it uses, once libcurl has told.
   var socket: CurlSocket?
-  var socketPosition = 0
   /// Whether a POST was prepared, which takes two writes with HTTP/2.
   private(set) var isPost = false
 

@@ -1,6 +1,6 @@
 // TrustStore.swift -- the trusted certificates, read once for all origins and connection generations.
 //
-// libcurl keeps its own store for each multi handle: 25 ms and some megabytes for every server and every generation.
+// libcurl would keep a store of its own for each multi handle, and read the bundle for every server and generation.
 
 import CCurl
 import Glibc

@@ -98,7 +98,8 @@ final class ByteStream {
     let text = String(decoding: head, as: UTF8.self)
     let field = text.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length: ") }
     guard let body = read(exactly: field.flatMap { Int($0.dropFirst(16)) } ?? 0) else { return nil }
-    return ReceivedRequest(head: text, body: body, connection: connection)
+    let isResumed = tls.map { SSL_session_reused($0) == 1 } ?? false
+    return ReceivedRequest(head: text, body: body, connection: connection, isResumed: isResumed)
   }
 
   private func fill() -> Bool {

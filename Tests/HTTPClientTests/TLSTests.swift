@@ -59,6 +59,21 @@ import Testing
     }
   }
 
+  @Test func `is not sent again where a new connection resumes the session, also of the generation before`() throws {
+    let server = TestServer(tls: true) { .sendAndClose(response("\($0.connection) \($0.isResumed)")) }
+    defer { server.stop() }
+    let file = TemporaryFile(Certificates.authority)
+    let texts = try withOrigin(server, scheme: .https) { options in
+      options.caFile = file.path
+    } body: { origin in
+      var texts = [await origin.get().response?.text, await origin.get().response?.text]
+      origin.renewConnections()
+      texts.append(await origin.get().response?.text)
+      return texts
+    }
+    #expect(texts == ["0 false", "1 true", "2 true"])
+  }
+
   @Test func `is asked for: a server without TLS is refused`() throws {
     let server = TestServer { _ in .sendAndClose(response("clear")) }
     defer { server.stop() }

@@ -25,6 +25,8 @@ struct ReceivedRequest: Sendable {
   var body: [UInt8]
   /// The connection's number, from 0.
   var connection: Int
+  /// Whether the connection resumed the TLS session of an earlier one.
+  var isResumed = false
 }
 
 /// Listens on a free port of loopback; each connection has a thread. Ends with `stop`.
