@@ -5,9 +5,21 @@
 #include <malloc.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 void process_limit_heaps(void) { mallopt(M_ARENA_MAX, 1); }
+
+long process_raise_descriptors(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return -1;
+  rlim_t wanted = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
+  if (limit.rlim_cur < wanted) {
+    limit.rlim_cur = wanted;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return -1;
+  }
+  return (long)limit.rlim_cur;
+}
 
 static int drop_read_only(struct dl_phdr_info *info, size_t size, void *context) {
   (void)size;

@@ -207,7 +207,8 @@ public enum QueryReader {
     let payload = Int(word(message, fixed + 2))
     query.udpPayload = payload < 512 ? 512 : payload
     query.dnssecOK = message[fixed + 6] & 0x80 != 0
-    let version = message[fixed + 5]
+    // The options of a later version need not have the form of ours.
+    guard message[fixed + 5] == 0 else { return .badVers }
     var position = fixed + 10
     while position < end {
       guard position + 4 <= end else { return .formErr }
@@ -224,7 +225,7 @@ public enum QueryReader {
       }
       position = start + length
     }
-    return version == 0 ? .query : .badVers
+    return .query
   }
 
   /// RFC 7871 section 6: as many address octets as the prefix needs, the bits behind it zero, scope 0 in a query.

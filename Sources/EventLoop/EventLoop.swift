@@ -158,7 +158,8 @@ public final class EventLoop: Loop, @unchecked Sendable {
   fileprivate func didWake() {
     var count: eventfd_t = 0
     eventfd_read(wakeDescriptor, &count)
-    wakePending.store(false, ordering: .releasing)
+    // Before the queues are looked into: who submits after that wakes the loop once more.
+    _ = wakePending.exchange(false, ordering: .acquiringAndReleasing)
     var taken = Inbox()
     inbox.withLock { swap(&$0, &taken) }
     jobs.append(contentsOf: taken.jobs)

@@ -51,13 +51,14 @@ public final class Forwarder {
   /// Builds everything; binds and asks nothing yet.
   ///
   /// - Throws: `StartError`
-  public init(_ configuration: Configuration, logger: Logger) throws(StartError) {
+  public init(_ given: Configuration, logger: Logger) throws(StartError) {
+    let listeners = given.listen.addresses.map { SocketAddress($0) }
+    let configuration = given.withoutOurselves(listeners, logger)
     self.configuration = configuration
     self.logger = logger
     let loop: EventLoop
     do { loop = try EventLoop() } catch { throw .other(error.description) }
     self.loop = loop
-    let listeners = configuration.listen.addresses.map { SocketAddress($0) }
     let system = SystemResolvers.find(notAt: listeners)
     let plan = RoutingPlan(
       configuration, hosts: Forwarder.hosts(configuration, logger), searchDomains: system.searchDomains)

@@ -144,7 +144,10 @@ extension UpstreamFailure {
   init(_ failure: HTTPFailure) {
     switch failure.kind {
     case .tooLarge, .badHTTP: self.init(.invalidData, failure.description)
-    case .busy, .cancelled, .badRequest, .internal: self.init(.other, failure.description)
+    case .busy:
+      self.init(.other, failure.description)
+      isOverload = true
+    case .cancelled, .badRequest, .internal: self.init(.other, failure.description)
     default: self.init(.networkError, failure.description)
     }
   }

@@ -58,14 +58,13 @@ struct ProviderFactory {
       ).flatMap { try? HTTPOrigin($0, options: options, on: loop) }
     }
     let text = "\(server.host.urlText):\(server.port)"
+    // Made once more than needed, so that a mistake in the options stops the start.
+    if let place = HTTPServerAddress(scheme: scheme, name: server.tlsName, addresses: ["127.0.0.1"], port: server.port)
+    {
+      _ = try HTTPOrigin(place, options: options, on: loop)
+    }
     switch server.host {
     case .address(let address):
-      // Made here once more than needed, so that a mistake in the options stops the start.
-      if let place = HTTPServerAddress(
-        scheme: scheme, name: server.tlsName, addresses: [address.description], port: server.port)
-      {
-        _ = try HTTPOrigin(place, options: options, on: loop)
-      }
       return ProviderServer(text, addresses: [address], connect: connect)
     case .name(let name):
       let lookUp = HostLookUp(

@@ -35,9 +35,11 @@ final class ProviderServer: CustomStringConvertible {
   func transport(timeout: Duration) async -> (any HTTPTransport)? {
     guard let lookUp else { return transport }
     // Another order of the same addresses is no reason to give up a connection.
-    if let found = await lookUp.addresses(timeout: timeout), Set(found) != Set(addresses) {
+    if let found = await lookUp.addresses(timeout: timeout), transport == nil || Set(found) != Set(addresses),
+      let fresh = connect(found)
+    {
       addresses = found
-      transport = connect(found)
+      transport = fresh
     }
     return transport
   }

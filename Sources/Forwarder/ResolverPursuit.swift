@@ -202,7 +202,7 @@ extension Resolver {
     case .failure(let reason):
       guard !pursuit.isAnswered else { return }
       counters.failures += 1
-      failures.failed(pursuit.key, reason.extendedError, now: loop.now)
+      if !reason.isOverload { failures.failed(pursuit.key, reason.extendedError, now: loop.now) }
     }
     guard !pursuit.isAnswered else { return }
     pursuit.isAnswered = true

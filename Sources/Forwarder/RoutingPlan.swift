@@ -28,7 +28,7 @@ package struct RoutingPlan {
       rules: rules, hosts: hosts,
       settings: SpecialNamesSettings(
         special: configuration.names.special, portalNames: configuration.localDNS.portalNames,
-        searchDomains: searchDomains, networkRoute: Route.Number.network,
+        searchDomains: searchDomains, networkRoute: configuration.localDNS.servers.isEmpty ? nil : Route.Number.network,
         portalRoute: configuration.localDNS.servers.isEmpty ? nil : Route.Number.portal))
   }
 

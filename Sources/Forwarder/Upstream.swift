@@ -22,6 +22,8 @@ public struct UpstreamFailure: Error, Sendable, Equatable {
   public var extendedError: ExtendedError
   /// One line for the log, without secrets and endpoint queries.
   public var reason: String
+  /// Whether it was our own limits that stood in the way: nothing is remembered of such a failure.
+  public var isOverload = false
 
   /// A failure and its reason.
   public init(_ extendedError: ExtendedError, _ reason: String) {

@@ -19,6 +19,12 @@ extension Easy {
     return ccurl_getinfo_long(self, info, &value) == CURLE_OK ? value : 0
   }
 
+  /// A duration in microseconds that libcurl tells of the transfer; 0 where it has none yet.
+  func microseconds(_ info: CURLINFO) -> Int {
+    var value: curl_off_t = 0
+    return ccurl_getinfo_offset(self, info, &value) == CURLE_OK ? Int(value) : 0
+  }
+
   /// A text that libcurl tells of the last transfer; empty where it has none.
   func string(_ info: CURLINFO) -> String {
     var value: UnsafePointer<CChar>?

@@ -124,8 +124,12 @@ final class Generation {
     settle()
   }
 
+  /// A transfer that libcurl never gave a connection has waited for us, not for the server.
   private func timeOut(_ transfer: Transfer) {
-    finish(transfer, .failure(HTTPFailure(.timeout, "no response in time")))
+    let failure =
+      transfer.hasConnection
+      ? HTTPFailure(.timeout, "no response in time") : HTTPFailure(.busy, "no free connection in time")
+    finish(transfer, .failure(failure))
     settle()
   }
 

@@ -20,6 +20,8 @@ final class Transfer {
   var position = 0
   /// The connection it uses, once libcurl has told.
   var socket: CurlSocket?
+  /// Whether it has, or had, a connection or a stream of one; without, it waits in libcurl's queue.
+  var hasConnection: Bool { socket != nil || easy.microseconds(CURLINFO_PRETRANSFER_TIME_T) > 0 }
   /// Whether a POST was prepared, which takes two writes with HTTP/2.
   private(set) var isPost = false
 

@@ -23,6 +23,8 @@ public final class TCPConnection {
   private static let mostUnderWay = 256
   /// Octets of answers that the client has not taken before its connection is not read from any more.
   private static let mostUnsent = 1 << 20
+  /// Octets that answers to what was under way may add to that; a client that lets it come so far is given up.
+  private static let mostUnsentInAll = 4 << 20
 
   package init?(
     _ descriptor: Int32, _ client: SocketAddress, _ loop: EventLoop, _ table: TCPConnectionTable,
@@ -55,6 +57,7 @@ public final class TCPConnection {
     var length = UInt16(response.count).bigEndian
     bufferevent_write(buffers, &length, 2)
     bufferevent_write(buffers, response.baseAddress, response.count)
+    if evbuffer_get_length(bufferevent_get_output(buffers)) > TCPConnection.mostUnsentInAll { return close() }
     if isReading { readMore() } else { closeWhenDone() }
   }
 

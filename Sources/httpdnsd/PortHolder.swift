@@ -7,7 +7,9 @@ import Glibc
 enum PortHolder {
   /// `name (pid N)` of the process that holds the port; nil where that cannot be found out.
   static func find(_ address: SocketAddress, transport: String) -> String? {
-    let inodes = [transport, "\(transport)6"].flatMap { inodesOfSockets(table: "/proc/net/\($0)", port: address.port) }
+    let inodes = [transport, "\(transport)6"].flatMap { table in
+      inodesOfSockets(table: "/proc/net/\(table)", port: address.port, places: places(address))
+    }
     guard !inodes.isEmpty else { return nil }
     let links = Set(inodes.map { "socket:[\($0)]" })
     for process in entries(of: "/proc") where process.allSatisfy(\.isNumber) {
@@ -21,13 +23,31 @@ enum PortHolder {
     return nil
   }
 
-  /// The inodes of the sockets in a table of /proc/net that are bound to the port and receive: listening TCP, any UDP.
-  private static func inodesOfSockets(table: String, port: UInt16) -> [String] {
+  /// The local addresses, as /proc/net writes them, of sockets that stand in the way of one at `address`: 32-bit words in
+  /// the machine's order, the address itself or the wildcard of either family; none for a wildcard, which any address hits.
+  private static func places(_ address: SocketAddress) -> Set<String> {
+    let octets = address.octets
+    guard octets.contains(where: { $0 != 0 }) else { return [] }
+    let places = [
+      octets, [0, 0, 0, 0], [UInt8](repeating: 0, count: 16), [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF] + octets,
+    ]
+    return Set(places.map(procText))
+  }
+
+  private static func procText(_ octets: [UInt8]) -> String {
+    let words = stride(from: 0, to: octets.count, by: 4).map { octets[$0..<($0 + 4)].reversed() }
+    return words.joined().map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined().uppercased()
+  }
+
+  /// The inodes of the sockets in a table of /proc/net that are bound to the port at one of the places (at any, where none
+  /// is given) and receive: listening TCP, any UDP.
+  private static func inodesOfSockets(table: String, port: UInt16, places: Set<String>) -> [String] {
     let lines = text(of: table)?.split(separator: "\n").dropFirst() ?? []
     return lines.compactMap { line in
       let fields = line.split(separator: " ")
       guard fields.count > 9, let colon = fields[1].lastIndex(of: ":"),
         UInt16(fields[1][fields[1].index(after: colon)...], radix: 16) == port,
+        places.isEmpty || places.contains(String(fields[1][..<colon])),
         table.contains("udp") || fields[3] == "0A"
       else { return nil }
       return String(fields[9])

@@ -60,5 +60,6 @@ enum Process {
   static func prepare() {
     signal(SIGPIPE, SIG_IGN)
     process_limit_heaps()
+    process_raise_descriptors()
   }
 }

@@ -8,6 +8,9 @@
 /// One heap for all threads: each further one would keep memory of its own. To be called before there are threads.
 void process_limit_heaps(void);
 
+/// Raises the number of descriptors that may be open to what the process is allowed, 65,536 at most; returns that number.
+long process_raise_descriptors(void);
+
 /// Gives back what only the start needed: free memory of the heap, and the read-only pages of the program and its
 /// libraries. They stay in the page cache; what is used again is mapped again.
 void process_trim(void);
