@@ -51,10 +51,10 @@ import Testing
         if index % 5 == 0 { socket.closeByReset() }
         if index % 3 == 0 { open.append(socket) }
         if open.count > 40 { open.removeFirst(20) }
-        if index % 100 == 0 { #expect(try ask(daemon.address, "example.com", over: .tcp).data == ["192.0.2.1"]) }
+        if index % 100 == 0 { try checkServesTCP(daemon.address) }
       }
       open = []
-      #expect(try ask(daemon.address, "www.example.com", over: .tcp).data.count == 2)
+      try checkServesTCP(daemon.address)
       #expect(daemon.residentMebibytes < memory + 64)
       try eventually("as many descriptors as before") {
         daemon.descriptorCount <= descriptors + HostileInputTests.mostConnections ? true : nil
@@ -93,7 +93,9 @@ import Testing
         while garbage.receive(within: .zero) != nil {}
       }
       #expect(answered == 5_000)
-      #expect(try simulator.count.transfers == 500)
+      let transfers = try simulator.count.questions.filter { $0.key.contains(".bench.example. ") }
+      #expect(transfers.count == 500)
+      #expect(transfers.values.allSatisfy { $0 == 1 })
     }
   }
 
@@ -109,6 +111,15 @@ import Testing
       }
     }
     Issue.record("no answer to \(query)")
+  }
+
+  /// Whether a polite client is served; turned away at first where those before have not yet been noticed to be gone.
+  private func checkServesTCP(_ server: Address) throws {
+    try eventually("an answer over TCP") { () -> Bool? in
+      guard let reply = try? ask(server, "example.com", over: .tcp) else { return nil }
+      #expect(reply.data == ["192.0.2.1"])
+      return true
+    }
   }
 
   private func hostileDatagram(_ mutator: inout MessageMutator) -> [UInt8] {

@@ -5,11 +5,7 @@ import Foundation
 /// The programs of this package.
 enum Programs {
   /// The folder of the programs: `HTTPDNSD_TEST_BINARIES`, or the one that the tests were built into.
-  static let folder: String = {
-    if let chosen = ProcessInfo.processInfo.environment["HTTPDNSD_TEST_BINARIES"] { return chosen }
-    let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
-    return (tests as NSString).deletingLastPathComponent
-  }()
+  static let folder = ProcessInfo.processInfo.environment["HTTPDNSD_TEST_BINARIES"] ?? buildFolder
 
   static let daemon = path(of: "httpdnsd")
   static let simulator = path(of: "httpdns-simulator")
@@ -19,16 +15,22 @@ enum Programs {
 
   private static func path(of program: String) -> String { "\(folder)/\(program)" }
 
-  private static let workFolder = Result { try TemporaryFolder() }
+  /// Where the tests were built.
+  private static let buildFolder: String = {
+    let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+    return (tests as NSString).deletingLastPathComponent
+  }()
 
   private static let compiledRefusal = Result { () throws -> String in
     let source = (#filePath as NSString).deletingLastPathComponent + "/../Data/refuse_lookups.c"
-    let library = try workFolder.get().path + "/refuse_lookups.so"
+    let library = "\(buildFolder)/refuse_lookups.so"
+    // Renamed into place: another run of the tests may be using it.
+    let made = "\(library).\(getpid())"
     let compiler = ["cc", "gcc", "clang"].first { findInPath($0) } ?? "cc"
     let options = ["-std=c17", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC"]
     let (ending, _, error) = try ChildProcess.run(
-      [compiler] + options + ["-o", library, source], within: .seconds(60))
-    guard ending == .exited(0) else { throw Failure("\(compiler): \(error)") }
+      [compiler] + options + ["-o", made, source], within: .seconds(60))
+    guard ending == .exited(0), rename(made, library) == 0 else { throw Failure("\(compiler): \(error)") }
     return library
   }
 
@@ -38,7 +40,7 @@ enum Programs {
   }
 }
 
-/// A folder for one test's files; removed with the last reference, or else with the machine's /tmp.
+/// A folder for one test's files; removed with the last reference.
 final class TemporaryFolder: Sendable {
   let path: String
 

@@ -89,7 +89,7 @@ func ask(
     socket.send(framed(query.octets))
     octets = receiveFramed(socket, within: duration)
   }
-  guard let octets else { throw Failure("no response to \(query) over \(transport) within \(duration)") }
+  guard let octets else { throw Failure("no response over \(transport) within \(duration), or none at all: \(query)") }
   return try Reply(octets, to: query)
 }
 
