@@ -65,7 +65,7 @@ import Testing
     let server = try StreamServer(.hold)
     let client = try StreamClient(to: server.address)
     client.send((0..<100).flatMap { frame(numbered($0)) })
-    #expect(server.awaitHeld(100))
+    try #require(server.awaitHeld(100))
     server.onLoop { server in
       for (connection, message) in server.held.reversed() { connection.answer(message) }
     }
@@ -77,7 +77,7 @@ import Testing
     let client = try StreamClient(to: server.address)
     client.send((0..<3).flatMap { frame(numbered($0)) })
     client.finish()
-    #expect(server.awaitHeld(3))
+    try #require(server.awaitHeld(3))
     for number in [1, 0, 2] {
       server.onLoop { $0.held[number].connection.answer($0.held[number].message) }
       #expect(client.receive() == numbered(number))
@@ -91,7 +91,7 @@ import Testing
     let client = try StreamClient(to: server.address)
     client.send((0..<1000).flatMap { frame(numbered($0)) })
     if withFIN { client.finish() }
-    #expect(server.awaitHeld(256))
+    try #require(server.awaitHeld(256))
     for _ in 0..<5 { #expect(server.onLoop { $0.held.count } == 256) }
     server.onLoop { server in
       server.mode = .echo
@@ -122,7 +122,7 @@ import Testing
     let server = try StreamServer(.hold)
     let client = try StreamClient(to: server.address)
     client.send((0..<300).flatMap { frame(numbered($0)) })
-    #expect(server.awaitHeld(256))
+    try #require(server.awaitHeld(256))
     server.onLoop { server in
       server.mode = .echo
       for (connection, _) in server.held { connection.discard() }
@@ -139,7 +139,7 @@ import Testing
     server.onLoop { $0.mode = .hold }
     var client: StreamClient? = try StreamClient(to: server.address)
     client?.send(frame(numbered(1)) + frame(numbered(2)))
-    #expect(server.awaitHeld(2))
+    try #require(server.awaitHeld(2))
     client?.reset()
     client = nil
     #expect(server.until { $0.table.count == 0 })
@@ -160,7 +160,7 @@ import Testing
     let idle = try StreamClient(to: server.address)
     busy.send(frame(numbered(1)))
     idle.send(frame(numbered(2)))
-    #expect(server.awaitHeld(2))
+    try #require(server.awaitHeld(2))
     server.onLoop { server in
       let position = server.held.firstIndex { $0.message == numbered(2) }!
       server.held.remove(at: position).connection.answer(numbered(2))

@@ -17,12 +17,12 @@ import Testing
   }
 
   @Test func `keeps a silent connection as long as a query is under way`() throws {
-    let server = try StreamServer(.hold, limits: TCPLimits(connections: 10, perClient: 10, idle: .milliseconds(10)))
+    let server = try StreamServer(.hold, limits: TCPLimits(connections: 10, perClient: 10, idle: .milliseconds(200)))
     let client = try StreamClient(to: server.address)
     client.send(frame(numbered(1)))
-    #expect(server.awaitHeld(1))
+    try #require(server.awaitHeld(1))
     server.onLoop { server in
-      server.loop.schedule(after: .milliseconds(60)) { server.held[0].connection.answer(numbered(1)) }
+      server.loop.schedule(after: .milliseconds(500)) { server.held[0].connection.answer(numbered(1)) }
     }
     #expect(client.receive() == numbered(1))
     #expect(client.end() == .closed)
@@ -61,7 +61,7 @@ import Testing
   }
 
   @Test func `does not answer into memory for a client that never reads, and closes it when it is silent`() throws {
-    let limits = TCPLimits(connections: 10, perClient: 10, idle: .milliseconds(50))
+    let limits = TCPLimits(connections: 10, perClient: 10, idle: .milliseconds(250))
     let server = try StreamServer(.answer(octets: 60_000), limits: limits)
     let client = try StreamClient(to: server.address, receiveBuffer: 4096)
     let queries = (0..<2000).flatMap { frame(numbered($0)) }
