@@ -71,20 +71,24 @@ bool has_unique_names(dom::object object) {
   return true;
 }
 
-/// Whether no object in the element has a member twice. The parser has bounded the depth.
-bool is_unambiguous(dom::element element) {
+/// `JSON_READ` where no object in the element has a member twice and nothing is nested too deeply: the parser bounds the
+/// depth, but does not count empty arrays and objects.
+json_status check_nested(dom::element element, int depth) {
   if (element.is_object()) {
     const dom::object object = element.get_object().value_unsafe();
-    if (!has_unique_names(object)) return false;
+    if (depth == JSON_MAXIMUM_DEPTH) return JSON_TOO_DEEP;
+    if (!has_unique_names(object)) return JSON_MALFORMED;
     for (const auto member : object) {
-      if (!is_unambiguous(member.value)) return false;
+      if (const json_status status = check_nested(member.value, depth + 1); status != JSON_READ) return status;
     }
   } else if (element.is_array()) {
-    for (const auto inner : element.get_array().value_unsafe()) {
-      if (!is_unambiguous(inner)) return false;
+    const dom::array array = element.get_array().value_unsafe();
+    if (depth == JSON_MAXIMUM_DEPTH) return JSON_TOO_DEEP;
+    for (const auto inner : array) {
+      if (const json_status status = check_nested(inner, depth + 1); status != JSON_READ) return status;
     }
   }
-  return true;
+  return JSON_READ;
 }
 
 /// The number that four hexadecimal digits stand for.
@@ -138,7 +142,8 @@ thread_local std::unique_ptr<json_text> spare;
 std::unique_ptr<json_text> take_text() {
   if (spare) return std::move(spare);
   std::unique_ptr<json_text> text(new (std::nothrow) json_text);
-  if (!text || text->parser.allocate(usual_octets, JSON_MAXIMUM_DEPTH) != simdjson::SUCCESS) std::abort();
+  // One level is the root's own.
+  if (!text || text->parser.allocate(usual_octets, JSON_MAXIMUM_DEPTH + 1) != simdjson::SUCCESS) std::abort();
   return text;
 }
 
@@ -155,7 +160,7 @@ json_status parse(json_text &text, const char *octets, size_t count, dom::elemen
     default: return JSON_MALFORMED;
   }
   if (!root.is_object() && !root.is_array()) return JSON_MALFORMED;
-  return has_only_characters(octets, count) && is_unambiguous(root) ? JSON_READ : JSON_MALFORMED;
+  return has_only_characters(octets, count) ? check_nested(root, 0) : JSON_MALFORMED;
 }
 
 }  // namespace

@@ -58,12 +58,18 @@ import Testing
   }
 
   @Test func `sixteen levels are read, seventeen are not, and brackets in strings do not count`() {
-    func nested(_ levels: Int) -> TransferResponse {
-      let more = String(repeating: "[", count: levels - 1) + String(repeating: "]", count: levels - 1)
+    func nested(_ levels: Int, _ innermost: String) -> TransferResponse {
+      let more = String(repeating: "[", count: levels - 1) + innermost + String(repeating: "]", count: levels - 1)
       return json(good.dropLast() + #","more":"# + more + "}")
     }
-    #expect(failure(of: nested(16), to: asked) == nil)
-    #expect(failure(of: nested(17), to: asked) == .unreadable(.nesting))
+    for innermost in ["", "1", "true,false"] {
+      #expect(failure(of: nested(16, innermost), to: asked) == nil)
+      #expect(failure(of: nested(17, innermost), to: asked) == .unreadable(.nesting))
+    }
+    for innermost in ["{}", #"{"a":1}"#] {
+      #expect(failure(of: nested(15, innermost), to: asked) == nil)
+      #expect(failure(of: nested(16, innermost), to: asked) == .unreadable(.nesting))
+    }
     let quoted = good.dropLast() + #","Comment":"\"\\\"\#(String(repeating: "[{", count: 40))"}"#
     #expect(failure(of: json(String(quoted)), to: asked) == nil)
     let deep = String(repeating: "[", count: 30_000) + String(repeating: "]", count: 30_000)
