@@ -35,15 +35,23 @@ import Testing
     var disagreements: [String] = []
     for (pair, verdict) in zip(replies, verdicts) {
       let count = pair.reply[5]
-      let question = verdict.split(separator: " ").first { $0.hasPrefix("Q:") }
-      let asked = question.flatMap { $0.split(separator: ":").dropFirst().first }.map { name in
-        IndependentParser.hexadecimal(Array(pair.query[12..<(12 + name.utf8.count / 2)])) == name
-      }
-      if !verdict.hasPrefix("ok") || asked ?? false != (count == 1) {
+      let asksTheSame = echoed(in: verdict).map { isName($0, of: pair.query) } ?? false
+      if !verdict.hasPrefix("ok") || asksTheSame != (count == 1) {
         disagreements.append("\(IndependentParser.hexadecimal(pair.reply))\n  \(verdict)")
       }
     }
     #expect(
       disagreements.isEmpty, "\(disagreements.count), the first:\n\(disagreements.prefix(5).joined(separator: "\n"))")
+  }
+
+  /// QNAME in hexadecimal, as the independent parser tells it.
+  private func echoed(in verdict: String) -> Substring? {
+    guard let question = verdict.split(separator: " ").first(where: { $0.hasPrefix("Q:") }) else { return nil }
+    return question.split(separator: ":").dropFirst().first
+  }
+
+  private func isName(_ hexadecimal: Substring, of query: [UInt8]) -> Bool {
+    let octets = Array(query[12...].prefix(hexadecimal.utf8.count / 2))
+    return IndependentParser.hexadecimal(octets) == hexadecimal
   }
 }
