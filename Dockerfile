@@ -18,7 +18,7 @@ RUN Scripts/build httpdnsd \
 FROM ${RUNTIME_IMAGE}
 RUN apt-get update -q \
  && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
-      ca-certificates libcurl4 libevent-2.1-7 libjansson4 libssl3 libstdc++6 \
+      ca-certificates libcurl4 libevent-2.1-7 libsimdjson14 libssl3 libstdc++6 \
  && rm -rf /var/lib/apt/lists/*
 # The capability for port 53 is the file's: one that a container is given would be root's alone.
 COPY --from=build /source/.build/bin/httpdnsd /usr/local/bin/httpdnsd
