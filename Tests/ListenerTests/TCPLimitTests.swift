@@ -37,6 +37,7 @@ import Testing
     #expect(third.end() != .timeout)
     #expect(server.onLoop { $0.table.refused } == 1)
     let other = try StreamClient(to: server.address, from: "127.0.0.2")
+    #expect(server.until { $0.table.count == 3 })
     second?.finish()
     second = nil
     #expect(server.until { $0.table.count == 2 })
