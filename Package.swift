@@ -8,14 +8,15 @@ import PackageDescription
 let isFuzzing = Context.environment["FUZZ"] == "1"
 
 /// Settings of every Swift target: Swift 6 mode, and a warning is an error.
-let strict: [SwiftSetting] = [
-  .swiftLanguageMode(.v6),
-  .treatAllWarnings(as: .error),
-  .enableUpcomingFeature("ExistentialAny"),
-  .enableUpcomingFeature("MemberImportVisibility"),
-  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
-  .enableExperimentalFeature("Lifetimes"),
-] + (isFuzzing ? [.unsafeFlags(["-sanitize=fuzzer"])] : [])
+let strict: [SwiftSetting] =
+  [
+    .swiftLanguageMode(.v6),
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .enableExperimentalFeature("Lifetimes"),
+  ] + (isFuzzing ? [.unsafeFlags(["-sanitize=fuzzer"])] : [])
 
 /// Every C header sees the same glibc: two modules with different feature macros disagree about `fd_set`.
 let glibc: [CSetting] = [.define("_GNU_SOURCE")]
@@ -110,7 +111,8 @@ let fuzzing: [Target] =
     .target(
       name: "FuzzProperties",
       dependencies: [
-        "DNSWire", "EventLoop", "Configuration", "HTTPDNS", "MessageCache", "Routing", "Listener", "Forwarder", "CEvent",
+        "DNSWire", "EventLoop", "Configuration", "HTTPDNS", "MessageCache", "Routing", "Listener", "Forwarder",
+        "CEvent",
       ],
       path: "Fuzz/FuzzProperties", cSettings: glibc, swiftSettings: strict),
     .testTarget(name: "CorpusTests", dependencies: ["FuzzProperties"], cSettings: glibc, swiftSettings: strict),

@@ -16,7 +16,8 @@ public struct HostsFileProperty: Property {
     guard let file = try? HostsFile(octets: input) else { return }
     try require(Set(file.hosts.map(\.name)).count == file.hosts.count, "a name twice")
     try require(Set(file.pointers.map(\.address)).count == file.pointers.count, "an address with two names")
-    try require(!file.pointers.contains { $0.address.octets.allSatisfy { $0 == 0 } }, "a name of the unspecified address")
+    try require(
+      !file.pointers.contains { $0.address.octets.allSatisfy { $0 == 0 } }, "a name of the unspecified address")
     var lines = ""
     for host in file.hosts {
       try require(host.name.octets == host.name.lowercased.octets, "a name with capital letters")

@@ -17,7 +17,8 @@ public struct MessageProperty: Property {
     message.foreignRecordCount = 0
     for record in message.answers + message.authorities + message.additionals {
       try require(DomainName(octets: record.owner.octets) != nil, "an owner name that is none")
-      try require(RDATA.isValid(record.rdata, type: record.type), "RDATA of type \(record.type) that is not of its form")
+      try require(
+        RDATA.isValid(record.rdata, type: record.type), "RDATA of type \(record.type) that is not of its form")
       let text = RDATA.text(record.rdata, type: record.type)
       try require(isOneLine(text), "a text of several lines: \(text.debugDescription)")
       try require(RDATA.parse(text: text, type: record.type) == record.rdata, "\(record.type) \(text) is other RDATA")

@@ -79,7 +79,8 @@ public final class QueryProperty: Property {
       return nil
     case .forward:
       try require(client == neighbour, "a query of a stranger that is handed on")
-      try require(query[2] & 0xF9 == 1 && query[4] == 0 && query[5] == 1, "handed on, and not one question that wants recursion")
+      try require(
+        query[2] & 0xF9 == 1 && query[4] == 0 && query[5] == 1, "handed on, and not one question that wants recursion")
       return nil
     case .reply(let length): return Array(UnsafeBufferPointer(start: output, count: length))
     }
@@ -100,24 +101,35 @@ extension QueryProperty {
     use = "refused"
     """
 
-  /// Puts an answer into the cache of the default route.
-  package func keep(_ answer: ComposedResponse, to question: Question, subnet: QueryClientSubnet = QueryClientSubnet()) {
-    let scope = CacheScope(
-      type: question.type.rawValue, dnssecOK: false, checkingDisabled: false, route: 0, network: 0)
+  /// Puts an answer into the cache of the default route, for clients with and without DO and CD.
+  package func keep(_ answer: ComposedResponse, to question: Question, subnet: QueryClientSubnet = QueryClientSubnet())
+  {
     let name = question.name.lowercased.octets
     var buffer = name + [UInt8](repeating: 0, count: CacheKey.longest - name.count)
-    buffer.withUnsafeMutableBufferPointer {
-      let key = cache.key(in: $0.baseAddress!, nameLength: name.count, scope, subnet: subnet)
-      _ = cache.insert(key, answer, now: QueryProperty.now, lifetime: 3600)
+    for flags in 0..<4 {
+      let scope = CacheScope(
+        type: question.type.rawValue, dnssecOK: flags & 1 != 0, checkingDisabled: flags & 2 != 0, route: 0, network: 0)
+      buffer.withUnsafeMutableBufferPointer {
+        let key = cache.key(in: $0.baseAddress!, nameLength: name.count, scope, subnet: subnet)
+        _ = cache.insert(key, answer, now: QueryProperty.now, lifetime: 3600)
+      }
     }
   }
 
-  /// Keeps that many octets of TXT for a name; what is more than fits is not kept.
-  package func keepText(_ name: DomainName, type: RecordType, octets: Int) {
-    let strings = stride(from: 0, to: octets, by: 200).map { [UInt8](repeating: UInt8($0 % 251), count: 200) }
-    let records = strings.map { ResourceRecord(owner: name, type: type, ttl: 3600, rdata: [200] + $0) }
-    guard let answer = ComposedResponse(.noError, to: name, answers: records) else { return }
-    keep(answer, to: Question(name: name, type: type))
+  /// Keeps a chain of that many CNAME records, of some 200 octets each: it answers questions of every type.
+  package func keepChain(_ question: Question, links: Int) {
+    var owner = question.name
+    var records: [ResourceRecord] = []
+    for link in 0..<links {
+      // Names without anything in common, which compression would make a few octets of.
+      let letter = String(Unicode.Scalar(UInt8(ascii: "a") + UInt8(link % 26)))
+      let labels = (61...63).map { String(repeating: letter, count: $0) }
+      let target = DomainName(text: labels.joined(separator: "."))!
+      records.append(ResourceRecord(owner: owner, type: .cname, ttl: 3600, rdata: target.octets))
+      owner = target
+    }
+    guard let answer = ComposedResponse(.noError, to: question.name, answers: records) else { return }
+    keep(answer, to: question)
   }
 
   private func fillCache() {
@@ -130,9 +142,10 @@ extension QueryProperty {
     var answer = ComposedResponse(.noError, to: www, answers: [alias] + addresses(host))!
     answer.isAuthenticated = true
     keep(answer, to: Question(name: www, type: .a))
-    keepText(name("middle.example.com"), type: .txt, octets: 800)
-    keepText(name("large.example.com"), type: .txt, octets: 4000)
-    keep(ComposedResponse(.nxDomain), to: Question(name: name("none.example.com"), type: RecordType(CacheKey.everyType)))
+    keepChain(Question(name: name("middle.example.com"), type: .txt), links: 4)
+    keepChain(Question(name: name("large.example.com"), type: .txt), links: 20)
+    keep(
+      ComposedResponse(.nxDomain), to: Question(name: name("none.example.com"), type: RecordType(CacheKey.everyType)))
     let near = name("near.example.com")
     answer = ComposedResponse(.noError, to: near, answers: addresses(near))!
     answer.isForEverySubnet = false

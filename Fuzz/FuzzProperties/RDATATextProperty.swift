@@ -12,7 +12,8 @@ public struct RDATATextProperty: Property {
 
   /// Throws what does not hold for the input.
   public func check(_ input: [UInt8]) throws(Violation) {
-    let words = String(decoding: input, as: UTF8.self).split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
+    let words = String(decoding: input, as: UTF8.self).split(
+      separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
     guard words.count == 2, let type = RecordType(text: String(words[0])) else { return }
     guard let rdata = RDATA.parse(text: String(words[1]), type: type) else { return }
     try require(RDATA.isValid(rdata, type: type), "RDATA that is not of its type's form")

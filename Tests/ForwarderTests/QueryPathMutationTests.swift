@@ -15,18 +15,24 @@ import Testing
       // The same random numbers make the same query, sound first and then damaged: so that its answer is in the cache.
       var sound = mutator
       if number % 2 == 0, let question = try? Message.parse(sound.query()).questions.first?.question {
-        property.keepText(question.name, type: question.type, octets: (number % 7) * 400)
+        property.keepChain(question, links: 1 + number % 7)
       }
       let query = mutator.damagedQuery()
-      for reply in try property.replies(to: query) {
-        answered += reply[7] > 0 ? 1 : 0
-        truncated += reply[2] & 2 != 0 ? 1 : 0
-        if reply.count < 512 { replies.append((query, reply)) }
+      do {
+        for reply in try property.replies(to: query) {
+          answered += reply[7] > 0 ? 1 : 0
+          truncated += reply[2] & 2 != 0 ? 1 : 0
+          replies.append((query, reply))
+        }
+      } catch {
+        Issue.record("\(IndependentParser.hexadecimal(query)): \(error)")
+        return
       }
     }
     // Refusals, answers and truncated answers have to be there, or this says nothing.
-    #expect(answered > 1000 && truncated > 1000 && replies.count > 20_000)
-    try dnspythonReads(replies.filter { $0.reply.count % 2 == 0 })
+    #expect(answered > 1000 && truncated > 1000 && replies.count > 20_000, "\(answered) \(truncated) \(replies.count)")
+    // Most replies are the refusals of a stranger; every seventh of all is enough.
+    try dnspythonReads(replies.indices.filter { $0 % 7 == 0 }.map { replies[$0] })
   }
 
   /// dnspython, which shares no code with us, can parse the replies and finds their questions.
@@ -34,9 +40,7 @@ import Testing
     let verdicts = try IndependentParser.verdicts(on: replies.map(\.reply))
     var disagreements: [String] = []
     for (pair, verdict) in zip(replies, verdicts) {
-      let count = pair.reply[5]
-      let asksTheSame = echoed(in: verdict).map { isName($0, of: pair.query) } ?? false
-      if !verdict.hasPrefix("ok") || asksTheSame != (count == 1) {
+      if !verdict.hasPrefix("ok") || !echoes(pair.query, pair.reply, verdict) {
         disagreements.append("\(IndependentParser.hexadecimal(pair.reply))\n  \(verdict)")
       }
     }
@@ -44,14 +48,12 @@ import Testing
       disagreements.isEmpty, "\(disagreements.count), the first:\n\(disagreements.prefix(5).joined(separator: "\n"))")
   }
 
-  /// QNAME in hexadecimal, as the independent parser tells it.
-  private func echoed(in verdict: String) -> Substring? {
-    guard let question = verdict.split(separator: " ").first(where: { $0.hasPrefix("Q:") }) else { return nil }
-    return question.split(separator: ":").dropFirst().first
-  }
-
-  private func isName(_ hexadecimal: Substring, of query: [UInt8]) -> Bool {
-    let octets = Array(query[12...].prefix(hexadecimal.utf8.count / 2))
-    return IndependentParser.hexadecimal(octets) == hexadecimal
+  /// Whether QNAME in the verdict on a reply is that of the query, octet by octet; and none where the reply says none.
+  private func echoes(_ query: [UInt8], _ reply: [UInt8], _ verdict: String) -> Bool {
+    let fields: [Substring] = verdict.split(separator: " ").first { $0.hasPrefix("Q:") }?.split(separator: ":") ?? []
+    guard fields.count > 1 else { return reply[5] == 0 }
+    let end = 12 + fields[1].utf8.count / 2
+    guard reply[5] == 1, end <= query.count else { return false }
+    return IndependentParser.hexadecimal(Array(query[12..<end])) == fields[1]
   }
 }
