@@ -6,14 +6,15 @@ import Forwarder
 /// What a reply to a query must be like.
 struct Expectation {
   private let query: [UInt8]
+  /// The query, unless it cannot be parsed or has its question in a form that is refused unread.
   private let parsed: Message?
   /// Octets that the client takes; where nobody can tell, what we send at most.
   private let limit: Int
 
   init(_ query: [UInt8], _ parsed: Message?, _ transport: QueryTransport) {
     self.query = query
-    self.parsed = parsed
-    let size = parsed.map { max(512, Int($0.edns?.udpPayloadSize ?? 512)) } ?? .max
+    self.parsed = parsed.flatMap { Expectation.hasPlainQuestions($0, query) ? $0 : nil }
+    let size = self.parsed.map { max(512, Int($0.edns?.udpPayloadSize ?? 512)) } ?? .max
     limit = transport == .udp ? min(size, QueryProperty.largestOverUDP) : 65535
   }
 
@@ -46,10 +47,8 @@ struct Expectation {
     if let question = message.questions.first {
       let end = 12 + question.question.name.octets.count + 4
       try require(query.count >= end && reply[12..<end] == query[12..<end], "another question")
-    } else if let parsed, parsed.questions.count == 1 {
-      let name = parsed.questions[0].question.name.octets
-      // Nobody writes QNAME as a pointer, and there is nothing that it could point to.
-      try require(!query[12...].starts(with: name), "no question")
+    } else {
+      try require(parsed?.questions.count != 1, "no question")
     }
   }
 
@@ -67,5 +66,15 @@ struct Expectation {
     if let subnet = edns.clientSubnet {
       try require(subnet.prefix == parsed?.edns?.clientSubnet?.prefix, "another client subnet")
     }
+  }
+
+  /// Whether no QNAME has a pointer: there is no name before it that one could lead to.
+  private static func hasPlainQuestions(_ message: Message, _ octets: [UInt8]) -> Bool {
+    var rest = octets.dropFirst(12)
+    for entry in message.questions {
+      guard rest.starts(with: entry.question.name.octets) else { return false }
+      rest = rest.dropFirst(entry.question.name.octets.count + 4)
+    }
+    return true
   }
 }
