@@ -8,7 +8,7 @@ CONFIG     ?=
 
 BINDIR   = $(PREFIX)/bin
 UNITDIR  = $(PREFIX)/lib/systemd/system
-SOURCES  = Package.swift Sources Tests
+SOURCES  = Package.swift Sources Tests Fuzz
 
 .DEFAULT_GOAL := build
 .PHONY: help run build test check format fuzz bench-setup bench install clean
