@@ -55,7 +55,7 @@ import Testing
     #expect(result.failure?.kind == .timeout)
   }
 
-  @Test func `requests that wait for a connection end with their timeout too`() throws {
+  @Test func `requests that never got a connection end in time, and are not called the server's timeout`() throws {
     let server = TestServer { _ in .stall }
     defer { server.stop() }
     let results = try withOrigin(server) { options in
@@ -63,7 +63,9 @@ import Testing
     } body: {
       await $0.burst(20, timeout: .milliseconds(50))
     }
-    #expect(results.count { $0.failure?.kind == .timeout } == 20)
+    let kinds = results.map { $0.failure?.kind }
+    #expect(kinds.allSatisfy { $0 == .timeout || $0 == .busy })
+    #expect(kinds.contains(.timeout) && kinds.contains(.busy))
   }
 
   @Test func `a port where nobody listens refuses`() throws {
@@ -153,7 +155,8 @@ import Testing
     let (kinds, generations) = try withOrigin(server) { origin in
       (await origin.burst(30, timeout: .milliseconds(50)).map { $0.failure?.kind }, origin.generationCount)
     }
-    #expect(kinds == Array(repeating: .timeout, count: 30))
+    // With more transfers than connections some have waited for us, not for the server.
+    #expect(kinds.allSatisfy { $0 == .timeout || $0 == .busy })
     #expect(generations == 2)
   }
 
