@@ -59,12 +59,12 @@ void datagram_batch_free(struct datagram_batch *batch) {
   free(batch);
 }
 
-int datagram_batch_receive(struct datagram_batch *batch, int descriptor) {
+int datagram_batch_receive(struct datagram_batch *batch, int descriptor, int wait) {
   for (unsigned i = 0; i < batch->received; i++) {
     batch->in[i].msg_hdr.msg_namelen = sizeof batch->addresses[i];
     batch->in[i].msg_hdr.msg_controllen = CONTROL_SIZE;
   }
-  int count = recvmmsg(descriptor, batch->in, batch->capacity, MSG_DONTWAIT, NULL);
+  int count = recvmmsg(descriptor, batch->in, batch->capacity, wait ? MSG_WAITFORONE : MSG_DONTWAIT, NULL);
   batch->received = count > 0 ? (unsigned)count : 0;
   batch->queued = 0;
   return count;
@@ -140,10 +140,11 @@ void datagram_batch_reply(struct datagram_batch *batch, unsigned index, size_t l
   batch->out_vectors[batch->queued++].iov_len = length;
 }
 
-unsigned datagram_batch_send(struct datagram_batch *batch, int descriptor) {
+/// Sends all of `messages`; a datagram that the kernel refuses is skipped. Returns how many were.
+static unsigned send_all(int descriptor, struct mmsghdr *messages, unsigned queued) {
   unsigned sent = 0, refused = 0;
-  while (sent < batch->queued) {
-    int count = sendmmsg(descriptor, batch->out + sent, batch->queued - sent, 0);
+  while (sent < queued) {
+    int count = sendmmsg(descriptor, messages + sent, queued - sent, MSG_DONTWAIT);
     if (count > 0) {
       sent += (unsigned)count;
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -154,25 +155,64 @@ unsigned datagram_batch_send(struct datagram_batch *batch, int descriptor) {
       sent++, refused++;
     }
   }
+  return refused;
+}
+
+unsigned datagram_batch_send(struct datagram_batch *batch, int descriptor) {
+  unsigned refused = send_all(descriptor, batch->out, batch->queued);
   batch->queued = 0;
   return refused;
 }
 
-int datagram_send(int descriptor, const struct datagram_peer *peer, const uint8_t *octets, size_t length) {
-  struct iovec vector = {(void *)octets, length};
-  uint8_t control[CONTROL_SIZE] __attribute__((aligned(8))) = {0};
-  struct msghdr message = {.msg_name = (void *)&peer->address, .msg_namelen = peer->length,
-                           .msg_iov = &vector, .msg_iovlen = 1};
-  message.msg_controllen = put_source(peer, control);
-  if (message.msg_controllen > 0) message.msg_control = control;
-  return sendmsg(descriptor, &message, 0) < 0 ? -1 : 0;
+enum { outbox_capacity = 16 };
+
+struct datagram_outbox {
+  int descriptor;
+  unsigned queued;
+  size_t size;
+  struct mmsghdr messages[outbox_capacity];
+  struct iovec vectors[outbox_capacity];
+  struct datagram_peer peers[outbox_capacity];
+  uint8_t controls[outbox_capacity][CONTROL_SIZE] __attribute__((aligned(8)));
+  uint8_t octets[];
+};
+
+struct datagram_outbox *datagram_outbox_create(size_t size) {
+  struct datagram_outbox *outbox = calloc(1, sizeof *outbox + outbox_capacity * size);
+  if (outbox != NULL) outbox->size = size;
+  return outbox;
+}
+
+void datagram_outbox_free(struct datagram_outbox *outbox) { free(outbox); }
+
+unsigned datagram_outbox_flush(struct datagram_outbox *outbox) {
+  unsigned refused = send_all(outbox->descriptor, outbox->messages, outbox->queued);
+  outbox->queued = 0;
+  return refused;
+}
+
+unsigned datagram_outbox_add(struct datagram_outbox *outbox, int descriptor, const struct datagram_peer *peer,
+                             const uint8_t *octets, size_t length) {
+  if (length > outbox->size) return 1;
+  unsigned refused = 0;
+  if (outbox->queued == outbox_capacity || descriptor != outbox->descriptor) refused = datagram_outbox_flush(outbox);
+  unsigned i = outbox->queued++;
+  outbox->descriptor = descriptor;
+  outbox->peers[i] = *peer;
+  memcpy(outbox->octets + i * outbox->size, octets, length);
+  outbox->vectors[i] = (struct iovec){outbox->octets + i * outbox->size, length};
+  size_t control = put_source(peer, outbox->controls[i]);
+  outbox->messages[i].msg_hdr = (struct msghdr){
+      .msg_name = &outbox->peers[i].address, .msg_namelen = peer->length, .msg_iov = &outbox->vectors[i],
+      .msg_iovlen = 1, .msg_control = control > 0 ? outbox->controls[i] : NULL, .msg_controllen = control};
+  return refused;
 }
 
 int datagram_socket(const struct sockaddr *address, socklen_t length, int packet_info) {
   int on = 1, family = address->sa_family;
-  int descriptor = socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  int descriptor = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (descriptor < 0) return -1;
-  int failed = setsockopt(descriptor, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+  int failed = 0;
   if (family == AF_INET6) failed |= setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
   if (packet_info && family == AF_INET) failed |= setsockopt(descriptor, IPPROTO_IP, IP_PKTINFO, &on, sizeof on);
   if (packet_info && family == AF_INET6) failed |= setsockopt(descriptor, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on);

@@ -7,7 +7,7 @@ extension Configuration {
   public struct Listen: Hashable, Sendable {
     /// UDP and TCP are served on each; never empty.
     public var addresses = [Endpoint(text: "127.0.0.1:53")!, Endpoint(text: "[::1]:53")!]
-    /// Listener threads, 0 to 256; 0 means one for each core.
+    /// Listener threads for each address, 0 to 256; 0 means as many as there are cores.
     public var workers = 1
     /// Who may ask; never empty.
     public var allow: [ClientNetwork] = [.prefix(IPPrefix(text: "127.0.0.0/8")!), .prefix(IPPrefix(text: "::1/128")!)]

@@ -43,6 +43,7 @@ public final class EventLoop: Loop, @unchecked Sendable {
   private var timerEvent: UnsafeMutablePointer<event>?
   private var armedDeadline: BootInstant?
   private var onTurn: (() -> Void)?
+  private var onWait: (() -> Void)?
 
   private struct Inbox: Sendable {
     var jobs: [UnownedJob] = []
@@ -83,11 +84,15 @@ public final class EventLoop: Loop, @unchecked Sendable {
   /// Calls `action` in every turn, after events and before jobs: for queues that are filled from other threads.
   public func everyTurn(_ action: @escaping () -> Void) { onTurn = action }
 
+  /// Calls `action` in every turn, after jobs and before the wait: for what a turn has gathered.
+  public func beforeWaiting(_ action: @escaping () -> Void) { onWait = action }
+
   /// Runs turns on the calling thread until `stop`.
   public func run() {
     thread.store(pthread_self(), ordering: .relaxed)
     while !stopRequested.load(ordering: .acquiring) {
       runJobs()
+      onWait?()
       armTimer()
       isNowStale = true
       event_base_loop(base, EVLOOP_ONCE)
@@ -96,6 +101,7 @@ public final class EventLoop: Loop, @unchecked Sendable {
       onTurn?()
     }
     runJobs()
+    onWait?()
   }
 
   /// Ends `run` after the present turn. May be called from any thread.

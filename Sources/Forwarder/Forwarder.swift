@@ -34,7 +34,8 @@ public final class Forwarder {
   private let plan: RoutingPlan
   private let tables: QueryTables
   private let queries: ClientQueries
-  private var workers: [ListenerThread] = []
+  private let outbox: UDPOutbox
+  private var listenerThreads: [ListenerThread] = []
   private let connections: TCPConnectionTable
   private var tcpListeners: [TCPListener] = []
   private let tcpService: TCPService
@@ -75,8 +76,11 @@ public final class Forwarder {
         plan.routes[index].providers.contains { upstreams[$0].takesClientSubnet }
       })
     queries = ClientQueries(capacity: configuration.listen.maxInFlight * Forwarder.waitersPerQuestion)
+    let outbox = UDPOutbox(responseSize: configuration.listen.maxUDPPayload + ResponseWriter.overhead)
+    self.outbox = outbox
     nonisolated(unsafe) let replies = ReplySender(
-      queries, maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: keepalive)
+      queries, maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: keepalive
+    ) { outbox.add($0, through: $1, to: $2) }
     let occasional = OccasionalLog(logger)
     // The resolver gets what is used on its loop only; nobody else touches these objects on another thread.
     resolver = Resolver(
@@ -93,25 +97,20 @@ public final class Forwarder {
     tcpService = TCPService(tables, queries: queries, replies: replies, resolver: resolver)
   }
 
-  /// Listens on every configured address, TCP first: it shows a port that is in use, which `SO_REUSEPORT` would hide.
+  /// Listens on every configured address.
   ///
   /// - Returns: the addresses, with the ports that the kernel chose where 0 was given.
   /// - Throws: `StartError.listen`; a missing IPv6 loopback is only logged.
   public func bind() throws(StartError) -> [SocketAddress] {
-    var bound: [SocketAddress] = []
-    var udp: [[UDPListener]] = []
-    let count = configuration.listen.workers == 0 ? sysconf(Int32(_SC_NPROCESSORS_ONLN)) : configuration.listen.workers
+    var sockets: [UDPSocket] = []
     for endpoint in configuration.listen.addresses {
       do throws(ListenError) {
         let service = tcpService
         let listener = try TCPListener(binding: SocketAddress(endpoint), on: loop, table: connections) {
           service.accept($0, $1)
         }
-        var sockets: [UDPListener] = []
-        for _ in 0..<count { sockets.append(try UDPListener(binding: listener.address, responseSize: responseSize)) }
+        sockets.append(try UDPSocket(binding: listener.address))
         tcpListeners.append(listener)
-        udp.append(sockets)
-        bound.append(listener.address)
       } catch {
         guard endpoint.address.isIPv6, error.code == EADDRNOTAVAIL || error.code == EAFNOSUPPORT else {
           throw .listen(error)
@@ -119,30 +118,43 @@ public final class Forwarder {
         logger.warning("not listening on \(error.reason)")
       }
     }
-    guard !bound.isEmpty else { throw .other("none of listen.addresses exists on this machine") }
-    for worker in 0..<count {
+    guard !sockets.isEmpty else { throw .other("none of listen.addresses exists on this machine") }
+    for socket in sockets {
       do {
-        workers.append(
-          try ListenerThread(udp.map { $0[worker] }, tables: tables, queries: queries, resolverLoop: loop))
-      } catch { throw .other(error.description) }
+        try addThreads(for: socket)
+      } catch { throw .other("no listener thread for \(socket.address): \(error)") }
     }
-    return bound
+    return sockets.map(\.address)
+  }
+
+  /// Makes the threads of one socket, the last helper first: each wakes the one that was made before it.
+  private func addThreads(for socket: UDPSocket) throws {
+    let count = configuration.listen.workers == 0 ? sysconf(Int32(_SC_NPROCESSORS_ONLN)) : configuration.listen.workers
+    var helper: ListenerThread?
+    for left in (0..<count).reversed() {
+      let port = try UDPPort(
+        UDPListener(on: socket, responseSize: responseSize), path: QueryPath(tables), queries: queries,
+        resolverLoop: loop)
+      let thread = try ListenerThread(port, left == 0 ? .first : .helper, helper: helper)
+      listenerThreads.append(thread)
+      helper = thread
+    }
   }
 
   /// Serves until `stop`; the calling thread becomes the resolver's.
   public func run() {
     loop.everyTurn { [unowned self] in turn() }
-    for worker in workers { worker.start() }
+    loop.beforeWaiting { [outbox] in outbox.flush() }
+    for thread in listenerThreads { thread.start() }
     startKeeping()
     loop.run()
-    for worker in workers { worker.stop() }
+    for thread in listenerThreads { thread.join() }
   }
 
   /// Stops reading, finishes what is under way within 2 s, and ends `run`. Resolver's loop only.
   public func stop() {
     guard !isStopping else { return }
     isStopping = true
-    for worker in workers { worker.stopReading() }
     for listener in tcpListeners { listener.stop() }
     connections.drain()
     loop.schedule(after: Forwarder.drainTime) { [unowned self] in
@@ -152,11 +164,14 @@ public final class Forwarder {
     stopWhenDone()
   }
 
-  /// Looks now and then: the last answer may be given by a job, after which no event ends the loop's wait, and listeners
-  /// may still hand over what they have read.
+  /// Looks now and then: the last answer may be given by a job, after which no event ends the loop's wait, and listener
+  /// threads may still hand over what they have read.
   private func stopWhenDone() {
-    loop.schedule(after: Forwarder.drainCheck) { [unowned self] in
-      if queries.inUse == 0, connections.count == 0 { loop.stop() } else { stopWhenDone() }
+    let running = listenerThreads.filter { !$0.stop() }
+    if running.isEmpty, queries.inUse == 0, connections.count == 0 {
+      loop.stop()
+    } else {
+      loop.schedule(after: Forwarder.drainCheck) { [unowned self] in stopWhenDone() }
     }
   }
 

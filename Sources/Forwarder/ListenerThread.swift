@@ -1,50 +1,113 @@
-// ListenerThread.swift -- a thread with a loop of its own that runs the hot path of some UDP sockets.
+// ListenerThread.swift -- a thread that runs the hot path of one UDP socket.
+//
+// It has no event loop: it waits in recvmmsg, which costs a system call a batch less. A signal ends the wait.
 
-import EventLoop
+import CEvent
 import Glibc
 import Listener
+import Synchronization
 
 /// One listener thread. Started and stopped by the resolver's thread.
+///
+/// Of the threads that share a socket the first one waits for queries. Each of the others is woken by the one before it
+/// when that finds a full batch: threads that are not needed cost nothing, and batches stay large.
 final class ListenerThread: @unchecked Sendable {
-  private let loop: EventLoop
-  private let ports: [UDPPort]
+  private let port: UDPPort
+  private let role: Role
+  /// Wakes a helper.
+  private let wakeDescriptor: Int32
+  private let isWoken = Atomic<Bool>(false)
+  private let stopRequested = Atomic<Bool>(false)
+  private let hasEnded = Atomic<Bool>(true)
   private var thread = pthread_t()
-  private var isRunning = false
 
-  init(
-    _ listeners: [UDPListener], tables: QueryTables, queries: ClientQueries, resolverLoop: EventLoop
-  ) throws(EventLoopError) {
-    let loop = try EventLoop()
-    let path = QueryPath(tables)
-    self.loop = loop
-    ports = listeners.map { UDPPort($0, on: loop, path: path, queries: queries, resolverLoop: resolverLoop) }
+  /// When a thread reads.
+  enum Role {
+    /// It waits for queries.
+    case first
+    /// It reads while there is too much for the threads before it.
+    case helper
   }
 
-  /// Starts the thread; it reads from now on.
-  func start() {
-    for port in ports { port.start() }
-    // The thread owns a reference until it ends.
-    let context = Unmanaged.passRetained(self).toOpaque()
-    isRunning = pthread_create(&thread, nil, listenerThreadMain, context) == 0
-    precondition(isRunning, "no thread for a listener")
-  }
+  private let helper: ListenerThread?
 
-  /// Reads no more; the thread lives on, and so do its sockets, through which answers still go.
-  func stopReading() {
-    loop.execute { [self] in
-      for port in ports { port.stop() }
+  /// - Parameter helper: the thread to wake where there is too much for this one.
+  init(_ port: UDPPort, _ role: Role, helper: ListenerThread?) throws(StartError) {
+    self.port = port
+    self.role = role
+    self.helper = helper
+    wakeDescriptor = role == .helper ? eventfd(0, Int32(EFD_CLOEXEC)) : -1
+    guard role == .first || wakeDescriptor >= 0 else {
+      throw .other("no event descriptor: \(String(cString: strerror(errno)))")
     }
   }
 
-  /// Ends the thread and waits for it.
-  func stop() {
-    guard isRunning else { return }
-    isRunning = false
-    loop.stop()
+  deinit { if wakeDescriptor >= 0 { close(wakeDescriptor) } }
+
+  /// Starts the thread; it reads from now on.
+  func start() {
+    ListenerThread.handleSignal()
+    hasEnded.store(false, ordering: .relaxed)
+    // The thread owns a reference until it ends.
+    let context = Unmanaged.passRetained(self).toOpaque()
+    precondition(pthread_create(&thread, nil, listenerThreadMain, context) == 0, "no thread for a listener")
+  }
+
+  /// Asks the thread to read no more and to end; answers what it has received still.
+  ///
+  /// - Returns: whether it has ended. The signal is lost where it comes just before the thread begins to wait: until then
+  ///   call again, a little later.
+  func stop() -> Bool {
+    stopRequested.store(true, ordering: .releasing)
+    guard !hasEnded.load(ordering: .acquiring) else { return true }
+    pthread_kill(thread, ListenerThread.signal)
+    return false
+  }
+
+  /// Waits for the thread's end, which `stop` has asked for.
+  func join() {
+    while !stop() { usleep(100) }
     pthread_join(thread, nil)
   }
 
-  fileprivate func run() { loop.run() }
+  fileprivate func run() {
+    ListenerThread.unblockSignal()
+    while !stopRequested.load(ordering: .acquiring) {
+      switch role {
+      case .first: _ = port.serve(waiting: true) { helper?.wake() }
+      case .helper:
+        var count: eventfd_t = 0
+        guard eventfd_read(wakeDescriptor, &count) == 0 else { continue }
+        // Before reading: whoever finds too much after that wakes it once more.
+        isWoken.store(false, ordering: .sequentiallyConsistent)
+        while port.serve(waiting: false, whenFull: { helper?.wake() }), !stopRequested.load(ordering: .acquiring) {}
+      }
+    }
+    hasEnded.store(true, ordering: .releasing)
+  }
+
+  private func wake() {
+    guard !isWoken.exchange(true, ordering: .sequentiallyConsistent) else { return }
+    eventfd_write(wakeDescriptor, 1)
+  }
+
+  /// Ignored where nobody handles it, so a stray one does no harm.
+  private static let signal = SIGURG
+
+  /// A handler that does nothing, without SA_RESTART: the system call that waits returns.
+  private static func handleSignal() {
+    var action = sigaction()
+    action.__sigaction_handler.sa_handler = { _ in }
+    sigaction(signal, &action, nil)
+  }
+
+  /// A thread begins with the mask of the one that made it.
+  private static func unblockSignal() {
+    var set = sigset_t()
+    sigemptyset(&set)
+    sigaddset(&set, signal)
+    pthread_sigmask(SIG_UNBLOCK, &set, nil)
+  }
 }
 
 private func listenerThreadMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {

@@ -7,8 +7,8 @@ import Listener
 
 /// Sends responses to queries in slots and gives the slots back.
 final class ReplySender {
-  /// Sends one datagram through a socket to a peer: 0, or -1 with errno.
-  typealias SendDatagram = (Int32, UnsafePointer<datagram_peer>, UnsafePointer<UInt8>, Int) -> Int32
+  /// Sends a response over UDP, now or at the end of the loop's turn: its octets, the socket's descriptor, the peer.
+  typealias SendDatagram = (UnsafeBufferPointer<UInt8>, Int32, UnsafePointer<datagram_peer>) -> Void
 
   /// The queries that wait.
   let queries: ClientQueries
@@ -17,16 +17,11 @@ final class ReplySender {
   private let sendDatagram: SendDatagram
   private let output: UnsafeMutablePointer<UInt8>
   private var connections: [Int: TCPConnection] = [:]
-  /// Responses that the kernel refused to send.
-  private(set) var refused: UInt64 = 0
 
   /// - Parameters:
   ///   - keepalive: the idle timeout that clients over TCP are told, in units of 100 ms.
   ///   - sendDatagram: how responses over UDP leave.
-  init(
-    _ queries: ClientQueries, maxUDPPayload: Int, keepalive: Int32,
-    sendDatagram: @escaping SendDatagram = { datagram_send($0, $1, $2, $3) }
-  ) {
+  init(_ queries: ClientQueries, maxUDPPayload: Int, keepalive: Int32, sendDatagram: @escaping SendDatagram) {
     self.queries = queries
     self.maxUDPPayload = maxUDPPayload
     self.keepalive = keepalive
@@ -96,10 +91,11 @@ final class ReplySender {
     }
     let message = UnsafeBufferPointer(start: queries.message(slot), count: query.questionEnd)
     let length = ResponseWriter.complete(query, of: message.span, head, limits, into: output)
+    let response = UnsafeBufferPointer(start: UnsafePointer(output), count: length)
     if isUDP {
-      if sendDatagram(queries.slots[slot].descriptor, queries.peer(slot), output, length) != 0 { refused &+= 1 }
-    } else if let connection = connections.removeValue(forKey: slot) {
-      connection.send(UnsafeBufferPointer(start: output, count: length))
+      sendDatagram(response, queries.slots[slot].descriptor, queries.peer(slot))
+    } else {
+      connections.removeValue(forKey: slot)?.send(response)
     }
     queries.release(slot)
   }

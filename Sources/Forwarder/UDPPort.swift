@@ -1,48 +1,37 @@
-// UDPPort.swift -- one UDP socket of one listener thread: the readable callback and the straight line of the hot path.
+// UDPPort.swift -- one listener thread's UDP socket: the straight line of the hot path, a batch at a time.
 
-import CEvent
 import CSocket
 import DNSWire
 import EventLoop
 import Listener
 
-/// Serves one UDP socket. Belongs to its listener's thread.
-final class UDPPort {
+/// One thread's service of a UDP socket.
+struct UDPPort {
   private let listener: UDPListener
   private let path: QueryPath
   private let queries: ClientQueries
   private let resolverLoop: EventLoop
-  private var event: UnsafeMutablePointer<event>?
 
-  /// Batches of one turn: more would keep the thread's other sockets waiting.
-  private static let batchesPerTurn = 16
-
-  init(_ listener: UDPListener, on loop: EventLoop, path: QueryPath, queries: ClientQueries, resolverLoop: EventLoop) {
+  init(_ listener: UDPListener, path: QueryPath, queries: ClientQueries, resolverLoop: EventLoop) {
     self.listener = listener
     self.path = path
     self.queries = queries
     self.resolverLoop = resolverLoop
-    let context = Unmanaged.passUnretained(self).toOpaque()
-    event = event_new(loop.base, listener.descriptor, Int16(EV_READ | EV_PERSIST), udpPortReadable, context)
   }
 
-  deinit { event_free(event) }
-
-  /// Begins to read.
-  func start() { event_add(event, nil) }
-
-  /// Reads no more; what was received is answered still.
-  func stop() { event_del(event) }
-
-  fileprivate func readable() {
-    for _ in 0..<UDPPort.batchesPerTurn {
-      let count = listener.receive()
-      guard count > 0 else { return }
-      let now = BootInstant.now.nanoseconds
-      if answerBatch(count, now: now, listener, path, queries) { resolverLoop.wake() }
-      // A batch that is not full has emptied the socket; asking again would only cost a system call.
-      guard count == UDPListener.batchSize else { return }
-    }
+  /// Answers a batch of queries.
+  ///
+  /// - Parameters:
+  ///   - waiting: whether to wait for the first one.
+  ///   - whenFull: called before the answers are looked up where there may be more queries than one batch holds.
+  /// - Returns: whether there may be more.
+  func serve(waiting: Bool, whenFull: () -> Void) -> Bool {
+    let count = listener.receive(waiting: waiting)
+    guard count > 0 else { return false }
+    let isFull = count == UDPListener.batchSize
+    if isFull { whenFull() }
+    if answerBatch(count, now: BootInstant.now.nanoseconds, listener, path, queries) { resolverLoop.wake() }
+    return isFull
   }
 }
 
@@ -84,8 +73,4 @@ private func handOver(
   listener.copyPeer(index, to: queries.peer(slot))
   queries.submit(slot)
   return true
-}
-
-private func udpPortReadable(_: Int32, _: Int16, _ context: UnsafeMutableRawPointer?) {
-  Unmanaged<UDPPort>.fromOpaque(context!)._withUnsafeGuaranteedRef { $0.readable() }
 }

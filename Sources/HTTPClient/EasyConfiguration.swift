@@ -42,7 +42,7 @@ private let happyEyeballsDelay = 250
 /// Configures a new handle. `generation` is told when a socket is closed.
 func configure(_ easy: Easy, _ settings: OriginSettings, generation: UnsafeMutableRawPointer) {
   let options = settings.options
-  easy.set(CURLOPT_URL, settings.server.rootURL)
+  easy.set(CURLOPT_CURLU, UnsafeRawPointer(settings.url))
   easy.set(CURLOPT_PROTOCOLS_STR, settings.server.scheme.rawValue)
   easy.set(CURLOPT_PATH_AS_IS, 1)
   easy.set(CURLOPT_HTTPGET, 1)

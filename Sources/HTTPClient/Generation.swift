@@ -21,7 +21,14 @@ final class Generation {
   private let settings: OriginSettings
   private unowned let origin: HTTPOrigin
   private var resting: [Transfer] = []
-  private var starting: [Transfer] = []
+  /// Transfers that libcurl does not have yet, in the order in which they came.
+  private var waiting: [Transfer] = []
+  /// Transfers that libcurl has.
+  private var handedOver = 0
+  /// Whether `start` will be called at the end of the turn.
+  private var startsSoon = false
+  /// Whether the server takes one transfer at a time on a connection. Not known with TLS before the first response.
+  private var isSequential: Bool
   private var isClosed = false
   /// When libcurl wants to be called, in milliseconds from when it said so; negative for never.
   private var wish = -1
@@ -41,6 +48,7 @@ final class Generation {
     self.settings = settings
     self.loop = loop
     self.origin = origin
+    isSequential = settings.server.scheme == .http
     let context = Unmanaged.passUnretained(self).toOpaque()
     let connections = settings.options.maxConnections
     _ = ccurl_multi_setopt_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
@@ -74,28 +82,41 @@ final class Generation {
     transfer.continuation = continuation
     transfer.position = active.count
     active.append(transfer)
-    transfer.timer = loop.schedule(after: timeout) { [unowned self, unowned transfer] in timeOut(transfer) }
-    if starting.isEmpty { origin.startSoon() }
-    starting.append(transfer)
+    transfer.timer = loop.schedule(after: timeout) { [unowned self, unowned transfer] in
+      timeOut(transfer, after: timeout)
+    }
+    if !startsSoon { origin.startSoon() }
+    startsSoon = true
+    waiting.append(transfer)
     return nil
   }
 
   /// Hands the turn's new transfers to libcurl and lets it work once for all of them.
   func start() {
-    guard !isClosed, !starting.isEmpty else { return }
-    var batch: [Transfer] = []
-    swap(&batch, &starting)
-    let corked = cork(batch)
-    for transfer in batch where transfer.continuation != nil {
+    startsSoon = false
+    guard !isClosed, !waiting.isEmpty else { return }
+    let corked = cork(waiting)
+    handOver()
+    work(CURL_SOCKET_TIMEOUT, 0)
+    for socket in corked { setCork(socket, false) }
+    settle()
+  }
+
+  /// Gives libcurl as many transfers as can begin. One for which no connection is free would be prepared by libcurl in
+  /// vain, and again later.
+  private func handOver() {
+    let count = isSequential ? min(waiting.count, settings.options.maxConnections - handedOver) : waiting.count
+    guard count > 0 else { return }
+    let batch = waiting.prefix(count)
+    waiting.removeFirst(count)
+    for transfer in batch {
       if curl_multi_add_handle(multi, transfer.easy) == CURLM_OK {
-        transfer.isAdded = true
+        transfer.handedOverAt = loop.now
+        handedOver += 1
       } else {
         finish(transfer, .failure(HTTPFailure(.internal, "libcurl took no transfer")))
       }
     }
-    work(CURL_SOCKET_TIMEOUT, 0)
-    for socket in corked { setCork(socket, false) }
-    settle()
   }
 
   /// Ends all transfers and closes all connections.
@@ -105,7 +126,7 @@ final class Generation {
     isClosed = true
     timer?.cancel()
     resting = []
-    starting = []
+    waiting = []
     curl_multi_cleanup(multi)
     for socket in sockets.values { socket.disarm() }
     sockets = [:]
@@ -124,10 +145,12 @@ final class Generation {
     settle()
   }
 
-  /// A transfer that libcurl never gave a connection has waited for us, not for the server.
-  private func timeOut(_ transfer: Transfer) {
+  /// A transfer that has spent most of its time on waiting for a connection has waited for us, not for the server.
+  private func timeOut(_ transfer: Transfer, after time: Duration) {
+    var atServer = Duration.zero
+    if let start = transfer.handedOverAt, transfer.hasConnection { atServer = loop.now - start }
     let failure =
-      transfer.hasConnection
+      atServer * 2 >= time
       ? HTTPFailure(.timeout, "no response in time") : HTTPFailure(.busy, "no free connection in time")
     finish(transfer, .failure(failure))
     settle()
@@ -150,10 +173,12 @@ final class Generation {
   /// Ends what has ended, lets libcurl go on where it wants to at once, and sets its timer.
   private func settle() {
     drain()
+    handOver()
     var rounds = 0
     while wish == 0, rounds < Self.roundLimit {
       work(CURL_SOCKET_TIMEOUT, 0)
       drain()
+      handOver()
       rounds += 1
     }
     if wishChanged {
@@ -179,16 +204,21 @@ final class Generation {
     transfer.continuation = nil
     transfer.timer?.cancel()
     transfer.timer = nil
-    if transfer.isAdded { curl_multi_remove_handle(multi, transfer.easy) }
-    transfer.isAdded = false
+    if transfer.handedOverAt == nil {
+      waiting.removeAll { $0 === transfer }
+    } else {
+      curl_multi_remove_handle(multi, transfer.easy)
+      handedOver -= 1
+    }
+    transfer.handedOverAt = nil
     transfer.socket = nil
+    if case .response(let response) = result { isSequential = response.httpVersion == 1 }
     let last = active.removeLast()
     if last !== transfer {
       active[transfer.position] = last
       last.position = transfer.position
     }
-    // One that has not been handed to libcurl is still in the turn's list and must not be used twice.
-    if resting.count < Self.restingLimit, !starting.contains(where: { $0 === transfer }) { resting.append(transfer) }
+    if resting.count < Self.restingLimit { resting.append(transfer) }
     origin.didFinish(self, result)
     continuation.resume(returning: result)
   }

@@ -14,8 +14,8 @@ final class Transfer {
   var continuation: UnsafeContinuation<HTTPResult, Never>?
   /// The end of the time that the transfer has.
   var timer: LoopTimer?
-  /// Whether libcurl has it.
-  var isAdded = false
+  /// When libcurl got it; nil while it waits or rests.
+  var handedOverAt: BootInstant?
   /// The place in the generation's list of transfers under way.
   var position = 0
   /// The connection it uses, once libcurl has told.

@@ -1,6 +1,6 @@
 // UDPListener.swift -- receives queries in batches and sends responses.
 //
-// One thread owns it. It calls nobody: whoever owns the loop's event calls `receive`, answers each query, calls `send`.
+// It calls nobody: a listener's thread calls `receive`, answers each query, calls `send`.
 
 import CEvent
 import CSocket
@@ -20,12 +20,33 @@ public struct ListenError: Error, Sendable {
   public var reason: String { "\(transport) \(address): \(String(cString: strerror(code)))" }
 }
 
-/// A bound UDP socket with its batch of buffers.
-public final class UDPListener {
-  /// The socket; replies that come later are sent through it from any thread.
+/// A bound UDP socket. Any thread may send through it.
+public final class UDPSocket: Sendable {
+  /// The descriptor; closed with the object.
   public let descriptor: Int32
   /// The address that was bound, with the port that the kernel chose where it was 0.
   public let address: SocketAddress
+
+  /// Binds `address`.
+  ///
+  /// - Throws: `ListenError` with the system's reason.
+  public init(binding address: SocketAddress) throws(ListenError) {
+    let isWildcard = address.octets.allSatisfy { $0 == 0 }
+    let descriptor = address.withSockaddr { datagram_socket($0, $1, isWildcard ? 1 : 0) }
+    guard descriptor >= 0 else { throw ListenError(address: address, transport: "udp", code: errno) }
+    self.descriptor = descriptor
+    self.address = SocketAddress(boundTo: descriptor) ?? address
+  }
+
+  deinit { close(descriptor) }
+}
+
+/// One thread's batch of buffers for a socket that threads may share.
+public final class UDPListener {
+  /// The socket.
+  public let socket: UDPSocket
+  /// The socket's descriptor; replies that come later are sent through it from any thread.
+  public let descriptor: Int32
   private let batch: OpaquePointer
 
   /// Datagrams of one system call.
@@ -34,32 +55,27 @@ public final class UDPListener {
   /// beginnings of a batch's queries out of the same sets of the processor's cache.
   public static let querySize = 65_536 + 192
 
-  /// Binds `address` beside the sockets of other workers (SO_REUSEPORT).
+  /// Buffers for `socket`.
   ///
   /// - Parameter responseSize: octets that a response may take.
-  /// - Throws: `ListenError` with the system's reason.
-  public init(binding address: SocketAddress, responseSize: Int) throws(ListenError) {
-    let isWildcard = address.octets.allSatisfy { $0 == 0 }
-    let descriptor = address.withSockaddr { datagram_socket($0, $1, isWildcard ? 1 : 0) }
-    guard descriptor >= 0 else { throw ListenError(address: address, transport: "udp", code: errno) }
+  /// - Throws: `ListenError` where there is no memory.
+  public init(on socket: UDPSocket, responseSize: Int) throws(ListenError) {
     guard let batch = datagram_batch_create(UInt32(UDPListener.batchSize), UDPListener.querySize, responseSize) else {
-      close(descriptor)
-      throw ListenError(address: address, transport: "udp", code: ENOMEM)
+      throw ListenError(address: socket.address, transport: "udp", code: ENOMEM)
     }
-    self.descriptor = descriptor
-    self.address = SocketAddress(boundTo: descriptor) ?? address
+    self.socket = socket
     self.batch = batch
+    descriptor = socket.descriptor
   }
 
-  deinit {
-    datagram_batch_free(batch)
-    close(descriptor)
-  }
+  deinit { datagram_batch_free(batch) }
 
-  /// Receives what is there, at most `batchSize` queries, without waiting; 0 where there is nothing.
+  /// Receives what is there, at most `batchSize` queries; 0 where there is nothing.
+  ///
+  /// - Parameter waiting: whether to wait for the first one; a signal ends the wait.
   @_noAllocation
-  public func receive() -> Int {
-    let count = datagram_batch_receive(batch, descriptor)
+  public func receive(waiting: Bool = false) -> Int {
+    let count = datagram_batch_receive(batch, descriptor, waiting ? 1 : 0)
     return count < 0 ? 0 : Int(count)
   }
 

@@ -49,7 +49,10 @@ final class CacheShard: @unchecked Sendable {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
     guard let entry = lookUp(key), now < entry.pointee.expiresAt else { return .miss }
-    touch(entry)
+    // Its neighbours in the list are written at the end: they arrive while the body is copied.
+    hot_prefetch(entry.pointee.newer)
+    hot_prefetch(entry.pointee.older)
+    defer { touch(entry) }
     head.responseCode = UInt16(entry.pointee.responseCode)
     head.isAuthenticated = entry.pointee.isAuthenticated
     head.isAuthoritative = entry.pointee.isAuthoritative
@@ -125,6 +128,10 @@ final class CacheShard: @unchecked Sendable {
   private func lookUp(_ key: CacheKey) -> EntryPointer? {
     var entry = buckets[Int(truncatingIfNeeded: key.hash) & (bucketCount &- 1)]
     while let candidate = entry {
+      // Key and body follow the fixed part: all of it arrives at once.
+      let block = UnsafeRawPointer(candidate)
+      hot_prefetch(block + 64)
+      hot_prefetch(block + 128)
       if candidate.pointee.hash == key.hash, Int(candidate.pointee.keyLength) == key.length,
         hot_equal(CacheEntry.key(candidate), key.octets, key.length) != 0
       {

@@ -77,9 +77,8 @@ final class ResolverScene: @unchecked Sendable {
     configure(&settings)
     cache = MessageCache(CacheBounds(maxOctets: cacheOctets, maxEntries: 4000))
     queries = ClientQueries(capacity: slots)
-    replies = ReplySender(queries, maxUDPPayload: 1232, keepalive: 150) { [mailbox] _, peer, octets, length in
-      mailbox.deliver(Array(UnsafeBufferPointer(start: octets, count: length)), to: peer.pointee)
-      return 0
+    replies = ReplySender(queries, maxUDPPayload: 1232, keepalive: 150) { [mailbox] response, _, peer in
+      mailbox.deliver(Array(response), to: peer.pointee)
     }
     let table = RouteTable(
       rules: rules, hosts: HostsFile(),

@@ -34,6 +34,7 @@ import Testing
     configure(easy, settings, generation: Unmanaged.passUnretained(generation).toOpaque())
     // libcurl asks before it takes any way to an address, also that of a literal: so the refusal can be told from a name
     // that does not exist.
+    easy.set(CURLOPT_CURLU, nil as UnsafeRawPointer?)
     easy.set(CURLOPT_URL, "http://127.0.0.1:\(server.port)/")
     #expect(curl_easy_perform(easy) == CURLE_COULDNT_RESOLVE_HOST)
     #expect(server.accepted == 0)

@@ -38,7 +38,9 @@ import Testing
     #expect(server.listener.receive() == 1)
     var peer = datagram_peer()
     server.listener.copyPeer(0, to: &peer)
-    #expect(datagram_send(server.listener.descriptor, &peer, [7, 8], 2) == 0)
+    let outbox = UDPOutbox(responseSize: 512)
+    outbox.add([7, 8], through: server.listener.descriptor, to: &peer)
+    outbox.flush()
     #expect(client.receive() == [7, 8])
     #expect(client.lastSender == target)
   }
@@ -52,7 +54,9 @@ import Testing
     #expect(server.listener.receive() == 1)
     var peer = datagram_peer()
     server.listener.copyPeer(0, to: &peer)
-    #expect(datagram_send(server.listener.descriptor, &peer, [9], 1) == 0)
+    let outbox = UDPOutbox(responseSize: 512)
+    outbox.add([9], through: server.listener.descriptor, to: &peer)
+    outbox.flush()
     #expect(client.receive() == [9])
     #expect(client.lastSender == target)
   }
@@ -115,18 +119,75 @@ import Testing
     #expect(SocketAddress(storage: server.listener.sender(0).pointee, length: length) == client.address)
   }
 
-  @Test func `shares its port with the sockets of other workers`() throws {
-    let first = try UDPListener(binding: SocketAddress(text: "127.0.0.1:0")!, responseSize: 512)
-    let second = try UDPListener(binding: first.address, responseSize: 512)
-    #expect(first.address == second.address)
-    #expect(first.descriptor != second.descriptor)
+  @Test func `shares its socket with other threads' listeners, and its port with nobody`() throws {
+    let server = try EchoServer("127.0.0.1:0")
+    let other = try UDPListener(on: server.listener.socket, responseSize: 512)
+    let client = try DatagramClient(to: server.address)
+    for number: UInt8 in 0..<100 { client.send([number]) }
+    server.awaitDatagrams()
+    #expect(server.listener.receive() == UDPListener.batchSize)
+    #expect(other.receive() == 100 - UDPListener.batchSize)
+    #expect(other.query(0).first == UInt8(UDPListener.batchSize))
+    let error = #expect(throws: ListenError.self) { try UDPSocket(binding: server.address) }
+    #expect(error?.code == EADDRINUSE)
   }
 
   @Test func `says why it cannot listen`() {
     let error = #expect(throws: ListenError.self) {
-      try UDPListener(binding: SocketAddress(text: "192.0.2.1:53")!, responseSize: 512)
+      try UDPSocket(binding: SocketAddress(text: "192.0.2.1:53")!)
     }
     #expect(error?.reason == "udp 192.0.2.1:53: Cannot assign requested address")
+  }
+}
+
+extension UDPOutbox {
+  fileprivate func add(_ octets: [UInt8], through descriptor: Int32, to peer: UnsafePointer<datagram_peer>) {
+    octets.withUnsafeBufferPointer { add($0, through: descriptor, to: peer) }
+  }
+}
+
+@Suite struct `An outbox` {
+  @Test func `sends many responses to many peers, through two sockets, in order`() throws {
+    let servers = try (0..<2).map { _ in try EchoServer("127.0.0.1:0") }
+    let clients = try (0..<3).map { try DatagramClient(to: servers[$0 % 2].address) }
+    let outbox = UDPOutbox(responseSize: 8)
+    var peers: [datagram_peer] = []
+    for (number, client) in clients.enumerated() {
+      let listener = servers[number % 2].listener
+      client.send([0])
+      servers[number % 2].awaitDatagrams()
+      #expect(listener.receive() == 1)
+      var peer = datagram_peer()
+      listener.copyPeer(0, to: &peer)
+      peers.append(peer)
+    }
+    // More than it holds, so that it sends some before it is told to.
+    for number: UInt8 in 0..<20 {
+      for (index, _) in clients.enumerated() {
+        outbox.add([number, UInt8(index)], through: servers[index % 2].listener.descriptor, to: &peers[index])
+      }
+    }
+    outbox.flush()
+    #expect(outbox.refused == 0)
+    for (index, client) in clients.enumerated() {
+      for number: UInt8 in 0..<20 { #expect(client.receive() == [number, UInt8(index)]) }
+    }
+  }
+
+  @Test func `counts what is refused: a peer without a port, a response that is too long`() throws {
+    let server = try EchoServer("127.0.0.1:0")
+    let outbox = UDPOutbox(responseSize: 8)
+    var peer = datagram_peer()
+    let nowhere = SocketAddress(octets: [127, 0, 0, 1], port: 0)!
+    peer.address = nowhere.storage
+    peer.length = nowhere.length
+    outbox.add([1], through: server.listener.descriptor, to: &peer)
+    outbox.add([UInt8](repeating: 0, count: 9), through: server.listener.descriptor, to: &peer)
+    #expect(outbox.refused == 1)
+    outbox.flush()
+    #expect(outbox.refused == 2)
+    outbox.flush()
+    #expect(outbox.refused == 2)
   }
 }
 
@@ -135,10 +196,11 @@ private final class EchoServer {
   let listener: UDPListener
   private(set) var batches = 0
 
-  var address: SocketAddress { listener.address }
+  var address: SocketAddress { listener.socket.address }
 
   init(_ text: String, responseSize: Int = 4096) throws {
-    listener = try UDPListener(binding: #require(SocketAddress(text: text)), responseSize: responseSize)
+    let socket = try UDPSocket(binding: #require(SocketAddress(text: text)))
+    listener = try UDPListener(on: socket, responseSize: responseSize)
   }
 
   func awaitDatagrams() { awaitReadable(listener.descriptor) }

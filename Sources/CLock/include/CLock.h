@@ -37,4 +37,8 @@ static inline int hot_equal(const void *left, const void *right, size_t count) {
   return memcmp(left, right, count) == 0;
 }
 
+/// Begins to fetch the cache line at `address`, which need not be valid.
+HTTPDNSD_NO_ALLOCATION
+static inline void hot_prefetch(const void *address) { __builtin_prefetch(address, 1); }
+
 #endif

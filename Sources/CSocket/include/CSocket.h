@@ -33,8 +33,8 @@ struct datagram_batch;
 struct datagram_batch *datagram_batch_create(unsigned capacity, size_t query_size, size_t response_size);
 void datagram_batch_free(struct datagram_batch *batch);
 
-/// Receives what is there, without waiting: the number of datagrams, or -1 with errno.
-CSOCKET_NO_ALLOCATION int datagram_batch_receive(struct datagram_batch *batch, int descriptor);
+/// Receives what is there: the number of datagrams, or -1 with errno. With `wait` it waits for the first one.
+CSOCKET_NO_ALLOCATION int datagram_batch_receive(struct datagram_batch *batch, int descriptor, int wait);
 /// The octets of a received datagram, cut where they did not fit the buffer.
 CSOCKET_NO_ALLOCATION const uint8_t *datagram_batch_query(const struct datagram_batch *batch, unsigned index, size_t *length);
 /// The sender's address, as `datagram_batch_receive` left it.
@@ -48,9 +48,19 @@ CSOCKET_NO_ALLOCATION void datagram_batch_reply(struct datagram_batch *batch, un
 /// Sends what is queued. A datagram that the kernel refuses is skipped; returns how many were.
 CSOCKET_NO_ALLOCATION unsigned datagram_batch_send(struct datagram_batch *batch, int descriptor);
 
-/// Sends one datagram from the address that the query was sent to. 0, or -1 with errno.
-int datagram_send(int descriptor, const struct datagram_peer *peer, const uint8_t *octets, size_t length);
-/// Makes a bound UDP socket. `packet_info` asks for the address that was asked (wildcard sockets need it). -1 with errno.
+/// Datagrams that leave together, each from the address that its query was sent to. One thread's own.
+struct datagram_outbox;
+
+/// An empty outbox for datagrams of up to `size` octets. NULL where there is no memory.
+struct datagram_outbox *datagram_outbox_create(size_t size);
+void datagram_outbox_free(struct datagram_outbox *outbox);
+/// Queues a copy of a datagram; a full outbox, and one with datagrams for another socket, is sent before. Returns how
+/// many datagrams were refused, by the kernel or for their length.
+unsigned datagram_outbox_add(struct datagram_outbox *outbox, int descriptor, const struct datagram_peer *peer,
+                             const uint8_t *octets, size_t length);
+/// Sends what is queued. Returns how many datagrams the kernel refused.
+unsigned datagram_outbox_flush(struct datagram_outbox *outbox);
+/// Makes a bound UDP socket, blocking. `packet_info` asks for the address that was asked (wildcard sockets need it). -1 with errno.
 int datagram_socket(const struct sockaddr *address, socklen_t length, int packet_info);
 
 #endif
