@@ -155,9 +155,9 @@ extension UpstreamFailure {
   init(_ failure: HTTPDNSFailure) {
     switch failure {
     case .unreadable, .wrongQuestion, .truncated: self.init(.invalidData, failure.description)
-    case .unsupported: self.init(.notSupported, failure.description)
+    case .unsupported, .name: self.init(.notSupported, failure.description)
     case .server: self.init(.noReachableAuthority, failure.description)
-    case .authentication, .badParameter, .badPath, .quota: self.init(.other, failure.description)
+    case .authentication, .expired, .account, .badParameter, .badPath, .quota: self.init(.other, failure.description)
     }
   }
 }

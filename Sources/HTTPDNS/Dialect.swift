@@ -24,25 +24,100 @@ public protocol Dialect: Sendable {
     to question: HTTPDNSQuestion, from response: TransferResponse
   ) throws(HTTPDNSFailure) -> HTTPDNSAnswer
 
-  /// What one transfer costs.
+  /// What a transfer costs.
   var billing: Billing { get }
+}
+
+/// A dialect in which one transfer can ask for several names, and for both address families of them.
+///
+/// It serves A and AAAA only.
+public protocol BatchDialect: Dialect {
+  /// Names that one transfer may carry; 1 where only the families can travel together.
+  var mostNames: Int { get }
+
+  /// The transfer that asks all questions of the batch.
+  ///
+  /// - Precondition: each of them is served, and there are no more than `mostNames` names.
+  func request(for batch: QuestionBatch, unixTime: Int64) -> TransferRequest
+
+  /// What the reply to such a transfer says to each of `batch.questions`, in their order. A question that the reply
+  /// leaves out has failed with `.wrongQuestion`; the others count.
+  ///
+  /// - Throws: why there is no answer to any of them.
+  /// - Complexity: O(*n*) in the octets of the body.
+  func answers(
+    to batch: QuestionBatch, from response: TransferResponse
+  ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>]
+}
+
+extension BatchDialect {
+  public func request(for question: HTTPDNSQuestion, unixTime: Int64) -> TransferRequest {
+    request(for: QuestionBatch(question), unixTime: unixTime)
+  }
+
+  public func answer(
+    to question: HTTPDNSQuestion, from response: TransferResponse
+  ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
+    try answers(to: QuestionBatch(question), from: response)[0].get()
+  }
+}
+
+/// Names and address families that travel in one transfer: each name is asked for in each family.
+public struct QuestionBatch: Hashable, Sendable {
+  /// The names, none twice.
+  public var names: [DomainName]
+  /// A, AAAA or both, in that order.
+  public var types: [RecordType]
+  /// The subnet that the answers shall suit; nil says nothing about it.
+  public var clientSubnet: IPPrefix?
+
+  /// Those names in those families.
+  ///
+  /// - Precondition: there is a name, and `types` is `[.a]`, `[.aaaa]` or `[.a, .aaaa]`.
+  public init(names: [DomainName], types: [RecordType], clientSubnet: IPPrefix? = nil) {
+    precondition(!names.isEmpty && [[.a], [.aaaa], [.a, .aaaa]].contains(types))
+    self.names = names
+    self.types = types
+    self.clientSubnet = clientSubnet
+  }
+
+  /// The one question. DO and CD are left out: these dialects have no word for them.
+  public init(_ question: HTTPDNSQuestion) {
+    self.init(names: [question.name], types: [question.type], clientSubnet: question.clientSubnet)
+  }
+
+  /// Every question of the batch: name by name, A before AAAA.
+  public var questions: [HTTPDNSQuestion] {
+    names.flatMap { name in types.map { HTTPDNSQuestion(name: name, type: $0, clientSubnet: clientSubnet) } }
+  }
 }
 
 /// What a provider charges for.
 public struct Billing: Hashable, Sendable {
-  /// Billing units that one transfer costs; 0 where the service is free of charge.
-  public let unitsPerRequest: Int
-  /// The document that says so.
+  /// Units for each transfer that was replied to, whatever it carried.
+  public let unitsPerTransfer: Int
+  /// Units for each name and address family to which addresses came back.
+  public let unitsPerAnswer: Int
+  /// Whether no document says so, and the numbers are the best guess.
+  public let isEstimate: Bool
+  /// The document that says so, or what the guess rests on.
   public let source: String
 
   /// A price and where it is written.
-  public init(unitsPerRequest: Int, source: String) {
-    self.unitsPerRequest = unitsPerRequest
+  public init(unitsPerTransfer: Int, unitsPerAnswer: Int = 0, isEstimate: Bool = false, source: String) {
+    self.unitsPerTransfer = unitsPerTransfer
+    self.unitsPerAnswer = unitsPerAnswer
+    self.isEstimate = isEstimate
     self.source = source
   }
 
   /// A public service without an account: nobody is billed.
-  public static let free = Billing(unitsPerRequest: 0, source: "public service, no account")
+  public static let free = Billing(unitsPerTransfer: 0, source: "public service, no account")
+
+  /// Units for one transfer.
+  ///
+  /// - Parameter answers: names and families to which addresses came back.
+  public func units(answers: Int) -> Int { unitsPerTransfer + unitsPerAnswer * answers }
 }
 
 extension RecordType {

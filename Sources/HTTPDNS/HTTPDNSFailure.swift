@@ -4,6 +4,12 @@
 public enum HTTPDNSFailure: Error, Hashable, Sendable {
   /// The provider did not accept who asked: HTTP 401 or 403.
   case authentication
+  /// The time of a signature had passed, or lay too far ahead: the clocks differ. Worth one retry with a corrected clock.
+  case expired
+  /// The account does not exist, is closed, or may not do this at all: its owner has to change something.
+  case account
+  /// The provider does not take this name.
+  case name
   /// The provider did not accept how it was asked: HTTP 400 or another status of that class.
   case badParameter
   /// The provider does not know the path: HTTP 404.
@@ -35,8 +41,8 @@ public enum HTTPDNSFailure: Error, Hashable, Sendable {
   public var blame: Blame {
     switch self {
     case .server, .unreadable, .wrongQuestion: .server
-    case .authentication, .badParameter, .badPath, .quota: .provider
-    case .truncated, .unsupported: .answer
+    case .authentication, .expired, .account, .badParameter, .badPath, .quota: .provider
+    case .name, .truncated, .unsupported: .answer
     }
   }
 }
@@ -72,6 +78,9 @@ extension HTTPDNSFailure: CustomStringConvertible {
   public var description: String {
     switch self {
     case .authentication: "the provider refused the credentials"
+    case .expired: "the provider says that the signature has expired"
+    case .account: "the provider does not serve this account"
+    case .name: "the provider does not take the name"
     case .badParameter: "the provider refused the parameters"
     case .badPath: "the provider does not know the path"
     case .quota: "the provider's quota is used up"

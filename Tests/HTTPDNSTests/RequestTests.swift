@@ -69,8 +69,8 @@ import Testing
   }
 
   @Test func `alidns costs five units over HTTPS and one over HTTP, public services none`() {
-    #expect(alidns.billing.unitsPerRequest == 5)
-    #expect(signed.billing.unitsPerRequest == 1)
+    #expect(alidns.billing.unitsPerTransfer == 5)
+    #expect(signed.billing.unitsPerTransfer == 1)
     #expect(google.billing == .free && post.billing == .free)
   }
 
