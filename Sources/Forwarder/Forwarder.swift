@@ -66,7 +66,7 @@ public final class Forwarder {
     self.plan = plan
     let client = LocalDNSClient(loop: loop)
     nonisolated(unsafe) let local = LocalDNSUpstream(client, systemServers: system.servers)
-    nonisolated(unsafe) let upstreams = try Forwarder.upstreams(configuration, loop, client, system.servers)
+    nonisolated(unsafe) let upstreams = try Forwarder.upstreams(configuration, loop, client, system.servers, logger)
     let cache = MessageCache(
       CacheBounds(maxOctets: configuration.cache.maxBytes, maxEntries: configuration.cache.maxEntries))
     let keepalive = Int32(clamping: configuration.listen.tcpIdle.nanoseconds / 100_000_000)
@@ -233,11 +233,13 @@ public final class Forwarder {
   }
 
   private static func upstreams(
-    _ configuration: Configuration, _ loop: EventLoop, _ client: LocalDNSClient, _ servers: [SocketAddress]
+    _ configuration: Configuration, _ loop: EventLoop, _ client: LocalDNSClient, _ servers: [SocketAddress],
+    _ logger: Logger
   ) throws(StartError) -> [any Upstream] {
     let factory = ProviderFactory(
       loop: loop, localClient: client, systemServers: { servers }, localServers: configuration.localDNS.servers,
-      maxInFlight: configuration.listen.maxInFlight)
+      maxInFlight: configuration.listen.maxInFlight
+    ) { [logger] in logger.warning("\($0)") }
     var upstreams: [any Upstream] = []
     for provider in configuration.providers {
       do throws(HTTPSetupError) {

@@ -24,94 +24,303 @@ enum SubnetPolicy: Sendable, Equatable {
   }
 }
 
-/// A provider that is asked over HTTP.
-final class HTTPDNSProvider: Upstream {
-  let name: String
-  let trustsAD: Bool
-  let timeout: Duration
+/// What a provider goes by.
+struct ProviderSettings: Sendable {
+  /// Its name in the configuration.
+  var name: String
+  /// How long one attempt may take.
+  var timeout = Duration.seconds(2)
+  /// Consecutive failures before the next server is used.
+  var attemptsBeforeSwitch = 3
+  /// After which time a probe may lead back to the first server.
+  var returnToFirst = Duration.seconds(600)
+  /// Which client subnet is sent.
+  var subnetPolicy = SubnetPolicy.none
+  /// Whether its AD bit is passed on.
+  var trustsAD = false
+  /// Transfers a second; 0 for no limit.
+  var requestsPerSecond = 0
+  /// Billing units a day; 0 for no limit.
+  var unitsPerDay = 0
+  /// Whether an empty answer that may only mean "not in the account's list" is asked of the next provider …
+  var fallsBackOnEmpty = true
+  /// … and for how long that is remembered.
+  var notListedTTL = Duration.seconds(600)
+}
+
+/// Numbers about a provider.
+struct ProviderCounters: Sendable, Equatable {
+  /// Transfers that were begun, probes among them.
+  var transfers = 0
+  /// Billing units, as far as they are known.
+  var units = 0
+  /// Transfers that carried both address families of a name.
+  var pairs = 0
+  /// Probes.
+  var probes = 0
+  /// Questions that were not sent because the provider was down, aside or at its limit.
+  var refusals = 0
+  /// Questions that were not sent because the provider had said lately that it has nothing for them.
+  var notListed = 0
+}
+
+/// A provider that is asked over HTTP. Resolver's loop only: timers and tasks there carry it about.
+final class HTTPDNSProvider: Upstream, @unchecked Sendable {
+  let settings: ProviderSettings
+  let servers: [ProviderServer]
+  let loop: any Loop
+  /// Numbers so far.
+  var counters = ProviderCounters()
+  var health: ProviderHealth
+  var probeTimer: LoopTimer?
+  /// A question that the provider can be probed with: one that was asked of it.
+  var probeQuestion: HTTPDNSQuestion?
   private let dialect: any Dialect
-  private let subnetPolicy: SubnetPolicy
-  private let servers: [ProviderServer]
-  private var rotation: ServerRotation
-  private let loop: any Loop
+  private let batchDialect: (any BatchDialect)?
+  private let note: @Sendable (String) -> Void
+  private var limit: RequestLimit
+  private var budget: UnitBudget
+  private var clock = ProviderClock()
+  private var notListed = NotListedNames()
+  private var pairs = PairedNames()
+  private var pairsUnderWay: [HTTPDNSQuestion: Task<Result<ProviderReplies, UpstreamFailure>, Never>] = [:]
+  private var badParametersInARow = 0
   private var headers: [HTTPField] = []
 
   /// Servers that one question is sent to, one after the other.
   private static let mostAttempts = 3
   /// With less time than this no transfer is worth its price.
-  private static let shortestAttempt = Duration.milliseconds(100)
+  static let shortestAttempt = Duration.milliseconds(100)
+  /// Refused parameters may be one question's fault: so many in a row are the provider's, or our configuration's.
+  private static let mostBadParameters = 3
 
+  /// - Parameter note: told in one line what a person should know: what the provider refuses, and what would help.
   init(
-    name: String, dialect: any Dialect, servers: [ProviderServer], attemptsBeforeSwitch: Int, timeout: Duration,
-    subnetPolicy: SubnetPolicy, trustsAD: Bool, loop: any Loop
+    _ settings: ProviderSettings, dialect: any Dialect, servers: [ProviderServer], loop: any Loop,
+    note: @escaping @Sendable (String) -> Void = { _ in }
   ) {
-    self.name = name
+    self.settings = settings
     self.dialect = dialect
     self.servers = servers
-    self.timeout = timeout
-    self.subnetPolicy = subnetPolicy
-    self.trustsAD = trustsAD
     self.loop = loop
-    rotation = ServerRotation(count: servers.count, attemptsBeforeSwitch: attemptsBeforeSwitch)
+    self.note = note
+    batchDialect = dialect as? any BatchDialect
+    health = ProviderHealth(
+      servers: servers.count, attemptsBeforeSwitch: settings.attemptsBeforeSwitch,
+      returnToFirst: settings.returnToFirst.nanoseconds)
+    limit = RequestLimit(perSecond: settings.requestsPerSecond)
+    budget = UnitBudget(perDay: settings.unitsPerDay)
   }
 
-  func subnet(for client: IPPrefix?) -> IPPrefix? { subnetPolicy.subnet(for: client) }
+  var name: String { settings.name }
+  var trustsAD: Bool { settings.trustsAD }
+  var timeout: Duration { settings.timeout }
+
+  func subnet(for client: IPPrefix?) -> IPPrefix? { settings.subnetPolicy.subnet(for: client) }
 
   func serves(_ question: HTTPDNSQuestion) -> Bool { dialect.serves(question) }
 
-  func ask(_ question: HTTPDNSQuestion, deadline: BootInstant) async -> Result<UpstreamAnswer, UpstreamFailure> {
+  func ask(
+    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
+  ) async -> Result<UpstreamAnswer, UpstreamFailure> {
+    if notListed.contains(question, now: loop.now) {
+      counters.notListed += 1
+      let answer = HTTPDNSAnswer(responseCode: .noError, isNegative: true, isEmptyAmbiguous: true)
+      return .success(UpstreamAnswer(answer, server: "remembered"))
+    }
+    let result = await replies(to: question, deadline: deadline, isLastResort: isLastResort)
+    return result.flatMap { replies in
+      switch replies.answer(to: question) {
+      case .success(var answer):
+        remember(question, answer)
+        answer.isEmptyAmbiguous = answer.isEmptyAmbiguous && settings.fallsBackOnEmpty
+        let others = replies.answers.filter { $0.question != question }
+        for other in others { remember(other.question, other.answer) }
+        return .success(UpstreamAnswer(answer, server: replies.server, others: others))
+      case .failure(let failure): return .failure(UpstreamFailure(failure))
+      }
+    }
+  }
+
+  /// Forgets what the provider has said that it does not have.
+  func forgetNotListed() { notListed = NotListedNames() }
+
+  private func remember(_ question: HTTPDNSQuestion, _ answer: HTTPDNSAnswer) {
+    guard answer.isEmptyAmbiguous, settings.fallsBackOnEmpty else { return }
+    notListed.insert(question, until: loop.now + settings.notListedTTL, now: loop.now)
+  }
+
+  /// Both families of a name in one transfer where both have been asked for before and the dialect can; who asks for
+  /// the other one meanwhile waits for the same transfer.
+  private func replies(
+    to question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
+  ) async -> Result<ProviderReplies, UpstreamFailure> {
+    guard batchDialect != nil, pairs.note(question) else {
+      return await askServers(.one(question), deadline: deadline, isLastResort: isLastResort)
+    }
+    let key = HTTPDNSQuestion(name: question.name, type: .a, clientSubnet: question.clientSubnet)
+    if let underWay = pairsUnderWay[key] { return await underWay.value }
+    let batch = QuestionBatch(names: [question.name], types: [.a, .aaaa], clientSubnet: question.clientSubnet)
+    let task = Task(executorPreference: loop) {
+      let result = await self.askServers(.batch(batch), deadline: deadline, isLastResort: isLastResort)
+      self.pairsUnderWay[key] = nil
+      return result
+    }
+    pairsUnderWay[key] = task
+    return await task.value
+  }
+
+  private func askServers(
+    _ asked: AskedQuestions, deadline: BootInstant, isLastResort: Bool
+  ) async -> Result<ProviderReplies, UpstreamFailure> {
+    if let refusal = refusal(isLastResort: isLastResort) {
+      counters.refusals += 1
+      return .failure(refusal)
+    }
+    probeQuestion = asked.first
     var failure = UpstreamFailure(.noReachableAuthority, "no time left")
-    for index in rotation.order.prefix(HTTPDNSProvider.mostAttempts) {
+    for index in health.rotation.order.prefix(HTTPDNSProvider.mostAttempts) {
       let time = min(timeout, deadline - loop.now)
       guard time >= HTTPDNSProvider.shortestAttempt else { break }
-      let server = servers[index]
-      switch await ask(server, question, timeout: time) {
-      case .success(let answer):
-        rotation.succeeded(index)
-        return .success(UpstreamAnswer(answer, server: server.description))
+      switch await ask(servers[index], asked, timeout: time) {
+      case .success(let replies):
+        health.succeeded(index)
+        badParametersInARow = 0
+        return .success(replies)
       case .failure(let problem):
         failure = problem.failure
-        failure.reason = "\(server): \(failure.reason)"
+        failure.reason = "\(servers[index]): \(failure.reason)"
         guard problem.isServersFault else { return .failure(failure) }
         // A server that had less than its time has not failed; another one may still be quicker.
-        if time == timeout || !problem.isLateness { _ = rotation.failed(index) }
+        if time == timeout || !problem.isLateness {
+          health.failed(index, now: loop.now.nanoseconds)
+          armProbe()
+        }
       }
     }
     return .failure(failure)
   }
 
-  private struct Problem: Error {
+  /// Why nothing may be sent now.
+  private func refusal(isLastResort: Bool) -> UpstreamFailure? {
+    switch health.fitness(now: loop.now.nanoseconds) {
+    case .up: break
+    // Where there is nobody else to ask, an attempt may still succeed.
+    case .down where isLastResort: break
+    case .down: return UpstreamFailure(.noReachableAuthority, "all of its servers are down")
+    case .aside(let reason): return UpstreamFailure(.other, "left alone for a while: \(reason.text)")
+    }
+    guard budget.isOpen(unixTime: loop.wallTime) else {
+      return UpstreamFailure(.other, "units_per_day (\(settings.unitsPerDay)) are spent")
+    }
+    guard limit.take(now: loop.now.nanoseconds) else {
+      var failure = UpstreamFailure(.other, "more than \(settings.requestsPerSecond) transfers a second")
+      failure.isOverload = true
+      return failure
+    }
+    return nil
+  }
+
+  struct Problem: Error {
     var failure: UpstreamFailure
     var isServersFault: Bool
     var isLateness = false
   }
 
-  private func ask(
-    _ server: ProviderServer, _ question: HTTPDNSQuestion, timeout: Duration
-  ) async -> Result<HTTPDNSAnswer, Problem> {
+  /// Asks one server; once more where the signature's time was wrong and the reply has taught us better.
+  func ask(
+    _ server: ProviderServer, _ asked: AskedQuestions, timeout: Duration
+  ) async -> Result<ProviderReplies, Problem> {
     let end = loop.now + timeout
     guard let transport = await server.transport(timeout: timeout) else {
       let failure = UpstreamFailure(.noReachableAuthority, "its name could not be resolved")
       return .failure(Problem(failure: failure, isServersFault: true))
     }
-    let left = end - loop.now
-    guard left >= HTTPDNSProvider.shortestAttempt else {
+    guard end - loop.now >= HTTPDNSProvider.shortestAttempt else {
       let failure = UpstreamFailure(.noReachableAuthority, "its name was resolved too late")
       return .failure(Problem(failure: failure, isServersFault: true, isLateness: true))
     }
-    let request = dialect.request(for: question, unixTime: loop.wallTime)
-    switch await transport.send(HTTPRequest(request, headers: fields(request)), timeout: left) {
-    case .failure(let reason):
+    var outcome = await transfer(transport, server, asked, timeout: end - loop.now)
+    if case .failure(.refused(.expired)) = outcome, clock.hasChanged(),
+      end - loop.now >= HTTPDNSProvider.shortestAttempt
+    {
+      outcome = await transfer(transport, server, asked, timeout: end - loop.now)
+    }
+    switch outcome {
+    case .success(let replies): return .success(replies)
+    case .failure(.transfer(let reason)):
       return .failure(
         Problem(
           failure: UpstreamFailure(reason), isServersFault: reason.kind != .busy, isLateness: reason.kind == .timeout))
+    case .failure(.refused(let reason)):
+      setAside(for: reason)
+      return .failure(Problem(failure: UpstreamFailure(reason), isServersFault: reason.blame == .server))
+    }
+  }
+
+  private enum TransferFailure: Error {
+    case transfer(HTTPFailure)
+    case refused(HTTPDNSFailure)
+  }
+
+  private func transfer(
+    _ transport: any HTTPTransport, _ server: ProviderServer, _ asked: AskedQuestions, timeout: Duration
+  ) async -> Result<ProviderReplies, TransferFailure> {
+    counters.transfers += 1
+    if case .batch(let batch) = asked, batch.types.count == 2 { counters.pairs += 1 }
+    let request = request(asked)
+    switch await transport.send(HTTPRequest(request, headers: fields(request)), timeout: timeout) {
+    case .failure(let reason): return .failure(.transfer(reason))
     case .response(let response):
+      if server.isVerified, let date = response.date { clock.learn(date, wallTime: loop.wallTime) }
       do throws(HTTPDNSFailure) {
-        return .success(try dialect.answer(to: question, from: TransferResponse(response)))
+        let replies = ProviderReplies(
+          server: server.description, results: try results(asked, TransferResponse(response)))
+        charge(answers: replies.answers.count { !$0.answer.isNegative })
+        return .success(replies)
       } catch {
-        return .failure(Problem(failure: UpstreamFailure(error), isServersFault: error.blame == .server))
+        return .failure(.refused(error))
       }
     }
+  }
+
+  private func request(_ asked: AskedQuestions) -> TransferRequest {
+    let time = clock.unixTime(wallTime: loop.wallTime)
+    if case .batch(let batch) = asked, let batchDialect { return batchDialect.request(for: batch, unixTime: time) }
+    return dialect.request(for: asked.first, unixTime: time)
+  }
+
+  private func results(
+    _ asked: AskedQuestions, _ response: TransferResponse
+  ) throws(HTTPDNSFailure) -> [(HTTPDNSQuestion, Result<HTTPDNSAnswer, HTTPDNSFailure>)] {
+    if case .batch(let batch) = asked, let batchDialect {
+      return Array(zip(batch.questions, try batchDialect.answers(to: batch, from: response)))
+    }
+    return [(asked.first, .success(try dialect.answer(to: asked.first, from: response)))]
+  }
+
+  private func charge(answers: Int) {
+    let units = dialect.billing.units(answers: answers)
+    counters.units += units
+    budget.spend(units, unixTime: loop.wallTime)
+  }
+
+  /// Who refuses every server's request alike is left alone for a while, and a person is told what would help.
+  private func setAside(for reason: HTTPDNSFailure) {
+    var pause: Duration?
+    let aside: AsideReason
+    switch reason {
+    case .authentication, .expired: aside = .authentication
+    case .account: aside = .account
+    case .quota(let retryAfter): (aside, pause) = (.quota, retryAfter)
+    case .badParameter, .badPath:
+      badParametersInARow += 1
+      guard badParametersInARow >= HTTPDNSProvider.mostBadParameters else { return }
+      aside = .parameters
+    default: return
+    }
+    let length = health.setAside(aside, for: pause?.nanoseconds, now: loop.now.nanoseconds)
+    note("provider \(name): \(reason); left alone for \(length / 1_000_000_000) s; \(reason.remedy)")
   }
 
   /// The header fields of a dialect rarely change: the client recognises the same array and prepares nothing anew.

@@ -16,6 +16,8 @@ struct ProviderFactory {
   let systemServers: () -> [SocketAddress]
   let localServers: [Configuration.LocalServer]
   let maxInFlight: Int
+  /// Told in one line what a person should know.
+  let note: @Sendable (String) -> Void
 
   /// The provider as the resolver sees it.
   ///
@@ -24,9 +26,7 @@ struct ProviderFactory {
     var servers: [ProviderServer] = []
     for server in provider.servers { servers.append(try make(server, of: provider)) }
     return HTTPDNSProvider(
-      name: provider.name, dialect: dialect(of: provider), servers: servers,
-      attemptsBeforeSwitch: provider.attemptsBeforeSwitch, timeout: provider.timeout,
-      subnetPolicy: SubnetPolicy(provider.clientSubnet), trustsAD: provider.trustsAD, loop: loop)
+      ProviderSettings(provider), dialect: dialect(of: provider), servers: servers, loop: loop, note: note)
   }
 
   private func dialect(of provider: Configuration.Provider) -> any Dialect {
@@ -65,11 +65,11 @@ struct ProviderFactory {
     }
     switch server.host {
     case .address(let address):
-      return ProviderServer(text, addresses: [address], connect: connect)
+      return ProviderServer(text, addresses: [address], isVerified: scheme == .https, connect: connect)
     case .name(let name):
       let lookUp = HostLookUp(
         name, types: types(provider.family), client: localClient, loop: loop, servers: resolvers(of: provider))
-      return ProviderServer(text, lookUp: lookUp, connect: connect)
+      return ProviderServer(text, lookUp: lookUp, isVerified: scheme == .https, connect: connect)
     }
   }
 
@@ -117,5 +117,15 @@ extension SubnetPolicy {
     case .fixed(let prefix): self = .fixed(prefix)
     case .fromClient: self = .fromClient
     }
+  }
+}
+
+extension ProviderSettings {
+  init(_ provider: Configuration.Provider) {
+    self.init(
+      name: provider.name, timeout: provider.timeout, attemptsBeforeSwitch: provider.attemptsBeforeSwitch,
+      returnToFirst: provider.returnToFirst, subnetPolicy: SubnetPolicy(provider.clientSubnet),
+      trustsAD: provider.trustsAD, requestsPerSecond: provider.requestsPerSecond, unitsPerDay: provider.unitsPerDay,
+      fallsBackOnEmpty: provider.fallbackOnEmpty, notListedTTL: provider.notListedTTL)
   }
 }

@@ -10,14 +10,17 @@ final class ProviderServer: CustomStringConvertible {
 
   /// The address or name, for people.
   let description: String
+  /// Whether a response's sender is certain: over TLS.
+  let isVerified: Bool
   private let connect: Connect
   private let lookUp: HostLookUp?
   private var transport: (any HTTPTransport)?
   private var addresses: [IPAddress] = []
 
   /// A server at fixed addresses.
-  init(_ description: String, addresses: [IPAddress], connect: @escaping Connect) {
+  init(_ description: String, addresses: [IPAddress], isVerified: Bool = false, connect: @escaping Connect) {
     self.description = description
+    self.isVerified = isVerified
     self.connect = connect
     self.addresses = addresses
     lookUp = nil
@@ -25,8 +28,9 @@ final class ProviderServer: CustomStringConvertible {
   }
 
   /// A server that is found by its name.
-  init(_ description: String, lookUp: HostLookUp, connect: @escaping Connect) {
+  init(_ description: String, lookUp: HostLookUp, isVerified: Bool = false, connect: @escaping Connect) {
     self.description = description
+    self.isVerified = isVerified
     self.connect = connect
     self.lookUp = lookUp
   }

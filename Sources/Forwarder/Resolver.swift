@@ -192,7 +192,7 @@ public actor Resolver {
     return body(cache.key(in: keyBuffer.octets, nameLength: name.octets.count, scope, subnet: subnet))
   }
 
-  private func questionKey(_ question: HTTPDNSQuestion, route: UInt16, subnet: QueryClientSubnet) -> QuestionKey {
+  func questionKey(_ question: HTTPDNSQuestion, route: UInt16, subnet: QueryClientSubnet) -> QuestionKey {
     let scope = CacheScope(
       type: question.type.rawValue, dnssecOK: question.dnssecOK, checkingDisabled: question.checkingDisabled,
       route: route, network: 0)

@@ -17,7 +17,9 @@ extension Resolver {
     for (index, upstream) in candidates.enumerated() {
       // A provider whose servers are all silent must leave the next ones their time.
       let share = max(upstream.timeout, (deadline - loop.now) / (candidates.count - index))
-      let outcome = await ask(upstream, pursuit, route, deadline: min(deadline, loop.now + share))
+      let outcome = await ask(
+        upstream, pursuit, route, deadline: min(deadline, loop.now + share),
+        isLastResort: candidates.count == 1 && !mayFallBack(route))
       switch outcome.result {
       case .success(let answer) where answer.isAmbiguous: empty = empty ?? outcome
       case .success: return outcome
@@ -31,12 +33,13 @@ extension Resolver {
   }
 
   private func ask(
-    _ upstream: any Upstream, _ pursuit: Pursuit, _ route: Route, deadline: BootInstant
+    _ upstream: any Upstream, _ pursuit: Pursuit, _ route: Route, deadline: BootInstant, isLastResort: Bool
   ) async -> Outcome {
     var question = pursuit.question
     question.clientSubnet = upstream.subnet(for: pursuit.question.clientSubnet)
-    switch await upstream.ask(question, deadline: deadline) {
+    switch await upstream.ask(question, deadline: deadline, isLastResort: isLastResort) {
     case .success(let reply):
+      keepAlong(reply.others, of: pursuit, route, trustsAD: upstream.trustsAD)
       let source = AnswerSource.provider(upstream.name, server: reply.server)
       var outcome = finish(reply.answer, from: source, pursuit, route, trustsAD: upstream.trustsAD)
       // The scope of another subnet than the client's says nothing about the client's.
@@ -46,6 +49,24 @@ extension Resolver {
       return outcome
     case .failure(let reason):
       return Outcome(result: .failure(reason), source: .provider(upstream.name, server: ""))
+    }
+  }
+
+  /// Keeps answers to questions that were not asked but came along: of the same names' other address family, say.
+  private func keepAlong(
+    _ others: [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)], of pursuit: Pursuit, _ route: Route, trustsAD: Bool
+  ) {
+    for other in others where !other.answer.isEmptyAmbiguous {
+      var question = pursuit.question
+      question.name = other.question.name
+      question.type = other.question.type
+      var scope = pursuit.scope
+      scope.type = question.type.rawValue
+      let sibling = Pursuit(
+        key: questionKey(question, route: pursuit.routeNumber, subnet: pursuit.subnet), question: question,
+        routeNumber: pursuit.routeNumber, scope: scope, subnet: pursuit.subnet, startedAt: loop.now)
+      let outcome = finish(other.answer, from: .ourselves, sibling, route, trustsAD: trustsAD)
+      if case .success(let answer) = outcome.result { keep(answer, of: sibling) }
     }
   }
 

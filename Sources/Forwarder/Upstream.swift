@@ -38,11 +38,16 @@ public struct UpstreamAnswer: Sendable {
   public var answer: HTTPDNSAnswer
   /// The server's address or name, for people.
   public var server: String
+  /// Answers to other questions that came along.
+  public var others: [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)]
 
   /// An answer from that server.
-  public init(_ answer: HTTPDNSAnswer, server: String) {
+  public init(
+    _ answer: HTTPDNSAnswer, server: String, others: [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)] = []
+  ) {
     self.answer = answer
     self.server = server
+    self.others = others
   }
 }
 
@@ -59,7 +64,11 @@ public protocol Upstream: AnyObject {
   /// Whether it can carry the question at all.
   func serves(_ question: HTTPDNSQuestion) -> Bool
   /// Asks one server after the other until one answers or `deadline` is near.
-  func ask(_ question: HTTPDNSQuestion, deadline: BootInstant) async -> Result<UpstreamAnswer, UpstreamFailure>
+  ///
+  /// - Parameter isLastResort: whether there is nobody else to ask: then a provider that is down is asked all the same.
+  func ask(
+    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
+  ) async -> Result<UpstreamAnswer, UpstreamFailure>
 }
 
 /// LocalDNS as the resolver sees it.

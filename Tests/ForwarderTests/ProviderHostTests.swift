@@ -158,20 +158,21 @@ import Testing
   @Test func `a provider whose server's name is found too late sends nothing, and the deadline holds`() {
     let client = resolver { _, _ in (["192.0.2.1"], 60, .milliseconds(950)) }
     let transport = ScriptedTransport(on: loop) { _ in (.address("192.0.2.7"), .zero) }
-    nonisolated(unsafe) let provider = HTTPDNSProvider(
-      name: "first", dialect: JSONDialect(flavour: .generic, path: "/resolve"),
-      servers: [ProviderServer("dns.example:443", lookUp: lookUp(client, types: [.a])) { _ in transport }],
-      attemptsBeforeSwitch: 3, timeout: .seconds(2), subnetPolicy: .none, trustsAD: false, loop: loop)
+    let provider = HTTPDNSProvider(
+      ProviderSettings(name: "first"), dialect: JSONDialect(flavour: .generic, path: "/resolve"),
+      servers: [ProviderServer("dns.example:443", lookUp: lookUp(client, types: [.a])) { _ in transport }], loop: loop)
     let question = HTTPDNSQuestion(name: name("www.example.com"), type: .a)
     let begin = loop.now
     let isFailure = loop.run { [loop] in
-      if case .failure = await provider.ask(question, deadline: loop.now + .seconds(1)) { true } else { false }
+      let result = await provider.ask(question, deadline: loop.now + .seconds(1), isLastResort: true)
+      return if case .failure = result { true } else { false }
     }
     #expect(isFailure)
     #expect(loop.now - begin <= .seconds(1))
     #expect(transport.sent.isEmpty)
     let isAnswered = loop.run { [loop] in
-      if case .success = await provider.ask(question, deadline: loop.now + .seconds(1)) { true } else { false }
+      let result = await provider.ask(question, deadline: loop.now + .seconds(1), isLastResort: true)
+      return if case .success = result { true } else { false }
     }
     #expect(isAnswered)
   }

@@ -21,19 +21,18 @@ import Testing
 
   private func provider(_ servers: [ScriptedTransport], attemptsBeforeSwitch: Int = 3) -> HTTPDNSProvider {
     HTTPDNSProvider(
-      name: "first", dialect: JSONDialect(flavour: .generic, path: "/resolve"),
+      ProviderSettings(name: "first", attemptsBeforeSwitch: attemptsBeforeSwitch),
+      dialect: JSONDialect(flavour: .generic, path: "/resolve"),
       servers: servers.enumerated().map { number, transport in
         ProviderServer("server\(number)", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in transport }
       },
-      attemptsBeforeSwitch: attemptsBeforeSwitch, timeout: .seconds(2), subnetPolicy: .none, trustsAD: false,
       loop: loop)
   }
 
   private func ask(
     _ provider: HTTPDNSProvider, within time: Duration = .milliseconds(4400)
   ) -> Result<UpstreamAnswer, UpstreamFailure> {
-    nonisolated(unsafe) let provider = provider
-    return loop.run { [loop, question] in await provider.ask(question, deadline: loop.now + time) }
+    return loop.run { [loop, question] in await provider.ask(question, deadline: loop.now + time, isLastResort: true) }
   }
 
   private func failure(_ result: Result<UpstreamAnswer, UpstreamFailure>) -> UpstreamFailure? {
@@ -135,10 +134,11 @@ import Testing
     let svcb = HTTPResult.json(
       #"{"Status":0,"Answer":[{"name":"www.example.com.","type":65,"TTL":300,"data":"mandatory nonsense ="}]}"#)
     let servers = [server(svcb), server(svcb)]
-    nonisolated(unsafe) let provider = provider(servers)
+    let provider = provider(servers)
     let result = loop.run { [loop] in
       await provider.ask(
-        HTTPDNSQuestion(name: name("www.example.com"), type: .https), deadline: loop.now + .seconds(4))
+        HTTPDNSQuestion(name: name("www.example.com"), type: .https), deadline: loop.now + .seconds(4),
+        isLastResort: true)
     }
     #expect(failure(result)?.extendedError == .notSupported)
     #expect(servers.map(\.sent.count) == [1, 0])
@@ -146,12 +146,14 @@ import Testing
 
   @Test func `questions that fail at the same time ask no server twice, wherever the rotation is by then`() {
     let servers = (0..<3).map { number in server(.refused, after: .milliseconds(10 + 7 * number)) }
-    nonisolated(unsafe) let provider = provider(servers, attemptsBeforeSwitch: 1)
+    let provider = provider(servers, attemptsBeforeSwitch: 1)
     for _ in 0..<10 {
       let before = servers.map(\.sent.count)
       loop.run { [loop, question] in
         let tasks = (0..<2).map { _ in
-          Task(executorPreference: loop) { _ = await provider.ask(question, deadline: loop.now + .seconds(4)) }
+          Task(executorPreference: loop) {
+            _ = await provider.ask(question, deadline: loop.now + .seconds(4), isLastResort: true)
+          }
         }
         for task in tasks { await task.value }
       }

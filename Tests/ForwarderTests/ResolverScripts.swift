@@ -67,7 +67,9 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
 
   func serves(_ question: HTTPDNSQuestion) -> Bool { !unserved.contains(question.type) }
 
-  func ask(_ question: HTTPDNSQuestion, deadline: BootInstant) async -> Result<UpstreamAnswer, UpstreamFailure> {
+  func ask(
+    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
+  ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     let step = script(question, count)
     count += 1
     if remembers { asked.append(ScriptedQuestion(question: question, at: loop.now, deadline: deadline)) }

@@ -1,0 +1,129 @@
+// ProviderMemory.swift -- what a provider's own past says: which names it does not have, which are asked for in pairs, what
+// time it is there.
+
+import DNSWire
+import EventLoop
+import HTTPDNS
+
+/// What one transfer asks.
+enum AskedQuestions {
+  case one(HTTPDNSQuestion)
+  case batch(QuestionBatch)
+
+  /// The question, or the first of the batch.
+  var first: HTTPDNSQuestion {
+    switch self {
+    case .one(let question): question
+    case .batch(let batch): batch.questions[0]
+    }
+  }
+}
+
+/// What one transfer brought.
+struct ProviderReplies: Sendable {
+  /// The server, for people.
+  var server: String
+  /// What was said to each question.
+  var results: [(question: HTTPDNSQuestion, result: Result<HTTPDNSAnswer, HTTPDNSFailure>)]
+
+  init(server: String, results: [(HTTPDNSQuestion, Result<HTTPDNSAnswer, HTTPDNSFailure>)]) {
+    self.server = server
+    self.results = results
+  }
+
+  /// What was said to a question; who it was asked for with which flags does not matter.
+  func answer(to question: HTTPDNSQuestion) -> Result<HTTPDNSAnswer, HTTPDNSFailure> {
+    results.first { $0.question.name == question.name && $0.question.type == question.type }?.result
+      ?? .failure(.wrongQuestion)
+  }
+
+  /// The questions that have answers.
+  var answers: [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)] {
+    results.compactMap { question, result in
+      guard case .success(let answer) = result else { return nil }
+      return (question, answer)
+    }
+  }
+}
+
+/// Questions that a provider answered emptily lately.
+struct NotListedNames {
+  private struct Key: Hashable {
+    let name: DomainName
+    let type: RecordType
+  }
+
+  private var until: [Key: BootInstant] = [:]
+  /// A bound on memory: when so many are remembered, those that are over are dropped, and all where none is.
+  private static let most = 10_000
+
+  func contains(_ question: HTTPDNSQuestion, now: BootInstant) -> Bool {
+    guard !until.isEmpty, let end = until[Key(name: question.name, type: question.type)] else { return false }
+    return now < end
+  }
+
+  mutating func insert(_ question: HTTPDNSQuestion, until end: BootInstant, now: BootInstant) {
+    if until.count >= NotListedNames.most {
+      until = until.filter { now < $0.value }
+      if until.count >= NotListedNames.most { until = [:] }
+    }
+    until[Key(name: question.name, type: question.type)] = end
+  }
+}
+
+/// Names that were asked for in both address families: only for them the other family is fetched along.
+struct PairedNames {
+  private var seen: [DomainName: UInt8] = [:]
+  private static let most = 10_000
+
+  /// Notes a question; whether both families of its name have been asked for by now.
+  mutating func note(_ question: HTTPDNSQuestion) -> Bool {
+    let bit: UInt8 = question.type == .a ? 1 : 2
+    let before = seen[question.name] ?? 0
+    if before | bit != before {
+      if before == 0, seen.count >= PairedNames.most { seen = [:] }
+      seen[question.name] = before | bit
+    }
+    return before == 3
+  }
+}
+
+/// The time at a provider, by which it checks signatures.
+struct ProviderClock {
+  private var offset: Int64 = 0
+  private var isNew = false
+
+  /// Differences up to this many seconds are those of a header field in whole seconds that was on its way for a while.
+  private static let tolerance: Int64 = 2
+
+  /// Seconds since 1970 at the provider.
+  func unixTime(wallTime: Int64) -> Int64 { wallTime + offset }
+
+  /// Takes the `Date` of a response whose sender is certain.
+  mutating func learn(_ date: Int64, wallTime: Int64) {
+    let difference = date - wallTime
+    guard abs(difference - offset) > ProviderClock.tolerance else { return }
+    offset = abs(difference) > ProviderClock.tolerance ? difference : 0
+    isNew = true
+  }
+
+  /// Whether something was learned since this was asked last.
+  mutating func hasChanged() -> Bool {
+    defer { isNew = false }
+    return isNew
+  }
+}
+
+extension HTTPDNSFailure {
+  /// What would help, for a person.
+  var remedy: String {
+    switch self {
+    case .authentication: "check the account's id and its key, token or secret in the configuration"
+    case .expired: "check the machine's clock"
+    case .account: "check in the provider's console that the account exists, is paid for, and may be used this way"
+    case .badPath: "check the path in url or servers"
+    case .quota: "raise the quota in the provider's console, or lower requests_per_second"
+    default: "check the provider's keys in the configuration"
+    }
+  }
+}

@@ -1,0 +1,184 @@
+// ProviderHealthTests.swift -- up, down and aside: who is asked when, and what a probe decides.
+
+import Testing
+
+@testable import ProviderPool
+
+private let second: Int64 = 1_000_000_000
+
+@Suite struct ProviderHealthTests {
+  private func health(servers: Int = 2, attempts: Int = 3) -> ProviderHealth {
+    ProviderHealth(servers: servers, attemptsBeforeSwitch: attempts, returnToFirst: 600 * second)
+  }
+
+  @Test func `a provider goes down when every server has failed in a row, not by one mishap`() {
+    var health = health()
+    health.failed(0, now: 0)
+    health.failed(1, now: 0)
+    #expect(health.fitness(now: 0) == .up)
+    health.failed(0, now: 1)
+    #expect(health.fitness(now: 1) == .down)
+  }
+
+  @Test func `one server that replies keeps the provider up, however often the other fails`() {
+    var health = health()
+    for round in 0..<100 {
+      health.failed(0, now: Int64(round))
+      health.succeeded(1)
+      #expect(health.fitness(now: Int64(round)) == .up)
+    }
+  }
+
+  @Test func `a single server that fails as often as the configuration says goes down`() {
+    var health = health(servers: 1, attempts: 2)
+    health.failed(0, now: 0)
+    #expect(health.fitness(now: 0) == .up)
+    health.failed(0, now: 0)
+    #expect(health.fitness(now: 0) == .down)
+  }
+
+  @Test func `probes come after 5 s, then at twice the wait up to 60 s, and try every server`() throws {
+    var health = health()
+    for _ in 0..<2 {
+      health.failed(0, now: 0)
+      health.failed(1, now: 0)
+    }
+    var now: Int64 = 0
+    for wait: Int64 in [5, 10, 20, 40, 60, 60, 60] {
+      let probe = try #require(health.probe)
+      #expect(probe.at == now + wait * second)
+      #expect(probe.servers.sorted() == [0, 1])
+      now = probe.at
+      health.probeFailed(now: now)
+      #expect(health.fitness(now: now) == .down)
+    }
+    health.probeSucceeded(1, now: now)
+    #expect(health.fitness(now: now) == .up)
+    #expect(health.rotation.current == 1)
+    // Down again: the waits begin anew.
+    for _ in 0..<2 {
+      health.failed(0, now: now)
+      health.failed(1, now: now)
+    }
+    #expect(health.probe?.at == now + 5 * second)
+  }
+
+  @Test func `a probe leads back to the first server, after the time that is configured, and again after that`() throws
+  {
+    var health = health()
+    #expect(health.probe == nil)
+    for _ in 0..<3 { health.failed(0, now: 7 * second) }
+    #expect(health.rotation.current == 1)
+    health.succeeded(1)
+    #expect(health.probe == Probe(at: 607 * second, servers: [0]))
+    health.probeFailed(now: 607 * second)
+    #expect(health.rotation.current == 1)
+    #expect(health.fitness(now: 607 * second) == .up)
+    #expect(health.probe == Probe(at: 1207 * second, servers: [0]))
+    health.probeSucceeded(0, now: 1207 * second)
+    #expect(health.rotation.current == 0)
+    #expect(health.probe == nil)
+  }
+
+  @Test func `a provider that will not serve is left alone for twice as long each time, an hour at most`() {
+    var health = health()
+    var now: Int64 = 0
+    for expected: Int64 in [30, 60, 120, 240, 480, 960, 1920, 3600, 3600] {
+      let pause = health.setAside(.authentication, now: now)
+      #expect(pause == expected * second)
+      #expect(health.fitness(now: now + pause - 1) == .aside(.authentication))
+      now += pause
+      #expect(health.fitness(now: now) == .up)
+    }
+    health.succeeded(0)
+    let afterSuccess = health.setAside(.parameters, now: now)
+    #expect(afterSuccess == 30 * second)
+  }
+
+  @Test func `a provider is left alone for as long as it says itself, a day at most`() {
+    var health = health()
+    let named = health.setAside(.quota, for: 7 * second, now: 0)
+    #expect(named == 7 * second)
+    #expect(health.fitness(now: 7 * second) == .up)
+    let longest = health.setAside(.quota, for: .max, now: 0)
+    #expect(longest == 86_400 * second)
+    let account = health.setAside(.account, now: 0)
+    #expect(account == 3600 * second)
+  }
+
+  @Test func `who is aside is not moved on from`() {
+    var health = health()
+    for _ in 0..<10 { health.setAside(.authentication, now: 0) }
+    #expect(health.rotation.current == 0)
+    #expect(health.probe == nil)
+  }
+}
+
+@Suite struct RequestLimitTests {
+  @Test func `no more than the rate in any second, whatever the pace`() {
+    var limit = RequestLimit(perSecond: 10)
+    var taken: [Int64] = []
+    for step in 0..<4000 {
+      let now = Int64(step) * second / 500
+      if limit.take(now: now) { taken.append(now) }
+    }
+    // A full bucket at first, then ten a second for eight seconds.
+    #expect((80...90).contains(taken.count))
+    for (index, time) in taken.enumerated() where index >= 20 { #expect(time - taken[index - 20] >= second) }
+  }
+
+  @Test func `a rest saves up no more than a second's worth`() {
+    var limit = RequestLimit(perSecond: 3)
+    for now: Int64 in [0, 1_000_000 * second] {
+      let outcomes = (0..<5).map { _ in limit.take(now: now) }
+      #expect(outcomes == [true, true, true, false, false])
+    }
+  }
+
+  @Test func `0 is no limit`() {
+    var limit = RequestLimit(perSecond: 0)
+    let taken = (0..<1000).count { _ in limit.take(now: 0) }
+    #expect(taken == 1000)
+  }
+}
+
+@Suite struct UnitBudgetTests {
+  @Test func `a day's units can be spent once, and come back at midnight UTC`() {
+    var isOpen: Bool
+    var budget = UnitBudget(perDay: 10)
+    let evening: Int64 = 20_000 * 86_400 + 86_399
+    isOpen = budget.isOpen(unixTime: evening)
+    #expect(isOpen)
+    budget.spend(8, unixTime: evening)
+    isOpen = budget.isOpen(unixTime: evening)
+    #expect(isOpen)
+    budget.spend(5, unixTime: evening)
+    isOpen = budget.isOpen(unixTime: evening)
+    #expect(!isOpen)
+    #expect(budget.spent == 13)
+    isOpen = budget.isOpen(unixTime: evening + 1)
+    #expect(isOpen)
+    #expect(budget.spent == 0)
+  }
+
+  @Test func `a clock that is set back brings nothing back, and one that ran ahead locks nothing out`() {
+    var isOpen: Bool
+    var budget = UnitBudget(perDay: 10)
+    budget.spend(10, unixTime: 30_000 * 86_400)
+    isOpen = budget.isOpen(unixTime: 20_000 * 86_400)
+    #expect(!isOpen)
+    isOpen = budget.isOpen(unixTime: 20_001 * 86_400)
+    #expect(isOpen)
+  }
+
+  @Test func `what was spent before a restart counts, and 0 is no limit`() {
+    var isOpen: Bool
+    var kept = UnitBudget(perDay: 10, day: 20_000, spent: 10)
+    isOpen = kept.isOpen(unixTime: 20_000 * 86_400)
+    #expect(!isOpen)
+    var unlimited = UnitBudget(perDay: 0)
+    unlimited.spend(1_000_000, unixTime: 0)
+    isOpen = unlimited.isOpen(unixTime: 0)
+    #expect(isOpen)
+  }
+}
