@@ -80,6 +80,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   private let note: @Sendable (String) -> Void
   private var limit: RequestLimit
   private var budget: UnitBudget
+  private let ledger: UnitLedger?
   private var clock = ProviderClock()
   private var notListed = NotListedNames()
   private var pairs = PairedNames()
@@ -94,10 +95,12 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   /// Refused parameters may be one question's fault: so many in a row are the provider's, or our configuration's.
   private static let mostBadParameters = 3
 
-  /// - Parameter note: told in one line what a person should know: what the provider refuses, and what would help.
+  /// - Parameters:
+  ///   - ledger: keeps what was spent beyond the program's life.
+  ///   - note: told in one line what a person should know: what the provider refuses, and what would help.
   init(
     _ settings: ProviderSettings, dialect: any Dialect, servers: [ProviderServer], loop: any Loop,
-    note: @escaping @Sendable (String) -> Void = { _ in }
+    ledger: UnitLedger? = nil, note: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.settings = settings
     self.dialect = dialect
@@ -109,7 +112,10 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       servers: servers.count, attemptsBeforeSwitch: settings.attemptsBeforeSwitch,
       returnToFirst: settings.returnToFirst.nanoseconds)
     limit = RequestLimit(perSecond: settings.requestsPerSecond)
-    budget = UnitBudget(perDay: settings.unitsPerDay)
+    budget =
+      ledger?.budget(of: settings.name, perDay: settings.unitsPerDay) ?? UnitBudget(perDay: settings.unitsPerDay)
+    self.ledger = ledger
+    ledger?.add(settings.name) { [unowned self] in budget }
   }
 
   var name: String { settings.name }
@@ -302,7 +308,9 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   private func charge(answers: Int) {
     let units = dialect.billing.units(answers: answers)
     counters.units += units
+    guard units > 0 else { return }
     budget.spend(units, unixTime: loop.wallTime)
+    ledger?.didSpend()
   }
 
   /// Who refuses every server's request alike is left alone for a while, and a person is told what would help.

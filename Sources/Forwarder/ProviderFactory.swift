@@ -16,6 +16,8 @@ struct ProviderFactory {
   let systemServers: () -> [SocketAddress]
   let localServers: [Configuration.LocalServer]
   let maxInFlight: Int
+  /// Keeps what was spent.
+  let ledger: UnitLedger?
   /// Told in one line what a person should know.
   let note: @Sendable (String) -> Void
 
@@ -26,7 +28,8 @@ struct ProviderFactory {
     var servers: [ProviderServer] = []
     for server in provider.servers { servers.append(try make(server, of: provider)) }
     return HTTPDNSProvider(
-      ProviderSettings(provider), dialect: dialect(of: provider), servers: servers, loop: loop, note: note)
+      ProviderSettings(provider), dialect: dialect(of: provider), servers: servers, loop: loop,
+      ledger: ledger, note: note)
   }
 
   private func dialect(of provider: Configuration.Provider) -> any Dialect {

@@ -5,7 +5,6 @@ import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
-import Synchronization
 import TestSupport
 import Testing
 
@@ -194,13 +193,6 @@ import Testing
     let unlearned = ask(isVerified: false)
     #expect(Int64(unlearned[1])! - Int64(unlearned[0])! < 10)
   }
-}
-
-/// Lines for a person, from whatever thread.
-private final class Notes: Sendable {
-  private let lines = Mutex<[String]>([])
-  var all: [String] { lines.withLock { $0 } }
-  func add(_ line: String) { lines.withLock { $0.append(line) } }
 }
 
 /// Something that a script looks at and a test changes.
