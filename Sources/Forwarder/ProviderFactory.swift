@@ -16,6 +16,8 @@ struct ProviderFactory {
   let systemServers: () -> [SocketAddress]
   let localServers: [Configuration.LocalServer]
   let maxInFlight: Int
+  /// One for all: what one provider teaches helps the others.
+  let certificateClock = CertificateClock()
   /// Keeps what was spent.
   let ledger: UnitLedger?
   /// Told in one line what a person should know.
@@ -104,6 +106,7 @@ struct ProviderFactory {
     options.pins = provider.pins
     options.proxy = provider.proxy.map { String(decoding: $0.text.reveal, as: UTF8.self) } ?? ""
     options.maxInFlight = maxInFlight
+    options.certificateClock = certificateClock
     switch provider.family {
     case .auto: options.family = .any
     case .ipv4: options.family = .ipv4

@@ -96,7 +96,7 @@ private func configureTLS(_ easy: Easy, _ settings: OriginSettings) {
   easy.set(CURLOPT_CAINFO, nil as String?)
   easy.set(CURLOPT_CAPATH, nil as String?)
   _ = ccurl_setopt_ssl_ctx_callback(easy, contextWasMade)
-  if let trust = settings.trust { easy.set(CURLOPT_SSL_CTX_DATA, UnsafeRawPointer(trust.store)) }
+  easy.set(CURLOPT_SSL_CTX_DATA, Unmanaged.passUnretained(settings).toOpaque())
   if !settings.pins.isEmpty { easy.set(CURLOPT_PINNEDPUBLICKEY, settings.pins) }
 }
 
@@ -106,9 +106,11 @@ private func lookUpWouldStart(
 ) -> Int32 { 1 }
 
 private func contextWasMade(
-  _: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?, _ store: UnsafeMutableRawPointer?
+  _: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?, _ settings: UnsafeMutableRawPointer?
 ) -> CURLcode {
-  ccurl_context_trust(context, store)
+  let settings = Unmanaged<OriginSettings>.fromOpaque(settings!).takeUnretainedValue()
+  if let trust = settings.trust { ccurl_context_trust(context, UnsafeMutableRawPointer(trust.store)) }
+  if let time = settings.options.certificateClock?.checkTime(now: .now) { ccurl_context_set_time(context, time) }
   return CURLE_OK
 }
 

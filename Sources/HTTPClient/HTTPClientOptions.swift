@@ -28,6 +28,8 @@ public struct HTTPClientOptions: Sendable {
   public var maxAge = Duration.seconds(600)
   /// The longest content, in octets; a transfer under way takes a little more than that of memory. At most 480 KiB.
   public var maxBody = 64 * 1024
+  /// What is known of the time where the machine's clock cannot be right; nil for the machine's clock always.
+  public var certificateClock: CertificateClock?
   /// `TCP_USER_TIMEOUT`: how long sent octets may stay unacknowledged before the connection is given up.
   public var userTimeout = Duration.seconds(5)
 
