@@ -68,7 +68,8 @@ public final class Forwarder {
     let client = LocalDNSClient(loop: loop)
     let ledger = Forwarder.ledger(configuration, loop, logger)
     self.ledger = ledger
-    nonisolated(unsafe) let local = LocalDNSUpstream(client, systemServers: system.servers)
+    nonisolated(unsafe) let local = LocalDNSUpstream(
+      client, systemServers: system.servers, configured: LocalServers(configuration.localDNS.servers))
     nonisolated(unsafe) let upstreams = try Forwarder.upstreams(
       configuration, loop, client, system.servers, ledger, logger)
     let cache = MessageCache(
@@ -265,7 +266,7 @@ public final class Forwarder {
 }
 
 /// Carries an answer from a task on the loop to the thread that runs the loop: the same one.
-private final class AnswerBox: @unchecked Sendable {
+final class AnswerBox: @unchecked Sendable {
   var answer: ResolvedAnswer?
 }
 

@@ -75,6 +75,8 @@ public protocol Upstream: AnyObject {
 public protocol LocalUpstream: AnyObject {
   /// Whether there is a server to ask.
   func hasServers(_ servers: LocalServers) -> Bool
+  /// The resolvers of the configuration, as they are at present.
+  var addresses: [SocketAddress] { get }
   /// Asks one server after the other within `timeout`.
   func ask(
     _ question: HTTPDNSQuestion, _ servers: LocalServers, timeout: Duration
