@@ -40,8 +40,9 @@ struct EMASAnswers {
   /// only. Names and families that nobody asked for are left alone.
   ///
   /// - Parameter hasNoData: whether the reply says that an empty list means what it says.
-  mutating func add(_ list: EMASAddressList, of name: UnsafeRawBufferPointer, _ type: RecordType, hasNoData: Bool = false)
-  {
+  mutating func add(
+    _ list: EMASAddressList, of name: UnsafeRawBufferPointer, _ type: RecordType, hasNoData: Bool = false
+  ) {
     for index in outcomes.indices {
       let question = outcomes[index].question
       guard question.type == type, isPlainText(name, of: question.name) else { continue }
