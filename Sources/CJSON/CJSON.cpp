@@ -166,9 +166,15 @@ json_status parse(json_text &text, const char *octets, size_t count, dom::elemen
 }  // namespace
 
 json_status json_open(const void *octets, size_t count, json_text **text, json_value *root) {
-  if (count > JSON_MAXIMUM_OCTETS) return JSON_TOO_LARGE;
+  return json_open_within(JSON_MAXIMUM_OCTETS, octets, count, text, root);
+}
+
+json_status json_open_within(size_t limit, const void *octets, size_t count, json_text **text, json_value *root) {
+  if (count > limit) return JSON_TOO_LARGE;
   if (count == 0) return JSON_MALFORMED;
   std::unique_ptr<json_text> taken = take_text();
+  // A parser that has read so much is not kept, and neither is its limit.
+  if (count > JSON_MAXIMUM_OCTETS) taken->parser.set_max_capacity(count);
   dom::element element;
   const json_status status = parse(*taken, static_cast<const char *>(octets), count, element);
   if (status != JSON_READ) {

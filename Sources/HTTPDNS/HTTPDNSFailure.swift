@@ -67,6 +67,8 @@ public enum UnreadableReason: String, Hashable, Sendable {
   case rdata
   /// Not a DNS message, or not a response.
   case message
+  /// Ciphertext that the key does not decrypt, or text that stands for no ciphertext.
+  case cipher
   /// A CNAME chain with a loop, a fork, a gap or too many links.
   case chain
   /// Records and response code that exclude each other.

@@ -94,7 +94,8 @@ func isPlainText(_ text: UnsafeRawBufferPointer, of name: DomainName) -> Bool {
   return true
 }
 
-private func percentEncoded(_ text: String) -> String {
+/// The text with all but RFC 3986's unreserved characters percent-encoded.
+func percentEncoded(_ text: String) -> String {
   var encoded = ""
   let digits = Array("0123456789ABCDEF".unicodeScalars)
   for octet in text.utf8 {

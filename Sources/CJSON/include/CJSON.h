@@ -74,6 +74,9 @@ typedef struct {
 /// octets are copied. Aborts without memory.
 json_status json_open(const void *octets, size_t count, json_text **text, json_value *root);
 
+/// As `json_open()` for a text of up to `limit` octets; about 25 octets of memory for each, until `json_close()`.
+json_status json_open_within(size_t limit, const void *octets, size_t count, json_text **text, json_value *root);
+
 /// Ends the life of a text's values and strings.
 void json_close(json_text *text);
 

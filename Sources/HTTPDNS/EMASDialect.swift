@@ -1,0 +1,103 @@
+// EMASDialect.swift -- Alibaba Cloud EMAS HTTPDNS, version 1 of the API.
+
+import Ciphers
+import DNSWire
+
+/// `GET /{account}/d` for one name and `/{account}/resolve` for several (alibabacloud.com/help/en/httpdns), signed with
+/// MD5 where there is a secret key (`sign_d`, `sign_resolve`).
+///
+/// A reply does not tell a name without addresses from one that does not exist, or that the account does not serve: an
+/// empty one is NODATA at most (`isEmptyAmbiguous`).
+public struct EMASDialect: BatchDialect {
+  private let accountID: String
+  private let secretKey: Secret?
+  /// Each name and family with addresses costs a unit over HTTP, five over HTTPS.
+  public let billing: Billing
+
+  /// A dialect for an account.
+  ///
+  /// - Parameters:
+  ///   - secretKey: nil sends unsigned requests, which an account may forbid.
+  ///   - isEncrypted: whether transfers go over HTTPS; only the price depends on it.
+  public init(accountID: String, secretKey: Secret?, isEncrypted: Bool) {
+    self.accountID = accountID
+    self.secretKey = secretKey
+    billing = EMAS.billing(isEncrypted: isEncrypted)
+  }
+
+  /// Five.
+  public var mostNames: Int { EMAS.mostNames }
+
+  /// A and AAAA; names of letters, digits, hyphens and underscores, but not the root.
+  public func serves(_ question: HTTPDNSQuestion) -> Bool { EMAS.serves(question) }
+
+  /// A GET with `host`, `query`, and where they apply `ip`, `t` and `s`. The signature holds for ten minutes.
+  public func request(for batch: QuestionBatch, unixTime: Int64) -> TransferRequest {
+    precondition(batch.names.count <= mostNames, "more names than EMAS takes")
+    let resource = batch.names.count == 1 ? "d" : "resolve"
+    let hosts = batch.emasHosts
+    var target = QueryTarget(
+      path: "/\(percentEncoded(accountID))/\(secretKey == nil ? "" : "sign_")\(resource)")
+    target.add("host", plain: hosts)
+    target.add("query", plain: batch.emasFamilies)
+    if let address = batch.emasClientAddress { target.add("ip", plain: address) }
+    if let secretKey {
+      let expiry = String(unixTime + EMAS.signatureLifetime)
+      target.add("t", plain: expiry)
+      target.add("s", plain: EMASDialect.signature(hosts: hosts, secretKey: secretKey, expiry: expiry))
+    }
+    return TransferRequest(method: .get, target: target.text)
+  }
+
+  /// The answers in a body with `ips` and `ipsv6`, or with a list `dns` of such elements.
+  public func answers(
+    to batch: QuestionBatch, from response: TransferResponse
+  ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
+    try withEMASReply(response) { root throws(HTTPDNSFailure) in
+      var answers = EMASAnswers(batch)
+      guard let list = root["dns"] else {
+        try EMASDialect.read(root, into: &answers)
+        return try answers.results()
+      }
+      guard list.isArray else { throw .unreadable(.shape) }
+      for element in list.elements { try EMASDialect.read(element, into: &answers) }
+      return try answers.results()
+    }
+  }
+
+  /// `s`: the lower-case hexadecimal MD5 of the hosts as they are sent, the secret key and the expiry, with hyphens
+  /// between them.
+  static func signature(hosts: String, secretKey: Secret, expiry: String) -> String {
+    Hexadecimal.encode(Digest.md5(Array(hosts.utf8) + [hyphen] + secretKey.reveal + [hyphen] + Array(expiry.utf8)))
+  }
+
+  private static let hyphen = UInt8(ascii: "-")
+
+  /// An element is of the family that its `type` says, with its addresses in `ips` whatever the family; without a
+  /// `type` it is of both.
+  private static func read(_ element: JSONValue, into answers: inout EMASAnswers) throws(HTTPDNSFailure) {
+    let (ips, ipsv6) = (element["ips"], element["ipsv6"])
+    guard let host = element["host"]?.octets, ips != nil || ipsv6 != nil else { throw .unreadable(.shape) }
+    // The authoritative TTL before what remains of it: so the provider's own programs choose.
+    let ttls = [element["origin_ttl"], element["ttl"]]
+    guard let member = element["type"] else {
+      answers.add(EMASAddressList(addresses: ips, ttls: ttls), of: host, .a)
+      answers.add(EMASAddressList(addresses: ipsv6, ttls: ttls), of: host, .aaaa)
+      return
+    }
+    guard let type = member.number(upTo: 65_535) else { throw .unreadable(.number) }
+    answers.add(EMASAddressList(addresses: ips, ttls: ttls), of: host, RecordType(UInt16(type)))
+    if ipsv6 != nil, type == RecordType.aaaa.rawValue {
+      answers.add(EMASAddressList(addresses: ipsv6, ttls: ttls), of: host, .aaaa)
+    }
+  }
+}
+
+extension EMASDialect: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+  /// The dialect's name: the account and its key stay inside.
+  public var description: String { "emas" }
+  /// The same as `description`.
+  public var debugDescription: String { description }
+  /// Nothing to look into.
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}

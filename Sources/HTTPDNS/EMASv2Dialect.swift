@@ -1,0 +1,127 @@
+// EMASv2Dialect.swift -- Alibaba Cloud EMAS HTTPDNS, version 2 of the API: signed with HMAC-SHA256, encrypted on demand.
+
+import Ciphers
+import DNSWire
+
+/// `GET /v2/d` (alibabacloud.com/help/en/httpdns/latest/emas-resolve-api).
+///
+/// Over HTTP encryption hides names and addresses; only with GCM does it keep them from being changed as well.
+public struct EMASv2Dialect: BatchDialect {
+  /// How names and answers are encrypted within a transfer.
+  public enum CipherMode: Hashable, Sendable {
+    /// AES-128-CBC.
+    case cbc
+    /// AES-128-GCM.
+    case gcm
+  }
+
+  private let accountID: String
+  private let signingKey: [UInt8]?
+  private let cipher: EMASCipher?
+  /// Each name and family with addresses costs a unit over HTTP, three with AES; over HTTPS five, with AES eight.
+  public let billing: Billing
+
+  /// A dialect for an account.
+  ///
+  /// - Parameters:
+  ///   - secretKey: hexadecimal digits; nil sends unsigned requests, which an account may forbid.
+  ///   - aesSecretKey: 32 hexadecimal digits; nil encrypts nothing but what HTTPS does.
+  ///   - isEncrypted: whether transfers go over HTTPS; only the price depends on it.
+  ///   - random: that many octets that nobody can foresee, for initialisation vectors.
+  /// - Throws: which key is none.
+  public init(
+    accountID: String, secretKey: Secret?, aesSecretKey: Secret? = nil, aesMode: CipherMode = .cbc, isEncrypted: Bool,
+    random: @escaping @Sendable (Int) -> [UInt8] = RandomOctets.generate(count:)
+  ) throws(EMASKeyError) {
+    self.accountID = accountID
+    var signingKey: [UInt8]?
+    if let secretKey {
+      guard let octets = Hexadecimal.decode(secretKey.reveal), !octets.isEmpty else { throw .secretKey }
+      signingKey = octets
+    }
+    self.signingKey = signingKey
+    var cipher: EMASCipher?
+    if let aesSecretKey {
+      cipher = try EMASCipher(aesMode == .gcm ? .aesGCM : .aesCBC, key: aesSecretKey, random: random)
+    }
+    self.cipher = cipher
+    billing = EMAS.billing(isEncrypted: isEncrypted, hasCipher: cipher != nil)
+  }
+
+  /// Five.
+  public var mostNames: Int { EMAS.mostNames }
+
+  /// A and AAAA; names of letters, digits, hyphens and underscores, but not the root.
+  public func serves(_ question: HTTPDNSQuestion) -> Bool { EMAS.serves(question) }
+
+  /// A GET with `id`, `m`, then `dn`, `cip` and `q` or all of them in `enc`, and where there is a key `exp` and `s`. The
+  /// signature holds for ten minutes.
+  public func request(for batch: QuestionBatch, unixTime: Int64) -> TransferRequest {
+    precondition(batch.names.count <= mostNames, "more names than EMAS takes")
+    var query = EMASv2Query()
+    query.add("id", encoding: accountID)
+    query.add("m", plain: String(cipher?.number ?? EMASCipher.none))
+    if let cipher {
+      query.add("enc", plain: cipher.seal(EMASv2Dialect.sealedText(for: batch)))
+    } else {
+      query.add("dn", plain: batch.emasHosts)
+      if let address = batch.emasClientAddress { query.add("cip", plain: address) }
+      query.add("q", plain: batch.emasFamilies)
+    }
+    if signingKey != nil { query.add("exp", plain: String(unixTime + EMAS.signatureLifetime)) }
+    query.add("v", plain: "1.0")
+    return TransferRequest(method: .get, target: query.target(signedWith: signingKey))
+  }
+
+  /// The answers in a body with `data`, which must be encrypted as the request was: a plain reply to an encrypted
+  /// request came from someone else.
+  public func answers(
+    to batch: QuestionBatch, from response: TransferResponse
+  ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
+    try withEMASReply(response) { root throws(HTTPDNSFailure) in
+      guard root["code"]?.text == "success", let data = root["data"] else { throw .unreadable(.shape) }
+      let mode = root["mode"].map { $0.number(upTo: 2) } ?? EMASCipher.none
+      guard mode == cipher?.number ?? EMASCipher.none else { throw .unreadable(.shape) }
+      guard let cipher else { return try EMASv2Dialect.read(data, batch) }
+      return try withJSON(try cipher.open(data)) { plain throws(HTTPDNSFailure) in
+        try EMASv2Dialect.read(plain, batch)
+      }
+    }
+  }
+
+  /// The members of `enc`. Nothing in them needs an escape.
+  private static func sealedText(for batch: QuestionBatch) -> String {
+    let address = batch.emasClientAddress.map { #","cip":"\#($0)""# } ?? ""
+    return #"{"dn":"\#(batch.emasHosts)","q":"\#(batch.emasFamilies)"\#(address)}"#
+  }
+
+  /// A family that the reply leaves out has no answer. An empty one is NODATA if the reply says that there is no such
+  /// record; any other reason, `DomainNotExist` among them, leaves it open (`isEmptyAmbiguous`). No document says whether
+  /// that one means the DNS or the account's list of names, and taking it for NXDOMAIN would deny every name below.
+  private static func read(
+    _ data: JSONValue, _ batch: QuestionBatch
+  ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
+    guard let list = data["answers"], list.isArray else { throw .unreadable(.shape) }
+    var answers = EMASAnswers(batch)
+    for element in list.elements {
+      guard let name = element["dn"]?.octets else { throw .unreadable(.shape) }
+      for case (let type, let family?) in [(RecordType.a, element["v4"]), (.aaaa, element["v6"])] {
+        let (addresses, reason) = (family["ips"], family["no_ip_code"])
+        guard addresses != nil || reason != nil else { throw .unreadable(.shape) }
+        answers.add(
+          EMASAddressList(addresses: addresses, ttls: [family["ttl"]]), of: name, type,
+          hasNoData: reason?.text == "RRNotExist")
+      }
+    }
+    return try answers.results()
+  }
+}
+
+extension EMASv2Dialect: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+  /// The dialect's name: the account and its keys stay inside.
+  public var description: String { "emas" }
+  /// The same as `description`.
+  public var debugDescription: String { description }
+  /// Nothing to look into.
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}

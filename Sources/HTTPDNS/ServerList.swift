@@ -1,0 +1,115 @@
+// ServerList.swift -- the servers that Alibaba Cloud DNS publishes for its clients, as SRV records.
+
+import DNSWire
+
+/// A server that a provider has told its clients of.
+public struct ListedServer: Hashable, Sendable {
+  /// What to connect to.
+  public enum Host: Hashable, Sendable {
+    /// An address.
+    case address(IPAddress)
+    /// A name that has to be resolved first.
+    case name(DomainName)
+  }
+
+  /// What to connect to.
+  public var host: Host
+  /// The port; nil is the scheme's own.
+  public var port: UInt16?
+
+  /// A server at a host.
+  public init(_ host: Host, port: UInt16? = nil) {
+    self.host = host
+    self.port = port
+  }
+}
+
+/// The list under `auto.sdk.alidns.com`: SRV records (RFC 2782) whose targets are no host names but say what they stand
+/// for in their last label (github.com/aliyun/alibaba-pdns-sdk-c): `192.0.2.53.ipv4.`, `2001-db8--53.ipv6.`,
+/// `dns.example.com.domain.`.
+///
+/// Listed servers come before configured ones, which stay as a last resort.
+public struct ServerList: Hashable, Sendable {
+  /// What the provider is asked for. The public service answers it, unsigned.
+  public static let question = HTTPDNSQuestion(name: DomainName(text: "auto.sdk.alidns.com")!, type: .srv)
+
+  /// Servers of each kind that are taken: IPv4 addresses, IPv6 addresses, names.
+  static let mostOfAKind = 8
+  /// Seconds until the question is asked again after a failure, and the shortest time after anything else.
+  static let retryInterval: UInt32 = 60
+  /// The longest time for which a negative answer counts, seconds.
+  static let longestNegative: UInt32 = 3600
+
+  /// The servers, by priority and then by weight. There is at least one.
+  public let servers: [ListedServer]
+  /// How long the list holds, seconds: its TTL, but a minute at least.
+  public let lifetime: UInt32
+
+  /// The list in an answer to `question`; nil where it has none that can be used.
+  public init?(_ answer: HTTPDNSAnswer) {
+    guard answer.responseCode == .noError else { return nil }
+    let records = answer.answers.filter { $0.type == .srv }
+    let entries = records.compactMap { Entry($0.rdata) }
+    var counts: [Entry.Kind: Int] = [:]
+    var servers: [ListedServer] = []
+    // `sorted` keeps the order of equals, which is the provider's.
+    for entry in entries.sorted(by: { ($0.priority, $1.weight) < ($1.priority, $0.weight) })
+    where !servers.contains(entry.server) && counts[entry.kind, default: 0] < ServerList.mostOfAKind {
+      counts[entry.kind, default: 0] += 1
+      servers.append(entry.server)
+    }
+    guard !servers.isEmpty, let lifetime = records.first?.ttl else { return nil }
+    self.servers = servers
+    self.lifetime = max(lifetime, ServerList.retryInterval)
+  }
+
+  /// Seconds until the question is asked again after a reply that gave no list: as long as a negative answer holds, but
+  /// a minute at least and an hour at most; a minute after anything else.
+  public static func retryInterval(after reply: Result<HTTPDNSAnswer, HTTPDNSFailure>) -> UInt32 {
+    guard case .success(let answer) = reply, answer.isNegative, let ttl = answer.negativeTTL else {
+      return retryInterval
+    }
+    return max(retryInterval, min(ttl, longestNegative))
+  }
+
+  /// What one record says.
+  private struct Entry {
+    enum Kind: Hashable { case ipv4, ipv6, name }
+
+    let priority: UInt16
+    let weight: UInt16
+    let kind: Kind
+    let server: ListedServer
+
+    /// Nil for anything that is not one of the three forms.
+    init?(_ rdata: [UInt8]) {
+      guard rdata.count > 6, let target = DomainName(octets: Array(rdata[6...])) else { return nil }
+      let numbers = [0, 2, 4].map { UInt16(rdata[$0]) << 8 | UInt16(rdata[$0 + 1]) }
+      let port = numbers[2]
+      guard port > 0, let (kind, host) = Entry.host(target) else { return nil }
+      (priority, weight) = (numbers[0], numbers[1])
+      self.kind = kind
+      server = ListedServer(host, port: port)
+    }
+
+    private static func host(_ target: DomainName) -> (Kind, ListedServer.Host)? {
+      guard target.isPlain, !target.isRoot else { return nil }
+      let text = plainText(of: target)
+      guard let dot = text.lastIndex(of: ".") else { return nil }
+      let stem = text[..<dot]
+      switch text[text.index(after: dot)...] {
+      case "ipv4":
+        guard let address = IPAddress(text: stem), !address.isIPv6 else { return nil }
+        return (.ipv4, .address(address))
+      case "ipv6":
+        let colons = String(stem.map { $0 == "-" ? ":" : $0 })
+        guard let address = IPAddress(text: colons), address.isIPv6 else { return nil }
+        return (.ipv6, .address(address))
+      case "domain":
+        guard let name = DomainName(text: stem) else { return nil }
+        return (.name, .name(name))
+      default: return nil
+      }
+    }
+  }
+}
