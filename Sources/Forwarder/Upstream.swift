@@ -55,6 +55,8 @@ public struct UpstreamAnswer: Sendable {
 public protocol Upstream: AnyObject {
   /// Its name in the configuration.
   var name: String { get }
+  /// Begins what goes on beside questions. Called once, when the daemon starts to serve.
+  func start()
   /// Whether its AD bit is passed on.
   var trustsAD: Bool { get }
   /// How long one attempt may take.
@@ -69,6 +71,11 @@ public protocol Upstream: AnyObject {
   func ask(
     _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure>
+}
+
+extension Upstream {
+  /// Begins what goes on beside questions. Called once, when the daemon starts to serve.
+  func start() {}
 }
 
 /// LocalDNS as the resolver sees it.
