@@ -151,6 +151,7 @@ public final class Forwarder {
     loop.everyTurn { [unowned self] in turn() }
     loop.beforeWaiting { [outbox] in outbox.flush() }
     for thread in listenerThreads { thread.start() }
+    resolver.assumeIsolated { $0.startUpstreams() }
     startKeeping()
     loop.run()
     for thread in listenerThreads { thread.join() }
@@ -253,7 +254,7 @@ public final class Forwarder {
   ) throws(StartError) -> [any Upstream] {
     let factory = ProviderFactory(
       loop: loop, localClient: client, systemServers: { servers }, localServers: configuration.localDNS.servers,
-      maxInFlight: configuration.listen.maxInFlight, ledger: ledger
+      maxInFlight: configuration.listen.maxInFlight, stateDirectory: configuration.stateDirectory, ledger: ledger
     ) { [logger] in logger.warning("\($0)") }
     var upstreams: [any Upstream] = []
     for provider in configuration.providers {

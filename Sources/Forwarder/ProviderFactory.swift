@@ -16,6 +16,8 @@ struct ProviderFactory {
   let systemServers: () -> [SocketAddress]
   let localServers: [Configuration.LocalServer]
   let maxInFlight: Int
+  /// Where providers keep what survives a restart.
+  let stateDirectory: String
   /// One for all: what one provider teaches helps the others.
   let certificateClock = CertificateClock()
   /// Keeps what was spent.
@@ -25,16 +27,61 @@ struct ProviderFactory {
 
   /// The provider as the resolver sees it.
   ///
-  /// - Throws: `HTTPSetupError` where a CA file or a pin cannot be used.
-  func make(_ provider: Configuration.Provider) throws(HTTPSetupError) -> HTTPDNSProvider {
+  /// - Throws: `HTTPSetupError` where a CA file, a pin or a key cannot be used.
+  func make(_ provider: Configuration.Provider) throws(HTTPSetupError) -> any Upstream {
     var servers: [ProviderServer] = []
     for server in provider.servers { servers.append(try make(server, of: provider)) }
-    return HTTPDNSProvider(
-      ProviderSettings(provider), dialect: dialect(of: provider), servers: servers, loop: loop,
-      ledger: ledger, note: note)
+    if case .table(let source) = provider.service { return table(source, provider, servers) }
+    guard case .emas(let account) = provider.service, account.isScheduled else {
+      return HTTPDNSProvider(
+        ProviderSettings(provider), dialect: try dialect(of: provider), servers: servers, loop: loop, ledger: ledger,
+        note: note)
+    }
+    return try scheduled(account, provider, bootServers: servers)
   }
 
-  private func dialect(of provider: Configuration.Provider) -> any Dialect {
+  /// A provider whose servers are told by those that a client begins with.
+  private func scheduled(
+    _ account: Configuration.EMASAccount, _ provider: Configuration.Provider, bootServers: [ProviderServer]
+  ) throws(HTTPSetupError) -> HTTPDNSProvider {
+    let (note, name) = (note, provider.name)
+    let schedule = ServerSchedule(
+      EMASSchedule(accountID: account.accountID, region: EMASSchedule.Region(rawValue: account.region.rawValue) ?? .cn),
+      bootServers: bootServers,
+      file: StateFile(path: "\(stateDirectory)/servers-\(name)") { note("provider \(name): \($0)") },
+      timeout: provider.timeout, loop: loop
+    ) { note("provider \(name): \($0)") }
+    let scheduled = HTTPDNSProvider(
+      ProviderSettings(provider), dialect: try dialect(of: provider), servers: [], loop: loop, ledger: ledger,
+      schedule: schedule, note: note)
+    schedule.onList = { [weak scheduled] listed in
+      scheduled?.use(
+        listed.compactMap { server in
+          let place = Configuration.Server(
+            host: Host(server.host), port: server.port ?? provider.scheme.defaultPort, scheme: provider.scheme,
+            tlsName: provider.tlsName, path: provider.path)
+          return try? make(place, of: provider)
+        })
+    }
+    return scheduled
+  }
+
+  private func table(
+    _ source: Configuration.TableSource, _ provider: Configuration.Provider, _ servers: [ProviderServer]
+  ) -> TableProvider {
+    let place: TableProvider.Source =
+      switch source.place {
+      case .file(let path): .file(path)
+      case .url: .servers(servers, target: provider.path, host: source.host)
+      }
+    return TableProvider(
+      name: provider.name, place, timeout: provider.timeout, interval: source.interval,
+      ttl: UInt32(clamping: source.ttl.components.seconds), loop: loop,
+      watch: { [loop] path, changed in FileWatch(path, on: loop, changed) }, note: note)
+  }
+
+  private func dialect(of provider: Configuration.Provider) throws(HTTPSetupError) -> any Dialect {
+    let isEncrypted = provider.scheme == .https
     switch provider.service {
     case .alidns(let account, let short):
       let credential = account.map {
@@ -42,13 +89,23 @@ struct ProviderFactory {
           accountID: $0.accountID, accessKeyID: $0.accessKeyID, accessKeySecret: $0.accessKeySecret)
       }
       return AliDNSDialect(
-        credential: credential, form: short ? .short : .full, isEncrypted: provider.scheme == .https,
-        path: provider.path)
+        credential: credential, form: short ? .short : .full, isEncrypted: isEncrypted, path: provider.path)
+    case .tencent(let account):
+      return TencentDialect(credential: TencentDialect.Credential(account), path: provider.path)
+    case .emas(let account) where account.api == .v1:
+      return EMASDialect(accountID: account.accountID, secretKey: account.secretKey, isEncrypted: isEncrypted)
+    case .emas(let account):
+      do throws(EMASKeyError) {
+        return try EMASv2Dialect(
+          accountID: account.accountID, secretKey: account.secretKey, aesSecretKey: account.aesSecretKey,
+          aesMode: account.aesMode == .gcm ? .gcm : .cbc, isEncrypted: isEncrypted)
+      } catch { throw HTTPSetupError(description: error.description) }
     case .json:
       return JSONDialect(
         flavour: JSONDialect.Flavour(host: provider.tlsName, path: provider.path), path: provider.path)
     case .doh(let method):
       return MessageDialect(method: method == .get ? .get : .post, path: provider.path)
+    case .table: preconditionFailure("a table speaks no dialect")
     }
   }
 
@@ -107,6 +164,10 @@ struct ProviderFactory {
     options.proxy = provider.proxy.map { String(decoding: $0.text.reveal, as: UTF8.self) } ?? ""
     options.maxInFlight = maxInFlight
     options.certificateClock = certificateClock
+    if case .table = provider.service {
+      options.maxBody = AddressTable.mostOctets
+      options.usesHTTP2 = false
+    }
     switch provider.family {
     case .auto: options.family = .any
     case .ipv4: options.family = .ipv4
@@ -133,5 +194,25 @@ extension ProviderSettings {
       returnToFirst: provider.returnToFirst, subnetPolicy: SubnetPolicy(provider.clientSubnet),
       trustsAD: provider.trustsAD, requestsPerSecond: provider.requestsPerSecond, unitsPerDay: provider.unitsPerDay,
       fallsBackOnEmpty: provider.fallbackOnEmpty, notListedTTL: provider.notListedTTL)
+  }
+}
+
+extension TencentDialect.Credential {
+  init(_ account: Configuration.TencentAccount) {
+    switch account {
+    case .https(let token, let id): self = .https(token: token, id: id)
+    case .aes(let id, let key): self = .aes(id: id, key: key)
+    case .des(let id, let key): self = .des(id: id, key: key)
+    }
+  }
+}
+
+extension Host {
+  /// A server's host from a provider's list.
+  fileprivate init(_ host: ListedServer.Host) {
+    switch host {
+    case .address(let address): self = .address(address)
+    case .name(let name): self = .name(name)
+    }
   }
 }

@@ -91,6 +91,9 @@ public actor Resolver {
   /// Questions under way upstream.
   public var questionsUnderWay: Int { underWay }
 
+  /// Lets the providers begin what goes on beside questions.
+  func startUpstreams() { for upstream in upstreams { upstream.start() } }
+
   /// Takes over every query that the listeners have handed over.
   func takeQueries() {
     replies.queries.drain(into: &batch)
