@@ -106,6 +106,14 @@ private let zone = """
     #expect(ask(AliDNS(), "/resolve?uid=1&name=a&edns_client_subnet=192.0.2.0%2F24").subnet == "192.0.2.0/24")
   }
 
+  @Test func `an account's answer is one unit, five over HTTPS; refusals and strangers are none`() {
+    let target = "/resolve?name=www.example.com&uid=999999"
+    #expect(ask(AliDNS(), target, of: signed).units == 1)
+    #expect(ask(AliDNS(), target, of: signed, isSecure: true).units == 5)
+    #expect(ask(AliDNS(), "\(target)&key=0", of: signed).units == 0)
+    #expect(ask(AliDNS(), "/resolve?name=www.example.com", of: signed).units == 0)
+  }
+
   @Test func `an account never shows its secret`() {
     var dumped = ""
     dump(account, to: &dumped)

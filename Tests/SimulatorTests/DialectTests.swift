@@ -156,6 +156,11 @@ private let json = HTTPServerField("Accept", "application/dns-json")
     #expect(dialect("/dns-query?dns=a", HTTPServerField("Host", "doh.pub")) == "rfc8484")
     #expect(dialect("/dns-query?name=a", json) == "cloudflare")
     #expect(dialect("/dns-query?dns=a") == "rfc8484")
-    #expect(dialect("/other") == nil)
+    #expect(dialect("/d?dn=a") == "tencent")
+    for path in ["/v2/d", "/1/d", "/1/sign_d", "/1/resolve", "/1/sign_resolve", "/1/ss"] {
+      #expect(dialect(path) == "emas")
+    }
+    #expect(dialect("/table") == "table")
+    for path in ["/other", "/1/other", "//d", "/1/2/d", "/1/d/"] { #expect(dialect(path) == nil) }
   }
 }

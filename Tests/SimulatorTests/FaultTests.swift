@@ -96,6 +96,20 @@ private let question = Question(name: name("www.example.com"), type: .a)
     #expect(text.contains("\"Question\":[{\"name\":\"wrong-question.example.net.\",\"type\":1}]"))
     #expect(text.contains("192.0.2.1"))
   }
+
+  @Test(arguments: [
+    "/d?dn=www.example.com,t.example.com&token=123456789", "/100000/resolve?host=www.example.com",
+    "/v2/d?id=100000&dn=www.example.com", "/table",
+  ])
+  func `dialects of addresses distort their names, too`(target: String) throws {
+    var transfer = Transfer(.init(target: target), now: 0)
+    transfer.isDistorted = true
+    let reply = try #require(allDialects.first { $0.claims(transfer) }).reply(to: transfer, from: service())
+    #expect(reply.text.contains("wrong-question.example.net"))
+    #expect(reply.text.contains("192.0.2.1"))
+    #expect(!reply.text.contains("www.example.com"))
+    #expect(reply.questions.allSatisfy { $0.name.isAtOrBelow(name("example.com")) })
+  }
 }
 
 @Suite struct `The record of requests` {

@@ -67,7 +67,7 @@ private final class Fixture {
     )
   }
 
-  @Test(arguments: ["dns.alidns.com", "dns.google", "cloudflare-dns.com", "doh.pub"])
+  @Test(arguments: ["dns.alidns.com", "dns.google", "cloudflare-dns.com", "doh.pub", "119.29.29.99"])
   func `HTTPS is verified with the CA under every provider's name`(host: String) throws {
     let fixture = try Fixture()
     let result = try curl(
@@ -152,6 +152,68 @@ private final class Fixture {
     #expect(refused?.text == "line 1: \"x\" is no RDATA of type A\n")
     #expect(client.exchange("DELETE", "/_simulator/zone")?.status == 204)
     #expect(try fixture.ask()?.text.contains("192.0.2.77") == false)
+  }
+
+  @Test func `settings can be changed and come back, the clock among them`() throws {
+    let fixture = try Fixture()
+    let client = try fixture.connect()
+    #expect(
+      client.exchange("POST", "/_simulator/settings?clock-offset=-86400", body: #"{"table-enable":false}"#)?.status
+        == 204)
+    #expect(client.exchange("GET", "/_simulator/settings")?.text.hasPrefix(#"{"clock-offset":"-86400","#) == true)
+    #expect(client.exchange("GET", "/table")?.text == #"{"service":"ISP-A","enable":0,"domainlist":[]}"#)
+    let refused = client.exchange("POST", "/_simulator/settings?emas-age=x")
+    #expect(refused?.status == 400)
+    #expect(refused?.text == "\"x\" is no value for emas-age: 0 to 2147483647\n")
+    #expect(client.exchange("PUT", "/_simulator/settings")?.status == 405)
+    #expect(client.exchange("DELETE", "/_simulator/settings")?.status == 204)
+    #expect(client.exchange("GET", "/table")?.text.contains("192.0.2.1") == true)
+  }
+
+  @Test func `the clock that signatures are checked by is the one of the Date field`() throws {
+    let fixture = try Fixture(clockOffset: -3_600)
+    let client = try fixture.connect()
+    let now = Int64(Date().timeIntervalSince1970)
+    func status(expiry: Int64) -> Int? {
+      let signature = EMASAccount().version1Signature(
+        host: Array("www.example.com".utf8), expiry: Array("\(expiry)".utf8))
+      return client.exchange("GET", "/100000/sign_d?host=www.example.com&t=\(expiry)&s=\(signature)")?.status
+    }
+    #expect(status(expiry: now - 3_000) == 200)
+    #expect(status(expiry: now - 4_000) == 403)
+    #expect(client.exchange("POST", "/_simulator/settings?clock-offset=0")?.status == 204)
+    #expect(status(expiry: now - 3_000) == 403)
+  }
+
+  @Test func `the scheduling call names the simulator's own addresses, and the record has every question`() throws {
+    let fixture = try Fixture()
+    let client = try fixture.connect()
+    let plain = "{\"service_ip\":[\"127.0.0.1\"],\"service_ip_port\":[\(fixture.address.port)],\"service_ipv6\":[]}"
+    #expect(client.exchange("GET", "/100000/ss")?.text == plain)
+    let secure = try curl(
+      "--cacert", fixture.caPath, "--connect-to", "resolvers.httpdns.aliyuncs.com:443:\(fixture.tlsAddress)",
+      "https://resolvers.httpdns.aliyuncs.com/100000/ss",
+      "https://resolvers.httpdns.aliyuncs.com/100000/resolve?host=www.example.com,v4only.example.com&query=4,6")
+    #expect(secure.output.contains("\"service_ip_port\":[\(fixture.tlsAddress.port)]"))
+    let requests = try #require(client.exchange("GET", "/_simulator/requests")?.text)
+    #expect(requests.contains(#""host":"resolvers.httpdns.aliyuncs.com","dialect":"emas","name":"www.example.com.""#))
+    #expect(
+      requests.contains(
+        #""questions":["www.example.com. A","www.example.com. AAAA","v4only.example.com. A","v4only.example.com. AAAA"]"#
+      ))
+    #expect(client.exchange("GET", "/_simulator/count")?.text.contains(#""units":{"emas":15}"#) == true)
+  }
+
+  @Test func `an unchanged table is 304 without a body, and faults hit it`() throws {
+    let fixture = try Fixture()
+    let client = try fixture.connect()
+    let tag = try #require(client.exchange("GET", "/table")?.field("ETag"))
+    let again = client.exchange("GET", "/table", header: "If-None-Match: \(tag)\r\n")
+    #expect(again?.status == 304)
+    #expect(again?.body.isEmpty == true)
+    try fixture.addFault("kind=error&error=InternalError&dialect=table&count=1")
+    #expect(client.exchange("GET", "/table")?.status == 500)
+    #expect(client.exchange("GET", "/table")?.status == 200)
   }
 
   @Test func `unknown control paths and methods are told apart`() throws {

@@ -20,6 +20,7 @@ struct Vectors: Decodable {
   }
   struct Body: Decodable {
     let `case`: String
+    var status: Int?
     let body: String
   }
   struct Sealed: Decodable {
@@ -137,6 +138,9 @@ func name(_ text: String) -> DomainName { DomainName(text: text)! }
 func octets(_ hex: String) -> [UInt8] {
   stride(from: 0, to: hex.count, by: 2).map { UInt8(hex.dropFirst($0).prefix(2), radix: 16)! }
 }
+
+/// Octets from Base64 text, by Foundation.
+func base64Decoded(_ text: String) -> [UInt8]? { Data(base64Encoded: text).map(Array.init) }
 
 /// Runs curl, which gives up by itself after ten seconds, and returns its exit status and output.
 func curl(_ arguments: String...) throws -> (status: Int32, output: String) {

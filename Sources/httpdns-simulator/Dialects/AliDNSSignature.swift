@@ -1,7 +1,5 @@
 // AliDNSSignature.swift -- the `key` of Alibaba's mobile resolution, computed and checked.
 
-import CCrypto
-
 /// An account of the simulated service. Its description never shows the secret.
 struct Account: Sendable, CustomStringConvertible, CustomReflectable {
   let identifier: String
@@ -17,7 +15,7 @@ extension Account {
   func aliDNSKey(ts: [UInt8], name: [UInt8]) -> String {
     hex(
       digest(
-        Array(identifier.utf8) + Array(accessKeySecret.utf8) + ts + name + Array(accessKeyID.utf8), EVP_sha256()))
+        Array(identifier.utf8) + Array(accessKeySecret.utf8) + ts + name + Array(accessKeyID.utf8), .sha256))
   }
 }
 

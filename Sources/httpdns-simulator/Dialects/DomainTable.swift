@@ -2,7 +2,6 @@
 //
 // The format has no path, no error form and no word about caching; an entity tag is what HTTP itself has for that.
 
-import CCrypto
 import DNSWire
 import HTTPServer
 
@@ -18,7 +17,7 @@ struct DomainTable: Dialect {
     default: return .refusal(405, "Method Not Allowed")
     }
     let body = body(service, transfer)
-    let tag = "\"\(hex(digest(body, EVP_sha256()).prefix(8)))\""
+    let tag = "\"\(hex(digest(body, .sha256).prefix(8)))\""
     let isKnown = transfer.request.field("If-None-Match").map { DomainTable.list($0, has: tag) } ?? false
     return DialectReply(
       status: isKnown ? 304 : 200, contentType: "application/json", fields: [HTTPServerField("ETag", tag)],

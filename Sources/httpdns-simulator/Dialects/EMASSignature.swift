@@ -1,17 +1,15 @@
 // EMASSignature.swift -- the signatures of EMAS's three kinds of call, computed and checked.
 
-import CCrypto
-
 extension EMASAccount {
   /// v1: lower-case hexadecimal MD5 of the names as sent, the secret and the expiry, with hyphens between them.
   func version1Signature(host: [UInt8], expiry: [UInt8]) -> String {
-    hex(digest(host + Array("-\(secret)-".utf8) + expiry, EVP_md5()))
+    hex(digest(host + Array("-\(secret)-".utf8) + expiry, .md5))
   }
 
   /// The scheduling call: its older document and one SDK have MD5, the newer document HMAC-MD5.
   func scheduleSignatures(nonce: [UInt8], time: [UInt8]) -> [String] {
     let text = nonce + Array("-\(secret)-".utf8) + time
-    return [hex(digest(text, EVP_md5())), hex(hmac(text, key: Array(secret.utf8), EVP_md5()))]
+    return [hex(digest(text, .md5)), hex(hmac(text, key: Array(secret.utf8), .md5))]
   }
 
   /// v2: HMAC-SHA256 of the signed parameters that are not empty, in order of their names; nil where the secret is not
@@ -27,7 +25,7 @@ extension EMASAccount {
     }
     let sorted = signed.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
     let text = sorted.map { Array("\($0.name)=".utf8) + $0.value }.joined(separator: [UInt8(ascii: "&")])
-    return hex(hmac(Array(text), key: key, EVP_sha256()))
+    return hex(hmac(Array(text), key: key, .sha256))
   }
 }
 

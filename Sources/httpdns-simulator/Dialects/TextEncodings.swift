@@ -2,24 +2,29 @@
 
 import CCrypto
 
-/// A digest of libcrypto's, such as `EVP_sha256()`.
-func digest(_ octets: [UInt8], _ algorithm: OpaquePointer?) -> [UInt8] {
-  var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
-  var length: UInt32 = 0
-  guard EVP_Digest(octets, octets.count, &digest, &length, algorithm, nil) == 1 else {
-    preconditionFailure("libcrypto lacks a digest")
-  }
-  return Array(digest.prefix(Int(length)))
+/// A digest of libcrypto's.
+enum DigestAlgorithm: Sendable {
+  case md5, sha256
+
+  fileprivate var handle: OpaquePointer? { self == .md5 ? EVP_md5() : EVP_sha256() }
+}
+
+/// The digest of the octets.
+func digest(_ octets: [UInt8], _ algorithm: DigestAlgorithm) -> [UInt8] {
+  digestOctets { EVP_Digest(octets, octets.count, $0, $1, algorithm.handle, nil) == 1 }
 }
 
 /// A message authentication code (RFC 2104).
-func hmac(_ octets: [UInt8], key: [UInt8], _ algorithm: OpaquePointer?) -> [UInt8] {
-  var code = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
-  var length: UInt32 = 0
-  guard HMAC(algorithm, key, Int32(key.count), octets, octets.count, &code, &length) != nil else {
-    preconditionFailure("libcrypto lacks a digest")
+func hmac(_ octets: [UInt8], key: [UInt8], _ algorithm: DigestAlgorithm) -> [UInt8] {
+  digestOctets { HMAC(algorithm.handle, key, Int32(key.count), octets, octets.count, $0, $1) != nil }
+}
+
+private func digestOctets(_ compute: (UnsafeMutablePointer<UInt8>?, UnsafeMutablePointer<UInt32>) -> Bool) -> [UInt8] {
+  [UInt8](unsafeUninitializedCapacity: Int(EVP_MAX_MD_SIZE)) { buffer, count in
+    var length: UInt32 = 0
+    guard compute(buffer.baseAddress, &length) else { preconditionFailure("libcrypto lacks a digest") }
+    count = Int(length)
   }
-  return Array(code.prefix(Int(length)))
 }
 
 /// The octets of hexadecimal digits in either case; nil for anything else and for half an octet.
