@@ -67,7 +67,7 @@ let layer2: [Target] =
   + module("MessageCache", ["DNSWire", "CLock"])
   + module("Routing", ["DNSWire"])
   + module("Listener", ["EventLoop", "CSocket", "CEvent"])
-  + module("HTTPClient", ["EventLoop", "CCurl"])
+  + module("HTTPClient", ["EventLoop", "CCurl", "CProcess"])
   + module("LocalDNS", ["EventLoop", "DNSWire", "CSocket"])
   + module("ProviderPool", ["HTTPDNS"])
   + module("Refresh")

@@ -104,4 +104,9 @@ static inline void ccurl_context_trust(void *context, void *store) {
   SSL_CTX_set1_cert_store((SSL_CTX *)context, (X509_STORE *)store);
 }
 
+// Certificates are checked as of that time, in seconds since 1970, instead of by the machine's clock.
+static inline void ccurl_context_set_time(void *context, int64_t time) {
+  X509_VERIFY_PARAM_set_time(SSL_CTX_get0_param((SSL_CTX *)context), (time_t)time);
+}
+
 #endif

@@ -40,3 +40,5 @@ void process_trim(void) {
   malloc_trim(0);
   dl_iterate_phdr(drop_read_only, &go_on);
 }
+
+const char *process_build_date(void) { return __DATE__; }

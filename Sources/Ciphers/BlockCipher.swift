@@ -57,6 +57,9 @@ public struct BlockCipher: Sendable {
   /// - Complexity: O(*n*) in the octets.
   public func decrypt(_ ciphertext: ArraySlice<UInt8>, vector: [UInt8]) -> [UInt8]? {
     precondition(vector.count == mode.vectorLength)
+    // Whoever uses TLS on this thread next would take libcrypto's note of a refusal for a fault of the connection.
+    ERR_set_mark()
+    defer { ERR_pop_to_mark() }
     guard let context = Context(mode, key: key, vector: vector, encrypts: false) else { return nil }
     guard mode == .aesGCM else { return context.run(ciphertext) }
     guard ciphertext.count >= Context.tagLength else { return nil }

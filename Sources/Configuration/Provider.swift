@@ -1,6 +1,5 @@
 // Provider.swift -- one `[[provider]]`, with everything that its kind implies filled in.
 
-import Ciphers
 import DNSWire
 
 extension Configuration {
@@ -10,14 +9,14 @@ extension Configuration {
     public var name = "alidns"
     /// What is spoken with it.
     public var service = Service.alidns(account: nil, short: false)
-    /// Where transfers go; never empty.
-    public var servers = ServiceKind.alidns.defaultServers(of: nil, tlsName: nil)
+    /// Where transfers go; empty only for a table in a file.
+    public var servers = ServicePlace(url: .aliDNS).servers(tlsName: nil)
     /// The transport of a server that does not say otherwise.
     public var scheme = Scheme.https
     /// The name for SNI, Host and the certificate check where a server is an address.
-    public var tlsName = ServiceKind.aliDNSName
+    public var tlsName = ServiceURL.aliDNS.host.text
     /// The path of a server that does not say otherwise.
-    public var path = ServiceKind.aliDNSPath
+    public var path = ServiceURL.aliDNS.path
     /// An extra CA bundle; nil means none.
     public var caFile: String?
     /// SPKI pins as libcurl takes them: `sha256//BASE64`.
@@ -49,41 +48,6 @@ extension Configuration {
 
     /// The provider that is used where the file has none: Alibaba Cloud's public service, unsigned.
     public init() {}
-  }
-
-  /// What is spoken with a provider.
-  public enum Service: Hashable, Sendable {
-    /// Alibaba Cloud DNS; without an account unsigned, `short` asks for addresses only.
-    case alidns(account: AliDNSAccount?, short: Bool)
-    /// JSON over HTTP as Google and Cloudflare have it.
-    case json
-    /// RFC 8484.
-    case doh(method: DoHMethod)
-  }
-
-  /// An account of Alibaba Cloud DNS.
-  public struct AliDNSAccount: Hashable, Sendable {
-    /// The account's number, sent as `uid`.
-    public var accountID: String
-    /// The AccessKey's public part, sent as `ak`.
-    public var accessKeyID: String
-    /// The AccessKey's secret part.
-    public var accessKeySecret: Secret
-
-    /// An account of these parts.
-    public init(accountID: String, accessKeyID: String, accessKeySecret: Secret) {
-      self.accountID = accountID
-      self.accessKeyID = accessKeyID
-      self.accessKeySecret = accessKeySecret
-    }
-  }
-
-  /// The HTTP method of RFC 8484 transfers.
-  public enum DoHMethod: String, CaseIterable, Hashable, Sendable {
-    /// The query is the body: shorter URLs, and nothing of it in logs on the way.
-    case post
-    /// The query is in the URL: caches on the way can answer.
-    case get
   }
 
   /// Which addresses of a service are used.

@@ -85,49 +85,94 @@ extension Configuration.Provider {
   }
 
   private mutating func readService(_ kind: ServiceKind, from reader: TableReader) {
-    var url = kind.defaultURL
     switch kind {
-    case .json:
-      reader.read("url", &url, .serviceURL)
-      service = .json
-    case .doh:
-      var method = Configuration.DoHMethod.post
-      reader.read("url", &url, .serviceURL)
-      reader.read("method", &method, .choice)
-      service = .doh(method: method)
-    default:
+    case .alidns:
       var short = false
       reader.read("short", &short, .boolean)
       service = .alidns(account: Configuration.AliDNSAccount(from: reader), short: short)
+      reader.read("scheme", &scheme, .choice)
+      readServers(at: ServicePlace(url: .aliDNS.with(scheme)), from: reader)
+    case .tencent: readTencent(from: reader)
+    case .emas:
+      let account = Configuration.EMASAccount(from: reader)
+      service = .emas(account)
+      reader.read("scheme", &scheme, .choice)
+      let url = ServiceURL.emas.with(scheme).with(path: account.path)
+      readServers(at: ServicePlace(url: url, addresses: account.region.bootAddresses(family)), from: reader)
+    case .json:
+      service = .json
+      readServers(at: givenPlace(.googleJSON, from: reader), from: reader)
+    case .doh:
+      var method = Configuration.DoHMethod.post
+      reader.read("method", &method, .choice)
+      service = .doh(method: method)
+      readServers(at: givenPlace(.googleDoH, from: reader), from: reader)
+    case .table: readTable(from: reader)
     }
-    readServers(of: url, kind, from: reader)
   }
 
-  private mutating func readServers(of url: ServiceURL, _ kind: ServiceKind, from reader: TableReader) {
-    let hasURL = kind != .alidns
-    scheme = url.scheme
+  private mutating func readTencent(from reader: TableReader) {
+    var cipher = TencentCipher.https
+    reader.read("cipher", &cipher, .choice)
+    scheme = cipher.scheme
     reader.read("scheme", &scheme, .choice)
-    if hasURL, scheme != url.scheme { reader.refuse("scheme", allowed: "\"\(url.scheme)\", as in url, or no scheme") }
-    let base = url.with(scheme)
-    tlsName = base.host.text
-    path = base.path
-    reader.read("tls_name", &tlsName, .tlsName)
-    servers = kind.defaultServers(of: base, tlsName: reader.isGiven("tls_name") ? tlsName : nil)
-    var texts: [ServerText] = []
-    reader.read("servers", &texts, .distinctList(of: .server(allowsURL: hasURL), atLeast: 1))
-    if !texts.isEmpty { servers = texts.map { $0.server(of: base, tlsName: tlsName) } }
+    if reader.isSound("cipher") {
+      service = .tencent(Configuration.TencentAccount(cipher, from: reader))
+      if cipher == .https, scheme == .http {
+        reader.refuse("scheme", allowed: "\"https\" with cipher \"https\"; or cipher = \"aes\", which needs no TLS")
+      }
+    } else {
+      reader.ignore { ServiceKind.tencent.owns($0) }
+    }
+    var place = ServicePlace(url: .tencent(scheme))
+    // The certificate names the address (cloud.tencent.com/document/product/379/61200).
+    place.name = nil
+    readServers(at: place, from: reader)
+  }
+
+  private mutating func readTable(from reader: TableReader) {
+    let table = Configuration.TableSource(from: reader)
+    service = .table(table)
+    guard case .url(let url) = table.place else {
+      (servers, tlsName, path) = ([], "", "")
+      reader.ignore { Configuration.TableSource.transferKeys.contains($0) }
+      return
+    }
+    var place = givenPlace(url, from: reader)
+    if !url.host.isName, let host = table.host { place.name = host }
+    readServers(at: place, from: reader)
+  }
+
+  /// The place at the file's `url`, or at that one where the file has none.
+  private func givenPlace(_ standard: ServiceURL, from reader: TableReader) -> ServicePlace {
+    var url = standard
+    reader.read("url", &url, .serviceURL)
+    var scheme = url.scheme
+    reader.read("scheme", &scheme, .choice)
+    if scheme != url.scheme { reader.refuse("scheme", allowed: "\"\(url.scheme)\", as in url, or no scheme") }
+    return ServicePlace(url: url, isURLGiven: true)
   }
 
   private func refuseContradictions(_ reader: TableReader, _ context: Context) {
+    if case .table = service, clientSubnet != .none {
+      reader.refuse("client_subnet", allowed: "\"\" with kind \"table\", which is the same for every client")
+    }
+    guard !servers.isEmpty else { return }
     if servers.contains(where: { $0.scheme == .http }) {
-      let key = scheme == .https ? "servers" : ["scheme", "url"].first { reader.isGiven($0) } ?? "servers"
-      reader.warn(key, "over http everyone on the path can read and forge every answer")
+      if !service.encryptsReplies {
+        let key = scheme == .https ? "servers" : ["scheme", "url"].first { reader.isGiven($0) } ?? "servers"
+        reader.warn(key, "over http everyone on the path can read and forge every answer")
+      }
       if !pins.isEmpty { reader.refuse("pins", allowed: "nothing here with http, which has no certificate") }
     }
     if servers.allSatisfy({ !$0.host.mayBe(family) }) {
       reader.refuse("family", allowed: "a family that one of the servers has")
     }
     reader.refuseOwn("bootstrap", bootstrap.map { .endpoint($0) }, context.ownAddresses)
+    if !bootstrap.isEmpty, proxy?.host.isName != true, servers.allSatisfy({ !$0.host.isName }) {
+      let known = reader.isGiven("servers") ? "every server is an address" : "the addresses of this service are known"
+      reader.warn("bootstrap", "not used: \(known), and no name has to be found")
+    }
     let canFindNames = !bootstrap.isEmpty || context.hasLocalDNS
     if !canFindNames, servers.allSatisfy({ $0.host.isName }) {
       let key = ["servers", "url"].first { reader.isGiven($0) } ?? "servers"
@@ -136,35 +181,6 @@ extension Configuration.Provider {
     if !canFindNames, let proxy, proxy.host.isName {
       reader.refuse("proxy", allowed: "an address, since neither bootstrap nor localdns.servers can find a name")
     }
-  }
-}
-
-extension Configuration.AliDNSAccount {
-  /// The account of a provider: all of its three keys, or nil.
-  fileprivate init?(from reader: TableReader) {
-    let isSecretGiven = reader.isSecretGiven("access_key_secret")
-    let keys = [("account_id", reader.isGiven("account_id")), ("access_key_id", reader.isGiven("access_key_id"))]
-    guard isSecretGiven || keys.contains(where: { $0.1 }) else { return nil }
-    for (key, isGiven) in keys where !isGiven {
-      reader.require(key, allowed: "all of account_id, access_key_id and access_key_secret_file, or none (unsigned)")
-    }
-    if !isSecretGiven {
-      reader.require(
-        "access_key_secret", allowed: "access_key_secret_file, _credential or _env beside the account's other keys")
-    }
-    var (accountID, accessKeyID) = ("", "")
-    reader.read("account_id", &accountID, .identifier)
-    reader.read("access_key_id", &accessKeyID, .identifier)
-    guard let secret = reader.secret("access_key_secret") else { return nil }
-    self.init(accountID: accountID, accessKeyID: accessKeyID, accessKeySecret: secret)
-  }
-}
-
-extension ServiceURL {
-  /// The same service over another transport; a port that was the old scheme's becomes the new one's.
-  fileprivate func with(_ scheme: Scheme) -> ServiceURL {
-    ServiceURL(
-      scheme: scheme, host: host, port: port == self.scheme.defaultPort ? scheme.defaultPort : port, path: path)
   }
 }
 

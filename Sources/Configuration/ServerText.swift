@@ -10,7 +10,9 @@ enum ServerText: Hashable {
   case url(ServiceURL)
 
   /// The server, with what the entry does not say taken from the provider's URL.
-  func server(of base: ServiceURL, tlsName: String) -> Configuration.Server {
+  ///
+  /// - Parameter tlsName: the name in the certificate of an address; nil means that address.
+  func server(of base: ServiceURL, tlsName: String?) -> Configuration.Server {
     switch self {
     case .host(let host, let port):
       ServerText.server(host, port ?? base.port, base.scheme, tlsName, base.path)
@@ -20,10 +22,9 @@ enum ServerText: Hashable {
 
   /// A server given by name has its certificate under that name; one given by address under the provider's.
   private static func server(
-    _ host: Host, _ port: UInt16, _ scheme: Scheme, _ tlsName: String, _ path: String
+    _ host: Host, _ port: UInt16, _ scheme: Scheme, _ tlsName: String?, _ path: String
   ) -> Configuration.Server {
-    var name = tlsName
-    if case .name = host { name = host.text }
+    let name = host.isName ? host.text : tlsName ?? host.text
     return Configuration.Server(host: host, port: port, scheme: scheme, tlsName: name, path: path)
   }
 }

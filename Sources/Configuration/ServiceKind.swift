@@ -1,13 +1,8 @@
 // ServiceKind.swift -- the kinds of providers: their own keys, and what they fill in.
 
-import DNSWire
-
-/// The values of `kind`, those of later versions too.
+/// The values of `kind`.
 enum ServiceKind: String, CaseIterable {
   case alidns, tencent, emas, json, doh, table
-
-  static let aliDNSName = "dns.alidns.com"
-  static let aliDNSPath = "/resolve"
 
   /// The keys that belong to this kind and not to all providers; secrets without their suffixes.
   var ownKeys: [String] {
@@ -27,31 +22,19 @@ enum ServiceKind: String, CaseIterable {
       key.hasSuffix(suffix) && ownKeys.contains(String(key.dropLast(suffix.count)))
     }
   }
+}
 
-  /// The service where the file names none.
-  var defaultURL: ServiceURL {
-    switch self {
-    case .json: ServiceURL(text: "https://dns.google/resolve")!
-    case .doh: ServiceURL(text: "https://dns.google/dns-query")!
-    default: ServiceURL(text: "https://\(ServiceKind.aliDNSName)\(ServiceKind.aliDNSPath)")!
-    }
+/// The services that are meant where the file has no URL.
+extension ServiceURL {
+  static let aliDNS = ServiceURL(text: "https://dns.alidns.com/resolve")!
+  /// The name is that of the certificate of every boot and service address.
+  static let emas = ServiceURL(text: "https://resolvers.httpdns.aliyuncs.com/")!
+  static let googleJSON = ServiceURL(text: "https://dns.google/resolve")!
+  static let googleDoH = ServiceURL(text: "https://dns.google/dns-query")!
+
+  /// Tencent's address for a transport: one serves HTTP only, the other HTTPS only
+  /// (cloud.tencent.com/document/product/379/95497 and …/61200).
+  static func tencent(_ scheme: Scheme) -> ServiceURL {
+    ServiceURL(text: scheme == .https ? "https://119.29.29.99/d" : "http://119.29.29.98/d")!
   }
-
-  /// The servers of a URL: its address, the known addresses of its name, or the name itself.
-  func defaultServers(of url: ServiceURL?, tlsName: String?) -> [Configuration.Server] {
-    let url = url ?? defaultURL
-    let known = ServiceKind.knownAddresses[url.host.text]?.map { Host.address(IPAddress(text: $0)!) }
-    return (known ?? [url.host]).map { host in
-      Configuration.Server(
-        host: host, port: url.port, scheme: url.scheme, tlsName: tlsName ?? url.host.text, path: url.path)
-    }
-  }
-
-  /// Addresses that public services publish, so that no name has to be found before the first transfer.
-  private static let knownAddresses = [
-    "dns.alidns.com": ["223.5.5.5", "223.6.6.6"],
-    "dns.google": ["8.8.8.8", "8.8.4.4"],
-    "cloudflare-dns.com": ["1.1.1.1", "1.0.0.1"],
-    "doh.pub": ["1.12.12.12", "120.53.53.53"],
-  ]
 }

@@ -35,6 +35,7 @@ public final class Forwarder {
   private let tables: QueryTables
   private let queries: ClientQueries
   private let outbox: UDPOutbox
+  private let ledger: UnitLedger?
   private var listenerThreads: [ListenerThread] = []
   private let connections: TCPConnectionTable
   private var tcpListeners: [TCPListener] = []
@@ -65,8 +66,12 @@ public final class Forwarder {
       configuration, hosts: Forwarder.hosts(configuration, logger), searchDomains: system.searchDomains)
     self.plan = plan
     let client = LocalDNSClient(loop: loop)
-    nonisolated(unsafe) let local = LocalDNSUpstream(client, systemServers: system.servers)
-    nonisolated(unsafe) let upstreams = try Forwarder.upstreams(configuration, loop, client, system.servers, logger)
+    let ledger = Forwarder.ledger(configuration, loop, logger)
+    self.ledger = ledger
+    nonisolated(unsafe) let local = LocalDNSUpstream(
+      client, systemServers: system.servers, configured: LocalServers(configuration.localDNS.servers))
+    nonisolated(unsafe) let upstreams = try Forwarder.upstreams(
+      configuration, loop, client, system.servers, ledger, logger)
     let cache = MessageCache(
       CacheBounds(maxOctets: configuration.cache.maxBytes, maxEntries: configuration.cache.maxEntries))
     let keepalive = Int32(clamping: configuration.listen.tcpIdle.nanoseconds / 100_000_000)
@@ -149,6 +154,7 @@ public final class Forwarder {
     startKeeping()
     loop.run()
     for thread in listenerThreads { thread.join() }
+    ledger?.close()
   }
 
   /// Stops reading, finishes what is under way within 2 s, and ends `run`. Resolver's loop only.
@@ -232,13 +238,22 @@ public final class Forwarder {
     }
   }
 
+  /// Where a provider has a budget, what it costs is kept beyond a restart.
+  private static func ledger(_ configuration: Configuration, _ loop: EventLoop, _ logger: Logger) -> UnitLedger? {
+    guard configuration.providers.contains(where: { $0.unitsPerDay > 0 }) else { return nil }
+    let file = StateFile(path: "\(configuration.stateDirectory)/units") { [logger] problem in
+      logger.warning("units_per_day will begin anew with a restart: \(problem)")
+    }
+    return UnitLedger(file, on: loop)
+  }
+
   private static func upstreams(
     _ configuration: Configuration, _ loop: EventLoop, _ client: LocalDNSClient, _ servers: [SocketAddress],
-    _ logger: Logger
+    _ ledger: UnitLedger?, _ logger: Logger
   ) throws(StartError) -> [any Upstream] {
     let factory = ProviderFactory(
       loop: loop, localClient: client, systemServers: { servers }, localServers: configuration.localDNS.servers,
-      maxInFlight: configuration.listen.maxInFlight
+      maxInFlight: configuration.listen.maxInFlight, ledger: ledger
     ) { [logger] in logger.warning("\($0)") }
     var upstreams: [any Upstream] = []
     for provider in configuration.providers {
@@ -251,7 +266,7 @@ public final class Forwarder {
 }
 
 /// Carries an answer from a task on the loop to the thread that runs the loop: the same one.
-private final class AnswerBox: @unchecked Sendable {
+final class AnswerBox: @unchecked Sendable {
   var answer: ResolvedAnswer?
 }
 

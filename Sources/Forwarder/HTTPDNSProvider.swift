@@ -67,7 +67,7 @@ struct ProviderCounters: Sendable, Equatable {
 /// A provider that is asked over HTTP. Resolver's loop only: timers and tasks there carry it about.
 final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   let settings: ProviderSettings
-  let servers: [ProviderServer]
+  private(set) var servers: [ProviderServer]
   let loop: any Loop
   /// Numbers so far.
   var counters = ProviderCounters()
@@ -80,6 +80,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   private let note: @Sendable (String) -> Void
   private var limit: RequestLimit
   private var budget: UnitBudget
+  private let ledger: UnitLedger?
+  private let schedule: ServerSchedule?
   private var clock = ProviderClock()
   private var notListed = NotListedNames()
   private var pairs = PairedNames()
@@ -94,10 +96,14 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   /// Refused parameters may be one question's fault: so many in a row are the provider's, or our configuration's.
   private static let mostBadParameters = 3
 
-  /// - Parameter note: told in one line what a person should know: what the provider refuses, and what would help.
+  /// - Parameters:
+  ///   - servers: may be empty where a schedule will bring some.
+  ///   - schedule: tells which servers there are.
+  ///   - ledger: keeps what was spent beyond the program's life.
+  ///   - note: told in one line what a person should know: what the provider refuses, and what would help.
   init(
     _ settings: ProviderSettings, dialect: any Dialect, servers: [ProviderServer], loop: any Loop,
-    note: @escaping @Sendable (String) -> Void = { _ in }
+    ledger: UnitLedger? = nil, schedule: ServerSchedule? = nil, note: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.settings = settings
     self.dialect = dialect
@@ -105,16 +111,29 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     self.loop = loop
     self.note = note
     batchDialect = dialect as? any BatchDialect
-    health = ProviderHealth(
-      servers: servers.count, attemptsBeforeSwitch: settings.attemptsBeforeSwitch,
-      returnToFirst: settings.returnToFirst.nanoseconds)
+    health = ProviderHealth(servers: servers.count, settings)
     limit = RequestLimit(perSecond: settings.requestsPerSecond)
-    budget = UnitBudget(perDay: settings.unitsPerDay)
+    budget =
+      ledger?.budget(of: settings.name, perDay: settings.unitsPerDay) ?? UnitBudget(perDay: settings.unitsPerDay)
+    self.ledger = ledger
+    self.schedule = schedule
+    ledger?.add(settings.name) { [unowned self] in budget }
   }
 
   var name: String { settings.name }
   var trustsAD: Bool { settings.trustsAD }
   var timeout: Duration { settings.timeout }
+
+  func start() { schedule?.start() }
+
+  /// Asks those servers from now on; what is under way goes on with the old ones.
+  func use(_ servers: [ProviderServer]) {
+    self.servers = servers
+    probeTimer?.cancel()
+    probeTimer = nil
+    health = ProviderHealth(servers: servers.count, settings)
+    if servers.isEmpty { health.setAside(.account, now: loop.now.nanoseconds) }
+  }
 
   func subnet(for client: IPPrefix?) -> IPPrefix? { settings.subnetPolicy.subnet(for: client) }
 
@@ -173,18 +192,20 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   private func askServers(
     _ asked: AskedQuestions, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<ProviderReplies, UpstreamFailure> {
+    if servers.isEmpty { await schedule?.ready() }
     if let refusal = refusal(isLastResort: isLastResort) {
       counters.refusals += 1
       return .failure(refusal)
     }
     probeQuestion = asked.first
     var failure = UpstreamFailure(.noReachableAuthority, "no time left")
-    for index in health.rotation.order.prefix(HTTPDNSProvider.mostAttempts) {
+    let servers = servers
+    for index in health.rotation.order.prefix(HTTPDNSProvider.mostAttempts) where servers.indices.contains(index) {
       let time = min(timeout, deadline - loop.now)
       guard time >= HTTPDNSProvider.shortestAttempt else { break }
       switch await ask(servers[index], asked, timeout: time) {
       case .success(let replies):
-        health.succeeded(index)
+        if isCurrent(servers) { health.succeeded(index) }
         badParametersInARow = 0
         return .success(replies)
       case .failure(let problem):
@@ -192,13 +213,19 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
         failure.reason = "\(servers[index]): \(failure.reason)"
         guard problem.isServersFault else { return .failure(failure) }
         // A server that had less than its time has not failed; another one may still be quicker.
-        if time == timeout || !problem.isLateness {
+        if isCurrent(servers), time == timeout || !problem.isLateness {
           health.failed(index, now: loop.now.nanoseconds)
+          if health.fitness(now: loop.now.nanoseconds) == .down { schedule?.allHaveFailed() }
           armProbe()
         }
       }
     }
     return .failure(failure)
+  }
+
+  /// Whether no other list of servers has come since.
+  private func isCurrent(_ servers: [ProviderServer]) -> Bool {
+    servers.count == self.servers.count && zip(servers, self.servers).allSatisfy { $0 === $1 }
   }
 
   /// Why nothing may be sent now.
@@ -302,7 +329,9 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   private func charge(answers: Int) {
     let units = dialect.billing.units(answers: answers)
     counters.units += units
+    guard units > 0 else { return }
     budget.spend(units, unixTime: loop.wallTime)
+    ledger?.didSpend()
   }
 
   /// Who refuses every server's request alike is left alone for a while, and a person is told what would help.
@@ -330,6 +359,15 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       && zip(headers, request.headers).allSatisfy { $0.name == $1.name && $0.value == $1.value }
     if !isSame { headers = request.headers.map { HTTPField($0.name, $0.value) } }
     return headers
+  }
+}
+
+extension ProviderHealth {
+  init(servers: Int, _ settings: ProviderSettings) {
+    // Until a schedule has brought servers there is none to be asked; the rotation is made anew then.
+    self.init(
+      servers: max(servers, 1), attemptsBeforeSwitch: settings.attemptsBeforeSwitch,
+      returnToFirst: settings.returnToFirst.nanoseconds)
   }
 }
 

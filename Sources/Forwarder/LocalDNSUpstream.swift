@@ -10,11 +10,16 @@ final class LocalDNSUpstream: LocalUpstream {
   private let client: any LocalDNSTransport
   /// What the network hands out, without ourselves.
   var systemServers: [SocketAddress]
+  private let configured: LocalServers
 
-  init(_ client: any LocalDNSTransport, systemServers: [SocketAddress]) {
+  /// - Parameter configured: the resolvers that the configuration names for LocalDNS.
+  init(_ client: any LocalDNSTransport, systemServers: [SocketAddress], configured: LocalServers) {
     self.client = client
     self.systemServers = systemServers
+    self.configured = configured
   }
+
+  var addresses: [SocketAddress] { addresses(configured) }
 
   func hasServers(_ servers: LocalServers) -> Bool { !addresses(servers).isEmpty }
 

@@ -16,6 +16,10 @@ struct ProviderFactory {
   let systemServers: () -> [SocketAddress]
   let localServers: [Configuration.LocalServer]
   let maxInFlight: Int
+  /// One for all: what one provider teaches helps the others.
+  let certificateClock = CertificateClock()
+  /// Keeps what was spent.
+  let ledger: UnitLedger?
   /// Told in one line what a person should know.
   let note: @Sendable (String) -> Void
 
@@ -26,7 +30,8 @@ struct ProviderFactory {
     var servers: [ProviderServer] = []
     for server in provider.servers { servers.append(try make(server, of: provider)) }
     return HTTPDNSProvider(
-      ProviderSettings(provider), dialect: dialect(of: provider), servers: servers, loop: loop, note: note)
+      ProviderSettings(provider), dialect: dialect(of: provider), servers: servers, loop: loop,
+      ledger: ledger, note: note)
   }
 
   private func dialect(of provider: Configuration.Provider) -> any Dialect {
@@ -101,6 +106,7 @@ struct ProviderFactory {
     options.pins = provider.pins
     options.proxy = provider.proxy.map { String(decoding: $0.text.reveal, as: UTF8.self) } ?? ""
     options.maxInFlight = maxInFlight
+    options.certificateClock = certificateClock
     switch provider.family {
     case .auto: options.family = .any
     case .ipv4: options.family = .ipv4

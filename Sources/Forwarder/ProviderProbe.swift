@@ -20,7 +20,8 @@ extension HTTPDNSProvider {
   }
 
   private func run(_ probe: Probe, _ question: HTTPDNSQuestion) async {
-    for index in probe.servers {
+    let servers = servers
+    for index in probe.servers where servers.indices.contains(index) {
       counters.probes += 1
       if case .success = await ask(servers[index], .one(question), timeout: timeout) {
         health.probeSucceeded(index, now: loop.now.nanoseconds)

@@ -55,6 +55,8 @@ public struct UpstreamAnswer: Sendable {
 public protocol Upstream: AnyObject {
   /// Its name in the configuration.
   var name: String { get }
+  /// Begins what goes on beside questions. Called once, when the daemon starts to serve.
+  func start()
   /// Whether its AD bit is passed on.
   var trustsAD: Bool { get }
   /// How long one attempt may take.
@@ -71,10 +73,17 @@ public protocol Upstream: AnyObject {
   ) async -> Result<UpstreamAnswer, UpstreamFailure>
 }
 
+extension Upstream {
+  /// Begins what goes on beside questions. Called once, when the daemon starts to serve.
+  func start() {}
+}
+
 /// LocalDNS as the resolver sees it.
 public protocol LocalUpstream: AnyObject {
   /// Whether there is a server to ask.
   func hasServers(_ servers: LocalServers) -> Bool
+  /// The resolvers of the configuration, as they are at present.
+  var addresses: [SocketAddress] { get }
   /// Asks one server after the other within `timeout`.
   func ask(
     _ question: HTTPDNSQuestion, _ servers: LocalServers, timeout: Duration

@@ -36,6 +36,8 @@ extension Easy {
 /// How much more than the longest content a transfer's buffer holds: one HTTP/2 frame. A transfer of libcurl 7.88 whose
 /// content does not fit is paused together with its connection, and not all of them are woken again.
 private let bufferMargin = 16_384
+/// The largest buffer that libcurl 7.88 takes.
+private let largestBuffer = 512 * 1024
 /// How much later than the first address family the second is tried (RFC 8305 section 5).
 private let happyEyeballsDelay = 250
 
@@ -53,7 +55,7 @@ func configure(_ easy: Easy, _ settings: OriginSettings, generation: UnsafeMutab
   easy.set(CURLOPT_SHARE, UnsafeRawPointer(settings.share))
   // Timers are the loop's; signals are nobody's.
   easy.set(CURLOPT_NOSIGNAL, 1)
-  easy.set(CURLOPT_BUFFERSIZE, options.maxBody + bufferMargin)
+  easy.set(CURLOPT_BUFFERSIZE, min(options.maxBody + bufferMargin, largestBuffer))
   // An empty proxy and a full exception list shut the environment out.
   easy.set(CURLOPT_PROXY, options.proxy)
   easy.set(CURLOPT_NOPROXY, options.proxy.isEmpty ? "*" : "")
@@ -81,6 +83,7 @@ private func configureConnection(_ easy: Easy, _ settings: OriginSettings) {
   easy.set(CURLOPT_TCP_KEEPINTVL, 10)
   switch settings.server.scheme {
   case .http: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
+  case .https where !settings.options.usesHTTP2: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
   case .https:
     easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
     // The first burst waits for one connection to say that it takes many transfers.
@@ -96,7 +99,7 @@ private func configureTLS(_ easy: Easy, _ settings: OriginSettings) {
   easy.set(CURLOPT_CAINFO, nil as String?)
   easy.set(CURLOPT_CAPATH, nil as String?)
   _ = ccurl_setopt_ssl_ctx_callback(easy, contextWasMade)
-  if let trust = settings.trust { easy.set(CURLOPT_SSL_CTX_DATA, UnsafeRawPointer(trust.store)) }
+  easy.set(CURLOPT_SSL_CTX_DATA, Unmanaged.passUnretained(settings).toOpaque())
   if !settings.pins.isEmpty { easy.set(CURLOPT_PINNEDPUBLICKEY, settings.pins) }
 }
 
@@ -106,9 +109,11 @@ private func lookUpWouldStart(
 ) -> Int32 { 1 }
 
 private func contextWasMade(
-  _: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?, _ store: UnsafeMutableRawPointer?
+  _: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?, _ settings: UnsafeMutableRawPointer?
 ) -> CURLcode {
-  ccurl_context_trust(context, store)
+  let settings = Unmanaged<OriginSettings>.fromOpaque(settings!).takeUnretainedValue()
+  if let trust = settings.trust { ccurl_context_trust(context, UnsafeMutableRawPointer(trust.store)) }
+  if let time = settings.options.certificateClock?.checkTime(now: .now) { ccurl_context_set_time(context, time) }
   return CURLE_OK
 }
 

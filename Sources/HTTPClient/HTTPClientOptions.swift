@@ -26,8 +26,13 @@ public struct HTTPClientOptions: Sendable {
   public var maxInFlight = 1024
   /// The age after which a connection takes no more transfers.
   public var maxAge = Duration.seconds(600)
-  /// The longest content, in octets; a transfer under way takes a little more than that of memory. At most 480 KiB.
+  /// The longest content, in octets; a transfer under way takes a little more than that of memory. With HTTP/2 at most
+  /// 480 KiB.
   public var maxBody = 64 * 1024
+  /// Whether HTTP/2 is spoken where the server knows it.
+  public var usesHTTP2 = true
+  /// What is known of the time where the machine's clock cannot be right; nil for the machine's clock always.
+  public var certificateClock: CertificateClock?
   /// `TCP_USER_TIMEOUT`: how long sent octets may stay unacknowledged before the connection is given up.
   public var userTimeout = Duration.seconds(5)
 

@@ -56,6 +56,8 @@ public struct HTTPResponse: Hashable, Sendable {
   public var retryAfter: Int64?
   /// `Date` in seconds since 1970 (RFC 9110 section 6.6.1), in the preferred form only.
   public var date: Int64?
+  /// `ETag` as it came (RFC 9110 section 8.8.3).
+  public var entityTag: String?
   /// The content.
   public var body: [UInt8]
   /// The major version: 1 or 2.
@@ -66,7 +68,7 @@ public struct HTTPResponse: Hashable, Sendable {
   /// A response.
   public init(
     status: Int, contentType: String = "", age: Int64? = nil, maxAge: Int64? = nil, retryAfter: Int64? = nil,
-    date: Int64? = nil, body: [UInt8] = [], httpVersion: Int = 1, remoteAddress: String = ""
+    date: Int64? = nil, entityTag: String? = nil, body: [UInt8] = [], httpVersion: Int = 1, remoteAddress: String = ""
   ) {
     self.status = status
     self.contentType = contentType
@@ -74,6 +76,7 @@ public struct HTTPResponse: Hashable, Sendable {
     self.maxAge = maxAge
     self.retryAfter = retryAfter
     self.date = date
+    self.entityTag = entityTag
     self.body = body
     self.httpVersion = httpVersion
     self.remoteAddress = remoteAddress

@@ -104,8 +104,11 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     }
   }
 
-  /// Counts timeouts of the present connections; those of old ones say nothing new.
+  /// Learns the time, and counts timeouts of the present connections; those of old ones say nothing new.
   func didFinish(_ generation: Generation, _ result: HTTPResult) {
+    if server.scheme == .https, case .response(let response) = result, let date = response.date {
+      settings.options.certificateClock?.learn(date, now: loop.now)
+    }
     guard generation === current, !isClosed else { return }
     guard case .failure(let failure) = result, failure.kind == .timeout else {
       timeoutsInARow = 0

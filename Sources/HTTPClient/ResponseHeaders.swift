@@ -10,6 +10,7 @@ struct ResponseHeaders {
   private(set) var age: Int64?
   private(set) var maxAge: Int64?
   private(set) var date: Int64?
+  private(set) var entityTag: String?
   private var retryDelay: Int64?
   private var retryDate: Int64?
   private var hasContentType = false
@@ -32,6 +33,7 @@ struct ResponseHeaders {
     age = nil
     maxAge = nil
     date = nil
+    entityTag = nil
     retryDelay = nil
     retryDate = nil
     hasContentType = false
@@ -57,6 +59,9 @@ struct ResponseHeaders {
     guard colon < line.count else { return true }
     switch colon {
     case 3 where line.hasPrefix("age"): age = line.number(from: colon + 1)
+    case 4 where line.hasPrefix("etag"):
+      let value = line.value(from: colon + 1)
+      entityTag = value.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
     case 4 where line.hasPrefix("date"): date = httpDate(line.value(from: colon + 1))
     case 11 where line.hasPrefix("retry-after"):
       retryDelay = line.number(from: colon + 1)

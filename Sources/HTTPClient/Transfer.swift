@@ -97,7 +97,8 @@ final class Transfer {
     }
     let response = HTTPResponse(
       status: easy.long(CURLINFO_RESPONSE_CODE), contentType: headers.contentType, age: headers.age,
-      maxAge: headers.maxAge, retryAfter: headers.retryAfter, date: headers.date, body: body,
+      maxAge: headers.maxAge, retryAfter: headers.retryAfter, date: headers.date, entityTag: headers.entityTag,
+      body: body,
       httpVersion: headers.version, remoteAddress: remoteAddress)
     body = []
     if headers.version == 2 { socket?.isMultiplexed = true }

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Configuration
+import Forwarder
 import Glibc
 import Logging
 import Telemetry
@@ -35,6 +36,19 @@ struct LoadedConfiguration {
 
 /// Lines for a person.
 enum Console {
+  /// A forwarder that is only asked and never listens.
+  ///
+  /// - Throws: `ExitCode.failure`, after the reason has been written to stderr.
+  static func forwarder(_ loaded: LoadedConfiguration) throws -> Forwarder {
+    Process.prepare()
+    do throws(StartError) {
+      return try Forwarder(loaded.configuration, logger: loaded.logger)
+    } catch {
+      if case .other(let text) = error { Console.error("httpdnsd: \(text)") }
+      throw ExitCode.failure
+    }
+  }
+
   /// Writes a line to stderr.
   static func error(_ line: String) {
     var line = line + "\n"

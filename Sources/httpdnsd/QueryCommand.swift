@@ -1,6 +1,7 @@
 // QueryCommand.swift -- `httpdnsd query`: asks as the daemon would and shows who answered.
 
 import ArgumentParser
+import Configuration
 import DNSWire
 import EventLoop
 import Forwarder
@@ -15,6 +16,9 @@ struct QueryCommand: ParsableCommand {
 
   @OptionGroup var options: ConfigurationOption
 
+  @Option(help: ArgumentHelp("Ask this provider only, past the rules.", valueName: "name"))
+  var provider: String?
+
   @Argument(help: "The domain name.")
   var name: String
 
@@ -28,19 +32,26 @@ struct QueryCommand: ParsableCommand {
       throw ValidationError("'\(type)' is not a record type that can be asked for, such as A, AAAA, TXT or TYPE65")
     }
     let loaded = try LoadedConfiguration(path: options.config)
-    Process.prepare()
-    let forwarder: Forwarder
-    do throws(StartError) {
-      forwarder = try Forwarder(loaded.configuration, logger: loaded.logger)
-    } catch {
-      if case .other(let text) = error { Console.error("httpdnsd: \(text)") }
-      throw ExitCode.failure
-    }
+    let forwarder = try Console.forwarder(loaded)
     let question = Question(name: name, type: type)
     let start = BootInstant.now
-    guard let answer = forwarder.ask(question) else { throw ExitCode.failure }
+    guard let answer = try ask(forwarder, question, loaded) else { throw ExitCode.failure }
     show(answer, to: question, took: BootInstant.now - start)
     if answer.failure != nil { throw ExitCode.failure }
+  }
+
+  private func ask(
+    _ forwarder: Forwarder, _ question: Question, _ loaded: LoadedConfiguration
+  ) throws -> ResolvedAnswer? {
+    guard let provider else { return forwarder.ask(question) }
+    let names = loaded.configuration.providers.map(\.name)
+    guard names.contains(provider) else {
+      throw ValidationError("there is no provider '\(provider)', but \(names.joined(separator: ", "))")
+    }
+    guard let answer = forwarder.ask(question, of: provider) else {
+      throw ValidationError("provider '\(provider)' cannot serve this name or type")
+    }
+    return answer
   }
 
   private func show(_ answer: ResolvedAnswer, to question: Question, took: Duration) {

@@ -5,11 +5,6 @@ import Testing
 
 private let unavailable: [(section: String, key: String, standard: String, other: String)] = [
   ("[listen]", "rate_limit", "0", "10"),
-  ("[[provider]]", "return_to_first", "\"10m\"", "\"5m\""),
-  ("[[provider]]", "requests_per_second", "0", "5"),
-  ("[[provider]]", "units_per_day", "0", "5"),
-  ("[[provider]]", "fallback_on_empty", "true", "false"),
-  ("[[provider]]", "not_listed_ttl", "\"600s\"", "\"1m\""),
   ("[cache]", "stale", "\"on-failure\"", "\"off\""),
   ("[cache]", "stale_wait", "\"1800ms\"", "\"1s\""),
   ("[cache]", "stale_ttl", "\"30s\"", "\"1s\""),
@@ -34,9 +29,6 @@ private let unavailable: [(section: String, key: String, standard: String, other
   ("[web]", "address", "\"\"", "\"127.0.0.1:9353\""),
   ("[log]", "format", "\"text\"", "\"json\""),
   ("[log]", "queries", "false", "true"),
-  ("[[provider]]", "kind", "\"alidns\"", "\"tencent\""),
-  ("[[provider]]", "kind", "\"alidns\"", "\"emas\""),
-  ("[[provider]]", "kind", "\"alidns\"", "\"table\""),
 ]
 
 @Test(arguments: unavailable)
@@ -46,11 +38,4 @@ func `a key of a later version takes only its default`(section: String, key: Str
   #expect(found.count == 1)
   #expect(found.first?.contains(".\(key): found ") == true)
   #expect(found.first?.hasSuffix("in this version") == true)
-}
-
-@Test func `the own keys of a later kind are not called unknown`() {
-  let text =
-    "[[provider]]\nkind = \"emas\"\nsecret_key_file = \"/x\"\nregion = \"cn\"\nservers = [\"192.0.2.1\"]\nnonsense = 1"
-  let found = mistakes(text)
-  #expect(found.map { $0.contains("kind") || $0.contains("nonsense") } == [true, true])
 }

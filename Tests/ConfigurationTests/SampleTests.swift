@@ -14,13 +14,55 @@ import Testing
   #expect(loaded.warnings.isEmpty)
 }
 
-@Test func `the keys that the sample file shows as comments are known`() throws {
+/// A text whose secrets come from the environment and not from files, which only its reader has.
+private func withoutSecretFiles(_ text: some StringProtocol) -> String {
+  String(text).replacing(/(\w+)_file = "[^"]*(secret|key|aes)"/) { "\($0.output.1)_env = \"\($0.output.1)\"" }
+}
+
+/// One secret for each key, of the form that it needs.
+private let secrets = [
+  "access_key_secret": "secret", "token": "4711", "key": "0123456789abcdef", "secret_key": "0123456789abcdef",
+  "aes_secret_key": "0123456789abcdef0123456789abcdef",
+]
+
+/// The least that makes each of the providers that the sample file shows as comments, in their order.
+private let least = [
+  "kind = \"tencent\"\ntoken_env = \"token\"",
+  "kind = \"tencent\"\nname = \"tencent-aes\"\ncipher = \"aes\"\nid = \"1234\"\nkey_env = \"key\"",
+  "kind = \"emas\"\naccount_id = \"100000\"\nsecret_key_env = \"secret_key\"",
+  "kind = \"emas\"\nname = \"emas-aes\"\naccount_id = \"100000\"\napi = \"v2\"\nscheme = \"http\"\n"
+    + "aes_secret_key_env = \"aes_secret_key\"",
+  "kind = \"table\"\nurl = \"https://192.0.2.10/table.json\"\nhost = \"table.example.com\"",
+  "kind = \"json\"", "kind = \"doh\"",
+]
+
+@Test func `the providers that the sample file shows as comments have their defaults`() throws {
+  let paragraphs = try sampleText("httpdnsd.toml").split(separator: "\n\n").filter { $0.hasPrefix("# [[provider]]") }
+  #expect(paragraphs.count == least.count)
+  for (paragraph, least) in zip(paragraphs, least) {
+    let lines = paragraph.split(separator: "\n").map { $0.dropFirst(2) }
+    let text = withoutSecretFiles(lines.joined(separator: "\n"))
+    #expect(mistakes(text, environment: secrets) == [], "\(text)")
+    // The list of servers is shortened there.
+    let shown = withoutSecretFiles(lines.filter { !$0.hasPrefix("servers") }.joined(separator: "\n"))
+    let expected = try configuration("[[provider]]\n" + least, environment: secrets).providers
+    #expect(try configuration(shown, environment: secrets).providers == expected, "\(text)")
+  }
+}
+
+@Test func `every configuration in the README is accepted`() throws {
+  let blocks = try repositoryText("README.md").split(separator: "```toml\n").dropFirst()
+  #expect(blocks.count >= 8)
+  for block in blocks {
+    let text = withoutSecretFiles(block.split(separator: "```")[0])
+    #expect(mistakes(text, environment: secrets) == [], "\(text)")
+  }
+}
+
+@Test func `the keys of rules that the sample file shows as comments are known`() throws {
   #expect(
     mistakes(
       """
-      [[provider]]
-      kind = "doh"
-      method = "post"
       [[rule]]
       names = ["corp.example", "*.lan"]
       use = "localdns"

@@ -71,8 +71,11 @@ func withFile(
 }
 
 /// The text of a file in the repository's Config folder.
-func sampleText(_ name: String) throws -> String {
-  guard let file = fopen(samplePath(name), "r") else { throw SampleMissing() }
+func sampleText(_ name: String) throws -> String { try repositoryText("Config/\(name)") }
+
+/// The text of a file in the repository.
+func repositoryText(_ path: String) throws -> String {
+  guard let file = fopen(repositoryPath(path), "r") else { throw SampleMissing() }
   defer { fclose(file) }
   var octets = [UInt8](repeating: 0, count: Configuration.maxFileSize)
   let count = fread(&octets, 1, octets.count, file)
@@ -81,6 +84,8 @@ func sampleText(_ name: String) throws -> String {
 
 struct SampleMissing: Error {}
 
-private func samplePath(_ name: String, from file: String = #filePath) -> String {
-  file.split(separator: "/", omittingEmptySubsequences: false).dropLast(3).joined(separator: "/") + "/Config/\(name)"
+private func samplePath(_ name: String) -> String { repositoryPath("Config/\(name)") }
+
+private func repositoryPath(_ path: String, from file: String = #filePath) -> String {
+  file.split(separator: "/", omittingEmptySubsequences: false).dropLast(3).joined(separator: "/") + "/\(path)"
 }

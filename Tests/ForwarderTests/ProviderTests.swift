@@ -108,16 +108,16 @@ import Testing
 
   @Test(
     arguments: [
-      (.status(401), .other), (.status(403), .other), (.status(400), .other), (.status(404), .other),
-      (.status(429), .other), (.failure(HTTPFailure(.busy, "too many")), .other),
-    ] as [(HTTPResult, ExtendedError)])
-  func `what every server of the provider would say is not asked of the next one`(
-    result: HTTPResult, error: ExtendedError
+      (.status(401), 1), (.status(403), 1), (.status(429), 1), (.status(400), 3), (.status(404), 3),
+      (.failure(HTTPFailure(.busy, "too many")), 5),
+    ] as [(HTTPResult, Int)])
+  func `what every server of the provider would say is not asked of the next one, and soon not at all`(
+    result: HTTPResult, transfers: Int
   ) {
     let servers = [server(result), server(.address("192.0.2.8"))]
     let provider = provider(servers, attemptsBeforeSwitch: 1)
-    for _ in 0..<3 { #expect(failure(ask(provider))?.extendedError == error) }
-    #expect(servers.map(\.sent.count) == [3, 0])
+    for _ in 0..<5 { #expect(failure(ask(provider))?.extendedError == .other) }
+    #expect(servers.map(\.sent.count) == [transfers, 0])
   }
 
   @Test(

@@ -95,6 +95,8 @@ final class ScriptedLocalDNS: LocalUpstream, @unchecked Sendable {
     self.script = script
   }
 
+  var addresses: [SocketAddress] { isThere ? [SocketAddress(text: "192.0.2.53:53")!] : [] }
+
   func hasServers(_ servers: LocalServers) -> Bool { isThere && !servers.entries.isEmpty }
 
   func ask(

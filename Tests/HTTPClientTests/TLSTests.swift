@@ -47,6 +47,20 @@ import Testing
     }
   }
 
+  @Test(arguments: [(2_000_000_000, true), (9_000_000_000, false)] as [(Int64, Bool)])
+  func `is checked by the day of the build where the machine's clock is before it`(
+    buildTime: Int64, isTaken: Bool
+  ) throws {
+    try serving { server in
+      let result = try get(server) { $0.certificateClock = CertificateClock(buildTime: buildTime) { 1000 } }
+      #expect((result.response?.text == "secret") == isTaken)
+      if !isTaken { #expect(result.failure?.kind == .certificate) }
+      // A clock that can be right is believed.
+      let later = try get(server) { $0.certificateClock = CertificateClock(buildTime: 0) }
+      #expect(later.response?.text == "secret")
+    }
+  }
+
   @Test func `is taken with its pin and refused with another`() throws {
     let wrong = "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
     try serving { server in

@@ -28,23 +28,34 @@ private let question = Question(name: name("www.example.com"), type: .a)
   @Test(arguments: [
     "", "kind=explode", "kind=delay&ms=-1", "kind=delay&speed=1", "kind=status&code=99", "kind=cut&count=0",
     "kind=cut&probability=2", "kind=cut&probability=nan", "kind=cut&name=a..b", "kind=cut&type=FOO",
-    "kind=cut&dialect=mumble",
+    "kind=cut&dialect=mumble", "kind=error&error=Unknown",
   ])
   func `a parameter that is not understood is refused`(text: String) {
     #expect(throws: FaultError.self) { try fault(text) }
   }
 
   @Test func `a body of JSON says the same as a query`() throws {
-    let json = try #require(faultParameters(Array(#"{"kind":"delay","ms":20,"probability":0.5}"#.utf8)))
+    let json = try #require(bodyParameters(Array(#"{"kind":"delay","ms":20,"probability":0.5}"#.utf8)))
     #expect(try Fault(json) == fault("kind=delay&ms=20&probability=0.5"))
-    #expect(faultParameters(Array(#"{"kind":["delay"]}"#.utf8)) == nil)
-    #expect(faultParameters(Array(#"{"kind":"delay","#.utf8)) == nil)
+    #expect(bodyParameters(Array(#"{"kind":["delay"]}"#.utf8)) == nil)
+    #expect(bodyParameters(Array(#"{"kind":"delay","#.utf8)) == nil)
+  }
+
+  @Test func `in a batch it hits where one question has both the name and the type`() throws {
+    let batch = [question, Question(name: name("other.example.com"), type: .aaaa)]
+    func hits(_ text: String) throws -> Bool {
+      try fault(text).matches(path: "/", dialect: "emas", questions: batch)
+    }
+    #expect(try hits("kind=cut&name=other.example.com"))
+    #expect(try hits("kind=cut&type=AAAA"))
+    #expect(try hits("kind=cut&name=www.example.com&type=A"))
+    #expect(try !hits("kind=cut&name=www.example.com&type=AAAA"))
   }
 
   @Test func `it hits the next N requests that match, then no more`() throws {
     var table = FaultTable([try fault("kind=cut&count=2&name=www.example.com&type=A&path=/res")])
     func hits(_ path: String, _ question: Question?) -> Bool {
-      table.take(path: path, dialect: "google", question: question) != nil
+      table.take(path: path, dialect: "google", questions: question.map { [$0] } ?? []) != nil
     }
     #expect(!hits("/dns-query", question))
     #expect(!hits("/resolve", Question(name: question.name, type: .aaaa)))
@@ -56,7 +67,7 @@ private let question = Question(name: name("www.example.com"), type: .a)
   @Test func `a probability hits its share, and the same ones for the same seed`() throws {
     func hits(seed: UInt64) throws -> [Bool] {
       var table = FaultTable([try fault("kind=reset&probability=0.25")], seed: seed)
-      return (0..<4_000).map { _ in table.take(path: "/", dialect: "google", question: nil) != nil }
+      return (0..<4_000).map { _ in table.take(path: "/", dialect: "google", questions: []) != nil }
     }
     let first = try hits(seed: 7)
     #expect((850...1_150).contains(first.count { $0 }))
@@ -90,8 +101,9 @@ private let question = Question(name: name("www.example.com"), type: .a)
 @Suite struct `The record of requests` {
   private func entry(_ path: String, _ question: Question? = question) -> RecordedRequest {
     RecordedRequest(
-      milliseconds: 1, transport: "http", method: "GET", path: path, query: "name=a%20b&x", dialect: "google",
-      question: question, isVerified: true, subnet: nil, status: 200, fault: .cut)
+      milliseconds: 1, transport: "http", method: "GET", path: path, host: "localhost", query: "name=a%20b&x",
+      dialect: "google", questions: question.map { [$0] } ?? [], isVerified: true, cipher: .cbc, subnet: nil,
+      status: 200, units: 5, fault: .cut)
   }
 
   @Test func `it keeps the latest, and counts all`() {
@@ -118,12 +130,13 @@ private let question = Question(name: name("www.example.com"), type: .a)
     record.note(entry("/resolve"))
     #expect(
       String(decoding: record.requestsJSON, as: UTF8.self) == """
-        [{"time":1,"transport":"http","method":"GET","path":"/resolve","dialect":"google",\
-        "name":"www.example.com.","type":"A","verified":true,"subnet":null,"status":200,"fault":"cut",\
+        [{"time":1,"transport":"http","method":"GET","path":"/resolve","host":"localhost",\
+        "dialect":"google","name":"www.example.com.","type":"A","questions":["www.example.com. A"],\
+        "verified":true,"cipher":"cbc","subnet":null,"status":200,"units":5,"fault":"cut",\
         "parameters":{"name":"a b","x":""}}]
         """)
     #expect(
       String(decoding: record.countJSON(connections: 2), as: UTF8.self)
-        == #"{"transfers":1,"connections":2,"questions":{"www.example.com. A":1}}"#)
+        == #"{"transfers":1,"connections":2,"questions":{"www.example.com. A":1},"units":{"google":5}}"#)
   }
 }

@@ -18,9 +18,9 @@ private final class Fixture {
 
   init(clockOffset: Int64 = 0) throws {
     let loop = try EventLoop()
-    simulator = Simulator(
-      on: loop, service: Service(zone: try ZoneParser.parse(defaultZoneText)), faults: FaultTable(), recordLimit: 100,
-      clockOffset: clockOffset)
+    var service = Service(zone: try ZoneParser.parse(defaultZoneText))
+    service.options.clockOffset = clockOffset
+    simulator = Simulator(on: loop, service: service, faults: FaultTable(), recordLimit: 100)
     let loopback = SocketAddress(text: "127.0.0.1:0")!
     let authority = try CertificateAuthority()
     caPath = "\(NSTemporaryDirectory())/simulator-ca-\(UUID().uuidString).pem"
@@ -57,13 +57,14 @@ private final class Fixture {
     #expect(client.response()?.status == 404)
     #expect(
       client.exchange("GET", "/_simulator/count")?.text
-        == #"{"transfers":3,"connections":1,"questions":{"n1.bench.example. A":2}}"#)
+        == #"{"transfers":3,"connections":1,"questions":{"n1.bench.example. A":2},"units":{"alidns":1}}"#)
     let requests = try #require(client.exchange("GET", "/_simulator/requests")?.text)
     #expect(requests.contains(#""dialect":"alidns""#))
     #expect(requests.contains(#""parameters":{"uid":"1","name":"n1.bench.example","short":"1"}"#))
     #expect(client.exchange("DELETE", "/_simulator/requests")?.status == 204)
     #expect(
-      client.exchange("GET", "/_simulator/count")?.text == #"{"transfers":0,"connections":1,"questions":{}}"#)
+      client.exchange("GET", "/_simulator/count")?.text == #"{"transfers":0,"connections":1,"questions":{},"units":{}}"#
+    )
   }
 
   @Test(arguments: ["dns.alidns.com", "dns.google", "cloudflare-dns.com", "doh.pub"])

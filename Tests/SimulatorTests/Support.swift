@@ -1,6 +1,7 @@
 // Support.swift -- vectors, short cuts to ask a dialect, and subprocesses.
 
 import DNSWire
+import EventLoop
 import Foundation
 import HTTPServer
 
@@ -21,6 +22,39 @@ struct Vectors: Decodable {
     let `case`: String
     let body: String
   }
+  struct Sealed: Decodable {
+    let mode: String
+    let key: String
+    let plain: String
+    let hex: String
+  }
+  struct Request: Decodable {
+    let `case`: String
+    let path: String
+  }
+  struct Version1Signature: Decodable {
+    let host: String
+    let secret: String
+    let t: String
+    let s: String
+    let path: String?
+  }
+  struct Version2Signature: Decodable {
+    let `case`: String
+    let s: String
+    let path: String
+  }
+  struct ScheduleSignature: Decodable {
+    let nonce: String
+    let secret: String
+    let t: String
+    let md5_variant: String
+    let hmac_md5_variant: String
+  }
+  struct Table: Decodable {
+    let body: String
+    let disabled: String
+  }
   struct Wire: Decodable {
     let dns_param: String
     let query_hex: String
@@ -33,6 +67,17 @@ struct Vectors: Decodable {
   let google_responses: [Body]
   let cloudflare_responses: [Body]
   let rfc8484: Wire
+  let tencent_ciphers: [Sealed]
+  let tencent_not_sealed: [Sealed]
+  let tencent_requests: [Request]
+  let tencent_texts: [Body]
+  let emas_v1_signatures: [Version1Signature]
+  let emas_v1_responses: [Body]
+  let emas_v2_signatures: [Version2Signature]
+  let emas_v2_responses: [Body]
+  let emas_schedule_signature: ScheduleSignature
+  let emas_schedule_response: String
+  let table: Table
 
   static let all: Vectors = {
     let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Data/vectors.json")
@@ -63,10 +108,22 @@ func service(_ zone: String = vectorZone, accounts: [Account] = [], options: Ser
 
 /// A dialect's reply to a GET request.
 func ask(
-  _ dialect: any Dialect, _ target: String, header: [HTTPServerField] = [], of service: Service = service(),
-  now: Int64 = 1_700_000_000
+  _ dialect: any Dialect, _ target: String, method: HTTPServerMethod = .get, header: [HTTPServerField] = [],
+  body: String = "", of service: Service = service(), now: Int64 = 1_700_000_000, isSecure: Bool = false
 ) -> DialectReply {
-  dialect.reply(to: Transfer(HTTPServerRequest(target: target, fields: header), now: now), from: service)
+  let request = HTTPServerRequest(
+    method: method, target: target, fields: header, body: Array(body.utf8),
+    peer: SocketAddress(text: "198.51.100.7:4711"))
+  return dialect.reply(to: Transfer(request, now: now, isSecure: isSecure), from: service)
+}
+
+extension Service {
+  /// The same service with settings such as `emas-age=3&emas-sdns=false`.
+  func with(_ settings: String) throws(SettingError) -> Service {
+    var service = self
+    try service.options.take(Parameters(query: settings))
+    return service
+  }
 }
 
 extension DialectReply {

@@ -1,7 +1,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-// CProcess.h -- what the process tells the C library and the kernel about its memory.
+// CProcess.h -- what the process tells the C library and the kernel about its memory; when it was built.
 #ifndef HTTPDNSD_CPROCESS_H
 #define HTTPDNSD_CPROCESS_H
 
@@ -10,6 +10,9 @@ void process_limit_heaps(void);
 
 /// Raises the number of descriptors that may be open to what the process is allowed, 65,536 at most; returns that number.
 long process_raise_descriptors(void);
+
+/// The day of the build in C's form, `Nov  1 2026`; of SOURCE_DATE_EPOCH where the build sets that.
+const char *process_build_date(void);
 
 /// Gives back what only the start needed: free memory of the heap, and the read-only pages of the program and its
 /// libraries. They stay in the page cache; what is used again is mapped again.

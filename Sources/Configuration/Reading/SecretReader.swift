@@ -18,13 +18,16 @@ private enum Source: String, CaseIterable {
 
 extension TableReader {
   /// Whether the file gives the secret in any way.
-  func isSecretGiven(_ key: String) -> Bool {
+  func isSecretGiven(_ key: String) -> Bool { !waysGiven(key).isEmpty }
+
+  /// The keys by which the file gives the secret.
+  func waysGiven(_ key: String) -> [String] {
     // Every way has to become a known key, so no short circuit.
-    !Source.allCases.filter { isGiven(key + $0.rawValue) }.isEmpty
+    Source.allCases.map { key + $0.rawValue }.filter { isGiven($0) }
   }
 
   /// The secret of a key; nil where it is not given or is a mistake.
-  func secret(_ key: String) -> Secret? {
+  func secret(_ key: String, _ form: SecretForm? = nil) -> Secret? {
     let given = Source.allCases.filter { isGiven(key + $0.rawValue) }
     guard let source = given.first else { return nil }
     guard given.count == 1 else {
@@ -36,12 +39,16 @@ extension TableReader {
     var setting = ""
     read(key, &setting, .text)
     guard isSound(key) else { return nil }
-    return switch source {
-    case .file: secretFile(key, setting)
-    case .credential: secretCredential(key, setting)
-    case .environment: secretVariable(key, setting)
-    case .inline: inlineSecret(key, setting)
-    }
+    let secret: Secret? =
+      switch source {
+      case .file: secretFile(key, setting)
+      case .credential: secretCredential(key, setting)
+      case .environment: secretVariable(key, setting)
+      case .inline: inlineSecret(key, setting)
+      }
+    guard let secret, let form, !form.accepts(secret.reveal) else { return secret }
+    report.refuse("a secret of another form", at: place.key(key), allowed: form.allowed)
+    return nil
   }
 
   private func inlineSecret(_ key: String, _ setting: String) -> Secret? {

@@ -37,6 +37,8 @@ extension Value {
 /// Whether a key's name says that its value, or what was put there by mistake, should not be seen.
 func holdsSecret(_ key: String) -> Bool {
   let key = key.lowercased()
+  // The number of an account stands beside its secret, and is easily mistaken for it.
+  if key == "id" { return true }
   return ["secret", "key", "token", "password", "passwd", "credential", "account", "auth"].contains { key.contains($0) }
 }
 

@@ -7,14 +7,6 @@ enum UnavailableFeature {
   /// Key path → what is missing. A path may end in `=value` where only that value is missing.
   private static let table: [String: String] = [
     "listen.rate_limit": "there is no rate limit",
-    "provider.kind=tencent": "there is no Tencent HTTPDNS",
-    "provider.kind=emas": "there is no EMAS HTTPDNS",
-    "provider.kind=table": "there are no self-built tables",
-    "provider.return_to_first": "the time of the return is fixed",
-    "provider.requests_per_second": "there is no limit per provider",
-    "provider.units_per_day": "there is no billing guard",
-    "provider.fallback_on_empty": "empty answers are always asked of the next",
-    "provider.not_listed_ttl": "the time is fixed",
     "cache.stale": "there are no stale answers",
     "cache.stale_wait": "there are no stale answers",
     "cache.stale_ttl": "there are no stale answers",

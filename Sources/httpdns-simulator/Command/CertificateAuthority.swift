@@ -22,7 +22,8 @@ struct CertificateAuthority {
   /// The names and addresses under which the providers are reached.
   static let providerNames = [
     "dns.alidns.com", "223.5.5.5", "223.6.6.6", "dns.google", "8.8.8.8", "8.8.4.4", "cloudflare-dns.com", "1.1.1.1",
-    "doh.pub", "1.12.12.12", "120.53.53.53", "localhost", "127.0.0.1", "::1",
+    "doh.pub", "1.12.12.12", "120.53.53.53", "119.29.29.98", "119.29.29.99", "resolvers.httpdns.aliyuncs.com",
+    "203.107.1.1", "localhost", "127.0.0.1", "::1",
   ]
 
   /// A CA, and a certificate for the names and addresses given.

@@ -39,6 +39,15 @@ struct SimulatorCommand: ParsableCommand {
   var signatureWindow: Int64 = 600
   @Option(help: "How far the service's clock is ahead of the machine's, in seconds.")
   var clockOffset: Int64 = 0
+  @OptionGroup(title: "Tencent's account")
+  var tencent: TencentArguments
+  @OptionGroup(title: "EMAS's account")
+  var emas: EMASArguments
+  @Option(
+    help:
+      "A setting from the start, such as 'emas-signed-only=true'. May be repeated; GET /_simulator/settings lists them."
+  )
+  var setting: [String] = []
   @Flag(help: "End Cloudflare's names with a dot.")
   var cloudflareFinalDot = false
   @Flag(help: "Write Cloudflare's newer types as RFC 3597 text, as it was until 2026.")
@@ -66,8 +75,7 @@ struct SimulatorCommand: ParsableCommand {
   func run() throws {
     let loop = try EventLoop()
     let simulator = Simulator(
-      on: loop, service: try makeService(), faults: try makeFaults(), recordLimit: recordLimit,
-      clockOffset: clockOffset)
+      on: loop, service: try makeService(), faults: try makeFaults(), recordLimit: recordLimit)
     let signals = [SIGTERM, SIGINT].map { LoopEvent(on: loop, signal: $0) { loop.stop() } }
     try open(simulator)
     withExtendedLifetime((simulator, signals)) { loop.run() }
@@ -96,13 +104,22 @@ struct SimulatorCommand: ParsableCommand {
     let accounts = account.indices.map {
       Account(identifier: account[$0], accessKeyID: accessKeyId[$0], accessKeySecret: accessKeySecret[$0])
     }
-    let options = ServiceOptions(
-      requiresSignature: requireSignature, signatureWindow: signatureWindow, cloudflareFinalDot: cloudflareFinalDot,
+    var options = ServiceOptions(
+      clockOffset: clockOffset, requiresSignature: requireSignature, signatureWindow: signatureWindow,
+      cloudflareFinalDot: cloudflareFinalDot,
       cloudflareGenericForm: cloudflareGeneric, age: age)
+    for text in setting {
+      do throws(SettingError) {
+        try options.take(Parameters(query: text))
+      } catch {
+        throw ValidationError("--setting \(text): \(error)")
+      }
+    }
     let text = try zone.map { try readText($0) } ?? defaultZoneText
     do throws(ZoneError) {
       return Service(
-        zone: try ZoneParser.parse(text, defaultTTL: defaultTtl), accounts: accounts, options: options)
+        zone: try ZoneParser.parse(text, defaultTTL: defaultTtl), accounts: accounts,
+        tencent: tencent.account, emas: emas.account, options: options)
     } catch {
       throw ValidationError("\(zone ?? "the built-in zone"): \(error)")
     }

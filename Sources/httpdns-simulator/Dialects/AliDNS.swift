@@ -27,7 +27,7 @@ struct AliDNS: Dialect {
     let outcome = service.verifyAliDNS(parameters, name: sent, now: transfer.now)
     guard outcome != .refused else {
       var refusal = DialectReply.refusal(401, "Unauthorized")
-      refusal.question = question
+      refusal.questions = [question]
       refusal.isVerified = parameters.octets("key") == nil ? nil : false
       refusal.subnet = subnet
       return refusal
@@ -36,7 +36,8 @@ struct AliDNS: Dialect {
     let isShort = parameters["short"] == "1" || parameters["short"] == "true"
     return DialectReply(
       contentType: "application/json", body: isShort ? shortBody(of: answer) : fullBody(of: answer),
-      question: question, isVerified: outcome == .verified ? true : nil, subnet: subnet)
+      questions: [question], isVerified: outcome == .verified ? true : nil, subnet: subnet,
+      units: parameters.octets("uid") == nil ? 0 : transfer.isSecure ? 5 : 1)
   }
 
   private func fullBody(of answer: ZoneAnswer) -> [UInt8] {

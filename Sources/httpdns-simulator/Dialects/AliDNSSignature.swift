@@ -15,7 +15,9 @@ struct Account: Sendable, CustomStringConvertible, CustomReflectable {
 extension Account {
   /// Lower-case hexadecimal SHA-256 of uid, secret, ts, name and access key ID, without separators.
   func aliDNSKey(ts: [UInt8], name: [UInt8]) -> String {
-    hex(sha256(Array(identifier.utf8) + Array(accessKeySecret.utf8) + ts + name + Array(accessKeyID.utf8)))
+    hex(
+      digest(
+        Array(identifier.utf8) + Array(accessKeySecret.utf8) + ts + name + Array(accessKeyID.utf8), EVP_sha256()))
   }
 }
 
@@ -28,21 +30,10 @@ extension Service {
     guard !present.isEmpty else { return options.requiresSignature ? .refused : .unsigned }
     guard let account = accounts.first(where: { $0.identifier == parameters["uid"] }),
       parameters["ak"] == account.accessKeyID,
-      let ts = parameters.octets("ts"), !ts.isEmpty, ts.allSatisfy({ $0 &- 48 < 10 }),
-      let seconds = Int64(String(decoding: ts, as: UTF8.self)),
+      let ts = parameters.octets("ts"), let seconds = secondsText(ts),
       abs(seconds.subtractingReportingOverflow(now).partialValue) <= options.signatureWindow,
       parameters["key"] == account.aliDNSKey(ts: ts, name: name)
     else { return .refused }
     return .verified
   }
-}
-
-/// The SHA-256 digest, 32 octets.
-func sha256(_ octets: [UInt8]) -> [UInt8] {
-  var digest = [UInt8](repeating: 0, count: 32)
-  var length: UInt32 = 0
-  guard EVP_Digest(octets, octets.count, &digest, &length, EVP_sha256(), nil) == 1, length == 32 else {
-    preconditionFailure("libcrypto has no SHA-256")
-  }
-  return digest
 }

@@ -25,7 +25,7 @@ struct Cloudflare: Dialect {
     let answer = service.answer(question, for: transfer)
     var json = DNSJSON(answer, cd: cd, style: style(of: service))
     if answer.code == .servFail { json.add("Comment", list: ["EDE(22): No Reachable Authority"]) }
-    return DialectReply(contentType: "application/dns-json", body: json.finish(), question: question)
+    return DialectReply(contentType: "application/dns-json", body: json.finish(), questions: [question])
   }
 
   private func style(of service: Service) -> JSONStyle {

@@ -3,6 +3,7 @@
 // A new dialect is one file with a conforming type, and one entry in `allDialects`.
 
 import DNSWire
+import EventLoop
 import HTTPServer
 
 /// One request as a dialect sees it.
@@ -11,13 +12,21 @@ struct Transfer: Sendable {
   let parameters: Parameters
   /// Seconds since 1970 by the service's clock.
   let now: Int64
+  /// Whether it came over TLS.
+  let isSecure: Bool
   /// Whether the reply shall answer another question than the one that was asked.
   var isDistorted = false
 
-  init(_ request: HTTPServerRequest, now: Int64) {
+  init(_ request: HTTPServerRequest, now: Int64, isSecure: Bool = false) {
     self.request = request
     parameters = Parameters(query: request.query)
     self.now = now
+    self.isSecure = isSecure
+  }
+
+  /// The address from which the client asks.
+  var clientAddress: IPAddress {
+    request.peer.flatMap { IPAddress(octets: $0.octets) } ?? IPAddress(text: "127.0.0.1")!
   }
 
   /// Whether the Host field names one of these hosts, with or without a port.
@@ -33,12 +42,19 @@ struct DialectReply: Sendable {
   var contentType: String
   var fields: [HTTPServerField] = []
   var body: [UInt8]
-  /// What was asked; nil where the request was not understood.
-  var question: Question?
-  /// Whether a signature was right; nil where none was sent.
+  /// What was asked, name by name; empty where the request was not understood.
+  var questions: [Question] = []
+  /// Whether a signature, a token or a key was right; nil where none was sent.
   var isVerified: Bool?
+  /// The cipher in which names and reply travel.
+  var cipher: BlockCipher.Mode?
   /// The client's subnet that was sent along.
   var subnet: String?
+  /// What the real service would charge, in its own units.
+  var units = 0
+
+  /// The first question.
+  var question: Question? { questions.first }
 
   /// A refusal with a line of text.
   static func refusal(_ status: Int, _ text: String, contentType: String = "text/plain") -> DialectReply {
@@ -57,7 +73,9 @@ protocol Dialect: Sendable {
 }
 
 /// Every dialect; one that is recognized by more stands before those that take what is left of a path.
-let allDialects: [any Dialect] = [AliDNS(), DohPub(), Cloudflare(), Google(), WireFormat()]
+let allDialects: [any Dialect] = [
+  AliDNS(), Tencent(), EMAS(), DomainTable(), DohPub(), Cloudflare(), Google(), WireFormat(),
+]
 
 /// The record type of a `type` parameter: a number or a mnemonic in any case; A without one.
 ///

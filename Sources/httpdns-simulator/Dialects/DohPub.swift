@@ -23,7 +23,7 @@ struct DohPub: Dialect {
     let question = Question(name: name, type: type)
     var json = DNSJSON(service.answer(question, for: transfer), cd: cd, style: JSONStyle(text: .quoted))
     return DialectReply(
-      contentType: "application/dns-json", body: json.finish(), question: question,
+      contentType: "application/dns-json", body: json.finish(), questions: [question],
       subnet: parameters["edns_client_subnet"])
   }
 }

@@ -34,7 +34,7 @@ struct Google: Dialect {
         contentType: "application/json; charset=UTF-8", body: body(of: answer, cd: cd, subnet: subnet))
     default: return badRequest
     }
-    reply.question = question
+    reply.questions = [question]
     reply.subnet = parameters["edns_client_subnet"]
     return reply
   }

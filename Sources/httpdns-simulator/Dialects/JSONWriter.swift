@@ -48,6 +48,12 @@ struct JSONWriter {
     octets.append(contentsOf: (value ? "true" : "false").utf8)
   }
 
+  /// A value that is JSON text already.
+  mutating func raw(_ json: [UInt8]) {
+    separate()
+    octets.append(contentsOf: json)
+  }
+
   mutating func null() {
     separate()
     octets.append(contentsOf: "null".utf8)

@@ -42,7 +42,7 @@ struct Parameters: Sendable {
 }
 
 /// The value of a hexadecimal digit in either case.
-private func hexDigit(_ octet: UInt8) -> UInt8? {
+func hexDigit(_ octet: UInt8) -> UInt8? {
   switch octet {
   case UInt8(ascii: "0")...UInt8(ascii: "9"): octet - UInt8(ascii: "0")
   case UInt8(ascii: "a")...UInt8(ascii: "f"): octet - UInt8(ascii: "a") + 10

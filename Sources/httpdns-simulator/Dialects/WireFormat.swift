@@ -31,7 +31,7 @@ struct WireFormat: Dialect {
     var reply = WireFormat.response(
       service.answer(question, for: transfer), identifier: query.id, cd: query.header.cd,
       edns: query.edns.map { WireFormat.edns(echoing: $0) }, age: service.options.age)
-    reply.question = question
+    reply.questions = [question]
     reply.subnet = query.edns?.clientSubnet?.prefix.description
     return reply
   }

@@ -6,10 +6,12 @@
 //   GET    /_simulator/requests       the requests that are kept, oldest first
 //   GET    /_simulator/count          how many transfers, connections, and of which questions
 //   DELETE /_simulator/requests, /_simulator/count    forgets requests and counters
+//   GET    /_simulator/settings       the settings and their values; Settings.swift says what they do
+//   POST   /_simulator/settings?…     changes some, by name=value; also as the body, all or none
+//   DELETE /_simulator/settings       back to those of the start
 //   PUT    /_simulator/zone           the body is the zone from now on
 //   DELETE /_simulator/zone           back to the zone of the start
 
-import CJSON
 import HTTPServer
 
 private let controlPrefix = "/_simulator/"
@@ -32,29 +34,49 @@ extension Simulator {
     case (.delete, "requests"), (.delete, "count"):
       record.clear()
       reply.send(status: 204)
+    case (.get, "settings"): reply.sendJSON(service.options.settingsJSON)
+    case (.post, "settings"): changeSettings(request, reply)
+    case (.delete, "settings"):
+      restoreSettings()
+      reply.send(status: 204)
     case (.put, "zone"): replaceZone(request, reply)
     case (.delete, "zone"):
       restoreZone()
       reply.send(status: 204)
-    case (_, "fault"), (_, "requests"), (_, "count"), (_, "zone"): reply.send(status: 405)
+    case (_, "fault"), (_, "requests"), (_, "count"), (_, "settings"), (_, "zone"): reply.send(status: 405)
     default: reply.send(status: 404)
     }
   }
 
   private func addFault(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
-    var parameters = Parameters(query: request.query)
-    if !request.body.isEmpty {
-      guard let sent = faultParameters(request.body) else {
-        return reply.refuse("the body is neither a flat JSON object nor a query")
-      }
-      parameters = Parameters(pairs: parameters.pairs + sent.pairs)
-    }
+    guard let parameters = controlParameters(request, reply) else { return }
     do throws(FaultError) {
       faults.add(try Fault(parameters))
       reply.send(status: 204)
     } catch {
       reply.refuse(error.description)
     }
+  }
+
+  private func changeSettings(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
+    guard let parameters = controlParameters(request, reply) else { return }
+    do throws(SettingError) {
+      try service.options.take(parameters)
+      reply.send(status: 204)
+    } catch {
+      reply.refuse(error.description)
+    }
+  }
+
+  /// The parameters of the query and of the body; nil where the request is refused for its body.
+  private func controlParameters(_ request: HTTPServerRequest, _ reply: HTTPServerReply) -> Parameters? {
+    let parameters = Parameters(query: request.query)
+    guard !request.body.isEmpty else { return parameters }
+    guard let sent = bodyParameters(request.body) else {
+      reply.refuse("the body is neither a flat JSON object nor a query")
+      return nil
+    }
+    return Parameters(pairs: parameters.pairs + sent.pairs)
   }
 
   private func replaceZone(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
@@ -74,42 +96,6 @@ extension HTTPServerReply {
   }
 
   fileprivate func refuse(_ reason: String) { send(status: 400, body: Array("\(reason)\n".utf8)) }
-}
-
-/// Parameters from a body: a JSON object of texts, numbers and switches, or `name=value&…`.
-func faultParameters(_ body: [UInt8]) -> Parameters? {
-  guard body.first == UInt8(ascii: "{") else { return Parameters(query: String(decoding: body, as: UTF8.self)) }
-  var text: OpaquePointer?
-  var object = json_value()
-  guard body.withUnsafeBytes({ json_open($0.baseAddress, $0.count, &text, &object) }) == JSON_READ else { return nil }
-  defer { json_close(text) }
-  var pairs: [(name: String, value: [UInt8])] = []
-  var members = json_iterate(object)
-  var name = json_string()
-  var value = json_value()
-  while json_next_member(&members, &name, &value) {
-    guard let plain = plainText(value) else { return nil }
-    pairs.append((String(cString: name.octets), Array(plain.utf8)))
-  }
-  return Parameters(pairs: pairs)
-}
-
-/// A JSON text, number or switch as text; nil for anything that has parts.
-private func plainText(_ value: json_value) -> String? {
-  switch json_kind_of(value) {
-  case JSON_STRING:
-    var string = json_string()
-    return json_string_of(value, &string) ? String(cString: string.octets) : nil
-  case JSON_INTEGER:
-    var number: Int64 = 0
-    return json_signed_of(value, &number) ? "\(number)" : nil
-  case JSON_REAL:
-    var number = 0.0
-    return json_double_of(value, &number) ? "\(number)" : nil
-  case JSON_TRUE: return "true"
-  case JSON_FALSE: return "false"
-  default: return nil
-  }
 }
 
 private func faultsJSON(_ faults: [Fault]) -> [UInt8] {

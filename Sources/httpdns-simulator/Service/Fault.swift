@@ -23,6 +23,8 @@ struct Fault: Equatable, Sendable {
     case wrongQuestion = "wrong-question"
     /// A body of many octets.
     case big
+    /// A refusal with a code of EMAS's, and the status that belongs to it.
+    case error
   }
 
   let kind: Kind
@@ -32,6 +34,8 @@ struct Fault: Equatable, Sendable {
   var code = 503
   /// The Retry-After field of `status`, in seconds.
   var retryAfter: UInt32?
+  /// The code of `error`.
+  var error = EMASError.internalError
   /// The length of `big`.
   var octets = 10_000_000
   /// How many more requests it hits; nil for no end.
@@ -86,6 +90,9 @@ extension Fault {
     case "retry-after":
       guard let seconds = UInt32(value) else { return false }
       retryAfter = seconds
+    case "error":
+      guard let error = EMASError(rawValue: value) else { return false }
+      self.error = error
     case "octets":
       guard let octets = Int(value), (0...Fault.bodyLimit).contains(octets) else { return false }
       self.octets = octets
@@ -111,17 +118,17 @@ extension Fault {
   }
 
   /// Whether the fault is meant for such a request.
-  func matches(path: String, dialect: String, question: Question?) -> Bool {
+  func matches(path: String, dialect: String, questions: [Question]) -> Bool {
     if let wanted = self.path, !path.hasPrefix(wanted) { return false }
     if let wanted = self.dialect, dialect != wanted { return false }
-    if let wanted = name, question?.name != wanted { return false }
-    if let wanted = type, question?.type != wanted { return false }
-    return true
+    guard name != nil || type != nil else { return true }
+    return questions.contains { ($0.name == name ?? $0.name) && ($0.type == type ?? $0.type) }
   }
 }
 
 extension DialectReply {
-  /// The reply as the fault spoils it; kinds that concern the connection leave it alone.
+  /// The reply as the fault spoils it; kinds that concern the connection leave it alone. What was understood of the
+  /// request stays; what somebody else answers in the service's place is not charged.
   func spoiled(by fault: Fault) -> DialectReply {
     var reply = self
     switch fault.kind {
@@ -133,10 +140,15 @@ extension DialectReply {
     case .html:
       let page = "<!DOCTYPE html><title>Sign in</title><p>Welcome to this network."
       reply = .refusal(200, page, contentType: "text/html")
+    case .error: reply = .refusal(fault.error)
     case .big:
       reply.fields = []
       reply.body = [UInt8](repeating: UInt8(ascii: " "), count: fault.octets)
     }
+    reply.questions = questions
+    reply.isVerified = isVerified
+    reply.cipher = cipher
+    reply.subnet = subnet
     return reply
   }
 }

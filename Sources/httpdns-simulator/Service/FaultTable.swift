@@ -19,8 +19,8 @@ struct FaultTable {
   mutating func clear() { faults = [] }
 
   /// The fault that such a request meets, counted down; nil for none.
-  mutating func take(path: String, dialect: String, question: Question?) -> Fault? {
-    for index in faults.indices where faults[index].matches(path: path, dialect: dialect, question: question) {
+  mutating func take(path: String, dialect: String, questions: [Question]) -> Fault? {
+    for index in faults.indices where faults[index].matches(path: path, dialect: dialect, questions: questions) {
       let fault = faults[index]
       if fault.probability < 1, Double.random(in: 0..<1, using: &dice) >= fault.probability { continue }
       if let remaining = fault.remaining {

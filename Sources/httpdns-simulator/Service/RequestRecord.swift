@@ -10,15 +10,22 @@ struct RecordedRequest: Sendable {
   var transport: String
   var method: String
   var path: String
+  /// The Host field.
+  var host: String?
   /// As it was sent; decoded only when somebody looks.
   var query: String?
   /// The dialect's name; nil where none took the request.
   var dialect: String?
-  var question: Question?
+  /// What was asked, name by name.
+  var questions: [Question]
   var isVerified: Bool?
+  /// The cipher in which names and reply travelled.
+  var cipher: BlockCipher.Mode?
   var subnet: String?
   /// The status that was, or would have been, sent.
   var status: Int
+  /// What the real service would charge for it.
+  var units = 0
   /// The fault that the request met.
   var fault: Fault.Kind?
 }
@@ -32,6 +39,8 @@ struct RequestRecord {
   let limit: Int
   private(set) var transferCount: UInt64 = 0
   private(set) var questionCounts: [Question: UInt64] = [:]
+  /// What the real services would charge, by the dialect's name.
+  private(set) var units: [String: Int] = [:]
   private var ring: [RecordedRequest] = []
   private var oldest = 0
 
@@ -42,7 +51,8 @@ struct RequestRecord {
 
   mutating func note(_ request: RecordedRequest) {
     transferCount += 1
-    if let question = request.question {
+    if let dialect = request.dialect, request.units > 0 { units[dialect, default: 0] += request.units }
+    for question in request.questions {
       if questionCounts[question] != nil || questionCounts.count < RequestRecord.questionLimit {
         questionCounts[question, default: 0] += 1
       }
@@ -85,6 +95,13 @@ extension RequestRecord {
       json.number(count)
     }
     json.endObject()
+    json.key("units")
+    json.beginObject()
+    for (dialect, count) in units.sorted(by: { $0.key < $1.key }) {
+      json.key(dialect)
+      json.number(count)
+    }
+    json.endObject()
     json.endObject()
     return json.octets
   }
@@ -101,20 +118,30 @@ extension RecordedRequest {
     json.string(method)
     json.key("path")
     json.string(path)
+    json.key("host")
+    if let host { json.string(host) } else { json.null() }
     json.key("dialect")
     if let dialect { json.string(dialect) } else { json.null() }
-    if let question {
+    if let question = questions.first {
       json.key("name")
       json.name(question.name, finalDot: true)
       json.key("type")
       json.string(question.type.description)
     }
+    json.key("questions")
+    json.beginArray()
+    for question in questions { json.string("\(question.name) \(question.type)") }
+    json.endArray()
     json.key("verified")
     if let isVerified { json.bool(isVerified) } else { json.null() }
+    json.key("cipher")
+    if let cipher { json.string(cipher.rawValue) } else { json.null() }
     json.key("subnet")
     if let subnet { json.string(subnet) } else { json.null() }
     json.key("status")
     json.number(status)
+    json.key("units")
+    json.number(units)
     json.key("fault")
     if let fault { json.string(fault.rawValue) } else { json.null() }
     json.key("parameters")

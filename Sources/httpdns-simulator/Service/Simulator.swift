@@ -16,20 +16,19 @@ final class Simulator {
   var record: RequestRecord
 
   private let loop: EventLoop
-  /// What the service's clock is ahead of the machine's, in seconds.
-  private let clockOffset: Int64
   private let startZone: Zone
+  private let startOptions: ServiceOptions
   private var servers: [HTTPServer] = []
   private var controlServers: [HTTPServer] = []
 
   /// A service that does not listen yet.
-  init(on loop: EventLoop, service: Service, faults: FaultTable, recordLimit: Int, clockOffset: Int64 = 0) {
+  init(on loop: EventLoop, service: Service, faults: FaultTable, recordLimit: Int) {
     self.loop = loop
     self.service = service
     self.faults = faults
-    self.clockOffset = clockOffset
     record = RequestRecord(limit: recordLimit)
     startZone = service.zone
+    startOptions = service.options
   }
 
   /// How many connections the service's addresses have accepted; those of the control address do not count.
@@ -39,10 +38,12 @@ final class Simulator {
   ///
   /// - Returns: the address with the port that it really has.
   func serve(on address: SocketAddress, tls: TLSServerContext? = nil) throws(HTTPServerError) -> SocketAddress {
-    let transport = tls == nil ? "http" : "https"
-    let server = try makeServer(tls: tls) { [unowned self] in receive($0, $1, transport: transport) }
+    let isSecure = tls != nil
+    let server = try makeServer(tls: tls) { [unowned self] in receive($0, $1, isSecure: isSecure) }
     servers.append(server)
-    return try server.listen(on: address)
+    let bound = try server.listen(on: address)
+    if isSecure { service.secureAddresses.append(bound) } else { service.plainAddresses.append(bound) }
+    return bound
   }
 
   /// Serves the control paths alone on an address.
@@ -58,6 +59,9 @@ final class Simulator {
   /// Goes back to the zone that the service began with.
   func restoreZone() { service.zone = startZone }
 
+  /// Goes back to the settings that the service began with.
+  func restoreSettings() { service.options = startOptions }
+
   private func makeServer(
     tls: TLSServerContext?, _ handler: @escaping (HTTPServerRequest, HTTPServerReply) -> Void
   ) throws(HTTPServerError) -> HTTPServer {
@@ -72,28 +76,24 @@ final class Simulator {
     return server
   }
 
-  private func receive(_ request: HTTPServerRequest, _ reply: HTTPServerReply, transport: String) {
+  private func receive(_ request: HTTPServerRequest, _ reply: HTTPServerReply, isSecure: Bool) {
     guard !isControl(request) else { return control(request, reply) }
-    var transfer = Transfer(request, now: loop.wallTime + clockOffset)
+    var transfer = Transfer(request, now: loop.wallTime + service.options.clockOffset, isSecure: isSecure)
     guard let dialect = allDialects.first(where: { $0.claims(transfer) }) else {
       let refusal = DialectReply.refusal(404, "no dialect has this path")
-      note(refusal, of: request, dialect: nil, fault: nil, transport)
+      note(refusal, of: transfer, dialect: nil, fault: nil)
       return send(refusal, reply)
     }
     var answer = dialect.reply(to: transfer, from: service)
-    let fault = faults.take(path: request.path, dialect: dialect.name, question: answer.question)
+    let fault = faults.take(path: request.path, dialect: dialect.name, questions: answer.questions)
     if let fault {
       if fault.kind == .wrongQuestion {
         transfer.isDistorted = true
         answer = dialect.reply(to: transfer, from: service)
       }
-      let understood = answer
       answer = answer.spoiled(by: fault)
-      answer.question = understood.question
-      answer.isVerified = understood.isVerified
-      answer.subnet = understood.subnet
     }
-    note(answer, of: request, dialect: dialect.name, fault: fault?.kind, transport)
+    note(answer, of: transfer, dialect: dialect.name, fault: fault?.kind)
     deliver(answer, reply, fault)
   }
 
@@ -118,21 +118,22 @@ final class Simulator {
   private func send(_ answer: DialectReply, _ reply: HTTPServerReply) {
     var fields = answer.fields
     fields.append(HTTPServerField("Content-Type", answer.contentType))
+    let clockOffset = service.options.clockOffset
     if clockOffset != 0 { fields.append(HTTPServerField("Date", httpDate(loop.wallTime + clockOffset))) }
     reply.send(status: answer.status, fields: fields, body: answer.body)
   }
 
-  private func note(
-    _ answer: DialectReply, of request: HTTPServerRequest, dialect: String?, fault: Fault.Kind?, _ transport: String
-  ) {
+  private func note(_ answer: DialectReply, of transfer: Transfer, dialect: String?, fault: Fault.Kind?) {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
+    let request = transfer.request
     record.note(
       RecordedRequest(
-        milliseconds: Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000, transport: transport,
-        method: request.method.rawValue, path: request.path, query: request.query, dialect: dialect,
-        question: answer.question, isVerified: answer.isVerified, subnet: answer.subnet, status: answer.status,
-        fault: fault))
+        milliseconds: Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000,
+        transport: transfer.isSecure ? "https" : "http", method: request.method.rawValue, path: request.path,
+        host: request.field("Host"), query: request.query, dialect: dialect, questions: answer.questions,
+        isVerified: answer.isVerified, cipher: answer.cipher, subnet: answer.subnet, status: answer.status,
+        units: answer.units, fault: fault))
   }
 }
 

@@ -62,6 +62,11 @@ struct Zone: Sendable {
     }
   }
 
+  /// The names that stand in the zone and in a host's name, in order; no synthetic ones and no wildcards.
+  var plainNames: [DomainName] {
+    nodes.keys.filter(\.isPlain).sorted { $0.lowercased.text < $1.lowercased.text }
+  }
+
   /// What a resolver would answer: chains are followed, wildcards apply, what is not there is NXDOMAIN or NODATA.
   func answer(_ question: Question) -> ZoneAnswer {
     var answer = ZoneAnswer(question: question)

@@ -1,0 +1,156 @@
+// ServerSchedule.swift -- a provider that tells its clients which servers to ask: finds out, remembers, asks again.
+//
+// Resolver's loop only.
+
+import DNSWire
+import EventLoop
+import HTTPClient
+import HTTPDNS
+
+/// Where a list of servers comes from, in a provider's dialect.
+protocol ServerListSource: Sendable {
+  /// The transfer that asks for the list.
+  func request(unixTime: Int64) -> TransferRequest
+  /// What the reply says: the servers, none where the service is switched off, and how long that counts.
+  func list(from response: TransferResponse) throws(HTTPDNSFailure) -> (servers: [ListedServer], lifetime: Duration)
+}
+
+/// Keeps the list of a provider's servers.
+final class ServerSchedule: @unchecked Sendable {
+  private let source: any ServerListSource
+  private let bootServers: [ProviderServer]
+  private let file: StateFile?
+  private let timeout: Duration
+  private let loop: any Loop
+  private let note: @Sendable (String) -> Void
+  /// Told of each new list; an empty one switches the provider off.
+  var onList: ([ListedServer]) -> Void = { _ in }
+  private var isStarted = false
+  private var servers: [ListedServer] = []
+  private var refreshing: Task<Void, Never>?
+  private var timer: LoopTimer?
+  private var failures = 0
+  private var lastAsked: BootInstant?
+
+  /// The pause after a failure, which doubles …
+  private static let firstPause = Duration.seconds(10)
+  /// … up to this.
+  private static let longestPause = Duration.seconds(3600)
+  /// How soon after the last time the list is asked for because every server has failed.
+  private static let shortestPause = Duration.seconds(30)
+  private static let largestFile = 16 * 1024
+  private static let firstLine = "httpdnsd servers 1"
+
+  /// - Parameters:
+  ///   - bootServers: who is asked for the list, in order.
+  ///   - file: where the list is kept beyond the program's life.
+  init(
+    _ source: any ServerListSource, bootServers: [ProviderServer], file: StateFile?, timeout: Duration, loop: any Loop,
+    note: @escaping @Sendable (String) -> Void
+  ) {
+    self.source = source
+    self.bootServers = bootServers
+    self.file = file
+    self.timeout = timeout
+    self.loop = loop
+    self.note = note
+  }
+
+  /// Takes the list that was kept, and asks for the present one.
+  func start() {
+    guard !isStarted else { return }
+    isStarted = true
+    let kept = ServerSchedule.parse(file?.read(limit: ServerSchedule.largestFile) ?? [])
+    if !kept.isEmpty { take(kept) }
+    refresh()
+  }
+
+  /// Starts, and waits for the first list where none was kept.
+  func ready() async {
+    start()
+    if servers.isEmpty { await refreshing?.value }
+  }
+
+  /// Every server of the list has failed: the list may be old.
+  func allHaveFailed() {
+    guard isStarted, loop.now - (lastAsked ?? loop.now) >= ServerSchedule.shortestPause else { return }
+    refresh()
+  }
+
+  private func refresh() {
+    guard refreshing == nil else { return }
+    timer?.cancel()
+    lastAsked = loop.now
+    refreshing = Task(executorPreference: loop) { [self] in
+      let pause = await ask()
+      refreshing = nil
+      timer = loop.schedule(after: pause) { [weak self] in self?.refresh() }
+    }
+  }
+
+  /// Asks the servers that a client begins with; how long to wait until the next time.
+  private func ask() async -> Duration {
+    var reason = "no server to ask for the list of servers"
+    for server in bootServers {
+      guard let transport = await server.transport(timeout: timeout) else {
+        reason = "\(server): its name could not be resolved"
+        continue
+      }
+      let request = source.request(unixTime: loop.wallTime)
+      switch await transport.send(HTTPRequest(request, headers: []), timeout: timeout) {
+      case .failure(let failure): reason = "\(server): \(failure)"
+      case .response(let response):
+        do throws(HTTPDNSFailure) {
+          let (servers, lifetime) = try source.list(from: TransferResponse(response))
+          failures = 0
+          if servers.isEmpty { note("the provider's list of servers says that the service is switched off") }
+          if servers != self.servers || servers.isEmpty { take(servers) }
+          file?.save(ServerSchedule.text(of: servers))
+          return lifetime
+        } catch { reason = "\(server): \(error)" }
+      }
+    }
+    note("no list of the provider's servers: \(reason)")
+    failures += 1
+    return min(ServerSchedule.firstPause * (1 << min(failures - 1, 16)), ServerSchedule.longestPause)
+  }
+
+  private func take(_ servers: [ListedServer]) {
+    self.servers = servers
+    onList(servers)
+  }
+
+  private static func text(of servers: [ListedServer]) -> [UInt8] {
+    var text = firstLine + "\n"
+    for server in servers {
+      let port = server.port.map { "\($0)" } ?? "-"
+      switch server.host {
+      case .address(let address): text += "\(address) \(port)\n"
+      case .name(let name): text += "\(name) \(port)\n"
+      }
+    }
+    return Array(text.utf8)
+  }
+
+  private static func parse(_ octets: [UInt8]) -> [ListedServer] {
+    let lines = String(decoding: octets, as: UTF8.self).split(separator: "\n")
+    guard lines.first.map(String.init) == firstLine else { return [] }
+    return lines.dropFirst().compactMap { line in
+      let fields = line.split(separator: " ").map(String.init)
+      guard fields.count == 2, fields[1] == "-" || UInt16(fields[1]) != nil else { return nil }
+      if let address = IPAddress(text: fields[0]) { return ListedServer(.address(address), port: UInt16(fields[1])) }
+      return DomainName(text: fields[0]).map { ListedServer(.name($0), port: UInt16(fields[1])) }
+    }
+  }
+}
+
+extension EMASSchedule: ServerListSource {
+  func request(unixTime: Int64) -> TransferRequest { request }
+
+  func list(from response: TransferResponse) throws(HTTPDNSFailure) -> (servers: [ListedServer], lifetime: Duration) {
+    switch try outcome(from: response) {
+    case .servers(let servers): (servers, EMASSchedule.refreshInterval)
+    case .disabled: ([], EMASSchedule.refreshInterval)
+    }
+  }
+}

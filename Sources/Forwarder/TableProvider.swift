@@ -1,0 +1,160 @@
+// TableProvider.swift -- a self-built table as a provider: read or fetched now and then, it answers at once.
+//
+// Resolver's loop only.
+
+import DNSWire
+import EventLoop
+import HTTPClient
+import HTTPDNS
+
+/// A table of names and addresses that somebody keeps himself.
+final class TableProvider: Upstream, @unchecked Sendable {
+  /// Where a table comes from.
+  enum Source {
+    /// A file, which is watched.
+    case file(String)
+    /// Servers, in order, and the path to ask them for.
+    case servers([ProviderServer], target: String, host: String?)
+  }
+
+  let name: String
+  let trustsAD = false
+  let timeout: Duration
+  private let source: Source
+  private let interval: Duration
+  private let ttl: UInt32
+  private let loop: any Loop
+  private let note: @Sendable (String) -> Void
+  private let watch: (String, @escaping () -> Void) -> AnyObject?
+  /// The table that answers now.
+  private(set) var table: AddressTable?
+  private var entityTag: String?
+  private var loading: Task<Void, Never>?
+  private var timer: LoopTimer?
+  private var fileWatch: AnyObject?
+  private var isStarted = false
+
+  /// How long after a failure a server is asked again, where that is less than the interval.
+  private static let retryAfter = Duration.seconds(30)
+
+  /// - Parameters:
+  ///   - watch: makes a watch on a file that lives as long as what it returns.
+  ///   - note: told in one line what a person should know.
+  init(
+    name: String, _ source: Source, timeout: Duration, interval: Duration, ttl: UInt32, loop: any Loop,
+    watch: @escaping (String, @escaping () -> Void) -> AnyObject?, note: @escaping @Sendable (String) -> Void
+  ) {
+    self.name = name
+    self.source = source
+    self.timeout = timeout
+    self.interval = interval
+    self.ttl = ttl
+    self.loop = loop
+    self.watch = watch
+    self.note = note
+  }
+
+  func subnet(for client: IPPrefix?) -> IPPrefix? { nil }
+
+  /// Addresses of listed names. As long as no table has come, it may turn out to list any name.
+  func serves(_ question: HTTPDNSQuestion) -> Bool {
+    guard question.type == .a || question.type == .aaaa else { return false }
+    return table == nil ? !isStarted || loading != nil : answer(to: question) != nil
+  }
+
+  func ask(
+    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
+  ) async -> Result<UpstreamAnswer, UpstreamFailure> {
+    start()
+    if table == nil { await loading?.value }
+    guard let answer = answer(to: question) else {
+      return .failure(UpstreamFailure(.notSupported, table == nil ? "there is no table" : "not in the table"))
+    }
+    return .success(UpstreamAnswer(answer, server: "table"))
+  }
+
+  /// Reads or fetches the table, and from now on keeps it fresh.
+  func start() {
+    guard !isStarted else { return }
+    isStarted = true
+    switch source {
+    case .file(let path):
+      fileWatch = watch(path) { [weak self] in self?.read(path) }
+      read(path)
+      // Where the folder cannot be watched, the file is looked at now and then.
+      if fileWatch == nil { poll(path) }
+    case .servers: load()
+    }
+  }
+
+  private func answer(to question: HTTPDNSQuestion) -> HTTPDNSAnswer? {
+    guard let table, table.isEnabled else { return nil }
+    return table.answer(to: question, ttl: ttl)
+  }
+
+  private func poll(_ path: String) {
+    timer = loop.schedule(after: interval) { [weak self] in
+      self?.read(path)
+      self?.poll(path)
+    }
+  }
+
+  private func read(_ path: String) {
+    guard let octets = StateFile(path: path, onFailure: { _ in }).read(limit: AddressTable.mostOctets) else {
+      return keep(because: "\(path) cannot be read, or is longer than \(AddressTable.mostOctets) octets")
+    }
+    do throws(AddressTableFault) {
+      take(try AddressTable(text: octets))
+    } catch { keep(because: "\(path): \(error)") }
+  }
+
+  private func load() {
+    guard loading == nil, case .servers(let servers, let target, let host) = source else { return }
+    loading = Task(executorPreference: loop) { [self] in
+      let isFresh = await fetch(servers, target, host)
+      loading = nil
+      let pause = isFresh ? interval : min(interval, TableProvider.retryAfter)
+      timer = loop.schedule(after: pause) { [weak self] in self?.load() }
+    }
+  }
+
+  /// Asks one server after the other; whether one of them has said what counts now.
+  private func fetch(_ servers: [ProviderServer], _ target: String, _ host: String?) async -> Bool {
+    var headers: [HTTPField] = [HTTPField("Accept", "application/json")]
+    if let host { headers.append(HTTPField("Host", host)) }
+    if table != nil, let entityTag { headers.append(HTTPField("If-None-Match", entityTag)) }
+    var reason = "no server"
+    for server in servers {
+      guard let transport = await server.transport(timeout: timeout) else {
+        reason = "\(server): its name could not be resolved"
+        continue
+      }
+      switch await transport.send(HTTPRequest(target: target, headers: headers), timeout: timeout) {
+      case .failure(let failure): reason = "\(server): \(failure)"
+      case .response(let response) where response.status == 304 && table != nil: return true
+      case .response(let response):
+        do throws(AddressTableFault) {
+          take(try AddressTable(TransferResponse(response)))
+          entityTag = response.entityTag
+          return true
+        } catch { reason = "\(server): \(error)" }
+      }
+    }
+    keep(because: reason)
+    return false
+  }
+
+  private func take(_ fresh: AddressTable) {
+    let hadTable = table != nil
+    table = fresh
+    if !fresh.isEnabled {
+      note("provider \(name): its table is switched off")
+    } else if !hadTable {
+      note("provider \(name): a table of \(fresh.count) names")
+    }
+  }
+
+  private func keep(because reason: String) {
+    note("provider \(name): \(reason); \(table == nil ? "there is no table yet" : "the old table is kept")")
+  }
+}

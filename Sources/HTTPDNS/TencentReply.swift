@@ -1,0 +1,141 @@
+// TencentReply.swift -- reads the text of Tencent's replies: names, addresses and TTLs between punctuation.
+
+import DNSWire
+
+/// A reply in clear text, a line for each name (cloud.tencent.com/document/product/379/95497):
+///
+///     name.:address;address,TTL|client              A or AAAA
+///     name.:address;address,TTL-address,TTL|client  both, IPv4 first
+///
+/// `name.:` may be missing where only one name was asked for, `,TTL` and `|client` anywhere. No addresses are `0`,
+/// nothing at all, or a line of the name alone.
+struct TencentReply {
+  /// The TTL of addresses that come without one, seconds: the least for which the provider advises to keep them.
+  static let missingTTL: UInt32 = 60
+
+  /// What stands behind a name, without the client's address.
+  private enum Content {
+    case missing
+    case once(ArraySlice<UInt8>)
+    case repeatedly
+  }
+
+  private let batch: QuestionBatch
+  /// For each name of the batch.
+  private var contents: [Content]
+  /// Lines that begin with no name.
+  private var unnamed: [ArraySlice<UInt8>] = []
+
+  /// The reply to a batch.
+  ///
+  /// - Parameter text: without white space around it.
+  /// - Complexity: O(*n*) in the octets.
+  init(_ text: ArraySlice<UInt8>, to batch: QuestionBatch) {
+    self.batch = batch
+    let empty: Content = text.isEmpty ? .once([]) : .missing
+    contents = batch.names.map { _ in empty }
+    for line in text.split(separator: UInt8(ascii: "\n")) {
+      let line = TencentReply.trimmed(line)
+      if !line.isEmpty { read(line) }
+    }
+  }
+
+  /// What the reply says to each question of the batch, in their order.
+  var answers: [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
+    batch.names.indices.flatMap { index in
+      let families = families(of: index)
+      return batch.types.indices.map { family in
+        families.flatMap { families in
+          Result { () throws(HTTPDNSFailure) in
+            try answer(in: families[family], name: batch.names[index], type: batch.types[family])
+          }
+        }
+      }
+    }
+  }
+
+  private mutating func read(_ line: ArraySlice<UInt8>) {
+    let text = line.prefix { $0 != UInt8(ascii: "|") }
+    guard let colon = text.firstIndex(of: UInt8(ascii: ":")) else {
+      if let index = index(of: text) { note([], for: index) } else { unnamed.append(text) }
+      return
+    }
+    // The first colon may be one of an IPv6 address. Only a name has a dot before it.
+    let name = text[..<colon]
+    if name.contains(UInt8(ascii: ".")), let index = index(of: name) {
+      note(text[(colon + 1)...], for: index)
+    } else if name.last != UInt8(ascii: ".") {
+      unnamed.append(text)
+    }
+  }
+
+  private func index(of text: ArraySlice<UInt8>) -> Int? {
+    text.withUnsafeBytes { text in batch.names.firstIndex { isPlainText(text, of: $0) } }
+  }
+
+  private mutating func note(_ content: ArraySlice<UInt8>, for index: Int) {
+    if case .missing = contents[index] { contents[index] = .once(content) } else { contents[index] = .repeatedly }
+  }
+
+  /// What stands there for each family of the batch.
+  private func families(of index: Int) -> Result<[ArraySlice<UInt8>], HTTPDNSFailure> {
+    let content: ArraySlice<UInt8>
+    switch contents[index] {
+    case .once(let text): content = text
+    case .repeatedly: return .failure(.unreadable(.syntax))
+    case .missing where unnamed.isEmpty: return .failure(.wrongQuestion)
+    case .missing where batch.names.count == 1 && unnamed.count == 1: content = unnamed[0]
+    case .missing: return .failure(.unreadable(.syntax))
+    }
+    guard !saysNothing(content) else { return .success(batch.types.map { _ in [] }) }
+    guard batch.types.count > 1 else { return .success([content]) }
+    let families = content.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
+    return families.count == batch.types.count ? .success(families) : .failure(.unreadable(.syntax))
+  }
+
+  /// The answer in the addresses of one family and their TTL.
+  private func answer(
+    in text: ArraySlice<UInt8>, name: DomainName, type: RecordType
+  ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
+    let parts = text.split(separator: UInt8(ascii: ","), maxSplits: 1, omittingEmptySubsequences: false)
+    let ttl = parts.count > 1 ? try seconds(parts[1]) : TencentReply.missingTTL
+    // The provider's iOS program bears one semicolon too many.
+    let list = parts[0].last == UInt8(ascii: ";") ? parts[0].dropLast() : parts[0]
+    var reply = ProviderReply(responseCode: .noError)
+    if !saysNothing(list) {
+      for element in list.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false) {
+        guard let address = IPAddress(text: String(decoding: element, as: UTF8.self)),
+          type == (address.isIPv6 ? .aaaa : .a)
+        else { throw .unreadable(.rdata) }
+        reply.answers.append(ResourceRecord(owner: name, type: type, ttl: ttl, rdata: address.octets))
+      }
+    }
+    var answer = try reply.answer(
+      to: HTTPDNSQuestion(name: name, type: type, clientSubnet: batch.clientSubnet))
+    answer.isEmptyAmbiguous = answer.isNegative
+    return answer
+  }
+
+  private func saysNothing(_ text: ArraySlice<UInt8>) -> Bool {
+    text.isEmpty || text.elementsEqual([UInt8(ascii: "0")])
+  }
+
+  private func seconds(_ text: ArraySlice<UInt8>) throws(HTTPDNSFailure) -> UInt32 {
+    // A number's initialiser would take a sign.
+    guard text.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
+      let seconds = UInt32(String(decoding: text, as: UTF8.self))
+    else { throw .unreadable(.number) }
+    return ttlValue(seconds)
+  }
+
+  /// The text without white space before and behind it.
+  static func trimmed(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    let start = text.drop(while: isWhiteSpace)
+    guard let end = start.lastIndex(where: { !isWhiteSpace($0) }) else { return [] }
+    return start[...end]
+  }
+}
+
+private func isWhiteSpace(_ octet: UInt8) -> Bool {
+  octet == UInt8(ascii: " ") || (UInt8(ascii: "\t")...UInt8(ascii: "\r")).contains(octet)
+}

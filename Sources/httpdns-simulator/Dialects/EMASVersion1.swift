@@ -1,0 +1,113 @@
+// EMASVersion1.swift -- EMAS's first generation: one name or up to five, signed or not, by path.
+
+import DNSWire
+
+struct EMASVersion1 {
+  private let transfer: Transfer
+  private let service: Service
+  private var parameters: Parameters { transfer.parameters }
+
+  init(_ transfer: Transfer, _ service: Service) {
+    self.transfer = transfer
+    self.service = service
+  }
+
+  func reply(account: String, isBatch: Bool, isSigned: Bool) throws(EMASError) -> DialectReply {
+    try service.checkEMASAccount(account)
+    guard isSigned || !service.options.emas.requiresSignature else { throw .unsignedInterfaceDisabled }
+    let host = parameters.octets("host") ?? []
+    let questions = try EMASQuestions(names: host, families: parameters["query"], isBatch: isBatch)
+    let isVerified = isSigned ? try service.verifyEMASVersion1(parameters, host: host, now: transfer.now) : nil
+    let extra = try parameters.sdnsExtra(service.options.emas)
+    let clients = try clients(names: questions.names.count, isBatch: isBatch)
+    let answers = questions.all.map { service.addresses(of: $0.name, $0.type, for: transfer) }
+    var json = JSONWriter()
+    if isBatch {
+      batch(answers, clients, extra, &json)
+    } else {
+      single(answers, clients[0], extra, &json)
+    }
+    let price = EMASQuestions.price(isSecure: transfer.isSecure, isSealed: false)
+    return DialectReply(
+      contentType: "application/json", body: json.octets, questions: questions.all, isVerified: isVerified,
+      subnet: parameters["ip"],
+      units: price * answers.count { !$0.addresses.isEmpty } * clients.count)
+  }
+
+  /// For whom to answer: a batch may be of many clients instead of many names.
+  private func clients(names: Int, isBatch: Bool) throws(EMASError) -> [IPAddress] {
+    let sent = (parameters["ip"] ?? "").split(separator: ",").compactMap { IPAddress(text: $0) }
+    guard isBatch, sent.count > 1 else { return [sent.first ?? transfer.clientAddress] }
+    guard names == 1, sent.count <= EMASQuestions.nameLimit else { throw .tooManyHosts }
+    return sent
+  }
+
+  private func single(_ answers: [AddressAnswer], _ client: IPAddress, _ extra: String?, _ json: inout JSONWriter) {
+    json.beginObject()
+    if let answer = answers.first(where: { $0.type == .aaaa }) {
+      addresses("ipsv6", answer, &json)
+      host(answers[0], client, &json)
+      addresses("ips", answers.first { $0.type == .a }, &json)
+      ttl(answers, &json)
+    } else {
+      json.key("host")
+      json.name(answers[0].name, finalDot: false)
+      addresses("ips", answers[0], &json)
+      ttl(answers, &json)
+      json.key("client_ip")
+      json.string(client.description)
+    }
+    if let extra {
+      json.key("extra")
+      json.string(extra)
+    }
+    json.endObject()
+  }
+
+  private func batch(_ answers: [AddressAnswer], _ clients: [IPAddress], _ extra: String?, _ json: inout JSONWriter) {
+    json.beginObject()
+    json.key("dns")
+    json.beginArray()
+    for client in clients {
+      for answer in answers {
+        json.beginObject()
+        host(answer, client, &json)
+        addresses("ips", answer, &json)
+        json.key("type")
+        json.number(answer.type.rawValue)
+        ttl([answer], &json)
+        if let extra {
+          json.key("extra")
+          json.string(extra)
+        }
+        json.endObject()
+      }
+    }
+    json.endArray()
+    json.endObject()
+  }
+
+  private func host(_ answer: AddressAnswer, _ client: IPAddress, _ json: inout JSONWriter) {
+    json.key("host")
+    json.name(answer.name, finalDot: false)
+    json.key("client_ip")
+    json.string(client.description)
+  }
+
+  private func addresses(_ key: StaticString, _ answer: AddressAnswer?, _ json: inout JSONWriter) {
+    json.key(key)
+    json.beginArray()
+    for address in answer?.addresses ?? [] { json.string(address) }
+    json.endArray()
+  }
+
+  /// One TTL for all that is in the object: what is left of it, and the whole one.
+  private func ttl(_ answers: [AddressAnswer], _ json: inout JSONWriter) {
+    let whole = answers.compactMap(\.ttl).min()
+    let left = whole.map { $0 - min($0, service.options.emas.age) }
+    json.key("ttl")
+    json.number(left ?? EMASQuestions.emptyTTL)
+    json.key("origin_ttl")
+    json.number(whole ?? EMASQuestions.emptyTTL)
+  }
+}

@@ -1,0 +1,118 @@
+// Tencent.swift -- Tencent Cloud's HTTPDNS: `/d` with the name in DES or AES, or in the clear with a token.
+//
+// Its documents leave open what wrong credentials, an expired name and a malformed request get. Chosen here: 401, on
+// demand an empty body, for the first two, and 400 for the last. What is charged is a guess as well: one unit for each
+// name and family that is asked.
+
+import DNSWire
+import HTTPServer
+
+struct Tencent: Dialect {
+  let name = "tencent"
+  static let nameLimit = 8
+
+  func claims(_ transfer: Transfer) -> Bool { transfer.request.path == "/d" }
+
+  func reply(to transfer: Transfer, from service: Service) -> DialectReply {
+    let parameters: Parameters
+    switch transfer.request.method {
+    case .get: parameters = transfer.parameters
+    case .post:
+      let form = Parameters(query: String(decoding: transfer.request.body, as: UTF8.self))
+      parameters = Parameters(pairs: transfer.parameters.pairs + form.pairs)
+    case .head, .put, .delete: return .refusal(501, "Not Implemented")
+    }
+    guard let families = Tencent.families(parameters["type"]), let sent = parameters.octets("dn"), !sent.isEmpty,
+      let way = TencentWay(parameters, account: service.tencent, isFree: service.options.tencent.isFree)
+    else { return .refusal(400, "Bad Request") }
+    var reply = DialectReply(contentType: "text/plain", body: [])
+    reply.cipher = way.cipher?.mode
+    guard way.isAllowed, let plain = way.opened(sent) else { return refuse(reply, service) }
+    let parts = plain.split(separator: UInt8(ascii: ";"), maxSplits: 1, omittingEmptySubsequences: false)
+    guard let names = plainNames(parts[0]), names.count <= Tencent.nameLimit else {
+      return .refusal(400, "Bad Request")
+    }
+    reply.questions = names.flatMap { name in families.map { Question(name: name, type: $0) } }
+    // Clients of 2025 put an expiry behind the names; who sends none is not held to one.
+    if parts.count > 1 {
+      guard let expiry = secondsText(parts[1]), expiry >= transfer.now else { return refuse(reply, service) }
+    }
+    let client = parameters.octets("ip").flatMap(way.address)
+    reply.subnet = client?.description
+    reply.isVerified = way.isFree ? nil : true
+    reply.units = way.isFree ? 0 : reply.questions.count
+    var text = TencentText(service.options.tencent, parameters, isBatch: names.count > 1)
+    text.client = client ?? transfer.clientAddress
+    for name in names { text.add(families.map { service.addresses(of: name, $0, for: transfer) }) }
+    reply.body = body(text.text, way, service)
+    return reply
+  }
+
+  private static func families(_ type: String?) -> [RecordType]? {
+    switch type {
+    case nil, "": [.a]
+    case "aaaa", "AAAA": [.aaaa]
+    case "addrs", "ADDRS": [.a, .aaaa]
+    default: nil
+    }
+  }
+
+  private func body(_ text: String, _ way: TencentWay, _ service: Service) -> [UInt8] {
+    var body = Array((service.options.tencent.isEmpty ? "" : text).utf8)
+    if let cipher = way.cipher, !body.isEmpty { body = Array(hex(cipher.seal(body)).utf8) }
+    if service.options.tencent.appendsNewline { body.append(UInt8(ascii: "\n")) }
+    return body
+  }
+
+  private func refuse(_ reply: DialectReply, _ service: Service) -> DialectReply {
+    var reply = reply
+    reply.isVerified = false
+    if service.options.tencent.refusal == .status {
+      reply.status = 401
+      reply.body = Array("Unauthorized".utf8)
+    }
+    return reply
+  }
+}
+
+/// How a request's name travels, and whether its sender may ask.
+struct TencentWay {
+  /// nil for a name in the clear.
+  let cipher: BlockCipher?
+  /// Whether id or token are those of the account; whether a name is sealed with its key shows when it is opened.
+  let isAllowed: Bool
+  /// Whether it needs no account.
+  let isFree: Bool
+
+  /// nil for an algorithm that there is not.
+  init?(_ parameters: Parameters, account: TencentAccount, isFree: Bool) {
+    self.isFree = isFree && parameters.octets("token") == nil && parameters.octets("id") == nil
+    if let token = parameters["token"] {
+      cipher = nil
+      isAllowed = token == account.token
+    } else if let identifier = parameters["id"] {
+      isAllowed = identifier == account.identifier
+      switch parameters["alg"] {
+      case nil, "", "des": cipher = BlockCipher(.des, key: Array(account.desKey.utf8))
+      case "aes": cipher = BlockCipher(.cbc, key: Array(account.aesKey.utf8))
+      default: return nil
+      }
+    } else {
+      cipher = nil
+      isAllowed = isFree
+    }
+  }
+
+  /// A parameter's text; nil where it is not sealed with the account's key.
+  func opened(_ sent: [UInt8]) -> [UInt8]? {
+    guard let cipher else { return sent }
+    return hexDecoded(sent).flatMap(cipher.open)
+  }
+
+  /// The client's address: clients send it in the clear, the document says that it is sealed. Any other text stands
+  /// for none.
+  func address(_ sent: [UInt8]) -> IPAddress? {
+    IPAddress(text: String(decoding: sent, as: UTF8.self))
+      ?? opened(sent).flatMap { IPAddress(text: String(decoding: $0, as: UTF8.self)) }
+  }
+}

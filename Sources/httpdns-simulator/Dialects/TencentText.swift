@@ -1,0 +1,67 @@
+// TencentText.swift -- the reply text of Tencent's service: `name.:address;address,ttl-address,ttl|client`, by line.
+
+import DNSWire
+
+/// A reply in the making, name by name.
+struct TencentText {
+  /// What `clientip=1` is answered with.
+  var client: IPAddress?
+  private let switches: TencentSwitches
+  private let isBatch: Bool
+  private let showsName: Bool
+  private let showsTTL: Bool
+  private let showsClient: Bool
+  private var lines: [String] = []
+
+  /// An empty text in the form that the parameters ask for.
+  init(_ switches: TencentSwitches, _ parameters: Parameters, isBatch: Bool) {
+    self.switches = switches
+    self.isBatch = isBatch
+    showsName = isBatch || parameters["query"] == "1"
+    showsTTL = parameters["ttl"] == "1"
+    showsClient = parameters["clientip"] == "1"
+  }
+
+  /// Adds a name with one family or both.
+  mutating func add(_ families: [AddressAnswer]) { lines.append(line(families)) }
+
+  /// The whole text.
+  var text: String {
+    guard showsClient, let client else { return lines.joined(separator: "\n") }
+    // Without addresses and name there is nothing to hang the client's address on.
+    guard lines != [""] else { return "" }
+    switch switches.clientLines {
+    case .every: return lines.map { "\($0)|\(client)" }.joined(separator: "\n")
+    case .last: return "\(lines.joined(separator: "\n"))|\(client)"
+    }
+  }
+
+  private func line(_ families: [AddressAnswer]) -> String {
+    let name = families[0].name.text
+    let parts = families.map(part)
+    guard parts.count == 1 else {
+      let both = parts.map { $0 ?? "0" }.joined(separator: "-")
+      return showsName ? "\(name):\(both)" : both
+    }
+    guard let part = parts[0] else {
+      // The document's sample of a single name has no colon and no dot; that of a batch has both.
+      return isBatch ? "\(name):0" : showsName ? String(name.dropLast()) : ""
+    }
+    return showsName ? "\(name):\(part)" : part
+  }
+
+  private func part(_ answer: AddressAnswer) -> String? {
+    guard !isWithheld(answer.type), let ttl = answer.ttl else { return nil }
+    let addresses = answer.addresses.joined(separator: ";")
+    return showsTTL ? "\(addresses),\(ttl)" : addresses
+  }
+
+  private func isWithheld(_ type: RecordType) -> Bool {
+    switch switches.withheld {
+    case .none: false
+    case .ipv4: type == .a
+    case .ipv6: type == .aaaa
+    case .both: true
+    }
+  }
+}

@@ -1,0 +1,136 @@
+// DoctorCommand.swift -- `httpdnsd doctor`: what everybody says about a name, side by side, and whether it looks like a hijack.
+
+import ArgumentParser
+import DNSWire
+import EventLoop
+import Forwarder
+
+/// Asks every provider and every plain resolver of a configuration for a name's addresses; no daemon needs to run.
+struct DoctorCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "doctor",
+    abstract: "Ask every provider and every plain resolver for a name, side by side.",
+    discussion: "Each provider that charges is paid for its transfers. Example: httpdnsd doctor www.example.com")
+
+  @OptionGroup var options: ConfigurationOption
+
+  @Flag(help: "Print JSON.")
+  var json = false
+
+  @Argument(help: "The domain name.")
+  var name: String
+
+  func run() throws {
+    guard let name = DomainName(text: name) else { throw ValidationError("'\(name)' is not a domain name") }
+    let forwarder = try Console.forwarder(LoadedConfiguration(path: options.config))
+    let opinions = forwarder.opinions(on: name)
+    let findings = opinions.map { Finding(opinion: $0, verdict: Verdict(of: $0, among: opinions)) }
+    if json { printJSON(name, findings) } else { printTable(name, findings) }
+  }
+
+  private struct Finding {
+    let opinion: Opinion
+    let verdict: Verdict
+
+    var who: String {
+      switch opinion.who {
+      case .provider(let name): name
+      case .localDNS(let server): "LocalDNS \(server)"
+      }
+    }
+
+    var result: String {
+      switch opinion.outcome {
+      case .addresses(let addresses, _): addresses.map(\.description).joined(separator: " ")
+      case .noData: "no such address"
+      case .noName: "no such name"
+      case .failure(let reason): "failed: \(reason)"
+      }
+    }
+
+    var ttl: String { if case .addresses(_, let ttl) = opinion.outcome { "\(ttl)" } else { "-" } }
+
+    var milliseconds: String {
+      let tenths = opinion.took.nanoseconds / 100_000
+      return "\(tenths / 10).\(tenths % 10)"
+    }
+  }
+
+  private func printTable(_ name: DomainName, _ findings: [Finding]) {
+    let rows =
+      [["who", "type", "TTL", "ms", "verdict", "answer"]]
+      + findings.map {
+        [$0.who, "\($0.opinion.type)", $0.ttl, $0.milliseconds, $0.verdict.word, $0.result]
+      }
+    let widths = rows[0].indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+    for row in rows {
+      let cells = zip(row, widths).map { cell, width in cell + String(repeating: " ", count: width - cell.count) }
+      print(String(cells.joined(separator: "  ").reversed().drop { $0 == " " }.reversed()))
+    }
+    let sentences = findings.filter { $0.verdict.isSuspicious }.map { finding in
+      "\(finding.who) \(finding.verdict.sentence(about: name))"
+    }
+    if !sentences.isEmpty { print("") }
+    for sentence in sentences { print(sentence) }
+  }
+
+  private func printJSON(_ name: DomainName, _ findings: [Finding]) {
+    let rows = findings.map { finding in
+      let addresses = finding.opinion.outcome.addresses.map { JSONText.string($0.description) }
+      var members = [
+        "\"who\":\(JSONText.string(finding.who))", "\"type\":\(JSONText.string("\(finding.opinion.type)"))",
+        "\"addresses\":[\(addresses.joined(separator: ","))]", "\"ms\":\(finding.milliseconds)",
+        "\"verdict\":\(JSONText.string(finding.verdict.word))",
+        "\"suspicious\":\(finding.verdict.isSuspicious)", "\"answer\":\(JSONText.string(finding.result))",
+      ]
+      if let ttl = Int(finding.ttl) { members.append("\"ttl\":\(ttl)") }
+      return "{\(members.joined(separator: ","))}"
+    }
+    print("{\"name\":\(JSONText.string(name.description)),\"findings\":[\(rows.joined(separator: ","))]}")
+  }
+}
+
+extension Verdict {
+  /// One word for the table.
+  fileprivate var word: String {
+    switch self {
+    case .reference: "-"
+    case .agrees: "agrees"
+    case .unknown: "unknown"
+    case .differs: "differs"
+    case .privateAddress: "private"
+    case .invented: "invented"
+    case .denied: "denied"
+    }
+  }
+
+  /// What looks wrong, in a plain sentence.
+  fileprivate func sentence(about name: DomainName) -> String {
+    switch self {
+    case .privateAddress: "sends the public name \(name) to a private or blocked address: this looks like a hijack."
+    case .invented: "has addresses for \(name), which no provider knows: this looks like a hijack."
+    case .denied: "says that \(name) has no such address, while a provider has one: it is blocked or broken there."
+    default:
+      "shares no address with any provider: usual where a service answers by region, and else a sign of a hijack."
+    }
+  }
+}
+
+/// Text in JSON (RFC 8259).
+enum JSONText {
+  /// A text between quotation marks.
+  static func string(_ text: String) -> String {
+    var result = "\""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"": result += "\\\""
+      case "\\": result += "\\\\"
+      case _ where scalar.value < 0x20:
+        let digits = String(scalar.value, radix: 16)
+        result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+      default: result.unicodeScalars.append(scalar)
+      }
+    }
+    return result + "\""
+  }
+}

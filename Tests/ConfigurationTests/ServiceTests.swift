@@ -1,0 +1,193 @@
+// ServiceTests.swift -- the keys of Tencent HTTPDNS, EMAS HTTPDNS and self-built tables.
+
+import Ciphers
+import Configuration
+import Testing
+
+private let secrets = [
+  "TOKEN": "4711", "AES": "AesKey0123456789", "DES": "DesKey01", "HEX": "00ff",
+  "AES128": "000102030405060708090A0B0C0D0E0F",
+]
+
+private func provider(_ text: String) throws -> Configuration.Provider {
+  try configuration("[[provider]]\n\(text)", environment: secrets).providers[0]
+}
+
+/// The servers of a text's provider, as scheme, host, port and path, with the name that is checked.
+private func servers(_ text: String) throws -> [String] {
+  try provider(text).servers.map {
+    "\($0.scheme)://\($0.host.urlText):\($0.port)\($0.path) as \($0.tlsName)"
+  }
+}
+
+private func warningLines(_ text: String) -> [String] {
+  warnings("[[provider]]\n\(text)", environment: secrets)
+}
+
+private let tencent = "kind = \"tencent\"\n"
+private let tencentHTTPS = tencent + "token_env = \"TOKEN\"\n"
+private let tencentAES = tencent + "cipher = \"aes\"\nid = \"1234\"\nkey_env = \"AES\"\n"
+private let tencentDES = tencent + "cipher = \"des\"\nid = \"1234\"\nkey_env = \"DES\"\n"
+private let emas = "kind = \"emas\"\naccount_id = \"100000\"\n"
+private let emasAES = emas + "api = \"v2\"\naes_secret_key_env = \"AES128\"\n"
+private let table = "kind = \"table\"\n"
+private let tableURL = table + "url = \"https://192.0.2.10/table.json\"\n"
+
+// MARK: - What is read
+
+@Test func `each cipher of Tencent has its own secret`() throws {
+  #expect(try provider(tencentHTTPS).service == .tencent(.https(token: Secret("4711"), id: nil)))
+  #expect(try provider(tencentHTTPS + "id = \"7\"").service == .tencent(.https(token: Secret("4711"), id: "7")))
+  #expect(try provider(tencentAES).service == .tencent(.aes(id: "1234", key: Secret("AesKey0123456789"))))
+  #expect(try provider(tencentDES).service == .tencent(.des(id: "1234", key: Secret("DesKey01"))))
+}
+
+@Test func `an EMAS account needs no more than its id`() throws {
+  let expected = Configuration.EMASAccount(
+    accountID: "100000", secretKey: nil, api: .v1, aesSecretKey: nil, aesMode: .cbc, region: .cn, isScheduled: true)
+  #expect(try provider(emas).service == .emas(expected))
+  #expect(try provider(emas).path == "/100000")
+  #expect(warningLines(emas) == [])
+}
+
+@Test func `an EMAS account keeps what it says`() throws {
+  let text = emasAES + "secret_key_env = \"HEX\"\naes_mode = \"gcm\"\nregion = \"de\"\nschedule = false"
+  let expected = Configuration.EMASAccount(
+    accountID: "100000", secretKey: Secret("00ff"), api: .v2, aesSecretKey: Secret("000102030405060708090A0B0C0D0E0F"),
+    aesMode: .gcm, region: .de, isScheduled: false)
+  #expect(try provider(text).service == .emas(expected))
+  #expect(try provider(text).path == "/v2/d")
+}
+
+@Test func `a table is behind a URL or in a file`() throws {
+  let url = ServiceURL(text: "https://192.0.2.10/table.json")!
+  #expect(try provider(tableURL).service == .table(Configuration.TableSource(.url(url))))
+  let text = tableURL + "host = \"Table.example.com\"\ninterval = \"30s\"\nttl = \"2m\""
+  let expected = Configuration.TableSource(
+    .url(url), host: "table.example.com", interval: .seconds(30), ttl: .seconds(120))
+  #expect(try provider(text).service == .table(expected))
+  try withFile("{}") { _, path in
+    let provider = try provider(table + "file = \"\(path)\"")
+    #expect(provider.service == .table(Configuration.TableSource(.file(path))))
+    #expect(provider.servers.isEmpty)
+  }
+}
+
+@Test func `the limits of a provider are read`() throws {
+  let provider = try provider(
+    """
+    return_to_first = "5m"
+    requests_per_second = 5
+    units_per_day = 100000
+    fallback_on_empty = false
+    not_listed_ttl = "1m"
+    """)
+  #expect(provider.returnToFirst == .seconds(300))
+  #expect(provider.requestsPerSecond == 5)
+  #expect(provider.unitsPerDay == 100_000)
+  #expect(!provider.fallbackOnEmpty)
+  #expect(provider.notListedTTL == .seconds(60))
+}
+
+// MARK: - Where transfers go
+
+private let resolved: [(text: String, servers: [String])] = [
+  (tencentHTTPS, ["https://119.29.29.99:443/d as 119.29.29.99"]),
+  (tencentAES, ["http://119.29.29.98:80/d as 119.29.29.98"]),
+  (tencentDES, ["http://119.29.29.98:80/d as 119.29.29.98"]),
+  (tencentAES + "scheme = \"https\"", ["https://119.29.29.99:443/d as 119.29.29.99"]),
+  (
+    tencentHTTPS + "servers = [\"192.0.2.1\", \"[2001:db8::1]:8443\", \"dns.example\"]",
+    [
+      "https://192.0.2.1:443/d as 192.0.2.1", "https://[2001:db8::1]:8443/d as 2001:db8::1",
+      "https://dns.example:443/d as dns.example",
+    ]
+  ),
+  (
+    tencentHTTPS + "tls_name = \"dns.example\"\nservers = [\"192.0.2.1\"]",
+    ["https://192.0.2.1:443/d as dns.example"]
+  ),
+  (
+    emas + "region = \"sg\"",
+    ["161.117.200.122", "47.74.222.190", "[240b:4000:f10::178]", "[240b:4000:f10::188]"].map {
+      "https://\($0):443/100000 as resolvers.httpdns.aliyuncs.com"
+    }
+  ),
+  (
+    emasAES + "region = \"us\"\nfamily = \"ipv6\"\nscheme = \"http\"",
+    ["[2404:2280:4000::2bb]", "[2404:2280:4000::23e]"].map {
+      "http://\($0):80/v2/d as resolvers.httpdns.aliyuncs.com"
+    }
+  ),
+  (
+    emas + "servers = [\"127.0.0.1:8053\"]\ntls_name = \"emas.example\"",
+    ["https://127.0.0.1:8053/100000 as emas.example"]
+  ),
+  (tableURL, ["https://192.0.2.10:443/table.json as 192.0.2.10"]),
+  (tableURL + "host = \"table.example.com\"", ["https://192.0.2.10:443/table.json as table.example.com"]),
+  (
+    tableURL + "host = \"table.example.com\"\ntls_name = \"cdn.example\"",
+    ["https://192.0.2.10:443/table.json as cdn.example"]
+  ),
+  (
+    table + "url = \"https://cdn.example/t\"\nhost = \"table.example.com\"",
+    ["https://cdn.example:443/t as cdn.example"]
+  ),
+  (
+    tableURL + "host = \"table.example.com\"\nservers = [\"https://192.0.2.11/other.json\", \"192.0.2.12\"]",
+    [
+      "https://192.0.2.11:443/other.json as table.example.com",
+      "https://192.0.2.12:443/table.json as table.example.com",
+    ]
+  ),
+]
+
+@Test(arguments: resolved)
+func `a service of its own kind knows where its transfers go`(text: String, expected: [String]) throws {
+  #expect(try servers(text) == expected)
+}
+
+@Test(arguments: Configuration.EMASRegion.allCases)
+func `every region of EMAS has boot addresses of both families`(region: Configuration.EMASRegion) throws {
+  let text = emas + "region = \"\(region.rawValue)\"\n"
+  let all = try servers(text)
+  let ipv4 = try servers(text + "family = \"ipv4\"")
+  let ipv6 = try servers(text + "family = \"ipv6\"")
+  #expect(ipv4.count >= 2 && ipv6.count >= 2)
+  #expect(all == ipv4 + ipv6)
+  #expect(ipv6.allSatisfy { $0.hasPrefix("https://[") })
+}
+
+@Test func `a service without a region of its own begins in mainland China`() throws {
+  #expect(try servers(emas + "region = \"global\"") == servers(emas))
+}
+
+// MARK: - Warnings
+
+@Test func `an encrypted answer over http is not warned of`() {
+  #expect(warningLines(tencentAES) == [])
+  #expect(warningLines(tencentDES).map { $0.hasPrefix("test.toml: provider[0].cipher: DES is broken") } == [true])
+  #expect(warningLines(emasAES + "scheme = \"http\"") == [])
+}
+
+@Test(arguments: [
+  (emas + "scheme = \"http\"", "scheme"), (emas + "api = \"v2\"\nscheme = \"http\"", "scheme"),
+  (table + "url = \"http://192.0.2.10/table.json\"", "url"),
+])
+func `a clear answer over http is warned of`(text: String, key: String) {
+  #expect(warningLines(text).map { $0.hasPrefix("test.toml: provider[0].\(key): over http everyone") } == [true])
+}
+
+@Test func `resolvers for names that nobody has to find are warned of`() {
+  let bootstrap = "bootstrap = [\"192.0.2.53\"]\n"
+  let known =
+    "test.toml: provider[0].bootstrap: not used: the addresses of this service are known, and no name has to be found"
+  for text in ["kind = \"alidns\"\n", "kind = \"doh\"\n", tencentHTTPS, emas] {
+    #expect(warningLines(text + bootstrap) == [known])
+  }
+  let given = warningLines(bootstrap + "servers = [\"192.0.2.1\"]")
+  #expect(given.map { $0.contains("bootstrap: not used: every server is an address") } == [true])
+  #expect(warningLines(bootstrap + "servers = [\"192.0.2.1\", \"dns.example\"]") == [])
+  #expect(warningLines(bootstrap + "kind = \"doh\"\nurl = \"https://dns.example/q\"") == [])
+  #expect(warningLines(bootstrap + "proxy = \"http://proxy.example:3128\"") == [])
+}

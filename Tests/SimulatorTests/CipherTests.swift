@@ -1,0 +1,84 @@
+// CipherTests.swift -- the simulator's own ciphers and encodings, against what providers and their clients publish.
+
+import CCrypto
+import Testing
+
+@testable import httpdns_simulator
+
+@Suite struct `A cipher` {
+  private let vectors = Vectors.all
+
+  @Test func `seals and opens as the vectors have it`() throws {
+    #expect(vectors.tencent_ciphers.count == 15)
+    for vector in vectors.tencent_ciphers {
+      let cipher = BlockCipher(try #require(.init(rawValue: vector.mode)), key: Array(vector.key.utf8))
+      let sealed = octets(vector.hex)
+      #expect(cipher.open(sealed) == Array(vector.plain.utf8))
+      #expect(
+        cipher.seal(Array(vector.plain.utf8), vector: Array(sealed.prefix(cipher.mode == .cbc ? 16 : 0))) == sealed)
+    }
+  }
+
+  @Test func `the published sample that its key did not seal is not opened`() throws {
+    for vector in vectors.tencent_not_sealed {
+      #expect(BlockCipher(.des, key: Array(vector.key.utf8)).open(octets(vector.hex)) == nil)
+    }
+    #expect(!vectors.tencent_not_sealed.isEmpty)
+  }
+
+  @Test(arguments: [BlockCipher.Mode.des, .cbc, .gcm])
+  func `text of every length comes back, and half of what was sealed does not`(mode: BlockCipher.Mode) {
+    let cipher = BlockCipher(mode, key: Array("0123456789abcdef".utf8))
+    for length in [0, 1, 7, 8, 15, 16, 17, 100] {
+      let text = (0..<length).map { UInt8($0) }
+      let sealed = cipher.seal(text)
+      #expect(cipher.open(sealed) == text)
+      #expect(cipher.open(sealed.dropLast()) != text)
+      #expect(cipher.open(Array(sealed.prefix(sealed.count / 2))) != text)
+    }
+    #expect(cipher.open([]) == nil)
+  }
+
+  @Test func `GCM sees every changed bit, and another key`() {
+    let cipher = BlockCipher(.gcm, key: octets("00112233445566778899aabbccddeeff"))
+    let sealed = cipher.seal(Array("text".utf8))
+    for position in sealed.indices {
+      var changed = sealed
+      changed[position] ^= 1
+      #expect(cipher.open(changed) == nil)
+    }
+    #expect(BlockCipher(.gcm, key: [1]).open(sealed) == nil)
+  }
+
+  @Test func `two seals of one text differ, except with DES`() {
+    for mode in [BlockCipher.Mode.cbc, .gcm] {
+      let cipher = BlockCipher(mode, key: [1])
+      #expect(cipher.seal([1, 2, 3]) != cipher.seal([1, 2, 3]))
+    }
+    #expect(BlockCipher(.des, key: [1]).seal([1]) == BlockCipher(.des, key: [1]).seal([1]))
+  }
+}
+
+@Suite struct `An encoding` {
+  @Test func `Base64 is that of RFC 4648 section 10`() {
+    let texts = ["", "f", "fo", "foo", "foob", "fooba", "foobar"]
+    let expected = ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"]
+    #expect(texts.map { base64(Array($0.utf8)) } == expected)
+    #expect(base64([0xFB, 0xFF, 0xFE]) == "+//+")
+  }
+
+  @Test func `hexadecimal digits are taken in either case, and only whole octets`() {
+    #expect(hexDecoded(Array("00fFA1".utf8)) == [0, 0xFF, 0xA1])
+    #expect(hexDecoded(Array("".utf8)) == [])
+    #expect(hexDecoded(Array("0".utf8)) == nil)
+    #expect(hexDecoded(Array("0g".utf8)) == nil)
+  }
+
+  @Test func `HMAC is that of RFC 2202 section 2 and RFC 4231 section 4`() {
+    let text = Array("what do ya want for nothing?".utf8)
+    #expect(hex(hmac(text, key: Array("Jefe".utf8), EVP_md5())) == "750c783e6ab0b503eaa86e310a5db738")
+    #expect(
+      hex(hmac(text, key: Array("Jefe".utf8), EVP_sha256()))
+        == "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843")
+  }
+}
