@@ -131,7 +131,9 @@ bool has_only_characters(const char *text, size_t count) {
 }  // namespace
 
 struct json_text {
-  dom::parser parser{JSON_MAXIMUM_OCTETS};
+  dom::parser parser;
+
+  explicit json_text(size_t limit) : parser(limit) {}
 };
 
 namespace {
@@ -139,9 +141,11 @@ namespace {
 /// The parser for the thread's next text.
 thread_local std::unique_ptr<json_text> spare;
 
-std::unique_ptr<json_text> take_text() {
-  if (spare) return std::move(spare);
-  std::unique_ptr<json_text> text(new (std::nothrow) json_text);
+std::unique_ptr<json_text> take_text(size_t count) {
+  const bool is_usual = count <= JSON_MAXIMUM_OCTETS;
+  if (is_usual && spare) return std::move(spare);
+  // The library's function that changes a parser's limit sets it to 32 octets.
+  std::unique_ptr<json_text> text(new (std::nothrow) json_text(is_usual ? JSON_MAXIMUM_OCTETS : count));
   // One level is the root's own.
   if (!text || text->parser.allocate(usual_octets, JSON_MAXIMUM_DEPTH + 1) != simdjson::SUCCESS) std::abort();
   return text;
@@ -172,9 +176,7 @@ json_status json_open(const void *octets, size_t count, json_text **text, json_v
 json_status json_open_within(size_t limit, const void *octets, size_t count, json_text **text, json_value *root) {
   if (count > limit) return JSON_TOO_LARGE;
   if (count == 0) return JSON_MALFORMED;
-  std::unique_ptr<json_text> taken = take_text();
-  // A parser that has read so much is not kept, and neither is its limit.
-  if (count > JSON_MAXIMUM_OCTETS) taken->parser.set_max_capacity(count);
+  std::unique_ptr<json_text> taken = take_text(count);
   dom::element element;
   const json_status status = parse(*taken, static_cast<const char *>(octets), count, element);
   if (status != JSON_READ) {

@@ -1,0 +1,154 @@
+// AddressTableTests.swift -- self-built tables: what they say, and which ones are refused.
+
+import DNSWire
+import Testing
+
+@testable import HTTPDNS
+
+@Suite struct AddressTableTests {
+  private func table(_ entries: String...) throws -> AddressTable {
+    try AddressTable(text: Array(text(entries).utf8))
+  }
+
+  private func text(_ entries: [String]) -> String {
+    #"{"service":"ISP-A","enable":1,"domainlist":[\#(entries.joined(separator: ","))]}"#
+  }
+
+  private func entry(_ domain: String, _ addresses: String...) -> String {
+    #"{"domain":"\#(domain)","ips":[\#(addresses.map { "\"\($0)\"" }.joined(separator: ","))]}"#
+  }
+
+  private func fault(_ text: String) -> AddressTableFault? {
+    do throws(AddressTableFault) {
+      _ = try AddressTable(text: Array(text.utf8))
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  @Test func `addresses of the asked family come in order of preference, once each`() throws {
+    let table = try table(
+      entry("A.example.com.", "192.0.2.2", "2001:db8::2", "192.0.2.1", "2001:db8::1", "192.0.2.2", "2001:DB8:0::2"))
+    let name = "a.EXAMPLE.com"
+    #expect(
+      table.answer(to: question(name), ttl: 7)
+        == HTTPDNSAnswer(responseCode: .noError, answers: [a(name, 7, "192.0.2.2"), a(name, 7, "192.0.2.1")]))
+    let ipv6 = table.answer(to: question(name, .aaaa), ttl: 7)
+    #expect(ipv6?.answers == [a(name, 7, "2001:db8::2"), a(name, 7, "2001:db8::1")])
+    #expect(ipv6?.answers.first?.owner.text == "a.EXAMPLE.com.")
+  }
+
+  @Test func `a listed name without an address of the family has no such data for certain`() throws {
+    let table = try table(entry("a.example", "192.0.2.1"), entry("b.example"))
+    let expected = HTTPDNSAnswer(responseCode: .noError, isNegative: true)
+    #expect(!expected.isEmptyAmbiguous)
+    #expect(table.answer(to: question("a.example", .aaaa), ttl: 60) == expected)
+    #expect(table.answer(to: question("b.example"), ttl: 60) == expected)
+  }
+
+  @Test func `names that are not listed and other types are not answered`() throws {
+    let table = try table(entry("a.example", "192.0.2.1"))
+    for name in ["example", "b.a.example", "b.example", "."] {
+      #expect(table.answer(to: question(name), ttl: 60) == nil)
+    }
+    for type in [RecordType.txt, .https, .cname] {
+      #expect(table.answer(to: question("a.example", type), ttl: 60) == nil)
+    }
+  }
+
+  @Test func `of a name that is listed twice the first entry counts`() throws {
+    let table = try table(entry("a.example", "192.0.2.1"), entry("A.example", "192.0.2.2", "2001:db8::1"))
+    #expect(table.count == 1)
+    #expect(table.answer(to: question("a.example"), ttl: 60)?.answers == [a("a.example", 60, "192.0.2.1")])
+    #expect(table.answer(to: question("a.example", .aaaa), ttl: 60)?.answers == [])
+  }
+
+  @Test func `a table that is switched off answers nothing`() throws {
+    for body in [
+      #"{"enable":0}"#, #"{"enable":"0","domainlist":7}"#,
+      #"{"enable":0,"domainlist":[\#(entry("a.example", "192.0.2.1"))]}"#,
+    ] {
+      let table = try AddressTable(text: Array(body.utf8))
+      #expect(!table.isEnabled && table.answer(to: question("a.example"), ttl: 60) == nil)
+    }
+    #expect(try self.table().isEnabled)
+  }
+
+  @Test(arguments: [
+    (#"{"domain":"a..b","ips":[]}"#, HTTPDNSFailure.unreadable(.name)),
+    (#"{"domain":"","ips":[]}"#, .unreadable(.name)),
+    (#"{"domain":".","ips":[]}"#, .unreadable(.name)), (#"{"domain":"*.example","ips":[]}"#, .unreadable(.name)),
+    (#"{"domain":"ä.example","ips":[]}"#, .unreadable(.name)), (#"{"domain":7,"ips":[]}"#, .unreadable(.shape)),
+    (#"{"domain":"a.example"}"#, .unreadable(.shape)),
+    (#"{"domain":"a.example","ips":"192.0.2.1"}"#, .unreadable(.shape)),
+    (#"{"domain":"a.example","ips":[7]}"#, .unreadable(.shape)), (#"{"ips":[]}"#, .unreadable(.shape)),
+    ("7", .unreadable(.shape)),
+    (#"{"domain":"a.example","ips":["192.0.2.256"]}"#, .unreadable(.rdata)),
+    (#"{"domain":"a.example","ips":["192.0.2.1:80"]}"#, .unreadable(.rdata)),
+    (#"{"domain":"a.example","ips":["b.example"]}"#, .unreadable(.rdata)),
+  ])
+  func `a bad entry refuses the whole table, even of a name that is listed before`(
+    entry: String, failure: HTTPDNSFailure
+  ) {
+    let good = self.entry("a.example", "192.0.2.1")
+    #expect(fault(text([good, entry, good])) == AddressTableFault(failure, entry: 1))
+  }
+
+  @Test func `a name has 64 addresses at most`() throws {
+    func list(_ count: Int) -> String {
+      #"{"domain":"a.example","ips":[\#((1...count).map { #""192.0.2.\#($0)""# }.joined(separator: ","))]}"#
+    }
+    #expect(fault(text([list(65)])) == AddressTableFault(.unreadable(.tooLarge), entry: 0))
+    #expect(try table(list(64)).answer(to: question("a.example"), ttl: 1)?.answers.count == 64)
+  }
+
+  @Test(arguments: [
+    ("", HTTPDNSFailure.unreadable(.syntax)), ("<html>", .unreadable(.syntax)), ("[]", .unreadable(.shape)),
+    ("{}", .unreadable(.shape)), (#"{"domainlist":[]}"#, .unreadable(.shape)), (#"{"enable":1}"#, .unreadable(.shape)),
+    (#"{"enable":2,"domainlist":[]}"#, .unreadable(.shape)), (#"{"enable":true,"domainlist":[]}"#, .unreadable(.shape)),
+    (#"{"enable":1,"domainlist":{}}"#, .unreadable(.shape)), (#"{"enable":1,"enable":1}"#, .unreadable(.syntax)),
+  ])
+  func `what is no table is refused`(text: String, failure: HTTPDNSFailure) {
+    #expect(fault(text) == AddressTableFault(failure))
+  }
+
+  @Test func `a table comes with status 200 and not as a page`() {
+    let good = text([entry("a.example", "192.0.2.1")])
+    for (response, failure) in [
+      (json(good, status: 404), HTTPDNSFailure.badPath), (json(good, status: 304), .server(status: 304)),
+      (json(good, status: 500), .server(status: 500)), (json(good, contentType: "text/html"), .unreadable(.mediaType)),
+    ] {
+      #expect(throws: AddressTableFault(failure)) { try AddressTable(response) }
+    }
+    #expect(throws: Never.self) { try AddressTable(json(good, contentType: nil)) }
+  }
+
+  @Test func `a table of 4 MiB is read, one of an octet more is not`() throws {
+    let good = text([entry("a.example", "192.0.2.1")])
+    let full = good + String(repeating: " ", count: AddressTable.mostOctets - good.utf8.count)
+    #expect(fault(full) == nil && AddressTable.mostOctets == 4_194_304)
+    #expect(fault(full + " ") == AddressTableFault(.unreadable(.tooLarge)))
+    #expect(throws: AddressTableFault(.unreadable(.tooLarge))) { try AddressTable(json(full + " ")) }
+    // Answers keep their own limit, on the thread that has just read a table as well.
+    let answer = #"{"host":"www.example.com","ips":[]}"# + String(repeating: " ", count: 65_536)
+    #expect(failure(of: json(answer), to: question("www.example.com"), with: emas) == .unreadable(.tooLarge))
+  }
+
+  @Test func `fifty thousand names are read and each is found`() throws {
+    let entries = (0..<50_000).map { entry("host\($0).example.com", "10.0.\($0 / 256).\($0 % 256)") }
+    let table = try AddressTable(text: Array(text(entries).utf8))
+    #expect(table.count == 50_000)
+    let isEachFound = (0..<50_000).allSatisfy {
+      let octets = [10, 0, UInt8($0 / 256), UInt8($0 % 256)]
+      return table.answer(to: question("HOST\($0).example.com"), ttl: 60)?.answers.map(\.rdata) == [octets]
+    }
+    #expect(isEachFound)
+    #expect(table.answer(to: question("host50000.example.com"), ttl: 60) == nil)
+  }
+
+  @Test func `a fault says where and shows nothing of the table`() {
+    let shown = fault(text([entry("a.example", "192.0.2.1"), entry("a.example", "canary")])).map { "\($0)" }
+    #expect(shown == "unreadable reply (rdata), at domainlist[1]")
+  }
+}

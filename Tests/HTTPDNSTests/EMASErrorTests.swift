@@ -1,0 +1,81 @@
+// EMASErrorTests.swift -- error codes of EMAS: who is to blame for each, and what happens without one.
+
+import DNSWire
+import Testing
+
+@testable import HTTPDNS
+
+@Suite struct EMASErrorTests {
+  let asked = question("www.example.com")
+  let good = #"{"host":"www.example.com","ips":["192.0.2.1"],"ttl":60}"#
+
+  @Test(arguments: [
+    ("MissingArgument", 400, HTTPDNSFailure.server(status: 400), HTTPDNSFailure.Blame.server),
+    ("TooManyHosts", 400, .server(status: 400), .server), ("SdnsNotSupported", 400, .server(status: 400), .server),
+    ("ServiceLevelDeny", 403, .server(status: 403), .server), ("InternalError", 500, .server(status: 500), .server),
+    ("InvalidHost", 400, .name, .answer), ("SignatureExpired", 403, .expired, .provider),
+    ("InvalidSignature", 403, .authentication, .provider), ("InvalidDuration", 403, .authentication, .provider),
+    ("UnsignedInterfaceDisabled", 403, .account, .provider), ("InvalidAccount", 403, .account, .provider),
+    ("AccountNotExists", 403, .account, .provider), ("MethodNotAllowed", 405, .badParameter, .provider),
+  ])
+  func `a code says whom to blame, in both versions and whatever the media type`(
+    code: String, status: Int, expected: HTTPDNSFailure, blame: HTTPDNSFailure.Blame
+  ) {
+    #expect(expected.blame == blame)
+    for dialect in [emas, emasV2, emasV2Dialect(aes: .gcm)] as [any BatchDialect] {
+      for contentType in ["application/json", "text/html", nil] {
+        let response = json(#"{"code":"\#(code)"}"#, status: status, contentType: contentType)
+        #expect(failure(of: response, to: asked, with: dialect) == expected)
+      }
+    }
+  }
+
+  @Test func `a code counts before the status`() {
+    for status in [200, 400, 401, 404, 429, 503] {
+      let expired = json(#"{"code":"SignatureExpired"}"#, status: status)
+      let overloaded = json(#"{"code":"InternalError","host":"x","ips":[]}"#, status: status)
+      for dialect in [emas, emasV2] as [any BatchDialect] {
+        #expect(failure(of: expired, to: asked, with: dialect) == .expired)
+        #expect(failure(of: overloaded, to: asked, with: dialect) == .server(status: status))
+      }
+    }
+  }
+
+  @Test(arguments: [
+    (301, HTTPDNSFailure.server(status: 301)), (400, .badParameter), (401, .authentication), (403, .authentication),
+    (404, .badPath), (405, .badParameter), (429, .quota(retryAfter: .seconds(9))), (500, .server(status: 500)),
+    (503, .server(status: 503)),
+  ])
+  func `without a code that is known the status counts`(status: Int, expected: HTTPDNSFailure) {
+    let huge = #"{"code":"InvalidHost","x":"\#(String(repeating: "x", count: 70_000))"}"#
+    for body in [
+      "", "<html>", "[]", "{}", #"{"code":"Unheard"}"#, #"{"code":7}"#, #"{"code":"invalidhost"}"#,
+      #"{"code":"InvalidHost"} x"#, #"{"code":"success"}"#, good, huge,
+    ] {
+      for dialect in [emas, emasV2] as [any BatchDialect] {
+        var response = json(body, status: status)
+        response.retryAfter = .seconds(9)
+        #expect(failure(of: response, to: asked, with: dialect) == expected, "\(body.prefix(40))")
+      }
+    }
+  }
+
+  @Test func `a code that is not known does not spoil an answer of version 1`() throws {
+    let body = json(good.dropLast() + #","code":"Unheard"}"#)
+    #expect(try emas.answer(to: asked, from: body).answers == [a("www.example.com", 60, "192.0.2.1")])
+  }
+
+  @Test func `pages for people, large bodies and broken ones are no answers`() {
+    for dialect in [emas, emasV2] as [any BatchDialect] {
+      #expect(
+        failure(of: json(good, contentType: "text/html"), to: asked, with: dialect) == .unreadable(.mediaType))
+      let large = json(good + String(repeating: " ", count: 65_537 - good.utf8.count))
+      #expect(failure(of: large, to: asked, with: dialect) == .unreadable(.tooLarge))
+      #expect(failure(of: json("{"), to: asked, with: dialect) == .unreadable(.syntax))
+      #expect(failure(of: json(""), to: asked, with: dialect) == .unreadable(.syntax))
+    }
+    for contentType in [nil, "text/plain", "application/octet-stream", "application/json;charset=UTF-8"] {
+      #expect(failure(of: json(good, contentType: contentType), to: asked, with: emas) == nil)
+    }
+  }
+}
