@@ -39,4 +39,7 @@ public struct HTTPClientOptions: Sendable {
 public struct HTTPSetupError: Error, CustomStringConvertible, Hashable, Sendable {
   /// What was found, and what is allowed.
   public let description: String
+
+  /// A mistake with its line.
+  public init(description: String) { self.description = description }
 }
