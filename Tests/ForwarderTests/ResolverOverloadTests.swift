@@ -5,6 +5,7 @@ import EventLoop
 import Glibc
 import HTTPClient
 import HTTPDNS
+import LocalDNS
 import MessageCache
 import TestSupport
 import Testing
@@ -73,6 +74,17 @@ import Testing
   @Test(arguments: [HTTPFailure.Kind.busy, .timeout, .refused, .internal])
   func `a transfer that found no connection in time is our limit, and no other failure is`(kind: HTTPFailure.Kind) {
     #expect(UpstreamFailure(HTTPFailure(kind, "")).isOverload == (kind == .busy))
+  }
+
+  @Test(
+    arguments: [
+      (.network(EMFILE), true), (.network(ENFILE), true), (.network(EAGAIN), true), (.network(ENETUNREACH), false),
+      (.network(ECONNREFUSED), false), (.noServer, false), (.timedOut, false), (.responseCode(.servFail), false),
+    ] as [(LocalDNSFailure, Bool)])
+  func `a socket that cannot be had is our limit, and no other failure of LocalDNS is`(
+    failure: LocalDNSFailure, isOurs: Bool
+  ) {
+    #expect(UpstreamFailure(failure).isOverload == isOurs)
   }
 
   @Test func `where no slot is free a query gets SERVFAIL at once`() throws {
