@@ -74,13 +74,6 @@ import Testing
   private func bound(_ text: String) -> (descriptor: Int32, address: SocketAddress)? {
     let descriptor = SocketAddress(text: text)!.withSockaddr { datagram_socket($0, $1, 0) }
     guard descriptor >= 0 else { return nil }
-    var storage = sockaddr_storage()
-    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-    let result = withUnsafeMutablePointer(to: &storage) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-        getsockname(descriptor, .init(__sockaddr__: address), &length)
-      }
-    }
-    return result == 0 ? (descriptor, SocketAddress(storage: storage, length: length)) : nil
+    return SocketAddress(boundTo: descriptor).map { (descriptor, $0) }
   }
 }
