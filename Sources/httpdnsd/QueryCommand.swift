@@ -28,7 +28,7 @@ struct QueryCommand: ParsableCommand {
       throw ValidationError("'\(type)' is not a record type that can be asked for, such as A, AAAA, TXT or TYPE65")
     }
     let loaded = try LoadedConfiguration(path: options.config)
-    Process.prepare()
+    Process.prepare(loaded.configuration)
     let forwarder: Forwarder
     do throws(StartError) {
       forwarder = try Forwarder(loaded.configuration, logger: loaded.logger)

@@ -1,15 +1,16 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-// CProcess.h -- what the process tells the C library and the kernel about its memory.
+// CProcess.h -- what the process tells the C library and the kernel about its memory and descriptors.
 #ifndef HTTPDNSD_CPROCESS_H
 #define HTTPDNSD_CPROCESS_H
 
 /// One heap for all threads: each further one would keep memory of its own. To be called before there are threads.
 void process_limit_heaps(void);
 
-/// Raises the number of descriptors that may be open to what the process is allowed, 65,536 at most; returns that number.
-long process_raise_descriptors(void);
+/// Raises the number of descriptors that may be open to `wanted`, or to as many as the process is allowed; returns how many
+/// may be open now, -1 where that is not known.
+long process_raise_descriptors(long wanted);
 
 /// Gives back what only the start needed: free memory of the heap, and the read-only pages of the program and its
 /// libraries. They stay in the page cache; what is used again is mapped again.
