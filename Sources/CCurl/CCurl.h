@@ -35,6 +35,10 @@ static inline CURLcode ccurl_setopt_data_callback(CURL *easy, CURLoption option,
   return curl_easy_setopt(easy, option, value);
 }
 
+static inline CURLcode ccurl_setopt_opensocket_callback(CURL *easy, curl_opensocket_callback value) {
+  return curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, value);
+}
+
 static inline CURLcode ccurl_setopt_sockopt_callback(CURL *easy, curl_sockopt_callback value) {
   return curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, value);
 }

@@ -1,6 +1,7 @@
 // CProcess.c -- see CProcess.h.
 #include "CProcess.h"
 
+#include <limits.h>
 #include <link.h>
 #include <malloc.h>
 #include <stdint.h>
@@ -10,15 +11,15 @@
 
 void process_limit_heaps(void) { mallopt(M_ARENA_MAX, 1); }
 
-long process_raise_descriptors(void) {
+long process_raise_descriptors(long wanted) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return -1;
-  rlim_t wanted = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
-  if (limit.rlim_cur < wanted) {
-    limit.rlim_cur = wanted;
-    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return -1;
+  rlim_t goal = limit.rlim_max < (rlim_t)wanted ? limit.rlim_max : (rlim_t)wanted;
+  if (limit.rlim_cur < goal) {
+    struct rlimit raised = {goal, limit.rlim_max};
+    if (setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
   }
-  return (long)limit.rlim_cur;
+  return limit.rlim_cur < LONG_MAX ? (long)limit.rlim_cur : LONG_MAX;
 }
 
 static int drop_read_only(struct dl_phdr_info *info, size_t size, void *context) {

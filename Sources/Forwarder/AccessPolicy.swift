@@ -37,7 +37,7 @@ public final class AccessPolicy: @unchecked Sendable {
   @_noAllocation
   func allows(_ address: UnsafePointer<sockaddr_storage>) -> Bool {
     let raw = UnsafeRawPointer(address)
-    var isIPv6 = Int32(address.pointee.ss_family) == 10
+    var isIPv6 = raw.load(as: sa_family_t.self) == 10
     var high: UInt64
     var low: UInt64 = 0
     if isIPv6 {
@@ -89,7 +89,7 @@ extension AccessPolicy {
   private static func octets(_ address: UnsafeMutablePointer<sockaddr>?) -> [UInt8]? {
     guard let address else { return nil }
     let raw = UnsafeRawBufferPointer(start: address, count: MemoryLayout<sockaddr_in6>.size)
-    switch Int32(address.pointee.sa_family) {
+    switch Int32(raw.load(as: sa_family_t.self)) {
     case AF_INET: return Array(raw[4..<8])
     case AF_INET6: return Array(raw[8..<24])
     default: return nil

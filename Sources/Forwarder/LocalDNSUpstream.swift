@@ -63,5 +63,6 @@ extension UpstreamFailure {
     case .responseCode(let code): self.init(.noReachableAuthority, "\(code)")
     case .cancelled: self.init(.other, "cancelled")
     }
+    isOverload = failure.isOwnLimit
   }
 }

@@ -27,7 +27,7 @@ struct ProviderFactory {
 
   /// The provider as the resolver sees it.
   ///
-  /// - Throws: `HTTPSetupError` where a CA file, a pin or a key cannot be used.
+  /// - Throws: `HTTPSetupError` where a CA file, a pin, a key or a name cannot be used.
   func make(_ provider: Configuration.Provider) throws(HTTPSetupError) -> any Upstream {
     var servers: [ProviderServer] = []
     for server in provider.servers { servers.append(try make(server, of: provider)) }
@@ -120,11 +120,11 @@ struct ProviderFactory {
       ).flatMap { try? HTTPOrigin($0, options: options, on: loop) }
     }
     let text = "\(server.host.urlText):\(server.port)"
-    // Made once more than needed, so that a mistake in the options stops the start.
-    if let place = HTTPServerAddress(scheme: scheme, name: server.tlsName, addresses: ["127.0.0.1"], port: server.port)
-    {
-      _ = try HTTPOrigin(place, options: options, on: loop)
-    }
+    // Made once more than needed, so that a mistake stops the start, also where the server has yet to be found.
+    guard
+      let place = HTTPServerAddress(scheme: scheme, name: server.tlsName, addresses: ["127.0.0.1"], port: server.port)
+    else { throw HTTPSetupError(description: "\(text): \"\(server.tlsName)\" cannot be the name of a server") }
+    _ = try HTTPOrigin(place, options: options, on: loop)
     switch server.host {
     case .address(let address):
       return ProviderServer(text, addresses: [address], isVerified: scheme == .https, connect: connect)

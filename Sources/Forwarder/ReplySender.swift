@@ -38,13 +38,12 @@ final class ReplySender {
   func isSameClient(_ one: Int, _ other: Int) -> Bool {
     let left = queries.peer(one).pointee
     let right = queries.peer(other).pointee
-    guard left.address.ss_family == right.address.ss_family, queries.slots[one].descriptor >= 0,
-      queries.slots[other].descriptor >= 0
-    else { return false }
+    guard queries.slots[one].descriptor >= 0, queries.slots[other].descriptor >= 0 else { return false }
     return withUnsafeBytes(of: left.address) { left in
       withUnsafeBytes(of: right.address) { right in
+        let isSameFamily = left[..<2].elementsEqual(right[..<2])
         let range = left[0] == UInt8(AF_INET) ? 4..<8 : 8..<24
-        let isSameAddress = left[range].elementsEqual(right[range])
+        let isSameAddress = isSameFamily && left[range].elementsEqual(right[range])
         let isSamePort = left[2] == right[2] && left[3] == right[3]
         return isSameAddress && (isSamePort || queries.slots[one].query.id == queries.slots[other].query.id)
       }

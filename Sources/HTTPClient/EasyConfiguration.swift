@@ -122,6 +122,5 @@ private func socketWasMade(_ context: UnsafeMutableRawPointer?, _ descriptor: In
   // Octets that nobody acknowledges mean that the way is gone: the kernel would go on for a quarter of an hour.
   var milliseconds = UInt32(clamping: settings.options.userTimeout.nanoseconds / 1_000_000)
   setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &milliseconds, socklen_t(MemoryLayout<UInt32>.size))
-  _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
   return CURL_SOCKOPT_OK
 }

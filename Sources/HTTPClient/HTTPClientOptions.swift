@@ -45,6 +45,6 @@ public struct HTTPSetupError: Error, CustomStringConvertible, Hashable, Sendable
   /// What was found, and what is allowed.
   public let description: String
 
-  /// A reason.
+  /// A mistake with its line.
   public init(description: String) { self.description = description }
 }

@@ -9,7 +9,7 @@ public struct HTTPFailure: Error, Hashable, Sendable {
   public enum Kind: String, Hashable, Sendable {
     /// The time was up.
     case timeout
-    /// Too many transfers were under way; nothing was sent.
+    /// Too many transfers were under way, or there was no descriptor for a connection; nothing was sent.
     case busy
     /// The server's machine refused the connection.
     case refused
@@ -58,7 +58,7 @@ extension HTTPFailure {
   /// What a code of libcurl means.
   ///
   /// - Parameters:
-  ///   - systemError: the last `errno` of a failed connect, or 0.
+  ///   - systemError: the `errno` of a socket that was not made, or the last one of a failed connect; or 0.
   ///   - detail: libcurl's own sentence; used only where it can tell of nothing but connection and certificate.
   init(code: CURLcode, systemError: Int32, detail: String) {
     let general = String(cString: curl_easy_strerror(code))
@@ -66,7 +66,11 @@ extension HTTPFailure {
     case CURLE_OPERATION_TIMEDOUT: self.init(.timeout, general)
     case CURLE_COULDNT_CONNECT:
       let reason = systemError == 0 ? general : String(cString: strerror(systemError))
-      self.init(systemError == ECONNREFUSED ? .refused : .unreachable, reason)
+      switch systemError {
+      case ECONNREFUSED: self.init(.refused, reason)
+      case EMFILE, ENFILE, ENOBUFS, ENOMEM: self.init(.busy, reason)
+      default: self.init(.unreachable, reason)
+      }
     case CURLE_COULDNT_RESOLVE_HOST, CURLE_INTERFACE_FAILED: self.init(.unreachable, general)
     case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR:
       self.init(.certificate, detail.isEmpty ? general : detail)

@@ -33,6 +33,8 @@ final class Transfer {
   private var headers = ResponseHeaders()
   private var body: [UInt8] = []
   private var refusal: HTTPFailure?
+  /// Why the system gave no socket, which libcurl does not pass on; 0 where it did.
+  private var socketError: Int32 = 0
 
   /// A handle that belongs to one generation; `generation` is what its sockets' end is told to.
   init?(_ settings: OriginSettings, generation: UnsafeMutableRawPointer) {
@@ -47,6 +49,8 @@ final class Transfer {
     easy.set(CURLOPT_ERRORBUFFER, errorText)
     easy.set(CURLOPT_WRITEDATA, context)
     easy.set(CURLOPT_HEADERDATA, context)
+    easy.set(CURLOPT_OPENSOCKETDATA, context)
+    _ = ccurl_setopt_opensocket_callback(easy, transferWantsSocket)
     _ = ccurl_setopt_data_callback(easy, CURLOPT_WRITEFUNCTION, transferDidReceiveBody)
     _ = ccurl_setopt_data_callback(easy, CURLOPT_HEADERFUNCTION, transferDidReceiveHeader)
   }
@@ -85,6 +89,7 @@ final class Transfer {
     headers.reset()
     body = []
     refusal = nil
+    socketError = 0
     errorText[0] = 0
     return nil
   }
@@ -93,7 +98,8 @@ final class Transfer {
   func result(_ code: CURLcode) -> HTTPResult {
     if let refusal { return .failure(refusal) }
     guard code == CURLE_OK else {
-      return .failure(HTTPFailure(code: code, systemError: Int32(easy.long(CURLINFO_OS_ERRNO)), detail: detail))
+      let systemError = socketError == 0 ? Int32(easy.long(CURLINFO_OS_ERRNO)) : socketError
+      return .failure(HTTPFailure(code: code, systemError: systemError, detail: detail))
     }
     let response = HTTPResponse(
       status: easy.long(CURLINFO_RESPONSE_CODE), contentType: headers.contentType, age: headers.age,
@@ -129,6 +135,12 @@ final class Transfer {
     return address
   }
 
+  fileprivate func openSocket(_ address: curl_sockaddr) -> Int32 {
+    let descriptor = Glibc.socket(address.family, address.socktype | Int32(SOCK_CLOEXEC.rawValue), address.protocol)
+    if descriptor < 0 { socketError = errno }
+    return descriptor
+  }
+
   fileprivate func received(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
     guard body.count + octets.count <= settings.options.maxBody else {
       refusal = HTTPFailure(.tooLarge, "more than \(settings.options.maxBody) octets of content")
@@ -150,6 +162,12 @@ final class Transfer {
 /// Whether a text can be a request's target: it begins with a slash and is printable without spaces.
 private func isTarget(_ text: String) -> Bool {
   text.utf8.first == UInt8(ascii: "/") && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+}
+
+private func transferWantsSocket(
+  _ context: UnsafeMutableRawPointer?, _: curlsocktype, _ address: UnsafeMutablePointer<curl_sockaddr>?
+) -> curl_socket_t {
+  Unmanaged<Transfer>.fromOpaque(context!).takeUnretainedValue().openSocket(address!.pointee)
 }
 
 private func transferDidReceiveBody(

@@ -51,10 +51,12 @@ public protocol BatchDialect: Dialect {
 }
 
 extension BatchDialect {
+  /// The transfer that asks one question.
   public func request(for question: HTTPDNSQuestion, unixTime: Int64) -> TransferRequest {
     request(for: QuestionBatch(question), unixTime: unixTime)
   }
 
+  /// What the reply to such a transfer says.
   public func answer(
     to question: HTTPDNSQuestion, from response: TransferResponse
   ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {

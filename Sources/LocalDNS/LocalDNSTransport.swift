@@ -2,6 +2,7 @@
 
 import DNSWire
 import EventLoop
+import Glibc
 
 /// Why no server answered. What the last server did is what is said.
 public enum LocalDNSFailure: Error, Hashable, Sendable {
@@ -17,6 +18,12 @@ public enum LocalDNSFailure: Error, Hashable, Sendable {
   case responseCode(ResponseCode)
   /// The asking task was cancelled.
   case cancelled
+
+  /// Whether it was a limit of this process or machine, such as that of open descriptors, and no server's failure.
+  public var isOwnLimit: Bool {
+    // EAGAIN is what a socket says that finds no free port, or no room to send.
+    if case .network(let code) = self { [EMFILE, ENFILE, ENOBUFS, ENOMEM, EAGAIN].contains(code) } else { false }
+  }
 }
 
 /// Asks plain resolvers. `LocalDNSClient` conforms, and so do the scripts of the resolver's tests.

@@ -66,9 +66,10 @@ final class CacheShard: @unchecked Sendable {
     return isForAll ? .hit : .hitForNoSubnet
   }
 
-  /// Inserts or replaces an entry, then evicts the shard's least recently used ones until the cache is within its bounds.
+  /// Inserts or replaces an entry, then evicts the shard's least recently used ones until the cache is within its bounds
+  /// or nothing else is left.
   ///
-  /// - Returns: false where the response has no room, even with every other entry of the shard gone.
+  /// - Returns: false where the response has no room, even with every other entry gone.
   func insert(_ key: CacheKey, _ response: ComposedResponse, now: Int64, expiresAt: Int64) -> Bool {
     let size = CacheEntry.size(keyLength: key.length, response) + CacheShard.overhead
     guard size <= budget.bounds.maxOctets else { return false }
@@ -90,9 +91,14 @@ final class CacheShard: @unchecked Sendable {
     octets += size
     budget.add(entries: 1, octets: size)
     while budget.isExceeded, let victim = oldest, victim != entry { remove(victim) }
-    guard budget.isExceeded else { return true }
-    remove(entry)
-    return false
+    return true
+  }
+
+  /// Evicts the least recently used entries until the cache is within its bounds or nothing is left.
+  func makeRoom() {
+    hot_mutex_lock(lock)
+    defer { hot_mutex_unlock(lock) }
+    while budget.isExceeded, let victim = oldest { remove(victim) }
   }
 
   /// Removes the entry of that key, fresh or not.

@@ -58,6 +58,7 @@ public final class MessageCache: @unchecked Sendable {
   let seed: UInt64
   private let shards: UnsafeMutablePointer<Unmanaged<CacheShard>>
   private let shardCount: Int
+  private let budget: CacheBudget
 
   /// Below so many entries one shard serves all, and the order of eviction is exact.
   private static let entriesPerShard = 4096
@@ -72,7 +73,7 @@ public final class MessageCache: @unchecked Sendable {
     seed = UInt64.random(in: .min ... .max) | 1
     shardCount = count
     shards = .allocate(capacity: count)
-    let budget = CacheBudget(bounds)
+    budget = CacheBudget(bounds)
     for index in 0..<count {
       let shard = CacheShard(budget)
       (shards + index).initialize(to: Unmanaged.passRetained(shard))
@@ -106,7 +107,16 @@ public final class MessageCache: @unchecked Sendable {
   public func insert(_ key: CacheKey, _ response: ComposedResponse, now: Int64, lifetime: UInt32) -> Bool {
     guard lifetime > 0 else { return false }
     let expiry = now + Int64(lifetime) * 1_000_000_000
-    return shard(key).insert(key, response, now: now, expiresAt: expiry)
+    guard shard(key).insert(key, response, now: now, expiresAt: expiry) else { return false }
+    // A shard that had little gave all of that: the others have the rest.
+    var other = shardIndex(key)
+    for _ in 1..<shardCount where budget.isExceeded {
+      other = (other + 1) & (shardCount - 1)
+      shards[other].takeUnretainedValue().makeRoom()
+    }
+    guard budget.isExceeded else { return true }
+    remove(key)
+    return false
   }
 
   /// A copy of a fresh entry, without marking it as used.

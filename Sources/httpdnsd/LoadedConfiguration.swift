@@ -40,7 +40,7 @@ enum Console {
   ///
   /// - Throws: `ExitCode.failure`, after the reason has been written to stderr.
   static func forwarder(_ loaded: LoadedConfiguration) throws -> Forwarder {
-    Process.prepare()
+    Process.prepare(loaded.configuration)
     do throws(StartError) {
       return try Forwarder(loaded.configuration, logger: loaded.logger)
     } catch {

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import CProcess
+import Configuration
 import EventLoop
 import Forwarder
 import Glibc
@@ -19,7 +20,12 @@ struct RunCommand: ParsableCommand {
     let loaded = try LoadedConfiguration(path: options.config)
     let logger = loaded.logger
     for warning in loaded.warnings { logger.warning("\(warning)") }
-    Process.prepare()
+    let (allowed, need) = (Process.prepare(loaded.configuration), loaded.configuration.descriptorNeed)
+    if 0..<need ~= allowed {
+      logger.warning(
+        "\(need) descriptors may be needed and \(allowed) are allowed: lower listen.max_in_flight or raise RLIMIT_NOFILE"
+      )
+    }
     let forwarder: Forwarder
     do throws(StartError) {
       forwarder = try Forwarder(loaded.configuration, logger: logger)
@@ -57,9 +63,16 @@ struct RunCommand: ParsableCommand {
 
 /// What the process sets once, before it has threads.
 enum Process {
-  static func prepare() {
+  /// Descriptors that are asked for at least: what is needed may be more than what was thought of.
+  private static let usualDescriptors = 65_536
+
+  /// Makes the process ready for a configuration.
+  ///
+  /// - Returns: how many descriptors may be open; negative where that is not known.
+  @discardableResult
+  static func prepare(_ configuration: Configuration) -> Int {
     signal(SIGPIPE, SIG_IGN)
     process_limit_heaps()
-    process_raise_descriptors()
+    return process_raise_descriptors(max(usualDescriptors, configuration.descriptorNeed))
   }
 }

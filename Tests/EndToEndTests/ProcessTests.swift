@@ -80,6 +80,34 @@ import Testing
     }
   }
 
+  @Test func `the holder of a port is who has that very address`() throws {
+    try withLab { lab in
+      let holder = try Socket.pair().udp
+      var settings = Settings(Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\""))
+      settings.addresses = [holder.address.at("127.0.0.2").description]
+      let neighbour = try lab.daemon(settings.text)
+      for (address, pid) in [(holder.address, getpid()), (neighbour.address, neighbour.process.pid)] {
+        settings.addresses = [address.description]
+        let (ending, _, error) = try lab.run("run", "--config", lab.file(settings.text))
+        #expect(ending == .exited(1))
+        #expect(error.contains("\(address): Address already in use; held by "))
+        #expect(error.contains("(pid \(pid))"))
+      }
+      withExtendedLifetime(holder) {}
+    }
+  }
+
+  @Test func `a provider that can never be asked stops the start, in one line`() throws {
+    try withLab { lab in
+      let file = try lab.folder.write("nothing", to: "ca.pem")
+      let provider = Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\"\nca_file = \"\(file)\"")
+      let (ending, output, error) = try lab.run("run", "--config", lab.file(Settings(provider).text))
+      #expect(ending == .exited(1))
+      #expect(output.isEmpty)
+      #expect(error == "httpdnsd: provider doh: certificates \(file): no certificate (PEM) in it\n")
+    }
+  }
+
   @Test func `an IPv6 address that the machine does not have is a warning`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()

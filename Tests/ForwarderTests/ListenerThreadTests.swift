@@ -54,6 +54,19 @@ import Testing
     #expect(other.receive(waiting: true) == 1)
   }
 
+  @Test func `answers the longest query that a datagram can hold`() throws {
+    let thread = try thread(.first)
+    thread.start()
+    defer { thread.join() }
+    let client = try SocketClient(to: socket.address, Int32(SOCK_DGRAM.rawValue))
+    var octets = query(7)
+    octets += [UInt8](repeating: 0xFF, count: 65_507 - octets.count)
+    client.send(octets)
+    let reply = try Message.parse(client.receive())
+    #expect(reply.id == 7)
+    #expect(reply.addresses == ["192.0.2.1"])
+  }
+
   @Test(arguments: 0..<20)
   func `that waits ends at once, as often as it is tried`(attempt: Int) throws {
     let helper = try thread(.helper)

@@ -90,6 +90,15 @@ struct PathCase: CustomTestStringConvertible, Sendable {
     PathCase("TYPE666", .forward(0)) { $0.type = 666 },
     PathCase("TYPE65535", .forward(0)) { $0.type = 65_535 },
     PathCase("EDNS version 1", .code(.badVers)) { $0.records = [opt(version: 1)] },
+    PathCase("EDNS version 1 with options of another form", .code(.badVers)) {
+      $0.records = [opt(version: 1, [8, 0, 255, 1])]
+    },
+    PathCase("65,507 octets, all but a few of them padding", .addresses(["192.0.2.1"])) {
+      $0.records = [opt(option(12, [UInt8](repeating: 0, count: 65_507 - 48)))]
+    },
+    PathCase("65,507 octets, all but a few of them behind the message", .addresses(["192.0.2.1"])) {
+      $0.trailer = [UInt8](repeating: 0xC0, count: 65_507 - 33)
+    },
     PathCase("unknown options and flags", .addresses(["192.0.2.1"])) {
       $0.records = [
         opt(

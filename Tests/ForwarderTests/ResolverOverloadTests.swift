@@ -3,7 +3,9 @@
 import DNSWire
 import EventLoop
 import Glibc
+import HTTPClient
 import HTTPDNS
+import LocalDNS
 import MessageCache
 import TestSupport
 import Testing
@@ -32,6 +34,57 @@ import Testing
     // The refusal was no failure of the question: it may be asked again at once.
     #expect(try scene.answer("host4.example").addresses == ["192.0.2.1"])
     #expect(provider.asked.count == 5)
+  }
+
+  @Test func `a failure by our own limits is not remembered: the question may be asked again at once`() throws {
+    var busy = UpstreamFailure(.other, "no free connection")
+    busy.isOverload = true
+    let steps = [
+      ScriptedStep(latency: .milliseconds(20), result: .failure(busy)),
+      ScriptedStep(latency: .milliseconds(20), result: .failure(busy)),
+      .failure(.other),
+    ]
+    let provider = ScriptedUpstream(on: loop) { _, number in steps[number] }
+    let scene = ResolverScene(on: loop, [provider])
+    for asked in 1...3 {
+      #expect(try scene.answer("www.example.com").extendedError == .other)
+      #expect(provider.asked.count == asked)
+    }
+    // The third failure was the provider's own.
+    #expect(try scene.answer("www.example.com").extendedError == .cachedError)
+    #expect(provider.asked.count == 3)
+    #expect(scene.counters.failures == 3)
+  }
+
+  @Test(arguments: [true, false])
+  func `a failure of LocalDNS is remembered only where it is its own`(
+    isOurs: Bool
+  ) throws {
+    var failure = UpstreamFailure(.networkError, "no socket")
+    failure.isOverload = isOurs
+    let local = ScriptedLocalDNS(on: loop) { _, _ in
+      ScriptedStep(latency: .milliseconds(1), result: .failure(failure))
+    }
+    // A single label is a name of the network: no provider is asked.
+    let scene = ResolverScene(on: loop, [], local: local)
+    for _ in 0..<2 { #expect(try scene.answer("intranet").responseCode == .servFail) }
+    #expect(local.asked.count == (isOurs ? 2 : 1))
+  }
+
+  @Test(arguments: [HTTPFailure.Kind.busy, .timeout, .refused, .internal])
+  func `a transfer that found no connection in time is our limit, and no other failure is`(kind: HTTPFailure.Kind) {
+    #expect(UpstreamFailure(HTTPFailure(kind, "")).isOverload == (kind == .busy))
+  }
+
+  @Test(
+    arguments: [
+      (.network(EMFILE), true), (.network(ENFILE), true), (.network(EAGAIN), true), (.network(ENETUNREACH), false),
+      (.network(ECONNREFUSED), false), (.noServer, false), (.timedOut, false), (.responseCode(.servFail), false),
+    ] as [(LocalDNSFailure, Bool)])
+  func `a socket that cannot be had is our limit, and no other failure of LocalDNS is`(
+    failure: LocalDNSFailure, isOurs: Bool
+  ) {
+    #expect(UpstreamFailure(failure).isOverload == isOurs)
   }
 
   @Test func `where no slot is free a query gets SERVFAIL at once`() throws {

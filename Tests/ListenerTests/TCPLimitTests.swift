@@ -75,6 +75,32 @@ import Testing
     #expect(server.onLoop { $0.count } * 60_000 < 16 << 20)
   }
 
+  @Test func `gives up a client that takes no answers of many queries, and serves the others on`() throws {
+    let server = try StreamServer(.hold)
+    let (deaf, other) = try (StreamClient(to: server.address, receiveBuffer: 4096), StreamClient(to: server.address))
+    let most = 256
+    deaf.send((0..<most).flatMap { frame(numbered($0)) })
+    try #require(server.awaitHeld(most))
+    other.send((0..<most).flatMap { frame(numbered($0)) })
+    try #require(server.awaitHeld(2 * most))
+    let octets = 60_000
+    var taken = 0
+    for number in 0..<most {
+      let isOpen = server.onLoop { server in
+        for index in [number, most + number] { server.held[index].connection.answer(numbered(number, octets: octets)) }
+        return server.held[number].connection.isOpen
+      }
+      if isOpen { taken += 1 }
+      #expect(other.receive() == numbered(number, octets: octets))
+    }
+    // 4 MiB, and what the kernel holds.
+    #expect(taken * octets > 3 << 20)
+    #expect(taken * octets < 12 << 20)
+    #expect(server.onLoop { $0.table.count } == 1)
+    other.send(frame(numbered(9)))
+    #expect(server.awaitHeld(2 * most + 1))
+  }
+
   @Test func `leaves no descriptor behind after 10,000 connections`() throws {
     let limits = TCPLimits(connections: 2000, perClient: 2000, idle: .seconds(30))
     let server = try StreamServer(.echo, limits: limits)

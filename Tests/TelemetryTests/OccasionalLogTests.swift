@@ -2,6 +2,7 @@
 
 import Logging
 import Telemetry
+import TestSupport
 import Testing
 
 private let second: Int64 = 1_000_000_000
@@ -43,6 +44,28 @@ private let second: Int64 = 1_000_000_000
     }
     for _ in 0..<10 { log.log(.error, reason: "a", now: 0, message()) }
     #expect(composed == 1)
+  }
+
+  @Test func `loses no event: each is a line or counted in a later one, and no reason has two lines a minute`() {
+    var random = SeededGenerator(seed: testSeed)
+    var (now, events) = (Int64(0), [Int](repeating: 0, count: 20))
+    var logged = [Int64](repeating: -60 * second, count: 20)
+    for _ in 0..<20_000 {
+      now += Int64.random(in: 0...second, using: &random)
+      let reason = Int.random(in: 0..<20, using: &random)
+      let before = lines.all.count
+      events[reason] += 1
+      note("r\(reason)", at: now)
+      #expect(lines.all.count - before == (now - logged[reason] >= 60 * second ? 1 : 0))
+      if lines.all.count > before { logged[reason] = now }
+    }
+    for reason in 0..<20 {
+      events[reason] += 1
+      note("r\(reason)", at: now + 60 * second)
+      let told = lines.all.filter { $0.hasPrefix("warning r\(reason) ") }
+      let counted = told.compactMap { $0.firstMatch(of: /and (\d+) times more/).flatMap { Int($0.1) } }.reduce(0, +)
+      #expect(told.count + counted == events[reason])
+    }
   }
 
   @Test func `keeps the minute of every known reason when as many are known as it remembers`() {

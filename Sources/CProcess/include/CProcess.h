@@ -1,15 +1,16 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-// CProcess.h -- what the process tells the C library and the kernel about its memory; when it was built.
+// CProcess.h -- what the process tells the C library and the kernel about its memory and descriptors; when it was built.
 #ifndef HTTPDNSD_CPROCESS_H
 #define HTTPDNSD_CPROCESS_H
 
 /// One heap for all threads: each further one would keep memory of its own. To be called before there are threads.
 void process_limit_heaps(void);
 
-/// Raises the number of descriptors that may be open to what the process is allowed, 65,536 at most; returns that number.
-long process_raise_descriptors(void);
+/// Raises the number of descriptors that may be open to `wanted`, or to as many as the process is allowed; returns how many
+/// may be open now, -1 where that is not known.
+long process_raise_descriptors(long wanted);
 
 /// The day of the build in C's form, `Nov  1 2026`; of SOURCE_DATE_EPOCH where the build sets that.
 const char *process_build_date(void);

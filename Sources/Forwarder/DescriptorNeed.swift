@@ -1,0 +1,18 @@
+// DescriptorNeed.swift -- how many descriptors a configuration may need, for a warning before they run out.
+
+import Configuration
+import HTTPClient
+
+extension Configuration {
+  /// Descriptors that may be open at once: a socket for each question under way that LocalDNS is asked, and all else.
+  public var descriptorNeed: Int {
+    let servers = providers.reduce(0) { $0 + $1.servers.count }
+    // Old connections go on to their end beside the ones that replace them.
+    let connections = servers * 2 * HTTPClientOptions().maxConnections
+    // On each address UDP, TCP and the reserve of TCP.
+    return listen.maxInFlight + listen.tcpConnections + connections + 3 * listen.addresses.count + Self.ownDescriptors
+  }
+
+  /// Standard streams, loops, and files that are read now and then.
+  private static let ownDescriptors = 32
+}

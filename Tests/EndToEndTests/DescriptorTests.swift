@@ -1,0 +1,87 @@
+// DescriptorTests.swift -- how many descriptors the daemon may open, and what happens when they run out.
+
+import DNSWire
+import Foundation
+import Testing
+
+@Suite(.blocking) struct DescriptorTests {
+  @Test(arguments: [(inFlight: 100, isEnough: true), (inFlight: 1000, isEnough: false)])
+  func `the soft limit is raised, and a hard one that is too low is told in one line`(
+    load: (inFlight: Int, isEnough: Bool)
+  ) throws {
+    try withLab { lab in
+      var settings = Settings(Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\""))
+      settings.listen = "tcp_connections = 10\nmax_in_flight = \(load.inFlight)"
+      let process = try lab.start(
+        ["prlimit", "--nofile=200:600", Programs.daemon, "run", "--config", lab.file(settings.text)])
+      try process.wait(for: "ready", in: .error) { $0.contains(" ready\n") ? true : nil }
+      let limits = try String(contentsOfFile: "/proc/\(process.pid)/limits", encoding: .utf8)
+      #expect(limits.firstMatch(of: /Max open files\s+600\s+600\s/) != nil)
+      let warnings = process.text(.error).split(separator: "\n").filter { $0.contains("descriptors") }
+      #expect(warnings.count == (load.isEnough ? 0 : 1))
+      #expect(warnings.allSatisfy { $0.contains("WARNING") && $0.contains("600 are allowed") })
+    }
+  }
+
+  @Test func `a question that gets no socket fails at once, and may be asked again as soon as there is one`() throws {
+    try withLab { lab in
+      let network = try Socket.pair().udp
+      var settings = Settings(Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\""))
+      settings.localServers = [network.address]
+      settings.more = "[[rule]]\nnames = [\"corp.example\"]\nuse = \"localdns\""
+      let daemon = try lab.daemon(settings.text)
+      let free = 3
+      try daemon.limitDescriptors(to: daemon.descriptorCount + free)
+
+      let client = try Socket(SOCK_DGRAM)
+      try client.connect(to: daemon.address)
+      var waiting: [(octets: [UInt8], sender: Address)] = []
+      for number in 0..<free {
+        client.send(TestQuery("a\(number).corp.example").octets)
+        waiting.append(try #require(network.receiveFrom()))
+      }
+      for _ in 0..<2 {
+        let (reply, duration) = try timed { try ask(daemon.address, "b.corp.example") }
+        #expect(reply.code == .servFail)
+        // A network error, not one that is remembered.
+        #expect(reply.errors == [23])
+        #expect(duration < .seconds(1))
+      }
+      for (octets, sender) in waiting { network.send(try Message.parse(octets).reply(.nxDomain).compose(), to: sender) }
+      for _ in 0..<free { #expect(client.receive() != nil) }
+
+      let query = TestQuery("b.corp.example")
+      client.send(query.octets)
+      let (octets, sender) = try #require(network.receiveFrom())
+      network.send(try Message.parse(octets).reply(.nxDomain).compose(), to: sender)
+      #expect(try Reply(#require(client.receive()), to: query).code == .nxDomain)
+    }
+  }
+
+  @Test func `a transfer that gets no socket is not the provider's failure`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)
+      let count = daemon.descriptorCount
+      try daemon.limitDescriptors(to: count)
+      for _ in 0..<2 {
+        let reply = try ask(daemon.address, "example.com")
+        #expect(reply.code == .servFail)
+        // Not remembered.
+        #expect(reply.errors == [0], "\(daemon.log)")
+      }
+      try daemon.limitDescriptors(to: count + 10)
+      #expect(try ask(daemon.address, "example.com").data == ["192.0.2.1"])
+    }
+  }
+}
+
+extension Daemon {
+  /// Lets it have no more than that many descriptors from now on.
+  fileprivate func limitDescriptors(to count: Int) throws {
+    var limit = rlimit(rlim_cur: rlim_t(count), rlim_max: 4096)
+    guard prlimit(process.pid, RLIMIT_NOFILE, &limit, nil) == 0 else {
+      throw Failure("no limit: \(String(cString: strerror(errno)))")
+    }
+  }
+}

@@ -1,0 +1,87 @@
+// OwnAddressesTests.swift -- plain resolvers that are this program itself are never asked.
+
+import Configuration
+import DNSWire
+import EventLoop
+import LocalDNS
+import Logging
+import Testing
+
+@testable import Forwarder
+
+@Suite struct `The program's own addresses` {
+  private let lines = LogLines()
+
+  /// The configuration as it is used, with these resolvers in every place that has some.
+  private func used(_ resolvers: [String], listeningAt listeners: [String]) throws -> Configuration {
+    let endpoints = try resolvers.map { try #require(Endpoint(text: $0)) }
+    var configuration = Configuration()
+    configuration.localDNS.servers = [.system] + endpoints.map { .endpoint($0) }
+    var rule = Configuration.Rule(names: [], use: .localDNS)
+    rule.servers = endpoints.map { .endpoint($0) }
+    configuration.rules = [Configuration.Rule(names: [], use: .refused), rule]
+    configuration.providers = [Configuration.Provider(), Configuration.Provider()]
+    configuration.providers[1].bootstrap = endpoints
+    let logger = Logger(label: "test") { [lines] _ in LogRecorder(lines: lines) }
+    return configuration.withoutOurselves(try listeners.map { try #require(SocketAddress(text: $0)) }, logger)
+  }
+
+  /// The resolvers that are left, which must be the same everywhere.
+  private func left(
+    _ resolvers: [String], listeningAt listeners: [String], _ location: SourceLocation = #_sourceLocation
+  ) throws -> [String] {
+    let configuration = try used(resolvers, listeningAt: listeners)
+    #expect(configuration.localDNS.servers.first == .system, sourceLocation: location)
+    let places = [
+      configuration.localDNS.servers.dropFirst().map(text), configuration.rules[1].servers.map(text),
+      configuration.providers[1].bootstrap.map(\.description),
+    ]
+    #expect(Set(places).count == 1, sourceLocation: location)
+    return places[0]
+  }
+
+  private func text(_ server: Configuration.LocalServer) -> String {
+    if case .endpoint(let endpoint) = server { endpoint.description } else { "system" }
+  }
+
+  @Test func `are left out of LocalDNS, rules and bootstrap, each with one line in the log`() throws {
+    let resolvers = ["127.0.0.1:53", "192.0.2.1:53", "127.0.0.1:5353", "[::1]:53", "[::ffff:127.0.0.1]:53"]
+    #expect(try left(resolvers, listeningAt: ["127.0.0.1:53", "[::1]:53"]) == ["192.0.2.1:53", "127.0.0.1:5353"])
+    #expect(lines.all.count == 3 * 3)
+    #expect(lines.all.count { $0 == "warning plain resolver 127.0.0.1:53 is this program itself and is left out" } == 3)
+  }
+
+  @Test func `are all addresses of the machine where it listens on a wildcard`() throws {
+    let own = LocalAddresses.all().compactMap { SocketAddress(octets: $0, port: 53) }
+    try #require(!own.isEmpty)
+    let resolvers = ["127.0.0.1:53", "127.9.9.9:53"] + own.map(\.description) + ["192.0.2.1:53", "[2001:db8::1]:53"]
+    #expect(
+      try left(resolvers, listeningAt: ["0.0.0.0:53", "[::]:53"]) == ["192.0.2.1:53", "[2001:db8::1]:53"])
+    #expect(try left(resolvers, listeningAt: ["0.0.0.0:54", "[::]:54"]) == resolvers)
+    // An IPv4 wildcard receives nothing over IPv6.
+    #expect(try left(["[::1]:53", "127.0.0.1:53"], listeningAt: ["0.0.0.0:53"]) == ["[::1]:53"])
+  }
+
+  @Test func `leave a configuration without them as it is`() throws {
+    #expect(try left(["192.0.2.1:53"], listeningAt: ["127.0.0.1:53"]) == ["192.0.2.1:53"])
+    #expect(lines.all.isEmpty)
+  }
+}
+
+/// What a logger was given.
+private final class LogLines: @unchecked Sendable {
+  var all: [String] = []
+}
+
+private struct LogRecorder: LogHandler {
+  let lines: LogLines
+  var metadata: Logger.Metadata = [:]
+  var logLevel = Logger.Level.trace
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
+  }
+
+  func log(event: LogEvent) { lines.all.append("\(event.level) \(event.message)") }
+}

@@ -1,0 +1,235 @@
+// HandOverTests.swift -- transfers that wait for a free connection: how many are at the server, in which order, for how long.
+
+import EventLoop
+import Glibc
+import HTTPClient
+import Synchronization
+import Testing
+
+@Suite struct `A transfer without a free connection` {
+  @Test(arguments: [1, 3]) func `waits, and those before it are at the server together`(most: Int) throws {
+    let count = 30
+    let meeting = Meeting(of: most)
+    let server = TestServer { request in
+      meeting.attend(request.target)
+      return .send(response("x"))
+    }
+    defer { server.stop() }
+    let results = try withOrigin(server) { options in
+      options.maxConnections = most
+    } body: {
+      await $0.gets((0..<count).map { "/\($0)" }, timeout: .seconds(10))
+    }
+    #expect(results.count { $0.response?.text == "x" } == count)
+    // Each meeting has the next ones in the order in which they were asked for, and nobody came beside them.
+    let expected = stride(from: 0, to: count, by: most).map { first in Set((first..<(first + most)).map { "/\($0)" }) }
+    #expect(meeting.all == expected)
+    #expect(meeting.missed == 0)
+    #expect(meeting.mostPresent == most)
+    #expect(server.accepted <= most)
+  }
+
+  @Test func `that ends before one is free was never sent, and does not hold up the next`() throws {
+    let gate = Gate()
+    let seen = Mutex<[String]>([])
+    let server = TestServer { request in
+      seen.withLock { $0.append(request.target) }
+      if request.target == "/first" { gate.wait() }
+      return .send(response(request.target))
+    }
+    defer { server.stop() }
+    let (first, never, next) = try withOrigin(server) { options in
+      options.maxConnections = 1
+    } body: { origin in
+      async let first = origin.get("/first")
+      async let never = origin.get("/never", timeout: .milliseconds(20))
+      async let next = origin.get("/next")
+      let result = await never
+      gate.open()
+      return (await first, result, await next)
+    }
+    #expect(first.response?.text == "/first")
+    #expect(never.failure == HTTPFailure(.busy, "no free connection in time"))
+    #expect(next.response?.text == "/next")
+    #expect(seen.withLock { $0 } == ["/first", "/next"])
+  }
+
+  @Test func `for most of its time was kept waiting by us`() throws {
+    let results = try shareConnection(first: .milliseconds(290), second: .milliseconds(300))
+    #expect(results.map { $0.failure?.kind } == [.timeout, .busy])
+  }
+
+  @Test func `for the smaller part of its time was kept waiting by the server`() throws {
+    let results = try shareConnection(first: .milliseconds(20), second: .milliseconds(400))
+    #expect(results.map { $0.failure } == Array(repeating: HTTPFailure(.timeout, "no response in time"), count: 2))
+  }
+
+  /// The results of two transfers, the second of which gets the connection when the first has run out of time.
+  private func shareConnection(first: Duration, second: Duration) throws -> [HTTPResult] {
+    let server = TestServer { _ in .stall }
+    defer { server.stop() }
+    return try withOrigin(server) { options in
+      options.maxConnections = 1
+    } body: { origin in
+      async let one = origin.get(timeout: first)
+      async let two = origin.get(timeout: second)
+      return [await one, await two]
+    }
+  }
+
+  @Test(arguments: [true, false]) func `ends with its origin`(hasStarted: Bool) throws {
+    let server = TestServer { _ in .stall }
+    defer { server.stop() }
+    let results = try withOrigin(server) { options in
+      options.maxConnections = 1
+    } body: { origin in
+      async let results = origin.burst(20)
+      while origin.inFlight < 20 || hasStarted && origin.connectionCount == 0 { await Task.yield() }
+      origin.close()
+      return await results
+    }
+    #expect(results.count { $0.failure?.kind == .cancelled } == 20)
+    #expect(server.accepted <= 1)
+  }
+
+  @Test func `has its turn on the old connections when they are renewed`() throws {
+    let gate = Gate()
+    let server = TestServer { request in
+      if request.target == "/0" { gate.wait() }
+      return .send(response("\(request.connection)"))
+    }
+    defer { server.stop() }
+    let (old, new, open) = try withOrigin(server) { options in
+      options.maxConnections = 1
+    } body: { origin in
+      async let old = origin.gets((0..<10).map { "/\($0)" }, timeout: .seconds(10))
+      while origin.inFlight < 10 || origin.connectionCount == 0 { await Task.yield() }
+      origin.renewConnections()
+      let new = await origin.get("/new")
+      gate.open()
+      return (await old, new, origin.connectionCount)
+    }
+    #expect(old.map { $0.response?.text } == Array(repeating: "0", count: 10))
+    #expect(new.response?.text == "1")
+    #expect(open == 1)
+  }
+
+  @Test func `over TLS waits as soon as the server is known to have no HTTP/2`() throws {
+    let server = TestServer(tls: true) { .send(response("\($0.connection)")) }
+    defer { server.stop() }
+    let file = TemporaryFile(Certificates.authority)
+    let results = try withOrigin(server, scheme: .https) { options in
+      options.caFile = file.path
+      options.maxConnections = 2
+    } body: { origin in
+      let first = await origin.burst(40)
+      let second = await origin.burst(40)
+      return first + second
+    }
+    #expect(results.count { $0.response?.httpVersion == 1 } == 80)
+    #expect((1...2).contains(server.accepted))
+  }
+
+  @Test func `shares one with as many as there are over HTTP/2`() throws {
+    // Responds only when all of them are at the server.
+    let server = TestServer(tls: true, http2: true) { _ in .respondTogether(count: 50, "x") }
+    defer { server.stop() }
+    let file = TemporaryFile(Certificates.authority)
+    let results = try withOrigin(server, scheme: .https) { options in
+      options.caFile = file.path
+      options.maxConnections = 1
+    } body: { origin in
+      let first = await origin.burst(50)
+      let second = await origin.burst(50)
+      return first + second
+    }
+    #expect(results.count { $0.response?.text == "x" } == 100)
+    #expect(server.accepted == 1)
+  }
+}
+
+extension ReceivedRequest {
+  /// The target of an HTTP/1.1 request.
+  fileprivate var target: String { head.split(separator: " ").dropFirst().first.map { String($0) } ?? "" }
+}
+
+extension HTTPOrigin {
+  /// Sends requests for these targets at the same time; their results in this order.
+  fileprivate func gets(_ targets: [String], timeout: Duration) async -> [HTTPResult] {
+    await withTaskGroup(of: (Int, HTTPResult).self) { group in
+      for (index, target) in targets.enumerated() {
+        group.addTask { (index, await self.get(target, timeout: timeout)) }
+      }
+      let results = await group.reduce(into: [Int: HTTPResult]()) { $0[$1.0] = $1.1 }
+      return targets.indices.compactMap { results[$0] }
+    }
+  }
+}
+
+/// Closed until it is opened. Who waits goes on after ten seconds, so that a test that fails also ends.
+private final class Gate: @unchecked Sendable {
+  private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+
+  init() { sem_init(semaphore, 0, 0) }
+
+  deinit {
+    sem_destroy(semaphore)
+    semaphore.deallocate()
+  }
+
+  func open() { sem_post(semaphore) }
+
+  /// Whether it was opened.
+  @discardableResult
+  func wait() -> Bool {
+    var deadline = timespec()
+    clock_gettime(CLOCK_REALTIME, &deadline)
+    deadline.tv_sec += 10
+    while sem_timedwait(semaphore, &deadline) != 0 { if errno != EINTR { return false } }
+    return true
+  }
+}
+
+/// Meetings of so many threads each: who comes waits until all are there.
+private final class Meeting: Sendable {
+  private struct State {
+    var complete: [Set<String>] = []
+    var present: Set<String> = []
+    var gates: [Gate] = []
+    var inside = 0
+    var mostInside = 0
+    var missed = 0
+  }
+
+  private let size: Int
+  private let state = Mutex(State())
+
+  init(of size: Int) { self.size = size }
+
+  /// Who was there, meeting by meeting.
+  var all: [Set<String>] { state.withLock { $0.complete } }
+  /// How many were there at once, those included who had not left yet.
+  var mostPresent: Int { state.withLock { $0.mostInside } }
+  /// How many waited for others in vain.
+  var missed: Int { state.withLock { $0.missed } }
+
+  func attend(_ name: String) {
+    let own = Gate()
+    state.withLock { state in
+      state.inside += 1
+      state.mostInside = max(state.mostInside, state.inside)
+      state.present.insert(name)
+      state.gates.append(own)
+      guard state.gates.count == size else { return }
+      for gate in state.gates { gate.open() }
+      state.complete.append(state.present)
+      state.present = []
+      state.gates = []
+    }
+    let hasMet = own.wait()
+    state.withLock { state in
+      state.inside -= 1
+      if !hasMet { state.missed += 1 }
+    }
+  }
+}
