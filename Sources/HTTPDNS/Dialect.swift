@@ -1,7 +1,7 @@
 // Dialect.swift -- what every provider's dialect can do: say what it serves, ask for it, read the reply.
 //
 // A dialect is a value without state, clock or I/O: it may be used on any thread, and the same input always gives
-// the same output.
+// the same output, but for the initialisation vectors of those that encrypt.
 
 import DNSWire
 

@@ -14,7 +14,9 @@ import Testing
   private func mistake(_ adjust: (inout Configuration.Provider) throws -> Void) throws -> String? {
     let loop = try EventLoop()
     let factory = ProviderFactory(
-      loop: loop, localClient: LocalDNSClient(loop: loop), systemServers: { [] }, localServers: [], maxInFlight: 10)
+      loop: loop, localClient: LocalDNSClient(loop: loop), systemServers: { [] }, localServers: [], maxInFlight: 10,
+      stateDirectory: "/nonexistent", ledger: nil
+    ) { _ in }
     var provider = Configuration.Provider()
     try adjust(&provider)
     do throws(HTTPSetupError) {
