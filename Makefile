@@ -17,7 +17,8 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
 run: build ## build, then run httpdnsd with the simulator on 127.0.0.1:5300; CONFIG=FILE: that configuration alone
-	@exec Scripts/run $(if $(CONFIG),'$(CONFIG)')
+	@# Whatever ends make, also a signal that it cannot pass on, ends the script.
+	@exec setpriv --pdeathsig TERM Scripts/run $(if $(CONFIG),'$(CONFIG)')
 
 build: ## install what is missing, build the release into .build/bin
 	@Scripts/build

@@ -2,6 +2,7 @@
 
 import DNSWire
 import EventLoop
+import Glibc
 import HTTPDNS
 import LocalDNS
 
@@ -58,7 +59,7 @@ extension UpstreamFailure {
     switch failure {
     case .noServer: self.init(.noReachableAuthority, "no server to ask")
     case .timedOut: self.init(.noReachableAuthority, "no answer in time")
-    case .network(let code): self.init(.networkError, "network error \(code)")
+    case .network(let code): self.init(.networkError, String(cString: strerror(code)))
     case .closed: self.init(.networkError, "the server closed the connection")
     case .responseCode(let code): self.init(.noReachableAuthority, "\(code)")
     case .cancelled: self.init(.other, "cancelled")

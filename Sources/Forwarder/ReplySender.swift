@@ -1,5 +1,6 @@
 // ReplySender.swift -- answers the queries that waited, over UDP or TCP. Resolver's loop only.
 
+import CEvent
 import CSocket
 import DNSWire
 import Glibc

@@ -47,8 +47,9 @@ enum Outcome: Equatable, CustomStringConvertible {
 }
 
 private func text(of record: LocalRecord) -> String {
-  if let address = IPAddress(octets: record.rdata) { return address.description }
-  return DomainName(octets: record.rdata)?.text ?? "\(record.rdata)"
+  // By the type: a name may have as many octets as an address.
+  let text = record.type == .ptr ? DomainName(octets: record.rdata)?.text : IPAddress(octets: record.rdata)?.description
+  return text ?? "\(record.rdata)"
 }
 
 extension RouteTable {
