@@ -47,7 +47,8 @@ enum Outcome: Equatable, CustomStringConvertible {
 }
 
 private func text(of record: LocalRecord) -> String {
-  if let address = IPAddress(octets: record.rdata) { return address.description }
+  // The name that a PTR record holds may have 4 or 16 octets too.
+  if record.type != .ptr, let address = IPAddress(octets: record.rdata) { return address.description }
   return DomainName(octets: record.rdata)?.text ?? "\(record.rdata)"
 }
 
