@@ -139,7 +139,16 @@ import Testing
   private func descriptors(at port: UInt16) -> Int {
     let highest = sysconf(Int32(_SC_OPEN_MAX))
     return (0..<Int32(min(highest, 4096))).count { descriptor in
-      SocketAddress(boundTo: descriptor).map { $0.family == AF_INET && $0.port == port } ?? false
+      guard let address = SocketAddress(boundTo: descriptor) else { return false }
+      return address.family == AF_INET && address.port == port && isStream(descriptor)
     }
+  }
+
+  /// Another test may have a UDP socket of the same number.
+  private func isStream(_ descriptor: Int32) -> Bool {
+    var type: Int32 = 0
+    var length = socklen_t(MemoryLayout<Int32>.size)
+    getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &length)
+    return type == Int32(SOCK_STREAM.rawValue)
   }
 }
