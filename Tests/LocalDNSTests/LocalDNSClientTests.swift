@@ -191,8 +191,9 @@ private func isFree(_ port: UInt16) -> Bool {
       let start = BootInstant.now
       #expect(await client.ask([closed, server.address]).address == [192, 0, 2, 1])
       #expect(await client.ask([closed]).failure == .network(ECONNREFUSED))
-      // The broadcast address: the kernel refuses to connect to it.
-      #expect(await client.ask([SocketAddress(text: "255.255.255.255:53")!]).failure == .network(EACCES))
+      // The broadcast address: the kernel refuses to connect to it, or has no way to it where there is only loopback.
+      let broadcast = await client.ask([SocketAddress(text: "255.255.255.255:53")!]).failure
+      #expect(broadcast == .network(EACCES) || broadcast == .network(ENETUNREACH))
       #expect(await client.ask([]).failure == .noServer)
       #expect(BootInstant.now - start < .seconds(2))
     }
@@ -345,8 +346,8 @@ private func isFree(_ port: UInt16) -> Bool {
       #expect(await client.ask([closing.address]).failure == .closed)
       #expect(await client.ask([endless.address]).failure == .responseCode(.servFail))
       #expect(await client.ask([closing.address, server.address]).address == [192, 0, 2, 1])
-      #expect(
-        await client.ask([hanging.address, server.address], timeout: .milliseconds(100)).address == [192, 0, 2, 1])
+      // Half of the time is the second server's: enough for it on a busy machine.
+      #expect(await client.ask([hanging.address, server.address], timeout: .seconds(2)).address == [192, 0, 2, 1])
     }
   }
 }
