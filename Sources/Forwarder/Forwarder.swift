@@ -142,10 +142,17 @@ public final class Forwarder {
   }
 
   /// Serves until `stop`; the calling thread becomes the resolver's.
-  public func run() {
+  ///
+  /// - Throws: `StartError.other` where there is no thread for a listener.
+  public func run() throws(StartError) {
     loop.everyTurn { [unowned self] in turn() }
     loop.beforeWaiting { [outbox] in outbox.flush() }
-    for thread in listenerThreads { thread.start() }
+    do throws(StartError) {
+      for thread in listenerThreads { try thread.start() }
+    } catch {
+      for thread in listenerThreads { thread.join() }
+      throw error
+    }
     startKeeping()
     loop.run()
     for thread in listenerThreads { thread.join() }
