@@ -6,9 +6,17 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CONTROL_SIZE (CMSG_SPACE(sizeof(struct in6_pktinfo)))
+
+enum {
+  /// Milliseconds that a batch waits for room in the socket's send buffer.
+  send_patience = 20,
+  /// Microseconds after a failure to receive: out of memory, say. Asking again at once would take a whole core.
+  receive_pause = 1000,
+};
 
 struct datagram_batch {
   unsigned capacity, received, queued;
@@ -65,6 +73,7 @@ int datagram_batch_receive(struct datagram_batch *batch, int descriptor, int wai
     batch->in[i].msg_hdr.msg_controllen = CONTROL_SIZE;
   }
   int count = recvmmsg(descriptor, batch->in, batch->capacity, wait ? MSG_WAITFORONE : MSG_DONTWAIT, NULL);
+  if (wait && count < 0 && errno != EINTR && errno != EAGAIN) usleep(receive_pause);
   batch->received = count > 0 ? (unsigned)count : 0;
   batch->queued = 0;
   return count;
@@ -140,17 +149,27 @@ void datagram_batch_reply(struct datagram_batch *batch, unsigned index, size_t l
   batch->out_vectors[batch->queued++].iov_len = length;
 }
 
+static int64_t milliseconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 /// Sends all of `messages`; a datagram that the kernel refuses is skipped. Returns how many were.
 static unsigned send_all(int descriptor, struct mmsghdr *messages, unsigned queued) {
   unsigned sent = 0, refused = 0;
+  int64_t end = 0;
   while (sent < queued) {
     int count = sendmmsg(descriptor, messages + sent, queued - sent, MSG_DONTWAIT);
     if (count > 0) {
       sent += (unsigned)count;
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      // A full send buffer empties at the speed of the interface: wait for it briefly, then give the datagram up.
+      // A full send buffer empties at the speed of the interface: wait for it briefly, then give up what is left.
+      int64_t now = milliseconds();
+      if (end == 0) end = now + send_patience;
+      if (now >= end) return refused + queued - sent;
       struct pollfd ready = {descriptor, POLLOUT, 0};
-      if (poll(&ready, 1, 20) <= 0) sent++, refused++;
+      (void)poll(&ready, 1, (int)(end - now));
     } else if (errno != EINTR) {
       sent++, refused++;
     }

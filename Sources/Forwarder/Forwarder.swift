@@ -147,10 +147,17 @@ public final class Forwarder {
   }
 
   /// Serves until `stop`; the calling thread becomes the resolver's.
-  public func run() {
+  ///
+  /// - Throws: `StartError.other` where there is no thread for a listener.
+  public func run() throws(StartError) {
     loop.everyTurn { [unowned self] in turn() }
     loop.beforeWaiting { [outbox] in outbox.flush() }
-    for thread in listenerThreads { thread.start() }
+    do throws(StartError) {
+      for thread in listenerThreads { try thread.start() }
+    } catch {
+      for thread in listenerThreads { thread.join() }
+      throw error
+    }
     resolver.assumeIsolated { $0.startUpstreams() }
     startKeeping()
     loop.run()
@@ -255,7 +262,7 @@ public final class Forwarder {
     let factory = ProviderFactory(
       loop: loop, localClient: client, systemServers: { servers }, localServers: configuration.localDNS.servers,
       maxInFlight: configuration.listen.maxInFlight, stateDirectory: configuration.stateDirectory, ledger: ledger
-    ) { [logger] in logger.warning("\($0)") }
+    ) { [logger] in logger.log(level: $0, "\($1)") }
     var upstreams: [any Upstream] = []
     for provider in configuration.providers {
       do throws(HTTPSetupError) {

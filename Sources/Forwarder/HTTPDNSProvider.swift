@@ -21,7 +21,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   var probeQuestion: HTTPDNSQuestion?
   private let dialect: any Dialect
   private let batchDialect: (any BatchDialect)?
-  private let note: @Sendable (String) -> Void
+  private let note: ProviderNote
   private var limit: RequestLimit
   private var budget: UnitBudget
   private let ledger: UnitLedger?
@@ -47,7 +47,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   ///   - note: told in one line what a person should know: what the provider refuses, and what would help.
   init(
     _ settings: ProviderSettings, dialect: any Dialect, servers: [ProviderServer], loop: any Loop,
-    ledger: UnitLedger? = nil, schedule: ServerSchedule? = nil, note: @escaping @Sendable (String) -> Void = { _ in }
+    ledger: UnitLedger? = nil, schedule: ServerSchedule? = nil, note: @escaping ProviderNote = { _, _ in }
   ) {
     self.settings = settings
     self.dialect = dialect
@@ -293,7 +293,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     default: return
     }
     let length = health.setAside(aside, for: pause?.nanoseconds, now: loop.now.nanoseconds)
-    note("provider \(name): \(reason); left alone for \(length / 1_000_000_000) s; \(reason.remedy)")
+    note(.warning, "provider \(name): \(reason); left alone for \(length / 1_000_000_000) s; \(reason.remedy)")
   }
 
   /// The header fields of a dialect rarely change: the client recognises the same array and prepares nothing anew.

@@ -20,6 +20,7 @@ final class ListenerThread: @unchecked Sendable {
   private let stopRequested = Atomic<Bool>(false)
   private let hasEnded = Atomic<Bool>(true)
   private var thread = pthread_t()
+  private var isJoinable = false
 
   /// When a thread reads.
   enum Role {
@@ -45,12 +46,19 @@ final class ListenerThread: @unchecked Sendable {
   deinit { if wakeDescriptor >= 0 { close(wakeDescriptor) } }
 
   /// Starts the thread; it reads from now on.
-  func start() {
+  ///
+  /// - Throws: `StartError.other` where there are as many threads as there may be.
+  func start() throws(StartError) {
     ListenerThread.handleSignal()
     hasEnded.store(false, ordering: .relaxed)
     // The thread owns a reference until it ends.
     let context = Unmanaged.passRetained(self).toOpaque()
-    precondition(pthread_create(&thread, nil, listenerThreadMain, context) == 0, "no thread for a listener")
+    let code = pthread_create(&thread, nil, listenerThreadMain, context)
+    isJoinable = code == 0
+    guard !isJoinable else { return }
+    Unmanaged<ListenerThread>.fromOpaque(context).release()
+    hasEnded.store(true, ordering: .relaxed)
+    throw .other("no thread for a listener: \(String(cString: strerror(code)))")
   }
 
   /// Asks the thread to read no more and to end; answers what it has received still.
@@ -67,7 +75,8 @@ final class ListenerThread: @unchecked Sendable {
   /// Waits for the thread's end, which `stop` has asked for.
   func join() {
     while !stop() { usleep(100) }
-    pthread_join(thread, nil)
+    if isJoinable { pthread_join(thread, nil) }
+    isJoinable = false
   }
 
   fileprivate func run() {

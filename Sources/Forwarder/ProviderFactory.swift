@@ -23,7 +23,7 @@ struct ProviderFactory {
   /// Keeps what was spent.
   let ledger: UnitLedger?
   /// Told in one line what a person should know.
-  let note: @Sendable (String) -> Void
+  let note: ProviderNote
 
   /// The provider as the resolver sees it.
   ///
@@ -47,10 +47,10 @@ struct ProviderFactory {
     let (note, name) = (note, provider.name)
     let schedule = ServerSchedule(
       EMASSchedule(accountID: account.accountID, region: EMASSchedule.Region(rawValue: account.region.rawValue) ?? .cn),
-      bootServers: bootServers,
-      file: StateFile(path: "\(stateDirectory)/servers-\(name)") { note("provider \(name): \($0)") },
+      identity: "\(account.accountID) \(provider.scheme) \(account.region)", bootServers: bootServers,
+      file: StateFile(path: "\(stateDirectory)/servers-\(name)") { note(.warning, "provider \(name): \($0)") },
       timeout: provider.timeout, loop: loop
-    ) { note("provider \(name): \($0)") }
+    ) { note($0, "provider \(name): \($1)") }
     let scheduled = HTTPDNSProvider(
       ProviderSettings(provider), dialect: try dialect(of: provider), servers: [], loop: loop, ledger: ledger,
       schedule: schedule, note: note)

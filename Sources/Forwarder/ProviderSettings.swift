@@ -1,6 +1,10 @@
 // ProviderSettings.swift -- what a provider goes by, and the numbers that it keeps.
 
 import DNSWire
+import Logging
+
+/// Told in one line what a person should know of a provider.
+typealias ProviderNote = @Sendable (Logger.Level, String) -> Void
 
 /// Which client subnet a provider is told (RFC 7871).
 enum SubnetPolicy: Sendable, Equatable {

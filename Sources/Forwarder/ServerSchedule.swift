@@ -19,10 +19,12 @@ protocol ServerListSource: Sendable {
 final class ServerSchedule: @unchecked Sendable {
   private let source: any ServerListSource
   private let bootServers: [ProviderServer]
+  /// The file's first line: a list of another account, transport or region is not taken for this one's.
+  private let firstLine: String
   private let file: StateFile?
   private let timeout: Duration
   private let loop: any Loop
-  private let note: @Sendable (String) -> Void
+  private let note: ProviderNote
   /// Told of each new list; an empty one switches the provider off.
   var onList: ([ListedServer]) -> Void = { _ in }
   private var isStarted = false
@@ -39,17 +41,19 @@ final class ServerSchedule: @unchecked Sendable {
   /// How soon after the last time the list is asked for because every server has failed.
   private static let shortestPause = Duration.seconds(30)
   private static let largestFile = 16 * 1024
-  private static let firstLine = "httpdnsd servers 1"
 
   /// - Parameters:
+  ///   - identity: what the list depends on, in one line.
   ///   - bootServers: who is asked for the list, in order.
   ///   - file: where the list is kept beyond the program's life.
   init(
-    _ source: any ServerListSource, bootServers: [ProviderServer], file: StateFile?, timeout: Duration, loop: any Loop,
-    note: @escaping @Sendable (String) -> Void
+    _ source: any ServerListSource, identity: String, bootServers: [ProviderServer], file: StateFile?,
+    timeout: Duration, loop: any Loop,
+    note: @escaping ProviderNote
   ) {
     self.source = source
     self.bootServers = bootServers
+    firstLine = "httpdnsd servers 1 \(identity)"
     self.file = file
     self.timeout = timeout
     self.loop = loop
@@ -60,7 +64,7 @@ final class ServerSchedule: @unchecked Sendable {
   func start() {
     guard !isStarted else { return }
     isStarted = true
-    let kept = ServerSchedule.parse(file?.read(limit: ServerSchedule.largestFile) ?? [])
+    let kept = parse(file?.read(limit: ServerSchedule.largestFile) ?? [])
     if !kept.isEmpty { take(kept) }
     refresh()
   }
@@ -103,14 +107,14 @@ final class ServerSchedule: @unchecked Sendable {
         do throws(HTTPDNSFailure) {
           let (servers, lifetime) = try source.list(from: TransferResponse(response))
           failures = 0
-          if servers.isEmpty { note("the provider's list of servers says that the service is switched off") }
+          if servers.isEmpty { note(.warning, "the provider's list of servers says that the service is switched off") }
           if servers != self.servers || servers.isEmpty { take(servers) }
-          file?.save(ServerSchedule.text(of: servers))
+          file?.save(text(of: servers))
           return lifetime
         } catch { reason = "\(server): \(error)" }
       }
     }
-    note("no list of the provider's servers: \(reason)")
+    note(.warning, "no list of the provider's servers: \(reason)")
     failures += 1
     return min(ServerSchedule.firstPause * (1 << min(failures - 1, 16)), ServerSchedule.longestPause)
   }
@@ -120,7 +124,7 @@ final class ServerSchedule: @unchecked Sendable {
     onList(servers)
   }
 
-  private static func text(of servers: [ListedServer]) -> [UInt8] {
+  private func text(of servers: [ListedServer]) -> [UInt8] {
     var text = firstLine + "\n"
     for server in servers {
       let port = server.port.map { "\($0)" } ?? "-"
@@ -132,7 +136,7 @@ final class ServerSchedule: @unchecked Sendable {
     return Array(text.utf8)
   }
 
-  private static func parse(_ octets: [UInt8]) -> [ListedServer] {
+  private func parse(_ octets: [UInt8]) -> [ListedServer] {
     let lines = String(decoding: octets, as: UTF8.self).split(separator: "\n")
     guard lines.first.map(String.init) == firstLine else { return [] }
     return lines.dropFirst().compactMap { line in

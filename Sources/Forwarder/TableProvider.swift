@@ -24,7 +24,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
   private let interval: Duration
   private let ttl: UInt32
   private let loop: any Loop
-  private let note: @Sendable (String) -> Void
+  private let note: ProviderNote
   private let watch: (String, @escaping () -> Void) -> AnyObject?
   /// The table that answers now.
   private(set) var table: AddressTable?
@@ -42,7 +42,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
   ///   - note: told in one line what a person should know.
   init(
     name: String, _ source: Source, timeout: Duration, interval: Duration, ttl: UInt32, loop: any Loop,
-    watch: @escaping (String, @escaping () -> Void) -> AnyObject?, note: @escaping @Sendable (String) -> Void
+    watch: @escaping (String, @escaping () -> Void) -> AnyObject?, note: @escaping ProviderNote
   ) {
     self.name = name
     self.source = source
@@ -148,13 +148,13 @@ final class TableProvider: Upstream, @unchecked Sendable {
     let hadTable = table != nil
     table = fresh
     if !fresh.isEnabled {
-      note("provider \(name): its table is switched off")
+      note(.warning, "provider \(name): its table is switched off")
     } else if !hadTable {
-      note("provider \(name): a table of \(fresh.count) names")
+      note(.info, "provider \(name): a table of \(fresh.count) names")
     }
   }
 
   private func keep(because reason: String) {
-    note("provider \(name): \(reason); \(table == nil ? "there is no table yet" : "the old table is kept")")
+    note(.warning, "provider \(name): \(reason); \(table == nil ? "there is no table yet" : "the old table is kept")")
   }
 }

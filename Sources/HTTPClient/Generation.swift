@@ -16,7 +16,8 @@ final class Generation {
   /// The connections that libcurl has told of, by descriptor.
   private(set) var sockets: [Int32: CurlSocket] = [:]
 
-  private let multi: UnsafeMutableRawPointer
+  /// libcurl's handle, owned; freed when the generation is closed.
+  private let handle: UnsafeMutableRawPointer
   private let loop: EventLoop
   private let settings: OriginSettings
   private unowned let origin: HTTPOrigin
@@ -44,7 +45,7 @@ final class Generation {
 
   init(_ settings: OriginSettings, on loop: EventLoop, of origin: HTTPOrigin) throws(HTTPSetupError) {
     guard let multi = curl_multi_init() else { throw HTTPSetupError(description: "no memory for connections") }
-    self.multi = multi
+    handle = multi
     self.settings = settings
     self.loop = loop
     self.origin = origin
@@ -61,6 +62,11 @@ final class Generation {
   }
 
   deinit { precondition(isClosed, "a generation must be closed") }
+
+  private var multi: UnsafeMutableRawPointer {
+    assert(!isClosed, "a closed generation has no handle")
+    return handle
+  }
 
   /// How many handles there are, in use or at rest.
   var handleCount: Int { active.count + resting.count }
@@ -127,7 +133,7 @@ final class Generation {
     timer?.cancel()
     resting = []
     waiting = []
-    curl_multi_cleanup(multi)
+    curl_multi_cleanup(handle)
     for socket in sockets.values { socket.disarm() }
     sockets = [:]
   }
@@ -175,12 +181,13 @@ final class Generation {
     drain()
     handOver()
     var rounds = 0
-    while wish == 0, rounds < Self.roundLimit {
+    while !isClosed, wish == 0, rounds < Self.roundLimit {
       work(CURL_SOCKET_TIMEOUT, 0)
       drain()
       handOver()
       rounds += 1
     }
+    guard !isClosed else { return }
     if wishChanged {
       wishChanged = false
       timer?.cancel()
@@ -189,10 +196,10 @@ final class Generation {
     if isDraining, active.isEmpty { origin.didDrain(self) }
   }
 
-  /// Ends the transfers of which libcurl says that they are done.
+  /// Ends the transfers of which libcurl says that they are done. The end of the last one may close the generation.
   private func drain() {
     var remaining: Int32 = 0
-    while let message = curl_multi_info_read(multi, &remaining) {
+    while !isClosed, let message = curl_multi_info_read(multi, &remaining) {
       let (easy, code) = (message.pointee.easy_handle, message.pointee.data.result)
       guard let easy, let transfer = transfer(of: easy) else { continue }
       finish(transfer, transfer.result(code))

@@ -60,14 +60,18 @@ public final class MessageCache: @unchecked Sendable {
   private let shardCount: Int
   private let budget: CacheBudget
 
-  /// Below so many entries one shard serves all, and the order of eviction is exact.
+  /// Below so many entries, or octets, one shard serves all, and the order of eviction is exact. A response evicts within
+  /// its own shard only, so the shard must hold several of the largest.
   private static let entriesPerShard = 4096
+  private static let octetsPerShard = 256 << 10
   private static let mostShards = 16
 
   /// An empty cache.
   public init(_ bounds: CacheBounds) {
     var count = 1
-    while count < MessageCache.mostShards, bounds.maxEntries / (count * 2) >= MessageCache.entriesPerShard {
+    while count < MessageCache.mostShards, bounds.maxEntries / (count * 2) >= MessageCache.entriesPerShard,
+      bounds.maxOctets / (count * 2) >= MessageCache.octetsPerShard
+    {
       count *= 2
     }
     seed = UInt64.random(in: .min ... .max) | 1

@@ -43,7 +43,13 @@ struct RunCommand: ParsableCommand {
     // Once the first transfers have set up TLS, much of what the start needed is not needed again.
     forwarder.loop.schedule(after: .seconds(30)) { process_trim() }
     logger.info("ready")
-    withExtendedLifetime(signals) { forwarder.run() }
+    do throws(StartError) {
+      defer { withExtendedLifetime(signals) {} }
+      try forwarder.run()
+    } catch {
+      Console.error("httpdnsd: \(explain(error))")
+      throw ExitCode.failure
+    }
     logger.info("stopped")
   }
 

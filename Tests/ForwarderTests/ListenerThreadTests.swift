@@ -40,7 +40,7 @@ import Testing
 
   @Test func `answers, ends when it is told to, and answers nothing after that`() throws {
     let thread = try thread(.first)
-    thread.start()
+    try thread.start()
     let client = try SocketClient(to: socket.address, Int32(SOCK_DGRAM.rawValue))
     for id: UInt16 in 1...3 {
       client.send(query(id))
@@ -56,7 +56,7 @@ import Testing
 
   @Test func `answers the longest query that a datagram can hold`() throws {
     let thread = try thread(.first)
-    thread.start()
+    try thread.start()
     defer { thread.join() }
     let client = try SocketClient(to: socket.address, Int32(SOCK_DGRAM.rawValue))
     var octets = query(7)
@@ -71,8 +71,8 @@ import Testing
   func `that waits ends at once, as often as it is tried`(attempt: Int) throws {
     let helper = try thread(.helper)
     let first = try thread(.first, helper: helper)
-    helper.start()
-    first.start()
+    try helper.start()
+    try first.start()
     first.join()
     helper.join()
   }
@@ -83,8 +83,8 @@ import Testing
     let client = try SocketClient(to: socket.address, Int32(SOCK_DGRAM.rawValue))
     let count: UInt16 = 200
     for id in 0..<count { client.send(query(id)) }
-    helper.start()
-    first.start()
+    try helper.start()
+    try first.start()
     var seen: Set<UInt16> = []
     for _ in 0..<count { seen.insert(try Message.parse(client.receive()).id) }
     #expect(seen.count == Int(count))

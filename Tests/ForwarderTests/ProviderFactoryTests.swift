@@ -16,7 +16,7 @@ import Testing
     let factory = ProviderFactory(
       loop: loop, localClient: LocalDNSClient(loop: loop), systemServers: { [] }, localServers: [], maxInFlight: 10,
       stateDirectory: "/nonexistent", ledger: nil
-    ) { _ in }
+    ) { _, _ in }
     var provider = Configuration.Provider()
     try adjust(&provider)
     do throws(HTTPSetupError) {

@@ -26,7 +26,7 @@ import Testing
           transport
         }
       }, loop: loop
-    ) { notes.add($0) }
+    ) { notes.add($1) }
     return (provider, notes)
   }
 

@@ -90,6 +90,23 @@ import Testing
     }
   }
 
+  @Test(arguments: [(octets: 64 << 10, response: 8_000), (octets: 256 << 10, response: 60_000)])
+  func `a full cache of few octets and many entries keeps a long response`(
+    size: (octets: Int, response: Int)
+  ) throws {
+    let cache = MessageCache(CacheBounds(maxOctets: size.octets, maxEntries: 100_000))
+    for number in 0..<5_000 {
+      let key = OwnedKey(.numbered(number), in: cache)
+      let isKept = cache.insert(key.key, ComposedResponse(.nxDomain), now: 0, lifetime: 10)
+      try #require(isKept, "entry \(number)")
+    }
+    let key = OwnedKey(.numbered(5_000), in: cache)
+    let isKept = cache.insert(key.key, .filled(key.name, octets: size.response, with: 1), now: 0, lifetime: 10)
+    #expect(isKept)
+    #expect(cache.usage.octets <= size.octets)
+    #expect(cache.usage.entries > 100)
+  }
+
   @Test func `a removed entry is gone, and so is everything after a clearance`() {
     let cache = MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 100))
     let keys = (0..<50).map { OwnedKey(.numbered($0), in: cache) }
