@@ -6,6 +6,7 @@ import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
+import Logging
 import ProviderPool
 
 /// A provider that is asked over HTTP. Resolver's loop only: timers and tasks there carry it about.

@@ -6,6 +6,7 @@ import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
+import Logging
 import LocalDNS
 
 /// Builds providers on the resolver's loop.

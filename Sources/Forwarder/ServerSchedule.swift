@@ -6,6 +6,7 @@ import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
+import Logging
 
 /// Where a list of servers comes from, in a provider's dialect.
 protocol ServerListSource: Sendable {

@@ -6,6 +6,7 @@ import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
+import Logging
 
 /// A table of names and addresses that somebody keeps himself.
 final class TableProvider: Upstream, @unchecked Sendable {
