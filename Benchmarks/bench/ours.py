@@ -5,12 +5,44 @@ The command lines of both programs are here and nowhere else in the benchmark.
 
 from __future__ import annotations
 
+import json
+from urllib.parse import urlsplit
+
 from .servers import FIRST_NAME, LOCAL_NAME, Place, Role, Spec
 
 #: What is asked: RFC 8484 at dnsdist, JSON at the simulator.
 _PROVIDER_DOH = "doh"
 _PROVIDER_JSON = "json"
 _PROVIDER_JSON_TLS = "json-https"
+#: The other kinds, as the simulator serves them over HTTP with the accounts of its defaults: the lines of a provider
+#: behind its servers. A kind has a row of its own beside JSON's.
+_KINDS = {
+  "alidns, signed": """kind = "alidns"
+scheme = "http"
+account_id = "999999"
+access_key_id = "TESTAKID00000001"
+access_key_secret = "TESTSECRET0000000000000000000001"
+""",
+  "tencent, AES": 'kind = "tencent"\ncipher = "aes"\nid = "1234"\nkey = "AesKey0123456789"\n',
+  "tencent, DES": 'kind = "tencent"\ncipher = "des"\nid = "1234"\nkey = "DesKey01"\n',
+  "emas v1, signed": f"""kind = "emas"
+scheme = "http"
+schedule = false
+account_id = "100000"
+secret_key = "{bytes(range(32)).hex()}"
+""",
+  "emas v2, AES-GCM": f"""kind = "emas"
+api = "v2"
+scheme = "http"
+schedule = false
+account_id = "100000"
+secret_key = "{bytes(range(32)).hex()}"
+aes_secret_key = "00112233445566778899aabbccddeeff"
+aes_mode = "gcm"
+""",
+}
+#: A table of every name of the benchmark, which needs no transfer for a miss.
+_TABLE = "table"
 #: The file in the simulator's folder that holds its CA's certificate.
 SIMULATOR_CA = "ca.pem"
 
@@ -25,6 +57,12 @@ def _provider_toml(provider: str, place: Place) -> str:
   lab = place.lab
   if provider == _PROVIDER_DOH:
     return f'kind = "doh"\nurl = "{lab.doh_url}"\nca_file = "{lab.certificate}"\n'
+  if provider == _TABLE:
+    domains = [{"domain": name, "ips": ["192.0.2.1"]} for name in (line.split()[0] for line in open(lab.names))]
+    path = place.write("table.json", json.dumps({"service": "bench", "enable": 1, "domainlist": domains}))
+    return f'kind = "table"\nfile = "{path}"\n'
+  if provider in _KINDS:
+    return f'{_KINDS[provider]}servers = ["{urlsplit(lab.json_url).netloc}"]\n'
   if provider == _PROVIDER_JSON_TLS:
     return f'kind = "json"\nurl = "{lab.json_tls_url}"\nca_file = "{lab.json_ca}"\n'
   return f'kind = "json"\nurl = "{lab.json_url}"\n'
@@ -65,8 +103,9 @@ TWO_WORKERS = _spec("httpdnsd two workers", Role.OURS, _PROVIDER_JSON, workers=2
 MISS_DOH = _spec("httpdnsd miss over RFC 8484", Role.MISS, _PROVIDER_DOH, cached=False)
 MISS_JSON = _spec("httpdnsd miss over JSON", Role.MISS, _PROVIDER_JSON, cached=False)
 MISS_JSON_TLS = _spec("httpdnsd miss over JSON and HTTPS", Role.MISS, _PROVIDER_JSON_TLS, cached=False)
+MISS_KINDS = [_spec(f"httpdnsd miss through {kind}", Role.MISS, kind, cached=False) for kind in [*_KINDS, _TABLE]]
 #: With an empty cache and a provider over HTTPS; nothing is asked of the provider until a test does.
 FRESH_DOH = _spec("httpdnsd fresh", Role.OURS, _PROVIDER_DOH, ready=LOCAL_NAME)
 
 #: What takes part in the rounds.
-ALL = [CACHED, TWO_WORKERS, MISS_DOH, MISS_JSON, MISS_JSON_TLS]
+ALL = [CACHED, TWO_WORKERS, MISS_DOH, MISS_JSON, MISS_JSON_TLS, *MISS_KINDS]

@@ -88,8 +88,11 @@ extension Configuration.Provider {
     switch kind {
     case .alidns:
       var short = false
+      var isScheduled = false
       reader.read("short", &short, .boolean)
-      service = .alidns(account: Configuration.AliDNSAccount(from: reader), short: short)
+      reader.read("schedule", &isScheduled, .boolean)
+      service = .alidns(
+        account: Configuration.AliDNSAccount(from: reader), short: short, isScheduled: isScheduled)
       reader.read("scheme", &scheme, .choice)
       readServers(at: ServicePlace(url: .aliDNS.with(scheme)), from: reader)
     case .tencent: readTencent(from: reader)

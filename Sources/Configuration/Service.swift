@@ -5,8 +5,9 @@ import Ciphers
 extension Configuration {
   /// What is spoken with a provider.
   public enum Service: Hashable, Sendable {
-    /// Alibaba Cloud DNS; without an account unsigned, `short` asks for addresses only.
-    case alidns(account: AliDNSAccount?, short: Bool)
+    /// Alibaba Cloud DNS; without an account unsigned, `short` asks for addresses only. Where it is
+    /// scheduled, the servers that it publishes under `auto.sdk.alidns.com` come before the provider's own.
+    case alidns(account: AliDNSAccount?, short: Bool, isScheduled: Bool = false)
     /// Tencent Cloud HTTPDNS.
     case tencent(TencentAccount)
     /// EMAS HTTPDNS of Alibaba Cloud.

@@ -7,7 +7,7 @@ enum ServiceKind: String, CaseIterable {
   /// The keys that belong to this kind and not to all providers; secrets without their suffixes.
   var ownKeys: [String] {
     switch self {
-    case .alidns: ["account_id", "access_key_id", "access_key_secret", "short"]
+    case .alidns: ["account_id", "access_key_id", "access_key_secret", "short", "schedule"]
     case .tencent: ["id", "cipher", "key", "token"]
     case .emas: ["account_id", "secret_key", "api", "aes_secret_key", "aes_mode", "region", "schedule"]
     case .json: ["url"]

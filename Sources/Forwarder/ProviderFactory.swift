@@ -33,36 +33,47 @@ struct ProviderFactory {
     var servers: [ProviderServer] = []
     for server in provider.servers { servers.append(try make(server, of: provider)) }
     if case .table(let source) = provider.service { return table(source, provider, servers) }
-    guard case .emas(let account) = provider.service, account.isScheduled else {
+    switch provider.service {
+    case .emas(let account) where account.isScheduled:
+      let region = EMASSchedule.Region(rawValue: account.region.rawValue) ?? .cn
+      return try scheduled(
+        provider, by: EMASSchedule(accountID: account.accountID, region: region),
+        identity: "\(account.accountID) \(provider.scheme) \(account.region)", bootServers: servers, keepsBootServers: false)
+    case .alidns(_, _, isScheduled: true):
+      return try scheduled(
+        provider, by: AliDNSServerList(path: provider.path, isEncrypted: provider.scheme == .https),
+        identity: "\(provider.scheme)", bootServers: servers, keepsBootServers: true)
+    default:
       return HTTPDNSProvider(
         ProviderSettings(provider), dialect: try dialect(of: provider), servers: servers, loop: loop, ledger: ledger,
         note: note)
     }
-    return try scheduled(account, provider, bootServers: servers)
   }
 
   /// A provider whose servers are told by those that a client begins with.
+  ///
+  /// - Parameter keepsBootServers: whether those answer questions too, after the listed ones.
   private func scheduled(
-    _ account: Configuration.EMASAccount, _ provider: Configuration.Provider, bootServers: [ProviderServer]
+    _ provider: Configuration.Provider, by source: any ServerListSource, identity: String,
+    bootServers: [ProviderServer], keepsBootServers: Bool
   ) throws(HTTPSetupError) -> HTTPDNSProvider {
     let (note, name) = (note, provider.name)
     let schedule = ServerSchedule(
-      EMASSchedule(accountID: account.accountID, region: EMASSchedule.Region(rawValue: account.region.rawValue) ?? .cn),
-      identity: "\(account.accountID) \(provider.scheme) \(account.region)", bootServers: bootServers,
+      source, identity: identity, bootServers: bootServers,
       file: StateFile(path: "\(stateDirectory)/servers-\(name)") { note(.warning, "provider \(name): \($0)") },
       timeout: provider.timeout, loop: loop
     ) { note($0, "provider \(name): \($1)") }
     let scheduled = HTTPDNSProvider(
-      ProviderSettings(provider), dialect: try dialect(of: provider), servers: [], loop: loop, ledger: ledger,
-      schedule: schedule, note: note)
+      ProviderSettings(provider), dialect: try dialect(of: provider), servers: keepsBootServers ? bootServers : [],
+      loop: loop, ledger: ledger, schedule: schedule, note: note)
     schedule.onList = { [weak scheduled] listed in
-      scheduled?.use(
-        listed.compactMap { server in
-          let place = Configuration.Server(
-            host: Host(server.host), port: server.port ?? provider.scheme.defaultPort, scheme: provider.scheme,
-            tlsName: provider.tlsName, path: provider.path)
-          return try? make(place, of: provider)
-        })
+      let servers = listed.compactMap { server in
+        let place = Configuration.Server(
+          host: Host(server.host), port: server.port ?? provider.scheme.defaultPort, scheme: provider.scheme,
+          tlsName: provider.tlsName, path: provider.path)
+        return try? make(place, of: provider)
+      }
+      scheduled?.use(servers + (keepsBootServers ? bootServers : []))
     }
     return scheduled
   }
@@ -84,7 +95,7 @@ struct ProviderFactory {
   private func dialect(of provider: Configuration.Provider) throws(HTTPSetupError) -> any Dialect {
     let isEncrypted = provider.scheme == .https
     switch provider.service {
-    case .alidns(let account, let short):
+    case .alidns(let account, let short, _):
       let credential = account.map {
         AliDNSDialect.Credential(
           accountID: $0.accountID, accessKeyID: $0.accessKeyID, accessKeySecret: $0.accessKeySecret)

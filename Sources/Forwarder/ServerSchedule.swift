@@ -159,3 +159,21 @@ extension EMASSchedule: ServerListSource {
     }
   }
 }
+
+/// The list that Alibaba Cloud DNS publishes as SRV records; whoever asks is nobody's account.
+struct AliDNSServerList: ServerListSource {
+  private let dialect: AliDNSDialect
+
+  init(path: String, isEncrypted: Bool) {
+    dialect = AliDNSDialect(credential: nil, isEncrypted: isEncrypted, path: path)
+  }
+
+  func request(unixTime: Int64) -> TransferRequest { dialect.request(for: ServerList.question, unixTime: unixTime) }
+
+  func list(from response: TransferResponse) throws(HTTPDNSFailure) -> (servers: [ListedServer], lifetime: Duration) {
+    guard let list = ServerList(try dialect.answer(to: ServerList.question, from: response)) else {
+      throw .unreadable(.shape)
+    }
+    return (list.servers, .seconds(list.lifetime))
+  }
+}
