@@ -158,7 +158,7 @@ public final class Forwarder {
       for thread in listenerThreads { thread.join() }
       throw error
     }
-    resolver.assumeIsolated { $0.startUpstreams() }
+    loop.execute { [resolver] in resolver.assumeIsolated { $0.startUpstreams() } }
     startKeeping()
     loop.run()
     for thread in listenerThreads { thread.join() }
