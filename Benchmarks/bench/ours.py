@@ -50,7 +50,8 @@ SIMULATOR_CA = "ca.pem"
 def simulator_command(place: Place, https_port: int) -> list[str]:
   """The simulator, HTTP on the place's port and HTTPS on another; it writes its CA's certificate into its folder."""
   return [str(place.lab.simulator), "--listen", f"127.0.0.1:{place.port}", "--listen-tls", f"127.0.0.1:{https_port}",
-          "--ca-out", str(place.folder / SIMULATOR_CA), "--record-limit", "0"]
+          "--ca-out", str(place.folder / SIMULATOR_CA), "--record-limit", "0", "--account", "999999",
+          "--access-key-id", "TESTAKID00000001", "--access-key-secret", "TESTSECRET0000000000000000000001"]
 
 
 def _provider_toml(provider: str, place: Place) -> str:
