@@ -137,14 +137,15 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   private func askServers(
     _ asked: AskedQuestions, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<ProviderReplies, UpstreamFailure> {
-    if servers.isEmpty { await schedule?.ready() }
+    if servers.isEmpty { await schedule?.ready(by: deadline) }
     if let refusal = refusal(isLastResort: isLastResort) {
       counters.refusals += 1
       return .failure(refusal)
     }
     probeQuestion = asked.first
-    var failure = UpstreamFailure(.noReachableAuthority, "no time left")
     let servers = servers
+    var failure = UpstreamFailure(
+      .noReachableAuthority, servers.isEmpty ? "its list of servers has not come" : "no time left")
     for index in health.rotation.order.prefix(HTTPDNSProvider.mostAttempts) where servers.indices.contains(index) {
       let time = min(timeout, deadline - loop.now)
       guard time >= HTTPDNSProvider.shortestAttempt else { break }
