@@ -26,7 +26,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   private var limit: RequestLimit
   private var budget: UnitBudget
   private let ledger: UnitLedger?
-  private let schedule: ServerSchedule?
+  let schedule: ServerSchedule?
   private var clock = ProviderClock()
   private var notListed = NotListedNames()
   private var pairs = PairedNames()
@@ -170,7 +170,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   }
 
   /// Whether no other list of servers has come since.
-  private func isCurrent(_ servers: [ProviderServer]) -> Bool {
+  func isCurrent(_ servers: [ProviderServer]) -> Bool {
     servers.count == self.servers.count && zip(servers, self.servers).allSatisfy { $0 === $1 }
   }
 
