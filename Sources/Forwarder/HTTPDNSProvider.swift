@@ -98,8 +98,11 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       case .success(var answer):
         remember(question, answer)
         answer.isEmptyAmbiguous = answer.isEmptyAmbiguous && settings.fallsBackOnEmpty
-        let others = replies.answers.filter { $0.question != question }
-        for other in others { remember(other.question, other.answer) }
+        var others = replies.answers.filter { $0.question != question }
+        for index in others.indices {
+          remember(others[index].question, others[index].answer)
+          others[index].answer.isEmptyAmbiguous = others[index].answer.isEmptyAmbiguous && settings.fallsBackOnEmpty
+        }
         return .success(UpstreamAnswer(answer, server: replies.server, others: others))
       case .failure(let failure): return .failure(UpstreamFailure(failure))
       }
