@@ -145,7 +145,7 @@ final class ServerSchedule: @unchecked Sendable {
     guard lines.first.map(String.init) == firstLine else { return [] }
     return lines.dropFirst().compactMap { line in
       let fields = line.split(separator: " ").map(String.init)
-      guard fields.count == 2, fields[1] == "-" || UInt16(fields[1]) != nil else { return nil }
+      guard fields.count == 2, fields[1] == "-" || (UInt16(fields[1]) ?? 0) > 0 else { return nil }
       if let address = IPAddress(text: fields[0]) { return ListedServer(.address(address), port: UInt16(fields[1])) }
       return DomainName(text: fields[0]).map { ListedServer(.name($0), port: UInt16(fields[1])) }
     }
