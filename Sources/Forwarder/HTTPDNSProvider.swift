@@ -30,7 +30,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   private var clock = ProviderClock()
   private var notListed = NotListedNames()
   private var pairs = PairedNames()
-  private var pairsUnderWay: [HTTPDNSQuestion: Task<Result<ProviderReplies, UpstreamFailure>, Never>] = [:]
+  private(set) var pairsUnderWay: [HTTPDNSQuestion: Task<Result<ProviderReplies, UpstreamFailure>, Never>] = [:]
   private var badParametersInARow = 0
   private var headers: [HTTPField] = []
 
