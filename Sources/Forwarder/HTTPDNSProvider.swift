@@ -26,11 +26,11 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   private var limit: RequestLimit
   private var budget: UnitBudget
   private let ledger: UnitLedger?
-  private let schedule: ServerSchedule?
+  let schedule: ServerSchedule?
   private var clock = ProviderClock()
   private var notListed = NotListedNames()
   private var pairs = PairedNames()
-  private var pairsUnderWay: [HTTPDNSQuestion: Task<Result<ProviderReplies, UpstreamFailure>, Never>] = [:]
+  private(set) var pairsUnderWay: [HTTPDNSQuestion: Task<Result<ProviderReplies, UpstreamFailure>, Never>] = [:]
   private var badParametersInARow = 0
   private var headers: [HTTPField] = []
 
@@ -98,8 +98,11 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       case .success(var answer):
         remember(question, answer)
         answer.isEmptyAmbiguous = answer.isEmptyAmbiguous && settings.fallsBackOnEmpty
-        let others = replies.answers.filter { $0.question != question }
-        for other in others { remember(other.question, other.answer) }
+        var others = replies.answers.filter { $0.question != question }
+        for index in others.indices {
+          remember(others[index].question, others[index].answer)
+          others[index].answer.isEmptyAmbiguous = others[index].answer.isEmptyAmbiguous && settings.fallsBackOnEmpty
+        }
         return .success(UpstreamAnswer(answer, server: replies.server, others: others))
       case .failure(let failure): return .failure(UpstreamFailure(failure))
       }
@@ -137,14 +140,15 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   private func askServers(
     _ asked: AskedQuestions, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<ProviderReplies, UpstreamFailure> {
-    if servers.isEmpty { await schedule?.ready() }
+    if servers.isEmpty { await schedule?.ready(by: deadline) }
     if let refusal = refusal(isLastResort: isLastResort) {
       counters.refusals += 1
       return .failure(refusal)
     }
     probeQuestion = asked.first
-    var failure = UpstreamFailure(.noReachableAuthority, "no time left")
     let servers = servers
+    var failure = UpstreamFailure(
+      .noReachableAuthority, servers.isEmpty ? "its list of servers has not come" : "no time left")
     for index in health.rotation.order.prefix(HTTPDNSProvider.mostAttempts) where servers.indices.contains(index) {
       let time = min(timeout, deadline - loop.now)
       guard time >= HTTPDNSProvider.shortestAttempt else { break }
@@ -169,7 +173,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   }
 
   /// Whether no other list of servers has come since.
-  private func isCurrent(_ servers: [ProviderServer]) -> Bool {
+  func isCurrent(_ servers: [ProviderServer]) -> Bool {
     servers.count == self.servers.count && zip(servers, self.servers).allSatisfy { $0 === $1 }
   }
 

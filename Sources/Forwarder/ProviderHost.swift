@@ -21,7 +21,7 @@ final class HostLookUp: @unchecked Sendable {
   /// The types that the host was said not to have.
   private var absent: [RecordType] = []
   private var lowestTTL = UInt32.max
-  private var waiters: [Waiter] = []
+  private let waiters: Waiters
 
   /// Seconds that addresses are kept, whatever their TTL.
   private static let shortestLifetime: UInt32 = 60
@@ -43,13 +43,14 @@ final class HostLookUp: @unchecked Sendable {
     self.types = types
     self.client = client
     self.loop = loop
+    waiters = Waiters(on: loop)
     self.servers = servers
   }
 
   /// The addresses; the old ones where there are no new ones, nil where there are none within `timeout`.
   func addresses(timeout: Duration) async -> [IPAddress]? {
     if underWay.isEmpty, loop.now >= expires { start() }
-    if known.isEmpty, !underWay.isEmpty { await wait(atMost: timeout) }
+    if known.isEmpty, !underWay.isEmpty { await waiters.wait(atMost: timeout) }
     return known.isEmpty ? nil : known
   }
 
@@ -73,7 +74,7 @@ final class HostLookUp: @unchecked Sendable {
     if underWay.isEmpty {
       end()
     } else if !known.isEmpty {
-      loop.schedule(after: HostLookUp.resolutionDelay) { [self] in resumeAll() }
+      loop.schedule(after: HostLookUp.resolutionDelay) { [self] in waiters.resumeAll() }
     }
   }
 
@@ -96,33 +97,6 @@ final class HostLookUp: @unchecked Sendable {
       for type in absent { found[type] = nil }
       expires = loop.now + .seconds(Int64(max(lowestTTL, HostLookUp.shortestLifetime)))
     }
-    resumeAll()
-  }
-
-  private func wait(atMost timeout: Duration) async {
-    await withCheckedContinuation { continuation in
-      let waiter = Waiter(continuation)
-      waiter.timer = loop.schedule(after: timeout) { waiter.resume() }
-      waiters.append(waiter)
-    }
-  }
-
-  private func resumeAll() {
-    for waiter in waiters { waiter.resume() }
-    waiters = []
-  }
-}
-
-/// Somebody who waits for addresses, until a time of their own.
-private final class Waiter {
-  var timer: LoopTimer?
-  private var continuation: CheckedContinuation<Void, Never>?
-
-  init(_ continuation: CheckedContinuation<Void, Never>) { self.continuation = continuation }
-
-  func resume() {
-    timer?.cancel()
-    continuation?.resume()
-    continuation = nil
+    waiters.resumeAll()
   }
 }

@@ -7,8 +7,12 @@ import ProviderPool
 extension HTTPDNSProvider {
   /// Sets the timer for the next probe, where one is needed.
   func armProbe() {
-    guard probeTimer == nil, let probe = health.probe else { return }
-    probeTimer = loop.schedule(at: BootInstant(nanoseconds: probe.at)) { [weak self] in self?.beginProbe() }
+    guard let probe = health.probe else { return }
+    let time = BootInstant(nanoseconds: probe.at)
+    // One that is set may be the way back to the first server, minutes away, and now every server is down.
+    if let probeTimer, probeTimer.deadline <= time { return }
+    probeTimer?.cancel()
+    probeTimer = loop.schedule(at: time) { [weak self] in self?.beginProbe() }
   }
 
   private func beginProbe() {
@@ -23,12 +27,17 @@ extension HTTPDNSProvider {
     let servers = servers
     for index in probe.servers where servers.indices.contains(index) {
       counters.probes += 1
-      if case .success = await ask(servers[index], .one(question), timeout: timeout) {
+      let result = await ask(servers[index], .one(question), timeout: timeout)
+      // What old servers say is nothing to the new ones, whose numbers are others.
+      guard isCurrent(servers) else { return }
+      if case .success = result {
         health.probeSucceeded(index, now: loop.now.nanoseconds)
         return armProbe()
       }
     }
     health.probeFailed(now: loop.now.nanoseconds)
+    // Clients' questions no longer come so far: only probes can tell that a new list is due.
+    if health.fitness(now: loop.now.nanoseconds) == .down { schedule?.allHaveFailed() }
     armProbe()
   }
 }

@@ -31,6 +31,7 @@ final class ServerSchedule: @unchecked Sendable {
   private var isStarted = false
   private var servers: [ListedServer] = []
   private var refreshing: Task<Void, Never>?
+  private let waiters: Waiters
   private var timer: LoopTimer?
   private var failures = 0
   private var lastAsked: BootInstant?
@@ -58,6 +59,7 @@ final class ServerSchedule: @unchecked Sendable {
     self.file = file
     self.timeout = timeout
     self.loop = loop
+    waiters = Waiters(on: loop)
     self.note = note
   }
 
@@ -70,10 +72,10 @@ final class ServerSchedule: @unchecked Sendable {
     refresh()
   }
 
-  /// Starts, and waits for the first list where none was kept.
-  func ready() async {
+  /// Starts, and waits for the first list where none was kept, but not beyond that time.
+  func ready(by deadline: BootInstant) async {
     start()
-    if servers.isEmpty { await refreshing?.value }
+    if servers.isEmpty, refreshing != nil { await waiters.wait(atMost: deadline - loop.now) }
   }
 
   /// Every server of the list has failed: the list may be old.
@@ -89,6 +91,7 @@ final class ServerSchedule: @unchecked Sendable {
     refreshing = Task(executorPreference: loop) { [self] in
       let pause = await ask()
       refreshing = nil
+      waiters.resumeAll()
       timer = loop.schedule(after: pause) { [weak self] in self?.refresh() }
     }
   }
@@ -142,7 +145,7 @@ final class ServerSchedule: @unchecked Sendable {
     guard lines.first.map(String.init) == firstLine else { return [] }
     return lines.dropFirst().compactMap { line in
       let fields = line.split(separator: " ").map(String.init)
-      guard fields.count == 2, fields[1] == "-" || UInt16(fields[1]) != nil else { return nil }
+      guard fields.count == 2, fields[1] == "-" || (UInt16(fields[1]) ?? 0) > 0 else { return nil }
       if let address = IPAddress(text: fields[0]) { return ListedServer(.address(address), port: UInt16(fields[1])) }
       return DomainName(text: fields[0]).map { ListedServer(.name($0), port: UInt16(fields[1])) }
     }

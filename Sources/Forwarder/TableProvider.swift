@@ -31,6 +31,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
   private(set) var table: AddressTable?
   private var entityTag: String?
   private var loading: Task<Void, Never>?
+  private let waiters: Waiters
   private var timer: LoopTimer?
   private var fileWatch: AnyObject?
   private var isStarted = false
@@ -51,6 +52,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
     self.interval = interval
     self.ttl = ttl
     self.loop = loop
+    waiters = Waiters(on: loop)
     self.watch = watch
     self.note = note
   }
@@ -67,7 +69,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
     _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     start()
-    if table == nil { await loading?.value }
+    if table == nil, loading != nil { await waiters.wait(atMost: deadline - loop.now) }
     guard let answer = answer(to: question) else {
       return .failure(UpstreamFailure(.notSupported, table == nil ? "there is no table" : "not in the table"))
     }
@@ -114,6 +116,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
     loading = Task(executorPreference: loop) { [self] in
       let isFresh = await fetch(servers, target, host)
       loading = nil
+      waiters.resumeAll()
       let pause = isFresh ? interval : min(interval, TableProvider.retryAfter)
       timer = loop.schedule(after: pause) { [weak self] in self?.load() }
     }

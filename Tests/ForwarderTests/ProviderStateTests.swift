@@ -68,6 +68,20 @@ import Testing
     #expect(provider.counters.probes == 3)
   }
 
+  @Test func `a provider that goes down on its second server is probed within seconds too`() {
+    let isBack = Flag()
+    let first = server { _ in isBack.value ? .address("192.0.2.7") : .refused }
+    let second = server { $0 == 0 ? .address("192.0.2.8") : .refused }
+    let (provider, _) = provider([first, second], settings: ProviderSettings(name: "first", attemptsBeforeSwitch: 1))
+    #expect(isSuccess(ask(provider)))
+    loop.advance(by: .seconds(1))
+    #expect(!isSuccess(ask(provider)))
+    isBack.value = true
+    #expect(!isSuccess(ask(provider)))
+    loop.advance(by: .seconds(6))
+    #expect((try? ask(provider).get().server) == "server0")
+  }
+
   @Test func `who is the last resort is asked although it is down`() {
     let isBack = Flag()
     let only = server { _ in isBack.value ? .address("192.0.2.7") : .refused }

@@ -66,7 +66,7 @@ final class ResolverScene: @unchecked Sendable {
   }
 
   init(
-    on loop: SimulatedLoop, _ upstreams: [ScriptedUpstream], local: ScriptedLocalDNS? = nil, rules: [RouteRule] = [],
+    on loop: SimulatedLoop, _ upstreams: [any Upstream], local: ScriptedLocalDNS? = nil, rules: [RouteRule] = [],
     slots: Int = 4096, cacheOctets: Int = 8 << 20,
     _ configure: (inout ResolverSettings) -> Void = { _ in }
   ) {
@@ -95,7 +95,7 @@ final class ResolverScene: @unchecked Sendable {
         maxUDPPayload: 1232, keepalive: 150))
     output = .allocate(capacity: 1232 + ResponseWriter.overhead)
     let log = mailbox
-    nonisolated(unsafe) let parts = (upstreams.map { $0 as any Upstream }, local as (any LocalUpstream)?, replies)
+    nonisolated(unsafe) let parts = (upstreams, local as (any LocalUpstream)?, replies)
     resolver = Resolver(
       on: loop, settings: settings, cache: cache, upstreams: parts.0, local: parts.1, replies: parts.2
     ) { name, failure in log.failures.append((name, failure)) }
