@@ -158,7 +158,8 @@ public final class Forwarder {
       for thread in listenerThreads { thread.join() }
       throw error
     }
-    resolver.assumeIsolated { $0.startUpstreams() }
+    // Not before the loop runs: until then no thread is the resolver's.
+    loop.execute { [resolver] in resolver.assumeIsolated { $0.startUpstreams() } }
     startKeeping()
     loop.run()
     for thread in listenerThreads { thread.join() }
