@@ -15,10 +15,10 @@ private enum Canary {
   /// What must not be seen: the secrets, the octets behind hexadecimal digits, and what is sent in their place.
   static let traces: [String] = {
     let secrets = [token, aesKey, desKey, emas, sealed]
-    let binary = secrets.map { Array($0.utf8) } + [emas, sealed].map(octets)
-    let encoded = binary.flatMap { octets in
-      [Data(octets).base64EncodedString(), octets.map { String($0, radix: 16) }.joined()]
-    }
+    let texts = secrets.map { Array($0.utf8) }
+    let encoded =
+      texts.map { $0.map { String($0, radix: 16) }.joined() }
+      + (texts + [emas, sealed].map(octets)).map { Data($0).base64EncodedString() }
     return (secrets + encoded).map { $0.lowercased() } + ["token=", "&s=", "?s=", "&dn=", "?dn=", "&enc="]
   }()
 
