@@ -158,6 +158,7 @@ public final class Forwarder {
       for thread in listenerThreads { thread.join() }
       throw error
     }
+    // Not before the loop runs: until then no thread is the resolver's.
     loop.execute { [resolver] in resolver.assumeIsolated { $0.startUpstreams() } }
     startKeeping()
     loop.run()

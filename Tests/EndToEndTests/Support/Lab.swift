@@ -23,6 +23,11 @@ final class Lab {
 
   /// Starts a simulator.
   func simulator(_ arguments: String..., https: Bool = false) throws -> Simulator {
+    try simulator(arguments, https: https)
+  }
+
+  /// Starts a simulator.
+  func simulator(_ arguments: [String], https: Bool = false) throws -> Simulator {
     let authority = https ? "\(folder.path)/ca-\(others.count).pem" : nil
     let simulator = try Simulator(arguments, authority: authority)
     others.append(simulator.process)
@@ -45,6 +50,13 @@ final class Lab {
   /// Runs `httpdnsd` to its end, with the lookups of libc refused as everywhere.
   func run(
     _ arguments: String..., environment: [String: String] = [:]
+  ) throws -> (ending: ChildProcess.Ending, output: String, error: String) {
+    try run(arguments, environment: environment)
+  }
+
+  /// Runs `httpdnsd` to its end, with the lookups of libc refused as everywhere.
+  func run(
+    _ arguments: [String], environment: [String: String] = [:]
   ) throws -> (ending: ChildProcess.Ending, output: String, error: String) {
     let variables = try ["LD_PRELOAD": Programs.lookupRefusal()].merging(environment) { $1 }
     return try ChildProcess.run([Programs.daemon] + arguments, environment: variables)

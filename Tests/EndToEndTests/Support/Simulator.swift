@@ -16,6 +16,12 @@ final class Simulator {
     let verified: Bool?
     let status: Int
     let parameters: [String: String]
+    /// Each name and type that was asked, such as `example.com. A`.
+    let questions: [String]
+    /// The cipher of names and reply.
+    let cipher: String?
+    /// What the real service would charge.
+    let units: Int
   }
 
   /// Its counters.
@@ -23,6 +29,8 @@ final class Simulator {
     let transfers: Int
     let connections: Int
     let questions: [String: Int]
+    /// What the real services would charge, by dialect.
+    let units: [String: Int]
   }
 
   let process: ChildProcess
@@ -60,6 +68,9 @@ final class Simulator {
 
   /// Removes all faults.
   func clearFaults() throws { try control("DELETE", "fault") }
+
+  /// Changes settings, such as `not-listed=example.net&emas-age=10`.
+  func set(_ settings: String) throws { try control("POST", "settings?\(settings)") }
 
   /// Answers from another zone from now on.
   func setZone(_ text: String) throws { try control("PUT", "zone", body: text) }

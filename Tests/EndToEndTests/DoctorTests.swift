@@ -1,0 +1,134 @@
+// DoctorTests.swift -- `doctor`, and `query` of one provider: what everybody says, and who lies.
+
+import DNSWire
+import Foundation
+import Testing
+
+@Suite(.blocking) struct DoctorTests {
+  /// What is printed for a program, as far as tests look.
+  private struct Report: Decodable {
+    struct Finding: Decodable {
+      let who: String
+      let type: String
+      let addresses: [String]
+      let verdict: String
+      let suspicious: Bool
+      let answer: String
+      let ttl: Int?
+    }
+
+    let name: String
+    let findings: [Finding]
+
+    func finding(_ who: String, _ type: String) -> Finding? { findings.first { $0.who == who && $0.type == type } }
+  }
+
+  /// A configuration with a provider of each new kind, and a resolver of the network.
+  private func file(_ lab: Lab, _ simulator: Simulator, _ network: PlainServer) throws -> String {
+    let table = try lab.folder.write(
+      "{\"enable\":1,\"domainlist\":[{\"domain\":\"example.com\",\"ips\":[\"192.0.2.1\"]}]}", to: "table.json")
+    var settings = Settings(
+      AccountKind.named("tencent, aes over HTTP").provider(simulator),
+      AccountKind.named("emas, v2 gcm over HTTP").provider(simulator),
+      Settings.provider("table", "file = \"\(table)\""))
+    settings.localServers = [network.address]
+    return try lab.file(settings.text)
+  }
+
+  /// The JSON as another program reads it.
+  private func report(_ output: String) throws -> Report {
+    let python = ProcessInfo.processInfo.environment["HTTPDNSD_TEST_PYTHON"] ?? "python3"
+    let program = "import json, sys; print(json.dumps(json.loads(sys.argv[1])))"
+    let (ending, text, error) = try ChildProcess.run([python, "-c", program, output])
+    guard ending == .exited(0) else { throw Failure("no JSON: \(error)") }
+    return try JSONDecoder().decode(Report.self, from: Data(text.utf8))
+  }
+
+  @Test func `a resolver that lies is told in a plain sentence`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let network = try PlainServer(addresses: ["example.com.": "10.0.0.1"])
+      let file = try file(lab, simulator, network)
+      let (ending, output, error) = try lab.run("doctor", "--config", file, "example.com")
+      #expect(ending == .exited(0), "\(error)")
+      let lines = output.split(separator: "\n")
+      #expect(lines[0].wholeMatch(of: /who +type +TTL +ms +verdict +answer/) != nil)
+      for who in ["tencent", "emas", "table"] {
+        let row = lines.first { $0.hasPrefix("\(who) ") && $0.contains(" A ") }
+        #expect(row?.hasSuffix(" -        192.0.2.1") == true, "\(output)")
+      }
+      let liar = "LocalDNS \(network.address)"
+      #expect(
+        lines.contains { $0.hasPrefix(liar) && $0.contains(" A ") && $0.hasSuffix("private  10.0.0.1") }, "\(output)")
+      #expect(
+        output.contains(
+          "\(liar) sends the public name example.com. to a private or blocked address: this looks like a hijack.\n"))
+
+      let json = try lab.run("doctor", "--json", "--config", file, "example.com")
+      #expect(json.ending == .exited(0) && json.output.split(separator: "\n").count == 1)
+      let report = try report(json.output)
+      #expect(report.name == "example.com.")
+      #expect(report.findings.count == 8)
+      #expect(report.finding("emas", "A")?.addresses == ["192.0.2.1"])
+      #expect(report.finding("tencent", "AAAA")?.addresses == ["2001:db8::1"])
+      #expect(report.finding("tencent", "AAAA")?.ttl == 300)
+      #expect(report.finding(liar, "A")?.verdict == "private")
+      #expect(report.finding(liar, "A")?.suspicious == true)
+      // It denies the other family, which the providers have.
+      #expect(report.finding(liar, "AAAA")?.verdict == "denied")
+    }
+  }
+
+  @Test func `a resolver that says the same is not suspected`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let network = try PlainServer(addresses: ["v4only.example.com.": "192.0.2.4"])
+      let file = try file(lab, simulator, network)
+      let json = try lab.run("doctor", "--json", "--config", file, "v4only.example.com")
+      let report = try report(json.output)
+      #expect(report.finding("LocalDNS \(network.address)", "A")?.verdict == "agrees")
+      #expect(report.findings.allSatisfy { !$0.suspicious })
+      let (_, output, _) = try lab.run("doctor", "--config", file, "v4only.example.com")
+      #expect(!output.contains("hijack") && output.contains("agrees"))
+    }
+  }
+
+  @Test func `a provider that fails stands in the table with the reason`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let network = try PlainServer(addresses: ["example.com.": "203.0.113.7"])
+      let file = try file(lab, simulator, network)
+      try simulator.fault("kind=status&code=503&dialect=emas")
+      let report = try report(lab.run("doctor", "--json", "--config", file, "example.com").output)
+      #expect(report.finding("emas", "A")?.answer.contains("HTTP status 503") == true)
+      #expect(report.finding("LocalDNS \(network.address)", "A")?.verdict == "differs")
+    }
+  }
+
+  @Test func `query asks one provider, past rules and the others`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let network = try PlainServer(addresses: ["example.com.": "10.0.0.1"])
+      let file = try file(lab, simulator, network)
+      for (provider, server) in [("tencent", "\(simulator.http)"), ("emas", "\(simulator.http)"), ("table", "table")] {
+        let (ending, output, error) = try lab.run("query", "--config", file, "--provider", provider, "example.com")
+        #expect(ending == .exited(0), "\(error)")
+        #expect(output.contains("answered by  \(provider) (\(server))"), "\(output)")
+        #expect(output.contains("example.com.\t\(provider == "table" ? 60 : 300)\tIN\tA\t192.0.2.1"), "\(output)")
+      }
+      #expect(network.queries.isEmpty)
+      for (arguments, text) in [
+        (["--provider", "nobody", "example.com"], "there is no provider 'nobody', but tencent, emas, table"),
+        (["--provider", "emas", "example.com", "MX"], "cannot serve"),
+      ] {
+        let (ending, _, error) = try ChildProcess.run([Programs.daemon, "query", "--config", file] + arguments)
+        #expect(ending == .exited(64))
+        #expect(error.contains(text), "\(error)")
+      }
+      try simulator.fault("kind=error&error=InvalidSignature&dialect=emas")
+      let refused = try lab.run("query", "--config", file, "--provider", "emas", "example.com")
+      #expect(refused.ending == .exited(1))
+      #expect(refused.output.contains("SERVFAIL"))
+    }
+  }
+}

@@ -1,0 +1,84 @@
+// LimitTests.swift -- what a provider may cost, and how often it may be asked: beyond it the next one answers.
+
+import DNSWire
+import Foundation
+import Testing
+
+@Suite(.blocking) struct LimitTests {
+  /// Asks for names that no cache has, and expects the provider's answers.
+  private func askNames(_ range: Range<Int>, _ server: Address) throws {
+    for index in range { #expect(try ask(server, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
+  }
+
+  @Test(arguments: [
+    ("emas, v1 over HTTP", 3, 3), ("emas, v1 over HTTPS", 15, 3), ("emas, v2 gcm over HTTPS", 17, 3),
+    ("tencent, aes over HTTP", 2, 2),
+  ])
+  func `when the day's units are spent the next provider serves, also after a restart`(
+    _ title: String, _ units: Int, _ transfers: Int
+  ) throws {
+    try withLab { lab in
+      let kind = AccountKind.named(title)
+      let first = try lab.simulator(https: kind.isSecure)
+      let second = try lab.simulator()
+      let text = Settings(kind.provider(first, "units_per_day = \(units)"), Settings.json(second.http)).text
+      let environment = ["STATE_DIRECTORY": lab.folder.path]
+      let daemon = try lab.daemon(text, environment: environment)
+      try askNames(0..<6, daemon.address)
+      #expect(try first.count.transfers == transfers)
+      #expect(try second.count.transfers == 6 - transfers)
+      #expect(try first.count.units == [kind.name: transfers * kind.price])
+      daemon.end()
+      let kept = try String(contentsOfFile: "\(lab.folder.path)/units", encoding: .utf8)
+      #expect(kept.contains(" \(transfers * kind.price)\n"))
+
+      let later = try lab.daemon(text, environment: environment)
+      try askNames(6..<9, later.address)
+      #expect(try first.count.transfers == transfers)
+      #expect(try second.count.transfers == 9 - transfers)
+    }
+  }
+
+  @Test func `beyond requests_per_second the next provider serves`() throws {
+    try withLab { lab in
+      let first = try lab.simulator()
+      let second = try lab.simulator()
+      let daemon = try lab.daemon(
+        Settings(Settings.json(first.http, "requests_per_second = 2"), Settings.doh(second.http)).text)
+      let queries = (0..<20).map { TestQuery("n\($0).bench.example") }
+      let (answers, duration) = try timed { try askAll(daemon.address, queries) }
+      for (index, answer) in answers.enumerated() { #expect(answer.reply.data == ["198.18.0.\(index)"]) }
+      let most = 2 + 2 * Int(duration.components.seconds + 1)
+      #expect((2...most).contains(try first.count.transfers))
+      #expect(try first.count.transfers + second.count.transfers == 20)
+    }
+  }
+
+  @Test func `after return_to_first the first server is asked again`() throws {
+    try withLab { lab in
+      let servers = try (0..<2).map { _ in try lab.simulator() }
+      let provider = Settings.provider(
+        "tencent",
+        """
+        cipher = "aes"
+        id = "1234"
+        key = "AesKey0123456789"
+        servers = \(quoted(servers.map(\.http.description)))
+        attempts_before_switch = 1
+        return_to_first = "1s"
+        """)
+      let daemon = try lab.daemon(Settings(provider).text)
+      try servers[0].fault("kind=status&code=503")
+      try askNames(0..<3, daemon.address)
+      #expect(try servers.map { try $0.count.transfers } == [1, 3])
+      try servers[0].clearFaults()
+      var index = 3
+      try eventually("the first server's turn") {
+        let before = try servers[1].count.transfers
+        try askNames(index..<index + 1, daemon.address)
+        index += 1
+        return try servers[1].count.transfers == before ? true : nil
+      }
+    }
+  }
+}

@@ -1,0 +1,113 @@
+// RefusalTests.swift -- providers that refuse: the next one answers, and one line of the log says what would help.
+
+import DNSWire
+import Foundation
+import Testing
+
+@Suite(.blocking) struct RefusalTests {
+  /// Asks three names that the second provider answers, and expects that the first was asked `transfers` times.
+  private func check(
+    _ first: Simulator, _ second: Simulator, _ daemon: Daemon, transfers: Int = 1, remedy: String
+  ) throws {
+    for index in 0..<3 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
+    #expect(try first.count.transfers == transfers)
+    #expect(try second.count.transfers == 3)
+    try daemon.waitForLog(remedy)
+    daemon.end()
+    #expect(daemon.log.split(separator: "\n").count { $0.contains(remedy) } == 1)
+  }
+
+  @Test(arguments: AccountKind.all.filter(\.isVerified))
+  func `wrong credentials are told once, and the next provider serves`(_ kind: AccountKind) throws {
+    try withLab { lab in
+      // The account has changed, and the configuration has not.
+      let first = try lab.simulator(
+        "--tencent-token", "987654321", "--tencent-aes-key", "AesKey9876543210", "--tencent-des-key", "DesKey99",
+        "--emas-secret", String(repeating: "ab", count: 32), "--emas-aes-secret", String(repeating: "cd", count: 16),
+        https: kind.isSecure)
+      let second = try lab.simulator()
+      let daemon = try lab.daemon(Settings(kind.provider(first), Settings.json(second.http)).text)
+      try check(first, second, daemon, remedy: "check the account's id and its key, token or secret")
+    }
+  }
+
+  @Test(arguments: ["emas, v1 over HTTPS", "emas, v2 over HTTPS", "emas, v2 cbc over HTTPS"])
+  func `over HTTPS a wrong clock costs one more transfer`(_ title: String) throws {
+    try withLab { lab in
+      let simulator = try lab.simulator("--clock-offset", "5000", https: true)
+      let daemon = try lab.daemon(Settings(AccountKind.named(title).provider(simulator)).text)
+      for index in 0..<3 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
+      #expect(try simulator.requests.map(\.status) == [403, 200, 200, 200])
+    }
+  }
+
+  @Test(arguments: ["emas, v1 over HTTP", "emas, v2 over HTTP", "emas, v2 gcm over HTTP"])
+  func `over HTTP nobody's clock is believed`(_ title: String) throws {
+    try withLab { lab in
+      let first = try lab.simulator("--clock-offset", "5000")
+      let second = try lab.simulator()
+      let daemon = try lab.daemon(
+        Settings(AccountKind.named(title).provider(first), Settings.json(second.http)).text)
+      try check(first, second, daemon, remedy: "check the machine's clock")
+    }
+  }
+
+  @Test(arguments: ["emas, v1 over HTTP", "tencent, aes over HTTP"])
+  func `a quota that is used up is left alone for as long as the provider says`(_ title: String) throws {
+    try withLab { lab in
+      let kind = AccountKind.named(title)
+      let first = try lab.simulator()
+      let second = try lab.simulator()
+      let daemon = try lab.daemon(Settings(kind.provider(first), Settings.json(second.http)).text)
+      try first.fault("kind=status&code=429&retry-after=2")
+      let before = ContinuousClock.now
+      for index in 0..<3 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
+      // A machine that does much else may take longer for three questions than the pause.
+      if ContinuousClock.now - before < .seconds(2) { #expect(try first.count.transfers == 1) }
+      try daemon.waitForLog("left alone for 2 s; raise the quota in the provider's console")
+      try first.clearFaults()
+      try eventually("the first provider's turn") {
+        try ask(daemon.address, "ttl-0.example")
+        return try first.requests.contains { $0.questions == ["ttl-0.example. A"] } ? true : nil
+      }
+      let times = try first.requests.map(\.time)
+      #expect(times[1] - times[0] >= 1_900)
+    }
+  }
+
+  @Test(arguments: [
+    ("InvalidAccount", "check in the provider's console"), ("UnsignedInterfaceDisabled", "the provider's console"),
+  ])
+  func `an account that is not served is told`(_ code: String, _ remedy: String) throws {
+    try withLab { lab in
+      let first = try lab.simulator("--fault", "kind=error&error=\(code)")
+      let second = try lab.simulator()
+      let kind = AccountKind.named("emas, v1 unsigned over HTTP")
+      let daemon = try lab.daemon(Settings(kind.provider(first), Settings.json(second.http)).text)
+      try check(first, second, daemon, remedy: remedy)
+    }
+  }
+
+  @Test(arguments: ["kind=status&code=503", "kind=status&code=500", "kind=reset", "kind=error&error=InternalError"])
+  func `where the first server fails the second one serves`(_ fault: String) throws {
+    try withLab { lab in
+      let servers = try (0..<2).map { _ in try lab.simulator() }
+      let next = try lab.simulator()
+      try servers[0].fault(fault)
+      let provider = Settings.provider(
+        "emas",
+        """
+        scheme = "http"
+        servers = \(quoted(servers.map(\.http.description)))
+        account_id = "100000"
+        secret_key = "\(AccountKind.emasSecret)"
+        schedule = false
+        """)
+      let daemon = try lab.daemon(Settings(provider, Settings.json(next.http)).text)
+      for index in 0..<5 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
+      // Three failures in a row change the order.
+      #expect(try servers.map { try $0.count.transfers } == [3, 5])
+      #expect(try next.count.transfers == 0)
+    }
+  }
+}

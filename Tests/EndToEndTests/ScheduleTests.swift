@@ -1,0 +1,82 @@
+// ScheduleTests.swift -- EMAS's list of servers: asked for once, kept beyond a restart, empty where switched off.
+
+import DNSWire
+import Foundation
+import Testing
+
+@Suite(.blocking) struct ScheduleTests {
+  private static func provider(_ boot: Address, _ more: String = "") -> String {
+    let account = "account_id = \"100000\"\nsecret_key = \"\(AccountKind.emasSecret)\""
+    return Settings.provider("emas", "scheme = \"http\"\nservers = [\"\(boot)\"]\n\(account)\n\(more)")
+  }
+
+  @Test func `the list is asked for once, and serves after a restart without the boot server`() throws {
+    try withLab { lab in
+      let service = try lab.simulator()
+      let boot = try lab.simulator("--setting", "emas-service-ip=\(service.http)")
+      let text = Settings(ScheduleTests.provider(boot.http)).text
+      let environment = ["STATE_DIRECTORY": lab.folder.path]
+      let daemon = try lab.daemon(text, environment: environment)
+      for index in 0..<5 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
+      #expect(try boot.requests.map(\.path) == ["/100000/ss"])
+      #expect(try boot.requests[0].parameters["region"] == "cn")
+      #expect(try service.requests.map(\.path) == Array(repeating: "/100000/sign_d", count: 5))
+      let file = "\(lab.folder.path)/servers-emas"
+      try eventually("the list on disk") { FileManager.default.fileExists(atPath: file) ? true : nil }
+      let mode = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int
+      #expect(mode == 0o600)
+      daemon.end()
+      boot.process.end()
+
+      let later = try lab.daemon(text, environment: environment)
+      let (reply, duration) = try timed { try ask(later.address, "n7.bench.example") }
+      #expect(reply.data == ["198.18.0.7"])
+      #expect(duration < .seconds(1), "nobody waits for the boot server")
+      try later.waitForLog("no list of the provider's servers")
+      // Another account's list is not taken for this one's.
+      let other = text.replacing("account_id = \"100000\"", with: "account_id = \"100001\"")
+      let stranger = try lab.daemon(other, environment: environment)
+      #expect(try ask(stranger.address, "n8.bench.example").code == .servFail)
+      #expect(try service.count.transfers == 6)
+    }
+  }
+
+  @Test func `schedule = false asks the configured servers`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let provider = ScheduleTests.provider(simulator.http, "schedule = false")
+      let daemon = try lab.daemon(Settings(provider).text, environment: ["STATE_DIRECTORY": lab.folder.path])
+      #expect(try ask(daemon.address, "example.com").data == ["192.0.2.1"])
+      #expect(try simulator.requests.map(\.path) == ["/100000/sign_d"])
+      #expect(!FileManager.default.fileExists(atPath: "\(lab.folder.path)/servers-emas"))
+    }
+  }
+
+  @Test func `a list over HTTPS is one of servers over HTTPS`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator(https: true)
+      var kind = AccountKind.named("emas, v2 gcm over HTTPS")
+      kind = AccountKind(
+        title: kind.title, kind: kind.kind, keys: kind.keys.replacing("schedule = false", with: ""), isSecure: true)
+      let daemon = try lab.daemon(
+        Settings(kind.provider(simulator)).text, environment: ["STATE_DIRECTORY": lab.folder.path])
+      #expect(try ask(daemon.address, "example.com").data == ["192.0.2.1"])
+      #expect(try simulator.requests.map(\.path) == ["/100000/ss", "/v2/d"])
+      #expect(try simulator.requests.allSatisfy { $0.transport == "https" })
+    }
+  }
+
+  @Test func `an account that is switched off is left to the next provider`() throws {
+    try withLab { lab in
+      let boot = try lab.simulator("--setting", "emas-disable=true")
+      let next = try lab.simulator()
+      let daemon = try lab.daemon(
+        Settings(ScheduleTests.provider(boot.http), Settings.json(next.http)).text,
+        environment: ["STATE_DIRECTORY": lab.folder.path])
+      for index in 0..<3 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
+      #expect(try boot.requests.map(\.path) == ["/100000/ss"])
+      #expect(try next.count.transfers == 3)
+      try daemon.waitForLog("the service is switched off")
+    }
+  }
+}

@@ -1,0 +1,81 @@
+// Accounts.swift -- providers with the accounts that the simulator has from the start.
+
+/// A kind of provider that knows nothing but addresses, and a way of speaking with it.
+struct AccountKind: Sendable {
+  let title: String
+  let kind: String
+  /// The account's keys, right as they stand here.
+  let keys: String
+  let isSecure: Bool
+  /// The cipher that the simulator sees.
+  var cipher: String?
+  /// Whether the simulator has something to verify.
+  var isVerified = true
+  /// Billing units of one answer with addresses.
+  var price = 1
+  /// Whether an empty answer for a listed name can be told from one for a name that is not listed.
+  var isCertain = false
+
+  /// The name of its provider in tests, and of its dialect.
+  var name: String { kind }
+}
+
+extension AccountKind {
+  static let emasSecret = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+  private static let emasAccount = "account_id = \"100000\"\nschedule = false"
+  private static let emasSigned = "\(emasAccount)\nsecret_key = \"\(emasSecret)\""
+  private static let emasSealed = "\(emasSigned)\napi = \"v2\"\naes_secret_key = \"00112233445566778899aabbccddeeff\""
+
+  /// Each kind with each of its ciphers, over HTTP and HTTPS as far as the kind has both.
+  static let all: [AccountKind] =
+    [
+      AccountKind(
+        title: "tencent, https", kind: "tencent", keys: "cipher = \"https\"\ntoken = \"123456789\"", isSecure: true)
+    ]
+    + [false, true].flatMap { isSecure in
+      let transport = isSecure ? "over HTTPS" : "over HTTP"
+      return [
+        AccountKind(
+          title: "tencent, aes \(transport)", kind: "tencent",
+          keys: "cipher = \"aes\"\nid = \"1234\"\nkey = \"AesKey0123456789\"", isSecure: isSecure, cipher: "cbc"),
+        AccountKind(
+          title: "tencent, des \(transport)", kind: "tencent",
+          keys: "cipher = \"des\"\nid = \"1234\"\nkey = \"DesKey01\"", isSecure: isSecure, cipher: "des"),
+        AccountKind(
+          title: "emas, v1 unsigned \(transport)", kind: "emas", keys: emasAccount, isSecure: isSecure,
+          isVerified: false, price: isSecure ? 5 : 1),
+        AccountKind(
+          title: "emas, v1 \(transport)", kind: "emas", keys: emasSigned, isSecure: isSecure, price: isSecure ? 5 : 1),
+        AccountKind(
+          title: "emas, v2 \(transport)", kind: "emas", keys: "\(emasSigned)\napi = \"v2\"", isSecure: isSecure,
+          price: isSecure ? 5 : 1, isCertain: true),
+        AccountKind(
+          title: "emas, v2 cbc \(transport)", kind: "emas", keys: emasSealed, isSecure: isSecure, cipher: "cbc",
+          price: isSecure ? 8 : 3, isCertain: true),
+        AccountKind(
+          title: "emas, v2 gcm \(transport)", kind: "emas", keys: "\(emasSealed)\naes_mode = \"gcm\"",
+          isSecure: isSecure, cipher: "gcm", price: isSecure ? 8 : 3, isCertain: true),
+      ]
+    }
+
+  /// One of `all` by its title.
+  static func named(_ title: String) -> AccountKind { all.first { $0.title == title }! }
+
+  /// The provider's table; a simulator without HTTPS serves those over HTTP only.
+  func provider(_ simulator: Simulator, _ more: String = "") -> String {
+    guard isSecure, let https = simulator.https else {
+      return Settings.provider(kind, "scheme = \"http\"\nservers = [\"\(simulator.http)\"]\n\(keys)\n\(more)")
+    }
+    let tlsName = kind == "tencent" ? "119.29.29.99" : "resolvers.httpdns.aliyuncs.com"
+    return Settings.provider(
+      kind,
+      """
+      scheme = "https"
+      servers = ["\(https.address)"]
+      tls_name = "\(tlsName)"
+      ca_file = "\(https.authority)"
+      \(keys)
+      \(more)
+      """)
+  }
+}
