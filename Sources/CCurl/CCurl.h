@@ -51,6 +51,10 @@ static inline CURLcode ccurl_setopt_ssl_ctx_callback(CURL *easy, curl_ssl_ctx_ca
   return curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, value);
 }
 
+static inline CURLcode ccurl_setopt_debug_callback(CURL *easy, curl_debug_callback value) {
+  return curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, value);
+}
+
 static inline CURLcode ccurl_setopt_resolver_callback(CURL *easy, curl_resolver_start_callback value) {
   return curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, value);
 }

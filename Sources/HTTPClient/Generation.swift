@@ -81,7 +81,7 @@ final class Generation {
     guard let transfer = resting.popLast() ?? Transfer(settings, generation: context) else {
       return HTTPFailure(.internal, "no memory for a transfer")
     }
-    if let failure = transfer.prepare(request) {
+    if let failure = transfer.prepare(request, isWatched: origin.isWatchful) {
       resting.append(transfer)
       return failure
     }
@@ -226,6 +226,7 @@ final class Generation {
       last.position = transfer.position
     }
     if resting.count < Self.restingLimit { resting.append(transfer) }
+    if transfer.heardCalm { origin.enhanceCalm() }
     origin.didFinish(self, result)
     continuation.resume(returning: result)
   }

@@ -35,6 +35,9 @@ public struct HTTPClientOptions: Sendable {
   public var certificateClock: CertificateClock?
   /// `TCP_USER_TIMEOUT`: how long sent octets may stay unacknowledged before the connection is given up.
   public var userTimeout = Duration.seconds(5)
+  /// How long nothing is sent after the server has asked for fewer transfers (ENHANCE_YOUR_CALM, RFC 9113 section 7).
+  /// Each further time without a response in between it is twice as long, up to 64 times.
+  public var calmPause = Duration.seconds(1)
 
   /// The default of everything.
   public init() {}

@@ -25,6 +25,8 @@ public struct HTTPFailure: Error, Hashable, Sendable {
     case proxy
     /// The connection ended in the middle.
     case reset
+    /// The server asked for fewer transfers (ENHANCE_YOUR_CALM, RFC 9113 section 7), now or a moment ago.
+    case calm
     /// The content was longer than allowed.
     case tooLarge
     /// What came was not HTTP.

@@ -20,9 +20,18 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   private var draining: [Generation] = []
   private var timeoutsInARow = 0
   private var isClosed = false
+  /// Nothing is sent until then.
+  private var calmUntil: BootInstant?
+  /// What the next pause is a multiple of the shortest one by.
+  private var calmFactor = 1
+  /// Whether a transfer was cut off since the last response: then the next ones are watched for the server's reason,
+  /// which costs libcurl the composition of texts.
+  private(set) var isWatchful = false
 
   /// Timeouts in a row after which the connections are taken for dead.
   private static let timeoutLimit = 2
+  /// How many times the shortest pause the longest one is.
+  private static let calmLimit = 64
 
   /// An origin that connects with the first request.
   ///
@@ -68,6 +77,9 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     guard settings.isReachable else {
       return HTTPFailure(.unreachable, "the server has no address of the family that may be used")
     }
+    if let calmUntil, loop.now < calmUntil {
+      return HTTPFailure(.calm, "the server asked for fewer transfers a moment ago")
+    }
     guard inFlight < settings.options.maxInFlight else {
       return HTTPFailure(.busy, "\(settings.options.maxInFlight) transfers are under way")
     }
@@ -104,8 +116,29 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     }
   }
 
+  /// Pauses, because the server has asked for fewer transfers. What was under way then says it again.
+  func enhanceCalm() {
+    let now = loop.now
+    if let calmUntil, now < calmUntil { return }
+    calmUntil = now + settings.options.calmPause * calmFactor
+    calmFactor = min(calmFactor * 2, Self.calmLimit)
+  }
+
+  private func noteWhetherCutOff(_ result: HTTPResult) {
+    switch result {
+    case .response:
+      isWatchful = false
+      // One that was under way when the pause began does not end it.
+      if let calmUntil, loop.now < calmUntil { return }
+      calmUntil = nil
+      calmFactor = 1
+    case .failure(let failure): if failure.kind == .reset { isWatchful = true }
+    }
+  }
+
   /// Learns the time, and counts timeouts of the present connections; those of old ones say nothing new.
   func didFinish(_ generation: Generation, _ result: HTTPResult) {
+    noteWhetherCutOff(result)
     if server.scheme == .https, case .response(let response) = result, let date = response.date {
       settings.options.certificateClock?.learn(date, now: loop.now)
     }

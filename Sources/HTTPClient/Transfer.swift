@@ -24,6 +24,8 @@ final class Transfer {
   var hasConnection: Bool { socket != nil || easy.microseconds(CURLINFO_PRETRANSFER_TIME_T) > 0 }
   /// Whether a POST was prepared, which takes two writes with HTTP/2.
   private(set) var isPost = false
+  /// Whether the server asked for fewer transfers, of the stream or of a connection that was read meanwhile.
+  private(set) var heardCalm = false
 
   private let settings: OriginSettings
   private let errorText: UnsafeMutablePointer<CChar>
@@ -33,6 +35,7 @@ final class Transfer {
   private var headers = ResponseHeaders()
   private var body: [UInt8] = []
   private var refusal: HTTPFailure?
+  private var isWatched = false
   /// Why the system gave no socket, which libcurl does not pass on; 0 where it did.
   private var socketError: Int32 = 0
 
@@ -50,6 +53,8 @@ final class Transfer {
     easy.set(CURLOPT_WRITEDATA, context)
     easy.set(CURLOPT_HEADERDATA, context)
     easy.set(CURLOPT_OPENSOCKETDATA, context)
+    easy.set(CURLOPT_DEBUGDATA, context)
+    _ = ccurl_setopt_debug_callback(easy, transferWasCommented)
     _ = ccurl_setopt_opensocket_callback(easy, transferWantsSocket)
     _ = ccurl_setopt_data_callback(easy, CURLOPT_WRITEFUNCTION, transferDidReceiveBody)
     _ = ccurl_setopt_data_callback(easy, CURLOPT_HEADERFUNCTION, transferDidReceiveHeader)
@@ -63,8 +68,9 @@ final class Transfer {
 
   /// Sets what differs from the transfer before.
   ///
+  /// - Parameter isWatched: whether to listen to what libcurl says on the way: the reason of a GOAWAY comes only so.
   /// - Returns: why the request cannot be sent.
-  func prepare(_ request: HTTPRequest) -> HTTPFailure? {
+  func prepare(_ request: HTTPRequest, isWatched: Bool = false) -> HTTPFailure? {
     guard isTarget(request.target) else {
       return HTTPFailure(.badRequest, "the target is not a path of printable ASCII")
     }
@@ -86,6 +92,9 @@ final class Transfer {
       easy.set(CURLOPT_POSTFIELDSIZE, request.body.count)
       isPost = true
     }
+    if isWatched != self.isWatched { easy.set(CURLOPT_VERBOSE, isWatched ? 1 : 0) }
+    self.isWatched = isWatched
+    heardCalm = false
     headers.reset()
     body = []
     refusal = nil
@@ -98,6 +107,9 @@ final class Transfer {
   func result(_ code: CURLcode) -> HTTPResult {
     if let refusal { return .failure(refusal) }
     guard code == CURLE_OK else {
+      let detail = detail
+      if code == CURLE_HTTP2_STREAM, detail.contains(streamCalm) { heardCalm = true }
+      if heardCalm { return .failure(HTTPFailure(.calm, "the server asked for fewer transfers")) }
       let systemError = socketError == 0 ? Int32(easy.long(CURLINFO_OS_ERRNO)) : socketError
       return .failure(HTTPFailure(code: code, systemError: systemError, detail: detail))
     }
@@ -150,6 +162,12 @@ final class Transfer {
     return true
   }
 
+  fileprivate func heard(_ comment: UnsafeBufferPointer<UInt8>) {
+    let last = comment.count - connectionCalm.count
+    guard last >= 0, !heardCalm else { return }
+    heardCalm = (0...last).contains { comment[$0...].starts(with: connectionCalm) }
+  }
+
   fileprivate func receivedHeader(_ line: UnsafeBufferPointer<UInt8>) -> Bool {
     guard headers.take(line.span) else {
       refusal = HTTPFailure(.badHTTP, "more than \(ResponseHeaders.limit) octets of header fields")
@@ -158,6 +176,11 @@ final class Transfer {
     return true
   }
 }
+
+/// How libcurl ends its sentence about a stream that was reset with ENHANCE_YOUR_CALM.
+private let streamCalm = "(err 11)"
+/// How libcurl's comment on a GOAWAY with ENHANCE_YOUR_CALM goes on after a word that differs between its versions.
+private let connectionCalm = Array("GOAWAY, error=11,".utf8)
 
 /// Whether a text can be a request's target: it begins with a slash and is printable without spaces.
 private func isTarget(_ text: String) -> Bool {
@@ -184,4 +207,16 @@ private func transferDidReceiveHeader(
   let transfer = Unmanaged<Transfer>.fromOpaque(context!).takeUnretainedValue()
   let buffer = UnsafeBufferPointer(start: UnsafeRawPointer(octets)?.assumingMemoryBound(to: UInt8.self), count: count)
   return transfer.receivedHeader(buffer) ? count : 0
+}
+
+/// What else libcurl shows while it is watched, requests with their secrets among it, is let go.
+private func transferWasCommented(
+  _: UnsafeMutableRawPointer?, _ type: curl_infotype, _ octets: UnsafeMutablePointer<CChar>?, _ count: Int,
+  _ context: UnsafeMutableRawPointer?
+) -> Int32 {
+  guard type == CURLINFO_TEXT else { return 0 }
+  let transfer = Unmanaged<Transfer>.fromOpaque(context!).takeUnretainedValue()
+  transfer.heard(
+    UnsafeBufferPointer(start: UnsafeRawPointer(octets)?.assumingMemoryBound(to: UInt8.self), count: count))
+  return 0
 }

@@ -13,11 +13,17 @@ final class TLSContext: @unchecked Sendable {
     let key = PEM_read_bio_PrivateKey(bio(Certificates.serverKey), nil, nil, nil)
     precondition(SSL_CTX_use_certificate(context, certificate) == 1, "no certificate")
     precondition(SSL_CTX_use_PrivateKey(context, key) == 1, "no key")
+    // Whoever wants to may send early data: a client that sends none does so of its own accord.
+    SSL_CTX_set_max_early_data(context, 16_384)
+    SSL_CTX_set_options(context, noAntiReplay)
     if http2 { SSL_CTX_set_alpn_select_cb(context, selectHTTP2, nil) }
   }
 
   deinit { SSL_CTX_free(context) }
 }
+
+/// `SSL_OP_NO_ANTI_REPLAY`, a macro with a cast: tickets then outlive the connection whatever its end was.
+private let noAntiReplay: UInt64 = 1 << 24
 
 private func bio(_ text: String) -> OpaquePointer {
   let bio = BIO_new(BIO_s_mem())!
@@ -38,6 +44,14 @@ private func selectHTTP2(
     return SSL_TLSEXT_ERR_OK
   }
   return SSL_TLSEXT_ERR_NOACK
+}
+
+/// TLS 1.3 early data, also called 0-RTT (RFC 8446 section 2.3).
+struct EarlyData: Sendable {
+  /// Whether the session permits it, for the next connection that resumes it.
+  var isPermitted = false
+  /// Whether the client sent or announced any.
+  var wasSent = false
 }
 
 /// Blocking reads and writes; nil or nothing once the connection has ended.
@@ -65,6 +79,23 @@ final class ByteStream {
     var length: UInt32 = 0
     SSL_get0_alpn_selected(tls, &name, &length)
     return length == 2
+  }
+
+  /// Whether the connection resumed the TLS session of an earlier one.
+  var isResumed: Bool { tls.map { SSL_session_reused($0) == 1 } ?? false }
+
+  var earlyData: EarlyData {
+    guard let tls else { return EarlyData() }
+    return EarlyData(
+      isPermitted: SSL_SESSION_get_max_early_data(SSL_get_session(tls)) > 0,
+      wasSent: SSL_get_early_data_status(tls) != SSL_EARLY_DATA_NOT_SENT)
+  }
+
+  /// Whether nothing came for so long.
+  func isQuiet(for milliseconds: Int32) -> Bool {
+    guard buffer.isEmpty, tls.map({ SSL_pending($0) }) ?? 0 == 0 else { return false }
+    var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    return poll(&entry, 1, milliseconds) == 0
   }
 
   func write(_ octets: [UInt8]) {
@@ -98,8 +129,8 @@ final class ByteStream {
     let text = String(decoding: head, as: UTF8.self)
     let field = text.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length: ") }
     guard let body = read(exactly: field.flatMap { Int($0.dropFirst(16)) } ?? 0) else { return nil }
-    let isResumed = tls.map { SSL_session_reused($0) == 1 } ?? false
-    return ReceivedRequest(head: text, body: body, connection: connection, isResumed: isResumed)
+    return ReceivedRequest(
+      head: text, body: body, connection: connection, isResumed: isResumed, earlyData: earlyData)
   }
 
   private func fill() -> Bool {

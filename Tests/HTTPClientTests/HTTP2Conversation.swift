@@ -4,41 +4,70 @@
 final class HTTP2Conversation {
   private let stream: ByteStream
   private let connection: Int
+  private let peer: HTTP2Peer
   private let react: @Sendable (ReceivedRequest) -> Reaction
-  private var waiting: [UInt32] = []
+  /// Streams whose response is kept back.
+  private var held: [UInt32] = []
+  /// Streams that get this content when the client has nothing more to say.
+  private var quietContent: String?
   private var bodies: [UInt32: [UInt8]] = [:]
+  private var open: Set<UInt32> = []
+  /// Limits of streams that were sent and not acknowledged yet.
+  private var sentLimits: [UInt32?] = []
+  private var limit: UInt32?
+  private var newestLimit: UInt32?
 
   // Frame types and flags, RFC 9113 section 6.
   private static let data: UInt8 = 0
   private static let headers: UInt8 = 1
+  private static let reset: UInt8 = 3
   private static let settings: UInt8 = 4
   private static let ping: UInt8 = 6
+  private static let goAway: UInt8 = 7
   private static let endStream: UInt8 = 1
   private static let acknowledge: UInt8 = 1
   private static let endHeaders: UInt8 = 4
+  /// SETTINGS_MAX_CONCURRENT_STREAMS, RFC 9113 section 6.5.2.
+  private static let maxConcurrentStreams: UInt8 = 3
   /// The largest frame without other agreement, RFC 9113 section 4.2.
   private static let frameLimit = 16_384
   /// `:status: 200` of the static table, RFC 7541 appendix A.
   private static let status200: [UInt8] = [0x88]
+  /// How long the client must have said nothing to be quiet.
+  private static let quietMilliseconds: Int32 = 2
 
-  init(_ stream: ByteStream, _ connection: Int, _ react: @escaping @Sendable (ReceivedRequest) -> Reaction) {
+  init(
+    _ stream: ByteStream, _ connection: Int, _ peer: HTTP2Peer,
+    _ react: @escaping @Sendable (ReceivedRequest) -> Reaction
+  ) {
     self.stream = stream
     self.connection = connection
+    self.peer = peer
     self.react = react
   }
 
   func run() {
+    if peer.isSilent(connection) {
+      while stream.read(exactly: 1) != nil {}
+      return
+    }
     guard stream.read(exactly: 24) != nil else { return }
-    send(Self.settings, 0, 0, [])
-    while let header = stream.read(exactly: 9) {
+    sendLimit(peer.maxStreams)
+    while let header = nextHeader() {
       let length = Int(header[0]) << 16 | Int(header[1]) << 8 | Int(header[2])
       let id = header[5...8].reduce(0) { $0 << 8 | UInt32($1) }
       guard let payload = stream.read(exactly: length) else { return }
       let (type, flags) = (header[3], header[4])
       switch type {
       case Self.settings where flags & Self.acknowledge == 0: send(Self.settings, Self.acknowledge, 0, [])
+      case Self.settings where !sentLimits.isEmpty:
+        limit = sentLimits.removeFirst()
+        peer.note(acknowledged: limit)
       case Self.ping where flags & Self.acknowledge == 0: send(Self.ping, Self.acknowledge, 0, payload)
+      case Self.reset: end(id)
+      case Self.headers where !begin(id): continue
       case Self.headers, Self.data:
+        guard open.contains(id) else { continue }
         if type == Self.data { bodies[id, default: []] += payload }
         if flags & Self.endStream != 0, !respond(to: id) { return }
       default: break
@@ -46,20 +75,82 @@ final class HTTP2Conversation {
     }
   }
 
+  private func nextHeader() -> [UInt8]? {
+    if let content = quietContent, !held.isEmpty, stream.isQuiet(for: Self.quietMilliseconds) { release(content) }
+    return stream.read(exactly: 9)
+  }
+
+  // MARK: - Streams
+
+  /// - Returns: whether there is room; a stream too many is refused (RFC 9113 section 5.1.2).
+  private func begin(_ id: UInt32) -> Bool {
+    open.insert(id)
+    peer.note(streams: open.count, limit: limit)
+    guard let newestLimit, open.count > newestLimit else { return true }
+    send(Self.reset, 0, id, octets(HTTP2Error.refusedStream.rawValue))
+    end(id)
+    return false
+  }
+
+  private func end(_ id: UInt32) {
+    open.remove(id)
+    bodies[id] = nil
+    held.removeAll { $0 == id }
+  }
+
   /// - Returns: whether the connection goes on.
   private func respond(to id: UInt32) -> Bool {
-    let request = ReceivedRequest(head: "", body: bodies.removeValue(forKey: id) ?? [], connection: connection)
+    let request = ReceivedRequest(
+      head: "", body: bodies[id] ?? [], connection: connection, isResumed: stream.isResumed,
+      earlyData: stream.earlyData, stream: id)
     switch react(request) {
     case .send(let text): send(content: text, id)
     case .respondTogether(let count, let text):
-      waiting.append(id)
-      guard waiting.count == count else { break }
-      for id in waiting { send(content: text, id) }
-      waiting = []
+      held.append(id)
+      if held.count == count { release(text) }
+    case .respondWhenQuiet(let text):
+      quietContent = text
+      held.append(id)
+    case .acts(let acts): return acts.allSatisfy { act($0, id) }
     case .stall: break
     case .sendAndClose, .sendAndReset: return false
     }
     return true
+  }
+
+  private func release(_ text: String) {
+    for id in held { send(content: text, id) }
+  }
+
+  /// - Returns: whether the connection goes on.
+  private func act(_ act: HTTP2Act, _ id: UInt32) -> Bool {
+    switch act {
+    case .respond(let text): send(content: text, id)
+    case .hold: held.append(id)
+    case .respondToHeld(let text): release(text)
+    case .redirect(let target):
+      // Literals with names of the static table, :status and location (RFC 7541 section 6.2.2).
+      let fields = [0x08, 0x03] + Array("302".utf8) + [0x0F, 0x1F, UInt8(target.utf8.count)] + Array(target.utf8)
+      send(Self.headers, Self.endHeaders | Self.endStream, id, fields)
+      end(id)
+    case .reset(let error):
+      send(Self.reset, 0, id, octets(error.rawValue))
+      end(id)
+    case .goAway(let last, let error):
+      send(Self.goAway, 0, 0, octets(last) + octets(error.rawValue))
+      for id in open where id > last { end(id) }
+    case .allow(let streams): sendLimit(streams)
+    case .close: return false
+    }
+    return true
+  }
+
+  // MARK: - Frames
+
+  private func sendLimit(_ streams: UInt32?) {
+    sentLimits.append(streams)
+    newestLimit = streams
+    send(Self.settings, 0, 0, streams.map { [0, Self.maxConcurrentStreams] + octets($0) } ?? [])
   }
 
   private func send(content text: String, _ id: UInt32) {
@@ -70,11 +161,16 @@ final class HTTP2Conversation {
       rest = rest.dropFirst(frame.count)
       send(Self.data, rest.isEmpty ? Self.endStream : 0, id, Array(frame))
     } while !rest.isEmpty
+    end(id)
   }
 
   private func send(_ type: UInt8, _ flags: UInt8, _ id: UInt32, _ payload: [UInt8]) {
     let count = payload.count
     let header = [UInt8(count >> 16), UInt8(count >> 8 & 0xFF), UInt8(count & 0xFF), type, flags]
-    stream.write(header + (0..<4).reversed().map { UInt8(truncatingIfNeeded: id >> ($0 * 8)) } + payload)
+    stream.write(header + octets(id) + payload)
+  }
+
+  private func octets(_ number: UInt32) -> [UInt8] {
+    (0..<4).reversed().map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
   }
 }

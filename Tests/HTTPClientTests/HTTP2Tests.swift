@@ -5,20 +5,6 @@ import Synchronization
 import Testing
 
 @Suite struct `Over HTTP/2` {
-  private func withHTTP2<Value: Sendable>(
-    react: @escaping @Sendable (ReceivedRequest) -> Reaction, body: @escaping @Sendable (HTTPOrigin) async -> Value
-  ) throws -> (Value, connections: Int) {
-    let server = TestServer(tls: true, http2: true, react: react)
-    defer { server.stop() }
-    let file = TemporaryFile(Certificates.authority)
-    let value = try withOrigin(server, scheme: .https) {
-      $0.caFile = file.path
-    } body: {
-      await body($0)
-    }
-    return (value, server.accepted)
-  }
-
   @Test func `the first burst waits for one connection and shares it`() throws {
     let (results, connections) = try withHTTP2 { _ in
       .send("x")

@@ -39,6 +39,23 @@ func withOrigin<Value: Sendable>(
   return value
 }
 
+/// Runs `body` with an origin whose server speaks HTTP/2; also says how many connections the server accepted.
+func withHTTP2<Value: Sendable>(
+  peer: HTTP2Peer = HTTP2Peer(), _ adjust: (inout HTTPClientOptions) -> Void = { _ in },
+  react: @escaping @Sendable (ReceivedRequest) -> Reaction, body: @escaping @Sendable (HTTPOrigin) async -> Value
+) throws -> (Value, connections: Int) {
+  let server = TestServer(tls: true, http2: true, peer: peer, react: react)
+  defer { server.stop() }
+  let file = TemporaryFile(Certificates.authority)
+  let value = try withOrigin(server, scheme: .https) { options in
+    options.caFile = file.path
+    adjust(&options)
+  } body: {
+    await body($0)
+  }
+  return (value, server.accepted)
+}
+
 private final class Box<Value>: @unchecked Sendable {
   var value: Value?
 }
@@ -76,14 +93,17 @@ extension HTTPResponse {
   var text: String { String(decoding: body, as: UTF8.self) }
 }
 
+/// How many descriptors of this process are connected to a port of 127.0.0.1.
+func connections(to port: UInt16) -> Int { connectedDescriptors(to: port).count }
+
 /// Descriptors of this process that are connected to a port of 127.0.0.1.
-func connections(to port: UInt16) -> Int {
-  (0..<4096).count { descriptor in
+func connectedDescriptors(to port: UInt16) -> [Int32] {
+  (0..<4096).filter { descriptor in
     var address = sockaddr_in()
     var length = socklen_t(MemoryLayout<sockaddr_in>.size)
     let known = withUnsafeMutablePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        getpeername(Int32(descriptor), .init(__sockaddr__: $0), &length)
+        getpeername(descriptor, .init(__sockaddr__: $0), &length)
       }
     }
     return known == 0 && address.sin_family == sa_family_t(AF_INET) && UInt16(bigEndian: address.sin_port) == port

@@ -16,6 +16,10 @@ enum Reaction: Sendable {
   case stall
   /// HTTP/2: keeps the request until so many wait, then responds to each in turn, the oldest first.
   case respondTogether(count: Int, String)
+  /// HTTP/2: keeps the request until the client has nothing more to say, then responds to all that are kept.
+  case respondWhenQuiet(String)
+  /// HTTP/2: does these things in turn.
+  case acts([HTTP2Act])
 }
 
 /// A request as it was read.
@@ -27,6 +31,10 @@ struct ReceivedRequest: Sendable {
   var connection: Int
   /// Whether the connection resumed the TLS session of an earlier one.
   var isResumed = false
+  /// What became of TLS early data.
+  var earlyData = EarlyData()
+  /// The stream's number; 0 with HTTP/1.1.
+  var stream: UInt32 = 0
 }
 
 /// Listens on a free port of loopback; each connection has a thread. Ends with `stop`.
@@ -34,6 +42,7 @@ final class TestServer: Sendable {
   let port: UInt16
   private let listener: Int32
   private let tls: TLSContext?
+  private let peer: HTTP2Peer
   private let react: @Sendable (ReceivedRequest) -> Reaction
   private let state = Mutex(State())
 
@@ -44,9 +53,15 @@ final class TestServer: Sendable {
     var isStopped = false
   }
 
-  /// - Parameter http2: whether HTTP/2 is offered, which takes TLS.
-  init(tls: Bool = false, http2: Bool = false, react: @escaping @Sendable (ReceivedRequest) -> Reaction) {
+  /// - Parameters:
+  ///   - http2: whether HTTP/2 is offered, which takes TLS.
+  ///   - peer: how HTTP/2 is spoken.
+  init(
+    tls: Bool = false, http2: Bool = false, peer: HTTP2Peer = HTTP2Peer(),
+    react: @escaping @Sendable (ReceivedRequest) -> Reaction
+  ) {
     self.tls = tls ? TLSContext(http2: http2) : nil
+    self.peer = peer
     self.react = react
     // OpenSSL writes without regard to a peer that is gone.
     signal(SIGPIPE, SIG_IGN)
@@ -106,7 +121,7 @@ final class TestServer: Sendable {
   private func serve(_ descriptor: Int32, _ number: Int) {
     if let stream = ByteStream(descriptor, tls) {
       if stream.isHTTP2 {
-        HTTP2Conversation(stream, number, react).run()
+        HTTP2Conversation(stream, number, peer, react).run()
       } else {
         converse(stream, number)
       }
@@ -127,7 +142,7 @@ final class TestServer: Sendable {
         var linger = linger(l_onoff: 1, l_linger: 0)
         setsockopt(stream.descriptor, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<linger>.size))
         return
-      case .stall, .respondTogether: continue
+      case .stall, .respondTogether, .respondWhenQuiet, .acts: continue
       }
     }
   }

@@ -1,0 +1,185 @@
+// HTTP2LimitTests.swift -- a server that ends its connections, allows few streams, or asks for calm.
+
+import EventLoop
+import HTTPClient
+import Synchronization
+import Testing
+
+@Suite struct `An HTTP/2 server that` {
+  @Test func `says GOAWAY in mid-stream responds to what it has taken, and the rest goes over new connections`() throws
+  {
+    let requests = Atomic<Int>(0)
+    let ((results, after), connections) = try withHTTP2 { request in
+      requests.wrappingAdd(1, ordering: .relaxed)
+      switch (request.connection, request.stream) {
+      case (0, 1): return .send("first")
+      case (0, 21): return .acts([.hold, .goAway(last: 11, .none), .respondToHeld("old")])
+      case (0, _): return .acts([.hold])
+      default: return .send("new")
+      }
+    } body: { origin in
+      _ = await origin.get()
+      let results = await origin.burst(10)
+      return (results, await origin.get())
+    }
+    #expect(results.count { $0.response?.text == "old" } == 5)
+    #expect(results.count { $0.response?.text == "new" } == 5)
+    #expect(after.response?.text == "new")
+    // One before, ten, five of them again, and one after: nothing that was taken is asked for twice.
+    #expect(requests.load(ordering: .relaxed) == 17)
+    #expect((2...6).contains(connections))
+  }
+
+  @Test func `says GOAWAY and is gone fails what is under way, and nothing later`() throws {
+    let ((results, after), connections) = try withHTTP2 { request in
+      switch (request.connection, request.stream) {
+      case (0, 1): .send("first")
+      case (0, 21): .acts([.goAway(last: 21, .none), .close])
+      case (0, _): .stall
+      default: .send("new")
+      }
+    } body: { origin in
+      _ = await origin.get()
+      let results = await origin.burst(10)
+      var after: [HTTPResult] = []
+      for _ in 0..<5 { after.append(await origin.get()) }
+      return (results, after)
+    }
+    #expect(results.count { $0.failure?.kind == .reset || $0.response?.text == "new" } == 10)
+    #expect(after.count { $0.response?.text == "new" } == 5)
+    #expect(connections >= 2)
+  }
+
+  @Test func `says GOAWAY with every response gets every request over a new connection`() throws {
+    let (texts, connections) = try withHTTP2 { request in
+      .acts([.goAway(last: request.stream, .none), .respond("\(request.connection)")])
+    } body: { origin in
+      var texts: [String?] = []
+      for _ in 0..<5 { texts.append(await origin.get().response?.text) }
+      return texts
+    }
+    #expect(texts == ["0", "1", "2", "3", "4"])
+    #expect(connections == 5)
+  }
+
+  @Test(arguments: [1, 4]) func `allows few streams never gets more at a time`(most: Int) throws {
+    let peer = HTTP2Peer(maxStreams: UInt32(most))
+    let (results, _) = try withHTTP2(peer: peer) { _ in
+      .respondWhenQuiet("x")
+    } body: { origin in
+      let first = await origin.get()
+      return [first] + (await origin.burst(50))
+    }
+    #expect(results.count { $0.response?.text == "x" } == 51)
+    #expect(peer.streamsTooMany == 0)
+    #expect(peer.mostStreams == most)
+  }
+
+  @Test func `allows fewer streams in the middle gets no more from then on`() throws {
+    let peer = HTTP2Peer(maxStreams: 20)
+    let (results, _) = try withHTTP2(peer: peer) {
+      $0.maxConnections = 1
+    } react: {
+      $0.stream == 21 ? .acts([.allow(streams: 2), .hold]) : .respondWhenQuiet("x")
+    } body: { origin in
+      let first = await origin.get()
+      return [first] + (await origin.burst(50))
+    }
+    #expect(results.count { $0.response?.text == "x" } == 51)
+    #expect(peer.acknowledgedLimits.prefix(2) == [20, 2])
+    #expect(peer.streamsTooMany == 0)
+  }
+
+  @Test func `redirects is not followed`() throws {
+    let requests = Atomic<Int>(0)
+    let (result, connections) = try withHTTP2 { _ in
+      requests.wrappingAdd(1, ordering: .relaxed)
+      return .acts([.redirect("/other")])
+    } body: {
+      await $0.get()
+    }
+    #expect(result.response?.status == 302)
+    #expect(result.response?.httpVersion == 2)
+    #expect(requests.load(ordering: .relaxed) == 1)
+    #expect(connections == 1)
+  }
+
+  @Test func `resets a stream for calm is left alone, whatever is asked for`() throws {
+    let requests = Atomic<Int>(0)
+    let (kinds, connections) = try withHTTP2 {
+      $0.calmPause = .seconds(60)
+    } react: { _ in
+      requests.wrappingAdd(1, ordering: .relaxed)
+      return .acts([.reset(.enhanceYourCalm)])
+    } body: { origin in
+      let first = await origin.get()
+      return ([first] + (await origin.burst(100))).map { $0.failure?.kind }
+    }
+    #expect(kinds == Array(repeating: .calm, count: 101))
+    #expect(requests.load(ordering: .relaxed) == 1)
+    #expect(connections == 1)
+  }
+
+  @Test func `says GOAWAY for calm again and again is left alone after a few connections`() throws {
+    let requests = Atomic<Int>(0)
+    let (kinds, connections) = try withHTTP2 {
+      $0.calmPause = .seconds(60)
+    } react: { _ in
+      requests.wrappingAdd(1, ordering: .relaxed)
+      return .acts([.goAway(last: 0, .enhanceYourCalm), .close])
+    } body: { origin in
+      var kinds: [HTTPFailure.Kind?] = []
+      for _ in 0..<100 { kinds.append(await origin.get().failure?.kind) }
+      return kinds
+    }
+    // The first failure makes the client look for the reason of the second.
+    #expect(kinds == [.reset] + Array(repeating: .calm, count: 99))
+    #expect(requests.load(ordering: .relaxed) <= 12)
+    #expect(connections <= 12)
+  }
+
+  @Test func `asks many streams for calm at once is asked again after one pause, and then as before`() throws {
+    let requests = Atomic<Int>(0)
+    let ((burst, next, later), _) = try withHTTP2 {
+      $0.calmPause = .milliseconds(30)
+    } react: { _ in
+      requests.wrappingAdd(1, ordering: .relaxed).newValue <= 21 ? .acts([.reset(.enhanceYourCalm)]) : .send("x")
+    } body: { origin in
+      let burst = await origin.burst(21)
+      let began = BootInstant.now
+      var next = await origin.get()
+      while next.failure?.kind == .calm {
+        await pass(.milliseconds(5))
+        next = await origin.get()
+      }
+      return (burst, (next, BootInstant.now - began), await origin.burst(20))
+    }
+    #expect(burst.count { $0.failure?.kind == .calm } == 21)
+    #expect(next.0.response?.text == "x")
+    #expect(next.1 < .seconds(5))
+    #expect(later.count { $0.response?.text == "x" } == 20)
+    #expect(requests.load(ordering: .relaxed) == 42)
+  }
+
+  @Test func `keeps asking for calm is asked again less and less often`() throws {
+    let requests = Atomic<Int>(0)
+    let (took, _) = try withHTTP2 {
+      $0.calmPause = .milliseconds(20)
+    } react: { _ in
+      requests.wrappingAdd(1, ordering: .relaxed)
+      return .acts([.reset(.enhanceYourCalm)])
+    } body: { origin in
+      let began = BootInstant.now
+      while requests.load(ordering: .relaxed) < 4 {
+        _ = await origin.get()
+        await pass(.milliseconds(2))
+      }
+      return BootInstant.now - began
+    }
+    // 20, 40 and 80 ms between four requests.
+    #expect(took >= .milliseconds(135))
+  }
+}
+
+/// Lets the loop run meanwhile: its clock stands still while tasks only yield to each other.
+private func pass(_ time: Duration) async { try? await Task.sleep(for: time) }

@@ -1,0 +1,73 @@
+// HTTP2Peer.swift -- what an HTTP/2 server of a test allows, what it does to a stream, and what it saw.
+
+import Synchronization
+
+/// Error codes, RFC 9113 section 7.
+enum HTTP2Error: UInt32, Sendable {
+  case none = 0
+  case refusedStream = 7
+  case enhanceYourCalm = 11
+}
+
+/// One thing that a server does when a request has arrived, to its stream or to the connection.
+enum HTTP2Act: Sendable {
+  /// Responds with a 200 of this content.
+  case respond(String)
+  /// Keeps the stream.
+  case hold
+  /// Responds to every stream that is kept.
+  case respondToHeld(String)
+  /// Responds with a 302.
+  case redirect(String)
+  /// RST_STREAM.
+  case reset(HTTP2Error)
+  /// GOAWAY; the last stream is the highest that was or may be processed.
+  case goAway(last: UInt32, HTTP2Error)
+  /// SETTINGS with this SETTINGS_MAX_CONCURRENT_STREAMS.
+  case allow(streams: UInt32)
+  /// Ends the connection.
+  case close
+}
+
+/// What all connections of a server share.
+final class HTTP2Peer: Sendable {
+  /// SETTINGS_MAX_CONCURRENT_STREAMS of the first SETTINGS; nil for none.
+  let maxStreams: UInt32?
+  /// Connections, from the first on, on which nothing is said after the TLS handshake.
+  private let silentConnections: Int
+  private let state = Mutex(State())
+
+  private struct State {
+    var most = 0
+    var tooMany = 0
+    var acknowledged: [UInt32] = []
+  }
+
+  init(maxStreams: UInt32? = nil, silentConnections: Int = 0) {
+    self.maxStreams = maxStreams
+    self.silentConnections = silentConnections
+  }
+
+  /// The most streams of one connection at a time under a limit that the client had acknowledged.
+  var mostStreams: Int { state.withLock { $0.most } }
+  /// How often the client opened a stream above a limit that it had acknowledged.
+  var streamsTooMany: Int { state.withLock { $0.tooMany } }
+
+  /// Limits that a client has acknowledged.
+  var acknowledgedLimits: [UInt32] { state.withLock { $0.acknowledged } }
+
+  func isSilent(_ connection: Int) -> Bool { connection < silentConnections }
+
+  func note(acknowledged limit: UInt32?) {
+    guard let limit else { return }
+    state.withLock { $0.acknowledged.append(limit) }
+  }
+
+  func note(streams: Int, limit: UInt32?) {
+    guard let limit else { return }
+    state.withLock { state in
+      state.most = max(state.most, streams)
+      if streams > limit { state.tooMany += 1 }
+    }
+  }
+}

@@ -1,0 +1,132 @@
+// SilenceTests.swift -- a way that takes everything and brings nothing back, and what is not sent early over it.
+
+import EventLoop
+import Glibc
+import HTTPClient
+import Testing
+
+@Suite struct `A server that falls silent` {
+  @Test func `after the TLS handshake costs two timeouts, and then there is a new connection`() throws {
+    let ((results, generations), connections) = try withHTTP2(peer: HTTP2Peer(silentConnections: 1)) {
+      .send("\($0.connection)")
+    } body: { origin in
+      var results: [HTTPResult] = []
+      for _ in 0..<2 { results.append(await origin.get(timeout: .milliseconds(50))) }
+      for _ in 0..<3 { results.append(await origin.get()) }
+      return (results, origin.generationCount)
+    }
+    #expect(results.map { $0.failure?.kind } == [.timeout, .timeout, nil, nil, nil])
+    #expect(results.map { $0.response?.text } == [nil, nil, "1", "1", "1"])
+    #expect(generations == 2)
+    #expect(connections == 2)
+  }
+
+  @Test func `after its SETTINGS costs two timeouts, and then there is a new connection`() throws {
+    let ((results, generations), connections) = try withHTTP2 {
+      $0.connection == 0 ? .stall : .send("\($0.connection)")
+    } body: { origin in
+      var results: [HTTPResult] = []
+      for _ in 0..<2 { results.append(await origin.get(timeout: .milliseconds(50))) }
+      for _ in 0..<3 { results.append(await origin.get()) }
+      return (results, origin.generationCount)
+    }
+    #expect(results.map { $0.failure?.kind } == [.timeout, .timeout, nil, nil, nil])
+    #expect(results.map { $0.response?.text } == [nil, nil, "1", "1", "1"])
+    #expect(generations == 2)
+    #expect(connections == 2)
+  }
+
+  @Test func `in the middle of a burst costs its timeout once, and answers go on`() throws {
+    let ((first, burst, after), _) = try withHTTP2 {
+      $0.connection == 0 && $0.stream > 1 ? .stall : .send("x")
+    } body: { origin in
+      let first = await origin.get()
+      let burst = await origin.burst(30, timeout: .milliseconds(50))
+      return (first, burst, await origin.burst(30))
+    }
+    #expect(first.response?.text == "x")
+    #expect(burst.count { $0.failure?.kind == .timeout } == 30)
+    #expect(after.count { $0.response?.text == "x" } == 30)
+  }
+
+  /// No FIN comes, and what is sent is never taken: the listener lets the kernel connect and reads nothing.
+  @Test func `in its machine is given up when the user timeout is over, without the transfer's own timeout`() throws {
+    let listener = DeafListener()
+    let request = HTTPRequest(method: .post, target: "/", body: Array(repeating: 1, count: 16 << 20))
+    let began = BootInstant.now
+    let result = try withOrigin(port: listener.port) { options in
+      options.userTimeout = .milliseconds(200)
+    } body: {
+      await $0.send(request, timeout: .seconds(20))
+    }
+    let took = BootInstant.now - began
+    #expect(result.failure?.kind == .reset)
+    #expect(took >= .milliseconds(150))
+    #expect(took < .seconds(6))
+  }
+
+  @Test func `is given up after five seconds without other agreement`() throws {
+    let (timeouts, _) = try withHTTP2 { _ in
+      .send("x")
+    } body: { origin in
+      _ = await origin.get()
+      return userTimeouts(to: origin.server.port)
+    }
+    #expect(timeouts == [5000])
+  }
+
+  @Test func `or not gets no request before the handshake is over, also where it permits early data`() throws {
+    let server = TestServer(tls: true) { request in
+      let early = request.earlyData
+      return .sendAndClose(response("\(request.isResumed) \(early.isPermitted) \(early.wasSent)"))
+    }
+    defer { server.stop() }
+    let file = TemporaryFile(Certificates.authority)
+    let texts = try withOrigin(server, scheme: .https) { options in
+      options.caFile = file.path
+    } body: { origin in
+      var texts: [String?] = []
+      for _ in 0..<4 { texts.append(await origin.get().response?.text) }
+      origin.renewConnections()
+      texts.append(await origin.get().response?.text)
+      return texts
+    }
+    #expect(texts == ["false true false"] + Array(repeating: "true true false", count: 4))
+  }
+}
+
+/// `TCP_USER_TIMEOUT` in milliseconds of this process's descriptors that are connected to a port of 127.0.0.1.
+private func userTimeouts(to port: UInt16) -> [UInt32] {
+  connectedDescriptors(to: port).map { descriptor in
+    var value: UInt32 = 0
+    var length = socklen_t(MemoryLayout<UInt32>.size)
+    getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &value, &length)
+    return value
+  }
+}
+
+/// Listens on a free port of loopback with little room and never reads.
+private final class DeafListener {
+  let port: UInt16
+  private let descriptor: Int32
+
+  init() {
+    descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    var room: Int32 = 4096
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &room, socklen_t(MemoryLayout<Int32>.size))
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    port = withUnsafeMutablePointer(to: &address) { [descriptor] pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
+        let bound = bind(descriptor, .init(__sockaddr__: generic), length)
+        precondition(bound == 0 && listen(descriptor, 4) == 0, "no port")
+        getsockname(descriptor, .init(__sockaddr__: generic), &length)
+      }
+      return UInt16(bigEndian: pointer.pointee.sin_port)
+    }
+  }
+
+  deinit { close(descriptor) }
+}
