@@ -15,7 +15,6 @@ final class HTTP2Conversation {
   /// Limits of streams that were sent and not acknowledged yet.
   private var sentLimits: [UInt32?] = []
   private var limit: UInt32?
-  private var newestLimit: UInt32?
 
   // Frame types and flags, RFC 9113 section 6.
   private static let data: UInt8 = 0
@@ -82,11 +81,12 @@ final class HTTP2Conversation {
 
   // MARK: - Streams
 
-  /// - Returns: whether there is room; a stream too many is refused (RFC 9113 section 5.1.2).
+  /// - Returns: whether there is room; a stream too many is refused (RFC 9113 section 5.1.2), from the acknowledgement of
+  ///   the limit on (section 6.5.3).
   private func begin(_ id: UInt32) -> Bool {
     open.insert(id)
     peer.note(streams: open.count, limit: limit)
-    guard let newestLimit, open.count > newestLimit else { return true }
+    guard let limit, open.count > limit else { return true }
     send(Self.reset, 0, id, octets(HTTP2Error.refusedStream.rawValue))
     end(id)
     return false
@@ -149,7 +149,6 @@ final class HTTP2Conversation {
 
   private func sendLimit(_ streams: UInt32?) {
     sentLimits.append(streams)
-    newestLimit = streams
     send(Self.settings, 0, 0, streams.map { [0, Self.maxConcurrentStreams] + octets($0) } ?? [])
   }
 
