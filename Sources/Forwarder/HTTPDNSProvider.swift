@@ -18,7 +18,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   var counters = ProviderCounters()
   var health: ProviderHealth
   var probeTimer: LoopTimer?
-  /// A question that the provider can be probed with: one that was asked of it.
+  /// A question that the provider can be probed with: the last one that it answered, or the first that was asked of it.
   var probeQuestion: HTTPDNSQuestion?
   private let dialect: any Dialect
   private let batchDialect: (any BatchDialect)?
@@ -145,7 +145,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       counters.refusals += 1
       return .failure(refusal)
     }
-    probeQuestion = asked.first
+    probeQuestion = probeQuestion ?? asked.first
     let servers = servers
     var failure = UpstreamFailure(
       .noReachableAuthority, servers.isEmpty ? "its list of servers has not come" : "no time left")
@@ -156,6 +156,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       case .success(let replies):
         if isCurrent(servers) { health.succeeded(index) }
         badParametersInARow = 0
+        probeQuestion = asked.first
         return .success(replies)
       case .failure(let problem):
         failure = problem.failure

@@ -38,7 +38,8 @@ struct ProviderFactory {
       let region = EMASSchedule.Region(rawValue: account.region.rawValue) ?? .cn
       return try scheduled(
         provider, by: EMASSchedule(accountID: account.accountID, region: region),
-        identity: "\(account.accountID) \(provider.scheme) \(account.region)", bootServers: servers, keepsBootServers: false)
+        identity: "\(account.accountID) \(provider.scheme) \(account.region)", bootServers: servers,
+        keepsBootServers: false)
     case .alidns(_, _, isScheduled: true):
       return try scheduled(
         provider, by: AliDNSServerList(path: provider.path, isEncrypted: provider.scheme == .https),

@@ -29,8 +29,9 @@ enum EMASErrorCode: String {
     // They ask another server: this one may be of another service level, or of another release.
     case .missingArgument, .tooManyHosts, .sdnsNotSupported, .serviceLevelDeny, .internalError: .server(status: status)
     case .invalidHost: .name
-    case .signatureExpired: .expired
-    case .invalidSignature, .invalidDuration: .authentication
+    // An expiry too far ahead: ours is always ten minutes ahead, so the clocks differ.
+    case .signatureExpired, .invalidDuration: .expired
+    case .invalidSignature: .authentication
     case .unsignedInterfaceDisabled, .invalidAccount, .accountNotExists: .account
     case .methodNotAllowed: .badParameter
     }

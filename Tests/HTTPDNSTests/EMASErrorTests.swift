@@ -14,7 +14,7 @@ import Testing
     ("TooManyHosts", 400, .server(status: 400), .server), ("SdnsNotSupported", 400, .server(status: 400), .server),
     ("ServiceLevelDeny", 403, .server(status: 403), .server), ("InternalError", 500, .server(status: 500), .server),
     ("InvalidHost", 400, .name, .answer), ("SignatureExpired", 403, .expired, .provider),
-    ("InvalidSignature", 403, .authentication, .provider), ("InvalidDuration", 403, .authentication, .provider),
+    ("InvalidSignature", 403, .authentication, .provider), ("InvalidDuration", 403, .expired, .provider),
     ("UnsignedInterfaceDisabled", 403, .account, .provider), ("InvalidAccount", 403, .account, .provider),
     ("AccountNotExists", 403, .account, .provider), ("MethodNotAllowed", 405, .badParameter, .provider),
   ])
