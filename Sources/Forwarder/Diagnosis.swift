@@ -113,29 +113,13 @@ extension Forwarder {
   /// Asks every provider and every of the network's resolvers at once for a name's addresses. Runs the loop until all have
   /// answered or their time is over; each provider's transfer is billed.
   public func opinions(on name: DomainName, _ types: [RecordType] = [.a, .aaaa]) -> [Opinion] {
-    let gathered = OpinionBox()
-    let loop = loop
-    let resolver = resolver
-    Task(executorPreference: loop) {
-      gathered.opinions = await resolver.opinions(on: name.lowercased, types)
-      loop.stop()
-    }
-    loop.run()
-    return gathered.opinions
+    runLoop { [resolver] in await resolver.opinions(on: name.lowercased, types) } ?? []
   }
 
   /// Asks one provider, past rules and cache; nil where no provider has that name or it cannot serve the question.
   public func ask(_ question: Question, of provider: String) -> ResolvedAnswer? {
-    let box = AnswerBox()
-    let loop = loop
-    let resolver = resolver
-    Task(executorPreference: loop) {
-      box.answer = await resolver.ask(
-        HTTPDNSQuestion(name: question.name.lowercased, type: question.type), of: provider)
-      loop.stop()
-    }
-    loop.run()
-    return box.answer
+    let question = HTTPDNSQuestion(name: question.name.lowercased, type: question.type)
+    return runLoop { [resolver] in await resolver.ask(question, of: provider) } ?? nil
   }
 }
 
@@ -214,9 +198,4 @@ extension Opinion.Outcome {
       }
     }
   }
-}
-
-/// Carries opinions from a task on the loop to the thread that runs the loop: the same one.
-private final class OpinionBox: @unchecked Sendable {
-  var opinions: [Opinion] = []
 }

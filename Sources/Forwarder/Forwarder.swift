@@ -227,14 +227,19 @@ public final class Forwarder {
       return ResolvedAnswer(plan.table.localAnswers[Int(index)], to: question.name)
     case .route(let route):
       let upstreamQuestion = HTTPDNSQuestion(name: question.name.lowercased, type: question.type)
-      let box = AnswerBox()
-      Task(executorPreference: loop) { [resolver, loop] in
-        box.answer = await resolver.resolve(upstreamQuestion, route: route, fresh: true)
-        loop.stop()
-      }
-      loop.run()
-      return box.answer
+      return runLoop { [resolver] in await resolver.resolve(upstreamQuestion, route: route, fresh: true) }
     }
+  }
+
+  /// Runs the loop until `body` has ended, and gives what it came to: for who asks without serving anybody.
+  func runLoop<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) -> Value? {
+    let box = ValueBox<Value>()
+    Task(executorPreference: loop) { [loop] in
+      box.value = await body()
+      loop.stop()
+    }
+    loop.run()
+    return box.value
   }
 
   private static func hosts(_ configuration: Configuration, _ logger: Logger) -> HostsFile {
@@ -274,9 +279,9 @@ public final class Forwarder {
   }
 }
 
-/// Carries an answer from a task on the loop to the thread that runs the loop: the same one.
-final class AnswerBox: @unchecked Sendable {
-  var answer: ResolvedAnswer?
+/// Carries a value from a task on the loop to the thread that runs the loop: the same one.
+private final class ValueBox<Value>: @unchecked Sendable {
+  var value: Value?
 }
 
 extension QueryTables {
