@@ -95,15 +95,12 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     let result = await replies(to: question, deadline: deadline, isLastResort: isLastResort)
     return result.flatMap { replies in
       switch replies.answer(to: question) {
-      case .success(var answer):
-        remember(question, answer)
-        answer.isEmptyAmbiguous = answer.isEmptyAmbiguous && settings.fallsBackOnEmpty
-        var others = replies.answers.filter { $0.question != question }
-        for index in others.indices {
-          remember(others[index].question, others[index].answer)
-          others[index].answer.isEmptyAmbiguous = others[index].answer.isEmptyAmbiguous && settings.fallsBackOnEmpty
-        }
-        return .success(UpstreamAnswer(answer, server: replies.server, others: others))
+      case .success(let answer):
+        let others = replies.answers.filter { $0.question != question }
+        return .success(
+          UpstreamAnswer(
+            taken(answer, to: question), server: replies.server,
+            others: others.map { ($0.question, taken($0.answer, to: $0.question)) }))
       case .failure(let failure): return .failure(UpstreamFailure(failure))
       }
     }
@@ -112,9 +109,15 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   /// Forgets what the provider has said that it does not have.
   func forgetNotListed() { notListed = NotListedNames() }
 
-  private func remember(_ question: HTTPDNSQuestion, _ answer: HTTPDNSAnswer) {
-    guard answer.isEmptyAmbiguous, settings.fallsBackOnEmpty else { return }
-    notListed.insert(question, until: loop.now + settings.notListedTTL, now: loop.now)
+  /// An answer as this provider's settings take it: emptiness that may mean "not in the list" is remembered, or believed.
+  private func taken(_ answer: HTTPDNSAnswer, to question: HTTPDNSQuestion) -> HTTPDNSAnswer {
+    guard answer.isEmptyAmbiguous else { return answer }
+    var answer = answer
+    answer.isEmptyAmbiguous = settings.fallsBackOnEmpty
+    if settings.fallsBackOnEmpty {
+      notListed.insert(question, until: loop.now + settings.notListedTTL, now: loop.now)
+    }
+    return answer
   }
 
   /// Both families of a name in one transfer where both have been asked for before and the dialect can; who asks for
