@@ -35,9 +35,6 @@ public struct EMASSchedule: Sendable {
   /// Servers of each family that are taken from a reply.
   static let mostServers = 16
 
-  /// The name in the certificates of all servers.
-  public static let tlsName = "resolvers.httpdns.aliyuncs.com"
-
   /// The provider's advice is to ask again at the latest after this time, at every start, and when the network changes.
   public static let refreshInterval: Duration = .seconds(8 * 3600)
 

@@ -2,6 +2,7 @@
 
 import Ciphers
 import Configuration
+import DNSWire
 import Testing
 
 /// The servers of a text's first provider, as scheme, host, port and path, with the name that is checked.
@@ -158,4 +159,25 @@ func `a provider that cannot work is one mistake`(text: String, key: String) {
     warnings("[[provider]]\nkind = \"doh\"\nservers = [\"http://192.0.2.1/q\"]").map {
       $0.contains(".servers: over http")
     } == [true])
+}
+
+@Suite struct `The regions of EMAS HTTPDNS` {
+  private func servers(_ region: Configuration.EMASRegion) throws -> [Configuration.Server] {
+    let text = "[[provider]]\nkind = \"emas\"\naccount_id = \"1\"\nregion = \"\(region.rawValue)\""
+    return try configuration(text).providers[0].servers
+  }
+
+  @Test(arguments: Configuration.EMASRegion.allCases)
+  func `each has addresses of both families to start with`(region: Configuration.EMASRegion) throws {
+    let servers = try servers(region)
+    let addresses = servers.compactMap { if case .address(let address) = $0.host { address } else { nil } }
+    #expect(addresses.count == servers.count && addresses.count >= 4 && Set(addresses).count == addresses.count)
+    #expect(addresses.contains { $0.isIPv6 } && addresses.first?.isIPv6 == false)
+    #expect(servers.allSatisfy { $0.tlsName == "resolvers.httpdns.aliyuncs.com" })
+  }
+
+  @Test func `anywhere begins where China does`() throws {
+    #expect(try servers(.cn).count == 10)
+    #expect(try servers(.global) == servers(.cn))
+  }
 }

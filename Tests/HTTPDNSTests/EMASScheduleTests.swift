@@ -71,17 +71,4 @@ import Testing
       try schedule.outcome(from: json(#"{"service_ip":["192.0.2.1"]}"#, contentType: "text/html"))
     }
   }
-
-  @Test func `every region has addresses of both families and a name to start with`() {
-    for region in EMASSchedule.Region.allCases {
-      let addresses = region.bootAddresses
-      #expect(addresses.count >= 4 && Set(addresses).count == addresses.count)
-      #expect(addresses.contains { $0.isIPv6 } && addresses.first?.isIPv6 == false)
-    }
-    #expect(EMASSchedule.Region.cn.bootAddresses.count == 10)
-    #expect(EMASSchedule.Region.global.bootAddresses == EMASSchedule.Region.cn.bootAddresses)
-    #expect(EMASSchedule.Region.global.bootName.text == "resolvers-cn.httpdns.aliyuncs.com.")
-    #expect(EMASSchedule.Region.de.bootName.text == "resolvers-de.httpdns.aliyuncs.com.")
-    #expect(EMASSchedule.tlsName == "resolvers.httpdns.aliyuncs.com")
-  }
 }
