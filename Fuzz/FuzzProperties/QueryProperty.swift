@@ -31,7 +31,9 @@ public final class QueryProperty: Property {
       let loaded = try Configuration.parse(text: QueryProperty.rules, fileName: "", environment: { _ in nil })
       let plan = RoutingPlan(loaded.configuration, hosts: HostsFile(), searchDomains: [])
       path = QueryPath(
-        QueryTables(loaded.configuration, plan, cache: cache, keepalive: 150, subnetRoutes: [0]))
+        QueryTables(
+          loaded.configuration, plan, cache: cache, network: CurrentNetwork(), keepalive: 150,
+          subnetRoutes: [0]))
     } catch {
       preconditionFailure("\(error)")
     }
@@ -82,7 +84,8 @@ public final class QueryProperty: Property {
       try require(
         query[2] & 0xF9 == 1 && query[4] == 0 && query[5] == 1, "handed on, and not one question that wants recursion")
       return nil
-    case .reply(let length): return Array(UnsafeBufferPointer(start: output, count: length))
+    case .reply(let length), .replyAndRefresh(let length, _):
+      return Array(UnsafeBufferPointer(start: output, count: length))
     }
   }
 }

@@ -17,6 +17,8 @@ struct ClientQuery {
   var receivedAt: Int64 = 0
   /// The UDP socket to answer through, or -1 for a TCP connection that the resolver holds.
   var descriptor: Int32 = -1
+  /// Whether the client still waits; otherwise it has been answered from the cache, and only the cache is to be told.
+  var wantsAnswer = true
 
   /// Octets of a header and the longest question: no more of a query is needed to answer it.
   @inlinable static var messageSize: Int { @_noAllocation get { 12 + 255 + 4 } }
@@ -112,6 +114,7 @@ final class ClientQueries: @unchecked Sendable {
     entry.pointee.route = route
     entry.pointee.receivedAt = receivedAt
     entry.pointee.descriptor = descriptor
+    entry.pointee.wantsAnswer = true
     hot_copy(messages + slot &* ClientQuery.messageSize, message, query.questionEnd)
   }
 

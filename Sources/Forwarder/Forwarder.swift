@@ -35,6 +35,7 @@ public final class Forwarder {
   private let tables: QueryTables
   private let queries: ClientQueries
   private let outbox: UDPOutbox
+  private let network = CurrentNetwork()
   private let ledger: UnitLedger?
   private var listenerThreads: [ListenerThread] = []
   private let connections: TCPConnectionTable
@@ -73,10 +74,12 @@ public final class Forwarder {
     nonisolated(unsafe) let upstreams = try Forwarder.upstreams(
       configuration, loop, client, system.servers, ledger, logger)
     let cache = MessageCache(
-      CacheBounds(maxOctets: configuration.cache.maxBytes, maxEntries: configuration.cache.maxEntries))
+      CacheBounds(
+        maxOctets: configuration.cache.maxBytes, maxEntries: configuration.cache.maxEntries,
+        staleTTL: UInt32(clamping: configuration.cache.staleTTL.components.seconds)))
     let keepalive = Int32(clamping: configuration.listen.tcpIdle.nanoseconds / 100_000_000)
     tables = QueryTables(
-      configuration, plan, cache: cache, keepalive: keepalive,
+      configuration, plan, cache: cache, network: network, keepalive: keepalive,
       subnetRoutes: plan.routes.indices.filter { index in
         plan.routes[index].providers.contains { upstreams[$0].takesClientSubnet }
       })
@@ -89,8 +92,8 @@ public final class Forwarder {
     let occasional = OccasionalLog(logger)
     // The resolver gets what is used on its loop only; nobody else touches these objects on another thread.
     resolver = Resolver(
-      on: loop, settings: ResolverSettings(configuration, plan.routes), cache: cache, upstreams: upstreams,
-      local: local, replies: replies
+      on: loop, settings: ResolverSettings(configuration, plan.routes), cache: cache, network: network,
+      upstreams: upstreams, local: local, replies: replies
     ) { name, failure in
       let text = "\(name): \(failure.reason)"
       occasional.log(.warning, reason: text, now: BootInstant.now.nanoseconds, text)
@@ -286,7 +289,8 @@ private final class ValueBox<Value>: @unchecked Sendable {
 
 extension QueryTables {
   package init(
-    _ configuration: Configuration, _ plan: RoutingPlan, cache: MessageCache, keepalive: Int32, subnetRoutes: [Int]
+    _ configuration: Configuration, _ plan: RoutingPlan, cache: MessageCache, network: CurrentNetwork, keepalive: Int32,
+    subnetRoutes: [Int]
   ) {
     let allowed = configuration.listen.allow.flatMap { network in
       switch network {
@@ -299,6 +303,9 @@ extension QueryTables {
       access: AccessPolicy(allowed), routes: plan.table, prepared: prepared, cache: cache,
       anyAnswer: prepared.anyAnswer, cacheEnabled: configuration.cache.isEnabled,
       subnetRoutes: RouteSet(subnetRoutes.map(UInt16.init), count: plan.routes.count),
+      networkRoutes: RouteSet(
+        plan.routes.indices.filter { plan.routes[$0].belongsToNetwork }.map(UInt16.init), count: plan.routes.count),
+      network: network,
       maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: keepalive)
   }
 }
@@ -307,7 +314,9 @@ extension ResolverSettings {
   init(_ configuration: Configuration, _ routes: [Route]) {
     self.init(
       routes: routes, maxInFlight: configuration.listen.maxInFlight, cacheEnabled: configuration.cache.isEnabled,
-      nxdomainCut: configuration.cache.nxdomainCut, localTimeout: configuration.localDNS.timeout,
+      nxdomainCut: configuration.cache.nxdomainCut,
+      staleTTL: UInt32(clamping: configuration.cache.staleTTL.components.seconds),
+      localTimeout: configuration.localDNS.timeout,
       longestFailureWait: configuration.cache.maxFailureTTL,
       rebindFilter: configuration.names.rebindProtection
         ? RebindFilter(allowed: configuration.names.rebindAllow) : nil)

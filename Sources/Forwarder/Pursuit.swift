@@ -54,8 +54,8 @@ final class Pursuit: @unchecked Sendable {
   let scope: CacheScope
   /// The client's subnet where it is part of the key, as the listener read it.
   let subnet: QueryClientSubnet
-  /// When it began.
-  let startedAt: BootInstant
+  /// When it began; of a refresh that clients have joined since, when they did.
+  var startedAt: BootInstant
   /// When the last attempt began: a client that asks again a second later may start another.
   var lastAttempt: BootInstant
   /// Attempts that run at present.
@@ -71,6 +71,14 @@ final class Pursuit: @unchecked Sendable {
   /// An answer that is given unless a better one comes in time: LocalDNS's while a provider is under way, or a provider's
   /// empty one while LocalDNS is.
   var held: Outcome?
+  /// When `held` is given at the latest; nil for the last moment.
+  var heldUntil: BootInstant?
+  /// When stale data is given for want of better; nil where there is none.
+  var staleAt: BootInstant?
+  /// Whether nobody waits: what is kept shall be fetched anew, and a failure does no harm.
+  var isRefresh = false
+  /// What the schedule of refreshes will remember of the entry.
+  var heat: UInt8 = 0
   /// Whether LocalDNS has been asked.
   var hasAskedLocal = false
   /// Whether LocalDNS is being asked.

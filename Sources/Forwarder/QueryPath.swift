@@ -21,6 +21,10 @@ public struct QueryTables: Sendable {
   let cacheEnabled: Bool
   /// The routes whose providers are told the client's own subnet.
   let subnetRoutes: RouteSet
+  /// The routes whose answers belong to the network that gave them.
+  let networkRoutes: RouteSet
+  /// The network that the machine is on.
+  let network: CurrentNetwork
   /// The largest UDP response, in octets.
   let maxUDPPayload: Int
   /// The idle timeout told over TCP, in units of 100 ms.
@@ -31,6 +35,8 @@ public struct QueryTables: Sendable {
 package enum QueryOutcome {
   /// The response stands in the output, that many octets.
   case reply(Int)
+  /// The response stands in the output; the resolver gets the query all the same, by that route, to ask anew.
+  case replyAndRefresh(Int, UInt16)
   /// No answer.
   case drop
   /// The answer is not at hand: the resolver gets it, by that route.
@@ -51,6 +57,8 @@ package final class QueryPath {
   private let routes: Unmanaged<RouteTable>
   private let prepared: Unmanaged<PreparedAnswers>
   private let subnetRoutes: Unmanaged<RouteSet>
+  private let networkRoutes: Unmanaged<RouteSet>
+  private let network: Unmanaged<CurrentNetwork>
   private let cache: Unmanaged<MessageCache>
   /// The query that was read last; `accept` leaves it for whoever forwards.
   private(set) var query = Query()
@@ -62,6 +70,8 @@ package final class QueryPath {
     routes = .passUnretained(tables.routes)
     prepared = .passUnretained(tables.prepared)
     subnetRoutes = .passUnretained(tables.subnetRoutes)
+    networkRoutes = .passUnretained(tables.networkRoutes)
+    network = .passUnretained(tables.network)
     cache = .passUnretained(tables.cache)
     key = .allocate(capacity: CacheKey.longest)
     key.initialize(repeating: 0, count: CacheKey.longest)
@@ -142,59 +152,79 @@ package final class QueryPath {
     if tables.cacheEnabled {
       let usesSubnet = knowsSubnet ? query.clientSubnet.sourceLength > 0 : false
       let capacity = limits.size - query.questionEnd
-      if find(route, usesSubnet, now: now, output + query.questionEnd, capacity, &head) {
-        return .reply(ResponseWriter.complete(query, of: message.span, head, limits, into: output))
+      let found = find(route, usesSubnet, now: now, output + query.questionEnd, capacity, &head)
+      if found.isAnswer {
+        let length = ResponseWriter.complete(query, of: message.span, head, limits, into: output)
+        return found.wantsRefresh ? .replyAndRefresh(length, route) : .reply(length)
       }
     }
     guard query.recursionDesired else { return refuse(.refused, ede: .none, message, transport, output) }
     return .forward(route)
   }
 
-  /// Looks for the question itself, then for an NXDOMAIN that holds for every type of the name.
+  /// Fresh data first, whatever of it answers the question; stale data only where there is none.
   @_noAllocation
   private func find(
     _ route: UInt16, _ usesSubnet: Bool, now: Int64, _ output: UnsafeMutablePointer<UInt8>, _ capacity: Int,
     _ head: inout ResponseHead
-  ) -> Bool {
-    var scope = CacheScope(
-      type: query.type, dnssecOK: query.dnssecOK, checkingDisabled: query.checkingDisabled, route: route, network: 0)
+  ) -> CacheLookup {
+    let isApart = networkRoutes._withUnsafeGuaranteedRef { $0.contains(route) }
+    let scope = CacheScope(
+      type: query.type, dnssecOK: query.dnssecOK, checkingDisabled: query.checkingDisabled, route: route,
+      network: isApart ? network._withUnsafeGuaranteedRef { $0.number } : 0)
+    let fresh = find(scope, usesSubnet, now: now, servesStale: false, output, capacity, &head)
+    guard fresh.kind == .stale else { return fresh }
+    return find(scope, usesSubnet, now: now, servesStale: true, output, capacity, &head)
+  }
+
+  /// Looks for the question itself, then for an NXDOMAIN that holds for every type of the name.
+  @_noAllocation
+  private func find(
+    _ asked: CacheScope, _ usesSubnet: Bool, now: Int64, servesStale: Bool, _ output: UnsafeMutablePointer<UInt8>,
+    _ capacity: Int, _ head: inout ResponseHead
+  ) -> CacheLookup {
+    var scope = asked
+    var isStale = false
     if usesSubnet {
       let subnet = query.clientSubnet.capped
-      switch look(scope, subnet, now: now, output, capacity, &head) {
-      case .miss: break
-      default:
+      let found = look(scope, subnet, now: now, servesStale, output, capacity, &head)
+      if found.isAnswer {
         head.subnetScope = Int16(subnet.sourceLength)
-        return true
+        return found
       }
+      isStale = found.kind == .stale
     }
-    if findForAll(scope, usesSubnet, now: now, output, capacity, &head) { return true }
+    let exact = findForAll(scope, usesSubnet, now: now, servesStale, output, capacity, &head)
+    if exact.isAnswer { return exact }
     scope.type = CacheKey.everyType
-    return findForAll(scope, usesSubnet, now: now, output, capacity, &head)
+    let denial = findForAll(scope, usesSubnet, now: now, servesStale, output, capacity, &head)
+    if denial.isAnswer { return denial }
+    if exact.kind == .stale { isStale = true }
+    if denial.kind == .stale { isStale = true }
+    return isStale ? .stale : .miss
   }
 
   @_noAllocation
   private func findForAll(
-    _ scope: CacheScope, _ usesSubnet: Bool, now: Int64, _ output: UnsafeMutablePointer<UInt8>, _ capacity: Int,
-    _ head: inout ResponseHead
-  ) -> Bool {
-    switch look(scope, QueryClientSubnet(), now: now, output, capacity, &head) {
-    case .hit, .tooLong:
-      if usesSubnet { head.subnetScope = 0 }
-      return true
-    case .hitForNoSubnet, .tooLongForNoSubnet: return !usesSubnet
-    case .miss: return false
-    }
+    _ scope: CacheScope, _ usesSubnet: Bool, now: Int64, _ servesStale: Bool, _ output: UnsafeMutablePointer<UInt8>,
+    _ capacity: Int, _ head: inout ResponseHead
+  ) -> CacheLookup {
+    let found = look(scope, QueryClientSubnet(), now: now, servesStale, output, capacity, &head)
+    guard usesSubnet, found.isAnswer else { return found }
+    guard found.isForEverySubnet else { return .miss }
+    head.subnetScope = 0
+    return found
   }
 
   @_noAllocation
   private func look(
-    _ scope: CacheScope, _ subnet: QueryClientSubnet, now: Int64, _ output: UnsafeMutablePointer<UInt8>,
-    _ capacity: Int, _ head: inout ResponseHead
+    _ scope: CacheScope, _ subnet: QueryClientSubnet, now: Int64, _ servesStale: Bool,
+    _ output: UnsafeMutablePointer<UInt8>, _ capacity: Int, _ head: inout ResponseHead
   ) -> CacheLookup {
     let (buffer, length) = (key, query.nameLength)
     return cache._withUnsafeGuaranteedRef { cache in
       let key = cache.key(in: buffer, nameLength: length, scope, subnet: subnet)
-      return cache.find(key, now: now, into: output, capacity: capacity, &head)
+      return cache.find(key, now: now, servesStale: servesStale, into: output, capacity: capacity, &head)
     }
   }
 

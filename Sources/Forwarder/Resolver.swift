@@ -19,6 +19,8 @@ public struct ResolverSettings: Sendable {
   public var cacheEnabled: Bool
   /// Whether NXDOMAIN covers the names below (RFC 8020).
   public var nxdomainCut: Bool
+  /// The longest TTL of stale data, in seconds.
+  public var staleTTL: UInt32
   /// How long LocalDNS may take.
   public var localTimeout: Duration
   /// The longest wait after failures.
@@ -48,6 +50,8 @@ public struct ResolverCounters: Sendable {
   public var fallbacks: UInt64 = 0
   /// Questions that ended without an answer.
   public var failures: UInt64 = 0
+  /// Times that stale data was given for want of a fresh answer.
+  public var stale: UInt64 = 0
 }
 
 /// Resolves what the hot path has no answer to.
@@ -55,12 +59,15 @@ public actor Resolver {
   nonisolated let loop: any Loop
   let settings: ResolverSettings
   let cache: MessageCache
+  let network: CurrentNetwork
   let upstreams: [any Upstream]
   let local: (any LocalUpstream)?
   let replies: ReplySender
   var inFlight: [QuestionKey: Pursuit] = [:]
   var failures: FailureCache
   var underWay = 0
+  /// Told of each answer that is kept.
+  var onKept: ((KeptAnswer) -> Void)?
   /// Numbers so far.
   public internal(set) var counters = ResolverCounters()
   private var batch: [Int] = []
@@ -74,13 +81,14 @@ public actor Resolver {
   ///
   /// - Parameter onFailure: told of each failure of an upstream, by the upstream's name; for counting and logging.
   init(
-    on loop: any Loop, settings: ResolverSettings, cache: MessageCache, upstreams: sending [any Upstream],
-    local: sending (any LocalUpstream)?, replies: sending ReplySender,
+    on loop: any Loop, settings: ResolverSettings, cache: MessageCache, network: CurrentNetwork,
+    upstreams: sending [any Upstream], local: sending (any LocalUpstream)?, replies: sending ReplySender,
     onFailure: @escaping @Sendable (String, UpstreamFailure) -> Void
   ) {
     self.loop = loop
     self.settings = settings
     self.cache = cache
+    self.network = network
     self.upstreams = upstreams
     self.local = local
     self.replies = replies
@@ -111,18 +119,26 @@ public actor Resolver {
       name: name.lowercased, type: RecordType(asked.query.type), dnssecOK: asked.query.dnssecOK,
       checkingDisabled: asked.query.checkingDisabled, clientSubnet: subnet.prefix)
     let key = questionKey(question, route: asked.route, subnet: subnet)
+    guard asked.wantsAnswer else {
+      replies.queries.release(slot)
+      return refresh(question, key, asked.route, subnet)
+    }
     if let pursuit = inFlight[key] { return join(pursuit, slot) }
     if let answer = settings.cacheEnabled ? kept(question, key, asked.route, subnet) : nil {
       return replies.send(answer, to: slot)
     }
     if failures.isWaiting(key, now: loop.now) {
-      return replies.send(UpstreamFailure(.cachedError, "asked in vain a moment ago"), to: slot)
+      let failure = UpstreamFailure(.cachedError, "asked in vain a moment ago")
+      return replies.send(staleOr(failure, question, key, asked.route, subnet), to: slot)
     }
     guard underWay < settings.maxInFlight else {
       counters.overflows += 1
-      return replies.send(UpstreamFailure(.other, "too many questions under way"), to: slot)
+      let failure = UpstreamFailure(.other, "too many questions under way")
+      return replies.send(staleOr(failure, question, key, asked.route, subnet), to: slot)
     }
-    begin(question, key, route: asked.route, subnet).slots.append(slot)
+    let pursuit = makePursuit(question, key, asked.route, subnet)
+    pursuit.slots.append(slot)
+    begin(pursuit)
   }
 
   /// Resolves a question for a caller inside the program.
@@ -135,31 +151,47 @@ public actor Resolver {
       return ResolvedAnswer(response: answer.response, lifetime: answer.lifetime, source: .cache)
     }
     return await withCheckedContinuation { continuation in
-      (inFlight[key] ?? begin(question, key, route: route, subnet)).continuations.append(continuation)
+      if let pursuit = inFlight[key] {
+        wait(for: pursuit)
+        pursuit.continuations.append(continuation)
+      } else {
+        let pursuit = makePursuit(question, key, route, subnet)
+        pursuit.continuations.append(continuation)
+        begin(pursuit)
+      }
     }
   }
 
-  private func begin(
-    _ question: HTTPDNSQuestion, _ key: QuestionKey, route: UInt16, _ subnet: QueryClientSubnet
+  /// A new pursuit, under way from now on.
+  func makePursuit(
+    _ question: HTTPDNSQuestion, _ key: QuestionKey, _ route: UInt16, _ subnet: QueryClientSubnet
   ) -> Pursuit {
     let pursuit = Pursuit(
-      key: key, question: question, routeNumber: route,
-      scope: CacheScope(
-        type: question.type.rawValue, dnssecOK: question.dnssecOK, checkingDisabled: question.checkingDisabled,
-        route: route, network: 0),
-      subnet: subnet, startedAt: loop.now)
+      key: key, question: question, routeNumber: route, scope: scope(question, route), subnet: subnet,
+      startedAt: loop.now)
     inFlight[key] = pursuit
     underWay += 1
     counters.pursuits += 1
-    let firstStep = mayAskLocalAsWell(pursuit) ? ResolverSettings.localDNSDelay : ResolverSettings.answerBy
-    setTimer(pursuit, at: pursuit.startedAt + firstStep)
-    start(pursuit)
     return pursuit
+  }
+
+  private func begin(_ pursuit: Pursuit) {
+    setSteps(pursuit)
+    start(pursuit)
+  }
+
+  /// Somebody waits from now on for what nobody waited for.
+  private func wait(for pursuit: Pursuit) {
+    guard pursuit.isRefresh else { return }
+    pursuit.isRefresh = false
+    pursuit.startedAt = loop.now
+    setSteps(pursuit)
   }
 
   /// A retry by the same client a second later may mean that the attempt under way is lost.
   private func join(_ pursuit: Pursuit, _ slot: Int) {
     counters.joined += 1
+    wait(for: pursuit)
     let mayStart =
       pursuit.attempts < ResolverSettings.mostAttempts
       && loop.now - pursuit.lastAttempt >= ResolverSettings.retryAfter
@@ -171,7 +203,7 @@ public actor Resolver {
 
   /// The task prefers the loop as its executor: a continuation is resumed on the task's executor, not the actor's, and
   /// without the preference that would be a thread of the global pool.
-  private func start(_ pursuit: Pursuit) {
+  func start(_ pursuit: Pursuit) {
     pursuit.attempts += 1
     pursuit.lastAttempt = loop.now
     Task(executorPreference: loop) { await self.attempt(pursuit) }
@@ -196,10 +228,14 @@ public actor Resolver {
   }
 
   func questionKey(_ question: HTTPDNSQuestion, route: UInt16, subnet: QueryClientSubnet) -> QuestionKey {
-    let scope = CacheScope(
+    withKey(question.name, scope(question, route), subnet: subnet) { QuestionKey($0) }
+  }
+
+  /// What a question's key consists of beside name and subnet.
+  func scope(_ question: HTTPDNSQuestion, _ route: UInt16) -> CacheScope {
+    CacheScope(
       type: question.type.rawValue, dnssecOK: question.dnssecOK, checkingDisabled: question.checkingDisabled,
-      route: route, network: 0)
-    return withKey(question.name, scope, subnet: subnet) { QuestionKey($0) }
+      route: route, network: settings.routes[Int(route)].belongsToNetwork ? network.number : 0)
   }
 
   /// The client's own subnet, where the route's providers are told it.

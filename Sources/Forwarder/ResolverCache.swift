@@ -7,19 +7,20 @@ import MessageCache
 
 extension Resolver {
   /// Keeps an answer under what it depends on.
-  func keep(_ answer: FinishedAnswer, of pursuit: Pursuit) {
+  func keep(_ answer: FinishedAnswer, of pursuit: Pursuit, from source: AnswerSource) {
     guard settings.cacheEnabled, answer.lifetime > 0 else { return }
     let now = loop.now.nanoseconds
     var scope = pursuit.scope
     var response = answer.response
     if answer.deniesName { scope.type = CacheKey.everyType }
+    let life = life(of: answer, pursuit, source)
     if pursuit.question.clientSubnet != nil, answer.scope != 0 {
       // Only under the subnet that was sent, and under the type that was asked: other subnets may have the name.
-      _ = pursuit.key.withCacheKey { cache.insert($0, response, now: now, lifetime: answer.lifetime) }
+      _ = pursuit.key.withCacheKey { cache.insert($0, response, now: now, life) }
       return
     }
     response.isForEverySubnet = answer.scope == 0 || !asksForSubnets(pursuit.routeNumber)
-    withKey(pursuit.question.name, scope) { _ = cache.insert($0, response, now: now, lifetime: answer.lifetime) }
+    let isKept = withKey(pursuit.question.name, scope) { cache.insert($0, response, now: now, life) }
     if answer.deniesName {
       // It would be found before the denial.
       _ = pursuit.key.withCacheKey { cache.remove($0) }
@@ -27,6 +28,22 @@ extension Resolver {
       scope.type = CacheKey.everyType
       withKey(pursuit.question.name, scope) { _ = cache.remove($0) }
     }
+    if isKept, let onKept {
+      onKept(KeptAnswer(key: pursuit.key, question: pursuit.question, route: pursuit.routeNumber, life: life, now: now))
+    }
+  }
+
+  private func life(of answer: FinishedAnswer, _ pursuit: Pursuit, _ source: AnswerSource) -> EntryLife {
+    let policy = settings.routes[Int(pursuit.routeNumber)].stale
+    let hasData = answer.response.answers > 0 && answer.response.responseCode == .noError
+    var life = EntryLife(lifetime: answer.lifetime)
+    if policy.mode != .off { life.staleFor = policy.maxAge }
+    // A denial is never given before it has been asked again: the name may be there by now.
+    life.isServedStale = hasData && (policy.mode == .immediate || policy.isImmutable)
+    life.isImmutable = hasData && policy.isImmutable
+    life.source = number(of: source)
+    life.heat = pursuit.heat
+    return life
   }
 
   /// An answer that was kept since the listener looked, or a denial of a name above.
@@ -40,9 +57,8 @@ extension Resolver {
       return answer
     }
     guard subnet.family == 0 else { return nil }
-    var scope = CacheScope(
-      type: CacheKey.everyType, dnssecOK: question.dnssecOK, checkingDisabled: question.checkingDisabled, route: route,
-      network: 0)
+    var scope = scope(question, route)
+    scope.type = CacheKey.everyType
     if let found = withKey(question.name, scope, { cache.peek($0, now: now) }) {
       return aged(found, question.name, now)
     }
@@ -68,7 +84,7 @@ extension Resolver {
   }
 
   /// What is kept, composed anew with the TTLs that are left.
-  private func aged(_ found: CachedResponse, _ name: DomainName, _ now: Int64) -> FinishedAnswer? {
+  func aged(_ found: CachedResponse, _ name: DomainName, _ now: Int64) -> FinishedAnswer? {
     guard let message = found.message(name) else { return nil }
     let elapsed = UInt32(clamping: (now - found.storedAt) / 1_000_000_000)
     let left = UInt32(clamping: (found.expiresAt - now) / 1_000_000_000)

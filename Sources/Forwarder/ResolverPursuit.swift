@@ -39,8 +39,8 @@ extension Resolver {
     question.clientSubnet = upstream.subnet(for: pursuit.question.clientSubnet)
     switch await upstream.ask(question, deadline: deadline, isLastResort: isLastResort) {
     case .success(let reply):
-      keepAlong(reply.others, of: pursuit, route, trustsAD: upstream.trustsAD)
       let source = AnswerSource.provider(upstream.name, server: reply.server)
+      keepAlong(reply.others, of: pursuit, from: source, route, trustsAD: upstream.trustsAD)
       var outcome = finish(reply.answer, from: source, pursuit, route, trustsAD: upstream.trustsAD)
       // The scope of another subnet than the client's says nothing about the client's.
       if question.clientSubnet != pursuit.question.clientSubnet || question.clientSubnet == nil {
@@ -54,7 +54,8 @@ extension Resolver {
 
   /// Keeps answers to questions that were not asked but came along: of the same names' other address family, say.
   private func keepAlong(
-    _ others: [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)], of pursuit: Pursuit, _ route: Route, trustsAD: Bool
+    _ others: [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)], of pursuit: Pursuit,
+    from source: AnswerSource, _ route: Route, trustsAD: Bool
   ) {
     for other in others where !other.answer.isEmptyAmbiguous {
       var question = pursuit.question
@@ -65,8 +66,8 @@ extension Resolver {
       let sibling = Pursuit(
         key: questionKey(question, route: pursuit.routeNumber, subnet: pursuit.subnet), question: question,
         routeNumber: pursuit.routeNumber, scope: scope, subnet: pursuit.subnet, startedAt: loop.now)
-      let outcome = finish(other.answer, from: .ourselves, sibling, route, trustsAD: trustsAD)
-      if case .success(let answer) = outcome.result { keep(answer, of: sibling) }
+      let outcome = finish(other.answer, from: source, sibling, route, trustsAD: trustsAD)
+      if case .success(let answer) = outcome.result { keep(answer, of: sibling, from: source) }
     }
   }
 
@@ -75,7 +76,7 @@ extension Resolver {
   private func withoutProvider(
     _ pursuit: Pursuit, _ route: Route, _ failure: UpstreamFailure?, _ empty: Outcome?
   ) async -> Outcome {
-    if mayFallBack(route), !pursuit.hasAskedLocal {
+    if mayFallBack(route), !pursuit.hasAskedLocal, !isSparing(pursuit) {
       let outcome = await askLocal(pursuit, isFallback: true)
       if case .success = outcome.result { return outcome }
     }
@@ -96,7 +97,7 @@ extension Resolver {
   }
 
   /// Asks LocalDNS. Names of the network do not exist where there is none.
-  private func askLocal(_ pursuit: Pursuit, isFallback: Bool) async -> Outcome {
+  func askLocal(_ pursuit: Pursuit, isFallback: Bool) async -> Outcome {
     let route = settings.routes[Int(pursuit.routeNumber)]
     pursuit.hasAskedLocal = true
     guard let local, local.hasServers(route.localServers) else {
@@ -121,7 +122,7 @@ extension Resolver {
     }
   }
 
-  private func finish(
+  func finish(
     _ answer: HTTPDNSAnswer, from source: AnswerSource, _ pursuit: Pursuit, _ route: Route, trustsAD: Bool = false,
     isFallback: Bool = false
   ) -> Outcome {
@@ -162,20 +163,50 @@ extension Resolver {
     return !route.providers.isEmpty && mayFallBack(route)
   }
 
-  /// What time brings: LocalDNS beside a slow provider, its answer when the provider is out of time, the last moment.
+  /// Sets the timer for what comes first.
+  func setSteps(_ pursuit: Pursuit) {
+    let route = settings.routes[Int(pursuit.routeNumber)]
+    if settings.cacheEnabled, route.stale.mode != .off,
+      staleAnswer(pursuit.question, pursuit.key, pursuit.routeNumber, pursuit.subnet) != nil
+    {
+      pursuit.staleAt = pursuit.startedAt + route.stale.wait
+    }
+    setTimer(pursuit)
+  }
+
+  private func setTimer(_ pursuit: Pursuit) {
+    var next = pursuit.startedAt + ResolverSettings.answerBy
+    if !pursuit.hasAskedLocal, mayAskLocalAsWell(pursuit) {
+      next = min(next, pursuit.startedAt + ResolverSettings.localDNSDelay)
+    }
+    if pursuit.held != nil, let end = pursuit.heldUntil { next = min(next, end) }
+    if let stale = pursuit.staleAt { next = min(next, stale) }
+    pursuit.timer?.cancel()
+    pursuit.timer = loop.schedule(at: next) { [unowned self] in
+      assumeIsolated { $0.timeHasCome(pursuit) }
+    }
+  }
+
+  /// What time brings: LocalDNS beside a slow provider, its answer or stale data when the provider is out of time, the last
+  /// moment.
   private func timeHasCome(_ pursuit: Pursuit) {
-    guard !pursuit.isAnswered else { return }
-    if let held = pursuit.held { return deliver(pursuit, held) }
+    guard !pursuit.isAnswered, !pursuit.isRefresh else { return }
+    let now = loop.now
     let end = pursuit.startedAt + ResolverSettings.answerBy
-    guard loop.now < end else {
+    let staleIsDue = pursuit.staleAt.map { $0 <= now } ?? false
+    if let held = pursuit.held, staleIsDue || (pursuit.heldUntil ?? end) <= now { return deliver(pursuit, held) }
+    guard !staleIsDue, now < end else {
       let failure = UpstreamFailure(.noReachableAuthority, "no answer in time")
       return deliver(pursuit, Outcome(result: .failure(failure), source: .ourselves))
     }
-    setTimer(pursuit, at: end)
-    guard !pursuit.hasAskedLocal else { return }
-    pursuit.hasAskedLocal = true
-    pursuit.attempts += 1
-    Task(executorPreference: loop) { await self.askLocalAsWell(pursuit) }
+    if !pursuit.hasAskedLocal, mayAskLocalAsWell(pursuit),
+      now >= pursuit.startedAt + ResolverSettings.localDNSDelay
+    {
+      pursuit.hasAskedLocal = true
+      pursuit.attempts += 1
+      Task(executorPreference: loop) { await self.askLocalAsWell(pursuit) }
+    }
+    setTimer(pursuit)
   }
 
   private func askLocalAsWell(_ pursuit: Pursuit) async {
@@ -188,18 +219,12 @@ extension Resolver {
       return settle(pursuit, outcome)
     }
     pursuit.held = outcome
-    setTimer(pursuit, at: providerEnd)
+    pursuit.heldUntil = providerEnd
+    setTimer(pursuit)
   }
 
   private func longestTimeout(_ route: Route) -> Duration {
     route.providers.map { upstreams[$0].timeout }.max() ?? .zero
-  }
-
-  func setTimer(_ pursuit: Pursuit, at deadline: BootInstant) {
-    pursuit.timer?.cancel()
-    pursuit.timer = loop.schedule(at: deadline) { [unowned self] in
-      assumeIsolated { $0.timeHasCome(pursuit) }
-    }
   }
 
   /// An attempt has ended: answers everybody, or leaves that to the attempts that still run.
@@ -214,16 +239,16 @@ extension Resolver {
 
   /// Keeps the answer and gives it to everybody who waits; an answer that comes after that is only kept.
   private func deliver(_ pursuit: Pursuit, _ outcome: Outcome) {
+    var given = outcome.result
     switch outcome.result {
     case .success(let answer):
       failures.succeeded(pursuit.key)
       // What LocalDNS says late must not take the place of what a provider has said.
       if pursuit.isAnswered, outcome.source == .localDNS { return }
-      keep(answer, of: pursuit)
+      keep(answer, of: pursuit, from: outcome.source)
     case .failure(let reason):
       guard !pursuit.isAnswered else { return }
-      counters.failures += 1
-      if !reason.isOverload { failures.failed(pursuit.key, reason.extendedError, now: loop.now) }
+      if !pursuit.isRefresh { given = afterFailure(pursuit, reason) }
     }
     guard !pursuit.isAnswered else { return }
     pursuit.isAnswered = true
@@ -231,7 +256,7 @@ extension Resolver {
     pursuit.timer = nil
     pursuit.held = nil
     if inFlight[pursuit.key] === pursuit { inFlight[pursuit.key] = nil }
-    for slot in pursuit.slots { replies.send(outcome.result, to: slot) }
+    for slot in pursuit.slots { replies.send(given, to: slot) }
     let resolved = ResolvedAnswer(outcome)
     for continuation in pursuit.continuations { continuation.resume(returning: resolved) }
     pursuit.slots = []

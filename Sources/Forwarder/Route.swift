@@ -14,6 +14,10 @@ public struct Route: Sendable {
   public var isNetwork = false
   /// Whether rebind protection applies: not where a rule or the kind of name says that private addresses are right.
   public var filtersPrivate = true
+  /// Whether answers count on the network that gave them only.
+  public var belongsToNetwork = false
+  /// What may be done with data that has expired.
+  public var stale = StalePolicy()
   /// The bounds on TTLs, in seconds.
   public var ttl: TTLBounds
 
@@ -36,6 +40,31 @@ public struct Route: Sendable {
     /// The first rule that routes.
     public static let firstRule: UInt16 = 3
   }
+}
+
+/// What may be done with data that has expired (RFC 8767).
+public struct StalePolicy: Sendable, Hashable {
+  /// When it is given.
+  public enum Mode: Sendable {
+    /// Never.
+    case off
+    /// When there is no fresh answer in time.
+    case onFailure
+    /// At once, while a fresh answer is fetched.
+    case immediate
+  }
+
+  /// When it is given.
+  public var mode = Mode.off
+  /// The longest that a client waits for a fresh answer before it gets stale data.
+  public var wait = Duration.milliseconds(1800)
+  /// Seconds after its expiry for which it may be given.
+  public var maxAge: UInt32 = 0
+  /// Whether addresses never expire while the program runs.
+  public var isImmutable = false
+
+  /// No stale data.
+  public init() {}
 }
 
 /// Bounds on the TTLs of what is kept and given out, in seconds.

@@ -35,14 +35,20 @@ package struct RoutingPlan {
   private static func fixedRoutes(_ configuration: Configuration) -> [Route] {
     let local = LocalServers(configuration.localDNS.servers)
     let bounds = TTLBounds(configuration)
-    let standard = Route(
+    var standard = Route(
       providers: Array(configuration.providers.indices), localServers: local,
       fallsBack: configuration.localDNS.fallback == .onFailure, ttl: bounds)
+    standard.belongsToNetwork = configuration.cache.perNetwork
+    standard.stale = StalePolicy(configuration.cache)
     var network = Route(providers: [], localServers: local, fallsBack: true, ttl: bounds)
+    network.belongsToNetwork = configuration.cache.perNetwork
+    network.stale = standard.stale
     network.isNetwork = true
     network.filtersPrivate = false
     var portal = network
     portal.isNetwork = false
+    portal.belongsToNetwork = true
+    portal.stale = StalePolicy()
     portal.ttl.highest = min(10, bounds.highest)
     portal.ttl.highestNegative = min(10, bounds.highestNegative)
     portal.ttl.lowest = 0
@@ -68,6 +74,10 @@ package struct RoutingPlan {
       route = Route(
         providers: providers, localServers: defaults, fallsBack: fallback == .onFailure, ttl: TTLBounds(configuration))
     }
+    route.belongsToNetwork = configuration.cache.perNetwork
+    route.stale = StalePolicy(configuration.cache)
+    if let stale = rule.stale { route.stale.mode = StalePolicy.Mode(stale) }
+    if rule.isImmutable { route.stale.isImmutable = true }
     if let highest = rule.maxTTL { route.ttl.highest = UInt32(clamping: highest.components.seconds) }
     if let lowest = rule.minTTL { route.ttl.lowest = UInt32(clamping: lowest.components.seconds) }
     routes.append(route)
@@ -82,6 +92,25 @@ extension TTLBounds {
       highest: UInt32(clamping: configuration.cache.maxTTL.components.seconds),
       highestNegative: UInt32(clamping: configuration.cache.maxNegativeTTL.components.seconds),
       highestFallback: UInt32(clamping: configuration.localDNS.maxTTL.components.seconds))
+  }
+}
+
+extension StalePolicy {
+  init(_ cache: Configuration.Cache) {
+    mode = Mode(cache.stale)
+    wait = cache.staleWait
+    maxAge = UInt32(clamping: cache.staleMaxAge.components.seconds)
+    isImmutable = cache.isImmutable
+  }
+}
+
+extension StalePolicy.Mode {
+  init(_ stale: Configuration.Stale) {
+    switch stale {
+    case .off: self = .off
+    case .onFailure: self = .onFailure
+    case .immediate: self = .immediate
+    }
   }
 }
 

@@ -32,6 +32,13 @@ final class TCPService {
     }
     switch outcome {
     case .reply(let length): connection.send(UnsafeBufferPointer(start: output, count: length))
+    case .replyAndRefresh(let length, let route):
+      connection.send(UnsafeBufferPointer(start: output, count: length))
+      let slot = queries.take()
+      guard slot >= 0 else { return }
+      queries.fill(slot, path.query, of: message.baseAddress!, route: route, receivedAt: now, descriptor: -1)
+      queries.slots[slot].wantsAnswer = false
+      resolver.assumeIsolated { $0.accept(slot) }
     case .drop: connection.discard()
     case .forward(let route):
       let slot = queries.take()

@@ -47,9 +47,12 @@ private func answerBatch(
     let output = listener.response()
     switch path.accept(message, from: listener.sender(index), .udp, now: now, into: output) {
     case .reply(let length): listener.reply(to: index, length: length)
+    case .replyAndRefresh(let length, let route):
+      listener.reply(to: index, length: length)
+      if handOver(index, message, route, wantsAnswer: false, now: now, listener, path, queries) { handedOver = true }
     case .drop: break
     case .forward(let route):
-      if handOver(index, message, route, now: now, listener, path, queries) {
+      if handOver(index, message, route, wantsAnswer: true, now: now, listener, path, queries) {
         handedOver = true
       } else if case .reply(let length) = path.refuse(.servFail, ede: .other, message, .udp, output) {
         listener.reply(to: index, length: length)
@@ -64,12 +67,13 @@ private func answerBatch(
 /// False where no slot is free.
 @_noAllocation
 private func handOver(
-  _ index: Int, _ message: UnsafeBufferPointer<UInt8>, _ route: UInt16, now: Int64, _ listener: UDPListener,
-  _ path: QueryPath, _ queries: ClientQueries
+  _ index: Int, _ message: UnsafeBufferPointer<UInt8>, _ route: UInt16, wantsAnswer: Bool, now: Int64,
+  _ listener: UDPListener, _ path: QueryPath, _ queries: ClientQueries
 ) -> Bool {
   let slot = queries.take()
   guard slot >= 0, let octets = message.baseAddress else { return false }
   queries.fill(slot, path.query, of: octets, route: route, receivedAt: now, descriptor: listener.descriptor)
+  queries.slots[slot].wantsAnswer = wantsAnswer
   listener.copyPeer(index, to: queries.peer(slot))
   queries.submit(slot)
   return true

@@ -71,9 +71,32 @@ public protocol Upstream: AnyObject {
   func ask(
     _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure>
+  /// Whether it may be asked for what nobody waits for: neither down nor aside nor out of budget.
+  var isFit: Bool { get }
+  /// Names that one transfer may carry, in both address families; 0 where each question travels alone.
+  var mostNames: Int { get }
+  /// Asks one server once, for all questions in one transfer; what several names need, `mostNames` allows.
+  func refresh(
+    _ questions: [HTTPDNSQuestion], deadline: BootInstant
+  ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure>
 }
 
 extension Upstream {
+  /// Whether it may be asked for what nobody waits for.
+  var isFit: Bool { true }
+
+  /// Names that one transfer may carry, in both address families; 0 where each question travels alone.
+  var mostNames: Int { 0 }
+
+  /// Asks one server once for each question of one transfer.
+  func refresh(
+    _ questions: [HTTPDNSQuestion], deadline: BootInstant
+  ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
+    var answers: [HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>] = [:]
+    for question in questions { answers[question] = await ask(question, deadline: deadline, isLastResort: false) }
+    return .success(answers)
+  }
+
   /// Begins what goes on beside questions. Called once, when the daemon starts to serve.
   func start() {}
 }

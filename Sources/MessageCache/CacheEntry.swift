@@ -11,7 +11,16 @@ struct CacheEntry {
   var hash: UInt64
   var storedAt: Int64
   var expiresAt: Int64
-  var turn: UInt32 = 0
+  /// Until when the entry is served by itself although it has expired.
+  var staleUntil: Int64
+  /// From when on serving it stale calls for a refresh.
+  var refreshAt: Int64
+  /// Seconds after its expiry for which it may be given at all; `.max` for good.
+  var staleFor: UInt32
+  /// Hits since it was stored. Addresses rotate by it too.
+  var hits: UInt32 = 0
+  /// The network's state when the entry was stored or last refreshed.
+  var epoch: UInt32
   var keyLength: UInt16
   var ttlCount: UInt16
   var bodyLength: UInt16
@@ -25,6 +34,9 @@ struct CacheEntry {
   var isAuthenticated: Bool
   var isAuthoritative: Bool
   var isForEverySubnet: Bool
+  var isImmutable: Bool
+  var source: UInt8
+  var heat: UInt8
 }
 
 typealias EntryPointer = UnsafeMutablePointer<CacheEntry>
@@ -56,21 +68,25 @@ extension CacheEntry {
   }
 
   /// Allocates a block for a response; the caller links and later frees it.
-  static func allocate(_ key: CacheKey, _ response: ComposedResponse, storedAt: Int64, expiresAt: Int64) -> EntryPointer
-  {
+  static func allocate(
+    _ key: CacheKey, _ response: ComposedResponse, storedAt: Int64, _ life: EntryLife, epoch: UInt32
+  ) -> EntryPointer {
     let size = size(keyLength: key.length, response)
     let block = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: MemoryLayout<CacheEntry>.alignment)
     let entry = block.bindMemory(to: CacheEntry.self, capacity: 1)
     entry.initialize(
       to: CacheEntry(
-        hash: key.hash, storedAt: storedAt, expiresAt: expiresAt, keyLength: UInt16(key.length),
+        hash: key.hash, storedAt: storedAt, expiresAt: life.expiry(storedAt: storedAt),
+        staleUntil: life.isServedStale ? .max : .min, refreshAt: life.isImmutable ? .max : .min,
+        staleFor: life.isImmutable ? .max : life.staleFor, epoch: epoch, keyLength: UInt16(key.length),
         ttlCount: UInt16(response.ttlOffsets.count), bodyLength: UInt16(response.body.count),
         answers: response.answers, authorities: response.authorities,
         extendedError: response.extendedError?.rawValue ?? ResponseHead.noExtendedError,
         rotationStart: response.rotation.start, rotationCount: response.rotation.count,
         rotationSize: response.rotation.size, responseCode: UInt8(truncatingIfNeeded: response.responseCode.rawValue),
         isAuthenticated: response.isAuthenticated, isAuthoritative: response.isAuthoritative,
-        isForEverySubnet: response.isForEverySubnet))
+        isForEverySubnet: response.isForEverySubnet, isImmutable: life.isImmutable, source: life.source,
+        heat: life.heat))
     response.ttlOffsets.withUnsafeBytes { copy($0, to: UnsafeMutableRawPointer(ttlOffsets(entry))) }
     hot_copy(CacheEntry.key(entry), key.octets, key.length)
     response.body.withUnsafeBytes { copy($0, to: UnsafeMutableRawPointer(body(entry))) }
@@ -81,18 +97,54 @@ extension CacheEntry {
     if let base = source.baseAddress { target.copyMemory(from: base, byteCount: source.count) }
   }
 
+  /// When the entry ceases to be of any use.
+  @_noAllocation @inline(__always)
+  static func end(_ entry: EntryPointer) -> Int64 {
+    let span = entry.pointee.staleFor
+    return span == .max ? .max : entry.pointee.expiresAt &+ Int64(span) &* 1_000_000_000
+  }
+
+  /// RFC 8767 section 5: no more than one attempt in half a minute while there is no fresh answer.
+  @inlinable static var recheckInterval: Int64 { @_noAllocation get { 30_000_000_000 } }
+
+  /// RFC 8914 sections 4.4 and 4.20.
+  @_noAllocation @inline(__always)
+  static func staleError(_ entry: EntryPointer) -> UInt16 {
+    if entry.pointee.isImmutable { return entry.pointee.extendedError }
+    return entry.pointee.responseCode == 3 ? 19 : 3
+  }
+
   /// Copies the body to `output`: address records rotated by one from hit to hit, TTLs aged by whole seconds.
   @_noAllocation
   static func serve(_ entry: EntryPointer, now: Int64, into output: UnsafeMutablePointer<UInt8>) {
+    copyBody(entry, into: output)
+    age(entry, by: (now &- entry.pointee.storedAt) / 1_000_000_000, output)
+  }
+
+  /// As `serve`, for an entry that has expired: TTLs are the original ones, but `longestTTL` seconds at most.
+  @_noAllocation
+  static func serveStale(_ entry: EntryPointer, longestTTL: UInt32, into output: UnsafeMutablePointer<UInt8>) {
+    copyBody(entry, into: output)
+    let offsets = ttlOffsets(entry)
+    var index = 0
+    while index < Int(entry.pointee.ttlCount) {
+      let place = UnsafeMutableRawPointer(output + Int(offsets[index]))
+      let ttl = UInt32(bigEndian: place.loadUnaligned(as: UInt32.self))
+      if ttl > longestTTL { place.storeBytes(of: longestTTL.bigEndian, as: UInt32.self) }
+      index &+= 1
+    }
+  }
+
+  @_noAllocation @inline(__always)
+  private static func copyBody(_ entry: EntryPointer, into output: UnsafeMutablePointer<UInt8>) {
     let source = body(entry)
     let length = Int(entry.pointee.bodyLength)
     let count = Int(entry.pointee.rotationCount)
     if count > 1 {
       let size = Int(entry.pointee.rotationSize)
       let start = Int(entry.pointee.rotationStart)
-      let first = Int(entry.pointee.turn) % count * size
+      let first = Int(entry.pointee.hits) % count * size
       let run = count * size
-      entry.pointee.turn &+= 1
       hot_copy(output, source, start)
       hot_copy(output + start, source + start + first, run - first)
       hot_copy(output + start + (run - first), source + start, first)
@@ -100,7 +152,7 @@ extension CacheEntry {
     } else {
       hot_copy(output, source, length)
     }
-    age(entry, by: (now &- entry.pointee.storedAt) / 1_000_000_000, output)
+    entry.pointee.hits &+= 1
   }
 
   @_noAllocation

@@ -13,12 +13,15 @@ final class CacheShard: @unchecked Sendable {
   private var count = 0
   private var octets = 0
   private let budget: CacheBudget
+  private let staleTTL: UInt32
+  private var epoch: UInt32 = 0
 
   /// Octets that an allocator and the table add to a block, about.
   private static let overhead = 16
 
   init(_ budget: CacheBudget) {
     self.budget = budget
+    staleTTL = budget.bounds.staleTTL
     lock = .allocate(capacity: 1)
     hot_mutex_init(lock)
     bucketCount = 16
@@ -41,14 +44,22 @@ final class CacheShard: @unchecked Sendable {
     return (count, octets + tableOctets(for: count))
   }
 
-  /// Serves a fresh entry into `output`, marks it as used, and fills `head`.
+  /// Serves an entry into `output`, marks it as used, and fills `head`.
+  ///
+  /// - Parameter servesStale: whether an entry that has expired but is served stale is written too; otherwise it is only told of.
   @_noAllocation
   func find(
-    _ key: CacheKey, now: Int64, into output: UnsafeMutablePointer<UInt8>, capacity: Int, _ head: inout ResponseHead
+    _ key: CacheKey, now: Int64, servesStale: Bool, into output: UnsafeMutablePointer<UInt8>, capacity: Int,
+    _ head: inout ResponseHead
   ) -> CacheLookup {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
-    guard let entry = lookUp(key), now < entry.pointee.expiresAt else { return .miss }
+    guard let entry = lookUp(key) else { return .miss }
+    let isFresh = now < entry.pointee.expiresAt
+    if !isFresh {
+      guard now < entry.pointee.staleUntil, now < CacheEntry.end(entry) else { return .miss }
+      guard servesStale else { return .stale }
+    }
     // Its neighbours in the list are written at the end: they arrive while the body is copied.
     hot_prefetch(entry.pointee.newer)
     hot_prefetch(entry.pointee.older)
@@ -58,24 +69,46 @@ final class CacheShard: @unchecked Sendable {
     head.isAuthoritative = entry.pointee.isAuthoritative
     head.answers = entry.pointee.answers
     head.authorities = entry.pointee.authorities
-    head.extendedError = entry.pointee.extendedError
+    head.extendedError = isFresh ? entry.pointee.extendedError : CacheEntry.staleError(entry)
     head.bodyLength = Int(entry.pointee.bodyLength)
-    let isForAll = entry.pointee.isForEverySubnet
-    guard Int(entry.pointee.bodyLength) <= capacity else { return isForAll ? .tooLong : .tooLongForNoSubnet }
-    CacheEntry.serve(entry, now: now, into: output)
-    return isForAll ? .hit : .hitForNoSubnet
+    var lookup = CacheLookup.hit
+    lookup.isForEverySubnet = entry.pointee.isForEverySubnet
+    lookup.wantsRefresh = wantsRefresh(entry, isFresh: isFresh, now: now)
+    guard Int(entry.pointee.bodyLength) <= capacity else {
+      lookup.kind = .tooLong
+      return lookup
+    }
+    if isFresh {
+      CacheEntry.serve(entry, now: now, into: output)
+    } else {
+      CacheEntry.serveStale(entry, longestTTL: staleTTL, into: output)
+    }
+    return lookup
+  }
+
+  /// Once for each change of the network, and for stale data once in a while.
+  @_noAllocation @inline(__always)
+  private func wantsRefresh(_ entry: EntryPointer, isFresh: Bool, now: Int64) -> Bool {
+    if entry.pointee.epoch != epoch, !entry.pointee.isImmutable {
+      entry.pointee.epoch = epoch
+      return true
+    }
+    guard !isFresh, now >= entry.pointee.refreshAt else { return false }
+    entry.pointee.refreshAt = now &+ CacheEntry.recheckInterval
+    return true
   }
 
   /// Inserts or replaces an entry, then evicts the shard's least recently used ones until the cache is within its bounds
   /// or nothing else is left.
   ///
   /// - Returns: false where the response has no room, even with every other entry gone.
-  func insert(_ key: CacheKey, _ response: ComposedResponse, now: Int64, expiresAt: Int64) -> Bool {
+  func insert(_ key: CacheKey, _ response: ComposedResponse, now: Int64, _ life: EntryLife) -> Bool {
     let size = CacheEntry.size(keyLength: key.length, response) + CacheShard.overhead
     guard size <= budget.bounds.maxOctets else { return false }
-    let entry = CacheEntry.allocate(key, response, storedAt: now, expiresAt: expiresAt)
+    let entry = CacheEntry.allocate(key, response, storedAt: now, life, epoch: 0)
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
+    entry.pointee.epoch = epoch
     // The table stays when entries go, so a response that has no room beside it cannot be helped by evictions.
     guard size + tableOctets(for: count + 1) <= budget.bounds.maxOctets else {
       UnsafeMutableRawPointer(entry).deallocate()
@@ -110,17 +143,46 @@ final class CacheShard: @unchecked Sendable {
     return true
   }
 
-  /// Calls `body` with a copy of the response that a fresh entry holds, its TTLs as they were stored.
-  func peek(_ key: CacheKey, now: Int64) -> CachedResponse? {
+  /// A copy of what a fresh entry holds, or one that may be given as stale data; TTLs as they were stored.
+  func peek(_ key: CacheKey, now: Int64, orStale: Bool) -> CachedResponse? {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
-    guard let entry = lookUp(key), now < entry.pointee.expiresAt else { return nil }
+    guard let entry = lookUp(key), now < (orStale ? CacheEntry.end(entry) : entry.pointee.expiresAt) else { return nil }
     let body = UnsafeBufferPointer(start: CacheEntry.body(entry), count: Int(entry.pointee.bodyLength))
     return CachedResponse(
       responseCode: ResponseCode(rawValue: UInt16(entry.pointee.responseCode)), answers: entry.pointee.answers,
       authorities: entry.pointee.authorities, isAuthenticated: entry.pointee.isAuthenticated,
       extendedError: ExtendedError(kept: entry.pointee.extendedError), body: Array(body),
       storedAt: entry.pointee.storedAt, expiresAt: entry.pointee.expiresAt)
+  }
+
+  /// Lets an entry be served stale until then.
+  func serveStale(_ key: CacheKey, until end: Int64) {
+    hot_mutex_lock(lock)
+    defer { hot_mutex_unlock(lock) }
+    guard let entry = lookUp(key), entry.pointee.staleUntil < end else { return }
+    entry.pointee.staleUntil = end
+    entry.pointee.refreshAt = end
+  }
+
+  /// What a schedule has to know of the entry whose key has that hash.
+  func state(hash: UInt64) -> EntryState? {
+    hot_mutex_lock(lock)
+    defer { hot_mutex_unlock(lock) }
+    var candidate = buckets[Int(truncatingIfNeeded: hash) & (bucketCount - 1)]
+    while let entry = candidate, entry.pointee.hash != hash { candidate = entry.pointee.chain }
+    guard let entry = candidate else { return nil }
+    let key = UnsafeBufferPointer(start: CacheEntry.key(entry), count: Int(entry.pointee.keyLength))
+    return EntryState(
+      key: Array(key), storedAt: entry.pointee.storedAt, expiresAt: entry.pointee.expiresAt, hits: entry.pointee.hits,
+      source: entry.pointee.source, heat: entry.pointee.heat)
+  }
+
+  /// From now on each entry that is there calls for a refresh the next time that it is used.
+  func beginEpoch() {
+    hot_mutex_lock(lock)
+    defer { hot_mutex_unlock(lock) }
+    epoch &+= 1
   }
 
   /// Removes everything.

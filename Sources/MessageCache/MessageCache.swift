@@ -6,17 +6,48 @@ import CLock
 import DNSWire
 
 /// What a look into the cache found.
-public enum CacheLookup: UInt8, Sendable {
-  /// Nothing fresh.
-  case miss
-  /// The body was written and holds for every client subnet.
-  case hit
-  /// The body was written and holds only for queries that send no client subnet upstream.
-  case hitForNoSubnet
-  /// Fresh, but longer than the room; `head` is filled and nothing was written.
-  case tooLong
-  /// As `tooLong`, for queries that send no client subnet upstream.
-  case tooLongForNoSubnet
+public struct CacheLookup: Equatable, Sendable {
+  /// How far it came.
+  public enum Kind: UInt8, Sendable {
+    /// Nothing that may be served.
+    case miss
+    /// Something that has expired and is served stale, if nothing fresh answers the query; nothing was written.
+    case stale
+    /// The body was written.
+    case hit
+    /// It is longer than the room; `head` is filled and nothing was written.
+    case tooLong
+  }
+
+  /// How far it came.
+  public var kind: Kind
+  /// Whether it holds for every client subnet, and not only for queries that send none upstream.
+  public var isForEverySubnet = true
+  /// Whether it is served as it is, and ought to be fetched anew.
+  public var wantsRefresh = false
+
+  @_noAllocation @inlinable
+  init(_ kind: Kind, isForEverySubnet: Bool = true) {
+    self.kind = kind
+    self.isForEverySubnet = isForEverySubnet
+  }
+
+  /// Whether there is an answer, be it too long for the room.
+  @inlinable public var isAnswer: Bool {
+    @_noAllocation get {
+      switch kind {
+      case .hit, .tooLong: true
+      case .miss, .stale: false
+      }
+    }
+  }
+
+  /// Nothing.
+  @inlinable public static var miss: CacheLookup { @_noAllocation get { CacheLookup(.miss) } }
+  /// Only stale data.
+  @inlinable public static var stale: CacheLookup { @_noAllocation get { CacheLookup(.stale) } }
+  /// A body for every subnet.
+  @inlinable public static var hit: CacheLookup { @_noAllocation get { CacheLookup(.hit) } }
 }
 
 /// A copy of what an entry holds.
@@ -45,11 +76,14 @@ public struct CacheBounds: Sendable {
   public var maxOctets: Int
   /// Entries.
   public var maxEntries: Int
+  /// The longest TTL of stale data, in seconds.
+  public var staleTTL: UInt32
 
-  /// Both bounds.
-  public init(maxOctets: Int, maxEntries: Int) {
+  /// All bounds.
+  public init(maxOctets: Int, maxEntries: Int, staleTTL: UInt32 = 30) {
     self.maxOctets = maxOctets
     self.maxEntries = maxEntries
+    self.staleTTL = staleTTL
   }
 }
 
@@ -89,31 +123,40 @@ public final class MessageCache: @unchecked Sendable {
     shards.deallocate()
   }
 
-  /// Serves a fresh entry: writes its body, aged and rotated, into `output` and fills `head`.
+  /// Serves an entry: writes its body, aged and rotated, into `output` and fills `head`.
   ///
   /// - Parameters:
   ///   - now: nanoseconds of the boot-time clock.
+  ///   - servesStale: whether stale data is written too; first look for everything fresh that answers a query.
   ///   - capacity: the room at `output`, in octets.
   /// - Complexity: O(length of key and body).
   @_noAllocation
   public func find(
-    _ key: CacheKey, now: Int64, into output: UnsafeMutablePointer<UInt8>, capacity: Int, _ head: inout ResponseHead
+    _ key: CacheKey, now: Int64, servesStale: Bool = false, into output: UnsafeMutablePointer<UInt8>, capacity: Int,
+    _ head: inout ResponseHead
   ) -> CacheLookup {
-    shards[shardIndex(key)]._withUnsafeGuaranteedRef {
-      $0.find(key, now: now, into: output, capacity: capacity, &head)
+    shards[shardIndex(key.hash)]._withUnsafeGuaranteedRef {
+      $0.find(key, now: now, servesStale: servesStale, into: output, capacity: capacity, &head)
     }
   }
 
-  /// Keeps a response for `lifetime` seconds; the least recently used entries make room.
+  /// Keeps a response for `lifetime` seconds, and no longer.
   ///
   /// - Returns: false where it is not kept: no lifetime, or no room.
   @discardableResult
   public func insert(_ key: CacheKey, _ response: ComposedResponse, now: Int64, lifetime: UInt32) -> Bool {
-    guard lifetime > 0 else { return false }
-    let expiry = now + Int64(lifetime) * 1_000_000_000
-    guard shard(key).insert(key, response, now: now, expiresAt: expiry) else { return false }
+    insert(key, response, now: now, EntryLife(lifetime: lifetime))
+  }
+
+  /// Keeps a response; the least recently used entries make room.
+  ///
+  /// - Returns: false where it is not kept: no lifetime, or no room.
+  @discardableResult
+  public func insert(_ key: CacheKey, _ response: ComposedResponse, now: Int64, _ life: EntryLife) -> Bool {
+    guard life.lifetime > 0 else { return false }
+    guard shard(key.hash).insert(key, response, now: now, life) else { return false }
     // A shard that had little gave all of that: the others have the rest.
-    var other = shardIndex(key)
+    var other = shardIndex(key.hash)
     for _ in 1..<shardCount where budget.isExceeded {
       other = (other + 1) & (shardCount - 1)
       shards[other].takeUnretainedValue().makeRoom()
@@ -124,11 +167,26 @@ public final class MessageCache: @unchecked Sendable {
   }
 
   /// A copy of a fresh entry, without marking it as used.
-  public func peek(_ key: CacheKey, now: Int64) -> CachedResponse? { shard(key).peek(key, now: now) }
+  ///
+  /// - Parameter orStale: whether one that has expired will do, as long as it may be given as stale data.
+  public func peek(_ key: CacheKey, now: Int64, orStale: Bool = false) -> CachedResponse? {
+    shard(key.hash).peek(key, now: now, orStale: orStale)
+  }
+
+  /// Lets `find` serve an entry stale until that time: nobody knows better at present.
+  public func serveStale(_ key: CacheKey, until end: Int64) { shard(key.hash).serveStale(key, until: end) }
+
+  /// What a schedule of refreshes has to know of an entry, by the hash of its key; nil where there is none.
+  public func state(hash: UInt64) -> EntryState? { shard(hash).state(hash: hash) }
+
+  /// Each entry that is there now calls for a refresh the next time that it is used: the network is another one.
+  public func beginEpoch() {
+    for index in 0..<shardCount { shards[index].takeUnretainedValue().beginEpoch() }
+  }
 
   /// Removes an entry; false where there was none.
   @discardableResult
-  public func remove(_ key: CacheKey) -> Bool { shard(key).remove(key) }
+  public func remove(_ key: CacheKey) -> Bool { shard(key.hash).remove(key) }
 
   /// Removes everything.
   public func removeAll() {
@@ -141,12 +199,12 @@ public final class MessageCache: @unchecked Sendable {
       .reduce((0, 0)) { ($0.0 + $1.entries, $0.1 + $1.octets) }
   }
 
-  private func shard(_ key: CacheKey) -> CacheShard { shards[shardIndex(key)].takeUnretainedValue() }
+  private func shard(_ hash: UInt64) -> CacheShard { shards[shardIndex(hash)].takeUnretainedValue() }
 
   /// The upper bits choose the shard, the lower ones the bucket.
   @_noAllocation @inline(__always)
-  private func shardIndex(_ key: CacheKey) -> Int {
-    Int(truncatingIfNeeded: key.hash >> 32) & (shardCount &- 1)
+  private func shardIndex(_ hash: UInt64) -> Int {
+    Int(truncatingIfNeeded: hash >> 32) & (shardCount &- 1)
   }
 }
 

@@ -119,14 +119,15 @@ import Testing
       Issue.record("a response over UDP to a client over TCP")
     }
     let settings = ResolverSettings(
-      routes: ResolverScene.routes(providers: 1), maxInFlight: 10, cacheEnabled: true, nxdomainCut: true,
+      routes: ResolverScene.routes(providers: 1), maxInFlight: 10, cacheEnabled: true, nxdomainCut: true, staleTTL: 30,
       localTimeout: .seconds(1), longestFailureWait: .seconds(300))
     let upstream = ScriptedUpstream(on: loop) { question, _ in
       .answer(.addresses(question.name, "192.0.2.77"), after: .milliseconds(1))
     }
     nonisolated(unsafe) let parts = ([upstream as any Upstream], replies)
     let resolver = Resolver(
-      on: loop, settings: settings, cache: scene.cache, upstreams: parts.0, local: nil, replies: parts.1
+      on: loop, settings: settings, cache: scene.cache, network: scene.network, upstreams: parts.0, local: nil,
+      replies: parts.1
     ) { _, _ in }
     let service = TCPService(scene.tables, queries: queries, replies: replies, resolver: resolver)
     let table = TCPConnectionTable(limits: TCPLimits(connections: 10, perClient: 10, idle: .seconds(30)))

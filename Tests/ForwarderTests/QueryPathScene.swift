@@ -25,6 +25,9 @@ final class QueryPathScene {
   static let subnetRoute: UInt16 = 5
 
   let cache = MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 1000))
+  let network = CurrentNetwork()
+  /// The routes of queries that were answered and handed on all the same.
+  private(set) var refreshes: [UInt16] = []
   let tables: QueryTables
   /// When answers are kept from, in nanoseconds.
   var storedAt: Int64 = 0
@@ -51,7 +54,8 @@ final class QueryPathScene {
     tables = QueryTables(
       access: AccessPolicy(try allow.map { try #require(IPPrefix(text: $0)) }), routes: table, prepared: prepared,
       cache: cache, anyAnswer: prepared.anyAnswer, cacheEnabled: cacheEnabled,
-      subnetRoutes: RouteSet([QueryPathScene.subnetRoute], count: 6), maxUDPPayload: maxUDPPayload,
+      subnetRoutes: RouteSet([QueryPathScene.subnetRoute], count: 6),
+      networkRoutes: RouteSet([Route.Number.portal], count: 6), network: network, maxUDPPayload: maxUDPPayload,
       keepalive: QueryPathScene.keepalive)
     path = QueryPath(tables)
     outputSize = 65_535 + ResponseWriter.overhead
@@ -76,7 +80,9 @@ final class QueryPathScene {
     switch outcome {
     case .drop: return .drop
     case .forward(let route): return .forward(route)
-    case .reply(let length): return .reply(Array(UnsafeBufferPointer(start: output, count: length)))
+    case .reply(let length), .replyAndRefresh(let length, _):
+      if case .replyAndRefresh(_, let route) = outcome { refreshes.append(route) }
+      return .reply(Array(UnsafeBufferPointer(start: output, count: length)))
     }
   }
 

@@ -41,6 +41,7 @@ struct ClientTransaction {
 final class ResolverScene: @unchecked Sendable {
   let loop: SimulatedLoop
   let cache: MessageCache
+  let network = CurrentNetwork()
   let queries: ClientQueries
   let replies: ReplySender
   let resolver: Resolver
@@ -60,6 +61,7 @@ final class ResolverScene: @unchecked Sendable {
     network.filtersPrivate = false
     var portal = network
     portal.isNetwork = false
+    portal.belongsToNetwork = true
     portal.ttl.highest = 10
     portal.ttl.highestNegative = 10
     return [standard, network, portal]
@@ -73,7 +75,7 @@ final class ResolverScene: @unchecked Sendable {
     self.loop = loop
     var settings = ResolverSettings(
       routes: ResolverScene.routes(providers: upstreams.count), maxInFlight: 1024, cacheEnabled: true,
-      nxdomainCut: true, localTimeout: .milliseconds(1500), longestFailureWait: .seconds(300))
+      nxdomainCut: true, staleTTL: 30, localTimeout: .milliseconds(1500), longestFailureWait: .seconds(300))
     configure(&settings)
     cache = MessageCache(CacheBounds(maxOctets: cacheOctets, maxEntries: 4000))
     queries = ClientQueries(capacity: slots)
@@ -92,12 +94,15 @@ final class ResolverScene: @unchecked Sendable {
           settings.routes.indices.filter { index in
             settings.routes[index].providers.contains { upstreams[$0].takesClientSubnet }
           }.map(UInt16.init), count: settings.routes.count),
-        maxUDPPayload: 1232, keepalive: 150))
+        networkRoutes: RouteSet(
+          settings.routes.indices.filter { settings.routes[$0].belongsToNetwork }.map(UInt16.init),
+          count: settings.routes.count),
+        network: network, maxUDPPayload: 1232, keepalive: 150))
     output = .allocate(capacity: 1232 + ResponseWriter.overhead)
     let log = mailbox
     nonisolated(unsafe) let parts = (upstreams, local as (any LocalUpstream)?, replies)
     resolver = Resolver(
-      on: loop, settings: settings, cache: cache, upstreams: parts.0, local: parts.1, replies: parts.2
+      on: loop, settings: settings, cache: cache, network: network, upstreams: parts.0, local: parts.1, replies: parts.2
     ) { name, failure in log.failures.append((name, failure)) }
     mailbox.loop = loop
   }
@@ -137,6 +142,9 @@ final class ResolverScene: @unchecked Sendable {
       }
       switch outcome {
       case .reply(let length): mailbox.deliver(Array(UnsafeBufferPointer(start: output, count: length)), to: peer)
+      case .replyAndRefresh(let length, let route):
+        mailbox.deliver(Array(UnsafeBufferPointer(start: output, count: length)), to: peer)
+        handOver(octets, route, peer, wantsAnswer: false)
       case .drop: break
       case .forward(let route): handOver(octets, route, peer)
       }
@@ -179,9 +187,12 @@ final class ResolverScene: @unchecked Sendable {
     return (reply.message, reply.at - transaction.askedAt)
   }
 
-  private func handOver(_ octets: UnsafeBufferPointer<UInt8>, _ route: UInt16, _ peer: datagram_peer) {
+  private func handOver(
+    _ octets: UnsafeBufferPointer<UInt8>, _ route: UInt16, _ peer: datagram_peer, wantsAnswer: Bool = true
+  ) {
     let slot = queries.take()
     guard slot >= 0 else {
+      guard wantsAnswer else { return }
       if case .reply(let length) = path.refuse(.servFail, ede: .other, octets, .udp, output) {
         mailbox.deliver(Array(UnsafeBufferPointer(start: output, count: length)), to: peer)
       }
@@ -189,6 +200,7 @@ final class ResolverScene: @unchecked Sendable {
     }
     queries.fill(
       slot, path.query, of: octets.baseAddress!, route: route, receivedAt: loop.now.nanoseconds, descriptor: 0)
+    queries.slots[slot].wantsAnswer = wantsAnswer
     queries.peer(slot).pointee = peer
     queries.submit(slot)
     resolver.assumeIsolated { $0.takeQueries() }

@@ -97,12 +97,14 @@ import Testing
       let length = response.body.count
       for capacity in [0, 1, length - 1] {
         let served = try #require(cache.serve(key, now: 1, capacity: capacity))
-        #expect(served.lookup == (isForAll ? .tooLong : .tooLongForNoSubnet))
+        #expect(served.lookup.kind == .tooLong)
+        #expect(served.lookup.isForEverySubnet == isForAll)
         #expect(served.head.bodyLength == length)
         #expect(served.head.answers == 1)
       }
       let served = try #require(cache.serve(key, now: 0, capacity: length))
-      #expect(served.lookup == (isForAll ? .hit : .hitForNoSubnet))
+      #expect(served.lookup.kind == .hit)
+      #expect(served.lookup.isForEverySubnet == isForAll)
       #expect(served.body == response.body)
     }
   }
@@ -138,7 +140,7 @@ import Testing
         var head = ResponseHead()
         if cache.find(hit.key, now: round * 100_000_000, into: output, capacity: 1000, &head) == .hit { hits += 1 }
         if cache.find(miss.key, now: 0, into: output, capacity: 1000, &head) != .miss { hits -= 1000 }
-        if cache.find(large.key, now: 0, into: output, capacity: 1000, &head) != .tooLong { hits -= 1000 }
+        if cache.find(large.key, now: 0, into: output, capacity: 1000, &head).kind != .tooLong { hits -= 1000 }
         round += 1
       }
     }

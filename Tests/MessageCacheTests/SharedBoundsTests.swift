@@ -18,7 +18,7 @@ import Testing
 
   private func insert(_ number: Int, into shard: CacheShard, octets: Int = 20) -> Bool {
     let key = OwnedKey(.numbered(number), in: cache)
-    return shard.insert(key.key, .filled(key.name, octets: octets, with: 1), now: 0, expiresAt: second)
+    return shard.insert(key.key, .filled(key.name, octets: octets, with: 1), now: 0, EntryLife(lifetime: 1))
   }
 
   @Test func `one may use what the other leaves`() {

@@ -60,11 +60,11 @@ extension MessageCache {
     memset(output, 0xAA, capacity + 8)
     var head = ResponseHead()
     let lookup = find(key.key, now: now, into: output, capacity: capacity, &head)
-    let isHit = lookup == .hit || lookup == .hitForNoSubnet
+    let isHit = lookup.kind == .hit
     let written = isHit ? head.bodyLength : 0
     let untouched = UnsafeBufferPointer(start: output + written, count: min(64, capacity + 8 - written))
     #expect(untouched.allSatisfy { $0 == 0xAA }, "octets behind a body of \(written) were written")
-    guard lookup != .miss else { return nil }
+    guard lookup.isAnswer else { return nil }
     return Served(lookup: lookup, head: head, body: Array(UnsafeBufferPointer(start: output, count: written)))
   }
 }

@@ -1,0 +1,19 @@
+// CurrentNetwork.swift -- the network that the machine is on, as a number that any thread may read.
+
+import Synchronization
+
+/// Which network answers belong to now. Any thread.
+public final class CurrentNetwork: Sendable {
+  private let current = Atomic<UInt32>(0)
+
+  /// Not known yet.
+  public init() {}
+
+  /// The number; 0 until it is known.
+  var number: UInt32 {
+    @_noAllocation get { current.load(ordering: .relaxed) }
+  }
+
+  /// Takes another network's number.
+  func change(to number: UInt32) { current.store(number, ordering: .relaxed) }
+}

@@ -1,0 +1,151 @@
+// ResolverRefresh.swift -- fetching anew what is kept, while nobody waits for it.
+
+import DNSWire
+import EventLoop
+import HTTPDNS
+import MessageCache
+
+/// An answer that was kept, for whoever schedules refreshes.
+struct KeptAnswer {
+  var key: QuestionKey
+  var question: HTTPDNSQuestion
+  var route: UInt16
+  var life: EntryLife
+  /// When it was stored, in nanoseconds of the boot-time clock.
+  var now: Int64
+}
+
+/// A question that is to be asked anew.
+struct RefreshedQuestion {
+  var question: HTTPDNSQuestion
+  var route: UInt16
+  /// What the schedule will remember of the new entry.
+  var heat: UInt8
+}
+
+extension Resolver {
+  /// A client was served what ought to be fetched anew: asks as for a client, though nobody waits.
+  func refresh(_ question: HTTPDNSQuestion, _ key: QuestionKey, _ route: UInt16, _ subnet: QueryClientSubnet) {
+    guard inFlight[key] == nil, underWay < settings.maxInFlight, !failures.isWaiting(key, now: loop.now) else { return }
+    let pursuit = makePursuit(question, key, route, subnet)
+    pursuit.isRefresh = true
+    start(pursuit)
+  }
+
+  /// Asks a provider anew, all questions in one transfer.
+  ///
+  /// - Returns: for each question whether there is a new answer, or one under way already.
+  func refresh(_ questions: [RefreshedQuestion], from upstream: Int) async -> [Bool] {
+    let (pursuits, underWay) = refreshes(questions)
+    let asked = pursuits.compactMap { $0 }
+    guard !asked.isEmpty else { return underWay }
+    let provider = upstreams[upstream]
+    let results = await provider.refresh(asked.map(\.question), deadline: loop.now + ResolverSettings.answerBy)
+    if case .failure(let reason) = results { note(provider.name, reason) }
+    return zip(pursuits, underWay).map { pursuit, isUnderWay in
+      guard let pursuit else { return isUnderWay }
+      let result = results.flatMap { $0[pursuit.question] ?? .failure(.unserved) }
+      return finish(pursuit, result, provider)
+    }
+  }
+
+  /// Asks LocalDNS anew.
+  func refreshLocally(_ question: RefreshedQuestion) async -> Bool {
+    let (pursuits, underWay) = refreshes([question])
+    guard let pursuit = pursuits[0] else { return underWay[0] }
+    let isFallback = !settings.routes[Int(question.route)].providers.isEmpty
+    let outcome = await askLocal(pursuit, isFallback: isFallback)
+    return refreshed(pursuit, outcome)
+  }
+
+  /// A pursuit for each question that is not under way; the second list says which are.
+  private func refreshes(_ questions: [RefreshedQuestion]) -> (pursuits: [Pursuit?], underWay: [Bool]) {
+    let pursuits = questions.map { wanted -> Pursuit? in
+      let key = questionKey(wanted.question, route: wanted.route, subnet: QueryClientSubnet())
+      if let pursuit = inFlight[key] {
+        pursuit.heat = wanted.heat
+        return nil
+      }
+      let pursuit = makePursuit(wanted.question, key, wanted.route, QueryClientSubnet())
+      pursuit.isRefresh = true
+      pursuit.heat = wanted.heat
+      pursuit.attempts += 1
+      return pursuit
+    }
+    return (pursuits, pursuits.map { $0 == nil })
+  }
+
+  private func finish(
+    _ pursuit: Pursuit, _ result: Result<UpstreamAnswer, UpstreamFailure>, _ provider: any Upstream
+  ) -> Bool {
+    let route = settings.routes[Int(pursuit.routeNumber)]
+    switch result {
+    case .success(let reply):
+      let source = AnswerSource.provider(provider.name, server: reply.server)
+      var outcome = finish(reply.answer, from: source, pursuit, route, trustsAD: provider.trustsAD)
+      outcome.dropScope()
+      // "Not in the list" says nothing about a name that was there.
+      if case .success(let answer) = outcome.result, answer.isAmbiguous { outcome.result = .failure(.unserved) }
+      return refreshed(pursuit, outcome)
+    case .failure(let reason):
+      return refreshed(pursuit, Outcome(result: .failure(reason), source: .ourselves))
+    }
+  }
+
+  /// A refresh has ended. Where it failed and clients wait for it by now, they are served as all others are.
+  private func refreshed(_ pursuit: Pursuit, _ outcome: Outcome) -> Bool {
+    pursuit.attempts -= 1
+    if case .success = outcome.result {
+      settle(pursuit, outcome)
+      return true
+    }
+    if !pursuit.isRefresh, !pursuit.isAnswered, pursuit.attempts == 0 {
+      start(pursuit)
+    } else {
+      settle(pursuit, outcome)
+    }
+    return false
+  }
+
+  /// Whether LocalDNS is left out: what a provider has said is still fresh, and must not give way to less.
+  func isSparing(_ pursuit: Pursuit) -> Bool {
+    pursuit.isRefresh && pursuit.key.withCacheKey { cache.peek($0, now: loop.now.nanoseconds) } != nil
+  }
+
+  /// The number under which an entry remembers who gave it.
+  func number(of source: AnswerSource) -> UInt8 {
+    switch source {
+    case .provider(let name, _):
+      return upstreams.firstIndex { $0.name == name }.map { EntrySource.provider($0).number } ?? 0
+    case .localDNS: return EntrySource.localDNS.number
+    case .cache, .ourselves: return EntrySource.nobody.number
+    }
+  }
+}
+
+/// Who gave an entry, as one octet.
+enum EntrySource: Hashable {
+  case nobody
+  case localDNS
+  /// A provider, by its place in the configuration.
+  case provider(Int)
+
+  private static let firstProvider = 2
+
+  init(number: UInt8) {
+    switch number {
+    case 0: self = .nobody
+    case 1: self = .localDNS
+    default: self = .provider(Int(number) - EntrySource.firstProvider)
+    }
+  }
+
+  /// Zero where a provider's place does not fit: it is not asked again by itself.
+  var number: UInt8 {
+    switch self {
+    case .nobody: 0
+    case .localDNS: 1
+    case .provider(let index): UInt8(exactly: index + EntrySource.firstProvider) ?? 0
+    }
+  }
+}

@@ -1,0 +1,40 @@
+// EntryLife.swift -- how long an entry counts, and what else is remembered of it beside the response.
+
+/// What goes into an entry beside its response.
+public struct EntryLife: Hashable, Sendable {
+  /// Seconds for which it is fresh.
+  public var lifetime: UInt32
+  /// Seconds after that for which it may be given as stale data (RFC 8767); 0 for never.
+  public var staleFor: UInt32 = 0
+  /// Whether it is served stale by itself, while a refresh is called for: otherwise only as `serveStale` allows.
+  public var isServedStale = false
+  /// Whether it never expires; such an entry calls for no refresh.
+  public var isImmutable = false
+  /// Who gave it: a number that means something to the caller.
+  public var source: UInt8 = 0
+  /// What the caller's schedule of refreshes remembers of it.
+  public var heat: UInt8 = 0
+
+  /// Fresh for that many seconds, and of no use afterwards.
+  public init(lifetime: UInt32) { self.lifetime = lifetime }
+
+  func expiry(storedAt: Int64) -> Int64 { storedAt + Int64(lifetime) * 1_000_000_000 }
+}
+
+/// What a schedule of refreshes has to know of an entry.
+public struct EntryState: Sendable {
+  /// The octets of its key.
+  public var key: [UInt8]
+  /// How many of them are the name.
+  public var nameLength: Int { key.count - CacheKey.fixedLength }
+  /// When it was stored, in nanoseconds of the boot-time clock.
+  public var storedAt: Int64
+  /// When it stops being fresh, in nanoseconds of the boot-time clock.
+  public var expiresAt: Int64
+  /// Hits since it was stored.
+  public var hits: UInt32
+  /// As it was inserted.
+  public var source: UInt8
+  /// As it was inserted.
+  public var heat: UInt8
+}
