@@ -12,6 +12,7 @@ import Listener
 import LocalDNS
 import Logging
 import MessageCache
+import Refresh
 import Routing
 import Telemetry
 
@@ -41,7 +42,7 @@ public final class Forwarder {
   private let connections: TCPConnectionTable
   private var tcpListeners: [TCPListener] = []
   private let tcpService: TCPService
-  private var keepFresh: KeepFresh?
+  private var refresher: Refresher?
   private var isStopping = false
 
   /// What clients may wait for at once, as a multiple of the questions under way: many wait for one question.
@@ -162,8 +163,10 @@ public final class Forwarder {
       throw error
     }
     // Not before the loop runs: until then no thread is the resolver's.
-    loop.execute { [resolver] in resolver.assumeIsolated { $0.startUpstreams() } }
-    startKeeping()
+    loop.execute { [unowned self] in
+      resolver.assumeIsolated { $0.startUpstreams() }
+      if configuration.cache.isEnabled { startRefreshing() }
+    }
     loop.run()
     for thread in listenerThreads { thread.join() }
     ledger?.close()
@@ -195,17 +198,24 @@ public final class Forwarder {
 
   private func turn() { resolver.assumeIsolated { $0.takeQueries() } }
 
-  private func startKeeping() {
-    let questions = configuration.refresh.keep.flatMap { name in
-      configuration.refresh.types.compactMap { type -> (question: HTTPDNSQuestion, route: UInt16)? in
-        route(of: name, type).map { (HTTPDNSQuestion(name: name.lowercased, type: type), $0) }
+  private func startRefreshing() {
+    let refresher = Refresher(
+      RefresherSettings(configuration.refresh), keep: routed(configuration.refresh.keep),
+      preload: routed(configuration.refresh.preload), resolver: resolver, cache: tables.cache, loop: loop
+    ) { [logger] in logger.info("\($0)") }
+    self.refresher = refresher
+    refresher.start()
+  }
+
+  /// The questions for those names in the types of `refresh.types`, without those that are answered here.
+  private func routed(_ names: [DomainName]) -> [RoutedQuestion] {
+    names.flatMap { name in
+      configuration.refresh.types.compactMap { type in
+        route(of: name, type).map {
+          RoutedQuestion(question: HTTPDNSQuestion(name: name.lowercased, type: type), route: $0)
+        }
       }
     }
-    guard !questions.isEmpty else { return }
-    keepFresh = KeepFresh(
-      questions, fraction: configuration.refresh.at, shortest: configuration.refresh.minTTL, resolver: resolver,
-      loop: loop)
-    keepFresh?.start()
   }
 
   private var responseSize: Int { configuration.listen.maxUDPPayload + ResponseWriter.overhead }
@@ -307,6 +317,15 @@ extension QueryTables {
         plan.routes.indices.filter { plan.routes[$0].belongsToNetwork }.map(UInt16.init), count: plan.routes.count),
       network: network,
       maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: keepalive)
+  }
+}
+
+extension RefresherSettings {
+  init(_ refresh: Configuration.Refresh) {
+    self.init(
+      timing: RefreshTiming(fraction: refresh.at, minimumTTL: refresh.minTTL.nanoseconds),
+      heat: HeatPolicy(hotHits: refresh.hotHits, giveUpAfter: refresh.giveUpAfter),
+      transfersPerMinute: refresh.budgetPerMinute, transfersPerDay: refresh.budgetPerDay, batches: refresh.batch)
   }
 }
 

@@ -21,10 +21,10 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   /// A question that the provider can be probed with: the last one that it answered, or the first that was asked of it.
   var probeQuestion: HTTPDNSQuestion?
   private let dialect: any Dialect
-  private let batchDialect: (any BatchDialect)?
+  let batchDialect: (any BatchDialect)?
   private let note: ProviderNote
   private var limit: RequestLimit
-  private var budget: UnitBudget
+  private(set) var budget: UnitBudget
   private let ledger: UnitLedger?
   let schedule: ServerSchedule?
   private var clock = ProviderClock()
@@ -35,7 +35,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   private var headers: [HTTPField] = []
 
   /// Servers that one question is sent to, one after the other.
-  private static let mostAttempts = 3
+  static let mostAttempts = 3
   /// With less time than this no transfer is worth its price.
   static let shortestAttempt = Duration.milliseconds(100)
   /// Refused parameters may be one question's fault: so many in a row are the provider's, or our configuration's.
@@ -110,7 +110,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   func forgetNotListed() { notListed = NotListedNames() }
 
   /// An answer as this provider's settings take it: emptiness that may mean "not in the list" is remembered, or believed.
-  private func taken(_ answer: HTTPDNSAnswer, to question: HTTPDNSQuestion) -> HTTPDNSAnswer {
+  func taken(_ answer: HTTPDNSAnswer, to question: HTTPDNSQuestion) -> HTTPDNSAnswer {
     guard answer.isEmptyAmbiguous else { return answer }
     var answer = answer
     answer.isEmptyAmbiguous = settings.fallsBackOnEmpty
@@ -140,8 +140,9 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     return await task.value
   }
 
-  private func askServers(
-    _ asked: AskedQuestions, deadline: BootInstant, isLastResort: Bool
+  /// - Parameter attempts: servers that are asked, one after the other.
+  func askServers(
+    _ asked: AskedQuestions, deadline: BootInstant, isLastResort: Bool, attempts: Int = HTTPDNSProvider.mostAttempts
   ) async -> Result<ProviderReplies, UpstreamFailure> {
     if servers.isEmpty { await schedule?.ready(by: deadline) }
     if let refusal = refusal(isLastResort: isLastResort) {
@@ -152,7 +153,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     let servers = servers
     var failure = UpstreamFailure(
       .noReachableAuthority, servers.isEmpty ? "its list of servers has not come" : "no time left")
-    for index in health.rotation.order.prefix(HTTPDNSProvider.mostAttempts) where servers.indices.contains(index) {
+    for index in health.rotation.order.prefix(attempts) where servers.indices.contains(index) {
       let time = min(timeout, deadline - loop.now)
       guard time >= HTTPDNSProvider.shortestAttempt else { break }
       switch await ask(servers[index], asked, timeout: time) {

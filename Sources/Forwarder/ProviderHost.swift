@@ -54,6 +54,9 @@ final class HostLookUp: @unchecked Sendable {
     return known.isEmpty ? nil : known
   }
 
+  /// The addresses are looked up again the next time that they are needed; until new ones come the old ones count.
+  func expire() { expires = BootInstant(nanoseconds: .min) }
+
   private var known: [IPAddress] { types.flatMap { found[$0] ?? [] } }
 
   private func start() {

@@ -35,6 +35,12 @@ final class ProviderServer: CustomStringConvertible {
     self.lookUp = lookUp
   }
 
+  /// The network is another one: connections of the old one may be dead, and the name may lead elsewhere.
+  func networkHasChanged() {
+    lookUp?.expire()
+    transport?.renewConnections()
+  }
+
   /// The transport, once the server's addresses are known; nil where they cannot be found within `timeout`.
   func transport(timeout: Duration) async -> (any HTTPTransport)? {
     guard let lookUp else { return transport }

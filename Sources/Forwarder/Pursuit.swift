@@ -8,7 +8,8 @@ import MessageCache
 /// The octets of a cache key as a value: what makes two questions equal.
 struct QuestionKey: Hashable, Sendable {
   let octets: [UInt8]
-  private let keyedHash: UInt64
+  /// The cache's hash of them.
+  let keyedHash: UInt64
 
   init(_ key: CacheKey) {
     octets = Array(UnsafeBufferPointer(start: key.octets, count: key.length))
@@ -78,7 +79,7 @@ final class Pursuit: @unchecked Sendable {
   /// Whether nobody waits: what is kept shall be fetched anew, and a failure does no harm.
   var isRefresh = false
   /// What the schedule of refreshes will remember of the entry.
-  var heat: UInt8 = 0
+  var heat: UInt32 = 0
   /// Whether LocalDNS has been asked.
   var hasAskedLocal = false
   /// Whether LocalDNS is being asked.

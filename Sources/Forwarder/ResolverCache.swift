@@ -28,9 +28,11 @@ extension Resolver {
       scope.type = CacheKey.everyType
       withKey(pursuit.question.name, scope) { _ = cache.remove($0) }
     }
-    if isKept, let onKept {
-      onKept(KeptAnswer(key: pursuit.key, question: pursuit.question, route: pursuit.routeNumber, life: life, now: now))
-    }
+    guard isKept, let onKept else { return }
+    onKept(
+      KeptAnswer(
+        hash: pursuit.key.keyedHash, question: pursuit.question, route: pursuit.routeNumber, life: life,
+        isDenial: answer.deniesName, storedAt: now))
   }
 
   private func life(of answer: FinishedAnswer, _ pursuit: Pursuit, _ source: AnswerSource) -> EntryLife {

@@ -7,12 +7,15 @@ import MessageCache
 
 /// An answer that was kept, for whoever schedules refreshes.
 struct KeptAnswer {
-  var key: QuestionKey
+  /// The cache's hash of the question's key.
+  var hash: UInt64
   var question: HTTPDNSQuestion
   var route: UInt16
   var life: EntryLife
+  /// Whether it denies the name, for every type.
+  var isDenial: Bool
   /// When it was stored, in nanoseconds of the boot-time clock.
-  var now: Int64
+  var storedAt: Int64
 }
 
 /// A question that is to be asked anew.
@@ -20,7 +23,7 @@ struct RefreshedQuestion {
   var question: HTTPDNSQuestion
   var route: UInt16
   /// What the schedule will remember of the new entry.
-  var heat: UInt8
+  var heat: UInt32
 }
 
 extension Resolver {
@@ -105,6 +108,26 @@ extension Resolver {
       settle(pursuit, outcome)
     }
     return false
+  }
+
+  /// Who is asked anew for what `source` has said; nil where nobody may be asked at present.
+  ///
+  /// The source itself. What LocalDNS has said in a provider's place is asked of the provider, as soon as that is well.
+  func refreshSource(_ question: HTTPDNSQuestion, _ number: UInt16, after source: EntrySource) -> EntrySource? {
+    let route = settings.routes[Int(number)]
+    func isWell(_ index: Int) -> Bool {
+      upstreams[index].isFit && !upstreams[index].answersAtOnce && upstreams[index].serves(question)
+    }
+    if case .provider(let index) = source { return route.providers.contains(index) && isWell(index) ? source : nil }
+    if let index = route.providers.first(where: isWell) { return .provider(index) }
+    guard source == .localDNS || route.providers.isEmpty else { return nil }
+    return local?.hasServers(route.localServers) ?? false ? .localDNS : nil
+  }
+
+  /// Names that one transfer to that source may carry; 0 where each question travels alone.
+  func mostNames(_ source: EntrySource) -> Int {
+    guard case .provider(let index) = source else { return 0 }
+    return upstreams[index].mostNames
   }
 
   /// Whether LocalDNS is left out: what a provider has said is still fresh, and must not give way to less.

@@ -84,6 +84,12 @@ final class ServerSchedule: @unchecked Sendable {
     refresh()
   }
 
+  /// The network is another one: the servers that are near may be others.
+  func networkHasChanged() {
+    for server in bootServers { server.networkHasChanged() }
+    if isStarted { refresh() }
+  }
+
   private func refresh() {
     guard refreshing == nil else { return }
     timer?.cancel()

@@ -20,6 +20,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
 
   let name: String
   let trustsAD = false
+  let answersAtOnce = true
   let timeout: Duration
   private let source: Source
   private let interval: Duration
@@ -88,6 +89,13 @@ final class TableProvider: Upstream, @unchecked Sendable {
       if fileWatch == nil { poll(path) }
     case .servers: load()
     }
+  }
+
+  /// The table may be another one there: it is fetched again.
+  func networkHasChanged() {
+    guard case .servers(let servers, _, _) = source, isStarted else { return }
+    for server in servers { server.networkHasChanged() }
+    load()
   }
 
   private func answer(to question: HTTPDNSQuestion) -> HTTPDNSAnswer? {

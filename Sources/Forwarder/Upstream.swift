@@ -73,6 +73,10 @@ public protocol Upstream: AnyObject {
   ) async -> Result<UpstreamAnswer, UpstreamFailure>
   /// Whether it may be asked for what nobody waits for: neither down nor aside nor out of budget.
   var isFit: Bool { get }
+  /// The machine is on another network: connections and failures of the old one do not count any more.
+  func networkHasChanged()
+  /// Whether it answers from memory: then nothing is gained by asking before an answer expires.
+  var answersAtOnce: Bool { get }
   /// Names that one transfer may carry, in both address families; 0 where each question travels alone.
   var mostNames: Int { get }
   /// Asks one server once, for all questions in one transfer; what several names need, `mostNames` allows.
@@ -82,8 +86,14 @@ public protocol Upstream: AnyObject {
 }
 
 extension Upstream {
+  /// The machine is on another network: connections and failures of the old one do not count any more.
+  func networkHasChanged() {}
+
   /// Whether it may be asked for what nobody waits for.
   var isFit: Bool { true }
+
+  /// Whether it answers from memory.
+  var answersAtOnce: Bool { false }
 
   /// Names that one transfer may carry, in both address families; 0 where each question travels alone.
   var mostNames: Int { 0 }

@@ -21,6 +21,7 @@ struct CacheEntry {
   var hits: UInt32 = 0
   /// The network's state when the entry was stored or last refreshed.
   var epoch: UInt32
+  var heat: UInt32
   var keyLength: UInt16
   var ttlCount: UInt16
   var bodyLength: UInt16
@@ -36,7 +37,6 @@ struct CacheEntry {
   var isForEverySubnet: Bool
   var isImmutable: Bool
   var source: UInt8
-  var heat: UInt8
 }
 
 typealias EntryPointer = UnsafeMutablePointer<CacheEntry>
@@ -78,15 +78,14 @@ extension CacheEntry {
       to: CacheEntry(
         hash: key.hash, storedAt: storedAt, expiresAt: life.expiry(storedAt: storedAt),
         staleUntil: life.isServedStale ? .max : .min, refreshAt: life.isImmutable ? .max : .min,
-        staleFor: life.isImmutable ? .max : life.staleFor, epoch: epoch, keyLength: UInt16(key.length),
+        staleFor: life.isImmutable ? .max : life.staleFor, epoch: epoch, heat: life.heat, keyLength: UInt16(key.length),
         ttlCount: UInt16(response.ttlOffsets.count), bodyLength: UInt16(response.body.count),
         answers: response.answers, authorities: response.authorities,
         extendedError: response.extendedError?.rawValue ?? ResponseHead.noExtendedError,
         rotationStart: response.rotation.start, rotationCount: response.rotation.count,
         rotationSize: response.rotation.size, responseCode: UInt8(truncatingIfNeeded: response.responseCode.rawValue),
         isAuthenticated: response.isAuthenticated, isAuthoritative: response.isAuthoritative,
-        isForEverySubnet: response.isForEverySubnet, isImmutable: life.isImmutable, source: life.source,
-        heat: life.heat))
+        isForEverySubnet: response.isForEverySubnet, isImmutable: life.isImmutable, source: life.source))
     response.ttlOffsets.withUnsafeBytes { copy($0, to: UnsafeMutableRawPointer(ttlOffsets(entry))) }
     hot_copy(CacheEntry.key(entry), key.octets, key.length)
     response.body.withUnsafeBytes { copy($0, to: UnsafeMutableRawPointer(body(entry))) }

@@ -54,6 +54,20 @@ public struct CacheScope: Hashable, Sendable {
   }
 }
 
+extension CacheScope {
+  /// The name and the scope that the octets of a key say; nil where a client subnet is part of it.
+  public static func parts(of key: [UInt8]) -> (name: DomainName, scope: CacheScope)? {
+    var end = 0
+    while end < key.count, key[end] != 0 { end += Int(key[end]) + 1 }
+    guard end + 1 + CacheKey.fixedLength == key.count else { return nil }
+    let rest = key[(end + 1)...].map { UInt32($0) }
+    let scope = CacheScope(
+      type: UInt16(rest[0] << 8 | rest[1]), dnssecOK: rest[2] & 1 != 0, checkingDisabled: rest[2] & 2 != 0,
+      route: UInt16(rest[3] << 8 | rest[4]), network: rest[5] << 24 | rest[6] << 16 | rest[7] << 8 | rest[8])
+    return (DomainName(unchecked: Array(key[...end])), scope)
+  }
+}
+
 extension MessageCache {
   /// Writes the scope behind the name that stands in `buffer` already, and hashes the whole.
   ///

@@ -169,13 +169,26 @@ final class CacheShard: @unchecked Sendable {
   func state(hash: UInt64) -> EntryState? {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
+    return lookUp(hash: hash).map { entry in
+      EntryState(
+        storedAt: entry.pointee.storedAt, expiresAt: entry.pointee.expiresAt, hits: entry.pointee.hits,
+        source: entry.pointee.source, heat: entry.pointee.heat)
+    }
+  }
+
+  /// The octets of the key that has that hash.
+  func key(hash: UInt64) -> [UInt8]? {
+    hot_mutex_lock(lock)
+    defer { hot_mutex_unlock(lock) }
+    return lookUp(hash: hash).map { entry in
+      Array(UnsafeBufferPointer(start: CacheEntry.key(entry), count: Int(entry.pointee.keyLength)))
+    }
+  }
+
+  private func lookUp(hash: UInt64) -> EntryPointer? {
     var candidate = buckets[Int(truncatingIfNeeded: hash) & (bucketCount - 1)]
     while let entry = candidate, entry.pointee.hash != hash { candidate = entry.pointee.chain }
-    guard let entry = candidate else { return nil }
-    let key = UnsafeBufferPointer(start: CacheEntry.key(entry), count: Int(entry.pointee.keyLength))
-    return EntryState(
-      key: Array(key), storedAt: entry.pointee.storedAt, expiresAt: entry.pointee.expiresAt, hits: entry.pointee.hits,
-      source: entry.pointee.source, heat: entry.pointee.heat)
+    return candidate
   }
 
   /// From now on each entry that is there calls for a refresh the next time that it is used.

@@ -13,7 +13,7 @@ public struct EntryLife: Hashable, Sendable {
   /// Who gave it: a number that means something to the caller.
   public var source: UInt8 = 0
   /// What the caller's schedule of refreshes remembers of it.
-  public var heat: UInt8 = 0
+  public var heat: UInt32 = 0
 
   /// Fresh for that many seconds, and of no use afterwards.
   public init(lifetime: UInt32) { self.lifetime = lifetime }
@@ -23,10 +23,6 @@ public struct EntryLife: Hashable, Sendable {
 
 /// What a schedule of refreshes has to know of an entry.
 public struct EntryState: Sendable {
-  /// The octets of its key.
-  public var key: [UInt8]
-  /// How many of them are the name.
-  public var nameLength: Int { key.count - CacheKey.fixedLength }
   /// When it was stored, in nanoseconds of the boot-time clock.
   public var storedAt: Int64
   /// When it stops being fresh, in nanoseconds of the boot-time clock.
@@ -36,5 +32,5 @@ public struct EntryState: Sendable {
   /// As it was inserted.
   public var source: UInt8
   /// As it was inserted.
-  public var heat: UInt8
+  public var heat: UInt32
 }

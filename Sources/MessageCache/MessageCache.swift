@@ -89,7 +89,8 @@ public struct CacheBounds: Sendable {
 
 /// The cache.
 public final class MessageCache: @unchecked Sendable {
-  let seed: UInt64
+  /// Drawn at start; for whatever shall differ from run to run.
+  public let seed: UInt64
   private let shards: UnsafeMutablePointer<Unmanaged<CacheShard>>
   private let shardCount: Int
   private let budget: CacheBudget
@@ -178,6 +179,9 @@ public final class MessageCache: @unchecked Sendable {
 
   /// What a schedule of refreshes has to know of an entry, by the hash of its key; nil where there is none.
   public func state(hash: UInt64) -> EntryState? { shard(hash).state(hash: hash) }
+
+  /// The octets of the key that has that hash; nil where there is no such entry.
+  public func key(hash: UInt64) -> [UInt8]? { shard(hash).key(hash: hash) }
 
   /// Each entry that is there now calls for a refresh the next time that it is used: the network is another one.
   public func beginEpoch() {

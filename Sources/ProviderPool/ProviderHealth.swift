@@ -83,6 +83,12 @@ public struct ProviderHealth: Sendable {
     return Probe(at: movedAt + returnToFirst, servers: [0])
   }
 
+  /// Failures say nothing about another network; what the provider itself has said still counts.
+  public mutating func networkHasChanged() {
+    rotation.forgetFailures()
+    downSince = nil
+  }
+
   /// A server replied to a client's question.
   public mutating func succeeded(_ server: Int) {
     rotation.succeeded(server)

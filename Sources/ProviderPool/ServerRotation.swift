@@ -52,6 +52,13 @@ public struct ServerRotation: Sendable {
     return true
   }
 
+  /// No server has failed so far.
+  public mutating func forgetFailures() {
+    consecutiveFailures = Array(repeating: 0, count: count)
+    failedSinceSuccess = []
+    failuresSinceSuccess = 0
+  }
+
   /// Makes a server that a probe has found well the current one.
   public mutating func move(to server: Int) { current = server }
 }

@@ -226,6 +226,8 @@ private final class TencentServer: HTTPTransport, @unchecked Sendable {
     targets.map { $0.contains("type=addrs") ? "addrs" : $0.contains("type=aaaa") ? "aaaa" : "a" }
   }
 
+  func renewConnections() {}
+
   nonisolated(nonsending) func send(_ request: HTTPRequest, timeout: Duration) async -> HTTPResult {
     targets.append(request.target)
     let (ipv4, ipv6) = ("192.0.2.1,\(ttl)", "2001:db8::1,\(ttl)")

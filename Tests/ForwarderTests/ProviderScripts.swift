@@ -12,6 +12,7 @@ import LocalDNS
 final class ScriptedTransport: HTTPTransport, @unchecked Sendable {
   /// The result of a transfer and how long it takes; it gets how many were sent before.
   var script: (Int) -> (result: HTTPResult, latency: Duration)
+  private(set) var renewals = 0
   private(set) var sent: [(request: HTTPRequest, at: BootInstant, timeout: Duration)] = []
   private let loop: any Loop
 
@@ -19,6 +20,8 @@ final class ScriptedTransport: HTTPTransport, @unchecked Sendable {
     self.loop = loop
     self.script = script
   }
+
+  func renewConnections() { renewals += 1 }
 
   nonisolated(nonsending) func send(_ request: HTTPRequest, timeout: Duration) async -> HTTPResult {
     let step = script(sent.count)

@@ -1,0 +1,127 @@
+// NamesAhead.swift -- names that are resolved before anybody asks: at start, and first of all on another network.
+//
+// Resolver's loop only.
+
+import DNSWire
+import EventLoop
+import HTTPDNS
+import Refresh
+
+/// Questions that travel in one transfer.
+struct RefreshTransfer {
+  /// Who is asked; nil where the questions go the ordinary way.
+  var source: EntrySource?
+  var asked: [RoutedQuestion]
+}
+
+/// Who is asked for names that travel together, and by which route they came there.
+struct RefreshJourney: Hashable {
+  var source: EntrySource
+  var route: UInt16
+
+  /// The transfers that carry those names. One asks for each of its names in each of its families: those that need both
+  /// go apart from the others.
+  func transfers(of group: RefreshGroup<DomainName>) -> [RefreshTransfer] {
+    [RefreshFamilies.both, .ipv4, .ipv6].compactMap { families in
+      let asked = group.members.filter { $0.families == families }.flatMap { member in
+        families.types.map {
+          RoutedQuestion(question: HTTPDNSQuestion(name: member.name, type: $0), route: route)
+        }
+      }
+      return asked.isEmpty ? nil : RefreshTransfer(source: source, asked: asked)
+    }
+  }
+}
+
+extension Refresher {
+  /// Resolves the names of `keep` and `preload`, and keeps fresh what is in use from now on. The loop runs.
+  func start() {
+    begin()
+    resolveAhead(keep + preload, "at start", isBudgeted: false)
+  }
+
+  /// The network is another one: what is surely needed comes first, the rest when it is asked for.
+  func networkHasChanged() {
+    resolveAhead(keep + preload + hotQuestions(), "for another network", isBudgeted: true)
+  }
+
+  private func resolveAhead(_ names: [RoutedQuestion], _ occasion: String, isBudgeted: Bool) {
+    guard !names.isEmpty else { return }
+    let begin = loop.now
+    Task(executorPreference: loop) { [self] in
+      let count = await resolveAhead(names, isBudgeted: isBudgeted)
+      resume()
+      let time = (loop.now - begin).nanoseconds / 1_000_000
+      note("\(count) of \(names.count) names and types resolved \(occasion) in \(time) ms")
+    }
+  }
+
+  /// Transfers at once: more would crowd out clients' questions.
+  private static let mostUnderWay = 8
+
+  /// Resolves those names, several in one transfer where the provider can.
+  ///
+  /// - Parameter isBudgeted: whether the budget for refreshing counts; at start each name is asked whatever that says.
+  /// - Returns: how many of the questions have an answer.
+  func resolveAhead(_ names: [RoutedQuestion], isBudgeted: Bool) async -> Int {
+    let work = Work(transfers(names))
+    await withTaskGroup(of: Void.self) { group in
+      for _ in 0..<Refresher.mostUnderWay {
+        group.addTask(executorPreference: loop) { [self] in
+          while let transfer = work.next() { work.answered += await resolve(transfer, isBudgeted: isBudgeted) }
+        }
+      }
+    }
+    return work.answered
+  }
+
+  private func transfers(_ names: [RoutedQuestion]) -> [RefreshTransfer] {
+    var transfers: [RefreshTransfer] = []
+    var gatherings: [RefreshJourney: RefreshGathering<DomainName>] = [:]
+    var order: [RefreshJourney] = []
+    for asked in names {
+      let way = way(of: asked, after: .nobody)
+      guard let way, way.mostNames > 0, let family = asked.question.family else {
+        transfers.append(RefreshTransfer(source: nil, asked: [asked]))
+        continue
+      }
+      let journey = RefreshJourney(source: way.source, route: asked.route)
+      if gatherings[journey] == nil { order.append(journey) }
+      gatherings[journey, default: RefreshGathering(mostNames: way.mostNames)]
+        .add(asked.question.name, family, deadline: .min)
+    }
+    for journey in order {
+      for group in gatherings[journey]?.takeClosed(now: .max) ?? [] { transfers += journey.transfers(of: group) }
+    }
+    return transfers
+  }
+
+  private func resolve(_ transfer: RefreshTransfer, isBudgeted: Bool) async -> Int {
+    guard !isBudgeted || takeFromBudget() else { return 0 }
+    var answered = 0
+    var rest = transfer.asked
+    if case .provider(let index) = transfer.source {
+      let questions = transfer.asked.map { RefreshedQuestion(question: $0.question, route: $0.route, heat: heat(of: $0)) }
+      let results = await resolver.refresh(questions, from: index)
+      rest = zip(transfer.asked, results).filter { !$1 }.map(\.0)
+      answered = transfer.asked.count - rest.count
+      guard !isBudgeted else { return answered }
+    }
+    // Nobody there for several at once, or no answer: as a client's question, with everything that may help.
+    for asked in rest {
+      let answer = await resolver.resolve(asked.question, route: asked.route, fresh: true)
+      if answer.failure == nil { answered += 1 }
+    }
+    return answered
+  }
+}
+
+/// Transfers that several tasks of one loop share.
+private final class Work: @unchecked Sendable {
+  var answered = 0
+  private var transfers: ArraySlice<RefreshTransfer>
+
+  init(_ transfers: [RefreshTransfer]) { self.transfers = transfers[...] }
+
+  func next() -> RefreshTransfer? { transfers.popFirst() }
+}

@@ -1,0 +1,52 @@
+// ProviderRefresh.swift -- asking a provider for what nobody waits for: one server, one transfer, only when it is well.
+
+import DNSWire
+import EventLoop
+import HTTPDNS
+import ProviderPool
+
+extension HTTPDNSProvider {
+  var isFit: Bool {
+    guard case .up = health.fitness(now: loop.now.nanoseconds), !servers.isEmpty else { return false }
+    return budget.isOpen(unixTime: loop.wallTime)
+  }
+
+  func networkHasChanged() {
+    for server in servers { server.networkHasChanged() }
+    health.networkHasChanged()
+    armProbe()
+    schedule?.networkHasChanged()
+  }
+
+  var mostNames: Int { batchDialect?.mostNames ?? 0 }
+
+  func refresh(
+    _ questions: [HTTPDNSQuestion], deadline: BootInstant
+  ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
+    let replies = await askServers(asked(questions), deadline: deadline, isLastResort: false, attempts: 1)
+    return replies.map { replies in
+      var answers: [HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>] = [:]
+      for question in questions {
+        answers[question] = replies.answer(to: question).map {
+          UpstreamAnswer(taken($0, to: question), server: replies.server)
+        }.mapError { UpstreamFailure($0) }
+      }
+      return answers
+    }
+  }
+
+  /// - Precondition: several questions are each of their names in each of their families, and the dialect takes so many.
+  private func asked(_ questions: [HTTPDNSQuestion]) -> AskedQuestions {
+    let subnet = subnet(for: nil)
+    guard questions.count > 1 else {
+      var question = questions[0]
+      question.clientSubnet = subnet
+      return .one(question)
+    }
+    var names: [DomainName] = []
+    for question in questions where !names.contains(question.name) { names.append(question.name) }
+    let types = [RecordType.a, .aaaa].filter { type in questions.contains { $0.type == type } }
+    precondition(names.count * types.count == questions.count, "questions that no transfer carries")
+    return .batch(QuestionBatch(names: names, types: types, clientSubnet: subnet))
+  }
+}

@@ -1,0 +1,329 @@
+// Refresher.swift -- fetches anew what is in use before it expires: which names, when, and what that may cost.
+//
+// Resolver's loop only. One timer for the next event; what is not in use costs nothing but its place in the queue.
+
+import DNSWire
+import EventLoop
+import HTTPDNS
+import MessageCache
+import Refresh
+
+/// What the refreshing goes by.
+struct RefresherSettings {
+  var timing: RefreshTiming
+  var heat: HeatPolicy
+  var transfersPerMinute: Int
+  var transfersPerDay: Int
+  /// Whether several names go in one transfer where the provider can.
+  var batches: Bool
+}
+
+/// A question and the route that it takes.
+struct RoutedQuestion: Hashable, Sendable {
+  var question: HTTPDNSQuestion
+  var route: UInt16
+}
+
+/// Numbers about refreshing.
+struct RefreshCounters: Equatable {
+  /// Transfers, and questions to LocalDNS.
+  var transfers: UInt64 = 0
+  /// Answers that came.
+  var answers: UInt64 = 0
+  /// Questions that were asked in vain.
+  var failures: UInt64 = 0
+  /// Transfers that the budget forbade.
+  var overBudget: UInt64 = 0
+}
+
+/// Keeps what is in use fresh.
+final class Refresher: @unchecked Sendable {
+  /// A name of `refresh.keep`: it is fetched again whatever happens.
+  private struct KeptName {
+    var asked: RoutedQuestion
+    var source = EntrySource.nobody
+    /// When it is due; `.max` while it is being fetched.
+    var due = Int64.max
+    var doublings: UInt8 = 0
+  }
+
+  /// A question that waits for others to travel with.
+  private struct Gathered {
+    var hash: UInt64
+    var heat: Heat
+  }
+
+  let resolver: Resolver
+  let loop: any Loop
+  let keep: [RoutedQuestion]
+  let preload: [RoutedQuestion]
+  let note: (String) -> Void
+  private(set) var counters = RefreshCounters()
+  private let settings: RefresherSettings
+  private let cache: MessageCache
+  private var budget: RefreshBudget
+  private var queue = RefreshQueue()
+  private var queueLimit = 1024
+  private var kept: [UInt64: KeptName] = [:]
+  private var retries: [UInt64: Int64] = [:]
+  private var gatherings: [RefreshJourney: RefreshGathering<DomainName>] = [:]
+  private var gathered: [RoutedQuestion: Gathered] = [:]
+  private var timer: LoopTimer?
+
+  /// - Parameters:
+  ///   - keep: kept fresh always.
+  ///   - preload: resolved at start and on another network.
+  ///   - note: told in one line what came of that.
+  init(
+    _ settings: RefresherSettings, keep: [RoutedQuestion], preload: [RoutedQuestion], resolver: Resolver,
+    cache: MessageCache, loop: any Loop, note: @escaping (String) -> Void
+  ) {
+    self.settings = settings
+    self.keep = keep
+    self.preload = preload.filter { !keep.contains($0) }
+    self.note = note
+    self.resolver = resolver
+    self.cache = cache
+    self.loop = loop
+    budget = RefreshBudget(perMinute: settings.transfersPerMinute, perDay: settings.transfersPerDay)
+  }
+
+  /// Begins to follow what the resolver keeps.
+  func begin() {
+    resolver.assumeIsolated { resolver in
+      for asked in keep {
+        let key = resolver.questionKey(asked.question, route: asked.route, subnet: QueryClientSubnet())
+        kept[key.keyedHash] = KeptName(asked: asked)
+      }
+      resolver.onKept = { [unowned self] in schedule($0) }
+    }
+  }
+
+  /// Kept names that nobody has an answer for are tried again.
+  func resume() {
+    for hash in kept.keys where kept[hash]?.due == .max { failed(hash, now: loop.now.nanoseconds) }
+  }
+
+  /// Questions that are hot: they have been refreshed for that reason, or would be now.
+  func hotQuestions() -> [RoutedQuestion] {
+    var found: [RoutedQuestion] = []
+    queue.forEach { element in
+      guard kept[element.ticket] == nil, let state = cache.state(hash: element.ticket), isCurrent(element, state),
+        heat(of: state) != nil, let asked = question(element.ticket)
+      else { return }
+      found.append(asked)
+    }
+    return found
+  }
+
+  /// How many questions are scheduled; some of them may have been replaced since.
+  var scheduled: Int { queue.count }
+
+  /// An answer was kept: it will be looked at when it is due.
+  func schedule(_ answer: KeptAnswer) {
+    let source = EntrySource(number: answer.life.source)
+    let lifetime = Int64(answer.life.lifetime) * 1_000_000_000
+    let jitter = jitter(answer.storedAt)
+    if !retries.isEmpty { retries[answer.hash] = nil }
+    if kept[answer.hash] != nil {
+      kept[answer.hash]?.source = source
+      kept[answer.hash]?.doublings = 0
+      let due = settings.timing.dueOfKept(storedAt: answer.storedAt, lifetime: lifetime, jitter: jitter)
+      return schedule(kept: answer.hash, at: due)
+    }
+    guard settings.heat.hotHits > 0, !answer.isDenial, !answer.life.isImmutable, source != .nobody,
+      let due = settings.timing.due(storedAt: answer.storedAt, lifetime: lifetime, jitter: jitter)
+    else { return }
+    insert(answer.hash, at: due)
+  }
+
+  /// One number for everything that came in one turn: with equal lifetimes it falls due together and travels together.
+  private func jitter(_ storedAt: Int64) -> Double {
+    var generator = JitterGenerator(seed: UInt64(bitPattern: storedAt) ^ cache.seed)
+    return RefreshTiming.drawJitter(using: &generator)
+  }
+
+  private func schedule(kept hash: UInt64, at due: Int64) {
+    kept[hash]?.due = due
+    insert(hash, at: due)
+  }
+
+  private func insert(_ hash: UInt64, at due: Int64) {
+    if queue.count >= queueLimit {
+      queue.compact { isCurrent($0) }
+      queueLimit = max(1024, queue.count + queue.count / 4)
+    }
+    queue.insert(hash, due: due)
+    arm()
+  }
+
+  private func arm() {
+    let closing = gatherings.values.compactMap(\.nextClosing).min() ?? .max
+    let next = min(queue.earliestDue ?? .max, closing)
+    guard next < .max else { return }
+    if let timer, timer.isPending, timer.deadline.nanoseconds <= next { return }
+    timer?.cancel()
+    timer = loop.schedule(at: BootInstant(nanoseconds: next)) { [unowned self] in fire() }
+  }
+
+  private func fire() {
+    let now = loop.now.nanoseconds
+    while let element = queue.popFirst(dueBy: now) { take(element, now: now) }
+    sendClosed(now: now)
+    timer?.cancel()
+    arm()
+  }
+
+  /// Whether an element of the queue still means what is kept under its hash.
+  private func isCurrent(_ element: RefreshQueue.Element) -> Bool {
+    if let name = kept[element.ticket] { return name.due == element.due }
+    return cache.state(hash: element.ticket).map { isCurrent(element, $0) } ?? false
+  }
+
+  private func isCurrent(_ element: RefreshQueue.Element, _ state: EntryState) -> Bool {
+    if let retry = retries[element.ticket] { return retry == element.due }
+    let due = settings.timing.due(
+      storedAt: state.storedAt, lifetime: state.expiresAt - state.storedAt, jitter: jitter(state.storedAt))
+    return due == element.due
+  }
+
+  private func take(_ element: RefreshQueue.Element, now: Int64) {
+    let hash = element.ticket
+    if let name = kept[hash] {
+      guard name.due == element.due else { return }
+      kept[hash]?.due = .max
+      return gather(name.asked, hash, .inactive, name.source, cache.state(hash: hash), now: now)
+    }
+    let state = cache.state(hash: hash)
+    let isDue = state.map { isCurrent(element, $0) } ?? false
+    if retries[hash] == element.due { retries[hash] = nil }
+    guard let state, isDue else { return }
+    guard now < state.expiresAt, let heat = heat(of: state), let asked = question(hash) else { return }
+    gather(asked, hash, heat, EntrySource(number: state.source), state, now: now)
+  }
+
+  /// What is to be remembered of an entry that is refreshed now; nil where it is left to expire.
+  private func heat(of state: EntryState) -> Heat? {
+    let decision = settings.heat.decide(hits: state.hits, heat: Heat(rawValue: state.heat), isKept: false)
+    guard case .refresh(let next) = decision else { return nil }
+    return next
+  }
+
+  /// The question that an entry answers, if it is one of the network that the machine is on.
+  private func question(_ hash: UInt64) -> RoutedQuestion? {
+    guard let key = cache.key(hash: hash), let (name, scope) = CacheScope.parts(of: key) else { return nil }
+    let question = HTTPDNSQuestion(
+      name: name, type: RecordType(scope.type), dnssecOK: scope.dnssecOK, checkingDisabled: scope.checkingDisabled)
+    let isHere = resolver.assumeIsolated { $0.scope(question, scope.route) == scope }
+    return isHere ? RoutedQuestion(question: question, route: scope.route) : nil
+  }
+
+  private func gather(
+    _ asked: RoutedQuestion, _ hash: UInt64, _ heat: Heat, _ last: EntrySource, _ state: EntryState?, now: Int64
+  ) {
+    guard let (source, mostNames) = way(of: asked, after: last) else { return failed(hash, now: now) }
+    gathered[asked] = Gathered(hash: hash, heat: heat)
+    guard mostNames > 0, let family = asked.question.family else { 
+      return send(RefreshTransfer(source: source, asked: [asked]), now: now)
+    }
+    var deadline = now
+    if let state, mostNames > 1 {
+      deadline = settings.timing.gatheringDeadline(
+        now: now, storedAt: state.storedAt, lifetime: state.expiresAt - state.storedAt)
+    }
+    let journey = RefreshJourney(source: source, route: asked.route)
+    gatherings[journey, default: RefreshGathering(mostNames: mostNames)]
+      .add(asked.question.name, family, deadline: deadline)
+  }
+
+  private func sendClosed(now: Int64) {
+    for journey in gatherings.keys {
+      for group in gatherings[journey]?.takeClosed(now: now) ?? [] {
+        for transfer in journey.transfers(of: group) { send(transfer, now: now) }
+      }
+    }
+  }
+
+  private func send(_ transfer: RefreshTransfer, now: Int64) {
+    let details = transfer.asked.map { gathered.removeValue(forKey: $0) ?? Gathered(hash: 0, heat: .inactive) }
+    guard takeFromBudget() else {
+      for detail in details { failed(detail.hash, now: now) }
+      return
+    }
+    let questions = zip(transfer.asked, details).map {
+      RefreshedQuestion(question: $0.question, route: $0.route, heat: $1.heat.rawValue)
+    }
+    Task(executorPreference: loop) { [self] in
+      let results = await ask(questions, transfer.source)
+      for (detail, isThere) in zip(details, results) { ended(detail.hash, isThere: isThere) }
+    }
+  }
+
+  private func ask(_ questions: [RefreshedQuestion], _ source: EntrySource?) async -> [Bool] {
+    if case .provider(let index) = source { return await resolver.refresh(questions, from: index) }
+    return [await resolver.refreshLocally(questions[0])]
+  }
+
+  /// A refresh has ended. An answer that was kept has been scheduled already; one that could not be kept has not.
+  private func ended(_ hash: UInt64, isThere: Bool) {
+    if isThere { counters.answers += 1 } else { counters.failures += 1 }
+    if !isThere || kept[hash]?.due == .max { failed(hash, now: loop.now.nanoseconds) }
+  }
+
+  /// Whether one more transfer may be made.
+  func takeFromBudget() -> Bool {
+    let isFree = budget.take(now: loop.now.nanoseconds)
+    if isFree { counters.transfers += 1 } else { counters.overBudget += 1 }
+    return isFree
+  }
+
+  /// Who is asked, and how many names one transfer there carries: 0 where each question travels alone.
+  func way(of asked: RoutedQuestion, after last: EntrySource) -> (source: EntrySource, mostNames: Int)? {
+    resolver.assumeIsolated { resolver in
+      resolver.refreshSource(asked.question, asked.route, after: last).map { source in
+        let mostNames = resolver.mostNames(source)
+        return (source, settings.batches ? mostNames : min(mostNames, 1))
+      }
+    }
+  }
+
+  /// What an entry that is fetched ahead shall remember: as much as before.
+  func heat(of asked: RoutedQuestion) -> UInt32 {
+    let hash = resolver.assumeIsolated {
+      $0.questionKey(asked.question, route: asked.route, subnet: QueryClientSubnet()).keyedHash
+    }
+    return cache.state(hash: hash).flatMap { heat(of: $0)?.rawValue } ?? 0
+  }
+
+  /// What was asked in vain stays as it is, and is tried again before it expires; a kept name also afterwards.
+  private func failed(_ hash: UInt64, now: Int64) {
+    let state = cache.state(hash: hash)
+    if var name = kept[hash] {
+      let due = settings.timing.retryOfKept(now: now, expiresAt: state?.expiresAt, doublings: &name.doublings)
+      kept[hash] = name
+      return schedule(kept: hash, at: due)
+    }
+    guard let state, let due = settings.timing.retry(now: now, expiresAt: state.expiresAt) else { return }
+    retries[hash] = due
+    insert(hash, at: due)
+  }
+}
+
+extension RefreshFamilies {
+  static let both: RefreshFamilies = [.ipv4, .ipv6]
+
+  /// The types of these families, A first.
+  var types: [RecordType] { (contains(.ipv4) ? [.a] : []) + (contains(.ipv6) ? [.aaaa] : []) }
+}
+
+extension HTTPDNSQuestion {
+  /// The address family that is asked for; nil where the question is of a kind that travels alone.
+  var family: RefreshFamilies? {
+    guard !dnssecOK, !checkingDisabled else { return nil }
+    switch type {
+    case .a: return .ipv4
+    case .aaaa: return .ipv6
+    default: return nil
+    }
+  }
+}
