@@ -97,6 +97,10 @@ let programs: [Target] =
     .testTarget(
       name: "EndToEndTests", dependencies: ["DNSWire", "TestSupport"], exclude: ["Data"], cSettings: glibc,
       swiftSettings: strict),
+    // No part of the product: what the scheduler costs (Benchmarks/README.md).
+    .executableTarget(
+      name: "refresh-bench", dependencies: ["Refresh", "DNSWire"], path: "Benchmarks/refresh", cSettings: glibc,
+      swiftSettings: strict),
     .target(
       name: "TestSupport", dependencies: ["EventLoop"], path: "Tests/TestSupport", cSettings: glibc,
       swiftSettings: strict),
