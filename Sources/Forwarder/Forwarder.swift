@@ -42,7 +42,6 @@ public final class Forwarder {
   private let connections: TCPConnectionTable
   private var tcpListeners: [TCPListener] = []
   private let tcpService: TCPService
-  private var refresher: Refresher?
   private var isStopping = false
 
   /// What clients may wait for at once, as a multiple of the questions under way: many wait for one question.
@@ -163,13 +162,15 @@ public final class Forwarder {
       throw error
     }
     // Not before the loop runs: until then no thread is the resolver's.
-    loop.execute { [unowned self] in
+    let refresher = configuration.cache.isEnabled ? makeRefresher() : nil
+    loop.execute { [resolver] in
       resolver.assumeIsolated { $0.startUpstreams() }
-      if configuration.cache.isEnabled { startRefreshing() }
+      refresher?.start()
     }
     loop.run()
     for thread in listenerThreads { thread.join() }
     ledger?.close()
+    withExtendedLifetime(refresher) {}
   }
 
   /// Stops reading, finishes what is under way within 2 s, and ends `run`. Resolver's loop only.
@@ -198,13 +199,11 @@ public final class Forwarder {
 
   private func turn() { resolver.assumeIsolated { $0.takeQueries() } }
 
-  private func startRefreshing() {
-    let refresher = Refresher(
+  private func makeRefresher() -> Refresher {
+    Refresher(
       RefresherSettings(configuration.refresh), keep: routed(configuration.refresh.keep),
       preload: routed(configuration.refresh.preload), resolver: resolver, cache: tables.cache, loop: loop
     ) { [logger] in logger.info("\($0)") }
-    self.refresher = refresher
-    refresher.start()
   }
 
   /// The questions for those names in the types of `refresh.types`, without those that are answered here.

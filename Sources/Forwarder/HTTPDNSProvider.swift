@@ -24,7 +24,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   let batchDialect: (any BatchDialect)?
   private let note: ProviderNote
   private var limit: RequestLimit
-  private(set) var budget: UnitBudget
+  var budget: UnitBudget
   private let ledger: UnitLedger?
   let schedule: ServerSchedule?
   private var clock = ProviderClock()

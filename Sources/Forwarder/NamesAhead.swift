@@ -101,7 +101,9 @@ extension Refresher {
     var answered = 0
     var rest = transfer.asked
     if case .provider(let index) = transfer.source {
-      let questions = transfer.asked.map { RefreshedQuestion(question: $0.question, route: $0.route, heat: heat(of: $0)) }
+      let questions = transfer.asked.map {
+        RefreshedQuestion(question: $0.question, route: $0.route, heat: heat(of: $0))
+      }
       let results = await resolver.refresh(questions, from: index)
       rest = zip(transfer.asked, results).filter { !$1 }.map(\.0)
       answered = transfer.asked.count - rest.count

@@ -90,13 +90,8 @@ final class Refresher: @unchecked Sendable {
 
   /// Begins to follow what the resolver keeps.
   func begin() {
-    resolver.assumeIsolated { resolver in
-      for asked in keep {
-        let key = resolver.questionKey(asked.question, route: asked.route, subnet: QueryClientSubnet())
-        kept[key.keyedHash] = KeptName(asked: asked)
-      }
-      resolver.onKept = { [unowned self] in schedule($0) }
-    }
+    for asked in keep { kept[hash(of: asked)] = KeptName(asked: asked) }
+    resolver.assumeIsolated { $0.refresher = self }
   }
 
   /// Kept names that nobody has an answer for are tried again.
@@ -223,7 +218,7 @@ final class Refresher: @unchecked Sendable {
   ) {
     guard let (source, mostNames) = way(of: asked, after: last) else { return failed(hash, now: now) }
     gathered[asked] = Gathered(hash: hash, heat: heat)
-    guard mostNames > 0, let family = asked.question.family else { 
+    guard mostNames > 0, let family = asked.question.family else {
       return send(RefreshTransfer(source: source, asked: [asked]), now: now)
     }
     var deadline = now
@@ -289,10 +284,13 @@ final class Refresher: @unchecked Sendable {
 
   /// What an entry that is fetched ahead shall remember: as much as before.
   func heat(of asked: RoutedQuestion) -> UInt32 {
-    let hash = resolver.assumeIsolated {
+    cache.state(hash: hash(of: asked)).flatMap { heat(of: $0)?.rawValue } ?? 0
+  }
+
+  private func hash(of asked: RoutedQuestion) -> UInt64 {
+    resolver.assumeIsolated {
       $0.questionKey(asked.question, route: asked.route, subnet: QueryClientSubnet()).keyedHash
     }
-    return cache.state(hash: hash).flatMap { heat(of: $0)?.rawValue } ?? 0
   }
 
   /// What was asked in vain stays as it is, and is tried again before it expires; a kept name also afterwards.

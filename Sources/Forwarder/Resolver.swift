@@ -67,7 +67,7 @@ public actor Resolver {
   var failures: FailureCache
   var underWay = 0
   /// Told of each answer that is kept.
-  var onKept: ((KeptAnswer) -> Void)?
+  weak var refresher: Refresher?
   /// Numbers so far.
   public internal(set) var counters = ResolverCounters()
   private var batch: [Int] = []

@@ -28,8 +28,8 @@ extension Resolver {
       scope.type = CacheKey.everyType
       withKey(pursuit.question.name, scope) { _ = cache.remove($0) }
     }
-    guard isKept, let onKept else { return }
-    onKept(
+    guard isKept, let refresher else { return }
+    refresher.schedule(
       KeptAnswer(
         hash: pursuit.key.keyedHash, question: pursuit.question, route: pursuit.routeNumber, life: life,
         isDenial: answer.deniesName, storedAt: now))

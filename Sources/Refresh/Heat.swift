@@ -12,7 +12,8 @@ public struct Heat: Hashable, Sendable {
   /// Whether a refresh brought this entry.
   public var isActive: Bool { rawValue > 0 }
 
-  init(rawValue: UInt32) { self.rawValue = rawValue }
+  /// What was remembered.
+  public init(rawValue: UInt32) { self.rawValue = rawValue }
 
   static func active(fruitless: UInt32) -> Heat { Heat(rawValue: fruitless + 1) }
 }

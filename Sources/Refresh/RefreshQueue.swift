@@ -70,6 +70,9 @@ public struct RefreshQueue: Sendable {
     slots[hole] = element
   }
 
+  /// Calls `body` with each element, in no order.
+  public func forEach(_ body: (Element) -> Void) { heap.forEach(body) }
+
   /// Takes the earliest element if it is due.
   ///
   /// - Complexity: O(log *n*).

@@ -55,12 +55,35 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
   /// How many were asked, also where they are not remembered.
   private(set) var count = 0
   var remembers = true
+  /// Whether it may be asked for what nobody waits for.
+  var isFit = true
+  var mostNames = 0
+  /// The questions of each transfer that was made for nobody who waits.
+  private(set) var refreshes: [(questions: [HTTPDNSQuestion], at: BootInstant)] = []
+  private(set) var networkChanges = 0
   private let loop: any Loop
 
   init(_ name: String = "first", on loop: any Loop, _ script: @escaping Script) {
     self.name = name
     self.loop = loop
     self.script = script
+  }
+
+  func networkHasChanged() { networkChanges += 1 }
+
+  func refresh(
+    _ questions: [HTTPDNSQuestion], deadline: BootInstant
+  ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
+    if remembers { refreshes.append((questions, loop.now)) }
+    let steps = questions.map { script($0, count) }
+    count += 1
+    await loop.sleep(for: min(steps.map(\.latency).max() ?? .zero, timeout))
+    var answers: [HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>] = [:]
+    for (question, step) in zip(questions, steps) where step.latency <= timeout {
+      answers[question] = step.result?.map { UpstreamAnswer($0, server: "192.0.2.1") }
+    }
+    return answers.isEmpty
+      ? .failure(UpstreamFailure(.noReachableAuthority, "silent")) : .success(answers)
   }
 
   func subnet(for client: IPPrefix?) -> IPPrefix? { subnetPolicy.subnet(for: client) }
