@@ -23,6 +23,12 @@ import Testing
     #expect(refreshes(policy, hits: hits) == giveUpAfter)
   }
 
+  @Test(arguments: [0, 1, 3, 4, .max] as [UInt32])
+  func `whatever an entry has kept, there is a decision`(kept: UInt32) {
+    let decision = HeatPolicy(hotHits: 1, giveUpAfter: 4).decide(hits: 0, heat: Heat(rawValue: kept), isKept: false)
+    #expect((decision == .letExpire) == (kept == 0 || kept >= 4))
+  }
+
   @Test func `one hit lets the count begin anew, one hit is not enough to become hot`() {
     let policy = HeatPolicy(hotHits: 5, giveUpAfter: 3)
     #expect(refreshes(policy, hits: [4, 9]) == 0)
