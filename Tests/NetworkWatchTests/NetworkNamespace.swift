@@ -23,18 +23,21 @@ final class NetworkNamespace: Sendable {
     _ body: @escaping @Sendable (NetworkNamespace, EventLoop) async throws -> Void
   ) throws {
     let outcome = Outcome()
+    let loop = try EventLoop()
+    // Made here, so that what it expects is expected by the test that calls.
+    Task(executorPreference: loop) {
+      do { try await body(outcome.network!, loop) } catch { outcome.failure = error }
+      loop.stop()
+    }
     try run { network in
-      let loop = try EventLoop()
-      Task(executorPreference: loop) {
-        do { try await body(network, loop) } catch { outcome.failure = error }
-        loop.stop()
-      }
+      outcome.network = network
       loop.run()
     }
     if let failure = outcome.failure { throw failure }
   }
 
   private final class Outcome: @unchecked Sendable {
+    var network: NetworkNamespace?
     var failure: (any Error)?
   }
 
