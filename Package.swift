@@ -51,6 +51,7 @@ let layer0: [Target] = [
   .target(name: "CSocket", cSettings: glibc),
   .target(name: "CLock", cSettings: glibc),
   .target(name: "CProcess", cSettings: glibc),
+  .systemLibrary(name: "CNetlink"),
 ]
 
 // Layer 1: octets, loop, digests, configuration, telemetry.
@@ -71,6 +72,7 @@ let layer2: [Target] =
   + module("LocalDNS", ["EventLoop", "DNSWire", "CSocket"])
   + module("ProviderPool", ["HTTPDNS"])
   + module("Refresh")
+  + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
   + module("HTTPServer", ["EventLoop", "CEvent", "CTLS"], tests: ["HTTPTestSupport"])
 
 // Layer 3 and 4: the program.

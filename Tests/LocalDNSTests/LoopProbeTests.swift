@@ -1,0 +1,73 @@
+// LoopProbeTests.swift -- names that lead back to us, and names that do not.
+
+import DNSWire
+import EventLoop
+import Testing
+
+@testable import LocalDNS
+
+private let servers = [SocketAddress(text: "192.0.2.1:53")!, SocketAddress(text: "[2001:db8::1]:53")!]
+
+@Suite struct `The loop probe` {
+  private var probe = LoopProbe(token: 0x0123_4567_89AB_CDEF)
+
+  private func server(_ name: String) -> SocketAddress? { probe.server(for: DomainName(text: name)!) }
+
+  @Test mutating func `every server is asked for a name of its own, which is recognised in any case`() {
+    let probes = probe.begin(servers)
+    #expect(probe.zone.text == "0123456789abcdef.test.")
+    #expect(probes.map(\.question.name.text) == ["s0.0123456789abcdef.test.", "s1.0123456789abcdef.test."])
+    #expect(probes.allSatisfy { $0.question.type == .txt } && probes.map(\.server) == servers)
+    #expect(probes.map { probe.server(for: $0.question.name) } == servers)
+    #expect(server("S1.0123456789ABCDEF.TeSt.") == servers[1])
+  }
+
+  @Test mutating func `other names are nobody's`() {
+    _ = probe.begin(servers)
+    for name in [
+      ".", "test.", "0123456789abcdef.test.", "s2.0123456789abcdef.test.", "s.0123456789abcdef.test.",
+      "s-1.0123456789abcdef.test.", "s+1.0123456789abcdef.test.", "x0.0123456789abcdef.test.",
+      "s0.1123456789abcdef.test.", "s0.s0.0123456789abcdef.test.", "s0.0123456789abcdef.example.",
+      "s99999999999999999999999.0123456789abcdef.test.",
+    ] { #expect(server(name) == nil, "\(name)") }
+  }
+
+  @Test mutating func `a name of an earlier round, or one that was forgotten, means nothing`() {
+    let first = probe.begin(servers)
+    let second = probe.begin([servers[1]])
+    #expect(second[0].question.name.text == "s2.0123456789abcdef.test.")
+    #expect(first.allSatisfy { probe.server(for: $0.question.name) == nil })
+    #expect(probe.server(for: second[0].question.name) == servers[1])
+    probe.forget()
+    #expect(probe.server(for: second[0].question.name) == nil)
+  }
+
+  @Test func `two programs have different zones, of 16 digits`() {
+    let zones = (0..<100).map { _ in LoopProbe().zone }
+    #expect(Set(zones).count == 100)
+    #expect(zones.allSatisfy { $0.octets.count == 1 + 16 + 1 + 4 + 1 })
+    #expect(LoopProbe(token: 7).zone.text == "0000000000000007.test.")
+  }
+
+  @Test func `the servers are asked at the same time for text, with RD, and one that is silent does no harm`() throws {
+    try onLoop { loop in
+      let answering = ScriptedServer(on: loop) { query in
+        var response = query
+        response.header.qr = true
+        response.header.rcode = UInt8(ResponseCode.nxDomain.rawValue)
+        return [.reply(try! response.compose())]
+      }
+      let silent = ScriptedServer(on: loop) { _ in [] }
+      var probe = LoopProbe()
+      let probes = probe.begin([silent.address, answering.address, silent.address])
+      let start = loop.now
+      await LoopProbe.send(probes, by: LocalDNSClient(loop: loop), timeout: .milliseconds(300))
+      #expect(loop.now - start < .milliseconds(600))
+      #expect(answering.datagrams.count == 1)
+      #expect(answering.datagrams[0].questions.map(\.question) == [probes[1].question])
+      #expect(answering.datagrams[0].header.rd)
+      #expect(
+        Set(silent.datagrams.map { $0.questions[0].question.name }) == Set([0, 2].map { probes[$0].question.name }))
+    }
+  }
+}

@@ -1,0 +1,74 @@
+// ClockTests.swift -- sleep by clocks that the test moves, and the kernel's own timer.
+
+import EventLoop
+import Glibc
+import Testing
+
+@testable import NetworkWatch
+
+@Suite struct `The sleep detector` {
+  private var detector = SleepDetector(bootTime: .seconds(1_000), monotonic: .seconds(900))
+
+  @Test mutating func `time awake is no sleep`() {
+    for hour in 1...1_000 {
+      #expect(detector.asleep(bootTime: .seconds(1_000 + hour * 3_600), monotonic: .seconds(900 + hour * 3_600)) == nil)
+    }
+  }
+
+  @Test mutating func `a sleep is told once, with its length`() {
+    #expect(detector.asleep(bootTime: .seconds(4_610), monotonic: .seconds(910)) == .seconds(3_600))
+    #expect(detector.asleep(bootTime: .seconds(4_611), monotonic: .seconds(911)) == nil)
+    #expect(detector.asleep(bootTime: .seconds(4_621), monotonic: .seconds(911)) == .seconds(10))
+  }
+
+  @Test mutating func `a moment is no sleep, but moments add up`() {
+    #expect(detector.asleep(bootTime: .milliseconds(1_001_000), monotonic: .seconds(900)) == nil)
+    #expect(detector.asleep(bootTime: .milliseconds(1_001_001), monotonic: .seconds(900)) == .milliseconds(1_001))
+  }
+
+  @Test mutating func `a thread that is held up between the clocks does not make the next look a sleep`() {
+    #expect(detector.asleep(bootTime: .seconds(1_001), monotonic: .seconds(960)) == nil)
+    #expect(detector.asleep(bootTime: .seconds(1_061), monotonic: .seconds(961)) == nil)
+  }
+
+  @Test func `this machine's clocks can be read`() {
+    var detector = SleepDetector()
+    #expect(detector.asleep() == nil)
+  }
+}
+
+@Suite struct `The clock watch` {
+  @Test func `says nothing of itself`() throws {
+    let loop = try EventLoop()
+    var changes: [NetworkChange] = []
+    let watch = try ClockWatch(on: loop) { changes.append($0) }
+    loop.schedule(after: .milliseconds(20)) { loop.stop() }
+    loop.run()
+    #expect(changes.isEmpty && !watch.check() && watch.lastSleep == .zero)
+  }
+
+  // No test sets the clock: it is the whole machine's.
+
+  @Test func `a wall clock that moves while the machine is awake was set`() throws {
+    var changes: [NetworkChange] = []
+    let watch = try ClockWatch(on: EventLoop()) { changes.append($0) }
+    watch.wallClockMoved()
+    watch.wallClockMoved()
+    #expect(changes == [.clockSet, .clockSet])
+  }
+
+  @Test func `a wall clock that moves because the machine has slept means that it resumed`() throws {
+    var now = [timespec(), timespec()]
+    clock_gettime(CLOCK_BOOTTIME, &now[0])
+    clock_gettime(CLOCK_MONOTONIC, &now[1])
+    let hourAgo = SleepDetector(
+      bootTime: .seconds(now[0].tv_sec - 3_600) + .nanoseconds(now[0].tv_nsec),
+      monotonic: .seconds(now[1].tv_sec) + .nanoseconds(now[1].tv_nsec))
+    var changes: [NetworkChange] = []
+    let watch = try ClockWatch(on: EventLoop(), detector: hourAgo) { changes.append($0) }
+    watch.wallClockMoved()
+    #expect(changes == [.resume])
+    #expect(watch.lastSleep > .seconds(3_599) && watch.lastSleep < .seconds(3_601))
+    #expect(!watch.check())
+  }
+}

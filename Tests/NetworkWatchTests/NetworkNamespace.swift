@@ -1,0 +1,118 @@
+// NetworkNamespace.swift -- a network of the test's own, by the kernel: namespaces(7).
+//
+// A namespace belongs to a thread and ends with it, so nothing is left behind, whatever happens.
+
+import EventLoop
+import Glibc
+
+/// A machine, named by the test, and a router that it is joined to by an Ethernet cable.
+final class NetworkNamespace: Sendable {
+  struct Failure: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  private let router: Int32
+  private let machine: Int32
+
+  /// Whether this process may make namespaces, and has ip(8).
+  static let isAvailable: Bool =
+    (try? run { network throws in try network.ip("link set lo up") }) != nil
+
+  /// Runs `body` as a task on a loop, on a thread whose network is the machine's.
+  static func onLoop(
+    _ body: @escaping @Sendable (NetworkNamespace, EventLoop) async throws -> Void
+  ) throws {
+    let outcome = Outcome()
+    let loop = try EventLoop()
+    // Made here, so that what it expects is expected by the test that calls.
+    Task(executorPreference: loop) {
+      do { try await body(outcome.network!, loop) } catch { outcome.failure = error }
+      loop.stop()
+    }
+    try run { network in
+      outcome.network = network
+      loop.run()
+    }
+    if let failure = outcome.failure { throw failure }
+  }
+
+  private final class Outcome: @unchecked Sendable {
+    var network: NetworkNamespace?
+    var failure: (any Error)?
+  }
+
+  private static func run(_ body: @escaping (NetworkNamespace) throws -> Void) throws {
+    let job = Job(body)
+    var thread = pthread_t()
+    guard pthread_create(&thread, nil, networkThreadMain, Unmanaged.passRetained(job).toOpaque()) == 0 else {
+      throw Failure(description: "no thread")
+    }
+    pthread_join(thread, nil)
+    if let failure = job.failure { throw failure }
+  }
+
+  fileprivate init() throws {
+    router = try NetworkNamespace.enterNew()
+    machine = try NetworkNamespace.enterNew()
+  }
+
+  deinit {
+    close(router)
+    close(machine)
+  }
+
+  /// Runs ip(8) on the machine.
+  func ip(_ arguments: String) throws {
+    try NetworkNamespace.spawn(["ip"] + arguments.split(separator: " ").map(String.init))
+  }
+
+  /// Runs ip(8) on the router.
+  func routerIP(_ arguments: String) throws {
+    setns(router, CLONE_NEWNET)
+    defer { setns(machine, CLONE_NEWNET) }
+    try ip(arguments)
+  }
+
+  /// Puts a cable between an interface of the machine and one of the router, and switches both on.
+  func cable(_ name: String, routerName: String, routerAddress: String? = nil) throws {
+    try ip("link add \(name) type veth peer name \(routerName)")
+    try ip("link set \(routerName) netns /proc/\(getpid())/fd/\(router)")
+    if let routerAddress { try routerIP("link set \(routerName) address \(routerAddress)") }
+    try routerIP("link set \(routerName) up")
+    try ip("link set \(name) up")
+  }
+
+  private static func enterNew() throws -> Int32 {
+    guard unshare(CLONE_NEWNET) == 0 else { throw Failure(description: "no namespace: errno \(errno)") }
+    let descriptor = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw Failure(description: "no descriptor of a namespace: errno \(errno)") }
+    return descriptor
+  }
+
+  private static func spawn(_ arguments: [String]) throws {
+    var pointers = arguments.map { strdup($0) } + [nil]
+    defer { pointers.forEach { free($0) } }
+    var child: pid_t = 0
+    let code = posix_spawnp(&child, arguments[0], nil, nil, &pointers, environ)
+    guard code == 0 else { throw Failure(description: "cannot start \(arguments[0]): error \(code)") }
+    var status: Int32 = 0
+    while waitpid(child, &status, 0) < 0 && errno == EINTR {}
+    guard status == 0 else { throw Failure(description: "\(arguments.joined(separator: " ")): status \(status)") }
+  }
+
+  fileprivate final class Job {
+    let body: (NetworkNamespace) throws -> Void
+    var failure: (any Error)?
+
+    init(_ body: @escaping (NetworkNamespace) throws -> Void) { self.body = body }
+
+    func run() {
+      do { try body(NetworkNamespace()) } catch { failure = error }
+    }
+  }
+}
+
+private func networkThreadMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+  Unmanaged<NetworkNamespace.Job>.fromOpaque(context!).takeRetainedValue().run()
+  return nil
+}

@@ -1,0 +1,197 @@
+// NetworkWatchTests.swift -- the watch on a real network, which the test changes.
+
+import CNetlink
+import DNSWire
+import EventLoop
+import Glibc
+import Testing
+
+@testable import NetworkWatch
+
+/// What a watch has reported. On the loop's thread only.
+private final class Reports: @unchecked Sendable {
+  private let loop: EventLoop
+  private var changes: [NetworkChange] = []
+  private(set) var watch: NetworkWatch?
+
+  init(on loop: EventLoop) throws {
+    self.loop = loop
+    watch = try NetworkWatch(on: loop) { [unowned self] in changes.append($0) }
+  }
+
+  /// The next report; nil where none comes within the time.
+  func next(within limit: Duration = .seconds(8)) async -> NetworkChange? {
+    let end = loop.now + limit
+    while changes.isEmpty, loop.now < end { await loop.sleep(for: .milliseconds(5)) }
+    return changes.isEmpty ? nil : changes.removeFirst()
+  }
+
+  /// The next report, once nothing more has come for longer than a burst; nil where none comes in that time.
+  func last() async -> NetworkChange? {
+    var all: NetworkChange?
+    while let next = await next(within: .milliseconds(800)) { all = (all ?? []).union(next) }
+    return all
+  }
+
+  func end() { watch = nil }
+}
+
+/// A machine at 192.0.2.7 behind a router at 192.0.2.1.
+private func connect(_ network: NetworkNamespace) throws {
+  try network.cable("m0", routerName: "r0", routerAddress: "02:00:5e:00:53:01")
+  try network.routerIP("address add 192.0.2.1/24 dev r0")
+  try network.ip("address add 192.0.2.7/24 dev m0")
+  try network.ip("route add default via 192.0.2.1")
+}
+
+/// Sends something to the router, so that the kernel looks for it.
+private func knock() {
+  let descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
+  defer { close(descriptor) }
+  _ = SocketAddress(text: "192.0.2.1:9")!.withSockaddr {
+    sendto(descriptor, [0], 1, 0, __CONST_SOCKADDR_ARG(__sockaddr__: $0), $1)
+  }
+}
+
+private let hasNamespaces = ConditionTrait.enabled(
+  if: NetworkNamespace.isAvailable, "network namespaces need root and ip(8)")
+
+@Suite(hasNamespaces) struct `The network watch` {
+  @Test func `reports a burst once`() throws {
+    try NetworkNamespace.onLoop { network, loop in
+      try network.cable("m0", routerName: "r0")
+      let reports = try Reports(on: loop)
+      #expect(await reports.last() == nil)
+      try network.ip("address add 192.0.2.7/24 dev m0")
+      try network.ip("address add 2001:db8::7/64 dev m0 nodad")
+      try network.ip("route add default via 192.0.2.1")
+      try network.ip("route add 198.51.100.0/24 via 192.0.2.2")
+      #expect(await reports.next() == [.addresses, .routes])
+      #expect(await reports.last() == nil)
+      try network.ip("route replace default via 192.0.2.2")
+      #expect(await reports.last() == .routes)
+    }
+  }
+
+  @Test func `passes over what changes nothing`() throws {
+    try NetworkNamespace.onLoop { network, loop in
+      try connect(network)
+      try network.ip("address add 2001:db8::7/64 dev m0 nodad valid_lft 900 preferred_lft 800")
+      let reports = try Reports(on: loop)
+      _ = await reports.last()
+      try network.ip("address change 2001:db8::7/64 dev m0 valid_lft 700 preferred_lft 600")
+      try network.ip("route replace default via 192.0.2.1")
+      try network.ip("neighbour replace 192.0.2.9 lladdr 02:00:5e:00:53:09 dev m0")
+      try network.ip("link set lo up")
+      try network.ip("link set m0 mtu 1400")
+      try network.ip("link add c0 type veth peer name c1")
+      try network.ip("link set c0 up")
+      try network.ip("link set c1 up")
+      try network.ip("link del c0")
+      #expect(await reports.last() == nil)
+    }
+  }
+
+  @Test func `a cable that is pulled is noticed, and so is the route that is set again afterwards`() throws {
+    try NetworkNamespace.onLoop { network, loop in
+      try connect(network)
+      let reports = try Reports(on: loop)
+      _ = await reports.last()
+      try network.routerIP("link set r0 down")
+      #expect(await reports.last() == .links)
+      try network.routerIP("link set r0 up")
+      #expect(await reports.last() == .links)
+      // The kernel says nothing of the IPv4 routes that go with the link.
+      try network.ip("link set m0 down")
+      #expect(await reports.last()?.contains(.links) == true)
+      try network.ip("link set m0 up")
+      #expect(await reports.last()?.contains(.links) == true)
+      try network.ip("route add default via 192.0.2.1")
+      #expect(await reports.last() == .routes)
+    }
+  }
+
+  @Test func `more events than the kernel keeps are a change`() throws {
+    try NetworkNamespace.onLoop { network, loop in
+      try connect(network)
+      let reports = try Reports(on: loop)
+      _ = await reports.last()
+      var template = Array("/tmp/httpdnsd-routes-XXXXXX".utf8CString)
+      let file = mkstemp(&template)
+      let path = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+      defer {
+        close(file)
+        unlink(path)
+      }
+      let lines = (0..<3_000).map { "route add 10.\($0 / 250).\($0 % 250).0/24 via 192.0.2.1\n" }.joined()
+      #expect(lines.withCString { write(file, $0, strlen($0)) } == lines.utf8.count)
+      try network.ip("-batch \(path)")
+      #expect(await reports.next()?.contains(.lostEvents) == true)
+      // All of them are known now, also those whose events were lost.
+      _ = await reports.last()
+      try network.ip("route replace 10.11.249.0/24 via 192.0.2.1")
+      #expect(await reports.last() == nil)
+    }
+  }
+
+  @Test func `ends with the object`() throws {
+    try NetworkNamespace.onLoop { network, loop in
+      try network.cable("m0", routerName: "r0")
+      let reports = try Reports(on: loop)
+      try network.ip("address add 192.0.2.7/24 dev m0")
+      await loop.sleep(for: .milliseconds(50))
+      reports.end()
+      #expect(await reports.last() == nil)
+    }
+  }
+}
+
+@Suite(hasNamespaces) struct `A real network's identity` {
+  @Test func `differs where another router has the same address, and comes back with the first`() throws {
+    try NetworkNamespace.onLoop { network, loop in
+      try connect(network)
+      let reports = try Reports(on: loop)
+      let watch = try #require(reports.watch)
+      _ = await reports.last()
+      var numbers: [UInt32] = []
+      for router in ["02:00:5e:00:53:01", "02:00:5e:00:53:02", "02:00:5e:00:53:01"] {
+        try network.routerIP("link set r0 address \(router)")
+        try network.ip("neighbour flush dev m0")
+        let early = try watch.identity()
+        #expect(!early.isComplete && early.gatewayLinkAddress == nil)
+        knock()
+        #expect(await reports.next() == .gateway)
+        let identity = try watch.identity()
+        #expect(identity.description == "m0 via 192.0.2.1 (\(router)), 192.0.2.0/24")
+        #expect(identity.isComplete && identity != early && identity.number != early.number)
+        numbers.append(identity.number)
+      }
+      #expect(numbers[0] == numbers[2] && numbers[0] != numbers[1])
+      // Neighbours are of no interest any more.
+      try network.ip("neighbour replace 192.0.2.1 lladdr 02:00:5e:00:53:03 dev m0")
+      #expect(await reports.last() == nil)
+    }
+  }
+
+  @Test func `IPv4 counts before IPv6, the lower metric before the higher, and nothing is a network too`() throws {
+    try NetworkNamespace.onLoop { network, _ in
+      #expect(try NetworkIdentity.read() == .none)
+      try network.cable("m0", routerName: "r0")
+      try network.ip("address add 2001:db8::7/64 dev m0 nodad")
+      try network.ip("neighbour add fe80::1 lladdr 02:00:5e:00:53:01 dev m0")
+      try network.ip("-6 route add default via fe80::1 dev m0")
+      #expect(try NetworkIdentity.read().description == "m0 via fe80::1 (02:00:5e:00:53:01), 2001:db8::/64")
+      try network.ip("address add 192.0.2.7/24 dev m0")
+      try network.ip("neighbour add 192.0.2.1 lladdr 02:00:5e:00:53:01 dev m0")
+      try network.ip("route add default via 192.0.2.1 metric 600")
+      #expect(try NetworkIdentity.read().description == "m0 via 192.0.2.1 (02:00:5e:00:53:01), 192.0.2.0/24")
+      try network.cable("m1", routerName: "r1")
+      try network.ip("address add 198.51.100.7/25 dev m1")
+      try network.ip("route add default dev m1 metric 100")
+      let second = try NetworkIdentity.read()
+      #expect(second.description == "m1, 198.51.100.0/25" && second.isComplete)
+      try network.ip("route add unreachable default metric 10")
+      #expect(try NetworkIdentity.read() == second)
+    }
+  }
+}
