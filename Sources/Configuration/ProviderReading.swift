@@ -81,7 +81,8 @@ extension Configuration.Provider {
     reader.read("units_per_day", &unitsPerDay, .integer(0...1_000_000_000_000))
     reader.read("fallback_on_empty", &fallbackOnEmpty, .boolean)
     reader.read("not_listed_ttl", &notListedTTL, .ttl())
-    if let caFile { reader.requireReadable("ca_file", caFile) }
+    // "-----BEGIN CERTIFICATE-----", or TRUSTED CERTIFICATE.
+    if let caFile { reader.requireReadable("ca_file", caFile, mark: ("CERTIFICATE-----", "certificates in PEM")) }
   }
 
   private mutating func readService(_ kind: ServiceKind, from reader: TableReader) {

@@ -95,7 +95,7 @@ public final class Forwarder {
       on: loop, settings: ResolverSettings(configuration, plan.routes), cache: cache, network: network,
       upstreams: upstreams, local: local, replies: replies
     ) { name, failure in
-      let text = "\(name): \(failure.reason)"
+      let text = "\(name == "localdns" ? "" : "provider ")\(name): \(failure.reason)"
       occasional.log(.warning, reason: text, now: BootInstant.now.nanoseconds, text)
     }
     connections = TCPConnectionTable(

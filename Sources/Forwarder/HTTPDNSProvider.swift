@@ -28,6 +28,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   private let ledger: UnitLedger?
   let schedule: ServerSchedule?
   private var clock = ProviderClock()
+  /// Seconds by which the last response's date was ahead of the clock that signed its request.
+  private var clockDifference: Int64 = 0
   private var notListed = NotListedNames()
   private var pairs = PairedNames()
   private(set) var pairsUnderWay: [HTTPDNSQuestion: Task<Result<ProviderReplies, UpstreamFailure>, Never>] = [:]
@@ -40,6 +42,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   static let shortestAttempt = Duration.milliseconds(100)
   /// Refused parameters may be one question's fault: so many in a row are the provider's, or our configuration's.
   private static let mostBadParameters = 3
+  /// Seconds from which on a clock's difference is worth a word; signatures are good for minutes.
+  private static let oddClock: Int64 = 60
 
   /// - Parameters:
   ///   - servers: may be empty where a schedule will bring some.
@@ -152,7 +156,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     probeQuestion = probeQuestion ?? asked.first
     let servers = servers
     var failure = UpstreamFailure(
-      .noReachableAuthority, servers.isEmpty ? "its list of servers has not come" : "no time left")
+      .noReachableAuthority, servers.isEmpty ? noServers : "no time left")
     for index in health.rotation.order.prefix(attempts) where servers.indices.contains(index) {
       let time = min(timeout, deadline - loop.now)
       guard time >= HTTPDNSProvider.shortestAttempt else { break }
@@ -177,6 +181,10 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     return .failure(failure)
   }
 
+  private var noServers: String {
+    "its list of servers has not come" + (schedule?.problem.map { ": \($0)" } ?? "")
+  }
+
   /// Whether no other list of servers has come since.
   func isCurrent(_ servers: [ProviderServer]) -> Bool {
     servers.count == self.servers.count && zip(servers, self.servers).allSatisfy { $0 === $1 }
@@ -192,10 +200,10 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     case .aside(let reason): return UpstreamFailure(.other, "left alone for a while: \(reason.text)")
     }
     guard budget.isOpen(unixTime: loop.wallTime) else {
-      return UpstreamFailure(.other, "units_per_day (\(settings.unitsPerDay)) are spent")
+      return UpstreamFailure(.other, "units_per_day (\(settings.unitsPerDay)) are spent, until 0:00 UTC")
     }
     guard limit.take(now: loop.now.nanoseconds) else {
-      var failure = UpstreamFailure(.other, "more than \(settings.requestsPerSecond) transfers a second")
+      var failure = UpstreamFailure(.other, "more than requests_per_second (\(settings.requestsPerSecond))")
       failure.isOverload = true
       return failure
     }
@@ -208,13 +216,14 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     var isLateness = false
   }
 
-  /// Asks one server; once more where the signature's time was wrong and the reply has taught us better.
+  /// Asks one server; once more where the signature's time was wrong and the reply has taught us better. Not every
+  /// provider tells such a signature from one with a wrong key.
   func ask(
     _ server: ProviderServer, _ asked: AskedQuestions, timeout: Duration
   ) async -> Result<ProviderReplies, Problem> {
     let end = loop.now + timeout
     guard let transport = await server.transport(timeout: timeout) else {
-      let failure = UpstreamFailure(.noReachableAuthority, "its name could not be resolved")
+      let failure = UpstreamFailure(.noReachableAuthority, ProviderServer.notFound)
       return .failure(Problem(failure: failure, isServersFault: true))
     }
     guard end - loop.now >= HTTPDNSProvider.shortestAttempt else {
@@ -222,8 +231,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       return .failure(Problem(failure: failure, isServersFault: true, isLateness: true))
     }
     var outcome = await transfer(transport, server, asked, timeout: end - loop.now)
-    if case .failure(.refused(.expired)) = outcome, clock.hasChanged(),
-      end - loop.now >= HTTPDNSProvider.shortestAttempt
+    if case .failure(.refused(let reason)) = outcome, reason == .expired || reason == .authentication,
+      clock.hasChanged(), end - loop.now >= HTTPDNSProvider.shortestAttempt
     {
       outcome = await transfer(transport, server, asked, timeout: end - loop.now)
     }
@@ -253,7 +262,10 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     switch await transport.send(HTTPRequest(request, headers: fields(request)), timeout: timeout) {
     case .failure(let reason): return .failure(.transfer(reason))
     case .response(let response):
-      if server.isVerified, let date = response.date { clock.learn(date, wallTime: loop.wallTime) }
+      if let date = response.date {
+        if server.isVerified { clock.learn(date, wallTime: loop.wallTime) }
+        clockDifference = date - clock.unixTime(wallTime: loop.wallTime)
+      }
       do throws(HTTPDNSFailure) {
         let replies = ProviderReplies(
           server: server.description, results: try results(asked, TransferResponse(response)))
@@ -302,8 +314,18 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       aside = .parameters
     default: return
     }
-    let length = health.setAside(aside, for: pause?.nanoseconds, now: loop.now.nanoseconds)
-    note(.warning, "provider \(name): \(reason); left alone for \(length / 1_000_000_000) s; \(reason.remedy)")
+    let now = loop.now.nanoseconds
+    let isKnown = health.fitness(now: now) == .aside(aside)
+    let length = health.setAside(aside, for: pause?.nanoseconds, now: now)
+    guard !isKnown else { return }
+    note(.warning, "provider \(name): \(reason); left alone for \(length / 1_000_000_000) s; \(remedy(for: reason))")
+  }
+
+  /// What would help, for a person. A clock is corrected only by a server that is certain: over TLS.
+  private func remedy(for reason: HTTPDNSFailure) -> String {
+    let isTimely = abs(clockDifference) < HTTPDNSProvider.oddClock
+    guard !isTimely, reason == .authentication || reason == .expired else { return reason.remedy }
+    return "set the machine's clock, which differs from the provider's by \(abs(clockDifference)) s"
   }
 
   /// The header fields of a dialect rarely change: the client recognises the same array and prepares nothing anew.

@@ -61,7 +61,9 @@ struct ProviderFactory {
     let (note, name) = (note, provider.name)
     let schedule = ServerSchedule(
       source, identity: identity, bootServers: bootServers,
-      file: StateFile(path: "\(stateDirectory)/servers-\(name)") { note(.warning, "provider \(name): \($0)") },
+      file: StateFile(path: "\(stateDirectory)/servers-\(name)") {
+        note(.warning, "provider \(name): its list of servers is not kept for the next start: \($0)")
+      },
       timeout: provider.timeout, loop: loop
     ) { note($0, "provider \(name): \($1)") }
     let scheduled = HTTPDNSProvider(
@@ -132,7 +134,8 @@ struct ProviderFactory {
         scheme: scheme, name: server.tlsName, addresses: addresses.map(\.description), port: server.port
       ).flatMap { try? HTTPOrigin($0, options: options, on: loop) }
     }
-    let text = "\(server.host.urlText):\(server.port)"
+    let proxy = provider.proxy.map { ", by proxy \($0.host.urlText):\($0.port)" } ?? ""
+    let text = "\(server.host.urlText):\(server.port)\(proxy)"
     // Made once more than needed, so that a mistake stops the start, also where the server has yet to be found.
     guard
       let place = HTTPServerAddress(scheme: scheme, name: server.tlsName, addresses: ["127.0.0.1"], port: server.port)

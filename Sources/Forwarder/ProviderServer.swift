@@ -8,7 +8,10 @@ final class ProviderServer: CustomStringConvertible {
   /// Makes the transport to a server at those addresses.
   typealias Connect = ([IPAddress]) -> (any HTTPTransport)?
 
-  /// The address or name, for people.
+  /// Why a server that is given by name has no transport, for people.
+  static let notFound = "its name could not be resolved (by bootstrap, or else localdns.servers)"
+
+  /// The address or name, and by which proxy it is reached, for people.
   let description: String
   /// Whether a response's sender is certain: over TLS.
   let isVerified: Bool

@@ -12,7 +12,7 @@ extension Resolver {
     guard !route.providers.isEmpty else { return await askLocal(pursuit, isFallback: false) }
     let deadline = loop.now + ResolverSettings.answerBy
     let candidates = route.providers.map { upstreams[$0] }.filter { $0.serves(pursuit.question) }
-    var failure: UpstreamFailure?
+    var failure = route.providers.lazy.compactMap { self.upstreams[$0].outage(for: pursuit.question) }.first
     var empty: Outcome?
     for (index, upstream) in candidates.enumerated() {
       // A provider whose servers are all silent must leave the next ones their time.
@@ -24,7 +24,7 @@ extension Resolver {
       case .success(let answer) where answer.isAmbiguous: empty = empty ?? outcome
       case .success: return outcome
       case .failure(let reason):
-        note(upstream.name, reason)
+        if reason != .notListed { note(upstream.name, reason) }
         // Data that a provider cannot represent is a type that it does not serve.
         if reason.extendedError != .notSupported { failure = reason }
       }
@@ -266,6 +266,7 @@ extension Resolver {
 
 extension UpstreamFailure {
   static let unserved = UpstreamFailure(.notSupported, "no provider serves this type")
+  static let notListed = UpstreamFailure(.notSupported, "not in the table")
   static let noServer = UpstreamFailure(.noReachableAuthority, "no resolver to ask")
   static let tooLong = UpstreamFailure(.invalidData, "the answer does not fit into a message")
 }

@@ -35,6 +35,8 @@ final class ServerSchedule: @unchecked Sendable {
   private var timer: LoopTimer?
   private var failures = 0
   private var lastAsked: BootInstant?
+  /// Why the list could not be had the last time, for people; nil where it could.
+  private(set) var problem: String?
 
   /// The pause after a failure, which doubles …
   private static let firstPause = Duration.seconds(10)
@@ -104,29 +106,34 @@ final class ServerSchedule: @unchecked Sendable {
 
   /// Asks the servers that a client begins with; how long to wait until the next time.
   private func ask() async -> Duration {
-    var reason = "no server to ask for the list of servers"
+    var (reason, remedy) = ("no server to ask for the list of servers", "")
     for server in bootServers {
       guard let transport = await server.transport(timeout: timeout) else {
-        reason = "\(server): its name could not be resolved"
+        (reason, remedy) = ("\(server): \(ProviderServer.notFound)", "")
         continue
       }
       let request = source.request(unixTime: loop.wallTime)
       switch await transport.send(HTTPRequest(request, headers: []), timeout: timeout) {
-      case .failure(let failure): reason = "\(server): \(failure)"
+      case .failure(let failure): (reason, remedy) = ("\(server): \(failure)", "")
       case .response(let response):
         do throws(HTTPDNSFailure) {
           let (servers, lifetime) = try source.list(from: TransferResponse(response))
           failures = 0
+          problem = nil
           if servers.isEmpty { note(.warning, "the provider's list of servers says that the service is switched off") }
           if servers != self.servers || servers.isEmpty { take(servers) }
           file?.save(text(of: servers))
           return lifetime
-        } catch { reason = "\(server): \(error)" }
+        } catch { (reason, remedy) = ("\(server): \(error)", error.blame == .provider ? "; \(error.remedy)" : "") }
       }
     }
-    note(.warning, "no list of the provider's servers: \(reason)")
+    problem = reason
     failures += 1
-    return min(ServerSchedule.firstPause * (1 << min(failures - 1, 16)), ServerSchedule.longestPause)
+    let pause = min(ServerSchedule.firstPause * (1 << min(failures - 1, 16)), ServerSchedule.longestPause)
+    note(
+      .warning,
+      "no list of the provider's servers: \(reason); asked for again in \(pause.components.seconds) s\(remedy)")
+    return pause
   }
 
   private func take(_ servers: [ListedServer]) {

@@ -4,6 +4,7 @@
 
 import DNSWire
 import EventLoop
+import Glibc
 import HTTPClient
 import HTTPDNS
 import Logging
@@ -30,7 +31,11 @@ final class TableProvider: Upstream, @unchecked Sendable {
   private let watch: (String, @escaping () -> Void) -> AnyObject?
   /// The table that answers now.
   private(set) var table: AddressTable?
+  /// The file or the server that the table is from.
+  private var origin = ""
   private var entityTag: String?
+  /// Why the table could not be read or fetched the last time, for people; nil where it could.
+  private var problem: String?
   private var loading: Task<Void, Never>?
   private let waiters: Waiters
   private var timer: LoopTimer?
@@ -71,10 +76,22 @@ final class TableProvider: Upstream, @unchecked Sendable {
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     start()
     if table == nil, loading != nil { await waiters.wait(atMost: deadline - loop.now) }
-    guard let answer = answer(to: question) else {
-      return .failure(UpstreamFailure(.notSupported, table == nil ? "there is no table" : "not in the table"))
-    }
-    return .success(UpstreamAnswer(answer, server: "table"))
+    guard let answer = answer(to: question) else { return .failure(table == nil ? noTable : .notListed) }
+    return .success(UpstreamAnswer(answer, server: origin))
+  }
+
+  /// A table that never came may list the name: that is no reason to say that it has no addresses.
+  func outage(for question: HTTPDNSQuestion) -> UpstreamFailure? {
+    let isAddress = question.type == .a || question.type == .aaaa
+    return isAddress && table == nil && !serves(question) ? noTable : nil
+  }
+
+  private var noTable: UpstreamFailure {
+    var failure = UpstreamFailure(
+      .noReachableAuthority, "there is no table yet" + (problem.map { ": \($0)" } ?? ""))
+    // Nobody is asked, so nothing is gained by remembering it after the table has come.
+    failure.isOverload = true
+    return failure
   }
 
   /// Reads or fetches the table, and from now on keeps it fresh.
@@ -112,10 +129,12 @@ final class TableProvider: Upstream, @unchecked Sendable {
 
   private func read(_ path: String) {
     guard let octets = StateFile(path: path, onFailure: { _ in }).read(limit: AddressTable.mostOctets) else {
-      return keep(because: "\(path) cannot be read, or is longer than \(AddressTable.mostOctets) octets")
+      let problem = access(path, R_OK) == 0 ? nil : String(cString: strerror(errno))
+      return keep(
+        because: "\(path): \(problem ?? "not a file, or longer than \(AddressTable.mostOctets) octets")")
     }
     do throws(AddressTableFault) {
-      take(try AddressTable(text: octets))
+      take(try AddressTable(text: octets), from: path)
     } catch { keep(because: "\(path): \(error)") }
   }
 
@@ -138,15 +157,17 @@ final class TableProvider: Upstream, @unchecked Sendable {
     var reason = "no server"
     for server in servers {
       guard let transport = await server.transport(timeout: timeout) else {
-        reason = "\(server): its name could not be resolved"
+        reason = "\(server): \(ProviderServer.notFound)"
         continue
       }
       switch await transport.send(HTTPRequest(target: target, headers: headers), timeout: timeout) {
       case .failure(let failure): reason = "\(server): \(failure)"
-      case .response(let response) where response.status == 304 && table != nil: return true
+      case .response(let response) where response.status == 304 && table != nil:
+        if let table { take(table, from: "\(server)") }
+        return true
       case .response(let response):
         do throws(AddressTableFault) {
-          take(try AddressTable(TransferResponse(response)))
+          take(try AddressTable(TransferResponse(response)), from: "\(server)")
           entityTag = response.entityTag
           return true
         } catch { reason = "\(server): \(error)" }
@@ -156,17 +177,20 @@ final class TableProvider: Upstream, @unchecked Sendable {
     return false
   }
 
-  private func take(_ fresh: AddressTable) {
-    let hadTable = table != nil
-    table = fresh
+  private func take(_ fresh: AddressTable, from origin: String) {
+    let isNews = table == nil || problem != nil || table?.isEnabled != fresh.isEnabled
+    (table, problem, self.origin) = (fresh, nil, origin)
+    guard isNews else { return }
     if !fresh.isEnabled {
       note(.warning, "provider \(name): its table is switched off")
-    } else if !hadTable {
+    } else {
       note(.info, "provider \(name): a table of \(fresh.count) names")
     }
   }
 
   private func keep(because reason: String) {
+    guard problem != reason else { return }
+    problem = reason
     note(.warning, "provider \(name): \(reason); \(table == nil ? "there is no table yet" : "the old table is kept")")
   }
 }

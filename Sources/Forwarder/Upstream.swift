@@ -22,7 +22,7 @@ public struct UpstreamFailure: Error, Sendable, Equatable {
   public var extendedError: ExtendedError
   /// One line for the log, without secrets and endpoint queries.
   public var reason: String
-  /// Whether it was our own limits that stood in the way: nothing is remembered of such a failure.
+  /// Whether our own limits stood in the way, or nobody was there to be asked: nothing is remembered of such a failure.
   public var isOverload = false
 
   /// A failure and its reason.
@@ -65,6 +65,8 @@ public protocol Upstream: AnyObject {
   func subnet(for client: IPPrefix?) -> IPPrefix?
   /// Whether it can carry the question at all.
   func serves(_ question: HTTPDNSQuestion) -> Bool
+  /// Why it does not serve the question although it would at another time; nil where it does, or never will.
+  func outage(for question: HTTPDNSQuestion) -> UpstreamFailure?
   /// Asks one server after the other until one answers or `deadline` is near.
   ///
   /// - Parameter isLastResort: whether there is nobody else to ask: then a provider that is down is asked all the same.
@@ -109,6 +111,8 @@ extension Upstream {
 
   /// Begins what goes on beside questions. Called once, when the daemon starts to serve.
   func start() {}
+  /// Why it does not serve the question although it would at another time; nil where it does, or never will.
+  func outage(for question: HTTPDNSQuestion) -> UpstreamFailure? { nil }
 }
 
 /// LocalDNS as the resolver sees it.

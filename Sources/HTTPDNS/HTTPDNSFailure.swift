@@ -48,7 +48,7 @@ public enum HTTPDNSFailure: Error, Hashable, Sendable {
 }
 
 /// What is wrong with a body.
-public enum UnreadableReason: String, Hashable, Sendable {
+public enum UnreadableReason: Hashable, Sendable {
   /// Larger than the dialect's limit.
   case tooLarge
   /// A `Content-Type` that the dialect does not have, such as a captive portal's HTML.
@@ -75,6 +75,26 @@ public enum UnreadableReason: String, Hashable, Sendable {
   case contradiction
 }
 
+extension UnreadableReason {
+  /// For people.
+  var text: String {
+    switch self {
+    case .tooLarge: "larger than allowed"
+    case .mediaType: "of another media type; is it the page of a portal?"
+    case .syntax: "not JSON, or not all of it"
+    case .nesting: "JSON nested too deeply"
+    case .shape: "JSON with members missing, or of another type"
+    case .number: "a number out of range"
+    case .name: "not a domain name where one has to be"
+    case .rdata: "not addresses or other data where they have to be"
+    case .message: "not a DNS response"
+    case .cipher: "not encrypted with the key of the configuration"
+    case .chain: "a CNAME chain with a loop, a fork or a gap"
+    case .contradiction: "records and response code exclude each other"
+    }
+  }
+}
+
 extension HTTPDNSFailure: CustomStringConvertible {
   /// One short line for logs.
   public var description: String {
@@ -87,7 +107,7 @@ extension HTTPDNSFailure: CustomStringConvertible {
     case .badPath: "the provider does not know the path"
     case .quota: "the provider's quota is used up"
     case .server(let status): "HTTP status \(status)"
-    case .unreadable(let reason): "unreadable reply (\(reason.rawValue))"
+    case .unreadable(let reason): "unreadable, \(reason.text)"
     case .wrongQuestion: "the reply is to another question"
     case .truncated: "the reply is truncated"
     case .unsupported: "RDATA in an unknown form"

@@ -130,9 +130,10 @@ public struct ProviderHealth: Sendable {
   /// - Returns: nanoseconds until it is asked again.
   @discardableResult
   public mutating func setAside(_ reason: AsideReason, for pause: Int64? = nil, now: Int64) -> Int64 {
-    let doubled = reason.firstPause << Int64(min(pauses, 12))
+    // What was under way when it said so first says nothing new.
+    if aside.map({ now >= $0.until }) ?? true { pauses += 1 }
+    let doubled = reason.firstPause << Int64(min(pauses - 1, 12))
     let length = pause.map { min($0, AsideReason.longestNamedPause) } ?? min(doubled, AsideReason.longestPause)
-    pauses += 1
     aside = (reason, now + length)
     return length
   }

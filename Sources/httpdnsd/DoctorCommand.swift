@@ -20,12 +20,19 @@ struct DoctorCommand: ParsableCommand {
   @Argument(help: "The domain name.")
   var name: String
 
+  func validate() throws { _ = try owner() }
+
   func run() throws {
-    guard let name = DomainName(text: name) else { throw ValidationError("'\(name)' is not a domain name") }
+    let name = try owner()
     let forwarder = try Console.forwarder(LoadedConfiguration(path: options.config))
     let opinions = forwarder.opinions(on: name)
     let findings = opinions.map { Finding(opinion: $0, verdict: Verdict(of: $0, among: opinions)) }
     if json { printJSON(name, findings) } else { printTable(name, findings) }
+  }
+
+  private func owner() throws -> DomainName {
+    guard let name = DomainName(text: name) else { throw ValidationError("'\(name)' is not a domain name") }
+    return name
   }
 
   private struct Finding {

@@ -25,19 +25,25 @@ struct QueryCommand: ParsableCommand {
   @Argument(help: "The record type: a mnemonic, TYPE65 or a number.")
   var type = "A"
 
+  func validate() throws { _ = try question() }
+
   func run() throws {
+    let question = try question()
+    let loaded = try LoadedConfiguration(path: options.config)
+    let forwarder = try Console.forwarder(loaded)
+    let start = BootInstant.now
+    guard let answer = try ask(forwarder, question, loaded) else { throw ExitCode.failure }
+    show(answer, to: question, took: BootInstant.now - start)
+    if answer.failure != nil { throw ExitCode.failure }
+  }
+
+  private func question() throws -> Question {
     guard let name = DomainName(text: name) else { throw ValidationError("'\(name)' is not a domain name") }
     guard let type = RecordType(text: type), type.rawValue != 0, !(128...255).contains(type.rawValue), type != .opt
     else {
       throw ValidationError("'\(type)' is not a record type that can be asked for, such as A, AAAA, TXT or TYPE65")
     }
-    let loaded = try LoadedConfiguration(path: options.config)
-    let forwarder = try Console.forwarder(loaded)
-    let question = Question(name: name, type: type)
-    let start = BootInstant.now
-    guard let answer = try ask(forwarder, question, loaded) else { throw ExitCode.failure }
-    show(answer, to: question, took: BootInstant.now - start)
-    if answer.failure != nil { throw ExitCode.failure }
+    return Question(name: name, type: type)
   }
 
   private func ask(
@@ -46,10 +52,12 @@ struct QueryCommand: ParsableCommand {
     guard let provider else { return forwarder.ask(question) }
     let names = loaded.configuration.providers.map(\.name)
     guard names.contains(provider) else {
-      throw ValidationError("there is no provider '\(provider)', but \(names.joined(separator: ", "))")
+      Console.error("httpdnsd: there is no provider '\(provider)', but \(names.joined(separator: ", "))")
+      throw ExitCode.validationFailure
     }
     guard let answer = forwarder.ask(question, of: provider) else {
-      throw ValidationError("provider '\(provider)' cannot serve this name or type")
+      Console.error("httpdnsd: provider '\(provider)' cannot serve type \(question.type)")
+      throw ExitCode.validationFailure
     }
     return answer
   }
@@ -60,16 +68,25 @@ struct QueryCommand: ParsableCommand {
     print("answered by  \(describe(answer.source))")
     print("took         \(tenths / 10).\(tenths % 10) ms")
     print("status       \(answer.response.responseCode)")
-    if let failure = answer.failure { print("reason       \(failure)") }
+    if let reason = answer.failure ?? answer.response.extendedError.map(text) { print("reason       \(reason)") }
     guard let message = answer.response.message(to: question) else { return }
     for record in message.answers + message.authorities {
       print("\(record.owner)\t\(record.ttl)\tIN\t\(record.type)\t\(RDATA.text(record.rdata, type: record.type))")
     }
   }
 
+  private func text(_ error: ExtendedError) -> String {
+    switch error {
+    case .notSupported: "no provider serves this name and type"
+    case .blocked: "blocked by a rule"
+    case .filtered: "its addresses are private (names.rebind_protection)"
+    default: "extended error \(error.rawValue) (RFC 8914)"
+    }
+  }
+
   private func describe(_ source: AnswerSource) -> String {
     switch source {
-    case .provider(let name, let server): "\(name) (\(server))"
+    case .provider(let name, let server): server.isEmpty ? name : "\(name) (\(server))"
     case .localDNS: "LocalDNS"
     case .cache: "the cache"
     case .ourselves: "httpdnsd itself"

@@ -120,6 +120,7 @@ private let refusals: [(text: String, key: String)] = [
   ("family = \"ipv6\"", "family"),
   ("client_subnet = \"here\"", "client_subnet"),
   ("ca_file = \"/nonexistent/ca.pem\"", "ca_file"),
+  ("ca_file = \"/etc/passwd\"", "ca_file"),
   ("tls_name = \"a b\"", "tls_name"),
 ]
 

@@ -49,6 +49,8 @@ func `a secret file that others can read is refused`(mode: mode_t) throws {
     #expect(mistakes(account + text).map { $0.contains("no $CREDENTIALS_DIRECTORY") } == [true])
     let path = account + "access_key_secret_credential = \"../secret\""
     #expect(mistakes(path, environment: environment).map { $0.contains("without \"/\"") } == [true])
+    let other = account + "access_key_secret_credential = \"other\""
+    #expect(mistakes(other, environment: environment).map { $0.contains("LoadCredential= gives") } == [true])
   }
 }
 
@@ -76,6 +78,14 @@ func `a secret is one line that is not empty`(content: String) throws {
   try withFile(content) { _, path in
     #expect(mistakes(account + "access_key_secret_file = \"\(path)\"").count == 1)
   }
+}
+
+@Test(arguments: ["secret", "./secret", "~/secret"])
+func `a secret file is named by its whole path, and what stands there instead is not shown`(path: String) {
+  let found = mistakes(account + "access_key_secret_file = \"\(path)\"")
+  #expect(
+    found.map { $0.hasSuffix("found no absolute path (not shown); allowed: the path of a file, from \"/\" on") }
+      == [true])
 }
 
 @Test(arguments: ["/nonexistent/secret", "/tmp", "/dev/zero"])

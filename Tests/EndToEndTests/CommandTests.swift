@@ -69,6 +69,24 @@ import Testing
     }
   }
 
+  @Test func `query says what is wrong with a question, and who serves nothing for it`() throws {
+    try withLab { lab in
+      let table = try lab.folder.write("{\"enable\":1,\"domainlist\":[]}", to: "table.json")
+      let file = try lab.file(Settings(Settings.provider("table", "file = \"\(table)\"")).text)
+      for arguments in [["bad..name"], ["example.com", "FOO"]] {
+        let (ending, _, error) = try lab.run(["query", "--config", file] + arguments)
+        #expect(ending == .exited(64))
+        #expect(error.contains("Usage: httpdnsd query "))
+      }
+      let (_, output, _) = try lab.run("query", "--config", file, "example.com", "TXT")
+      #expect(output.contains("reason       no provider serves this name and type\n"))
+      let stranger = try lab.run("query", "--config", file, "--provider", "stranger", "example.com")
+      #expect(stranger.error == "httpdnsd: there is no provider 'stranger', but table\n")
+      let unserved = try lab.run("query", "--config", file, "--provider", "table", "example.com", "TXT")
+      #expect(unserved.error == "httpdnsd: provider 'table' cannot serve type TXT\n")
+    }
+  }
+
   @Test func `query says who answered`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()

@@ -99,7 +99,7 @@ import Testing
 
   @Test func `a provider that can never be asked stops the start, in one line`() throws {
     try withLab { lab in
-      let file = try lab.folder.write("nothing", to: "ca.pem")
+      let file = try lab.folder.write("-----BEGIN CERTIFICATE-----\nnothing\n", to: "ca.pem")
       let provider = Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\"\nca_file = \"\(file)\"")
       let (ending, output, error) = try lab.run("run", "--config", lab.file(Settings(provider).text))
       #expect(ending == .exited(1))

@@ -48,7 +48,7 @@ import Testing
       let second = try lab.simulator()
       let daemon = try lab.daemon(
         Settings(AccountKind.named(title).provider(first), Settings.json(second.http)).text)
-      try check(first, second, daemon, remedy: "check the machine's clock")
+      try check(first, second, daemon, remedy: "set the machine's clock, which differs from the provider's by ")
     }
   }
 

@@ -98,6 +98,18 @@ import Testing
     }
   }
 
+  @Test func `as long as no table has come nobody is told that there are no addresses`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator("--fault", "kind=status&code=500")
+      let daemon = try lab.daemon(Settings(TableTests.remote(simulator)).text)
+      try daemon.waitForLog("there is no table yet")
+      #expect(try ask(daemon.address, "example.com").code == .servFail)
+      try simulator.clearFaults()
+      try eventually("the table") { try ask(daemon.address, "example.com").data == ["192.0.2.1"] ? true : nil }
+      #expect(try ask(daemon.address, "unlisted.example.net").code == .noError)
+    }
+  }
+
   @Test func `fifty thousand names are served from memory`() throws {
     try withLab { lab in
       let simulator = try lab.simulator("--setting", "table-domains=50000")

@@ -126,6 +126,43 @@ import Testing
     #expect(refusing.counters.transfers == 3)
   }
 
+  @Test func `what was refused at once is one refusal`() {
+    let (refusing, notes) = provider([server { _ in .status(401) }])
+    loop.run { [loop, question] in
+      let tasks = [RecordType.a, .aaaa].map { type in
+        Task(executorPreference: loop) {
+          let question = HTTPDNSQuestion(name: question.name, type: type)
+          return await refusing.ask(question, deadline: loop.now + .milliseconds(4400), isLastResort: false)
+        }
+      }
+      for task in tasks { _ = await task.value }
+    }
+    #expect(refusing.counters.transfers == 2)
+    #expect(notes.all.count == 1 && notes.all[0].contains("left alone for 30 s"))
+  }
+
+  @Test func `where a wrong clock looks like wrong credentials, it is corrected or named`() {
+    func ask(isVerified: Bool) -> (isSuccess: Bool, transfers: Int, notes: [String]) {
+      let signing = AliDNSDialect(
+        credential: .init(accountID: "1", accessKeyID: "2", accessKeySecret: Secret("3")), isEncrypted: isVerified)
+      let wallTime = loop.wallTime
+      let only = server { number in
+        let body =
+          #"{"Status":0,"Question":{"name":"www.example.com.","type":1},"#
+          + #""Answer":[{"name":"www.example.com.","TTL":300,"type":1,"data":"192.0.2.7"}]}"#
+        return number > 0 ? .json(body) : .response(HTTPResponse(status: 401, date: wallTime + 5_000))
+      }
+      let (provider, notes) = provider([only], dialect: signing, isVerified: isVerified)
+      return (isSuccess(self.ask(provider)), only.sent.count, notes.all)
+    }
+    let corrected = ask(isVerified: true)
+    #expect(corrected.isSuccess && corrected.transfers == 2 && corrected.notes.isEmpty)
+    let named = ask(isVerified: false)
+    #expect(!named.isSuccess && named.transfers == 1)
+    let advice = "set the machine's clock, which differs from the provider's by 5000 s"
+    #expect(named.notes.first?.hasSuffix(advice) == true)
+  }
+
   @Test func `a quota holds for as long as the provider says`() {
     let busy = HTTPResult.response(HTTPResponse(status: 429, retryAfter: 17))
     let (provider, _) = provider([server { $0 == 0 ? busy : .address("192.0.2.7") }])

@@ -181,7 +181,34 @@ import Testing
     #expect(addresses(provider) == ["192.0.2.1"])
     #expect(only.sent.count == 3)
     #expect(only.sent.last?.request.headers.last?.value == "\"one\"")
-    #expect(notes.all.count == 3 && notes.all[2].hasSuffix("the old table is kept"))
+    // The same reason again is no news.
+    #expect(notes.all.count == 2 && notes.all[1].hasSuffix("the old table is kept"))
+  }
+
+  @Test func `a table that never came is an outage for addresses, and one that came is not`() {
+    let provider = fetching([server { $0 == 0 ? .refused : .table("192.0.2.1") }])
+    #expect(provider.outage(for: listed) == nil, "it has not begun")
+    provider.start()
+    #expect(provider.outage(for: listed) == nil, "it is under way")
+    loop.advance(by: .seconds(1))
+    #expect(provider.outage(for: listed)?.reason == "there is no table yet: server0: refused: refused")
+    #expect(provider.outage(for: HTTPDNSQuestion(name: listed.name, type: .txt)) == nil)
+    loop.advance(by: .seconds(30))
+    for owner in ["a.example.com", "other.example.com"] {
+      #expect(provider.outage(for: HTTPDNSQuestion(name: name(owner), type: .a)) == nil)
+    }
+  }
+
+  @Test func `a failure is told once, and that it has ended too`() {
+    let provider = fetching([server { (1...3).contains($0) ? .refused : .table("192.0.2.1") }])
+    provider.start()
+    loop.advance(by: .seconds(1000))
+    #expect(
+      notes.all == [
+        "provider table: a table of 1 names",
+        "provider table: server0: refused: refused; the old table is kept",
+        "provider table: a table of 1 names",
+      ])
   }
 
   @Test func `a table that is switched off serves nothing, until it is switched on`() {

@@ -149,6 +149,6 @@ import Testing
 
   @Test func `a fault says where and shows nothing of the table`() {
     let shown = fault(text([entry("a.example", "192.0.2.1"), entry("a.example", "canary")])).map { "\($0)" }
-    #expect(shown == "unreadable reply (rdata), at domainlist[1]")
+    #expect(shown == "unreadable, not addresses or other data where they have to be, at domainlist[1]")
   }
 }

@@ -16,6 +16,8 @@ struct FileContent {
     let found: String
     /// What would help.
     let remedy: String
+    /// Whether permissions are what is missing.
+    var isDenied = false
   }
 
   /// Reads a file.
@@ -52,7 +54,10 @@ struct FileContent {
     let reason = String(cString: strerror(code))
     let user = "user \(geteuid())"
     return switch code {
-    case EACCES, EPERM: Failure(found: "a file that \(user) may not read", remedy: "a file that \(user) owns (chown)")
+    case EACCES, EPERM:
+      Failure(
+        found: "a file that \(user) may not read", remedy: "a file that \(user) can reach and read (chmod, chown)",
+        isDenied: true)
     case ENOENT, ENOTDIR: Failure(found: "no such file, looked for by \(user)", remedy: "a file that exists")
     default: Failure(found: "a file that \(user) cannot read (\(reason))", remedy: "a readable file")
     }

@@ -77,7 +77,7 @@ extension Form where Result == String {
 
   /// What is used as a label: 1 to 63 letters, digits, `-`, `_` and `.`.
   static var identifier: Form {
-    Form("1 to 63 letters, digits, \"-\", \"_\" or \".\"") { value in
+    Form("1 to 63 letters, digits, \"-\", \"_\" or \".\", in quotes") { value in
       value.line.flatMap { isIdentifier($0) ? $0 : nil }
     }
   }

@@ -58,7 +58,8 @@ extension TableReader {
 
   private func secretVariable(_ key: String, _ setting: String) -> Secret? {
     guard let value = report.environment(setting) else {
-      report.refuse("a variable that is not set", at: place.key(key), allowed: "the name of an environment variable")
+      report.refuse(
+        "a variable that is not set", at: place.key(key), allowed: "the name of an environment variable that is set")
       return nil
     }
     return secret(key, Array(value.utf8))
@@ -75,10 +76,22 @@ extension TableReader {
       report.refuse("a path", at: place.key(key), allowed: "the name of a credential, without \"/\"")
       return nil
     }
-    return content(key, "\(directory)/\(setting)").flatMap { secret(key, $0.octets) }
+    let path = "\(directory)/\(setting)"
+    guard access(path, F_OK) == 0 else {
+      report.refuse(
+        "no such credential in $CREDENTIALS_DIRECTORY", at: place.key(key),
+        allowed: "a name that the unit's LoadCredential= gives")
+      return nil
+    }
+    return content(key, path).flatMap { secret(key, $0.octets) }
   }
 
   private func secretFile(_ key: String, _ setting: String) -> Secret? {
+    // Where the program is started from must not decide which file is read.
+    guard setting.hasPrefix("/") else {
+      report.refuse("no absolute path (not shown)", at: place.key(key), allowed: "the path of a file, from \"/\" on")
+      return nil
+    }
     guard let content = content(key, setting) else { return nil }
     if content.mode & 0o077 != 0 {
       let mode = "0" + String(content.mode, radix: 8)
@@ -106,7 +119,8 @@ extension TableReader {
     do {
       return try FileContent.read(path, limit: maxSecretSize)
     } catch {
-      report.refuse(error.found, at: place.key(key), allowed: error.remedy + ", or a systemd credential")
+      let remedy = error.isDenied ? "a file that user \(geteuid()) owns (chown) and can reach" : error.remedy
+      report.refuse(error.found, at: place.key(key), allowed: remedy + ", or a systemd credential")
       return nil
     }
   }

@@ -107,10 +107,15 @@ final class TableReader {
   /// Leaves keys alone: neither read nor unknown.
   func ignore(_ isIgnored: (String) -> Bool) { ignored.formUnion(table.keys.filter(isIgnored)) }
 
-  /// Records that the file of a path cannot be read.
-  func requireReadable(_ key: String, _ path: String) {
+  /// Records that the file of a path cannot be read, or is of another kind.
+  ///
+  /// - Parameter mark: octets that must be somewhere in it, and what such a file has.
+  func requireReadable(_ key: String, _ path: String, mark: (octets: String, kind: String)? = nil) {
     do {
-      _ = try FileContent.read(path, limit: 16 << 20)
+      let octets = try FileContent.read(path, limit: 16 << 20).octets
+      guard let mark, octets.firstRange(of: Array(mark.octets.utf8)) == nil else { return }
+      unsound.insert(key)
+      report.refuse("a file without \(mark.kind)", at: place.key(key), allowed: "a file with \(mark.kind)")
     } catch {
       unsound.insert(key)
       report.refuse(error.found, at: place.key(key), allowed: error.remedy)

@@ -54,7 +54,11 @@ struct SimulatorCommand: ParsableCommand {
   var cloudflareGeneric = false
   @Option(help: "Send an Age field of so many seconds with RFC 8484 responses.")
   var age: UInt32?
-  @Option(help: "A fault in force from the start, such as 'kind=delay&ms=200&path=/resolve'. May be repeated.")
+  @Option(
+    help: """
+      A fault in force from the start, such as 'kind=delay&ms=200&path=/resolve'. May be repeated. Kinds: \
+      \(Fault.Kind.allCases.map(\.rawValue).joined(separator: ", ")).
+      """)
   var fault: [String] = []
   @Option(help: "The seed of the dice that faults with a probability throw.")
   var seed: UInt64 = 1
