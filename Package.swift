@@ -78,7 +78,7 @@ let layer2: [Target] =
 // Layer 3 and 4: the program.
 let forwarderParts: [Target.Dependency] = [
   "DNSWire", "EventLoop", "Ciphers", "Configuration", "Telemetry", "HTTPDNS", "MessageCache", "Routing", "Listener",
-  "HTTPClient", "LocalDNS", "ProviderPool", "Refresh", "CSocket", "CLock",
+  "HTTPClient", "LocalDNS", "NetworkWatch", "ProviderPool", "Refresh", "CSocket", "CLock",
 ]
 let programs: [Target] =
   module("Forwarder", forwarderParts + [logging], tests: ["FuzzProperties"])

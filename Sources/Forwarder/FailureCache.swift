@@ -42,6 +42,9 @@ struct FailureCache {
     if !failures.isEmpty { failures[key] = nil }
   }
 
+  /// Forgets everything.
+  mutating func removeAll() { failures = [:] }
+
   /// Forgets what has been over for as long as it lasted; where that is nothing, an eighth of the rest.
   private mutating func makeRoom(now: BootInstant) {
     failures = failures.filter { now < $0.value.until + $0.value.wait }

@@ -37,6 +37,9 @@ public final class Forwarder {
   private let queries: ClientQueries
   private let outbox: UDPOutbox
   private let network = CurrentNetwork()
+  private let local: LocalDNSUpstream
+  private let loopGuard: LoopGuard
+  private let listenerAddresses: [SocketAddress]
   private let ledger: UnitLedger?
   private var listenerThreads: [ListenerThread] = []
   private let connections: TCPConnectionTable
@@ -63,16 +66,21 @@ public final class Forwarder {
     do { loop = try EventLoop() } catch { throw .other(error.description) }
     self.loop = loop
     let system = SystemResolvers.find(notAt: listeners)
-    let plan = RoutingPlan(
-      configuration, hosts: Forwarder.hosts(configuration, logger), searchDomains: system.searchDomains)
-    self.plan = plan
     let client = LocalDNSClient(loop: loop)
+    let loopGuard = LoopGuard(client, loop: loop, logger: logger)
+    self.loopGuard = loopGuard
+    listenerAddresses = listeners
+    let plan = RoutingPlan(
+      configuration, hosts: Forwarder.hosts(configuration, logger), searchDomains: system.searchDomains,
+      loopZone: loopGuard.zone)
+    self.plan = plan
     let ledger = Forwarder.ledger(configuration, loop, logger)
     self.ledger = ledger
-    nonisolated(unsafe) let local = LocalDNSUpstream(
-      client, systemServers: system.servers, configured: LocalServers(configuration.localDNS.servers))
-    nonisolated(unsafe) let upstreams = try Forwarder.upstreams(
-      configuration, loop, client, system.servers, ledger, logger)
+    let local = LocalDNSUpstream(
+      client, systemServers: system.servers, configured: LocalServers(configuration.localDNS.servers),
+      others: plan.routes.map(\.localServers), loopGuard: loopGuard)
+    self.local = local
+    nonisolated(unsafe) let upstreams = try Forwarder.upstreams(configuration, loop, client, local, ledger, logger)
     let cache = MessageCache(
       CacheBounds(
         maxOctets: configuration.cache.maxBytes, maxEntries: configuration.cache.maxEntries,
@@ -163,14 +171,18 @@ public final class Forwarder {
     }
     // Not before the loop runs: until then no thread is the resolver's.
     let refresher = configuration.cache.isEnabled ? makeRefresher() : nil
-    loop.execute { [resolver] in
+    let follower = NetworkFollower(
+      resolver: resolver, refresher: refresher, cache: tables.cache, network: network, local: local,
+      loopGuard: loopGuard, logger: logger)
+    loop.execute { [resolver, loop, listenerAddresses] in
+      follower.start(on: loop, notAt: listenerAddresses)
       resolver.assumeIsolated { $0.startUpstreams() }
       refresher?.start()
     }
     loop.run()
     for thread in listenerThreads { thread.join() }
     ledger?.close()
-    withExtendedLifetime(refresher) {}
+    withExtendedLifetime((refresher, follower)) {}
   }
 
   /// Stops reading, finishes what is under way within 2 s, and ends `run`. Resolver's loop only.
@@ -274,11 +286,12 @@ public final class Forwarder {
   }
 
   private static func upstreams(
-    _ configuration: Configuration, _ loop: EventLoop, _ client: LocalDNSClient, _ servers: [SocketAddress],
+    _ configuration: Configuration, _ loop: EventLoop, _ client: LocalDNSClient, _ local: LocalDNSUpstream,
     _ ledger: UnitLedger?, _ logger: Logger
   ) throws(StartError) -> [any Upstream] {
     let factory = ProviderFactory(
-      loop: loop, localClient: client, systemServers: { servers }, localServers: configuration.localDNS.servers,
+      loop: loop, localClient: client, systemServers: { local.addresses(LocalServers([LocalServers.Entry.system])) },
+      localServers: configuration.localDNS.servers,
       maxInFlight: configuration.listen.maxInFlight, stateDirectory: configuration.stateDirectory, ledger: ledger
     ) { [logger] in logger.log(level: $0, "\($1)") }
     var upstreams: [any Upstream] = []

@@ -7,17 +7,34 @@ import HTTPDNS
 import LocalDNS
 
 /// LocalDNS: which servers there are, and their replies as answers.
-final class LocalDNSUpstream: LocalUpstream {
+final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
   private let client: any LocalDNSTransport
   /// What the network hands out, without ourselves.
   var systemServers: [SocketAddress]
   private let configured: LocalServers
+  private let others: [LocalServers]
+  private let loopGuard: LoopGuard?
 
-  /// - Parameter configured: the resolvers that the configuration names for LocalDNS.
-  init(_ client: any LocalDNSTransport, systemServers: [SocketAddress], configured: LocalServers) {
+  /// - Parameters:
+  ///   - configured: the resolvers that the configuration names for LocalDNS.
+  ///   - others: the resolvers of rules.
+  ///   - loopGuard: knows servers that lead back to us.
+  init(
+    _ client: any LocalDNSTransport, systemServers: [SocketAddress], configured: LocalServers,
+    others: [LocalServers] = [], loopGuard: LoopGuard? = nil
+  ) {
     self.client = client
     self.systemServers = systemServers
     self.configured = configured
+    self.others = others
+    self.loopGuard = loopGuard
+  }
+
+  /// Every server that may be asked, those that lead back to us included.
+  var allServers: [SocketAddress] {
+    var servers: [SocketAddress] = []
+    for list in [configured] + others { servers += known(list).filter { !servers.contains($0) } }
+    return servers
   }
 
   var addresses: [SocketAddress] { addresses(configured) }
@@ -26,6 +43,12 @@ final class LocalDNSUpstream: LocalUpstream {
 
   /// The addresses that stand for those servers at present.
   func addresses(_ servers: LocalServers) -> [SocketAddress] {
+    let known = known(servers)
+    guard let circular = loopGuard?.circular, !circular.isEmpty else { return known }
+    return known.filter { !circular.contains($0) }
+  }
+
+  private func known(_ servers: LocalServers) -> [SocketAddress] {
     var addresses: [SocketAddress] = []
     for entry in servers.entries {
       switch entry {

@@ -66,6 +66,8 @@ public actor Resolver {
   var inFlight: [QuestionKey: Pursuit] = [:]
   var failures: FailureCache
   var underWay = 0
+  /// Told of queries for the names by which it finds circles.
+  var loopGuard: LoopGuard?
   /// Told of each answer that is kept.
   weak var refresher: Refresher?
   /// Numbers so far.
@@ -102,6 +104,12 @@ public actor Resolver {
   /// Lets the providers begin what goes on beside questions.
   func startUpstreams() { for upstream in upstreams { upstream.start() } }
 
+  /// The machine is on another network.
+  func networkHasChanged() {
+    for upstream in upstreams { upstream.networkHasChanged() }
+    failures.removeAll()
+  }
+
   /// Takes over every query that the listeners have handed over.
   func takeQueries() {
     replies.queries.drain(into: &batch)
@@ -114,6 +122,10 @@ public actor Resolver {
     let message = replies.queries.message(slot)
     let name = DomainName(
       unchecked: Array(UnsafeBufferPointer(start: message + QueryReader.headerLength, count: asked.query.nameLength)))
+    if asked.route == Route.Number.loopProbe {
+      loopGuard?.received(name)
+      return replies.send(UpstreamFailure(.other, "one of our own probes"), to: slot)
+    }
     let subnet = clientSubnet(asked)
     let question = HTTPDNSQuestion(
       name: name.lowercased, type: RecordType(asked.query.type), dnssecOK: asked.query.dnssecOK,

@@ -37,8 +37,10 @@ public struct Route: Sendable {
     public static let network: UInt16 = 1
     /// Captive portals' probe names: LocalDNS.
     public static let portal: UInt16 = 2
+    /// Names by which LocalDNS servers are found that lead back to us; nobody is asked.
+    public static let loopProbe: UInt16 = 3
     /// The first rule that routes.
-    public static let firstRule: UInt16 = 3
+    public static let firstRule: UInt16 = 4
   }
 }
 

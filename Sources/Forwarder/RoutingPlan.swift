@@ -17,9 +17,15 @@ package struct RoutingPlan {
   /// - Parameters:
   ///   - searchDomains: the network's; names in them belong to it.
   ///   - hosts: the parsed hosts file.
-  package init(_ configuration: Configuration, hosts: HostsFile, searchDomains: [DomainName]) {
+  ///   - loopZone: where the names lie by which `LoopGuard` finds circles.
+  package init(
+    _ configuration: Configuration, hosts: HostsFile, searchDomains: [DomainName], loopZone: DomainName? = nil
+  ) {
     var routes = RoutingPlan.fixedRoutes(configuration)
     var rules: [RouteRule] = []
+    if let loopZone {
+      rules.append(RouteRule(names: [.subtree(loopZone)], action: .route(Route.Number.loopProbe)))
+    }
     for rule in configuration.rules {
       rules.append(RouteRule(names: rule.names, action: RoutingPlan.action(rule, configuration, &routes)))
     }
@@ -52,7 +58,9 @@ package struct RoutingPlan {
     portal.ttl.highest = min(10, bounds.highest)
     portal.ttl.highestNegative = min(10, bounds.highestNegative)
     portal.ttl.lowest = 0
-    return [standard, network, portal]
+    let loopProbe = Route(
+      providers: [], localServers: LocalServers([LocalServers.Entry]()), fallsBack: false, ttl: bounds)
+    return [standard, network, portal, loopProbe]
   }
 
   private static func action(

@@ -52,7 +52,7 @@ final class ResolverScene: @unchecked Sendable {
 
   static let bounds = TTLBounds(lowest: 0, highest: 3600, highestNegative: 30, highestFallback: 60)
 
-  /// The three fixed routes, all providers in order on the first.
+  /// The fixed routes, all providers in order on the first.
   static func routes(providers: Int, bounds: TTLBounds = bounds) -> [Route] {
     let local = LocalServers([.system])
     let standard = Route(providers: Array(0..<providers), localServers: local, fallsBack: true, ttl: bounds)
@@ -64,7 +64,8 @@ final class ResolverScene: @unchecked Sendable {
     portal.belongsToNetwork = true
     portal.ttl.highest = 10
     portal.ttl.highestNegative = 10
-    return [standard, network, portal]
+    let loopProbe = Route(providers: [], localServers: LocalServers([.system]), fallsBack: false, ttl: bounds)
+    return [standard, network, portal, loopProbe]
   }
 
   init(

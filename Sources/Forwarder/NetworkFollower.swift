@@ -1,0 +1,81 @@
+// NetworkFollower.swift -- follows the machine from one network to another: connections, resolvers, entries.
+//
+// Resolver's loop only. It wakes up when the kernel or a file has something to tell, and never by itself.
+
+import DNSWire
+import EventLoop
+import LocalDNS
+import Logging
+import MessageCache
+import NetworkWatch
+
+/// Brings everything that depends on the network up to date when that changes.
+final class NetworkFollower: @unchecked Sendable {
+  private let resolver: Resolver
+  private let refresher: Refresher?
+  private let cache: MessageCache
+  private let network: CurrentNetwork
+  private let local: LocalDNSUpstream
+  private let loopGuard: LoopGuard
+  private let logger: Logger
+  private var watch: NetworkWatch?
+  private var clock: ClockWatch?
+  private var resolvers: ResolverWatch?
+  /// The last network whose identity was known as a whole.
+  private var settled: NetworkIdentity?
+
+  init(
+    resolver: Resolver, refresher: Refresher?, cache: MessageCache, network: CurrentNetwork, local: LocalDNSUpstream,
+    loopGuard: LoopGuard, logger: Logger
+  ) {
+    self.resolver = resolver
+    self.refresher = refresher
+    self.cache = cache
+    self.network = network
+    self.local = local
+    self.loopGuard = loopGuard
+    self.logger = logger
+  }
+
+  /// Looks where the machine is, and follows it from now on.
+  func start(on loop: EventLoop, notAt listeners: [SocketAddress]) {
+    resolver.assumeIsolated { $0.loopGuard = loopGuard }
+    resolvers = ResolverWatch(on: loop, notAt: listeners) { [unowned self] in use($0) }
+    do throws(NetworkWatchError) {
+      watch = try NetworkWatch(on: loop) { [unowned self] in networkChanged($0) }
+      clock = try ClockWatch(on: loop) { [unowned self] in if $0.contains(.resume) { networkChanged($0) } }
+    } catch { logger.warning("changes of the network are not noticed: \(error)") }
+    settle(isStart: true)
+    loopGuard.probe(local.allServers)
+  }
+
+  /// The resolvers that the network hands out are others.
+  private func use(_ found: SystemResolvers) {
+    local.systemServers = found.servers
+    let list = found.servers.isEmpty ? "none" : found.servers.map(\.description).joined(separator: ", ")
+    logger.info("the network's resolvers: \(list)")
+    loopGuard.probe(local.allServers)
+  }
+
+  private func networkChanged(_ change: NetworkChange) {
+    guard change != .gateway else { return settle(isStart: false) }
+    logger.debug("the network has changed: \(change)")
+    resolver.assumeIsolated { $0.networkHasChanged() }
+    if resolvers?.check() != true { loopGuard.probe(local.allServers) }
+    settle(isStart: false)
+  }
+
+  /// Finds out which network this is. Entries of another one are kept, and fetched anew when they are used; coming back to
+  /// the same one, as after a link that failed for a moment, changes nothing.
+  private func settle(isStart: Bool) {
+    guard let identity = try? watch?.identity(), identity != .none else { return }
+    network.change(to: identity.number)
+    guard identity.isComplete, identity != settled else { return }
+    let isFirst = settled == nil
+    settled = identity
+    logger.info("network: \(identity)")
+    guard !isStart, !isFirst else { return }
+    cache.beginEpoch()
+    refresher?.networkHasChanged()
+  }
+}
