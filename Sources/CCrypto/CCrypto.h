@@ -9,8 +9,26 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/params.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
+
+/// A context for HMAC-SHA256 with a key taken in; null where libcrypto refuses. The key is copied; none of it is a key
+/// too, but not a null pointer. For EVP_MAC_CTX_free().
+///
+/// The parameters borrow their names: in C these live as long as the program, in Swift as long as one call.
+static inline EVP_MAC_CTX *ccrypto_hmac_sha256(const unsigned char *key, size_t count) {
+  char digest[] = "SHA2-256";
+  const OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string("digest", digest, 0), OSSL_PARAM_construct_end()};
+  EVP_MAC *algorithm = EVP_MAC_fetch(NULL, "HMAC", NULL);
+  EVP_MAC_CTX *context = EVP_MAC_CTX_new(algorithm);
+  EVP_MAC_free(algorithm);
+  if (context != NULL && EVP_MAC_init(context, key, count, parameters) != 1) {
+    EVP_MAC_CTX_free(context);
+    context = NULL;
+  }
+  return context;
+}
 
 #endif

@@ -6,26 +6,7 @@ public enum Base64URL {
   ///
   /// - Complexity: O(*n*) in the octets.
   public static func encode(_ octets: [UInt8]) -> String {
-    let length = (octets.count * 4 + 2) / 3
-    return String(unsafeUninitializedCapacity: length) { output in
-      var written = 0
-      var bits: UInt32 = 0
-      var held: UInt32 = 0
-      for octet in octets {
-        bits = bits << 8 | UInt32(octet)
-        held += 8
-        while held >= 6 {
-          held -= 6
-          output[written] = character(UInt8(truncatingIfNeeded: bits >> held & 63))
-          written += 1
-        }
-      }
-      if held > 0 {
-        output[written] = character(UInt8(truncatingIfNeeded: bits << (6 - held) & 63))
-        written += 1
-      }
-      return written
-    }
+    String(unsafeUninitializedCapacity: (octets.count * 4 + 2) / 3) { Base64Digits.url.encode(octets, into: $0) }
   }
 
   /// The octets of a text without padding; nil for a foreign character, an impossible length, or bits set behind
@@ -33,41 +14,7 @@ public enum Base64URL {
   ///
   /// - Complexity: O(*n*) in the characters.
   public static func decode(_ text: String) -> [UInt8]? {
-    guard text.utf8.count % 4 != 1 else { return nil }
-    var octets: [UInt8] = []
-    octets.reserveCapacity(text.utf8.count * 3 / 4)
-    var bits: UInt32 = 0
-    var held: UInt32 = 0
-    for character in text.utf8 {
-      guard let value = value(character) else { return nil }
-      bits = bits << 6 | UInt32(value)
-      held += 6
-      if held >= 8 {
-        held -= 8
-        octets.append(UInt8(truncatingIfNeeded: bits >> held))
-      }
-    }
-    return bits & (1 << held - 1) == 0 ? octets : nil
-  }
-
-  private static func character(_ value: UInt8) -> UInt8 {
-    switch value {
-    case 0..<26: UInt8(ascii: "A") + value
-    case 26..<52: UInt8(ascii: "a") + value - 26
-    case 52..<62: UInt8(ascii: "0") + value - 52
-    case 62: UInt8(ascii: "-")
-    default: UInt8(ascii: "_")
-    }
-  }
-
-  private static func value(_ character: UInt8) -> UInt8? {
-    switch character {
-    case UInt8(ascii: "A")...UInt8(ascii: "Z"): character - UInt8(ascii: "A")
-    case UInt8(ascii: "a")...UInt8(ascii: "z"): character - UInt8(ascii: "a") + 26
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0") + 52
-    case UInt8(ascii: "-"): 62
-    case UInt8(ascii: "_"): 63
-    default: nil
-    }
+    var text = text
+    return text.withUTF8(Base64Digits.url.decode)
   }
 }

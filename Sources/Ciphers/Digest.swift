@@ -1,4 +1,4 @@
-// Digest.swift -- the digests that providers sign with: SHA-256, MD5 and HMAC-SHA256.
+// Digest.swift -- the digests that providers sign with: SHA-256 and MD5.
 
 import CCrypto
 
@@ -14,30 +14,12 @@ public enum Digest {
   /// - Complexity: O(*n*) in the octets of the message.
   public static func md5(_ message: [UInt8]) -> [UInt8] { digest(message, Algorithm.md5) }
 
-  /// HMAC with SHA-256 (RFC 2104, RFC 4231), 32 octets. The key may have any length, none included.
-  ///
-  /// - Complexity: O(*n*) in the octets of the message.
-  public static func hmacSHA256(key: [UInt8], message: [UInt8]) -> [UInt8] {
-    [UInt8](unsafeUninitializedCapacity: 32) { output, count in
-      var length: UInt32 = 0
-      // A null pointer as the key would mean "the key of the call before".
-      let done = (key.isEmpty ? [0] : key).withUnsafeBufferPointer {
-        HMAC(
-          Algorithm.sha256.pointer, $0.baseAddress, Int32(key.count), message, message.count, output.baseAddress,
-          &length)
-      }
-      precondition(done != nil && length == 32, "libcrypto has no HMAC-SHA256")
-      count = 32
-    }
-  }
-
   private static func digest(_ message: [UInt8], _ algorithm: Algorithm) -> [UInt8] {
-    [UInt8](unsafeUninitializedCapacity: algorithm.size) { output, count in
-      var length: UInt32 = 0
-      let done = EVP_Digest(message, message.count, output.baseAddress, &length, algorithm.pointer, nil)
-      precondition(done == 1 && Int(length) == algorithm.size, "libcrypto refused a digest")
-      count = algorithm.size
-    }
+    var octets = [UInt8](repeating: 0, count: algorithm.size)
+    var length: UInt32 = 0
+    let done = EVP_Digest(message, message.count, &octets, &length, algorithm.pointer, nil)
+    precondition(done == 1 && Int(length) == octets.count, "libcrypto refused a digest")
+    return octets
   }
 }
 

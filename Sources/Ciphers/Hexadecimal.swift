@@ -18,25 +18,19 @@ public enum Hexadecimal {
   /// The octets of a text of digits in any case; nil for an odd number of digits or anything else in it.
   ///
   /// - Complexity: O(*n*) in the digits.
-  public static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
+  @inlinable public static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
     text.withContiguousStorageIfAvailable(octets) ?? Array(text).withUnsafeBufferPointer(octets)
   }
 
   /// Not generic: what is generic in another module is not specialised, and then takes ten times as long.
-  private static func octets(of text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
-    var octets: [UInt8] = []
-    octets.reserveCapacity(text.count / 2)
-    var high: UInt8?
-    for character in text {
-      guard let value = value(character) else { return nil }
-      if let first = high {
-        octets.append(first << 4 | value)
-        high = nil
-      } else {
-        high = value
-      }
+  @usableFromInline static func octets(of text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
+    guard text.count % 2 == 0 else { return nil }
+    var octets = [UInt8](repeating: 0, count: text.count / 2)
+    for index in octets.indices {
+      guard let high = value(text[index * 2]), let low = value(text[index * 2 + 1]) else { return nil }
+      octets[index] = high << 4 | low
     }
-    return high == nil ? octets : nil
+    return octets
   }
 
   /// The octets of a text of digits in any case; nil for an odd number of digits or anything else in it.

@@ -24,11 +24,11 @@ public struct AliDNSDialect: Dialect {
     func key(name: String, timestamp: String) -> String {
       var message: [UInt8] = []
       message.reserveCapacity(256)
-      message.append(contentsOf: accountID.utf8)
+      message.append(accountID)
       message.append(contentsOf: accessKeySecret.reveal)
-      message.append(contentsOf: timestamp.utf8)
-      message.append(contentsOf: name.utf8)
-      message.append(contentsOf: accessKeyID.utf8)
+      message.append(timestamp)
+      message.append(name)
+      message.append(accessKeyID)
       return Hexadecimal.encode(Digest.sha256(message))
     }
   }

@@ -77,7 +77,9 @@ public struct QuestionBatch: Hashable, Sendable {
   ///
   /// - Precondition: there is a name, and `types` is `[.a]`, `[.aaaa]` or `[.a, .aaaa]`.
   public init(names: [DomainName], types: [RecordType], clientSubnet: IPPrefix? = nil) {
-    precondition(!names.isEmpty && [[.a], [.aaaa], [.a, .aaaa]].contains(types))
+    let isFamilies =
+      types.count == 2 ? types[0] == .a && types[1] == .aaaa : types.count == 1 && (types[0] == .a || types[0] == .aaaa)
+    precondition(!names.isEmpty && isFamilies)
     self.names = names
     self.types = types
     self.clientSubnet = clientSubnet

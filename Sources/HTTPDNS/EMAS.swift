@@ -30,11 +30,8 @@ enum EMAS {
 }
 
 extension QuestionBatch {
-  /// The names, separated by commas.
-  var emasHosts: String { names.map(plainText).joined(separator: ",") }
-
   /// The families: `4`, `6` or `4,6`.
-  var emasFamilies: String { types.map { $0 == .a ? "4" : "6" }.joined(separator: ",") }
+  var emasFamilies: String { types.count > 1 ? "4,6" : types[0] == .a ? "4" : "6" }
 
   /// The address that the answers shall suit, the first one of the subnet; nil where there is none, or none shall be
   /// revealed (RFC 7871 section 7.1.2): the service has no word for that, and sees what any server sees of its client.

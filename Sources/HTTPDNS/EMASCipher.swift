@@ -37,9 +37,9 @@ struct EMASCipher: Sendable {
   }
 
   /// `enc`: hexadecimal of a new initialisation vector and the ciphertext.
-  func seal(_ text: String) -> String {
+  func seal(_ text: [UInt8]) -> String {
     let vector = random(cipher.mode.vectorLength)
-    return Hexadecimal.encode(vector + cipher.encrypt(Array(text.utf8), vector: vector))
+    return Hexadecimal.encode(vector + cipher.encrypt(text, vector: vector))
   }
 
   /// The plaintext of `data`: Base 64 of an initialisation vector and the ciphertext.

@@ -9,7 +9,8 @@ import DNSWire
 /// A reply does not tell a name without addresses from one that does not exist, or that the account does not serve: an
 /// empty one is NODATA at most (`isEmptyAmbiguous`).
 public struct EMASDialect: BatchDialect {
-  private let accountID: String
+  /// What stands before the resource in every target.
+  private let pathPrefix: String
   private let secretKey: Secret?
   /// Each name and family with addresses costs a unit over HTTP, five over HTTPS.
   public let billing: Billing
@@ -20,7 +21,7 @@ public struct EMASDialect: BatchDialect {
   ///   - secretKey: nil sends unsigned requests, which an account may forbid.
   ///   - isEncrypted: whether transfers go over HTTPS; only the price depends on it.
   public init(accountID: String, secretKey: Secret?, isEncrypted: Bool) {
-    self.accountID = accountID
+    pathPrefix = "/\(percentEncoded(accountID))/\(secretKey == nil ? "" : "sign_")"
     self.secretKey = secretKey
     billing = EMAS.billing(isEncrypted: isEncrypted)
   }
@@ -35,9 +36,8 @@ public struct EMASDialect: BatchDialect {
   public func request(for batch: QuestionBatch, unixTime: Int64) -> TransferRequest {
     precondition(batch.names.count <= mostNames, "more names than EMAS takes")
     let resource = batch.names.count == 1 ? "d" : "resolve"
-    let hosts = batch.emasHosts
-    var target = QueryTarget(
-      path: "/\(percentEncoded(accountID))/\(secretKey == nil ? "" : "sign_")\(resource)")
+    let hosts = batch.plainNames
+    var target = QueryTarget(path: pathPrefix + resource)
     target.add("host", plain: hosts)
     target.add("query", plain: batch.emasFamilies)
     if let address = batch.emasClientAddress { target.add("ip", plain: address) }
@@ -68,7 +68,14 @@ public struct EMASDialect: BatchDialect {
   /// `s`: the lower-case hexadecimal MD5 of the hosts as they are sent, the secret key and the expiry, with hyphens
   /// between them.
   static func signature(hosts: String, secretKey: Secret, expiry: String) -> String {
-    Hexadecimal.encode(Digest.md5(Array(hosts.utf8) + [hyphen] + secretKey.reveal + [hyphen] + Array(expiry.utf8)))
+    var message: [UInt8] = []
+    message.reserveCapacity(256)
+    message.append(hosts)
+    message.append(hyphen)
+    message.append(contentsOf: secretKey.reveal)
+    message.append(hyphen)
+    message.append(expiry)
+    return Hexadecimal.encode(Digest.md5(message))
   }
 
   private static let hyphen = UInt8(ascii: "-")

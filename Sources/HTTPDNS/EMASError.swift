@@ -19,7 +19,8 @@ enum EMASErrorCode: String {
 
   /// The code that a reply has; nil where it has none, or one that no document names.
   init?(in reply: JSONValue) {
-    guard let code = reply["code"]?.text else { return nil }
+    // Nearly every reply of version 2 says so, which need not be looked up among the errors.
+    guard let code = reply["code"]?.text, code != "success" else { return nil }
     self.init(rawValue: code)
   }
 

@@ -16,7 +16,7 @@ public struct EMASv2Dialect: BatchDialect {
   }
 
   private let accountID: String
-  private let signingKey: [UInt8]?
+  private let signingKey: HMACSHA256?
   private let cipher: EMASCipher?
   /// Each name and family with addresses costs a unit over HTTP, three with AES; over HTTPS five, with AES eight.
   public let billing: Billing
@@ -34,10 +34,10 @@ public struct EMASv2Dialect: BatchDialect {
     random: @escaping @Sendable (Int) -> [UInt8] = RandomOctets.generate(count:)
   ) throws(EMASKeyError) {
     self.accountID = accountID
-    var signingKey: [UInt8]?
+    var signingKey: HMACSHA256?
     if let secretKey {
       guard let octets = Hexadecimal.decode(secretKey.reveal), !octets.isEmpty else { throw .secretKey }
-      signingKey = octets
+      signingKey = HMACSHA256(key: octets)
     }
     self.signingKey = signingKey
     var cipher: EMASCipher?
@@ -64,7 +64,7 @@ public struct EMASv2Dialect: BatchDialect {
     if let cipher {
       query.add("enc", plain: cipher.seal(EMASv2Dialect.sealedText(for: batch)))
     } else {
-      query.add("dn", plain: batch.emasHosts)
+      query.add("dn", plain: batch.plainNames)
       if let address = batch.emasClientAddress { query.add("cip", plain: address) }
       query.add("q", plain: batch.emasFamilies)
     }
@@ -78,21 +78,40 @@ public struct EMASv2Dialect: BatchDialect {
   public func answers(
     to batch: QuestionBatch, from response: TransferResponse
   ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
-    try withEMASReply(response) { root throws(HTTPDNSFailure) in
-      guard root["code"]?.text == "success", let data = root["data"] else { throw .unreadable(.shape) }
-      let mode = root["mode"].map { $0.number(upTo: 2) } ?? EMASCipher.none
-      guard mode == cipher?.number ?? EMASCipher.none else { throw .unreadable(.shape) }
-      guard let cipher else { return try EMASv2Dialect.read(data, batch) }
-      return try withJSON(try cipher.open(data)) { plain throws(HTTPDNSFailure) in
-        try EMASv2Dialect.read(plain, batch)
+    guard let cipher else {
+      return try withEMASReply(response) { root throws(HTTPDNSFailure) in
+        try EMASv2Dialect.read(try EMASv2Dialect.data(in: root, mode: EMASCipher.none), batch)
       }
     }
+    // The one text is closed before the other is opened: a thread keeps a parser for one.
+    let plain = try withEMASReply(response) { root throws(HTTPDNSFailure) in
+      try cipher.open(try EMASv2Dialect.data(in: root, mode: cipher.number))
+    }
+    return try withJSON(plain) { data throws(HTTPDNSFailure) in try EMASv2Dialect.read(data, batch) }
+  }
+
+  /// `data` of a good reply in that mode.
+  private static func data(in root: JSONValue, mode: UInt32) throws(HTTPDNSFailure) -> JSONValue {
+    guard root["code"]?.text == "success", let data = root["data"],
+      root["mode"].map({ $0.number(upTo: 2) }) ?? EMASCipher.none == mode
+    else { throw .unreadable(.shape) }
+    return data
   }
 
   /// The members of `enc`. Nothing in them needs an escape.
-  private static func sealedText(for batch: QuestionBatch) -> String {
-    let address = batch.emasClientAddress.map { #","cip":"\#($0)""# } ?? ""
-    return #"{"dn":"\#(batch.emasHosts)","q":"\#(batch.emasFamilies)"\#(address)}"#
+  private static func sealedText(for batch: QuestionBatch) -> [UInt8] {
+    var text: [UInt8] = []
+    text.reserveCapacity(128)
+    text.append(#"{"dn":""#)
+    text.append(batch.plainNames)
+    text.append(#"","q":""#)
+    text.append(batch.emasFamilies)
+    if let address = batch.emasClientAddress {
+      text.append(#"","cip":""#)
+      text.append(address)
+    }
+    text.append(#""}"#)
+    return text
   }
 
   /// A family that the reply leaves out has no answer. An empty one is NODATA if the reply says that there is no such

@@ -4,8 +4,14 @@ import Ciphers
 
 /// A request target and the text that its signature covers, under construction.
 struct EMASv2Query {
+  /// A parameter before any encoding.
+  typealias Parameter = (name: String, value: String)
+
   private var target = QueryTarget(path: "/v2/d")
-  private var parameters: [(name: String, value: String)] = []
+  private var parameters: [Parameter] = []
+
+  /// No parameters yet.
+  init() { parameters.reserveCapacity(8) }
 
   /// Adds a parameter whose value consists of characters that stand for themselves in a query.
   mutating func add(_ name: StaticString, plain value: String) {
@@ -20,19 +26,26 @@ struct EMASv2Query {
   }
 
   /// The target, with `s` where there is a key.
-  consuming func target(signedWith key: [UInt8]?) -> String {
+  consuming func target(signedWith key: HMACSHA256?) -> String {
     if let key { target.add("s", plain: EMASv2Query.signature(of: parameters, key: key)) }
     return target.text
   }
 
   /// The lower-case hexadecimal HMAC-SHA256 of the parameters.
-  static func signature(of parameters: [(name: String, value: String)], key: [UInt8]) -> String {
-    Hexadecimal.encode(Digest.hmacSHA256(key: key, message: Array(signedText(of: parameters).utf8)))
+  static func signature(of parameters: [Parameter], key: HMACSHA256) -> String {
+    Hexadecimal.encode(key.code(of: signedText(of: parameters)))
   }
 
-  /// The parameters that are not empty, sorted by name, as they are before any encoding.
-  static func signedText(of parameters: [(name: String, value: String)]) -> String {
-    parameters.filter { !$0.value.isEmpty }.sorted { $0.name < $1.name }
-      .map { "\($0.name)=\($0.value)" }.joined(separator: "&")
+  /// The parameters that are not empty, sorted by name, with `=` behind names and `&` between parameters.
+  static func signedText(of parameters: [Parameter]) -> [UInt8] {
+    var text: [UInt8] = []
+    text.reserveCapacity(512)
+    for parameter in parameters.sorted(by: { $0.name < $1.name }) where !parameter.value.isEmpty {
+      if !text.isEmpty { text.append(UInt8(ascii: "&")) }
+      text.append(parameter.name)
+      text.append(UInt8(ascii: "="))
+      text.append(parameter.value)
+    }
+    return text
   }
 }

@@ -1,7 +1,6 @@
 // JSON.swift -- a JSON text under limits, read in place through the accessors of CJSON.
 
 import CJSON
-import Glibc
 
 /// Limits of a JSON body; CJSON.h has the others.
 enum JSONLimit {
@@ -88,10 +87,7 @@ struct JSONValue {
   func address(isIPv6: Bool) -> [UInt8]? {
     var string = json_string()
     guard json_string_of(handle, &string) else { return nil }
-    let octets = [UInt8](unsafeUninitializedCapacity: isIPv6 ? 16 : 4) { output, count in
-      count = inet_pton(isIPv6 ? AF_INET6 : AF_INET, string.octets, output.baseAddress) == 1 ? output.count : 0
-    }
-    return octets.isEmpty ? nil : octets
+    return addressOctets(string.octets, isIPv6: isIPv6)
   }
 
   /// A string's text; nil for anything else.

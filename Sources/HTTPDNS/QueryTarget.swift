@@ -5,29 +5,36 @@ import DNSWire
 /// A request target under construction. Names and values are encoded as they are added, so that nothing that a stub
 /// resolver or a configuration file holds can add a parameter of its own.
 struct QueryTarget {
+  private var octets: [UInt8] = []
+  private var separator: UInt8
+
   /// Path and query so far.
-  private(set) var text: String
-  private var separator: String
+  var text: String { String(decoding: octets, as: UTF8.self) }
 
   /// A target that begins with a path, which may have a query of its own.
   init(path: String) {
-    text = path
-    text.reserveCapacity(path.utf8.count + 320)
-    separator = path.utf8.contains(UInt8(ascii: "?")) ? "&" : "?"
+    octets.reserveCapacity(512)
+    octets.append(path)
+    separator = octets.contains(UInt8(ascii: "?")) ? UInt8(ascii: "&") : UInt8(ascii: "?")
   }
 
   /// Adds a parameter whose value consists of characters that stand for themselves in a query.
   mutating func add(_ name: StaticString, plain value: String) {
-    text.append(separator)
-    name.withUTF8Buffer { text.append(String(decoding: $0, as: UTF8.self)) }
-    text.append("=")
-    text.append(value)
-    separator = "&"
+    begin(name)
+    octets.append(value)
   }
 
   /// Adds a parameter, percent-encoding all but RFC 3986's unreserved characters.
   mutating func add(_ name: StaticString, encoding value: String) {
-    add(name, plain: value.utf8.allSatisfy(isUnreserved) ? value : percentEncoded(value))
+    begin(name)
+    octets.appendPercentEncoded(value)
+  }
+
+  private mutating func begin(_ name: StaticString) {
+    octets.append(separator)
+    name.withUTF8Buffer { octets.append(contentsOf: $0) }
+    octets.append(UInt8(ascii: "="))
+    separator = UInt8(ascii: "&")
   }
 
   /// Adds a subnet. `/` and `:` stand for themselves in a query (RFC 3986 section 3.4), and providers' own programs
@@ -39,7 +46,8 @@ struct QueryTarget {
   /// Adds a parameter that brings the target to a multiple of `block` octets. It says nothing, so that it need not be
   /// random: over TLS only its length shows, and of one character the length is known after header compression too.
   mutating func pad(_ name: StaticString, toMultipleOf block: Int) {
-    let length = text.utf8.count + separator.utf8.count + name.utf8CodeUnitCount + 1
+    // A separator before the name, and an equals sign behind it.
+    let length = octets.count + name.utf8CodeUnitCount + 2
     let missing = (block - length % block) % block
     add(
       name,
@@ -74,6 +82,14 @@ func plainText(of name: DomainName) -> String {
   }
 }
 
+extension QuestionBatch {
+  /// The names as they stand in a URL and in what is signed, separated by commas.
+  var plainNames: String {
+    // Nearly every batch has one name.
+    names.count == 1 ? plainText(of: names[0]) : names.map(plainText).joined(separator: ",")
+  }
+}
+
 /// Whether a text is a plain name's, in any case and with or without its final dot. False for the root.
 func isPlainText(_ text: UnsafeRawBufferPointer, of name: DomainName) -> Bool {
   let octets = name.octets.span
@@ -96,18 +112,33 @@ func isPlainText(_ text: UnsafeRawBufferPointer, of name: DomainName) -> Bool {
 
 /// The text with all but RFC 3986's unreserved characters percent-encoded.
 func percentEncoded(_ text: String) -> String {
-  var encoded = ""
-  let digits = Array("0123456789ABCDEF".unicodeScalars)
-  for octet in text.utf8 {
-    if isUnreserved(octet) {
-      encoded.unicodeScalars.append(Unicode.Scalar(octet))
-    } else {
-      encoded.append("%")
-      encoded.unicodeScalars.append(digits[Int(octet >> 4)])
-      encoded.unicodeScalars.append(digits[Int(octet & 15)])
+  var octets: [UInt8] = []
+  octets.appendPercentEncoded(text)
+  return String(decoding: octets, as: UTF8.self)
+}
+
+extension [UInt8] {
+  /// Appends a text. Through the text's view of octets it would take several times as long.
+  mutating func append(_ text: String) {
+    var text = text
+    text.withUTF8 { append(contentsOf: $0) }
+  }
+
+  fileprivate mutating func appendPercentEncoded(_ text: String) {
+    for octet in text.utf8 {
+      if isUnreserved(octet) {
+        append(octet)
+      } else {
+        append(UInt8(ascii: "%"))
+        append(upperCaseDigit(octet >> 4))
+        append(upperCaseDigit(octet & 15))
+      }
     }
   }
-  return encoded
+}
+
+private func upperCaseDigit(_ value: UInt8) -> UInt8 {
+  value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "A") + value - 10
 }
 
 private func isUnreserved(_ octet: UInt8) -> Bool {

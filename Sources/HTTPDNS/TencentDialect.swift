@@ -74,7 +74,7 @@ public struct TencentDialect: BatchDialect {
   public func request(for batch: QuestionBatch, unixTime: Int64) -> TransferRequest {
     precondition(batch.names.count <= mostNames, "more names than a transfer may carry")
     var target = QueryTarget(path: path)
-    target.add("dn", plain: protected(batch.names.map(plainText).joined(separator: ",")))
+    target.add("dn", plain: protected(batch.plainNames))
     if let token { target.add("token", encoding: String(decoding: token.reveal, as: UTF8.self)) }
     // The client's address is of no use here, but the provider's own programs read no reply without it: with it, the
     // service is asked what it is asked all day.
@@ -82,7 +82,9 @@ public struct TencentDialect: BatchDialect {
     target.add("ttl", plain: "1")
     target.add("query", plain: "1")
     if let id { target.add("id", encoding: id) }
-    if batch.types != [.a] { target.add("type", plain: batch.types == [.aaaa] ? "aaaa" : "addrs") }
+    if batch.types.count > 1 || batch.types[0] != .a {
+      target.add("type", plain: batch.types.count > 1 ? "addrs" : "aaaa")
+    }
     if let cipher { target.add("alg", plain: cipher.mode == .aesCBC ? "aes" : "des") }
     // Document 95497 wants it encrypted as the name is. Both programs of the provider send it in clear text
     // (MSDKDnsInfoTool.m, RequestBuilder.java), so that is what the service is known to take.

@@ -34,9 +34,12 @@ struct TencentReply {
     self.batch = batch
     let empty: Content = text.isEmpty ? .once([]) : .missing
     contents = batch.names.map { _ in empty }
-    for line in text.split(separator: UInt8(ascii: "\n")) {
-      let line = TencentReply.trimmed(line)
+    var rest = text
+    while !rest.isEmpty {
+      let end = rest.firstIndex(of: UInt8(ascii: "\n")) ?? rest.endIndex
+      let line = TencentReply.trimmed(rest[..<end])
       if !line.isEmpty { read(line) }
+      rest = rest[end...].dropFirst()
     }
   }
 
@@ -97,17 +100,16 @@ struct TencentReply {
   private func answer(
     in text: ArraySlice<UInt8>, name: DomainName, type: RecordType
   ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
-    let parts = text.split(separator: UInt8(ascii: ","), maxSplits: 1, omittingEmptySubsequences: false)
-    let ttl = parts.count > 1 ? try seconds(parts[1]) : TencentReply.missingTTL
+    let comma = text.firstIndex(of: UInt8(ascii: ",")) ?? text.endIndex
+    let ttl = comma < text.endIndex ? try seconds(text[(comma + 1)...]) : TencentReply.missingTTL
+    var list = text[..<comma]
     // The provider's iOS program bears one semicolon too many.
-    let list = parts[0].last == UInt8(ascii: ";") ? parts[0].dropLast() : parts[0]
+    if list.last == UInt8(ascii: ";") { list.removeLast() }
     var reply = ProviderReply(responseCode: .noError)
     if !saysNothing(list) {
       for element in list.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false) {
-        guard let address = IPAddress(text: String(decoding: element, as: UTF8.self)),
-          type == (address.isIPv6 ? .aaaa : .a)
-        else { throw .unreadable(.rdata) }
-        reply.answers.append(ResourceRecord(owner: name, type: type, ttl: ttl, rdata: address.octets))
+        guard let octets = addressOctets(element, isIPv6: type == .aaaa) else { throw .unreadable(.rdata) }
+        reply.answers.append(ResourceRecord(owner: name, type: type, ttl: ttl, rdata: octets))
       }
     }
     var answer = try reply.answer(
@@ -117,7 +119,7 @@ struct TencentReply {
   }
 
   private func saysNothing(_ text: ArraySlice<UInt8>) -> Bool {
-    text.isEmpty || text.elementsEqual([UInt8(ascii: "0")])
+    text.isEmpty || text.count == 1 && text.first == UInt8(ascii: "0")
   }
 
   private func seconds(_ text: ArraySlice<UInt8>) throws(HTTPDNSFailure) -> UInt32 {

@@ -232,6 +232,19 @@ private struct CipherVectors: Decodable {
     ERR_clear_error()
   }
 
+  @Test func `a cipher works the same after refusals and after other texts`() {
+    for (cipher, vector) in all {
+      let plaintext = Array("www.example.com".utf8)
+      let sealed = cipher.encrypt(plaintext, vector: vector)
+      for length in 0...40 {
+        _ = cipher.decrypt([UInt8](repeating: 7, count: length)[...], vector: vector)
+        #expect(cipher.decrypt(sealed[...], vector: vector) == plaintext)
+        _ = cipher.encrypt([UInt8](repeating: 7, count: length), vector: vector.map { $0 ^ 1 })
+        #expect(cipher.encrypt(plaintext, vector: vector) == sealed)
+      }
+    }
+  }
+
   @Test func `another key does not decrypt`() {
     let sealed = BlockCipher(.aesGCM, key: zeroes).encrypt([1, 2, 3], vector: Array(zeroes.prefix(12)))
     let other = BlockCipher(.aesGCM, key: Array(zeroes.dropLast()) + [1])

@@ -31,23 +31,22 @@ import Testing
   }
 
   @Test func `HMAC-SHA256 gives the codes of RFC 4231`() {
-    let first = Digest.hmacSHA256(key: [UInt8](repeating: 0x0b, count: 20), message: Array("Hi There".utf8))
+    let first = HMACSHA256(key: [UInt8](repeating: 0x0b, count: 20)).code(of: Array("Hi There".utf8))
     #expect(
       Hexadecimal.encode(first) == "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7")
-    let second = Digest.hmacSHA256(key: Array("Jefe".utf8), message: Array("what do ya want for nothing?".utf8))
+    let second = HMACSHA256(key: Array("Jefe".utf8)).code(of: Array("what do ya want for nothing?".utf8))
     #expect(
       Hexadecimal.encode(second) == "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843")
     // Test case 6: a key longer than a block is hashed first.
-    let long = Digest.hmacSHA256(
-      key: [UInt8](repeating: 0xaa, count: 131),
-      message: Array("Test Using Larger Than Block-Size Key - Hash Key First".utf8))
+    let long = HMACSHA256(key: [UInt8](repeating: 0xaa, count: 131)).code(
+      of: Array("Test Using Larger Than Block-Size Key - Hash Key First".utf8))
     #expect(Hexadecimal.encode(long) == "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54")
   }
 
   @Test func `HMAC-SHA256 with an empty key does not use the key of the call before`() {
-    _ = Digest.hmacSHA256(key: Array("Jefe".utf8), message: [])
+    _ = HMACSHA256(key: Array("Jefe".utf8)).code(of: [])
     #expect(
-      Hexadecimal.encode(Digest.hmacSHA256(key: [], message: []))
+      Hexadecimal.encode(HMACSHA256(key: []).code(of: []))
         == "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad")
   }
 
@@ -88,8 +87,38 @@ import Testing
     }
   }
 
+  @Test func `one key gives the same code whatever came before`() {
+    let key = HMACSHA256(key: Array("Jefe".utf8))
+    let message = Array("what do ya want for nothing?".utf8)
+    let code = key.code(of: message)
+    for length in 0...130 {
+      _ = key.code(of: RandomOctets.generate(count: length))
+      #expect(key.code(of: message) == code)
+    }
+  }
+
   @Test func `random octets are not the same twice`() {
-    #expect(RandomOctets.generate(count: 16) != RandomOctets.generate(count: 16))
+    let all = (0..<1_000).map { _ in RandomOctets.generate(count: 16) }
+    #expect(Set(all).count == all.count)
+    // Nothing that was wiped is given again.
+    #expect(!all.contains([UInt8](repeating: 0, count: 16)))
+  }
+
+  @Test func `as many random octets come as were asked for`() {
+    for count in [0, 1, 511, 512, 513, 5_000] {
+      let octets = RandomOctets.generate(count: count)
+      #expect(octets.count == count)
+      #expect(count < 500 || Set(octets).count > 100)
+    }
+  }
+
+  @Test func `a key for codes shows itself in no description`() {
+    let key = HMACSHA256(key: Array("canary".utf8))
+    var dumped = ""
+    dump([key], to: &dumped)
+    for shown in ["\(key)", String(reflecting: key), "\([key])", dumped] {
+      #expect(shown.contains("••••") && !shown.contains("canary") && !shown.contains("99"))
+    }
   }
 
   @Test func `a secret shows itself in no description`() {

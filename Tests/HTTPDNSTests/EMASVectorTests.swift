@@ -41,8 +41,8 @@ import Testing
         ?? ["enc": vector.enc_hex!, "exp": "1700000600", "id": "100000", "m": vector.path.mode, "v": "1.0"]
       let parameters = signed.map { (name: $0.key, value: $0.value) }
       let key = try #require(Hexadecimal.decode(vector.secret_key_hex))
-      #expect(EMASv2Query.signedText(of: parameters) == vector.string_to_sign, "\(vector.case)")
-      #expect(EMASv2Query.signature(of: parameters, key: key) == vector.s, "\(vector.case)")
+      #expect(EMASv2Query.signedText(of: parameters) == Array(vector.string_to_sign.utf8), "\(vector.case)")
+      #expect(EMASv2Query.signature(of: parameters, key: HMACSHA256(key: key)) == vector.s, "\(vector.case)")
     }
   }
 

@@ -17,7 +17,7 @@ import Testing
     ).target
     let signed = "cip=203.0.113.0&dn=a.example,b.example&exp=1700000600&id=a&b&m=0&q=6&v=1.0"
     let key = try #require(Hexadecimal.decode(emasKey.reveal))
-    let signature = Hexadecimal.encode(Digest.hmacSHA256(key: key, message: Array(signed.utf8)))
+    let signature = Hexadecimal.encode(HMACSHA256(key: key).code(of: Array(signed.utf8)))
     #expect(
       target
         == "/v2/d?id=a%26b&m=0&dn=a.example,b.example&cip=203.0.113.0&q=6&exp=1700000600&v=1.0&s=\(signature)")
