@@ -177,7 +177,8 @@ extension Configuration.Provider {
       reader.warn("bootstrap", "not used: \(known), and no name has to be found")
     }
     let canFindNames = !bootstrap.isEmpty || context.hasLocalDNS
-    if !canFindNames, servers.allSatisfy({ $0.host.isName }) {
+    // A proxy finds them itself.
+    if !canFindNames, proxy == nil, servers.allSatisfy({ $0.host.isName }) {
       let key = ["servers", "url"].first { reader.isGiven($0) } ?? "servers"
       reader.refuse(key, allowed: "an address, since neither bootstrap nor localdns.servers can find a name")
     }

@@ -141,6 +141,14 @@ struct ProviderFactory {
     switch server.host {
     case .address(let address):
       return ProviderServer(text, addresses: [address], isVerified: scheme == .https, connect: connect)
+    case .name(let name) where provider.proxy != nil && provider.bootstrap.isEmpty:
+      guard
+        let place = HTTPServerAddress(
+          scheme: scheme, name: server.tlsName, proxiedHost: name.description, port: server.port)
+      else { throw HTTPSetupError(description: "\(text): \"\(name)\" cannot be the name of a server") }
+      return ProviderServer(text, addresses: [], isVerified: scheme == .https) { _ in
+        try? HTTPOrigin(place, options: options, on: loop)
+      }
     case .name(let name):
       let lookUp = HostLookUp(
         name, types: types(provider.family), client: localClient, loop: loop, servers: resolvers(of: provider))
