@@ -47,7 +47,7 @@ struct ProviderFactory {
     default:
       return HTTPDNSProvider(
         ProviderSettings(provider), dialect: try dialect(of: provider), servers: servers, loop: loop, ledger: ledger,
-        note: note)
+        certificateClock: certificateClock, note: note)
     }
   }
 
@@ -66,7 +66,7 @@ struct ProviderFactory {
     ) { note($0, "provider \(name): \($1)") }
     let scheduled = HTTPDNSProvider(
       ProviderSettings(provider), dialect: try dialect(of: provider), servers: keepsBootServers ? bootServers : [],
-      loop: loop, ledger: ledger, schedule: schedule, note: note)
+      loop: loop, ledger: ledger, schedule: schedule, certificateClock: certificateClock, note: note)
     schedule.onList = { [weak scheduled] listed in
       let servers = listed.compactMap { server in
         let place = Configuration.Server(

@@ -30,6 +30,10 @@ public struct UpstreamFailure: Error, Sendable, Equatable {
     self.extendedError = extendedError
     self.reason = reason
   }
+
+  /// No certificate can be checked yet.
+  static let noTime = UpstreamFailure(
+    .notReady, "the machine's clock is before the day of this program's build; not used until the time is known")
 }
 
 /// An answer and the server that gave it.
@@ -65,6 +69,9 @@ public protocol Upstream: AnyObject {
   func subnet(for client: IPPrefix?) -> IPPrefix?
   /// Whether it can carry the question at all.
   func serves(_ question: HTTPDNSQuestion) -> Bool
+  /// Whether it should not be asked for a client while anybody else can, because no time is known to check its certificates
+  /// by. It then asks the question for itself, since the response tells the time.
+  func awaitsTime(toAsk question: HTTPDNSQuestion) -> Bool
   /// Asks one server after the other until one answers or `deadline` is near.
   ///
   /// - Parameter isLastResort: whether there is nobody else to ask: then a provider that is down is asked all the same.
@@ -109,6 +116,9 @@ extension Upstream {
 
   /// Begins what goes on beside questions. Called once, when the daemon starts to serve.
   func start() {}
+
+  /// Whether it should not be asked for a client while anybody else can: never, where nothing else is said.
+  func awaitsTime(toAsk question: HTTPDNSQuestion) -> Bool { false }
 }
 
 /// LocalDNS as the resolver sees it.
