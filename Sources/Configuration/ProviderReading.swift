@@ -173,17 +173,18 @@ extension Configuration.Provider {
       reader.refuse("family", allowed: "a family that one of the servers has")
     }
     reader.refuseOwn("bootstrap", bootstrap.map { .endpoint($0) }, context.ownAddresses)
-    if !bootstrap.isEmpty, proxy?.host.isName != true, servers.allSatisfy({ !$0.host.isName }) {
+    if !bootstrap.isEmpty, servers.allSatisfy({ !$0.host.isName }) {
       let known = reader.isGiven("servers") ? "every server is an address" : "the addresses of this service are known"
       reader.warn("bootstrap", "not used: \(known), and no name has to be found")
     }
-    let canFindNames = !bootstrap.isEmpty || context.hasLocalDNS
+    // A proxy finds names itself.
+    let canFindNames = !bootstrap.isEmpty || context.hasLocalDNS || proxy != nil
     if !canFindNames, servers.allSatisfy({ $0.host.isName }) {
       let key = ["servers", "url"].first { reader.isGiven($0) } ?? "servers"
       reader.refuse(key, allowed: "an address, since neither bootstrap nor localdns.servers can find a name")
     }
-    if !canFindNames, let proxy, proxy.host.isName {
-      reader.refuse("proxy", allowed: "an address, since neither bootstrap nor localdns.servers can find a name")
+    if let proxy, proxy.host.isName {
+      reader.refuse("proxy", allowed: "an address as host, since names of proxies are not looked up")
     }
   }
 }

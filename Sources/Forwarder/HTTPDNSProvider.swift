@@ -30,6 +30,9 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   private var clock = ProviderClock()
   /// Seconds by which the last response's date was ahead of the clock that signed its request.
   private var clockDifference: Int64 = 0
+  let certificateClock: CertificateClock?
+  /// When the time may be asked for again; nil while it is being asked for.
+  var nextTimeCheck: BootInstant? = BootInstant(nanoseconds: .min)
   private var notListed = NotListedNames()
   private var pairs = PairedNames()
   private(set) var pairsUnderWay: [HTTPDNSQuestion: Task<Result<ProviderReplies, UpstreamFailure>, Never>] = [:]
@@ -49,10 +52,12 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   ///   - servers: may be empty where a schedule will bring some.
   ///   - schedule: tells which servers there are.
   ///   - ledger: keeps what was spent beyond the program's life.
+  ///   - certificateClock: what is known of the time where the machine's clock cannot be right.
   ///   - note: told in one line what a person should know: what the provider refuses, and what would help.
   init(
     _ settings: ProviderSettings, dialect: any Dialect, servers: [ProviderServer], loop: any Loop,
-    ledger: UnitLedger? = nil, schedule: ServerSchedule? = nil, note: @escaping ProviderNote = { _, _ in }
+    ledger: UnitLedger? = nil, schedule: ServerSchedule? = nil, certificateClock: CertificateClock? = nil,
+    note: @escaping ProviderNote = { _, _ in }
   ) {
     self.settings = settings
     self.dialect = dialect
@@ -66,6 +71,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       ledger?.budget(of: settings.name, perDay: settings.unitsPerDay) ?? UnitBudget(perDay: settings.unitsPerDay)
     self.ledger = ledger
     self.schedule = schedule
+    self.certificateClock = certificateClock
     ledger?.add(settings.name) { [unowned self] in budget }
   }
 
@@ -231,8 +237,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       return .failure(Problem(failure: failure, isServersFault: true, isLateness: true))
     }
     var outcome = await transfer(transport, server, asked, timeout: end - loop.now)
-    if case .failure(.refused(let reason)) = outcome, reason == .expired || reason == .authentication,
-      clock.hasChanged(), end - loop.now >= HTTPDNSProvider.shortestAttempt
+    if case .failure(.refused(let reason)) = outcome, reason.mayBeTheClocks, clock.hasChanged(),
+      end - loop.now >= HTTPDNSProvider.shortestAttempt
     {
       outcome = await transfer(transport, server, asked, timeout: end - loop.now)
     }

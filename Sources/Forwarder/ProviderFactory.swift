@@ -47,7 +47,7 @@ struct ProviderFactory {
     default:
       return HTTPDNSProvider(
         ProviderSettings(provider), dialect: try dialect(of: provider), servers: servers, loop: loop, ledger: ledger,
-        note: note)
+        certificateClock: certificateClock, note: note)
     }
   }
 
@@ -68,7 +68,7 @@ struct ProviderFactory {
     ) { note($0, "provider \(name): \($1)") }
     let scheduled = HTTPDNSProvider(
       ProviderSettings(provider), dialect: try dialect(of: provider), servers: keepsBootServers ? bootServers : [],
-      loop: loop, ledger: ledger, schedule: schedule, note: note)
+      loop: loop, ledger: ledger, schedule: schedule, certificateClock: certificateClock, note: note)
     schedule.onList = { [weak scheduled] listed in
       let servers = listed.compactMap { server in
         let place = Configuration.Server(
@@ -144,6 +144,14 @@ struct ProviderFactory {
     switch server.host {
     case .address(let address):
       return ProviderServer(text, addresses: [address], isVerified: scheme == .https, connect: connect)
+    case .name(let name) where provider.proxy != nil && provider.bootstrap.isEmpty:
+      guard
+        let place = HTTPServerAddress(
+          scheme: scheme, name: server.tlsName, proxiedHost: name.description, port: server.port)
+      else { throw HTTPSetupError(description: "\(text): \"\(name)\" cannot be the name of a server") }
+      return ProviderServer(text, addresses: [], isVerified: scheme == .https) { _ in
+        try? HTTPOrigin(place, options: options, on: loop)
+      }
     case .name(let name):
       let lookUp = HostLookUp(
         name, types: types(provider.family), client: localClient, loop: loop, servers: resolvers(of: provider))

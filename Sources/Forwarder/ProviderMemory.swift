@@ -115,6 +115,14 @@ struct ProviderClock {
 }
 
 extension HTTPDNSFailure {
+  /// Whether a signature with another time may be accepted. Some services do not tell a wrong time from a wrong key.
+  var mayBeTheClocks: Bool {
+    switch self {
+    case .expired, .authentication: true
+    default: false
+    }
+  }
+
   /// What would help, for a person.
   var remedy: String {
     switch self {

@@ -1,6 +1,7 @@
 // ProviderProbe.swift -- finds out without a client's query whether a provider's servers are well again.
 
 import EventLoop
+import HTTPClient
 import HTTPDNS
 import ProviderPool
 
@@ -39,6 +40,32 @@ extension HTTPDNSProvider {
     // Clients' questions no longer come so far: only probes can tell that a new list is due.
     if health.fitness(now: loop.now.nanoseconds) == .down { schedule?.allHaveFailed() }
     armProbe()
+  }
+}
+
+extension HTTPDNSProvider {
+  /// How long after an attempt that told no time the next one may begin.
+  private static let timeCheckPause = Duration.seconds(5)
+
+  /// Whether all it has are certificates that nobody can date; then the question is asked beside the client's way.
+  func awaitsTime(toAsk question: HTTPDNSQuestion) -> Bool {
+    guard let certificateClock, !certificateClock.isTimeKnown, !servers.isEmpty, servers.allSatisfy(\.isVerified)
+    else { return false }
+    if let next = nextTimeCheck, loop.now >= next {
+      nextTimeCheck = nil
+      Task(executorPreference: loop) { [self] in await askForTime(question) }
+    }
+    return true
+  }
+
+  /// The certificate is checked by the day of the build at least, so that the `Date` of the response can be believed.
+  private func askForTime(_ question: HTTPDNSQuestion) async {
+    for server in servers {
+      counters.probes += 1
+      _ = await ask(server, .one(question), timeout: timeout)
+      if certificateClock?.isTimeKnown == true { break }
+    }
+    nextTimeCheck = loop.now + HTTPDNSProvider.timeCheckPause
   }
 }
 

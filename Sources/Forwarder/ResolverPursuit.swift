@@ -15,6 +15,11 @@ extension Resolver {
     var failure = route.providers.lazy.compactMap { self.upstreams[$0].outage(for: pursuit.question) }.first
     var empty: Outcome?
     for (index, upstream) in candidates.enumerated() {
+      if mayFallBack(route), upstream.awaitsTime(toAsk: pursuit.question) {
+        note(upstream.name, .noTime)
+        failure = .noTime
+        continue
+      }
       // A provider whose servers are all silent must leave the next ones their time.
       let share = max(upstream.timeout, (deadline - loop.now) / (candidates.count - index))
       let outcome = await ask(

@@ -30,6 +30,10 @@ public struct UpstreamFailure: Error, Sendable, Equatable {
     self.extendedError = extendedError
     self.reason = reason
   }
+
+  /// No certificate can be checked yet.
+  static let noTime = UpstreamFailure(
+    .notReady, "the machine's clock is before the day of this program's build; not used until the time is known")
 }
 
 /// An answer and the server that gave it.
@@ -67,6 +71,9 @@ public protocol Upstream: AnyObject {
   func serves(_ question: HTTPDNSQuestion) -> Bool
   /// Why it does not serve the question although it would at another time; nil where it does, or never will.
   func outage(for question: HTTPDNSQuestion) -> UpstreamFailure?
+  /// Whether it should not be asked for a client while anybody else can, because no time is known to check its certificates
+  /// by. It then asks the question for itself, since the response tells the time.
+  func awaitsTime(toAsk question: HTTPDNSQuestion) -> Bool
   /// Asks one server after the other until one answers or `deadline` is near.
   ///
   /// - Parameter isLastResort: whether there is nobody else to ask: then a provider that is down is asked all the same.
@@ -113,6 +120,9 @@ extension Upstream {
   func start() {}
   /// Why it does not serve the question although it would at another time; nil where it does, or never will.
   func outage(for question: HTTPDNSQuestion) -> UpstreamFailure? { nil }
+
+  /// Whether it should not be asked for a client while anybody else can: never, where nothing else is said.
+  func awaitsTime(toAsk question: HTTPDNSQuestion) -> Bool { false }
 }
 
 /// LocalDNS as the resolver sees it.

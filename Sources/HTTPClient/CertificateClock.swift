@@ -29,6 +29,9 @@ public final class CertificateClock: Sendable {
   /// Whether the machine's clock can be right.
   public var isWallTimePlausible: Bool { wallTime() >= buildTime }
 
+  /// Whether the time is known: by the machine's clock, or because a response over TLS has told it.
+  public var isTimeKnown: Bool { isWallTimePlausible || learned.withLock { $0 != nil } }
+
   /// The time to check certificates by, in seconds since 1970; nil for the machine's clock.
   ///
   /// - Parameter now: the boot-time clock, by which a time that was learned goes on.
@@ -44,8 +47,11 @@ public final class CertificateClock: Sendable {
     learned.withLock { $0 = (date, now) }
   }
 
-  /// The beginning of the day on which this program was built (UTC), in seconds since 1970.
-  public static let dayOfBuild: Int64 = seconds(of: String(cString: process_build_date())) ?? 0
+  /// The beginning of the day on which this program was built, where that day begins first, in seconds since 1970: the
+  /// compiler's day is that of its own time zone.
+  public static let dayOfBuild: Int64 = (seconds(of: String(cString: process_build_date())) ?? 0) - earliestZone
+  /// How much earlier than in UTC a day begins at most, in seconds.
+  private static let earliestZone: Int64 = 14 * 3600
 
   /// Seconds since 1970 of a day in C's form, `Nov  1 2026`.
   static func seconds(of day: String) -> Int64? {

@@ -28,6 +28,11 @@ final class Generation {
   private var handedOver = 0
   /// Whether `start` will be called at the end of the turn.
   private var startsSoon = false
+  /// Those that libcurl has got since it worked last.
+  private var offered: [Transfer] = []
+  /// How many transfers libcurl gets at most. With TLS it is one before the first response: libcurl learns late how many
+  /// streams a server allows, and servers refuse what is too many until then.
+  private var room: Int
   /// Whether the server takes one transfer at a time on a connection. Not known with TLS before the first response.
   private var isSequential: Bool
   private var isClosed = false
@@ -38,6 +43,8 @@ final class Generation {
 
   /// Handles that are kept for later transfers, so that a burst does not configure new ones again and again.
   private static let restingLimit = 256
+  /// One connection for all streams (RFC 9113 section 9.1), and a second one when that is full or about to end.
+  private static let multiplexedConnections = 2
   /// Transfers that start together, from which on their requests leave in common segments.
   private static let corkedStart = 3
   /// How many times libcurl may ask to be called again at once before other events get their turn.
@@ -50,11 +57,11 @@ final class Generation {
     self.loop = loop
     self.origin = origin
     isSequential = settings.server.scheme == .http
+    room = isSequential ? settings.options.maxConnections : 1
     let context = Unmanaged.passUnretained(self).toOpaque()
-    let connections = settings.options.maxConnections
     _ = ccurl_multi_setopt_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
-    _ = ccurl_multi_setopt_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, connections)
-    _ = ccurl_multi_setopt_long(multi, CURLMOPT_MAXCONNECTS, connections)
+    _ = ccurl_multi_setopt_long(multi, CURLMOPT_MAXCONNECTS, settings.options.maxConnections)
+    limitConnections()
     _ = ccurl_multi_setopt_pointer(multi, CURLMOPT_SOCKETDATA, context)
     _ = ccurl_multi_setopt_socket_callback(multi, generationSocketDidChange)
     _ = ccurl_multi_setopt_pointer(multi, CURLMOPT_TIMERDATA, context)
@@ -111,7 +118,7 @@ final class Generation {
   /// Gives libcurl as many transfers as can begin. One for which no connection is free would be prepared by libcurl in
   /// vain, and again later.
   private func handOver() {
-    let count = isSequential ? min(waiting.count, settings.options.maxConnections - handedOver) : waiting.count
+    let count = min(waiting.count, room - handedOver)
     guard count > 0 else { return }
     let batch = waiting.prefix(count)
     waiting.removeFirst(count)
@@ -119,9 +126,58 @@ final class Generation {
       if curl_multi_add_handle(multi, transfer.easy) == CURLM_OK {
         transfer.handedOverAt = loop.now
         handedOver += 1
+        offered.append(transfer)
       } else {
         finish(transfer, .failure(HTTPFailure(.internal, "libcurl took no transfer")))
       }
+    }
+  }
+
+  /// Takes back what libcurl could not begin, because the server allows no more streams or a connection is being opened.
+  /// libcurl would begin all of it on the next connection at once, before it has read how many streams are allowed there.
+  private func takeBackOffered() {
+    let idle = offered.filter { $0.handedOverAt != nil && !$0.hasConnection }
+    offered = []
+    guard !idle.isEmpty else { return }
+    for transfer in idle { takeBack(transfer) }
+    waiting.insert(contentsOf: idle, at: 0)
+    room = max(1, handedOver)
+  }
+
+  private func takeBack(_ transfer: Transfer) {
+    curl_multi_remove_handle(multi, transfer.easy)
+    handedOver -= 1
+    transfer.handedOverAt = nil
+    transfer.socket = nil
+  }
+
+  /// A transfer that libcurl has repeated in vain, as it does when streams are refused: the server allows fewer of them
+  /// than before. What it refused was not processed (RFC 9113 section 8.7), and goes again behind one that goes alone.
+  private func startAgain(_ transfer: Transfer) {
+    takeBack(transfer)
+    transfer.isAgain = true
+    waiting.append(transfer)
+    if !isSequential { room = 1 }
+  }
+
+  private func limitConnections() {
+    let most = settings.options.maxConnections
+    let connections = isSequential ? most : min(most, Self.multiplexedConnections)
+    _ = ccurl_multi_setopt_long(handle, CURLMOPT_MAX_HOST_CONNECTIONS, connections)
+  }
+
+  /// Learns from a response how many transfers can begin.
+  private func learn(from transfer: Transfer, httpVersion: Int) {
+    if isSequential != (httpVersion == 1) {
+      isSequential.toggle()
+      limitConnections()
+    }
+    if isSequential {
+      room = settings.options.maxConnections
+    } else if let socket = transfer.socket, !socket.isMultiplexed {
+      // libcurl knows the limit of this connection now; where it is reached shows when something cannot begin.
+      socket.isMultiplexed = true
+      room = .max
     }
   }
 
@@ -151,10 +207,12 @@ final class Generation {
     settle()
   }
 
-  /// A transfer that has spent most of its time on waiting for a connection has waited for us, not for the server.
+  /// A transfer that has spent most of its time on waiting for a connection has waited for us, not for the server; unless
+  /// the server has not said anything over any connection yet.
   private func timeOut(_ transfer: Transfer, after time: Duration) {
-    var atServer = Duration.zero
-    if let start = transfer.handedOverAt, transfer.hasConnection { atServer = loop.now - start }
+    let isServersTurn = !isSequential && !sockets.values.contains { $0.isMultiplexed }
+    var atServer = isServersTurn ? time : .zero
+    if !isServersTurn, let start = transfer.handedOverAt, transfer.hasConnection { atServer = loop.now - start }
     let failure =
       atServer * 2 >= time
       ? HTTPFailure(.timeout, "no response in time") : HTTPFailure(.busy, "no free connection in time")
@@ -174,6 +232,7 @@ final class Generation {
     var running: Int32 = 0
     wishChanged = true
     curl_multi_socket_action(multi, descriptor, bits, &running)
+    if !offered.isEmpty { takeBackOffered() }
   }
 
   /// Ends what has ended, lets libcurl go on where it wants to at once, and sets its timer.
@@ -202,7 +261,11 @@ final class Generation {
     while !isClosed, let message = curl_multi_info_read(multi, &remaining) {
       let (easy, code) = (message.pointee.easy_handle, message.pointee.data.result)
       guard let easy, let transfer = transfer(of: easy) else { continue }
-      finish(transfer, transfer.result(code))
+      if !transfer.isAgain, transfer.wasRepeated(code) {
+        startAgain(transfer)
+      } else {
+        finish(transfer, transfer.result(code))
+      }
     }
   }
 
@@ -211,15 +274,12 @@ final class Generation {
     transfer.continuation = nil
     transfer.timer?.cancel()
     transfer.timer = nil
+    if case .response(let response) = result { learn(from: transfer, httpVersion: response.httpVersion) }
     if transfer.handedOverAt == nil {
       waiting.removeAll { $0 === transfer }
     } else {
-      curl_multi_remove_handle(multi, transfer.easy)
-      handedOver -= 1
+      takeBack(transfer)
     }
-    transfer.handedOverAt = nil
-    transfer.socket = nil
-    if case .response(let response) = result { isSequential = response.httpVersion == 1 }
     let last = active.removeLast()
     if last !== transfer {
       active[transfer.position] = last
@@ -229,6 +289,8 @@ final class Generation {
     if transfer.heardCalm { origin.enhanceCalm() }
     origin.didFinish(self, result)
     continuation.resume(returning: result)
+    // Those that wait would be the next ones too many.
+    while case .failure(let failure) = result, failure.kind == .calm, let next = waiting.last { finish(next, result) }
   }
 
   // MARK: - Corking

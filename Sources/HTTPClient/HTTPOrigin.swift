@@ -143,11 +143,12 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
       settings.options.certificateClock?.learn(date, now: loop.now)
     }
     guard generation === current, !isClosed else { return }
-    guard case .failure(let failure) = result, failure.kind == .timeout else {
-      timeoutsInARow = 0
-      return
+    switch result {
+    // It waited for others, which says nothing of the connections.
+    case .failure(let failure) where failure.kind == .busy: return
+    case .failure(let failure) where failure.kind == .timeout: timeoutsInARow += 1
+    default: timeoutsInARow = 0
     }
-    timeoutsInARow += 1
     if timeoutsInARow >= Self.timeoutLimit { renewConnections() }
   }
 

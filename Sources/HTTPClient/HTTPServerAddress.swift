@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// Where transfers go. The addresses are literals, so no name is ever looked up.
+/// Where transfers go. The addresses are literals, so no name is ever looked up here.
 public struct HTTPServerAddress: Hashable, Sendable {
   /// The schemes that are spoken.
   public enum Scheme: String, Hashable, Sendable {
@@ -19,8 +19,11 @@ public struct HTTPServerAddress: Hashable, Sendable {
   public let scheme: Scheme
   /// The name in `Host`, in SNI and in the certificate; a name or an address.
   public let name: String
-  /// Addresses of one or both families, in the order of preference; both families are raced while connecting.
+  /// Addresses of one or both families, in the order of preference; both families are raced while connecting. None where a
+  /// proxy is told a host's name.
   public let addresses: [String]
+  /// The name that a proxy is told; nil where there are addresses.
+  public let proxiedHost: String?
   /// The TCP port.
   public let port: UInt16
 
@@ -31,16 +34,38 @@ public struct HTTPServerAddress: Hashable, Sendable {
   ///   - addresses: literals without brackets; nil is returned where one is something else, or there is none.
   ///   - port: nil for the scheme's own.
   public init?(scheme: Scheme, name: String? = nil, addresses: [String], port: UInt16? = nil) {
-    guard let first = addresses.first, addresses.allSatisfy({ Self.family(of: $0) != nil }) else { return nil }
-    var name = name ?? ""
-    if name.hasSuffix(".") { name.removeLast() }
-    guard name.utf8.allSatisfy({ isNameOctet($0) }), !name.contains(":") || Self.family(of: name) != nil else {
-      return nil
-    }
+    guard let first = addresses.first, addresses.allSatisfy({ Self.family(of: $0) != nil }),
+      let name = Self.hostName(name ?? "")
+    else { return nil }
     self.scheme = scheme
     self.name = name.isEmpty ? first : name
     self.addresses = addresses
+    proxiedHost = nil
     self.port = port ?? scheme.defaultPort
+  }
+
+  /// A server that only a proxy can find, by its name.
+  ///
+  /// - Parameters:
+  ///   - name: nil or empty where the host is the name.
+  ///   - proxiedHost: what the proxy is told; nil is returned where it cannot be a host's name.
+  ///   - port: nil for the scheme's own.
+  public init?(scheme: Scheme, name: String? = nil, proxiedHost: String, port: UInt16? = nil) {
+    guard let host = Self.hostName(proxiedHost), !host.isEmpty, Self.family(of: host) == nil,
+      let name = Self.hostName(name ?? "")
+    else { return nil }
+    self.scheme = scheme
+    self.name = name.isEmpty ? host : name
+    addresses = []
+    self.proxiedHost = host
+    self.port = port ?? scheme.defaultPort
+  }
+
+  /// A name without its final dot; nil where it could not stand in a URL.
+  private static func hostName(_ name: String) -> String? {
+    let name = name.hasSuffix(".") ? String(name.dropLast()) : name
+    guard name.utf8.allSatisfy({ isNameOctet($0) }), !name.contains(":") || family(of: name) != nil else { return nil }
+    return name
   }
 
   /// `AF_INET` or `AF_INET6` of a literal, nil for a name.

@@ -51,9 +51,16 @@ final class OriginSettings {
     pins = options.pins.joined(separator: ";")
     let family = options.family == .ipv4 ? AF_INET : AF_INET6
     let usable = server.addresses.filter { options.family == .any || HTTPServerAddress.family(of: $0) == family }
-    let route = usable.isEmpty ? (nil, nil) : Self.route(server, usable, throughProxy: !options.proxy.isEmpty)
-    (resolve, connectTo) = route
-    isReachable = !usable.isEmpty
+    if options.proxy.isEmpty {
+      (resolve, connectTo) = usable.isEmpty ? (nil, nil) : Self.route(server, usable)
+      isReachable = !usable.isEmpty
+    } else {
+      // A proxy is told the address where there is one, or it would ask for the name: perhaps us.
+      let host = usable.first ?? server.proxiedHost
+      connectTo = host.map { CurlList(["::\(bracketed($0)):\(server.port)"]) }
+      resolve = nil
+      isReachable = host != nil
+    }
     do throws(HTTPSetupError) {
       guard curl_url_set(url, CURLUPART_URL, server.rootURL, 0) == CURLUE_OK else {
         throw HTTPSetupError(description: "\(server): not a URL that libcurl takes")
@@ -86,11 +93,7 @@ final class OriginSettings {
     return list
   }
 
-  private static func route(
-    _ server: HTTPServerAddress, _ usable: [String], throughProxy: Bool
-  ) -> (CurlList?, CurlList?) {
-    // A proxy is told the address, or it would ask for the name: perhaps us.
-    if throughProxy { return (nil, CurlList(["::\(bracketed(usable[0])):\(server.port)"])) }
+  private static func route(_ server: HTTPServerAddress, _ usable: [String]) -> (CurlList?, CurlList?) {
     let addresses = usable.map(bracketed).joined(separator: ",")
     guard HTTPServerAddress.family(of: server.name) == AF_INET6 else {
       return (CurlList(["\(server.name):\(server.port):\(addresses)"]), nil)

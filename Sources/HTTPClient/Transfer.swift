@@ -26,6 +26,8 @@ final class Transfer {
   private(set) var isPost = false
   /// Whether the server asked for fewer transfers, of the stream or of a connection that was read meanwhile.
   private(set) var heardCalm = false
+  /// Whether it was refused unprocessed and has begun once more.
+  var isAgain = false
 
   private let settings: OriginSettings
   private let errorText: UnsafeMutablePointer<CChar>
@@ -95,6 +97,7 @@ final class Transfer {
     if isWatched != self.isWatched { easy.set(CURLOPT_VERBOSE, isWatched ? 1 : 0) }
     self.isWatched = isWatched
     heardCalm = false
+    isAgain = false
     headers.reset()
     body = []
     refusal = nil
@@ -102,6 +105,10 @@ final class Transfer {
     errorText[0] = 0
     return nil
   }
+
+  /// Whether libcurl has given up after it had repeated the transfer, each time on a new connection and without any octet
+  /// of a response.
+  func wasRepeated(_ code: CURLcode) -> Bool { code == CURLE_SEND_ERROR && detail.hasPrefix(repeatedInVain) }
 
   /// What the transfer has come to.
   func result(_ code: CURLcode) -> HTTPResult {
@@ -119,7 +126,6 @@ final class Transfer {
       body: body,
       httpVersion: headers.version, remoteAddress: remoteAddress)
     body = []
-    if headers.version == 2 { socket?.isMultiplexed = true }
     return .response(response)
   }
 
@@ -181,6 +187,8 @@ final class Transfer {
 private let streamCalm = "(err 11)"
 /// How libcurl's comment on a GOAWAY with ENHANCE_YOUR_CALM goes on after a word that differs between its versions.
 private let connectionCalm = Array("GOAWAY, error=11,".utf8)
+/// How libcurl's sentence begins when it has repeated a transfer in vain.
+private let repeatedInVain = "Connection died, tried "
 
 /// Whether a text can be a request's target: it begins with a slash and is printable without spaces.
 private func isTarget(_ text: String) -> Bool {

@@ -125,51 +125,28 @@ import Testing
       #expect(try simulator.count.transfers == 100)
     }
   }
-}
 
-/// nghttpx, which speaks HTTP/2 over TLS for a server that does not.
-private struct HTTP2Proxy {
-  let address: Address
-  let authority: String
-  private let logFile: String
-
-  init(in lab: Lab, before backend: Address) throws {
-    authority = "\(lab.folder.path)/h2.pem"
-    logFile = "\(lab.folder.path)/access.log"
-    let key = "\(lab.folder.path)/h2.key"
-    let (ending, _, error) = try ChildProcess.run([
-      "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-      "-subj", "/CN=test", "-addext", "subjectAltName=DNS:dns.google", "-keyout", key, "-out", authority,
-    ])
-    guard ending == .exited(0) else { throw Failure("openssl: \(error)") }
-    // nghttpx does not say which port it was given: a port is chosen here, and another one if that is taken by then.
-    var address: Address
-    var process: ChildProcess
-    var attempt = 0
-    repeat {
-      address = try Socket(SOCK_STREAM, boundTo: Address("127.0.0.1", 0)).address
-      process = try lab.start([
-        "nghttpx", "--conf=/dev/null", "--single-process", "--single-thread", "--no-ocsp",
-        "--frontend=\(address.host),\(address.port)", "--backend=\(backend.host),\(backend.port)",
-        "--accesslog-file=\(logFile)", "--accesslog-format=$alpn $remote_port", key, authority,
-      ])
-      attempt += 1
-    } while try !HTTP2Proxy.isListening(process, address) && attempt < 3
-    self.address = address
-  }
-
-  /// One line a request, once there are so many.
-  func accessLog(lines count: Int) throws -> [String] {
-    try eventually("\(count) lines of the access log") {
-      let lines = try String(contentsOfFile: logFile, encoding: .utf8).split(separator: "\n").map(String.init)
-      return lines.count >= count ? lines : nil
-    }
-  }
-
-  private static func isListening(_ process: ChildProcess, _ address: Address) throws -> Bool {
-    try eventually("nghttpx listens", within: .seconds(10)) {
-      if (try? process.waitForEnd(within: .zero)) != nil { return false }
-      return (try? Socket.stream(to: address)) != nil ? true : nil
+  @Test func `questions at once on a first connection are answered by a server of one stream at a time`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      // It refuses what is above, also before the client can know (RFC 9113 section 5.1.2).
+      let proxy = try HTTP2Proxy(in: lab, before: simulator.http, "--frontend-http2-max-concurrent-streams=1")
+      let daemon = try lab.daemon(
+        Settings(
+          Settings.provider(
+            "doh",
+            """
+            url = "https://dns.google/dns-query"
+            servers = ["\(proxy.address)"]
+            ca_file = "\(proxy.authority)"
+            """)
+        ).text)
+      let queries = (0..<50).map { TestQuery("n\($0).bench.example") }
+      for (index, answer) in try askAll(daemon.address, queries).enumerated() {
+        #expect(answer.reply.data == ["198.18.0.\(index)"])
+      }
+      #expect(try simulator.count.transfers == 50, "what was refused was not charged")
+      #expect(Set(try proxy.accessLog(lines: 50)).count <= 2)
     }
   }
 }

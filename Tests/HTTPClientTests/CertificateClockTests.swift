@@ -26,6 +26,15 @@ import Testing
     #expect(clock.checkTime(now: start + .seconds(61)) == 6001)
   }
 
+  @Test func `the time is known from the machine's clock or from a response`() {
+    #expect(CertificateClock(buildTime: 1000) { 1000 }.isTimeKnown)
+    let clock = CertificateClock(buildTime: 1000) { 10 }
+    clock.learn(500, now: start)
+    #expect(!clock.isTimeKnown)
+    clock.learn(5000, now: start)
+    #expect(clock.isTimeKnown)
+  }
+
   @Test func `nothing is learned while the machine's clock can be right`() {
     let clock = CertificateClock(buildTime: 1000) { 2000 }
     clock.learn(9000, now: start)

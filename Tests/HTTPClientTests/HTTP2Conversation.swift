@@ -51,7 +51,7 @@ final class HTTP2Conversation {
       return
     }
     guard stream.read(exactly: 24) != nil else { return }
-    sendLimit(peer.maxStreams)
+    sendLimit(connection == 0 ? peer.maxStreams : peer.laterStreams)
     while let header = nextHeader() {
       let length = Int(header[0]) << 16 | Int(header[1]) << 8 | Int(header[2])
       let id = header[5...8].reduce(0) { $0 << 8 | UInt32($1) }
@@ -82,7 +82,7 @@ final class HTTP2Conversation {
   // MARK: - Streams
 
   /// - Returns: whether there is room; a stream too many is refused (RFC 9113 section 5.1.2), from the acknowledgement of
-  ///   the limit on (section 6.5.3).
+  ///   the limit on (section 6.5.3) or from its sending.
   private func begin(_ id: UInt32) -> Bool {
     open.insert(id)
     peer.note(streams: open.count, limit: limit)
@@ -149,6 +149,7 @@ final class HTTP2Conversation {
 
   private func sendLimit(_ streams: UInt32?) {
     sentLimits.append(streams)
+    if peer.isStrict { limit = streams }
     send(Self.settings, 0, 0, streams.map { [0, Self.maxConcurrentStreams] + octets($0) } ?? [])
   }
 

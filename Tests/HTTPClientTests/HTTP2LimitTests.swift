@@ -75,6 +75,50 @@ import Testing
     #expect(peer.mostStreams == most)
   }
 
+  @Test(arguments: [1, 4]) func `refuses streams before its limit is known fails none of the first burst`(
+    most: Int
+  ) throws {
+    let peer = HTTP2Peer(maxStreams: UInt32(most), isStrict: true)
+    let (results, connections) = try withHTTP2(peer: peer) { _ in
+      .respondWhenQuiet("x")
+    } body: {
+      await $0.burst(50)
+    }
+    #expect(results.count { $0.response?.text == "x" } == 50)
+    #expect(peer.streamsTooMany == 0)
+    #expect(connections <= 2)
+  }
+
+  @Test func `refuses streams and says GOAWAY now and then fails none`() throws {
+    let peer = HTTP2Peer(maxStreams: 1, isStrict: true)
+    let requests = Atomic<Int>(0)
+    let (results, _) = try withHTTP2(peer: peer) { request in
+      requests.wrappingAdd(1, ordering: .relaxed)
+      return request.stream % 10 == 9 ? .acts([.goAway(last: request.stream, .none), .respond("x")]) : .send("x")
+    } body: {
+      await $0.burst(100)
+    }
+    #expect(results.count { $0.response?.text == "x" } == 100)
+    #expect(peer.streamsTooMany == 0)
+    #expect(requests.load(ordering: .relaxed) == 100)
+  }
+
+  @Test func `allows fewer streams on a later connection fails none`() throws {
+    let peer = HTTP2Peer(maxStreams: 20, laterStreams: 1, isStrict: true)
+    let requests = Atomic<Int>(0)
+    let ((first, burst), _) = try withHTTP2(peer: peer) { request in
+      requests.wrappingAdd(1, ordering: .relaxed)
+      guard request.connection == 0 else { return .respondWhenQuiet("x") }
+      return .acts([.goAway(last: request.stream, .none), .respond("x")])
+    } body: { origin in
+      (await origin.get(), await origin.burst(100))
+    }
+    #expect(first.response?.text == "x")
+    #expect(burst.count { $0.response?.text == "x" } == 100)
+    // What was refused was not processed: nothing is asked for twice.
+    #expect(requests.load(ordering: .relaxed) == 101)
+  }
+
   @Test func `allows fewer streams in the middle gets no more from then on`() throws {
     let peer = HTTP2Peer(maxStreams: 20)
     let (results, _) = try withHTTP2(peer: peer) {
@@ -112,10 +156,10 @@ import Testing
       requests.wrappingAdd(1, ordering: .relaxed)
       return .acts([.reset(.enhanceYourCalm)])
     } body: { origin in
-      let first = await origin.get()
-      return ([first] + (await origin.burst(100))).map { $0.failure?.kind }
+      let first = await origin.burst(100)
+      return (first + (await origin.burst(100))).map { $0.failure?.kind }
     }
-    #expect(kinds == Array(repeating: .calm, count: 101))
+    #expect(kinds == Array(repeating: .calm, count: 200))
     #expect(requests.load(ordering: .relaxed) == 1)
     #expect(connections == 1)
   }
@@ -143,8 +187,10 @@ import Testing
     let ((burst, next, later), _) = try withHTTP2 {
       $0.calmPause = .milliseconds(30)
     } react: { _ in
-      requests.wrappingAdd(1, ordering: .relaxed).newValue <= 21 ? .acts([.reset(.enhanceYourCalm)]) : .send("x")
+      (2...22).contains(requests.wrappingAdd(1, ordering: .relaxed).newValue)
+        ? .acts([.reset(.enhanceYourCalm)]) : .send("x")
     } body: { origin in
+      _ = await origin.get()
       let burst = await origin.burst(21)
       let began = BootInstant.now
       var next = await origin.get()
@@ -158,7 +204,7 @@ import Testing
     #expect(next.0.response?.text == "x")
     #expect(next.1 < .seconds(5))
     #expect(later.count { $0.response?.text == "x" } == 20)
-    #expect(requests.load(ordering: .relaxed) == 42)
+    #expect(requests.load(ordering: .relaxed) == 43)
   }
 
   @Test func `keeps asking for calm is asked again less and less often`() throws {

@@ -33,6 +33,10 @@ enum HTTP2Act: Sendable {
 final class HTTP2Peer: Sendable {
   /// SETTINGS_MAX_CONCURRENT_STREAMS of the first SETTINGS; nil for none.
   let maxStreams: UInt32?
+  /// The same of all connections but the first.
+  let laterStreams: UInt32?
+  /// Whether a limit binds as soon as it is sent, as with nginx and nghttp2, and not when it is acknowledged.
+  let isStrict: Bool
   /// Connections, from the first on, on which nothing is said after the TLS handshake.
   private let silentConnections: Int
   private let state = Mutex(State())
@@ -43,8 +47,12 @@ final class HTTP2Peer: Sendable {
     var acknowledged: [UInt32] = []
   }
 
-  init(maxStreams: UInt32? = nil, silentConnections: Int = 0) {
+  init(
+    maxStreams: UInt32? = nil, laterStreams: UInt32? = nil, isStrict: Bool = false, silentConnections: Int = 0
+  ) {
     self.maxStreams = maxStreams
+    self.laterStreams = laterStreams ?? maxStreams
+    self.isStrict = isStrict
     self.silentConnections = silentConnections
   }
 

@@ -16,9 +16,10 @@ import Testing
   }
 
   @Test func `responses that come together or one by one each reach their transfer`() throws {
-    let (results, connections) = try withHTTP2 { _ in
-      .respondTogether(count: 30, "late")
+    let (results, connections) = try withHTTP2 { request in
+      request.stream == 1 ? .send("first") : .respondTogether(count: 30, "late")
     } body: { origin in
+      _ = await origin.get()
       var results: [HTTPResult] = []
       for _ in 0..<20 { results += await origin.burst(30) }
       return results
@@ -38,10 +39,11 @@ import Testing
 
   @Test func `content longer than libcurl's buffer arrives whole`() throws {
     let text = String(repeating: "0123456789", count: 1200)
-    let (results, _) = try withHTTP2 { _ in
-      .respondTogether(count: 10, text)
-    } body: {
-      await $0.burst(10)
+    let (results, _) = try withHTTP2 { request in
+      request.stream == 1 ? .send("first") : .respondTogether(count: 10, text)
+    } body: { origin in
+      _ = await origin.get()
+      return await origin.burst(10)
     }
     #expect(results.count { $0.response?.text == text } == 10)
   }

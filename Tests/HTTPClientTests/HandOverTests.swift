@@ -132,13 +132,16 @@ import Testing
 
   @Test func `shares one with as many as there are over HTTP/2`() throws {
     // Responds only when all of them are at the server.
-    let server = TestServer(tls: true, http2: true) { _ in .respondTogether(count: 50, "x") }
+    let server = TestServer(tls: true, http2: true) { request in
+      request.stream == 1 ? .send("first") : .respondTogether(count: 50, "x")
+    }
     defer { server.stop() }
     let file = TemporaryFile(Certificates.authority)
     let results = try withOrigin(server, scheme: .https) { options in
       options.caFile = file.path
       options.maxConnections = 1
     } body: { origin in
+      _ = await origin.get()
       let first = await origin.burst(50)
       let second = await origin.burst(50)
       return first + second

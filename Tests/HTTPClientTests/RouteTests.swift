@@ -74,6 +74,37 @@ import Testing
     #expect(seen.withLock { $0 } == ["CONNECT 192.0.2.7:8053 HTTP/1.1", "GET /x HTTP/1.1"])
   }
 
+  @Test func `leaves a name to the proxy, and goes nowhere without one`() throws {
+    let seen = Mutex<[String]>([])
+    let proxy = TestServer { request in
+      seen.withLock { $0.append(String(request.head.split(separator: "\r\n")[0])) }
+      return .send(request.head.hasPrefix("CONNECT") ? "HTTP/1.1 200 Connected\r\n\r\n" : response("x"))
+    }
+    defer { proxy.stop() }
+    let place = try #require(
+      HTTPServerAddress(scheme: .http, name: "dns.test", proxiedHost: "host.test.", port: 8053))
+    #expect(HTTPServerAddress(scheme: .http, proxiedHost: "192.0.2.1") == nil)
+    #expect(HTTPServerAddress(scheme: .http, proxiedHost: "a b") == nil)
+    let loop = try EventLoop()
+    var options = HTTPClientOptions()
+    let without = try HTTPOrigin(place, options: options, on: loop)
+    options.proxy = "http://127.0.0.1:\(proxy.port)"
+    let with = try HTTPOrigin(place, options: options, on: loop)
+    let results = Mutex<[HTTPResult]>([])
+    Task(executorPreference: loop) {
+      for origin in [without, with] {
+        let result = await origin.get("/x")
+        results.withLock { $0.append(result) }
+        origin.close()
+      }
+      loop.stop()
+    }
+    loop.schedule(after: .seconds(30)) { loop.stop() }
+    loop.run()
+    #expect(results.withLock { $0.map { $0.failure?.kind } } == [.unreachable, nil])
+    #expect(seen.withLock { $0 } == ["CONNECT host.test:8053 HTTP/1.1", "GET /x HTTP/1.1"])
+  }
+
   @Test func `does not go through a proxy of the environment`() throws {
     let server = TestServer { _ in .send(response("direct")) }
     defer { server.stop() }

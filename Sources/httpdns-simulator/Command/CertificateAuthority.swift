@@ -28,15 +28,16 @@ struct CertificateAuthority {
 
   /// A CA, and a certificate for the names and addresses given.
   ///
+  /// - Parameter age: seconds since both became valid; an hour is enough for clients whose clock is a little behind.
   /// - Throws: `CertificateError`, above all for a name that cannot stand in a certificate.
-  init(names: [String] = CertificateAuthority.providerNames) throws(CertificateError) {
+  init(names: [String] = CertificateAuthority.providerNames, age: Int = 3_600) throws(CertificateError) {
     let caKey = try KeyPair()
     let serverKey = try KeyPair()
-    let ca = try Certificate(subject: "httpdns-simulator CA", key: caKey)
+    let ca = try Certificate(subject: "httpdns-simulator CA", key: caKey, age: age)
     try ca.extend(NID_basic_constraints, "critical,CA:TRUE,pathlen:0")
     try ca.extend(NID_key_usage, "critical,keyCertSign,cRLSign")
     try ca.sign(issuer: ca, key: caKey)
-    let server = try Certificate(subject: "httpdns-simulator", key: serverKey)
+    let server = try Certificate(subject: "httpdns-simulator", key: serverKey, age: age)
     try server.extend(NID_basic_constraints, "critical,CA:FALSE")
     try server.extend(NID_key_usage, "critical,digitalSignature")
     try server.extend(NID_ext_key_usage, "serverAuth")
@@ -89,17 +90,16 @@ private final class Certificate {
   private let handle: OpaquePointer
   private static let lifetime = 30 * 86_400
 
-  init(subject: String, key: KeyPair) throws(CertificateError) {
+  init(subject: String, key: KeyPair, age: Int) throws(CertificateError) {
     guard let handle = X509_new() else { throw CertificateError(description: "no certificate") }
     self.handle = handle
     var serial: UInt64 = 0
     let isRandom = withUnsafeMutableBytes(of: &serial) { RAND_bytes($0.baseAddress, Int32($0.count)) }
     let name = X509_get_subject_name(handle)
     let text = Array(subject.utf8)
-    // An hour of the past is in, for clients whose clock is behind.
     guard isRandom == 1, X509_set_version(handle, 2) == 1,
       ASN1_INTEGER_set_uint64(X509_get_serialNumber(handle), serial >> 1 | 1) == 1,
-      X509_gmtime_adj(X509_getm_notBefore(handle), -3_600) != nil,
+      X509_gmtime_adj(X509_getm_notBefore(handle), -age) != nil,
       X509_gmtime_adj(X509_getm_notAfter(handle), Certificate.lifetime) != nil,
       X509_NAME_add_entry_by_NID(name, NID_commonName, MBSTRING_UTF8, text, Int32(text.count), -1, 0) == 1,
       X509_set_pubkey(handle, key.handle) == 1

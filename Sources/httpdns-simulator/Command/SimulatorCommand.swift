@@ -21,6 +21,8 @@ struct SimulatorCommand: ParsableCommand {
   var caOut: String?
   @Option(help: "One more host name or address for the certificate. May be repeated.")
   var tlsName: [String] = []
+  @Option(help: "How long ago the certificate became valid, in seconds.")
+  var tlsAge = 3_600
   @Option(help: "Serve the control paths also on an address or the path of a Unix socket.")
   var control: ControlEndpoint?
   @Option(help: "Answer from this zone file instead of the built-in zone.")
@@ -89,7 +91,7 @@ struct SimulatorCommand: ParsableCommand {
   private func open(_ simulator: Simulator) throws {
     var tls: TLSServerContext?
     if !listenTls.isEmpty || caOut != nil {
-      let authority = try CertificateAuthority(names: CertificateAuthority.providerNames + tlsName)
+      let authority = try CertificateAuthority(names: CertificateAuthority.providerNames + tlsName, age: tlsAge)
       if let caOut { try write(authority.caCertificate, to: caOut) }
       tls = try TLSServerContext(certificateChain: authority.certificate, privateKey: authority.privateKey)
     }

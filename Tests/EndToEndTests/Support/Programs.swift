@@ -13,6 +13,9 @@ enum Programs {
   /// A library that ends a program that asks libc for a name; compiled once a run.
   static func lookupRefusal() throws -> String { try compiledRefusal.get() }
 
+  /// A library that moves a program's wall clock by as many seconds as stand in the file `CLOCK_OFFSET_FILE`.
+  static func clockShift() throws -> String { try compiledShift.get() }
+
   private static func path(of program: String) -> String { "\(folder)/\(program)" }
 
   /// Where the tests were built.
@@ -21,9 +24,12 @@ enum Programs {
     return (tests as NSString).deletingLastPathComponent
   }()
 
-  private static let compiledRefusal = Result { () throws -> String in
-    let source = (#filePath as NSString).deletingLastPathComponent + "/../Data/refuse_lookups.c"
-    let library = "\(buildFolder)/refuse_lookups.so"
+  private static let compiledRefusal = Result { try compile("refuse_lookups") }
+  private static let compiledShift = Result { try compile("shift_clock") }
+
+  private static func compile(_ name: String) throws -> String {
+    let source = (#filePath as NSString).deletingLastPathComponent + "/../Data/\(name).c"
+    let library = "\(buildFolder)/\(name).so"
     // Renamed into place: another run of the tests may be using it.
     let made = "\(library).\(getpid())"
     let compiler = ["cc", "gcc", "clang"].first { findInPath($0) } ?? "cc"

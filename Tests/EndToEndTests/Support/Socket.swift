@@ -3,7 +3,7 @@
 import Foundation
 
 /// An owned socket; no program that a test starts inherits it.
-final class Socket {
+final class Socket: Sendable {
   let descriptor: Int32
 
   /// How long `receive` and `connect` wait at most.

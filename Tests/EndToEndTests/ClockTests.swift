@@ -1,0 +1,148 @@
+// ClockTests.swift -- a machine without a battery for its clock: it starts long before the program was built.
+
+import DNSWire
+import Foundation
+import Testing
+
+/// The wall clock of a daemon; the simulator has the machine's.
+private final class ShiftedClock {
+  private let path: String
+
+  /// A clock that says 2000-01-01.
+  init(in lab: Lab) throws {
+    path = try lab.folder.write("", to: "clock")
+    try shift(by: 946_684_800 - Int64(Date().timeIntervalSince1970))
+  }
+
+  /// What a daemon has to be started with.
+  var environment: [String: String] {
+    get throws {
+      ["LD_PRELOAD": "\(try Programs.lookupRefusal()):\(try Programs.clockShift())", "CLOCK_OFFSET_FILE": path]
+    }
+  }
+
+  /// Sets the clock right, as a time server would.
+  func setRight() throws { try shift(by: 0) }
+
+  private func shift(by seconds: Int64) throws {
+    let file = open(path, O_WRONLY | O_CLOEXEC)
+    defer { close(file) }
+    let written = withUnsafeBytes(of: seconds) { pwrite(file, $0.baseAddress, $0.count, 0) }
+    guard written == MemoryLayout<Int64>.size else { throw Failure("cannot write \(path)") }
+  }
+}
+
+@Suite(.blocking) struct ClockTests {
+  private static let account = ["--account", "999999", "--access-key-id", "KEYID", "--access-key-secret", "SECRET"]
+  /// Valid since long before the day of the build.
+  private static let oldCertificate = ["--tls-age", "315360000"]
+
+  /// A provider that checks the time of signatures.
+  private func provider(_ simulator: Simulator) throws -> String {
+    let https = try #require(simulator.https)
+    return Settings.provider(
+      "alidns",
+      """
+      scheme = "https"
+      servers = ["\(https.address)"]
+      ca_file = "\(https.authority)"
+      account_id = "999999"
+      access_key_id = "KEYID"
+      access_key_secret = "SECRET"
+      """)
+  }
+
+  /// LocalDNS, which has one address for everything.
+  private func network() throws -> PlainServer {
+    try PlainServer { query, _ in
+      let owner = query.questions[0].question.name
+      return query.reply(answers: [ResourceRecord(owner: owner, type: .a, ttl: 300, rdata: [10, 0, 0, 1])])
+    }
+  }
+
+  /// Asks for new names until the provider answers.
+  private func waitForProvider(_ daemon: Daemon, from first: Int) throws {
+    var number = first
+    try eventually("the provider answers", within: .seconds(10)) {
+      number += 1
+      return try ask(daemon.address, "n\(number).bench.example").data.first?.hasPrefix("198.18.") == true ? true : nil
+    }
+  }
+
+  @Test func `before the day of the build LocalDNS answers until a response over TLS has told the time`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator(
+        ClockTests.account + ClockTests.oldCertificate + ["--require-signature"], https: true)
+      let (network, clock) = (try network(), try ShiftedClock(in: lab))
+      var settings = Settings(try provider(simulator))
+      settings.localServers = [network.address]
+      // The provider is slow, so that what is asked meanwhile is asked in time.
+      try simulator.fault("kind=delay&ms=300")
+      let daemon = try lab.daemon(settings.text, environment: clock.environment)
+      #expect(daemon.log.hasPrefix("2000-01-01T"))
+      for name in ["0.pool.ntp.org", "time.example.net", "n0.bench.example"] {
+        let (reply, duration) = try timed { try ask(daemon.address, name) }
+        #expect(reply.data == ["10.0.0.1"])
+        #expect(reply.ttl ?? .max <= 60)
+        #expect(duration < .milliseconds(250))
+      }
+      try daemon.waitForLog("the machine's clock is before the day of this program's build")
+
+      try waitForProvider(daemon, from: 100)
+      let requests = try simulator.requests
+      // The first signature bears the year 2000, the second one what the refusal has taught.
+      #expect(requests.map(\.verified).prefix(2) == [false, true])
+      #expect(requests.dropFirst().allSatisfy { $0.verified == true })
+      #expect(requests.allSatisfy { $0.transport == "https" })
+
+      // A time server's answer has come: what was learned no longer applies.
+      try clock.setRight()
+      for number in 1...3 {
+        #expect(try ask(daemon.address, "n\(number).bench.example").data == ["198.18.0.\(number)"])
+      }
+      #expect(try simulator.requests.last?.verified == true)
+    }
+  }
+
+  @Test func `a certificate that is younger than the program waits for the machine's clock`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator(ClockTests.account, https: true)
+      let (network, clock) = (try network(), try ShiftedClock(in: lab))
+      var settings = Settings(try provider(simulator))
+      settings.localServers = [network.address]
+      let daemon = try lab.daemon(settings.text, environment: clock.environment)
+      for number in 1...20 { #expect(try ask(daemon.address, "n\(number).bench.example").data == ["10.0.0.1"]) }
+      #expect(try simulator.count.transfers == 0)
+      try clock.setRight()
+      try waitForProvider(daemon, from: 100)
+    }
+  }
+
+  @Test func `without fallback the provider is asked, by a certificate that is valid on the day of the build`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator(ClockTests.account + ClockTests.oldCertificate, https: true)
+      let (network, clock) = (try network(), try ShiftedClock(in: lab))
+      var settings = Settings(try provider(simulator))
+      settings.localServers = [network.address]
+      settings.local = "fallback = \"never\""
+      settings.more = "[[rule]]\nnames = [\"pool.ntp.org\"]\nuse = \"localdns\""
+      let daemon = try lab.daemon(settings.text, environment: clock.environment)
+      #expect(try ask(daemon.address, "n1.bench.example").data == ["198.18.0.1"])
+      #expect(network.queries.isEmpty)
+      #expect(try ask(daemon.address, "0.pool.ntp.org").data == ["10.0.0.1"])
+    }
+  }
+
+  @Test func `a response over plain HTTP tells no time`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let (network, clock) = (try network(), try ShiftedClock(in: lab))
+      var settings = Settings(AccountKind.named("emas, v2 over HTTP").provider(simulator))
+      settings.localServers = [network.address]
+      let daemon = try lab.daemon(settings.text, environment: clock.environment)
+      for number in 1...5 { #expect(try ask(daemon.address, "n\(number).bench.example").data == ["10.0.0.1"]) }
+      #expect(try simulator.requests.map(\.status) == [403])
+      try daemon.waitForLog("check the machine's clock")
+    }
+  }
+}

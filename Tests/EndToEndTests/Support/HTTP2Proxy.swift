@@ -1,0 +1,51 @@
+// HTTP2Proxy.swift -- nghttpx in front of a simulator, for HTTP/2.
+
+import Foundation
+
+/// nghttpx, which speaks HTTP/2 over TLS for a server that does not.
+struct HTTP2Proxy {
+  let address: Address
+  let authority: String
+  private let logFile: String
+
+  init(in lab: Lab, before backend: Address, _ options: String...) throws {
+    authority = "\(lab.folder.path)/h2.pem"
+    logFile = "\(lab.folder.path)/access.log"
+    let key = "\(lab.folder.path)/h2.key"
+    let (ending, _, error) = try ChildProcess.run([
+      "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+      "-subj", "/CN=test", "-addext", "subjectAltName=DNS:dns.google", "-keyout", key, "-out", authority,
+    ])
+    guard ending == .exited(0) else { throw Failure("openssl: \(error)") }
+    // nghttpx does not say which port it was given: a port is chosen here, and another one if that is taken by then.
+    var address: Address
+    var process: ChildProcess
+    var attempt = 0
+    repeat {
+      address = try Socket(SOCK_STREAM, boundTo: Address("127.0.0.1", 0)).address
+      process = try lab.start(
+        [
+          "nghttpx", "--conf=/dev/null", "--single-process", "--single-thread", "--no-ocsp",
+          "--frontend=\(address.host),\(address.port)", "--backend=\(backend.host),\(backend.port)",
+          "--accesslog-file=\(logFile)", "--accesslog-format=$alpn $remote_port",
+        ] + options + [key, authority])
+      attempt += 1
+    } while try !HTTP2Proxy.isListening(process, address) && attempt < 3
+    self.address = address
+  }
+
+  /// One line a request, once there are so many.
+  func accessLog(lines count: Int) throws -> [String] {
+    try eventually("\(count) lines of the access log") {
+      let lines = try String(contentsOfFile: logFile, encoding: .utf8).split(separator: "\n").map(String.init)
+      return lines.count >= count ? lines : nil
+    }
+  }
+
+  private static func isListening(_ process: ChildProcess, _ address: Address) throws -> Bool {
+    try eventually("nghttpx listens", within: .seconds(10)) {
+      if (try? process.waitForEnd(within: .zero)) != nil { return false }
+      return (try? Socket.stream(to: address)) != nil ? true : nil
+    }
+  }
+}
