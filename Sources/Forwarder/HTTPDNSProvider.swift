@@ -36,6 +36,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
 
   /// Servers that one question is sent to, one after the other.
   static let mostAttempts = 3
+  /// A server that is silent for so long has failed, whatever more it might have had: no question lasts much longer.
+  private static let longestAttempt = Duration.seconds(4)
   /// With less time than this no transfer is worth its price.
   static let shortestAttempt = Duration.milliseconds(100)
   /// Refused parameters may be one question's fault: so many in a row are the provider's, or our configuration's.
@@ -158,16 +160,20 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       guard time >= HTTPDNSProvider.shortestAttempt else { break }
       switch await ask(servers[index], asked, timeout: time) {
       case .success(let replies):
-        if isCurrent(servers) { health.succeeded(index) }
+        if isCurrent(servers) { health.succeeded(index, now: loop.now.nanoseconds) }
         badParametersInARow = 0
         probeQuestion = asked.first
         return .success(replies)
       case .failure(let problem):
         failure = problem.failure
         failure.reason = "\(servers[index]): \(failure.reason)"
-        guard problem.isServersFault else { return .failure(failure) }
+        guard problem.isServersFault else {
+          if problem.cause == .question, isCurrent(servers) { health.succeeded(index, now: loop.now.nanoseconds) }
+          return .failure(failure)
+        }
         // A server that had less than its time has not failed; another one may still be quicker.
-        if isCurrent(servers), time == timeout || !problem.isLateness {
+        let hadItsTime = time >= min(timeout, HTTPDNSProvider.longestAttempt)
+        if isCurrent(servers), hadItsTime || problem.cause != .lateness {
           health.failed(index, now: loop.now.nanoseconds)
           if health.fitness(now: loop.now.nanoseconds) == .down { schedule?.allHaveFailed() }
           armProbe()
@@ -191,51 +197,50 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     case .down: return UpstreamFailure(.noReachableAuthority, "all of its servers are down")
     case .aside(let reason): return UpstreamFailure(.other, "left alone for a while: \(reason.text)")
     }
-    guard budget.isOpen(unixTime: loop.wallTime) else {
-      return UpstreamFailure(.other, "units_per_day (\(settings.unitsPerDay)) are spent")
-    }
-    guard limit.take(now: loop.now.nanoseconds) else {
-      var failure = UpstreamFailure(.other, "more than \(settings.requestsPerSecond) transfers a second")
-      failure.isOverload = true
-      return failure
-    }
+    guard hasUnits else { return UpstreamFailure(.other, "units_per_day (\(settings.unitsPerDay)) are spent") }
     return nil
   }
 
-  struct Problem: Error {
-    var failure: UpstreamFailure
-    var isServersFault: Bool
-    var isLateness = false
-  }
+  /// Whether the day's units are not spent yet.
+  var hasUnits: Bool { budget.isOpen(unixTime: loop.wallTime) }
 
-  /// Asks one server; once more where the signature's time was wrong and the reply has taught us better.
+  /// Asks one server; once more where the signature's time was wrong and the reply has taught us better. Each transfer
+  /// takes one of those that `requests_per_second` allows.
   func ask(
     _ server: ProviderServer, _ asked: AskedQuestions, timeout: Duration
-  ) async -> Result<ProviderReplies, Problem> {
+  ) async -> Result<ProviderReplies, ProviderProblem> {
     let end = loop.now + timeout
     guard let transport = await server.transport(timeout: timeout) else {
-      let failure = UpstreamFailure(.noReachableAuthority, "its name could not be resolved")
-      return .failure(Problem(failure: failure, isServersFault: true))
+      return .failure(
+        ProviderProblem(UpstreamFailure(.noReachableAuthority, "its name could not be resolved"), .server))
     }
     guard end - loop.now >= HTTPDNSProvider.shortestAttempt else {
-      let failure = UpstreamFailure(.noReachableAuthority, "its name was resolved too late")
-      return .failure(Problem(failure: failure, isServersFault: true, isLateness: true))
+      return .failure(
+        ProviderProblem(UpstreamFailure(.noReachableAuthority, "its name was resolved too late"), .lateness))
     }
+    guard limit.take(now: loop.now.nanoseconds) else {
+      counters.refusals += 1
+      var failure = UpstreamFailure(.other, "more than \(settings.requestsPerSecond) transfers a second")
+      failure.isOverload = true
+      return .failure(ProviderProblem(failure, .ourLimit))
+    }
+    // Compared, and not asked whether anything was learned: of many that are refused at a time only the first one's
+    // reply teaches something.
+    let offset = clock.offset
     var outcome = await transfer(transport, server, asked, timeout: end - loop.now)
-    if case .failure(.refused(.expired)) = outcome, clock.hasChanged(),
-      end - loop.now >= HTTPDNSProvider.shortestAttempt
-    {
+    if case .failure(.refused(let reason)) = outcome, reason.mayBeTheClock, clock.offset != offset {
+      guard end - loop.now >= HTTPDNSProvider.shortestAttempt, limit.take(now: loop.now.nanoseconds) else {
+        return .failure(ProviderProblem(UpstreamFailure(reason), .ourLimit))
+      }
       outcome = await transfer(transport, server, asked, timeout: end - loop.now)
     }
     switch outcome {
     case .success(let replies): return .success(replies)
-    case .failure(.transfer(let reason)):
-      return .failure(
-        Problem(
-          failure: UpstreamFailure(reason), isServersFault: reason.kind != .busy, isLateness: reason.kind == .timeout))
+    case .failure(.transfer(let reason)): return .failure(ProviderProblem(UpstreamFailure(reason), .init(reason)))
     case .failure(.refused(let reason)):
-      setAside(for: reason)
-      return .failure(Problem(failure: UpstreamFailure(reason), isServersFault: reason.blame == .server))
+      // What a server says that is none any more is nothing to those of the new list.
+      if servers.contains(where: { $0 === server }) { setAside(for: reason) }
+      return .failure(ProviderProblem(UpstreamFailure(reason), .init(reason)))
     }
   }
 
@@ -302,7 +307,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       aside = .parameters
     default: return
     }
-    let length = health.setAside(aside, for: pause?.nanoseconds, now: loop.now.nanoseconds)
+    guard let length = health.setAside(aside, for: pause?.nanoseconds, now: loop.now.nanoseconds) else { return }
     note(.warning, "provider \(name): \(reason); left alone for \(length / 1_000_000_000) s; \(reason.remedy)")
   }
 
@@ -338,27 +343,5 @@ extension TransferResponse {
       status: response.status, contentType: response.contentType.isEmpty ? nil : response.contentType,
       age: response.age.map { UInt32(clamping: $0) }, maxAge: response.maxAge.map { UInt32(clamping: $0) },
       retryAfter: response.retryAfter.map { .seconds($0) }, body: response.body)
-  }
-}
-
-extension UpstreamFailure {
-  init(_ failure: HTTPFailure) {
-    switch failure.kind {
-    case .tooLarge, .badHTTP: self.init(.invalidData, failure.description)
-    case .busy:
-      self.init(.other, failure.description)
-      isOverload = true
-    case .cancelled, .badRequest, .internal: self.init(.other, failure.description)
-    default: self.init(.networkError, failure.description)
-    }
-  }
-
-  init(_ failure: HTTPDNSFailure) {
-    switch failure {
-    case .unreadable, .wrongQuestion, .truncated: self.init(.invalidData, failure.description)
-    case .unsupported, .name: self.init(.notSupported, failure.description)
-    case .server: self.init(.noReachableAuthority, failure.description)
-    case .authentication, .expired, .account, .badParameter, .badPath, .quota: self.init(.other, failure.description)
-    }
   }
 }

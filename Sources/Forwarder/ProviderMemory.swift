@@ -90,8 +90,8 @@ struct PairedNames {
 
 /// The time at a provider, by which it checks signatures.
 struct ProviderClock {
-  private var offset: Int64 = 0
-  private var isNew = false
+  /// Seconds by which the provider is ahead of the machine.
+  private(set) var offset: Int64 = 0
 
   /// Differences up to this many seconds are those of a header field in whole seconds that was on its way for a while.
   private static let tolerance: Int64 = 2
@@ -104,13 +104,6 @@ struct ProviderClock {
     let difference = date - wallTime
     guard abs(difference - offset) > ProviderClock.tolerance else { return }
     offset = abs(difference) > ProviderClock.tolerance ? difference : 0
-    isNew = true
-  }
-
-  /// Whether something was learned since this was asked last.
-  mutating func hasChanged() -> Bool {
-    defer { isNew = false }
-    return isNew
   }
 }
 
