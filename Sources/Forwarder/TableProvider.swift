@@ -36,6 +36,8 @@ final class TableProvider: Upstream, @unchecked Sendable {
   private var timer: LoopTimer?
   private var fileWatch: AnyObject?
   private var isStarted = false
+  /// Whether a load has ended, well or not: who asks before that waits for it.
+  private var hasLoaded = false
 
   /// How long after a failure a server is asked again, where that is less than the interval.
   private static let retryAfter = Duration.seconds(30)
@@ -63,17 +65,16 @@ final class TableProvider: Upstream, @unchecked Sendable {
   /// Addresses of listed names. As long as no table has come, it may turn out to list any name.
   func serves(_ question: HTTPDNSQuestion) -> Bool {
     guard question.type == .a || question.type == .aaaa else { return false }
-    return table == nil ? !isStarted || loading != nil : answer(to: question) != nil
+    return table == nil || answer(to: question) != nil
   }
 
   func ask(
     _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     start()
-    if table == nil, loading != nil { await waiters.wait(atMost: deadline - loop.now) }
-    guard let answer = answer(to: question) else {
-      return .failure(UpstreamFailure(.notSupported, table == nil ? "there is no table" : "not in the table"))
-    }
+    if !hasLoaded { await waiters.wait(atMost: deadline - loop.now) }
+    guard table != nil else { return .failure(UpstreamFailure(.noReachableAuthority, "there is no table")) }
+    guard let answer = answer(to: question) else { return .failure(UpstreamFailure(.notSupported, "not in the table")) }
     return .success(UpstreamAnswer(answer, server: "table"))
   }
 
@@ -111,6 +112,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
   }
 
   private func read(_ path: String) {
+    hasLoaded = true
     guard let octets = StateFile(path: path, onFailure: { _ in }).read(limit: AddressTable.mostOctets) else {
       return keep(because: "\(path) cannot be read, or is longer than \(AddressTable.mostOctets) octets")
     }
@@ -124,6 +126,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
     loading = Task(executorPreference: loop) { [self] in
       let isFresh = await fetch(servers, target, host)
       loading = nil
+      hasLoaded = true
       waiters.resumeAll()
       let pause = isFresh ? interval : min(interval, TableProvider.retryAfter)
       timer = loop.schedule(after: pause) { [weak self] in self?.load() }
