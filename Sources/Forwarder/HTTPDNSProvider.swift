@@ -30,7 +30,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   private var clock = ProviderClock()
   private var notListed = NotListedNames()
   private var pairs = PairedNames()
-  private(set) var pairsUnderWay: [HTTPDNSQuestion: Task<Result<ProviderReplies, UpstreamFailure>, Never>] = [:]
+  private(set) var pairsUnderWay: [HTTPDNSQuestion: PairUnderWay] = [:]
   private var badParametersInARow = 0
   private var headers: [HTTPField] = []
 
@@ -131,15 +131,20 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       return await askServers(.one(question), deadline: deadline, isLastResort: isLastResort)
     }
     let key = HTTPDNSQuestion(name: question.name, type: .a, clientSubnet: question.clientSubnet)
-    if let underWay = pairsUnderWay[key] { return await underWay.value }
-    let batch = QuestionBatch(names: [question.name], types: [.a, .aaaa], clientSubnet: question.clientSubnet)
-    let task = Task(executorPreference: loop) {
-      let result = await self.askServers(.batch(batch), deadline: deadline, isLastResort: isLastResort)
-      self.pairsUnderWay[key] = nil
-      return result
+    let pair: PairUnderWay
+    if let underWay = pairsUnderWay[key] {
+      pair = underWay
+    } else {
+      pair = PairUnderWay(on: loop)
+      pairsUnderWay[key] = pair
+      let batch = QuestionBatch(names: [question.name], types: [.a, .aaaa], clientSubnet: question.clientSubnet)
+      Task(executorPreference: loop) {
+        let result = await self.askServers(.batch(batch), deadline: deadline, isLastResort: isLastResort)
+        self.pairsUnderWay[key] = nil
+        pair.end(result)
+      }
     }
-    pairsUnderWay[key] = task
-    return await task.value
+    return await pair.result(by: deadline)
   }
 
   /// - Parameter attempts: servers that are asked, one after the other.

@@ -88,6 +88,31 @@ struct PairedNames {
   }
 }
 
+/// Both address families of a name, asked for in one transfer, for which each asker waits as long as it can.
+/// Resolver's loop only: tasks there carry it about.
+final class PairUnderWay: @unchecked Sendable {
+  private let loop: any Loop
+  private let waiters: Waiters
+  private var result: Result<ProviderReplies, UpstreamFailure>?
+
+  init(on loop: any Loop) {
+    self.loop = loop
+    waiters = Waiters(on: loop)
+  }
+
+  /// The transfer has come to this.
+  func end(_ result: Result<ProviderReplies, UpstreamFailure>) {
+    self.result = result
+    waiters.resumeAll()
+  }
+
+  /// What the transfer comes to, or a failure at that time.
+  func result(by deadline: BootInstant) async -> Result<ProviderReplies, UpstreamFailure> {
+    if result == nil { await waiters.wait(atMost: deadline - loop.now) }
+    return result ?? .failure(UpstreamFailure(.noReachableAuthority, "no time left"))
+  }
+}
+
 /// The time at a provider, by which it checks signatures.
 struct ProviderClock {
   /// Seconds by which the provider is ahead of the machine.
