@@ -172,7 +172,7 @@ extension Configuration.Provider {
       reader.refuse("family", allowed: "a family that one of the servers has")
     }
     reader.refuseOwn("bootstrap", bootstrap.map { .endpoint($0) }, context.ownAddresses)
-    if !bootstrap.isEmpty, proxy?.host.isName != true, servers.allSatisfy({ !$0.host.isName }) {
+    if !bootstrap.isEmpty, servers.allSatisfy({ !$0.host.isName }) {
       let known = reader.isGiven("servers") ? "every server is an address" : "the addresses of this service are known"
       reader.warn("bootstrap", "not used: \(known), and no name has to be found")
     }
@@ -181,8 +181,8 @@ extension Configuration.Provider {
       let key = ["servers", "url"].first { reader.isGiven($0) } ?? "servers"
       reader.refuse(key, allowed: "an address, since neither bootstrap nor localdns.servers can find a name")
     }
-    if !canFindNames, let proxy, proxy.host.isName {
-      reader.refuse("proxy", allowed: "an address, since neither bootstrap nor localdns.servers can find a name")
+    if let proxy, proxy.host.isName {
+      reader.refuse("proxy", allowed: "a URL whose host is an address: nobody looks up the name of a proxy")
     }
   }
 }

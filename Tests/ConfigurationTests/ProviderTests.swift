@@ -115,6 +115,8 @@ private let refusals: [(text: String, key: String)] = [
   ("scheme = \"http\"\npins = [\"sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"]", "pins"),
   ("proxy = \"socks4://127.0.0.1:1080\"", "proxy"),
   ("proxy = \"http://127.0.0.1\"", "proxy"),
+  // Nobody looks it up.
+  ("proxy = \"http://proxy.example:3128\"", "proxy"),
   ("bootstrap = [\"dns.google\"]", "bootstrap[0]"),
   ("bootstrap = [\"127.0.0.1\"]", "bootstrap"),
   ("family = \"ipv6\"", "family"),
@@ -149,8 +151,6 @@ func `a provider that cannot work is one mistake`(text: String, key: String) {
   #expect(mistakes(named + nobody).map { $0.contains("provider[0].url") } == [true])
   #expect(mistakes(named + "bootstrap = [\"192.0.2.53\"]\n" + nobody).isEmpty)
   #expect(mistakes(named + "servers = [\"192.0.2.1\"]\n" + nobody).isEmpty)
-  let proxied = "[[provider]]\nproxy = \"http://proxy.example:3128\"\n"
-  #expect(mistakes(proxied + nobody).map { $0.contains("provider[0].proxy") } == [true])
 }
 
 @Test func `who speaks http is warned`() {
