@@ -10,13 +10,15 @@ import Testing
       let simulator = try lab.simulator()
       let proxy = try HTTP2Proxy(in: lab, before: simulator.http, "--frontend-http2-max-concurrent-streams=1")
       let daemon = try lab.daemon(Settings(proxy.provider()).text)
+      // The limit counts from the server's SETTINGS on.
+      #expect(try ask(daemon.address, "example.com").data == ["192.0.2.1"])
       for round in 0..<4 {
         let queries = (0..<25).map { TestQuery("n\(round * 25 + $0).bench.example") }
         for (index, answer) in try askAll(daemon.address, queries).enumerated() {
           #expect(answer.reply.data == ["198.18.0.\(round * 25 + index)"])
         }
       }
-      #expect(try proxy.accessLog(lines: 100).allSatisfy { $0.hasPrefix("h2 ") })
+      #expect(try proxy.accessLog(lines: 101).allSatisfy { $0.hasPrefix("h2 ") })
     }
   }
 
