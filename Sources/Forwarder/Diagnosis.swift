@@ -34,12 +34,22 @@ public struct Opinion: Sendable {
     case noData
     /// There is no such name.
     case noName
+    /// Nothing, which may only mean that the name is not in the account's list.
+    case notListed
     /// No answer, and why.
     case failure(String)
 
     /// The addresses; empty for anything else.
     public var addresses: [IPAddress] {
       if case .addresses(let addresses, _) = self { addresses } else { [] }
+    }
+
+    /// Whether it says something about the name.
+    var isWord: Bool {
+      switch self {
+      case .addresses, .noData, .noName: true
+      case .notListed, .failure: false
+      }
     }
   }
 
@@ -88,9 +98,9 @@ public enum Verdict: Hashable, Sendable {
     }.map(\.outcome)
     let known = Set(providers.flatMap(\.addresses))
     let denials = providers.count { $0 == .noName }
-    let hasWord = providers.contains { outcome in if case .failure = outcome { false } else { true } }
+    let hasWord = providers.contains(where: \.isWord)
     switch opinion.outcome {
-    case .failure: self = .unknown
+    case .failure, .notListed: self = .unknown
     case _ where !hasWord: self = .unknown
     case .addresses(let addresses, _):
       if !known.isDisjoint(with: addresses) {
@@ -191,7 +201,7 @@ extension Opinion.Outcome {
         self = .addresses(addresses, ttl: records.map(\.ttl).min() ?? 0)
       } else {
         switch reply.answer.responseCode {
-        case .noError: self = .noData
+        case .noError: self = reply.answer.isEmptyAmbiguous ? .notListed : .noData
         case .nxDomain: self = .noName
         default: self = .failure("\(reply.answer.responseCode)")
         }

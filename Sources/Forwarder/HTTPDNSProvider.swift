@@ -35,12 +35,14 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   var nextTimeCheck: BootInstant? = BootInstant(nanoseconds: .min)
   private var notListed = NotListedNames()
   private var pairs = PairedNames()
-  private(set) var pairsUnderWay: [HTTPDNSQuestion: Task<Result<ProviderReplies, UpstreamFailure>, Never>] = [:]
+  private(set) var pairsUnderWay: [HTTPDNSQuestion: PairUnderWay] = [:]
   private var badParametersInARow = 0
   private var headers: [HTTPField] = []
 
   /// Servers that one question is sent to, one after the other.
   static let mostAttempts = 3
+  /// A server that is silent for so long has failed, whatever more it might have had: no question lasts much longer.
+  private static let longestAttempt = Duration.seconds(4)
   /// With less time than this no transfer is worth its price.
   static let shortestAttempt = Duration.milliseconds(100)
   /// Refused parameters may be one question's fault: so many in a row are the provider's, or our configuration's.
@@ -139,15 +141,20 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       return await askServers(.one(question), deadline: deadline, isLastResort: isLastResort)
     }
     let key = HTTPDNSQuestion(name: question.name, type: .a, clientSubnet: question.clientSubnet)
-    if let underWay = pairsUnderWay[key] { return await underWay.value }
-    let batch = QuestionBatch(names: [question.name], types: [.a, .aaaa], clientSubnet: question.clientSubnet)
-    let task = Task(executorPreference: loop) {
-      let result = await self.askServers(.batch(batch), deadline: deadline, isLastResort: isLastResort)
-      self.pairsUnderWay[key] = nil
-      return result
+    let pair: PairUnderWay
+    if let underWay = pairsUnderWay[key] {
+      pair = underWay
+    } else {
+      pair = PairUnderWay(on: loop)
+      pairsUnderWay[key] = pair
+      let batch = QuestionBatch(names: [question.name], types: [.a, .aaaa], clientSubnet: question.clientSubnet)
+      Task(executorPreference: loop) {
+        let result = await self.askServers(.batch(batch), deadline: deadline, isLastResort: isLastResort)
+        self.pairsUnderWay[key] = nil
+        pair.end(result)
+      }
     }
-    pairsUnderWay[key] = task
-    return await task.value
+    return await pair.result(by: deadline)
   }
 
   /// - Parameter attempts: servers that are asked, one after the other.
@@ -168,16 +175,20 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       guard time >= HTTPDNSProvider.shortestAttempt else { break }
       switch await ask(servers[index], asked, timeout: time) {
       case .success(let replies):
-        if isCurrent(servers) { health.succeeded(index) }
+        if isCurrent(servers) { health.succeeded(index, now: loop.now.nanoseconds) }
         badParametersInARow = 0
         probeQuestion = asked.first
         return .success(replies)
       case .failure(let problem):
         failure = problem.failure
         failure.reason = "\(servers[index]): \(failure.reason)"
-        guard problem.isServersFault else { return .failure(failure) }
+        guard problem.isServersFault else {
+          if problem.cause == .question, isCurrent(servers) { health.succeeded(index, now: loop.now.nanoseconds) }
+          return .failure(failure)
+        }
         // A server that had less than its time has not failed; another one may still be quicker.
-        if isCurrent(servers), time == timeout || !problem.isLateness {
+        let hadItsTime = time >= min(timeout, HTTPDNSProvider.longestAttempt)
+        if isCurrent(servers), hadItsTime || problem.cause != .lateness {
           health.failed(index, now: loop.now.nanoseconds)
           if health.fitness(now: loop.now.nanoseconds) == .down { schedule?.allHaveFailed() }
           armProbe()
@@ -205,52 +216,52 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     case .down: return UpstreamFailure(.noReachableAuthority, "all of its servers are down")
     case .aside(let reason): return UpstreamFailure(.other, "left alone for a while: \(reason.text)")
     }
-    guard budget.isOpen(unixTime: loop.wallTime) else {
+    guard hasUnits else {
       return UpstreamFailure(.other, "units_per_day (\(settings.unitsPerDay)) are spent, until 0:00 UTC")
-    }
-    guard limit.take(now: loop.now.nanoseconds) else {
-      var failure = UpstreamFailure(.other, "more than requests_per_second (\(settings.requestsPerSecond))")
-      failure.isOverload = true
-      return failure
     }
     return nil
   }
 
-  struct Problem: Error {
-    var failure: UpstreamFailure
-    var isServersFault: Bool
-    var isLateness = false
-  }
+  /// Whether the day's units are not spent yet.
+  var hasUnits: Bool { budget.isOpen(unixTime: loop.wallTime) }
 
-  /// Asks one server; once more where the signature's time was wrong and the reply has taught us better. Not every
-  /// provider tells such a signature from one with a wrong key.
+  /// Asks one server; once more where the signature's time was wrong and the reply has taught us better: not every
+  /// provider tells such a signature from one with a wrong key. Each transfer takes one of those that
+  /// `requests_per_second` allows.
   func ask(
     _ server: ProviderServer, _ asked: AskedQuestions, timeout: Duration
-  ) async -> Result<ProviderReplies, Problem> {
+  ) async -> Result<ProviderReplies, ProviderProblem> {
     let end = loop.now + timeout
     guard let transport = await server.transport(timeout: timeout) else {
-      let failure = UpstreamFailure(.noReachableAuthority, ProviderServer.notFound)
-      return .failure(Problem(failure: failure, isServersFault: true))
+      return .failure(ProviderProblem(UpstreamFailure(.noReachableAuthority, ProviderServer.notFound), .server))
     }
     guard end - loop.now >= HTTPDNSProvider.shortestAttempt else {
-      let failure = UpstreamFailure(.noReachableAuthority, "its name was resolved too late")
-      return .failure(Problem(failure: failure, isServersFault: true, isLateness: true))
+      return .failure(
+        ProviderProblem(UpstreamFailure(.noReachableAuthority, "its name was resolved too late"), .lateness))
     }
+    guard limit.take(now: loop.now.nanoseconds) else {
+      counters.refusals += 1
+      var failure = UpstreamFailure(.other, "more than requests_per_second (\(settings.requestsPerSecond))")
+      failure.isOverload = true
+      return .failure(ProviderProblem(failure, .ourLimit))
+    }
+    // Compared, and not asked whether anything was learned: of many that are refused at a time only the first one's
+    // reply teaches something.
+    let offset = clock.offset
     var outcome = await transfer(transport, server, asked, timeout: end - loop.now)
-    if case .failure(.refused(let reason)) = outcome, reason.mayBeTheClocks, clock.hasChanged(),
-      end - loop.now >= HTTPDNSProvider.shortestAttempt
-    {
+    if case .failure(.refused(let reason)) = outcome, reason.mayBeTheClock, clock.offset != offset {
+      guard end - loop.now >= HTTPDNSProvider.shortestAttempt, limit.take(now: loop.now.nanoseconds) else {
+        return .failure(ProviderProblem(UpstreamFailure(reason), .ourLimit))
+      }
       outcome = await transfer(transport, server, asked, timeout: end - loop.now)
     }
     switch outcome {
     case .success(let replies): return .success(replies)
-    case .failure(.transfer(let reason)):
-      return .failure(
-        Problem(
-          failure: UpstreamFailure(reason), isServersFault: reason.kind != .busy, isLateness: reason.kind == .timeout))
+    case .failure(.transfer(let reason)): return .failure(ProviderProblem(UpstreamFailure(reason), .init(reason)))
     case .failure(.refused(let reason)):
-      setAside(for: reason)
-      return .failure(Problem(failure: UpstreamFailure(reason), isServersFault: reason.blame == .server))
+      // What a server says that is none any more is nothing to those of the new list.
+      if servers.contains(where: { $0 === server }) { setAside(for: reason) }
+      return .failure(ProviderProblem(UpstreamFailure(reason), .init(reason)))
     }
   }
 
@@ -320,10 +331,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       aside = .parameters
     default: return
     }
-    let now = loop.now.nanoseconds
-    let isKnown = health.fitness(now: now) == .aside(aside)
-    let length = health.setAside(aside, for: pause?.nanoseconds, now: now)
-    guard !isKnown else { return }
+    let length = health.setAside(aside, for: pause?.nanoseconds, now: loop.now.nanoseconds)
+    guard let length else { return }
     note(.warning, "provider \(name): \(reason); left alone for \(length / 1_000_000_000) s; \(remedy(for: reason))")
   }
 
@@ -366,27 +375,5 @@ extension TransferResponse {
       status: response.status, contentType: response.contentType.isEmpty ? nil : response.contentType,
       age: response.age.map { UInt32(clamping: $0) }, maxAge: response.maxAge.map { UInt32(clamping: $0) },
       retryAfter: response.retryAfter.map { .seconds($0) }, body: response.body)
-  }
-}
-
-extension UpstreamFailure {
-  init(_ failure: HTTPFailure) {
-    switch failure.kind {
-    case .tooLarge, .badHTTP: self.init(.invalidData, failure.description)
-    case .busy:
-      self.init(.other, failure.description)
-      isOverload = true
-    case .cancelled, .badRequest, .internal: self.init(.other, failure.description)
-    default: self.init(.networkError, failure.description)
-    }
-  }
-
-  init(_ failure: HTTPDNSFailure) {
-    switch failure {
-    case .unreadable, .wrongQuestion, .truncated: self.init(.invalidData, failure.description)
-    case .unsupported, .name: self.init(.notSupported, failure.description)
-    case .server: self.init(.noReachableAuthority, failure.description)
-    case .authentication, .expired, .account, .badParameter, .badPath, .quota: self.init(.other, failure.description)
-    }
   }
 }

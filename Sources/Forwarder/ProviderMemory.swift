@@ -88,10 +88,35 @@ struct PairedNames {
   }
 }
 
+/// Both address families of a name, asked for in one transfer, for which each asker waits as long as it can.
+/// Resolver's loop only: tasks there carry it about.
+final class PairUnderWay: @unchecked Sendable {
+  private let loop: any Loop
+  private let waiters: Waiters
+  private var result: Result<ProviderReplies, UpstreamFailure>?
+
+  init(on loop: any Loop) {
+    self.loop = loop
+    waiters = Waiters(on: loop)
+  }
+
+  /// The transfer has come to this.
+  func end(_ result: Result<ProviderReplies, UpstreamFailure>) {
+    self.result = result
+    waiters.resumeAll()
+  }
+
+  /// What the transfer comes to, or a failure at that time.
+  func result(by deadline: BootInstant) async -> Result<ProviderReplies, UpstreamFailure> {
+    if result == nil { await waiters.wait(atMost: deadline - loop.now) }
+    return result ?? .failure(UpstreamFailure(.noReachableAuthority, "no time left"))
+  }
+}
+
 /// The time at a provider, by which it checks signatures.
 struct ProviderClock {
-  private var offset: Int64 = 0
-  private var isNew = false
+  /// Seconds by which the provider is ahead of the machine.
+  private(set) var offset: Int64 = 0
 
   /// Differences up to this many seconds are those of a header field in whole seconds that was on its way for a while.
   private static let tolerance: Int64 = 2
@@ -104,25 +129,10 @@ struct ProviderClock {
     let difference = date - wallTime
     guard abs(difference - offset) > ProviderClock.tolerance else { return }
     offset = abs(difference) > ProviderClock.tolerance ? difference : 0
-    isNew = true
-  }
-
-  /// Whether something was learned since this was asked last.
-  mutating func hasChanged() -> Bool {
-    defer { isNew = false }
-    return isNew
   }
 }
 
 extension HTTPDNSFailure {
-  /// Whether a signature with another time may be accepted. Some services do not tell a wrong time from a wrong key.
-  var mayBeTheClocks: Bool {
-    switch self {
-    case .expired, .authentication: true
-    default: false
-    }
-  }
-
   /// What would help, for a person.
   var remedy: String {
     switch self {

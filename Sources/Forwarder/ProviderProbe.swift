@@ -25,21 +25,40 @@ extension HTTPDNSProvider {
   }
 
   private func run(_ probe: Probe, _ question: HTTPDNSQuestion) async {
+    defer { armProbe() }
+    // It is paid for like any other question.
+    guard hasUnits else { return health.probeWasPutOff(now: loop.now.nanoseconds) }
     let servers = servers
     for index in probe.servers where servers.indices.contains(index) {
-      counters.probes += 1
       let result = await ask(servers[index], .one(question), timeout: timeout)
       // What old servers say is nothing to the new ones, whose numbers are others.
       guard isCurrent(servers) else { return }
-      if case .success = result {
-        health.probeSucceeded(index, now: loop.now.nanoseconds)
-        return armProbe()
+      switch outcome(result) {
+      case .isWell: return health.probeSucceeded(index, now: loop.now.nanoseconds)
+      case .saysNothing: return health.probeWasPutOff(now: loop.now.nanoseconds)
+      case .isNotWell: break
       }
     }
     health.probeFailed(now: loop.now.nanoseconds)
     // Clients' questions no longer come so far: only probes can tell that a new list is due.
     if health.fitness(now: loop.now.nanoseconds) == .down { schedule?.allHaveFailed() }
-    armProbe()
+  }
+
+  private enum ProbeOutcome { case isWell, isNotWell, saysNothing }
+
+  private func outcome(_ result: Result<ProviderReplies, ProviderProblem>) -> ProbeOutcome {
+    guard case .failure(let problem) = result else {
+      counters.probes += 1
+      return .isWell
+    }
+    guard problem.cause != .ourLimit else { return .saysNothing }
+    counters.probes += 1
+    switch problem.cause {
+    case .question: return .isWell
+    // The others would say the same; what follows from it is done.
+    case .provider, .ourLimit: return .saysNothing
+    case .server, .lateness: return .isNotWell
+    }
   }
 }
 

@@ -12,7 +12,7 @@ extension Resolver {
     guard !route.providers.isEmpty else { return await askLocal(pursuit, isFallback: false) }
     let deadline = loop.now + ResolverSettings.answerBy
     let candidates = route.providers.map { upstreams[$0] }.filter { $0.serves(pursuit.question) }
-    var failure = route.providers.lazy.compactMap { self.upstreams[$0].outage(for: pursuit.question) }.first
+    var failure: UpstreamFailure?
     var empty: Outcome?
     for (index, upstream) in candidates.enumerated() {
       if mayFallBack(route), upstream.awaitsTime(toAsk: pursuit.question) {

@@ -171,7 +171,7 @@ extension EMASSchedule: ServerListSource {
   func list(from response: TransferResponse) throws(HTTPDNSFailure) -> (servers: [ListedServer], lifetime: Duration) {
     switch try outcome(from: response) {
     case .servers(let servers): (servers, EMASSchedule.refreshInterval)
-    case .disabled: ([], EMASSchedule.refreshInterval)
+    case .disabled: ([], EMASSchedule.retryInterval)
     }
   }
 }
@@ -180,7 +180,11 @@ extension EMASSchedule: ServerListSource {
 struct AliDNSServerList: ServerListSource {
   private let dialect: AliDNSDialect
 
+  /// The account under which the provider's own programs ask for the list.
+  private static let account = "uid=9999"
+
   init(path: String, isEncrypted: Bool) {
+    let path = path + (path.contains("?") ? "&" : "?") + AliDNSServerList.account
     dialect = AliDNSDialect(credential: nil, isEncrypted: isEncrypted, path: path)
   }
 

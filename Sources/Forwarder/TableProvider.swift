@@ -41,6 +41,8 @@ final class TableProvider: Upstream, @unchecked Sendable {
   private var timer: LoopTimer?
   private var fileWatch: AnyObject?
   private var isStarted = false
+  /// Whether a load has ended, well or not: who asks before that waits for it.
+  private var hasLoaded = false
 
   /// How long after a failure a server is asked again, where that is less than the interval.
   private static let retryAfter = Duration.seconds(30)
@@ -68,22 +70,16 @@ final class TableProvider: Upstream, @unchecked Sendable {
   /// Addresses of listed names. As long as no table has come, it may turn out to list any name.
   func serves(_ question: HTTPDNSQuestion) -> Bool {
     guard question.type == .a || question.type == .aaaa else { return false }
-    return table == nil ? !isStarted || loading != nil : answer(to: question) != nil
+    return table == nil || answer(to: question) != nil
   }
 
   func ask(
     _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     start()
-    if table == nil, loading != nil { await waiters.wait(atMost: deadline - loop.now) }
+    if !hasLoaded { await waiters.wait(atMost: deadline - loop.now) }
     guard let answer = answer(to: question) else { return .failure(table == nil ? noTable : .notListed) }
     return .success(UpstreamAnswer(answer, server: origin))
-  }
-
-  /// A table that never came may list the name: that is no reason to say that it has no addresses.
-  func outage(for question: HTTPDNSQuestion) -> UpstreamFailure? {
-    let isAddress = question.type == .a || question.type == .aaaa
-    return isAddress && table == nil && !serves(question) ? noTable : nil
   }
 
   private var noTable: UpstreamFailure {
@@ -128,6 +124,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
   }
 
   private func read(_ path: String) {
+    hasLoaded = true
     guard let octets = StateFile(path: path, onFailure: { _ in }).read(limit: AddressTable.mostOctets) else {
       let problem = access(path, R_OK) == 0 ? nil : String(cString: strerror(errno))
       return keep(
@@ -143,6 +140,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
     loading = Task(executorPreference: loop) { [self] in
       let isFresh = await fetch(servers, target, host)
       loading = nil
+      hasLoaded = true
       waiters.resumeAll()
       let pause = isFresh ? interval : min(interval, TableProvider.retryAfter)
       timer = loop.schedule(after: pause) { [weak self] in self?.load() }

@@ -69,8 +69,6 @@ public protocol Upstream: AnyObject {
   func subnet(for client: IPPrefix?) -> IPPrefix?
   /// Whether it can carry the question at all.
   func serves(_ question: HTTPDNSQuestion) -> Bool
-  /// Why it does not serve the question although it would at another time; nil where it does, or never will.
-  func outage(for question: HTTPDNSQuestion) -> UpstreamFailure?
   /// Whether it should not be asked for a client while anybody else can, because no time is known to check its certificates
   /// by. It then asks the question for itself, since the response tells the time.
   func awaitsTime(toAsk question: HTTPDNSQuestion) -> Bool
@@ -118,8 +116,6 @@ extension Upstream {
 
   /// Begins what goes on beside questions. Called once, when the daemon starts to serve.
   func start() {}
-  /// Why it does not serve the question although it would at another time; nil where it does, or never will.
-  func outage(for question: HTTPDNSQuestion) -> UpstreamFailure? { nil }
 
   /// Whether it should not be asked for a client while anybody else can: never, where nothing else is said.
   func awaitsTime(toAsk question: HTTPDNSQuestion) -> Bool { false }

@@ -37,6 +37,9 @@ public struct EMASSchedule: Sendable {
 
   /// The provider's advice is to ask again at the latest after this time, at every start, and when the network changes.
   public static let refreshInterval: Duration = .seconds(8 * 3600)
+  /// An account that was switched off is asked after sooner: for that long the provider's own programs leave one alone
+  /// that is not served.
+  public static let retryInterval: Duration = .seconds(3600)
 
   private let target: String
 

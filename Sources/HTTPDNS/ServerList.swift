@@ -35,10 +35,8 @@ public struct ServerList: Hashable, Sendable {
 
   /// Servers of each kind that are taken: IPv4 addresses, IPv6 addresses, names.
   static let mostOfAKind = 8
-  /// Seconds until the question is asked again after a failure, and the shortest time after anything else.
-  static let retryInterval: UInt32 = 60
-  /// The longest time for which a negative answer counts, seconds.
-  static let longestNegative: UInt32 = 3600
+  /// The shortest time for which a list holds, seconds.
+  static let shortestLifetime: UInt32 = 60
 
   /// The servers, by priority and then by weight. There is at least one.
   public let servers: [ListedServer]
@@ -60,16 +58,7 @@ public struct ServerList: Hashable, Sendable {
     }
     guard !servers.isEmpty, let lifetime = records.first?.ttl else { return nil }
     self.servers = servers
-    self.lifetime = max(lifetime, ServerList.retryInterval)
-  }
-
-  /// Seconds until the question is asked again after a reply that gave no list: as long as a negative answer holds, but
-  /// a minute at least and an hour at most; a minute after anything else.
-  public static func retryInterval(after reply: Result<HTTPDNSAnswer, HTTPDNSFailure>) -> UInt32 {
-    guard case .success(let answer) = reply, answer.isNegative, let ttl = answer.negativeTTL else {
-      return retryInterval
-    }
-    return max(retryInterval, min(ttl, longestNegative))
+    self.lifetime = max(lifetime, ServerList.shortestLifetime)
   }
 
   /// What one record says.

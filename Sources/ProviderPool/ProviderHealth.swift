@@ -25,6 +25,8 @@ public enum AsideReason: Hashable, Sendable {
   static let longestPause: Int64 = 3600 * second
   /// The longest pause that a provider can name, in nanoseconds.
   static let longestNamedPause: Int64 = 24 * longestPause
+  /// The shortest one, in nanoseconds: `Retry-After: 0` from a busy provider must not mean one refusal after the other.
+  static let shortestNamedPause: Int64 = second
 }
 
 /// What a provider is fit for.
@@ -56,6 +58,7 @@ public struct ProviderHealth: Sendable {
   private var probeWait = ProviderHealth.firstProbeWait
   private var aside: (reason: AsideReason, until: Int64)?
   private var pauses = 0
+  private var noProbeBefore = Int64.min
 
   /// How long after it went down a provider is probed first, in nanoseconds; then the wait doubles …
   public static let firstProbeWait: Int64 = 5 * second
@@ -76,11 +79,12 @@ public struct ProviderHealth: Sendable {
     return downSince == nil ? .up : .down
   }
 
-  /// The next probe; nil where none is needed.
+  /// The next probe; nil where none is needed. There is none while the provider is left alone.
   public var probe: Probe? {
-    if downSince != nil { return Probe(at: nextProbe, servers: rotation.order) }
+    let earliest = max(noProbeBefore, aside?.until ?? .min)
+    if downSince != nil { return Probe(at: max(nextProbe, earliest), servers: rotation.order) }
     guard let movedAt, rotation.current != 0 else { return nil }
-    return Probe(at: movedAt + returnToFirst, servers: [0])
+    return Probe(at: max(movedAt + returnToFirst, earliest), servers: [0])
   }
 
   /// Failures say nothing about another network; what the provider itself has said still counts.
@@ -89,10 +93,11 @@ public struct ProviderHealth: Sendable {
     downSince = nil
   }
 
-  /// A server replied to a client's question.
-  public mutating func succeeded(_ server: Int) {
+  /// A server replied to a client's question. What was under way when the provider was set aside does not end that.
+  public mutating func succeeded(_ server: Int, now: Int64) {
     rotation.succeeded(server)
     downSince = nil
+    if let aside, now < aside.until { return }
     aside = nil
     pauses = 0
   }
@@ -108,7 +113,7 @@ public struct ProviderHealth: Sendable {
 
   /// A probe found that server well: it becomes the current one.
   public mutating func probeSucceeded(_ server: Int, now: Int64) {
-    succeeded(server)
+    succeeded(server, now: now)
     guard server != rotation.current else { return }
     rotation.move(to: server)
     movedAt = server == 0 ? nil : now
@@ -124,16 +129,24 @@ public struct ProviderHealth: Sendable {
     }
   }
 
-  /// The provider replied, but will not serve: it is left alone. The pause doubles where it says so again and again.
+  /// A probe could not be made, or found out nothing about the server.
+  public mutating func probeWasPutOff(now: Int64) { noProbeBefore = now + ProviderHealth.firstProbeWait }
+
+  /// The provider replied, but will not serve: it is left alone. The pause doubles where it says so again after a pause;
+  /// what was under way when it began says the same thing once more, and can only name a later time.
   ///
   /// - Parameter pause: nanoseconds that the provider itself named.
-  /// - Returns: nanoseconds until it is asked again.
+  /// - Returns: nanoseconds until it is asked again; nil where it was left alone already.
   @discardableResult
-  public mutating func setAside(_ reason: AsideReason, for pause: Int64? = nil, now: Int64) -> Int64 {
-    // What was under way when it said so first says nothing new.
-    if aside.map({ now >= $0.until }) ?? true { pauses += 1 }
-    let doubled = reason.firstPause << Int64(min(pauses - 1, 12))
-    let length = pause.map { min($0, AsideReason.longestNamedPause) } ?? min(doubled, AsideReason.longestPause)
+  public mutating func setAside(_ reason: AsideReason, for pause: Int64? = nil, now: Int64) -> Int64? {
+    let named = pause.map { min(max($0, AsideReason.shortestNamedPause), AsideReason.longestNamedPause) }
+    if let present = aside, now < present.until {
+      aside = (present.reason, max(present.until, now + (named ?? 0)))
+      return nil
+    }
+    let doubled = reason.firstPause << Int64(min(pauses, 12))
+    let length = named ?? min(doubled, AsideReason.longestPause)
+    pauses += 1
     aside = (reason, now + length)
     return length
   }

@@ -115,6 +115,8 @@ private let refusals: [(text: String, key: String)] = [
   ("scheme = \"http\"\npins = [\"sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"]", "pins"),
   ("proxy = \"socks4://127.0.0.1:1080\"", "proxy"),
   ("proxy = \"http://127.0.0.1\"", "proxy"),
+  // Nobody looks it up.
+  ("proxy = \"http://proxy.example:3128\"", "proxy"),
   ("bootstrap = [\"dns.google\"]", "bootstrap[0]"),
   ("bootstrap = [\"127.0.0.1\"]", "bootstrap"),
   ("family = \"ipv6\"", "family"),

@@ -189,5 +189,4 @@ func `a clear answer over http is warned of`(text: String, key: String) {
   #expect(given.map { $0.contains("bootstrap: not used: every server is an address") } == [true])
   #expect(warningLines(bootstrap + "servers = [\"192.0.2.1\", \"dns.example\"]") == [])
   #expect(warningLines(bootstrap + "kind = \"doh\"\nurl = \"https://dns.example/q\"") == [])
-  #expect(warningLines(bootstrap + "proxy = \"http://proxy.example:3128\"") == [])
 }

@@ -81,7 +81,10 @@ private enum Canary {
       let environment = ["AES_KEY": Canary.aesKey, "STATE_DIRECTORY": state]
       let file = try lab.file(text)
       let daemon = try lab.daemon(text, environment: environment)
-      let faults = ["", "reset", "status&code=401", "status&code=429", "status&code=500", "html", "cut", "big"]
+      let faults = [
+        "", "reset", "wrong-question", "status&code=400", "status&code=500", "error&error=ServiceLevelDeny", "html",
+        "cut", "big", "error&error=SignatureExpired", "status&code=401", "status&code=404", "status&code=429",
+      ]
       for fault in faults {
         try simulator.clearFaults()
         if !fault.isEmpty {

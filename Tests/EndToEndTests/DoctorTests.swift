@@ -93,6 +93,18 @@ import Testing
     }
   }
 
+  @Test func `a name that no account lists makes nobody suspicious`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator("--setting", "not-listed=www.corp.example")
+      let network = try PlainServer(addresses: ["www.corp.example.": "198.51.100.7"])
+      let file = try file(lab, simulator, network)
+      let report = try report(lab.run("doctor", "--json", "--config", file, "www.corp.example").output)
+      #expect(report.finding("tencent", "A")?.answer.contains("not in the account's list") == true)
+      #expect(report.finding("LocalDNS \(network.address)", "A")?.verdict == "unknown")
+      #expect(report.findings.allSatisfy { !$0.suspicious })
+    }
+  }
+
   @Test func `a provider that fails stands in the table with the reason`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()

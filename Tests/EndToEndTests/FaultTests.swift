@@ -16,7 +16,6 @@ private struct ProviderFault {
     ProviderFault(parameters: "kind=status&code=500", errors: [22]),
     ProviderFault(parameters: "kind=status&code=502", errors: [22]),
     ProviderFault(parameters: "kind=status&code=503&retry-after=2", errors: [22]),
-    ProviderFault(parameters: "kind=status&code=403", errors: [0]),
     ProviderFault(parameters: "kind=status&code=404", errors: [0]),
     ProviderFault(parameters: "kind=status&code=429&retry-after=1", errors: [0]),
     ProviderFault(parameters: "kind=status&code=302", errors: [22]),
@@ -37,6 +36,20 @@ private let patience = Duration.milliseconds(4_900)
     try ProviderFault.all.enumerated().map { index, fault in
       try simulator.fault("\(fault.parameters)&name=n\(index).bench.example")
       return TestQuery("n\(index).bench.example")
+    }
+  }
+
+  @Test func `credentials that are refused are told at once, with EDE, and the provider is left alone`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)
+      try simulator.fault("kind=status&code=403")
+      for index in 0..<5 {
+        let (reply, duration) = try timed { try ask(daemon.address, "n\(index).bench.example") }
+        #expect(reply.code == .servFail && reply.errors == [0])
+        #expect(duration < .seconds(1))
+      }
+      #expect(try simulator.count.transfers == 1)
     }
   }
 

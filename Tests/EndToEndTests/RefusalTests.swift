@@ -41,6 +41,42 @@ import Testing
     }
   }
 
+  @Test func `over HTTPS a wrong clock costs kind alidns one more transfer too`() throws {
+    try withLab { lab in
+      // Its status for an old signature is that for wrong credentials.
+      let simulator = try lab.simulator(
+        "--clock-offset", "5000", "--require-signature", "--account", "999999", "--access-key-id", "KEYID",
+        "--access-key-secret", "SECRET", https: true)
+      let https = try #require(simulator.https)
+      let provider = Settings.provider(
+        "alidns",
+        """
+        servers = ["\(https.address)"]
+        ca_file = "\(https.authority)"
+        account_id = "999999"
+        access_key_id = "KEYID"
+        access_key_secret = "SECRET"
+        """)
+      let daemon = try lab.daemon(Settings(provider).text)
+      for index in 0..<3 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
+      #expect(try simulator.requests.map(\.status) == [401, 200, 200, 200])
+    }
+  }
+
+  @Test func `a burst beyond a quota is told once, and does not lengthen the pause`() throws {
+    try withLab { lab in
+      let first = try lab.simulator()
+      let daemon = try lab.daemon(Settings(AccountKind.named("tencent, aes over HTTP").provider(first)).text)
+      try first.fault("kind=status&code=429&ms=300")
+      _ = try askAll(daemon.address, (0..<30).map { TestQuery("n\($0).bench.example") })
+      daemon.end()
+      let lines = daemon.log.split(separator: "\n").filter {
+        $0.contains("left alone") && $0.contains("raise the quota")
+      }
+      #expect(lines.count == 1 && lines[0].contains("left alone for 30 s"))
+    }
+  }
+
   @Test(arguments: ["emas, v1 over HTTP", "emas, v2 over HTTP", "emas, v2 gcm over HTTP"])
   func `over HTTP nobody's clock is believed`(_ title: String) throws {
     try withLab { lab in

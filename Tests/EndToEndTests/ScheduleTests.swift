@@ -1,4 +1,4 @@
-// ScheduleTests.swift -- EMAS's list of servers: asked for once, kept beyond a restart, empty where switched off.
+// ScheduleTests.swift -- lists of servers, EMAS's and Alibaba's: asked for once, kept beyond a restart, empty where switched off.
 
 import DNSWire
 import Foundation
@@ -77,6 +77,38 @@ import Testing
       #expect(try boot.requests.map(\.path) == ["/100000/ss"])
       #expect(try next.count.transfers == 3)
       try daemon.waitForLog("the service is switched off")
+    }
+  }
+
+  @Test func `kind alidns asks the servers of its SRV list first, and the configured ones after them`() throws {
+    try withLab { lab in
+      let listed = try lab.simulator()
+      let zone = try lab.folder.write(
+        """
+        $ORIGIN auto.sdk.alidns.com.
+        @ 300 SOA ns.auto.sdk.alidns.com. nobody.invalid. 1 3600 600 604800 60
+        @ 300 SRV 1 0 \(listed.http.port) 127.0.0.1.ipv4.
+        $ORIGIN bench.example.
+        @ 300 SOA ns.bench.example. nobody.invalid. 1 3600 600 604800 60
+        boot 300 A 192.0.2.99
+        """, to: "zone")
+      let boot = try lab.simulator("--zone", zone)
+      let text = Settings(Settings.alidns(boot.http, "schedule = true")).text
+      let environment = ["STATE_DIRECTORY": lab.folder.path]
+      let daemon = try lab.daemon(text, environment: environment)
+      try eventually("the list on disk") {
+        FileManager.default.fileExists(atPath: "\(lab.folder.path)/servers-alidns") ? true : nil
+      }
+      let asked = try boot.requests
+      #expect(asked.map(\.questions) == [["auto.sdk.alidns.com. SRV"]])
+      #expect(asked.first?.parameters["uid"] == "9999", "nobody's account")
+      for index in 0..<3 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
+      #expect(try listed.count.transfers == 3)
+      #expect(try boot.count.transfers == 1)
+      // The one that is configured stays as the last resort.
+      try listed.fault("kind=status&code=500")
+      #expect(try ask(daemon.address, "boot.bench.example").data == ["192.0.2.99"])
+      #expect(try boot.count.transfers == 2)
     }
   }
 }

@@ -91,6 +91,30 @@ import Testing
     #expect(server.families == ["a", "aaaa", "addrs", "addrs"])
   }
 
+  @Test func `who joins the transfer of one with more time waits no longer than its own`() throws {
+    let server = TencentServer(on: loop)
+    let provider = provider(server)
+    _ = ask(provider, question(.a), question(.aaaa))
+    server.latency = .milliseconds(1500)
+    let begin = loop.now
+    let times = loop.run { [loop] in
+      let questions = [(question(.a), 4400), (question(.aaaa), 500)]
+      let tasks = questions.map { question, time in
+        Task(executorPreference: loop) {
+          let result = await provider.ask(question, deadline: loop.now + .milliseconds(time), isLastResort: true)
+          return (loop.now - begin, (try? result.get()) != nil)
+        }
+      }
+      var times: [(Duration, Bool)] = []
+      for task in tasks { times.append(await task.value) }
+      return times
+    }
+    #expect(times.map(\.0) == [.milliseconds(1500), .milliseconds(500)])
+    #expect(times.map(\.1) == [true, false])
+    #expect(server.families == ["a", "aaaa", "addrs"])
+    #expect(provider.pairsUnderWay.isEmpty)
+  }
+
   @Test(arguments: [
     HTTPResult.refused, .status(500), .status(403), .text("www.example.com.:192.0.2.1,300"), .text("nonsense;"),
   ])
@@ -216,6 +240,7 @@ private final class TencentServer: HTTPTransport, @unchecked Sendable {
   /// What it says instead.
   var result: HTTPResult?
   var ttl = 300
+  var latency = Duration.milliseconds(100)
   private(set) var targets: [String] = []
   private let loop: any Loop
 
@@ -233,7 +258,7 @@ private final class TencentServer: HTTPTransport, @unchecked Sendable {
     let (ipv4, ipv6) = ("192.0.2.1,\(ttl)", "2001:db8::1,\(ttl)")
     let family = families.last
     let reply = result ?? .text(family == "addrs" ? "\(ipv4)-\(ipv6)" : family == "a" ? ipv4 : ipv6)
-    await loop.sleep(for: .milliseconds(100))
+    await loop.sleep(for: latency)
     return reply
   }
 }

@@ -227,20 +227,35 @@ import Testing
 
   @Test func `a list that says that the service is switched off puts the provider aside, until one has servers`() throws
   {
-    let boot = boot { $0 == 1 ? .json(#"{"service_status":"disable"}"#) : .list("198.51.100.1") }
+    let boot = boot { (1...3).contains($0) ? .json(#"{"service_status":"disable"}"#) : .list("198.51.100.1") }
     answering("198.51.100.1")
     let provider = provider([boot])
     _ = try ask(provider).get()
     loop.advance(by: .seconds(28_801))
     #expect(provider.servers.isEmpty)
     #expect(notes.all == ["the provider's list of servers says that the service is switched off"])
-    let now = loop.now
-    #expect(failure(provider)?.reason == "left alone for a while: it does not serve the account")
-    loop.advance(by: .seconds(7200))
-    #expect(failure(provider)?.extendedError == .noReachableAuthority)
-    #expect(loop.now - now == .seconds(7200))
-    loop.advance(by: .seconds(28_800 - 7200))
+    // It is asked for again every hour, and all that time nobody waits.
+    for hour in 0..<3 {
+      #expect(boot.sent.count == hour + 2)
+      let now = loop.now
+      #expect(failure(provider)?.reason == "left alone for a while: it does not serve the account")
+      #expect(loop.now == now)
+      loop.advance(by: .seconds(3601))
+    }
     #expect(try ask(provider).get().server == "198.51.100.1")
+  }
+
+  @Test func `what a server of the old list refuses does not set the new list's servers aside`() throws {
+    let boot = boot { .list($0 == 0 ? "198.51.100.1" : "198.51.100.2") }
+    server("198.51.100.1", after: .milliseconds(1900), .status(403))
+    answering("198.51.100.2")
+    let provider = provider([boot])
+    provider.start()
+    loop.advance(by: .seconds(28_799))
+    #expect(failure(provider)?.reason.hasPrefix("198.51.100.1: ") == true)
+    #expect(provider.servers.map(\.description) == ["198.51.100.2"])
+    #expect(notes.all.isEmpty)
+    #expect(try ask(provider).get().server == "198.51.100.2")
   }
 
   @Test

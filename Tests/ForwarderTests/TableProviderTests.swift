@@ -62,6 +62,10 @@ import Testing
     }
   }
 
+  private func failure(_ provider: TableProvider) -> UpstreamFailure? {
+    if case .failure(let failure) = ask(provider) { failure } else { nil }
+  }
+
   private func addresses(
     _ provider: TableProvider, _ owner: String = "a.example.com", _ type: RecordType = .a
   ) -> [String]? {
@@ -95,17 +99,25 @@ import Testing
     #expect(answer.isNegative && answer.responseCode == .noError && !answer.isEmptyAmbiguous)
   }
 
-  @Test func `until the first load has ended any name may be listed, and after a failure none is`() {
-    let only = server(after: .milliseconds(100)) { $0 == 0 ? .refused : .table("192.0.2.1") }
+  @Test func `the first load is waited for, and the next ones are not, whether or not there is a table`() {
+    let only = server(after: .milliseconds(100)) { $0 < 3 ? .refused : .table("192.0.2.1") }
     let provider = fetching([only])
     let other = HTTPDNSQuestion(name: name("b.example.com"), type: .aaaa)
     #expect(provider.serves(other))
-    provider.start()
-    #expect(provider.serves(other))
-    loop.advance(by: .milliseconds(101))
-    #expect(!provider.serves(listed) && !provider.serves(other))
-    loop.advance(by: .seconds(31))
+    #expect(addresses(provider) == nil)
+    #expect(loop.now - begin == .milliseconds(100))
+    // Any name may be listed, so that nobody takes this for "no such addresses".
+    for _ in 0..<605 {
+      let before = loop.now
+      #expect(provider.serves(listed) && provider.serves(other))
+      #expect(failure(provider) == UpstreamFailure(.noReachableAuthority, "there is no table"))
+      #expect(loop.now == before)
+      loop.advance(by: .milliseconds(100))
+    }
+    #expect(only.sent.count == 3)
+    loop.advance(by: .seconds(60))
     #expect(provider.serves(listed) && !provider.serves(other))
+    #expect(addresses(provider) == ["192.0.2.1"])
   }
 
   @Test func `who waits for the first table waits no longer than their time`() {
@@ -185,20 +197,6 @@ import Testing
     #expect(notes.all.count == 2 && notes.all[1].hasSuffix("the old table is kept"))
   }
 
-  @Test func `a table that never came is an outage for addresses, and one that came is not`() {
-    let provider = fetching([server { $0 == 0 ? .refused : .table("192.0.2.1") }])
-    #expect(provider.outage(for: listed) == nil, "it has not begun")
-    provider.start()
-    #expect(provider.outage(for: listed) == nil, "it is under way")
-    loop.advance(by: .seconds(1))
-    #expect(provider.outage(for: listed)?.reason == "there is no table yet: server0: refused: refused")
-    #expect(provider.outage(for: HTTPDNSQuestion(name: listed.name, type: .txt)) == nil)
-    loop.advance(by: .seconds(30))
-    for owner in ["a.example.com", "other.example.com"] {
-      #expect(provider.outage(for: HTTPDNSQuestion(name: name(owner), type: .a)) == nil)
-    }
-  }
-
   @Test func `a failure is told once, and that it has ended too`() {
     let provider = fetching([server { (1...3).contains($0) ? .refused : .table("192.0.2.1") }])
     provider.start()
@@ -256,8 +254,7 @@ import Testing
   @Test func `a file that cannot be read answers nothing, and is looked at now and then where it cannot be watched`() {
     let provider = provider(.file(path), interval: .seconds(60))
     provider.start()
-    #expect(!provider.serves(listed))
-    #expect(addresses(provider) == nil)
+    #expect(failure(provider)?.extendedError == .noReachableAuthority)
     #expect(loop.now == begin)
     loop.advance(by: .seconds(59))
     write(.table("192.0.2.1"))

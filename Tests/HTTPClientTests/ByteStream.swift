@@ -7,8 +7,13 @@ import Glibc
 final class TLSContext: @unchecked Sendable {
   fileprivate let context: OpaquePointer
 
-  init(http2: Bool) {
+  /// - Parameter highest: the highest version that is spoken, as it stands on the wire.
+  init(http2: Bool, highest: Int = 0x0304) {
     context = SSL_CTX_new(TLS_server_method())
+    // Otherwise OpenSSL itself, and not the client, would refuse an old version.
+    SSL_CTX_set_cipher_list(context, "ALL:@SECLEVEL=0")
+    SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, 0x0301, nil)
+    SSL_CTX_ctrl(context, SSL_CTRL_SET_MAX_PROTO_VERSION, highest, nil)
     let certificate = PEM_read_bio_X509(bio(Certificates.server), nil, nil, nil)
     let key = PEM_read_bio_PrivateKey(bio(Certificates.serverKey), nil, nil, nil)
     precondition(SSL_CTX_use_certificate(context, certificate) == 1, "no certificate")

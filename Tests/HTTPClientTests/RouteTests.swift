@@ -48,6 +48,41 @@ import Testing
     #expect(result.response?.remoteAddress == "127.0.0.1")
   }
 
+  @Test func `that hangs in one family is raced by the other after a quarter of a second, for one request`() throws {
+    let requests = Atomic(0)
+    let server = TestServer { _ in
+      requests.add(1, ordering: .relaxed)
+      return .send(response("x"))
+    }
+    defer { server.stop() }
+    let full = try #require(FullListener(port: server.port), "no IPv6 loopback")
+    let result = try withOrigin(server, addresses: ["::1", "127.0.0.1"]) { origin in
+      let clock = ContinuousClock()
+      let began = clock.now
+      let result = await origin.get()
+      return (result.response?.remoteAddress, clock.now - began)
+    }
+    #expect(result.0 == "127.0.0.1")
+    #expect(result.1 >= .milliseconds(250) && result.1 < .seconds(2))
+    #expect(requests.load(ordering: .relaxed) == 1)
+    withExtendedLifetime(full) {}
+  }
+
+  @Test func `that has reached its age takes no more transfers`() throws {
+    let server = TestServer { .send(response("\($0.connection)")) }
+    defer { server.stop() }
+    let texts = try withOrigin(server) {
+      $0.maxAge = .seconds(1)
+    } body: { origin in
+      // libcurl counts whole seconds, and one is no more than one.
+      var texts = [await origin.get().response?.text, await origin.get().response?.text]
+      try? await Task.sleep(for: .milliseconds(2100))
+      texts.append(await origin.get().response?.text)
+      return texts
+    }
+    #expect(texts == ["0", "0", "1"])
+  }
+
   @Test func `goes elsewhere than its name, also where that is an IPv6 literal`() throws {
     let server = TestServer { .send(response(String($0.head.split(separator: "\r\n")[1]))) }
     defer { server.stop() }
@@ -113,4 +148,31 @@ import Testing
     let result = try withOrigin(server) { await $0.get() }
     #expect(result.response?.text == "direct")
   }
+}
+
+/// Listens on a port of [::1] whose queue is full: connections to it neither succeed nor fail.
+private final class FullListener {
+  private var descriptors: [Int32] = []
+
+  /// Nil where the port cannot be had.
+  init?(port: UInt16) {
+    var address = sockaddr_in6()
+    address.sin6_family = sa_family_t(AF_INET6)
+    address.sin6_port = port.bigEndian
+    address.sin6_addr = in6addr_loopback
+    let length = socklen_t(MemoryLayout<sockaddr_in6>.size)
+    func make(_ use: (Int32, UnsafePointer<sockaddr>) -> Bool) -> Bool {
+      let descriptor = socket(AF_INET6, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
+      guard descriptor >= 0 else { return false }
+      descriptors.append(descriptor)
+      return withUnsafePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { use(descriptor, $0) }
+      }
+    }
+    let isListening = make { bind($0, .init(__sockaddr__: $1), length) == 0 && listen($0, 0) == 0 }
+    guard isListening else { return nil }
+    for _ in 0..<4 { _ = make { connect($0, .init(__sockaddr__: $1), length) == 0 } }
+  }
+
+  deinit { for descriptor in descriptors { close(descriptor) } }
 }

@@ -1,6 +1,7 @@
 // TLSTests.swift -- whose certificate is taken, and for which name.
 
 import HTTPClient
+import Synchronization
 import Testing
 
 @Suite struct `A certificate` {
@@ -59,6 +60,20 @@ import Testing
       let later = try get(server) { $0.certificateClock = CertificateClock(buildTime: 0) }
       #expect(later.response?.text == "secret")
     }
+  }
+
+  @Test(arguments: [(0x0302, false), (0x0303, true), (0x0304, true)])
+  func `is taken over TLS 1.2 and 1.3, and nothing is sent over what is older`(version: Int, isTaken: Bool) throws {
+    let requests = Atomic(0)
+    let server = TestServer(tls: true, highestTLS: version) { _ in
+      requests.add(1, ordering: .relaxed)
+      return .send(response("secret"))
+    }
+    defer { server.stop() }
+    let result = try get(server)
+    #expect((result.response?.text == "secret") == isTaken)
+    #expect(requests.load(ordering: .relaxed) == (isTaken ? 1 : 0))
+    if !isTaken { #expect(result.failure?.kind == .tls) }
   }
 
   @Test func `is taken with its pin and refused with another`() throws {

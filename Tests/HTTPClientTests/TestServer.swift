@@ -55,12 +55,13 @@ final class TestServer: Sendable {
 
   /// - Parameters:
   ///   - http2: whether HTTP/2 is offered, which takes TLS.
+  ///   - highestTLS: the highest version of TLS, as it stands on the wire.
   ///   - peer: how HTTP/2 is spoken.
   init(
-    tls: Bool = false, http2: Bool = false, peer: HTTP2Peer = HTTP2Peer(),
+    tls: Bool = false, http2: Bool = false, highestTLS: Int = 0x0304, peer: HTTP2Peer = HTTP2Peer(),
     react: @escaping @Sendable (ReceivedRequest) -> Reaction
   ) {
-    self.tls = tls ? TLSContext(http2: http2) : nil
+    self.tls = tls ? TLSContext(http2: http2, highest: highestTLS) : nil
     self.peer = peer
     self.react = react
     // OpenSSL writes without regard to a peer that is gone.

@@ -89,20 +89,4 @@ import Testing
     #expect(list([srv("192.0.2.1.ipv4", ttl: 0)])?.lifetime == 60)
     #expect(list([srv("192.0.2.1.ipv4", ttl: 61)])?.lifetime == 61)
   }
-
-  @Test(arguments: [(0, 60), (59, 60), (90, 90), (3600, 3600), (86_400, 3600)] as [(UInt32, UInt32)])
-  func `after a negative answer its own time passes, a minute at least and an hour at most`(
-    ttl: UInt32, seconds: UInt32
-  ) {
-    let answer = HTTPDNSAnswer(responseCode: .nxDomain, authorities: [soa(ttl, minimum: 86_400)], isNegative: true)
-    #expect(ServerList.retryInterval(after: .success(answer)) == seconds)
-  }
-
-  @Test func `after anything else a minute passes`() {
-    let empty = HTTPDNSAnswer(responseCode: .noError, isNegative: true)
-    let failed = HTTPDNSAnswer(responseCode: .servFail, authorities: [soa(900, minimum: 900)])
-    #expect(ServerList.retryInterval(after: .success(empty)) == 60)
-    #expect(ServerList.retryInterval(after: .success(failed)) == 60)
-    #expect(ServerList.retryInterval(after: .failure(.truncated)) == 60)
-  }
 }

@@ -24,7 +24,7 @@ private let second: Int64 = 1_000_000_000
     var health = health()
     for round in 0..<100 {
       health.failed(0, now: Int64(round))
-      health.succeeded(1)
+      health.succeeded(1, now: Int64(round))
       #expect(health.fitness(now: Int64(round)) == .up)
     }
   }
@@ -69,7 +69,7 @@ private let second: Int64 = 1_000_000_000
     #expect(health.probe == nil)
     for _ in 0..<3 { health.failed(0, now: 7 * second) }
     #expect(health.rotation.current == 1)
-    health.succeeded(1)
+    health.succeeded(1, now: 7 * second)
     #expect(health.probe == Probe(at: 607 * second, servers: [0]))
     health.probeFailed(now: 607 * second)
     #expect(health.rotation.current == 1)
@@ -80,30 +80,78 @@ private let second: Int64 = 1_000_000_000
     #expect(health.probe == nil)
   }
 
-  @Test func `a provider that will not serve is left alone for twice as long each time, an hour at most`() {
+  @Test func `a provider that will not serve is left alone for twice as long each time, an hour at most`() throws {
     var health = health()
     var now: Int64 = 0
     for expected: Int64 in [30, 60, 120, 240, 480, 960, 1920, 3600, 3600] {
-      let pause = health.setAside(.authentication, now: now)
+      let length = health.setAside(.authentication, now: now)
+      let pause = try #require(length)
       #expect(pause == expected * second)
       #expect(health.fitness(now: now + pause - 1) == .aside(.authentication))
       now += pause
       #expect(health.fitness(now: now) == .up)
     }
-    health.succeeded(0)
+    health.succeeded(0, now: now)
     let afterSuccess = health.setAside(.parameters, now: now)
     #expect(afterSuccess == 30 * second)
   }
 
-  @Test func `a provider is left alone for as long as it says itself, a day at most`() {
+  @Test(arguments: [(7, 7), (0, 1), (-5, 1), (Int64.max / second, 86_400)] as [(Int64, Int64)])
+  func `a provider is left alone for as long as it says itself, a second at least and a day at most`(
+    named: Int64, expected: Int64
+  ) {
     var health = health()
-    let named = health.setAside(.quota, for: 7 * second, now: 0)
-    #expect(named == 7 * second)
-    #expect(health.fitness(now: 7 * second) == .up)
-    let longest = health.setAside(.quota, for: .max, now: 0)
-    #expect(longest == 86_400 * second)
-    let account = health.setAside(.account, now: 0)
-    #expect(account == 3600 * second)
+    let length = health.setAside(.quota, for: named * second, now: 0)
+    #expect(length == expected * second)
+    #expect(health.fitness(now: expected * second - 1) == .aside(.quota))
+    #expect(health.fitness(now: expected * second) == .up)
+  }
+
+  @Test func `who does not serve the account is left alone for an hour`() {
+    var health = health()
+    let length = health.setAside(.account, now: 0)
+    #expect(length == 3600 * second)
+  }
+
+  @Test func `refusals that were under way count once, and the latest time that is named holds`() {
+    var health = health()
+    let first = health.setAside(.quota, now: 0)
+    #expect(first == 30 * second)
+    for _ in 0..<100 {
+      let again = health.setAside(.quota, now: second)
+      #expect(again == nil)
+    }
+    #expect(health.fitness(now: 30 * second) == .up)
+    let next = health.setAside(.quota, now: 30 * second)
+    #expect(next == 60 * second)
+    let (later, earlier) = (
+      health.setAside(.quota, for: 200 * second, now: 31 * second),
+      health.setAside(.quota, for: 2 * second, now: 32 * second)
+    )
+    #expect(later == nil && earlier == nil)
+    #expect(health.fitness(now: 231 * second - 1) == .aside(.quota))
+    #expect(health.fitness(now: 231 * second) == .up)
+  }
+
+  @Test func `a reply that was under way does not end the time for which a provider is left alone`() {
+    var health = health()
+    health.setAside(.quota, for: 17 * second, now: 0)
+    health.succeeded(0, now: second)
+    #expect(health.fitness(now: 17 * second - 1) == .aside(.quota))
+    #expect(health.fitness(now: 17 * second) == .up)
+  }
+
+  @Test func `there is no probe while a provider is left alone, nor soon after one that was put off`() throws {
+    var health = health(servers: 1, attempts: 1)
+    health.failed(0, now: 0)
+    #expect(health.probe?.at == 5 * second)
+    health.setAside(.quota, for: 100 * second, now: second)
+    #expect(health.probe?.at == 101 * second)
+    health.probeWasPutOff(now: 101 * second)
+    #expect(health.probe?.at == 106 * second)
+    #expect(health.fitness(now: 106 * second) == .down)
+    health.probeSucceeded(0, now: 106 * second)
+    #expect(health.fitness(now: 106 * second) == .up)
   }
 
   @Test func `refusals of what was asked at once make no longer pause than one`() {

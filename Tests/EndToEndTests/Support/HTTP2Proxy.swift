@@ -1,14 +1,22 @@
-// HTTP2Proxy.swift -- nghttpx in front of a simulator, for HTTP/2.
+// HTTP2Proxy.swift -- nghttpx before the simulator: HTTP/2 as another program speaks it.
 
 import Foundation
+import Testing
 
 /// nghttpx, which speaks HTTP/2 over TLS for a server that does not.
 struct HTTP2Proxy {
+  /// Where it listens.
   let address: Address
+  /// The file of the certificate that its own is to be checked with.
   let authority: String
+  /// The program.
+  let process: ChildProcess
   private let logFile: String
 
-  init(in lab: Lab, before backend: Address, _ options: String...) throws {
+  /// - Parameters:
+  ///   - handlesSignals: whether it has a process more, which knows what SIGQUIT means.
+  ///   - options: more of nghttpx's.
+  init(in lab: Lab, before backend: Address, handlesSignals: Bool = false, _ options: String...) throws {
     authority = "\(lab.folder.path)/h2.pem"
     logFile = "\(lab.folder.path)/access.log"
     let key = "\(lab.folder.path)/h2.key"
@@ -25,13 +33,14 @@ struct HTTP2Proxy {
       address = try Socket(SOCK_STREAM, boundTo: Address("127.0.0.1", 0)).address
       process = try lab.start(
         [
-          "nghttpx", "--conf=/dev/null", "--single-process", "--single-thread", "--no-ocsp",
+          "nghttpx", "--conf=/dev/null", "--single-thread", "--no-ocsp",
           "--frontend=\(address.host),\(address.port)", "--backend=\(backend.host),\(backend.port)",
           "--accesslog-file=\(logFile)", "--accesslog-format=$alpn $remote_port",
-        ] + options + [key, authority])
+        ] + (handlesSignals ? [] : ["--single-process"]) + options + [key, authority])
       attempt += 1
     } while try !HTTP2Proxy.isListening(process, address) && attempt < 3
     self.address = address
+    self.process = process
   }
 
   /// One line a request, once there are so many.
@@ -40,6 +49,18 @@ struct HTTP2Proxy {
       let lines = try String(contentsOfFile: logFile, encoding: .utf8).split(separator: "\n").map(String.init)
       return lines.count >= count ? lines : nil
     }
+  }
+
+  /// A provider of kind doh behind it.
+  func provider(_ more: String = "") -> String {
+    Settings.provider(
+      "doh",
+      """
+      url = "https://dns.google/dns-query"
+      servers = ["\(address)"]
+      ca_file = "\(authority)"
+      \(more)
+      """)
   }
 
   private static func isListening(_ process: ChildProcess, _ address: Address) throws -> Bool {
