@@ -45,7 +45,7 @@ public struct NetworkIdentity: Hashable, Sendable {
   /// The network that this machine is in now, by requests to the kernel on the calling thread, which may be any.
   /// `NetworkWatch.identity` also tells when one that is not complete has become so.
   ///
-  /// - Complexity: three or four requests, some 100 µs on a machine with few routes.
+  /// - Complexity: three or four requests, well below a millisecond on a machine with few routes.
   public static func read() throws(NetworkWatchError) -> NetworkIdentity { try IdentityReading.read().identity }
 }
 

@@ -56,7 +56,7 @@ public final class NetworkWatch {
   /// Where it is not complete yet, `changed` is called with `.gateway` as soon as the kernel has learned the gateway's
   /// link-layer address, which it does when something is sent to it.
   ///
-  /// - Complexity: three or four requests to the kernel, some 100 µs on a machine with few routes.
+  /// - Complexity: three or four requests to the kernel, well below a millisecond on a machine with few routes.
   public func identity() throws(NetworkWatchError) -> NetworkIdentity {
     var reading = try IdentityReading.read()
     listen(for: reading.unresolved)
