@@ -151,7 +151,10 @@ extension DomainName: Hashable, CustomStringConvertible {
 
   /// Hashes the lower-case octets.
   public func hash(into hasher: inout Hasher) {
-    for octet in octets { hasher.combine(asciiLowercase(octet)) }
+    withUnsafeTemporaryAllocation(byteCount: octets.count, alignment: 1) { folded in
+      for index in octets.indices { folded[index] = asciiLowercase(octets[index]) }
+      hasher.combine(bytes: UnsafeRawBufferPointer(folded))
+    }
   }
 
   /// The presentation text.

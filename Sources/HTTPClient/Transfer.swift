@@ -192,7 +192,8 @@ private let repeatedInVain = "Connection died, tried "
 
 /// Whether a text can be a request's target: it begins with a slash and is printable without spaces.
 private func isTarget(_ text: String) -> Bool {
-  text.utf8.first == UInt8(ascii: "/") && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+  var text = text
+  return text.withUTF8 { $0.first == UInt8(ascii: "/") && $0.allSatisfy { $0 > 0x20 && $0 < 0x7F } }
 }
 
 private func transferWantsSocket(

@@ -80,7 +80,7 @@ import Testing
     let provider = provider(servers, ProviderSettings(name: "first", attemptsBeforeSwitch: 100, requestsPerSecond: 3))
     #expect(successes(ask(provider)) == 1)
     guard case .failure(let failure)? = ask(provider).first else { return #expect(Bool(false), "two tokens of one") }
-    #expect(failure.isOverload && failure.reason.contains("more than 3 transfers a second"))
+    #expect(failure.isOverload && failure.reason.contains("more than requests_per_second (3)"))
     #expect(servers.map(\.sent.count) == [2, 1])
     #expect(provider.counters.refusals == 1)
     loop.advance(by: .seconds(1))

@@ -117,7 +117,7 @@ import Testing
     _ = try off.answer("a.gone.example.com")
     #expect(provider.asked.count == 2)
     let scene = ResolverScene(
-      on: loop, [provider], rules: [.init(names: [.below(name("gone.example.com"))], action: .route(3))]
+      on: loop, [provider], rules: [.init(names: [.below(name("gone.example.com"))], action: .route(Route.Number.firstRule))]
     ) { $0.routes.append($0.routes[0]) }
     _ = try scene.answer("gone.example.com")
     _ = try scene.answer("a.gone.example.com")
@@ -172,7 +172,7 @@ import Testing
     _ = try scene.answer("www.example.com")
     let question = HTTPDNSQuestion(name: name("www.example.com"), type: .aaaa)
     let answer = loop.run { [resolver = scene.resolver] in
-      await resolver.resolve(question, route: 3, fresh: true)
+      await resolver.resolve(question, route: Route.Number.firstRule, fresh: true)
     }
     #expect(answer.response.responseCode == .nxDomain)
   }

@@ -66,7 +66,7 @@ import Testing
     let scene = ResolverScene(on: loop, [provider]) { $0.routes.append($0.routes[0]) }
     let question = HTTPDNSQuestion(name: name("www.example.com"), type: .a)
     let sources = loop.run { [resolver = scene.resolver, loop] in
-      let tasks = [UInt16(0), 3, 0].map { route in
+      let tasks = [0, Route.Number.firstRule, 0].map { route in
         Task(executorPreference: loop) { await resolver.resolve(question, route: route, fresh: true).source }
       }
       var sources: [AnswerSource] = []

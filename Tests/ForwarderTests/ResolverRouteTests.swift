@@ -168,8 +168,8 @@ import Testing
 
   @Test func `the bounds on TTLs are those of the rule`() throws {
     let rules: [RouteRule] = [
-      .init(names: [.subtree(name("long.example"))], action: .route(3)),
-      .init(names: [.subtree(name("short.example"))], action: .route(4)),
+      .init(names: [.subtree(name("long.example"))], action: .route(Route.Number.firstRule)),
+      .init(names: [.subtree(name("short.example"))], action: .route(Route.Number.firstRule + 1)),
     ]
     let scene = ResolverScene(on: loop, [provider("first", answering("192.0.2.1", ttl: 500))], rules: rules) {
       settings in
@@ -185,7 +185,7 @@ import Testing
   }
 
   @Test func `a private address of a public name is filtered, unless a rule says where to ask`() throws {
-    let rules: [RouteRule] = [.init(names: [.subtree(name("corp.example"))], action: .route(3))]
+    let rules: [RouteRule] = [.init(names: [.subtree(name("corp.example"))], action: .route(Route.Number.firstRule))]
     let provider = provider("first", answering("192.168.1.1"))
     let local = ScriptedLocalDNS(on: loop, answering("10.1.1.1"))
     let scene = ResolverScene(on: loop, [provider], local: local, rules: rules) { settings in

@@ -154,16 +154,6 @@ private let second: Int64 = 1_000_000_000
     #expect(health.fitness(now: 106 * second) == .up)
   }
 
-  @Test func `refusals of what was asked at once make no longer pause than one`() {
-    var health = health()
-    for now in 0..<3 {
-      let pause = health.setAside(.authentication, now: Int64(now))
-      #expect(pause == 30 * second)
-    }
-    let later = health.setAside(.authentication, now: 40 * second)
-    #expect(later == 60 * second)
-  }
-
   @Test func `who is aside is not moved on from`() {
     var health = health()
     for _ in 0..<10 { health.setAside(.authentication, now: 0) }
