@@ -96,6 +96,10 @@ let programs: [Target] =
       name: "SimulatorTests",
       dependencies: ["httpdns-simulator", "HTTPServer", "EventLoop", "DNSWire", "HTTPTestSupport"],
       exclude: ["Data"], cSettings: glibc, swiftSettings: strict),
+    // What saving and loading the cache costs; not installed.
+    .executableTarget(
+      name: "cache-bench", dependencies: ["Persistence", "MessageCache", "EventLoop", "DNSWire"],
+      path: "Benchmarks/CacheBench", cSettings: glibc, swiftSettings: strict),
     // It starts the programs and shares no code with them but the message parser.
     .testTarget(
       name: "EndToEndTests", dependencies: ["DNSWire", "TestSupport"], exclude: ["Data"], cSettings: glibc,
@@ -118,8 +122,8 @@ let fuzzing: [Target] =
     .target(
       name: "FuzzProperties",
       dependencies: [
-        "DNSWire", "EventLoop", "Configuration", "HTTPDNS", "MessageCache", "Routing", "Listener", "Forwarder",
-        "CEvent",
+        "DNSWire", "EventLoop", "Configuration", "HTTPDNS", "MessageCache", "Routing", "Listener", "Persistence",
+        "Forwarder", "CEvent",
       ],
       path: "Fuzz/FuzzProperties", cSettings: glibc, swiftSettings: strict),
     .testTarget(name: "CorpusTests", dependencies: ["FuzzProperties"], cSettings: glibc, swiftSettings: strict),

@@ -40,6 +40,13 @@ public struct CacheCounts: Hashable, Sendable {
   public var withoutRoom = 0
   /// They cannot have been written by this program.
   public var unsound = 0
+
+  /// As many as given.
+  public init(kept: Int = 0, dropped: Int = 0, withoutRoom: Int = 0) {
+    self.kept = kept
+    self.dropped = dropped
+    self.withoutRoom = withoutRoom
+  }
 }
 
 /// A checked cache file.

@@ -11,7 +11,7 @@ import Testing
 
   @Test func `answer as before`() throws {
     let first = MessageCache(bounds)
-    let second = MessageCache(bounds)
+    let target = MessageCache(bounds)
     let name = DomainName(text: "www.Example.com")!
     let alias = DomainName(text: "edge.example.net")!
     var response = try #require(
@@ -33,21 +33,23 @@ import Testing
     _ = first.serve(key, now: 7 * second)
     var denial = ComposedResponse(.nxDomain)
     denial.isForEverySubnet = true
-    first.insert(OwnedKey(.numbered(1), in: first, .plain(0)).key, denial, now: 6 * second, lifetime: 10)
+    let denied = OwnedKey(.numbered(1), in: first, .plain(0))
+    first.insert(denied.key, denial, now: 6 * second, lifetime: 10)
     var forever = EntryLife(lifetime: 60)
     forever.isImmutable = true
-    first.insert(OwnedKey(.numbered(2), in: first).key, .filled(.numbered(2), octets: 300, with: 1), now: 0, forever)
-    copy(from: first, to: second, now: 8 * second)
-    #expect(records(of: second, now: 8 * second) == records(of: first, now: 8 * second))
+    let pinned = OwnedKey(.numbered(2), in: first)
+    first.insert(pinned.key, .filled(pinned.name, octets: 300, with: 1), now: 0, forever)
+    copy(from: first, to: target, now: 8 * second)
+    #expect(records(of: target, now: 8 * second) == records(of: first, now: 8 * second))
     #expect(records(of: first, now: 8 * second).map(\.hits).max() == 1)
-    let other = OwnedKey(name, in: second)
+    let other = OwnedKey(name, in: target)
     for now in [9, 30, 64].map({ $0 * second }) {
-      let (before, after) = try (#require(first.serve(key, now: now)), #require(second.serve(other, now: now)))
+      let (before, after) = try (#require(first.serve(key, now: now)), #require(target.serve(other, now: now)))
       #expect(before.body == after.body)
       #expect(before.lookup == after.lookup)
       #expect("\(before.head)" == "\(after.head)")
     }
-    #expect(second.usage == first.usage)
+    #expect(target.usage == first.usage)
   }
 
   @Test func `come exactly once, however much the table grows meanwhile`() {
@@ -107,15 +109,15 @@ import Testing
     let first = MessageCache(bounds)
     for number in 0..<100 { insert(number, into: first) }
     let small = CacheBounds(maxOctets: 64 << 20, maxEntries: 10)
-    let second = MessageCache(small)
-    let newer = OwnedKey(.numbered(50), in: second)
-    second.insert(newer.key, .filled(newer.name, octets: 10, with: 0xEE), now: 0, lifetime: 100)
-    let outcomes = copy(from: first, to: second, now: 0)
+    let target = MessageCache(small)
+    let newer = OwnedKey(.numbered(50), in: target)
+    target.insert(newer.key, .filled(newer.name, octets: 10, with: 0xEE), now: 0, lifetime: 100)
+    let outcomes = copy(from: first, to: target, now: 0)
     #expect(outcomes[.kept] == 9)
     #expect(outcomes[.present] == 1)
     #expect(outcomes[.noRoom] == 90)
-    #expect(try #require(second.serve(newer, now: 0)).body.contains(0xEE))
-    #expect(second.changes == 1)
+    #expect(try #require(target.serve(newer, now: 0)).body.contains(0xEE))
+    #expect(target.changes == 1)
   }
 
   @Test func `go in the order of their use, and before everything that came meanwhile`() {
@@ -124,16 +126,16 @@ import Testing
       insert(number, into: first)
       _ = first.serve(OwnedKey(.numbered(number), in: first), now: Int64(number) * 10 * second)
     }
-    let second = MessageCache(CacheBounds(maxOctets: 64 << 20, maxEntries: 25))
-    insert(100, into: second)
-    copy(from: first, to: second, now: 200 * second)
-    for number in 101..<115 { insert(number, into: second) }
+    let target = MessageCache(CacheBounds(maxOctets: 64 << 20, maxEntries: 25))
+    insert(100, into: target)
+    copy(from: first, to: target, now: 200 * second)
+    for number in 101..<115 { insert(number, into: target) }
     // 15 new ones and 20 old ones are 10 too many.
     for number in 0..<20 {
-      let isThere = second.peek(OwnedKey(.numbered(number), in: second).key, now: 0) != nil
+      let isThere = holds(OwnedKey(.numbered(number), in: target), target)
       #expect(isThere == (number >= 10), "\(number)")
     }
-    #expect(second.peek(OwnedKey(.numbered(100), in: second).key, now: 0) != nil)
+    #expect(holds(OwnedKey(.numbered(100), in: target), target))
   }
 
   @Test func `are left out when nobody may get them any more`() {
@@ -144,28 +146,28 @@ import Testing
     first.insert(key.key, .filled(key.name, octets: 10, with: 1), now: 0, life)
     #expect(records(of: first, now: 149 * second).count == 1)
     #expect(records(of: first, now: 150 * second).isEmpty)
-    let second = MessageCache(bounds)
+    let target = MessageCache(bounds)
     var outcome: CacheRestoration?
     first.forEachRecord(now: 0) { record in
-      outcome = second.restore(record, route: 0, now: 150 * MessageCacheTests.second)
+      outcome = target.restore(record, route: 0, now: 150 * second)
       return true
     }
     #expect(outcome == .past)
-    #expect(second.usage.entries == 0)
+    #expect(target.usage.entries == 0)
   }
 
   @Test func `get the route's number of today`() {
     let first = MessageCache(bounds)
     insert(1, into: first)
-    let second = MessageCache(bounds)
+    let target = MessageCache(bounds)
     first.forEachRecord(now: 0) { record in
       #expect(record.route == 0)
-      #expect(second.restore(record, route: 0x1234, now: 0) == .kept)
+      #expect(target.restore(record, route: 0x1234, now: 0) == .kept)
       return true
     }
     var scope = CacheScope.plain(1)
     scope.route = 0x1234
-    #expect(second.peek(OwnedKey(.numbered(1), in: second, scope).key, now: 0) != nil)
+    #expect(holds(OwnedKey(.numbered(1), in: target, scope), target))
   }
 
   @Test func `are refused when their parts do not fit each other`() {
@@ -184,16 +186,16 @@ import Testing
       { $0.key = UnsafeBufferPointer(rebasing: $0.key.dropFirst()) },
       { $0.key = UnsafeBufferPointer(rebasing: $0.key.prefix(0)) },
     ]
-    let second = MessageCache(bounds)
+    let target = MessageCache(bounds)
     cache.forEachRecord(now: 0) { record in
       for (number, change) in changes.enumerated() {
         var record = record
         change(&record)
-        #expect(second.restore(record, route: 0, now: 0) == .unsound, "change \(number)")
+        #expect(target.restore(record, route: 0, now: 0) == .unsound, "change \(number)")
       }
       return true
     }
-    #expect(second.usage.entries == 0)
+    #expect(target.usage.entries == 0)
   }
 
   private func insert(_ number: Int, into cache: MessageCache) {
@@ -203,7 +205,7 @@ import Testing
 
   /// Copies everything, the entries used last first.
   @discardableResult
-  private func copy(from first: MessageCache, to second: MessageCache, now: Int64) -> [CacheRestoration: Int] {
+  private func copy(from first: MessageCache, to target: MessageCache, now: Int64) -> [CacheRestoration: Int] {
     var times: [Int64] = []
     first.forEachRecord(now: now) { record in
       times.append(record.usedAt)
@@ -212,7 +214,7 @@ import Testing
     var outcomes: [CacheRestoration: Int] = [:]
     for time in Set(times).sorted(by: >) {
       first.forEachRecord(now: now) { record in
-        if record.usedAt == time { outcomes[second.restore(record, route: 0, now: now), default: 0] += 1 }
+        if record.usedAt == time { outcomes[target.restore(record, route: 0, now: now), default: 0] += 1 }
         return true
       }
     }
@@ -227,6 +229,9 @@ import Testing
     }
     return records
   }
+
+  /// The key is a parameter, so that its octets are there until the end.
+  private func holds(_ key: OwnedKey, _ cache: MessageCache) -> Bool { cache.peek(key.key, now: 0) != nil }
 
   private func octets(of key: OwnedKey) -> [UInt8] {
     Array(UnsafeBufferPointer(start: key.key.octets, count: key.key.length))

@@ -21,11 +21,11 @@ import Testing
     #expect(save.octets == folder.read()?.count)
     #expect(folder.mode() == 0o600)
     #expect(folder.names == ["cache"])
-    let second = MessageCache.empty()
-    #expect(folder.file.load(into: second, .usual, at: .at(110)) == kept(5))
-    let now = 110 * PersistenceTests.second
-    #expect(second.contents(now: now) == first.contents(now: now))
-    #expect(second.useAll(now: now) == 10)
+    let target = MessageCache.empty()
+    #expect(folder.file.load(into: target, .usual, at: .at(110)) == kept(5))
+    let now = 110 * second
+    #expect(target.contents(now: now) == first.contents(now: now))
+    #expect(target.useAll(now: now) == 10)
   }
 
   @Test func `of many pieces is loaded in the order of use`() throws {
@@ -35,14 +35,12 @@ import Testing
     }
     let save = try folder.file.save(first, .usual, at: .at(10_000))
     #expect(save.octets > 5 * 65_536)
-    let second = MessageCache.empty(entries: 100)
-    var counts = CacheCounts()
-    counts.kept = 100
-    counts.withoutRoom = 4_900
-    #expect(folder.file.load(into: second, .usual, at: .at(10_001)) == .loaded(counts))
-    #expect(second.peek("n4999.example.com", at: 10_001) != nil)
-    #expect(second.peek("n4900.example.com", at: 10_001) != nil)
-    #expect(second.peek("n4899.example.com", at: 10_001) == nil)
+    let target = MessageCache.empty(entries: 100)
+    let counts = CacheCounts(kept: 100, withoutRoom: 4_900)
+    #expect(folder.file.load(into: target, .usual, at: .at(10_001)) == .loaded(counts))
+    #expect(target.peek("n4999.example.com", at: 10_001) != nil)
+    #expect(target.peek("n4900.example.com", at: 10_001) != nil)
+    #expect(target.peek("n4899.example.com", at: 10_001) == nil)
   }
 
   @Test func `counts ages on the wall clock, also when the machine was started anew`() throws {
@@ -53,14 +51,14 @@ import Testing
     _ = try folder.file.save(first, .usual, at: .at(1_010))
     // The clock since the start stands at 5 s, 40 s have passed.
     let restarted = CacheTime(boot: 5 * second, wall: epoch + 1_050 * second)
-    let second = MessageCache.empty()
-    #expect(folder.file.load(into: second, .usual, at: restarted) == kept(1))
-    let found = try #require(second.peek("www.example.com", at: 5))
-    #expect(found.storedAt == -45 * PersistenceTests.second)
-    #expect(found.expiresAt == 15 * PersistenceTests.second)
-    #expect(second.peek("www.example.com", at: 15) == nil)
-    #expect(second.peek("www.example.com", at: 114, orStale: true) != nil)
-    #expect(second.peek("www.example.com", at: 115, orStale: true) == nil)
+    let target = MessageCache.empty()
+    #expect(folder.file.load(into: target, .usual, at: restarted) == kept(1))
+    let found = try #require(target.peek("www.example.com", at: 5))
+    #expect(found.storedAt == -45 * second)
+    #expect(found.expiresAt == 15 * second)
+    #expect(target.peek("www.example.com", at: 15) == nil)
+    #expect(target.peek("www.example.com", at: 114, orStale: true) != nil)
+    #expect(target.peek("www.example.com", at: 115, orStale: true) == nil)
   }
 
   @Test func `drops what is past its use by now, and does not save what was past it then`() throws {
@@ -70,11 +68,9 @@ import Testing
     first.insert("old.example.com", at: 0, life)
     first.insert("new.example.com", at: 120, life)
     #expect(try folder.file.save(first, .usual, at: .at(159)).entries == 2)
-    let second = MessageCache.empty()
-    var counts = CacheCounts()
-    counts.kept = 1
-    counts.dropped = 1
-    #expect(folder.file.load(into: second, .usual, at: .at(160)) == .loaded(counts))
+    let target = MessageCache.empty()
+    let counts = CacheCounts(kept: 1, dropped: 1)
+    #expect(folder.file.load(into: target, .usual, at: .at(160)) == .loaded(counts))
     #expect(try folder.file.save(first, .usual, at: .at(160)).entries == 1)
   }
 
@@ -87,31 +83,29 @@ import Testing
     first.insert("plain.example.com", at: 1_000)
     _ = try folder.file.save(first, .usual, at: .at(1_010))
     let behind = CacheTime(boot: 1_020 * second, wall: epoch)
-    let second = MessageCache.empty()
-    guard case .loaded(let counts) = folder.file.load(into: second, .usual, at: behind) else {
+    let target = MessageCache.empty()
+    guard case .loaded(let counts) = folder.file.load(into: target, .usual, at: behind) else {
       Issue.record("it was not loaded")
       return
     }
     #expect(counts.kept == 2)
     #expect(counts.dropped == 1)
-    #expect(second.peek("www.example.com", at: 1_020) == nil)
-    #expect(second.peek("www.example.com", at: 1_119, orStale: true) != nil)
-    #expect(second.peek("www.example.com", at: 1_120, orStale: true) == nil)
+    #expect(target.peek("www.example.com", at: 1_020) == nil)
+    #expect(target.peek("www.example.com", at: 1_119, orStale: true) != nil)
+    #expect(target.peek("www.example.com", at: 1_120, orStale: true) == nil)
     // It had been stale for 20 s when it was written.
-    #expect(second.peek("older.example.com", at: 1_099, orStale: true) != nil)
-    #expect(second.peek("older.example.com", at: 1_100, orStale: true) == nil)
+    #expect(target.peek("older.example.com", at: 1_099, orStale: true) != nil)
+    #expect(target.peek("older.example.com", at: 1_100, orStale: true) == nil)
   }
 
   @Test func `drops everything but what never expires when the wall clock jumps by years`() throws {
     let first = MessageCache.empty()
     first.fill()
     _ = try folder.file.save(first, .usual, at: .at(1))
-    let second = MessageCache.empty()
-    let later = CacheTime(boot: 0, wall: epoch + 40 * 365 * 86_400 * PersistenceTests.second)
-    var counts = CacheCounts()
-    counts.kept = 1
-    counts.dropped = 4
-    #expect(folder.file.load(into: second, .usual, at: later) == .loaded(counts))
+    let target = MessageCache.empty()
+    let later = CacheTime(boot: 0, wall: epoch + 40 * 365 * 86_400 * second)
+    let counts = CacheCounts(kept: 1, dropped: 4)
+    #expect(folder.file.load(into: target, .usual, at: later) == .loaded(counts))
   }
 
   @Test func `follows routes and sources to their numbers of today`() throws {
@@ -121,24 +115,24 @@ import Testing
     first.insert("gone.example.com", route: 2)
     var life = EntryLife(lifetime: 300)
     life.source = 2
-    first.insert("a.example.com", life)
+    first.insert("a.example.com", at: 0, life)
     life.source = 3
-    first.insert("b.example.com", life)
+    first.insert("b.example.com", at: 0, life)
     let before = CacheMeanings(routes: ["default", "corp", "old"], sources: [0: "", 2: "a", 3: "b"])
     _ = try folder.file.save(first, before, at: .at(1))
-    let second = MessageCache.empty()
+    let target = MessageCache.empty()
     let now = CacheMeanings(routes: ["new", "corp", "default"], sources: [0: "", 5: "a"])
-    guard case .loaded(let counts) = folder.file.load(into: second, now, at: .at(1)) else {
+    guard case .loaded(let counts) = folder.file.load(into: target, now, at: .at(1)) else {
       Issue.record("it was not loaded")
       return
     }
     #expect(counts.kept == 3)
     #expect(counts.dropped == 2)
-    #expect(second.peek("default.example.com", route: 2, at: 1) != nil)
-    #expect(second.peek("corp.example.com", route: 1, at: 1) != nil)
-    #expect(second.peek("a.example.com", route: 2, at: 1) != nil)
+    #expect(target.peek("default.example.com", route: 2, at: 1) != nil)
+    #expect(target.peek("corp.example.com", route: 1, at: 1) != nil)
+    #expect(target.peek("a.example.com", route: 2, at: 1) != nil)
     var sources = Set<UInt8>()
-    second.forEachRecord(now: 0) { record in
+    target.forEachRecord(now: 0) { record in
       sources.insert(record.life.source)
       return true
     }
@@ -151,11 +145,11 @@ import Testing
     first.insert("second.example.com", route: 1)
     first.insert("third.example.com", route: 2)
     _ = try folder.file.save(first, CacheMeanings(routes: ["x", "x", "x"], sources: [0: ""]), at: .at(1))
-    let second = MessageCache.empty()
-    _ = folder.file.load(into: second, CacheMeanings(routes: ["y", "x", "x"], sources: [0: ""]), at: .at(1))
-    #expect(second.peek("first.example.com", route: 1, at: 1) != nil)
-    #expect(second.peek("second.example.com", route: 2, at: 1) != nil)
-    #expect(second.usage.entries == 2)
+    let target = MessageCache.empty()
+    _ = folder.file.load(into: target, CacheMeanings(routes: ["y", "x", "x"], sources: [0: ""]), at: .at(1))
+    #expect(target.peek("first.example.com", route: 1, at: 1) != nil)
+    #expect(target.peek("second.example.com", route: 2, at: 1) != nil)
+    #expect(target.usage.entries == 2)
   }
 
   @Test func `does not say what its routes stand for`() throws {
@@ -171,11 +165,10 @@ import Testing
     let first = MessageCache.empty()
     first.insert("www.example.com", at: 0)
     _ = try folder.file.save(first, .usual, at: .at(1))
-    let second = MessageCache.empty()
-    second.insert("www.example.com", at: 50)
-    var counts = CacheCounts()
-    counts.dropped = 1
-    #expect(folder.file.load(into: second, .usual, at: .at(50)) == .loaded(counts))
-    #expect(second.peek("www.example.com", at: 50)?.storedAt == 50 * PersistenceTests.second)
+    let target = MessageCache.empty()
+    target.insert("www.example.com", at: 50)
+    let counts = CacheCounts(dropped: 1)
+    #expect(folder.file.load(into: target, .usual, at: .at(50)) == .loaded(counts))
+    #expect(target.peek("www.example.com", at: 50)?.storedAt == 50 * second)
   }
 }

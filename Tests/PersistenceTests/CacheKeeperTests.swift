@@ -62,11 +62,11 @@ import Testing
     insert("www.example.com")
     keeper.close()
     #expect(isSaved)
-    let second = MessageCache.empty()
-    let other = self.keeper(of: second)
+    let target = MessageCache.empty()
+    let other = self.keeper(of: target)
     other.start()
     loop.settle()
-    #expect(second.usage.entries == 1)
+    #expect(target.usage.entries == 1)
     guard case .loaded(let counts, _)? = notes.all.last else {
       Issue.record("\(notes.all)")
       return
@@ -84,10 +84,10 @@ import Testing
     insert("www.example.com", EntryLife(lifetime: 100))
     keeper.close()
     loop.advance(by: .milliseconds(30_900))
-    let second = MessageCache.empty()
-    self.keeper(of: second).start()
-    let now = loop.now.nanoseconds / PersistenceTests.second
-    let found = try #require(second.peek("www.example.com", at: now))
+    let target = MessageCache.empty()
+    self.keeper(of: target).start()
+    let now = loop.now.nanoseconds / second
+    let found = try #require(target.peek("www.example.com", at: now))
     let age = loop.now.nanoseconds - found.storedAt
     #expect(age >= 30_900_000_000 && age <= 33_000_000_000)
   }

@@ -110,7 +110,7 @@ extension MessageCache {
     var answers = 0
     for octets in keys {
       // What follows the name, in the words of `key(in:nameLength:_:)`.
-      let nameLength = octets.count % 256 < 9 ? 0 : nameLength(octets)
+      let nameLength = nameLength(octets)
       let tail = octets[nameLength...].map { UInt32($0) }
       let scope = CacheScope(
         type: UInt16(tail[0] << 8 | tail[1]), dnssecOK: tail[2] & 1 != 0, checkingDisabled: tail[2] & 2 != 0,
@@ -186,8 +186,4 @@ extension CacheMeanings {
 }
 
 /// A number of entries that are in the cache.
-func kept(_ count: Int) -> CacheLoad {
-  var counts = CacheCounts()
-  counts.kept = count
-  return .loaded(counts)
-}
+func kept(_ count: Int) -> CacheLoad { .loaded(CacheCounts(kept: count)) }
