@@ -36,20 +36,17 @@ public struct CacheFileProperty: Property {
 
   /// Looks a record up as a listener does; what is wrong with the answer.
   private func serve(_ record: CacheRecord, from cache: MessageCache) -> String? {
-    guard let route = record.route, let nameEnd = end(ofName: record.key) else { return "a key that is none" }
-    let tail = record.key[nameEnd...].map { UInt32($0) }
-    let scope = CacheScope(
-      type: UInt16(tail[0] << 8 | tail[1]), dnssecOK: tail[2] & 1 != 0, checkingDisabled: tail[2] & 2 != 0,
-      route: route, network: tail[5] << 24 | tail[6] << 16 | tail[7] << 8 | tail[8])
-    // A key of other octets in the fixed part, or with a client subnet, is never asked for like this.
-    guard tail.count == 9, tail[2] < 4 else { return nil }
-    var buffer = Array(record.key[..<nameEnd]) + Array(repeating: 0, count: CacheKey.longest)
+    // A key with a client subnet is not looked up like this, nor one with bits that no query sets.
+    guard let (name, scope) = CacheScope.parts(of: Array(record.key)), record.key[name.octets.count + 2] < 4 else {
+      return nil
+    }
+    var buffer = name.octets + Array(repeating: 0, count: CacheKey.longest)
     let length = record.body.count
     var output = [UInt8](repeating: 0xAA, count: length + 8)
     var head = ResponseHead()
     let lookup = buffer.withUnsafeMutableBufferPointer { buffer in
       output.withUnsafeMutableBufferPointer {
-        let key = cache.key(in: buffer.baseAddress!, nameLength: nameEnd, scope)
+        let key = cache.key(in: buffer.baseAddress!, nameLength: name.octets.count, scope)
         return cache.find(
           key, now: CacheFileProperty.time.boot, servesStale: true, into: $0.baseAddress!, capacity: length, &head)
       }
@@ -61,11 +58,5 @@ public struct CacheFileProperty: Property {
   private func copy(_ record: CacheRecord, to other: MessageCache) -> String? {
     let outcome = other.restore(record, route: record.route ?? 0, now: CacheFileProperty.time.boot)
     return outcome == .kept ? nil : "what was taken out is \(outcome)"
-  }
-
-  private func end(ofName key: UnsafeBufferPointer<UInt8>) -> Int? {
-    var end = 0
-    while end < key.count, key[end] != 0 { end += Int(key[end]) + 1 }
-    return end + 1 + 9 <= key.count ? end + 1 : nil
   }
 }

@@ -123,7 +123,8 @@ extension CacheRecord {
       to: CacheEntry(
         hash: key.hash, storedAt: storedAt, expiresAt: life.expiry(storedAt: storedAt),
         staleUntil: life.isServedStale ? .max : .min, refreshAt: life.isImmutable ? .max : .min,
-        staleFor: life.isImmutable ? .max : life.staleFor, hits: hits, epoch: 0, heat: life.heat, keyLength: UInt16(key.length),
+        staleFor: life.isImmutable ? .max : life.staleFor, hits: hits, epoch: 0, heat: life.heat,
+        keyLength: UInt16(key.length),
         ttlCount: UInt16(count), bodyLength: UInt16(body.count), answers: answers, authorities: authorities,
         extendedError: extendedError, rotationStart: rotationStart, rotationCount: rotationCount,
         rotationSize: rotationSize, responseCode: responseCode, isAuthenticated: isAuthenticated,

@@ -109,28 +109,17 @@ extension MessageCache {
     defer { output.deallocate() }
     var answers = 0
     for octets in keys {
-      // What follows the name, in the words of `key(in:nameLength:_:)`.
-      let nameLength = nameLength(octets)
-      let tail = octets[nameLength...].map { UInt32($0) }
-      let scope = CacheScope(
-        type: UInt16(tail[0] << 8 | tail[1]), dnssecOK: tail[2] & 1 != 0, checkingDisabled: tail[2] & 2 != 0,
-        route: UInt16(tail[3] << 8 | tail[4]), network: tail[5] << 24 | tail[6] << 16 | tail[7] << 8 | tail[8])
+      guard let (name, scope) = CacheScope.parts(of: octets) else { continue }
       var buffer = octets + Array(repeating: 0, count: CacheKey.longest)
       buffer.withUnsafeMutableBufferPointer {
         var head = ResponseHead()
-        let key = key(in: $0.baseAddress!, nameLength: nameLength, scope)
+        let key = key(in: $0.baseAddress!, nameLength: name.octets.count, scope)
         for _ in 0..<2 where find(key, now: now, servesStale: true, into: output, capacity: 65_535, &head).isAnswer {
           answers += 1
         }
       }
     }
     return answers
-  }
-
-  private func nameLength(_ octets: [UInt8]) -> Int {
-    var end = 0
-    while octets[end] != 0 { end += Int(octets[end]) + 1 }
-    return end + 1
   }
 
   private func withKey<Value>(_ name: DomainName, type: UInt16, route: UInt16, _ body: (CacheKey) -> Value) -> Value {
