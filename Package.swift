@@ -73,12 +73,13 @@ let layer2: [Target] =
   + module("ProviderPool", ["HTTPDNS"])
   + module("Refresh")
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
+  + module("Persistence", ["MessageCache", "EventLoop", "Ciphers"], tests: ["DNSWire"])
   + module("HTTPServer", ["EventLoop", "CEvent", "CTLS"], tests: ["HTTPTestSupport"])
 
 // Layer 3 and 4: the program.
 let forwarderParts: [Target.Dependency] = [
   "DNSWire", "EventLoop", "Ciphers", "Configuration", "Telemetry", "HTTPDNS", "MessageCache", "Routing", "Listener",
-  "HTTPClient", "LocalDNS", "NetworkWatch", "ProviderPool", "Refresh", "CSocket", "CLock",
+  "HTTPClient", "LocalDNS", "NetworkWatch", "ProviderPool", "Refresh", "Persistence", "CSocket", "CLock",
 ]
 let programs: [Target] =
   module("Forwarder", forwarderParts + [logging], tests: ["FuzzProperties"])
@@ -95,6 +96,10 @@ let programs: [Target] =
       name: "SimulatorTests",
       dependencies: ["httpdns-simulator", "HTTPServer", "EventLoop", "DNSWire", "HTTPTestSupport"],
       exclude: ["Data"], cSettings: glibc, swiftSettings: strict),
+    // What saving and loading the cache costs; not installed.
+    .executableTarget(
+      name: "cache-bench", dependencies: ["Persistence", "MessageCache", "EventLoop", "DNSWire"],
+      path: "Benchmarks/CacheBench", cSettings: glibc, swiftSettings: strict),
     // It starts the programs and shares no code with them but the message parser.
     .testTarget(
       name: "EndToEndTests", dependencies: ["DNSWire", "TestSupport"], exclude: ["Data"], cSettings: glibc,
@@ -117,8 +122,8 @@ let fuzzing: [Target] =
     .target(
       name: "FuzzProperties",
       dependencies: [
-        "DNSWire", "EventLoop", "Configuration", "HTTPDNS", "MessageCache", "Routing", "Listener", "Forwarder",
-        "CEvent",
+        "DNSWire", "EventLoop", "Configuration", "HTTPDNS", "MessageCache", "Routing", "Listener", "Persistence",
+        "Forwarder", "CEvent",
       ],
       path: "Fuzz/FuzzProperties", cSettings: glibc, swiftSettings: strict),
     .testTarget(name: "CorpusTests", dependencies: ["FuzzProperties"], cSettings: glibc, swiftSettings: strict),

@@ -15,7 +15,7 @@ public protocol Property: SendableMetatype {
 /// Every property.
 public let properties: [any Property.Type] = [
   QueryProperty.self, MessageProperty.self, RDATATextProperty.self, JSONBodyProperty.self, DoHBodyProperty.self,
-  ConfigurationProperty.self, TCPFramingProperty.self, HostsFileProperty.self,
+  ConfigurationProperty.self, TCPFramingProperty.self, HostsFileProperty.self, CacheFileProperty.self,
 ]
 
 /// What does not hold for an input.

@@ -12,6 +12,7 @@ import Listener
 import LocalDNS
 import Logging
 import MessageCache
+import Persistence
 import Refresh
 import Routing
 import Telemetry

@@ -8,6 +8,7 @@ import HTTPClient
 import HTTPDNS
 import Logging
 import LocalDNS
+import Persistence
 
 /// Builds providers on the resolver's loop.
 struct ProviderFactory {

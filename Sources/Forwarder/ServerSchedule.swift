@@ -7,6 +7,7 @@ import EventLoop
 import HTTPClient
 import HTTPDNS
 import Logging
+import Persistence
 
 /// Where a list of servers comes from, in a provider's dialect.
 protocol ServerListSource: Sendable {

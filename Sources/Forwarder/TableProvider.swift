@@ -8,6 +8,7 @@ import Glibc
 import HTTPClient
 import HTTPDNS
 import Logging
+import Persistence
 
 /// A table of names and addresses that somebody keeps himself.
 final class TableProvider: Upstream, @unchecked Sendable {

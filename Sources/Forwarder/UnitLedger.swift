@@ -3,6 +3,7 @@
 // Resolver's loop only. A line of text for each provider: its name, the day in days since 1970, the units.
 
 import EventLoop
+import Persistence
 import ProviderPool
 
 /// Today's billing units by provider, on disk.

@@ -16,6 +16,12 @@ final class CacheBudget: Sendable {
     entries.load(ordering: .relaxed) > bounds.maxEntries || octets.load(ordering: .relaxed) > bounds.maxOctets
   }
 
+  /// Whether that much more stays within the bounds.
+  func hasRoom(entries count: Int, octets size: Int) -> Bool {
+    entries.load(ordering: .relaxed) + count <= bounds.maxEntries
+      && octets.load(ordering: .relaxed) + size <= bounds.maxOctets
+  }
+
   func add(entries count: Int, octets size: Int) {
     if count != 0 { entries.wrappingAdd(count, ordering: .relaxed) }
     octets.wrappingAdd(size, ordering: .relaxed)

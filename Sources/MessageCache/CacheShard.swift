@@ -5,9 +5,9 @@ import DNSWire
 
 /// One shard. Every method takes the shard's lock itself; none is called with it held.
 final class CacheShard: @unchecked Sendable {
-  private let lock: UnsafeMutablePointer<hot_mutex>
-  private var buckets: UnsafeMutablePointer<EntryPointer?>
-  private var bucketCount: Int
+  let lock: UnsafeMutablePointer<hot_mutex>
+  private(set) var buckets: UnsafeMutablePointer<EntryPointer?>
+  private(set) var bucketCount: Int
   private var newest: EntryPointer?
   private var oldest: EntryPointer?
   private var count = 0
@@ -15,6 +15,7 @@ final class CacheShard: @unchecked Sendable {
   private let budget: CacheBudget
   private let staleTTL: UInt32
   private var epoch: UInt32 = 0
+  private var insertions: UInt64 = 0
 
   /// Octets that an allocator and the table add to a block, about.
   private static let overhead = 16
@@ -44,6 +45,13 @@ final class CacheShard: @unchecked Sendable {
     return (count, octets + tableOctets(for: count))
   }
 
+  /// How many responses were inserted so far.
+  var changes: UInt64 {
+    hot_mutex_lock(lock)
+    defer { hot_mutex_unlock(lock) }
+    return insertions
+  }
+
   /// Serves an entry into `output`, marks it as used, and fills `head`.
   ///
   /// - Parameter servesStale: whether an entry that has expired but is served stale is written too; otherwise it is only told of.
@@ -64,6 +72,7 @@ final class CacheShard: @unchecked Sendable {
     hot_prefetch(entry.pointee.newer)
     hot_prefetch(entry.pointee.older)
     defer { touch(entry) }
+    entry.pointee.usedAt = CacheEntry.stamp(now)
     head.responseCode = UInt16(entry.pointee.responseCode)
     head.isAuthenticated = entry.pointee.isAuthenticated
     head.isAuthoritative = entry.pointee.isAuthoritative
@@ -109,22 +118,47 @@ final class CacheShard: @unchecked Sendable {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
     entry.pointee.epoch = epoch
+    entry.pointee.usedAt = CacheEntry.stamp(now)
     // The table stays when entries go, so a response that has no room beside it cannot be helped by evictions.
     guard size + tableOctets(for: count + 1) <= budget.bounds.maxOctets else {
       UnsafeMutableRawPointer(entry).deallocate()
       return false
     }
     if let previous = lookUp(key) { remove(previous) }
+    link(entry, size)
+    pushNewest(entry)
+    insertions &+= 1
+    while budget.isExceeded, let victim = oldest, victim != entry { remove(victim) }
+    return true
+  }
+
+  /// Adds an entry as the least recently used one. It takes nobody's place: neither its key's nor that of one that would
+  /// have to go.
+  ///
+  /// - Returns: whether it is kept; otherwise the entry is still the caller's.
+  func restore(_ entry: EntryPointer, _ key: CacheKey) -> CacheRestoration {
+    let size = CacheEntry.size(entry) + CacheShard.overhead
+    hot_mutex_lock(lock)
+    defer { hot_mutex_unlock(lock) }
+    guard lookUp(key) == nil else { return .present }
+    guard budget.hasRoom(entries: 1, octets: size + tableOctets(for: count + 1) - tableOctets(for: count)) else {
+      return .noRoom
+    }
+    entry.pointee.epoch = epoch
+    link(entry, size)
+    pushOldest(entry)
+    return .kept
+  }
+
+  /// Puts an entry into the table.
+  private func link(_ entry: EntryPointer, _ size: Int) {
     if count >= bucketCount { grow() }
-    let bucket = Int(truncatingIfNeeded: key.hash) & (bucketCount - 1)
+    let bucket = Int(truncatingIfNeeded: entry.pointee.hash) & (bucketCount - 1)
     entry.pointee.chain = buckets[bucket]
     buckets[bucket] = entry
-    pushNewest(entry)
     count += 1
     octets += size
     budget.add(entries: 1, octets: size)
-    while budget.isExceeded, let victim = oldest, victim != entry { remove(victim) }
-    return true
   }
 
   /// Evicts the least recently used entries until the cache is within its bounds or nothing is left.
@@ -244,6 +278,13 @@ final class CacheShard: @unchecked Sendable {
     entry.pointee.older = newest
     if let newest { newest.pointee.newer = entry } else { oldest = entry }
     newest = entry
+  }
+
+  private func pushOldest(_ entry: EntryPointer) {
+    entry.pointee.newer = oldest
+    entry.pointee.older = nil
+    if let oldest { oldest.pointee.older = entry } else { newest = entry }
+    oldest = entry
   }
 
   private func remove(_ entry: EntryPointer) {

@@ -91,8 +91,8 @@ public struct CacheBounds: Sendable {
 public final class MessageCache: @unchecked Sendable {
   /// Drawn at start; for whatever shall differ from run to run.
   public let seed: UInt64
-  private let shards: UnsafeMutablePointer<Unmanaged<CacheShard>>
-  private let shardCount: Int
+  let shards: UnsafeMutablePointer<Unmanaged<CacheShard>>
+  let shardCount: Int
   private let budget: CacheBudget
 
   /// Below so many entries, or octets, one shard serves all, and the order of eviction is exact. A response evicts within
@@ -197,13 +197,18 @@ public final class MessageCache: @unchecked Sendable {
     for index in 0..<shardCount { shards[index].takeUnretainedValue().clear() }
   }
 
+  /// How many responses were inserted so far: what it was once tells whether there is something new. Any thread.
+  public var changes: UInt64 {
+    (0..<shardCount).reduce(0) { $0 &+ shards[$1].takeUnretainedValue().changes }
+  }
+
   /// How much is kept.
   public var usage: (entries: Int, octets: Int) {
     (0..<shardCount).map { shards[$0].takeUnretainedValue().usage }
       .reduce((0, 0)) { ($0.0 + $1.entries, $0.1 + $1.octets) }
   }
 
-  private func shard(_ hash: UInt64) -> CacheShard { shards[shardIndex(hash)].takeUnretainedValue() }
+  func shard(_ hash: UInt64) -> CacheShard { shards[shardIndex(hash)].takeUnretainedValue() }
 
   /// The upper bits choose the shard, the lower ones the bucket.
   @_noAllocation @inline(__always)

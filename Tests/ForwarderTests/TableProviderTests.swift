@@ -5,6 +5,7 @@ import EventLoop
 import Glibc
 import HTTPClient
 import HTTPDNS
+import Persistence
 import TestSupport
 import Testing
 

@@ -2,6 +2,7 @@
 
 import EventLoop
 import Glibc
+import Persistence
 import ProviderPool
 import TestSupport
 import Testing

@@ -4,7 +4,7 @@ import Glibc
 import Synchronization
 
 /// A file that is written atomically, with mode 0600. Any thread.
-final class StateFile: Sendable {
+public final class StateFile: Sendable {
   private struct Work: Sendable {
     var next: [UInt8]?
     var isWriting = false
@@ -17,14 +17,16 @@ final class StateFile: Sendable {
   /// Milliseconds that the end of the program waits for a disk.
   private static let mostWaits = 1000
 
+  /// The file at a path, which need not exist.
+  ///
   /// - Parameter onFailure: told in one line why the file could not be written.
-  init(path: String, onFailure: @escaping @Sendable (String) -> Void) {
+  public init(path: String, onFailure: @escaping @Sendable (String) -> Void) {
     self.path = path
     self.onFailure = onFailure
   }
 
   /// The content; nil where there is no such file, or it cannot be read or is longer than `limit` octets.
-  func read(limit: Int) -> [UInt8]? {
+  public func read(limit: Int) -> [UInt8]? {
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard file >= 0 else { return nil }
     defer { close(file) }
@@ -40,24 +42,18 @@ final class StateFile: Sendable {
 
   /// Replaces the content, soon. Returns at once: writing can block. Of several contents that come while one is being
   /// written only the last counts.
-  func save(_ octets: [UInt8]) {
+  public func save(_ octets: [UInt8]) {
     let mustStart = work.withLock { work in
       work.next = octets
       defer { work.isWriting = true }
       return !work.isWriting
     }
     guard mustStart else { return }
-    var thread = pthread_t()
-    let context = Unmanaged.passRetained(self).toOpaque()
-    guard pthread_create(&thread, nil, stateFileThread, context) == 0 else {
-      Unmanaged<StateFile>.fromOpaque(context).release()
-      return writeAll()
-    }
-    pthread_detach(thread)
+    Errand.start("state file") { self.writeAll() }
   }
 
   /// Replaces the content before it returns: for the end of the program. A write that is under way comes first.
-  func saveNow(_ octets: [UInt8]) {
+  public func saveNow(_ octets: [UInt8]) {
     work.withLock { $0.next = nil }
     var waits = 0
     while work.withLock({ $0.isWriting }), waits < StateFile.mostWaits {
@@ -67,7 +63,7 @@ final class StateFile: Sendable {
     if let problem = write(octets) { onFailure(problem) }
   }
 
-  fileprivate func writeAll() {
+  private func writeAll() {
     while true {
       let octets = work.withLock { work -> [UInt8]? in
         defer { work.next = nil }
@@ -81,37 +77,11 @@ final class StateFile: Sendable {
 
   /// - Returns: why it could not be written.
   private func write(_ octets: [UInt8]) -> String? {
-    // A name of its own for each write: the end of the program may come while the thread writes.
-    let temporary = "\(path).\(getpid()).\(pthread_self())"
-    let file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard file >= 0 else { return problem() }
-    var written = 0
-    while written < octets.count {
-      let count = octets[written...].withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else {
-        let reason = problem()
-        close(file)
-        unlink(temporary)
-        return reason
-      }
-      written += count
-    }
-    let isSafe = fsync(file) == 0
-    close(file)
-    guard isSafe, rename(temporary, path) == 0 else {
-      let reason = problem()
-      unlink(temporary)
-      return reason
-    }
-    return nil
+    do throws(FileProblem) {
+      let replacement = try FileReplacement(of: path)
+      try replacement.append(octets)
+      try replacement.commit()
+      return nil
+    } catch { return error.description }
   }
-
-  private func problem() -> String { "\(path): \(String(cString: strerror(errno))) (user \(geteuid()))" }
-}
-
-private func stateFileThread(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-  pthread_setname_np(pthread_self(), "state file")
-  Unmanaged<StateFile>.fromOpaque(context!).takeRetainedValue().writeAll()
-  return nil
 }

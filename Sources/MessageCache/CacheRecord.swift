@@ -1,0 +1,166 @@
+// CacheRecord.swift -- an entry outside of the cache: taken out to be saved, or read from a file to be put back.
+
+import CLock
+import DNSWire
+
+/// Everything that an entry holds. Key and body are views of octets that belong to whoever made the record.
+public struct CacheRecord {
+  /// The octets of the key.
+  public var key: UnsafeBufferPointer<UInt8>
+  /// Answer and authority sections, TTLs as stored.
+  public var body: UnsafeBufferPointer<UInt8>
+  /// When it was stored, in nanoseconds of the boot-time clock; negative where that was before the machine started.
+  public var storedAt: Int64
+  /// When it was last used, about, by the same clock.
+  public var usedAt: Int64
+  /// How long it counts, and who gave it.
+  public var life: EntryLife
+  /// Hits since it was stored.
+  public var hits: UInt32 = 0
+  /// ANCOUNT.
+  public var answers: UInt16
+  /// NSCOUNT.
+  public var authorities: UInt16
+  /// INFO-CODE of an Extended DNS Error, or `ResponseHead.noExtendedError`.
+  public var extendedError: UInt16 = ResponseHead.noExtendedError
+  /// Where in the body the addresses that rotate from hit to hit begin.
+  public var rotationStart: UInt16 = 0
+  /// How many there are.
+  public var rotationCount: UInt16 = 0
+  /// Octets of each.
+  public var rotationSize: UInt8 = 0
+  /// RCODE, 0…15.
+  public var responseCode: UInt8
+  /// Whether a validating upstream vouches for it.
+  public var isAuthenticated = false
+  /// Whether it is an answer of our own local zones.
+  public var isAuthoritative = false
+  /// Whether it holds for every client subnet.
+  public var isForEverySubnet = true
+
+  /// A record of those octets; whatever is not named is as in a plain answer that nobody has asked for yet.
+  public init(
+    key: UnsafeBufferPointer<UInt8>, body: UnsafeBufferPointer<UInt8>, storedAt: Int64, usedAt: Int64, life: EntryLife,
+    answers: UInt16, authorities: UInt16, responseCode: UInt8
+  ) {
+    self.key = key
+    self.body = body
+    self.storedAt = storedAt
+    self.usedAt = usedAt
+    self.life = life
+    self.answers = answers
+    self.authorities = authorities
+    self.responseCode = responseCode
+  }
+
+  /// The number of the route in the key; nil where the octets are no key.
+  public var route: UInt16? { CacheRecord.nameLength(key).map { UInt16(key[$0 + 3]) << 8 | UInt16(key[$0 + 4]) } }
+
+  /// How many octets of a key are its name; nil where the octets are no key.
+  static func nameLength(_ key: UnsafeBufferPointer<UInt8>) -> Int? {
+    guard key.count <= CacheKey.longest else { return nil }
+    var end = 0
+    while end < key.count, key[end] != 0 {
+      guard key[end] < 64 else { return nil }
+      end += Int(key[end]) + 1
+    }
+    end += 1
+    guard end <= DomainName.longest else { return nil }
+    return CacheKey.tailLengths.contains(key.count - end) ? end : nil
+  }
+}
+
+extension CacheKey {
+  /// What may follow the name: the fixed part, without or with a client subnet.
+  fileprivate static let tailLengths = [fixedLength, fixedLength + 18]
+}
+
+extension DomainName {
+  /// RFC 1035 section 3.1: octets of the longest name.
+  fileprivate static let longest = 255
+}
+
+extension CacheRecord {
+  /// What an entry, or a copy of it, holds.
+  init(_ entry: EntryPointer) {
+    let fields = entry.pointee
+    var life = EntryLife(lifetime: UInt32(clamping: (fields.expiresAt - fields.storedAt) / 1_000_000_000))
+    life.staleFor = fields.staleFor
+    life.isServedStale = fields.staleUntil == .max
+    life.isImmutable = fields.isImmutable
+    life.source = fields.source
+    life.heat = fields.heat
+    self.init(
+      key: UnsafeBufferPointer(start: CacheEntry.key(entry), count: Int(fields.keyLength)),
+      body: UnsafeBufferPointer(start: CacheEntry.body(entry), count: Int(fields.bodyLength)),
+      storedAt: fields.storedAt, usedAt: Int64(fields.usedAt) << 30, life: life, answers: fields.answers,
+      authorities: fields.authorities, responseCode: fields.responseCode)
+    hits = fields.hits
+    extendedError = fields.extendedError
+    rotationStart = fields.rotationStart
+    rotationCount = fields.rotationCount
+    rotationSize = fields.rotationSize
+    isAuthenticated = fields.isAuthenticated
+    isAuthoritative = fields.isAuthoritative
+    isForEverySubnet = fields.isForEverySubnet
+  }
+
+  /// A block for the record, which the caller links or frees; nil where its parts do not fit each other: the octets may
+  /// come from anywhere, and the hot path trusts what is in a block.
+  ///
+  /// - Complexity: O(length of the body): the places of the TTLs are found again.
+  func makeEntry(_ key: CacheKey, nameLength: Int) -> EntryPointer? {
+    let count = Int(answers) + Int(authorities)
+    let before = QueryReader.headerLength + nameLength + 4
+    let rotationEnd = Int(rotationStart) + Int(rotationSize) * Int(rotationCount)
+    guard before + body.count + ResponseWriter.overhead <= Int(UInt16.max), responseCode <= 15,
+      count * CacheRecord.shortestRecord <= body.count, rotationEnd <= body.count
+    else { return nil }
+    let size = MemoryLayout<CacheEntry>.stride + 2 * count + key.length + body.count
+    let block = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: MemoryLayout<CacheEntry>.alignment)
+    let entry = block.bindMemory(to: CacheEntry.self, capacity: 1)
+    entry.initialize(
+      to: CacheEntry(
+        hash: key.hash, storedAt: storedAt, expiresAt: life.expiry(storedAt: storedAt),
+        staleUntil: life.isServedStale ? .max : .min, refreshAt: life.isImmutable ? .max : .min,
+        staleFor: life.isImmutable ? .max : life.staleFor, hits: hits, epoch: 0, heat: life.heat,
+        keyLength: UInt16(key.length),
+        ttlCount: UInt16(count), bodyLength: UInt16(body.count), answers: answers, authorities: authorities,
+        extendedError: extendedError, rotationStart: rotationStart, rotationCount: rotationCount,
+        rotationSize: rotationSize, responseCode: responseCode, isAuthenticated: isAuthenticated,
+        isAuthoritative: isAuthoritative, isForEverySubnet: isForEverySubnet, isImmutable: life.isImmutable,
+        source: life.source, usedAt: CacheEntry.stamp(usedAt)))
+    guard findTTLs(count, CacheEntry.ttlOffsets(entry)) else {
+      block.deallocate()
+      return nil
+    }
+    hot_copy(CacheEntry.key(entry), key.octets, key.length)
+    if let base = body.baseAddress { hot_copy(CacheEntry.body(entry), base, body.count) }
+    return entry
+  }
+
+  /// The root or a pointer as owner takes one octet at least; type, class, TTL and length of the data take ten.
+  private static let shortestRecord = 11
+
+  /// Walks the records of the body; false unless there are exactly as many as the counts say.
+  private func findTTLs(_ count: Int, _ offsets: UnsafeMutablePointer<UInt16>) -> Bool {
+    var end = 0
+    for index in 0..<count {
+      while true {
+        guard end < body.count else { return false }
+        let length = body[end]
+        if length & 0xC0 == 0xC0 {
+          end += 2
+          break
+        }
+        guard length < 64 else { return false }
+        end += Int(length) + 1
+        if length == 0 { break }
+      }
+      guard end + 10 <= body.count else { return false }
+      offsets[index] = UInt16(end + 4)
+      end += 10 + (Int(body[end + 8]) << 8 | Int(body[end + 9]))
+    }
+    return end == body.count
+  }
+}

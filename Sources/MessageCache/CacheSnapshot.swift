@@ -1,0 +1,177 @@
+// CacheSnapshot.swift -- everything out of the cache, and back in, while the listeners go on using it.
+//
+// On a thread that may take its time. No lock is held for longer than a few dozen entries take to be copied, and no
+// lock is taken twice in a row: who waits for it gets it in between.
+
+import CLock
+import DNSWire
+
+/// What became of a record.
+public enum CacheRestoration: Hashable, Sendable {
+  /// It is in the cache.
+  case kept
+  /// There is an entry of that key, which came later.
+  case present
+  /// Only what is in the cache already could have made room.
+  case noRoom
+  /// It cannot be given any more, not even as stale data.
+  case past
+  /// Its parts do not fit each other.
+  case unsound
+}
+
+extension MessageCache {
+  /// Hands over each entry that may still be given, fresh or stale, in no particular order.
+  ///
+  /// Each entry that is there the whole time comes exactly once, though the table may grow meanwhile.
+  /// - Parameters:
+  ///   - now: nanoseconds of the boot-time clock.
+  ///   - take: gets a record that is valid during the call; false ends the walk. No lock is held.
+  public func forEachRecord(now: Int64, _ take: (CacheRecord) -> Bool) {
+    var walks = [TableWalk](repeating: TableWalk(), count: shardCount)
+    var room = CopyRoom(octets: CopyRoom.usual)
+    defer { room.deallocate() }
+    while walks.contains(where: { !$0.isAtEnd }) {
+      for index in walks.indices where !walks[index].isAtEnd {
+        let step = shards[index].takeUnretainedValue().copyEntries(&walks[index], now: now, into: room)
+        if step.needed > 0 {
+          room.deallocate()
+          room = CopyRoom(octets: step.needed)
+        }
+        var place = room.start
+        while place < room.start + step.used {
+          let entry = place.assumingMemoryBound(to: CacheEntry.self)
+          guard take(CacheRecord(entry)) else { return }
+          place += CopyRoom.octets(of: entry)
+        }
+      }
+    }
+  }
+
+  /// Puts a record back, as the least recently used entry: so records have to come in the order of their use, the last
+  /// one used first. Nothing goes for it, and what is there already stays. Any thread.
+  ///
+  /// - Parameters:
+  ///   - route: the route's number, which takes the place of that in the key.
+  ///   - now: nanoseconds of the boot-time clock.
+  public func restore(_ record: CacheRecord, route: UInt16, now: Int64) -> CacheRestoration {
+    guard let nameLength = CacheRecord.nameLength(record.key) else { return .unsound }
+    return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: CacheKey.longest) { buffer in
+      _ = buffer.update(fromContentsOf: record.key)
+      buffer[nameLength + 3] = UInt8(truncatingIfNeeded: route >> 8)
+      buffer[nameLength + 4] = UInt8(truncatingIfNeeded: route)
+      guard let octets = buffer.baseAddress else { return .unsound }
+      let key = CacheKey(octets: octets, length: record.key.count, hash: hash(octets, record.key.count))
+      var record = record
+      record.storedAt = min(record.storedAt, now)
+      guard let entry = record.makeEntry(key, nameLength: nameLength) else { return .unsound }
+      let outcome = now < CacheEntry.end(entry) ? shard(key.hash).restore(entry, key) : .past
+      if outcome != .kept { UnsafeMutableRawPointer(entry).deallocate() }
+      return outcome
+    }
+  }
+}
+
+/// Where a walk through a shard's table stands.
+///
+/// Buckets come in the order of their numbers read backwards, bit by bit. A table that doubles puts both halves of a
+/// bucket at its place in that order, so the walk goes on where it was: nothing is left out and nothing comes twice.
+struct TableWalk {
+  /// The next bucket's number, backwards; as a fraction of 2^64 it is how much of the table is done.
+  private var position: UInt64 = 0
+  /// Whether every bucket has been visited.
+  private(set) var isAtEnd = false
+
+  /// The next bucket's number.
+  var bucket: Int {
+    var bits = position.byteSwapped
+    bits = (bits >> 4) & 0x0F0F_0F0F_0F0F_0F0F | (bits & 0x0F0F_0F0F_0F0F_0F0F) << 4
+    bits = (bits >> 2) & 0x3333_3333_3333_3333 | (bits & 0x3333_3333_3333_3333) << 2
+    bits = (bits >> 1) & 0x5555_5555_5555_5555 | (bits & 0x5555_5555_5555_5555) << 1
+    return Int(truncatingIfNeeded: bits)
+  }
+
+  /// The bucket has been visited.
+  mutating func advance(bucketCount: Int) {
+    let (next, isPastEnd) = position.addingReportingOverflow(1 << UInt64(64 - bucketCount.trailingZeroBitCount))
+    position = next
+    isAtEnd = isPastEnd
+  }
+}
+
+/// Where blocks are copied to, one behind the other.
+private struct CopyRoom {
+  let start: UnsafeMutableRawPointer
+  let octets: Int
+
+  /// The largest response fits with its neighbours.
+  static let usual = 128 << 10
+
+  init(octets: Int) {
+    start = .allocate(byteCount: octets, alignment: MemoryLayout<CacheEntry>.alignment)
+    // Its pages are there before a lock is held.
+    start.initializeMemory(as: UInt8.self, repeating: 0, count: octets)
+    self.octets = octets
+  }
+
+  func deallocate() { start.deallocate() }
+
+  /// Octets that a block takes here.
+  static func octets(of entry: EntryPointer) -> Int {
+    let alignment = MemoryLayout<CacheEntry>.alignment
+    return (CacheEntry.size(entry) + alignment - 1) / alignment * alignment
+  }
+}
+
+extension CacheShard {
+  /// Buckets that are copied while the lock is held: about as many entries, at 0.1 to 0.3 µs each.
+  private static let bucketsPerStep = 32
+
+  /// Copies the entries of the next buckets that are still of use, whole buckets only.
+  ///
+  /// - Returns: the octets that were filled; or those that the next bucket alone needs, when it is larger than the room.
+  fileprivate func copyEntries(_ walk: inout TableWalk, now: Int64, into room: CopyRoom) -> (used: Int, needed: Int) {
+    hot_mutex_lock(lock)
+    defer { hot_mutex_unlock(lock) }
+    prefetch(walk)
+    var used = 0
+    for _ in 0..<CacheShard.bucketsPerStep where !walk.isAtEnd {
+      let first = buckets[walk.bucket]
+      let octets = octets(ofChain: first, now: now)
+      guard used + octets <= room.octets else { return (used, used == 0 ? octets : 0) }
+      var next = first
+      while let entry = next {
+        next = entry.pointee.chain
+        guard now < CacheEntry.end(entry) else { continue }
+        hot_copy(room.start + used, entry, CacheEntry.size(entry))
+        used += CopyRoom.octets(of: entry)
+      }
+      walk.advance(bucketCount: bucketCount)
+    }
+    return (used, 0)
+  }
+
+  private func octets(ofChain first: EntryPointer?, now: Int64) -> Int {
+    var octets = 0
+    var next = first
+    while let entry = next {
+      next = entry.pointee.chain
+      if now < CacheEntry.end(entry) { octets += CopyRoom.octets(of: entry) }
+    }
+    return octets
+  }
+
+  /// The blocks of the step are fetched together: one after the other they would keep the lock three times as long.
+  private func prefetch(_ walk: TableWalk) {
+    var ahead = walk
+    for _ in 0..<CacheShard.bucketsPerStep where !ahead.isAtEnd {
+      if let entry = buckets[ahead.bucket] {
+        let block = UnsafeRawPointer(entry)
+        hot_prefetch(block)
+        hot_prefetch(block + 64)
+        hot_prefetch(block + 128)
+      }
+      ahead.advance(bucketCount: bucketCount)
+    }
+  }
+}

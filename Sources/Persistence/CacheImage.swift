@@ -1,0 +1,201 @@
+// CacheImage.swift -- a cache file in the memory: checked as a whole first, then read entry by entry.
+//
+// The checksum finds damage, not malice: every length is checked all the same.
+
+import Ciphers
+import MessageCache
+
+/// Why the octets are not a cache file that can be used.
+public enum CacheDamage: Error, Hashable, CustomStringConvertible {
+  /// Too short.
+  case cut
+  /// Something else.
+  case foreign
+  /// A version that this program does not know.
+  case version(UInt32)
+  /// The checksum is another.
+  case checksum
+  /// The parts do not add up to the whole.
+  case lengths
+
+  /// The reason, as the end of a sentence.
+  public var description: String {
+    switch self {
+    case .cut: "it is cut off"
+    case .foreign: "it is not a cache file"
+    case .version(let version): "its version is \(version), this program knows \(CacheFormat.version)"
+    case .checksum: "its checksum does not fit: it is damaged or cut off"
+    case .lengths: "its parts do not fit each other"
+    }
+  }
+}
+
+/// What became of the entries of a file.
+public struct CacheCounts: Hashable, Sendable {
+  /// They are in the cache.
+  public var kept = 0
+  /// Something newer was there, their time is over, or nobody knows what they belong to.
+  public var dropped = 0
+  /// There was no room.
+  public var withoutRoom = 0
+  /// They cannot have been written by this program.
+  public var unsound = 0
+
+  /// As many as given.
+  public init(kept: Int = 0, dropped: Int = 0, withoutRoom: Int = 0) {
+    self.kept = kept
+    self.dropped = dropped
+    self.withoutRoom = withoutRoom
+  }
+}
+
+/// A checked cache file.
+public struct CacheImage {
+  private let octets: [UInt8]
+  private let written: Int64
+  private let routes: [Fingerprint]
+  private let sources: [UInt8: Fingerprint]
+  /// Where the entries begin, the one used last first.
+  private let places: [Place]
+
+  private struct Place {
+    var usedAt: Int64
+    var offset: Int
+  }
+
+  /// How many entries there are.
+  public var entries: Int { places.count }
+
+  /// Checks everything but the entries' own fields.
+  ///
+  /// - Complexity: O(*n* log *n*) in the entries, O(*n*) in the octets.
+  public init(_ octets: [UInt8]) throws(CacheDamage) {
+    try CacheImage.checkBeginning(octets)
+    guard octets.count >= CacheFormat.shortest else { throw .cut }
+    let checksum = octets.count - CacheFormat.checksumLength
+    guard CacheImage.checksum(of: octets[..<checksum]).elementsEqual(octets[checksum...]) else { throw .checksum }
+    let entriesEnd = checksum - CacheFormat.countLength
+    var reader = ImageReader(octets, from: CacheFormat.magic.count + 4, to: entriesEnd)
+    written = try reader.take(Int64.self)
+    routes = try reader.takeFingerprints(Int(reader.take(UInt16.self)))
+    sources = try reader.takeSources()
+    var places: [Place] = []
+    let count = ImageReader.number(octets, entriesEnd, UInt64.self)
+    guard count <= (entriesEnd - reader.offset) / RecordLayout.length else { throw .lengths }
+    places.reserveCapacity(Int(count))
+    while reader.offset < entriesEnd {
+      let place = reader.offset
+      try reader.skip(RecordLayout.length)
+      let key = ImageReader.number(octets, place + RecordLayout.keyLength, UInt16.self)
+      let body = ImageReader.number(octets, place + RecordLayout.bodyLength, UInt16.self)
+      try reader.skip(Int(key) + Int(body))
+      places.append(
+        Place(usedAt: ImageReader.number(octets, place + RecordLayout.usedAt, Int64.self), offset: place))
+    }
+    guard places.count == count else { throw .lengths }
+    places.sort { $0.usedAt > $1.usedAt }
+    self.places = places
+    self.octets = octets
+  }
+
+  /// Checks the first octets, which say what the file is; as far as there are that many.
+  static func checkBeginning(_ octets: [UInt8]) throws(CacheDamage) {
+    guard octets.starts(with: CacheFormat.magic.prefix(octets.count)) else { throw .foreign }
+    guard octets.count >= CacheFormat.magic.count + 4 else { throw .cut }
+    let version = ImageReader.number(octets, CacheFormat.magic.count, UInt32.self)
+    guard version == CacheFormat.version else { throw .version(version) }
+  }
+
+  /// The checksum of everything before it.
+  public static func checksum(of octets: ArraySlice<UInt8>) -> [UInt8] {
+    var digests: [UInt8] = []
+    var rest = octets
+    while !rest.isEmpty {
+      digests += Digest.sha256(Array(rest.prefix(CacheFormat.pieceLength)))
+      rest = rest.dropFirst(CacheFormat.pieceLength)
+    }
+    return Digest.sha256(digests)
+  }
+
+  /// Puts the entries into a cache, the one used last first; none takes the place of one that is there.
+  ///
+  /// - Parameters:
+  ///   - time: the present. Where its wall time is before that of writing, nobody knows how old the entries are: they
+  ///     count as expired, and may be given as stale data.
+  ///   - isWanted: asked once in a while; false ends it.
+  public func restore(
+    into cache: MessageCache, _ meanings: CacheMeanings, at time: CacheTime, while isWanted: () -> Bool = { true }
+  ) -> CacheCounts {
+    let map = NumberMap(savedRoutes: routes, savedSources: sources, now: meanings)
+    var counts = CacheCounts()
+    octets.withUnsafeBytes { octets in
+      for (number, place) in places.enumerated() {
+        if number % CacheImage.entriesBetweenLooks == 0, !isWanted() { break }
+        switch restore(octets, place.offset, into: cache, map, time) {
+        case .kept: counts.kept += 1
+        case .present, .past: counts.dropped += 1
+        case .noRoom: counts.withoutRoom += 1
+        case .unsound: counts.unsound += 1
+        }
+      }
+    }
+    return counts
+  }
+
+  private static let entriesBetweenLooks = 256
+
+  private func restore(
+    _ octets: UnsafeRawBufferPointer, _ place: Int, into cache: MessageCache, _ map: NumberMap, _ time: CacheTime
+  ) -> CacheRestoration {
+    typealias Layout = RecordLayout
+    func number<Number: FixedWidthInteger>(_ offset: Int) -> Number {
+      Number(littleEndian: octets.loadUnaligned(fromByteOffset: place + offset, as: Number.self))
+    }
+    let keyStart = place + Layout.length
+    let (keyLength, bodyLength): (UInt16, UInt16) = (number(Layout.keyLength), number(Layout.bodyLength))
+    let bodyStart = keyStart + Int(keyLength)
+    let flags: UInt8 = number(Layout.flags)
+    var life = EntryLife(lifetime: number(Layout.lifetime))
+    life.staleFor = number(Layout.staleFor)
+    life.isServedStale = flags & Layout.servedStale != 0
+    life.isImmutable = flags & Layout.immutable != 0
+    life.heat = number(Layout.heat)
+    guard let age = age(storedAt: number(Layout.storedAt), life, time) else { return .past }
+    var record = CacheRecord(
+      key: UnsafeRawBufferPointer(rebasing: octets[keyStart..<bodyStart]).assumingMemoryBound(to: UInt8.self),
+      body: UnsafeRawBufferPointer(rebasing: octets[bodyStart..<bodyStart + Int(bodyLength)])
+        .assumingMemoryBound(to: UInt8.self),
+      storedAt: time.boot - age, usedAt: time.boot - idleTime(usedAt: number(Layout.usedAt), time), life: life,
+      answers: number(Layout.answers), authorities: number(Layout.authorities),
+      responseCode: number(Layout.responseCode))
+    guard let saved = record.route else { return .unsound }
+    guard let route = map.route(saved), let source = map.source(number(Layout.source)) else { return .past }
+    record.life.source = source
+    record.hits = number(Layout.hits)
+    record.extendedError = number(Layout.extendedError)
+    record.rotationStart = number(Layout.rotationStart)
+    record.rotationCount = number(Layout.rotationCount)
+    record.rotationSize = number(Layout.rotationSize)
+    record.isAuthenticated = flags & Layout.authenticated != 0
+    record.isAuthoritative = flags & Layout.authoritative != 0
+    record.isForEverySubnet = flags & Layout.forEverySubnet != 0
+    return cache.restore(record, route: route, now: time.boot)
+  }
+
+  /// Nanoseconds since an entry was stored, as far as that can be known; nil where the number makes no sense.
+  private func age(storedAt: Int64, _ life: EntryLife, _ time: CacheTime) -> Int64? {
+    let isClockBehind = time.wall < written
+    let (age, isTooMuch) = (isClockBehind ? written : time.wall).subtractingReportingOverflow(storedAt)
+    guard !isTooMuch, age < CacheImage.longestAge else { return nil }
+    return max(age, isClockBehind ? Int64(life.lifetime) * 1_000_000_000 : 0)
+  }
+
+  /// Nanoseconds since an entry was last used, about: it only says which of two is worth more.
+  private func idleTime(usedAt: Int64, _ time: CacheTime) -> Int64 {
+    let (idle, isTooMuch) = max(time.wall, written).subtractingReportingOverflow(usedAt)
+    return isTooMuch ? CacheImage.longestAge : min(max(idle, 0), CacheImage.longestAge)
+  }
+
+  /// 68 years: what fits the cache's own record of uses.
+  private static let longestAge: Int64 = 1 << 61
+}

@@ -1,0 +1,72 @@
+// Errand.swift -- one piece of work that may block, on a thread that lives for it.
+
+import Glibc
+
+/// A piece of work under way. Any thread.
+final class Errand: Sendable {
+  private let name: String
+  private let work: @Sendable () -> Void
+  nonisolated(unsafe) private let end: UnsafeMutablePointer<sem_t>
+
+  /// Starts the work; where there can be no thread any more, does it here.
+  ///
+  /// - Parameter name: the thread's, of at most 15 octets.
+  @discardableResult
+  static func start(_ name: String, _ work: @escaping @Sendable () -> Void) -> Errand {
+    let errand = Errand(name, work)
+    var thread = pthread_t()
+    let context = Unmanaged.passRetained(errand).toOpaque()
+    if pthread_create(&thread, nil, runErrand, context) == 0 {
+      pthread_detach(thread)
+    } else {
+      Unmanaged<Errand>.fromOpaque(context).release()
+      errand.run()
+    }
+    return errand
+  }
+
+  private init(_ name: String, _ work: @escaping @Sendable () -> Void) {
+    self.name = name
+    self.work = work
+    end = .allocate(capacity: 1)
+    sem_init(end, 0, 0)
+  }
+
+  deinit {
+    sem_destroy(end)
+    end.deallocate()
+  }
+
+  fileprivate func nameThread() { pthread_setname_np(pthread_self(), name) }
+
+  fileprivate func run() {
+    work()
+    sem_post(end)
+  }
+
+  /// Waits for the end of the work; false where that has not come in time.
+  func wait(atMost limit: Duration) -> Bool {
+    var deadline = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &deadline)
+    let (seconds, attoseconds) = limit.components
+    deadline.tv_sec += Int(seconds)
+    deadline.tv_nsec += Int(attoseconds / 1_000_000_000)
+    if deadline.tv_nsec >= 1_000_000_000 {
+      deadline.tv_sec += 1
+      deadline.tv_nsec -= 1_000_000_000
+    }
+    while sem_clockwait(end, CLOCK_MONOTONIC, &deadline) != 0 {
+      guard errno == EINTR else { return false }
+    }
+    // Whoever waits next finds it ended too.
+    sem_post(end)
+    return true
+  }
+}
+
+private func runErrand(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+  let errand = Unmanaged<Errand>.fromOpaque(context!).takeRetainedValue()
+  errand.nameThread()
+  errand.run()
+  return nil
+}

@@ -1,0 +1,158 @@
+// FileReplacementTests.swift -- at every moment the file has its old content or its new one.
+
+import Glibc
+import MessageCache
+import TestSupport
+import Testing
+
+@testable import Persistence
+
+@Suite struct `A file that is replaced` {
+  private let folder: Folder
+  private var path: String { "\(folder.path)/cache" }
+
+  init() throws { folder = try Folder() }
+
+  @Test func `has its old content until the new one is there as a whole`() throws {
+    folder.write([1])
+    let replacement = try FileReplacement(of: path)
+    #expect(folder.read() == [1])
+    try replacement.append([2])
+    try replacement.append([3, 4])
+    #expect(folder.read() == [1])
+    try replacement.commit()
+    #expect(folder.read() == [2, 3, 4])
+    #expect(folder.names == ["cache"])
+    #expect(folder.mode() == 0o600)
+  }
+
+  @Test func `keeps its old content when the new one is given up`() throws {
+    folder.write([1])
+    do { try FileReplacement(of: path).append([2]) }
+    #expect(folder.read() == [1])
+    #expect(folder.names == ["cache"])
+  }
+
+  /// What a program that is killed leaves behind: nothing yet, an empty file, a part, all of it.
+  @Test(arguments: [nil, 0, 100, 1 << 20])
+  func `is as it was after the program was killed, and can be replaced the next time`(written: Int?) throws {
+    let cache = MessageCache.empty()
+    cache.fill()
+    _ = try folder.file.save(cache, .usual, at: .at(1))
+    if let written {
+      folder.write(Array(repeating: 7, count: written), "cache.new")
+      chmod("\(path).new", 0o644)
+    }
+    #expect(folder.file.load(into: .empty(), .usual, at: .at(1)) == kept(5))
+    cache.insert("one.more.example.com")
+    #expect(try folder.file.save(cache, .usual, at: .at(1)).entries == 6)
+    #expect(folder.file.load(into: .empty(), .usual, at: .at(1)) == kept(6))
+    #expect(folder.names == ["cache"])
+    #expect(folder.mode() == 0o600)
+  }
+
+  @Test func `is written by one at a time`() throws {
+    let first = try FileReplacement(of: path)
+    try first.append([1, 2, 3])
+    let problem = #expect(throws: FileProblem.self) { try FileReplacement(of: path) }
+    #expect(problem?.description == "\(path): it is being written by somebody else")
+    try first.commit()
+    #expect(folder.read() == [1, 2, 3])
+    let second = try FileReplacement(of: path)
+    try second.append([4])
+    try second.commit()
+    #expect(folder.read() == [4])
+  }
+
+  @Test func `is whole whoever of two savers comes last`() {
+    let path = path
+    let savers = (0..<2).map { number in
+      Errand.start("saver") {
+        for round in 0..<50 {
+          guard let replacement = try? FileReplacement(of: path) else { continue }
+          for _ in 0..<10 { try? replacement.append([UInt8](repeating: UInt8(number * 100 + round), count: 1000)) }
+          try? replacement.commit()
+        }
+      }
+    }
+    var contents = 0
+    for _ in 0..<200 {
+      guard let octets = folder.read() else { continue }
+      contents += 1
+      #expect(octets.count == 10_000 && Set(octets).count == 1)
+    }
+    for saver in savers { #expect(saver.wait(atMost: .seconds(60))) }
+    #expect(folder.read()?.count == 10_000)
+    #expect(folder.names == ["cache"])
+  }
+
+  @Test func `is never put in the place of a folder, a FIFO or a device`() throws {
+    for make in [{ mkdir($0, 0o700) }, { mkfifo($0, 0o600) }] {
+      #expect(make(path) == 0)
+      let replacement = try FileReplacement(of: path)
+      let problem = #expect(throws: FileProblem.self) { try replacement.commit() }
+      #expect(problem?.description == "\(path): it is not a regular file")
+      if unlink(path) != 0 { rmdir(path) }
+    }
+  }
+
+  @Test func `is not written through what stands in the way of the temporary file`() throws {
+    folder.write([1])
+    folder.write([5], "other")
+    for make in [
+      { symlink("other", $0) }, { mkdir($0, 0o700) }, { mkfifo($0, 0o600) },
+    ] as [(String) -> Int32] {
+      let name = "\(path).new"
+      #expect(make(name) == 0)
+      #expect(throws: FileProblem.self) { try FileReplacement(of: path) }
+      var status = stat()
+      #expect(lstat(name, &status) == 0, "it was removed")
+      if unlink(name) != 0 { rmdir(name) }
+    }
+    #expect(folder.read() == [1])
+    #expect(folder.read("other") == [5])
+  }
+
+  @Test func `keeps its old content when the disk is full`() throws {
+    guard let disk = SmallDisk(at: folder.path) else {
+      print("no file system could be mounted: the full disk is not tested")
+      return
+    }
+    defer { disk.unmount() }
+    let small = MessageCache.empty()
+    small.fill()
+    _ = try folder.file.save(small, .usual, at: .at(1))
+    let large = MessageCache.empty()
+    for number in 0..<5_000 { large.insert("n\(number).example.com") }
+    let problem = #expect(throws: FileProblem.self) { try folder.file.save(large, .usual, at: .at(1)) }
+    #expect(problem?.description == "\(path): No space left on device (user \(geteuid()))")
+    #expect(folder.names == ["cache"])
+    #expect(folder.file.load(into: .empty(), .usual, at: .at(1)) == kept(5))
+  }
+}
+
+/// A file system of 128 KiB.
+private struct SmallDisk {
+  let path: String
+
+  /// - Returns: nil where this user may not mount one.
+  init?(at path: String) {
+    self.path = path
+    guard SmallDisk.run("mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", path) else { return nil }
+  }
+
+  func unmount() { _ = SmallDisk.run("umount", path) }
+
+  private static func run(_ arguments: String...) -> Bool {
+    var process = pid_t()
+    var pointers: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
+    defer { for pointer in pointers { free(pointer) } }
+    var files = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&files)
+    defer { posix_spawn_file_actions_destroy(&files) }
+    posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
+    guard posix_spawnp(&process, arguments[0], &files, nil, &pointers, environ) == 0 else { return false }
+    var status: Int32 = 0
+    return waitpid(process, &status, 0) == process && status == 0
+  }
+}
