@@ -56,7 +56,7 @@ import Testing
 
   @Test func `waits no longer than 4.4 s of its own`() throws {
     let stale = StaleScene(.tested(.off))
-    stale.provider.ignoresDeadline = true
+    stale.provider.timeout = .seconds(30)
     try refreshing(stale, ahead: .seconds(3)) { _ in .silence }
     let first = stale.scene.ask("www.example.com", client: 1)
     stale.loop.advance(by: .milliseconds(900))
