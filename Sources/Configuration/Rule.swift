@@ -21,8 +21,8 @@ extension Configuration {
     public var minTTL: Duration?
     /// Overrides `cache.stale`.
     public var stale: Stale?
-    /// Whether the entries of these names never expire while the program runs.
-    public var isImmutable = false
+    /// Overrides `cache.immutable`: whether entries of these names never expire while the program runs.
+    public var isImmutable: Bool?
 
     /// A rule without overrides.
     public init(names: [NamePattern], use: Use) {
@@ -84,7 +84,11 @@ extension Configuration.Rule {
     reader.read("max_ttl", &maxTTL, .optional(.ttl()))
     reader.read("min_ttl", &minTTL, .optional(.ttl()))
     reader.read("stale", &stale, .optional(.choice))
-    reader.read("immutable", &isImmutable, .boolean)
+    if reader.isGiven("immutable") {
+      var isFixed = false
+      reader.read("immutable", &isFixed, .boolean)
+      isImmutable = isFixed
+    }
     refuseContradictions(reader, context)
   }
 

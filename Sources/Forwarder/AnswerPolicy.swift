@@ -11,6 +11,8 @@ struct FinishedAnswer {
   var lifetime: UInt32
   /// Whether NXDOMAIN was said of QNAME itself, so that it holds for every type and for names below.
   var deniesName = false
+  /// Whether it is NXDOMAIN or NODATA, be it at the end of aliases.
+  var isNegative = false
   /// Whether it is empty for a reason that the dialect cannot tell: another upstream may have data.
   var isAmbiguous = false
   /// SCOPE PREFIX-LENGTH, where a subnet was sent and the upstream gave one.
@@ -75,7 +77,8 @@ struct AnswerPolicy {
     response.isAuthenticated = trustsAD && isAuthenticated
     response.extendedError = extendedError
     return FinishedAnswer(
-      response: response, lifetime: lifetime, deniesName: responseCode == .nxDomain && chain.isEmpty, scope: scope)
+      response: response, lifetime: lifetime, deniesName: responseCode == .nxDomain && chain.isEmpty,
+      isNegative: true, scope: scope)
   }
 
   /// A record with its TTL inside the bounds. A TTL of 0 stays: such a record is for one transaction only

@@ -69,6 +69,8 @@ final class Pursuit: @unchecked Sendable {
   var timer: LoopTimer?
   /// Whether the clients have been answered.
   var isAnswered = false
+  /// Whether that was by an upstream's answer, and not with stale data or a failure.
+  var hasAnswer = false
   /// An answer that is given unless a better one comes in time: LocalDNS's while a provider is under way, or a provider's
   /// empty one while LocalDNS is.
   var held: Outcome?

@@ -162,69 +162,66 @@ package final class QueryPath {
     return .forward(route)
   }
 
-  /// Fresh data first, whatever of it answers the question; stale data only where there is none.
+  /// Fresh data first, whatever of it answers the question; where there is none, the newest of what has expired.
   @_noAllocation
   private func find(
     _ route: UInt16, _ usesSubnet: Bool, now: Int64, _ output: UnsafeMutablePointer<UInt8>, _ capacity: Int,
     _ head: inout ResponseHead
   ) -> CacheLookup {
     let isApart = networkRoutes._withUnsafeGuaranteedRef { $0.contains(route) }
-    let scope = CacheScope(
+    let asked = CacheScope(
       type: query.type, dnssecOK: query.dnssecOK, checkingDisabled: query.checkingDisabled, route: route,
       network: isApart ? network._withUnsafeGuaranteedRef { $0.number } : 0)
-    let fresh = find(scope, usesSubnet, now: now, servesStale: false, output, capacity, &head)
-    guard fresh.kind == .stale else { return fresh }
-    return find(scope, usesSubnet, now: now, servesStale: true, output, capacity, &head)
-  }
-
-  /// Looks for the question itself, then for an NXDOMAIN that holds for every type of the name.
-  @_noAllocation
-  private func find(
-    _ asked: CacheScope, _ usesSubnet: Bool, now: Int64, servesStale: Bool, _ output: UnsafeMutablePointer<UInt8>,
-    _ capacity: Int, _ head: inout ResponseHead
-  ) -> CacheLookup {
-    var scope = asked
-    var isStale = false
+    var own = CacheLookup.miss
     if usesSubnet {
-      let subnet = query.clientSubnet.capped
-      let found = look(scope, subnet, now: now, servesStale, output, capacity, &head)
-      if found.isAnswer {
-        head.subnetScope = Int16(subnet.sourceLength)
-        return found
-      }
-      isStale = found.kind == .stale
+      own = findOwn(asked, now: now, servesStale: false, output, capacity, &head)
+      if own.isAnswer { return own }
     }
-    let exact = findForAll(scope, usesSubnet, now: now, servesStale, output, capacity, &head)
-    if exact.isAnswer { return exact }
-    scope.type = CacheKey.everyType
-    let denial = findForAll(scope, usesSubnet, now: now, servesStale, output, capacity, &head)
+    let shared = findShared(asked, usesSubnet, now: now, servesStale: false, output, capacity, &head)
+    if shared.isAnswer { return shared }
+    // NXDOMAIN holds for every type of the name.
+    var everyType = asked
+    everyType.type = CacheKey.everyType
+    let denial = findShared(everyType, usesSubnet, now: now, servesStale: false, output, capacity, &head)
     if denial.isAnswer { return denial }
-    if exact.kind == .stale { isStale = true }
-    if denial.kind == .stale { isStale = true }
-    return isStale ? .stale : .miss
+    if own.storedAt > shared.storedAt, own.storedAt > denial.storedAt {
+      guard own.kind == .stale else { return .miss }
+      return findOwn(asked, now: now, servesStale: true, output, capacity, &head)
+    }
+    let isDenied = denial.storedAt >= shared.storedAt
+    guard (isDenied ? denial : shared).kind == .stale else { return .miss }
+    return findShared(
+      isDenied ? everyType : asked, usesSubnet, now: now, servesStale: true, output, capacity, &head)
   }
 
+  /// What is kept for the client's own subnet.
   @_noAllocation
-  private func findForAll(
-    _ scope: CacheScope, _ usesSubnet: Bool, now: Int64, _ servesStale: Bool, _ output: UnsafeMutablePointer<UInt8>,
-    _ capacity: Int, _ head: inout ResponseHead
+  private func findOwn(
+    _ scope: CacheScope, now: Int64, servesStale: Bool, _ output: UnsafeMutablePointer<UInt8>, _ capacity: Int,
+    _ head: inout ResponseHead
   ) -> CacheLookup {
-    let found = look(scope, QueryClientSubnet(), now: now, servesStale, output, capacity, &head)
-    guard usesSubnet, found.isAnswer else { return found }
-    guard found.isForEverySubnet else { return .miss }
-    head.subnetScope = 0
-    return found
-  }
-
-  @_noAllocation
-  private func look(
-    _ scope: CacheScope, _ subnet: QueryClientSubnet, now: Int64, _ servesStale: Bool,
-    _ output: UnsafeMutablePointer<UInt8>, _ capacity: Int, _ head: inout ResponseHead
-  ) -> CacheLookup {
+    let subnet = query.clientSubnet.capped
+    head.subnetScope = Int16(subnet.sourceLength)
     let (buffer, length) = (key, query.nameLength)
     return cache._withUnsafeGuaranteedRef { cache in
       let key = cache.key(in: buffer, nameLength: length, scope, subnet: subnet)
       return cache.find(key, now: now, servesStale: servesStale, into: output, capacity: capacity, &head)
+    }
+  }
+
+  /// What is kept for everybody.
+  @_noAllocation
+  private func findShared(
+    _ scope: CacheScope, _ usesSubnet: Bool, now: Int64, servesStale: Bool, _ output: UnsafeMutablePointer<UInt8>,
+    _ capacity: Int, _ head: inout ResponseHead
+  ) -> CacheLookup {
+    if usesSubnet { head.subnetScope = 0 }
+    let (buffer, length) = (key, query.nameLength)
+    return cache._withUnsafeGuaranteedRef { cache in
+      let key = cache.key(in: buffer, nameLength: length, scope, subnet: QueryClientSubnet())
+      return cache.find(
+        key, now: now, servesStale: servesStale, onlyForEverySubnet: usesSubnet, into: output, capacity: capacity, &head
+      )
     }
   }
 

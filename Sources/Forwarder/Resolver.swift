@@ -139,17 +139,20 @@ public actor Resolver {
     if let answer = settings.cacheEnabled ? kept(question, key, asked.route, subnet) : nil {
       return replies.send(answer, to: slot)
     }
+    let stale = staleData(question, asked.route, subnet)
+    if let stale, stale.isServed(at: loop.now) { return replies.send(given(stale, or: .unserved, question), to: slot) }
     if failures.isWaiting(key, now: loop.now) {
       let failure = UpstreamFailure(.cachedError, "asked in vain a moment ago")
-      return replies.send(staleOr(failure, question, key, asked.route, subnet), to: slot)
+      return replies.send(given(stale, or: failure, question), to: slot)
     }
     guard underWay < settings.maxInFlight else {
       counters.overflows += 1
       let failure = UpstreamFailure(.other, "too many questions under way")
-      return replies.send(staleOr(failure, question, key, asked.route, subnet), to: slot)
+      return replies.send(given(stale, or: failure, question), to: slot)
     }
     let pursuit = makePursuit(question, key, asked.route, subnet)
     pursuit.slots.append(slot)
+    if stale != nil { giveStaleInTime(pursuit) }
     begin(pursuit)
   }
 
@@ -188,7 +191,7 @@ public actor Resolver {
   }
 
   private func begin(_ pursuit: Pursuit) {
-    setSteps(pursuit)
+    setTimer(pursuit)
     start(pursuit)
   }
 
@@ -197,15 +200,20 @@ public actor Resolver {
     guard pursuit.isRefresh else { return }
     pursuit.isRefresh = false
     pursuit.startedAt = loop.now
-    setSteps(pursuit)
+    setTimer(pursuit)
   }
 
   /// A retry by the same client a second later may mean that the attempt under way is lost.
   private func join(_ pursuit: Pursuit, _ slot: Int) {
     counters.joined += 1
     wait(for: pursuit)
+    if pursuit.slots.isEmpty, staleData(pursuit.question, pursuit.routeNumber, pursuit.subnet) != nil {
+      giveStaleInTime(pursuit)
+      setTimer(pursuit)
+    }
+    // Where there is stale data one attempt is enough (RFC 8767 section 5).
     let mayStart =
-      pursuit.attempts < ResolverSettings.mostAttempts
+      pursuit.attempts < ResolverSettings.mostAttempts && pursuit.staleAt == nil
       && loop.now - pursuit.lastAttempt >= ResolverSettings.retryAfter
     // Looked at only where it matters: there may be thousands who wait.
     let isRetry = mayStart && pursuit.slots.contains { replies.isSameClient($0, slot) }

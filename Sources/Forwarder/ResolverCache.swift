@@ -6,9 +6,9 @@ import HTTPDNS
 import MessageCache
 
 extension Resolver {
-  /// Keeps an answer under what it depends on.
+  /// Keeps an answer under what it depends on. One that may not be kept takes the place of older ones all the same.
   func keep(_ answer: FinishedAnswer, of pursuit: Pursuit, from source: AnswerSource) {
-    guard settings.cacheEnabled, answer.lifetime > 0 else { return }
+    guard settings.cacheEnabled else { return }
     let now = loop.now.nanoseconds
     var scope = pursuit.scope
     var response = answer.response
@@ -37,7 +37,7 @@ extension Resolver {
 
   private func life(of answer: FinishedAnswer, _ pursuit: Pursuit, _ source: AnswerSource) -> EntryLife {
     let policy = settings.routes[Int(pursuit.routeNumber)].stale
-    let hasData = answer.response.answers > 0 && answer.response.responseCode == .noError
+    let hasData = !answer.isNegative
     var life = EntryLife(lifetime: answer.lifetime)
     if policy.mode != .off { life.staleFor = policy.maxAge }
     // A denial is never given before it has been asked again: the name may be there by now.

@@ -169,17 +169,7 @@ extension Resolver {
   }
 
   /// Sets the timer for what comes first.
-  func setSteps(_ pursuit: Pursuit) {
-    let route = settings.routes[Int(pursuit.routeNumber)]
-    if settings.cacheEnabled, route.stale.mode != .off,
-      staleAnswer(pursuit.question, pursuit.key, pursuit.routeNumber, pursuit.subnet) != nil
-    {
-      pursuit.staleAt = pursuit.startedAt + route.stale.wait
-    }
-    setTimer(pursuit)
-  }
-
-  private func setTimer(_ pursuit: Pursuit) {
+  func setTimer(_ pursuit: Pursuit) {
     var next = pursuit.startedAt + ResolverSettings.answerBy
     if !pursuit.hasAskedLocal, mayAskLocalAsWell(pursuit) {
       next = min(next, pursuit.startedAt + ResolverSettings.localDNSDelay)
@@ -198,7 +188,12 @@ extension Resolver {
     guard !pursuit.isAnswered, !pursuit.isRefresh else { return }
     let now = loop.now
     let end = pursuit.startedAt + ResolverSettings.answerBy
-    let staleIsDue = pursuit.staleAt.map { $0 <= now } ?? false
+    var staleIsDue = pursuit.staleAt.map { $0 <= now } ?? false
+    if staleIsDue, staleData(pursuit.question, pursuit.routeNumber, pursuit.subnet) == nil {
+      // It has gone meanwhile: there is nothing better to do than to wait.
+      pursuit.staleAt = nil
+      staleIsDue = false
+    }
     if let held = pursuit.held, staleIsDue || (pursuit.heldUntil ?? end) <= now { return deliver(pursuit, held) }
     guard !staleIsDue, now < end else {
       let failure = UpstreamFailure(.noReachableAuthority, "no answer in time")
@@ -242,14 +237,19 @@ extension Resolver {
     if pursuit.attempts == 0 { underWay -= 1 }
   }
 
+  /// What LocalDNS says late must not take the place of what a provider has said.
+  private func isSaidAlready(_ pursuit: Pursuit) -> Bool {
+    pursuit.hasAnswer || kept(pursuit.question, pursuit.key, pursuit.routeNumber, pursuit.subnet) != nil
+  }
+
   /// Keeps the answer and gives it to everybody who waits; an answer that comes after that is only kept.
   private func deliver(_ pursuit: Pursuit, _ outcome: Outcome) {
     var given = outcome.result
     switch outcome.result {
     case .success(let answer):
       failures.succeeded(pursuit.key)
-      // What LocalDNS says late must not take the place of what a provider has said.
-      if pursuit.isAnswered, outcome.source == .localDNS { return }
+      if pursuit.isAnswered, outcome.source == .localDNS, isSaidAlready(pursuit) { return }
+      pursuit.hasAnswer = true
       keep(answer, of: pursuit, from: outcome.source)
     case .failure(let reason):
       guard !pursuit.isAnswered else { return }

@@ -132,7 +132,7 @@ extension Resolver {
 
   /// Whether LocalDNS is left out: what a provider has said is still fresh, and must not give way to less.
   func isSparing(_ pursuit: Pursuit) -> Bool {
-    pursuit.isRefresh && pursuit.key.withCacheKey { cache.peek($0, now: loop.now.nanoseconds) } != nil
+    pursuit.isRefresh && kept(pursuit.question, pursuit.key, pursuit.routeNumber, pursuit.subnet) != nil
   }
 
   /// The number under which an entry remembers who gave it.

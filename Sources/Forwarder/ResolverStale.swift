@@ -9,60 +9,66 @@ extension Resolver {
   /// While nobody knows better, stale data is served for so long before the next attempt (RFC 8767 section 5).
   static let staleRecheck = Duration.seconds(30)
 
-  /// What may be given although it has expired: the answer itself, else that the name did not exist. Nil for nothing.
-  func staleAnswer(
-    _ question: HTTPDNSQuestion, _ key: QuestionKey, _ route: UInt16, _ subnet: QueryClientSubnet
-  ) -> FinishedAnswer? {
+  /// What may be given although it has expired: the newest, since a denial that came later than an address says more.
+  /// Where something is fresh by now, that.
+  func staleData(_ question: HTTPDNSQuestion, _ route: UInt16, _ subnet: QueryClientSubnet) -> StaleData? {
     guard settings.cacheEnabled else { return nil }
-    let now = loop.now.nanoseconds
-    if let found = key.withCacheKey({ cache.peek($0, now: now, orStale: true) }) {
-      var answer = stale(found, question.name)
-      if subnet.family != 0 { answer?.scope = Int(subnet.sourceLength) }
-      return answer
+    let asked = scope(question, route)
+    var denial = asked
+    denial.type = CacheKey.everyType
+    var newest: StaleData?
+    func look(_ scope: CacheScope, _ place: QueryClientSubnet) {
+      let now = loop.now.nanoseconds
+      let found = withKey(question.name, scope, subnet: place) { cache.peek($0, now: now, orStale: true) }
+      guard let found, place.family != 0 || subnet.family == 0 || found.isForEverySubnet else { return }
+      let data = StaleData(found: found, scope: scope, subnet: place, isFresh: now < found.expiresAt)
+      if let newest, newest.isFresh || !data.isFresh && newest.found.storedAt > found.storedAt { return }
+      newest = data
     }
-    guard subnet.family == 0 else { return nil }
-    return withKey(question.name, denialScope(question, route)) { cache.peek($0, now: now, orStale: true) }
-      .flatMap { stale($0, question.name) }
+    if subnet.family != 0 { look(asked, subnet) }
+    look(asked, QueryClientSubnet())
+    look(denial, QueryClientSubnet())
+    if subnet.family != 0 { newest?.answersSubnet = true }
+    return newest
   }
 
-  /// Stale data where there is some, which the listeners may give from now on too; otherwise the failure.
-  func staleOr(
-    _ failure: UpstreamFailure, _ question: HTTPDNSQuestion, _ key: QuestionKey, _ route: UInt16,
-    _ subnet: QueryClientSubnet
+  /// Stale data where there is some; otherwise the failure.
+  func given(
+    _ data: StaleData?, or failure: UpstreamFailure, _ question: HTTPDNSQuestion
   ) -> Result<FinishedAnswer, UpstreamFailure> {
-    guard let answer = staleAnswer(question, key, route, subnet) else { return .failure(failure) }
-    counters.stale += 1
+    guard let data, var answer = stale(data, question.name) else { return .failure(failure) }
+    if data.answersSubnet { answer.scope = Int(data.subnet.sourceLength) }
+    if !data.isFresh { counters.stale += 1 }
     return .success(answer)
   }
 
+  /// The clients of a pursuit get stale data if nothing fresh comes in time.
+  func giveStaleInTime(_ pursuit: Pursuit) {
+    let policy = settings.routes[Int(pursuit.routeNumber)].stale
+    if policy.mode != .off { pursuit.staleAt = loop.now + policy.wait }
+  }
+
   /// What a failed question comes to: stale data, with half a minute before the next attempt, or the failure, which is
-  /// remembered (RFC 9520).
+  /// remembered (RFC 9520). Of our own limits nothing is remembered.
   func afterFailure(_ pursuit: Pursuit, _ reason: UpstreamFailure) -> Result<FinishedAnswer, UpstreamFailure> {
-    let (question, key, route) = (pursuit.question, pursuit.key, pursuit.routeNumber)
-    let given = staleOr(reason, question, key, route, pursuit.subnet)
+    let question = pursuit.question
+    let data = staleData(question, pursuit.routeNumber, pursuit.subnet)
+    let given = given(data, or: reason, question)
     switch given {
     case .success:
+      guard let data, !reason.isOverload else { break }
       let end = (loop.now + Resolver.staleRecheck).nanoseconds
-      key.withCacheKey { cache.serveStale($0, until: end) }
-      if pursuit.subnet.family == 0 {
-        withKey(question.name, denialScope(question, route)) { cache.serveStale($0, until: end) }
-      }
+      withKey(question.name, data.scope, subnet: data.subnet) { cache.serveStale($0, until: end) }
     case .failure:
       counters.failures += 1
-      if !reason.isOverload { failures.failed(key, reason.extendedError, now: loop.now) }
+      if !reason.isOverload { failures.failed(pursuit.key, reason.extendedError, now: loop.now) }
     }
     return given
   }
 
-  private func denialScope(_ question: HTTPDNSQuestion, _ route: UInt16) -> CacheScope {
-    var scope = scope(question, route)
-    scope.type = CacheKey.everyType
-    return scope
-  }
-
-  private func stale(_ found: CachedResponse, _ name: DomainName) -> FinishedAnswer? {
-    let now = loop.now.nanoseconds
-    if now < found.expiresAt { return aged(found, name, now) }
+  private func stale(_ data: StaleData, _ name: DomainName) -> FinishedAnswer? {
+    let found = data.found
+    if data.isFresh { return aged(found, name, loop.now.nanoseconds) }
     guard let message = found.message(name) else { return nil }
     func shortened(_ record: ResourceRecord) -> ResourceRecord {
       var record = record
@@ -78,4 +84,18 @@ extension Resolver {
     response.extendedError = found.responseCode == .nxDomain ? .staleNXDomain : .staleAnswer
     return FinishedAnswer(response: response, lifetime: 0)
   }
+}
+
+/// What the cache has for a question that nobody answers, and where.
+struct StaleData {
+  var found: CachedResponse
+  var scope: CacheScope
+  var subnet: QueryClientSubnet
+  /// Whether it has not expired after all.
+  var isFresh: Bool
+  /// Whether the client is told for which addresses it holds.
+  var answersSubnet = false
+
+  /// Whether nobody needs to be asked: it is fresh, or served stale at present.
+  func isServed(at now: BootInstant) -> Bool { isFresh || now.nanoseconds < found.staleUntil }
 }

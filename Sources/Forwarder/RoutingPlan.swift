@@ -85,7 +85,7 @@ package struct RoutingPlan {
     route.belongsToNetwork = configuration.cache.perNetwork
     route.stale = StalePolicy(configuration.cache)
     if let stale = rule.stale { route.stale.mode = StalePolicy.Mode(stale) }
-    if rule.isImmutable { route.stale.isImmutable = true }
+    if let isImmutable = rule.isImmutable { route.stale.isImmutable = isImmutable }
     if let highest = rule.maxTTL { route.ttl.highest = UInt32(clamping: highest.components.seconds) }
     if let lowest = rule.minTTL { route.ttl.lowest = UInt32(clamping: lowest.components.seconds) }
     routes.append(route)

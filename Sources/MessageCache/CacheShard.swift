@@ -54,19 +54,24 @@ final class CacheShard: @unchecked Sendable {
 
   /// Serves an entry into `output`, marks it as used, and fills `head`.
   ///
-  /// - Parameter servesStale: whether an entry that has expired but is served stale is written too; otherwise it is only told of.
+  /// - Parameters:
+  ///   - servesStale: whether an entry that has expired but is served stale is written too; otherwise it is only told of.
+  ///   - onlyForEverySubnet: whether an entry counts only where it holds for every client subnet.
   @_noAllocation
   func find(
-    _ key: CacheKey, now: Int64, servesStale: Bool, into output: UnsafeMutablePointer<UInt8>, capacity: Int,
-    _ head: inout ResponseHead
+    _ key: CacheKey, now: Int64, servesStale: Bool, onlyForEverySubnet: Bool,
+    into output: UnsafeMutablePointer<UInt8>, capacity: Int, _ head: inout ResponseHead
   ) -> CacheLookup {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
-    guard let entry = lookUp(key) else { return .miss }
+    guard let entry = lookUp(key), !onlyForEverySubnet || entry.pointee.isForEverySubnet else { return .miss }
     let isFresh = now < entry.pointee.expiresAt
     if !isFresh {
-      guard now < entry.pointee.staleUntil, now < CacheEntry.end(entry) else { return .miss }
-      guard servesStale else { return .stale }
+      guard now < CacheEntry.end(entry) else { return .miss }
+      let isServed = now < entry.pointee.staleUntil
+      guard isServed, servesStale else {
+        return CacheLookup(isServed ? .stale : .expired, storedAt: entry.pointee.storedAt)
+      }
     }
     // Its neighbours in the list are written at the end: they arrive while the body is copied.
     hot_prefetch(entry.pointee.newer)
@@ -81,7 +86,6 @@ final class CacheShard: @unchecked Sendable {
     head.extendedError = isFresh ? entry.pointee.extendedError : CacheEntry.staleError(entry)
     head.bodyLength = Int(entry.pointee.bodyLength)
     var lookup = CacheLookup.hit
-    lookup.isForEverySubnet = entry.pointee.isForEverySubnet
     lookup.wantsRefresh = wantsRefresh(entry, isFresh: isFresh, now: now)
     guard Int(entry.pointee.bodyLength) <= capacity else {
       lookup.kind = .tooLong
@@ -187,7 +191,8 @@ final class CacheShard: @unchecked Sendable {
       responseCode: ResponseCode(rawValue: UInt16(entry.pointee.responseCode)), answers: entry.pointee.answers,
       authorities: entry.pointee.authorities, isAuthenticated: entry.pointee.isAuthenticated,
       extendedError: ExtendedError(kept: entry.pointee.extendedError), body: Array(body),
-      storedAt: entry.pointee.storedAt, expiresAt: entry.pointee.expiresAt)
+      storedAt: entry.pointee.storedAt, expiresAt: entry.pointee.expiresAt, staleUntil: entry.pointee.staleUntil,
+      isForEverySubnet: entry.pointee.isForEverySubnet)
   }
 
   /// Lets an entry be served stale until then.

@@ -9,8 +9,10 @@ import DNSWire
 public struct CacheLookup: Equatable, Sendable {
   /// How far it came.
   public enum Kind: UInt8, Sendable {
-    /// Nothing that may be served.
+    /// Nothing that is of any use.
     case miss
+    /// Something that has expired; it is not served, but what is older has had its day.
+    case expired
     /// Something that has expired and is served stale, if nothing fresh answers the query; nothing was written.
     case stale
     /// The body was written.
@@ -21,15 +23,15 @@ public struct CacheLookup: Equatable, Sendable {
 
   /// How far it came.
   public var kind: Kind
-  /// Whether it holds for every client subnet, and not only for queries that send none upstream.
-  public var isForEverySubnet = true
   /// Whether it is served as it is, and ought to be fetched anew.
   public var wantsRefresh = false
+  /// When what has expired was stored, in nanoseconds of the boot-time clock: the newest of it counts.
+  public var storedAt: Int64
 
   @_noAllocation @inlinable
-  init(_ kind: Kind, isForEverySubnet: Bool = true) {
+  init(_ kind: Kind, storedAt: Int64 = .min) {
     self.kind = kind
-    self.isForEverySubnet = isForEverySubnet
+    self.storedAt = storedAt
   }
 
   /// Whether there is an answer, be it too long for the room.
@@ -37,16 +39,14 @@ public struct CacheLookup: Equatable, Sendable {
     @_noAllocation get {
       switch kind {
       case .hit, .tooLong: true
-      case .miss, .stale: false
+      case .miss, .expired, .stale: false
       }
     }
   }
 
   /// Nothing.
   @inlinable public static var miss: CacheLookup { @_noAllocation get { CacheLookup(.miss) } }
-  /// Only stale data.
-  @inlinable public static var stale: CacheLookup { @_noAllocation get { CacheLookup(.stale) } }
-  /// A body for every subnet.
+  /// A body.
   @inlinable public static var hit: CacheLookup { @_noAllocation get { CacheLookup(.hit) } }
 }
 
@@ -68,6 +68,10 @@ public struct CachedResponse: Sendable {
   public var storedAt: Int64
   /// When it stops being fresh, in nanoseconds of the boot-time clock.
   public var expiresAt: Int64
+  /// Until when `find` serves it although it has expired, in nanoseconds of the boot-time clock.
+  public var staleUntil: Int64
+  /// Whether it holds for every client subnet, and not only for queries that send none upstream.
+  public var isForEverySubnet: Bool
 }
 
 /// The bounds of a cache.
@@ -129,15 +133,18 @@ public final class MessageCache: @unchecked Sendable {
   /// - Parameters:
   ///   - now: nanoseconds of the boot-time clock.
   ///   - servesStale: whether stale data is written too; first look for everything fresh that answers a query.
+  ///   - onlyForEverySubnet: whether an entry counts only where it holds for every client subnet.
   ///   - capacity: the room at `output`, in octets.
   /// - Complexity: O(length of key and body).
   @_noAllocation
   public func find(
-    _ key: CacheKey, now: Int64, servesStale: Bool = false, into output: UnsafeMutablePointer<UInt8>, capacity: Int,
-    _ head: inout ResponseHead
+    _ key: CacheKey, now: Int64, servesStale: Bool = false, onlyForEverySubnet: Bool = false,
+    into output: UnsafeMutablePointer<UInt8>, capacity: Int, _ head: inout ResponseHead
   ) -> CacheLookup {
     shards[shardIndex(key.hash)]._withUnsafeGuaranteedRef {
-      $0.find(key, now: now, servesStale: servesStale, into: output, capacity: capacity, &head)
+      $0.find(
+        key, now: now, servesStale: servesStale, onlyForEverySubnet: onlyForEverySubnet, into: output,
+        capacity: capacity, &head)
     }
   }
 
@@ -149,13 +156,15 @@ public final class MessageCache: @unchecked Sendable {
     insert(key, response, now: now, EntryLife(lifetime: lifetime))
   }
 
-  /// Keeps a response; the least recently used entries make room.
+  /// Keeps a response in the place of what was there; the least recently used entries make room.
   ///
-  /// - Returns: false where it is not kept: no lifetime, or no room.
+  /// - Returns: false where it is not kept: no lifetime, or no room. What was there is gone all the same.
   @discardableResult
   public func insert(_ key: CacheKey, _ response: ComposedResponse, now: Int64, _ life: EntryLife) -> Bool {
-    guard life.lifetime > 0 else { return false }
-    guard shard(key.hash).insert(key, response, now: now, life) else { return false }
+    guard life.lifetime > 0, shard(key.hash).insert(key, response, now: now, life) else {
+      remove(key)
+      return false
+    }
     // A shard that had little gave all of that: the others have the rest.
     var other = shardIndex(key.hash)
     for _ in 1..<shardCount where budget.isExceeded {

@@ -131,7 +131,7 @@ import Testing
   @Test func `is forgotten when its time is over`() throws {
     let scene = try QueryPathScene()
     scene.keep(
-      name, lifetime: 60,
+      name, life: EntryLife(lifetime: 60),
       try #require(ComposedResponse(.noError, to: DomainName(text: name)!, answers: [address(name, 1, ttl: 60)])))
     #expect(try scene.reply(RawQuery(), now: 59.9).answers.map(\.ttl) == [1])
     #expect(scene.ask(RawQuery().octets, now: 60) == .forward(0))
@@ -142,7 +142,7 @@ import Testing
     let denial = try #require(
       ComposedResponse(
         .nxDomain, to: DomainName(text: name)!, answers: [], authorities: [startOfAuthority("example.com", ttl: 30)]))
-    scene.keep(name, CacheKey.everyType, lifetime: 30, denial)
+    scene.keep(name, CacheKey.everyType, life: EntryLife(lifetime: 30), denial)
     for type in [RecordType.a, .aaaa, .mx, .https, RecordType(666)] {
       let message = try scene.reply(name, type, now: 12)
       #expect(message.responseCode == .nxDomain)

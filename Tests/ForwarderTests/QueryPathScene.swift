@@ -132,7 +132,8 @@ final class QueryPathScene {
   /// Keeps an answer.
   func keep(
     _ name: String, _ type: UInt16 = 1, route: UInt16 = 0, dnssecOK: Bool = false, checkingDisabled: Bool = false,
-    subnet: QueryClientSubnet = QueryClientSubnet(), lifetime: UInt32 = 3600, _ response: ComposedResponse
+    subnet: QueryClientSubnet = QueryClientSubnet(), life: EntryLife = EntryLife(lifetime: 3600),
+    _ response: ComposedResponse
   ) {
     let scope = CacheScope(
       type: type, dnssecOK: dnssecOK, checkingDisabled: checkingDisabled, route: route, network: 0)
@@ -141,7 +142,7 @@ final class QueryPathScene {
     buffer += [UInt8](repeating: 0, count: CacheKey.longest - length)
     buffer.withUnsafeMutableBufferPointer {
       let key = cache.key(in: $0.baseAddress!, nameLength: length, scope, subnet: subnet)
-      #expect(cache.insert(key, response, now: storedAt, lifetime: lifetime))
+      #expect(cache.insert(key, response, now: storedAt, life))
     }
   }
 

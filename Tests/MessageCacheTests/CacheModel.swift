@@ -65,10 +65,12 @@ struct CacheModel {
   mutating func insert(_ number: Int, octets: Int, lifetime: UInt32) {
     mark = mark &+ 1 | 1
     let response = ComposedResponse.filled(keys[number].name, octets: octets, with: mark)
-    let before = cache.usage
     guard cache.insert(keys[number].key, response, now: now, lifetime: lifetime) else {
-      // What was not kept must not have pushed out anything.
-      if cache.usage != before || lifetime > 0 && octets < bounds.maxOctets / 2 { mistake = "\(number) was not kept" }
+      // What was not kept takes the place of what was there, and must not have pushed out anything else.
+      entries[number] = nil
+      uses.removeAll { $0 == number }
+      if lifetime > 0, octets < bounds.maxOctets / 2 { mistake = "\(number) was not kept" }
+      check()
       return
     }
     if lifetime == 0 { mistake = "\(number) was kept" }

@@ -54,12 +54,16 @@ struct Served {
 
 extension MessageCache {
   /// Looks up a key; nil on a miss. Octets behind the body must stay as they were.
-  func serve(_ key: OwnedKey, now: Int64, capacity: Int = 65_535) -> Served? {
+  func serve(
+    _ key: OwnedKey, now: Int64, capacity: Int = 65_535, servesStale: Bool = false, onlyForEverySubnet: Bool = false
+  ) -> Served? {
     let output = UnsafeMutablePointer<UInt8>.allocate(capacity: capacity + 8)
     defer { output.deallocate() }
     memset(output, 0xAA, capacity + 8)
     var head = ResponseHead()
-    let lookup = find(key.key, now: now, into: output, capacity: capacity, &head)
+    let lookup = find(
+      key.key, now: now, servesStale: servesStale, onlyForEverySubnet: onlyForEverySubnet, into: output,
+      capacity: capacity, &head)
     let isHit = lookup.kind == .hit
     let written = isHit ? head.bodyLength : 0
     let untouched = UnsafeBufferPointer(start: output + written, count: min(64, capacity + 8 - written))

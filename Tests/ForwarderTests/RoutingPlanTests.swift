@@ -1,0 +1,135 @@
+// RoutingPlanTests.swift -- what a rule says of its names takes the place of the keys in [cache] and [localdns].
+
+import Configuration
+import DNSWire
+import EventLoop
+import HTTPDNS
+import Routing
+import TestSupport
+import Testing
+
+@testable import Forwarder
+
+@Suite struct `The routes of a configuration` {
+  private func routes(
+    _ text: String, _ change: (inout Configuration) -> Void = { _ in }
+  ) throws -> [Route] {
+    var configuration = try Configuration.parse(text: text, fileName: "", environment: { _ in nil }).configuration
+    change(&configuration)
+    return RoutingPlan(configuration, hosts: HostsFile(), searchDomains: []).routes
+  }
+
+  @Test func `take their stale data, bounds and fallback from the defaults`() throws {
+    let routes = try routes(
+      """
+      [[rule]]
+      names = ["corp.example"]
+      use = "localdns"
+      [[rule]]
+      names = ["cdn.example"]
+      use = "alidns"
+      """)
+    #expect(routes.count == 5)
+    for number in [0, 1, 3, 4] {
+      let policy = routes[number].stale
+      #expect(policy.mode == .onFailure)
+      #expect(policy.wait == .milliseconds(1800))
+      #expect(policy.maxAge == 86_400)
+      #expect(!policy.isImmutable)
+      #expect(!routes[number].belongsToNetwork)
+      #expect(routes[number].ttl.highest == 3600)
+    }
+    #expect(routes[4].fallsBack)
+  }
+
+  @Test func `of a portal are never stale, nor known on another network`() throws {
+    let portal = try routes("cache = { stale = \"immediate\", immutable = true, min_ttl = \"1m\" }")[2]
+    #expect(portal.stale == StalePolicy())
+    #expect(portal.belongsToNetwork)
+    #expect(portal.ttl.highest == 10)
+    #expect(portal.ttl.lowest == 0)
+  }
+
+  @Test func `have what [cache] says`() throws {
+    let text = """
+      [cache]
+      stale = "immediate"
+      stale_wait = "500ms"
+      stale_max_age = "1h"
+      immutable = true
+      """
+    for route in try routes(text, { $0.cache.perNetwork = true })[..<2] {
+      #expect(route.stale.mode == .immediate)
+      #expect(route.stale.wait == .milliseconds(500))
+      #expect(route.stale.maxAge == 3600)
+      #expect(route.stale.isImmutable)
+      #expect(route.belongsToNetwork)
+    }
+  }
+
+  @Test func `have what their rule says in the place of that`() throws {
+    let routes = try routes(
+      """
+      [cache]
+      immutable = true
+      [[rule]]
+      names = ["cdn.example"]
+      use = "alidns"
+      stale = "off"
+      immutable = false
+      max_ttl = "5m"
+      min_ttl = "1m"
+      fallback = "never"
+      [[rule]]
+      names = ["fixed.example"]
+      use = "alidns"
+      stale = "immediate"
+      [[rule]]
+      names = ["plain.example"]
+      use = "localdns"
+      immutable = true
+      max_ttl = "1m"
+      """)
+    #expect(routes.map(\.stale.mode) == [.onFailure, .onFailure, .off, .off, .immediate, .onFailure])
+    #expect(routes.map(\.stale.isImmutable) == [true, true, false, false, true, true])
+    #expect((routes[3].ttl.lowest, routes[3].ttl.highest) == (60, 300))
+    #expect(routes[5].ttl.highest == 60)
+    #expect(routes.map(\.fallsBack) == [true, true, true, false, true, true])
+  }
+
+  @Test func `are those that a resolver goes by`() throws {
+    let loop = SimulatedLoop()
+    var step = ScriptedStep.failure()
+    let provider = ScriptedUpstream("alidns", on: loop) { question, _ in
+      if case .failure? = step.result { return step }
+      return .answer(.addresses(question.name, "192.0.2.1", ttl: 7200))
+    }
+    let routes = try routes(
+      """
+      [cache]
+      max_ttl = "10m"
+      [[rule]]
+      names = ["a.example"]
+      use = "alidns"
+      stale = "off"
+      [[rule]]
+      names = ["b.example"]
+      use = "alidns"
+      immutable = true
+      max_ttl = "20s"
+      """)
+    let rules = ["a.example", "b.example"].enumerated().map { number, text in
+      RouteRule(names: [.subtree(name(text))], action: .route(3 + UInt16(number)))
+    }
+    let scene = ResolverScene(on: loop, [provider], rules: rules) { $0.routes = routes }
+    step = .answer(.negative(.noError))
+    let names = ["www.example", "www.a.example", "www.b.example"]
+    #expect(try names.map { try scene.answer($0).answers.map(\.ttl) } == [[600], [600], [20]])
+    loop.advance(by: .seconds(601))
+    step = .failure()
+    let answers = try names.map { try scene.answer($0) }
+    #expect(answers.map(\.responseCode) == [.noError, .servFail, .noError])
+    #expect(answers.map(\.extendedError) == [.staleAnswer, .networkError, nil])
+    #expect(answers[2].answers.map(\.ttl) == [20])
+  }
+}
