@@ -63,14 +63,12 @@ import Testing
       let simulator = try lab.simulator()
       let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)
       // The resolver's loop takes a query over TCP once it has finished its start; the connection goes again.
-      let begin = daemon.descriptorCount
       _ = try ask(daemon.address, "localhost", over: .tcp)
       var count = -1
-      try eventually("no more descriptors come and go") { () -> Bool? in
+      _ = try eventually("no more descriptors come and go") { () -> Bool? in
         defer { count = daemon.descriptorCount }
         return daemon.descriptorCount == count ? true : nil
       }
-      #expect(count >= begin - 1)
       try daemon.limitDescriptors(to: count)
       for _ in 0..<2 {
         let reply = try ask(daemon.address, "example.com")
