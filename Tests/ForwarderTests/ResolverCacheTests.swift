@@ -117,7 +117,8 @@ import Testing
     _ = try off.answer("a.gone.example.com")
     #expect(provider.asked.count == 2)
     let scene = ResolverScene(
-      on: loop, [provider], rules: [.init(names: [.below(name("gone.example.com"))], action: .route(Route.Number.firstRule))]
+      on: loop, [provider],
+      rules: [.init(names: [.below(name("gone.example.com"))], action: .route(Route.Number.firstRule))]
     ) { $0.routes.append($0.routes[0]) }
     _ = try scene.answer("gone.example.com")
     _ = try scene.answer("a.gone.example.com")

@@ -145,7 +145,8 @@ import Testing
     var address = "192.0.2.1"
     let provider = ScriptedUpstream(on: loop) { question, _ in .answer(.addresses(question.name, address, ttl: 60)) }
     let scene = ResolverScene(
-      on: loop, [provider], rules: [.init(names: [.below(name("fixed.example"))], action: .route(3))]
+      on: loop, [provider],
+      rules: [.init(names: [.below(name("fixed.example"))], action: .route(Route.Number.firstRule))]
     ) {
       var route = $0.routes[0]
       route.stale = .tested(.off, isImmutable: true)

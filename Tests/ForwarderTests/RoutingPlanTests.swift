@@ -11,12 +11,9 @@ import Testing
 @testable import Forwarder
 
 @Suite struct `The routes of a configuration` {
-  private func routes(
-    _ text: String, _ change: (inout Configuration) -> Void = { _ in }
-  ) throws -> [Route] {
-    var configuration = try Configuration.parse(text: text, fileName: "", environment: { _ in nil }).configuration
-    change(&configuration)
-    return RoutingPlan(configuration, hosts: HostsFile(), searchDomains: []).routes
+  private func routes(_ text: String) throws -> [Route] {
+    let loaded = try Configuration.parse(text: text, fileName: "", environment: { _ in nil })
+    return RoutingPlan(loaded.configuration, hosts: HostsFile(), searchDomains: []).routes
   }
 
   @Test func `take their stale data, bounds and fallback from the defaults`() throws {
@@ -29,8 +26,9 @@ import Testing
       names = ["cdn.example"]
       use = "alidns"
       """)
-    #expect(routes.count == 5)
-    for number in [0, 1, 3, 4] {
+    let (first, second) = (Int(Route.Number.firstRule), Int(Route.Number.firstRule) + 1)
+    #expect(routes.count == second + 1)
+    for number in [0, 1, first, second] {
       let policy = routes[number].stale
       #expect(policy.mode == .onFailure)
       #expect(policy.wait == .milliseconds(1800))
@@ -39,7 +37,7 @@ import Testing
       #expect(!routes[number].belongsToNetwork)
       #expect(routes[number].ttl.highest == 3600)
     }
-    #expect(routes[4].fallsBack)
+    #expect(routes[second].fallsBack)
   }
 
   @Test func `of a portal are never stale, nor known on another network`() throws {
@@ -57,8 +55,9 @@ import Testing
       stale_wait = "500ms"
       stale_max_age = "1h"
       immutable = true
+      per_network = true
       """
-    for route in try routes(text, { $0.cache.perNetwork = true })[..<2] {
+    for route in try routes(text)[..<2] {
       #expect(route.stale.mode == .immediate)
       #expect(route.stale.wait == .milliseconds(500))
       #expect(route.stale.maxAge == 3600)
@@ -68,7 +67,7 @@ import Testing
   }
 
   @Test func `have what their rule says in the place of that`() throws {
-    let routes = try routes(
+    let rules = try routes(
       """
       [cache]
       immutable = true
@@ -89,12 +88,13 @@ import Testing
       use = "localdns"
       immutable = true
       max_ttl = "1m"
-      """)
-    #expect(routes.map(\.stale.mode) == [.onFailure, .onFailure, .off, .off, .immediate, .onFailure])
-    #expect(routes.map(\.stale.isImmutable) == [true, true, false, false, true, true])
-    #expect((routes[3].ttl.lowest, routes[3].ttl.highest) == (60, 300))
-    #expect(routes[5].ttl.highest == 60)
-    #expect(routes.map(\.fallsBack) == [true, true, true, false, true, true])
+      """
+    )[Int(Route.Number.firstRule)...].map { $0 }
+    #expect(rules.map(\.stale.mode) == [.off, .immediate, .onFailure])
+    #expect(rules.map(\.stale.isImmutable) == [false, true, true])
+    #expect((rules[0].ttl.lowest, rules[0].ttl.highest) == (60, 300))
+    #expect(rules[2].ttl.highest == 60)
+    #expect(rules.map(\.fallsBack) == [false, true, true])
   }
 
   @Test func `are those that a resolver goes by`() throws {
@@ -119,7 +119,7 @@ import Testing
       max_ttl = "20s"
       """)
     let rules = ["a.example", "b.example"].enumerated().map { number, text in
-      RouteRule(names: [.subtree(name(text))], action: .route(3 + UInt16(number)))
+      RouteRule(names: [.subtree(name(text))], action: .route(Route.Number.firstRule + UInt16(number)))
     }
     let scene = ResolverScene(on: loop, [provider], rules: rules) { $0.routes = routes }
     step = .answer(.negative(.noError))

@@ -8,7 +8,6 @@ enum UnavailableFeature {
   private static let table: [String: String] = [
     "listen.rate_limit": "there is no rate limit",
     "cache.persist": "the cache is not saved",
-    "cache.per_network": "there is one cache for all networks",
     "cache.redis": "there is no second level",
     "ranking.probe": "addresses are not measured",
     "ranking.interval": "addresses are not measured",
