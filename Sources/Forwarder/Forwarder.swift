@@ -171,19 +171,12 @@ public final class Forwarder {
       throw error
     }
     // Not before the loop runs: until then no thread is the resolver's.
-    let refresher = configuration.cache.isEnabled ? makeRefresher() : nil
-    let follower = NetworkFollower(
-      resolver: resolver, refresher: refresher, cache: tables.cache, network: network, local: local,
-      loopGuard: loopGuard, logger: logger)
-    loop.execute { [resolver, loop, listenerAddresses] in
-      follower.start(on: loop, notAt: listenerAddresses)
-      resolver.assumeIsolated { $0.startUpstreams() }
-      refresher?.start()
-    }
+    let upkeep = makeUpkeep()
+    loop.execute { [loop, listenerAddresses] in upkeep.start(on: loop, notAt: listenerAddresses) }
     loop.run()
     for thread in listenerThreads { thread.join() }
     ledger?.close()
-    withExtendedLifetime((refresher, follower)) {}
+    upkeep.close()
   }
 
   /// Stops reading, finishes what is under way within 2 s, and ends `run`. Resolver's loop only.
@@ -212,11 +205,14 @@ public final class Forwarder {
 
   private func turn() { resolver.assumeIsolated { $0.takeQueries() } }
 
-  private func makeRefresher() -> Refresher {
-    Refresher(
-      RefresherSettings(configuration.refresh), keep: routed(configuration.refresh.keep),
-      preload: routed(configuration.refresh.preload), resolver: resolver, cache: tables.cache, loop: loop
-    ) { [logger] in logger.info("\($0)") }
+  private func makeUpkeep() -> Upkeep {
+    Upkeep(
+      configuration,
+      Upkeep.Parts(
+        resolver: resolver, cache: tables.cache, network: network, local: local, loopGuard: loopGuard,
+        keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
+        meanings: CacheMeanings(configuration, plan.routes)),
+      loop: loop, logger: logger)
   }
 
   /// The questions for those names in the types of `refresh.types`, without those that are answered here.
@@ -330,15 +326,6 @@ extension QueryTables {
         plan.routes.indices.filter { plan.routes[$0].belongsToNetwork }.map(UInt16.init), count: plan.routes.count),
       network: network,
       maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: keepalive)
-  }
-}
-
-extension RefresherSettings {
-  init(_ refresh: Configuration.Refresh) {
-    self.init(
-      timing: RefreshTiming(fraction: refresh.at, minimumTTL: refresh.minTTL.nanoseconds),
-      heat: HeatPolicy(hotHits: refresh.hotHits, giveUpAfter: refresh.giveUpAfter),
-      transfersPerMinute: refresh.budgetPerMinute, transfersPerDay: refresh.budgetPerDay, batches: refresh.batch)
   }
 }
 

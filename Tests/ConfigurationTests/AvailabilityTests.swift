@@ -5,7 +5,6 @@ import Testing
 
 private let unavailable: [(section: String, key: String, standard: String, other: String)] = [
   ("[listen]", "rate_limit", "0", "10"),
-  ("[cache]", "persist", "\"\"", "\"/tmp/cache\""),
   ("[cache]", "redis", "\"\"", "\"redis://127.0.0.1:6379/0\""),
   ("[ranking]", "probe", "\"off\"", "\"icmp\""),
   ("[ranking]", "interval", "\"10m\"", "\"1m\""),

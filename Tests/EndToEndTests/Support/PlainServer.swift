@@ -55,7 +55,7 @@ final class PlainServer: @unchecked Sendable {
   /// The queries so far, without those by which a daemon finds out whether the server leads back to it.
   var queries: [(message: Message, transport: Transport)] {
     condition.withLock { seen }.filter { query in
-      query.message.questions.first.map { $0.question.type != .txt || !$0.question.name.text.hasSuffix(".test") }
+      query.message.questions.first.map { $0.question.type != .txt || !$0.question.name.text.hasSuffix(".test.") }
         ?? true
     }
   }
