@@ -35,7 +35,7 @@ struct ProviderProblem: Error {
 extension ProviderProblem.Cause {
   init(_ failure: HTTPFailure) {
     switch failure.kind {
-    case .busy: self = .ourLimit
+    case .busy, .internal: self = .ourLimit
     case .timeout: self = .lateness
     default: self = .server
     }
@@ -60,10 +60,10 @@ extension UpstreamFailure {
   init(_ failure: HTTPFailure) {
     switch failure.kind {
     case .tooLarge, .badHTTP: self.init(.invalidData, failure.description)
-    case .busy:
+    case .busy, .internal:
       self.init(.other, failure.description)
       isOverload = true
-    case .cancelled, .badRequest, .internal: self.init(.other, failure.description)
+    case .cancelled, .badRequest: self.init(.other, failure.description)
     default: self.init(.networkError, failure.description)
     }
   }

@@ -142,7 +142,7 @@ private final class ShiftedClock {
       let daemon = try lab.daemon(settings.text, environment: clock.environment)
       for number in 1...5 { #expect(try ask(daemon.address, "n\(number).bench.example").data == ["10.0.0.1"]) }
       #expect(try simulator.requests.map(\.status) == [403])
-      try daemon.waitForLog("check the machine's clock")
+      try daemon.waitForLog("set the machine's clock")
     }
   }
 }

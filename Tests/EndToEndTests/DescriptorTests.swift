@@ -31,10 +31,11 @@ import Testing
       settings.more = "[[rule]]\nnames = [\"corp.example\"]\nuse = \"localdns\""
       let daemon = try lab.daemon(settings.text)
       // It asks whether the server leads back to it.
-      let (probe, sender) = try #require(network.receiveFrom())
-      network.send(try Message.parse(probe).reply(.nxDomain).compose(), to: sender)
+      let (probe, prober) = try #require(network.receiveFrom())
+      network.send(try Message.parse(probe).reply(.nxDomain).compose(), to: prober)
       let free = 3
-      try daemon.limitDescriptors(to: daemon.settledDescriptorCount() + free)
+      try daemon.settle()
+      try daemon.limitDescriptors(toMore: free)
 
       let client = try Socket(SOCK_DGRAM)
       try client.connect(to: daemon.address)
@@ -65,29 +66,42 @@ import Testing
     try withLab { lab in
       let simulator = try lab.simulator()
       let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)
-      let count = try daemon.settledDescriptorCount()
-      try daemon.limitDescriptors(to: count)
+      try daemon.settle()
+      try daemon.limitDescriptors(toMore: 0)
       for _ in 0..<2 {
         let reply = try ask(daemon.address, "example.com")
         #expect(reply.code == .servFail)
         // Not remembered.
         #expect(reply.errors == [0], "\(daemon.log)")
       }
-      try daemon.limitDescriptors(to: count + 10)
-      #expect(try ask(daemon.address, "example.com").data == ["192.0.2.1"])
+      try daemon.limitDescriptors(toMore: 10)
+      let reply = try ask(daemon.address, "example.com")
+      #expect(reply.data == ["192.0.2.1"], "\(reply.errors) \(daemon.log)")
     }
   }
 }
 
 extension Daemon {
-  /// How many descriptors it has once its start is over: then it takes a query over TCP, and lets go of what it needed.
-  fileprivate func settledDescriptorCount() throws -> Int {
+  /// Waits until its start is over: then it takes a query over TCP, and lets go of what it needed.
+  fileprivate func settle() throws {
     _ = try ask(address, "localhost", over: .tcp)
-    var counts: [Int] = []
-    return try eventually("no descriptors come and go") {
-      counts.append(descriptorCount)
-      return counts.count > 5 && Set(counts.suffix(5)).count == 1 ? counts.last : nil
+    var seen: [Set<Int>] = []
+    try eventually("no descriptors come and go") { () -> Bool? in
+      seen.append(descriptors)
+      return seen.count > 5 && Set(seen.suffix(5)).count == 1 ? true : nil
     }
+  }
+
+  /// Lets it open so many more from now on: a limit says which numbers there may be, and low ones may be free.
+  fileprivate func limitDescriptors(toMore free: Int) throws {
+    let taken = descriptors
+    var left = free
+    var limit = 0
+    while left > 0 || taken.contains(limit) {
+      if !taken.contains(limit) { left -= 1 }
+      limit += 1
+    }
+    try limitDescriptors(to: limit)
   }
 
   /// Lets it have no more than that many descriptors from now on.

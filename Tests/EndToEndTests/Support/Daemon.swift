@@ -52,10 +52,14 @@ final class Daemon {
     return String(decoding: try file.readToEnd() ?? Data(), as: UTF8.self)
   }
 
-  /// How many descriptors it has open.
-  var descriptorCount: Int {
-    (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process.pid)/fd").count) ?? 0
+  /// The descriptors that it has open.
+  var descriptors: Set<Int> {
+    Set(
+      ((try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process.pid)/fd")) ?? []).compactMap { Int($0) })
   }
+
+  /// How many descriptors it has open.
+  var descriptorCount: Int { descriptors.count }
 
   /// Its resident memory in MiB.
   var residentMebibytes: Int {
