@@ -72,8 +72,10 @@ import Testing
   }
 
   @Test(arguments: [HTTPFailure.Kind.busy, .timeout, .refused, .internal])
-  func `a transfer that found no connection in time is our limit, and no other failure is`(kind: HTTPFailure.Kind) {
-    #expect(UpstreamFailure(HTTPFailure(kind, "")).isOverload == (kind == .busy))
+  func `a transfer that found no connection in time, or no place, is our limit, and no other failure is`(
+    kind: HTTPFailure.Kind
+  ) {
+    #expect(UpstreamFailure(HTTPFailure(kind, "")).isOverload == (kind == .busy || kind == .internal))
   }
 
   @Test(
