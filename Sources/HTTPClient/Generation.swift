@@ -118,7 +118,7 @@ final class Generation {
   /// Gives libcurl as many transfers as can begin. One for which no connection is free would be prepared by libcurl in
   /// vain, and again later.
   private func handOver() {
-    let count = min(waiting.count, room - handedOver)
+    let count = min(waiting.count, (isProven || sockets.isEmpty ? room : 1) - handedOver)
     guard count > 0 else { return }
     let batch = waiting.prefix(count)
     waiting.removeFirst(count)
@@ -132,6 +132,9 @@ final class Generation {
       }
     }
   }
+
+  /// Whether there is a connection of which libcurl knows how many streams it allows, or each takes one anyway.
+  private var isProven: Bool { isSequential || sockets.values.contains { $0.isMultiplexed } }
 
   /// Takes back what libcurl could not begin, because the server allows no more streams or a connection is being opened.
   /// libcurl would begin all of it on the next connection at once, before it has read how many streams are allowed there.
@@ -210,9 +213,8 @@ final class Generation {
   /// A transfer that has spent most of its time on waiting for a connection has waited for us, not for the server; unless
   /// the server has not said anything over any connection yet.
   private func timeOut(_ transfer: Transfer, after time: Duration) {
-    let isServersTurn = !isSequential && !sockets.values.contains { $0.isMultiplexed }
-    var atServer = isServersTurn ? time : .zero
-    if !isServersTurn, let start = transfer.handedOverAt, transfer.hasConnection { atServer = loop.now - start }
+    var atServer = isProven ? .zero : time
+    if isProven, let start = transfer.handedOverAt, transfer.hasConnection { atServer = loop.now - start }
     let failure =
       atServer * 2 >= time
       ? HTTPFailure(.timeout, "no response in time") : HTTPFailure(.busy, "no free connection in time")
@@ -232,7 +234,6 @@ final class Generation {
     var running: Int32 = 0
     wishChanged = true
     curl_multi_socket_action(multi, descriptor, bits, &running)
-    if !offered.isEmpty { takeBackOffered() }
   }
 
   /// Ends what has ended, lets libcurl go on where it wants to at once, and sets its timer.
@@ -267,6 +268,8 @@ final class Generation {
         finish(transfer, transfer.result(code))
       }
     }
+    // Only now: one that has failed already has no connection either.
+    if !isClosed, !offered.isEmpty { takeBackOffered() }
   }
 
   private func finish(_ transfer: Transfer, _ result: HTTPResult) {
