@@ -142,6 +142,8 @@ extension DomainName: Hashable, CustomStringConvertible {
   /// Octet by octet, without regard to ASCII case.
   public static func == (left: DomainName, right: DomainName) -> Bool {
     guard left.octets.count == right.octets.count else { return false }
+    // Mostly both are in lower case already, and equal as they stand.
+    if left.octets == right.octets { return true }
     for position in left.octets.indices
     where asciiLowercase(left.octets[position]) != asciiLowercase(right.octets[position]) {
       return false

@@ -22,6 +22,8 @@ struct CacheEntry {
   /// The network's state when the entry was stored or last refreshed.
   var epoch: UInt32
   var heat: UInt32
+  /// When it was last used; see `stamp`.
+  var usedAt: Int32 = 0
   var keyLength: UInt16
   var ttlCount: UInt16
   var bodyLength: UInt16
@@ -32,13 +34,32 @@ struct CacheEntry {
   var rotationCount: UInt16
   var rotationSize: UInt8
   var responseCode: UInt8
-  var isAuthenticated: Bool
-  var isAuthoritative: Bool
-  var isForEverySubnet: Bool
-  var isImmutable: Bool
+  var flags: EntryFlags
   var source: UInt8
-  /// When it was last used; see `stamp`.
-  var usedAt: Int32 = 0
+
+  var isAuthenticated: Bool { @_noAllocation @inline(__always) get { flags.has(EntryFlags.authenticated) } }
+  var isAuthoritative: Bool { @_noAllocation @inline(__always) get { flags.has(EntryFlags.authoritative) } }
+  var isForEverySubnet: Bool { @_noAllocation @inline(__always) get { flags.has(EntryFlags.forEverySubnet) } }
+  var isImmutable: Bool { @_noAllocation @inline(__always) get { flags.has(EntryFlags.immutable) } }
+}
+
+/// What is so or not so of an entry, in one octet: there may be a hundred thousand entries.
+struct EntryFlags {
+  private let bits: UInt8
+
+  static var authenticated: UInt8 { @_noAllocation @inline(__always) get { 1 } }
+  static var authoritative: UInt8 { @_noAllocation @inline(__always) get { 2 } }
+  static var forEverySubnet: UInt8 { @_noAllocation @inline(__always) get { 4 } }
+  static var immutable: UInt8 { @_noAllocation @inline(__always) get { 8 } }
+
+  init(isAuthenticated: Bool, isAuthoritative: Bool, isForEverySubnet: Bool, isImmutable: Bool) {
+    bits =
+      (isAuthenticated ? EntryFlags.authenticated : 0) | (isAuthoritative ? EntryFlags.authoritative : 0)
+      | (isForEverySubnet ? EntryFlags.forEverySubnet : 0) | (isImmutable ? EntryFlags.immutable : 0)
+  }
+
+  @_noAllocation @inline(__always)
+  func has(_ flag: UInt8) -> Bool { bits & flag != 0 }
 }
 
 typealias EntryPointer = UnsafeMutablePointer<CacheEntry>
@@ -86,8 +107,10 @@ extension CacheEntry {
         extendedError: response.extendedError?.rawValue ?? ResponseHead.noExtendedError,
         rotationStart: response.rotation.start, rotationCount: response.rotation.count,
         rotationSize: response.rotation.size, responseCode: UInt8(truncatingIfNeeded: response.responseCode.rawValue),
-        isAuthenticated: response.isAuthenticated, isAuthoritative: response.isAuthoritative,
-        isForEverySubnet: response.isForEverySubnet, isImmutable: life.isImmutable, source: life.source))
+        flags: EntryFlags(
+          isAuthenticated: response.isAuthenticated, isAuthoritative: response.isAuthoritative,
+          isForEverySubnet: response.isForEverySubnet, isImmutable: life.isImmutable),
+        source: life.source))
     response.ttlOffsets.withUnsafeBytes { copy($0, to: UnsafeMutableRawPointer(ttlOffsets(entry))) }
     hot_copy(CacheEntry.key(entry), key.octets, key.length)
     response.body.withUnsafeBytes { copy($0, to: UnsafeMutableRawPointer(body(entry))) }

@@ -124,12 +124,14 @@ extension CacheRecord {
         hash: key.hash, storedAt: storedAt, expiresAt: life.expiry(storedAt: storedAt),
         staleUntil: life.isServedStale ? .max : .min, refreshAt: life.isImmutable ? .max : .min,
         staleFor: life.isImmutable ? .max : life.staleFor, hits: hits, epoch: 0, heat: life.heat,
-        keyLength: UInt16(key.length),
+        usedAt: CacheEntry.stamp(usedAt), keyLength: UInt16(key.length),
         ttlCount: UInt16(count), bodyLength: UInt16(body.count), answers: answers, authorities: authorities,
         extendedError: extendedError, rotationStart: rotationStart, rotationCount: rotationCount,
-        rotationSize: rotationSize, responseCode: responseCode, isAuthenticated: isAuthenticated,
-        isAuthoritative: isAuthoritative, isForEverySubnet: isForEverySubnet, isImmutable: life.isImmutable,
-        source: life.source, usedAt: CacheEntry.stamp(usedAt)))
+        rotationSize: rotationSize, responseCode: responseCode,
+        flags: EntryFlags(
+          isAuthenticated: isAuthenticated, isAuthoritative: isAuthoritative, isForEverySubnet: isForEverySubnet,
+          isImmutable: life.isImmutable),
+        source: life.source))
     guard findTTLs(count, CacheEntry.ttlOffsets(entry)) else {
       block.deallocate()
       return nil
