@@ -38,13 +38,16 @@ extension Message {
   ) throws(WireError) -> [ResourceRecord] {
     var records: [ResourceRecord] = []
     for _ in 0..<count {
+      let begin = reader.position
       let owner = try ownerName(&reader)
+      let ownerLength = reader.position - begin
       let type = RecordType(try reader.short())
       let recordClass = RecordClass(rawValue: try reader.short())
       let ttl = try reader.long()
       let length = Int(try reader.short())
       if type == .opt {
-        guard section == .additional, edns == nil, owner.isRoot else { throw .opt }
+        // A pointer to some zero octet is not the root that it has to be (RFC 6891 section 6.1.2).
+        guard section == .additional, edns == nil, owner.isRoot, ownerLength == 1 else { throw .opt }
         edns = try EDNS.parse(size: recordClass.rawValue, ttl: ttl, length: length, &reader)
       } else if recordClass == .internet {
         let rdata = try reader.rdata(type, length: length)

@@ -30,6 +30,16 @@ import Testing
     }
   }
 
+  @Test func `an OPT record is owned by the root as it stands, and not by a pointer to it`() throws {
+    let query = try Message.query(Question(name: DomainName(text: "a.example")!, type: .a), id: 1, edns: EDNS())
+      .compose()
+    #expect(try Message.parse(query).edns != nil)
+    let opt = query.count - 11
+    // Octet 5 of the header is zero.
+    let pointing = query[..<opt] + [0xC0, 4] + query[(opt + 1)...]
+    #expect(throws: WireError.opt) { try Message.parse(Array(pointing)) }
+  }
+
   @Test func `an extended error may end with a zero octet, and a text that is no UTF-8 is mended`() {
     #expect(ExtendedErrorReport(octets: [0, 22, 0x61, 0])?.text == "a")
     #expect(ExtendedErrorReport(octets: [0, 22])?.text == "")
