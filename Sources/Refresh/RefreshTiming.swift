@@ -18,8 +18,9 @@ public struct RefreshTiming: Hashable, Sendable {
   private static let second: Int64 = 1_000_000_000
   /// The shortest wait after a failure.
   private static let shortestBackOff = second
-  /// The longest time that a question waits for others to travel with.
-  private static let longestGathering = 2 * second
+  /// The longest time that a question waits for others to travel with: jitter parts names by a tenth of their lifetimes,
+  /// so that hardly any would meet within a second or two.
+  private static let longestGathering = 30 * second
 
   /// The timing of a configuration.
   ///
@@ -41,16 +42,19 @@ public struct RefreshTiming: Hashable, Sendable {
 
   /// When an entry is to be fetched again; nil where it lives too short to be fetched ahead.
   ///
-  /// That is at `fraction` of its lifetime, 10 % of that earlier or later, and early enough for a transfer: a second
-  /// before its end, or a twentieth of its lifetime where that is less. Where that cuts the jitter off, jitter spreads
-  /// over what is left of its range, so that due times do not meet at the limit.
+  /// That is at `fraction` of its lifetime, 10 % of that earlier or later, and early enough for a transfer: two seconds
+  /// before its end, or a fifth of its lifetime where that is less; where the fraction does not leave as much, a second
+  /// or a twentieth. Where that cuts the jitter off, jitter spreads over what is left of its range, so that due times do
+  /// not meet at the limit.
   ///
   /// - Parameter jitter: -1 for the earliest time to 1 for the latest.
   public func due(storedAt: Int64, lifetime: Int64, jitter: Double) -> Int64? {
     guard lifetime > 0, lifetime >= minimumTTL else { return nil }
     let wanted = Double(lifetime) * fraction
     let earliest = wanted * (1 - RefreshTiming.jitter)
-    let latest = min(wanted * (1 + RefreshTiming.jitter), Double(lifetime - RefreshTiming.reserve(of: lifetime)))
+    let slow = Double(lifetime - RefreshTiming.reserve(of: lifetime))
+    let end = slow >= wanted ? slow : Double(lifetime - min(RefreshTiming.second, lifetime / 20))
+    let latest = min(wanted * (1 + RefreshTiming.jitter), end)
     let position = (min(max(jitter, -1), 1) + 1) / 2
     return storedAt + Int64(earliest + (latest - earliest) * position)
   }
@@ -89,7 +93,7 @@ public struct RefreshTiming: Hashable, Sendable {
     return backOff
   }
 
-  /// Until when a question that is due waits for others to travel with: 2 s or a twentieth of its lifetime, whichever is
+  /// Until when a question that is due waits for others to travel with: 30 s or a twentieth of its lifetime, whichever is
   /// less, and no longer than leaves a transfer its time.
   ///
   /// - Parameter now: when it was found due.
@@ -99,6 +103,6 @@ public struct RefreshTiming: Hashable, Sendable {
     return max(now, min(now + patience, latest))
   }
 
-  /// What a transfer needs of a lifetime.
-  private static func reserve(of lifetime: Int64) -> Int64 { min(second, lifetime / 20) }
+  /// What a transfer needs of a lifetime: it may take two seconds.
+  private static func reserve(of lifetime: Int64) -> Int64 { min(2 * second, lifetime / 5) }
 }
