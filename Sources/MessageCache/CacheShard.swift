@@ -102,12 +102,11 @@ final class CacheShard: @unchecked Sendable {
   /// Once for each change of the network, and for stale data once in a while.
   @_noAllocation @inline(__always)
   private func wantsRefresh(_ entry: EntryPointer, isFresh: Bool, now: Int64) -> Bool {
-    if entry.pointee.epoch != epoch, !entry.pointee.isImmutable {
-      entry.pointee.epoch = epoch
-      return true
-    }
-    guard !isFresh, now >= entry.pointee.refreshAt else { return false }
-    entry.pointee.refreshAt = now &+ CacheEntry.recheckInterval
+    let isElsewhere = entry.pointee.isImmutable ? false : entry.pointee.epoch != epoch
+    let isDue = isFresh ? false : now >= entry.pointee.refreshAt
+    guard isElsewhere || isDue else { return false }
+    entry.pointee.epoch = epoch
+    if !isFresh { entry.pointee.refreshAt = now &+ CacheEntry.recheckInterval }
     return true
   }
 
@@ -202,6 +201,8 @@ final class CacheShard: @unchecked Sendable {
     guard let entry = lookUp(key), entry.pointee.staleUntil < end else { return }
     entry.pointee.staleUntil = end
     entry.pointee.refreshAt = end
+    // It has just been asked for in vain, on this network.
+    entry.pointee.epoch = epoch
   }
 
   /// What a schedule has to know of the entry whose key has that hash.
