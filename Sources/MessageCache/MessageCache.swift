@@ -106,14 +106,16 @@ public final class MessageCache: @unchecked Sendable {
   private static let mostShards = 16
 
   /// An empty cache.
-  public init(_ bounds: CacheBounds) {
+  ///
+  /// - Parameter seed: the same one gives the same hashes, which only a simulation may want.
+  public init(_ bounds: CacheBounds, seed: UInt64 = .random(in: .min ... .max)) {
     var count = 1
     while count < MessageCache.mostShards, bounds.maxEntries / (count * 2) >= MessageCache.entriesPerShard,
       bounds.maxOctets / (count * 2) >= MessageCache.octetsPerShard
     {
       count *= 2
     }
-    seed = UInt64.random(in: .min ... .max) | 1
+    self.seed = seed | 1
     shardCount = count
     shards = .allocate(capacity: count)
     budget = CacheBudget(bounds)
