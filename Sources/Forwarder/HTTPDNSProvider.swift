@@ -276,8 +276,12 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     counters.transfers += 1
     if case .batch(let batch) = asked, batch.types.count == 2 { counters.pairs += 1 }
     let request = request(asked)
+    let begin = loop.now
     switch await transport.send(HTTPRequest(request, headers: fields(request)), timeout: timeout) {
     case .failure(let reason): return .failure(.transfer(reason))
+    case .response where loop.now - begin > timeout * 2:
+      // The machine has slept meanwhile, and what the response says is as old as that.
+      return .failure(.transfer(HTTPFailure(.timeout, "the machine has slept")))
     case .response(let response):
       if let date = response.date {
         if server.isVerified { clock.learn(date, wallTime: loop.wallTime) }

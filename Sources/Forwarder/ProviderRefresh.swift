@@ -35,7 +35,10 @@ extension HTTPDNSProvider {
     }
   }
 
-  /// - Precondition: several questions are each of their names in each of their families, and the dialect takes so many.
+  /// The transfer that asks all of them. What is under way already may be missing among several names in both families:
+  /// it is asked again, since a transfer asks for each of its names in each of its families.
+  ///
+  /// - Precondition: the dialect takes so many names.
   private func asked(_ questions: [HTTPDNSQuestion]) -> AskedQuestions {
     let subnet = subnet(for: nil)
     guard questions.count > 1 else {
@@ -46,7 +49,6 @@ extension HTTPDNSProvider {
     var names: [DomainName] = []
     for question in questions where !names.contains(question.name) { names.append(question.name) }
     let types = [RecordType.a, .aaaa].filter { type in questions.contains { $0.type == type } }
-    precondition(names.count * types.count == questions.count, "questions that no transfer carries")
     return .batch(QuestionBatch(names: names, types: types, clientSubnet: subnet))
   }
 }

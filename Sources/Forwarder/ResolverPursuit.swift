@@ -253,7 +253,7 @@ extension Resolver {
       keep(answer, of: pursuit, from: outcome.source)
     case .failure(let reason):
       guard !pursuit.isAnswered else { return }
-      if !pursuit.isRefresh { given = afterFailure(pursuit, reason) }
+      if pursuit.isRefresh { goOnServingStale(pursuit, reason) } else { given = afterFailure(pursuit, reason) }
     }
     guard !pursuit.isAnswered else { return }
     pursuit.isAnswered = true

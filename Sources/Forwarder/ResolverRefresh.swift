@@ -30,6 +30,8 @@ extension Resolver {
   /// A client was served what ought to be fetched anew: asks as for a client, though nobody waits.
   func refresh(_ question: HTTPDNSQuestion, _ key: QuestionKey, _ route: UInt16, _ subnet: QueryClientSubnet) {
     guard inFlight[key] == nil, underWay < settings.maxInFlight, !failures.isWaiting(key, now: loop.now) else { return }
+    // For stale data a client would have had to ask; what is only of another network costs what refreshing may cost.
+    if let refresher, kept(question, key, route, subnet) != nil, !refresher.takeFromBudget() { return }
     let pursuit = makePursuit(question, key, route, subnet)
     pursuit.isRefresh = true
     start(pursuit)

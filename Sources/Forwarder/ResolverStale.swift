@@ -66,6 +66,15 @@ extension Resolver {
     return given
   }
 
+  /// An attempt that nobody waited for has failed: stale data that was given when it began has half a minute again.
+  func goOnServingStale(_ pursuit: Pursuit, _ reason: UpstreamFailure) {
+    guard !reason.isOverload, let data = staleData(pursuit.question, pursuit.routeNumber, pursuit.subnet),
+      !data.isFresh, data.isServed(at: pursuit.startedAt)
+    else { return }
+    let end = (loop.now + Resolver.staleRecheck).nanoseconds
+    withKey(pursuit.question.name, data.scope, subnet: data.subnet) { cache.serveStale($0, until: end) }
+  }
+
   private func stale(_ data: StaleData, _ name: DomainName) -> FinishedAnswer? {
     let found = data.found
     if data.isFresh { return aged(found, name, loop.now.nanoseconds) }
