@@ -5,13 +5,15 @@ SYSCONFDIR ?= /etc
 DESTDIR    ?=
 # `make run CONFIG=FILE`: that configuration, and no simulator.
 CONFIG     ?=
+# `make simulate SEEDS=N`: so many lives.
+SEEDS      ?= 20
 
 BINDIR   = $(PREFIX)/bin
 UNITDIR  = $(PREFIX)/lib/systemd/system
 SOURCES  = Package.swift Sources Tests Fuzz
 
 .DEFAULT_GOAL := build
-.PHONY: help run build test check format fuzz bench-setup bench install clean
+.PHONY: help run build test simulate check format fuzz bench-setup bench install clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -25,6 +27,9 @@ build: ## install what is missing, build the release into .build/bin
 
 test: ## install what is missing, build and run every test; TESTS='--filter NAME' for some
 	@Scripts/test $(TESTS)
+
+simulate: ## live through SEEDS=N simulated weeks with an outage an hour, each from a seed of its own
+	@Scripts/simulate $(SEEDS)
 
 check: ## formatting, layers, file sizes, warnings
 	@Scripts/check

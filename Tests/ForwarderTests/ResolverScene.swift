@@ -70,7 +70,7 @@ final class ResolverScene: @unchecked Sendable {
 
   init(
     on loop: SimulatedLoop, _ upstreams: [any Upstream], local: ScriptedLocalDNS? = nil, rules: [RouteRule] = [],
-    slots: Int = 4096, cacheOctets: Int = 8 << 20,
+    slots: Int = 4096, cacheOctets: Int = 8 << 20, cacheSeed: UInt64? = nil,
     _ configure: (inout ResolverSettings) -> Void = { _ in }
   ) {
     self.loop = loop
@@ -78,7 +78,8 @@ final class ResolverScene: @unchecked Sendable {
       routes: ResolverScene.routes(providers: upstreams.count), maxInFlight: 1024, cacheEnabled: true,
       nxdomainCut: true, staleTTL: 30, localTimeout: .milliseconds(1500), longestFailureWait: .seconds(300))
     configure(&settings)
-    cache = MessageCache(CacheBounds(maxOctets: cacheOctets, maxEntries: 4000))
+    let bounds = CacheBounds(maxOctets: cacheOctets, maxEntries: 4000)
+    cache = cacheSeed.map { MessageCache(bounds, seed: $0) } ?? MessageCache(bounds)
     queries = ClientQueries(capacity: slots)
     replies = ReplySender(queries, maxUDPPayload: 1232, keepalive: 150) { [mailbox] response, _, peer in
       mailbox.deliver(Array(response), to: peer.pointee)
@@ -131,12 +132,20 @@ final class ResolverScene: @unchecked Sendable {
     nextID &+= 1
     let id = question.id ?? nextID
     let number = mailbox.expect(ClientTransaction(question: question, id: id, askedAt: loop.now))
+    send(ResolverScene.octets(question, id: id), from: question.client, port: question.port)
+    return number
+  }
+
+  /// From now on replies go there instead, as octets.
+  func receive(_ receiver: @escaping ([UInt8]) -> Void) { mailbox.receiver = receiver }
+
+  /// Sends a query that stands in octets.
+  func send(_ message: [UInt8], from client: UInt16, port: UInt16) {
     var peer = datagram_peer()
     let address = SocketAddress(
-      octets: [10, 0, UInt8(question.client >> 8), UInt8(truncatingIfNeeded: question.client)], port: question.port)!
+      octets: [10, 0, UInt8(client >> 8), UInt8(truncatingIfNeeded: client)], port: port)!
     peer.address = address.storage
     peer.length = address.length
-    let message = ResolverScene.octets(question, id: id)
     message.withUnsafeBufferPointer { octets in
       let outcome = withUnsafePointer(to: peer.address) {
         path.accept(octets, from: $0, .udp, now: loop.now.nanoseconds, into: output)
@@ -150,7 +159,6 @@ final class ResolverScene: @unchecked Sendable {
       case .forward(let route): handOver(octets, route, peer)
       }
     }
-    return number
   }
 
   /// Sends a query for a name.
@@ -207,7 +215,8 @@ final class ResolverScene: @unchecked Sendable {
     resolver.assumeIsolated { $0.takeQueries() }
   }
 
-  private static func octets(_ question: ClientQuestion, id: UInt16) -> [UInt8] {
+  /// The query of a client.
+  static func octets(_ question: ClientQuestion, id: UInt16) -> [UInt8] {
     let options = question.subnet.map { [ClientSubnet($0).option] } ?? []
     var message = Message.query(
       Question(name: DomainName(text: question.name)!, type: question.type), id: id,
@@ -231,6 +240,7 @@ struct ReplyTally: Equatable {
 private final class Mailbox: @unchecked Sendable {
   var loop: SimulatedLoop?
   var onlyCounts = false
+  var receiver: (([UInt8]) -> Void)?
   var tally = ReplyTally()
   var transactions: [ClientTransaction] = []
   var failures: [(name: String, failure: UpstreamFailure)] = []
@@ -246,6 +256,7 @@ private final class Mailbox: @unchecked Sendable {
   }
 
   func deliver(_ octets: [UInt8], to peer: datagram_peer) {
+    if let receiver { return receiver(octets) }
     tally.replies += 1
     if octets[3] & 0xF == ResponseCode.servFail.rawValue {
       tally.servFails += 1

@@ -50,6 +50,9 @@ public final class SimulatedLoop: Loop, @unchecked Sendable {
     now = end
   }
 
+  /// Moves the clock on without anybody noticing, as when the machine sleeps: what was due meanwhile is late.
+  public func sleep(through duration: Duration) { now = now + duration }
+
   /// Runs `body` as a task on this loop and moves the clock until it has ended.
   ///
   /// - Parameter limit: the virtual time after which a body that still waits is a failure.
