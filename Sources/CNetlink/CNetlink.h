@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <netinet/in.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -57,6 +58,25 @@ static inline ssize_t netlink_receive(int descriptor, void *buffer, size_t capac
   if ((size_t)length <= capacity) return length;
   errno = EMSGSIZE;
   return -1;
+}
+
+/// Sends an empty datagram to the discard port of a neighbour, an address of 4 or 16 octets, so that the kernel finds out
+/// its link-layer address. Nothing depends on it: what fails is not told.
+static inline void neighbour_knock(const uint8_t *address, size_t length, uint32_t link) {
+  struct sockaddr_in6 to6 = {.sin6_family = AF_INET6, .sin6_port = htons(9)};
+  struct sockaddr_in to4 = {.sin_family = AF_INET, .sin_port = htons(9)};
+  int is6 = length == sizeof to6.sin6_addr;
+  if (is6) {
+    memcpy(&to6.sin6_addr, address, length);
+    // Most gateways are link-local: those need their link.
+    if (IN6_IS_ADDR_LINKLOCAL(&to6.sin6_addr)) to6.sin6_scope_id = link;
+  } else {
+    memcpy(&to4.sin_addr, address, sizeof to4.sin_addr);
+  }
+  int descriptor = socket(is6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (descriptor < 0) return;
+  sendto(descriptor, NULL, 0, 0, is6 ? (struct sockaddr *)&to6 : (struct sockaddr *)&to4, is6 ? sizeof to6 : sizeof to4);
+  close(descriptor);
 }
 
 /// A timer on the wall clock that never ends by itself; see `wall_clock_timer_arm`. -1 with errno.

@@ -23,6 +23,13 @@ final class NetworkFollower: @unchecked Sendable {
   private var resolvers: ResolverWatch?
   /// The last network whose identity was known as a whole.
   private var settled: NetworkIdentity?
+  /// Whether there was no network yet when the program started, as early at boot.
+  private var beganOffline = false
+  /// What waits for the first network to be known.
+  private var beginning: (() -> Void)?
+
+  /// How long a router may take to tell its link-layer address, before the program goes on without a network.
+  private static let patience = Duration.seconds(1)
 
   init(
     resolver: Resolver, refresher: Refresher?, cache: MessageCache, network: CurrentNetwork, local: LocalDNSUpstream,
@@ -49,6 +56,22 @@ final class NetworkFollower: @unchecked Sendable {
     loopGuard.probe(local.allServers)
   }
 
+  /// Calls `body` once it is clear to which network answers belong: now, mostly, or in a moment.
+  func whenKnown(on loop: any Loop, _ body: @escaping () -> Void) {
+    guard settled == nil, network.number != 0 else { return body() }
+    beginning = body
+    loop.schedule(after: NetworkFollower.patience) { [weak self] in
+      // Nobody can have been asked through a router that is not there.
+      if self?.beginning != nil { self?.beganOffline = true }
+      self?.begin()
+    }
+  }
+
+  private func begin() {
+    beginning?()
+    beginning = nil
+  }
+
   /// The resolvers that the network hands out are others.
   private func use(_ found: SystemResolvers) {
     local.systemServers = found.servers
@@ -68,13 +91,23 @@ final class NetworkFollower: @unchecked Sendable {
   /// Finds out which network this is. Entries of another one are kept, and fetched anew when they are used; coming back to
   /// the same one, as after a link that failed for a moment, changes nothing.
   private func settle(isStart: Bool) {
-    guard let identity = try? watch?.identity(), identity != .none else { return }
+    guard let identity = try? watch?.identity() else { return }
+    guard identity != .none else {
+      if isStart { beganOffline = true }
+      return
+    }
     network.change(to: identity.number)
-    guard identity.isComplete, identity != settled else { return }
-    let isFirst = settled == nil
+    guard identity.isComplete else {
+      watch?.knock()
+      return
+    }
+    guard identity != settled else { return }
+    // The first to be known is the one that the program began in, unless it began in none.
+    let isNews = settled != nil || beganOffline
     settled = identity
     logger.info("network: \(identity)")
-    guard !isStart, !isFirst else { return }
+    begin()
+    guard isNews else { return }
     cache.beginEpoch()
     refresher?.networkHasChanged()
   }

@@ -106,8 +106,13 @@ extension Resolver {
     let route = settings.routes[Int(pursuit.routeNumber)]
     pursuit.hasAskedLocal = true
     guard let local, local.hasServers(route.localServers) else {
-      guard route.isNetwork else { return Outcome(result: .failure(.noServer), source: .ourselves) }
-      let answer = AnswerPolicy(ttl: route.ttl).negative(.nxDomain, pursuit.question, chain: [], authorities: [])
+      // What the network has said before is worth more than that it says nothing at present.
+      guard route.isNetwork, !pursuit.isRefresh else {
+        return Outcome(result: .failure(.noServer), source: .ourselves)
+      }
+      var answer = AnswerPolicy(ttl: route.ttl).negative(.nxDomain, pursuit.question, chain: [], authorities: [])
+      // Not to be believed any more when a resolver is there, which may be in a moment.
+      answer?.lifetime = 0
       return Outcome(result: answer.map { .success($0) } ?? .failure(.tooLong), source: .ourselves)
     }
     var question = pursuit.question

@@ -54,7 +54,7 @@ final class Upkeep: @unchecked Sendable {
     keeper?.start()
     follower.start(on: loop, notAt: listeners)
     resolver.assumeIsolated { $0.startUpstreams() }
-    refresher?.start()
+    if let refresher { follower.whenKnown(on: loop) { refresher.start() } }
   }
 
   /// Ends what has to be ended properly. The loop does not run any more.

@@ -68,6 +68,13 @@ public final class NetworkWatch {
     return reading.identity
   }
 
+  /// Makes the kernel learn the link-layer address that the last `identity` lacked: by an empty datagram to the gateway's
+  /// discard port (RFC 863). Otherwise it is learned when something else goes that way, which may be a client's question.
+  public func knock() {
+    guard let awaited, let gateway = awaited.gateway else { return }
+    gateway.octets.withUnsafeBufferPointer { neighbour_knock($0.baseAddress!, $0.count, UInt32(awaited.index)) }
+  }
+
   private func listen(for neighbour: NextHop?) {
     if (awaited == nil) != (neighbour == nil) {
       _ = netlink_subscribe(descriptor, Int32(RTNLGRP_NEIGH.rawValue), neighbour == nil ? 0 : 1)

@@ -4,34 +4,6 @@ import DNSWire
 import Foundation
 import Testing
 
-/// The wall clock of a daemon; the simulator has the machine's.
-private final class ShiftedClock {
-  private let path: String
-
-  /// A clock that says 2000-01-01.
-  init(in lab: Lab) throws {
-    path = try lab.folder.write("", to: "clock")
-    try shift(by: 946_684_800 - Int64(Date().timeIntervalSince1970))
-  }
-
-  /// What a daemon has to be started with.
-  var environment: [String: String] {
-    get throws {
-      ["LD_PRELOAD": "\(try Programs.lookupRefusal()):\(try Programs.clockShift())", "CLOCK_OFFSET_FILE": path]
-    }
-  }
-
-  /// Sets the clock right, as a time server would.
-  func setRight() throws { try shift(by: 0) }
-
-  private func shift(by seconds: Int64) throws {
-    let file = open(path, O_WRONLY | O_CLOEXEC)
-    defer { close(file) }
-    let written = withUnsafeBytes(of: seconds) { pwrite(file, $0.baseAddress, $0.count, 0) }
-    guard written == MemoryLayout<Int64>.size else { throw Failure("cannot write \(path)") }
-  }
-}
-
 @Suite(.blocking) struct ClockTests {
   private static let account = ["--account", "999999", "--access-key-id", "KEYID", "--access-key-secret", "SECRET"]
   /// Valid since long before the day of the build.
@@ -73,7 +45,7 @@ private final class ShiftedClock {
     try withLab { lab in
       let simulator = try lab.simulator(
         ClockTests.account + ClockTests.oldCertificate + ["--require-signature"], https: true)
-      let (network, clock) = (try network(), try ShiftedClock(in: lab))
+      let (network, clock) = (try network(), try ShiftedClock.of2000(in: lab))
       var settings = Settings(try provider(simulator))
       settings.localServers = [network.address]
       // The provider is slow, so that what is asked meanwhile is asked in time.
@@ -108,7 +80,7 @@ private final class ShiftedClock {
   @Test func `a certificate that is younger than the program waits for the machine's clock`() throws {
     try withLab { lab in
       let simulator = try lab.simulator(ClockTests.account, https: true)
-      let (network, clock) = (try network(), try ShiftedClock(in: lab))
+      let (network, clock) = (try network(), try ShiftedClock.of2000(in: lab))
       var settings = Settings(try provider(simulator))
       settings.localServers = [network.address]
       let daemon = try lab.daemon(settings.text, environment: clock.environment)
@@ -122,7 +94,7 @@ private final class ShiftedClock {
   @Test func `without fallback the provider is asked, by a certificate that is valid on the day of the build`() throws {
     try withLab { lab in
       let simulator = try lab.simulator(ClockTests.account + ClockTests.oldCertificate, https: true)
-      let (network, clock) = (try network(), try ShiftedClock(in: lab))
+      let (network, clock) = (try network(), try ShiftedClock.of2000(in: lab))
       var settings = Settings(try provider(simulator))
       settings.localServers = [network.address]
       settings.local = "fallback = \"never\""
@@ -137,7 +109,7 @@ private final class ShiftedClock {
   @Test func `a response over plain HTTP tells no time`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
-      let (network, clock) = (try network(), try ShiftedClock(in: lab))
+      let (network, clock) = (try network(), try ShiftedClock.of2000(in: lab))
       var settings = Settings(AccountKind.named("emas, v2 over HTTP").provider(simulator))
       settings.localServers = [network.address]
       let daemon = try lab.daemon(settings.text, environment: clock.environment)

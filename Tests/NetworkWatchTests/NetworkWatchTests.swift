@@ -159,7 +159,7 @@ private let hasNamespaces = ConditionTrait.enabled(
         try network.ip("neighbour flush dev m0")
         let early = try watch.identity()
         #expect(!early.isComplete && early.gatewayLinkAddress == nil)
-        knock()
+        watch.knock()
         #expect(await reports.next() == .gateway)
         let identity = try watch.identity()
         #expect(identity.description == "m0 via 192.0.2.1 (\(router)), 192.0.2.0/24")

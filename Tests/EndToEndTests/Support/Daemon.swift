@@ -12,20 +12,25 @@ final class Daemon {
   private var isEnded = false
 
   /// Starts a daemon, and waits until it is ready.
-  init(_ configuration: String, environment: [String: String], sourceLocation: SourceLocation) throws {
+  ///
+  /// - Parameter prefix: a command that becomes the daemon, such as one that enters a namespace.
+  init(
+    _ configuration: String, environment: [String: String], prefix: [String] = [], sourceLocation: SourceLocation
+  ) throws {
     self.sourceLocation = sourceLocation
-    var (process, addresses) = try Daemon.start(configuration, environment)
+    let command = prefix + [Programs.daemon, "run", "--config", configuration]
+    var (process, addresses) = try Daemon.start(command, environment)
     // The port that TCP got can be some other program's over UDP.
-    for _ in 0..<3 where addresses == nil { (process, addresses) = try Daemon.start(configuration, environment) }
+    for _ in 0..<3 where addresses == nil { (process, addresses) = try Daemon.start(command, environment) }
     guard let addresses else { throw Failure("httpdnsd did not start: \(process.text(.error))") }
     (self.process, self.addresses) = (process, addresses)
   }
 
   private static func start(
-    _ configuration: String, _ environment: [String: String]
+    _ command: [String], _ environment: [String: String]
   ) throws -> (ChildProcess, [Address]?) {
     let variables = try ["LD_PRELOAD": Programs.lookupRefusal()].merging(environment) { $1 }
-    let process = try ChildProcess([Programs.daemon, "run", "--config", configuration], environment: variables)
+    let process = try ChildProcess(command, environment: variables)
     let isReady = try process.wait(for: "ready", in: .error) { text in
       text.contains(" ready\n") ? true : text.contains(": Address already in use") ? false : nil
     }
@@ -65,6 +70,13 @@ final class Daemon {
   var residentMebibytes: Int {
     let status = try? kernelFile("status")
     return status?.firstMatch(of: /VmRSS:\s+(\d+) kB/).flatMap { Int($0.1) }.map { $0 / 1_024 } ?? 0
+  }
+
+  /// Ends it by SIGKILL, in the middle of whatever it does; it may have ended by itself.
+  func kill() throws {
+    isEnded = true
+    process.signal(SIGKILL)
+    _ = try process.waitForEnd()
   }
 
   /// Ends it as systemd does, and checks that it ends well.

@@ -13,10 +13,14 @@ final class Lab {
   fileprivate init() throws { folder = try TemporaryFolder() }
 
   /// Starts a daemon with a configuration.
+  ///
+  /// - Parameter prefix: a command that becomes the daemon.
   func daemon(
-    _ configuration: String, environment: [String: String] = [:], sourceLocation: SourceLocation = #_sourceLocation
+    _ configuration: String, environment: [String: String] = [:], prefix: [String] = [],
+    sourceLocation: SourceLocation = #_sourceLocation
   ) throws -> Daemon {
-    let daemon = try Daemon(file(configuration), environment: environment, sourceLocation: sourceLocation)
+    let daemon = try Daemon(
+      file(configuration), environment: environment, prefix: prefix, sourceLocation: sourceLocation)
     daemons.append(daemon)
     return daemon
   }
@@ -27,9 +31,9 @@ final class Lab {
   }
 
   /// Starts a simulator.
-  func simulator(_ arguments: [String], https: Bool = false) throws -> Simulator {
+  func simulator(_ arguments: [String], at host: String = "127.0.0.1", https: Bool = false) throws -> Simulator {
     let authority = https ? "\(folder.path)/ca-\(others.count).pem" : nil
-    let simulator = try Simulator(arguments, authority: authority)
+    let simulator = try Simulator(arguments, at: host, authority: authority)
     others.append(simulator.process)
     return simulator
   }

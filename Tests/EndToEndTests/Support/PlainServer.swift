@@ -19,9 +19,15 @@ final class PlainServer: @unchecked Sendable {
   /// How long the thread waits before it looks whether it shall stop.
   private static let turn = Duration.milliseconds(50)
 
-  init(_ handler: @escaping Handler) throws {
+  /// - Parameter place: where it serves; a free port of 127.0.0.1 unless a test says so.
+  init(at place: Address? = nil, _ handler: @escaping Handler) throws {
     self.handler = handler
-    (udp, tcp) = try Socket.pair()
+    if let place {
+      udp = try Socket(SOCK_DGRAM, boundTo: place)
+      tcp = try Socket(SOCK_STREAM, boundTo: place, reusing: true)
+    } else {
+      (udp, tcp) = try Socket.pair()
+    }
     address = udp.address
     listen(tcp.descriptor, 64)
     let thread = Thread { [weak self] in
@@ -31,8 +37,8 @@ final class PlainServer: @unchecked Sendable {
   }
 
   /// A server that knows the addresses of some names; every other name does not exist.
-  convenience init(addresses: [String: String], ttl: UInt32 = 300) throws {
-    try self.init { query, _ in
+  convenience init(addresses: [String: String], ttl: UInt32 = 300, at place: Address? = nil) throws {
+    try self.init(at: place) { query, _ in
       let question = query.questions[0].question
       guard let text = addresses["\(question.name)"], let address = IPAddress(text: text) else {
         return query.reply(.nxDomain)

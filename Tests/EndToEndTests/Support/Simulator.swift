@@ -41,8 +41,8 @@ final class Simulator {
   private let controlAddress: Address
 
   /// Starts a simulator that also serves HTTPS where there is a file to write the CA to.
-  init(_ arguments: [String], authority: String?) throws {
-    var command = [Programs.simulator, "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"] + arguments
+  init(_ arguments: [String], at host: String = "127.0.0.1", authority: String?) throws {
+    var command = [Programs.simulator, "--listen", "\(host):0", "--control", "127.0.0.1:0"] + arguments
     if let authority { command += ["--listen-tls", "127.0.0.1:0", "--ca-out", authority] }
     process = try ChildProcess(command)
     let addresses = try process.wait(for: "addresses", in: .output) { text in

@@ -1,0 +1,140 @@
+// PersistenceTests.swift -- the cache outlives a restart, and no end of the program spoils its file.
+
+import DNSWire
+import Foundation
+import Testing
+
+@Suite(.blocking) struct PersistenceTests {
+  private func configuration(_ lab: Lab, _ simulator: Simulator) -> String {
+    var settings = Settings(Settings.json(simulator.http))
+    settings.more = "[cache]\npersist = \"\(path(lab))\"\n[refresh]\nhot_hits = 0"
+    return settings.text
+  }
+
+  private func path(_ lab: Lab) -> String { "\(lab.folder.path)/cache" }
+
+  /// How many entries a daemon has loaded; nil where there was no file.
+  private func loaded(_ daemon: Daemon) throws -> Int? {
+    try daemon.process.wait(for: "what became of the file", in: .error) { text -> Int?? in
+      if text.contains("there is no cache file yet") { return .some(nil) }
+      return text.firstMatch(of: /INFO (\d+) entries loaded in \d+ ms/).map { Int($0.1) }
+    }
+  }
+
+  private func queries(_ numbers: Range<Int>) -> [TestQuery] { numbers.map { TestQuery("n\($0).bench.example") } }
+
+  /// The records' TTL is 300 s, of which 100 pass on the wall clock alone: as for a machine that was off.
+  @Test func `after a restart answers are there, and older by what has passed on the wall`() throws {
+    try withLab { lab in
+      let (simulator, clock) = (try lab.simulator(), try ShiftedClock(in: lab))
+      let first = try lab.daemon(configuration(lab, simulator), environment: clock.environment)
+      #expect(try loaded(first) == nil)
+      _ = try askAll(first.address, queries(0..<20))
+      #expect(try ask(first.address, "nowhere.example.com").code == .nxDomain)
+      first.end()
+      #expect(first.log.contains(/INFO 21 entries saved in \d+ ms, \d+ octets/))
+      let attributes = try FileManager.default.attributesOfItem(atPath: path(lab))
+      #expect(attributes[.posixPermissions] as? Int == 0o600)
+
+      try clock.shift(by: 100)
+      let asked = try simulator.count.transfers
+      let second = try lab.daemon(configuration(lab, simulator), environment: clock.environment)
+      // The denial was kept for 30 s.
+      #expect(try loaded(second) ?? 0 >= 20)
+      for (index, answer) in try askAll(second.address, queries(0..<20)).enumerated() {
+        #expect(answer.reply.data == ["198.18.0.\(index)"])
+        #expect((150...200).contains(answer.reply.ttl ?? 0))
+      }
+      #expect(try simulator.count.transfers == asked)
+      second.end()
+
+      // Those 300 s are over: nothing is given as fresh.
+      try clock.shift(by: 1_000)
+      let third = try lab.daemon(configuration(lab, simulator), environment: clock.environment)
+      _ = try loaded(third)
+      for answer in try askAll(third.address, queries(0..<20)) { #expect(answer.reply.errors.isEmpty) }
+      #expect(try simulator.count.transfers == asked + 20)
+    }
+  }
+
+  /// Half of the ends come while the file is being written.
+  @Test func `killed twenty times under load it never leaves a file that cannot be read`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      var saved = 0
+      var next = 0
+      // Numbers of names that are in the file for certain, one for each save that was told of.
+      var certain: [Int] = []
+      for round in 0..<20 {
+        let daemon = try lab.daemon(configuration(lab, simulator))
+        let (reply, duration) = try timed { try ask(daemon.address, "www.example.com") }
+        #expect(reply.code == .noError && duration < .seconds(2))
+        let count = try loaded(daemon)
+        #expect(count ?? 0 >= saved, "round \(round): \(daemon.log)")
+        saved = count ?? 0
+        for number in certain {
+          #expect(try ask(daemon.address, "n\(number).bench.example").data == ["198.18.\(number >> 8).\(number & 255)"])
+        }
+        let clients = try queries(next..<next + 100).map { query in
+          let socket = try Socket(SOCK_DGRAM)
+          try socket.connect(to: daemon.address)
+          socket.send(query.octets)
+          return socket
+        }
+        next += 100
+        if round % 2 == 0 {
+          for client in clients { #expect(client.receive() != nil) }
+          daemon.process.signal(SIGTERM)
+          // From before the file is begun to after it is there.
+          usleep(UInt32(round) * 1_500)
+        }
+        try daemon.kill()
+        if let line = daemon.log.firstMatch(of: /INFO (\d+) entries saved in/) {
+          saved = try #require(Int(line.1))
+          certain.append(next - 100)
+        }
+        #expect(!daemon.log.contains("the cache begins empty") && !daemon.log.contains("make no sense"))
+      }
+      #expect(!certain.isEmpty, "no save was ever completed")
+      let asked = try simulator.requests.compactMap(\.name)
+      for number in certain {
+        let name = "n\(number).bench.example"
+        #expect(asked.filter { $0 == name || $0 == "\(name)." }.count == 1)
+      }
+      let files = try FileManager.default.contentsOfDirectory(atPath: lab.folder.path)
+      #expect(files.allSatisfy { !$0.hasSuffix(".damaged") })
+    }
+  }
+
+  @Test(arguments: ["cut", "foreign", "changed", "empty"])
+  func `a file that cannot be used is set aside, and the cache begins empty`(_ damage: String) throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let first = try lab.daemon(configuration(lab, simulator))
+      _ = try askAll(first.address, queries(0..<20))
+      first.end()
+      let file = URL(fileURLWithPath: path(lab))
+      var octets = try Data(contentsOf: file)
+      switch damage {
+      case "cut": octets.removeLast(octets.count / 2)
+      case "foreign": octets = Data("a letter home".utf8)
+      case "changed": octets[octets.count / 2] ^= 1
+      default: octets = Data()
+      }
+      try octets.write(to: file)
+
+      let second = try lab.daemon(configuration(lab, simulator))
+      let aside = "\(file.path).damaged"
+      try second.waitForLog("WARNING the cache begins empty: \(file.path) is now \(aside): ")
+      #expect(try Data(contentsOf: URL(fileURLWithPath: aside)) == octets)
+      _ = try askAll(second.address, queries(0..<20))
+      #expect(try simulator.count.transfers == 40)
+      second.end()
+
+      let third = try lab.daemon(configuration(lab, simulator))
+      #expect(try loaded(third) == 20)
+      _ = try askAll(third.address, queries(0..<20))
+      #expect(try simulator.count.transfers == 40)
+    }
+  }
+}

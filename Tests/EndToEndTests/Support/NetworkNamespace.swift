@@ -1,0 +1,88 @@
+// NetworkNamespace.swift -- a machine of its own for a daemon: one link, one default route, its own /etc.
+//
+// The namespace has no name and belongs to a process: with that, the link is gone too. Its routers are addresses of this
+// machine, at the other end of the link.
+
+import Foundation
+import Synchronization
+
+/// A network namespace in which a daemon runs, with this machine as all of its world.
+final class NetworkNamespace {
+  /// Where this machine is seen from there, behind the routers: what is sent there takes the default route.
+  let world: String
+  /// The routers. There may be a route over either.
+  let routers: [String]
+  /// The address in there.
+  let host: String
+  /// What a daemon in there is started with.
+  let prefix: [String]
+  private let process: ChildProcess
+  private let link: String
+  private let files: String
+
+  /// Whether this process may make namespaces, mounts and links.
+  static let isPossible: Bool = {
+    let tool = "mount --bind /tmp /etc && ip link add hd\(getpid())t type veth peer name hd\(getpid())u"
+    return geteuid() == 0
+      && (try? ChildProcess.run(["unshare", "--net", "--mount", "sh", "-c", tool]))?.ending == .exited(0)
+  }()
+
+  private static let count = Atomic<UInt32>(0)
+
+  /// - Parameter isConnected: whether there is a default route from the start, over the first router.
+  init(in lab: Lab, isConnected: Bool = true) throws {
+    let number = NetworkNamespace.count.add(1, ordering: .relaxed).oldValue
+    // Addresses of RFC 6598: for each process that runs these tests a network of 256, for each of its tests one of 16.
+    let network = UInt32(100) << 24 | UInt32(64) << 16 | (UInt32(getpid()) % 16_384) << 8 | (number % 16) << 4
+    let text = { (host: UInt32) in
+      (0..<4).map { "\((network | host) >> (24 - $0 * 8) & 0xFF)" }.joined(separator: ".")
+    }
+    (routers, host, world) = ([text(1), text(2)], text(3), text(14))
+    files = "\(lab.folder.path)/etc"
+    try FileManager.default.createDirectory(atPath: files, withIntermediateDirectories: true)
+    process = try lab.start([
+      "unshare", "--net", "--mount", "--", "sh", "-c", "mount --bind '\(files)' /etc && echo there && exec sleep 300",
+    ])
+    try process.wait(for: "namespace", in: .output) { $0.contains("there") ? true : nil }
+    prefix = ["nsenter", "--target", "\(process.pid)", "--net", "--mount", "--"]
+    link = "hd\(getpid())n\(number)"
+    try run("ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", "\(process.pid)")
+    // /32: the routers are neighbours there, and all of this is a part of nobody's network here.
+    for address in routers { try run("ip", "address", "add", "\(address)/32", "dev", link) }
+    try run("ip", "address", "add", "\(world)/32", "dev", link)
+    try run("ip", "link", "set", link, "up")
+    try run("ip", "route", "add", host, "dev", link, "src", routers[0])
+    try runThere("ip", "link", "set", "lo", "up")
+    try runThere("ip", "address", "add", "\(host)/29", "dev", "eth0")
+    try runThere("ip", "link", "set", "eth0", "up")
+    if isConnected { try route(over: 0) }
+  }
+
+  /// From now on everything goes over that router.
+  func route(over router: Int) throws { try runThere("ip", "route", "replace", "default", "via", routers[router]) }
+
+  /// The link fails and comes back, with the same router behind it.
+  func flap(over router: Int) throws {
+    try runThere("ip", "link", "set", "eth0", "down")
+    try runThere("ip", "link", "set", "eth0", "up")
+    try route(over: router)
+  }
+
+  /// Replaces /etc/resolv.conf as its writers do: by renaming.
+  func setResolvers(_ addresses: [String]) throws {
+    let text = addresses.map { "nameserver \($0)\n" }.joined()
+    try text.write(toFile: "\(files)/resolv.new", atomically: false, encoding: .utf8)
+    guard rename("\(files)/resolv.new", "\(files)/resolv.conf") == 0 else { throw Failure("cannot rename") }
+  }
+
+  private func runThere(_ arguments: String...) throws {
+    try run(["nsenter", "--target", "\(process.pid)", "--net"] + arguments)
+  }
+
+  private func run(_ arguments: String...) throws { try run(arguments) }
+
+  private func run(_ arguments: [String]) throws {
+    let (ending, _, error) = try ChildProcess.run(arguments)
+    guard ending == .exited(0) else { throw Failure("\(arguments.joined(separator: " ")): \(error)") }
+  }
+}
