@@ -167,12 +167,12 @@ def _measure_hot(lab: Lab, findings: Findings, has_ours: bool) -> None:
     findings.hot = hot.measure_latency(has_ours, names, lab, findings.hot_seconds)
 
   def costs() -> None:
-    findings.costs = hot.measure_costs(lab, findings.hot_seconds)
+    findings.costs = hot.measure_costs(lab, findings.cost_seconds)
 
   if has_ours or any(spec.name == peer.name for spec in findings.specs for peer in peers.HOT):
     _attempt(findings, f"hot names for {findings.hot_seconds:.0f} s", latency)
   if has_ours:
-    _attempt(findings, f"ways of refreshing for {findings.hot_seconds:.0f} s", costs)
+    _attempt(findings, f"ways of refreshing for {findings.cost_seconds:.0f} s", costs)
 
 
 def _measure_programs(lab: Lab, findings: Findings, options: argparse.Namespace) -> None:
@@ -220,7 +220,8 @@ def main() -> int:
     memory_wait=5 if options.quick else 60,
     idle_seconds=10 if options.quick else 60,
     start_count=5 if options.quick else 11,
-    hot_seconds=24 if options.quick else 60)
+    hot_seconds=24 if options.quick else 60,
+    cost_seconds=24 if options.quick else 120)
   busy = os.getloadavg()[0]
   if busy > 0.25 * (os.cpu_count() or 1):
     findings.notes.append(f"The machine was busy with other work when the run began (load average {busy:.1f}): the "

@@ -41,6 +41,7 @@ class Findings:
   starts: dict[str, float] = field(default_factory=dict)
   idle_switches: float | None = None
   hot_seconds: float = 0
+  cost_seconds: float = 0
   hot: list[HotAnswers] = field(default_factory=list)
   costs: dict[str, Cost] = field(default_factory=dict)
   scheduler: SchedulerCost | None = None
@@ -246,7 +247,7 @@ def compose(findings: Findings) -> str:
     parts += ["## Latency of a miss, one question at a time, in ms",
               table(["provider", "through httpdnsd", "direct transfer", "of it the provider's own time", "added"],
                      _latency_rows(findings))]
-  parts += fresh_parts(findings.hot, findings.costs, findings.hot_seconds)
+  parts += fresh_parts(findings.hot, findings.hot_seconds, findings.costs, findings.cost_seconds)
   if findings.notes:
     parts += ["## Notes", "\n".join(f"* {note}" for note in findings.notes)]
   return "\n\n".join(parts) + "\n"

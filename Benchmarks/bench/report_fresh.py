@@ -80,17 +80,22 @@ def _titled(name: str, note: str) -> str:
 _LATENCY = ["p50", "p99", "p99.9", "max", f"≥ {WAITED:.0f} ms", "wrong", "lost"]
 
 
-def fresh_parts(hot: list[HotAnswers], costs: dict[str, Cost], seconds: float) -> list[str]:
-  """The tables behind those of the other figures, each with its title."""
+def _workload(receiver: str, seconds: float) -> str:
+  return (f"{hotnames.COUNT} names, A and AAAA, with a TTL of {hotnames.TTL} s; {RATE} queries a second at random "
+          f"moments to each {receiver} for {seconds:g} s, to all at the same time; upstream takes {hotnames.DELAY} ms.")
+
+
+def fresh_parts(hot: list[HotAnswers], hot_seconds: float, costs: dict[str, Cost], cost_seconds: float) -> list[str]:
+  """The tables behind those of the other figures, each with its title; how many seconds were measured."""
   parts = []
-  what = (f"{hotnames.COUNT} names, A and AAAA, with a TTL of {hotnames.TTL} s; {RATE} queries a second at random "
-          f"moments to each server for {seconds:g} s, to all at the same time; upstream takes {hotnames.DELAY} ms.")
   if hot:
     rows = [[_titled(answers.name, answers.note), f"{answers.queries:,}", *_latency_cells(answers)] for answers in hot]
-    parts += ["## Latency of hot names across TTL ends, in ms", what, table(["server", "queries", *_LATENCY], rows)]
+    parts += ["## Latency of hot names across TTL ends, in ms", _workload("server", hot_seconds),
+              table(["server", "queries", *_LATENCY], rows)]
   if costs:
     rows = [[_titled(name, cost.answers.note), f"{cost.transfers_per_thousand:.1f}", f"{cost.units_per_thousand:.1f}",
              *_latency_cells(cost.answers)] for name, cost in costs.items()]
-    parts += ["## What refreshing costs, for 1,000 client queries; latency in ms", what.replace("server", "set-up"),
+    parts += ["## What refreshing costs, for 1,000 client queries; latency in ms",
+              _workload("set-up", cost_seconds),
               table(["refreshing", "transfers", "billing units", *_LATENCY], rows)]
   return parts
