@@ -43,7 +43,8 @@ fuzz: ## fuzz the parsers of what strangers send: FUZZ=1 make fuzz
 bench-setup: ## install the servers that the benchmark compares with
 	@Benchmarks/setup
 
-bench: build ## measure, and write Benchmarks/results/latest.md
+bench: ## build, measure, and write Benchmarks/results/latest.md
+	@Scripts/build httpdnsd httpdns-simulator refresh-bench cache-bench
 	@Benchmarks/run
 
 install: ## copy program, unit and configuration; DESTDIR=, PREFIX=/usr/local, SYSCONFDIR=/etc

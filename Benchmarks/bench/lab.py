@@ -54,6 +54,7 @@ def open_lab(httpdnsd: Path, simulator: Path) -> Iterator[Lab]:
     lab = Lab(
       folder=folder, stack=stack,
       echo=_build("echo.c", folder / "echo"),
+      arrivals=_build("arrivals.c", folder / "arrivals", "-lm"),
       pairs=_build("pairs.c", folder / "pairs", "-lcurl"),
       counter=_build("countmalloc.c", folder / "countmalloc.so", "-shared", "-fPIC", "-fno-builtin"),
       names=write_names(folder / "names", peers.ZONE_NAMES),
@@ -93,12 +94,12 @@ class Simulator:
   ca_file: str
 
 
-def launch_simulator(lab: Lab) -> Simulator:
-  """Starts a simulator and returns when it accepts connections."""
+def launch_simulator(lab: Lab, *options: str) -> Simulator:
+  """Starts a simulator and returns when it accepts connections; `options` are more of its command line."""
   https_port = free_port()
 
   def command(place: Place) -> list[str]:
-    return ours.simulator_command(place, https_port)
+    return ours.simulator_command(place, https_port, *options)
 
   server = launch(Spec("simulator", Role.REFERENCE, command), lab)
   for port in (server.port, https_port):

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from . import figures, ours, peers
+from . import figures, hot, ours, peers, programs
 from .lab import open_lab, start_doh, start_simulator
 from .measure import run_rounds, warm
 from .processes import BenchError
@@ -20,6 +20,9 @@ from .servers import FIRST_NAME, LOCAL_NAME, Lab, Role, Server, Spec, start
 _ROOT = Path(__file__).resolve().parent.parent.parent
 _EVERYTHING = [*peers.ALL[:2], *ours.ALL, *peers.ALL[2:]]
 _NAMES = [spec.name for spec in _EVERYTHING]
+#: What can be measured without the rest: CPU and allocations per answer; httpdnsd's own latency, memory, start and
+#: idling; hot names; the programs that measure parts of it.
+_PARTS = ["rounds", "alone", "hot", "programs"]
 
 
 def _say(text: str) -> None:
@@ -31,9 +34,13 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
   parser = argparse.ArgumentParser(prog="Benchmarks/run", description=__doc__)
   parser.add_argument("--httpdnsd", type=Path, default=_ROOT / ".build/release/httpdnsd")
   parser.add_argument("--simulator", type=Path, default=_ROOT / ".build/release/httpdns-simulator")
+  parser.add_argument("--refresh-bench", type=Path, default=_ROOT / ".build/release/refresh-bench")
+  parser.add_argument("--cache-bench", type=Path, default=_ROOT / ".build/release/cache-bench")
   parser.add_argument("--only", default="", metavar="NAMES",
                       help="servers to measure, separated by commas; 'httpdnsd' is all of its set-ups. Known: "
-                      + ", ".join(_NAMES))
+                      + "; ".join(_NAMES))
+  parser.add_argument("--parts", default=",".join(_PARTS), help="what to measure, separated by commas; default all: "
+                      + ", ".join(_PARTS))
   parser.add_argument("--rounds", type=int, default=None, help="default 7, with --quick 3")
   parser.add_argument("--seconds", type=float, default=None, help="of each run; default 2, with --quick 1")
   parser.add_argument("--quick", action="store_true", help="fewer rounds and shorter waits; the report says so")
@@ -42,12 +49,32 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
   return parser.parse_args(arguments)
 
 
-def _chosen(only: str, notes: list[str], options: argparse.Namespace) -> list[Spec]:
-  """The servers to measure: those asked for whose program is there, and the floor in any case."""
-  wanted = [name.strip() for name in only.split(",") if name.strip()]
-  unknown = [name for name in wanted if name not in _NAMES]
+def split_names(text: str, known: list[str]) -> list[str]:
+  """The names in a list that is separated by commas, where a name may hold commas itself.
+
+  The longest name that is known comes first. What is not known ends at the next comma, and is returned too.
+  """
+  pieces = [piece.strip() for piece in text.split(",")]
+  names = []
+  while pieces:
+    lengths = (length for length in range(len(pieces), 0, -1) if ", ".join(pieces[:length]) in known)
+    length = next(lengths, 1)
+    names.append(", ".join(pieces[:length]))
+    pieces = pieces[length:]
+  return [name for name in names if name]
+
+
+def _wanted(option: str, text: str, known: list[str]) -> list[str]:
+  wanted = split_names(text, known)
+  unknown = [name for name in wanted if name not in known]
   if unknown:
-    raise BenchError(f"--only: {', '.join(unknown)} is not known; known are {', '.join(_NAMES)}")
+    raise BenchError(f"{option}: {'; '.join(unknown)} is not known; known are {'; '.join(known)}")
+  return wanted
+
+
+def _chosen(notes: list[str], options: argparse.Namespace) -> list[Spec]:
+  """The servers to measure: those asked for whose program is there, and the floor in any case."""
+  wanted = _wanted("--only", options.only, _NAMES)
   specs = [spec for spec in _EVERYTHING
            if spec is peers.ECHO or not wanted or spec.name in wanted
            or (spec.name.startswith("httpdnsd") and "httpdnsd" in wanted)]
@@ -116,11 +143,8 @@ def _measure_ours(lab: Lab, findings: Findings, options: argparse.Namespace) -> 
   _attempt(findings, f"idling for {findings.idle_seconds:.0f} s", idle)
 
 
-def _measure(lab: Lab, findings: Findings, options: argparse.Namespace) -> None:
-  has_ours = any(spec.role in (Role.OURS, Role.MISS) for spec in findings.specs)
-  if has_ours:
-    start_doh(lab)
-    start_simulator(lab)
+def _measure_rounds(lab: Lab, findings: Findings) -> None:
+  """CPU and allocations per answer."""
   servers = _start_all(findings.specs, lab, findings)
   findings.results = run_rounds(servers, lab, findings.rounds, findings.seconds, _say)
   findings.notes += [f"{name} failed in a round: {reason}" for name, reason in findings.results.failures.items()]
@@ -133,8 +157,51 @@ def _measure(lab: Lab, findings: Findings, options: argparse.Namespace) -> None:
   for spec in findings.specs:
     if spec.role is Role.PEER or spec is ours.CACHED:
       _attempt(findings, f"counting allocations of {spec.name}", lambda spec=spec: count(spec))
+
+
+def _measure_hot(lab: Lab, findings: Findings, has_ours: bool) -> None:
+  """Hot names across the ends of their TTLs, and what refreshing costs."""
+
+  def latency() -> None:
+    names = [spec.name for spec in findings.specs]
+    findings.hot = hot.measure_latency(has_ours, names, lab, findings.hot_seconds)
+
+  def costs() -> None:
+    findings.costs = hot.measure_costs(lab, findings.cost_seconds)
+
+  if has_ours or any(spec.name == peer.name for spec in findings.specs for peer in peers.HOT):
+    _attempt(findings, f"hot names for {findings.hot_seconds:.0f} s", latency)
   if has_ours:
+    _attempt(findings, f"ways of refreshing for {findings.cost_seconds:.0f} s", costs)
+
+
+def _measure_programs(lab: Lab, findings: Findings, options: argparse.Namespace) -> None:
+  """What refreshing and the cache's file cost, without the rest of httpdnsd."""
+
+  def scheduler() -> None:
+    findings.scheduler = programs.measure_scheduler(options.refresh_bench)
+
+  def cache_file() -> None:
+    findings.cache_file = programs.measure_cache_file(options.cache_bench, 3 if options.quick else 10, lab.folder)
+
+  _attempt(findings, "scheduling", scheduler)
+  _attempt(findings, "the cache's file", cache_file)
+
+
+def _measure(lab: Lab, findings: Findings, options: argparse.Namespace) -> None:
+  parts = _wanted("--parts", options.parts, _PARTS)
+  has_ours = any(spec.role in (Role.OURS, Role.MISS) for spec in findings.specs)
+  if has_ours and ("rounds" in parts or "alone" in parts):
+    start_doh(lab)
+    start_simulator(lab)
+  if "rounds" in parts:
+    _measure_rounds(lab, findings)
+  if "alone" in parts and has_ours:
     _measure_ours(lab, findings, options)
+  if "hot" in parts:
+    _measure_hot(lab, findings, has_ours)
+  if "programs" in parts and has_ours:
+    _measure_programs(lab, findings, options)
 
 
 def _end_on_signal(number: int, _frame: object) -> None:
@@ -152,13 +219,15 @@ def main() -> int:
     seconds=options.seconds or (1.0 if options.quick else 2.0),
     memory_wait=5 if options.quick else 60,
     idle_seconds=10 if options.quick else 60,
-    start_count=5 if options.quick else 11)
+    start_count=5 if options.quick else 11,
+    hot_seconds=24 if options.quick else 60,
+    cost_seconds=24 if options.quick else 120)
   busy = os.getloadavg()[0]
   if busy > 0.25 * (os.cpu_count() or 1):
     findings.notes.append(f"The machine was busy with other work when the run began (load average {busy:.1f}): the "
                           "figures are rough.")
   try:
-    findings.specs = _chosen(options.only, findings.notes, options)
+    findings.specs = _chosen(findings.notes, options)
     with open_lab(options.httpdnsd.resolve(), options.simulator.resolve()) as lab:
       _measure(lab, findings, options)
   except BenchError as error:

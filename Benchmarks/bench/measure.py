@@ -62,6 +62,11 @@ class Results:
     rounds = self._samples.setdefault((sample.server, sample.load), {})
     rounds[sample.round] = rounds[sample.round] + sample if sample.round in rounds else sample
 
+  @property
+  def is_empty(self) -> bool:
+    """Whether nothing was measured."""
+    return not self._samples
+
   def of(self, server: str, load: Load) -> dict[int, Sample]:
     """The samples of one server at one load, by round."""
     return self._samples.get((server, load.name), {})

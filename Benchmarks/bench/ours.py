@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from urllib.parse import urlsplit
 
+from .hotnames import FIRST_HOT_NAME, HOT_NAMES
 from .servers import FIRST_NAME, LOCAL_NAME, Place, Role, Spec
 
 #: What is asked: RFC 8484 at dnsdist, JSON at the simulator.
@@ -41,17 +42,19 @@ aes_secret_key = "00112233445566778899aabbccddeeff"
 aes_mode = "gcm"
 """,
 }
+#: The kind of provider that takes several names in one transfer.
+_PROVIDER_BATCHES = "emas v1, signed"
 #: A table of every name of the benchmark, which needs no transfer for a miss.
 _TABLE = "table"
 #: The file in the simulator's folder that holds its CA's certificate.
 SIMULATOR_CA = "ca.pem"
 
 
-def simulator_command(place: Place, https_port: int) -> list[str]:
+def simulator_command(place: Place, https_port: int, *options: str) -> list[str]:
   """The simulator, HTTP on the place's port and HTTPS on another; it writes its CA's certificate into its folder."""
   return [str(place.lab.simulator), "--listen", f"127.0.0.1:{place.port}", "--listen-tls", f"127.0.0.1:{https_port}",
           "--ca-out", str(place.folder / SIMULATOR_CA), "--record-limit", "0", "--account", "999999",
-          "--access-key-id", "TESTAKID00000001", "--access-key-secret", "TESTSECRET0000000000000000000001"]
+          "--access-key-id", "TESTAKID00000001", "--access-key-secret", "TESTSECRET0000000000000000000001", *options]
 
 
 def _provider_toml(provider: str, place: Place) -> str:
@@ -69,9 +72,7 @@ def _provider_toml(provider: str, place: Place) -> str:
   return f'kind = "json"\nurl = "{lab.json_url}"\n'
 
 
-def _configuration(place: Place, provider: str, *, cached: bool, workers: int) -> str:
-  # The TTLs are raised so that nothing expires, and so nothing is fetched again, while a run lasts.
-  cache = 'min_ttl = "24h"\nmax_ttl = "24h"' if cached else "enabled = false"
+def _configuration(place: Place, provider: str, *, cache: str, workers: int = 1, refresh: str = "") -> str:
   return f"""state_directory = "{place.folder}"
 
 [listen]
@@ -87,16 +88,35 @@ fallback = "never"
 
 [cache]
 {cache}
+
+[refresh]
+{refresh}
 """
 
 
 def _spec(name: str, role: Role, provider: str, *, cached: bool = True, workers: int = 1, ready: str = FIRST_NAME,
           backend: str = "", note: str = "") -> Spec:
+  # The TTLs are raised so that nothing expires, and so nothing is fetched again, while a run lasts. Hits are counted.
+  cache = 'min_ttl = "24h"\nmax_ttl = "24h"' if cached else "enabled = false"
+
   def command(place: Place) -> list[str]:
-    path = place.write("httpdnsd.toml", _configuration(place, provider, cached=cached, workers=workers))
-    return [str(place.lab.httpdnsd), "run", "--config", path]
+    return _command(place, _configuration(place, provider, cache=cache, workers=workers))
 
   return Spec(name, role, command, backend=backend, ready_name=ready, note=note)
+
+
+def _command(place: Place, configuration: str) -> list[str]:
+  return [str(place.lab.httpdnsd), "run", "--config", place.write("httpdnsd.toml", configuration)]
+
+
+def _hot_spec(name: str, provider: str, *, refresh: str = "", note: str = "") -> Spec:
+  """httpdnsd in front of hot names. The default budget is for TTLs that are longer than those of the benchmark."""
+
+  def command(place: Place) -> list[str]:
+    return _command(place, _configuration(
+      place, provider, cache="", refresh=f"budget_per_minute = 100000\nbudget_per_day = 1000000\n{refresh}"))
+
+  return Spec(name, Role.OURS, command, ready_name=FIRST_HOT_NAME, note=note)
 
 
 CACHED = _spec("httpdnsd", Role.OURS, _PROVIDER_JSON, backend="simulator")
@@ -110,3 +130,14 @@ FRESH_DOH = _spec("httpdnsd fresh", Role.OURS, _PROVIDER_DOH, ready=LOCAL_NAME)
 
 #: What takes part in the rounds.
 ALL = [CACHED, TWO_WORKERS, MISS_DOH, MISS_JSON, MISS_JSON_TLS, *MISS_KINDS]
+
+#: With names that are hot across the ends of their TTLs.
+HOT = _hot_spec("httpdnsd", _PROVIDER_JSON, note="refreshes hot names")
+WITH_BATCHES, WITHOUT_BATCHES = "hot, with batches", "hot, without batches"
+#: Ways of refreshing, each in front of a provider that takes five names at once.
+WAYS = [
+  _hot_spec("off", _PROVIDER_BATCHES, refresh="hot_hits = 0", note="a name is asked for when a client misses it"),
+  _hot_spec("keep", _PROVIDER_BATCHES, refresh=f"hot_hits = 0\nkeep = {json.dumps(HOT_NAMES)}", note="with batches"),
+  _hot_spec(WITHOUT_BATCHES, _PROVIDER_BATCHES, refresh="batch = false"),
+  _hot_spec(WITH_BATCHES, _PROVIDER_BATCHES, note="the default"),
+]

@@ -6,6 +6,8 @@ import os
 import pwd
 from collections.abc import Callable
 
+from . import hotnames
+from .hotnames import zone_text
 from .processes import BenchError, find_program
 from .servers import Place, Role, Spec
 
@@ -38,8 +40,15 @@ def _echo_epoll(place: Place) -> list[str]:
 
 def _nsd(place: Place) -> list[str]:
   records = "".join(f"n{number} A 192.0.2.{number % 254 + 1}\n" for number in range(ZONE_NAMES))
-  zone = place.write("zone", "$ORIGIN bench.example.\n$TTL 86400\n@ SOA ns hostmaster 1 3600 600 86400 60\n@ NS ns\n"
-                     "ns A 127.0.0.1\n" + records)
+  return _nsd_with(place, "bench.example", zone_text("bench.example", 86400, records))
+
+
+def _hot_nsd(place: Place) -> list[str]:
+  return _nsd_with(place, hotnames.ORIGIN, hotnames.ZONE)
+
+
+def _nsd_with(place: Place, origin: str, text: str) -> list[str]:
+  zone = place.write("zone", text)
   configuration = place.write("nsd.conf", f"""
 server:
   ip-address: 127.0.0.1@{place.port}
@@ -55,13 +64,18 @@ server:
 remote-control:
   control-enable: no
 zone:
-  name: bench.example
+  name: {origin}
   zonefile: "{zone}"
 """)
   return [program("nsd"), "-d", "-c", configuration]
 
 
 def _unbound(place: Place) -> list[str]:
+  return _unbound_with(place)
+
+
+def _unbound_with(place: Place, *settings: str) -> list[str]:
+  lines = "\n  ".join(settings)
   configuration = place.write("unbound.conf", f"""
 server:
   interface: 127.0.0.1@{place.port}
@@ -76,6 +90,7 @@ server:
   msg-cache-size: 64m
   rrset-cache-size: 128m
   minimal-responses: yes
+  {lines}
 remote-control:
   control-enable: no
 forward-zone:
@@ -130,12 +145,17 @@ addDOHLocal("127.0.0.1:{doh_port}", "{lab.certificate}", "{lab.key}", "/dns-quer
 
 
 def _smartdns(place: Place) -> list[str]:
+  return _smartdns_with(place, "prefetch-domain no")
+
+
+def _smartdns_with(place: Place, *settings: str) -> list[str]:
+  lines = "\n".join(settings)
   configuration = place.write("smartdns.conf", f"""
 bind 127.0.0.1:{place.port}
 server 127.0.0.1:{place.lab.authority_port}
 cache-size {CACHE_ENTRIES}
 cache-persist no
-prefetch-domain no
+{lines}
 serve-expired no
 speed-check-mode none
 dualstack-ip-selection no
@@ -177,4 +197,21 @@ ALL = [
   Spec("knot-resolver", Role.PEER, _kresd, package="knot-resolver", backend="nsd"),
   Spec("smartdns", Role.PEER, _smartdns, package="smartdns", backend="nsd"),
   Spec("dnsmasq", Role.PEER, _dnsmasq, package="dnsmasq", backend="nsd"),
+]
+
+#: The nameserver of the hot names.
+HOT_NSD = Spec("nsd with hot names", Role.REFERENCE, _hot_nsd, ready_name=hotnames.FIRST_HOT_NAME)
+
+
+def _hot_spec(name: str, command: Callable[[Place], list[str]], note: str) -> Spec:
+  return Spec(name, Role.PEER, command, package=name, ready_name=hotnames.FIRST_HOT_NAME, note=note)
+
+
+#: Peers in front of hot names, each with what it has against waiting that does not answer beyond the TTL.
+HOT = [
+  _hot_spec("unbound", lambda place: _unbound_with(place, "prefetch: yes"), "`prefetch: yes`"),
+  # By default it raises short TTLs to ten minutes, and what it has prefetched gets five: bounds keep to the zone's TTL.
+  _hot_spec("smartdns", lambda place: _smartdns_with(place, "prefetch-domain yes", "rr-ttl-min 1",
+                                                     f"rr-ttl-max {hotnames.TTL}"), "`prefetch-domain yes`"),
+  _hot_spec("dnsmasq", _dnsmasq, "it does not prefetch"),
 ]

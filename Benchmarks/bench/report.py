@@ -7,14 +7,17 @@ from dataclasses import dataclass, field
 
 from . import ours
 from .figures import MANY_NAMES, Allocations, FullCache, Latency
+from .hot import Cost, HotAnswers
 from .load import OUTSTANDING
 from .machine import describe_machine, package_version
 from .measure import LOADS, PACED, SATURATED, Load, Results
 from .peers import ALL as PEERS
 from .peers import ECHO, ZONE_NAMES
+from .programs import CacheFileCost, SchedulerCost
+from .report_fresh import fresh_parts, fresh_rows
 from .servers import Role, Spec
+from .table import NOT_MEASURED, Row, table, verdict
 
-NOT_MEASURED = "–"
 #: Calls that housekeeping may make while the answers are counted; one an answer would be thousands.
 HOUSEKEEPING_CALLS = 20
 
@@ -37,21 +40,13 @@ class Findings:
   full_cache: FullCache | None = None
   starts: dict[str, float] = field(default_factory=dict)
   idle_switches: float | None = None
+  hot_seconds: float = 0
+  cost_seconds: float = 0
+  hot: list[HotAnswers] = field(default_factory=list)
+  costs: dict[str, Cost] = field(default_factory=dict)
+  scheduler: SchedulerCost | None = None
+  cache_file: CacheFileCost | None = None
   notes: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Row:
-  """One requirement."""
-
-  figure: str
-  limit: str
-  measured: str = NOT_MEASURED
-  verdict: str = "not measured"
-
-
-def _verdict(is_met: bool) -> str:
-  return "met" if is_met else "**missed**"
 
 
 def _spread(values: list[float], digits: int = 2) -> str:
@@ -76,7 +71,7 @@ def _ratio_row(findings: Findings, figure: str, spec: Spec, floor: Spec, limit: 
     is_complete = findings.results.is_complete(spec.name, load)
     measured.append(text if is_complete else f"{text}, with losses")
     is_met = is_met and is_complete and statistics.median(ratios) <= limit
-  return Row(figure, limit_text, "; ".join(measured), _verdict(is_met))
+  return Row(figure, limit_text, "; ".join(measured), verdict(is_met))
 
 
 def _cached_row(findings: Findings) -> Row:
@@ -94,14 +89,14 @@ def _cached_row(findings: Findings) -> Row:
         absent.append(spec.name)
       elif statistics.median(theirs) <= statistics.median(own):
         cheaper.append(f"{spec.name} at {_load_name(load)}")
-  measured, verdict = row.measured, row.verdict
+  measured, result = row.measured, row.verdict
   if cheaper:
-    measured, verdict = f"{measured}; not below {', '.join(cheaper)}", _verdict(False)
+    measured, result = f"{measured}; not below {', '.join(cheaper)}", verdict(False)
   elif not absent:
     measured += "; below every peer"
-  elif verdict == "met":
-    measured, verdict = f"{measured}; without {', '.join(sorted(set(absent)))}", "not fully measured"
-  return Row(row.figure, row.limit, measured, verdict)
+  elif result == "met":
+    measured, result = f"{measured}; without {', '.join(sorted(set(absent)))}", "not fully measured"
+  return Row(row.figure, row.limit, measured, result)
 
 
 def _allocation_row(findings: Findings) -> Row:
@@ -110,7 +105,7 @@ def _allocation_row(findings: Findings) -> Row:
   if count is None:
     return Row(figure, limit)
   return Row(figure, limit, f"{count.calls:,} calls in {count.answers:,} answers",
-             _verdict(count.calls <= HOUSEKEEPING_CALLS))
+             verdict(count.calls <= HOUSEKEEPING_CALLS))
 
 
 def _kinds_row(findings: Findings) -> Row:
@@ -128,7 +123,7 @@ def _kinds_row(findings: Findings) -> Row:
   text = f"{medians[worst]:.2f} at most, {worst}"
   if len(medians) < len(ours.MISS_KINDS) * len(LOADS):
     return Row(figure, limit, text, "not fully measured")
-  return Row(figure, limit, text, _verdict(medians[worst] <= 1.3))
+  return Row(figure, limit, text, verdict(medians[worst] <= 1.3))
 
 
 def _latency_row(findings: Findings) -> Row:
@@ -137,7 +132,7 @@ def _latency_row(findings: Findings) -> Row:
     return Row(figure, limit)
   added = {name: [latency.added for latency in rounds] for name, rounds in findings.latency.items()}
   measured = "; ".join(f"{_spread(values)} ms {name}" for name, values in added.items())
-  return Row(figure, limit, measured, _verdict(all(statistics.median(values) <= 0.4 for values in added.values())))
+  return Row(figure, limit, measured, verdict(all(statistics.median(values) <= 0.4 for values in added.values())))
 
 
 def _memory_row(findings: Findings) -> Row:
@@ -155,7 +150,7 @@ def _memory_row(findings: Findings) -> Row:
   if first is None or full is None:
     return Row(figure, limit, " / ".join(texts), "not fully measured")
   return Row(figure, limit, " / ".join(texts),
-             _verdict(first <= 20 and full.megabytes <= 52 and full.names == MANY_NAMES))
+             verdict(first <= 20 and full.megabytes <= 52 and full.names == MANY_NAMES))
 
 
 def _start_row(findings: Findings) -> Row:
@@ -163,7 +158,7 @@ def _start_row(findings: Findings) -> Row:
   if not findings.starts:
     return Row(figure, limit)
   measured = "; ".join(f"{value:.1f} ms for {name}" for name, value in findings.starts.items())
-  return Row(figure, limit, measured, _verdict(max(findings.starts.values()) <= 60))
+  return Row(figure, limit, measured, verdict(max(findings.starts.values()) <= 60))
 
 
 def _idle_row(findings: Findings) -> Row:
@@ -171,7 +166,7 @@ def _idle_row(findings: Findings) -> Row:
   if findings.idle_switches is None:
     return Row(figure, limit)
   return Row(figure, limit, f"{findings.idle_switches:.0f} a minute, over {findings.idle_seconds:.0f} s",
-             _verdict(findings.idle_switches <= 2))
+             verdict(findings.idle_switches <= 2))
 
 
 def requirement_rows(findings: Findings) -> list[Row]:
@@ -190,17 +185,8 @@ def requirement_rows(findings: Findings) -> list[Row]:
     _memory_row(findings),
     _start_row(findings),
     _idle_row(findings),
+    *fresh_rows(findings.hot, findings.costs, findings.scheduler, findings.cache_file),
   ]
-
-
-def _table(header: list[str], rows: list[list[str]]) -> str:
-  """A Markdown table whose columns are also aligned as plain text."""
-  widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
-
-  def line(cells: list[str]) -> str:
-    return "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, widths)) + " |"
-
-  return "\n".join([line(header), "|" + "|".join("-" * (width + 2) for width in widths) + "|", *map(line, rows)])
 
 
 def _server_rows(findings: Findings) -> list[list[str]]:
@@ -230,6 +216,16 @@ def _latency_rows(findings: Findings) -> list[list[str]]:
           for name, rounds in findings.latency.items()]
 
 
+def _rounds(findings: Findings) -> str:
+  """How the figures of the rounds came about."""
+  return (
+    f"Rounds: {findings.rounds}, each server for {findings.seconds:g} s at each load in each of them, in random "
+    f"order; {ZONE_NAMES:,} names, caches warm. At saturation dnsperf keeps {OUTSTANDING} queries under way. Figures "
+    "are medians over the rounds, in parentheses the lowest and the highest; starts are medians of "
+    f"{findings.start_count}. A ratio is taken within a round; a miss is always compared with the echo at the full "
+    "load.")
+
+
 def compose(findings: Findings) -> str:
   """The whole report."""
   versions = [f"{spec.package} {package_version(spec.package)}" for spec in findings.specs if spec.package]
@@ -239,22 +235,19 @@ def compose(findings: Findings) -> str:
   parts += [
     f"Machine: {describe_machine()}.  \nPeers: {', '.join(versions) or 'none'}; load from dnsperf "
     f"{package_version('dnsperf')}.",
-    f"Rounds: {findings.rounds}, each server for {findings.seconds:g} s at each load in each of them, in random "
-    f"order; {ZONE_NAMES:,} names, caches warm. At saturation dnsperf keeps {OUTSTANDING} queries under way. Figures "
-    "are medians over the rounds, in parentheses the lowest and the highest; starts are medians of "
-    f"{findings.start_count}. A ratio is taken within a round; a miss is always compared with the echo at the full "
-    "load.",
-    _table(["figure", "must reach", "measured", "verdict"],
-           [[row.figure, row.limit, row.measured, row.verdict] for row in requirement_rows(findings)]),
-    "## CPU per answer",
-    _table(["server", f"µs at {_load_name(PACED)}", "ratio to echo", f"µs at {_load_name(SATURATED)}", "ratio to echo",
-            "answers/s, paced", "answers/s, saturated", "`malloc` per answer"],
-           _server_rows(findings)),
+    *([_rounds(findings)] if not findings.results.is_empty else []),
+    table(["figure", "must reach", "measured", "verdict"],
+          [[row.figure, row.limit, row.measured, row.verdict] for row in requirement_rows(findings)]),
   ]
+  if not findings.results.is_empty:
+    header = [f"µs at {_load_name(PACED)}", "ratio to echo", f"µs at {_load_name(SATURATED)}", "ratio to echo",
+              "answers/s, paced", "answers/s, saturated", "`malloc` per answer"]
+    parts += ["## CPU per answer", table(["server", *header], _server_rows(findings))]
   if findings.latency:
     parts += ["## Latency of a miss, one question at a time, in ms",
-              _table(["provider", "through httpdnsd", "direct transfer", "of it the provider's own time", "added"],
+              table(["provider", "through httpdnsd", "direct transfer", "of it the provider's own time", "added"],
                      _latency_rows(findings))]
+  parts += fresh_parts(findings.hot, findings.hot_seconds, findings.costs, findings.cost_seconds)
   if findings.notes:
     parts += ["## Notes", "\n".join(f"* {note}" for note in findings.notes)]
   return "\n\n".join(parts) + "\n"

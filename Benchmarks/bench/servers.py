@@ -36,6 +36,7 @@ class Lab:
   folder: Path
   stack: ExitStack
   echo: Path
+  arrivals: Path
   pairs: Path
   counter: Path
   names: Path
