@@ -83,11 +83,14 @@ let forwarderParts: [Target.Dependency] = [
 ]
 let programs: [Target] =
   module("Forwarder", forwarderParts + [logging], tests: ["FuzzProperties"])
+  + module(
+    "Control", ["DNSWire", "EventLoop", "MessageCache", "HTTPServer", "Forwarder"],
+    tests: ["Configuration", "HTTPTestSupport", logging])
   + [
     .executableTarget(
       name: "httpdnsd",
-      dependencies: ["Forwarder", "CProcess", argumentParser] + forwarderParts + [logging], cSettings: glibc,
-      swiftSettings: strict),
+      dependencies: ["Forwarder", "Control", "HTTPServer", "CProcess", argumentParser] + forwarderParts + [logging],
+      cSettings: glibc, swiftSettings: strict),
     .executableTarget(
       name: "httpdns-simulator",
       dependencies: ["HTTPServer", "EventLoop", "DNSWire", "CCrypto", "CJSON", argumentParser],

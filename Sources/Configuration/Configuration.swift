@@ -58,5 +58,6 @@ extension Configuration {
       // systemd separates several directories by colons; the unit has one, and the first is ours.
       stateDirectory = String(directory)
     }
+    control.move(to: root.report.environment("RUNTIME_DIRECTORY"))
   }
 }

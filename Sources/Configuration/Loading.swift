@@ -29,6 +29,11 @@ extension Configuration {
   public static func load(
     path: String = defaultPath, environment: Environment = processEnvironment
   ) throws(Mistakes) -> Loaded {
+    try parse(text: text(path: path), fileName: path, environment: environment)
+  }
+
+  /// The text of a configuration file.
+  static func text(path: String) throws(Mistakes) -> String {
     let octets: [UInt8]
     do {
       octets = try FileContent.read(path, limit: maxFileSize).octets
@@ -38,7 +43,18 @@ extension Configuration {
     guard let text = String(validating: octets, as: UTF8.self) else {
       throw Mistakes(file: path, location: .file, found: "octets that are not UTF-8", allowed: "TOML, which is UTF-8")
     }
-    return try parse(text: text, fileName: path, environment: environment)
+    return text
+  }
+
+  /// The root table of a configuration file's text.
+  static func table(_ text: String, fileName: String) throws(Mistakes) -> [String: Value] {
+    do {
+      return try parseTOML(text)
+    } catch {
+      throw Mistakes(
+        file: fileName, location: .position(line: error.line, column: error.column), found: error.found,
+        allowed: error.allowed)
+    }
   }
 
   /// Reads and checks the text of a configuration file, and the secret files that it names.
@@ -48,14 +64,7 @@ extension Configuration {
   public static func parse(
     text: String, fileName: String, environment: Environment = processEnvironment
   ) throws(Mistakes) -> Loaded {
-    let table: [String: Value]
-    do {
-      table = try parseTOML(text)
-    } catch {
-      throw Mistakes(
-        file: fileName, location: .position(line: error.line, column: error.column), found: error.found,
-        allowed: error.allowed)
-    }
+    let table = try table(text, fileName: fileName)
     return try withoutActuallyEscaping(environment) { environment throws(Mistakes) in
       let report = Report(file: fileName, environment: environment)
       var configuration = Configuration()

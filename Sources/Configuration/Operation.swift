@@ -5,7 +5,9 @@ extension Configuration {
   public struct Control: Hashable, Sendable {
     /// Path of the socket, mode 0660; nil means none.
     public var socket: String? = "/run/httpdnsd/control.sock"
-    /// Group of the socket; nil leaves it as it is.
+    /// The folder of the default socket: `$RUNTIME_DIRECTORY` takes its place.
+    static let usualFolder = "/run/httpdnsd/"
+    /// Group of the socket, by its name in /etc/group or its number; nil leaves it as it is.
     public var group: String?
   }
 
@@ -43,6 +45,14 @@ extension Configuration.Control {
   mutating func read(from reader: TableReader) {
     reader.read("socket", &socket, .optional(.absolutePath))
     reader.read("group", &group, .optional(.identifier))
+  }
+
+  /// What stands in the usual folder is in systemd's instead, where that is another one.
+  mutating func move(to directories: String?) {
+    guard let directory = directories?.split(separator: ":").first, let socket,
+      socket.hasPrefix(Configuration.Control.usualFolder)
+    else { return }
+    self.socket = "\(directory)/\(socket.dropFirst(Configuration.Control.usualFolder.count))"
   }
 }
 

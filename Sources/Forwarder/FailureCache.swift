@@ -2,6 +2,7 @@
 
 import DNSWire
 import EventLoop
+import MessageCache
 
 /// Remembers failures with a wait that doubles from one second on. Resolver's loop only.
 struct FailureCache {
@@ -44,6 +45,15 @@ struct FailureCache {
 
   /// Forgets everything.
   mutating func removeAll() { failures = [:] }
+
+  /// Forgets the failures of those names.
+  ///
+  /// - Returns: how many they were.
+  mutating func remove(_ names: CacheSelection) -> Int {
+    let before = failures.count
+    failures = failures.filter { !names.contains(key: $0.key.octets) }
+    return before - failures.count
+  }
 
   /// Forgets what has been over for as long as it lasted; where that is nothing, an eighth of the rest.
   private mutating func makeRoom(now: BootInstant) {

@@ -7,6 +7,7 @@ import EventLoop
 import HTTPClient
 import HTTPDNS
 import Logging
+import MessageCache
 import ProviderPool
 
 /// A provider that is asked over HTTP. Resolver's loop only: timers and tasks there carry it about.
@@ -118,8 +119,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     }
   }
 
-  /// Forgets what the provider has said that it does not have.
-  func forgetNotListed() { notListed = NotListedNames() }
+  @discardableResult
+  func forgetNotListed(_ names: CacheSelection) -> Int { notListed.remove(names) }
 
   /// An answer as this provider's settings take it: emptiness that may mean "not in the list" is remembered, or believed.
   func taken(_ answer: HTTPDNSAnswer, to question: HTTPDNSQuestion) -> HTTPDNSAnswer {
@@ -278,9 +279,12 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     let request = request(asked)
     let begin = loop.now
     switch await transport.send(HTTPRequest(request, headers: fields(request)), timeout: timeout) {
-    case .failure(let reason): return .failure(.transfer(reason))
+    case .failure(let reason):
+      counters.failures += 1
+      return .failure(.transfer(reason))
     case .response where loop.now - begin > timeout * 2:
       // The machine has slept meanwhile, and what the response says is as old as that.
+      counters.failures += 1
       return .failure(.transfer(HTTPFailure(.timeout, "the machine has slept")))
     case .response(let response):
       if let date = response.date {
@@ -293,6 +297,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
         charge(answers: replies.answers.count { !$0.answer.isNegative })
         return .success(replies)
       } catch {
+        counters.failures += 1
         return .failure(.refused(error))
       }
     }

@@ -5,6 +5,7 @@
 import DNSWire
 import EventLoop
 import HTTPDNS
+import MessageCache
 import Refresh
 
 /// Questions that travel in one transfer.
@@ -43,6 +44,11 @@ extension Refresher {
   /// The network is another one: what is surely needed comes first, the rest when it is asked for.
   func networkHasChanged() {
     resolveAhead(keep + preload + hotQuestions(), "for another network", isBudgeted: true)
+  }
+
+  /// The entries of those names are gone: what is kept always is fetched again at once.
+  func hasBeenFlushed(_ names: CacheSelection) {
+    resolveAhead(keep.filter { names.contains($0.question.name) }, "after a flush", isBudgeted: true)
   }
 
   private func resolveAhead(_ names: [RoutedQuestion], _ occasion: String, isBudgeted: Bool) {

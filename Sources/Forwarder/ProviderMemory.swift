@@ -4,6 +4,7 @@
 import DNSWire
 import EventLoop
 import HTTPDNS
+import MessageCache
 
 /// What one transfer asks.
 enum AskedQuestions {
@@ -68,6 +69,15 @@ struct NotListedNames {
       if until.count >= NotListedNames.most { until = [:] }
     }
     until[Key(name: question.name, type: question.type)] = end
+  }
+
+  /// Forgets those names.
+  ///
+  /// - Returns: how many names and types they were.
+  mutating func remove(_ names: CacheSelection) -> Int {
+    let before = until.count
+    until = until.filter { !names.contains($0.key.name) }
+    return before - until.count
   }
 }
 

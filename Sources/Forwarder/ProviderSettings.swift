@@ -50,6 +50,8 @@ struct ProviderSettings: Sendable {
 struct ProviderCounters: Sendable, Equatable {
   /// Transfers that were begun, probes among them.
   var transfers = 0
+  /// Transfers that brought no reply of any use.
+  var failures = 0
   /// Billing units, as far as they are known.
   var units = 0
   /// Transfers that carried both address families of a name.

@@ -3,6 +3,7 @@
 import DNSWire
 import EventLoop
 import HTTPDNS
+import MessageCache
 
 /// Who gave an answer, for people.
 public enum AnswerSource: Sendable, Equatable {
@@ -82,6 +83,11 @@ public protocol Upstream: AnyObject {
   var isFit: Bool { get }
   /// The machine is on another network: connections and failures of the old one do not count any more.
   func networkHasChanged()
+  /// Forgets what it has said that it does not list, of those names; tells how many names and types that were.
+  @discardableResult
+  func forgetNotListed(_ names: CacheSelection) -> Int
+  /// How it fares, for people.
+  var report: ProviderReport { get }
   /// Whether it answers from memory: then nothing is gained by asking before an answer expires.
   var answersAtOnce: Bool { get }
   /// Names that one transfer may carry, in both address families; 0 where each question travels alone.
@@ -95,6 +101,13 @@ public protocol Upstream: AnyObject {
 extension Upstream {
   /// The machine is on another network: connections and failures of the old one do not count any more.
   func networkHasChanged() {}
+
+  /// Forgets what it has said that it does not list: nothing is remembered, where nothing else is said.
+  @discardableResult
+  func forgetNotListed(_ names: CacheSelection) -> Int { 0 }
+
+  /// How it fares, for people.
+  var report: ProviderReport { ProviderReport(name: name) }
 
   /// Whether it may be asked for what nobody waits for.
   var isFit: Bool { true }

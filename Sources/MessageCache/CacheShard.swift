@@ -3,7 +3,7 @@
 import CLock
 import DNSWire
 
-/// One shard. Every method takes the shard's lock itself; none is called with it held.
+/// One shard. Every method takes the shard's lock itself, and none is called with it held, unless it says so.
 final class CacheShard: @unchecked Sendable {
   let lock: UnsafeMutablePointer<hot_mutex>
   private(set) var buckets: UnsafeMutablePointer<EntryPointer?>
@@ -15,7 +15,7 @@ final class CacheShard: @unchecked Sendable {
   private let budget: CacheBudget
   private let staleTTL: UInt32
   private var epoch: UInt32 = 0
-  private var insertions: UInt64 = 0
+  private var changeCount: UInt64 = 0
 
   /// Octets that an allocator and the table add to a block, about.
   private static let overhead = 16
@@ -45,11 +45,11 @@ final class CacheShard: @unchecked Sendable {
     return (count, octets + tableOctets(for: count))
   }
 
-  /// How many responses were inserted so far.
+  /// How often something was inserted or removed on purpose so far.
   var changes: UInt64 {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
-    return insertions
+    return changeCount
   }
 
   /// Serves an entry into `output`, marks it as used, and fills `head`.
@@ -130,7 +130,7 @@ final class CacheShard: @unchecked Sendable {
     if let previous = lookUp(key) { remove(previous) }
     link(entry, size)
     pushNewest(entry)
-    insertions &+= 1
+    changeCount &+= 1
     while budget.isExceeded, let victim = oldest, victim != entry { remove(victim) }
     return true
   }
@@ -291,6 +291,12 @@ final class CacheShard: @unchecked Sendable {
     entry.pointee.older = nil
     if let oldest { oldest.pointee.older = entry } else { newest = entry }
     oldest = entry
+  }
+
+  /// Takes an entry out that somebody wants to be gone. With the lock held.
+  func discard(_ entry: EntryPointer) {
+    remove(entry)
+    changeCount &+= 1
   }
 
   private func remove(_ entry: EntryPointer) {

@@ -208,7 +208,8 @@ public final class MessageCache: @unchecked Sendable {
     for index in 0..<shardCount { shards[index].takeUnretainedValue().clear() }
   }
 
-  /// How many responses were inserted so far: what it was once tells whether there is something new. Any thread.
+  /// How often a response was inserted, or removed by a `CacheRemoval`: what it was once tells whether there is something
+  /// new. Any thread.
   public var changes: UInt64 {
     (0..<shardCount).reduce(0) { $0 &+ shards[$1].takeUnretainedValue().changes }
   }

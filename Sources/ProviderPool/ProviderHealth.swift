@@ -79,6 +79,9 @@ public struct ProviderHealth: Sendable {
     return downSince == nil ? .up : .down
   }
 
+  /// Until when the provider is left alone, in nanoseconds; nil where it is not.
+  public func asideUntil(now: Int64) -> Int64? { aside.flatMap { now < $0.until ? $0.until : nil } }
+
   /// The next probe; nil where none is needed. There is none while the provider is left alone.
   public var probe: Probe? {
     let earliest = max(noProbeBefore, aside?.until ?? .min)

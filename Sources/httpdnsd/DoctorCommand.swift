@@ -1,6 +1,7 @@
 // DoctorCommand.swift -- `httpdnsd doctor`: what everybody says about a name, side by side, and whether it looks like a hijack.
 
 import ArgumentParser
+import Control
 import DNSWire
 import EventLoop
 import Forwarder
@@ -70,11 +71,7 @@ struct DoctorCommand: ParsableCommand {
       + findings.map {
         [$0.who, "\($0.opinion.type)", $0.ttl, $0.milliseconds, $0.verdict.word, $0.result]
       }
-    let widths = rows[0].indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
-    for row in rows {
-      let cells = zip(row, widths).map { cell, width in cell + String(repeating: " ", count: width - cell.count) }
-      print(String(cells.joined(separator: "  ").reversed().drop { $0 == " " }.reversed()))
-    }
+    for line in TextTable.lines(rows) { print(line) }
     let sentences = findings.filter { $0.verdict.isSuspicious }.map { finding in
       "\(finding.who) \(finding.verdict.sentence(about: name))"
     }
@@ -121,24 +118,5 @@ extension Verdict {
     default:
       "shares no address with any provider: usual where a service answers by region, and else a sign of a hijack."
     }
-  }
-}
-
-/// Text in JSON (RFC 8259).
-enum JSONText {
-  /// A text between quotation marks.
-  static func string(_ text: String) -> String {
-    var result = "\""
-    for scalar in text.unicodeScalars {
-      switch scalar {
-      case "\"": result += "\\\""
-      case "\\": result += "\\\\"
-      case _ where scalar.value < 0x20:
-        let digits = String(scalar.value, radix: 16)
-        result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-      default: result.unicodeScalars.append(scalar)
-      }
-    }
-    return result + "\""
   }
 }

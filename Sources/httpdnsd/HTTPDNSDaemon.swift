@@ -9,7 +9,10 @@ struct HTTPDNSDaemon: ParsableCommand {
     commandName: "httpdnsd",
     abstract: "A nameserver for this machine that resolves through HTTPDNS.",
     version: ProgramVersion.text,
-    subcommands: [RunCommand.self, CheckCommand.self, QueryCommand.self, DoctorCommand.self])
+    subcommands: [
+      RunCommand.self, CheckCommand.self, QueryCommand.self, DoctorCommand.self, FlushCommand.self,
+      ProvidersCommand.self,
+    ])
 }
 
 /// The program's version.

@@ -34,6 +34,7 @@ struct RunCommand: ParsableCommand {
       Console.error("httpdnsd: \(explain(error))")
       throw ExitCode.failure
     }
+    let control = ControlSocket.open(loaded.configuration.control, forwarder, logger)
     let signals = [SIGTERM, SIGINT].map { signal in
       LoopEvent(on: forwarder.loop, signal: signal) {
         logger.info("stopping")
@@ -44,7 +45,7 @@ struct RunCommand: ParsableCommand {
     forwarder.loop.schedule(after: .seconds(30)) { process_trim() }
     logger.info("ready")
     do throws(StartError) {
-      defer { withExtendedLifetime(signals) {} }
+      defer { withExtendedLifetime((signals, control)) {} }
       try forwarder.run()
     } catch {
       Console.error("httpdnsd: \(explain(error))")

@@ -125,6 +125,14 @@ private let least = [
 }
 
 @Test(arguments: [
+  ("", "/run/user/1/control.sock"), ("control.socket = \"/run/httpdnsd/a/b\"", "/run/user/1/a/b"),
+  ("control.socket = \"/elsewhere/control.sock\"", "/elsewhere/control.sock"), ("control.socket = \"\"", nil),
+]) func `the runtime directory of the unit takes the place of the usual one`(text: String, socket: String?) throws {
+  let environment = ["RUNTIME_DIRECTORY": "/run/user/1:/other"]
+  #expect(try configuration(text, environment: environment).control.socket == socket)
+}
+
+@Test(arguments: [
   ("0s", Duration.zero), ("1500ms", .milliseconds(1500)), ("3s", .seconds(3)), ("10m", .seconds(600)),
   ("2h", .seconds(7200)), ("1d", .seconds(86_400)),
 ])

@@ -215,7 +215,7 @@ import Testing
     loop.advance(by: .seconds(600))
     ask(remembering)
     #expect(only.sent.count == 2)
-    remembering.forgetNotListed()
+    remembering.forgetNotListed(.everything)
     ask(remembering)
     #expect(only.sent.count == 3)
     // Where empty answers are taken at their word there is nothing to remember.

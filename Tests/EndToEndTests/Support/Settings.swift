@@ -11,6 +11,8 @@ struct Settings {
   var listen = ""
   /// More keys of `[localdns]`.
   var local = ""
+  /// The keys of `[control]`: no socket unless a test says so.
+  var control = "socket = \"\""
   /// Whole tables.
   var more = ""
 
@@ -30,6 +32,8 @@ struct Settings {
     hosts_file = ""
     [log]
     level = "debug"
+    [control]
+    \(control)
     \(more)
     """
   }

@@ -1,0 +1,62 @@
+// ControlServer.swift -- the daemon's control socket: HTTP on a Unix socket, for those who may open it.
+//
+// Resolver's loop only.
+
+import EventLoop
+import Forwarder
+import Glibc
+import HTTPServer
+import MessageCache
+
+/// What the commands of the control socket do. Called on the loop.
+public struct ControlActions: Sendable {
+  /// Forgets what is known of names.
+  public var flush: @Sendable (CacheSelection) async -> FlushCounts
+  /// How the providers fare.
+  public var providers: @Sendable () async -> [ProviderReport]
+
+  /// Those closures.
+  public init(
+    flush: @escaping @Sendable (CacheSelection) async -> FlushCounts,
+    providers: @escaping @Sendable () async -> [ProviderReport]
+  ) {
+    self.flush = flush
+    self.providers = providers
+  }
+
+  /// What a resolver can do.
+  public init(_ resolver: Resolver) {
+    self.init(flush: { await resolver.flush($0) }, providers: { await resolver.providerReports() })
+  }
+}
+
+/// Serves the commands until the end of its life, which removes the socket's path.
+public final class ControlServer {
+  /// Permission bits of the socket: its user and its group.
+  public static let mode: mode_t = 0o660
+  private let server: HTTPServer
+
+  /// Requests are short, and so are answers: whoever is slow makes room for others.
+  private static let limits = {
+    var limits = HTTPServer.Limits()
+    limits.headerOctets = 4096
+    limits.bodyOctets = FlushRequest.mostNames * FlushRequest.longestName
+    limits.idle = .seconds(10)
+    return limits
+  }()
+
+  /// A server that does not listen yet.
+  ///
+  /// - Throws: `HTTPServerError.noServer` where memory is short.
+  public init(on loop: EventLoop, _ actions: ControlActions) throws(HTTPServerError) {
+    let handler = ControlHandler(loop: loop, actions: actions)
+    server = try HTTPServer(on: loop, limits: ControlServer.limits) { handler.handle($0, $1) }
+  }
+
+  /// Listens on a path, with mode 0660.
+  ///
+  /// - Throws: `HTTPServerError`; what a dead daemon left there is replaced, a living one's socket is not.
+  public func listen(path: String) throws(HTTPServerError) {
+    try server.listen(unixPath: path, mode: ControlServer.mode)
+  }
+}

@@ -1,0 +1,64 @@
+// FlushRequest.swift -- what a flush asks for and what it tells.
+
+import DNSWire
+import Forwarder
+import HTTPServer
+import MessageCache
+
+/// A request to forget what is known of names.
+public struct FlushRequest {
+  /// Names in one request: each entry of the cache is compared with all of them.
+  public static let mostNames = 256
+  /// Octets of a line with a name: 255, each of which may be escaped.
+  static let longestName = 1024
+
+  /// The names.
+  let names: CacheSelection
+
+  /// Reads a request's parameters and body.
+  init(_ request: HTTPServerRequest) throws(ControlRefusal) {
+    guard request.query == nil || request.query == "below" else {
+      throw ControlRefusal(status: 400, reason: "an unknown parameter; below is known")
+    }
+    guard let body = String(validating: request.body, as: UTF8.self) else {
+      throw ControlRefusal(status: 400, reason: "the names are not UTF-8")
+    }
+    let lines = body.split(separator: "\n")
+    guard lines.count <= FlushRequest.mostNames else {
+      throw ControlRefusal(status: 400, reason: "\(lines.count) names; at most \(FlushRequest.mostNames) at once")
+    }
+    var names: [DomainName] = []
+    for (index, line) in lines.enumerated() {
+      guard let name = DomainName(text: line) else {
+        throw ControlRefusal(status: 400, reason: "line \(index + 1) is not a domain name")
+      }
+      names.append(name)
+    }
+    let isBelow = request.query != nil
+    guard !names.isEmpty || !isBelow else {
+      throw ControlRefusal(status: 400, reason: "below what? there is no name")
+    }
+    self.names = names.isEmpty ? .everything : CacheSelection(names, andBelow: isBelow)
+  }
+}
+
+/// What a flush has come to.
+struct FlushText: ControlText {
+  let counts: FlushCounts
+
+  var text: String {
+    let parts = [
+      FlushText.count(counts.entries, "cached answer"), FlushText.count(counts.failures, "remembered failure"),
+      FlushText.count(counts.notListed, "\"not listed\" of a provider", "\"not listed\" of providers"),
+    ]
+    return "removed: \(parts.joined(separator: ", "))\n"
+  }
+
+  var json: String {
+    "{\"entries\":\(counts.entries),\"failures\":\(counts.failures),\"not_listed\":\(counts.notListed)}"
+  }
+
+  private static func count(_ number: Int, _ one: String, _ more: String? = nil) -> String {
+    "\(number) \(number == 1 ? one : more ?? one + "s")"
+  }
+}

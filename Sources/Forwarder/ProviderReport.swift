@@ -1,0 +1,64 @@
+// ProviderReport.swift -- how a provider fares, in values that a person can be shown.
+//
+// Resolver's loop only, as what it is drawn from.
+
+import EventLoop
+import ProviderPool
+
+/// How a provider fares.
+public struct ProviderReport: Sendable, Equatable {
+  /// What it is fit for.
+  public enum State: Sendable, Equatable {
+    /// It is asked.
+    case up
+    /// Every server has failed, or there is none: why, where that is known. A probe ends it, or a list of servers.
+    case down(String?)
+    /// It is left alone: why, and until when in seconds since 1970.
+    case aside(String, until: Int64)
+    /// `units_per_day` are spent; until when in seconds since 1970.
+    case spent(until: Int64)
+  }
+
+  /// Its name in the configuration.
+  public var name: String
+  /// What it is fit for.
+  public var state = State.up
+  /// The server that is asked first; nil where there is none.
+  public var server: String?
+  /// Billing units of this day (UTC), as far as they are known, those before a restart among them where a ledger keeps
+  /// them.
+  public var unitsToday = 0
+  /// `units_per_day`; 0 for no limit.
+  public var unitsPerDay = 0
+  /// Transfers since the start, probes among them.
+  public var transfers = 0
+  /// Transfers of those that brought no reply of any use.
+  public var failures = 0
+
+  /// A provider that is up and has not been asked.
+  public init(name: String) { self.name = name }
+}
+
+extension HTTPDNSProvider {
+  var report: ProviderReport {
+    var report = ProviderReport(name: name)
+    let (now, time) = (loop.now.nanoseconds, loop.wallTime)
+    var today = budget
+    let isOpen = today.isOpen(unixTime: time)
+    report.unitsToday = today.spent
+    report.unitsPerDay = settings.unitsPerDay
+    report.transfers = counters.transfers
+    report.failures = counters.failures
+    let current = health.rotation.current
+    report.server = servers.indices.contains(current) ? "\(servers[current])" : nil
+    switch health.fitness(now: now) {
+    case .aside(let reason):
+      let pause = (health.asideUntil(now: now) ?? now) - now
+      report.state = .aside(reason.text, until: time + (pause + 999_999_999) / 1_000_000_000)
+    case .down: report.state = .down("all of its servers have failed")
+    case .up where servers.isEmpty: report.state = .down(schedule?.problem)
+    case .up: report.state = isOpen ? .up : .spent(until: (today.day + 1) * 86_400)
+    }
+    return report
+  }
+}

@@ -1,0 +1,44 @@
+// ResolverControl.swift -- what a person may do to the running resolver, and see of it.
+
+import EventLoop
+import MessageCache
+
+/// What a flush has removed.
+public struct FlushCounts: Sendable, Equatable {
+  /// Cached responses.
+  public var entries = 0
+  /// Remembered failures.
+  public var failures = 0
+  /// Names and types that a provider had said that it does not list.
+  public var notListed = 0
+
+  /// Nothing.
+  public init() {}
+}
+
+extension Resolver {
+  /// Steps of a removal in one turn of the loop: a millisecond or so, after which queries come first.
+  private static let removalSteps = 64
+
+  /// Forgets what is known of those names: answers, fresh, stale and immutable, denials that cover them, failures, and
+  /// what providers have said that they do not list. Names that are always kept are fetched again at once.
+  ///
+  /// What is under way upstream goes on, and is kept when it comes. To be called from a task that prefers the loop.
+  public func flush(_ names: CacheSelection) async -> FlushCounts {
+    var counts = FlushCounts()
+    counts.failures = failures.remove(names)
+    for upstream in upstreams { counts.notListed += upstream.forgetNotListed(names) }
+    var removal = CacheRemoval(of: names, from: cache)
+    removal.advance(steps: Resolver.removalSteps)
+    while !removal.isDone {
+      await loop.sleep(for: .zero)
+      removal.advance(steps: Resolver.removalSteps)
+    }
+    counts.entries = removal.count
+    refresher?.hasBeenFlushed(names)
+    return counts
+  }
+
+  /// How the providers fare, in the order of the configuration.
+  public func providerReports() -> [ProviderReport] { upstreams.map(\.report) }
+}

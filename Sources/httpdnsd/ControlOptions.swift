@@ -1,0 +1,43 @@
+// ControlOptions.swift -- how a subcommand finds the running daemon, and tells what came of it.
+
+import ArgumentParser
+import Configuration
+import Control
+
+/// The options of each command that speaks with a running daemon.
+struct ControlOptions: ParsableArguments {
+  @OptionGroup var options: ConfigurationOption
+
+  @Option(
+    help: ArgumentHelp(
+      "The daemon's control socket, in the place of the one that the configuration names.", valueName: "path"))
+  var socket: String?
+
+  @Flag(help: "Print JSON.")
+  var json = false
+
+  /// Asks the daemon, and prints what it tells.
+  ///
+  /// - Throws: `ExitCode.failure`, after the reason has been written to stderr.
+  func tell(_ ask: (ControlClient, ControlForm) throws(ControlClientError) -> String) throws {
+    let client = ControlClient(path: try path())
+    do throws(ControlClientError) {
+      print(try ask(client, json ? .json : .text), terminator: "")
+    } catch {
+      Console.error("httpdnsd: \(error)")
+      throw ExitCode.failure
+    }
+  }
+
+  private func path() throws -> String {
+    if let socket { return socket }
+    do throws(Mistakes) {
+      if let path = try Configuration.control(path: options.config).socket { return path }
+      Console.error("httpdnsd: the control socket is switched off: control.socket is \"\" in \(options.config)")
+    } catch {
+      for mistake in error.mistakes { Console.error("\(mistake)") }
+      Console.error("httpdnsd: --socket names the daemon's control socket without a configuration")
+    }
+    throw ExitCode.failure
+  }
+}

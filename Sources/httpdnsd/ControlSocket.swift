@@ -1,0 +1,47 @@
+// ControlSocket.swift -- opens the daemon's control socket, or says why there is none: names are answered all the same.
+
+import Configuration
+import Control
+import EventLoop
+import Forwarder
+import Glibc
+import HTTPServer
+import Logging
+
+/// The control socket of a daemon.
+enum ControlSocket {
+  /// The server for `[control]`, which listens; nil where it is switched off or cannot be opened. The path goes with it.
+  static func open(_ settings: Configuration.Control, _ forwarder: Forwarder, _ logger: Logger) -> ControlServer? {
+    guard let path = settings.socket else { return nil }
+    do throws(HTTPServerError) {
+      let server = try ControlServer(on: forwarder.loop, ControlActions(forwarder.resolver))
+      try server.listen(path: path)
+      if let name = settings.group { give(path, to: name, logger) }
+      logger.debug("control socket \(path)")
+      return server
+    } catch {
+      logger.warning("no control socket, so httpdnsd flush and providers will not work: \(error)\(remedy(error))")
+      return nil
+    }
+  }
+
+  private static func give(_ path: String, to name: String, _ logger: Logger) {
+    guard let group = SocketGroup(name) else {
+      return logger.warning("control.group: there is no group \(name) in /etc/group; \(path) keeps its group")
+    }
+    guard let number = group.take(path) else { return }
+    let help =
+      "the daemon's user has to be root, or in it and allowed to chown"
+      + " (with systemd: SupplementaryGroups=\(name) and SystemCallFilter=@chown)"
+    logger.warning("control.group: \(path) cannot be given to \(name): \(String(cString: strerror(number))); \(help)")
+  }
+
+  private static func remedy(_ error: HTTPServerError) -> String {
+    guard case .cannotListen(_, _, let number) = error else { return "" }
+    switch number {
+    case ENOENT: return "; its folder has to be there (RuntimeDirectory= in the unit), or set control.socket"
+    case EACCES, EROFS, EPERM: return "; set control.socket to a path that this user may write, or to \"\""
+    default: return ""
+    }
+  }
+}

@@ -1,0 +1,44 @@
+// FlushCommand.swift -- `httpdnsd flush`: the running daemon forgets what it knows of all names, or of some.
+
+import ArgumentParser
+import Control
+import DNSWire
+
+/// Lets the daemon ask anew.
+struct FlushCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "flush",
+    abstract: "Let the running daemon forget what it knows, of all names or of some.",
+    discussion: """
+      Answers go (fresh, stale and immutable ones), denials that cover a name, remembered failures, and what \
+      providers have said that they do not list. Names of refresh.keep are fetched again at once, within the budget of \
+      [refresh]; everything else when it is asked for. A question that is under way is not interrupted.
+
+      Example: httpdnsd flush www.example.com
+      Example: httpdnsd flush --below example.com
+
+      Exit code 0: done; 1: the daemon cannot be reached or refuses; 64: a mistake on the command line.
+      """)
+
+  @OptionGroup var control: ControlOptions
+
+  @Flag(help: "The names and everything below them.")
+  var below = false
+
+  @Argument(help: "Domain names, at most \(FlushRequest.mostNames); none means everything.")
+  var names: [String] = []
+
+  func validate() throws {
+    for name in names where DomainName(text: name) == nil || name.contains("\n") {
+      throw ValidationError("'\(name)' is not a domain name")
+    }
+    if below, names.isEmpty { throw ValidationError("--below needs a name") }
+    if names.count > FlushRequest.mostNames {
+      throw ValidationError("\(names.count) names; at most \(FlushRequest.mostNames) at once")
+    }
+  }
+
+  func run() throws {
+    try control.tell { client, form throws(ControlClientError) in try client.flush(names, below: below, form) }
+  }
+}

@@ -1,0 +1,127 @@
+// ControlClientTests.swift -- what the client makes of nobody, of strangers and of broken answers.
+
+import EventLoop
+import Glibc
+import HTTPServer
+import HTTPTestSupport
+import Testing
+
+@testable import Control
+
+/// Somebody who listens on a path, says one thing to whoever comes, and closes, or says nothing.
+private final class Stranger {
+  let folder = TemporaryFolder()
+  private let descriptor: Int32
+
+  /// - Parameter says: what goes into the first connection; nil accepts none.
+  init(says text: String?) throws {
+    descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: folder.socket.utf8) }
+    let outcome = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, .init(__sockaddr__: $0), socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+    try #require(outcome == 0 && listen(descriptor, 8) == 0)
+    guard let text else { return }
+    let answer = Answer(descriptor, Array(text.utf8))
+    var thread = pthread_t()
+    try #require(pthread_create(&thread, nil, serveOne, Unmanaged.passRetained(answer).toOpaque()) == 0)
+    pthread_detach(thread)
+  }
+
+  deinit { close(descriptor) }
+}
+
+private final class Answer {
+  let descriptor: Int32
+  let octets: [UInt8]
+
+  init(_ descriptor: Int32, _ octets: [UInt8]) { (self.descriptor, self.octets) = (dup(descriptor), octets) }
+}
+
+private func serveOne(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+  let answer = Unmanaged<Answer>.fromOpaque(context!).takeRetainedValue()
+  let connection = accept(answer.descriptor, .init(__sockaddr__: nil), nil)
+  var block = [UInt8](repeating: 0, count: 4096)
+  _ = recv(connection, &block, block.count, 0)
+  _ = send(connection, answer.octets, answer.octets.count, Int32(MSG_NOSIGNAL))
+  close(connection)
+  close(answer.descriptor)
+  return nil
+}
+
+@Suite struct `A control client` {
+  @Test func `tells who is not there from who does not let it in`() throws {
+    let folder = TemporaryFolder()
+    func error(_ path: String) -> ControlClientError? {
+      do throws(ControlClientError) {
+        _ = try ControlClient(path: path).providers(.text)
+        return nil
+      } catch { return error }
+    }
+    #expect(error(folder.socket) == .notRunning(path: folder.socket, errno: ENOENT))
+    close(creat(folder.socket, 0o600))
+    #expect(error(folder.socket) == .notRunning(path: folder.socket, errno: ECONNREFUSED))
+    #expect(error("") == .unusablePath(""))
+    let long = "/" + String(repeating: "x", count: 107)
+    #expect(error(long) == .unusablePath(long))
+    #expect(error(folder.socket)?.description.contains("is it running") == true)
+    #expect(ControlClientError.notPermitted(path: "/p").description.contains("control.group"))
+  }
+
+  @Test(arguments: [
+    "", "SSH-2.0-OpenSSH\r\n", "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc",
+    "HTTP/1.1 abc\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+    "\r\n\r\n", String(repeating: "x", count: 5_000),
+  ]) func `takes nobody else's answer for the daemon's`(_ text: String) throws {
+    let stranger = try Stranger(says: text)
+    #expect(throws: ControlClientError.unreadable(path: stranger.folder.socket)) {
+      try ControlClient(path: stranger.folder.socket).providers(.text)
+    }
+  }
+
+  @Test func `does not show a stranger's control characters on a terminal`() throws {
+    let stranger = try Stranger(says: "HTTP/1.1 403 No\r\nContent-Length: 5\r\n\r\n\u{1B}[2J\n")
+    #expect(throws: ControlClientError.refused("status 403")) {
+      try ControlClient(path: stranger.folder.socket).providers(.text)
+    }
+  }
+
+  @Test func `does not wait for somebody who is silent`() throws {
+    let stranger = try Stranger(says: nil)
+    #expect(throws: ControlClientError.tooLate(path: stranger.folder.socket)) {
+      try ControlClient(path: stranger.folder.socket, patience: .milliseconds(20)).providers(.text)
+    }
+  }
+
+  @Test func `reads the answer whatever stands around it`() throws {
+    let octets = Array("HTTP/1.1 200 OK\r\nDate: x\r\nCONTENT-length:  3\r\nX: y: z\r\n\r\na\r\n".utf8)
+    let (status, body) = try #require(ControlClient.parse(octets))
+    #expect(status == 200 && body == "a\r\n")
+  }
+}
+
+@Suite struct `The socket's group` {
+  @Test func `is found by its name in the file, or is a number`() {
+    let folder = TemporaryFolder()
+    let file = "\(folder.path)/group"
+    let stream = fopen(file, "w")
+    fputs("root:x:0:\ndns:x:4711:alice,bob\n", stream)
+    fclose(stream)
+    #expect(SocketGroup("dns", in: file)?.number == 4711)
+    #expect(SocketGroup("alice", in: file) == nil)
+    #expect(SocketGroup("12", in: file)?.number == 12)
+    #expect(SocketGroup("dns", in: "\(folder.path)/none") == nil)
+  }
+
+  @Test func `is given a path, or the reason why not is told`() throws {
+    let folder = TemporaryFolder()
+    close(creat(folder.socket, 0o600))
+    let own = try #require(SocketGroup("\(getegid())"))
+    #expect(own.take(folder.socket) == nil)
+    #expect(own.take("\(folder.path)/none") == ENOENT)
+  }
+}

@@ -1,0 +1,112 @@
+// RemovalTests.swift -- entries that are taken out by their names, while others use the rest.
+
+import DNSWire
+import MessageCache
+import Testing
+
+private func name(_ text: String) -> DomainName { DomainName(text: text)! }
+
+@Suite struct `A removal` {
+  private let cache = MessageCache(CacheBounds(maxOctets: 64 << 20, maxEntries: 200_000))
+
+  /// Keeps an answer; the key stays valid.
+  @discardableResult
+  private func insert(
+    _ text: String, _ scope: CacheScope = .plain(1), subnet: QueryClientSubnet = QueryClientSubnet()
+  ) -> OwnedKey {
+    let key = OwnedKey(name(text), in: cache, scope, subnet: subnet)
+    cache.insert(key.key, .filled(key.name, octets: 40, with: 1), now: 0, lifetime: 60)
+    return key
+  }
+
+  private func remove(_ names: CacheSelection) -> Int {
+    var removal = CacheRemoval(of: names, from: cache)
+    while !removal.isDone { removal.advance(steps: 3) }
+    return removal.count
+  }
+
+  private func isThere(_ key: OwnedKey) -> Bool { cache.peek(key.key, now: second) != nil }
+
+  @Test func `takes a name's entries of all types, routes, networks and subnets, in any case, and no others`() {
+    let subnet = QueryClientSubnet(family: 1, sourceLength: 24, high: 0xC000_0200_0000_0000, low: 0)
+    let scopes = [
+      CacheScope.plain(1), .plain(28), .plain(65), .plain(CacheKey.everyType),
+      CacheScope(type: 1, dnssecOK: true, checkingDisabled: true, route: 7, network: 0xDEAD_BEEF),
+    ]
+    var meant = scopes.map { insert("www.example.com", $0) }
+    meant.append(insert("www.example.com", .plain(1), subnet: subnet))
+    let others = ["example.com", "a.www.example.com", "wwww.example.com", "www.example.net", "."].map { insert($0) }
+    #expect(remove(CacheSelection([name("WWW.Example.COM")], andBelow: false)) == meant.count)
+    #expect(!meant.contains(where: isThere))
+    #expect(others.allSatisfy(isThere))
+  }
+
+  @Test func `takes what is below where that is asked for, label by label`() {
+    let meant = ["example.com", "a.example.com", "b.a.example.com"].map { insert($0) }
+    // The octets before the tail end in the middle of a label.
+    let others = ["com", "notexample.com", "example.com.net"].map { insert($0) }
+    #expect(remove(CacheSelection([name("example.com")], andBelow: true)) == meant.count)
+    #expect(!meant.contains(where: isThere))
+    #expect(others.allSatisfy(isThere))
+    #expect(remove(CacheSelection([.root], andBelow: true)) == others.count)
+  }
+
+  @Test func `takes denials that cover a name, and nothing else above it`() {
+    let denial = insert("gone.example.com", .plain(CacheKey.everyType))
+    let others = [insert("gone.example.com"), insert("a.example.com", .plain(CacheKey.everyType))]
+    #expect(remove(CacheSelection([name("b.a.gone.example.com")], andBelow: false)) == 1)
+    #expect(!isThere(denial))
+    #expect(others.allSatisfy(isThere))
+  }
+
+  @Test func `takes what is stale and what never expires`() {
+    var stale = EntryLife(lifetime: 1)
+    stale.staleFor = 3600
+    var immutable = EntryLife(lifetime: 1)
+    immutable.isImmutable = true
+    for (number, life) in [stale, immutable].enumerated() {
+      let key = OwnedKey(.numbered(number), in: cache)
+      cache.insert(key.key, .filled(key.name, octets: 40, with: 1), now: 0, life)
+      #expect(cache.peek(key.key, now: 100 * second, orStale: true) != nil)
+    }
+    #expect(remove(.everything) == 2)
+    #expect(cache.usage.entries == 0)
+  }
+
+  @Test func `of everything leaves nothing of a hundred thousand, in steps, and what comes meanwhile does no harm`() {
+    for number in 0..<100_000 { insert("n\(number).example.com") }
+    var removal = CacheRemoval(of: .everything, from: cache)
+    var steps = 0
+    while !removal.isDone {
+      removal.advance(steps: 64)
+      insert("m\(steps).example.net")
+      steps += 1
+    }
+    #expect(steps > 16)
+    #expect(removal.count >= 100_000)
+    for number in stride(from: 0, to: 100_000, by: 101) {
+      #expect(!isThere(OwnedKey(.numbered(number), in: cache)))
+    }
+    // What came behind the walk is there, and the accounts are right.
+    #expect(cache.usage.entries == 100_000 + steps - removal.count)
+    #expect(remove(.everything) == 100_000 + steps - removal.count)
+    #expect(cache.usage.entries == 0)
+  }
+
+  @Test func `is a change that a saved cache has to follow`() {
+    insert("a.example")
+    let before = cache.changes
+    #expect(remove(CacheSelection([name("b.example")], andBelow: false)) == 0)
+    #expect(cache.changes == before)
+    #expect(remove(.everything) == 1)
+    #expect(cache.changes > before)
+  }
+
+  @Test func `a selection knows its names`() {
+    let exact = CacheSelection([name("a.example"), name("b.example")], andBelow: false)
+    let below = CacheSelection([name("a.example")], andBelow: true)
+    #expect(exact.contains(name("B.Example")) && !exact.contains(name("c.b.example")))
+    #expect(below.contains(name("x.A.example")) && !below.contains(name("example")))
+    #expect(CacheSelection.everything.contains(.root))
+  }
+}
