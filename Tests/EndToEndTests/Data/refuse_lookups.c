@@ -4,7 +4,6 @@
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -53,12 +52,17 @@ REFUSED(__res_nsearch)
 REFUSED(__res_nquerydomain)
 REFUSED(__res_nsend)
 
-// Digits for an address need no look-up: libevent's HTTP server writes its clients' addresses so.
-int getnameinfo(const struct sockaddr *address, socklen_t length, char *host, socklen_t host_size, char *service,
-                socklen_t service_size, int flags)
+// Digits for an address need no look-up: libevent's HTTP server writes its clients' addresses so. <netdb.h>, which has
+// the flags, would also declare the functions above.
+enum { NUMERIC_HOST = 1, NUMERIC_SERVICE = 2 };
+
+int getnameinfo(const void *address, unsigned length, char *host, unsigned host_size, char *service,
+                unsigned service_size, int flags);
+int getnameinfo(const void *address, unsigned length, char *host, unsigned host_size, char *service,
+                unsigned service_size, int flags)
 {
-    int numeric = NI_NUMERICHOST | NI_NUMERICSERV;
-    int (*original)(const struct sockaddr *, socklen_t, char *, socklen_t, char *, socklen_t, int);
+    int numeric = NUMERIC_HOST | NUMERIC_SERVICE;
+    int (*original)(const void *, unsigned, char *, unsigned, char *, unsigned, int);
     if ((flags & numeric) != numeric) {
         refuse("getnameinfo");
     }
