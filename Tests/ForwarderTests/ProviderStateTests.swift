@@ -5,6 +5,7 @@ import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
+import MessageCache
 import TestSupport
 import Testing
 

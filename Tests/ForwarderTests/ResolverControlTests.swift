@@ -5,6 +5,7 @@ import EventLoop
 import HTTPClient
 import HTTPDNS
 import MessageCache
+import ProviderPool
 import TestSupport
 import Testing
 
