@@ -44,7 +44,7 @@ final class Upkeep: @unchecked Sendable {
       loopGuard: parts.loopGuard, logger: logger)
     keeper = (isCaching ? configuration.cache.persist : nil).map { path in
       CacheKeeper(parts.cache, CacheFile(path: path), parts.meanings, on: loop) { note in
-        logger.log(level: note.isProblem ? .warning : .info, "\(note)")
+        logger.log(level: note.isProblem ? .warning : note.isRoutine ? .debug : .info, "\(note)")
       }
     }
   }

@@ -27,18 +27,23 @@ public enum CacheNote: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
+  /// Whether this happens again and again while all is well.
+  public var isRoutine: Bool {
+    if case .saved = self { true } else { false }
+  }
+
   /// One line.
   public var description: String {
     switch self {
     case .loaded(let counts, let time):
-      "\(counts.kept) entries loaded in \(time.milliseconds) ms"
+      "cache: \(counts.kept) entries loaded in \(time.milliseconds) ms"
         + (counts.dropped > 0 ? ", \(counts.dropped) of no use any more" : "")
         + (counts.withoutRoom > 0 ? ", \(counts.withoutRoom) without room" : "")
         + (counts.unsound > 0 ? ", \(counts.unsound) that make no sense" : "")
     case .nothingToLoad: "there is no cache file yet"
     case .notLoaded(let reason): "the cache begins empty: \(reason)"
     case .saved(let save, let time):
-      "\(save.entries) entries saved in \(time.milliseconds) ms, \(save.octets) octets"
+      "cache: \(save.entries) entries saved in \(time.milliseconds) ms, \(save.octets) octets"
     case .notSaved(let reason): "the cache is not saved: \(reason)"
     }
   }

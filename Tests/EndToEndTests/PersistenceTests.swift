@@ -17,7 +17,7 @@ import Testing
   private func loaded(_ daemon: Daemon) throws -> Int? {
     try daemon.process.wait(for: "what became of the file", in: .error) { text -> Int?? in
       if text.contains("there is no cache file yet") { return .some(nil) }
-      return text.firstMatch(of: /INFO (\d+) entries loaded in \d+ ms/).map { Int($0.1) }
+      return text.firstMatch(of: /INFO cache: (\d+) entries loaded in \d+ ms/).map { Int($0.1) }
     }
   }
 
@@ -32,7 +32,7 @@ import Testing
       _ = try askAll(first.address, queries(0..<20))
       #expect(try ask(first.address, "nowhere.example.com").code == .nxDomain)
       first.end()
-      #expect(first.log.contains(/INFO 21 entries saved in \d+ ms, \d+ octets/))
+      #expect(first.log.contains(/DEBUG cache: 21 entries saved in \d+ ms, \d+ octets/))
       let attributes = try FileManager.default.attributesOfItem(atPath: path(lab))
       #expect(attributes[.posixPermissions] as? Int == 0o600)
 
@@ -70,7 +70,8 @@ import Testing
         let (reply, duration) = try timed { try ask(daemon.address, "www.example.com") }
         #expect(reply.code == .noError && duration < .seconds(2))
         let count = try loaded(daemon)
-        #expect(count ?? 0 >= saved, "round \(round): \(daemon.log)")
+        // The name that was asked for meanwhile may have been there before its old entry.
+        #expect(count ?? 0 >= saved - 1, "round \(round): \(daemon.log)")
         saved = count ?? 0
         for number in certain {
           #expect(try ask(daemon.address, "n\(number).bench.example").data == ["198.18.\(number >> 8).\(number & 255)"])
@@ -89,7 +90,7 @@ import Testing
           usleep(UInt32(round) * 1_500)
         }
         try daemon.kill()
-        if let line = daemon.log.firstMatch(of: /INFO (\d+) entries saved in/) {
+        if let line = daemon.log.firstMatch(of: /DEBUG cache: (\d+) entries saved in/) {
           saved = try #require(Int(line.1))
           certain.append(next - 100)
         }

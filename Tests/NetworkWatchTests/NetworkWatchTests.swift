@@ -44,15 +44,6 @@ private func connect(_ network: NetworkNamespace) throws {
   try network.ip("route add default via 192.0.2.1")
 }
 
-/// Sends something to the router, so that the kernel looks for it.
-private func knock() {
-  let descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
-  defer { close(descriptor) }
-  _ = SocketAddress(text: "192.0.2.1:9")!.withSockaddr {
-    sendto(descriptor, [0], 1, 0, __CONST_SOCKADDR_ARG(__sockaddr__: $0), $1)
-  }
-}
-
 private let hasNamespaces = ConditionTrait.enabled(
   if: NetworkNamespace.isAvailable, "network namespaces need root and ip(8)")
 
