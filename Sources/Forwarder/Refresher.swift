@@ -51,6 +51,8 @@ final class Refresher: @unchecked Sendable {
   private struct Gathered {
     var hash: UInt64
     var heat: Heat
+    /// When what is kept was stored.
+    var storedAt: Int64?
   }
 
   let resolver: Resolver
@@ -217,7 +219,7 @@ final class Refresher: @unchecked Sendable {
     _ asked: RoutedQuestion, _ hash: UInt64, _ heat: Heat, _ last: EntrySource, _ state: EntryState?, now: Int64
   ) {
     guard let (source, mostNames) = way(of: asked, after: last) else { return failed(hash, now: now) }
-    gathered[asked] = Gathered(hash: hash, heat: heat)
+    gathered[asked] = Gathered(hash: hash, heat: heat, storedAt: state?.storedAt)
     guard mostNames > 0, let family = asked.question.family else {
       return send(RefreshTransfer(source: source, asked: [asked]), now: now)
     }
@@ -250,7 +252,7 @@ final class Refresher: @unchecked Sendable {
     }
     Task(executorPreference: loop) { [self] in
       let results = await ask(questions, transfer.source)
-      for (detail, isThere) in zip(details, results) { ended(detail.hash, isThere: isThere) }
+      for (detail, isThere) in zip(details, results) { ended(detail, isThere: isThere) }
     }
   }
 
@@ -259,10 +261,12 @@ final class Refresher: @unchecked Sendable {
     return [await resolver.refreshLocally(questions[0])]
   }
 
-  /// A refresh has ended. An answer that was kept has been scheduled already; one that could not be kept has not.
-  private func ended(_ hash: UInt64, isThere: Bool) {
+  /// A refresh has ended. An answer that was kept has been scheduled already; one that could not be kept has not, and one
+  /// that is under way for somebody else may never come.
+  private func ended(_ detail: Gathered, isThere: Bool) {
     if isThere { counters.answers += 1 } else { counters.failures += 1 }
-    if !isThere || kept[hash]?.due == .max { failed(hash, now: loop.now.nanoseconds) }
+    let isNew = cache.state(hash: detail.hash)?.storedAt != detail.storedAt
+    if !isThere || !isNew || kept[detail.hash]?.due == .max { failed(detail.hash, now: loop.now.nanoseconds) }
   }
 
   /// Whether one more transfer may be made.

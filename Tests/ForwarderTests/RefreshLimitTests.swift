@@ -86,4 +86,21 @@ import Testing
     #expect(provider.count == 27)
     #expect(scene.refresher.counters.overBudget == 13)
   }
+
+  @Test func `a refresh that finds its question under way comes back where that fails`() throws {
+    let provider = ScriptedUpstream(on: loop) { question, number in
+      number == 1 ? .silence : .answer(.addresses(question.name, "192.0.2.1", ttl: 100), after: .zero)
+    }
+    let scene = RefresherScene(ResolverScene(on: loop, [provider]))
+    _ = try scene.scene.answer("www.example.com")
+    try scene.use("www.example.com", times: 5)
+    // Just before it is due, whenever that is, another network asks in vain.
+    let due = try #require(loop.timers.earliest)
+    loop.advance(by: due - loop.now - .milliseconds(500))
+    scene.scene.cache.beginEpoch()
+    try scene.use("www.example.com")
+    loop.advance(by: .seconds(25))
+    #expect(provider.asked.count == 2)
+    #expect(provider.refreshes.count == 1)
+  }
 }
