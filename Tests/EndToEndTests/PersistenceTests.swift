@@ -86,8 +86,8 @@ import Testing
         if round % 2 == 0 {
           for client in clients { #expect(client.receive() != nil) }
           daemon.process.signal(SIGTERM)
-          // From before the file is begun to after it is there.
-          usleep(UInt32(round) * 1_500)
+          // From before the file is begun to after it is there; once surely after.
+          if round == 10 { try daemon.waitForLog("entries saved in") } else { usleep(UInt32(round) * 1_500) }
         }
         try daemon.kill()
         if let line = daemon.log.firstMatch(of: /DEBUG cache: (\d+) entries saved in/) {
