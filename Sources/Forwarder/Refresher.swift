@@ -242,14 +242,18 @@ final class Refresher: @unchecked Sendable {
   }
 
   private func send(_ transfer: RefreshTransfer, now: Int64) {
-    let details = transfer.asked.map { gathered.removeValue(forKey: $0) ?? Gathered(hash: 0, heat: .inactive) }
+    let due = transfer.asked.compactMap { asked in gathered.removeValue(forKey: asked).map { (asked, $0) } }
+    // What has come by itself while it waited for others is scheduled anew.
+    let wanted = due.filter { _, detail in
+      cache.state(hash: detail.hash).map { $0.storedAt == detail.storedAt } ?? true
+    }
+    guard !wanted.isEmpty else { return }
+    let details = wanted.map(\.1)
     guard takeFromBudget() else {
       for detail in details { failed(detail.hash, now: now) }
       return
     }
-    let questions = zip(transfer.asked, details).map {
-      RefreshedQuestion(question: $0.question, route: $0.route, heat: $1.heat.rawValue)
-    }
+    let questions = wanted.map { RefreshedQuestion(question: $0.question, route: $0.route, heat: $1.heat.rawValue) }
     Task(executorPreference: loop) { [self] in
       let results = await ask(questions, transfer.source)
       for (detail, isThere) in zip(details, results) { ended(detail, isThere: isThere) }

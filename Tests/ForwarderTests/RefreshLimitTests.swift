@@ -103,4 +103,19 @@ import Testing
     #expect(provider.asked.count == 2)
     #expect(provider.refreshes.count == 1)
   }
+
+  @Test func `what has come anew while it waited for others to travel with is not asked for again`() throws {
+    let provider = ScriptedUpstream(on: loop) { question, _ in
+      .answer(.addresses(question.name, "192.0.2.1", ttl: 1000), after: .seconds(1))
+    }
+    provider.mostNames = 5
+    let scene = RefresherScene(ResolverScene(on: loop, [provider]))
+    _ = try scene.scene.answer("www.example.com")
+    try scene.use("www.example.com", times: 5)
+    let due = try #require(loop.timers.earliest)
+    loop.advance(by: due - loop.now - .milliseconds(500))
+    scene.refresher.networkHasChanged()
+    loop.advance(by: .seconds(200))
+    #expect(provider.asked.count + provider.refreshes.count == 2)
+  }
 }
