@@ -29,8 +29,9 @@ struct AnswerPolicy {
   /// Refuses private addresses, where that is switched on.
   var rebindFilter: RebindFilter?
 
-  /// Seconds that a negative answer without SOA is kept.
-  private static let ttlWithoutSOA: UInt32 = 10
+  /// Seconds that a negative answer without SOA is kept: the shortest that does not make the other family of a name that
+  /// is in use a steady expense.
+  private static let ttlWithoutSOA: UInt32 = 30
 
   /// Composes an answer; nil where it does not fit into a message.
   func finish(_ answer: HTTPDNSAnswer, to question: HTTPDNSQuestion) -> FinishedAnswer? {

@@ -30,6 +30,9 @@ final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
     self.loopGuard = loopGuard
   }
 
+  /// Whether anybody asks the network's own.
+  var usesSystemServers: Bool { ([configured] + others).contains { $0.entries.contains(.system) } }
+
   /// Every server that may be asked, those that lead back to us included.
   var allServers: [SocketAddress] {
     var servers: [SocketAddress] = []

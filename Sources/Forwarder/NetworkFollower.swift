@@ -53,7 +53,8 @@ final class NetworkFollower: @unchecked Sendable {
       clock = try ClockWatch(on: loop) { [unowned self] in if $0.contains(.resume) { networkChanged($0) } }
     } catch { logger.warning("changes of the network are not noticed: \(error)") }
     settle(isStart: true)
-    loopGuard.probe(local.allServers)
+    // They may have become others since the program looked first.
+    if let found = resolvers?.current, local.usesSystemServers { use(found) } else { loopGuard.probe(local.allServers) }
   }
 
   /// Calls `body` once it is clear to which network answers belong: now, mostly, or in a moment.
@@ -72,7 +73,7 @@ final class NetworkFollower: @unchecked Sendable {
     beginning = nil
   }
 
-  /// The resolvers that the network hands out are others.
+  /// The resolvers that the network hands out are others, or those of the start.
   private func use(_ found: SystemResolvers) {
     local.systemServers = found.servers
     let list = found.servers.isEmpty ? "none" : found.servers.map(\.description).joined(separator: ", ")

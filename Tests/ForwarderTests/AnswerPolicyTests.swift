@@ -75,7 +75,7 @@ import Testing
     let chain = HTTPDNSAnswer(
       responseCode: .noError, answers: [.alias(www, name("a.example"), ttl: 25)], isNegative: true)
     let finished = try finish(chain)
-    #expect(finished.lifetime == 10)
+    #expect(finished.lifetime == 25)
     let message = try #require(finished.response.message(to: Question(name: www, type: .a)))
     #expect(message.answers.map(\.ttl) == [25])
     #expect(message.authorities.map(\.owner) == [name("a.example")])

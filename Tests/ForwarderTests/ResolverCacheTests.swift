@@ -55,14 +55,14 @@ import Testing
     #expect(scene.counters.pursuits == 2)
   }
 
-  @Test func `a negative answer without SOA record gets one, and is kept for ten seconds`() throws {
+  @Test func `a negative answer without SOA record gets one, and is kept for half a minute`() throws {
     let provider = ScriptedUpstream(on: loop) { _, _ in .answer(.negative(.noError)) }
     let scene = ResolverScene(on: loop, [provider])
     let message = try scene.answer("www.example.com", .aaaa)
     #expect(message.responseCode == .noError)
     #expect(message.authorities.map(\.owner) == [name("www.example.com")])
-    #expect(message.authorities.map(\.ttl) == [10])
-    loop.advance(by: .milliseconds(9900))
+    #expect(message.authorities.map(\.ttl) == [30])
+    loop.advance(by: .milliseconds(29900))
     _ = try scene.answer("www.example.com", .aaaa)
     #expect(provider.asked.count == 1)
     loop.advance(by: .seconds(1))
