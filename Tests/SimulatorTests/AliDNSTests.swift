@@ -39,6 +39,26 @@ private let zone = """
     }
   }
 
+  @Test func `what clients are told beside answers is the vector's`() {
+    let vector = vectors.alidns_conf
+    for stream in vector.rc4_published_vectors {
+      #expect(hex(rc4(Array(stream.plain.utf8), key: Array(stream.key.utf8))) == stream.hex)
+    }
+    let lists = AliDNSAccessLists(blockedZones: ["blocked.example.com"], blockedNames: ["exact.example.net"])
+    let text = AliDNSConfiguration.lists(lists, version: 3, ttl: 3600)
+    #expect(String(decoding: text, as: UTF8.self) == vector.inner_json)
+    let account = Account(identifier: "1", accessKeyID: "a", accessKeySecret: vector.access_key_secret)
+    #expect(String(decoding: AliDNSConfiguration.sealed(text, for: account), as: UTF8.self) == vector.outer_body)
+  }
+
+  @Test func `only who has the account is told`() {
+    let conf = AliDNSConfiguration()
+    let reply = ask(conf, "/conf?uid=999999&v=1&p=linux&ak=TESTAKID00000001&ev=10000", of: signed)
+    #expect(reply.status == 200 && reply.text.hasPrefix(#"{"v":10000,"d":""#))
+    #expect(ask(conf, "/conf?uid=999999&ak=other", of: signed).status == 401)
+    #expect(ask(conf, "/conf?uid=1&ak=TESTAKID00000001", of: signed).status == 401)
+  }
+
   @Test func `bodies are those of the vectors`() {
     let bodies = vectors.alidns_responses
     func text(_ parameters: String, _ zone: String = zone) -> String {

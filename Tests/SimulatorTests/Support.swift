@@ -52,6 +52,17 @@ struct Vectors: Decodable {
     let md5_variant: String
     let hmac_md5_variant: String
   }
+  struct Configuration: Decodable {
+    struct Stream: Decodable {
+      let key: String
+      let plain: String
+      let hex: String
+    }
+    let access_key_secret: String
+    let inner_json: String
+    let outer_body: String
+    let rc4_published_vectors: [Stream]
+  }
   struct Table: Decodable {
     let body: String
     let disabled: String
@@ -65,6 +76,7 @@ struct Vectors: Decodable {
   }
   let alidns_keys: [Key]
   let alidns_responses: [Body]
+  let alidns_conf: Configuration
   let google_responses: [Body]
   let cloudflare_responses: [Body]
   let rfc8484: Wire

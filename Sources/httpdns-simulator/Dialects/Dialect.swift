@@ -74,7 +74,7 @@ protocol Dialect: Sendable {
 
 /// Every dialect; one that is recognized by more stands before those that take what is left of a path.
 let allDialects: [any Dialect] = [
-  AliDNS(), DohPub(), Cloudflare(), Google(), WireFormat(), Tencent(), EMAS(), DomainTable(),
+  AliDNS(), AliDNSConfiguration(), DohPub(), Cloudflare(), Google(), WireFormat(), Tencent(), EMAS(), DomainTable(),
 ]
 
 /// The record type of a `type` parameter: a number or a mnemonic in any case; A without one.

@@ -1,0 +1,91 @@
+// AliDNSConfiguration.swift -- `/conf` of Alibaba's mobile resolution: what its SDKs are told beside answers.
+
+import HTTPServer
+
+/// Which names an account's clients may ask for, by zone and exactly; no list for anything.
+struct AliDNSAccessLists: Sendable {
+  var blockedZones: [String] = []
+  var blockedNames: [String] = []
+  var allowedZones: [String] = []
+  var allowedNames: [String] = []
+}
+
+struct AliDNSConfiguration: Dialect {
+  let name = "alidns"
+  /// Seconds until a client asks again.
+  private static let lifetime = 3600
+  /// The version of a list that does not change.
+  private static let version = 1
+
+  func claims(_ transfer: Transfer) -> Bool {
+    transfer.request.path == "/conf" && transfer.parameters.octets("uid") != nil
+  }
+
+  func reply(to transfer: Transfer, from service: Service) -> DialectReply {
+    guard transfer.request.method == .get else { return .refusal(405, "Method Not Allowed") }
+    let parameters = transfer.parameters
+    guard
+      let account = service.accounts.first(where: {
+        $0.identifier == parameters["uid"] && $0.accessKeyID == parameters["ak"]
+      })
+    else { return .refusal(401, "Unauthorized") }
+    let lists = AliDNSConfiguration.lists(
+      AliDNSAccessLists(), version: AliDNSConfiguration.version, ttl: AliDNSConfiguration.lifetime)
+    return DialectReply(contentType: "application/json", body: AliDNSConfiguration.sealed(lists, for: account))
+  }
+
+  /// The lists in the service's own words.
+  static func lists(_ lists: AliDNSAccessLists, version: Int, ttl: Int) -> [UInt8] {
+    var json = JSONWriter()
+    json.beginObject()
+    for (key, value) in [("v", version), ("ttl", ttl), ("uhf", 0)] {
+      json.key(key)
+      json.number(value)
+    }
+    json.key("acl" as String)
+    json.beginObject()
+    for (key, names) in [
+      ("bz", lists.blockedZones), ("bd", lists.blockedNames), ("wz", lists.allowedZones), ("wd", lists.allowedNames),
+    ] {
+      json.key(key)
+      json.beginArray()
+      for name in names { json.string(name) }
+      json.endArray()
+    }
+    json.endObject()
+    json.endObject()
+    return json.octets
+  }
+
+  /// The body: the text in RC4 under the access key secret, in Base64 for URLs, with padding.
+  static func sealed(_ text: [UInt8], for account: Account) -> [UInt8] {
+    let code = base64(rc4(text, key: Array(account.accessKeySecret.utf8))).map { character -> Character in
+      switch character {
+      case "+": "-"
+      case "/": "_"
+      default: character
+      }
+    }
+    return Array(#"{"v":10000,"d":"\#(String(code))"}"#.utf8)
+  }
+}
+
+/// RC4: the same function seals and opens. For a service that still speaks it.
+///
+/// - Precondition: the key has 1 to 256 octets.
+func rc4(_ octets: [UInt8], key: [UInt8]) -> [UInt8] {
+  var state = (0...255).map { UInt8($0) }
+  var j: UInt8 = 0
+  for i in state.indices {
+    j = j &+ state[i] &+ key[i % key.count]
+    state.swapAt(i, Int(j))
+  }
+  var i: UInt8 = 0
+  j = 0
+  return octets.map { octet in
+    i &+= 1
+    j = j &+ state[Int(i)]
+    state.swapAt(Int(i), Int(j))
+    return octet ^ state[Int(state[Int(i)] &+ state[Int(j)])]
+  }
+}
