@@ -17,12 +17,13 @@ private struct ProviderFault {
     ProviderFault(parameters: "kind=status&code=502", errors: [22]),
     ProviderFault(parameters: "kind=status&code=503&retry-after=2", errors: [22]),
     ProviderFault(parameters: "kind=status&code=404", errors: [0]),
-    ProviderFault(parameters: "kind=status&code=429&retry-after=1", errors: [0]),
     ProviderFault(parameters: "kind=status&code=302", errors: [22]),
     ProviderFault(parameters: "kind=html", errors: [24]),
     ProviderFault(parameters: "kind=cut", errors: [24]),
     ProviderFault(parameters: "kind=wrong-question", errors: [24]),
     ProviderFault(parameters: "kind=big", errors: [24]),
+    // The last one: whoever asks after it is told that the provider is left alone.
+    ProviderFault(parameters: "kind=status&code=429&retry-after=1", errors: [0]),
   ]
 }
 
