@@ -33,6 +33,8 @@ public final class Forwarder {
   public let resolver: Resolver
   /// The numbers of what it does; to be read on the loop.
   public let statistics = StatisticsSource()
+  /// Off unless somebody switches it on. Resolver's loop only, or before that runs.
+  public let queryLog: QueryLog
   private let configuration: Configuration
   private let logger: Logger
   private let plan: RoutingPlan
@@ -60,8 +62,9 @@ public final class Forwarder {
 
   /// Builds everything; binds and asks nothing yet.
   ///
+  /// - Parameter recorder: gets the failures that are too many for the log.
   /// - Throws: `StartError`
-  public init(_ given: Configuration, logger: Logger) throws(StartError) {
+  public init(_ given: Configuration, logger: Logger, recorder: FlightRecorder? = nil) throws(StartError) {
     let listeners = given.listen.addresses.map { SocketAddress($0) }
     let configuration = given.withoutOurselves(listeners, logger)
     self.configuration = configuration
@@ -69,6 +72,7 @@ public final class Forwarder {
     let loop: EventLoop
     do { loop = try EventLoop() } catch { throw .other(error.description) }
     self.loop = loop
+    queryLog = QueryLog(loop)
     let system = SystemResolvers.find(notAt: listeners)
     let client = LocalDNSClient(loop: loop)
     let loopGuard = LoopGuard(client, loop: loop, logger: logger)
@@ -101,7 +105,9 @@ public final class Forwarder {
     nonisolated(unsafe) let replies = ReplySender(
       queries, maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: keepalive, counters: statistics.waiting
     ) { outbox.add($0, through: $1, to: $2) }
-    let occasional = OccasionalLog(logger)
+    let occasional = OccasionalLog(logger, recorder: recorder)
+    replies.log = queryLog
+    replies.watch = AnswerWatch { [logger] in logger.debug("\($0)") }
     // The resolver gets what is used on its loop only; nobody else touches these objects on another thread.
     resolver = Resolver(
       on: loop, settings: ResolverSettings(configuration, plan.routes), cache: cache, network: network,
@@ -116,6 +122,7 @@ public final class Forwarder {
         idle: configuration.listen.tcpIdle))
     tcpService = TCPService(
       tables, queries: queries, replies: replies, resolver: resolver, counters: statistics.tcp)
+    tcpService.log = queryLog
     statistics.follow(
       StatisticsSource.Parts(
         resolver: resolver, cache: cache, queries: queries, connections: connections,
@@ -160,7 +167,7 @@ public final class Forwarder {
     for left in (0..<count).reversed() {
       let port = try UDPPort(
         UDPListener(on: socket, responseSize: responseSize), path: QueryPath(tables, statistics.makeListener()),
-        queries: queries, resolverLoop: loop)
+        queries: queries, resolverLoop: loop, tap: queryLog.makeTap())
       let thread = try ListenerThread(port, left == 0 ? .first : .helper, helper: helper)
       listenerThreads.append(thread)
       helper = thread
@@ -212,7 +219,10 @@ public final class Forwarder {
     }
   }
 
-  private func turn() { resolver.assumeIsolated { $0.takeQueries() } }
+  private func turn() {
+    resolver.assumeIsolated { $0.takeQueries() }
+    queryLog.turn()
+  }
 
   private func makeUpkeep() -> Upkeep {
     Upkeep(

@@ -8,17 +8,22 @@ import Forwarder
 import Glibc
 import Listener
 import Logging
+import Telemetry
 
 /// Runs the daemon in the foreground.
 struct RunCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run", abstract: "Serve DNS until SIGTERM or SIGINT. Logs go to stderr.")
 
+  /// Milliseconds for which the end waits for who reads the log.
+  private static let lastLinesWithin = 500
+
   @OptionGroup var options: ConfigurationOption
 
   func run() throws {
-    let loaded = try LoadedConfiguration(path: options.config)
+    let loaded = try LoadedConfiguration(path: options.config, recorder: FlightRecorder())
     let logger = loaded.logger
+    defer { loaded.log.finish(within: RunCommand.lastLinesWithin) }
     for warning in loaded.warnings { logger.warning("\(warning)") }
     let (allowed, need) = (Process.prepare(loaded.configuration), loaded.configuration.descriptorNeed)
     if 0..<need ~= allowed {
@@ -28,12 +33,14 @@ struct RunCommand: ParsableCommand {
     }
     let forwarder: Forwarder
     do throws(StartError) {
-      forwarder = try Forwarder(loaded.configuration, logger: logger)
+      forwarder = try Forwarder(loaded.configuration, logger: logger, recorder: loaded.log.recorder)
       for address in try forwarder.bind() { logger.info("listening on \(address), UDP and TCP") }
     } catch {
       Console.error("httpdnsd: \(explain(error))")
       throw ExitCode.failure
     }
+    let logService = LogService(loaded.log, forwarder)
+    logService.follow(loaded.configuration.log)
     let control = ControlSocket.open(loaded.configuration.control, forwarder, logger)
     let signals = [SIGTERM, SIGINT].map { signal in
       LoopEvent(on: forwarder.loop, signal: signal) {
@@ -45,7 +52,7 @@ struct RunCommand: ParsableCommand {
     forwarder.loop.schedule(after: .seconds(30)) { process_trim() }
     logger.info("ready")
     do throws(StartError) {
-      defer { withExtendedLifetime((signals, control)) {} }
+      defer { withExtendedLifetime((signals, logService, control)) {} }
       try forwarder.run()
     } catch {
       Console.error("httpdnsd: \(explain(error))")

@@ -12,8 +12,6 @@ enum UnavailableFeature {
     "ranking.interval": "addresses are not measured",
     "ranking.domains": "addresses are not measured",
     "web.address": "there is no web server",
-    "log.format": "messages are always text",
-    "log.queries": "queries are not logged",
   ]
 
   /// What is missing for this value in this place; nil where nothing is.
