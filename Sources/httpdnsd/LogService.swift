@@ -26,7 +26,7 @@ final class LogService: @unchecked Sendable {
     self.log = log
     self.forwarder = forwarder
     log.whenBehind { [weak self, loop = forwarder.loop] in
-      loop.execute { self?.retry() }
+      loop.execute { [weak self] in self?.retry() }
     }
     if !log.retry() { retry() }
     dumpSignal = LoopEvent(on: forwarder.loop, signal: SIGUSR2) { [unowned self] in startDump() }

@@ -3,6 +3,7 @@
 import DNSWire
 import EventLoop
 import Glibc
+import Telemetry
 import TestSupport
 import Testing
 
