@@ -8,7 +8,7 @@ import Testing
   /// A daemon with all kinds of answers, and LocalDNS nowhere.
   private func settings(_ simulator: Simulator, _ log: String) -> String {
     var settings = Settings(Settings.json(simulator.http))
-    settings.more = "[[rule]]\nnames = [\"blocked.example\"]\nblock = true"
+    settings.more = "[[rule]]\nnames = [\"blocked.example\"]\nuse = \"nxdomain\""
     return settings.text.replacing("level = \"debug\"", with: log)
   }
 
@@ -22,15 +22,15 @@ import Testing
   /// Asks for a hit, an answer of a provider, a local one, a blocked one and two refused ones, and waits for the last line.
   private func askAllKinds(_ daemon: Daemon, over transport: Transport) throws {
     let host = "127.0.0.9"
-    let prefix = transport == .udp ? "u" : "t"
-    try ask(daemon.address, TestQuery("\(prefix)1.bench.example"), over: transport, from: host)
-    try ask(daemon.address, TestQuery("\(prefix)1.bench.example"), over: transport, from: host)
+    try ask(daemon.address, TestQuery("n1.bench.example"), over: transport, from: host)
+    try ask(daemon.address, TestQuery("n1.bench.example"), over: transport, from: host)
     try ask(daemon.address, TestQuery("localhost", "AAAA"), over: transport, from: host)
     try ask(daemon.address, TestQuery("blocked.example"), over: transport, from: host)
     try ask(daemon.address, TestQuery("axfr.example", "TYPE252"), over: transport, from: host)
     var strange = TestQuery("opcode.example")
     strange.flags |= 0x1000
     try ask(daemon.address, strange, over: transport, from: host)
+    // Over UDP a line comes a moment after its answer.
     try daemon.waitForLog("opcode.example.")
   }
 
@@ -40,7 +40,6 @@ import Testing
       let simulator = try lab.simulator()
       let daemon = try lab.daemon(settings(simulator, "format = \"json\"\nqueries = true"))
       try askAllKinds(daemon, over: transport)
-      let prefix = transport == .udp ? "u" : "t"
       daemon.end()
       let queries = try objects(daemon.log).filter { $0["message"] as? String == "query" }
       let said = queries.map { query in
@@ -48,9 +47,9 @@ import Testing
       }
       #expect(
         Set(said) == [
-          "\(prefix)1.bench.example. A provider NOERROR", "\(prefix)1.bench.example. A hit NOERROR",
+          "n1.bench.example. A provider NOERROR", "n1.bench.example. A hit NOERROR",
           "localhost. AAAA local NOERROR", "blocked.example. A blocked NXDOMAIN",
-          "axfr.example. TYPE252 refused REFUSED", "opcode.example. A invalid NOTIMP",
+          "axfr.example. AXFR refused REFUSED", "opcode.example. A invalid NOTIMP",
         ])
       #expect(queries.count == said.count && said.count == 6)
       for query in queries {
@@ -120,7 +119,7 @@ import Testing
     try withLab { lab in
       let simulator = try lab.simulator()
       try simulator.fault("kind=status&code=500")
-      let daemon = try lab.daemon(settings(simulator, "level = \"warning\""))
+      let daemon = try lab.daemon(settings(simulator, "level = \"info\""))
       try ask(daemon.address, "a.example")
       for _ in 0..<2 {
         let before = daemon.log.count
@@ -196,7 +195,7 @@ import Testing
       #expect(try ask(address, "\(padding).1.bench.example", over: .tcp).code != .refused)
       // The loop turns, the recorder waits for its reader, and both come when somebody reads.
       process.signal(SIGUSR2)
-      #expect(try ask(address, "new.bench.example").code == .noError)
+      #expect(try ask(address, "n7.bench.example").code == .noError)
       try read { $0.contains("that is all") }
       try read { $0.contains(" queries were not logged: ") }
       let lines = log.split(separator: "\n")
