@@ -112,7 +112,7 @@ let programs: [Target] =
       name: "refresh-bench", dependencies: ["Refresh", "DNSWire"], path: "Benchmarks/refresh", cSettings: glibc,
       swiftSettings: strict),
     .target(
-      name: "TestSupport", dependencies: ["EventLoop"], path: "Tests/TestSupport", cSettings: glibc,
+      name: "TestSupport", dependencies: ["EventLoop", "Refresh", logging], path: "Tests/TestSupport", cSettings: glibc,
       swiftSettings: strict),
     .target(
       name: "HTTPTestSupport", dependencies: ["EventLoop", "CEvent"], path: "Tests/HTTPTestSupport", cSettings: glibc,
