@@ -59,21 +59,22 @@ let layer1: [Target] =
   module("DNSWire", data: true)
   + module("EventLoop", ["CEvent"])
   + module("Ciphers", ["CCrypto"])
-  + module("Configuration", ["DNSWire", "Ciphers", tomlKit])
+  + module("Configuration", ["DNSWire", "Ciphers", "Files", tomlKit])
   + module("Telemetry", [logging])
+  + module("Files")
 
 // Layer 2: one responsibility each, none knows another's.
 let layer2: [Target] =
   module("HTTPDNS", ["DNSWire", "Ciphers", "CJSON"], data: true)
   + module("MessageCache", ["DNSWire", "CLock"])
-  + module("Routing", ["DNSWire"])
+  + module("Routing", ["DNSWire", "Files"])
   + module("Listener", ["EventLoop", "CSocket", "CEvent"])
   + module("HTTPClient", ["EventLoop", "CCurl", "CProcess"])
-  + module("LocalDNS", ["EventLoop", "DNSWire", "CSocket"])
+  + module("LocalDNS", ["EventLoop", "DNSWire", "Files", "CSocket"])
   + module("ProviderPool", ["HTTPDNS"])
   + module("Refresh")
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
-  + module("Persistence", ["MessageCache", "EventLoop", "Ciphers"], tests: ["DNSWire"])
+  + module("Persistence", ["MessageCache", "EventLoop", "Ciphers", "Files"], tests: ["DNSWire"])
   + module("HTTPServer", ["EventLoop", "CEvent", "CTLS"], tests: ["HTTPTestSupport"])
 
 // Layer 3 and 4: the program.
@@ -112,7 +113,7 @@ let programs: [Target] =
       name: "refresh-bench", dependencies: ["Refresh", "DNSWire"], path: "Benchmarks/refresh", cSettings: glibc,
       swiftSettings: strict),
     .target(
-      name: "TestSupport", dependencies: ["EventLoop"], path: "Tests/TestSupport", cSettings: glibc,
+      name: "TestSupport", dependencies: ["EventLoop", "Refresh", logging], path: "Tests/TestSupport", cSettings: glibc,
       swiftSettings: strict),
     .target(
       name: "HTTPTestSupport", dependencies: ["EventLoop", "CEvent"], path: "Tests/HTTPTestSupport", cSettings: glibc,

@@ -282,8 +282,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     case .failure(let reason):
       counters.failures += 1
       return .failure(.transfer(reason))
-    case .response where loop.now - begin > timeout * 2:
-      // The machine has slept meanwhile, and what the response says is as old as that.
+    case .response where loop.hasSlept(since: begin, waitingFor: timeout):
       counters.failures += 1
       return .failure(.transfer(HTTPFailure(.timeout, "the machine has slept")))
     case .response(let response):

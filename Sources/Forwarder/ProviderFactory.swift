@@ -93,7 +93,7 @@ struct ProviderFactory {
     return TableProvider(
       name: provider.name, place, timeout: provider.timeout, interval: source.interval,
       ttl: UInt32(clamping: source.ttl.components.seconds), loop: loop,
-      watch: { [loop] path, changed in FileWatch(path, on: loop, changed) }, note: note)
+      watch: { [loop] path, changed in PathWatch([path], on: loop, changed: changed) }, note: note)
   }
 
   private func dialect(of provider: Configuration.Provider) throws(HTTPSetupError) -> any Dialect {

@@ -115,14 +115,15 @@ final class CacheShard: @unchecked Sendable {
   ///
   /// - Returns: false where the response has no room, even with every other entry gone.
   func insert(_ key: CacheKey, _ response: ComposedResponse, now: Int64, _ life: EntryLife) -> Bool {
-    let size = CacheEntry.size(keyLength: key.length, response) + CacheShard.overhead
+    let entrySize = CacheEntry.size(
+      keyLength: key.length, ttlCount: response.ttlOffsets.count, bodyLength: response.body.count)
+    let size = entrySize + CacheShard.overhead
     guard size <= budget.bounds.maxOctets else { return false }
-    let entry = CacheEntry.allocate(key, response, storedAt: now, life, epoch: 0)
+    let entry = CacheEntry.allocate(key, response, storedAt: now, life)
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
     entry.pointee.epoch = life.epoch ?? epoch
     entry.pointee.hits = life.hits
-    entry.pointee.usedAt = CacheEntry.stamp(now)
     // The table stays when entries go, so a response that has no room beside it cannot be helped by evictions.
     guard size + tableOctets(for: count + 1) <= budget.bounds.maxOctets else {
       UnsafeMutableRawPointer(entry).deallocate()
