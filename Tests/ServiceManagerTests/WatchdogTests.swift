@@ -79,7 +79,7 @@ private final class ScriptedThread: WatchedThread {
     loop.advance(by: .seconds(8))
     #expect(record.pings.isEmpty)
     threads[1].lostNudges = 0
-    loop.advance(by: .milliseconds(300))
+    loop.advance(by: .milliseconds(500))
     #expect(record.pings.count == 1)
     loop.advance(by: .milliseconds(5_300))
     #expect(record.pings.count == 2)
