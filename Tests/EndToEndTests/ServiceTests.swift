@@ -91,7 +91,8 @@ extension Daemon {
       let file = open("/dev/null", O_RDONLY | O_CLOEXEC)
       defer { close(file) }
       let configuration = try lab.file(Settings(Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\"")).text)
-      for (descriptor, reason) in [(file, "is no socket"), (stream.descriptor, "is a TCP socket that does not listen")] {
+      for (descriptor, reason) in [(file, "is no socket"), (stream.descriptor, "is a TCP socket that does not listen")]
+      {
         let descriptors = [sockets.udp.descriptor, descriptor]
         let process = try ChildProcess(
           HeldSockets.launcher + [Programs.daemon, "run", "--config", configuration],
@@ -110,7 +111,8 @@ extension Daemon {
       let manager = try NotifySocket(in: lab)
       let nobody = try Socket.pair()
       var settings = settings(simulator)
-      settings.providers.append(Settings.provider("doh", "name = \"second\"\nurl = \"http://\(nobody.tcp.address)/dns-query\""))
+      settings.providers.append(
+        Settings.provider("doh", "name = \"second\"\nurl = \"http://\(nobody.tcp.address)/dns-query\""))
       settings.more = "[[rule]]\nnames = [\"second.example\"]\nuse = \"second\""
       let daemon = try lab.daemon(settings.text, environment: ["NOTIFY_SOCKET": manager.path])
       let place = daemon.address
@@ -148,7 +150,8 @@ extension Daemon {
         #expect(manager.receive("WATCHDOG=1", within: timeout * 3) != nil, "\(thread)")
       }
       #expect(try ask(daemon.address, "example.com").data == ["192.0.2.1"])
-      #expect(daemon.log.contains("no sign of life for the service manager: listener 1 of \(daemon.address) stands still"))
+      #expect(
+        daemon.log.contains("no sign of life for the service manager: listener 1 of \(daemon.address) stands still"))
     }
   }
 

@@ -35,7 +35,9 @@ private final class ScriptedThread: WatchedThread {
   private func watchdog() -> Watchdog {
     Watchdog(threads, on: loop, timeout: .seconds(10)) { [loop, record] in
       record.pings.append(loop.now)
-    } onSilence: { [record] in record.silent.append($0) }
+    } onSilence: { [record] in
+      record.silent.append($0)
+    }
   }
 
   @Test func `gives a sign twice in the time that is allowed`() {

@@ -1,4 +1,4 @@
-"""machine.py -- a Debian that boots in a container for one test, from an overlay of the shared root, and is gone after it.
+"""machine.py -- a Debian that boots in a container for one test, from an overlay of the shared root.
 
 Nothing outside can be reached from it; commands run in there as root.
 """
@@ -110,7 +110,8 @@ class Machine:
 
   def offline(self, *command: str) -> str:
     """Runs a program of this machine on the root that does not run; its output."""
-    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+    done = subprocess.run(
+      command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
     return done.stdout
 
   def boot(self) -> None:
@@ -120,8 +121,8 @@ class Machine:
     log = open(self.folder / "console", "wb")
     self._nspawn = subprocess.Popen(
       # Should this process be killed, the kernel ends the machine.
-      ["setpriv", "--pdeathsig", "KILL", "--", "systemd-nspawn", "--boot", "--quiet", "--register=no", "--keep-unit", "--private-network",
-       "--console=pipe", f"--directory={self.root}", f"--machine=httpdnsd-{os.getpid()}"],
+      ["setpriv", "--pdeathsig", "KILL", "--", "systemd-nspawn", "--boot", "--quiet", "--register=no", "--keep-unit",
+       "--private-network", "--console=pipe", f"--directory={self.root}", f"--machine=httpdnsd-{os.getpid()}"],
       stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
     children = f"/proc/{self._nspawn.pid}/task/{self._nspawn.pid}/children"
 
