@@ -2,7 +2,8 @@
 
   load.py SERVER PORT STOP-FILE NAME...
 
-Prints at the end: sent, lost, failed (answered without records). Each query is one of a kind, by socket and ID.
+Prints at the end: sent, lost, rate, and the answers without records by the end of their message, where an extended error
+stands. Each query is one of a kind, by socket and ID.
 """
 
 import os
@@ -20,9 +21,9 @@ SO_RCVBUFFORCE = 33
 
 
 def question(name: str) -> bytes:
-  """Flags, counts and the question of a query for addresses."""
+  """Flags, counts, question and OPT record of a query for addresses."""
   labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
-  return struct.pack(">HHHHH", 0x0100, 1, 0, 0, 0) + labels + b"\0\0\1\0\1"
+  return struct.pack(">HHHHH", 0x0100, 1, 0, 0, 1) + labels + b"\0\0\1\0\1" + b"\0\0\x29\x04\xd0" + bytes(6)
 
 
 class Load:
@@ -37,7 +38,8 @@ class Load:
       client.connect((server, port))
       client.setblocking(False)
       self.sockets.append(client)
-    self.sent = self.answered = self.failed = 0
+    self.sent = self.answered = 0
+    self.failures: dict[str, int] = {}
     self.is_over = False
 
   def receive(self) -> None:
@@ -64,7 +66,8 @@ class Load:
           seen[index][number] = 1
           self.answered += 1
           if reply[3] & 0xF or not (reply[6] or reply[7]):
-            self.failed += 1
+            kind = f"RCODE {reply[3] & 0xF} …{reply[-6:].hex()}"
+            self.failures[kind] = self.failures.get(kind, 0) + 1
 
   def send(self, stop: str) -> None:
     """Sends until the file is there."""
@@ -97,7 +100,7 @@ def main() -> None:
     time.sleep(0.02)
   load.is_over = True
   receiver.join()
-  print(f"sent {load.sent} lost {load.sent - load.answered} failed {load.failed} rate {rate:.0f}")
+  print(f"sent {load.sent} lost {load.sent - load.answered} rate {rate:.0f}", load.failures or "")
 
 
 if __name__ == "__main__":
