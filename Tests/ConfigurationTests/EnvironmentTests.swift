@@ -60,7 +60,8 @@ func `a provider is a kind, or a kind and a URL`(text: String, names: [String]) 
   ),
   ("HTTPDNSD_LISTEN", "[::]:53,[0::0]:53", "HTTPDNSD_LISTEN[1]: found \"[0::0]:53\" again; allowed: each only once"),
   (
-    "HTTPDNSD_ALLOW", "all", "HTTPDNSD_ALLOW[0]: found \"all\"; allowed: a prefix such as \"192.0.2.0/24\", or \"connected\""
+    "HTTPDNSD_ALLOW", "all",
+    "HTTPDNSD_ALLOW[0]: found \"all\"; allowed: a prefix such as \"192.0.2.0/24\", or \"connected\""
   ),
   (
     "HTTPDNSD_LOG_LEVEL", "loud",
@@ -140,7 +141,8 @@ func `a mistake in a variable names the variable`(variable: String, text: String
   try withFile(text) { _, path in
     let listen = try Configuration.listen(path: path) { _ in nil }
     #expect(listen.addresses.map(\.description) == ["192.0.2.1:5353"])
-    let replaced = try Configuration.listen(path: path) { $0 == "HTTPDNSD_LISTEN" ? "[::1]:53" : "x" }
+    let environment = ["HTTPDNSD_LISTEN": "[::1]:53", "HTTPDNSD_PROVIDER": "no such kind"]
+    let replaced = try Configuration.listen(path: path) { environment[$0] }
     #expect(replaced.addresses.map(\.description) == ["[::1]:53"])
   }
 }

@@ -15,8 +15,6 @@ private func response(_ query: Message, _ code: ResponseCode = .noError) -> [UIn
   return try! message.compose()
 }
 
-private func framed(_ message: [UInt8]) -> [UInt8] { [UInt8(message.count >> 8), UInt8(message.count & 0xFF)] + message }
-
 /// What a client finds of a server that does as the scripts say.
 private func finding(
   within timeout: Duration = .seconds(5), onDatagram: @escaping @Sendable (Message) -> [ScriptedAction],
@@ -29,7 +27,11 @@ private func finding(
 }
 
 @Test func `an answer over UDP and over TCP is health`() throws {
-  let found = try finding { [.reply(response($0))] } onStream: { [.portions([framed(response($0))])] }
+  let found = try finding {
+    [.reply(response($0))]
+  } onStream: {
+    [.portions([framed(response($0))])]
+  }
   #expect(found.failure == nil)
   #expect(found.overUDP != nil && found.overTCP != nil)
 }
@@ -37,24 +39,40 @@ private func finding(
 @Test(arguments: [ResponseCode.refused, .servFail, .notImp]) func `any response code is a sign of life`(
   code: ResponseCode
 ) throws {
-  let found = try finding { [.reply(response($0, code))] } onStream: { [.portions([framed(response($0, code))])] }
+  let found = try finding {
+    [.reply(response($0, code))]
+  } onStream: {
+    [.portions([framed(response($0, code))])]
+  }
   #expect(found.failure == nil)
 }
 
 @Test func `a connection that is closed at once has been closed by somebody alive`() throws {
-  let found = try finding { [.reply(response($0))] } onStream: { _ in [.close] }
+  let found = try finding {
+    [.reply(response($0))]
+  } onStream: { _ in
+    [.close]
+  }
   #expect(found.failure == nil)
   #expect(found.overTCP != nil)
 }
 
 @Test func `silence over UDP is no health`() throws {
-  let found = try finding(within: .milliseconds(50)) { _ in [] } onStream: { [.portions([framed(response($0))])] }
+  let found = try finding(within: .milliseconds(50)) { _ in
+    []
+  } onStream: {
+    [.portions([framed(response($0))])]
+  }
   #expect(found.failure == .timedOut)
   #expect(found.overUDP == nil && found.overTCP == nil)
 }
 
 @Test func `silence over TCP is no health: the resolver's loop stands still`() throws {
-  let found = try finding(within: .milliseconds(100)) { [.reply(response($0))] } onStream: { _ in [] }
+  let found = try finding(within: .milliseconds(100)) {
+    [.reply(response($0))]
+  } onStream: { _ in
+    []
+  }
   #expect(found.failure == .timedOut)
   #expect(found.overUDP != nil && found.overTCP == nil)
 }
