@@ -60,8 +60,10 @@ class Container:
     self.log = log
     for path in ["/proc", *specification.tmpfs, *specification.mounts]:
       target = Path(specification.root + path)
-      if not target.exists():
-        target.mkdir(parents=True)
+      if Path(specification.mounts.get(path, "/")).is_dir():
+        target.mkdir(parents=True, exist_ok=True)
+      else:
+        target.touch()
     with log.open("wb") as file:
       # unshare is ours; its child is the container's first process, which dies with it.
       self.process = subprocess.Popen(
