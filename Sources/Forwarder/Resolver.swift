@@ -158,8 +158,10 @@ public actor Resolver {
 
   /// Resolves a question for a caller inside the program.
   ///
-  /// - Parameter fresh: whether to go upstream although an answer is kept.
-  func resolve(_ question: HTTPDNSQuestion, route: UInt16, fresh: Bool) async -> ResolvedAnswer {
+  /// - Parameters:
+  ///   - fresh: whether to go upstream although an answer is kept.
+  ///   - heat: what the schedule of refreshes will remember of the entry.
+  func resolve(_ question: HTTPDNSQuestion, route: UInt16, fresh: Bool, heat: UInt32 = 0) async -> ResolvedAnswer {
     let subnet = QueryClientSubnet()
     let key = questionKey(question, route: route, subnet: subnet)
     if !fresh, let answer = kept(question, key, route, subnet) {
@@ -171,6 +173,7 @@ public actor Resolver {
         pursuit.continuations.append(continuation)
       } else {
         let pursuit = makePursuit(question, key, route, subnet)
+        pursuit.heat = heat
         pursuit.continuations.append(continuation)
         begin(pursuit)
       }
@@ -183,7 +186,7 @@ public actor Resolver {
   ) -> Pursuit {
     let pursuit = Pursuit(
       key: key, question: question, routeNumber: route, scope: scope(question, route), subnet: subnet,
-      startedAt: loop.now)
+      epoch: cache.epoch, startedAt: loop.now)
     inFlight[key] = pursuit
     underWay += 1
     counters.pursuits += 1
