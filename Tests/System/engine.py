@@ -1,7 +1,7 @@
-"""engine.py -- runs the programs of an unpacked image as a container engine would: namespaces, mounts, capabilities, user.
+"""engine.py -- runs the programs of an unpacked image as a container engine would: namespaces, mounts, user, rights.
 
-A `Container` has its own mount and PID namespace, and the network namespace that it is given. Run as a program, this file
-is what becomes the container's process.
+A `Container` has its own mount and PID namespace, and the network namespace that it is given. Run as a program, this
+file is what becomes the container's process.
 """
 
 import ctypes

@@ -1,7 +1,7 @@
 """images.py -- builds the image by the Dockerfile, on base images of this machine's making, and unpacks it.
 
-No registry is asked: the base images come from debootstrap, the toolchain is this machine's, and where git is told to read
-packages from a folder, that folder is there in the build too.
+No registry is asked: the base images come from debootstrap, the toolchain is this machine's, and where git is told to
+read packages from a folder, that folder is there in the build too.
 """
 
 import contextlib
@@ -107,13 +107,14 @@ def base_image(name: str, packages: list[str], environment: dict[str, str]) -> N
 
 
 def toolchain() -> tuple[Path, list[Path]]:
-  """The folder of this machine's toolchain, and those folders that git reads packages from in the place of the network."""
+  """The folder of this machine's toolchain, and the folders that git reads packages from in the network's place."""
   swift = shutil.which("swift")
   if swift is None:
     sys.exit("container-test: there is no swift on the path")
   listed = subprocess.run(["git", "config", "--get-regexp", r"^url\..*\.insteadof$"], capture_output=True, text=True,
                           check=False).stdout.split("\n")
-  folders = {Path(line.split()[0].removeprefix("url.").rsplit(".", 1)[0]) for line in listed if line.startswith("url./")}
+  names = [line.split()[0] for line in listed if line.startswith("url./")]
+  folders = {Path(name.removeprefix("url.").rsplit(".", 1)[0]) for name in names}
   return Path(swift).resolve().parent.parent, sorted(folders)
 
 
