@@ -70,6 +70,11 @@ def run(*command: str, seconds: float = 300, log: Path | None = None) -> str:
   return "" if log else done.stdout.decode()
 
 
+def install_packages() -> None:
+  """Installs what the tests of image and package need, where it is missing."""
+  run(str(ROOT / "Scripts/install-packages"), "package", "container", seconds=900)
+
+
 def buildah(*words: str, seconds: float = 600, log: Path | None = None) -> str:
   """buildah with a storage of its own, which needs no kernel module and no daemon."""
   storage = ["--root", str(WORK / "storage"), "--runroot", str(WORK / "storage-run"), "--storage-driver", "vfs"]
