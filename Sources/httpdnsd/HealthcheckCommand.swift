@@ -67,7 +67,7 @@ struct HealthcheckCommand: ParsableCommand {
     if let address = address.flatMap({ SocketAddress(text: $0) }) { return [address] }
     let endpoints: [Endpoint]
     do throws(Mistakes) {
-      endpoints = try Configuration.listen(path: options.config).addresses
+      endpoints = try Configuration.listenAddresses(path: options.config)
     } catch {
       for mistake in error.mistakes { Console.error("\(mistake)") }
       throw ExitCode.failure

@@ -139,10 +139,10 @@ func `a mistake in a variable names the variable`(variable: String, text: String
     token_file = "/nowhere/token"
     """
   try withFile(text) { _, path in
-    let listen = try Configuration.listen(path: path) { _ in nil }
-    #expect(listen.addresses.map(\.description) == ["192.0.2.1:5353"])
+    let given = try Configuration.listenAddresses(path: path) { _ in nil }
+    #expect(given.map(\.description) == ["192.0.2.1:5353"])
     let environment = ["HTTPDNSD_LISTEN": "[::1]:53", "HTTPDNSD_PROVIDER": "no such kind"]
-    let replaced = try Configuration.listen(path: path) { environment[$0] }
-    #expect(replaced.addresses.map(\.description) == ["[::1]:53"])
+    let replaced = try Configuration.listenAddresses(path: path) { environment[$0] }
+    #expect(replaced.map(\.description) == ["[::1]:53"])
   }
 }
