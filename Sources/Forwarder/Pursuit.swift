@@ -84,6 +84,8 @@ final class Pursuit: @unchecked Sendable {
   var isRefresh = false
   /// What the schedule of refreshes will remember of the entry.
   var heat: UInt32 = 0
+  /// Hits that count as the entry's own.
+  var hits: UInt32 = 0
   /// Whether LocalDNS has been asked.
   var hasAskedLocal = false
   /// Whether LocalDNS is being asked.

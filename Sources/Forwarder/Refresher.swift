@@ -73,6 +73,8 @@ final class Refresher: @unchecked Sendable {
   private var gatherings: [RefreshJourney: RefreshGathering<DomainName>] = [:]
   private var gathered: [RoutedQuestion: Gathered] = [:]
   private var timer: LoopTimer?
+  /// What was hot when the machine fell asleep.
+  var hotAsleep: [(asked: RoutedQuestion, heat: Heat)] = []
 
   /// - Parameters:
   ///   - keep: kept fresh always.
@@ -145,14 +147,15 @@ final class Refresher: @unchecked Sendable {
     for hash in kept.keys where kept[hash]?.due == .max { failed(hash, now: loop.now.nanoseconds) }
   }
 
-  /// Questions that are hot: they have been refreshed for that reason, or would be now.
-  func hotQuestions() -> [RoutedQuestion] {
-    var found: [RoutedQuestion] = []
+  /// Questions that are hot, on whichever network: they have been refreshed for that reason, or would be now. With what
+  /// the schedule will remember of them.
+  func hotQuestions() -> [(asked: RoutedQuestion, heat: Heat)] {
+    var found: [(RoutedQuestion, Heat)] = []
     queue.forEach { element in
       guard kept[element.ticket] == nil, let state = cache.state(hash: element.ticket), isCurrent(element, state),
-        heat(of: state) != nil, let asked = question(element.ticket)
+        let heat = heat(of: state), let asked = question(element.ticket, onAnyNetwork: true)
       else { return }
-      found.append(asked)
+      found.append((asked, heat))
     }
     return found
   }
@@ -192,6 +195,7 @@ final class Refresher: @unchecked Sendable {
   private func insert(_ hash: UInt64, at due: Int64) {
     if queue.count >= queueLimit {
       queue.compact { isCurrent($0) }
+      retries = retries.filter { cache.state(hash: $0.key) != nil }
       queueLimit = max(1024, queue.count + queue.count / 4)
     }
     queue.insert(hash, due: due)
@@ -223,9 +227,9 @@ final class Refresher: @unchecked Sendable {
 
   private func isCurrent(_ element: RefreshQueue.Element, _ state: EntryState) -> Bool {
     if let retry = retries[element.ticket] { return retry == element.due }
-    let due = settings.timing.due(
-      storedAt: state.storedAt, lifetime: state.expiresAt - state.storedAt, jitter: jitter(state.storedAt))
-    return due == element.due
+    let lifetime = state.expiresAt - state.storedAt
+    let due = settings.timing.due(storedAt: state.storedAt, lifetime: lifetime, jitter: jitter(state.storedAt))
+    return due == element.due || element.due == settings.timing.lastLook(storedAt: state.storedAt, lifetime: lifetime)
   }
 
   private func take(_ element: RefreshQueue.Element, now: Int64) {
@@ -239,24 +243,30 @@ final class Refresher: @unchecked Sendable {
     let isDue = state.map { isCurrent(element, $0) } ?? false
     if retries[hash] == element.due { retries[hash] = nil }
     guard let state, isDue else { return }
-    guard now < state.expiresAt, let heat = heat(of: state), let asked = question(hash) else { return }
+    guard now < state.expiresAt, let heat = heat(of: state) else {
+      // What is asked for late in its TTL may still become hot.
+      let last = settings.timing.lastLook(storedAt: state.storedAt, lifetime: state.expiresAt - state.storedAt)
+      return last > element.due && last > now ? insert(hash, at: last) : ()
+    }
+    guard let asked = question(hash) else { return }
     gather(asked, hash, heat, EntrySource(number: state.source), state, now: now)
   }
 
   /// What is to be remembered of an entry that is refreshed now; nil where it is left to expire.
-  private func heat(of state: EntryState) -> Heat? {
+  func heat(of state: EntryState) -> Heat? {
     let decision = settings.heat.decide(hits: state.hits, heat: Heat(rawValue: state.heat), isKept: false)
     guard case .refresh(let next) = decision else { return nil }
     return next
   }
 
-  /// The question that an entry answers, if it is one of the network that the machine is on.
-  private func question(_ hash: UInt64) -> RoutedQuestion? {
+  /// The question that an entry answers, if it is one of the network that the machine is on, or of any.
+  private func question(_ hash: UInt64, onAnyNetwork: Bool = false) -> RoutedQuestion? {
     guard let key = cache.key(hash: hash), let (name, scope) = CacheScope.parts(of: key) else { return nil }
     let question = HTTPDNSQuestion(
       name: name, type: RecordType(scope.type), dnssecOK: scope.dnssecOK, checkingDisabled: scope.checkingDisabled)
-    let isHere = resolver.assumeIsolated { $0.scope(question, scope.route) == scope }
-    return isHere ? RoutedQuestion(question: question, route: scope.route) : nil
+    var here = resolver.assumeIsolated { $0.scope(question, scope.route) }
+    if onAnyNetwork { here.network = scope.network }
+    return here == scope ? RoutedQuestion(question: question, route: scope.route) : nil
   }
 
   private func gather(
@@ -304,7 +314,7 @@ final class Refresher: @unchecked Sendable {
     }
   }
 
-  private func ask(_ questions: [RefreshedQuestion], _ source: EntrySource?) async -> [Bool] {
+  func ask(_ questions: [RefreshedQuestion], _ source: EntrySource?) async -> [Bool] {
     if case .provider(let index) = source { return await resolver.refresh(questions, from: index) }
     return [await resolver.refreshLocally(questions[0])]
   }
@@ -313,8 +323,11 @@ final class Refresher: @unchecked Sendable {
   /// that is under way for somebody else may never come.
   private func ended(_ detail: Gathered, isThere: Bool) {
     if isThere { counters.answers += 1 } else { counters.failures += 1 }
-    let isNew = cache.state(hash: detail.hash)?.storedAt != detail.storedAt
-    if !isThere || !isNew || kept[detail.hash]?.due == .max { failed(detail.hash, now: loop.now.nanoseconds) }
+    // A denial lies under another hash: a kept name's is scheduled all the same.
+    let isScheduled =
+      kept[detail.hash].map { $0.due < .max }
+      ?? (cache.state(hash: detail.hash)?.storedAt != detail.storedAt)
+    if !isThere || !isScheduled { failed(detail.hash, now: loop.now.nanoseconds) }
   }
 
   /// Whether one more transfer may be made.
@@ -336,8 +349,8 @@ final class Refresher: @unchecked Sendable {
   }
 
   /// What an entry that is fetched ahead shall remember: as much as before.
-  func heat(of asked: RoutedQuestion) -> UInt32 {
-    cache.state(hash: hash(of: asked)).flatMap { heat(of: $0)?.rawValue } ?? 0
+  func heat(of asked: RoutedQuestion) -> Heat {
+    cache.state(hash: hash(of: asked)).flatMap { heat(of: $0) } ?? .inactive
   }
 
   private func hash(of asked: RoutedQuestion) -> UInt64 {

@@ -158,10 +158,8 @@ public actor Resolver {
 
   /// Resolves a question for a caller inside the program.
   ///
-  /// - Parameters:
-  ///   - fresh: whether to go upstream although an answer is kept.
-  ///   - heat: what the schedule of refreshes will remember of the entry.
-  func resolve(_ question: HTTPDNSQuestion, route: UInt16, fresh: Bool, heat: UInt32 = 0) async -> ResolvedAnswer {
+  /// - Parameter fresh: whether to go upstream although an answer is kept.
+  func resolve(_ question: HTTPDNSQuestion, route: UInt16, fresh: Bool) async -> ResolvedAnswer {
     let subnet = QueryClientSubnet()
     let key = questionKey(question, route: route, subnet: subnet)
     if !fresh, let answer = kept(question, key, route, subnet) {
@@ -173,7 +171,6 @@ public actor Resolver {
         pursuit.continuations.append(continuation)
       } else {
         let pursuit = makePursuit(question, key, route, subnet)
-        pursuit.heat = heat
         pursuit.continuations.append(continuation)
         begin(pursuit)
       }

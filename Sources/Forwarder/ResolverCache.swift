@@ -44,6 +44,7 @@ extension Resolver {
     life.isImmutable = hasData && policy.isImmutable
     life.source = number(of: source)
     life.heat = pursuit.heat
+    life.hits = pursuit.hits
     life.epoch = pursuit.epoch
     return life
   }

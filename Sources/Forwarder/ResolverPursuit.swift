@@ -72,6 +72,7 @@ extension Resolver {
         key: questionKey(question, route: pursuit.routeNumber, subnet: pursuit.subnet), question: question,
         routeNumber: pursuit.routeNumber, scope: scope, subnet: pursuit.subnet,
         epoch: pursuit.epoch, startedAt: loop.now)
+      inherit(sibling)
       let outcome = finish(other.answer, from: source, sibling, route, trustsAD: trustsAD)
       if case .success(let answer) = outcome.result { keep(answer, of: sibling, from: source) }
     }

@@ -95,7 +95,7 @@ extension CacheMeanings {
       routes: routes.map { route in
         let providers = route.providers.map { names[$0] }.joined(separator: ", ")
         return "\(providers); \(route.localServers); \(route.ttl); \(route.fallsBack) \(route.isNetwork)"
-      }, sources: sources)
+      }, sources: sources, rules: routes.map { $0.stale.rules })
   }
 }
 
@@ -105,5 +105,13 @@ extension RefresherSettings {
       timing: RefreshTiming(fraction: refresh.at, minimumTTL: refresh.minTTL.nanoseconds),
       heat: HeatPolicy(hotHits: refresh.hotHits, giveUpAfter: refresh.giveUpAfter),
       transfersPerMinute: refresh.budgetPerMinute, transfersPerDay: refresh.budgetPerDay, batches: refresh.batch)
+  }
+}
+
+extension StalePolicy {
+  /// What may be done with entries that come out of a file.
+  var rules: EntryRules {
+    EntryRules(
+      staleFor: mode == .off ? 0 : maxAge, servesStaleAtOnce: mode == .immediate, isImmutable: isImmutable)
   }
 }

@@ -121,6 +121,7 @@ final class CacheShard: @unchecked Sendable {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
     entry.pointee.epoch = life.epoch ?? epoch
+    entry.pointee.hits = life.hits
     entry.pointee.usedAt = CacheEntry.stamp(now)
     // The table stays when entries go, so a response that has no room beside it cannot be helped by evictions.
     guard size + tableOctets(for: count + 1) <= budget.bounds.maxOctets else {
