@@ -86,6 +86,7 @@ enum Process {
   static func prepare(_ configuration: Configuration) -> Int {
     signal(SIGPIPE, SIG_IGN)
     process_limit_heaps()
+    process_use_bind_capability()
     return process_raise_descriptors(max(usualDescriptors, configuration.descriptorNeed))
   }
 }
