@@ -75,6 +75,7 @@ let layer2: [Target] =
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
   + module("Persistence", ["MessageCache", "EventLoop", "Ciphers"], tests: ["DNSWire"])
   + module("HTTPServer", ["EventLoop", "CEvent", "CTLS"], tests: ["HTTPTestSupport"])
+  + module("SystemSetup", ["EventLoop"])
 
 // Layer 3 and 4: the program.
 let forwarderParts: [Target.Dependency] = [
@@ -89,7 +90,8 @@ let programs: [Target] =
   + [
     .executableTarget(
       name: "httpdnsd",
-      dependencies: ["Forwarder", "Control", "HTTPServer", "CProcess", argumentParser] + forwarderParts + [logging],
+      dependencies: ["Forwarder", "Control", "HTTPServer", "SystemSetup", "CProcess", argumentParser] + forwarderParts
+        + [logging],
       cSettings: glibc, swiftSettings: strict),
     .executableTarget(
       name: "httpdns-simulator",

@@ -11,7 +11,7 @@ struct HTTPDNSDaemon: ParsableCommand {
     version: ProgramVersion.text,
     subcommands: [
       RunCommand.self, CheckCommand.self, QueryCommand.self, DoctorCommand.self, FlushCommand.self,
-      ProvidersCommand.self,
+      ProvidersCommand.self, SetupCommand.self,
     ])
 }
 
