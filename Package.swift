@@ -61,6 +61,7 @@ let layer1: [Target] =
   + module("Ciphers", ["CCrypto"])
   + module("Configuration", ["DNSWire", "Ciphers", tomlKit])
   + module("Telemetry", [logging])
+  + module("ServiceManager", ["EventLoop"])
 
 // Layer 2: one responsibility each, none knows another's.
 let layer2: [Target] =
@@ -81,6 +82,7 @@ let layer2: [Target] =
 let forwarderParts: [Target.Dependency] = [
   "DNSWire", "EventLoop", "Ciphers", "Configuration", "Telemetry", "HTTPDNS", "MessageCache", "Routing", "Listener",
   "HTTPClient", "LocalDNS", "NetworkWatch", "ProviderPool", "Refresh", "Persistence", "CSocket", "CLock",
+  "ServiceManager",
 ]
 let programs: [Target] =
   module("Forwarder", forwarderParts + [logging], tests: ["FuzzProperties"])

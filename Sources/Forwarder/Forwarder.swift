@@ -15,6 +15,7 @@ import MessageCache
 import Persistence
 import Refresh
 import Routing
+import ServiceManager
 import Telemetry
 
 /// Why the program could not start.
@@ -41,25 +42,36 @@ public final class Forwarder {
   private let local: LocalDNSUpstream
   private let loopGuard: LoopGuard
   private let listenerAddresses: [SocketAddress]
+  private let inherited: [InheritedSocket]
   private let ledger: UnitLedger?
   private var listenerThreads: [ListenerThread] = []
   private let connections: TCPConnectionTable
   private var tcpListeners: [TCPListener] = []
   private let tcpService: TCPService
+  private let occasional: OccasionalLog
   private var isStopping = false
+  /// Called in every turn of the loop, when everything else has been done.
+  public var afterTurn: (() -> Void)?
 
   /// What clients may wait for at once, as a multiple of the questions under way: many wait for one question.
   private static let waitersPerQuestion = 4
   /// How long SIGTERM waits for what is under way.
   private static let drainTime = Duration.seconds(2)
+  /// How long TCP clients have after that to take their last answers.
+  private static let lastWords = Duration.milliseconds(200)
   /// How often it looks whether that is done.
   private static let drainCheck = Duration.milliseconds(10)
 
   /// Builds everything; binds and asks nothing yet.
   ///
+  /// - Parameter inherited: sockets from the service manager, which are served in the place of `listen.addresses`.
   /// - Throws: `StartError`
-  public init(_ given: Configuration, logger: Logger) throws(StartError) {
-    let listeners = given.listen.addresses.map { SocketAddress($0) }
+  public init(
+    _ given: Configuration, inherited: [InheritedSocket] = [], logger: Logger
+  ) throws(StartError) {
+    let listeners =
+      inherited.isEmpty ? given.listen.addresses.map { SocketAddress($0) } : inherited.map(\.address)
+    self.inherited = inherited
     let configuration = given.withoutOurselves(listeners, logger)
     self.configuration = configuration
     self.logger = logger
@@ -99,6 +111,7 @@ public final class Forwarder {
       queries, maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: keepalive
     ) { outbox.add($0, through: $1, to: $2) }
     let occasional = OccasionalLog(logger)
+    self.occasional = occasional
     // The resolver gets what is used on its loop only; nobody else touches these objects on another thread.
     resolver = Resolver(
       on: loop, settings: ResolverSettings(configuration, plan.routes), cache: cache, network: network,
@@ -114,34 +127,31 @@ public final class Forwarder {
     tcpService = TCPService(tables, queries: queries, replies: replies, resolver: resolver)
   }
 
-  /// Listens on every configured address.
+  /// Listens on every configured address, or on the sockets that were handed over.
   ///
   /// - Returns: the addresses, with the ports that the kernel chose where 0 was given.
   /// - Throws: `StartError.listen`; a missing IPv6 loopback is only logged.
-  public func bind() throws(StartError) -> [SocketAddress] {
-    var sockets: [UDPSocket] = []
-    for endpoint in configuration.listen.addresses {
-      do throws(ListenError) {
-        let service = tcpService
-        let listener = try TCPListener(binding: SocketAddress(endpoint), on: loop, table: connections) {
-          service.accept($0, $1)
-        }
-        sockets.append(try UDPSocket(binding: listener.address))
-        tcpListeners.append(listener)
-      } catch {
-        guard endpoint.address.isIPv6, error.code == EADDRNOTAVAIL || error.code == EAFNOSUPPORT else {
-          throw .listen(error)
-        }
-        logger.warning("not listening on \(error.reason)")
+  public func bind() throws(StartError) -> [ListeningAddress] {
+    let service = tcpService
+    let streams = ListeningSockets.Streams(loop: loop, table: connections) { service.accept($0, $1) }
+    let endpoints = configuration.listen.addresses
+    let sockets =
+      inherited.isEmpty
+      ? try ListeningSockets(binding: endpoints, streams, logger)
+      : try ListeningSockets(adopting: inherited, insteadOf: endpoints, streams, logger)
+    tcpListeners = sockets.streams
+    for listener in tcpListeners {
+      listener.onFailure = { [occasional] code in
+        let text = "a TCP connection is not accepted: \(String(cString: strerror(code)))"
+        occasional.log(.warning, reason: text, now: BootInstant.now.nanoseconds, text)
       }
     }
-    guard !sockets.isEmpty else { throw .other("none of listen.addresses exists on this machine") }
-    for socket in sockets {
+    for socket in sockets.datagrams {
       do {
         try addThreads(for: socket)
       } catch { throw .other("no listener thread for \(socket.address): \(error)") }
     }
-    return sockets.map(\.address)
+    return sockets.addresses
   }
 
   /// Makes the threads of one socket, the last helper first: each wakes the one that was made before it.
@@ -152,18 +162,25 @@ public final class Forwarder {
       let port = try UDPPort(
         UDPListener(on: socket, responseSize: responseSize), path: QueryPath(tables), queries: queries,
         resolverLoop: loop)
-      let thread = try ListenerThread(port, left == 0 ? .first : .helper, helper: helper)
+      let name = "listener \(left + 1) of \(socket.address)"
+      let thread = try ListenerThread(port, left == 0 ? .first : .helper, helper: helper, name: name)
       listenerThreads.append(thread)
       helper = thread
     }
   }
+
+  /// The threads beside the resolver's, for a watchdog; none before `bind`.
+  public var watchedThreads: [any WatchedThread] { listenerThreads }
 
   /// Serves until `stop`; the calling thread becomes the resolver's.
   ///
   /// - Throws: `StartError.other` where there is no thread for a listener.
   public func run() throws(StartError) {
     loop.everyTurn { [unowned self] in turn() }
-    loop.beforeWaiting { [outbox] in outbox.flush() }
+    loop.beforeWaiting { [unowned self] in
+      outbox.flush()
+      afterTurn?()
+    }
     do throws(StartError) {
       for thread in listenerThreads { try thread.start() }
     } catch {
@@ -180,16 +197,22 @@ public final class Forwarder {
   }
 
   /// Stops reading, finishes what is under way within 2 s, and ends `run`. Resolver's loop only.
+  ///
+  /// What comes from now on waits in the sockets: in those of a service manager until the next process reads it. Whatever
+  /// was read is answered, at the end of that time with stale data or SERVFAIL.
   public func stop() {
     guard !isStopping else { return }
     isStopping = true
+    stopWhenDone()
     for listener in tcpListeners { listener.stop() }
     connections.drain()
     loop.schedule(after: Forwarder.drainTime) { [unowned self] in
-      connections.closeAll()
-      loop.stop()
+      resolver.assumeIsolated { $0.giveUp() }
+      loop.schedule(after: Forwarder.lastWords) { [unowned self] in
+        connections.closeAll()
+        loop.stop()
+      }
     }
-    stopWhenDone()
   }
 
   /// Looks now and then: the last answer may be given by a job, after which no event ends the loop's wait, and listener

@@ -247,6 +247,13 @@ extension Resolver {
     pursuit.hasAnswer || kept(pursuit.question, pursuit.key, pursuit.routeNumber, pursuit.subnet) != nil
   }
 
+  /// Answers everybody who waits, with what is at hand: the program ends.
+  func giveUp() {
+    for pursuit in Array(inFlight.values) {
+      deliver(pursuit, pursuit.held ?? Outcome(result: .failure(.ending), source: .ourselves))
+    }
+  }
+
   /// Keeps the answer and gives it to everybody who waits; an answer that comes after that is only kept.
   private func deliver(_ pursuit: Pursuit, _ outcome: Outcome) {
     var given = outcome.result
@@ -278,6 +285,12 @@ extension UpstreamFailure {
   static let unserved = UpstreamFailure(.notSupported, "no provider serves this type")
   static let notListed = UpstreamFailure(.notSupported, "not in the table")
   static let noServer = UpstreamFailure(.noReachableAuthority, "no resolver to ask")
+  /// Nothing was learned about the question.
+  static let ending: UpstreamFailure = {
+    var failure = UpstreamFailure(.notReady, "the program ends")
+    failure.isOverload = true
+    return failure
+  }()
   static let tooLong = UpstreamFailure(.invalidData, "the answer does not fit into a message")
 }
 

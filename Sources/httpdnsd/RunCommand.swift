@@ -8,6 +8,7 @@ import Forwarder
 import Glibc
 import Listener
 import Logging
+import ServiceManager
 
 /// Runs the daemon in the foreground.
 struct RunCommand: ParsableCommand {
@@ -17,8 +18,10 @@ struct RunCommand: ParsableCommand {
   @OptionGroup var options: ConfigurationOption
 
   func run() throws {
+    let environment = ServiceEnvironment.take()
     let loaded = try LoadedConfiguration(path: options.config)
     let logger = loaded.logger
+    let supervision = Supervision(environment, logger)
     for warning in loaded.warnings { logger.warning("\(warning)") }
     let (allowed, need) = (Process.prepare(loaded.configuration), loaded.configuration.descriptorNeed)
     if 0..<need ~= allowed {
@@ -28,8 +31,10 @@ struct RunCommand: ParsableCommand {
     }
     let forwarder: Forwarder
     do throws(StartError) {
-      forwarder = try Forwarder(loaded.configuration, logger: logger)
-      for address in try forwarder.bind() { logger.info("listening on \(address), UDP and TCP") }
+      forwarder = try Forwarder(loaded.configuration, inherited: try supervision.sockets(), logger: logger)
+      let addresses = try forwarder.bind()
+      for address in addresses { logger.info("listening on \(address)") }
+      supervision.begin(forwarder, addresses, logger)
     } catch {
       Console.error("httpdnsd: \(explain(error))")
       throw ExitCode.failure
@@ -39,6 +44,7 @@ struct RunCommand: ParsableCommand {
       LoopEvent(on: forwarder.loop, signal: signal) {
         logger.info("stopping")
         forwarder.stop()
+        supervision.end()
       }
     }
     // Once the first transfers have set up TLS, much of what the start needed is not needed again.
