@@ -299,8 +299,10 @@ public final class Forwarder {
   /// Where a provider has a budget, what it costs is kept beyond a restart.
   private static func ledger(_ configuration: Configuration, _ loop: EventLoop, _ logger: Logger) -> UnitLedger? {
     guard configuration.providers.contains(where: { $0.unitsPerDay > 0 }) else { return nil }
-    let file = StateFile(path: "\(configuration.stateDirectory)/units") { [logger] problem in
-      logger.warning("units_per_day will begin anew with a restart: \(problem)")
+    let occasional = OccasionalLog(logger)
+    let file = StateFile(path: "\(configuration.stateDirectory)/units") { problem in
+      let text = "units_per_day will begin anew with a restart: \(problem)"
+      occasional.log(.warning, reason: text, now: BootInstant.now.nanoseconds, text)
     }
     return UnitLedger(file, on: loop)
   }

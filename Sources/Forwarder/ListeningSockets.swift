@@ -23,7 +23,7 @@ public struct ListeningAddress: Sendable, Equatable, CustomStringConvertible {
 
 /// The sockets of a forwarder. Resolver's loop only.
 struct ListeningSockets {
-  /// Makes a TCP listener: its descriptor and address, or the address alone.
+  /// What every TCP listener is made with.
   struct Streams {
     var loop: EventLoop
     var table: TCPConnectionTable

@@ -1,4 +1,4 @@
-// ServiceEnvironment.swift -- what a service manager hands over in the environment: where to report, how often, sockets.
+// ServiceEnvironment.swift -- what a service manager says in the environment: where to report, how often, sockets.
 
 import Glibc
 
@@ -24,6 +24,8 @@ public struct ServiceEnvironment: Sendable, Equatable {
   ]
   /// Where descriptors that are handed over begin.
   private static let firstDescriptor: Int32 = 3
+  /// More of them are a mistake.
+  private static let mostDescriptors: Int32 = 1024
 
   /// Reads the variables and removes them, so that no other program takes them for its own. Before there are threads.
   public static func take() -> ServiceEnvironment {
@@ -40,7 +42,7 @@ public struct ServiceEnvironment: Sendable, Equatable {
       watchdogTimeout = .microseconds(microseconds)
     }
     guard variable("LISTEN_PID") == "\(process)", let count = variable("LISTEN_FDS").flatMap(Int32.init), count > 0,
-      count < Int32.max - ServiceEnvironment.firstDescriptor
+      count <= ServiceEnvironment.mostDescriptors
     else { return }
     let names = (variable("LISTEN_FDNAMES") ?? "").split(separator: ":", omittingEmptySubsequences: false)
     descriptors = (0..<count).map { index in

@@ -39,7 +39,9 @@ final class Supervision: @unchecked Sendable {
     forwarder.loop.schedule(after: .zero) { [self] in
       let status = StatusReport(on: forwarder.loop) {
         serviceStatus(addresses, forwarder.resolver.assumeIsolated { $0.providerReports() })
-      } send: { notifier.send(.status($0)) }
+      } send: {
+        notifier.send(.status($0))
+      }
       self.status = status
       forwarder.afterTurn = { status.loopHasTurned() }
       watchdog = environment.watchdogTimeout.map { timeout in
@@ -52,7 +54,8 @@ final class Supervision: @unchecked Sendable {
       }
       watchdog?.start()
       if !notifier.send(.ready, .status(status.line)) {
-        logger.warning("NOTIFY_SOCKET: nobody takes messages there; the service manager does not know that this is ready")
+        logger.warning(
+          "NOTIFY_SOCKET: nobody takes messages there; the service manager does not know that this is ready")
       }
     }
   }

@@ -4,6 +4,14 @@ import DNSWire
 import Foundation
 import Testing
 
+extension Daemon {
+  /// What it has warned of, beside plain HTTP.
+  fileprivate var warnings: [String] {
+    log.split(separator: "\n").compactMap { $0.firstMatch(of: /WARNING (.*)/).map { String($0.1) } }
+      .filter { !$0.contains("over http ") }
+  }
+}
+
 @Suite(.blocking) struct ServiceTests {
   /// Freezing a thread and large buffers need privileges.
   static let isPrivileged = geteuid() == 0
@@ -27,11 +35,10 @@ import Testing
         #expect(try ask(sockets.address, "example.com", over: transport).data == ["192.0.2.1"])
       }
       #expect(try Dig.dig.ask(sockets.address, "example.com").data == ["192.0.2.1"])
-      let warnings = daemon.log.split(separator: "\n").filter { $0.contains("WARNING") }
-      #expect(warnings.count == 1)
       #expect(
-        warnings[0].hasSuffix(
-          "listen.addresses (127.0.0.1:0) is not used: the service manager listens on \(sockets.address)"))
+        daemon.warnings == [
+          "listen.addresses (127.0.0.1:0) is not used: the service manager listens on \(sockets.address)"
+        ])
     }
   }
 
@@ -41,7 +48,7 @@ import Testing
       let sockets = try HeldSockets()
       let daemon = try lab.activated(
         settings(simulator, at: ["\(sockets.address)"]).text, sockets.descriptors, names: ["dns", "dns"])
-      #expect(!daemon.log.contains("WARNING"))
+      #expect(daemon.warnings.isEmpty)
       #expect(try ask(sockets.address, "example.com").data == ["192.0.2.1"])
       #expect(daemon.log.contains("listening on \(sockets.address), UDP and TCP\n"))
     }
@@ -55,7 +62,7 @@ import Testing
       let daemon = try lab.activated(settings(simulator, at: ["\(address)"]).text, [sockets.udp.descriptor])
       #expect(try ask(address, "example.com").data == ["192.0.2.1"])
       #expect(daemon.log.contains("listening on \(address), UDP\n"))
-      #expect(daemon.log.contains("WARNING the service manager has handed over UDP at \(address), and no TCP"))
+      #expect(daemon.warnings == ["the service manager has handed over UDP at \(address), and no TCP"])
     }
   }
 
@@ -84,7 +91,8 @@ import Testing
       let file = open("/dev/null", O_RDONLY | O_CLOEXEC)
       defer { close(file) }
       let configuration = try lab.file(Settings(Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\"")).text)
-      for (descriptor, reason) in [(file, "is no socket"), (stream.descriptor, "is a TCP socket that does not listen")] {
+      for (descriptor, reason) in [(file, "is no socket"), (stream.descriptor, "is a TCP socket that does not listen")]
+      {
         let descriptors = [sockets.udp.descriptor, descriptor]
         let process = try ChildProcess(
           HeldSockets.launcher + [Programs.daemon, "run", "--config", configuration],
@@ -103,7 +111,8 @@ import Testing
       let manager = try NotifySocket(in: lab)
       let nobody = try Socket.pair()
       var settings = settings(simulator)
-      settings.providers.append(Settings.provider("doh", "name = \"second\"\nurl = \"http://\(nobody.tcp.address)/dns-query\""))
+      settings.providers.append(
+        Settings.provider("doh", "name = \"second\"\nurl = \"http://\(nobody.tcp.address)/dns-query\""))
       settings.more = "[[rule]]\nnames = [\"second.example\"]\nuse = \"second\""
       let daemon = try lab.daemon(settings.text, environment: ["NOTIFY_SOCKET": manager.path])
       let place = daemon.address
@@ -124,24 +133,26 @@ import Testing
       let manager = try NotifySocket(in: lab)
       var settings = settings(simulator, at: ["127.0.0.1:0", "[::1]:0"])
       settings.listen = "workers = \(workers)"
-      let timeout = Duration.milliseconds(1_000)
+      let timeout = Duration.seconds(1)
       let daemon = try lab.daemon(
-        settings.text, environment: ["NOTIFY_SOCKET": manager.path, "WATCHDOG_USEC": "\(timeout / .microseconds(1))"])
+        settings.text, environment: ["NOTIFY_SOCKET": manager.path, "WATCHDOG_USEC": "1000000"])
       _ = try #require(manager.receive("READY=1"))
-      for _ in 0..<3 { #expect(manager.receive("WATCHDOG=1", within: timeout) != nil) }
+      for _ in 0..<3 { #expect(manager.receive("WATCHDOG=1") != nil) }
       let threads = daemon.threads
-      #expect(threads.count >= 1 + workers, "\(threads)")
+      #expect(threads.count == 1 + 2 * workers, "\(threads)")
       #expect(threads.dropFirst().allSatisfy { $0.name == "listener" }, "\(threads)")
       for thread in threads {
         let frozen = try FrozenThread(thread.id, in: lab)
-        // One more may be on its way: of the threads that had gone round before.
+        // Those from before, and one more: of threads that had gone round since the last.
+        while manager.receive("WATCHDOG=1", within: .zero) != nil {}
         _ = manager.receive("WATCHDOG=1", within: timeout)
         #expect(manager.receive("WATCHDOG=1", within: timeout * 2) == nil, "\(thread)")
         try frozen.thaw()
-        #expect(manager.receive("WATCHDOG=1", within: timeout * 3) != nil, "\(thread)")
+        #expect(manager.receive("WATCHDOG=1") != nil, "\(thread)")
       }
       #expect(try ask(daemon.address, "example.com").data == ["192.0.2.1"])
-      #expect(daemon.log.contains("no sign of life for the service manager: listener 1 of \(daemon.address) stands still"))
+      #expect(
+        daemon.log.contains("no sign of life for the service manager: listener 1 of \(daemon.address) stands still"))
     }
   }
 
@@ -149,7 +160,9 @@ import Testing
     try withLab { lab in
       let simulator = try lab.simulator()
       let sockets = try HeldSockets()
-      let daemon = try lab.activated(settings(simulator).text, sockets.descriptors)
+      var slow = settings(simulator)
+      slow.providers = [Settings.json(simulator.http, "timeout = \"4s\"")]
+      let daemon = try lab.activated(slow.text, sockets.descriptors)
       try simulator.fault("kind=stall")
       let heard = TestQuery("n1.bench.example")
       let clients = try [Socket(SOCK_DGRAM), Socket(SOCK_STREAM)]
@@ -169,7 +182,8 @@ import Testing
       patient.send(late.octets)
       for (client, octets) in zip(clients, [clients[0].receive(), receiveFramed(clients[1])]) {
         let reply = try Reply(#require(octets), to: heard)
-        #expect(reply.code == .servFail && reply.errors == [14])
+        #expect(reply.code == .servFail)
+        #expect(reply.errors == [14])
         withExtendedLifetime(client) {}
       }
       #expect(try daemon.process.waitForEnd() == .exited(0))
@@ -187,7 +201,10 @@ import Testing
       let simulator = try lab.simulator()
       let sockets = try HeldSockets()
       try #require(sockets.makeRoom())
-      let configuration = settings(simulator).text
+      var settings = settings(simulator)
+      // A busy machine takes seconds to start a debug build; then every query that has waited comes at once.
+      settings.listen = "max_in_flight = 10000"
+      let configuration = settings.text
       var daemon = try lab.activated(configuration, sockets.descriptors)
       let load = try SteadyLoad(sockets.address, (0..<20).map { "n\($0).bench.example" })
       for _ in 0..<20 {
@@ -196,10 +213,10 @@ import Testing
         daemon.end()
         daemon = try lab.activated(configuration, sockets.descriptors)
       }
-      let (sent, lost, failed) = try load.end()
-      #expect(sent > 10_000)
-      #expect(lost == 0, "of \(sent)")
-      #expect(failed == 0, "of \(sent)")
+      let end = try load.end()
+      #expect(end.sent > 10_000)
+      #expect(end.lost == 0, "\(end)")
+      #expect(end.failures.isEmpty, "\(end)")
     }
   }
 }

@@ -28,7 +28,8 @@ import Testing
 
   @Test func `is refused by its number and name where it is anything else`() throws {
     let file = try Descriptor(open("/dev/null", O_RDONLY))
-    #expect(refusal(file, "dns.socket").hasPrefix("descriptor \(file.number) (dns.socket) of the service manager is no"))
+    #expect(
+      refusal(file, "dns.socket").hasPrefix("descriptor \(file.number) (dns.socket) of the service manager is no"))
     #expect(refusal(try Descriptor(SOCK_DGRAM, family: AF_UNIX)).contains("another address family"))
     #expect(refusal(try Descriptor(SOCK_STREAM, at: "127.0.0.1:0")).contains("does not listen"))
     #expect(refusal(try Descriptor(SOCK_DGRAM)).contains("is not bound"))
@@ -54,13 +55,16 @@ import Testing
     let variables = ["LISTEN_PID": "7", "LISTEN_FDS": "1"]
     var handed = try #require(ServiceEnvironment(process: 7) { variables[$0] }.descriptors.first)
     handed.number = 999_999
-    #expect { _ = try InheritedSocket(handed) } throws: { "\($0)".contains("descriptor 999999 of the service manager is not open") }
+    #expect { _ = try InheritedSocket(handed) } throws: {
+      "\($0)".contains("descriptor 999999 of the service manager is not open")
+    }
   }
 
   @Test func `is odd where its address has no other transport`() throws {
     let datagram = try Descriptor(SOCK_DGRAM, at: "127.0.0.1:0")
     let alone = try datagram.inherited()
-    #expect(InheritedSocket.warnings([alone]) == ["the service manager has handed over UDP at \(alone.address), and no TCP"])
+    #expect(
+      InheritedSocket.warnings([alone]) == ["the service manager has handed over UDP at \(alone.address), and no TCP"])
     let stream = try Descriptor(SOCK_STREAM, at: "127.0.0.2:0")
     listen(stream.number, 1)
     let other = try stream.inherited()

@@ -19,7 +19,9 @@ import Testing
     StatusReport(on: loop, pause: .seconds(5)) { [record] in
       record.looks += 1
       return record.line
-    } send: { [record, loop] in record.sent.append(($0, loop.now)) }
+    } send: { [record, loop] in
+      record.sent.append(($0, loop.now))
+    }
   }
 
   @Test func `begins with the line of the start, which is not sent again`() {

@@ -35,7 +35,9 @@ private final class ScriptedThread: WatchedThread {
   private func watchdog() -> Watchdog {
     Watchdog(threads, on: loop, timeout: .seconds(10)) { [loop, record] in
       record.pings.append(loop.now)
-    } onSilence: { [record] in record.silent.append($0) }
+    } onSilence: { [record] in
+      record.silent.append($0)
+    }
   }
 
   @Test func `gives a sign twice in the time that is allowed`() {
@@ -79,7 +81,7 @@ private final class ScriptedThread: WatchedThread {
     loop.advance(by: .seconds(8))
     #expect(record.pings.isEmpty)
     threads[1].lostNudges = 0
-    loop.advance(by: .milliseconds(300))
+    loop.advance(by: .milliseconds(500))
     #expect(record.pings.count == 1)
     loop.advance(by: .milliseconds(5_300))
     #expect(record.pings.count == 2)

@@ -2,7 +2,8 @@
 
   load.py SERVER PORT STOP-FILE NAME...
 
-Prints at the end: sent, lost, failed (answered with anything but records). Each query is one of a kind, by socket and ID.
+Prints at the end: sent, lost, rate, and the answers without records by the end of their message, where an extended error
+stands. Each query is one of a kind, by socket and ID.
 """
 
 import os
@@ -20,9 +21,9 @@ SO_RCVBUFFORCE = 33
 
 
 def question(name: str) -> bytes:
-  """Flags, counts and the question of a query for addresses."""
+  """Flags, counts, question and OPT record of a query for addresses."""
   labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
-  return struct.pack(">HHHHH", 0x0100, 1, 0, 0, 0) + labels + b"\0\0\1\0\1"
+  return struct.pack(">HHHHH", 0x0100, 1, 0, 0, 1) + labels + b"\0\0\1\0\1" + b"\0\0\x29\x04\xd0" + bytes(6)
 
 
 class Load:
@@ -37,16 +38,16 @@ class Load:
       client.connect((server, port))
       client.setblocking(False)
       self.sockets.append(client)
-    self.sent = self.answered = self.failed = self.refused = 0
+    self.sent = self.answered = 0
+    self.failures: dict[str, int] = {}
     self.is_over = False
 
   def receive(self) -> None:
     """Takes answers until all is over."""
     seen = [bytearray(65_536) for _ in self.sockets]
     poll = select.epoll()
-    for index, client in enumerate(self.sockets):
+    for client in self.sockets:
       poll.register(client.fileno(), select.EPOLLIN)
-      seen.append(bytearray())
     by_descriptor = {client.fileno(): index for index, client in enumerate(self.sockets)}
     while not self.is_over:
       for descriptor, _ in poll.poll(0.05):
@@ -57,8 +58,7 @@ class Load:
           except BlockingIOError:
             break
           except ConnectionRefusedError:
-            # Nobody has the port: the queries before this are lost.
-            self.refused += 1
+            # Nobody has the port: a query before this is lost.
             continue
           number = reply[0] << 8 | reply[1]
           if seen[index][number]:
@@ -66,7 +66,8 @@ class Load:
           seen[index][number] = 1
           self.answered += 1
           if reply[3] & 0xF or not (reply[6] or reply[7]):
-            self.failed += 1
+            kind = f"RCODE {reply[3] & 0xF} …{reply[-6:].hex()}"
+            self.failures[kind] = self.failures.get(kind, 0) + 1
 
   def send(self, stop: str) -> None:
     """Sends until the file is there."""
@@ -77,7 +78,8 @@ class Load:
         try:
           self.sockets[number % SOCKETS].send(struct.pack(">H", number // SOCKETS) + text)
         except ConnectionRefusedError:
-          self.refused += 1
+          # The word of an earlier one, in this one's place: it counts as lost.
+          pass
         self.sent += 1
         number += 1
       following += BURST / PER_SECOND
@@ -98,7 +100,7 @@ def main() -> None:
     time.sleep(0.02)
   load.is_over = True
   receiver.join()
-  print(f"sent {load.sent} lost {load.sent - load.answered} failed {load.failed} rate {rate:.0f}")
+  print(f"sent {load.sent} lost {load.sent - load.answered} rate {rate:.0f}", load.failures or "")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""machine.py -- a Debian that boots in a container for one test, from an overlay of the shared root, and is gone after it.
+"""machine.py -- a Debian that boots in a container for one test, from an overlay of the shared root.
 
 Nothing outside can be reached from it; commands run in there as root.
 """
@@ -110,7 +110,8 @@ class Machine:
 
   def offline(self, *command: str) -> str:
     """Runs a program of this machine on the root that does not run; its output."""
-    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+    done = subprocess.run(
+      command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
     return done.stdout
 
   def boot(self) -> None:
@@ -119,16 +120,21 @@ class Machine:
     self._run("mount", "-t", "tmpfs", "tmpfs", "/run/systemd/nspawn")
     log = open(self.folder / "console", "wb")
     self._nspawn = subprocess.Popen(
-      ["systemd-nspawn", "--boot", "--quiet", "--register=no", "--keep-unit", "--private-network",
-       "--console=pipe", f"--directory={self.root}", f"--machine=httpdnsd-{os.getpid()}"],
+      # Should this process be killed, the kernel ends the machine.
+      ["setpriv", "--pdeathsig", "KILL", "--", "systemd-nspawn", "--boot", "--quiet", "--register=no", "--keep-unit",
+       "--private-network", "--console=pipe", f"--directory={self.root}", f"--machine=httpdnsd-{os.getpid()}"],
       stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
     children = f"/proc/{self._nspawn.pid}/task/{self._nspawn.pid}/children"
 
     def leader() -> int:
       if self._nspawn.poll() is not None:
         raise Failure(f"no machine: {(self.folder / 'console').read_text(errors='replace')[-2000:]}")
-      found = pathlib.Path(children).read_text(encoding="ascii").split()
-      return int(found[0]) if found else 0
+      # Not the one that only sets things up.
+      for child in pathlib.Path(children).read_text(encoding="ascii").split():
+        with contextlib.suppress(OSError):
+          if pathlib.Path(f"/proc/{child}/comm").read_text(encoding="utf-8") == "systemd\n":
+            return int(child)
+      return 0
 
     self.leader = wait_for("the machine's first process", leader)
     wait_for("the end of the boot", lambda: self.run(

@@ -101,7 +101,9 @@ extension Daemon {
     let folder = "/proc/\(process.pid)/task"
     let ids = ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []).compactMap { Int($0) }.sorted()
     return ids.compactMap { id in
-      (try? String(contentsOfFile: "\(folder)/\(id)/comm", encoding: .utf8)).map { (id, $0.split(separator: "\n")[0].description) }
+      (try? String(contentsOfFile: "\(folder)/\(id)/comm", encoding: .utf8)).map {
+        (id, $0.split(separator: "\n")[0].description)
+      }
     }
   }
 }

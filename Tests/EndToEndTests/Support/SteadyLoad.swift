@@ -1,5 +1,6 @@
 // SteadyLoad.swift -- so many queries a second, come what may, and how many of them were answered.
 
+import DNSWire
 import Foundation
 import Synchronization
 
@@ -8,7 +9,8 @@ final class SteadyLoad: Sendable {
   private struct Counts: Sendable {
     var sent = 0
     var answered = 0
-    var failed = 0
+    /// Answers without records, by RCODE and extended error.
+    var failures: [String: Int] = [:]
   }
 
   private static let perSecond = 5_000
@@ -43,8 +45,8 @@ final class SteadyLoad: Sendable {
 
   /// Sends no more, and waits for what is under way.
   ///
-  /// - Returns: what was sent, what was not answered in time, and what was answered with anything but addresses.
-  func end(within duration: Duration = .seconds(10)) throws -> (sent: Int, lost: Int, failed: Int) {
+  /// - Returns: what was sent, what was not answered in time, and what was answered without addresses.
+  func end(within duration: Duration = .seconds(10)) throws -> (sent: Int, lost: Int, failures: [String: Int]) {
     isSending.store(false, ordering: .releasing)
     sendersEnd.wait()
     _ = try? eventually("every answer", within: duration) { () -> Bool? in
@@ -53,7 +55,7 @@ final class SteadyLoad: Sendable {
     let last = counts.withLock { $0 }
     counts.withLock { $0.sent = -1 }
     receiversEnd.wait()
-    return (last.sent, last.sent - last.answered, last.failed)
+    return (last.sent, last.sent - last.answered, last.failures)
   }
 
   private func send(_ sockets: [Socket]) {
@@ -87,14 +89,20 @@ final class SteadyLoad: Sendable {
           let id = Int(octets[0]) << 8 | Int(octets[1])
           guard !seen[index][id] else { continue }
           seen[index][id] = true
-          let isAnswer = octets[3] & 0xF == 0 && octets[7] > 0
+          let failure = failure(octets[..<count])
           counts.withLock {
             $0.answered += 1
-            if !isAnswer { $0.failed += 1 }
+            if let failure { $0.failures[failure, default: 0] += 1 }
           }
         }
       }
     }
     receiversEnd.signal()
+  }
+
+  private func failure(_ octets: ArraySlice<UInt8>) -> String? {
+    guard octets[3] & 0xF != 0 || octets[7] == 0 else { return nil }
+    guard let message = try? Message.parse(Array(octets)) else { return "no message" }
+    return "\(message.responseCode) \(message.edns?.extendedErrors.map(\.code.rawValue) ?? [])"
   }
 }
