@@ -77,6 +77,7 @@ let layer2: [Target] =
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
   + module("Persistence", ["MessageCache", "EventLoop", "Ciphers", "Files"], tests: ["DNSWire"])
   + module("HTTPServer", ["EventLoop", "CEvent", "CTLS"], tests: ["HTTPTestSupport"])
+  + module("SystemSetup", ["EventLoop"])
 
 // Layer 3 and 4: the program.
 let forwarderParts: [Target.Dependency] = [
@@ -92,7 +93,8 @@ let programs: [Target] =
   + [
     .executableTarget(
       name: "httpdnsd",
-      dependencies: ["Forwarder", "Control", "HTTPServer", "CProcess", argumentParser] + forwarderParts + [logging],
+      dependencies: ["Forwarder", "Control", "HTTPServer", "SystemSetup", "CProcess", argumentParser] + forwarderParts
+        + [logging],
       cSettings: glibc, swiftSettings: strict),
     .executableTarget(
       name: "httpdns-simulator",

@@ -12,7 +12,7 @@ struct HTTPDNSDaemon: ParsableCommand {
     version: ProgramVersion.text,
     subcommands: [
       RunCommand.self, CheckCommand.self, QueryCommand.self, DoctorCommand.self, FlushCommand.self,
-      ProvidersCommand.self, HealthcheckCommand.self,
+      ProvidersCommand.self, HealthcheckCommand.self, SetupCommand.self,
     ])
 }
 
