@@ -85,10 +85,11 @@ let forwarderParts: [Target.Dependency] = [
 let programs: [Target] =
   module("Forwarder", forwarderParts + [logging], tests: ["FuzzProperties"])
   + module(
-    "Control", ["DNSWire", "EventLoop", "MessageCache", "HTTPServer", "Forwarder"],
-    tests: ["Configuration", "HTTPTestSupport", logging])
+    "Control", ["DNSWire", "EventLoop", "Configuration", "MessageCache", "HTTPServer", "Forwarder"],
+    tests: ["HTTPTestSupport", logging])
   + module(
-    "Web", ["EventLoop", "MessageCache", "Metrics", "HTTPServer", "Forwarder"], tests: ["HTTPTestSupport"])
+    "Web", ["EventLoop", "Configuration", "MessageCache", "Metrics", "HTTPServer", "Forwarder"],
+    tests: ["HTTPTestSupport"])
   + [
     .executableTarget(
       name: "httpdnsd",

@@ -63,8 +63,8 @@ package final class QueryPath {
   /// The query that was read last; `accept` leaves it for whoever forwards.
   private(set) var query = Query()
   private let key: UnsafeMutablePointer<UInt8>
-  /// Keeps what `tally` writes to.
-  private let counters: QueryCounters
+  /// What `tally` writes to.
+  let counters: QueryCounters
   /// How this thread counts.
   let tally: QueryTally
 

@@ -34,6 +34,9 @@ public struct RefreshCounters: Sendable, Equatable {
   public var failures: UInt64 = 0
   /// Transfers that the budget forbade.
   public var overBudget: UInt64 = 0
+
+  /// Nothing so far.
+  public init() {}
 }
 
 /// Keeps what is in use fresh.

@@ -59,6 +59,9 @@ public struct ResolverCounters: Sendable, Equatable {
   public var localFailures: UInt64 = 0
   /// How long its answers took.
   public var localRoundTrips = LatencyHistogram()
+
+  /// Nothing so far.
+  public init() {}
 }
 
 /// Resolves what the hot path has no answer to.

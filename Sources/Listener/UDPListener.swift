@@ -16,6 +16,13 @@ public struct ListenError: Error, Sendable {
   /// The system's error number.
   public let code: Int32
 
+  /// That error for that address.
+  public init(address: SocketAddress, transport: String, code: Int32) {
+    self.address = address
+    self.transport = transport
+    self.code = code
+  }
+
   /// What failed, for a person: `udp 127.0.0.1:53: Address already in use`.
   public var reason: String { "\(transport) \(address): \(String(cString: strerror(code)))" }
 }

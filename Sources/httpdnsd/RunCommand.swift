@@ -8,6 +8,7 @@ import Forwarder
 import Glibc
 import Listener
 import Logging
+import Web
 
 /// Runs the daemon in the foreground.
 struct RunCommand: ParsableCommand {
@@ -27,9 +28,11 @@ struct RunCommand: ParsableCommand {
       )
     }
     let forwarder: Forwarder
+    let web: WebServer?
     do throws(StartError) {
       forwarder = try Forwarder(loaded.configuration, logger: logger)
       for address in try forwarder.bind() { logger.info("listening on \(address), UDP and TCP") }
+      web = try MetricsAddress.open(loaded.configuration.web, forwarder, logger)
     } catch {
       Console.error("httpdnsd: \(explain(error))")
       throw ExitCode.failure
@@ -45,7 +48,7 @@ struct RunCommand: ParsableCommand {
     forwarder.loop.schedule(after: .seconds(30)) { process_trim() }
     logger.info("ready")
     do throws(StartError) {
-      defer { withExtendedLifetime((signals, control)) {} }
+      defer { withExtendedLifetime((signals, control, web)) {} }
       try forwarder.run()
     } catch {
       Console.error("httpdnsd: \(explain(error))")
