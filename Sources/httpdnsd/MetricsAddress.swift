@@ -1,6 +1,7 @@
 // MetricsAddress.swift -- opens `web.address`. As with `listen.addresses`, a daemon that cannot have it does not start.
 
 import Configuration
+import DNSWire
 import EventLoop
 import Forwarder
 import Glibc
