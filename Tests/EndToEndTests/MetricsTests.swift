@@ -107,6 +107,24 @@ import Testing
     }
   }
 
+  @Test func `the alert rules are sound, and they and the dashboard ask for nothing that is not there`() throws {
+    let rules = Repository.path("Config/prometheus/httpdnsd.rules.yml")
+    let (ending, output, error) = try ChildProcess.run(["promtool", "check", "rules", rules])
+    #expect(ending == .exited(0), "\(output)\(error)")
+    try withScene { scene in
+      let page = try scene.web.get("/metrics").body
+      let known = Set(page.matches(of: /\n([a-z_]+)[{ ]/).map { String($0.1) })
+      for path in [rules, Repository.path("Config/grafana/httpdnsd.json")] {
+        let text = try String(contentsOfFile: path, encoding: .utf8)
+        let asked = Set(text.matches(of: /\b(?:httpdnsd|process)_[a-z_]+/).map { String($0.0) })
+        #expect(asked.count > 10)
+        #expect(asked.subtracting(known).isEmpty, "\(path): \(asked.subtracting(known))")
+      }
+      let board = try String(contentsOfFile: Repository.path("Config/grafana/httpdnsd.json"), encoding: .utf8)
+      #expect(try JSONSerialization.jsonObject(with: Data(board.utf8)) is [String: Any])
+    }
+  }
+
   @Test func `no secret, no name and no client is on any page`() throws {
     let canary = "Canary7f3a9"
     let providers: (Simulator) -> [String] = { simulator in
@@ -198,6 +216,13 @@ import Testing
       #expect(ending == .exited(0))
       #expect(error.contains("web.address: 0.0.0.0:9353 lets the network read the metrics"), "\(error)")
     }
+  }
+}
+
+/// The files of this repository.
+private enum Repository {
+  static func path(_ name: String, from file: String = #filePath) -> String {
+    file.split(separator: "/", omittingEmptySubsequences: false).dropLast(3).joined(separator: "/") + "/\(name)"
   }
 }
 
