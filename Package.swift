@@ -63,6 +63,7 @@ let layer1: [Target] =
   + module("Telemetry", [logging])
   + module("Files")
   + module("ServiceManager", ["EventLoop"])
+  + module("Metrics", ["CLock"])
 
 // Layer 2: one responsibility each, none knows another's.
 let layer2: [Target] =
@@ -82,19 +83,22 @@ let layer2: [Target] =
 // Layer 3 and 4: the program.
 let forwarderParts: [Target.Dependency] = [
   "DNSWire", "EventLoop", "Ciphers", "Configuration", "Telemetry", "HTTPDNS", "MessageCache", "Routing", "Listener",
-  "HTTPClient", "LocalDNS", "NetworkWatch", "ProviderPool", "Refresh", "Persistence", "CSocket", "CLock",
+  "HTTPClient", "LocalDNS", "NetworkWatch", "ProviderPool", "Refresh", "Persistence", "Metrics", "CSocket", "CLock",
   "ServiceManager",
 ]
 let programs: [Target] =
   module("Forwarder", forwarderParts + [logging], tests: ["FuzzProperties"])
   + module(
-    "Control", ["DNSWire", "EventLoop", "MessageCache", "HTTPServer", "Forwarder"],
-    tests: ["Configuration", "HTTPTestSupport", logging])
+    "Control", ["DNSWire", "EventLoop", "Configuration", "MessageCache", "HTTPServer", "Forwarder"],
+    tests: ["HTTPTestSupport", logging])
+  + module(
+    "Web", ["EventLoop", "Configuration", "MessageCache", "Metrics", "HTTPServer", "Forwarder"],
+    tests: ["HTTPTestSupport"])
   + [
     .executableTarget(
       name: "httpdnsd",
-      dependencies: ["Forwarder", "Control", "HTTPServer", "SystemSetup", "CProcess", argumentParser] + forwarderParts
-        + [logging],
+      dependencies: ["Forwarder", "Control", "Web", "HTTPServer", "SystemSetup", "CProcess", argumentParser]
+        + forwarderParts + [logging],
       cSettings: glibc, swiftSettings: strict),
     .executableTarget(
       name: "httpdns-simulator",

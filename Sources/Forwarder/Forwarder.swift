@@ -32,6 +32,8 @@ public final class Forwarder {
   public let loop: EventLoop
   /// The cold path.
   public let resolver: Resolver
+  /// The numbers of what it does; to be read on the loop.
+  public let statistics = StatisticsSource()
   private let configuration: Configuration
   private let logger: Logger
   private let plan: RoutingPlan
@@ -49,7 +51,8 @@ public final class Forwarder {
   private var tcpListeners: [TCPListener] = []
   private let tcpService: TCPService
   private let occasional: OccasionalLog
-  private var isStopping = false
+  /// Whether it reads no more queries, and ends when those under way are answered. Resolver's loop only.
+  public private(set) var isStopping = false
   /// Called in every turn of the loop, when everything else has been done.
   public var afterTurn: (() -> Void)?
 
@@ -108,7 +111,7 @@ public final class Forwarder {
     let outbox = UDPOutbox(responseSize: configuration.listen.maxUDPPayload + ResponseWriter.overhead)
     self.outbox = outbox
     nonisolated(unsafe) let replies = ReplySender(
-      queries, maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: keepalive
+      queries, maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: keepalive, counters: statistics.waiting
     ) { outbox.add($0, through: $1, to: $2) }
     let occasional = OccasionalLog(logger)
     self.occasional = occasional
@@ -124,7 +127,12 @@ public final class Forwarder {
       limits: TCPLimits(
         connections: configuration.listen.tcpConnections, perClient: configuration.listen.tcpPerClient,
         idle: configuration.listen.tcpIdle))
-    tcpService = TCPService(tables, queries: queries, replies: replies, resolver: resolver)
+    tcpService = TCPService(
+      tables, queries: queries, replies: replies, resolver: resolver, counters: statistics.tcp)
+    statistics.follow(
+      StatisticsSource.Parts(
+        resolver: resolver, cache: cache, queries: queries, connections: connections,
+        mostQuestionsUnderWay: configuration.listen.maxInFlight))
   }
 
   /// Listens on every configured address, or on the sockets that were handed over.
@@ -146,6 +154,7 @@ public final class Forwarder {
         occasional.log(.warning, reason: text, now: BootInstant.now.nanoseconds, text)
       }
     }
+    statistics.follow(sockets.datagrams)
     for socket in sockets.datagrams {
       do {
         try addThreads(for: socket)
@@ -160,8 +169,8 @@ public final class Forwarder {
     var helper: ListenerThread?
     for left in (0..<count).reversed() {
       let port = try UDPPort(
-        UDPListener(on: socket, responseSize: responseSize), path: QueryPath(tables), queries: queries,
-        resolverLoop: loop)
+        UDPListener(on: socket, responseSize: responseSize), path: QueryPath(tables, statistics.makeListener()),
+        queries: queries, resolverLoop: loop)
       let name = "listener \(left + 1) of \(socket.address)"
       let thread = try ListenerThread(port, left == 0 ? .first : .helper, helper: helper, name: name)
       listenerThreads.append(thread)

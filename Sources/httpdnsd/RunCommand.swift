@@ -9,6 +9,7 @@ import Glibc
 import Listener
 import Logging
 import ServiceManager
+import Web
 
 /// Runs the daemon in the foreground.
 struct RunCommand: ParsableCommand {
@@ -30,10 +31,12 @@ struct RunCommand: ParsableCommand {
       )
     }
     let forwarder: Forwarder
+    let web: WebServer?
     do throws(StartError) {
       forwarder = try Forwarder(loaded.configuration, inherited: try supervision.sockets(), logger: logger)
       let addresses = try forwarder.bind()
       for address in addresses { logger.info("listening on \(address)") }
+      web = try MetricsAddress.open(loaded.configuration.web, forwarder, logger)
       supervision.begin(forwarder, addresses, logger)
     } catch {
       Console.error("httpdnsd: \(explain(error))")
@@ -51,7 +54,7 @@ struct RunCommand: ParsableCommand {
     forwarder.loop.schedule(after: .seconds(30)) { process_trim() }
     logger.info("ready")
     do throws(StartError) {
-      defer { withExtendedLifetime((signals, control)) {} }
+      defer { withExtendedLifetime((signals, control, web)) {} }
       try forwarder.run()
     } catch {
       Console.error("httpdnsd: \(explain(error))")
