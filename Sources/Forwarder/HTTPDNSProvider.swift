@@ -26,7 +26,10 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   private let note: ProviderNote
   private var limit: RequestLimit
   var budget: UnitBudget
-  private let ledger: UnitLedger?
+  let ledger: UnitLedger?
+  /// Whether a reload has taken it out; who has its name since, and pays for it.
+  var isRetired = false
+  var heir: HTTPDNSProvider?
   let schedule: ServerSchedule?
   private var clock = ProviderClock()
   /// Seconds by which the last response's date was ahead of the clock that signed its request.
@@ -75,14 +78,18 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     self.ledger = ledger
     self.schedule = schedule
     self.certificateClock = certificateClock
-    ledger?.add(settings.name) { [unowned self] in budget }
   }
+
+  deinit { probeTimer?.cancel() }
 
   var name: String { settings.name }
   var trustsAD: Bool { settings.trustsAD }
   var timeout: Duration { settings.timeout }
 
-  func start() { schedule?.start() }
+  func start() {
+    ledger?.add(name) { [weak self] in self?.budget }
+    schedule?.start()
+  }
 
   /// Asks those servers from now on; what is under way goes on with the old ones.
   func use(_ servers: [ProviderServer]) {
@@ -319,7 +326,11 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   }
 
   private func charge(answers: Int) {
-    let units = dialect.billing.units(answers: answers)
+    pay(dialect.billing.units(answers: answers))
+  }
+
+  private func pay(_ units: Int) {
+    if let heir { return heir.pay(units) }
     counters.units += units
     guard units > 0 else { return }
     budget.spend(units, unixTime: loop.wallTime)

@@ -51,7 +51,8 @@ extension Refresher {
     resolveAhead(keep.filter { names.contains($0.question.name) }, "after a flush", isBudgeted: true)
   }
 
-  private func resolveAhead(_ names: [RoutedQuestion], _ occasion: String, isBudgeted: Bool) {
+  /// The same, with a line about it for a person.
+  func resolveAhead(_ names: [RoutedQuestion], _ occasion: String, isBudgeted: Bool) {
     guard !names.isEmpty else { return }
     let begin = loop.now
     Task(executorPreference: loop) { [self] in

@@ -57,11 +57,13 @@ final class Refresher: @unchecked Sendable {
 
   let resolver: Resolver
   let loop: any Loop
-  let keep: [RoutedQuestion]
-  let preload: [RoutedQuestion]
+  private(set) var keep: [RoutedQuestion]
+  private(set) var preload: [RoutedQuestion]
   let note: (String) -> Void
   private(set) var counters = RefreshCounters()
-  private let settings: RefresherSettings
+  private var settings: RefresherSettings
+  /// By which what was scheduled before a reload is known.
+  private var earlierTiming: RefreshTiming?
   private let cache: MessageCache
   private var budget: RefreshBudget
   private var queue = RefreshQueue()
@@ -94,6 +96,27 @@ final class Refresher: @unchecked Sendable {
   func begin() {
     for asked in keep { kept[hash(of: asked)] = KeptName(asked: asked) }
     resolver.assumeIsolated { $0.refresher = self }
+  }
+
+  /// Goes by other settings from now on, and resolves the names that have come. What is scheduled stays so.
+  func use(_ settings: RefresherSettings, keep: [RoutedQuestion], preload: [RoutedQuestion]) {
+    if settings.timing != self.settings.timing { earlierTiming = self.settings.timing }
+    if settings.transfersPerMinute != self.settings.transfersPerMinute
+      || settings.transfersPerDay != self.settings.transfersPerDay
+    {
+      budget = RefreshBudget(perMinute: settings.transfersPerMinute, perDay: settings.transfersPerDay)
+    }
+    self.settings = settings
+    let known = Set(self.keep + self.preload)
+    self.keep = keep
+    self.preload = preload.filter { !keep.contains($0) }
+    let before = kept
+    kept = [:]
+    for asked in keep {
+      let hash = hash(of: asked)
+      kept[hash] = before[hash] ?? KeptName(asked: asked)
+    }
+    resolveAhead((keep + self.preload).filter { !known.contains($0) }, "after the reload", isBudgeted: false)
   }
 
   /// Kept names that nobody has an answer for are tried again.
@@ -179,9 +202,11 @@ final class Refresher: @unchecked Sendable {
 
   private func isCurrent(_ element: RefreshQueue.Element, _ state: EntryState) -> Bool {
     if let retry = retries[element.ticket] { return retry == element.due }
-    let due = settings.timing.due(
-      storedAt: state.storedAt, lifetime: state.expiresAt - state.storedAt, jitter: jitter(state.storedAt))
-    return due == element.due
+    return [settings.timing, earlierTiming].contains { timing in
+      let due = timing?.due(
+        storedAt: state.storedAt, lifetime: state.expiresAt - state.storedAt, jitter: jitter(state.storedAt))
+      return due == element.due
+    }
   }
 
   private func take(_ element: RefreshQueue.Element, now: Int64) {
@@ -211,7 +236,9 @@ final class Refresher: @unchecked Sendable {
     guard let key = cache.key(hash: hash), let (name, scope) = CacheScope.parts(of: key) else { return nil }
     let question = HTTPDNSQuestion(
       name: name, type: RecordType(scope.type), dnssecOK: scope.dnssecOK, checkingDisabled: scope.checkingDisabled)
-    let isHere = resolver.assumeIsolated { $0.scope(question, scope.route) == scope }
+    let isHere = resolver.assumeIsolated { resolver in
+      resolver.service.route(scope.route).map { resolver.scope(question, $0) == scope } ?? false
+    }
     return isHere ? RoutedQuestion(question: question, route: scope.route) : nil
   }
 
@@ -297,7 +324,7 @@ final class Refresher: @unchecked Sendable {
 
   private func hash(of asked: RoutedQuestion) -> UInt64 {
     resolver.assumeIsolated {
-      $0.questionKey(asked.question, route: asked.route, subnet: QueryClientSubnet()).keyedHash
+      $0.questionKey(asked.question, route: asked.route).keyedHash
     }
   }
 

@@ -10,8 +10,8 @@ import ProviderPool
 final class UnitLedger {
   private let file: StateFile
   private let loop: any Loop
-  private var budgets: [String: () -> UnitBudget] = [:]
-  private let kept: [String: (day: Int64, units: Int)]
+  private var budgets: [String: () -> UnitBudget?] = [:]
+  private var kept: [String: (day: Int64, units: Int)]
   private var timer: LoopTimer?
 
   /// How long after the first unit that was not saved the file is written: `kill -9` loses no more than that.
@@ -28,12 +28,22 @@ final class UnitLedger {
 
   /// The budget of a provider with what was spent before.
   func budget(of provider: String, perDay: Int) -> UnitBudget {
+    if let known = budgets[provider]?() { return UnitBudget(perDay: perDay, day: known.day, spent: known.spent) }
     guard let entry = kept[provider] else { return UnitBudget(perDay: perDay) }
     return UnitBudget(perDay: perDay, day: entry.day, spent: entry.units)
   }
 
   /// Keeps a provider's budget from now on.
-  func add(_ provider: String, _ budget: @escaping () -> UnitBudget) { budgets[provider] = budget }
+  func add(_ provider: String, _ budget: @escaping () -> UnitBudget?) {
+    budgets[provider] = budget
+    kept[provider] = nil
+  }
+
+  /// The provider is no longer asked, but may be again today.
+  func leave(_ provider: String, _ budget: UnitBudget) {
+    budgets[provider] = nil
+    kept[provider] = (budget.day, budget.spent)
+  }
 
   /// Something was spent.
   func didSpend() {
@@ -55,10 +65,11 @@ final class UnitLedger {
 
   private var content: [UInt8] {
     var text = UnitLedger.firstLine + "\n"
-    for (name, budget) in budgets.sorted(by: { $0.key < $1.key }) {
-      let now = budget()
-      text += "\(name) \(now.day) \(now.spent)\n"
+    var entries = kept
+    for (name, budget) in budgets {
+      if let now = budget() { entries[name] = (now.day, now.spent) }
     }
+    for (name, entry) in entries.sorted(by: { $0.key < $1.key }) { text += "\(name) \(entry.day) \(entry.units)\n" }
     return Array(text.utf8)
   }
 

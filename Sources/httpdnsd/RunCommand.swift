@@ -1,4 +1,4 @@
-// RunCommand.swift -- `httpdnsd run`: serves until SIGTERM or SIGINT.
+// RunCommand.swift -- `httpdnsd run`: serves until SIGTERM or SIGINT; SIGHUP reads the configuration anew.
 
 import ArgumentParser
 import CProcess
@@ -12,7 +12,8 @@ import Logging
 /// Runs the daemon in the foreground.
 struct RunCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "run", abstract: "Serve DNS until SIGTERM or SIGINT. Logs go to stderr.")
+    commandName: "run",
+    abstract: "Serve DNS until SIGTERM or SIGINT; SIGHUP reloads the configuration. Logs go to stderr.")
 
   @OptionGroup var options: ConfigurationOption
 
@@ -41,11 +42,13 @@ struct RunCommand: ParsableCommand {
         forwarder.stop()
       }
     }
+    let reloader = Reloader(forwarder, path: options.config, threshold: loaded.threshold, logger: logger)
+    let reloadSignal = LoopEvent(on: forwarder.loop, signal: SIGHUP) { reloader.reload() }
     // Once the first transfers have set up TLS, much of what the start needed is not needed again.
     forwarder.loop.schedule(after: .seconds(30)) { process_trim() }
     logger.info("ready")
     do throws(StartError) {
-      defer { withExtendedLifetime((signals, control)) {} }
+      defer { withExtendedLifetime((signals, reloadSignal, control)) {} }
       try forwarder.run()
     } catch {
       Console.error("httpdnsd: \(explain(error))")
