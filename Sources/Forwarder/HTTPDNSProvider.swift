@@ -329,7 +329,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     pay(dialect.billing.units(answers: answers))
   }
 
-  private func pay(_ units: Int) {
+  func pay(_ units: Int) {
     if let heir { return heir.pay(units) }
     counters.units += units
     guard units > 0 else { return }
@@ -379,21 +379,5 @@ extension ProviderHealth {
     self.init(
       servers: max(servers, 1), attemptsBeforeSwitch: settings.attemptsBeforeSwitch,
       returnToFirst: settings.returnToFirst.nanoseconds)
-  }
-}
-
-extension HTTPRequest {
-  init(_ request: TransferRequest, headers: [HTTPField]) {
-    self.init(
-      method: request.method == .get ? .get : .post, target: request.target, headers: headers, body: request.body)
-  }
-}
-
-extension TransferResponse {
-  init(_ response: HTTPResponse) {
-    self.init(
-      status: response.status, contentType: response.contentType.isEmpty ? nil : response.contentType,
-      age: response.age.map { UInt32(clamping: $0) }, maxAge: response.maxAge.map { UInt32(clamping: $0) },
-      retryAfter: response.retryAfter.map { .seconds($0) }, body: response.body)
   }
 }

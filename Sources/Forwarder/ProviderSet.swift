@@ -3,6 +3,7 @@
 // Resolver's loop only.
 
 import Configuration
+import Glibc
 import HTTPClient
 
 /// The providers of a configuration, in its order.
@@ -11,14 +12,28 @@ struct ProviderSet {
     var settings: Configuration.Provider
     /// Where a server is found by its name; nil where none needs to be.
     var resolvers: [Configuration.LocalServer]?
-    var upstream: any Upstream
+    /// Which content `ca_file` had.
+    var certificates: FileStamp?
 
-    func isMade(from settings: Configuration.Provider, _ resolvers: [Configuration.LocalServer]?) -> Bool {
-      self.settings == settings && self.resolvers == resolvers
+    func isSame(as other: Member) -> Bool {
+      settings == other.settings && resolvers == other.resolvers && certificates == other.certificates
     }
   }
 
-  private var members: [Member] = []
+  /// When a file was written, and how long it is: it is read again where one of them is another.
+  private struct FileStamp: Equatable {
+    var seconds: Int
+    var nanoseconds: Int
+    var size: Int
+
+    init?(_ path: String) {
+      var status = stat()
+      guard stat(path, &status) == 0 else { return nil }
+      (seconds, nanoseconds, size) = (status.st_mtim.tv_sec, status.st_mtim.tv_nsec, Int(status.st_size))
+    }
+  }
+
+  private var members: [(made: Member, upstream: any Upstream)] = []
 
   /// No providers.
   init() {}
@@ -33,13 +48,15 @@ struct ProviderSet {
   func following(_ configuration: Configuration, _ factory: ProviderFactory) throws(StartError) -> ProviderSet {
     var next = ProviderSet()
     for settings in configuration.providers {
-      let resolvers = settings.looksUpServers ? configuration.localDNS.servers : nil
-      if let known = members.first(where: { $0.isMade(from: settings, resolvers) }) {
+      let wanted = Member(
+        settings: settings, resolvers: settings.looksUpServers ? configuration.localDNS.servers : nil,
+        certificates: settings.caFile.flatMap { FileStamp($0) })
+      if let known = members.first(where: { $0.made.isSame(as: wanted) }) {
         next.members.append(known)
         continue
       }
       do throws(HTTPSetupError) {
-        next.members.append(Member(settings: settings, resolvers: resolvers, upstream: try factory.make(settings)))
+        next.members.append((wanted, try factory.make(settings)))
       } catch { throw .other("provider \(settings.name): \(error.description)") }
     }
     return next
@@ -48,7 +65,7 @@ struct ProviderSet {
   /// Takes leave of those that are not in the next set, and hands over what counts under the same name.
   func retire(for next: ProviderSet) {
     for member in members where !next.members.contains(where: { $0.upstream === member.upstream }) {
-      member.upstream.retire(for: next.members.first { $0.settings.name == member.settings.name }?.upstream)
+      member.upstream.retire(for: next.members.first { $0.made.settings.name == member.made.settings.name }?.upstream)
     }
   }
 }
