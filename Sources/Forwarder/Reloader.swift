@@ -32,6 +32,15 @@ public final class Reloader: @unchecked Sendable {
 
   private struct WeakService { weak var service: Service? }
 
+  /// Holds the tables of before until nobody uses them.
+  private final class OldTables: @unchecked Sendable {
+    private var preparation: Preparation?
+
+    init(_ preparation: Preparation) { self.preparation = preparation }
+
+    func free() { preparation = nil }
+  }
+
   /// How often it looks whether every listener goes by the new tables: a thread that is about to wait may miss the signal.
   private static let listenerCheck = Duration.milliseconds(1)
   /// Steps of a revision in one turn of the loop: a millisecond or so, after which queries come first.
@@ -77,8 +86,9 @@ public final class Reloader: @unchecked Sendable {
       }
       let terms = RevisedTerms(from: forwarder.preparation, to: preparation)
       former.append(WeakService(service: forwarder.resolver.assumeIsolated { $0.service }))
+      let old = OldTables(forwarder.preparation)
       forwarder.use(preparation, providers)
-      finish(terms)
+      finish(terms, old)
     } catch { refuse(["\(error)"]) }
   }
 
@@ -89,12 +99,14 @@ public final class Reloader: @unchecked Sendable {
   }
 
   /// Waits for the listeners; from then on nobody asks by the old tables, and what they have left in the cache is seen to.
-  private func finish(_ terms: RevisedTerms?) {
+  private func finish(_ terms: RevisedTerms?, _ old: OldTables) {
     guard forwarder.listenerThreads.allSatisfy({ $0.hasTakenTables() }) else {
-      forwarder.loop.schedule(after: Reloader.listenerCheck) { [self] in finish(terms) }
+      forwarder.loop.schedule(after: Reloader.listenerCheck) { [self] in finish(terms, old) }
       return
     }
     forwarder.resolver.assumeIsolated { $0.forgetEarlier() }
+    // Those of a large hosts file take milliseconds.
+    Errand.start("old tables") { old.free() }
     let isStill = !(forwarder.upkeep?.isMovingCache ?? false)
     let loop = forwarder.loop
     Task(executorPreference: loop) { [self] in

@@ -119,7 +119,9 @@ private final class LoadClient: @unchecked Sendable {
       let octets = transport == .tcp ? receiveFramed(socket) : socket.receive()
       guard let octets else { throw Failure("no response to \(query)") }
       let reply = try Reply(octets, to: query)
-      guard reply.code == .noError, reply.data.count == 1 else { throw Failure("\(reply.code) \(reply.errors): \(query)") }
+      guard reply.code == .noError, reply.data.count == 1 else {
+        throw Failure("\(reply.code) \(reply.errors): \(query)")
+      }
       condition.withLock { count += 1 }
     }
   }

@@ -80,13 +80,14 @@ import Testing
       settings.more = pinned("192.0.2.77")
       let daemon = try lab.daemon(settings.text)
       let good = settings.text
+      let noCertificate = try lab.folder.write("", to: "ca.pem")
       for (bad, lines) in [
         (good + "[cache]\nmax_ttl = \"soon\"\nstale = 7\n", ["ERROR .*: cache.max_ttl: ", "ERROR .*: cache.stale: "]),
         (good + "[cache", ["ERROR .*:\\d+:\\d+: "]),
         (
-          good.replacingOccurrences(of: "kind = \"json\"", with: "kind = \"json\"\nca_file = \"/dev/null\"")
+          good.replacingOccurrences(of: "kind = \"json\"", with: "kind = \"json\"\nca_file = \"\(noCertificate)\"")
             .replacingOccurrences(of: "http://", with: "https://"),
-          ["ERROR provider json: certificates /dev/null: no certificate"]
+          ["ERROR provider json: certificates .*/ca.pem: no certificate"]
         ),
       ] {
         let before = daemon.log.count
@@ -149,7 +150,54 @@ import Testing
     }
   }
 
-  @Test func `a changed provider is asked as it is now, and a secret file is read again`() throws {
+  @Test func `a secret file is read again, and one that has become public is refused`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator(
+        "--require-signature", "--account", "999999", "--access-key-id", "KEYID", "--access-key-secret", "rotated")
+      let secret = try lab.folder.write("initial", to: "secret")
+      let account = "account_id = \"999999\"\naccess_key_id = \"KEYID\"\naccess_key_secret_file = \"\(secret)\""
+      let settings = Settings(Settings.alidns(simulator.http, account))
+      let daemon = try lab.daemon(settings.text)
+      #expect(try ask(daemon.address, "n1.bench.example").code == .servFail)
+      _ = try lab.folder.write("rotated", to: "secret")
+      try daemon.hangUp(expecting: "INFO configuration reloaded in ")
+      #expect(try ask(daemon.address, "n1.bench.example").data == ["198.18.0.1"])
+      #expect(chmod(secret, 0o644) == 0)
+      try daemon.hangUp(expecting: "ERROR configuration unchanged")
+      #expect(try ask(daemon.address, "n2.bench.example").data == ["198.18.0.2"])
+      #expect(!daemon.log.contains("rotated") && !daemon.log.contains("initial"))
+    }
+  }
+
+  @Test func `what the cache's file says after a reload is true after a restart`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      func rule(_ name: String, _ more: String) -> String {
+        "[[rule]]\nnames = [\"=\(name).bench.example\"]\nuse = \"json\"\n\(more)\n"
+      }
+      let (one, two, three) = (
+        rule("n1", "fallback = \"never\""), rule("n2", "max_ttl = \"250s\""), rule("n3", "max_ttl = \"200s\"")
+      )
+      var settings = Settings(Settings.json(simulator.http))
+      let cache = "[cache]\npersist = \"\(lab.folder.path)/cache\"\n"
+      settings.more = one + two + cache
+      let first = try lab.daemon(settings.text)
+      for number in 1...4 { #expect(try ask(first.address, "n\(number).bench.example").code == .noError) }
+      settings.more = three + two + cache
+      try first.reload(settings.text)
+      #expect(try ask(first.address, "n3.bench.example").code == .noError)
+      first.end()
+      let asked = try simulator.count.transfers
+      let second = try lab.daemon(settings.text)
+      try second.waitForLog("entries loaded")
+      for number in [2, 3, 4] { #expect(try ask(second.address, "n\(number).bench.example").code == .noError) }
+      #expect(try simulator.count.transfers == asked)
+      #expect(try ask(second.address, "n2.bench.example").ttl ?? 0 > 200)
+      #expect(try ask(second.address, "n3.bench.example").ttl ?? 300 <= 200)
+    }
+  }
+
+  @Test func `a changed provider is asked as it is now`() throws {
     try withLab { lab in
       let (first, second) = (try lab.simulator(), try lab.simulator())
       try first.setZone("*.example. 300 A 192.0.2.1")

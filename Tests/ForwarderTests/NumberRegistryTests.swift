@@ -44,7 +44,9 @@ import Testing
     /// What entries with a number are about.
     var carried: [Int: Int] = [:]
     for _ in 0..<500 {
-      let meanings = (0..<Int.random(in: 0...20, using: &generator)).map { _ in Int.random(in: 0...40, using: &generator) }
+      let meanings = (0..<Int.random(in: 0...20, using: &generator)).map { _ in
+        Int.random(in: 0...40, using: &generator)
+      }
       let assigned = numbers.assign(meanings, kin: { $0 }) ?? []
       #expect(assigned.count == meanings.count)
       for (meaning, number) in zip(meanings, assigned) {

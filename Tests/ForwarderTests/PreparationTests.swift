@@ -51,7 +51,9 @@ import Testing
     #expect(CacheMeanings(first).routes[4] != CacheMeanings(second).routes[4])
   }
 
-  @Test func `gives one number to rules that lead to the same, and leaves it to the one whose bounds have changed`() throws {
+  @Test func `gives one number to rules that lead to the same, and leaves it to the one whose bounds have changed`()
+    throws
+  {
     let first = try preparation(rule("a.example", "alidns") + rule("b.example", "alidns", "stale = \"off\""))
     #expect((number("a.example", first), number("b.example", first)) == (4, 5))
     let second = try preparation(
@@ -66,14 +68,17 @@ import Testing
   @Test func `has nothing to say about the cache where nothing is stricter`() throws {
     let first = try preparation(rule("a.example"))
     #expect(RevisedTerms(from: first, to: try preparation(rule("a.example"), after: first)) == nil)
-    #expect(RevisedTerms(from: first, to: try preparation(rule("a.example") + rule("b.example", "alidns"), after: first)) == nil)
+    #expect(
+      RevisedTerms(from: first, to: try preparation(rule("a.example") + rule("b.example", "alidns"), after: first))
+        == nil)
     let gone = try preparation("", after: first)
     let terms = try #require(RevisedTerms(from: first, to: gone))
     #expect(terms.routes.count == 4 || terms.routes[4] == nil)
     #expect(terms.routes[..<3].allSatisfy { $0 != nil })
   }
 
-  @Test func `takes what has private addresses out where that is switched on, and asks for the network's again`() throws {
+  @Test func `takes what has private addresses out where that is switched on, and asks for the network's again`() throws
+  {
     let first = try preparation(rule("a.example"))
     let second = try Preparation(
       Configuration.parse(
