@@ -80,7 +80,7 @@ import Testing
       settings.more = pinned("192.0.2.77")
       let daemon = try lab.daemon(settings.text)
       let good = settings.text
-      let noCertificate = try lab.folder.write("", to: "ca.pem")
+      let noCertificate = try lab.folder.write("-----BEGIN CERTIFICATE-----\nnothing\n", to: "ca.pem")
       for (bad, lines) in [
         (good + "[cache]\nmax_ttl = \"soon\"\nstale = 7\n", ["ERROR .*: cache.max_ttl: ", "ERROR .*: cache.stale: "]),
         (good + "[cache", ["ERROR .*:\\d+:\\d+: "]),

@@ -53,7 +53,7 @@ import Testing
   }
 
   @Test func `are none where one of them cannot be made, and nothing has changed`() throws {
-    let file = try TemporaryFile("no certificate")
+    let file = try TemporaryFile("-----BEGIN CERTIFICATE-----\nnothing\n")
     let first = try ProviderSet().following(configuration(provider("a")), factory)
     let bad = try configuration(provider("a", "192.0.2.2") + provider("b", "192.0.2.3", "ca_file = \"\(file.path)\""))
     #expect(throws: StartError.self) { try first.following(bad, factory) }
