@@ -35,14 +35,15 @@ struct RefreshJourney: Hashable {
 }
 
 extension Refresher {
-  /// Resolves the names of `keep` and `preload`, and keeps fresh what is in use from now on. The loop runs.
+  /// Resolves the names of `keep` and `preload` that nothing fresh is known of. It is known on which network.
   func start() {
-    begin()
-    resolveAhead(keep + preload, "at start", isBudgeted: false)
+    markKept()
+    resolveAhead((keep + preload).filter { !isFresh($0) }, "at start", isBudgeted: false)
   }
 
   /// The network is another one: what is surely needed comes first, the rest when it is asked for.
   func networkHasChanged() {
+    markKept()
     resolveAhead(keep + preload + hotQuestions(), "for another network", isBudgeted: true)
   }
 
@@ -118,7 +119,7 @@ extension Refresher {
     }
     // Nobody there for several at once, or no answer: as a client's question, with everything that may help.
     for asked in rest {
-      let answer = await resolver.resolve(asked.question, route: asked.route, fresh: true)
+      let answer = await resolver.resolve(asked.question, route: asked.route, fresh: true, heat: heat(of: asked))
       if answer.failure == nil { answered += 1 }
     }
     return answered
@@ -133,4 +134,23 @@ private final class Work: @unchecked Sendable {
   init(_ transfers: [RefreshTransfer]) { self.transfers = transfers[...] }
 
   func next() -> RefreshTransfer? { transfers.popFirst() }
+}
+
+extension RefreshFamilies {
+  static let both: RefreshFamilies = [.ipv4, .ipv6]
+
+  /// The types of these families, A first.
+  var types: [RecordType] { (contains(.ipv4) ? [.a] : []) + (contains(.ipv6) ? [.aaaa] : []) }
+}
+
+extension HTTPDNSQuestion {
+  /// The address family that is asked for; nil where the question is of a kind that travels alone.
+  var family: RefreshFamilies? {
+    guard !dnssecOK, !checkingDisabled else { return nil }
+    switch type {
+    case .a: return .ipv4
+    case .aaaa: return .ipv6
+    default: return nil
+    }
+  }
 }

@@ -57,6 +57,8 @@ final class Pursuit: @unchecked Sendable {
   let scope: CacheScope
   /// The client's subnet where it is part of the key, as the listener read it.
   let subnet: QueryClientSubnet
+  /// The cache's epoch when it began: an answer that was asked for on another network counts as one of that.
+  let epoch: UInt32
   /// When it began; of a refresh that clients have joined since, when they did.
   var startedAt: BootInstant
   /// When the last attempt began: a client that asks again a second later may start another.
@@ -91,7 +93,7 @@ final class Pursuit: @unchecked Sendable {
 
   init(
     key: QuestionKey, question: HTTPDNSQuestion, _ service: Service, _ route: Route, scope: CacheScope,
-    subnet: QueryClientSubnet, startedAt: BootInstant
+    subnet: QueryClientSubnet, epoch: UInt32, startedAt: BootInstant
   ) {
     self.key = key
     self.question = question
@@ -99,6 +101,7 @@ final class Pursuit: @unchecked Sendable {
     self.route = route
     self.scope = scope
     self.subnet = subnet
+    self.epoch = epoch
     self.startedAt = startedAt
     lastAttempt = startedAt
   }

@@ -6,6 +6,7 @@ import DNSWire
 import EventLoop
 import HTTPDNS
 import MessageCache
+import Persistence
 import Refresh
 
 /// What the refreshing goes by.
@@ -66,6 +67,7 @@ final class Refresher: @unchecked Sendable {
   private var earlierTiming: RefreshTiming?
   private let cache: MessageCache
   private var budget: RefreshBudget
+  private let ledger: RefreshLedger?
   private var queue = RefreshQueue()
   private var queueLimit = 1024
   private var kept: [UInt64: KeptName] = [:]
@@ -77,10 +79,11 @@ final class Refresher: @unchecked Sendable {
   /// - Parameters:
   ///   - keep: kept fresh always.
   ///   - preload: resolved at start and on another network.
+  ///   - ledger: keeps what is spent beyond the program's life.
   ///   - note: told in one line what came of that.
   init(
     _ settings: RefresherSettings, keep: [RoutedQuestion], preload: [RoutedQuestion], resolver: Resolver,
-    cache: MessageCache, loop: any Loop, note: @escaping (String) -> Void
+    cache: MessageCache, loop: any Loop, ledger: RefreshLedger? = nil, note: @escaping (String) -> Void
   ) {
     self.settings = settings
     self.keep = keep
@@ -89,34 +92,75 @@ final class Refresher: @unchecked Sendable {
     self.resolver = resolver
     self.cache = cache
     self.loop = loop
+    self.ledger = ledger
     budget = RefreshBudget(perMinute: settings.transfersPerMinute, perDay: settings.transfersPerDay)
+    ledger?.restore(&budget)
+    ledger?.keep { [unowned self] in budget.spentOfDay(now: self.loop.now.nanoseconds) }
   }
 
-  /// Begins to follow what the resolver keeps.
+  /// Begins to follow what the resolver keeps. The loop runs.
   func begin() {
-    for asked in keep { kept[hash(of: asked)] = KeptName(asked: asked) }
+    markKept()
     resolver.assumeIsolated { $0.refresher = self }
   }
 
-  /// Goes by other settings from now on, and resolves the names that have come. What is scheduled stays so.
+  /// Goes by other settings from now on, and resolves the names that have come. What is scheduled stays so, and what was
+  /// spent today stays spent.
   func use(_ settings: RefresherSettings, keep: [RoutedQuestion], preload: [RoutedQuestion]) {
     if settings.timing != self.settings.timing { earlierTiming = self.settings.timing }
     if settings.transfersPerMinute != self.settings.transfersPerMinute
       || settings.transfersPerDay != self.settings.transfersPerDay
     {
-      budget = RefreshBudget(perMinute: settings.transfersPerMinute, perDay: settings.transfersPerDay)
+      let now = loop.now.nanoseconds
+      var next = RefreshBudget(perMinute: settings.transfersPerMinute, perDay: settings.transfersPerDay)
+      for spent in budget.spentOfDay(now: now) { next.restore(spent.transfers, age: spent.age, now: now) }
+      budget = next
     }
     self.settings = settings
     let known = Set(self.keep + self.preload)
     self.keep = keep
     self.preload = preload.filter { !keep.contains($0) }
-    let before = kept
-    kept = [:]
-    for asked in keep {
-      let hash = hash(of: asked)
-      kept[hash] = before[hash] ?? KeptName(asked: asked)
+    markKept()
+    let new = (keep + self.preload).filter { !known.contains($0) && !isFresh($0) }
+    resolveAhead(new, "after the reload", isBudgeted: false)
+  }
+
+  /// Finds the entries of the names that are always kept: where they belong to a network, it is the present one.
+  func markKept() {
+    let last = Dictionary(kept.values.map { ($0.asked, $0) }) { first, _ in first }
+    let now = Dictionary(keep.map { (hash(of: $0), last[$0] ?? KeptName(asked: $0)) }) { first, _ in first }
+    kept = kept.filter { now[$0.key] != nil }
+    for (hash, name) in now where kept[hash] == nil {
+      // What was scheduled is the entry of another network.
+      kept[hash] = KeptName(asked: name.asked, source: name.source)
+      guard let state = cache.state(hash: hash), loop.now.nanoseconds < state.expiresAt else { continue }
+      kept[hash]?.source = EntrySource(number: state.source)
+      let due = settings.timing.dueOfKept(
+        storedAt: state.storedAt, lifetime: state.expiresAt - state.storedAt, jitter: jitter(state.storedAt))
+      schedule(kept: hash, at: due)
     }
-    resolveAhead((keep + self.preload).filter { !known.contains($0) }, "after the reload", isBudgeted: false)
+  }
+
+  /// What came out of a file is looked at when it is due, as what has just come; in portions, between which queries are
+  /// answered.
+  func schedule(_ loaded: [LoadedEntry]) {
+    Task(executorPreference: loop) { [self] in
+      for (number, entry) in loaded.enumerated() {
+        if number % Refresher.portion == Refresher.portion - 1 { await loop.sleep(for: .zero) }
+        // A newer one has been scheduled already.
+        guard cache.state(hash: entry.hash)?.storedAt == entry.storedAt else { continue }
+        schedule(
+          KeptAnswer(hash: entry.hash, life: entry.life, isDenial: entry.isDenial, storedAt: entry.storedAt))
+      }
+    }
+  }
+
+  /// Entries that are scheduled in one turn of the loop: half a millisecond or so.
+  private static let portion = 512
+
+  /// Whether there is a fresh answer.
+  func isFresh(_ asked: RoutedQuestion) -> Bool {
+    cache.state(hash: hash(of: asked)).map { loop.now.nanoseconds < $0.expiresAt } ?? false
   }
 
   /// Kept names that nobody has an answer for are tried again.
@@ -304,6 +348,7 @@ final class Refresher: @unchecked Sendable {
   func takeFromBudget() -> Bool {
     let isFree = budget.take(now: loop.now.nanoseconds)
     if isFree { counters.transfers += 1 } else { counters.overBudget += 1 }
+    if isFree { ledger?.didSpend() }
     return isFree
   }
 
@@ -339,24 +384,5 @@ final class Refresher: @unchecked Sendable {
     guard let state, let due = settings.timing.retry(now: now, expiresAt: state.expiresAt) else { return }
     retries[hash] = due
     insert(hash, at: due)
-  }
-}
-
-extension RefreshFamilies {
-  static let both: RefreshFamilies = [.ipv4, .ipv6]
-
-  /// The types of these families, A first.
-  var types: [RecordType] { (contains(.ipv4) ? [.a] : []) + (contains(.ipv6) ? [.aaaa] : []) }
-}
-
-extension HTTPDNSQuestion {
-  /// The address family that is asked for; nil where the question is of a kind that travels alone.
-  var family: RefreshFamilies? {
-    guard !dnssecOK, !checkingDisabled else { return nil }
-    switch type {
-    case .a: return .ipv4
-    case .aaaa: return .ipv6
-    default: return nil
-    }
   }
 }

@@ -190,8 +190,12 @@ public actor Resolver {
 
   /// Resolves a question for a caller inside the program.
   ///
-  /// - Parameter fresh: whether to go upstream although an answer is kept.
-  func resolve(_ question: HTTPDNSQuestion, route number: UInt16, fresh: Bool) async -> ResolvedAnswer {
+  /// - Parameters:
+  ///   - fresh: whether to go upstream although an answer is kept.
+  ///   - heat: what the schedule of refreshes will remember of the entry.
+  func resolve(
+    _ question: HTTPDNSQuestion, route number: UInt16, fresh: Bool, heat: UInt32 = 0
+  ) async -> ResolvedAnswer {
     let (service, route) = place(number)
     let subnet = QueryClientSubnet()
     let key = questionKey(question, route, subnet)
@@ -204,6 +208,7 @@ public actor Resolver {
         pursuit.continuations.append(continuation)
       } else {
         let pursuit = makePursuit(question, key, service, route, subnet)
+        pursuit.heat = heat
         pursuit.continuations.append(continuation)
         begin(pursuit)
       }
@@ -215,7 +220,8 @@ public actor Resolver {
     _ question: HTTPDNSQuestion, _ key: QuestionKey, _ service: Service, _ route: Route, _ subnet: QueryClientSubnet
   ) -> Pursuit {
     let pursuit = Pursuit(
-      key: key, question: question, service, route, scope: scope(question, route), subnet: subnet, startedAt: loop.now)
+      key: key, question: question, service, route, scope: scope(question, route), subnet: subnet,
+      epoch: cache.epoch, startedAt: loop.now)
     inFlight[key] = pursuit
     underWay += 1
     counters.pursuits += 1

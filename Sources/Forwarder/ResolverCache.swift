@@ -31,8 +31,7 @@ extension Resolver {
     guard isKept, let refresher else { return }
     refresher.schedule(
       KeptAnswer(
-        hash: pursuit.key.keyedHash, question: pursuit.question, route: pursuit.route.number, life: life,
-        isDenial: answer.deniesName, storedAt: now))
+        hash: pursuit.key.keyedHash, life: life, isDenial: answer.deniesName, storedAt: now))
   }
 
   private func life(of answer: FinishedAnswer, _ pursuit: Pursuit, _ source: AnswerSource) -> EntryLife {
@@ -45,6 +44,7 @@ extension Resolver {
     life.isImmutable = hasData && policy.isImmutable
     life.source = number(of: source, pursuit.service)
     life.heat = pursuit.heat
+    life.epoch = pursuit.epoch
     return life
   }
 

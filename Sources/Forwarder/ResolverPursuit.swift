@@ -70,7 +70,7 @@ extension Resolver {
       scope.type = question.type.rawValue
       let sibling = Pursuit(
         key: questionKey(question, pursuit.route, pursuit.subnet), question: question, pursuit.service, pursuit.route,
-        scope: scope, subnet: pursuit.subnet, startedAt: loop.now)
+        scope: scope, subnet: pursuit.subnet, epoch: pursuit.epoch, startedAt: loop.now)
       let outcome = finish(other.answer, from: source, sibling, route, trustsAD: trustsAD)
       if case .success(let answer) = outcome.result { keep(answer, of: sibling, from: source) }
     }

@@ -9,8 +9,6 @@ import MessageCache
 struct KeptAnswer {
   /// The cache's hash of the question's key.
   var hash: UInt64
-  var question: HTTPDNSQuestion
-  var route: UInt16
   var life: EntryLife
   /// Whether it denies the name, for every type.
   var isDenial: Bool

@@ -8,65 +8,57 @@ import ProviderPool
 
 /// Today's billing units by provider, on disk.
 final class UnitLedger {
-  private let file: StateFile
-  private let loop: any Loop
-  private var budgets: [String: () -> UnitBudget?] = [:]
-  private var kept: [String: (day: Int64, units: Int)]
-  private var timer: LoopTimer?
+  private let budgets = Budgets()
+  private let writer: StateWriter
 
-  /// How long after the first unit that was not saved the file is written: `kill -9` loses no more than that.
+  private final class Budgets {
+    var ofProvider: [String: () -> UnitBudget?] = [:]
+    /// Of providers that are not asked, since they are not configured or not yet.
+    var kept: [String: (day: Int64, units: Int)] = [:]
+  }
+
   private static let delay = Duration.seconds(10)
   private static let largest = 64 * 1024
   private static let firstLine = "httpdnsd units 1"
 
   /// Reads what was kept. Lines that cannot be read are skipped.
   init(_ file: StateFile, on loop: any Loop) {
-    self.file = file
-    self.loop = loop
-    kept = UnitLedger.parse(file.read(limit: UnitLedger.largest) ?? [])
+    budgets.kept = UnitLedger.parse(file.read(limit: UnitLedger.largest) ?? [])
+    writer = StateWriter(file, on: loop, after: UnitLedger.delay) { [budgets] in UnitLedger.content(budgets) }
   }
 
   /// The budget of a provider with what was spent before.
   func budget(of provider: String, perDay: Int) -> UnitBudget {
-    if let known = budgets[provider]?() { return UnitBudget(perDay: perDay, day: known.day, spent: known.spent) }
-    guard let entry = kept[provider] else { return UnitBudget(perDay: perDay) }
+    if let known = budgets.ofProvider[provider]?() {
+      return UnitBudget(perDay: perDay, day: known.day, spent: known.spent)
+    }
+    guard let entry = budgets.kept[provider] else { return UnitBudget(perDay: perDay) }
     return UnitBudget(perDay: perDay, day: entry.day, spent: entry.units)
   }
 
   /// Keeps a provider's budget from now on.
   func add(_ provider: String, _ budget: @escaping () -> UnitBudget?) {
-    budgets[provider] = budget
-    kept[provider] = nil
+    budgets.ofProvider[provider] = budget
+    budgets.kept[provider] = nil
   }
 
   /// The provider is no longer asked, but may be again today.
   func leave(_ provider: String, _ budget: UnitBudget) {
-    budgets[provider] = nil
-    kept[provider] = (budget.day, budget.spent)
+    budgets.ofProvider[provider] = nil
+    budgets.kept[provider] = (budget.day, budget.spent)
+    writer.changed()
   }
 
   /// Something was spent.
-  func didSpend() {
-    guard timer == nil else { return }
-    timer = loop.schedule(after: UnitLedger.delay) { [weak self] in
-      guard let self else { return }
-      timer = nil
-      file.save(content)
-    }
-  }
+  func didSpend() { writer.changed() }
 
   /// Writes what has not been written, before it returns.
-  func close() {
-    guard let timer else { return }
-    timer.cancel()
-    self.timer = nil
-    file.saveNow(content)
-  }
+  func close() { writer.close() }
 
-  private var content: [UInt8] {
+  private static func content(_ budgets: Budgets) -> [UInt8] {
     var text = UnitLedger.firstLine + "\n"
-    var entries = kept
-    for (name, budget) in budgets {
+    var entries = budgets.kept
+    for (name, budget) in budgets.ofProvider {
       if let now = budget() { entries[name] = (now.day, now.spent) }
     }
     for (name, entry) in entries.sorted(by: { $0.key < $1.key }) { text += "\(name) \(entry.day) \(entry.units)\n" }

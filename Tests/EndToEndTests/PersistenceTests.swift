@@ -138,4 +138,28 @@ import Testing
       #expect(try simulator.count.transfers == 40)
     }
   }
+
+  @Test func `kept names that the file has fresh cost nothing at start`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      var settings = Settings(Settings.json(simulator.http))
+      settings.more = """
+        [cache]
+        persist = "\(path(lab))"
+        [refresh]
+        keep = ["www.example.com"]
+        types = ["A"]
+        """
+      let first = try lab.daemon(settings.text)
+      try first.waitForLog("1 of 1 names and types resolved at start")
+      first.end()
+      #expect(try simulator.count.transfers == 1)
+      let second = try lab.daemon(settings.text)
+      #expect(try loaded(second) == 1)
+      #expect(try ask(second.address, "www.example.com").code == .noError)
+      second.end()
+      #expect(!second.log.contains("resolved at start"))
+      #expect(try simulator.count.transfers == 1)
+    }
+  }
 }

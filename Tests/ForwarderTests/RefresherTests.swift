@@ -40,6 +40,7 @@ final class RefresherScene {
       settings, keep: routed(keep), preload: routed(preload), resolver: scene.resolver, cache: scene.cache, loop: loop
     ) { box.lines.append($0) }
     noteBox = box
+    refresher.begin()
     refresher.start()
     loop.advance(by: .zero)
   }

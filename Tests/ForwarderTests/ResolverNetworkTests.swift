@@ -133,4 +133,18 @@ import Testing
     stale.scene.network.change(to: 1)
     expectFresh(try stale.scene.answer("www.example.com"), ["192.0.2.1"])
   }
+
+  @Test func `an answer that was asked for on the old network is refreshed at its next use`() throws {
+    let stale = StaleScene()
+    stale.providerNow { question in .answer(.addresses(question.name, "192.0.2.1", ttl: 60), after: .seconds(1)) }
+    let number = stale.scene.ask("www.example.com")
+    stale.scene.cache.beginEpoch()
+    stale.loop.advance(by: .seconds(1))
+    expectFresh(try stale.scene.reply(number).message, ["192.0.2.1"])
+    stale.providerNow(has: "192.0.2.2")
+    expectFresh(try stale.scene.answer("www.example.com"), ["192.0.2.1"])
+    stale.loop.advance(by: .seconds(1))
+    expectFresh(try stale.scene.answer("www.example.com"), ["192.0.2.2"])
+    #expect(stale.provider.count == 2)
+  }
 }

@@ -67,6 +67,7 @@ final class Life {
 
   /// Lives it through; what was against the rules, and the numbers.
   func run() -> (violations: [String], tally: LifeTally) {
+    refresher.begin()
     refresher.start()
     loop.advance(by: .seconds(5))
     // What is fetched at start is not refreshing.
