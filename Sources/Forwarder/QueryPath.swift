@@ -88,6 +88,9 @@ package final class QueryPath {
 
   deinit { key.deallocate() }
 
+  /// The path of the same thread through other tables.
+  func successor(_ tables: QueryTables) -> QueryPath { QueryPath(tables) }
+
   /// Answers `message` from what is at hand.
   ///
   /// - Parameters:

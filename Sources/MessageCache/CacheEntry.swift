@@ -58,6 +58,11 @@ struct EntryFlags {
       | (isForEverySubnet ? EntryFlags.forEverySubnet : 0) | (isImmutable ? EntryFlags.immutable : 0)
   }
 
+  private init(bits: UInt8) { self.bits = bits }
+
+  /// The others.
+  var withoutImmutable: EntryFlags { EntryFlags(bits: bits & ~EntryFlags.immutable) }
+
   @_noAllocation @inline(__always)
   func has(_ flag: UInt8) -> Bool { bits & flag != 0 }
 }

@@ -13,7 +13,8 @@ final class CacheShard: @unchecked Sendable {
   private var count = 0
   private var octets = 0
   private let budget: CacheBudget
-  private let staleTTL: UInt32
+  /// The longest TTL of stale data, in seconds. Under the lock.
+  private var staleTTL: UInt32
   private var epoch: UInt32 = 0
   private var changeCount: UInt64 = 0
   private var insertions: UInt64 = 0
@@ -38,6 +39,13 @@ final class CacheShard: @unchecked Sendable {
     buckets.deallocate()
     hot_mutex_destroy(lock)
     lock.deallocate()
+  }
+
+  /// The longest TTL of stale data from now on, in seconds.
+  func setStaleTTL(_ seconds: UInt32) {
+    hot_mutex_lock(lock)
+    defer { hot_mutex_unlock(lock) }
+    staleTTL = seconds
   }
 
   /// Entries and octets at present, the table included.

@@ -1,4 +1,4 @@
-// RunCommand.swift -- `httpdnsd run`: serves until SIGTERM or SIGINT.
+// RunCommand.swift -- `httpdnsd run`: serves until SIGTERM or SIGINT; SIGHUP reads the configuration anew.
 
 import ArgumentParser
 import CProcess
@@ -14,7 +14,8 @@ import Web
 /// Runs the daemon in the foreground.
 struct RunCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "run", abstract: "Serve DNS until SIGTERM or SIGINT. Logs go to stderr.")
+    commandName: "run",
+    abstract: "Serve DNS until SIGTERM or SIGINT; SIGHUP reloads the configuration. Logs go to stderr.")
 
   @OptionGroup var options: ConfigurationOption
 
@@ -50,11 +51,13 @@ struct RunCommand: ParsableCommand {
         supervision.end()
       }
     }
+    let reloader = Reloader(forwarder, path: options.config, threshold: loaded.threshold, logger: logger)
+    let reloadSignal = LoopEvent(on: forwarder.loop, signal: SIGHUP) { reloader.reload() }
     // Once the first transfers have set up TLS, much of what the start needed is not needed again.
     forwarder.loop.schedule(after: .seconds(30)) { process_trim() }
     logger.info("ready")
     do throws(StartError) {
-      defer { withExtendedLifetime((signals, control, web)) {} }
+      defer { withExtendedLifetime((signals, reloadSignal, control, web)) {} }
       try forwarder.run()
     } catch {
       Console.error("httpdnsd: \(explain(error))")
