@@ -11,8 +11,8 @@ final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
   private let client: any LocalDNSTransport
   /// What the network hands out, without ourselves.
   var systemServers: [SocketAddress]
-  private let configured: LocalServers
-  private let others: [LocalServers]
+  private var configured: LocalServers
+  private var others: [LocalServers]
   private let loopGuard: LoopGuard?
 
   /// - Parameters:
@@ -28,6 +28,12 @@ final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
     self.configured = configured
     self.others = others
     self.loopGuard = loopGuard
+  }
+
+  /// Goes by another configuration from now on.
+  func use(configured: LocalServers, others: [LocalServers]) {
+    self.configured = configured
+    self.others = others
   }
 
   /// Whether anybody asks the network's own.
@@ -65,11 +71,14 @@ final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
   func ask(
     _ question: HTTPDNSQuestion, _ servers: LocalServers, timeout: Duration
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
+    let asked = addresses(servers)
     let reply = await client.ask(
       Question(name: question.name, type: question.type), dnssecOK: question.dnssecOK,
-      checkingDisabled: question.checkingDisabled, servers: addresses(servers), timeout: timeout)
+      checkingDisabled: question.checkingDisabled, servers: asked, timeout: timeout)
     switch reply {
-    case .failure(let reason): return .failure(UpstreamFailure(reason))
+    case .failure(let reason):
+      if reason == .timedOut { loopGuard?.suspect(asked) }
+      return .failure(UpstreamFailure(reason))
     case .success(let message):
       do throws(HTTPDNSFailure) {
         return .success(UpstreamAnswer(try HTTPDNSAnswer(message, to: question), server: "localdns"))

@@ -49,8 +49,10 @@ final class Pursuit: @unchecked Sendable {
   let key: QuestionKey
   /// The question, as upstreams get it.
   let question: HTTPDNSQuestion
-  /// The number of its route.
-  let routeNumber: UInt16
+  /// Whom it may ask: as the configuration was when it began.
+  let service: Service
+  /// Its route in that.
+  let route: Route
   /// The parts of its key beside the name and the subnet.
   let scope: CacheScope
   /// The client's subnet where it is part of the key, as the listener read it.
@@ -84,18 +86,21 @@ final class Pursuit: @unchecked Sendable {
   var isRefresh = false
   /// What the schedule of refreshes will remember of the entry.
   var heat: UInt32 = 0
+  /// Hits that count as the entry's own.
+  var hits: UInt32 = 0
   /// Whether LocalDNS has been asked.
   var hasAskedLocal = false
   /// Whether LocalDNS is being asked.
   var isAskingLocal = false
 
   init(
-    key: QuestionKey, question: HTTPDNSQuestion, routeNumber: UInt16, scope: CacheScope, subnet: QueryClientSubnet,
-    epoch: UInt32, startedAt: BootInstant
+    key: QuestionKey, question: HTTPDNSQuestion, _ service: Service, _ route: Route, scope: CacheScope,
+    subnet: QueryClientSubnet, epoch: UInt32, startedAt: BootInstant
   ) {
     self.key = key
     self.question = question
-    self.routeNumber = routeNumber
+    self.service = service
+    self.route = route
     self.scope = scope
     self.subnet = subnet
     self.epoch = epoch

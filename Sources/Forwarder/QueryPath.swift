@@ -63,8 +63,8 @@ package final class QueryPath {
   /// The query that was read last; `accept` leaves it for whoever forwards.
   private(set) var query = Query()
   private let key: UnsafeMutablePointer<UInt8>
-  /// Keeps what `tally` writes to.
-  private let counters: QueryCounters
+  /// What `tally` writes to.
+  let counters: QueryCounters
   /// How this thread counts.
   let tally: QueryTally
   /// In memory of its own: a property of an object is checked for exclusive access at each write.
@@ -96,6 +96,9 @@ package final class QueryPath {
     key.deallocate()
     end.deallocate()
   }
+
+  /// The path of the same thread through other tables.
+  func successor(_ tables: QueryTables) -> QueryPath { QueryPath(tables) }
 
   /// Answers `message` from what is at hand.
   ///

@@ -35,6 +35,9 @@ public struct RefreshCounters: Sendable, Equatable {
   public var failures: UInt64 = 0
   /// Transfers that the budget forbade.
   public var overBudget: UInt64 = 0
+
+  /// Nothing so far.
+  public init() {}
 }
 
 /// Keeps what is in use fresh.
@@ -58,11 +61,13 @@ final class Refresher: @unchecked Sendable {
 
   let resolver: Resolver
   let loop: any Loop
-  let keep: [RoutedQuestion]
-  let preload: [RoutedQuestion]
+  private(set) var keep: [RoutedQuestion]
+  private(set) var preload: [RoutedQuestion]
   let note: (String) -> Void
   private(set) var counters = RefreshCounters()
-  private let settings: RefresherSettings
+  private var settings: RefresherSettings
+  /// By which what was scheduled before a reload is known.
+  private var earlierTiming: RefreshTiming?
   private let cache: MessageCache
   private var budget: RefreshBudget
   private let ledger: RefreshLedger?
@@ -73,6 +78,8 @@ final class Refresher: @unchecked Sendable {
   private var gatherings: [RefreshJourney: RefreshGathering<DomainName>] = [:]
   private var gathered: [RoutedQuestion: Gathered] = [:]
   private var timer: LoopTimer?
+  /// What was hot when the machine fell asleep.
+  var hotAsleep: [(asked: RoutedQuestion, heat: Heat)] = []
 
   /// - Parameters:
   ///   - keep: kept fresh always.
@@ -100,6 +107,27 @@ final class Refresher: @unchecked Sendable {
   func begin() {
     markKept()
     resolver.assumeIsolated { $0.refresher = self }
+  }
+
+  /// Goes by other settings from now on, and resolves the names that have come. What is scheduled stays so, and what was
+  /// spent today stays spent.
+  func use(_ settings: RefresherSettings, keep: [RoutedQuestion], preload: [RoutedQuestion]) {
+    if settings.timing != self.settings.timing { earlierTiming = self.settings.timing }
+    if settings.transfersPerMinute != self.settings.transfersPerMinute
+      || settings.transfersPerDay != self.settings.transfersPerDay
+    {
+      let now = loop.now.nanoseconds
+      var next = RefreshBudget(perMinute: settings.transfersPerMinute, perDay: settings.transfersPerDay)
+      for spent in budget.spentOfDay(now: now) { next.restore(spent.transfers, age: spent.age, now: now) }
+      budget = next
+    }
+    self.settings = settings
+    let known = Set(self.keep + self.preload)
+    self.keep = keep
+    self.preload = preload.filter { !keep.contains($0) }
+    markKept()
+    let new = (keep + self.preload).filter { !known.contains($0) && !isFresh($0) }
+    resolveAhead(new, "after the reload", isBudgeted: false)
   }
 
   /// Finds the entries of the names that are always kept: where they belong to a network, it is the present one.
@@ -145,14 +173,15 @@ final class Refresher: @unchecked Sendable {
     for hash in kept.keys where kept[hash]?.due == .max { failed(hash, now: loop.now.nanoseconds) }
   }
 
-  /// Questions that are hot: they have been refreshed for that reason, or would be now.
-  func hotQuestions() -> [RoutedQuestion] {
-    var found: [RoutedQuestion] = []
+  /// Questions that are hot, on whichever network: they have been refreshed for that reason, or would be now. With what
+  /// the schedule will remember of them.
+  func hotQuestions() -> [(asked: RoutedQuestion, heat: Heat)] {
+    var found: [(RoutedQuestion, Heat)] = []
     queue.forEach { element in
       guard kept[element.ticket] == nil, let state = cache.state(hash: element.ticket), isCurrent(element, state),
-        heat(of: state) != nil, let asked = question(element.ticket)
+        let heat = heat(of: state), let asked = question(element.ticket, onAnyNetwork: true)
       else { return }
-      found.append(asked)
+      found.append((asked, heat))
     }
     return found
   }
@@ -192,6 +221,7 @@ final class Refresher: @unchecked Sendable {
   private func insert(_ hash: UInt64, at due: Int64) {
     if queue.count >= queueLimit {
       queue.compact { isCurrent($0) }
+      retries = retries.filter { cache.state(hash: $0.key) != nil }
       queueLimit = max(1024, queue.count + queue.count / 4)
     }
     queue.insert(hash, due: due)
@@ -223,9 +253,12 @@ final class Refresher: @unchecked Sendable {
 
   private func isCurrent(_ element: RefreshQueue.Element, _ state: EntryState) -> Bool {
     if let retry = retries[element.ticket] { return retry == element.due }
-    let due = settings.timing.due(
-      storedAt: state.storedAt, lifetime: state.expiresAt - state.storedAt, jitter: jitter(state.storedAt))
-    return due == element.due
+    let lifetime = state.expiresAt - state.storedAt
+    return [settings.timing, earlierTiming].contains { timing in
+      guard let timing else { return false }
+      return element.due == timing.due(storedAt: state.storedAt, lifetime: lifetime, jitter: jitter(state.storedAt))
+        || element.due == timing.lastLook(storedAt: state.storedAt, lifetime: lifetime)
+    }
   }
 
   private func take(_ element: RefreshQueue.Element, now: Int64) {
@@ -239,23 +272,33 @@ final class Refresher: @unchecked Sendable {
     let isDue = state.map { isCurrent(element, $0) } ?? false
     if retries[hash] == element.due { retries[hash] = nil }
     guard let state, isDue else { return }
-    guard now < state.expiresAt, let heat = heat(of: state), let asked = question(hash) else { return }
+    guard now < state.expiresAt, let heat = heat(of: state) else {
+      // What is asked for late in its TTL may still become hot.
+      let last = settings.timing.lastLook(storedAt: state.storedAt, lifetime: state.expiresAt - state.storedAt)
+      return last > element.due && last > now ? insert(hash, at: last) : ()
+    }
+    guard let asked = question(hash) else { return }
     gather(asked, hash, heat, EntrySource(number: state.source), state, now: now)
   }
 
   /// What is to be remembered of an entry that is refreshed now; nil where it is left to expire.
-  private func heat(of state: EntryState) -> Heat? {
+  func heat(of state: EntryState) -> Heat? {
     let decision = settings.heat.decide(hits: state.hits, heat: Heat(rawValue: state.heat), isKept: false)
     guard case .refresh(let next) = decision else { return nil }
     return next
   }
 
-  /// The question that an entry answers, if it is one of the network that the machine is on.
-  private func question(_ hash: UInt64) -> RoutedQuestion? {
+  /// The question that an entry answers, if it is one of the network that the machine is on, or of any.
+  private func question(_ hash: UInt64, onAnyNetwork: Bool = false) -> RoutedQuestion? {
     guard let key = cache.key(hash: hash), let (name, scope) = CacheScope.parts(of: key) else { return nil }
     let question = HTTPDNSQuestion(
       name: name, type: RecordType(scope.type), dnssecOK: scope.dnssecOK, checkingDisabled: scope.checkingDisabled)
-    let isHere = resolver.assumeIsolated { $0.scope(question, scope.route) == scope }
+    let isHere = resolver.assumeIsolated { resolver in
+      guard let route = resolver.service.route(scope.route) else { return false }
+      var here = resolver.scope(question, route)
+      if onAnyNetwork { here.network = scope.network }
+      return here == scope
+    }
     return isHere ? RoutedQuestion(question: question, route: scope.route) : nil
   }
 
@@ -304,7 +347,7 @@ final class Refresher: @unchecked Sendable {
     }
   }
 
-  private func ask(_ questions: [RefreshedQuestion], _ source: EntrySource?) async -> [Bool] {
+  func ask(_ questions: [RefreshedQuestion], _ source: EntrySource?) async -> [Bool] {
     if case .provider(let index) = source { return await resolver.refresh(questions, from: index) }
     return [await resolver.refreshLocally(questions[0])]
   }
@@ -313,8 +356,11 @@ final class Refresher: @unchecked Sendable {
   /// that is under way for somebody else may never come.
   private func ended(_ detail: Gathered, isThere: Bool) {
     if isThere { counters.answers += 1 } else { counters.failures += 1 }
-    let isNew = cache.state(hash: detail.hash)?.storedAt != detail.storedAt
-    if !isThere || !isNew || kept[detail.hash]?.due == .max { failed(detail.hash, now: loop.now.nanoseconds) }
+    // A denial lies under another hash: a kept name's is scheduled all the same.
+    let isScheduled =
+      kept[detail.hash].map { $0.due < .max }
+      ?? (cache.state(hash: detail.hash)?.storedAt != detail.storedAt)
+    if !isThere || !isScheduled { failed(detail.hash, now: loop.now.nanoseconds) }
   }
 
   /// Whether one more transfer may be made.
@@ -336,13 +382,13 @@ final class Refresher: @unchecked Sendable {
   }
 
   /// What an entry that is fetched ahead shall remember: as much as before.
-  func heat(of asked: RoutedQuestion) -> UInt32 {
-    cache.state(hash: hash(of: asked)).flatMap { heat(of: $0)?.rawValue } ?? 0
+  func heat(of asked: RoutedQuestion) -> Heat {
+    cache.state(hash: hash(of: asked)).flatMap { heat(of: $0) } ?? .inactive
   }
 
   private func hash(of asked: RoutedQuestion) -> UInt64 {
     resolver.assumeIsolated {
-      $0.questionKey(asked.question, route: asked.route, subnet: QueryClientSubnet()).keyedHash
+      $0.questionKey(asked.question, route: asked.route).keyedHash
     }
   }
 
@@ -357,24 +403,5 @@ final class Refresher: @unchecked Sendable {
     guard let state, let due = settings.timing.retry(now: now, expiresAt: state.expiresAt) else { return }
     retries[hash] = due
     insert(hash, at: due)
-  }
-}
-
-extension RefreshFamilies {
-  static let both: RefreshFamilies = [.ipv4, .ipv6]
-
-  /// The types of these families, A first.
-  var types: [RecordType] { (contains(.ipv4) ? [.a] : []) + (contains(.ipv6) ? [.aaaa] : []) }
-}
-
-extension HTTPDNSQuestion {
-  /// The address family that is asked for; nil where the question is of a kind that travels alone.
-  var family: RefreshFamilies? {
-    guard !dnssecOK, !checkingDisabled else { return nil }
-    switch type {
-    case .a: return .ipv4
-    case .aaaa: return .ipv6
-    default: return nil
-    }
   }
 }

@@ -153,7 +153,7 @@ public struct CacheImage {
     octets.withUnsafeBytes { octets in
       for (number, place) in places.enumerated() {
         if number % CacheImage.entriesBetweenLooks == 0, !isWanted() { break }
-        switch restore(octets, place.offset, into: cache, map, time, whenFresh) {
+        switch restore(octets, place.offset, into: cache, map, meanings, time, whenFresh) {
         case .kept: counts.kept += 1
         case .present, .past: counts.dropped += 1
         case .noRoom: counts.withoutRoom += 1
@@ -167,8 +167,8 @@ public struct CacheImage {
   private static let entriesBetweenLooks = 256
 
   private func restore(
-    _ octets: UnsafeRawBufferPointer, _ place: Int, into cache: MessageCache, _ map: NumberMap, _ time: CacheTime,
-    _ whenFresh: (LoadedEntry) -> Void
+    _ octets: UnsafeRawBufferPointer, _ place: Int, into cache: MessageCache, _ map: NumberMap,
+    _ meanings: CacheMeanings, _ time: CacheTime, _ whenFresh: (LoadedEntry) -> Void
   ) -> CacheRestoration {
     typealias Layout = RecordLayout
     func number<Number: FixedWidthInteger>(_ offset: Int) -> Number {
@@ -194,6 +194,7 @@ public struct CacheImage {
     guard let saved = record.route else { return .unsound }
     guard let route = map.route(saved), let source = map.source(number(Layout.source)) else { return .past }
     record.life.source = source
+    meanings.rules(of: route).limit(&record.life, isFresh: age < Int64(life.lifetime) * 1_000_000_000)
     record.hits = number(Layout.hits)
     record.extendedError = number(Layout.extendedError)
     record.rotationStart = number(Layout.rotationStart)

@@ -1,6 +1,7 @@
 // HTTPDNSDaemon.swift -- the command line.
 
 import ArgumentParser
+import Configuration
 import Glibc
 
 /// The program's command line; each subcommand has a file of its own.
@@ -12,7 +13,7 @@ struct HTTPDNSDaemon: ParsableCommand {
     version: ProgramVersion.text,
     subcommands: [
       RunCommand.self, CheckCommand.self, QueryCommand.self, DoctorCommand.self, FlushCommand.self,
-      ProvidersCommand.self,
+      ProvidersCommand.self, HealthcheckCommand.self, SetupCommand.self,
     ])
 
   /// Before anything else, SIGUSR2 must not be the end: it may come before the daemon is ready to answer it.
@@ -30,6 +31,12 @@ enum ProgramVersion {
 
 /// `--config`, as every subcommand has it.
 struct ConfigurationOption: ParsableArguments {
-  @Option(name: .long, help: ArgumentHelp("The configuration file.", valueName: "file"))
-  var config = "/etc/httpdnsd/httpdnsd.toml"
+  @Option(
+    name: .customLong("config"),
+    help: ArgumentHelp(
+      "The configuration file. (default: $HTTPDNSD_CONFIG, or else \(Configuration.defaultPath))", valueName: "file"))
+  var given: String?
+
+  /// The path of the file.
+  var config: String { Configuration.path(given: given) }
 }

@@ -71,6 +71,24 @@ import Testing
     #expect(!LogOutput.isJournal(nil, descriptor: ends[1]))
   }
 
+  @Test func `a threshold that changes counts for every logger that goes by it`() throws {
+    let threshold = LogThreshold(.warning)
+    let output = LogOutput(threshold, descriptor: 2, isJournal: false)
+    let first = Logger(label: "test") { _ in StandardErrorLog(output) }
+    var second = first
+    #expect(first.logLevel == .warning)
+    threshold.level = .debug
+    #expect([first.logLevel, second.logLevel] == [.debug, .debug])
+    // A level of its own stays.
+    second.logLevel = .error
+    threshold.level = .info
+    #expect([first.logLevel, second.logLevel] == [.info, .error])
+    for level in Logger.Level.allCases {
+      threshold.level = level
+      #expect(first.logLevel == level)
+    }
+  }
+
   private struct Failure: Error, CustomStringConvertible {
     let description = "it\nbroke"
   }

@@ -144,7 +144,10 @@ final class Life {
   private func sleep() {
     loop.sleep(through: .seconds(Int64.random(in: 60...20_000, using: &random)))
     judge.hasWoken()
+    refresher.hasSlept()
     scene.resolver.assumeIsolated { $0.networkHasChanged() }
+    scene.cache.beginEpoch()
+    refresher.networkHasChanged()
     loop.advance(by: .zero)
   }
 
