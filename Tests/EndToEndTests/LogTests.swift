@@ -115,6 +115,27 @@ import Testing
     }
   }
 
+  @Test func `a reload switches the query log on and off, and changes level and format`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let daemon = try lab.daemon(settings(simulator, "level = \"info\""))
+      try ask(daemon.address, "n1.bench.example")
+      try daemon.reload(settings(simulator, "level = \"info\"\nqueries = true"))
+      // A hit of a listener's thread, and what the loop answers.
+      try ask(daemon.address, "n1.bench.example")
+      try daemon.waitForLog("name=n1.bench.example. type=A outcome=hit")
+      try ask(daemon.address, "n2.bench.example", over: .tcp)
+      try daemon.waitForLog("transport=tcp name=n2.bench.example. type=A outcome=provider")
+      try daemon.reload(settings(simulator, "level = \"info\"\nformat = \"json\""), expecting: "configuration reloaded in ")
+      try ask(daemon.address, "n1.bench.example")
+      try ask(daemon.address, "n3.bench.example")
+      daemon.end()
+      #expect(daemon.log.matches(of: /n1\.bench/).count == 1)
+      #expect(!daemon.log.contains("n3.bench"))
+      #expect(daemon.log.contains("\"message\":\"stopped\"}"))
+    }
+  }
+
   @Test func `SIGUSR2 writes out what happened, also what the level left out, each time`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
