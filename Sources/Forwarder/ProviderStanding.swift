@@ -14,8 +14,10 @@ struct ProviderStanding: Equatable {
 extension HTTPDNSProvider {
   /// Says what has changed since the last time, for who looks for the course of events.
   func tellStanding() {
-    let standing = ProviderStanding(
-      isDown: health.fitness(now: loop.now.nanoseconds) == .down, server: health.rotation.current)
+    let fitness = health.fitness(now: loop.now.nanoseconds)
+    // That it is left alone has been told, and says nothing about its servers.
+    if case .aside = fitness { return }
+    let standing = ProviderStanding(isDown: fitness == .down, server: health.rotation.current)
     guard standing != toldStanding else { return }
     let hasComeBack = toldStanding.isDown && !standing.isDown
     toldStanding = standing

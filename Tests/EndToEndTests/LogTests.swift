@@ -126,7 +126,8 @@ import Testing
       try daemon.waitForLog("name=n1.bench.example. type=A outcome=hit")
       try ask(daemon.address, "n2.bench.example", over: .tcp)
       try daemon.waitForLog("transport=tcp name=n2.bench.example. type=A outcome=provider")
-      try daemon.reload(settings(simulator, "level = \"info\"\nformat = \"json\""), expecting: "configuration reloaded in ")
+      try daemon.reload(
+        settings(simulator, "level = \"info\"\nformat = \"json\""), expecting: "configuration reloaded in ")
       try ask(daemon.address, "n1.bench.example")
       try ask(daemon.address, "n3.bench.example")
       daemon.end()
