@@ -28,7 +28,6 @@ extension Configuration {
     keep("control.socket", \.control.socket)
     keep("control.group", \.control.group)
     keep("web.address", \.web.address)
-    keep("log.format", \.log.format)
     return keys
   }
 }

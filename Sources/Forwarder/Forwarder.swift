@@ -42,6 +42,8 @@ public final class Forwarder {
   public let resolver: Resolver
   /// The numbers of what it does; to be read on the loop.
   public let statistics = StatisticsSource()
+  /// Off unless somebody switches it on. Resolver's loop only, or before that runs.
+  public let queryLog: QueryLog
   /// What it has from its configuration.
   private(set) var preparation: Preparation
   private(set) var providers: ProviderSet
@@ -76,10 +78,12 @@ public final class Forwarder {
 
   /// Builds everything; binds and asks nothing yet.
   ///
-  /// - Parameter inherited: sockets from the service manager, which are served in the place of `listen.addresses`.
+  /// - Parameters:
+  ///   - inherited: sockets from the service manager, which are served in the place of `listen.addresses`.
+  ///   - recorder: gets the failures that are too many for the log.
   /// - Throws: `StartError`
   public init(
-    _ given: Configuration, inherited: [InheritedSocket] = [], logger: Logger
+    _ given: Configuration, inherited: [InheritedSocket] = [], logger: Logger, recorder: FlightRecorder? = nil
   ) throws(StartError) {
     let listeners =
       inherited.isEmpty ? given.listen.addresses.map { SocketAddress($0) } : inherited.map(\.address)
@@ -88,6 +92,7 @@ public final class Forwarder {
     let loop: EventLoop
     do { loop = try EventLoop() } catch { throw .other(error.description) }
     self.loop = loop
+    queryLog = QueryLog(loop)
     let client = LocalDNSClient(loop: loop)
     let loopGuard = LoopGuard(client, loop: loop, logger: logger)
     self.loopGuard = loopGuard
@@ -119,8 +124,10 @@ public final class Forwarder {
       queries, maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: configuration.keepalive,
       counters: statistics.waiting
     ) { outbox.add($0, through: $1, to: $2) }
-    let occasional = OccasionalLog(logger)
+    let occasional = OccasionalLog(logger, recorder: recorder)
     self.occasional = occasional
+    replies.log = queryLog
+    replies.watch = AnswerWatch { [logger] in logger.debug("\($0)") }
     // The resolver gets what is used on its loop only; nobody else touches these objects on another thread.
     resolver = Resolver(
       on: loop, settings: ResolverSettings(configuration, preparation.plan.routes), cache: cache,
@@ -136,6 +143,7 @@ public final class Forwarder {
         idle: configuration.listen.tcpIdle))
     tcpService = TCPService(
       preparation.tables, queries: queries, replies: replies, resolver: resolver, counters: statistics.tcp)
+    tcpService.log = queryLog
     statistics.follow(
       StatisticsSource.Parts(
         resolver: resolver, cache: cache, queries: queries, connections: connections,
@@ -180,7 +188,8 @@ public final class Forwarder {
     for left in (0..<count).reversed() {
       let port = try UDPPort(
         UDPListener(on: socket, responseSize: responseSize),
-        path: QueryPath(preparation.tables, statistics.makeListener()), queries: queries, resolverLoop: loop)
+        path: QueryPath(preparation.tables, statistics.makeListener()), queries: queries, resolverLoop: loop,
+        tap: queryLog.makeTap())
       let name = "listener \(left + 1) of \(socket.address)"
       let thread = try ListenerThread(port, left == 0 ? .first : .helper, helper: helper, name: name)
       listenerThreads.append(thread)
@@ -246,7 +255,10 @@ public final class Forwarder {
     }
   }
 
-  private func turn() { resolver.assumeIsolated { $0.takeQueries() } }
+  private func turn() {
+    resolver.assumeIsolated { $0.takeQueries() }
+    queryLog.turn()
+  }
 
   private func makeUpkeep() -> Upkeep {
     Upkeep(

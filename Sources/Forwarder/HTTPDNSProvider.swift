@@ -24,7 +24,9 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   var probeQuestion: HTTPDNSQuestion?
   private let dialect: any Dialect
   let batchDialect: (any BatchDialect)?
-  private let note: ProviderNote
+  let note: ProviderNote
+  /// What was said last of whether it is down, and which server is asked first.
+  var toldStanding = ProviderStanding()
   private var limit: RequestLimit
   var budget: UnitBudget
   let ledger: UnitLedger?
@@ -185,6 +187,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       switch await ask(servers[index], asked, timeout: time) {
       case .success(let replies):
         if isCurrent(servers) { health.succeeded(index, now: loop.now.nanoseconds) }
+        tellStanding()
         badParametersInARow = 0
         probeQuestion = asked.first
         return .success(replies)
@@ -200,6 +203,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
         if isCurrent(servers), hadItsTime || problem.cause != .lateness {
           health.failed(index, now: loop.now.nanoseconds)
           if health.fitness(now: loop.now.nanoseconds) == .down { schedule?.allHaveFailed() }
+          tellStanding()
           armProbe()
         }
       }

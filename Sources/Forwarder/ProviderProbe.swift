@@ -25,7 +25,10 @@ extension HTTPDNSProvider {
   }
 
   private func run(_ probe: Probe, _ question: HTTPDNSQuestion) async {
-    defer { armProbe() }
+    defer {
+      tellStanding()
+      armProbe()
+    }
     // It is paid for like any other question.
     guard hasUnits else { return health.probeWasPutOff(now: loop.now.nanoseconds) }
     let servers = servers

@@ -67,6 +67,10 @@ package final class QueryPath {
   let counters: QueryCounters
   /// How this thread counts.
   let tally: QueryTally
+  /// In memory of its own: a property of an object is checked for exclusive access at each write.
+  private let end: UnsafeMutablePointer<QueryEnd>
+  /// How the query ended that was answered last.
+  var lastEnd: QueryEnd { @_noAllocation get { end.pointee } }
 
   package convenience init(_ tables: QueryTables) { self.init(tables, QueryCounters()) }
 
@@ -75,6 +79,8 @@ package final class QueryPath {
     self.tables = tables
     self.counters = counters
     tally = counters.tally
+    end = .allocate(capacity: 1)
+    end.initialize(to: QueryEnd(.dropped, 0))
     access = .passUnretained(tables.access)
     routes = .passUnretained(tables.routes)
     prepared = .passUnretained(tables.prepared)
@@ -86,7 +92,10 @@ package final class QueryPath {
     key.initialize(repeating: 0, count: CacheKey.longest)
   }
 
-  deinit { key.deallocate() }
+  deinit {
+    key.deallocate()
+    end.deallocate()
+  }
 
   /// The path of the same thread through other tables.
   func successor(_ tables: QueryTables) -> QueryPath { QueryPath(tables, counters) }
@@ -139,9 +148,15 @@ package final class QueryPath {
     _ output: UnsafeMutablePointer<UInt8>
   ) -> QueryOutcome {
     let head = ResponseHead(responseCode: code.responseCode, extendedError: ede.infoCode)
-    tally.count(code.fate, transport)
-    tally.count(code: code.responseCode)
+    note(code.fate, code.responseCode, transport)
     return .reply(ResponseWriter.complete(query, of: message.span, head, limits(transport), into: output))
+  }
+
+  @_noAllocation @inline(__always)
+  private func note(_ fate: QueryFate, _ code: UInt16, _ transport: QueryTransport) {
+    tally.count(fate, transport)
+    tally.count(code: code)
+    end.pointee = QueryEnd(fate, code)
   }
 
   @_noAllocation
@@ -155,8 +170,7 @@ package final class QueryPath {
     prepared._withUnsafeGuaranteedRef {
       $0.copy(index, to: output + start, capacity: limits.size - start, &head)
     }
-    tally.count(head.extendedError == RefusalReason.blocked.infoCode ? .blocked : .local, transport)
-    tally.count(code: head.responseCode)
+    note(head.extendedError == RefusalReason.blocked.infoCode ? .blocked : .local, head.responseCode, transport)
     return .reply(ResponseWriter.complete(query, of: message.span, head, limits, into: output))
   }
 
@@ -174,8 +188,7 @@ package final class QueryPath {
       let capacity = limits.size - query.questionEnd
       let found = find(route, usesSubnet, now: now, output + query.questionEnd, capacity, &head)
       if found.isAnswer {
-        tally.count(found.isStale ? .stale : .hit, transport)
-        tally.count(code: head.responseCode)
+        note(found.isStale ? .stale : .hit, head.responseCode, transport)
         let length = ResponseWriter.complete(query, of: message.span, head, limits, into: output)
         return found.wantsRefresh ? .replyAndRefresh(length, route) : .reply(length)
       }

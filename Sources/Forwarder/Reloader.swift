@@ -16,10 +16,11 @@ public final class Reloader: @unchecked Sendable {
   public var willReload: () -> Void = {}
   /// Called when the reload has ended, whether the configuration is another one or not.
   public var didReload: () -> Void = {}
+  /// Gets each configuration that is taken, for what is not the forwarder's.
+  public var didTake: (Configuration) -> Void = { _ in }
 
   private let forwarder: Forwarder
   private let path: String
-  private let threshold: LogThreshold
   private let logger: Logger
   private var startedAt = BootInstant.now
   private var isReloading = false
@@ -46,13 +47,10 @@ public final class Reloader: @unchecked Sendable {
   /// Steps of a revision in one turn of the loop: a millisecond or so, after which queries come first.
   private static let revisionSteps = 64
 
-  /// - Parameters:
-  ///   - path: the configuration file.
-  ///   - threshold: takes `log.level`.
-  public init(_ forwarder: Forwarder, path: String, threshold: LogThreshold, logger: Logger) {
+  /// - Parameter path: the configuration file.
+  public init(_ forwarder: Forwarder, path: String, logger: Logger) {
     self.forwarder = forwarder
     self.path = path
-    self.threshold = threshold
     self.logger = logger
   }
 
@@ -80,7 +78,7 @@ public final class Reloader: @unchecked Sendable {
     do throws(StartError) {
       guard let preparation = reading.preparation else { return refuse(reading.mistakes) }
       let providers = try forwarder.providers(for: preparation.configuration)
-      threshold.level = Logger.Level(rawValue: preparation.configuration.log.level.rawValue) ?? .info
+      didTake(preparation.configuration)
       if !reading.fixedKeys.isEmpty {
         logger.warning("\(path): needs a restart to change: \(reading.fixedKeys.joined(separator: ", "))")
       }

@@ -20,6 +20,10 @@ final class ReplySender {
   private let counters: QueryCounters
   private let output: UnsafeMutablePointer<UInt8>
   private var connections: [Int: TCPConnection] = [:]
+  /// Told of each query that was answered, where queries are logged.
+  var log: QueryLog?
+  /// Told of answers that were slow or failed.
+  var watch: AnswerWatch?
 
   /// - Parameters:
   ///   - keepalive: the idle timeout that clients over TCP are told, in units of 100 ms.
@@ -59,21 +63,23 @@ final class ReplySender {
   }
 
   /// Sends what came of a question.
-  func send(_ result: Result<FinishedAnswer, UpstreamFailure>, to slot: Int) {
+  ///
+  /// - Parameter source: who gave the answer, unless it is stale data.
+  func send(_ result: Result<FinishedAnswer, UpstreamFailure>, to slot: Int, from source: AnswerSource = .cache) {
     switch result {
-    case .success(let answer): send(answer, to: slot)
+    case .success(let answer): send(answer, to: slot, from: source)
     case .failure(let failure): send(failure, to: slot)
     }
   }
 
   /// Sends SERVFAIL with an extended error.
   func send(_ failure: UpstreamFailure, to slot: Int) {
-    complete(
-      slot, ResponseHead(responseCode: 2, extendedError: failure.extendedError.rawValue), body: [])
+    let head = ResponseHead(responseCode: 2, extendedError: failure.extendedError.rawValue)
+    complete(slot, head, body: [], .failed, failure: failure.reason)
   }
 
   /// Sends an answer.
-  func send(_ answer: FinishedAnswer, to slot: Int) {
+  func send(_ answer: FinishedAnswer, to slot: Int, from source: AnswerSource = .cache) {
     var head = ResponseHead(responseCode: answer.response.responseCode.rawValue)
     head.isAuthenticated = answer.response.isAuthenticated
     head.answers = answer.response.answers
@@ -81,10 +87,14 @@ final class ReplySender {
     head.bodyLength = answer.response.body.count
     head.extendedError = answer.response.extendedError?.rawValue ?? ResponseHead.noExtendedError
     if let scope = answer.scope { head.subnetScope = Int16(clamping: scope) }
-    complete(slot, head, body: answer.response.body)
+    let error = answer.response.extendedError
+    let isStale = error == .staleAnswer || error == .staleNXDomain
+    complete(slot, head, body: answer.response.body, isStale ? .stale : .asked(source))
   }
 
-  private func complete(_ slot: Int, _ head: ResponseHead, body: [UInt8]) {
+  private func complete(
+    _ slot: Int, _ head: ResponseHead, body: [UInt8], _ outcome: LoggedQuery.Outcome, failure: String? = nil
+  ) {
     let query = queries.slots[slot].query
     let isUDP = queries.slots[slot].descriptor >= 0
     let limits =
@@ -105,7 +115,18 @@ final class ReplySender {
       connections.removeValue(forKey: slot)?.send(response)
     }
     counters.tally.count(code: head.responseCode)
-    counters.tally.count(answers: 1, took: BootInstant.now.nanoseconds - queries.slots[slot].receivedAt)
+    let (now, receivedAt) = (BootInstant.now, BootInstant(nanoseconds: queries.slots[slot].receivedAt))
+    counters.tally.count(answers: 1, took: (now - receivedAt).nanoseconds)
+    watch?.answered(at: now, took: now - receivedAt, failure: failure)
+    log?.add(
+      LoggedQuery(
+        receivedAt: receivedAt, took: now - receivedAt, client: clientOctets(slot), transport: isUDP ? .udp : .tcp,
+        name: Array(message[QueryReader.headerLength..<(QueryReader.headerLength + query.nameLength)]),
+        type: query.type, code: head.responseCode, outcome: outcome))
     queries.release(slot)
+  }
+
+  private func clientOctets(_ slot: Int) -> [UInt8] {
+    withUnsafePointer(to: queries.peer(slot).pointee.address) { LoggedQuery.client($0) }
   }
 }

@@ -278,7 +278,7 @@ extension Resolver {
     pursuit.timer = nil
     pursuit.held = nil
     if inFlight[pursuit.key] === pursuit { inFlight[pursuit.key] = nil }
-    for slot in pursuit.slots { replies.send(given, to: slot) }
+    for slot in pursuit.slots { replies.send(given, to: slot, from: outcome.source) }
     let resolved = ResolvedAnswer(outcome)
     for continuation in pursuit.continuations { continuation.resume(returning: resolved) }
     pursuit.slots = []

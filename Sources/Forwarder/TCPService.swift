@@ -13,6 +13,8 @@ final class TCPService {
   private let replies: ReplySender
   private let resolver: Resolver
   private let output: UnsafeMutablePointer<UInt8>
+  /// Told of each query that is answered at once, where queries are logged.
+  var log: QueryLog?
 
   /// - Parameter counters: those of queries over TCP.
   init(
@@ -38,9 +40,9 @@ final class TCPService {
       path.accept(message, from: $0, .tcp, now: now, into: output)
     }
     switch outcome {
-    case .reply(let length): send(length, connection, since: now)
+    case .reply(let length): send(length, connection, message, since: now)
     case .replyAndRefresh(let length, let route):
-      send(length, connection, since: now)
+      send(length, connection, message, since: now)
       let slot = queries.take()
       guard slot >= 0 else { return }
       queries.fill(slot, path.query, of: message.baseAddress!, route: route, receivedAt: now, descriptor: -1)
@@ -51,7 +53,7 @@ final class TCPService {
       let slot = queries.take()
       guard slot >= 0 else {
         if case .reply(let length) = path.refuse(.servFail, ede: .other, message, .tcp, output) {
-          send(length, connection, since: now)
+          send(length, connection, message, since: now)
         }
         return
       }
@@ -62,8 +64,23 @@ final class TCPService {
       resolver.assumeIsolated { $0.accept(slot) }
     }
   }
-  private func send(_ length: Int, _ connection: TCPConnection, since arrival: Int64) {
+
+  private func send(
+    _ length: Int, _ connection: TCPConnection, _ message: UnsafeBufferPointer<UInt8>, since arrival: Int64
+  ) {
     connection.send(UnsafeBufferPointer(start: output, count: length))
-    path.tally.count(answers: 1, took: BootInstant.now.nanoseconds - arrival)
+    let (now, receivedAt) = (BootInstant.now, BootInstant(nanoseconds: arrival))
+    path.tally.count(answers: 1, took: (now - receivedAt).nanoseconds)
+    log?.add(logged(connection, message, receivedAt: receivedAt, took: now - receivedAt))
+  }
+
+  private func logged(
+    _ connection: TCPConnection, _ message: UnsafeBufferPointer<UInt8>, receivedAt: BootInstant, took: Duration
+  ) -> LoggedQuery {
+    let name = QueryReader.headerLength..<(QueryReader.headerLength + path.query.nameLength)
+    return LoggedQuery(
+      receivedAt: receivedAt, took: took, client: connection.client.octets, transport: .tcp,
+      name: name.upperBound <= message.count ? Array(message[name]) : [], type: path.query.type,
+      code: path.lastEnd.code, outcome: .atOnce(QueryFate(rawValue: Int(path.lastEnd.fate)) ?? .invalid))
   }
 }

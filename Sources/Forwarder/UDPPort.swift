@@ -12,12 +12,18 @@ struct UDPPort {
   let paths: PathExchange
   private let queries: ClientQueries
   private let resolverLoop: EventLoop
+  private let tap: QueryTap
 
-  init(_ listener: UDPListener, path: QueryPath, queries: ClientQueries, resolverLoop: EventLoop) {
+  /// - Parameter tap: the thread's own, for the query log.
+  init(
+    _ listener: UDPListener, path: QueryPath, queries: ClientQueries, resolverLoop: EventLoop,
+    tap: QueryTap = QueryTap()
+  ) {
     self.listener = listener
     paths = PathExchange(path)
     self.queries = queries
     self.resolverLoop = resolverLoop
+    self.tap = tap
   }
 
   /// Answers a batch of queries.
@@ -35,10 +41,13 @@ struct UDPPort {
     if isFull { whenFull() }
     let now = BootInstant.now.nanoseconds
     path.tally.setBusy(since: now)
-    let batch = answerBatch(count, now: now, listener, path, queries)
+    let isLogging = tap.isOn
+    let batch = answerBatch(count, now: now, listener, path, queries, tap, isLogging: isLogging)
     if batch.handedOver { resolverLoop.wake() }
     if batch.answers > 0 {
-      path.tally.count(answers: batch.answers, took: BootInstant.now.nanoseconds &- now)
+      let end = BootInstant.now.nanoseconds
+      path.tally.count(answers: batch.answers, took: end &- now)
+      if isLogging, tap.publish(at: end) { resolverLoop.wake() }
     }
     path.tally.setBusy(since: 0)
     return isFull
@@ -57,9 +66,12 @@ private struct AnsweredBatch {
 }
 
 /// Answers what is at hand and hands over the rest.
+///
+/// - Parameter isLogging: whether `tap` gets what was answered.
 @_noAllocation
 private func answerBatch(
-  _ count: Int, now: Int64, _ listener: UDPListener, _ path: QueryPath, _ queries: ClientQueries
+  _ count: Int, now: Int64, _ listener: UDPListener, _ path: QueryPath, _ queries: ClientQueries, _ tap: QueryTap,
+  isLogging: Bool
 ) -> AnsweredBatch {
   var batch = AnsweredBatch()
   var index = 0
@@ -70,9 +82,11 @@ private func answerBatch(
     case .reply(let length):
       listener.reply(to: index, length: length)
       batch.answers &+= 1
+      if isLogging { tap.add(path, message, from: listener.sender(index), receivedAt: now) }
     case .replyAndRefresh(let length, let route):
       listener.reply(to: index, length: length)
       batch.answers &+= 1
+      if isLogging { tap.add(path, message, from: listener.sender(index), receivedAt: now) }
       if handOver(index, message, route, wantsAnswer: false, now: now, listener, path, queries) {
         batch.handedOver = true
       }
@@ -84,6 +98,7 @@ private func answerBatch(
       } else if case .reply(let length) = path.refuse(.servFail, ede: .other, message, .udp, output) {
         listener.reply(to: index, length: length)
         batch.answers &+= 1
+        if isLogging { tap.add(path, message, from: listener.sender(index), receivedAt: now) }
       }
     }
     index &+= 1

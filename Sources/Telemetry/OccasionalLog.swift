@@ -11,6 +11,7 @@ public final class OccasionalLog: Sendable {
   }
 
   private let logger: Logger
+  private let recorder: FlightRecorder?
   private let reasons = Mutex<[String: Reason]>([:])
 
   /// Nanoseconds between two events of a reason.
@@ -19,7 +20,12 @@ public final class OccasionalLog: Sendable {
   private static let mostReasons = 256
 
   /// Logs to `logger`.
-  public init(_ logger: Logger) { self.logger = logger }
+  ///
+  /// - Parameter recorder: gets what is left out of the log.
+  public init(_ logger: Logger, recorder: FlightRecorder? = nil) {
+    self.logger = logger
+    self.recorder = recorder
+  }
 
   /// Logs `message`, unless an event of that reason was logged less than a minute ago.
   ///
@@ -35,7 +41,10 @@ public final class OccasionalLog: Sendable {
       reasons[reason] = Reason(lastLogged: now)
       return count ?? 0
     }
-    guard let suppressed else { return }
+    guard let suppressed else {
+      recorder?.record(.now, level, message())
+      return
+    }
     let again = suppressed > 0 ? " (and \(suppressed) times more in the last minute)" : ""
     logger.log(level: level, "\(message())\(again)")
   }

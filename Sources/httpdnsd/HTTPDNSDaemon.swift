@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Configuration
+import Glibc
 
 /// The program's command line; each subcommand has a file of its own.
 @main
@@ -14,6 +15,12 @@ struct HTTPDNSDaemon: ParsableCommand {
       RunCommand.self, CheckCommand.self, QueryCommand.self, DoctorCommand.self, FlushCommand.self,
       ProvidersCommand.self, HealthcheckCommand.self, SetupCommand.self,
     ])
+
+  /// Before anything else, SIGUSR2 must not be the end: it may come before the daemon is ready to answer it.
+  static func main() {
+    signal(SIGUSR2, SIG_IGN)
+    main(nil)
+  }
 }
 
 /// The program's version.

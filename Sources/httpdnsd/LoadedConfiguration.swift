@@ -11,18 +11,20 @@ import Telemetry
 struct LoadedConfiguration {
   let configuration: Configuration
   let warnings: [Warning]
-  /// `log.level`, for all loggers.
-  let threshold: LogThreshold
+  /// What `log.level` and `log.format` apply to; who runs for long has a flight recorder.
+  let log: LogOutput
 
   /// Reads `path`.
   ///
   /// - Throws: `ExitCode.failure`, after one line for each mistake has been written to stderr.
-  init(path: String) throws {
+  init(path: String, recorder: FlightRecorder? = nil) throws {
     do throws(Mistakes) {
       let loaded = try Configuration.load(path: path)
       configuration = loaded.configuration
       warnings = loaded.warnings
-      threshold = LogThreshold(Logger.Level(rawValue: loaded.configuration.log.level.rawValue) ?? .info)
+      log = LogOutput(
+        LogThreshold(Logger.Level(loaded.configuration.log.level)), LogFormat(loaded.configuration.log.format),
+        recorder: recorder)
     } catch {
       for warning in error.warnings { Console.error("warning: \(warning)") }
       for mistake in error.mistakes { Console.error("\(mistake)") }
@@ -32,7 +34,20 @@ struct LoadedConfiguration {
 
   /// A logger that writes to stderr from the configured level on.
   var logger: Logger {
-    Logger(label: "httpdnsd") { [threshold] _ in StandardErrorLog(threshold) }
+    Logger(label: "httpdnsd") { [log] _ in StandardErrorLog(log) }
+  }
+}
+
+extension Logger.Level {
+  init(_ level: Configuration.LogLevel) { self = Logger.Level(rawValue: level.rawValue) ?? .info }
+}
+
+extension LogFormat {
+  init(_ format: Configuration.LogFormat) {
+    switch format {
+    case .text: self = .text
+    case .json: self = .json
+    }
   }
 }
 

@@ -9,6 +9,7 @@ import Glibc
 import Listener
 import Logging
 import ServiceManager
+import Telemetry
 import Web
 
 /// Runs the daemon in the foreground.
@@ -17,12 +18,16 @@ struct RunCommand: ParsableCommand {
     commandName: "run",
     abstract: "Serve DNS until SIGTERM or SIGINT; SIGHUP reloads the configuration. Logs go to stderr.")
 
+  /// Milliseconds for which the end waits for who reads the log.
+  private static let lastLinesWithin = 500
+
   @OptionGroup var options: ConfigurationOption
 
   func run() throws {
     let environment = ServiceEnvironment.take()
-    let loaded = try LoadedConfiguration(path: options.config)
+    let loaded = try LoadedConfiguration(path: options.config, recorder: FlightRecorder())
     let logger = loaded.logger
+    defer { loaded.log.finish(within: RunCommand.lastLinesWithin) }
     let supervision = Supervision(environment, logger)
     for warning in loaded.warnings { logger.warning("\(warning)") }
     let (allowed, need) = (Process.prepare(loaded.configuration), loaded.configuration.descriptorNeed)
@@ -34,7 +39,8 @@ struct RunCommand: ParsableCommand {
     let forwarder: Forwarder
     let web: WebServer?
     do throws(StartError) {
-      forwarder = try Forwarder(loaded.configuration, inherited: try supervision.sockets(), logger: logger)
+      forwarder = try Forwarder(
+        loaded.configuration, inherited: try supervision.sockets(), logger: logger, recorder: loaded.log.recorder)
       let addresses = try forwarder.bind()
       for address in addresses { logger.info("listening on \(address)") }
       web = try MetricsAddress.open(loaded.configuration.web, forwarder, logger)
@@ -43,6 +49,8 @@ struct RunCommand: ParsableCommand {
       Console.error("httpdnsd: \(explain(error))")
       throw ExitCode.failure
     }
+    let logService = LogService(loaded.log, forwarder)
+    logService.follow(loaded.configuration.log)
     let control = ControlSocket.open(loaded.configuration.control, forwarder, logger)
     let signals = [SIGTERM, SIGINT].map { signal in
       LoopEvent(on: forwarder.loop, signal: signal) {
@@ -51,14 +59,15 @@ struct RunCommand: ParsableCommand {
         supervision.end()
       }
     }
-    let reloader = Reloader(forwarder, path: options.config, threshold: loaded.threshold, logger: logger)
+    let reloader = Reloader(forwarder, path: options.config, logger: logger)
+    reloader.didTake = { logService.follow($0.log) }
     (reloader.willReload, reloader.didReload) = (supervision.reloads, supervision.hasReloaded)
     let reloadSignal = LoopEvent(on: forwarder.loop, signal: SIGHUP) { reloader.reload() }
     // Once the first transfers have set up TLS, much of what the start needed is not needed again.
     forwarder.loop.schedule(after: .seconds(30)) { process_trim() }
     logger.info("ready")
     do throws(StartError) {
-      defer { withExtendedLifetime((signals, reloadSignal, control, web)) {} }
+      defer { withExtendedLifetime((signals, reloadSignal, logService, control, web)) {} }
       try forwarder.run()
     } catch {
       Console.error("httpdnsd: \(explain(error))")

@@ -9,8 +9,6 @@ private let unavailable: [(section: String, key: String, standard: String, other
   ("[ranking]", "probe", "\"off\"", "\"icmp\""),
   ("[ranking]", "interval", "\"10m\"", "\"1m\""),
   ("[ranking]", "domains", "{}", "{ \"example.com\" = \"tcp:443\" }"),
-  ("[log]", "format", "\"text\"", "\"json\""),
-  ("[log]", "queries", "false", "true"),
 ]
 
 @Test(arguments: unavailable)

@@ -5,6 +5,7 @@ import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
+import Logging
 import ProviderPool
 import TestSupport
 import Testing
@@ -15,6 +16,8 @@ import Testing
   private let loop = SimulatedLoop()
   private let question = HTTPDNSQuestion(name: name("www.example.com"), type: .a)
   private let notes = Notes()
+  /// What only who looks for the course of events is told.
+  private let details = Notes()
 
   private func provider(
     _ servers: [ScriptedTransport], _ settings: ProviderSettings = ProviderSettings(name: "first"),
@@ -26,7 +29,7 @@ import Testing
         ProviderServer("server\(number)", addresses: [IPAddress(text: "192.0.2.1")!], isVerified: true) { _ in transport
         }
       }, loop: loop
-    ) { [notes] in notes.add($1) }
+    ) { [notes, details] level, line in (level == .debug ? details : notes).add(line) }
   }
 
   private func server(_ script: @escaping (Int) -> HTTPResult) -> ScriptedTransport {
@@ -136,6 +139,21 @@ import Testing
     #expect(provider.counters.probes == 1)
   }
 
+  @Test func `another server that takes over, all that fail and one that is back are told in the details, once each`() {
+    let isBack = Switch()
+    let first = server { _ in isBack.isOn ? .address("192.0.2.7") : .refused }
+    let second = server { $0 < 2 ? .address("192.0.2.7") : .refused }
+    let provider = provider([first, second], ProviderSettings(name: "first", attemptsBeforeSwitch: 1))
+    for _ in 0..<2 { #expect(successes(ask(provider)) == 1) }
+    #expect(details.all.count == 1 && details.all[0].hasSuffix(" is asked first"))
+    for _ in 0..<3 { ask(provider) }
+    #expect(details.all.dropFirst() == ["provider first: all of its servers are down"])
+    isBack.isOn = true
+    loop.advance(by: .seconds(6))
+    #expect(details.all.count == 3 && details.all[2].hasPrefix("provider first: is back; "))
+    #expect(notes.all.isEmpty)
+  }
+
   @Test func `a probe that is refused for the account goes to no other server, and the provider is left alone`() {
     let isBack = Switch()
     let first = server { _ in isBack.isOn ? .status(403) : .refused }
@@ -149,6 +167,7 @@ import Testing
     let sent = first.sent.count
     loop.advance(by: .seconds(29))
     #expect(first.sent.count == sent)
+    #expect(details.all == ["provider first: all of its servers are down"])
     #expect(notes.all.count == 1 && notes.all[0].contains("left alone for 30 s"))
   }
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Telemetry
 
-@Suite(.serialized) struct `The log on standard error` {
+@Suite struct `The log on standard error` {
   @Test(
     arguments: [
       (.trace, "<7>"), (.debug, "<7>"), (.info, "<6>"), (.notice, "<5>"), (.warning, "<4>"), (.error, "<3>"),
@@ -21,7 +21,7 @@ import Testing
     let words = line.split(separator: " ", maxSplits: 2).map(String.init)
     #expect(words[1...] == ["WARNING", "marker two"])
     let digits = words[0].utf8.map { $0 >= 0x30 && $0 <= 0x39 ? "0" : String(UnicodeScalar($0)) }.joined()
-    #expect(digits == "0000-00-00T00:00:00Z")
+    #expect(digits == "0000-00-00T00:00:00.000Z")
   }
 
   @Test func `leaves out what is below its level`() throws {
@@ -51,9 +51,9 @@ import Testing
 
   @Test func `makes one line of what has line breaks and control characters`() throws {
     let all = try lines(isJournal: true) { logger in
-      logger.info("marker a\nb\r\u{1B}[31m\u{7F}c", metadata: ["k": "x\ny\u{0}z"])
+      logger.info("marker a\nb\r\u{1B}[31m\u{7F}c\u{9B}\u{2028}d", metadata: ["k": "x\ny\u{0}z"])
     }
-    #expect(all == ["<6>marker a b  [31m c k=x y z"])
+    #expect(all == ["<6>marker a b  [31m c  d k=x y z"])
   }
 
   @Test func `takes the journal for connected only where standard error is what systemd connected`() throws {
@@ -63,17 +63,18 @@ import Testing
     var status = stat()
     try #require(fstat(ends[1], &status) == 0)
     let stream = "\(status.st_dev):\(status.st_ino)"
-    #expect(StandardErrorLog.isJournal(stream, descriptor: ends[1]))
-    #expect(!StandardErrorLog.isJournal("\(status.st_dev):\(status.st_ino + 1)", descriptor: ends[1]))
+    #expect(LogOutput.isJournal(stream, descriptor: ends[1]))
+    #expect(!LogOutput.isJournal("\(status.st_dev):\(status.st_ino + 1)", descriptor: ends[1]))
     // A shell that the journal's reader started hands its variable on to whatever runs in it.
-    #expect(!StandardErrorLog.isJournal("8:12345", descriptor: ends[1]))
-    for nonsense in ["", ":", "8", "x:y"] { #expect(!StandardErrorLog.isJournal(nonsense, descriptor: ends[1])) }
-    #expect(!StandardErrorLog.isJournal(nil, descriptor: ends[1]))
+    #expect(!LogOutput.isJournal("8:12345", descriptor: ends[1]))
+    for nonsense in ["", ":", "8", "x:y"] { #expect(!LogOutput.isJournal(nonsense, descriptor: ends[1])) }
+    #expect(!LogOutput.isJournal(nil, descriptor: ends[1]))
   }
 
   @Test func `a threshold that changes counts for every logger that goes by it`() throws {
     let threshold = LogThreshold(.warning)
-    let first = Logger(label: "test") { _ in StandardErrorLog(threshold, isJournal: false) }
+    let output = LogOutput(threshold, descriptor: 2, isJournal: false)
+    let first = Logger(label: "test") { _ in StandardErrorLog(output) }
     var second = first
     #expect(first.logLevel == .warning)
     threshold.level = .debug
@@ -92,22 +93,44 @@ import Testing
     let description = "it\nbroke"
   }
 
-  /// What `body` logs. Lines that others write meanwhile are passed on.
+  @Test func `takes another level and another format while it runs`() throws {
+    let threshold = LogThreshold(.info)
+    let all = try lines(threshold) { logger, output in
+      logger.debug("one")
+      threshold.level = .debug
+      logger.debug("two")
+      output.format = .json
+      logger.debug("three")
+    }
+    #expect(all[0] == "<7>two")
+    #expect(all[1].hasPrefix("<7>{\"time\":\"") && all[1].hasSuffix("\"level\":\"debug\",\"message\":\"three\"}"))
+    #expect(all.count == 2)
+  }
+
+  @Test func `tells the recorder what is below the level too, down to debug`() throws {
+    let recorder = FlightRecorder(capacity: 8)
+    let all = try lines(LogThreshold(.warning), recorder) { logger, _ in
+      logger.trace("one")
+      logger.debug("two", metadata: ["k": "v"])
+      logger.warning("three")
+    }
+    #expect(all == ["<4>three"])
+    #expect(recorder.events.map(\.text) == ["two k=v", "three"])
+    #expect(recorder.events.map(\.level) == [.debug, .warning])
+  }
+
   private func lines(isJournal: Bool, level: Logger.Level = .info, _ body: (Logger) -> Void) throws -> [String] {
-    let logger = Logger(label: "test") { _ in StandardErrorLog(LogThreshold(level), isJournal: isJournal) }
-    var ends: [Int32] = [-1, -1]
-    try #require(pipe2(&ends, O_CLOEXEC) == 0)
-    let saved = fcntl(2, F_DUPFD_CLOEXEC, 3)
-    dup2(ends[1], 2)
-    body(logger)
-    dup2(saved, 2)
-    close(saved)
-    close(ends[1])
-    var octets = [UInt8](repeating: 0, count: 65_536)
-    let count = read(ends[0], &octets, octets.count)
-    close(ends[0])
-    let all = String(decoding: octets[..<max(0, count)], as: UTF8.self).split(separator: "\n").map(String.init)
-    for line in all where !line.contains("marker") { _ = write(2, "\(line)\n", line.utf8.count + 1) }
-    return all.filter { $0.contains("marker") }
+    try lines(LogThreshold(level), isJournal: isJournal) { logger, _ in body(logger) }
+  }
+
+  /// What `body` logs.
+  private func lines(
+    _ threshold: LogThreshold, _ recorder: FlightRecorder? = nil, isJournal: Bool = true,
+    _ body: (Logger, LogOutput) -> Void
+  ) throws -> [String] {
+    let pipe = try LogPipe()
+    let output = LogOutput(threshold, recorder: recorder, descriptor: pipe.writeEnd, isJournal: isJournal)
+    body(Logger(label: "test") { _ in StandardErrorLog(output) }, output)
+    return pipe.read().split(separator: "\n").map(String.init)
   }
 }

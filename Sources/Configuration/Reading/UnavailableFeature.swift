@@ -11,8 +11,6 @@ enum UnavailableFeature {
     "ranking.probe": "addresses are not measured",
     "ranking.interval": "addresses are not measured",
     "ranking.domains": "addresses are not measured",
-    "log.format": "messages are always text",
-    "log.queries": "queries are not logged",
   ]
 
   /// What is missing for this value in this place; nil where nothing is.

@@ -38,7 +38,8 @@ final class Daemon {
     let variables = try ["LD_PRELOAD": Programs.lookupRefusal()].merging(environment) { $1 }
     let process = try ChildProcess(command, environment: variables, descriptors: descriptors)
     let isReady = try process.wait(for: "ready", in: .error) { text in
-      text.contains(" ready\n") ? true : text.contains(": Address already in use") ? false : nil
+      let isReady = text.contains(" ready\n") || text.contains("\"message\":\"ready\"")
+      return isReady ? true : text.contains(": Address already in use") ? false : nil
     }
     guard isReady else { return (process, nil) }
     let lines = process.text(.error).matches(of: /listening on (\S+), (?:UDP|TCP)/)

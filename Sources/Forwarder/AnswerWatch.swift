@@ -1,0 +1,47 @@
+// AnswerWatch.swift -- answers that were slow or failed, summed up for the flight recorder, without names and clients.
+//
+// Resolver's loop only.
+
+import EventLoop
+
+/// Sums up, and tells of it no more often than once a second.
+final class AnswerWatch {
+  /// An answer that takes longer is slow.
+  static let slow = Duration.seconds(1)
+  private static let pause = Duration.seconds(1)
+
+  private let tell: (String) -> Void
+  private var toldAt: BootInstant?
+  private var slowAnswers = 0
+  private var longest = Duration.zero
+  private var failures: [String: Int] = [:]
+
+  /// - Parameter tell: takes one line.
+  init(_ tell: @escaping (String) -> Void) { self.tell = tell }
+
+  /// A client has got its answer.
+  ///
+  /// - Parameter failure: why it was SERVFAIL, where it was.
+  func answered(at now: BootInstant, took: Duration, failure: String?) {
+    let isSlow = took > AnswerWatch.slow
+    guard isSlow || failure != nil else { return }
+    if isSlow {
+      slowAnswers += 1
+      longest = max(longest, took)
+    }
+    if let failure { failures[failure, default: 0] += 1 }
+    if let toldAt, now - toldAt < AnswerWatch.pause { return }
+    toldAt = now
+    tell(summary)
+    (slowAnswers, longest, failures) = (0, .zero, [:])
+  }
+
+  private var summary: String {
+    var parts: [String] = []
+    if slowAnswers > 0 {
+      parts.append("\(slowAnswers) took longer than 1 s, the longest \(longest.nanoseconds / 1_000_000) ms")
+    }
+    parts += failures.sorted { $0.key < $1.key }.map { "\($0.value) failed: \($0.key)" }
+    return "answers that had to wait: \(parts.joined(separator: "; "))"
+  }
+}

@@ -1,0 +1,81 @@
+// LogService.swift -- the log of a running daemon: a slow reader, SIGUSR2, and what the configuration says.
+//
+// Resolver's loop only, or before that runs.
+
+import Configuration
+import EventLoop
+import Forwarder
+import Glibc
+import Logging
+import Telemetry
+
+/// Looks after the log.
+final class LogService: @unchecked Sendable {
+  private let log: LogOutput
+  private let forwarder: Forwarder
+  private var dumpSignal: LoopEvent?
+  /// What of a dump is still to be written.
+  private var dump: ArraySlice<RecordedEvent> = []
+
+  /// How often a reader that is too slow is tried again, and a dump goes on.
+  private static let retryPause = Duration.milliseconds(50)
+  /// Events of a dump in one turn of the loop, which take less than a millisecond.
+  private static let portion = 64
+
+  init(_ log: LogOutput, _ forwarder: Forwarder) {
+    self.log = log
+    self.forwarder = forwarder
+    log.whenBehind { [weak self, loop = forwarder.loop] in
+      loop.execute { [weak self] in self?.retry() }
+    }
+    if !log.retry() { retry() }
+    dumpSignal = LoopEvent(on: forwarder.loop, signal: SIGUSR2) { [unowned self] in startDump() }
+  }
+
+  /// Goes by `[log]` of a configuration from now on.
+  func follow(_ settings: Configuration.Log) {
+    log.threshold.level = Logger.Level(settings.level)
+    log.format = LogFormat(settings.format)
+    forwarder.queryLog.setOn(settings.queries, writingTo: log)
+  }
+
+  private func retry() {
+    guard !log.retry() else { return }
+    forwarder.loop.schedule(after: LogService.retryPause) { [weak self] in self?.retry() }
+  }
+
+  /// Writes out the flight recorder; a second signal while that goes on changes nothing.
+  private func startDump() {
+    guard dump.isEmpty, let events = log.recorder?.events, let first = events.first else { return }
+    write("\(events.count) events since \(first.time.text)")
+    dump = events[...]
+    goOn()
+  }
+
+  private func goOn() {
+    for event in dump.prefix(LogService.portion) {
+      switch log.format {
+      case .text: write("\(event.time.text) \(event.level.rawValue.uppercased()) \(event.text)")
+      case .json:
+        write(
+          event.text,
+          [LogField("event_time", .text(event.time.text)), LogField("event_level", .text(event.level.rawValue))])
+      }
+    }
+    dump = dump.dropFirst(LogService.portion)
+    guard !dump.isEmpty else { return write("that is all") }
+    // Who reads slowly gets the rest later, and loses nothing of it.
+    schedule()
+  }
+
+  private func schedule() {
+    forwarder.loop.schedule(after: log.hasRoom ? .milliseconds(1) : LogService.retryPause) { [weak self] in
+      guard let self else { return }
+      if log.hasRoom { goOn() } else { schedule() }
+    }
+  }
+
+  private func write(_ text: String, _ fields: [LogField] = []) {
+    log.write(LogLine(time: .now, level: .info, message: "flight recorder: \(text)", fields: fields))
+  }
+}

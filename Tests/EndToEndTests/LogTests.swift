@@ -1,0 +1,229 @@
+// LogTests.swift -- what the log says, in which form, what it never says, and that nobody waits for who reads it.
+
+import DNSWire
+import Foundation
+import Testing
+
+@Suite(.blocking) struct LogTests {
+  /// A daemon with all kinds of answers, and LocalDNS nowhere.
+  private func settings(_ simulator: Simulator, _ log: String) -> String {
+    var settings = Settings(Settings.json(simulator.http))
+    settings.more = "[[rule]]\nnames = [\"blocked.example\"]\nuse = \"nxdomain\""
+    return settings.text.replacing("level = \"debug\"", with: log)
+  }
+
+  private func objects(_ log: String) throws -> [[String: Any]] {
+    try log.split(separator: "\n").map { line in
+      let object = try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+      return try #require(object, "\(line)")
+    }
+  }
+
+  /// Asks for a hit, an answer of a provider, a local one, a blocked one and two refused ones, and waits for the last line.
+  private func askAllKinds(_ daemon: Daemon, over transport: Transport) throws {
+    let host = "127.0.0.9"
+    try ask(daemon.address, TestQuery("n1.bench.example"), over: transport, from: host)
+    try ask(daemon.address, TestQuery("n1.bench.example"), over: transport, from: host)
+    try ask(daemon.address, TestQuery("localhost", "AAAA"), over: transport, from: host)
+    try ask(daemon.address, TestQuery("blocked.example"), over: transport, from: host)
+    try ask(daemon.address, TestQuery("axfr.example", "TYPE252"), over: transport, from: host)
+    var strange = TestQuery("opcode.example")
+    strange.flags |= 0x1000
+    try ask(daemon.address, strange, over: transport, from: host)
+    // Over UDP a line comes a moment after its answer.
+    try daemon.waitForLog("opcode.example.")
+  }
+
+  @Test(arguments: Transport.allCases)
+  func `each answered query is one line`(transport: Transport) throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let daemon = try lab.daemon(settings(simulator, "format = \"json\"\nqueries = true"))
+      try askAllKinds(daemon, over: transport)
+      daemon.end()
+      let queries = try objects(daemon.log).filter { $0["message"] as? String == "query" }
+      let said = queries.map { query in
+        ["name", "type", "outcome", "rcode"].map { query[$0] as? String ?? "" }.joined(separator: " ")
+      }
+      #expect(
+        Set(said) == [
+          "n1.bench.example. A provider NOERROR", "n1.bench.example. A hit NOERROR",
+          "localhost. AAAA local NOERROR", "blocked.example. A blocked NXDOMAIN",
+          "axfr.example. AXFR refused REFUSED", "opcode.example. A invalid NOTIMP",
+        ])
+      #expect(queries.count == said.count && said.count == 6)
+      for query in queries {
+        #expect(query["client"] as? String == "127.0.0.9")
+        #expect(query["transport"] as? String == (transport == .udp ? "udp" : "tcp"))
+        #expect(try #require(query["ms"] as? Double) < 5_000)
+        #expect(query["provider"] as? String == (query["outcome"] as? String == "provider" ? "json" : nil))
+        #expect((query["time"] as? String)?.wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/) != nil)
+      }
+    }
+  }
+
+  @Test func `stale data and failures are told apart, and so is a name of any octets`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      try simulator.fault("kind=status&code=500")
+      let daemon = try lab.daemon(settings(simulator, "format = \"json\"\nqueries = true"))
+      #expect(try ask(daemon.address, "failing.example").code == .servFail)
+      var strange = TestQuery("x")
+      strange.labels = [[0x22, 0x5C, 0x0A, 0x00, 0xFF, 0x7F, 0x2E], [0x61]]
+      try ask(daemon.address, strange)
+      try daemon.waitForLog("255")
+      daemon.end()
+      let queries = try objects(daemon.log).filter { $0["message"] as? String == "query" }
+      #expect(queries.first { $0["name"] as? String == "failing.example." }?["outcome"] as? String == "failure")
+      #expect(queries.contains { $0["name"] as? String == "\\\"\\\\\\010\\000\\255\\127\\..a." })
+    }
+  }
+
+  @Test(arguments: ["format = \"json\"", "format = \"text\""])
+  func `without log.queries no line has a name or a client, at any level, whatever goes wrong`(format: String) throws {
+    try withLab { lab in
+      let canary = "canary7f3a9"
+      let simulator = try lab.simulator()
+      let daemon = try lab.daemon(settings(simulator, "level = \"trace\"\n\(format)"))
+      func askAll(_ label: String) throws {
+        for transport in Transport.allCases {
+          let query = TestQuery("\(label).\(canary).example")
+          try ask(daemon.address, query, over: transport, from: "127.0.0.9")
+          try ask(daemon.address, query, over: transport, from: "127.0.0.9")
+        }
+      }
+      try askAll("n")
+      let faults = ["reset", "status&code=403", "status&code=500", "html", "cut", "wrong-question", "big"]
+      for (index, fault) in faults.enumerated() {
+        try simulator.clearFaults()
+        try simulator.fault("kind=\(fault)")
+        try askAll("f\(index)")
+      }
+      var strange = TestQuery("opcode.\(canary).example")
+      strange.flags |= 0x1000
+      try ask(daemon.address, strange, from: "127.0.0.9")
+      try ask(daemon.address, TestQuery("any.\(canary).example", "TYPE252"), from: "127.0.0.9")
+      // There was something to say, and the recorder says no more.
+      try daemon.waitForLog("provider json: ")
+      try daemon.waitForLog(" failed: ")
+      daemon.process.signal(SIGUSR2)
+      try daemon.waitForLog("that is all")
+      daemon.end()
+      #expect(!daemon.log.lowercased().contains(canary))
+      #expect(!daemon.log.contains("127.0.0.9"))
+      if format.contains("json") { _ = try objects(daemon.log) }
+    }
+  }
+
+  @Test func `a reload switches the query log on and off, and changes level and format`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let daemon = try lab.daemon(settings(simulator, "level = \"info\""))
+      try ask(daemon.address, "n1.bench.example")
+      try daemon.reload(settings(simulator, "level = \"info\"\nqueries = true"))
+      // A hit of a listener's thread, and what the loop answers.
+      try ask(daemon.address, "n1.bench.example")
+      try daemon.waitForLog("name=n1.bench.example. type=A outcome=hit")
+      try ask(daemon.address, "n2.bench.example", over: .tcp)
+      try daemon.waitForLog("transport=tcp name=n2.bench.example. type=A outcome=provider")
+      try daemon.reload(settings(simulator, "level = \"info\"\nformat = \"json\""), expecting: "configuration reloaded in ")
+      try ask(daemon.address, "n1.bench.example")
+      try ask(daemon.address, "n3.bench.example")
+      daemon.end()
+      #expect(daemon.log.matches(of: /n1\.bench/).count == 1)
+      #expect(!daemon.log.contains("n3.bench"))
+      #expect(daemon.log.contains("\"message\":\"stopped\"}"))
+    }
+  }
+
+  @Test func `SIGUSR2 writes out what happened, also what the level left out, each time`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      try simulator.fault("kind=status&code=500")
+      let daemon = try lab.daemon(settings(simulator, "level = \"info\""))
+      try ask(daemon.address, "a.example")
+      for _ in 0..<2 {
+        let before = daemon.log.count
+        daemon.process.signal(SIGUSR2)
+        try daemon.process.wait(for: "the recorder", in: .error) { text in
+          text.dropFirst(before).contains("flight recorder: that is all") ? true : nil
+        }
+        let dump = daemon.log.dropFirst(before).split(separator: "\n").filter { $0.contains("flight recorder: ") }
+        #expect(dump.first?.contains(" events since 2") == true)
+        #expect(dump.contains { $0.contains(" INFO ready") })
+        #expect(dump.contains { $0.contains(" DEBUG answers that had to wait: 1 failed: ") })
+        #expect(dump.contains { $0.contains(" WARNING provider json: ") })
+        #expect(try ask(daemon.address, "localhost").code == .noError)
+      }
+    }
+  }
+
+  @Test func `SIGUSR2 before the daemon is ready does no harm`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      // It reads the hosts file before it binds, and has to wait for this one.
+      let path = "\(lab.folder.path)/hosts"
+      try #require(mkfifo(path, 0o600) == 0)
+      let writer = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
+      try #require(writer >= 0)
+      let text = settings(simulator, "level = \"info\"").replacing(
+        "hosts_file = \"\"", with: "hosts_file = \"\(path)\"")
+      let process = try lab.start([Programs.daemon, "run", "--config", lab.file(text)])
+      try process.wait(for: "a line", in: .error) { $0.contains("over http everyone") ? true : nil }
+      for _ in 0..<5 { process.signal(SIGUSR2) }
+      #expect(!process.text(.error).contains("ready"))
+      close(writer)
+      try process.wait(for: "ready", in: .error) { $0.contains(" ready\n") ? true : nil }
+      process.signal(SIGUSR2)
+      try process.wait(for: "the recorder", in: .error) { $0.contains("that is all") ? true : nil }
+      process.signal(SIGTERM)
+      #expect(try process.waitForEnd() == .exited(0))
+    }
+  }
+
+  @Test func `who does not read the log stops no answer, and the end comes all the same`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let path = "\(lab.folder.path)/log"
+      try #require(mkfifo(path, 0o600) == 0)
+      let reader = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
+      try #require(reader >= 0)
+      defer { close(reader) }
+      let file = try lab.file(settings(simulator, "level = \"trace\"\nqueries = true"))
+      let process = try lab.start([
+        "sh", "-c", "exec \"$0\" run --config \"$1\" 2> \"$2\"", Programs.daemon, file, path,
+      ])
+      var log = ""
+      func read(until find: (String) -> Bool) throws {
+        let deadline = Deadline(.seconds(20))
+        var block = [UInt8](repeating: 0, count: 65_536)
+        while !find(log) {
+          var ready = pollfd(fd: reader, events: Int16(POLLIN), revents: 0)
+          guard poll(&ready, 1, deadline.milliseconds) == 1 else {
+            throw Failure("the log ends with \(log.suffix(500))")
+          }
+          let count = Glibc.read(reader, &block, block.count)
+          if count > 0 { log += String(decoding: block[..<count], as: UTF8.self) }
+        }
+      }
+      try read { $0.contains(" ready\n") }
+      let address = try #require(log.firstMatch(of: /listening on (\S+), UDP/).flatMap { Address(text: String($0.1)) })
+      // Enough lines for the pipe and all that may wait, over both transports, with misses among them.
+      let padding = String(repeating: "x", count: 60)
+      for number in 0..<2_500 {
+        #expect(try ask(address, "\(padding).\(number % 200).bench.example").code != .refused)
+      }
+      #expect(try ask(address, "\(padding).1.bench.example", over: .tcp).code != .refused)
+      // The loop turns, the recorder waits for its reader, and both come when somebody reads.
+      process.signal(SIGUSR2)
+      #expect(try ask(address, "n7.bench.example").code == .noError)
+      try read { $0.contains("that is all") }
+      try read { $0.contains(" queries were not logged: ") }
+      let lines = log.split(separator: "\n")
+      #expect(lines.dropLast().allSatisfy { $0.first == "2" })
+      for _ in 0..<2_000 { try ask(address, "\(padding).0.bench.example") }
+      process.signal(SIGTERM)
+      #expect(try process.waitForEnd() == .exited(0))
+    }
+  }
+}

@@ -1,0 +1,113 @@
+// LogWriterTests.swift -- who does not read stops nobody, and loses what there is no room for.
+
+import Glibc
+import Synchronization
+import Testing
+
+@testable import Telemetry
+
+@Suite struct `A log writer` {
+  private let pipe: LogPipe
+  private let line = String(repeating: "x", count: 99) + "\n"
+
+  init() throws { pipe = try LogPipe() }
+
+  private func writer(_ descriptor: Int32) -> LogWriter { LogWriter(descriptor) { "lost \($0)\n" } }
+
+  /// Writes until nothing is taken any more; returns how many lines were.
+  private func fill(_ writer: LogWriter, _ importance: LogWriter.Importance = .usual) -> Int {
+    var taken = 0
+    while writer.write(line, importance), taken < 100_000 { taken += 1 }
+    return taken
+  }
+
+  @Test func `that writes into a full pipe returns, and what waits comes later in order`() {
+    let writer = writer(pipe.writeEnd)
+    for number in 0..<20_000 { #expect(writer.write("\(number)\n")) }
+    var text = pipe.read()
+    while !writer.retry() { text += pipe.read() }
+    text += pipe.read()
+    #expect(text == (0..<20_000).map { "\($0)\n" }.joined())
+  }
+
+  @Test func `that has lost lines says how many once there is room`() {
+    let writer = writer(pipe.writeEnd)
+    let taken = fill(writer)
+    #expect(taken * line.utf8.count > LogWriter.mostWaiting)
+    for _ in 0..<6 { #expect(!writer.write(line)) }
+    var text = pipe.read()
+    while !writer.retry() { text += pipe.read() }
+    text += pipe.read()
+    let lines = text.split(separator: "\n")
+    // The one that `fill` tried in vain counts too.
+    #expect(lines.last == "lost 7")
+    #expect(lines.count == taken + 1)
+    #expect(lines.dropLast().allSatisfy { $0.utf8.count == 99 })
+    writer.write("next\n")
+    #expect(pipe.read() == "next\n")
+  }
+
+  @Test func `keeps half of its room for lines that say something by themselves`() {
+    let writer = writer(pipe.writeEnd)
+    let minor = fill(writer, .minor)
+    #expect(!writer.write(line, .minor))
+    #expect(fill(writer) * line.utf8.count >= LogWriter.mostWaiting / 2 - line.utf8.count)
+    #expect(minor > 0)
+  }
+
+  @Test func `says each time when its reader begins to be too slow`() {
+    let writer = writer(pipe.writeEnd)
+    let times = Mutex(0)
+    writer.whenBehind { times.withLock { $0 += 1 } }
+    writer.write(line)
+    #expect(times.withLock { $0 } == 0)
+    for expected in 1...3 {
+      _ = fill(writer)
+      #expect(times.withLock { $0 } == expected)
+      while !writer.retry() { _ = pipe.read() }
+    }
+  }
+
+  @Test func `leaves the descriptor as it is for all who share it`() {
+    let writer = writer(pipe.writeEnd)
+    _ = fill(writer)
+    #expect(fcntl(pipe.writeEnd, F_GETFL) & O_NONBLOCK == 0)
+  }
+
+  @Test func `does not wait for a socket or a terminal either`() throws {
+    var ends: [Int32] = [-1, -1]
+    try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+    defer { ends.forEach { close($0) } }
+    #expect(fill(writer(ends[0])) < 100_000)
+    let terminal = posix_openpt(O_RDWR | O_NOCTTY)
+    defer { close(terminal) }
+    try #require(grantpt(terminal) == 0 && unlockpt(terminal) == 0)
+    let name = try #require(ptsname(terminal))
+    let user = open(name, O_RDWR | O_NOCTTY)
+    defer { close(user) }
+    #expect(fill(writer(user)) < 100_000)
+  }
+
+  @Test func `that nobody will ever read goes on, and keeps nothing`() throws {
+    var ends: [Int32] = [-1, -1]
+    try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+    defer { close(ends[0]) }
+    let writer = writer(ends[0])
+    close(ends[1])
+    for _ in 0..<10_000 { #expect(writer.write(line)) }
+    #expect(writer.retry())
+  }
+
+  @Test func `ends in bounded time where nobody reads, and with everything written where somebody does`() {
+    let writer = writer(pipe.writeEnd)
+    let taken = fill(writer)
+    let start = ContinuousClock.now
+    writer.finish(within: 50)
+    #expect(ContinuousClock.now - start < .seconds(5))
+    var text = pipe.read()
+    while !writer.retry() { text += pipe.read() }
+    writer.finish(within: 50)
+    text += pipe.read()
+    #expect(text.split(separator: "\n").count { $0.utf8.count == 99 } == taken)
+  }
+}
