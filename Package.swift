@@ -70,7 +70,7 @@ let layer2: [Target] =
   + module("Routing", ["DNSWire"])
   + module("Listener", ["EventLoop", "CSocket", "CEvent"])
   + module("HTTPClient", ["EventLoop", "CCurl", "CProcess"])
-  + module("LocalDNS", ["EventLoop", "DNSWire", "CSocket"])
+  + module("LocalDNS", ["EventLoop", "DNSWire", "CSocket"], tests: ["CEvent"])
   + module("ProviderPool", ["HTTPDNS"])
   + module("Refresh")
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
