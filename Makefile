@@ -13,7 +13,7 @@ UNITDIR  = $(PREFIX)/lib/systemd/system
 SOURCES  = Package.swift Sources Tests Fuzz
 
 .DEFAULT_GOAL := build
-.PHONY: help run build test test-system simulate check format fuzz bench-setup bench install clean
+.PHONY: help run build test test-system simulate check format fuzz bench-setup bench install deb clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -61,6 +61,9 @@ install: ## copy program, units and configuration; DESTDIR=, PREFIX=/usr/local, 
 	@# A configuration that is there is the administrator's.
 	test -e '$(DESTDIR)$(SYSCONFDIR)/httpdnsd/httpdnsd.toml' || \
 	  install -m 644 Config/httpdnsd.toml '$(DESTDIR)$(SYSCONFDIR)/httpdnsd/httpdnsd.toml'
+
+deb: build ## build the Debian package into .build/deb
+	@Scripts/deb
 
 clean: ## remove everything that was built
 	rm -rf .build

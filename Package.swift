@@ -59,41 +59,46 @@ let layer1: [Target] =
   module("DNSWire", data: true)
   + module("EventLoop", ["CEvent"])
   + module("Ciphers", ["CCrypto"])
-  + module("Configuration", ["DNSWire", "Ciphers", tomlKit])
+  + module("Configuration", ["DNSWire", "Ciphers", "Files", tomlKit])
   + module("Telemetry", [logging])
+  + module("Files")
   + module("ServiceManager", ["EventLoop"])
+  + module("Metrics", ["CLock"])
 
 // Layer 2: one responsibility each, none knows another's.
 let layer2: [Target] =
   module("HTTPDNS", ["DNSWire", "Ciphers", "CJSON"], data: true)
   + module("MessageCache", ["DNSWire", "CLock"])
-  + module("Routing", ["DNSWire"])
+  + module("Routing", ["DNSWire", "Files"])
   + module("Listener", ["EventLoop", "CSocket", "CEvent"])
   + module("HTTPClient", ["EventLoop", "CCurl", "CProcess"])
-  + module("LocalDNS", ["EventLoop", "DNSWire", "CSocket"], tests: ["CEvent"])
+  + module("LocalDNS", ["EventLoop", "DNSWire", "Files", "CSocket"], tests: ["CEvent"])
   + module("ProviderPool", ["HTTPDNS"])
   + module("Refresh")
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
-  + module("Persistence", ["MessageCache", "EventLoop", "Ciphers"], tests: ["DNSWire"])
+  + module("Persistence", ["MessageCache", "EventLoop", "Ciphers", "Files"], tests: ["DNSWire"])
   + module("HTTPServer", ["EventLoop", "CEvent", "CTLS"], tests: ["HTTPTestSupport"])
   + module("SystemSetup", ["EventLoop"])
 
 // Layer 3 and 4: the program.
 let forwarderParts: [Target.Dependency] = [
   "DNSWire", "EventLoop", "Ciphers", "Configuration", "Telemetry", "HTTPDNS", "MessageCache", "Routing", "Listener",
-  "HTTPClient", "LocalDNS", "NetworkWatch", "ProviderPool", "Refresh", "Persistence", "CSocket", "CLock",
+  "HTTPClient", "LocalDNS", "NetworkWatch", "ProviderPool", "Refresh", "Persistence", "Metrics", "CSocket", "CLock",
   "ServiceManager",
 ]
 let programs: [Target] =
   module("Forwarder", forwarderParts + [logging], tests: ["FuzzProperties"])
   + module(
-    "Control", ["DNSWire", "EventLoop", "MessageCache", "HTTPServer", "Forwarder"],
-    tests: ["Configuration", "HTTPTestSupport", logging])
+    "Control", ["DNSWire", "EventLoop", "Configuration", "MessageCache", "HTTPServer", "Forwarder"],
+    tests: ["HTTPTestSupport", logging])
+  + module(
+    "Web", ["EventLoop", "Configuration", "MessageCache", "Metrics", "HTTPServer", "Forwarder"],
+    tests: ["HTTPTestSupport"])
   + [
     .executableTarget(
       name: "httpdnsd",
-      dependencies: ["Forwarder", "Control", "HTTPServer", "SystemSetup", "CProcess", argumentParser] + forwarderParts
-        + [logging],
+      dependencies: ["Forwarder", "Control", "Web", "HTTPServer", "SystemSetup", "CProcess", argumentParser]
+        + forwarderParts + [logging],
       cSettings: glibc, swiftSettings: strict),
     .executableTarget(
       name: "httpdns-simulator",
@@ -116,7 +121,7 @@ let programs: [Target] =
       name: "refresh-bench", dependencies: ["Refresh", "DNSWire"], path: "Benchmarks/refresh", cSettings: glibc,
       swiftSettings: strict),
     .target(
-      name: "TestSupport", dependencies: ["EventLoop"], path: "Tests/TestSupport", cSettings: glibc,
+      name: "TestSupport", dependencies: ["EventLoop", "Refresh", logging], path: "Tests/TestSupport", cSettings: glibc,
       swiftSettings: strict),
     .target(
       name: "HTTPTestSupport", dependencies: ["EventLoop", "CEvent"], path: "Tests/HTTPTestSupport", cSettings: glibc,

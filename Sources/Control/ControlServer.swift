@@ -2,6 +2,7 @@
 //
 // Resolver's loop only.
 
+import Configuration
 import EventLoop
 import Forwarder
 import Glibc
@@ -42,6 +43,7 @@ public final class ControlServer {
     limits.headerOctets = 4096
     limits.bodyOctets = FlushRequest.mostNames * FlushRequest.longestName
     limits.idle = .seconds(10)
+    limits.connections = Configuration.httpConnections
     return limits
   }()
 

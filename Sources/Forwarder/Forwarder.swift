@@ -19,37 +19,49 @@ import ServiceManager
 import Telemetry
 
 /// Why the program could not start.
-public enum StartError: Error {
+public enum StartError: Error, CustomStringConvertible {
   /// An address could not be listened on.
   case listen(ListenError)
   /// Anything else, in one line for a person.
   case other(String)
+
+  /// One line.
+  public var description: String {
+    switch self {
+    case .listen(let error): error.reason
+    case .other(let text): text
+    }
+  }
 }
 
-/// A forwarder with one configuration.
+/// A forwarder. Reload.swift gives it another configuration.
 public final class Forwarder {
   /// The resolver's loop.
   public let loop: EventLoop
   /// The cold path.
   public let resolver: Resolver
-  private let configuration: Configuration
+  /// The numbers of what it does; to be read on the loop.
+  public let statistics = StatisticsSource()
+  /// What it has from its configuration.
+  private(set) var preparation: Preparation
+  private(set) var providers: ProviderSet
+  /// What all configurations have in common.
+  let surroundings: Preparation.Surroundings
   private let logger: Logger
-  private let plan: RoutingPlan
-  private let tables: QueryTables
   private let queries: ClientQueries
   private let outbox: UDPOutbox
-  private let network = CurrentNetwork()
   private let local: LocalDNSUpstream
   private let loopGuard: LoopGuard
-  private let listenerAddresses: [SocketAddress]
   private let inherited: [InheritedSocket]
-  private let ledger: UnitLedger?
-  private var listenerThreads: [ListenerThread] = []
+  private var factory: ProviderFactory
+  private(set) var upkeep: Upkeep?
+  private(set) var listenerThreads: [ListenerThread] = []
   private let connections: TCPConnectionTable
   private var tcpListeners: [TCPListener] = []
   private let tcpService: TCPService
   private let occasional: OccasionalLog
-  private var isStopping = false
+  /// Whether it reads no more queries, and ends when those under way are answered. Resolver's loop only.
+  public private(set) var isStopping = false
   /// Called in every turn of the loop, when everything else has been done.
   public var afterTurn: (() -> Void)?
 
@@ -72,49 +84,47 @@ public final class Forwarder {
     let listeners =
       inherited.isEmpty ? given.listen.addresses.map { SocketAddress($0) } : inherited.map(\.address)
     self.inherited = inherited
-    let configuration = given.withoutOurselves(listeners, logger)
-    self.configuration = configuration
     self.logger = logger
     let loop: EventLoop
     do { loop = try EventLoop() } catch { throw .other(error.description) }
     self.loop = loop
-    let system = SystemResolvers.find(notAt: listeners)
     let client = LocalDNSClient(loop: loop)
     let loopGuard = LoopGuard(client, loop: loop, logger: logger)
     self.loopGuard = loopGuard
-    listenerAddresses = listeners
-    let plan = RoutingPlan(
-      configuration, hosts: Forwarder.hosts(configuration, logger), searchDomains: system.searchDomains,
-      loopZone: loopGuard.zone)
-    self.plan = plan
-    let ledger = Forwarder.ledger(configuration, loop, logger)
-    self.ledger = ledger
-    let local = LocalDNSUpstream(
-      client, systemServers: system.servers, configured: LocalServers(configuration.localDNS.servers),
-      others: plan.routes.map(\.localServers), loopGuard: loopGuard)
-    self.local = local
-    nonisolated(unsafe) let upstreams = try Forwarder.upstreams(configuration, loop, client, local, ledger, logger)
     let cache = MessageCache(
       CacheBounds(
-        maxOctets: configuration.cache.maxBytes, maxEntries: configuration.cache.maxEntries,
-        staleTTL: UInt32(clamping: configuration.cache.staleTTL.components.seconds)))
-    let keepalive = Int32(clamping: configuration.listen.tcpIdle.nanoseconds / 100_000_000)
-    tables = QueryTables(
-      configuration, plan, cache: cache, network: network, keepalive: keepalive,
-      subnetRoutes: plan.routes.indices.filter { index in
-        plan.routes[index].providers.contains { upstreams[$0].takesClientSubnet }
-      })
+        maxOctets: given.cache.maxBytes, maxEntries: given.cache.maxEntries,
+        staleTTL: UInt32(clamping: given.cache.staleTTL.components.seconds)))
+    surroundings = Preparation.Surroundings(
+      listeners: listeners, cache: cache, network: CurrentNetwork(), loopZone: loopGuard.zone, logger: logger)
+    let preparation = try Preparation(given, ServiceNumbers(), surroundings)
+    self.preparation = preparation
+    let configuration = preparation.configuration
+    let local = LocalDNSUpstream(
+      client, systemServers: preparation.system.servers, configured: LocalServers(configuration.localDNS.servers),
+      others: preparation.plan.routes.map(\.localServers), loopGuard: loopGuard)
+    self.local = local
+    factory = ProviderFactory(
+      loop: loop, localClient: client,
+      systemServers: { local.addresses(LocalServers([LocalServers.Entry.system])) }, localServers: [],
+      maxInFlight: configuration.listen.maxInFlight, stateDirectory: configuration.stateDirectory, ledger: nil
+    ) { [logger] in logger.log(level: $0, "\($1)") }
+    factory.follow(configuration, logger)
+    providers = try ProviderSet().following(configuration, factory)
+    nonisolated(unsafe) let upstreams = providers.upstreams
     queries = ClientQueries(capacity: configuration.listen.maxInFlight * Forwarder.waitersPerQuestion)
     let outbox = UDPOutbox(responseSize: configuration.listen.maxUDPPayload + ResponseWriter.overhead)
     self.outbox = outbox
     nonisolated(unsafe) let replies = ReplySender(
-      queries, maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: keepalive
+      queries, maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: configuration.keepalive,
+      counters: statistics.waiting
     ) { outbox.add($0, through: $1, to: $2) }
     let occasional = OccasionalLog(logger)
     self.occasional = occasional
     // The resolver gets what is used on its loop only; nobody else touches these objects on another thread.
     resolver = Resolver(
-      on: loop, settings: ResolverSettings(configuration, plan.routes), cache: cache, network: network,
+      on: loop, settings: ResolverSettings(configuration, preparation.plan.routes), cache: cache,
+      network: surroundings.network,
       upstreams: upstreams, local: local, replies: replies
     ) { name, failure in
       let text = "\(name == "localdns" ? "" : "provider ")\(name): \(failure.reason)"
@@ -124,8 +134,16 @@ public final class Forwarder {
       limits: TCPLimits(
         connections: configuration.listen.tcpConnections, perClient: configuration.listen.tcpPerClient,
         idle: configuration.listen.tcpIdle))
-    tcpService = TCPService(tables, queries: queries, replies: replies, resolver: resolver)
+    tcpService = TCPService(
+      preparation.tables, queries: queries, replies: replies, resolver: resolver, counters: statistics.tcp)
+    statistics.follow(
+      StatisticsSource.Parts(
+        resolver: resolver, cache: cache, queries: queries, connections: connections,
+        mostQuestionsUnderWay: configuration.listen.maxInFlight))
   }
+
+  /// What it goes by.
+  var configuration: Configuration { preparation.configuration }
 
   /// Listens on every configured address, or on the sockets that were handed over.
   ///
@@ -146,6 +164,7 @@ public final class Forwarder {
         occasional.log(.warning, reason: text, now: BootInstant.now.nanoseconds, text)
       }
     }
+    statistics.follow(sockets.datagrams)
     for socket in sockets.datagrams {
       do {
         try addThreads(for: socket)
@@ -160,8 +179,8 @@ public final class Forwarder {
     var helper: ListenerThread?
     for left in (0..<count).reversed() {
       let port = try UDPPort(
-        UDPListener(on: socket, responseSize: responseSize), path: QueryPath(tables), queries: queries,
-        resolverLoop: loop)
+        UDPListener(on: socket, responseSize: responseSize),
+        path: QueryPath(preparation.tables, statistics.makeListener()), queries: queries, resolverLoop: loop)
       let name = "listener \(left + 1) of \(socket.address)"
       let thread = try ListenerThread(port, left == 0 ? .first : .helper, helper: helper, name: name)
       listenerThreads.append(thread)
@@ -189,10 +208,11 @@ public final class Forwarder {
     }
     // Not before the loop runs: until then no thread is the resolver's.
     let upkeep = makeUpkeep()
-    loop.execute { [loop, listenerAddresses] in upkeep.start(on: loop, notAt: listenerAddresses) }
+    self.upkeep = upkeep
+    loop.execute { [loop, surroundings] in upkeep.start(on: loop, notAt: surroundings.listeners) }
     loop.run()
     for thread in listenerThreads { thread.join() }
-    ledger?.close()
+    factory.ledger?.close()
     upkeep.close()
   }
 
@@ -232,10 +252,39 @@ public final class Forwarder {
     Upkeep(
       configuration,
       Upkeep.Parts(
-        resolver: resolver, cache: tables.cache, network: network, local: local, loopGuard: loopGuard,
-        keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
-        meanings: CacheMeanings(configuration, plan.routes)),
+        resolver: resolver, cache: surroundings.cache, network: surroundings.network, local: local,
+        loopGuard: loopGuard, keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
+        meanings: CacheMeanings(preparation)),
       loop: loop, logger: logger)
+  }
+
+  /// The providers of another configuration, of which nothing is used yet.
+  ///
+  /// - Throws: `StartError.other` where one cannot be made.
+  func providers(for configuration: Configuration) throws(StartError) -> ProviderSet {
+    factory.follow(configuration, logger)
+    return try providers.following(configuration, factory)
+  }
+
+  /// Goes by another configuration from now on; the listener threads in a moment. Resolver's loop only.
+  func use(_ preparation: Preparation, _ providers: ProviderSet) {
+    let old = self.providers
+    self.preparation = preparation
+    self.providers = providers
+    let (configuration, routes) = (preparation.configuration, preparation.plan.routes)
+    let servers = local.allServers
+    local.use(configured: LocalServers(configuration.localDNS.servers), others: routes.map(\.localServers))
+    let service = Service(
+      ResolverSettings(configuration, routes), providers.upstreams, providerNumbers: preparation.providerNumbers)
+    resolver.assumeIsolated { $0.use(service) }
+    old.retire(for: providers)
+    surroundings.cache.setStaleTTL(UInt32(clamping: configuration.cache.staleTTL.components.seconds))
+    tcpService.use(preparation.tables)
+    for thread in listenerThreads { thread.offer(preparation.tables) }
+    upkeep?.use(
+      configuration, keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
+      CacheMeanings(preparation))
+    if local.allServers != servers { loopGuard.probe(local.allServers) }
   }
 
   /// The questions for those names in the types of `refresh.types`, without those that are answered here.
@@ -259,7 +308,7 @@ public final class Forwarder {
 
   private func decision(_ name: DomainName, _ type: RecordType) -> RouteDecision {
     name.lowercased.octets.withUnsafeBufferPointer {
-      plan.table.find($0.baseAddress!, length: $0.count, type: type.rawValue)
+      preparation.plan.table.find($0.baseAddress!, length: $0.count, type: type.rawValue)
     }
   }
 
@@ -268,7 +317,7 @@ public final class Forwarder {
   public func ask(_ question: Question) -> ResolvedAnswer? {
     switch decision(question.name, question.type) {
     case .local(let index):
-      return ResolvedAnswer(plan.table.localAnswers[Int(index)], to: question.name)
+      return ResolvedAnswer(preparation.plan.table.localAnswers[Int(index)], to: question.name)
     case .route(let route):
       let upstreamQuestion = HTTPDNSQuestion(name: question.name.lowercased, type: question.type)
       return runLoop { [resolver] in await resolver.resolve(upstreamQuestion, route: route, fresh: true) }
@@ -284,45 +333,6 @@ public final class Forwarder {
     }
     loop.run()
     return box.value
-  }
-
-  private static func hosts(_ configuration: Configuration, _ logger: Logger) -> HostsFile {
-    guard let path = configuration.names.hostsFile else { return HostsFile() }
-    do throws(HostsFileError) {
-      return try HostsFile(path: path)
-    } catch {
-      logger.warning("hosts file \(path): \(error)")
-      return HostsFile()
-    }
-  }
-
-  /// Where a provider has a budget, what it costs is kept beyond a restart.
-  private static func ledger(_ configuration: Configuration, _ loop: EventLoop, _ logger: Logger) -> UnitLedger? {
-    guard configuration.providers.contains(where: { $0.unitsPerDay > 0 }) else { return nil }
-    let occasional = OccasionalLog(logger)
-    let file = StateFile(path: "\(configuration.stateDirectory)/units") { problem in
-      let text = "units_per_day will begin anew with a restart: \(problem)"
-      occasional.log(.warning, reason: text, now: BootInstant.now.nanoseconds, text)
-    }
-    return UnitLedger(file, on: loop)
-  }
-
-  private static func upstreams(
-    _ configuration: Configuration, _ loop: EventLoop, _ client: LocalDNSClient, _ local: LocalDNSUpstream,
-    _ ledger: UnitLedger?, _ logger: Logger
-  ) throws(StartError) -> [any Upstream] {
-    let factory = ProviderFactory(
-      loop: loop, localClient: client, systemServers: { local.addresses(LocalServers([LocalServers.Entry.system])) },
-      localServers: configuration.localDNS.servers,
-      maxInFlight: configuration.listen.maxInFlight, stateDirectory: configuration.stateDirectory, ledger: ledger
-    ) { [logger] in logger.log(level: $0, "\($1)") }
-    var upstreams: [any Upstream] = []
-    for provider in configuration.providers {
-      do throws(HTTPSetupError) {
-        upstreams.append(try factory.make(provider))
-      } catch { throw .other("provider \(provider.name): \(error.description)") }
-    }
-    return upstreams
   }
 }
 

@@ -79,6 +79,26 @@ final class ListenerThread: WatchedThread, @unchecked Sendable {
     return false
   }
 
+  /// Gives the thread other tables, which it takes before the next batch.
+  func offer(_ tables: QueryTables) {
+    port.paths.offer(tables)
+    nudge()
+  }
+
+  /// Whether the thread answers by the tables that it was given last, or not at all any more. Where not, call again a
+  /// little later.
+  func hasTakenTables() -> Bool {
+    guard !port.paths.hasTaken(), !hasEnded.load(ordering: .acquiring) else { return true }
+    nudge()
+    return false
+  }
+
+  /// Makes a thread that waits go round once. Lost where it comes just before the thread begins to wait.
+  func nudge() {
+    guard !hasEnded.load(ordering: .acquiring) else { return }
+    pthread_kill(thread, ListenerThread.signal)
+  }
+
   /// Waits for the thread's end, which `stop` has asked for.
   func join() {
     while !stop() { usleep(100) }
@@ -103,7 +123,10 @@ final class ListenerThread: WatchedThread, @unchecked Sendable {
       case .first: _ = port.serve(waiting: true) { helper?.wake() }
       case .helper:
         var count: eventfd_t = 0
-        guard eventfd_read(wakeDescriptor, &count) == 0 else { continue }
+        guard eventfd_read(wakeDescriptor, &count) == 0 else {
+          port.paths.takeOffered()
+          continue
+        }
         // Before reading: whoever finds too much after that wakes it once more.
         isWoken.store(false, ordering: .sequentiallyConsistent)
         while port.serve(waiting: false, whenFull: { helper?.wake() }), !stopRequested.load(ordering: .acquiring) {

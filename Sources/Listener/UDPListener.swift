@@ -16,6 +16,13 @@ public struct ListenError: Error, Sendable {
   /// The system's error number.
   public let code: Int32
 
+  /// That error for that address.
+  public init(address: SocketAddress, transport: String, code: Int32) {
+    self.address = address
+    self.transport = transport
+    self.code = code
+  }
+
   /// What failed, for a person: `udp 127.0.0.1:53: Address already in use`.
   public var reason: String { "\(transport) \(address): \(String(cString: strerror(code)))" }
 }
@@ -53,6 +60,14 @@ public final class UDPSocket: Sendable {
   }
 
   deinit { close(descriptor) }
+
+  /// Octets that wait to be received, and datagrams so far (modulo 2³²) that the kernel dropped for want of room; nil where
+  /// it does not tell.
+  public var backlog: (octets: Int, dropped: Int)? {
+    var (octets, dropped) = (UInt32(0), UInt32(0))
+    guard datagram_queue(descriptor, &octets, &dropped) == 0 else { return nil }
+    return (Int(octets), Int(dropped))
+  }
 }
 
 /// One thread's batch of buffers for a socket that threads may share.

@@ -13,9 +13,12 @@ final class CacheShard: @unchecked Sendable {
   private var count = 0
   private var octets = 0
   private let budget: CacheBudget
-  private let staleTTL: UInt32
+  /// The longest TTL of stale data, in seconds. Under the lock.
+  private var staleTTL: UInt32
   private var epoch: UInt32 = 0
   private var changeCount: UInt64 = 0
+  private var insertions: UInt64 = 0
+  private var evictions: UInt64 = 0
 
   /// Octets that an allocator and the table add to a block, about.
   private static let overhead = 16
@@ -38,11 +41,25 @@ final class CacheShard: @unchecked Sendable {
     lock.deallocate()
   }
 
+  /// The longest TTL of stale data from now on, in seconds.
+  func setStaleTTL(_ seconds: UInt32) {
+    hot_mutex_lock(lock)
+    defer { hot_mutex_unlock(lock) }
+    staleTTL = seconds
+  }
+
   /// Entries and octets at present, the table included.
   var usage: (entries: Int, octets: Int) {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
     return (count, octets + tableOctets(for: count))
+  }
+
+  /// How often something was inserted, and how often an entry had to make room, so far.
+  var turnover: (insertions: UInt64, evictions: UInt64) {
+    hot_mutex_lock(lock)
+    defer { hot_mutex_unlock(lock) }
+    return (insertions, evictions)
   }
 
   /// How often something was inserted or removed on purpose so far.
@@ -86,6 +103,7 @@ final class CacheShard: @unchecked Sendable {
     head.extendedError = isFresh ? entry.pointee.extendedError : CacheEntry.staleError(entry)
     head.bodyLength = Int(entry.pointee.bodyLength)
     var lookup = CacheLookup.hit
+    lookup.isStale = !isFresh
     lookup.wantsRefresh = wantsRefresh(entry, isFresh: isFresh, now: now)
     guard Int(entry.pointee.bodyLength) <= capacity else {
       lookup.kind = .tooLong
@@ -115,14 +133,15 @@ final class CacheShard: @unchecked Sendable {
   ///
   /// - Returns: false where the response has no room, even with every other entry gone.
   func insert(_ key: CacheKey, _ response: ComposedResponse, now: Int64, _ life: EntryLife) -> Bool {
-    let size = CacheEntry.size(keyLength: key.length, response) + CacheShard.overhead
+    let entrySize = CacheEntry.size(
+      keyLength: key.length, ttlCount: response.ttlOffsets.count, bodyLength: response.body.count)
+    let size = entrySize + CacheShard.overhead
     guard size <= budget.bounds.maxOctets else { return false }
-    let entry = CacheEntry.allocate(key, response, storedAt: now, life, epoch: 0)
+    let entry = CacheEntry.allocate(key, response, storedAt: now, life)
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
     entry.pointee.epoch = life.epoch ?? epoch
     entry.pointee.hits = life.hits
-    entry.pointee.usedAt = CacheEntry.stamp(now)
     // The table stays when entries go, so a response that has no room beside it cannot be helped by evictions.
     guard size + tableOctets(for: count + 1) <= budget.bounds.maxOctets else {
       UnsafeMutableRawPointer(entry).deallocate()
@@ -132,7 +151,8 @@ final class CacheShard: @unchecked Sendable {
     link(entry, size)
     pushNewest(entry)
     changeCount &+= 1
-    while budget.isExceeded, let victim = oldest, victim != entry { remove(victim) }
+    insertions &+= 1
+    while budget.isExceeded, let victim = oldest, victim != entry { evict(victim) }
     return true
   }
 
@@ -169,7 +189,12 @@ final class CacheShard: @unchecked Sendable {
   func makeRoom() {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
-    while budget.isExceeded, let victim = oldest { remove(victim) }
+    while budget.isExceeded, let victim = oldest { evict(victim) }
+  }
+
+  private func evict(_ victim: EntryPointer) {
+    remove(victim)
+    evictions &+= 1
   }
 
   /// Removes the entry of that key, fresh or not.

@@ -1,4 +1,4 @@
-// RunCommand.swift -- `httpdnsd run`: serves until SIGTERM or SIGINT.
+// RunCommand.swift -- `httpdnsd run`: serves until SIGTERM or SIGINT; SIGHUP reads the configuration anew.
 
 import ArgumentParser
 import CProcess
@@ -9,11 +9,13 @@ import Glibc
 import Listener
 import Logging
 import ServiceManager
+import Web
 
 /// Runs the daemon in the foreground.
 struct RunCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "run", abstract: "Serve DNS until SIGTERM or SIGINT. Logs go to stderr.")
+    commandName: "run",
+    abstract: "Serve DNS until SIGTERM or SIGINT; SIGHUP reloads the configuration. Logs go to stderr.")
 
   @OptionGroup var options: ConfigurationOption
 
@@ -30,10 +32,12 @@ struct RunCommand: ParsableCommand {
       )
     }
     let forwarder: Forwarder
+    let web: WebServer?
     do throws(StartError) {
       forwarder = try Forwarder(loaded.configuration, inherited: try supervision.sockets(), logger: logger)
       let addresses = try forwarder.bind()
       for address in addresses { logger.info("listening on \(address)") }
+      web = try MetricsAddress.open(loaded.configuration.web, forwarder, logger)
       supervision.begin(forwarder, addresses, logger)
     } catch {
       Console.error("httpdnsd: \(explain(error))")
@@ -47,11 +51,13 @@ struct RunCommand: ParsableCommand {
         supervision.end()
       }
     }
+    let reloader = Reloader(forwarder, path: options.config, threshold: loaded.threshold, logger: logger)
+    let reloadSignal = LoopEvent(on: forwarder.loop, signal: SIGHUP) { reloader.reload() }
     // Once the first transfers have set up TLS, much of what the start needed is not needed again.
     forwarder.loop.schedule(after: .seconds(30)) { process_trim() }
     logger.info("ready")
     do throws(StartError) {
-      defer { withExtendedLifetime((signals, control)) {} }
+      defer { withExtendedLifetime((signals, reloadSignal, control, web)) {} }
       try forwarder.run()
     } catch {
       Console.error("httpdnsd: \(explain(error))")
@@ -86,6 +92,7 @@ enum Process {
   static func prepare(_ configuration: Configuration) -> Int {
     signal(SIGPIPE, SIG_IGN)
     process_limit_heaps()
+    process_use_bind_capability()
     return process_raise_descriptors(max(usualDescriptors, configuration.descriptorNeed))
   }
 }

@@ -6,6 +6,8 @@ import Testing
 /// `httpdnsd run` with a configuration, on ports that it chose.
 final class Daemon {
   let process: ChildProcess
+  /// The path of its configuration.
+  let configuration: String
   /// Where it listens, in the order of `listen.addresses` as far as they exist.
   let addresses: [Address]
   private let sourceLocation: SourceLocation
@@ -21,6 +23,7 @@ final class Daemon {
     sourceLocation: SourceLocation
   ) throws {
     self.sourceLocation = sourceLocation
+    self.configuration = configuration
     let command = prefix + [Programs.daemon, "run", "--config", configuration]
     var (process, addresses) = try Daemon.start(command, environment, descriptors)
     // The port that TCP got can be some other program's over UDP.
