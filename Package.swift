@@ -72,7 +72,7 @@ let layer2: [Target] =
   + module("Routing", ["DNSWire", "Files"])
   + module("Listener", ["EventLoop", "CSocket", "CEvent"])
   + module("HTTPClient", ["EventLoop", "CCurl", "CProcess"])
-  + module("LocalDNS", ["EventLoop", "DNSWire", "Files", "CSocket"])
+  + module("LocalDNS", ["EventLoop", "DNSWire", "Files", "CSocket"], tests: ["CEvent"])
   + module("ProviderPool", ["HTTPDNS"])
   + module("Refresh")
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])

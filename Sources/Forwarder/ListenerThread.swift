@@ -93,12 +93,6 @@ final class ListenerThread: WatchedThread, @unchecked Sendable {
     return false
   }
 
-  /// Makes a thread that waits go round once. Lost where it comes just before the thread begins to wait.
-  func nudge() {
-    guard !hasEnded.load(ordering: .acquiring) else { return }
-    pthread_kill(thread, ListenerThread.signal)
-  }
-
   /// Waits for the thread's end, which `stop` has asked for.
   func join() {
     while !stop() { usleep(100) }

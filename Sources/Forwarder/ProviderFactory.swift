@@ -9,6 +9,7 @@ import HTTPDNS
 import Logging
 import LocalDNS
 import Persistence
+import Telemetry
 
 /// Builds providers on the resolver's loop.
 struct ProviderFactory {
@@ -208,8 +209,10 @@ extension ProviderFactory {
     localServers = configuration.localDNS.servers
     // Where a provider has a budget, what it costs is kept beyond a restart.
     guard ledger == nil, configuration.providers.contains(where: { $0.unitsPerDay > 0 }) else { return }
-    let file = StateFile(path: "\(stateDirectory)/units") { [logger] problem in
-      logger.warning("units_per_day will begin anew with a restart: \(problem)")
+    let occasional = OccasionalLog(logger)
+    let file = StateFile(path: "\(stateDirectory)/units") { problem in
+      let text = "units_per_day will begin anew with a restart: \(problem)"
+      occasional.log(.warning, reason: text, now: BootInstant.now.nanoseconds, text)
     }
     ledger = UnitLedger(file, on: loop)
   }

@@ -98,7 +98,7 @@ package final class QueryPath {
   }
 
   /// The path of the same thread through other tables.
-  func successor(_ tables: QueryTables) -> QueryPath { QueryPath(tables) }
+  func successor(_ tables: QueryTables) -> QueryPath { QueryPath(tables, counters) }
 
   /// Answers `message` from what is at hand.
   ///

@@ -193,7 +193,8 @@ extension RevisedTerms {
 }
 
 extension EntryTerms {
-  fileprivate init(_ route: Route) {
+  /// The terms of a route.
+  init(_ route: Route) {
     self.init(
       longest: route.ttl.highest, longestNegative: route.ttl.highestNegative,
       staleFor: route.stale.mode == .off ? 0 : route.stale.maxAge,

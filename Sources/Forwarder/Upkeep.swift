@@ -109,7 +109,7 @@ extension CacheMeanings {
         guard !route.isUnused else { return "nobody" }
         let providers = route.providers.map { names[$0] }.joined(separator: ", ")
         return "\(providers); \(route.localServers); \(route.ttl); \(route.fallsBack) \(route.isNetwork)"
-      }, sources: sources, rules: routes.map { $0.stale.rules })
+      }, sources: sources, terms: preparation.plan.routes.map { EntryTerms($0) })
   }
 }
 
@@ -119,13 +119,5 @@ extension RefresherSettings {
       timing: RefreshTiming(fraction: refresh.at, minimumTTL: refresh.minTTL.nanoseconds),
       heat: HeatPolicy(hotHits: refresh.hotHits, giveUpAfter: refresh.giveUpAfter),
       transfersPerMinute: refresh.budgetPerMinute, transfersPerDay: refresh.budgetPerDay, batches: refresh.batch)
-  }
-}
-
-extension StalePolicy {
-  /// What may be done with entries that come out of a file.
-  var rules: EntryRules {
-    EntryRules(
-      staleFor: mode == .off ? 0 : maxAge, servesStaleAtOnce: mode == .immediate, isImmutable: isImmutable)
   }
 }

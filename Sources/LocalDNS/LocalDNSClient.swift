@@ -27,7 +27,7 @@ public final class LocalDNSClient: LocalDNSTransport, @unchecked Sendable {
     return counters
   }
 
-  fileprivate let wire: any Wire
+  let wire: any Wire
   fileprivate var counted = LocalDNSCounters()
 
   /// A client on a loop.

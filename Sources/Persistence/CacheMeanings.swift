@@ -3,34 +3,6 @@
 import Ciphers
 import MessageCache
 
-/// What may be done with entries of a route that have expired: a file may come from a time of other rules.
-public struct EntryRules: Sendable, Hashable {
-  /// Seconds after its expiry for which an entry may be given; 0 for never.
-  public var staleFor: UInt32
-  /// Whether stale data may be given before a fresh answer has been tried.
-  public var servesStaleAtOnce: Bool
-  /// Whether entries with data never expire.
-  public var isImmutable: Bool
-
-  /// Those rules.
-  public init(staleFor: UInt32, servesStaleAtOnce: Bool, isImmutable: Bool) {
-    self.staleFor = staleFor
-    self.servesStaleAtOnce = servesStaleAtOnce
-    self.isImmutable = isImmutable
-  }
-
-  /// Whatever the entry itself says.
-  public static let any = EntryRules(staleFor: .max, servesStaleAtOnce: true, isImmutable: true)
-
-  /// A life that began in an earlier run of the program, as these rules and its own have it. What never expires does so
-  /// while a program runs: in the next one it is fresh for as long as it would have been, and then like any other.
-  func limit(_ life: inout EntryLife, isFresh: Bool) {
-    life.isImmutable = life.isImmutable && isImmutable && isFresh
-    life.isServedStale = life.isServedStale && (servesStaleAtOnce || life.isImmutable)
-    life.staleFor = min(life.staleFor, staleFor)
-  }
-}
-
 /// What the numbers in the entries of a cache stand for at present.
 ///
 /// Two texts are equal where the same entry may be given for both. They are not kept in the file, only digests are.
@@ -40,17 +12,17 @@ public struct CacheMeanings: Sendable {
   /// Each number that `EntryLife.source` may have, and who that is.
   public var sources: [UInt8: String]
 
-  /// What holds for entries of each route, by its number; `.any` for those that are not there.
-  public var rules: [EntryRules]
+  /// On which terms entries of each route are kept, by its number; where there are none, on those of the file.
+  public var terms: [EntryTerms?]
 
   /// All meanings.
-  public init(routes: [String], sources: [UInt8: String], rules: [EntryRules] = []) {
+  public init(routes: [String], sources: [UInt8: String], terms: [EntryTerms?] = []) {
     self.routes = routes
     self.sources = sources
-    self.rules = rules
+    self.terms = terms
   }
 
-  func rules(of route: UInt16) -> EntryRules { rules.indices.contains(Int(route)) ? rules[Int(route)] : .any }
+  func terms(of route: UInt16) -> EntryTerms? { terms.indices.contains(Int(route)) ? terms[Int(route)] : nil }
 }
 
 /// What is kept of a text.
@@ -101,4 +73,15 @@ struct NumberMap {
 
   /// Today's number of a source; nil where it is nobody's any more.
   func source(_ saved: UInt8) -> UInt8? { sources[Int(saved)] }
+}
+
+extension EntryLife {
+  /// The life of an entry that an earlier run of the program has begun. What never expires does so while a program runs: in
+  /// the next one it is fresh for as long as it would have been, and then like any other.
+  mutating func goOn(_ terms: EntryTerms?, isFresh: Bool) {
+    isImmutable = isImmutable && isFresh && terms?.isImmutable ?? true
+    let servesStaleAtOnce = terms.map { $0.isServedStale && !$0.isImmutable } ?? true
+    isServedStale = isServedStale && (isImmutable || servesStaleAtOnce)
+    if let terms { staleFor = min(staleFor, terms.staleFor) }
+  }
 }

@@ -10,12 +10,26 @@ extension Change {
     text += "+++ \(after == .absent ? "(nothing)" : path)\(attributes(after, before))"
     text += kind == .overwrite ? " (overwritten in place, since it is mounted by itself)\n" : "\n"
     let (old, new) = (lines(before), lines(after))
-    let head = zip(old, new).prefix { $0 == $1 }.count
-    let tail = zip(old.dropFirst(head).reversed(), new.dropFirst(head).reversed()).prefix { $0 == $1 }.count
-    for line in old[..<head] { text += " \(line)\n" }
-    for line in old[head..<(old.count - tail)] { text += "-\(line)\n" }
-    for line in new[head..<(new.count - tail)] { text += "+\(line)\n" }
-    for line in old[(old.count - tail)...] { text += " \(line)\n" }
+    var (removed, inserted) = (Set<Int>(), Set<Int>())
+    for step in new.difference(from: old) {
+      switch step {
+      case .remove(let offset, _, _): removed.insert(offset)
+      case .insert(let offset, _, _): inserted.insert(offset)
+      }
+    }
+    var (place, newPlace) = (0, 0)
+    while place < old.count || newPlace < new.count {
+      if removed.contains(place) {
+        text += "-\(old[place])\n"
+        place += 1
+      } else if inserted.contains(newPlace) {
+        text += "+\(new[newPlace])\n"
+        newPlace += 1
+      } else {
+        text += " \(old[place])\n"
+        (place, newPlace) = (place + 1, newPlace + 1)
+      }
+    }
     return text
   }
 

@@ -166,5 +166,10 @@ private final class Lock {
     }
   }
 
-  deinit { if descriptor >= 0 { close(descriptor) } }
+  deinit {
+    guard descriptor >= 0 else { return }
+    // A child that another thread is just starting may hold the descriptor a moment longer.
+    flock(descriptor, LOCK_UN)
+    close(descriptor)
+  }
 }

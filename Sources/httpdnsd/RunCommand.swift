@@ -61,6 +61,7 @@ struct RunCommand: ParsableCommand {
     }
     let reloader = Reloader(forwarder, path: options.config, logger: logger)
     reloader.didTake = { logService.follow($0.log) }
+    (reloader.willReload, reloader.didReload) = (supervision.reloads, supervision.hasReloaded)
     let reloadSignal = LoopEvent(on: forwarder.loop, signal: SIGHUP) { reloader.reload() }
     // Once the first transfers have set up TLS, much of what the start needed is not needed again.
     forwarder.loop.schedule(after: .seconds(30)) { process_trim() }

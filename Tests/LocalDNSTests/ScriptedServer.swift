@@ -1,5 +1,6 @@
 // ScriptedServer.swift -- a plain DNS server on a free loopback port, on the test's own loop, that does what a script says.
 
+import CEvent
 import DNSWire
 import EventLoop
 import Glibc

@@ -104,9 +104,9 @@ import Testing
     #expect(folder.file.load(into: soon, .usual, at: .at(50)) == .loaded(CacheCounts(kept: 3, dropped: 2)))
     #expect(soon.contents(now: 50 * second).contains { $0.contains("isImmutable: true") })
     let later = MessageCache.empty()
-    let rules = EntryRules(staleFor: 3600, servesStaleAtOnce: false, isImmutable: true)
+    let terms = EntryTerms.of(staleFor: 3600, isServedStale: false, isImmutable: true)
     let meanings = CacheMeanings(
-      routes: CacheMeanings.usual.routes, sources: CacheMeanings.usual.sources, rules: [rules, rules, rules])
+      routes: CacheMeanings.usual.routes, sources: CacheMeanings.usual.sources, terms: [terms, terms, terms])
     _ = folder.file.load(into: later, meanings, at: .at(400))
     #expect(later.peek("pinned.example.com", route: 2, at: 400) == nil)
     #expect(later.peek("pinned.example.com", route: 2, at: 400, orStale: true) != nil)
@@ -121,21 +121,21 @@ import Testing
     (life.staleFor, life.isServedStale) = (86_400, true)
     first.insert("www.example.com", at: 0, life)
     _ = try folder.file.save(first, .usual, at: .at(1))
-    func load(_ rules: EntryRules) -> MessageCache {
+    func load(_ terms: EntryTerms?) -> MessageCache {
       let target = MessageCache.empty()
       _ = folder.file.load(
         into: target,
         CacheMeanings(
-          routes: CacheMeanings.usual.routes, sources: CacheMeanings.usual.sources, rules: [rules, rules, rules]),
+          routes: CacheMeanings.usual.routes, sources: CacheMeanings.usual.sources, terms: [terms, terms, terms]),
         at: .at(100))
       return target
     }
-    #expect(load(.any).useAll(now: 100 * second) > 0)
-    let onFailure = load(EntryRules(staleFor: 3600, servesStaleAtOnce: false, isImmutable: false))
+    #expect(load(nil).useAll(now: 100 * second) > 0)
+    let onFailure = load(.of(staleFor: 3600, isServedStale: false, isImmutable: false))
     #expect(onFailure.useAll(now: 100 * second) == 0)
     #expect(onFailure.peek("www.example.com", at: 100, orStale: true) != nil)
     #expect(onFailure.peek("www.example.com", at: 3661, orStale: true) == nil)
-    #expect(load(EntryRules(staleFor: 0, servesStaleAtOnce: false, isImmutable: false)).usage.entries == 0)
+    #expect(load(.of(staleFor: 0, isServedStale: false, isImmutable: false)).usage.entries == 0)
   }
 
   @Test func `follows routes and sources to their numbers of today`() throws {
@@ -200,5 +200,12 @@ import Testing
     let counts = CacheCounts(dropped: 1)
     #expect(folder.file.load(into: target, .usual, at: .at(50)) == .loaded(counts))
     #expect(target.peek("www.example.com", at: 50)?.storedAt == 50 * second)
+  }
+}
+
+extension EntryTerms {
+  fileprivate static func of(staleFor: UInt32, isServedStale: Bool, isImmutable: Bool) -> EntryTerms {
+    EntryTerms(
+      longest: .max, longestNegative: .max, staleFor: staleFor, isServedStale: isServedStale, isImmutable: isImmutable)
   }
 }
