@@ -72,6 +72,7 @@ let layer2: [Target] =
   + module("LocalDNS", ["EventLoop", "DNSWire", "CSocket"])
   + module("ProviderPool", ["HTTPDNS"])
   + module("Refresh")
+  + module("BusyNames")
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
   + module("Persistence", ["MessageCache", "EventLoop", "Ciphers"], tests: ["DNSWire"])
   + module("HTTPServer", ["EventLoop", "CEvent", "CTLS"], tests: ["HTTPTestSupport"])
@@ -79,7 +80,8 @@ let layer2: [Target] =
 // Layer 3 and 4: the program.
 let forwarderParts: [Target.Dependency] = [
   "DNSWire", "EventLoop", "Ciphers", "Configuration", "Telemetry", "HTTPDNS", "MessageCache", "Routing", "Listener",
-  "HTTPClient", "LocalDNS", "NetworkWatch", "ProviderPool", "Refresh", "Persistence", "CSocket", "CLock",
+  "HTTPClient", "LocalDNS", "NetworkWatch", "ProviderPool", "Refresh", "BusyNames",
+  "Persistence", "CSocket", "CLock",
 ]
 let programs: [Target] =
   module("Forwarder", forwarderParts + [logging], tests: ["FuzzProperties"])

@@ -113,6 +113,27 @@ final class Refresher: @unchecked Sendable {
     return found
   }
 
+  /// When those entries are due, by the hashes of their keys; none for what is not scheduled.
+  ///
+  /// - Complexity: O(n) in the number of scheduled questions.
+  func plans(_ hashes: Set<UInt64>) -> [UInt64: RefreshPlan] {
+    var plans: [UInt64: RefreshPlan] = [:]
+    queue.forEach { element in
+      guard hashes.contains(element.ticket), isCurrent(element) else { return }
+      let wait = Duration.nanoseconds(max(0, element.due - loop.now.nanoseconds))
+      if kept[element.ticket] != nil {
+        plans[element.ticket] = .kept(in: wait)
+      } else if let state = cache.state(hash: element.ticket) {
+        let missing = settings.heat.missingHits(hits: state.hits, heat: Heat(rawValue: state.heat))
+        plans[element.ticket] = missing == 0 ? .hot(in: wait) : .ifHit(times: missing, in: wait)
+      }
+    }
+    return plans
+  }
+
+  /// A person has had something asked anew: no budget counts.
+  func countTransfer() { counters.transfers += 1 }
+
   /// How many questions are scheduled; some of them may have been replaced since.
   var scheduled: Int { queue.count }
 

@@ -70,6 +70,10 @@ public actor Resolver {
   var loopGuard: LoopGuard?
   /// Told of each answer that is kept.
   weak var refresher: Refresher?
+  /// What was asked about the busiest names.
+  let names: NameLedger
+  /// Writes what is kept to the file that outlives the program; says why that failed.
+  var save: (@Sendable () async -> String?)?
   /// Numbers so far.
   public internal(set) var counters = ResolverCounters()
   private var batch: [Int] = []
@@ -91,6 +95,9 @@ public actor Resolver {
     self.settings = settings
     self.cache = cache
     self.network = network
+    let names = NameLedger(of: cache, on: loop)
+    self.names = names
+    for upstream in upstreams { upstream.names = names }
     self.upstreams = upstreams
     self.local = local
     self.replies = replies

@@ -11,6 +11,8 @@ public struct FlushCounts: Sendable, Equatable {
   public var failures = 0
   /// Names and types that a provider had said that it does not list.
   public var notListed = 0
+  /// Why the cache file still has what was removed; nil where it has not, or there is none.
+  public var saveProblem: String?
 
   /// Nothing.
   public init() {}
@@ -36,6 +38,7 @@ extension Resolver {
     }
     counts.entries = removal.count
     refresher?.hasBeenFlushed(names)
+    if counts.entries > 0, let save { counts.saveProblem = await save() }
     return counts
   }
 

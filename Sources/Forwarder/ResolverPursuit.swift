@@ -122,6 +122,7 @@ extension Resolver {
     pursuit.isAskingLocal = true
     let result = await local.ask(question, route.localServers, timeout: timeout)
     pursuit.isAskingLocal = false
+    if isFallback { names.wentToLocalDNS(question, result) }
     switch result {
     case .success(let reply):
       if isFallback { counters.fallbacks += 1 }

@@ -52,6 +52,7 @@ final class Upkeep: @unchecked Sendable {
   /// Begins. The loop runs.
   func start(on loop: EventLoop, notAt listeners: [SocketAddress]) {
     keeper?.start()
+    if let keeper { resolver.assumeIsolated { $0.save = { await keeper.saveNow() } } }
     follower.start(on: loop, notAt: listeners)
     resolver.assumeIsolated { $0.startUpstreams() }
     if let refresher { follower.whenKnown(on: loop) { refresher.start() } }
