@@ -61,6 +61,7 @@ let layer1: [Target] =
   + module("Ciphers", ["CCrypto"])
   + module("Configuration", ["DNSWire", "Ciphers", tomlKit])
   + module("Telemetry", [logging])
+  + module("Metrics", ["CLock"])
 
 // Layer 2: one responsibility each, none knows another's.
 let layer2: [Target] =
@@ -80,18 +81,22 @@ let layer2: [Target] =
 // Layer 3 and 4: the program.
 let forwarderParts: [Target.Dependency] = [
   "DNSWire", "EventLoop", "Ciphers", "Configuration", "Telemetry", "HTTPDNS", "MessageCache", "Routing", "Listener",
-  "HTTPClient", "LocalDNS", "NetworkWatch", "ProviderPool", "Refresh", "BusyNames",
-  "Persistence", "CSocket", "CLock",
+  "HTTPClient", "LocalDNS", "NetworkWatch", "ProviderPool", "Refresh", "BusyNames", "Persistence", "Metrics", "CSocket",
+  "CLock",
 ]
 let programs: [Target] =
   module("Forwarder", forwarderParts + [logging], tests: ["FuzzProperties"])
   + module(
     "Control", ["DNSWire", "EventLoop", "MessageCache", "HTTPServer", "Forwarder"],
     tests: ["Configuration", "HTTPTestSupport", logging])
+  + module(
+    "Web", ["EventLoop", "MessageCache", "Metrics", "HTTPServer", "Forwarder"], tests: ["HTTPTestSupport"])
   + [
     .executableTarget(
       name: "httpdnsd",
-      dependencies: ["Forwarder", "Control", "HTTPServer", "CProcess", argumentParser] + forwarderParts + [logging],
+      dependencies: ["Forwarder", "Control", "Web", "HTTPServer", "CProcess", argumentParser] + forwarderParts + [
+        logging
+      ],
       cSettings: glibc, swiftSettings: strict),
     .executableTarget(
       name: "httpdns-simulator",

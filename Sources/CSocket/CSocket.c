@@ -1,6 +1,7 @@
 // CSocket.c -- see CSocket.h.
 #include "CSocket.h"
 
+#include <linux/sock_diag.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -246,4 +247,13 @@ int datagram_socket(const struct sockaddr *address, socklen_t length, int packet
     return -1;
   }
   return descriptor;
+}
+
+int datagram_queue(int descriptor, uint32_t *octets, uint32_t *dropped) {
+  uint32_t info[SK_MEMINFO_VARS];
+  socklen_t length = sizeof info;
+  if (getsockopt(descriptor, SOL_SOCKET, SO_MEMINFO, info, &length) < 0 || length < sizeof info) return -1;
+  *octets = info[SK_MEMINFO_RMEM_ALLOC];
+  *dropped = info[SK_MEMINFO_DROPS];
+  return 0;
 }

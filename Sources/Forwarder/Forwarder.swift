@@ -31,6 +31,8 @@ public final class Forwarder {
   public let loop: EventLoop
   /// The cold path.
   public let resolver: Resolver
+  /// The numbers of what it does; to be read on the loop.
+  public let statistics = StatisticsSource()
   private let configuration: Configuration
   private let logger: Logger
   private let plan: RoutingPlan
@@ -46,7 +48,8 @@ public final class Forwarder {
   private let connections: TCPConnectionTable
   private var tcpListeners: [TCPListener] = []
   private let tcpService: TCPService
-  private var isStopping = false
+  /// Whether it reads no more queries, and ends when those under way are answered. Resolver's loop only.
+  public private(set) var isStopping = false
 
   /// What clients may wait for at once, as a multiple of the questions under way: many wait for one question.
   private static let waitersPerQuestion = 4
@@ -96,7 +99,7 @@ public final class Forwarder {
     let outbox = UDPOutbox(responseSize: configuration.listen.maxUDPPayload + ResponseWriter.overhead)
     self.outbox = outbox
     nonisolated(unsafe) let replies = ReplySender(
-      queries, maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: keepalive
+      queries, maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: keepalive, counters: statistics.waiting
     ) { outbox.add($0, through: $1, to: $2) }
     let occasional = OccasionalLog(logger)
     // The resolver gets what is used on its loop only; nobody else touches these objects on another thread.
@@ -111,7 +114,12 @@ public final class Forwarder {
       limits: TCPLimits(
         connections: configuration.listen.tcpConnections, perClient: configuration.listen.tcpPerClient,
         idle: configuration.listen.tcpIdle))
-    tcpService = TCPService(tables, queries: queries, replies: replies, resolver: resolver)
+    tcpService = TCPService(
+      tables, queries: queries, replies: replies, resolver: resolver, counters: statistics.tcp)
+    statistics.follow(
+      StatisticsSource.Parts(
+        resolver: resolver, cache: cache, queries: queries, connections: connections,
+        mostQuestionsUnderWay: configuration.listen.maxInFlight))
   }
 
   /// Listens on every configured address.
@@ -136,6 +144,7 @@ public final class Forwarder {
       }
     }
     guard !sockets.isEmpty else { throw .other("none of listen.addresses exists on this machine") }
+    statistics.follow(sockets)
     for socket in sockets {
       do {
         try addThreads(for: socket)
@@ -150,8 +159,8 @@ public final class Forwarder {
     var helper: ListenerThread?
     for left in (0..<count).reversed() {
       let port = try UDPPort(
-        UDPListener(on: socket, responseSize: responseSize), path: QueryPath(tables), queries: queries,
-        resolverLoop: loop)
+        UDPListener(on: socket, responseSize: responseSize), path: QueryPath(tables, statistics.makeListener()),
+        queries: queries, resolverLoop: loop)
       let thread = try ListenerThread(port, left == 0 ? .first : .helper, helper: helper)
       listenerThreads.append(thread)
       helper = thread

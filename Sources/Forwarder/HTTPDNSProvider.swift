@@ -8,6 +8,7 @@ import HTTPClient
 import HTTPDNS
 import Logging
 import MessageCache
+import Metrics
 import ProviderPool
 
 /// A provider that is asked over HTTP. Resolver's loop only: timers and tasks there carry it about.
@@ -287,13 +288,14 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     let begin = loop.now
     switch await transport.send(HTTPRequest(request, headers: fields(request)), timeout: timeout) {
     case .failure(let reason):
-      counters.failures += 1
+      counters.failures.count(TransferFailureReason(reason.kind))
       return .failure(.transfer(reason))
     case .response where loop.now - begin > timeout * 2:
       // The machine has slept meanwhile, and what the response says is as old as that.
-      counters.failures += 1
+      counters.failures.count(.slept)
       return .failure(.transfer(HTTPFailure(.timeout, "the machine has slept")))
     case .response(let response):
+      counters.roundTrips.observe(loop.now - begin)
       if let date = response.date {
         if server.isVerified { clock.learn(date, wallTime: loop.wallTime) }
         clockDifference = date - clock.unixTime(wallTime: loop.wallTime)
@@ -304,7 +306,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
         charge(answers: replies.answers.count { !$0.answer.isNegative })
         return .success(replies)
       } catch {
-        counters.failures += 1
+        counters.failures.count(TransferFailureReason(error))
         return .failure(.refused(error))
       }
     }

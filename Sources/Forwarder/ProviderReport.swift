@@ -3,6 +3,7 @@
 // Resolver's loop only, as what it is drawn from.
 
 import EventLoop
+import Metrics
 import ProviderPool
 
 /// How a provider fares.
@@ -33,7 +34,15 @@ public struct ProviderReport: Sendable, Equatable {
   /// Transfers since the start, probes among them.
   public var transfers = 0
   /// Transfers of those that brought no reply of any use.
-  public var failures = 0
+  public var failures: Int { failureCounts.total }
+  /// The same by reason.
+  public var failureCounts = TransferFailures()
+  /// How long replies took since the start.
+  public var roundTrips = LatencyHistogram()
+  /// Billing units since the start, as far as they are known.
+  public var units = 0
+  /// Questions since the start that were not sent because it was down, aside or at its limit.
+  public var refusals = 0
 
   /// A provider that is up and has not been asked.
   public init(name: String) { self.name = name }
@@ -48,7 +57,10 @@ extension HTTPDNSProvider {
     report.unitsToday = today.spent
     report.unitsPerDay = settings.unitsPerDay
     report.transfers = counters.transfers
-    report.failures = counters.failures
+    report.failureCounts = counters.failures
+    report.roundTrips = counters.roundTrips
+    report.units = counters.units
+    report.refusals = counters.refusals
     let current = health.rotation.current
     report.server = servers.indices.contains(current) ? "\(servers[current])" : nil
     switch health.fitness(now: now) {

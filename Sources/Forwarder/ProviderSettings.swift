@@ -2,6 +2,7 @@
 
 import DNSWire
 import Logging
+import Metrics
 
 /// Told in one line what a person should know of a provider.
 typealias ProviderNote = @Sendable (Logger.Level, String) -> Void
@@ -51,7 +52,9 @@ struct ProviderCounters: Sendable, Equatable {
   /// Transfers that were begun, probes among them.
   var transfers = 0
   /// Transfers that brought no reply of any use.
-  var failures = 0
+  var failures = TransferFailures()
+  /// How long replies took, those of refusals among them, with the time that a connection took to be made.
+  var roundTrips = LatencyHistogram()
   /// Billing units, as far as they are known.
   var units = 0
   /// Transfers that carried both address families of a name.

@@ -44,7 +44,7 @@ package enum QueryOutcome {
 }
 
 /// Which transport a query came by.
-package enum QueryTransport: UInt8 {
+public enum QueryTransport: UInt8, CaseIterable, Sendable {
   case udp
   case tcp
 }
@@ -63,9 +63,18 @@ package final class QueryPath {
   /// The query that was read last; `accept` leaves it for whoever forwards.
   private(set) var query = Query()
   private let key: UnsafeMutablePointer<UInt8>
+  /// Keeps what `tally` writes to.
+  private let counters: QueryCounters
+  /// How this thread counts.
+  let tally: QueryTally
 
-  package init(_ tables: QueryTables) {
+  package convenience init(_ tables: QueryTables) { self.init(tables, QueryCounters()) }
+
+  /// - Parameter counters: the thread's own, which outlive the tables.
+  init(_ tables: QueryTables, _ counters: QueryCounters) {
     self.tables = tables
+    self.counters = counters
+    tally = counters.tally
     access = .passUnretained(tables.access)
     routes = .passUnretained(tables.routes)
     prepared = .passUnretained(tables.prepared)
@@ -90,7 +99,10 @@ package final class QueryPath {
     now: Int64, into output: UnsafeMutablePointer<UInt8>
   ) -> QueryOutcome {
     let verdict = QueryReader.read(message.span, into: &query)
-    if case .drop = verdict { return .drop }
+    if case .drop = verdict {
+      tally.count(.dropped, transport)
+      return .drop
+    }
     guard access._withUnsafeGuaranteedRef({ $0.allows(client) }) else {
       return refuse(.refused, ede: .prohibited, message, transport, output)
     }
@@ -100,6 +112,7 @@ package final class QueryPath {
     case .notImp: return refuse(.notImp, ede: .none, message, transport, output)
     default: return refuse(.badVers, ede: .none, message, transport, output)
     }
+    tally.count(type: query.type)
     guard query.qclass == 1 else { return refuse(.refused, ede: .notSupported, message, transport, output) }
     // Type 0 and the types that only a question has (RFC 6895 section 3.1), of which only ANY has an answer.
     if query.type == 255 { return local(tables.anyAnswer, message, transport, output) }
@@ -116,13 +129,15 @@ package final class QueryPath {
     }
   }
 
-  /// A response of that code without records, for a query that was read last.
+  /// A response of that code without records, for a query that was read last, which is counted as refused.
   @_noAllocation
   func refuse(
     _ code: Refusal, ede: RefusalReason, _ message: UnsafeBufferPointer<UInt8>, _ transport: QueryTransport,
     _ output: UnsafeMutablePointer<UInt8>
   ) -> QueryOutcome {
     let head = ResponseHead(responseCode: code.responseCode, extendedError: ede.infoCode)
+    tally.count(code.fate, transport)
+    tally.count(code: code.responseCode)
     return .reply(ResponseWriter.complete(query, of: message.span, head, limits(transport), into: output))
   }
 
@@ -137,6 +152,8 @@ package final class QueryPath {
     prepared._withUnsafeGuaranteedRef {
       $0.copy(index, to: output + start, capacity: limits.size - start, &head)
     }
+    tally.count(head.extendedError == RefusalReason.blocked.infoCode ? .blocked : .local, transport)
+    tally.count(code: head.responseCode)
     return .reply(ResponseWriter.complete(query, of: message.span, head, limits, into: output))
   }
 
@@ -154,6 +171,8 @@ package final class QueryPath {
       let capacity = limits.size - query.questionEnd
       let found = find(route, usesSubnet, now: now, output + query.questionEnd, capacity, &head)
       if found.isAnswer {
+        tally.count(found.isStale ? .stale : .hit, transport)
+        tally.count(code: head.responseCode)
         let length = ResponseWriter.complete(query, of: message.span, head, limits, into: output)
         return found.wantsRefresh ? .replyAndRefresh(length, route) : .reply(length)
       }
@@ -253,9 +272,22 @@ enum Refusal: UInt16 {
   }
 }
 
+extension Refusal {
+  /// As what a query is counted that is refused with this code.
+  @inlinable var fate: QueryFate {
+    @_noAllocation get {
+      switch self {
+      case .formErr, .notImp, .badVers: .invalid
+      case .servFail: .overflow
+      case .refused: .refused
+      }
+    }
+  }
+}
+
 /// The Extended DNS Errors that the hot path gives, RFC 8914.
 enum RefusalReason: UInt16 {
-  case none, notReady, prohibited, notSupported, other
+  case none, notReady, blocked, prohibited, notSupported, other
 
   @inlinable var infoCode: UInt16 {
     @_noAllocation get {
@@ -263,6 +295,7 @@ enum RefusalReason: UInt16 {
       case .none: 0xFFFF
       case .other: 0
       case .notReady: 14
+      case .blocked: 15
       case .prohibited: 18
       case .notSupported: 21
       }

@@ -25,15 +25,15 @@ struct RoutedQuestion: Hashable, Sendable {
 }
 
 /// Numbers about refreshing.
-struct RefreshCounters: Equatable {
+public struct RefreshCounters: Sendable, Equatable {
   /// Transfers, and questions to LocalDNS.
-  var transfers: UInt64 = 0
+  public var transfers: UInt64 = 0
   /// Answers that came.
-  var answers: UInt64 = 0
+  public var answers: UInt64 = 0
   /// Questions that were asked in vain.
-  var failures: UInt64 = 0
+  public var failures: UInt64 = 0
   /// Transfers that the budget forbade.
-  var overBudget: UInt64 = 0
+  public var overBudget: UInt64 = 0
 }
 
 /// Keeps what is in use fresh.

@@ -3,6 +3,7 @@
 import CEvent
 import CSocket
 import DNSWire
+import EventLoop
 import Glibc
 import Listener
 
@@ -16,14 +17,20 @@ final class ReplySender {
   private let maxUDPPayload: Int
   private let keepalive: Int32
   private let sendDatagram: SendDatagram
+  private let counters: QueryCounters
   private let output: UnsafeMutablePointer<UInt8>
   private var connections: [Int: TCPConnection] = [:]
 
   /// - Parameters:
   ///   - keepalive: the idle timeout that clients over TCP are told, in units of 100 ms.
+  ///   - counters: those of queries that had to wait.
   ///   - sendDatagram: how responses over UDP leave.
-  init(_ queries: ClientQueries, maxUDPPayload: Int, keepalive: Int32, sendDatagram: @escaping SendDatagram) {
+  init(
+    _ queries: ClientQueries, maxUDPPayload: Int, keepalive: Int32, counters: QueryCounters = QueryCounters(),
+    sendDatagram: @escaping SendDatagram
+  ) {
     self.queries = queries
+    self.counters = counters
     self.maxUDPPayload = maxUDPPayload
     self.keepalive = keepalive
     self.sendDatagram = sendDatagram
@@ -97,6 +104,8 @@ final class ReplySender {
     } else {
       connections.removeValue(forKey: slot)?.send(response)
     }
+    counters.tally.count(code: head.responseCode)
+    counters.tally.count(answers: 1, took: BootInstant.now.nanoseconds - queries.slots[slot].receivedAt)
     queries.release(slot)
   }
 }

@@ -7,6 +7,7 @@ import DNSWire
 import EventLoop
 import HTTPDNS
 import MessageCache
+import Metrics
 import Routing
 
 /// What the resolver goes by. Immutable.
@@ -39,7 +40,7 @@ public struct ResolverSettings: Sendable {
 }
 
 /// Numbers about the cold path.
-public struct ResolverCounters: Sendable {
+public struct ResolverCounters: Sendable, Equatable {
   /// Questions that went upstream.
   public var pursuits: UInt64 = 0
   /// Queries that joined one that was under way.
@@ -52,6 +53,12 @@ public struct ResolverCounters: Sendable {
   public var failures: UInt64 = 0
   /// Times that stale data was given for want of a fresh answer.
   public var stale: UInt64 = 0
+  /// Questions that LocalDNS was asked.
+  public var localQuestions: UInt64 = 0
+  /// Questions of those that it did not answer.
+  public var localFailures: UInt64 = 0
+  /// How long its answers took.
+  public var localRoundTrips = LatencyHistogram()
 }
 
 /// Resolves what the hot path has no answer to.
@@ -76,6 +83,8 @@ public actor Resolver {
   var save: (@Sendable () async -> String?)?
   /// Numbers so far.
   public internal(set) var counters = ResolverCounters()
+  /// Numbers about refreshing so far, and how many questions are scheduled for it; nil where nothing is kept.
+  public var refreshing: (counters: RefreshCounters, scheduled: Int)? { refresher.map { ($0.counters, $0.scheduled) } }
   private var batch: [Int] = []
   private let keyBuffer = KeyBuffer()
   private let onFailure: @Sendable (String, UpstreamFailure) -> Void

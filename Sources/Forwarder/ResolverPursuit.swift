@@ -4,6 +4,7 @@ import DNSWire
 import EventLoop
 import HTTPDNS
 import MessageCache
+import Metrics
 
 extension Resolver {
   /// Asks the route's providers in order, then LocalDNS.
@@ -120,14 +121,18 @@ extension Resolver {
     let rest = pursuit.startedAt + ResolverSettings.answerBy - loop.now
     let timeout = isFallback ? min(settings.localTimeout, rest) : rest
     pursuit.isAskingLocal = true
+    counters.localQuestions += 1
+    let began = loop.now
     let result = await local.ask(question, route.localServers, timeout: timeout)
     pursuit.isAskingLocal = false
     if isFallback { names.wentToLocalDNS(question, result) }
     switch result {
     case .success(let reply):
+      counters.localRoundTrips.observe(loop.now - began)
       if isFallback { counters.fallbacks += 1 }
       return finish(reply.answer, from: .localDNS, pursuit, route, isFallback: isFallback)
     case .failure(let reason):
+      counters.localFailures += 1
       note("localdns", reason)
       return Outcome(result: .failure(reason), source: .ourselves)
     }

@@ -14,8 +14,12 @@ final class TCPService {
   private let resolver: Resolver
   private let output: UnsafeMutablePointer<UInt8>
 
-  init(_ tables: QueryTables, queries: ClientQueries, replies: ReplySender, resolver: Resolver) {
-    path = QueryPath(tables)
+  /// - Parameter counters: those of queries over TCP.
+  init(
+    _ tables: QueryTables, queries: ClientQueries, replies: ReplySender, resolver: Resolver,
+    counters: QueryCounters = QueryCounters()
+  ) {
+    path = QueryPath(tables, counters)
     self.queries = queries
     self.replies = replies
     self.resolver = resolver
@@ -31,9 +35,9 @@ final class TCPService {
       path.accept(message, from: $0, .tcp, now: now, into: output)
     }
     switch outcome {
-    case .reply(let length): connection.send(UnsafeBufferPointer(start: output, count: length))
+    case .reply(let length): send(length, connection, since: now)
     case .replyAndRefresh(let length, let route):
-      connection.send(UnsafeBufferPointer(start: output, count: length))
+      send(length, connection, since: now)
       let slot = queries.take()
       guard slot >= 0 else { return }
       queries.fill(slot, path.query, of: message.baseAddress!, route: route, receivedAt: now, descriptor: -1)
@@ -44,14 +48,19 @@ final class TCPService {
       let slot = queries.take()
       guard slot >= 0 else {
         if case .reply(let length) = path.refuse(.servFail, ede: .other, message, .tcp, output) {
-          connection.send(UnsafeBufferPointer(start: output, count: length))
+          send(length, connection, since: now)
         }
         return
       }
+      path.tally.count(.miss, .tcp)
       queries.fill(slot, path.query, of: message.baseAddress!, route: route, receivedAt: now, descriptor: -1)
       queries.peer(slot).pointee.address = connection.client.storage
       replies.setConnection(connection, for: slot)
       resolver.assumeIsolated { $0.accept(slot) }
     }
+  }
+  private func send(_ length: Int, _ connection: TCPConnection, since arrival: Int64) {
+    connection.send(UnsafeBufferPointer(start: output, count: length))
+    path.tally.count(answers: 1, took: BootInstant.now.nanoseconds - arrival)
   }
 }

@@ -30,38 +30,64 @@ struct UDPPort {
     guard count > 0 else { return false }
     let isFull = count == UDPListener.batchSize
     if isFull { whenFull() }
-    if answerBatch(count, now: BootInstant.now.nanoseconds, listener, path, queries) { resolverLoop.wake() }
+    let now = BootInstant.now.nanoseconds
+    path.tally.setBusy(since: now)
+    let batch = answerBatch(count, now: now, listener, path, queries)
+    if batch.handedOver { resolverLoop.wake() }
+    if batch.answers > 0 {
+      path.tally.count(answers: batch.answers, took: BootInstant.now.nanoseconds &- now)
+    }
+    path.tally.setBusy(since: 0)
     return isFull
   }
 }
 
-/// Answers what is at hand and hands over the rest; true where the resolver has to be woken.
+/// What came of a batch.
+private struct AnsweredBatch {
+  /// Queries that were answered at once.
+  var answers = 0
+  /// Whether the resolver has to be woken.
+  var handedOver = false
+
+  @_noAllocation
+  init() {}
+}
+
+/// Answers what is at hand and hands over the rest.
 @_noAllocation
 private func answerBatch(
   _ count: Int, now: Int64, _ listener: UDPListener, _ path: QueryPath, _ queries: ClientQueries
-) -> Bool {
-  var handedOver = false
+) -> AnsweredBatch {
+  var batch = AnsweredBatch()
   var index = 0
   while index < count {
     let message = listener.query(index)
     let output = listener.response()
     switch path.accept(message, from: listener.sender(index), .udp, now: now, into: output) {
-    case .reply(let length): listener.reply(to: index, length: length)
+    case .reply(let length):
+      listener.reply(to: index, length: length)
+      batch.answers &+= 1
     case .replyAndRefresh(let length, let route):
       listener.reply(to: index, length: length)
-      if handOver(index, message, route, wantsAnswer: false, now: now, listener, path, queries) { handedOver = true }
+      batch.answers &+= 1
+      if handOver(index, message, route, wantsAnswer: false, now: now, listener, path, queries) {
+        batch.handedOver = true
+      }
     case .drop: break
     case .forward(let route):
       if handOver(index, message, route, wantsAnswer: true, now: now, listener, path, queries) {
-        handedOver = true
+        batch.handedOver = true
+        path.tally.count(.miss, .udp)
       } else if case .reply(let length) = path.refuse(.servFail, ede: .other, message, .udp, output) {
         listener.reply(to: index, length: length)
+        batch.answers &+= 1
       }
     }
     index &+= 1
   }
-  _ = listener.send()
-  return handedOver
+  let unsent = listener.send()
+  if unsent > 0 { path.tally.count(unsent: unsent) }
+  return batch
 }
 
 /// False where no slot is free.

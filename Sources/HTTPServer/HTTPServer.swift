@@ -20,6 +20,9 @@ public final class HTTPServer {
     public var bodyOctets = 65_536
     /// How long a connection may be idle before it is closed; whole seconds.
     public var idle = Duration.seconds(60)
+    /// How many connections there may be at once; nil for as many as there are descriptors. One more takes the place of
+    /// the one that has had no request for longest and waits for no answer; where all wait, it is closed itself.
+    public var connections: Int?
     /// The defaults.
     public init() {}
   }
@@ -38,6 +41,7 @@ public final class HTTPServer {
   /// Requests without an answer. Unretained: a reply that is let go answers, and that takes it out.
   private var waiting: [UnsafeMutablePointer<evhttp_request>: Unmanaged<HTTPServerReply>] = [:]
   private var unixPaths: [String] = []
+  private var table: ConnectionTable?
 
   /// A server that does not listen yet.
   ///
@@ -54,6 +58,7 @@ public final class HTTPServer {
     self.handle = handle
     self.context = tls
     self.handler = handler
+    table = limits.connections.map { ConnectionTable(limit: $0) }
     evhttp_set_max_headers_size(handle, limits.headerOctets)
     evhttp_set_max_body_size(handle, limits.bodyOctets)
     evhttp_set_timeout(handle, Int32(clamping: limits.idle.components.seconds))
@@ -105,6 +110,7 @@ public final class HTTPServer {
       evhttp_send_reply(request, 501, nil, nil)
       return
     }
+    table?.used(HTTPServer.descriptor(of: request))
     let reply = HTTPServerReply(request: request, server: self)
     waiting[request] = Unmanaged.passUnretained(reply)
     handler(copy, reply)
@@ -114,12 +120,40 @@ public final class HTTPServer {
   fileprivate func didAccept() -> OpaquePointer? {
     connectionCount += 1
     let options = Int32(BEV_OPT_CLOSE_ON_FREE.rawValue)
-    guard let context else { return bufferevent_socket_new(loop.base, -1, options) }
+    guard let context else {
+      let buffer = bufferevent_socket_new(loop.base, -1, options)
+      admit(buffer)
+      return buffer
+    }
     let buffer = bufferevent_openssl_socket_new(
       loop.base, -1, context.makeConnection(), BUFFEREVENT_SSL_ACCEPTING, options)
+    admit(buffer)
     // Clients close TCP without TLS's farewell all the time; HTTP says itself where a message ends.
     bufferevent_openssl_set_allow_dirty_shutdown(buffer, 1)
     return buffer
+  }
+
+  /// libevent tells neither how many connections there are nor of their end, and gives the buffer its socket only after
+  /// this; so the socket is looked at in the same turn, before it can be read.
+  private func admit(_ buffer: OpaquePointer?) {
+    guard let buffer, table != nil else { return }
+    bufferevent_incref(buffer)
+    loop.schedule(after: .zero) { [weak self] in
+      self?.makeRoom(for: bufferevent_getfd(buffer))
+      bufferevent_decref(buffer)
+    }
+  }
+
+  private func makeRoom(for descriptor: Int32) {
+    let busy = Set(waiting.keys.map { HTTPServer.descriptor(of: $0) })
+    guard let closed = table?.add(descriptor, busy: busy) else { return }
+    // libevent sees the end of the stream and lets the connection go.
+    shutdown(closed, Int32(SHUT_RDWR))
+  }
+
+  private static func descriptor(of request: UnsafeMutablePointer<evhttp_request>) -> Int32 {
+    guard let connection = evhttp_request_get_connection(request) else { return -1 }
+    return bufferevent_getfd(evhttp_connection_get_bufferevent(connection))
   }
 
   func forget(_ request: UnsafeMutablePointer<evhttp_request>) { waiting[request] = nil }

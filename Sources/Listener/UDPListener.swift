@@ -39,6 +39,14 @@ public final class UDPSocket: Sendable {
   }
 
   deinit { close(descriptor) }
+
+  /// Octets that wait to be received, and datagrams so far (modulo 2³²) that the kernel dropped for want of room; nil where
+  /// it does not tell.
+  public var backlog: (octets: Int, dropped: Int)? {
+    var (octets, dropped) = (UInt32(0), UInt32(0))
+    guard datagram_queue(descriptor, &octets, &dropped) == 0 else { return nil }
+    return (Int(octets), Int(dropped))
+  }
 }
 
 /// One thread's batch of buffers for a socket that threads may share.

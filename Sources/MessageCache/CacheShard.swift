@@ -18,6 +18,8 @@ final class CacheShard: @unchecked Sendable {
   private var changeCount: UInt64 = 0
   /// Told of each entry that goes and has had hits; set before anybody uses the shard.
   var onDeparture: ((DepartedEntry) -> Void)?
+  private var insertions: UInt64 = 0
+  private var evictions: UInt64 = 0
 
   /// Octets that an allocator and the table add to a block, about.
   private static let overhead = 16
@@ -46,6 +48,13 @@ final class CacheShard: @unchecked Sendable {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
     return (count, octets + tableOctets(for: count))
+  }
+
+  /// How often something was inserted, and how often an entry had to make room, so far.
+  var turnover: (insertions: UInt64, evictions: UInt64) {
+    hot_mutex_lock(lock)
+    defer { hot_mutex_unlock(lock) }
+    return (insertions, evictions)
   }
 
   /// How often something was inserted or removed on purpose so far.
@@ -89,6 +98,7 @@ final class CacheShard: @unchecked Sendable {
     head.extendedError = isFresh ? entry.pointee.extendedError : CacheEntry.staleError(entry)
     head.bodyLength = Int(entry.pointee.bodyLength)
     var lookup = CacheLookup.hit
+    lookup.isStale = !isFresh
     lookup.wantsRefresh = wantsRefresh(entry, isFresh: isFresh, now: now)
     guard Int(entry.pointee.bodyLength) <= capacity else {
       lookup.kind = .tooLong
@@ -134,7 +144,8 @@ final class CacheShard: @unchecked Sendable {
     link(entry, size)
     pushNewest(entry)
     changeCount &+= 1
-    while budget.isExceeded, let victim = oldest, victim != entry { remove(victim) }
+    insertions &+= 1
+    while budget.isExceeded, let victim = oldest, victim != entry { evict(victim) }
     return true
   }
 
@@ -171,7 +182,12 @@ final class CacheShard: @unchecked Sendable {
   func makeRoom() {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
-    while budget.isExceeded, let victim = oldest { remove(victim) }
+    while budget.isExceeded, let victim = oldest { evict(victim) }
+  }
+
+  private func evict(_ victim: EntryPointer) {
+    remove(victim)
+    evictions &+= 1
   }
 
   /// Removes the entry of that key, fresh or not.

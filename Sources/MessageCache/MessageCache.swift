@@ -25,6 +25,8 @@ public struct CacheLookup: Equatable, Sendable {
   public var kind: Kind
   /// Whether it is served as it is, and ought to be fetched anew.
   public var wantsRefresh = false
+  /// Whether what is served has expired.
+  public var isStale = false
   /// When what has expired was stored, in nanoseconds of the boot-time clock: the newest of it counts.
   public var storedAt: Int64
 
@@ -231,6 +233,20 @@ public final class MessageCache: @unchecked Sendable {
   public var usage: (entries: Int, octets: Int) {
     (0..<shardCount).map { shards[$0].takeUnretainedValue().usage }
       .reduce((0, 0)) { ($0.0 + $1.entries, $0.1 + $1.octets) }
+  }
+
+  /// How much is kept, may be kept, has come and has had to make room. Any thread.
+  public var statistics: CacheStatistics {
+    var statistics = CacheStatistics()
+    (statistics.entries, statistics.octets) = usage
+    statistics.maxEntries = budget.bounds.maxEntries
+    statistics.maxOctets = budget.bounds.maxOctets
+    for index in 0..<shardCount {
+      let turnover = shards[index].takeUnretainedValue().turnover
+      statistics.insertions &+= turnover.insertions
+      statistics.evictions &+= turnover.evictions
+    }
+    return statistics
   }
 
   func shard(_ hash: UInt64) -> CacheShard { shards[shardIndex(hash)].takeUnretainedValue() }

@@ -1,0 +1,119 @@
+// ForwarderStatistics.swift -- all numbers of a running forwarder at one moment, as a value.
+
+import EventLoop
+import Listener
+import MessageCache
+import Metrics
+
+/// What a forwarder has done so far and how it stands. The difference of two readings is what happened between them.
+public struct ForwarderStatistics: Sendable {
+  /// When it was read.
+  public var time: BootInstant
+  /// Since when the forwarder counts.
+  public var startedAt: BootInstant
+  /// Queries: their fates, response codes and types, and how long answers took; over all threads and reloads.
+  public var queries: QueryTotals
+  /// The cold path.
+  public var resolver: ResolverCounters
+  /// Questions under way upstream at present.
+  public var questionsUnderWay: Int
+  /// Questions that may be under way at once: `listen.max_in_flight`.
+  public var mostQuestionsUnderWay: Int
+  /// Clients that wait for an answer at present.
+  public var waitingClients: Int
+  /// Refreshing; nil where nothing is kept.
+  public var refresh: RefreshCounters?
+  /// Questions that are scheduled for refreshing, some of which may have been replaced since.
+  public var scheduledRefreshes: Int
+  /// The cache.
+  public var cache: CacheStatistics
+  /// Octets that wait in the UDP sockets to be received; nil where the kernel does not tell.
+  public var unreadOctets: Int?
+  /// Datagrams so far that the kernel dropped because a UDP socket was full; nil where the kernel does not tell.
+  public var droppedDatagrams: Int?
+  /// TCP connections at present.
+  public var tcpConnections: Int
+  /// TCP connections so far that were closed on arrival because there were too many.
+  public var refusedTCPConnections: UInt64
+  /// The providers, in the order of the configuration.
+  public var providers: [ProviderReport]
+  /// For how long the listener thread that has been at work on one batch for longest has been; zero where all wait.
+  public var longestBatch: Duration
+
+  /// Since when it counts, until the reading.
+  public var uptime: Duration { time - startedAt }
+}
+
+/// Reads the numbers of a forwarder. To be called on the resolver's loop, while that runs.
+///
+/// The counters of queries belong to it: whatever a reload replaces, they go on.
+public final class StatisticsSource: @unchecked Sendable {
+  /// What it reads beside its own counters.
+  struct Parts {
+    var resolver: Resolver
+    var cache: MessageCache
+    var queries: ClientQueries
+    var connections: TCPConnectionTable
+    var mostQuestionsUnderWay: Int
+  }
+
+  /// Those of queries over TCP.
+  let tcp = QueryCounters()
+  /// Those of queries that had to wait.
+  let waiting = QueryCounters()
+  private let startedAt = BootInstant.now
+  private var listeners: [QueryCounters] = []
+  private var sockets: [UDPSocket] = []
+  private var parts: Parts?
+
+  init() {}
+
+  /// Counters for one more listener thread; made before the threads run.
+  func makeListener() -> QueryCounters {
+    let counters = QueryCounters()
+    listeners.append(counters)
+    return counters
+  }
+
+  /// What is read from now on.
+  func follow(_ parts: Parts) { self.parts = parts }
+
+  /// The UDP sockets that are read from now on.
+  func follow(_ sockets: [UDPSocket]) { self.sockets = sockets }
+
+  /// All numbers of this moment; it takes some microseconds for each thread and each provider.
+  public func read() -> ForwarderStatistics {
+    guard let parts else { preconditionFailure("read before the forwarder was made") }
+    let now = BootInstant.now
+    let backlogs = sockets.compactMap(\.backlog)
+    return parts.resolver.assumeIsolated { resolver in
+      ForwarderStatistics(
+        time: now, startedAt: startedAt, queries: totals, resolver: resolver.counters,
+        questionsUnderWay: resolver.questionsUnderWay, mostQuestionsUnderWay: parts.mostQuestionsUnderWay,
+        waitingClients: parts.queries.inUse, refresh: resolver.refreshing?.counters,
+        scheduledRefreshes: resolver.refreshing?.scheduled ?? 0, cache: parts.cache.statistics,
+        unreadOctets: backlogs.isEmpty ? nil : backlogs.reduce(0) { $0 + $1.octets },
+        droppedDatagrams: backlogs.isEmpty ? nil : backlogs.reduce(0) { $0 + $1.dropped },
+        tcpConnections: parts.connections.count, refusedTCPConnections: parts.connections.refused,
+        providers: resolver.providerReports(), longestBatch: longestBatch(now))
+    }
+  }
+
+  /// For how long the listener thread that has been at work on one batch for longest has been; zero where all wait. Any
+  /// thread.
+  public func longestBatch(_ now: BootInstant) -> Duration {
+    let since = listeners.compactMap(\.busySince).min() ?? now.nanoseconds
+    return max(.zero, now - BootInstant(nanoseconds: since))
+  }
+
+  private var totals: QueryTotals {
+    var totals = QueryTotals()
+    for counters in listeners + [tcp] {
+      counters.add(to: &totals)
+      totals.atHand = totals.atHand + counters.durations
+    }
+    waiting.add(to: &totals)
+    totals.resolved = waiting.durations
+    return totals
+  }
+}

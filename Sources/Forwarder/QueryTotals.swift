@@ -1,0 +1,98 @@
+// QueryTotals.swift -- what all threads together have counted of queries, as one value.
+
+import Metrics
+
+/// What became of a query. Each counts once.
+public enum QueryFate: Int, CaseIterable, Sendable {
+  /// Answered from the cache with what is fresh.
+  case hit
+  /// Answered at once from the cache with what has expired.
+  case stale
+  /// Answered by a rule, as a special name or from the hosts file.
+  case local
+  /// Answered by a rule with `block`.
+  case blocked
+  /// Handed to the resolver.
+  case miss
+  /// REFUSED: who asked may not, or the class or the type is not served, or recursion was not desired.
+  case refused
+  /// FORMERR, NOTIMP or BADVERS.
+  case invalid
+  /// SERVFAIL at once: too many clients waited already.
+  case overflow
+  /// No query, or one that cannot be answered: nothing was sent.
+  case dropped
+}
+
+/// The response codes that are told apart.
+public enum CountedCode: Int, CaseIterable, Sendable {
+  case noError, formErr, servFail, nxDomain, notImp, refused, badVers, other
+}
+
+/// The types of questions that are told apart.
+public enum CountedType: Int, CaseIterable, Sendable {
+  case a, aaaa, https, ptr, other
+}
+
+/// What all threads have counted so far.
+///
+/// Each number is whole; of those that several threads write together one may be a moment older than another.
+public struct QueryTotals: Sendable, Equatable {
+  var udp = [UInt64](repeating: 0, count: QueryFate.allCases.count)
+  var tcp = [UInt64](repeating: 0, count: QueryFate.allCases.count)
+  var codes = [UInt64](repeating: 0, count: CountedCode.allCases.count)
+  var types = [UInt64](repeating: 0, count: CountedType.allCases.count)
+  /// Responses over UDP that the kernel did not take.
+  public internal(set) var unsent: UInt64 = 0
+  /// How long it took from the query's arrival to the answer, where that was at hand: a batch at a time.
+  public internal(set) var atHand = LatencyHistogram()
+  /// The same for queries that the resolver answered.
+  public internal(set) var resolved = LatencyHistogram()
+
+  /// Nothing.
+  public init() {}
+
+  /// Queries over one transport with that fate.
+  public func count(_ fate: QueryFate, over transport: QueryTransport) -> UInt64 {
+    switch transport {
+    case .udp: udp[fate.rawValue]
+    case .tcp: tcp[fate.rawValue]
+    }
+  }
+
+  /// Queries over both transports with that fate.
+  public func count(_ fate: QueryFate) -> UInt64 { udp[fate.rawValue] &+ tcp[fate.rawValue] }
+
+  /// Responses with that code.
+  public func count(_ code: CountedCode) -> UInt64 { codes[code.rawValue] }
+
+  /// Questions of that type; queries that could not be read have none.
+  public func count(_ type: CountedType) -> UInt64 { types[type.rawValue] }
+
+  /// All queries.
+  public var queries: UInt64 { udp.reduce(0, &+) &+ tcp.reduce(0, &+) }
+
+  /// Queries that the cache answered at once, of those that it could have: from 0 to 1; nil where there was none.
+  public var hitRatio: Double? {
+    let hits = count(.hit) &+ count(.stale)
+    let all = hits &+ count(.miss) &+ count(.overflow)
+    return all == 0 ? nil : Double(hits) / Double(all)
+  }
+
+  /// How long answers took, at hand or not.
+  public var durations: LatencyHistogram { atHand + resolved }
+
+  /// What was counted between an earlier reading and a later one.
+  public static func - (later: QueryTotals, earlier: QueryTotals) -> QueryTotals {
+    func difference(_ left: [UInt64], _ right: [UInt64]) -> [UInt64] { zip(left, right).map { $0 > $1 ? $0 - $1 : 0 } }
+    var totals = QueryTotals()
+    totals.udp = difference(later.udp, earlier.udp)
+    totals.tcp = difference(later.tcp, earlier.tcp)
+    totals.codes = difference(later.codes, earlier.codes)
+    totals.types = difference(later.types, earlier.types)
+    totals.unsent = later.unsent > earlier.unsent ? later.unsent - earlier.unsent : 0
+    totals.atHand = later.atHand - earlier.atHand
+    totals.resolved = later.resolved - earlier.resolved
+    return totals
+  }
+}

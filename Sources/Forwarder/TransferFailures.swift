@@ -1,0 +1,82 @@
+// TransferFailures.swift -- why transfers to a provider were in vain, counted by reason.
+
+import HTTPClient
+import HTTPDNS
+
+/// Why a transfer brought no reply of any use. The raw values are labels of the metrics.
+public enum TransferFailureReason: String, CaseIterable, Sendable {
+  // No response.
+  case timeout, busy, refused, unreachable, certificate, pin, tls, proxy, reset, calm
+  case tooLarge = "too_large"
+  case badHTTP = "bad_http"
+  case badRequest = "bad_request"
+  case cancelled
+  case `internal`
+  /// The machine slept while it was under way.
+  case slept
+  // A response without an answer.
+  case authentication, expired, account, name
+  case badParameter = "bad_parameter"
+  case badPath = "bad_path"
+  case quota, status, unreadable
+  case wrongQuestion = "wrong_question"
+  case truncated, unsupported
+}
+
+/// How many transfers were in vain, by reason.
+public struct TransferFailures: Sendable, Equatable {
+  private var counts: [TransferFailureReason: Int] = [:]
+
+  /// None.
+  public init() {}
+
+  /// So many for that reason.
+  public subscript(reason: TransferFailureReason) -> Int { counts[reason, default: 0] }
+
+  /// So many for whatever reason.
+  public var total: Int { counts.values.reduce(0, +) }
+
+  /// Counts one.
+  public mutating func count(_ reason: TransferFailureReason) { counts[reason, default: 0] += 1 }
+}
+
+extension TransferFailureReason {
+  init(_ kind: HTTPFailure.Kind) {
+    self =
+      switch kind {
+      case .timeout: .timeout
+      case .busy: .busy
+      case .refused: .refused
+      case .unreachable: .unreachable
+      case .certificate: .certificate
+      case .pin: .pin
+      case .tls: .tls
+      case .proxy: .proxy
+      case .reset: .reset
+      case .calm: .calm
+      case .tooLarge: .tooLarge
+      case .badHTTP: .badHTTP
+      case .badRequest: .badRequest
+      case .cancelled: .cancelled
+      case .internal: .internal
+      }
+  }
+
+  init(_ failure: HTTPDNSFailure) {
+    self =
+      switch failure {
+      case .authentication: .authentication
+      case .expired: .expired
+      case .account: .account
+      case .name: .name
+      case .badParameter: .badParameter
+      case .badPath: .badPath
+      case .quota: .quota
+      case .server: .status
+      case .unreadable: .unreadable
+      case .wrongQuestion: .wrongQuestion
+      case .truncated: .truncated
+      case .unsupported: .unsupported
+      }
+  }
+}

@@ -1,0 +1,59 @@
+// ConnectionTable.swift -- the connections of a server that bounds them, by their descriptors.
+
+import Glibc
+
+/// Which connections there are, as far as it matters: who has gone is noticed when the room is needed.
+struct ConnectionTable {
+  private struct Entry {
+    var descriptor: Int32
+    /// Of the socket: another one may have got the same descriptor since.
+    var inode: ino_t
+    var lastUse: UInt64
+  }
+
+  private let limit: Int
+  private var entries: [Entry] = []
+  private var uses: UInt64 = 0
+
+  /// - Precondition: `limit` is positive.
+  init(limit: Int) {
+    precondition(limit > 0)
+    self.limit = limit
+  }
+
+  /// Adds a connection.
+  ///
+  /// - Parameter busy: the descriptors of those that wait for an answer.
+  /// - Returns: the one that has to be closed: the one that was not used for longest, or this one where all are busy.
+  /// - Complexity: O(limit), with a system call for each connection where they are as many.
+  mutating func add(_ descriptor: Int32, busy: Set<Int32>) -> Int32? {
+    guard let inode = ConnectionTable.inode(descriptor) else { return nil }
+    uses += 1
+    entries.removeAll { $0.descriptor == descriptor }
+    if entries.count >= limit {
+      entries.removeAll { ConnectionTable.inode($0.descriptor) != $0.inode }
+    }
+    var closed: Int32?
+    if entries.count >= limit {
+      let idle = entries.indices.filter { !busy.contains(entries[$0].descriptor) }
+      guard let oldest = idle.min(by: { entries[$0].lastUse < entries[$1].lastUse }) else { return descriptor }
+      closed = entries.remove(at: oldest).descriptor
+    }
+    entries.append(Entry(descriptor: descriptor, inode: inode, lastUse: uses))
+    return closed
+  }
+
+  /// A request has come over that connection.
+  mutating func used(_ descriptor: Int32) {
+    guard let index = entries.firstIndex(where: { $0.descriptor == descriptor }) else { return }
+    uses += 1
+    entries[index].lastUse = uses
+  }
+
+  /// The socket's number; nil where there is none.
+  private static func inode(_ descriptor: Int32) -> ino_t? {
+    var status = stat()
+    guard descriptor >= 0, fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return nil }
+    return status.st_ino
+  }
+}

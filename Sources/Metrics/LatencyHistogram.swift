@@ -1,0 +1,79 @@
+// LatencyHistogram.swift -- how long something took, as counts in fixed buckets.
+
+/// Durations counted in buckets from 10 µs to 5 s.
+///
+/// Two of the same program may be added, and an earlier one subtracted from a later one: what is left is the time between.
+public struct LatencyHistogram: Sendable, Equatable {
+  /// The upper bounds of all buckets but the last, in nanoseconds; the last one has none.
+  public static let bounds: [Int64] = [
+    10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000,
+    50_000_000, 100_000_000, 250_000_000, 500_000_000, 1_000_000_000, 2_500_000_000, 5_000_000_000,
+  ]
+  /// How many buckets there are.
+  public static let bucketCount = bounds.count + 1
+
+  /// How many durations fell into each bucket: above the bound before, not above its own.
+  public private(set) var counts: [UInt64]
+  /// The sum of all durations, in nanoseconds.
+  public private(set) var sum: UInt64
+
+  /// Without any durations.
+  public init() { self.init(counts: Array(repeating: 0, count: LatencyHistogram.bucketCount), sum: 0) }
+
+  /// With those counts and that sum in nanoseconds.
+  ///
+  /// - Precondition: there is a count for each bucket.
+  public init(counts: [UInt64], sum: UInt64) {
+    precondition(counts.count == LatencyHistogram.bucketCount)
+    self.counts = counts
+    self.sum = sum
+  }
+
+  /// How many durations there are.
+  public var count: UInt64 { counts.reduce(0, &+) }
+
+  /// The mean of all durations; nil where there is none.
+  public var mean: Duration? { count == 0 ? nil : .nanoseconds(Int64(clamping: sum / count)) }
+
+  /// Counts a duration; a negative one counts as none at all.
+  public mutating func observe(_ duration: Duration) {
+    let (seconds, attoseconds) = duration.components
+    let nanoseconds = seconds < 0 || attoseconds < 0 ? 0 : seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+    let bucket = LatencyHistogram.bounds.firstIndex { nanoseconds <= $0 } ?? LatencyHistogram.bounds.count
+    counts[bucket] &+= 1
+    sum &+= UInt64(nanoseconds)
+  }
+
+  /// The duration that `fraction` of all do not exceed, by interpolation in its bucket, as Prometheus does; nil where there
+  /// is none. Beyond the last bound it is that bound.
+  ///
+  /// - Precondition: `fraction` is from 0 to 1.
+  public func quantile(_ fraction: Double) -> Duration? {
+    precondition((0...1).contains(fraction))
+    guard count > 0 else { return nil }
+    let rank = fraction * Double(count)
+    var below = 0.0
+    for (bucket, upper) in LatencyHistogram.bounds.enumerated() {
+      let inside = Double(counts[bucket])
+      if inside > 0, below + inside >= rank {
+        let lower = bucket == 0 ? 0 : Double(LatencyHistogram.bounds[bucket - 1])
+        let part = max(0, rank - below) / inside
+        return .nanoseconds(Int64(lower + (Double(upper) - lower) * part))
+      }
+      below += inside
+    }
+    return .nanoseconds(LatencyHistogram.bounds.last!)
+  }
+
+  /// What both have counted.
+  public static func + (left: LatencyHistogram, right: LatencyHistogram) -> LatencyHistogram {
+    LatencyHistogram(counts: zip(left.counts, right.counts).map { $0 &+ $1 }, sum: left.sum &+ right.sum)
+  }
+
+  /// What was counted between an earlier reading and a later one.
+  public static func - (later: LatencyHistogram, earlier: LatencyHistogram) -> LatencyHistogram {
+    LatencyHistogram(
+      counts: zip(later.counts, earlier.counts).map { $0 > $1 ? $0 - $1 : 0 },
+      sum: later.sum > earlier.sum ? later.sum - earlier.sum : 0)
+  }
+}

@@ -1,0 +1,149 @@
+// MetricsPage.swift -- all numbers as Prometheus gets them. No label holds a domain name or a client.
+
+import EventLoop
+import Forwarder
+import MessageCache
+import Metrics
+
+/// The page of one scrape.
+struct MetricsPage {
+  static let contentType = Exposition.contentType
+  /// The page.
+  var octets: [UInt8] { page.octets }
+  private var page = Exposition()
+
+  init(_ statistics: ForwarderStatistics, _ process: ProcessNumbers, version: String) {
+    page.gauge("httpdnsd_build_info", "The program's version; always 1.") {
+      $0.add(1, [MetricLabel("version", version)])
+    }
+    write(statistics.queries)
+    write(sockets: statistics)
+    write(statistics.resolver, statistics)
+    write(statistics.cache)
+    if let refresh = statistics.refresh { write(refresh, scheduled: statistics.scheduledRefreshes) }
+    page.write(providers: statistics.providers)
+    write(process)
+  }
+
+  private mutating func write(_ queries: QueryTotals) {
+    page.counter("httpdnsd_queries_total", "Queries, by what became of them.") { samples in
+      for transport in QueryTransport.allCases {
+        for fate in QueryFate.allCases {
+          samples.add(
+            queries.count(fate, over: transport),
+            [MetricLabel("transport", transport.label), MetricLabel("outcome", fate.label)])
+        }
+      }
+    }
+    page.counter("httpdnsd_questions_total", "Queries that could be read, by the type that was asked for.") { samples in
+      for type in CountedType.allCases { samples.add(queries.count(type), [MetricLabel("type", type.label)]) }
+    }
+    page.counter("httpdnsd_responses_total", "Responses, by their code.") { samples in
+      for code in CountedCode.allCases { samples.add(queries.count(code), [MetricLabel("rcode", code.label)]) }
+    }
+    page.histogram(
+      "httpdnsd_response_duration_seconds",
+      "From a query's arrival to its answer: hot where that was at hand, cold where the resolver had to be asked.",
+      [([MetricLabel("path", "hot")], queries.atHand), ([MetricLabel("path", "cold")], queries.resolved)])
+  }
+
+  private mutating func write(sockets statistics: ForwarderStatistics) {
+    page.counter(
+      "httpdnsd_udp_unsent_responses_total", "Responses over UDP that the kernel did not take.",
+      statistics.queries.unsent
+    )
+    if let octets = statistics.unreadOctets {
+      page.gauge("httpdnsd_udp_receive_queue_bytes", "What waits in the UDP sockets to be received.", octets)
+    }
+    if let dropped = statistics.droppedDatagrams {
+      page.counter(
+        "httpdnsd_udp_receive_drops_total", "Datagrams that the kernel dropped because a UDP socket was full.", dropped)
+    }
+    page.gauge("httpdnsd_tcp_connections", "Clients' TCP connections at present.", statistics.tcpConnections)
+    page.counter(
+      "httpdnsd_tcp_connections_refused_total", "TCP connections that were closed on arrival: there were too many.",
+      statistics.refusedTCPConnections)
+  }
+
+  private mutating func write(_ resolver: ResolverCounters, _ statistics: ForwarderStatistics) {
+    page.gauge("httpdnsd_questions_in_flight", "Questions under way upstream.", statistics.questionsUnderWay)
+    page.gauge(
+      "httpdnsd_questions_in_flight_limit", "listen.max_in_flight of the configuration.",
+      statistics.mostQuestionsUnderWay)
+    page.gauge("httpdnsd_waiting_clients", "Queries that wait for an answer from upstream.", statistics.waitingClients)
+    page.counter("httpdnsd_upstream_questions_total", "Questions that went upstream.", resolver.pursuits)
+    page.counter(
+      "httpdnsd_upstream_failures_total", "Questions that ended without an answer or stale data.", resolver.failures)
+    page.counter(
+      "httpdnsd_upstream_overflows_total", "Queries that were refused because too many questions were under way.",
+      resolver.overflows)
+    page.counter(
+      "httpdnsd_joined_queries_total", "Queries that joined an equal question under way.", resolver.joined)
+    page.counter(
+      "httpdnsd_stale_answers_total", "Stale data that the resolver gave for want of a fresh answer.", resolver.stale)
+    page.counter(
+      "httpdnsd_fallback_answers_total", "Questions that LocalDNS answered in a provider's place.", resolver.fallbacks)
+    page.counter("httpdnsd_localdns_questions_total", "Questions that LocalDNS was asked.", resolver.localQuestions)
+    page.counter("httpdnsd_localdns_failures_total", "Questions that LocalDNS did not answer.", resolver.localFailures)
+    page.histogram(
+      "httpdnsd_localdns_round_trip_seconds", "How long LocalDNS's answers took.", [([], resolver.localRoundTrips)])
+  }
+
+  private mutating func write(_ cache: CacheStatistics) {
+    page.gauge("httpdnsd_cache_entries", "Entries in the cache, expired ones that are kept among them.", cache.entries)
+    page.gauge("httpdnsd_cache_entries_limit", "cache.max_entries of the configuration.", cache.maxEntries)
+    page.gauge("httpdnsd_cache_bytes", "What the cache takes.", cache.octets)
+    page.gauge("httpdnsd_cache_limit_bytes", "cache.max_bytes of the configuration.", cache.maxOctets)
+    page.counter("httpdnsd_cache_insertions_total", "Responses that were kept.", cache.insertions)
+    page.counter("httpdnsd_cache_evictions_total", "Entries that had to make room.", cache.evictions)
+  }
+
+  private mutating func write(_ refresh: RefreshCounters, scheduled: Int) {
+    page.gauge("httpdnsd_refresh_scheduled", "Questions that will be looked at before they expire.", scheduled)
+    page.counter("httpdnsd_refresh_transfers_total", "Transfers for refreshing.", refresh.transfers)
+    page.counter("httpdnsd_refresh_answers_total", "Questions that were refreshed.", refresh.answers)
+    page.counter("httpdnsd_refresh_failures_total", "Questions that were refreshed in vain.", refresh.failures)
+    page.counter("httpdnsd_refresh_over_budget_total", "Transfers that the budget forbade.", refresh.overBudget)
+  }
+
+  private mutating func write(_ process: ProcessNumbers) {
+    page.counter("process_cpu_seconds_total", "CPU time, user and system.") { $0.add(process.cpuSeconds) }
+    if let time = process.startTime {
+      page.gauge("process_start_time_seconds", "When the process was started, since 1970.") { $0.add(time) }
+    }
+    if let octets = process.residentOctets {
+      page.gauge("process_resident_memory_bytes", "Resident memory.", octets)
+    }
+    if let octets = process.virtualOctets {
+      page.gauge("process_virtual_memory_bytes", "Virtual memory.", octets)
+    }
+    if let threads = process.threads { page.gauge("process_threads", "Threads.", threads) }
+    if let descriptors = process.descriptors { page.gauge("process_open_fds", "Open descriptors.", descriptors) }
+    if let most = process.mostDescriptors { page.gauge("process_max_fds", "Descriptors that may be open.", most) }
+  }
+}
+
+extension QueryTransport {
+  /// As a label.
+  var label: String {
+    switch self {
+    case .udp: "udp"
+    case .tcp: "tcp"
+    }
+  }
+}
+
+extension QueryFate {
+  /// As a label.
+  var label: String { "\(self)" }
+}
+
+extension CountedType {
+  /// As a label.
+  var label: String { "\(self)" }
+}
+
+extension CountedCode {
+  /// As a label: the mnemonic in lower case.
+  var label: String { "\(self)".lowercased() }
+}

@@ -1,0 +1,72 @@
+// ProcessNumbers.swift -- what the kernel says of this process, for the `process_` metrics that Prometheus has everywhere.
+
+import EventLoop
+import Glibc
+
+/// Numbers of this process. What the kernel does not tell is nil.
+struct ProcessNumbers {
+  /// CPU time of all threads, user and system, in seconds.
+  var cpuSeconds: Double
+  /// When it was started, in seconds since 1970 by the present clock.
+  var startTime: Double?
+  var residentOctets: Int?
+  var virtualOctets: Int?
+  var threads: Int?
+  /// Open descriptors.
+  var descriptors: Int?
+  /// Descriptors that may be open.
+  var mostDescriptors: Int?
+
+  /// The numbers of this moment.
+  static var now: ProcessNumbers {
+    var numbers = ProcessNumbers(cpuSeconds: seconds(CLOCK_PROCESS_CPUTIME_ID))
+    if let fields = status() {
+      // proc(5): threads are field 20, the start in ticks since boot field 22, then the sizes.
+      numbers.threads = fields[20]
+      numbers.virtualOctets = fields[23]
+      numbers.residentOctets = fields[24].map { $0 * sysconf(Int32(_SC_PAGESIZE)) }
+      if let ticks = fields[22] {
+        let sinceBoot = Double(ticks) / Double(sysconf(Int32(_SC_CLK_TCK)))
+        numbers.startTime = seconds(CLOCK_REALTIME) - seconds(CLOCK_BOOTTIME) + sinceBoot
+      }
+    }
+    numbers.descriptors = countDescriptors()
+    var limit = rlimit()
+    if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 {
+      numbers.mostDescriptors = Int(clamping: limit.rlim_cur)
+    }
+    return numbers
+  }
+
+  private static func seconds(_ clock: clockid_t) -> Double {
+    var time = timespec()
+    clock_gettime(clock, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1_000_000_000
+  }
+
+  /// The fields of /proc/self/stat by their numbers in proc(5), from the third one on: the second, the program's name,
+  /// may hold spaces and parentheses.
+  private static func status() -> [Int: Int]? {
+    let descriptor = open("/proc/self/stat", O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var octets = [UInt8](repeating: 0, count: 1024)
+    let length = read(descriptor, &octets, octets.count)
+    guard length > 0, let end = octets[..<length].lastIndex(of: UInt8(ascii: ")")) else { return nil }
+    let words = String(decoding: octets[(end + 1)..<length], as: UTF8.self).split(separator: " ")
+    var fields: [Int: Int] = [:]
+    for (index, word) in words.enumerated() { fields[index + 3] = Int(word) }
+    return fields
+  }
+
+  /// The folder's own descriptor, which is open meanwhile, does not count.
+  private static func countDescriptors() -> Int? {
+    guard let folder = opendir("/proc/self/fd") else { return nil }
+    defer { closedir(folder) }
+    var count = 0
+    while let entry = readdir(folder) {
+      if entry.pointee.d_name.0 != CChar(UInt8(ascii: ".")) { count += 1 }
+    }
+    return max(0, count - 1)
+  }
+}

@@ -1,0 +1,60 @@
+// ProviderMetrics.swift -- the numbers of each provider; the label is its name in the configuration.
+
+import Forwarder
+import Metrics
+
+extension Exposition {
+  /// The families that have a sample for each provider.
+  mutating func write(providers: [ProviderReport]) {
+    func name(_ report: ProviderReport) -> [MetricLabel] { [MetricLabel("provider", report.name)] }
+    gauge("httpdnsd_provider_state", "1 for the state that the provider is in, 0 for the others.") { samples in
+      for report in providers {
+        for state in ProviderReport.State.labels {
+          samples.add(report.state.label == state ? 1 : 0, name(report) + [MetricLabel("state", state)])
+        }
+      }
+    }
+    counter("httpdnsd_provider_transfers_total", "Transfers to the provider, probes among them.") { samples in
+      for report in providers { samples.add(report.transfers, name(report)) }
+    }
+    counter("httpdnsd_provider_failures_total", "Transfers that brought no reply of any use, by reason.") { samples in
+      for report in providers {
+        for reason in TransferFailureReason.allCases {
+          samples.add(report.failureCounts[reason], name(report) + [MetricLabel("reason", reason.rawValue)])
+        }
+      }
+    }
+    counter(
+      "httpdnsd_provider_refusals_total", "Questions that were not sent: it was down, left alone or at its limit."
+    ) { samples in
+      for report in providers { samples.add(report.refusals, name(report)) }
+    }
+    counter("httpdnsd_provider_units_total", "Billing units since the start, as far as they are known.") { samples in
+      for report in providers { samples.add(report.units, name(report)) }
+    }
+    gauge("httpdnsd_provider_units_today", "Billing units of this day (UTC).") { samples in
+      for report in providers { samples.add(report.unitsToday, name(report)) }
+    }
+    gauge("httpdnsd_provider_units_per_day", "units_per_day of the configuration; 0 for no limit.") { samples in
+      for report in providers { samples.add(report.unitsPerDay, name(report)) }
+    }
+    histogram(
+      "httpdnsd_provider_round_trip_seconds", "How long the provider's replies took.",
+      providers.map { (name($0), $0.roundTrips) })
+  }
+}
+
+extension ProviderReport.State {
+  /// All labels.
+  static let labels = ["up", "down", "aside", "spent"]
+
+  /// As a label.
+  var label: String {
+    switch self {
+    case .up: "up"
+    case .down: "down"
+    case .aside: "aside"
+    case .spent: "spent"
+    }
+  }
+}

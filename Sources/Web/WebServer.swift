@@ -1,0 +1,118 @@
+// WebServer.swift -- `web.address`: metrics for Prometheus, and whether the daemon lives and is ready. It only reads.
+//
+//   GET /metrics   all numbers, in Prometheus' text format
+//   GET /healthz   200 as long as the loops turn
+//   GET /readyz    200 as long as queries are taken, 503 while the daemon stops
+//
+// Resolver's loop only: that it answers shows that this loop turns.
+
+import EventLoop
+import Forwarder
+import HTTPServer
+
+/// What the web server tells. Called on the loop.
+public struct WebSources {
+  /// The program's version.
+  public var version: String
+  /// All numbers.
+  public var statistics: () -> ForwarderStatistics
+  /// For how long the listener thread that has been at work on one batch for longest has been.
+  public var longestBatch: () -> Duration
+  /// Whether the daemon stops.
+  public var isStopping: () -> Bool
+
+  /// Those closures.
+  public init(
+    version: String, statistics: @escaping () -> ForwarderStatistics, longestBatch: @escaping () -> Duration,
+    isStopping: @escaping () -> Bool
+  ) {
+    self.version = version
+    self.statistics = statistics
+    self.longestBatch = longestBatch
+    self.isStopping = isStopping
+  }
+
+  /// What a forwarder tells.
+  public init(version: String, _ forwarder: Forwarder) {
+    let statistics = forwarder.statistics
+    self.init(
+      version: version, statistics: { statistics.read() }, longestBatch: { statistics.longestBatch(.now) },
+      isStopping: { [unowned forwarder] in forwarder.isStopping })
+  }
+}
+
+/// Serves until the end of its life.
+public final class WebServer {
+  /// A batch of queries takes microseconds: a listener thread that is at one for so long does not turn any more.
+  public static let longestBatch = Duration.seconds(5)
+  /// Connections at once. A scrape needs one, a probe another.
+  public static let mostConnections = 32
+
+  private let server: HTTPServer
+  private let loop: EventLoop
+
+  private static let limits = {
+    var limits = HTTPServer.Limits()
+    limits.headerOctets = 8192
+    limits.bodyOctets = 1024
+    limits.idle = .seconds(30)
+    limits.connections = mostConnections
+    return limits
+  }()
+
+  /// A server that listens on a TCP address; port 0 lets the kernel choose one.
+  ///
+  /// - Throws: `HTTPServerError`.
+  public init(on loop: EventLoop, _ address: SocketAddress, _ sources: WebSources) throws(HTTPServerError) {
+    let handler = WebHandler(sources: sources, hosts: HostCheck(for: address))
+    self.loop = loop
+    server = try HTTPServer(on: loop, limits: WebServer.limits) { handler.handle($0, $1) }
+    self.address = try server.listen(on: address)
+  }
+
+  /// The address that was bound, with the port that the kernel chose where it was 0.
+  public private(set) var address: SocketAddress
+}
+
+/// Answers requests.
+struct WebHandler {
+  let sources: WebSources
+  let hosts: HostCheck
+
+  private static let text = "text/plain; charset=utf-8"
+
+  func handle(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
+    guard hosts.admits(request.field("Host")) else {
+      return answer(reply, 421, "not a name of this machine: ask for an address or for localhost")
+    }
+    guard request.method == .get || request.method == .head else {
+      return answer(reply, 405, "only GET and HEAD", [HTTPServerField("Allow", "GET, HEAD")])
+    }
+    switch request.path {
+    case "/metrics":
+      let page = MetricsPage(sources.statistics(), ProcessNumbers.now, version: sources.version)
+      send(reply, 200, MetricsPage.contentType, page.octets)
+    case "/healthz":
+      let isStuck = sources.longestBatch() > WebServer.longestBatch
+      answer(reply, isStuck ? 503 : 200, isStuck ? "a listener thread does not turn" : "ok")
+    case "/readyz":
+      let isStopping = sources.isStopping()
+      answer(reply, isStopping ? 503 : 200, isStopping ? "stopping" : "ready")
+    default: answer(reply, 404, "there are /metrics, /healthz and /readyz")
+    }
+  }
+
+  private func answer(_ reply: HTTPServerReply, _ status: Int, _ line: String, _ fields: [HTTPServerField] = []) {
+    send(reply, status, WebHandler.text, Array("\(line)\n".utf8), fields)
+  }
+
+  private func send(
+    _ reply: HTTPServerReply, _ status: Int, _ contentType: String, _ body: [UInt8], _ fields: [HTTPServerField] = []
+  ) {
+    let common = [
+      HTTPServerField("Content-Type", contentType), HTTPServerField("Cache-Control", "no-store"),
+      HTTPServerField("X-Content-Type-Options", "nosniff"),
+    ]
+    reply.send(status: status, fields: common + fields, body: body)
+  }
+}
