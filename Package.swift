@@ -62,6 +62,7 @@ let layer1: [Target] =
   + module("Configuration", ["DNSWire", "Ciphers", tomlKit])
   + module("Telemetry", [logging])
   + module("Metrics", ["CLock"])
+  + module("Terminal")
 
 // Layer 2: one responsibility each, none knows another's.
 let layer2: [Target] =
@@ -87,16 +88,15 @@ let forwarderParts: [Target.Dependency] = [
 let programs: [Target] =
   module("Forwarder", forwarderParts + [logging], tests: ["FuzzProperties"])
   + module(
-    "Control", ["DNSWire", "EventLoop", "MessageCache", "HTTPServer", "Forwarder"],
+    "Control", ["DNSWire", "EventLoop", "MessageCache", "HTTPServer", "Forwarder", "BusyNames", "Metrics"],
     tests: ["Configuration", "HTTPTestSupport", logging])
   + module(
     "Web", ["EventLoop", "MessageCache", "Metrics", "HTTPServer", "Forwarder"], tests: ["HTTPTestSupport"])
   + [
     .executableTarget(
       name: "httpdnsd",
-      dependencies: ["Forwarder", "Control", "Web", "HTTPServer", "CProcess", argumentParser] + forwarderParts + [
-        logging
-      ],
+      dependencies: ["Forwarder", "Control", "Web", "HTTPServer", "Terminal", "CProcess", argumentParser]
+        + forwarderParts + [logging],
       cSettings: glibc, swiftSettings: strict),
     .executableTarget(
       name: "httpdns-simulator",

@@ -3,37 +3,15 @@
 // Resolver's loop only.
 
 import EventLoop
-import Forwarder
 import Glibc
 import HTTPServer
-import MessageCache
-
-/// What the commands of the control socket do. Called on the loop.
-public struct ControlActions: Sendable {
-  /// Forgets what is known of names.
-  public var flush: @Sendable (CacheSelection) async -> FlushCounts
-  /// How the providers fare.
-  public var providers: @Sendable () async -> [ProviderReport]
-
-  /// Those closures.
-  public init(
-    flush: @escaping @Sendable (CacheSelection) async -> FlushCounts,
-    providers: @escaping @Sendable () async -> [ProviderReport]
-  ) {
-    self.flush = flush
-    self.providers = providers
-  }
-
-  /// What a resolver can do.
-  public init(_ resolver: Resolver) {
-    self.init(flush: { await resolver.flush($0) }, providers: { await resolver.providerReports() })
-  }
-}
 
 /// Serves the commands until the end of its life, which removes the socket's path.
 public final class ControlServer {
   /// Permission bits of the socket: its user and its group.
   public static let mode: mode_t = 0o660
+  /// Connections at once: one more takes the place of one that waits for no answer, or is closed.
+  public static let mostConnections = 32
   private let server: HTTPServer
 
   /// Requests are short, and so are answers: whoever is slow makes room for others.
@@ -42,6 +20,7 @@ public final class ControlServer {
     limits.headerOctets = 4096
     limits.bodyOctets = FlushRequest.mostNames * FlushRequest.longestName
     limits.idle = .seconds(10)
+    limits.connections = mostConnections
     return limits
   }()
 

@@ -38,7 +38,7 @@ extension HTTPServerRequest {
 }
 
 /// A request to ask anew.
-public struct RefreshRequest {
+public struct RefreshRequest: Sendable {
   /// Types in one request.
   public static let mostTypes = 16
 
@@ -52,7 +52,7 @@ public struct RefreshRequest {
     self.name = name
     var types: [RecordType] = []
     for line in lines {
-      guard let type = RecordType(text: line), !type.isOnlyAsked else {
+      guard let type = RecordType(text: String(line)), !type.isOnlyAsked else {
         throw ControlRefusal(status: 400, reason: "not a type that can be asked for")
       }
       types.append(type)
@@ -67,7 +67,7 @@ extension RecordType {
 }
 
 /// A report of a bad address.
-struct BadAddressRequest {
+struct BadAddressRequest: Sendable {
   let name: DomainName
   let address: IPAddress
 

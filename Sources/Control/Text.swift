@@ -36,6 +36,9 @@ public enum JSONText {
   /// Milliseconds with microseconds, without needless zeros.
   static func milliseconds(_ duration: Duration) -> String { decimal(duration.nanoseconds / 1000, thousandths: 1000) }
 
+  /// A number of seconds, without needless zeros.
+  public static func short(_ seconds: Double) -> String { JSONText.seconds(.milliseconds(Int64(seconds * 1000 + 0.5))) }
+
   /// A number of thousandths as a decimal fraction.
   private static func decimal(_ value: Int64, thousandths: Int64) -> String {
     let (whole, rest) = abs(value).quotientAndRemainder(dividingBy: thousandths)
@@ -54,6 +57,11 @@ enum TimeText {
     let first = parts.firstIndex { $0.0 > 0 } ?? 3
     return parts[first...].prefix(2).filter { $0.0 > 0 || first == 3 }.map { "\($0.0) \($0.1)" }
       .joined(separator: " ")
+  }
+
+  /// Microseconds below a millisecond, else milliseconds.
+  static func fine(_ duration: Duration) -> String {
+    duration < .milliseconds(1) ? "\((duration.nanoseconds + 500) / 1000) µs" : milliseconds(duration)
   }
 
   /// Milliseconds with one digit behind the point below a hundred.

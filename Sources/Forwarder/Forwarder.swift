@@ -237,6 +237,9 @@ public final class Forwarder {
 
   private var responseSize: Int { configuration.listen.maxUDPPayload + ResponseWriter.overhead }
 
+  /// The types of names that are kept ahead.
+  var refreshTypes: [RecordType] { configuration.refresh.types }
+
   /// The route of a name; nil where it is answered here.
   func route(of name: DomainName, _ type: RecordType) -> UInt16? {
     guard case .route(let number) = decision(name, type) else { return nil }

@@ -29,7 +29,7 @@ enum TransferFailure: Error {
 }
 
 /// Counts for each name, as long as it is among the busiest. Resolver's loop only.
-final class NameLedger: @unchecked Sendable {
+public final class NameLedger: @unchecked Sendable {
   /// Names and types that are shown.
   static let most = 1000
   /// Questions of all names; `cacheDnsNum` of it is not counted.

@@ -44,11 +44,18 @@ extension Resolver {
   /// Questions that are asked for one name at a time: each is a transfer at worst.
   static let mostAskedAnew = 64
 
+  /// The types that are kept of a name, on the network that the machine is on; 0 for its denial. To be called from a task that
+  /// prefers the loop.
+  func keptTypes(of name: DomainName) async -> Set<RecordType> {
+    let entries = await entries(of: CacheSelection([name], andBelow: false)).entries
+    return Set(entries.filter { $0.parts.name == name && isHere($0.parts) }.map { RecordType($0.parts.scope.type) })
+  }
+
   /// Asks anew for a name: for everything that is kept of it, and for `types`. No budget counts, since a person asks; what it
   /// costs is counted as refreshing. A failure leaves alone what is kept. To be called from a task that prefers the loop.
   ///
   /// - Parameters:
-  ///   - types: the types that are asked for in any case, with the route of each; nil for a denial's every type.
+  ///   - types: the types that are asked for in any case, with the route of each.
   ///   - onlyThese: whether kept entries of other types are left alone.
   public func refresh(
     _ name: DomainName, types: [(type: RecordType, route: UInt16)], onlyThese: Bool

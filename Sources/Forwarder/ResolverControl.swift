@@ -44,4 +44,7 @@ extension Resolver {
 
   /// How the providers fare, in the order of the configuration.
   public func providerReports() -> [ProviderReport] { upstreams.map(\.report) }
+
+  /// What was counted for the busiest names. To be called from a task that prefers the loop.
+  func nameReports() async -> [NameReport] { await names.report() }
 }

@@ -37,13 +37,13 @@ extension Resolver {
     let now = loop.now
     let plans = refresher?.plans(Set(found.map(\.copy.hash))) ?? [:]
     var content = NameContent(more: more)
-    content.entries = found.compactMap { copy, parts in
+    content.entries = found.compactMap { copy, parts -> EntryReport? in
       guard now.nanoseconds < copy.usefulUntil, var report = EntryReport(copy, parts, now: now.nanoseconds) else {
         return nil
       }
       report.question.isHere = isHere(parts)
       report.upstreams = upstreamNames(parts.scope.route)
-      report.source = name(of: EntrySource(number: copy.life.source))
+      report.source = self.name(of: EntrySource(number: copy.life.source))
       report.refresh = plans[copy.hash] ?? .none
       return report
     }

@@ -10,8 +10,8 @@ struct HTTPDNSDaemon: ParsableCommand {
     abstract: "A nameserver for this machine that resolves through HTTPDNS.",
     version: ProgramVersion.text,
     subcommands: [
-      RunCommand.self, CheckCommand.self, QueryCommand.self, DoctorCommand.self, FlushCommand.self,
-      ProvidersCommand.self,
+      RunCommand.self, CheckCommand.self, QueryCommand.self, DoctorCommand.self, StatsCommand.self, TopCommand.self,
+      CacheCommand.self, FlushCommand.self, RefreshCommand.self, ReportBadCommand.self, ProvidersCommand.self,
     ])
 }
 
