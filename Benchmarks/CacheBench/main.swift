@@ -1,6 +1,7 @@
-// main.swift -- cache-bench [ROUNDS [FOLDER]]: what saving and loading 100,000 entries takes, and what it does to answers.
+// main.swift -- cache-bench [ROUNDS [FOLDER]]: what saving, loading, surveying and flushing 100,000 entries takes, and what
+// it does to answers.
 //
-// While a cache is saved, or loaded into, another thread looks up names as a listener does and takes the time of each
+// While a cache is saved, or loaded into, surveyed or flushed, another thread looks up names as a listener does and takes the time of each
 // look. A look during which the kernel took the processor away from that thread counts among "preempted" and not among
 // the delays: that is the machine's doing. Waiting for a lock is not among those. A line is `figure value`; of the
 // rounds, the best.
@@ -28,6 +29,17 @@ func milliseconds(_ action: () -> Void) -> Double {
   return Double((BootInstant.now - begin).nanoseconds) / 1e6
 }
 
+/// What the resolver's loop does in turns, between which other things come first.
+func inTurns(_ name: String, _ turn: () -> Void, until isDone: () -> Bool) {
+  var longest = 0.0
+  figures.note(
+    "\(name)_ms",
+    milliseconds {
+      while !isDone() { longest = max(longest, milliseconds(turn)) }
+    })
+  figures.note("\(name)_turn_longest_us", longest * 1000)
+}
+
 for _ in 0..<rounds {
   let idle = Asker(cache, workload, now: start.boot)
   usleep(80_000)
@@ -45,6 +57,18 @@ for _ in 0..<rounds {
   let duringLoad = Asker(target, workload, now: start.boot)
   figures.note("load_under_load_ms", milliseconds { _ = file.load(into: target, meanings, at: start) })
   figures.note("load", duringLoad.end())
+
+  let surveyed = Asker(target, workload, now: start.boot)
+  var survey = CacheSurvey(of: target)
+  var hits = 0
+  inTurns("survey", { survey.advance(steps: 64) { record, _ in hits += Int(record.hits) } }, until: { survey.isDone })
+  figures.note("survey", surveyed.end())
+
+  let flushed = Asker(target, workload, now: start.boot)
+  var removal = CacheRemoval(of: .everything, from: target)
+  inTurns("flush", { removal.advance(steps: 64) }, until: { removal.isDone })
+  figures.note("flush", flushed.end())
+  precondition(target.usage.entries == 0, "\(target.usage.entries) entries are left")
 }
 
 var status = stat()

@@ -93,9 +93,9 @@ extension NameCounts {
     let (average, longest) = (Duration.nanoseconds(avgRtt), Duration.nanoseconds(maxRtt))
     func number(_ name: String, _ value: UInt64) -> (String, String, String) { (name, "\(value)", "\(value)") }
     return [
-      ("avgRtt", TimeText.milliseconds(average), JSONText.milliseconds(average)), number("cacheDnsNum", cacheDnsNum),
+      ("avgRtt", maxRtt > 0 ? TimeText.milliseconds(average) : "-", JSONText.milliseconds(average)), number("cacheDnsNum", cacheDnsNum),
       number("gobackLocaldnsNum", gobackLocaldnsNum), number("localErro", localErro),
-      ("maxRtt", TimeText.milliseconds(longest), JSONText.milliseconds(longest)),
+      ("maxRtt", maxRtt > 0 ? TimeText.milliseconds(longest) : "-", JSONText.milliseconds(longest)),
       number("noPermissionErro", noPermissionErro), number("noResponseErro", noResponseErro),
       number("requestPDnsNum", requestPDnsNum), ("sp", network.isEmpty ? "-" : network, JSONText.string(network)),
       number("successNum", successNum), number("timeoutErro", timeoutErro),

@@ -72,7 +72,7 @@ extension TopFrame {
     var lines = [TopLine(text: "httpdnsd, up \(TimeText.rough(uptime))\(hint)", isHeading: true)]
     lines += summary.map { TopLine(text: $0) }
     lines.append(TopLine(text: ""))
-    lines += table(["provider", "state", "server", "round trip", "transfers/s", "failures/s", "units today"], providerRows)
+    lines += table(["provider", "server", "round trip", "transfers/s", "failures/s", "units today", "state"], providerRows)
     lines.append(TopLine(text: ""))
     let room = max(0, rows - lines.count - 1)
     lines += table(["name", "type", "hits/s", "asked/s", "hits", "asked", "avgRtt"], nameRows(room))
@@ -105,10 +105,10 @@ extension TopFrame {
       let last = last(provider)
       let units = "\(provider.unitsToday)" + (provider.unitsPerDay > 0 ? " of \(provider.unitsPerDay)" : "")
       return [
-        provider.name, provider.state, provider.server.isEmpty ? "-" : provider.server,
+        provider.name, provider.server.isEmpty ? "-" : provider.server,
         roundTrips(provider).mean.map(TimeText.milliseconds) ?? "-",
         decimal(rate(provider.transfers, last?.transfers ?? 0)), decimal(rate(provider.failures, last?.failures ?? 0)),
-        units,
+        units, provider.state,
       ]
     }
   }

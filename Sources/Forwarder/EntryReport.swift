@@ -128,4 +128,11 @@ public struct BadAddressOutcome: Sendable, Equatable {
   public var already = 0
   /// Answers that have no other address.
   public var alone = 0
+
+  /// So many.
+  public init(moved: Int = 0, already: Int = 0, alone: Int = 0) {
+    self.moved = moved
+    self.already = already
+    self.alone = alone
+  }
 }

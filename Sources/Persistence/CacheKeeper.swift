@@ -167,8 +167,8 @@ public final class CacheKeeper: @unchecked Sendable {
     await withCheckedContinuation { continuation in
       let waiter = SaveWaiter(continuation)
       waiting.append(waiter)
-      loop.schedule(after: patience) { [weak self] in
-        waiter.end("\(self?.file.path ?? ""): not done after \(patience.milliseconds) ms")
+      waiter.timer = loop.schedule(after: patience) { [file] in
+        waiter.end("\(file.path): not done after \(patience.milliseconds) ms")
       }
       if work == nil { save() }
     }
@@ -238,11 +238,15 @@ public final class CacheKeeper: @unchecked Sendable {
 
 /// Somebody who waits for a save, or for the end of his patience.
 private final class SaveWaiter {
+  /// The end of his patience.
+  var timer: LoopTimer?
   private var continuation: CheckedContinuation<String?, Never>?
 
   init(_ continuation: CheckedContinuation<String?, Never>) { self.continuation = continuation }
 
   func end(_ problem: String?) {
+    timer?.cancel()
+    timer = nil
     continuation?.resume(returning: problem)
     continuation = nil
   }

@@ -76,7 +76,7 @@ public final class Screen {
     for (index, line) in lines.prefix(rows).enumerated() {
       if index > 0 { text += "\r\n" }
       let shown = Screen.fitting(line.text, columns: columns)
-      text += line.isHeading ? "\u{1B}[7m\(shown)\u{1B}[m\u{1B}[K" : "\(shown)\u{1B}[K"
+      text += line.isHeading ? "\u{1B}[7m\(shown)\u{1B}[K\u{1B}[m" : "\(shown)\u{1B}[K"
     }
     write(lines.count < rows ? "\(text)\u{1B}[J" : text)
   }
