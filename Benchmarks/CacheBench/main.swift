@@ -30,7 +30,7 @@ func milliseconds(_ action: () -> Void) -> Double {
 }
 
 /// What the resolver's loop does in turns, between which other things come first.
-func inTurns(_ name: String, _ turn: () -> Void, until isDone: () -> Bool) {
+@MainActor func inTurns(_ name: String, _ turn: () -> Void, until isDone: () -> Bool) {
   var longest = 0.0
   figures.note(
     "\(name)_ms",

@@ -138,10 +138,9 @@ import Testing
     var question = ClientQuestion(name: "www.example.com")
     question.dnssecOK = true
     _ = try scene.answer(question)
-    nonisolated(unsafe) let watched = scene
     let summary: RefreshSummary = loop.run { [loop] in
-      loop.schedule(after: .milliseconds(100)) { watched.ask("www.example.com") }
-      return await watched.resolver.refresh(name("www.example.com"), types: [], onlyThese: false)
+      loop.schedule(after: .milliseconds(100)) { scene.ask("www.example.com") }
+      return await scene.resolver.refresh(name("www.example.com"), types: [], onlyThese: false)
     }
     #expect(scene.transactions.last?.replies.first?.message.addresses == ["192.0.2.1"])
     #expect(summary.reports.map(\.type) == [.a, .a] && summary.reports.map(\.dnssecOK).contains(true))

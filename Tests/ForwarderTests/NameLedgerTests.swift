@@ -60,7 +60,7 @@ import Testing
       if number % 300 == 299 { loop.advance(by: .seconds(1)) }
     }
     for _ in 0..<100 { for number in [7, 1500, 2999] { _ = try scene.answer("n\(number).example.com") } }
-    nonisolated(unsafe) let cache = scene.cache
+    let cache = scene.cache
     let flushed = Flushed()
     let seen: [NameReport] = loop.run { [loop] in
       // In the middle of the reading, when some of it has been looked at, everything goes.

@@ -212,7 +212,6 @@ import Testing
   }
 
   private func save(_ keeper: CacheKeeper, _ ends: Ends) {
-    nonisolated(unsafe) let keeper = keeper
     Task(executorPreference: loop) { ends.all.append(await keeper.saveNow()) }
     loop.settle()
   }
