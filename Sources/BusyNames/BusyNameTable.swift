@@ -1,6 +1,6 @@
 // BusyNameTable.swift -- counters for a bounded number of names: those that are busy stay, others make room.
 //
-// Pure. What is busy decays: each time that names make room, what was counted before weighs half.
+// Pure. What is busy decays: each time that names make room, what was counted before weighs an eighth less.
 
 /// Counters by name and type, for the busiest.
 public struct BusyNameTable: Sendable {
@@ -74,7 +74,7 @@ public struct BusyNameTable: Sendable {
     threshold = weights[most - 1].weight
     for key in rows.keys {
       change(key) { row in
-        row.weight = (row.weight + row.unweighed) / 2
+        row.weight = (row.weight + row.unweighed) / 8 * 7 + (row.weight + row.unweighed) % 8 * 7 / 8
         row.weighed = row.counts.activity
       }
     }

@@ -28,7 +28,8 @@ struct RefreshText: ControlText {
     let time = TimeText.milliseconds(report.time)
     if let failure = report.answer.failure { return "\(title): no answer in \(time): \(failure); what was kept stays" }
     let records = self.records(report).map { RDATA.text($0.rdata, type: $0.type) }
-    let content = records.isEmpty ? "\(report.answer.response.responseCode), no records" : records.joined(separator: ", ")
+    let content =
+      records.isEmpty ? "\(report.answer.response.responseCode), no records" : records.joined(separator: ", ")
     return "\(title): \(content); TTL \(report.answer.lifetime) s, from \(report.answer.source.text), \(time)"
   }
 

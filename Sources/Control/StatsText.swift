@@ -15,6 +15,7 @@ struct StatsText: ControlText {
 
   var text: String {
     let cache = statistics.cache
+    let maximum = kibibytes(cache.maxOctets)
     var rows = [
       ["up", TimeText.rough(statistics.uptime)],
       ["queries", "\(queries.queries)\(queries.hitRatio.map { ", \(percent($0)) from the cache" } ?? "")"],
@@ -22,7 +23,7 @@ struct StatsText: ControlText {
     rows += QueryFate.allCases.map { ["  \($0.text)", "\(queries.count($0))"] }
     rows += [
       ["answers at hand", latency(queries.atHand)], ["answers that waited", latency(queries.resolved)],
-      ["cache", "\(cache.entries) entries of \(cache.maxEntries), \(kibibytes(cache.octets)) of \(kibibytes(cache.maxOctets))"],
+      ["cache", "\(cache.entries) entries of \(cache.maxEntries), \(kibibytes(cache.octets)) of \(maximum)"],
       ["under way", "\(statistics.questionsUnderWay) questions, \(statistics.waitingClients) clients wait"],
     ]
     if let refresh = statistics.refresh {
@@ -93,7 +94,8 @@ extension NameCounts {
     let (average, longest) = (Duration.nanoseconds(avgRtt), Duration.nanoseconds(maxRtt))
     func number(_ name: String, _ value: UInt64) -> (String, String, String) { (name, "\(value)", "\(value)") }
     return [
-      ("avgRtt", maxRtt > 0 ? TimeText.milliseconds(average) : "-", JSONText.milliseconds(average)), number("cacheDnsNum", cacheDnsNum),
+      ("avgRtt", maxRtt > 0 ? TimeText.milliseconds(average) : "-", JSONText.milliseconds(average)),
+      number("cacheDnsNum", cacheDnsNum),
       number("gobackLocaldnsNum", gobackLocaldnsNum), number("localErro", localErro),
       ("maxRtt", maxRtt > 0 ? TimeText.milliseconds(longest) : "-", JSONText.milliseconds(longest)),
       number("noPermissionErro", noPermissionErro), number("noResponseErro", noResponseErro),

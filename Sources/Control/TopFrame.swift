@@ -19,7 +19,9 @@ public struct TopFrame: Sendable {
     seconds = max(Double(sample.time) - Double(self.earlier.time), 1e6) / 1e9
   }
 
-  private func rate(_ later: UInt64, _ before: UInt64) -> Double { later > before ? Double(later - before) / seconds : 0 }
+  private func rate(_ later: UInt64, _ before: UInt64) -> Double {
+    later > before ? Double(later - before) / seconds : 0
+  }
 
   private func rate(_ fate: QueryFate) -> Double { rate(sample.fates[fate.rawValue], earlier.fates[fate.rawValue]) }
 
@@ -72,7 +74,8 @@ extension TopFrame {
     var lines = [TopLine(text: "httpdnsd, up \(TimeText.rough(uptime))\(hint)", isHeading: true)]
     lines += summary.map { TopLine(text: $0) }
     lines.append(TopLine(text: ""))
-    lines += table(["provider", "server", "round trip", "transfers/s", "failures/s", "units today", "state"], providerRows)
+    lines += table(
+      ["provider", "server", "round trip", "transfers/s", "failures/s", "units today", "state"], providerRows)
     lines.append(TopLine(text: ""))
     let room = max(0, rows - lines.count - 1)
     lines += table(["name", "type", "hits/s", "asked/s", "hits", "asked", "avgRtt"], nameRows(room))

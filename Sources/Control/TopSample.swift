@@ -20,11 +20,13 @@ public struct TopSample: Sendable, Equatable {
     public var state = ""
     /// The server that is asked first; empty for none.
     public var server = ""
-    /// Transfers, and those that brought nothing, since the start.
+    /// Transfers since the start.
     public var transfers: UInt64 = 0
+    /// Those of them that brought nothing.
     public var failures: UInt64 = 0
-    /// Billing units of this day, and how many there may be; 0 for any number.
+    /// Billing units of this day.
     public var unitsToday: UInt64 = 0
+    /// How many there may be; 0 for any number.
     public var unitsPerDay: UInt64 = 0
     /// How long replies took.
     public var roundTrips = LatencyHistogram()
@@ -50,16 +52,21 @@ public struct TopSample: Sendable, Equatable {
   public var startedAt: UInt64 = 0
   /// Queries by their fates, in the order of `QueryFate`.
   public var fates: [UInt64] = Array(repeating: 0, count: QueryFate.allCases.count)
-  /// How long answers took that were at hand, and others.
+  /// How long answers took that were at hand.
   public var atHand = LatencyHistogram()
+  /// How long answers took that were not.
   public var resolved = LatencyHistogram()
-  /// The cache, and how much it may hold.
+  /// Entries of the cache.
   public var entries: UInt64 = 0
+  /// How many there may be.
   public var maxEntries: UInt64 = 0
+  /// Octets of the cache.
   public var octets: UInt64 = 0
+  /// How many there may be.
   public var maxOctets: UInt64 = 0
-  /// Questions under way, and clients that wait.
+  /// Questions under way.
   public var underWay: UInt64 = 0
+  /// Clients that wait.
   public var waiting: UInt64 = 0
   /// Transfers for refreshing.
   public var refreshes: UInt64 = 0

@@ -61,7 +61,9 @@ final class SignalSource {
   private func set(_ signal: Int32, _ handler: @escaping @convention(c) (Int32) -> Void) {
     var old = sigaction()
     sigaction(signal, nil, &old)
-    if unsafeBitCast(old.__sigaction_handler.sa_handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self) { return }
+    if unsafeBitCast(old.__sigaction_handler.sa_handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self) {
+      return
+    }
     var action = sigaction()
     action.__sigaction_handler.sa_handler = handler
     sigaction(signal, &action, nil)

@@ -20,7 +20,8 @@ enum ControlSocket {
       logger.debug("control socket \(path)")
       return server
     } catch {
-      logger.warning("no control socket, so httpdnsd flush, providers, top and the like will not work: \(error)\(remedy(error))")
+      let meant = "httpdnsd flush, providers, top and the like"
+      logger.warning("no control socket, so \(meant) will not work: \(error)\(remedy(error))")
       return nil
     }
   }

@@ -30,15 +30,15 @@ import Testing
   }
 
   @Test func `lets a name that was busy once give way to those that are busy now`() {
-    var table = BusyNameTable(most: 4)
+    var table = BusyNameTable(most: 5)
     use(&table, 0, times: 1000)
-    for round in 0..<40 {
+    for round in 0..<100 {
       for number in 1...4 { use(&table, number, times: 10) }
       use(&table, 100 + round * 2)
       use(&table, 101 + round * 2)
     }
     #expect(table[0] == nil)
-    for number in 1...4 { #expect(table[UInt64(number)]?.counts.requestPDnsNum == 400) }
+    for number in 1...4 { #expect(table[UInt64(number)]?.counts.requestPDnsNum == 1000) }
   }
 
   @Test func `takes into account what was not counted in a row yet`() {
@@ -65,7 +65,7 @@ import Testing
       let number = Int(pow2(Double.random(in: 0..<13, using: &generator)))
       use(&table, number)
     }
-    #expect((1...20).allSatisfy { table.contains(UInt64($0)) }, "seed \(seed)")
+    #expect((1...10).allSatisfy { table.contains(UInt64($0)) }, "seed \(seed)")
   }
 
   private func pow2(_ exponent: Double) -> Double {

@@ -4,6 +4,7 @@ import DNSWire
 import Glibc
 import HTTPTestSupport
 import MessageCache
+import Metrics
 import Synchronization
 import Testing
 
@@ -41,6 +42,7 @@ import Testing
     var first = ProviderReport(name: "alidns")
     (first.server, first.unitsToday, first.unitsPerDay, first.transfers) = ("223.5.5.5", 7, 100, 9)
     first.failureCounts.count(.timeout)
+    first.roundTrips.observe(.milliseconds(12))
     var second = ProviderReport(name: "b")
     second.state = .aside("it refuses the credentials", until: 1_800_000_000)
     var third = ProviderReport(name: "c")
@@ -54,7 +56,10 @@ import Testing
     let lines = try scene.client.providers(.text).content.split(separator: "\n").map(String.init)
     try #require(lines.count == 5)
     #expect(lines[0].hasPrefix("provider  state "))
-    #expect(lines[1].split(separator: " ").map(String.init) == ["alidns", "up", "223.5.5.5", "12.0", "ms", "7", "100", "9", "1"])
+    #expect(
+      lines[1].split(separator: " ").map(String.init) == [
+        "alidns", "up", "223.5.5.5", "12.0", "ms", "7", "100", "9", "1",
+      ])
     #expect(lines[2].contains("left alone until 2027-01-15T08:00:00Z: it refuses the credentials"))
     #expect(lines[3].contains("down: a \"quoted\" reason (a remark)"))
     #expect(lines[4].contains("left alone until 1970-01-02T00:00:00Z: units_per_day are spent"))

@@ -34,7 +34,9 @@ import Testing
     #expect(TopSample(text: TopSample().text) == TopSample())
   }
 
-  @Test(arguments: ["", "httpdnsd-top\t1\nname\tx\n", "httpdnsd-top\t1\nnew\t1\n", "httpdnsd-top\t1\ntime\t1\tx\n", "a"])
+  @Test(arguments: [
+    "", "httpdnsd-top\t1\nname\tx\n", "httpdnsd-top\t1\nnew\t1\n", "httpdnsd-top\t1\ntime\t1\tx\n", "a",
+  ])
   func `is refused where it is of another version, or broken`(text: String) {
     #expect(TopSample(text: text) == nil)
   }
@@ -45,7 +47,8 @@ import Testing
     #expect(lines[1] == "queries/s  10.0: 9.0 from the cache, 1.0 resolved")
     #expect(lines[2] == "hit ratio  90.0 %")
     #expect(lines.contains { $0.hasPrefix("alidns") && $0.contains("20.0 ms") && $0.contains("7 of 100") })
-    #expect(lines.contains { $0.split(separator: " ").starts(with: ["www.example.com.", "A", "8.0", "0.8", "80", "8"]) })
+    #expect(
+      lines.contains { $0.split(separator: " ").starts(with: ["www.example.com.", "A", "8.0", "0.8", "80", "8"]) })
   }
 
   @Test func `with an earlier one tells what happened in between`() {

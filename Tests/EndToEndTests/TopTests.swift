@@ -42,7 +42,8 @@ import Testing
   }
 
   private func expectAsBefore(_ ending: Ending, _ location: SourceLocation = #_sourceLocation) {
-    #expect(ending.changed && ending.asBefore && ending.left && ending.cursor && ending.silent, sourceLocation: location)
+    #expect(
+      ending.changed && ending.asBefore && ending.left && ending.cursor && ending.silent, sourceLocation: location)
   }
 
   @Test func `q and Q end it well`() throws {

@@ -68,7 +68,8 @@ import Testing
     _ = try scene.answer("a.b.example.com", .mx)
     _ = try scene.answer("b.example.com", .txt)
     let seen = content(scene, "a.b.example.com")
-    #expect(seen.entries.map(\.question.name) == [name("b.example.com"), name("a.b.example.com"), name("a.b.example.com")])
+    #expect(
+      seen.entries.map(\.question.name) == [name("b.example.com"), name("a.b.example.com"), name("a.b.example.com")])
     #expect(seen.entries.map(\.question.type) == [RecordType(0), .a, .aaaa])
     #expect(seen.entries.map(\.responseCode) == [.nxDomain, .noError, .noError])
     #expect(seen.entries[2].authorities.map(\.type) == [.soa])
@@ -113,7 +114,8 @@ import Testing
       let key = resolver.questionKey(question, route: 0, subnet: QueryClientSubnet())
       return resolver.kept(question, key, 0, QueryClientSubnet())
     }
-    #expect(kept?.response.message(to: Question(name: name("www.example.com"), type: .a))?.addresses.last == "192.0.2.2")
+    #expect(
+      kept?.response.message(to: Question(name: name("www.example.com"), type: .a))?.addresses.last == "192.0.2.2")
     loop.advance(by: .seconds(150))
     // Stale data is given at once, and the next answer behind it.
     #expect(try addresses(scene, times: 1)[0].last == "192.0.2.2")
@@ -165,7 +167,8 @@ import Testing
     #expect(provider.count == 3)
   }
 
-  @Test func `types that are asked for are asked whether they are kept or not, and only they if that is wanted`() throws {
+  @Test func `types that are asked for are asked whether they are kept or not, and only they if that is wanted`() throws
+  {
     let provider = ScriptedUpstream(on: loop) { question, _ in .answer(.addresses(question.name, "192.0.2.1")) }
     let scene = ResolverScene(on: loop, [provider])
     _ = try scene.answer("www.example.com", .a)

@@ -37,7 +37,11 @@ import Testing
       #expect(hits(scene, "www.example.com") == UInt64(round) * 250)
       // Asked for twice, nothing is counted twice.
       #expect(hits(scene, "www.example.com") == UInt64(round) * 250)
-      if round == 1 { _ = loop.run { await scene.resolver.flush(.everything) } } else { loop.advance(by: .seconds(200)) }
+      if round == 1 {
+        _ = loop.run { await scene.resolver.flush(.everything) }
+      } else {
+        loop.advance(by: .seconds(200))
+      }
       _ = try scene.answer("www.example.com")
     }
     #expect(hits(scene, "www.example.com") == 1000)
@@ -98,12 +102,15 @@ import Testing
   @Test func `each reason of a provider has its counter`() throws {
     let transport = ScriptedTransport(on: loop) { _ in (.failure(HTTPFailure(.timeout, "t")), .milliseconds(10)) }
     let provider = HTTPDNSProvider(
-      ProviderSettings(name: "first", requestsPerSecond: 1000), dialect: JSONDialect(flavour: .generic, path: "/resolve"),
+      ProviderSettings(name: "first", requestsPerSecond: 1000),
+      dialect: JSONDialect(flavour: .generic, path: "/resolve"),
       servers: [ProviderServer("server", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in transport }], loop: loop)
     let scene = ResolverScene(on: loop, [provider])
     let outcomes: [(HTTPResult, Duration)] = [
-      (.failure(HTTPFailure(.timeout, "t")), .milliseconds(10)), (.failure(HTTPFailure(.refused, "r")), .milliseconds(10)),
-      (.response(HTTPResponse(status: 400)), .milliseconds(20)), (.response(HTTPResponse(status: 404)), .milliseconds(40)),
+      (.failure(HTTPFailure(.timeout, "t")), .milliseconds(10)),
+      (.failure(HTTPFailure(.refused, "r")), .milliseconds(10)),
+      (.response(HTTPResponse(status: 400)), .milliseconds(20)),
+      (.response(HTTPResponse(status: 404)), .milliseconds(40)),
       (.response(HTTPResponse(status: 429)), .milliseconds(60)),
     ]
     for outcome in outcomes {

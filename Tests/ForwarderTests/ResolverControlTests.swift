@@ -5,6 +5,7 @@ import EventLoop
 import HTTPClient
 import HTTPDNS
 import MessageCache
+import Metrics
 import ProviderPool
 import TestSupport
 import Testing
@@ -85,13 +86,16 @@ import Testing
     (expected.server, expected.unitsPerDay) = ("server", 3)
     #expect(provider.report == expected)
     ask()
-    (expected.transfers, expected.failures) = (1, 1)
+    expected.transfers = 1
+    expected.failureCounts.count(.quota)
+    expected.roundTrips.observe(.milliseconds(10))
     expected.state = .aside("its quota is used up", until: loop.wallTime + 30)
     #expect(provider.report == expected)
     loop.advance(by: .seconds(31))
     transport.script = { _ in (.failure(HTTPFailure(.refused, "refused")), .milliseconds(10)) }
     ask()
-    (expected.transfers, expected.failures) = (2, 2)
+    expected.transfers = 2
+    expected.failureCounts.count(.refused)
     expected.state = .down("all of its servers have failed")
     #expect(provider.report == expected)
     provider.use([])

@@ -68,7 +68,8 @@ import Testing
   @Test func `goes behind those of its own name only: aliases, signatures and the authority section stay`() throws {
     let target = DomainName(text: "web.example.net")!
     let alias = ResourceRecord.cname(name, target, ttl: 7)
-    let signature = ResourceRecord(owner: target, type: RecordType(46), ttl: 300, rdata: Array(repeating: 8, count: 40))
+    let signature = ResourceRecord(
+      owner: target, type: RecordType(65_280), ttl: 300, rdata: Array(repeating: 8, count: 40))
     let soa = ResourceRecord(owner: .root, type: .soa, ttl: 77, rdata: [0, 0] + Array(repeating: 9, count: 20))
     // With a signature behind it nothing rotates.
     let addresses = (1...3).map { ResourceRecord.a(target, $0) }

@@ -7,7 +7,8 @@ import Testing
 @Suite struct `A survey` {
   private let cache = MessageCache(CacheBounds(maxOctets: 64 << 20, maxEntries: 200_000))
 
-  private func insert(_ text: String, _ scope: CacheScope = .plain(1), subnet: QueryClientSubnet = QueryClientSubnet()) {
+  private func insert(_ text: String, _ scope: CacheScope = .plain(1), subnet: QueryClientSubnet = QueryClientSubnet())
+  {
     let key = OwnedKey(DomainName(text: text)!, in: cache, scope, subnet: subnet)
     cache.insert(key.key, .filled(key.name, octets: 40, with: 1), now: 0, lifetime: 60)
   }

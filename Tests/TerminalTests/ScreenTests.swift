@@ -45,7 +45,8 @@ private final class TestTerminal {
       guard count > 0 else { break }
       octets += block[..<count]
     }
-    return String(decoding: octets, as: UTF8.self)
+    // The terminal makes its own line ends.
+    return String(decoding: octets, as: UTF8.self).replacing("\r\r\n", with: "\r\n")
   }
 
   func type(_ text: String) { _ = write(seat, text, text.utf8.count) }
@@ -97,11 +98,12 @@ private final class TestTerminal {
     var old = sigaction()
     sigaction(number, nil, &old)
     let screen = try #require(Screen(input: terminal.terminal, output: terminal.terminal))
-    raise(number)
+    // Not `raise`: the thread may be one that takes no signals.
+    kill(getpid(), number)
     var entry = pollfd(fd: screen.signalDescriptor, events: Int16(POLLIN), revents: 0)
     #expect(poll(&entry, 1, 1000) == 1)
     #expect(screen.wait(atMost: .seconds(10)) == .end(signal: number))
-    raise(SIGWINCH)
+    kill(getpid(), SIGWINCH)
     #expect(screen.wait(atMost: .seconds(10)) == .changed)
     screen.leave()
     var new = sigaction()

@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -76,10 +77,11 @@ def main() -> None:
     seat.read(0.3)
     seat.output = b""
     resize(seat.master, 12, 50)
-    seat.wait(lambda: b"\x1b[K" in seat.output and seat.output.count(b"\n") >= 11, "narrow frame")
-    frame = seat.output.split(b"\x1b[H")[1]
-    lines = [line.replace(b"\x1b[K", b"").replace(b"\x1b[7m", b"").replace(b"\x1b[m", b"") for line in frame.split(b"\r\n")]
-    narrow = {"lines": len(lines), "widest": max(len(line.decode()) for line in lines)}
+    # Between two beginnings there is a whole frame; the first ones may have been drawn before.
+    seat.wait(lambda: seat.output.count(b"\x1b[H") >= 5, "narrow frames")
+    frame = re.sub(r"\x1b\[[0-9?]*[A-Za-z]", "", seat.output.split(b"\x1b[H")[-2].decode())
+    lines = [line.rstrip("\r") for line in frame.split("\n")]
+    narrow = {"lines": len(lines), "widest": max(len(line) for line in lines)}
     os.write(seat.master, b"q")
   elif action == "stop":
     os.write(seat.master, b"\x1a")
