@@ -18,7 +18,7 @@ public struct BusyNameTable: Sendable {
     public var entry: UInt64 = 0
     /// Activity that was weighed already, and what is left of its weight.
     fileprivate var weighed: UInt64 = 0
-    fileprivate var weight: UInt64 = 0
+    fileprivate var weight = 0.0
   }
 
   /// Names and types that are kept when others make room.
@@ -26,6 +26,10 @@ public struct BusyNameTable: Sendable {
   /// What a name that is not here must have been used for to be worth a row: as much as the least busy one that stayed.
   public private(set) var threshold: UInt64 = 0
   private var rows: [UInt64: Row] = [:]
+
+  /// What is left of a weight each time that names make room: with less, a name that is asked for steadily but not often would
+  /// hardly be told from one that is asked for once.
+  private static let decay = 0.875
 
   /// An empty table.
   public init(most: Int) {
@@ -68,13 +72,13 @@ public struct BusyNameTable: Sendable {
   /// - Complexity: O(n log n); it is due once in `most / 2` names that are new.
   public mutating func prune(live: (Row) -> UInt64) {
     guard rows.count > most else { return }
-    let weights = rows.map { (key: $0.key, weight: $0.value.weight + $0.value.unweighed + live($0.value)) }
+    let weights = rows.map { (key: $0.key, weight: $0.value.weight + $0.value.unweighed + Double(live($0.value))) }
       .sorted { $0.weight > $1.weight }
     for (key, _) in weights[most...] { rows[key] = nil }
-    threshold = weights[most - 1].weight
+    threshold = UInt64(weights[most - 1].weight)
     for key in rows.keys {
       change(key) { row in
-        row.weight = (row.weight + row.unweighed) / 8 * 7 + (row.weight + row.unweighed) % 8 * 7 / 8
+        row.weight = (row.weight + row.unweighed) * BusyNameTable.decay
         row.weighed = row.counts.activity
       }
     }
@@ -85,5 +89,5 @@ public struct BusyNameTable: Sendable {
 }
 
 extension BusyNameTable.Row {
-  fileprivate var unweighed: UInt64 { counts.activity - weighed }
+  fileprivate var unweighed: Double { Double(counts.activity - weighed) }
 }
