@@ -78,7 +78,7 @@ for _ in 0..<rounds {
 
   let flushed = Asker(target, workload, now: start.boot)
   var removal = CacheRemoval(of: .everything, from: target)
-  inTurns("flush", { removal.advance(steps: 64) }, until: { removal.isDone })
+  inTurns("flush", { removal.advance(steps: 32) }, until: { removal.isDone })
   figures.note("flush", flushed.end())
   precondition(target.usage.entries == 0, "\(target.usage.entries) entries are left")
 }

@@ -65,11 +65,14 @@ final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
   func ask(
     _ question: HTTPDNSQuestion, _ servers: LocalServers, timeout: Duration
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
+    let asked = addresses(servers)
     let reply = await client.ask(
       Question(name: question.name, type: question.type), dnssecOK: question.dnssecOK,
-      checkingDisabled: question.checkingDisabled, servers: addresses(servers), timeout: timeout)
+      checkingDisabled: question.checkingDisabled, servers: asked, timeout: timeout)
     switch reply {
-    case .failure(let reason): return .failure(UpstreamFailure(reason))
+    case .failure(let reason):
+      if reason == .timedOut { loopGuard?.suspect(asked) }
+      return .failure(UpstreamFailure(reason))
     case .success(let message):
       do throws(HTTPDNSFailure) {
         return .success(UpstreamAnswer(try HTTPDNSAnswer(message, to: question), server: "localdns"))

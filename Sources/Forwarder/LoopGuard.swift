@@ -14,11 +14,14 @@ final class LoopGuard: @unchecked Sendable {
   private let loop: any Loop
   private let logger: Logger
   private var forgetting: LoopTimer?
+  private var nextSuspicion = BootInstant(nanoseconds: .min)
   /// Servers that lead back to us.
   private(set) var circular: Set<SocketAddress> = []
 
   /// How long a server may take to pass a probe on.
   private static let patience = Duration.seconds(5)
+  /// How often servers are probed that do not answer.
+  private static let calm = Duration.seconds(60)
 
   init(_ client: any LocalDNSTransport, loop: any Loop, logger: Logger) {
     self.client = client
@@ -37,6 +40,13 @@ final class LoopGuard: @unchecked Sendable {
     guard !asked.isEmpty else { return }
     forgetting = loop.schedule(after: LoopGuard.patience) { [weak self] in self?.probes.forget() }
     Task(executorPreference: loop) { [client] in await LoopProbe.send(asked, by: client, timeout: .seconds(2)) }
+  }
+
+  /// Those have not answered: one of them may lead back to us by now. They are probed once in a while.
+  func suspect(_ servers: [SocketAddress]) {
+    guard loop.now >= nextSuspicion else { return }
+    nextSuspicion = loop.now + LoopGuard.calm
+    probe(servers)
   }
 
   /// A query for a name in the zone came in.

@@ -40,7 +40,7 @@ public final class NameLedger: @unchecked Sendable {
   private var readings: [Reading] = []
 
   /// Steps of a reading in one turn of the loop: half a millisecond or so.
-  private static let readingSteps = 64
+  private static let readingSteps = 32
 
   /// A look at the hits of what is in the cache.
   private final class Reading {

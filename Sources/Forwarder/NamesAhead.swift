@@ -35,15 +35,23 @@ struct RefreshJourney: Hashable {
 }
 
 extension Refresher {
-  /// Resolves the names of `keep` and `preload`, and keeps fresh what is in use from now on. The loop runs.
+  /// Resolves the names of `keep` and `preload` that nothing fresh is known of. It is known on which network.
   func start() {
-    begin()
-    resolveAhead(keep + preload, "at start", isBudgeted: false)
+    markKept()
+    resolveAhead((keep + preload).filter { !isFresh($0) }, "at start", isBudgeted: false)
   }
 
-  /// The network is another one: what is surely needed comes first, the rest when it is asked for.
+  /// The machine has slept: remembers what was hot, before its time is found to be over.
+  func hasSlept() { hotAsleep = hotQuestions() }
+
+  /// The network is another one, or the machine has slept: what is surely needed comes first, the rest when it is asked for.
   func networkHasChanged() {
-    resolveAhead(keep + preload + hotQuestions(), "for another network", isBudgeted: true)
+    let hot = hotAsleep + hotQuestions()
+    hotAsleep = []
+    markKept()
+    resolveAhead(
+      keep + preload + hot.map(\.asked), heat: Dictionary(hot.map { ($0.asked, $0.heat) }) { first, _ in first },
+      "for another network", isBudgeted: true)
   }
 
   /// The entries of those names are gone: what is kept always is fetched again at once.
@@ -51,11 +59,16 @@ extension Refresher {
     resolveAhead(keep.filter { names.contains($0.question.name) }, "after a flush", isBudgeted: true)
   }
 
-  private func resolveAhead(_ names: [RoutedQuestion], _ occasion: String, isBudgeted: Bool) {
+  /// - Parameter heat: what the schedule remembers of them; of others it is what it is.
+  private func resolveAhead(
+    _ names: [RoutedQuestion], heat: [RoutedQuestion: Heat] = [:], _ occasion: String, isBudgeted: Bool
+  ) {
+    var seen: Set<RoutedQuestion> = []
+    let names = names.filter { seen.insert($0).inserted }
     guard !names.isEmpty else { return }
     let begin = loop.now
     Task(executorPreference: loop) { [self] in
-      let count = await resolveAhead(names, isBudgeted: isBudgeted)
+      let count = await resolveAhead(names, heat, isBudgeted: isBudgeted)
       resume()
       let time = (loop.now - begin).nanoseconds / 1_000_000
       note("\(count) of \(names.count) names and types resolved \(occasion) in \(time) ms")
@@ -69,12 +82,16 @@ extension Refresher {
   ///
   /// - Parameter isBudgeted: whether the budget for refreshing counts; at start each name is asked whatever that says.
   /// - Returns: how many of the questions have an answer.
-  func resolveAhead(_ names: [RoutedQuestion], isBudgeted: Bool) async -> Int {
+  private func resolveAhead(
+    _ names: [RoutedQuestion], _ heat: [RoutedQuestion: Heat], isBudgeted: Bool
+  ) async -> Int {
     let work = Work(transfers(names))
     await withTaskGroup(of: Void.self) { group in
       for _ in 0..<Refresher.mostUnderWay {
         group.addTask(executorPreference: loop) { [self] in
-          while let transfer = work.next() { work.answered += await resolve(transfer, isBudgeted: isBudgeted) }
+          while let transfer = work.next() {
+            work.answered += isBudgeted ? await refresh(transfer, heat) : await resolve(transfer)
+          }
         }
       }
     }
@@ -88,7 +105,7 @@ extension Refresher {
     for asked in names {
       let way = way(of: asked, after: .nobody)
       guard let way, way.mostNames > 0, let family = asked.question.family else {
-        transfers.append(RefreshTransfer(source: nil, asked: [asked]))
+        transfers.append(RefreshTransfer(source: way?.source, asked: [asked]))
         continue
       }
       let journey = RefreshJourney(source: way.source, route: asked.route)
@@ -102,25 +119,34 @@ extension Refresher {
     return transfers
   }
 
-  private func resolve(_ transfer: RefreshTransfer, isBudgeted: Bool) async -> Int {
-    guard !isBudgeted || takeFromBudget() else { return 0 }
-    var answered = 0
+  /// Within the budget: one transfer, of whoever is well.
+  private func refresh(_ transfer: RefreshTransfer, _ heat: [RoutedQuestion: Heat]) async -> Int {
+    guard let source = transfer.source, takeFromBudget() else { return 0 }
+    return await ask(transfer, source, heat).count { $0 }
+  }
+
+  /// At start: whoever does not get an answer that way is asked for as by a client, with everything that may help.
+  private func resolve(_ transfer: RefreshTransfer) async -> Int {
     var rest = transfer.asked
-    if case .provider(let index) = transfer.source {
-      let questions = transfer.asked.map {
-        RefreshedQuestion(question: $0.question, route: $0.route, heat: heat(of: $0))
-      }
-      let results = await resolver.refresh(questions, from: index)
-      rest = zip(transfer.asked, results).filter { !$1 }.map(\.0)
-      answered = transfer.asked.count - rest.count
-      guard !isBudgeted else { return answered }
+    if let source = transfer.source, rest.count > 1 {
+      rest = zip(rest, await ask(transfer, source, [:])).filter { !$1 }.map(\.0)
     }
-    // Nobody there for several at once, or no answer: as a client's question, with everything that may help.
+    var answered = transfer.asked.count - rest.count
     for asked in rest {
       let answer = await resolver.resolve(asked.question, route: asked.route, fresh: true)
       if answer.failure == nil { answered += 1 }
     }
     return answered
+  }
+
+  private func ask(
+    _ transfer: RefreshTransfer, _ source: EntrySource, _ heat: [RoutedQuestion: Heat]
+  ) async -> [Bool] {
+    let questions = transfer.asked.map {
+      RefreshedQuestion(
+        question: $0.question, route: $0.route, heat: (heat[$0] ?? self.heat(of: $0)).rawValue)
+    }
+    return await ask(questions, source)
   }
 }
 

@@ -25,6 +25,8 @@ final class NetworkFollower: @unchecked Sendable {
   private var settled: NetworkIdentity?
   /// Whether there was no network yet when the program started, as early at boot.
   private var beganOffline = false
+  /// Whether the machine has slept since it was on a network that is known.
+  private var hasSlept = false
   /// What waits for the first network to be known.
   private var beginning: (() -> Void)?
 
@@ -84,29 +86,36 @@ final class NetworkFollower: @unchecked Sendable {
   private func networkChanged(_ change: NetworkChange) {
     guard change != .gateway else { return settle(isStart: false) }
     logger.debug("the network has changed: \(change)")
+    if change.contains(.resume) {
+      hasSlept = true
+      refresher?.hasSlept()
+    }
     resolver.assumeIsolated { $0.networkHasChanged() }
     if resolvers?.check() != true { loopGuard.probe(local.allServers) }
     settle(isStart: false)
   }
 
-  /// Finds out which network this is. Entries of another one are kept, and fetched anew when they are used; coming back to
-  /// the same one, as after a link that failed for a moment, changes nothing.
+  /// Finds out which network this is. Entries of another one are kept, and fetched anew when they are used, and so are those
+  /// from before a sleep; coming back to the same one, as after a link that failed for a moment, changes nothing.
   private func settle(isStart: Bool) {
     guard let identity = try? watch?.identity() else { return }
     guard identity != .none else {
       if isStart { beganOffline = true }
       return
     }
-    network.change(to: identity.number)
     guard identity.isComplete else {
+      // After a link has failed its router is mostly the one that it was.
+      if settled.map({ !identity.mayBecome($0) }) ?? true { network.change(to: identity.number) }
       watch?.knock()
       return
     }
-    guard identity != settled else { return }
+    network.change(to: identity.number)
+    guard identity != settled || hasSlept else { return }
     // The first to be known is the one that the program began in, unless it began in none.
     let isNews = settled != nil || beganOffline
+    if identity != settled { logger.info("network: \(identity)") }
     settled = identity
-    logger.info("network: \(identity)")
+    hasSlept = false
     begin()
     guard isNews else { return }
     cache.beginEpoch()

@@ -40,12 +40,12 @@ extension HTTPDNSProvider {
   ///
   /// - Precondition: the dialect takes so many names.
   private func asked(_ questions: [HTTPDNSQuestion]) -> AskedQuestions {
-    let subnet = subnet(for: nil)
     guard questions.count > 1 else {
       var question = questions[0]
-      question.clientSubnet = subnet
+      question.clientSubnet = subnet(for: question.clientSubnet)
       return .one(question)
     }
+    let subnet = subnet(for: nil)
     var names: [DomainName] = []
     for question in questions where !names.contains(question.name) { names.append(question.name) }
     let types = [RecordType.a, .aaaa].filter { type in questions.contains { $0.type == type } }

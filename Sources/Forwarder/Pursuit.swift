@@ -55,6 +55,8 @@ final class Pursuit: @unchecked Sendable {
   let scope: CacheScope
   /// The client's subnet where it is part of the key, as the listener read it.
   let subnet: QueryClientSubnet
+  /// The cache's epoch when it began: an answer that was asked for on another network counts as one of that.
+  let epoch: UInt32
   /// When it began; of a refresh that clients have joined since, when they did.
   var startedAt: BootInstant
   /// When the last attempt began: a client that asks again a second later may start another.
@@ -82,6 +84,8 @@ final class Pursuit: @unchecked Sendable {
   var isRefresh = false
   /// What the schedule of refreshes will remember of the entry.
   var heat: UInt32 = 0
+  /// Hits that count as the entry's own.
+  var hits: UInt32 = 0
   /// Whether LocalDNS has been asked.
   var hasAskedLocal = false
   /// Whether LocalDNS is being asked.
@@ -89,13 +93,14 @@ final class Pursuit: @unchecked Sendable {
 
   init(
     key: QuestionKey, question: HTTPDNSQuestion, routeNumber: UInt16, scope: CacheScope, subnet: QueryClientSubnet,
-    startedAt: BootInstant
+    epoch: UInt32, startedAt: BootInstant
   ) {
     self.key = key
     self.question = question
     self.routeNumber = routeNumber
     self.scope = scope
     self.subnet = subnet
+    self.epoch = epoch
     self.startedAt = startedAt
     lastAttempt = startedAt
   }

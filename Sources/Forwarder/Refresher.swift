@@ -6,6 +6,7 @@ import DNSWire
 import EventLoop
 import HTTPDNS
 import MessageCache
+import Persistence
 import Refresh
 
 /// What the refreshing goes by.
@@ -64,6 +65,7 @@ final class Refresher: @unchecked Sendable {
   private let settings: RefresherSettings
   private let cache: MessageCache
   private var budget: RefreshBudget
+  private let ledger: RefreshLedger?
   private var queue = RefreshQueue()
   private var queueLimit = 1024
   private var kept: [UInt64: KeptName] = [:]
@@ -71,14 +73,17 @@ final class Refresher: @unchecked Sendable {
   private var gatherings: [RefreshJourney: RefreshGathering<DomainName>] = [:]
   private var gathered: [RoutedQuestion: Gathered] = [:]
   private var timer: LoopTimer?
+  /// What was hot when the machine fell asleep.
+  var hotAsleep: [(asked: RoutedQuestion, heat: Heat)] = []
 
   /// - Parameters:
   ///   - keep: kept fresh always.
   ///   - preload: resolved at start and on another network.
+  ///   - ledger: keeps what is spent beyond the program's life.
   ///   - note: told in one line what came of that.
   init(
     _ settings: RefresherSettings, keep: [RoutedQuestion], preload: [RoutedQuestion], resolver: Resolver,
-    cache: MessageCache, loop: any Loop, note: @escaping (String) -> Void
+    cache: MessageCache, loop: any Loop, ledger: RefreshLedger? = nil, note: @escaping (String) -> Void
   ) {
     self.settings = settings
     self.keep = keep
@@ -87,13 +92,54 @@ final class Refresher: @unchecked Sendable {
     self.resolver = resolver
     self.cache = cache
     self.loop = loop
+    self.ledger = ledger
     budget = RefreshBudget(perMinute: settings.transfersPerMinute, perDay: settings.transfersPerDay)
+    ledger?.restore(&budget)
+    ledger?.keep { [unowned self] in budget.spentOfDay(now: self.loop.now.nanoseconds) }
   }
 
-  /// Begins to follow what the resolver keeps.
+  /// Begins to follow what the resolver keeps. The loop runs.
   func begin() {
-    for asked in keep { kept[hash(of: asked)] = KeptName(asked: asked) }
+    markKept()
     resolver.assumeIsolated { $0.refresher = self }
+  }
+
+  /// Finds the entries of the names that are always kept: where they belong to a network, it is the present one.
+  func markKept() {
+    let last = Dictionary(kept.values.map { ($0.asked, $0) }) { first, _ in first }
+    let now = Dictionary(keep.map { (hash(of: $0), last[$0] ?? KeptName(asked: $0)) }) { first, _ in first }
+    kept = kept.filter { now[$0.key] != nil }
+    for (hash, name) in now where kept[hash] == nil {
+      // What was scheduled is the entry of another network.
+      kept[hash] = KeptName(asked: name.asked, source: name.source)
+      guard let state = cache.state(hash: hash), loop.now.nanoseconds < state.expiresAt else { continue }
+      kept[hash]?.source = EntrySource(number: state.source)
+      let due = settings.timing.dueOfKept(
+        storedAt: state.storedAt, lifetime: state.expiresAt - state.storedAt, jitter: jitter(state.storedAt))
+      schedule(kept: hash, at: due)
+    }
+  }
+
+  /// What came out of a file is looked at when it is due, as what has just come; in portions, between which queries are
+  /// answered.
+  func schedule(_ loaded: [LoadedEntry]) {
+    Task(executorPreference: loop) { [self] in
+      for (number, entry) in loaded.enumerated() {
+        if number % Refresher.portion == Refresher.portion - 1 { await loop.sleep(for: .zero) }
+        // A newer one has been scheduled already.
+        guard cache.state(hash: entry.hash)?.storedAt == entry.storedAt else { continue }
+        schedule(
+          KeptAnswer(hash: entry.hash, life: entry.life, isDenial: entry.isDenial, storedAt: entry.storedAt))
+      }
+    }
+  }
+
+  /// Entries that are scheduled in one turn of the loop: half a millisecond or so.
+  private static let portion = 512
+
+  /// Whether there is a fresh answer.
+  func isFresh(_ asked: RoutedQuestion) -> Bool {
+    cache.state(hash: hash(of: asked)).map { loop.now.nanoseconds < $0.expiresAt } ?? false
   }
 
   /// Kept names that nobody has an answer for are tried again.
@@ -101,14 +147,15 @@ final class Refresher: @unchecked Sendable {
     for hash in kept.keys where kept[hash]?.due == .max { failed(hash, now: loop.now.nanoseconds) }
   }
 
-  /// Questions that are hot: they have been refreshed for that reason, or would be now.
-  func hotQuestions() -> [RoutedQuestion] {
-    var found: [RoutedQuestion] = []
+  /// Questions that are hot, on whichever network: they have been refreshed for that reason, or would be now. With what
+  /// the schedule will remember of them.
+  func hotQuestions() -> [(asked: RoutedQuestion, heat: Heat)] {
+    var found: [(RoutedQuestion, Heat)] = []
     queue.forEach { element in
       guard kept[element.ticket] == nil, let state = cache.state(hash: element.ticket), isCurrent(element, state),
-        heat(of: state) != nil, let asked = question(element.ticket)
+        let heat = heat(of: state), let asked = question(element.ticket, onAnyNetwork: true)
       else { return }
-      found.append(asked)
+      found.append((asked, heat))
     }
     return found
   }
@@ -169,6 +216,7 @@ final class Refresher: @unchecked Sendable {
   private func insert(_ hash: UInt64, at due: Int64) {
     if queue.count >= queueLimit {
       queue.compact { isCurrent($0) }
+      retries = retries.filter { cache.state(hash: $0.key) != nil }
       queueLimit = max(1024, queue.count + queue.count / 4)
     }
     queue.insert(hash, due: due)
@@ -200,9 +248,9 @@ final class Refresher: @unchecked Sendable {
 
   private func isCurrent(_ element: RefreshQueue.Element, _ state: EntryState) -> Bool {
     if let retry = retries[element.ticket] { return retry == element.due }
-    let due = settings.timing.due(
-      storedAt: state.storedAt, lifetime: state.expiresAt - state.storedAt, jitter: jitter(state.storedAt))
-    return due == element.due
+    let lifetime = state.expiresAt - state.storedAt
+    let due = settings.timing.due(storedAt: state.storedAt, lifetime: lifetime, jitter: jitter(state.storedAt))
+    return due == element.due || element.due == settings.timing.lastLook(storedAt: state.storedAt, lifetime: lifetime)
   }
 
   private func take(_ element: RefreshQueue.Element, now: Int64) {
@@ -216,24 +264,30 @@ final class Refresher: @unchecked Sendable {
     let isDue = state.map { isCurrent(element, $0) } ?? false
     if retries[hash] == element.due { retries[hash] = nil }
     guard let state, isDue else { return }
-    guard now < state.expiresAt, let heat = heat(of: state), let asked = question(hash) else { return }
+    guard now < state.expiresAt, let heat = heat(of: state) else {
+      // What is asked for late in its TTL may still become hot.
+      let last = settings.timing.lastLook(storedAt: state.storedAt, lifetime: state.expiresAt - state.storedAt)
+      return last > element.due && last > now ? insert(hash, at: last) : ()
+    }
+    guard let asked = question(hash) else { return }
     gather(asked, hash, heat, EntrySource(number: state.source), state, now: now)
   }
 
   /// What is to be remembered of an entry that is refreshed now; nil where it is left to expire.
-  private func heat(of state: EntryState) -> Heat? {
+  func heat(of state: EntryState) -> Heat? {
     let decision = settings.heat.decide(hits: state.hits, heat: Heat(rawValue: state.heat), isKept: false)
     guard case .refresh(let next) = decision else { return nil }
     return next
   }
 
-  /// The question that an entry answers, if it is one of the network that the machine is on.
-  private func question(_ hash: UInt64) -> RoutedQuestion? {
+  /// The question that an entry answers, if it is one of the network that the machine is on, or of any.
+  private func question(_ hash: UInt64, onAnyNetwork: Bool = false) -> RoutedQuestion? {
     guard let key = cache.key(hash: hash), let (name, scope) = CacheScope.parts(of: key) else { return nil }
     let question = HTTPDNSQuestion(
       name: name, type: RecordType(scope.type), dnssecOK: scope.dnssecOK, checkingDisabled: scope.checkingDisabled)
-    let isHere = resolver.assumeIsolated { $0.scope(question, scope.route) == scope }
-    return isHere ? RoutedQuestion(question: question, route: scope.route) : nil
+    var here = resolver.assumeIsolated { $0.scope(question, scope.route) }
+    if onAnyNetwork { here.network = scope.network }
+    return here == scope ? RoutedQuestion(question: question, route: scope.route) : nil
   }
 
   private func gather(
@@ -281,7 +335,7 @@ final class Refresher: @unchecked Sendable {
     }
   }
 
-  private func ask(_ questions: [RefreshedQuestion], _ source: EntrySource?) async -> [Bool] {
+  func ask(_ questions: [RefreshedQuestion], _ source: EntrySource?) async -> [Bool] {
     if case .provider(let index) = source { return await resolver.refresh(questions, from: index) }
     return [await resolver.refreshLocally(questions[0])]
   }
@@ -290,14 +344,18 @@ final class Refresher: @unchecked Sendable {
   /// that is under way for somebody else may never come.
   private func ended(_ detail: Gathered, isThere: Bool) {
     if isThere { counters.answers += 1 } else { counters.failures += 1 }
-    let isNew = cache.state(hash: detail.hash)?.storedAt != detail.storedAt
-    if !isThere || !isNew || kept[detail.hash]?.due == .max { failed(detail.hash, now: loop.now.nanoseconds) }
+    // A denial lies under another hash: a kept name's is scheduled all the same.
+    let isScheduled =
+      kept[detail.hash].map { $0.due < .max }
+      ?? (cache.state(hash: detail.hash)?.storedAt != detail.storedAt)
+    if !isThere || !isScheduled { failed(detail.hash, now: loop.now.nanoseconds) }
   }
 
   /// Whether one more transfer may be made.
   func takeFromBudget() -> Bool {
     let isFree = budget.take(now: loop.now.nanoseconds)
     if isFree { counters.transfers += 1 } else { counters.overBudget += 1 }
+    if isFree { ledger?.didSpend() }
     return isFree
   }
 
@@ -312,8 +370,8 @@ final class Refresher: @unchecked Sendable {
   }
 
   /// What an entry that is fetched ahead shall remember: as much as before.
-  func heat(of asked: RoutedQuestion) -> UInt32 {
-    cache.state(hash: hash(of: asked)).flatMap { heat(of: $0)?.rawValue } ?? 0
+  func heat(of asked: RoutedQuestion) -> Heat {
+    cache.state(hash: hash(of: asked)).flatMap { heat(of: $0) } ?? .inactive
   }
 
   private func hash(of asked: RoutedQuestion) -> UInt64 {

@@ -199,7 +199,7 @@ public actor Resolver {
   ) -> Pursuit {
     let pursuit = Pursuit(
       key: key, question: question, routeNumber: route, scope: scope(question, route), subnet: subnet,
-      startedAt: loop.now)
+      epoch: cache.epoch, startedAt: loop.now)
     inFlight[key] = pursuit
     underWay += 1
     counters.pursuits += 1

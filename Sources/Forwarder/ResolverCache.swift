@@ -35,8 +35,7 @@ extension Resolver {
     guard isKept, let refresher else { return }
     refresher.schedule(
       KeptAnswer(
-        hash: pursuit.key.keyedHash, question: pursuit.question, route: pursuit.routeNumber, life: life,
-        isDenial: answer.deniesName, storedAt: now))
+        hash: pursuit.key.keyedHash, life: life, isDenial: answer.deniesName, storedAt: now))
   }
 
   private func life(of answer: FinishedAnswer, _ pursuit: Pursuit, _ source: AnswerSource) -> EntryLife {
@@ -49,6 +48,8 @@ extension Resolver {
     life.isImmutable = hasData && policy.isImmutable
     life.source = number(of: source)
     life.heat = pursuit.heat
+    life.hits = pursuit.hits
+    life.epoch = pursuit.epoch
     return life
   }
 

@@ -19,8 +19,8 @@ public struct FlushCounts: Sendable, Equatable {
 }
 
 extension Resolver {
-  /// Steps of a removal in one turn of the loop: a millisecond or so, after which queries come first.
-  private static let removalSteps = 64
+  /// Steps of a removal in one turn of the loop: half a millisecond or so, after which queries come first.
+  private static let removalSteps = 32
 
   /// Forgets what is known of those names: answers, fresh, stale and immutable, denials that cover them, failures, and
   /// what providers have said that they do not list. Names that are always kept are fetched again at once.

@@ -6,7 +6,7 @@ import HTTPDNS
 import MessageCache
 
 extension Resolver {
-  /// Steps of a look at the whole cache in one turn of the loop: a millisecond or so, after which queries come first.
+  /// Steps of a look at the whole cache in one turn of the loop: half a millisecond or so, after which queries come first.
   private static let surveySteps = 64
   /// Entries of one name that are told; with clients' subnets there can be thousands.
   private static let mostEntries = 256

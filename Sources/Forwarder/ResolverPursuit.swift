@@ -71,7 +71,9 @@ extension Resolver {
       scope.type = question.type.rawValue
       let sibling = Pursuit(
         key: questionKey(question, route: pursuit.routeNumber, subnet: pursuit.subnet), question: question,
-        routeNumber: pursuit.routeNumber, scope: scope, subnet: pursuit.subnet, startedAt: loop.now)
+        routeNumber: pursuit.routeNumber, scope: scope, subnet: pursuit.subnet,
+        epoch: pursuit.epoch, startedAt: loop.now)
+      inherit(sibling)
       let outcome = finish(other.answer, from: source, sibling, route, trustsAD: trustsAD)
       if case .success(let answer) = outcome.result { keep(answer, of: sibling, from: source) }
     }

@@ -4,13 +4,12 @@ import DNSWire
 import EventLoop
 import HTTPDNS
 import MessageCache
+import Refresh
 
 /// An answer that was kept, for whoever schedules refreshes.
 struct KeptAnswer {
   /// The cache's hash of the question's key.
   var hash: UInt64
-  var question: HTTPDNSQuestion
-  var route: UInt16
   var life: EntryLife
   /// Whether it denies the name, for every type.
   var isDenial: Bool
@@ -30,17 +29,48 @@ extension Resolver {
   /// A client was served what ought to be fetched anew: asks as for a client, though nobody waits.
   func refresh(_ question: HTTPDNSQuestion, _ key: QuestionKey, _ route: UInt16, _ subnet: QueryClientSubnet) {
     guard inFlight[key] == nil, underWay < settings.maxInFlight, !failures.isWaiting(key, now: loop.now) else { return }
-    // For stale data a client would have had to ask; what is only of another network costs what refreshing may cost.
-    if let refresher, kept(question, key, route, subnet) != nil, !refresher.takeFromBudget() { return }
+    // For stale data a client would have had to ask.
+    guard kept(question, key, route, subnet) != nil else {
+      let pursuit = makePursuit(question, key, route, subnet)
+      pursuit.isRefresh = true
+      return start(pursuit)
+    }
+    // What is only of another network costs what refreshing may cost: one transfer.
+    let last = EntrySource(number: cache.state(hash: key.keyedHash)?.source ?? EntrySource.nobody.number)
+    guard let source = refreshSource(question, route, after: last), refresher?.takeFromBudget() ?? true else { return }
     let pursuit = makePursuit(question, key, route, subnet)
     pursuit.isRefresh = true
-    start(pursuit)
+    pursuit.attempts += 1
+    let heat = cache.state(hash: key.keyedHash).flatMap { refresher?.heat(of: $0) }
+    if let heat { pursuit.heat = heat.rawValue } else { inherit(pursuit) }
+    Task(executorPreference: loop) { await self.refresh(pursuit, from: source) }
+  }
+
+  private func refresh(_ pursuit: Pursuit, from source: EntrySource) async {
+    guard case .provider(let index) = source else {
+      let isFallback = !settings.routes[Int(pursuit.routeNumber)].providers.isEmpty
+      _ = refreshed(pursuit, await askLocal(pursuit, isFallback: isFallback))
+      return
+    }
+    let provider = upstreams[index]
+    let results = await provider.refresh([pursuit.question], deadline: loop.now + ResolverSettings.answerBy)
+    if case .failure(let reason) = results { note(provider.name, reason) }
+    _ = finish(pursuit, results.flatMap { $0[pursuit.question] ?? .failure(.unserved) }, provider)
+  }
+
+  /// What takes the place of a fresh entry before that was due goes on where that was, in the eyes of the schedule.
+  func inherit(_ pursuit: Pursuit) {
+    guard let state = cache.state(hash: pursuit.key.keyedHash), loop.now.nanoseconds < state.expiresAt else { return }
+    pursuit.heat = state.heat
+    pursuit.hits = state.hits
   }
 
   /// Asks a provider anew, all questions in one transfer.
   ///
   /// - Returns: for each question whether there is a new answer, or one under way already.
   func refresh(_ questions: [RefreshedQuestion], from upstream: Int) async -> [Bool] {
+    // Clients come first.
+    guard self.underWay + questions.count <= settings.maxInFlight / 2 else { return questions.map { _ in false } }
     let (pursuits, underWay) = refreshes(questions)
     let asked = pursuits.compactMap { $0 }
     guard !asked.isEmpty else { return underWay }
@@ -88,7 +118,8 @@ extension Resolver {
     case .success(let reply):
       let source = AnswerSource.provider(provider.name, server: reply.server)
       var outcome = finish(reply.answer, from: source, pursuit, route, trustsAD: provider.trustsAD)
-      outcome.dropScope()
+      let subnet = provider.subnet(for: pursuit.question.clientSubnet)
+      if subnet == nil || subnet != pursuit.question.clientSubnet { outcome.dropScope() }
       // "Not in the list" says nothing about a name that was there.
       if case .success(let answer) = outcome.result, answer.isAmbiguous { outcome.result = .failure(.unserved) }
       return refreshed(pursuit, outcome)

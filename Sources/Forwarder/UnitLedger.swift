@@ -8,22 +8,20 @@ import ProviderPool
 
 /// Today's billing units by provider, on disk.
 final class UnitLedger {
-  private let file: StateFile
-  private let loop: any Loop
-  private var budgets: [String: () -> UnitBudget] = [:]
+  private let budgets = Budgets()
   private let kept: [String: (day: Int64, units: Int)]
-  private var timer: LoopTimer?
+  private let writer: StateWriter
 
-  /// How long after the first unit that was not saved the file is written: `kill -9` loses no more than that.
+  private final class Budgets { var ofProvider: [String: () -> UnitBudget] = [:] }
+
   private static let delay = Duration.seconds(10)
   private static let largest = 64 * 1024
   private static let firstLine = "httpdnsd units 1"
 
   /// Reads what was kept. Lines that cannot be read are skipped.
   init(_ file: StateFile, on loop: any Loop) {
-    self.file = file
-    self.loop = loop
     kept = UnitLedger.parse(file.read(limit: UnitLedger.largest) ?? [])
+    writer = StateWriter(file, on: loop, after: UnitLedger.delay) { [budgets] in UnitLedger.content(budgets) }
   }
 
   /// The budget of a provider with what was spent before.
@@ -33,29 +31,17 @@ final class UnitLedger {
   }
 
   /// Keeps a provider's budget from now on.
-  func add(_ provider: String, _ budget: @escaping () -> UnitBudget) { budgets[provider] = budget }
+  func add(_ provider: String, _ budget: @escaping () -> UnitBudget) { budgets.ofProvider[provider] = budget }
 
   /// Something was spent.
-  func didSpend() {
-    guard timer == nil else { return }
-    timer = loop.schedule(after: UnitLedger.delay) { [weak self] in
-      guard let self else { return }
-      timer = nil
-      file.save(content)
-    }
-  }
+  func didSpend() { writer.changed() }
 
   /// Writes what has not been written, before it returns.
-  func close() {
-    guard let timer else { return }
-    timer.cancel()
-    self.timer = nil
-    file.saveNow(content)
-  }
+  func close() { writer.close() }
 
-  private var content: [UInt8] {
+  private static func content(_ budgets: Budgets) -> [UInt8] {
     var text = UnitLedger.firstLine + "\n"
-    for (name, budget) in budgets.sorted(by: { $0.key < $1.key }) {
+    for (name, budget) in budgets.ofProvider.sorted(by: { $0.key < $1.key }) {
       let now = budget()
       text += "\(name) \(now.day) \(now.spent)\n"
     }

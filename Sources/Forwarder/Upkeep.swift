@@ -16,6 +16,7 @@ final class Upkeep: @unchecked Sendable {
   private let refresher: Refresher?
   private let follower: NetworkFollower
   private let keeper: CacheKeeper?
+  private let ledger: RefreshLedger?
 
   /// What it works on.
   struct Parts {
@@ -33,11 +34,13 @@ final class Upkeep: @unchecked Sendable {
   init(_ configuration: Configuration, _ parts: Parts, loop: EventLoop, logger: Logger) {
     resolver = parts.resolver
     let isCaching = configuration.cache.isEnabled
+    let ledger = isCaching ? RefreshLedger(in: configuration.stateDirectory, on: loop, logger) : nil
+    self.ledger = ledger
     refresher =
       isCaching
       ? Refresher(
         RefresherSettings(configuration.refresh), keep: parts.keep, preload: parts.preload, resolver: resolver,
-        cache: parts.cache, loop: loop
+        cache: parts.cache, loop: loop, ledger: ledger
       ) { logger.info("\($0)") } : nil
     follower = NetworkFollower(
       resolver: resolver, refresher: refresher, cache: parts.cache, network: parts.network, local: parts.local,
@@ -51,15 +54,35 @@ final class Upkeep: @unchecked Sendable {
 
   /// Begins. The loop runs.
   func start(on loop: EventLoop, notAt listeners: [SocketAddress]) {
-    keeper?.start()
+    refresher?.begin()
     if let keeper { resolver.assumeIsolated { $0.save = { await keeper.saveNow() } } }
     follower.start(on: loop, notAt: listeners)
     resolver.assumeIsolated { $0.startUpstreams() }
-    if let refresher { follower.whenKnown(on: loop) { refresher.start() } }
+    // What the file has fresh need not be asked for.
+    if let keeper { keeper.start { [self] in resolveAhead($0, on: loop) } } else { resolveAhead([], on: loop) }
+  }
+
+  private func resolveAhead(_ loaded: [LoadedEntry], on loop: EventLoop) {
+    guard let refresher else { return }
+    refresher.schedule(loaded)
+    follower.whenKnown(on: loop) { refresher.start() }
   }
 
   /// Ends what has to be ended properly. The loop does not run any more.
-  func close() { keeper?.close() }
+  func close() {
+    keeper?.close()
+    ledger?.close()
+  }
+}
+
+extension RefreshLedger {
+  /// What refreshing costs, in a file of the state directory; where there is none, a restart begins anew.
+  fileprivate convenience init(in directory: String, on loop: EventLoop, _ logger: Logger) {
+    let file = StateFile(path: "\(directory)/refreshes") { problem in
+      logger.debug("refresh.budget_per_day begins anew with a restart: \(problem)")
+    }
+    self.init(file, on: loop)
+  }
 }
 
 extension CacheMeanings {
@@ -73,7 +96,7 @@ extension CacheMeanings {
       routes: routes.map { route in
         let providers = route.providers.map { names[$0] }.joined(separator: ", ")
         return "\(providers); \(route.localServers); \(route.ttl); \(route.fallsBack) \(route.isNetwork)"
-      }, sources: sources)
+      }, sources: sources, rules: routes.map { $0.stale.rules })
   }
 }
 
@@ -83,5 +106,13 @@ extension RefresherSettings {
       timing: RefreshTiming(fraction: refresh.at, minimumTTL: refresh.minTTL.nanoseconds),
       heat: HeatPolicy(hotHits: refresh.hotHits, giveUpAfter: refresh.giveUpAfter),
       transfersPerMinute: refresh.budgetPerMinute, transfersPerDay: refresh.budgetPerDay, batches: refresh.batch)
+  }
+}
+
+extension StalePolicy {
+  /// What may be done with entries that come out of a file.
+  var rules: EntryRules {
+    EntryRules(
+      staleFor: mode == .off ? 0 : maxAge, servesStaleAtOnce: mode == .immediate, isImmutable: isImmutable)
   }
 }

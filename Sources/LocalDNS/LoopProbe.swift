@@ -8,7 +8,8 @@ import EventLoop
 
 /// The names that were asked, and the servers that they belong to. Pure; one for as long as the program runs.
 public struct LoopProbe: Sendable {
-  /// `<16 random hexadecimal digits>.test` (RFC 6761 section 6.2): what is asked for at or below it belongs to `server`.
+  /// `<16 random hexadecimal digits>.example`: what is asked for at or below it belongs to `server`. Nobody has such a name,
+  /// and yet resolvers send it on (RFC 6761 section 6.5), which those do not that answer `test` by themselves.
   public let zone: DomainName
 
   private var servers: [Int: SocketAddress] = [:]
@@ -28,7 +29,7 @@ public struct LoopProbe: Sendable {
   /// A probe with a given zone.
   init(token: UInt64) {
     let digits = String(token, radix: 16)
-    zone = DomainName(text: String(repeating: "0", count: 16 - digits.count) + digits + ".test")!
+    zone = DomainName(text: String(repeating: "0", count: 16 - digits.count) + digits + ".example")!
   }
 
   /// Names to ask of some servers, none of which was used before; names of earlier calls are forgotten.

@@ -56,6 +56,11 @@ public struct CacheRecord {
   /// The number of the route in the key; nil where the octets are no key.
   public var route: UInt16? { CacheRecord.nameLength(key).map { UInt16(key[$0 + 3]) << 8 | UInt16(key[$0 + 4]) } }
 
+  /// Whether it denies a name for every type; false where the octets are no key.
+  public var isDenial: Bool {
+    CacheRecord.nameLength(key).map { UInt16(key[$0]) << 8 | UInt16(key[$0 + 1]) == CacheKey.everyType } ?? false
+  }
+
   /// How many octets of a key are its name; nil where the octets are no key.
   static func nameLength(_ key: UnsafeBufferPointer<UInt8>) -> Int? {
     guard key.count <= CacheKey.longest else { return nil }

@@ -133,7 +133,8 @@ final class CacheShard: @unchecked Sendable {
     let entry = CacheEntry.allocate(key, response, storedAt: now, life, epoch: 0)
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
-    entry.pointee.epoch = epoch
+    entry.pointee.epoch = life.epoch ?? epoch
+    entry.pointee.hits = life.hits
     entry.pointee.usedAt = CacheEntry.stamp(now)
     // The table stays when entries go, so a response that has no room beside it cannot be helped by evictions.
     guard size + tableOctets(for: count + 1) <= budget.bounds.maxOctets else {
@@ -249,6 +250,13 @@ final class CacheShard: @unchecked Sendable {
     var candidate = buckets[Int(truncatingIfNeeded: hash) & (bucketCount - 1)]
     while let entry = candidate, entry.pointee.hash != hash { candidate = entry.pointee.chain }
     return candidate
+  }
+
+  /// The number of the present epoch.
+  var currentEpoch: UInt32 {
+    hot_mutex_lock(lock)
+    defer { hot_mutex_unlock(lock) }
+    return epoch
   }
 
   /// From now on each entry that is there calls for a refresh the next time that it is used.

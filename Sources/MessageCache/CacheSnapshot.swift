@@ -54,7 +54,10 @@ extension MessageCache {
   /// - Parameters:
   ///   - route: the route's number, which takes the place of that in the key.
   ///   - now: nanoseconds of the boot-time clock.
-  public func restore(_ record: CacheRecord, route: UInt16, now: Int64) -> CacheRestoration {
+  ///   - whenKept: gets the hash of its key.
+  public func restore(
+    _ record: CacheRecord, route: UInt16, now: Int64, whenKept: (UInt64) -> Void = { _ in }
+  ) -> CacheRestoration {
     guard let nameLength = CacheRecord.nameLength(record.key) else { return .unsound }
     return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: CacheKey.longest) { buffer in
       _ = buffer.update(fromContentsOf: record.key)
@@ -66,7 +69,7 @@ extension MessageCache {
       record.storedAt = min(record.storedAt, now)
       guard let entry = record.makeEntry(key, nameLength: nameLength) else { return .unsound }
       let outcome = now < CacheEntry.end(entry) ? shard(key.hash).restore(entry, key) : .past
-      if outcome != .kept { UnsafeMutableRawPointer(entry).deallocate() }
+      if outcome == .kept { whenKept(key.hash) } else { UnsafeMutableRawPointer(entry).deallocate() }
       return outcome
     }
   }

@@ -14,6 +14,10 @@ public struct EntryLife: Hashable, Sendable {
   public var source: UInt8 = 0
   /// What the caller's schedule of refreshes remembers of it.
   public var heat: UInt32 = 0
+  /// Hits that it begins with.
+  public var hits: UInt32 = 0
+  /// The epoch of the cache in which it was asked for; nil for the present one.
+  public var epoch: UInt32?
 
   /// Fresh for that many seconds, and of no use afterwards.
   public init(lifetime: UInt32) { self.lifetime = lifetime }

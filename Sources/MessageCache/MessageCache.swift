@@ -214,6 +214,9 @@ public final class MessageCache: @unchecked Sendable {
     for index in 0..<shardCount { shards[index].takeUnretainedValue().beginEpoch() }
   }
 
+  /// How often `beginEpoch` was called: what is asked for now belongs to this epoch, whenever it comes.
+  public var epoch: UInt32 { shards[0].takeUnretainedValue().currentEpoch }
+
   /// Removes an entry; false where there was none.
   @discardableResult
   public func remove(_ key: CacheKey) -> Bool { shard(key.hash).remove(key) }

@@ -42,6 +42,11 @@ public struct NetworkIdentity: Hashable, Sendable {
     self.number = number == 0 ? 1 : number
   }
 
+  /// Whether it is the other one as far as is known: only the router's link-layer address is missing.
+  public func mayBecome(_ other: NetworkIdentity) -> Bool {
+    !isComplete && interface == other.interface && gateway == other.gateway && prefix == other.prefix
+  }
+
   /// The network that this machine is in now, by requests to the kernel on the calling thread, which may be any.
   /// `NetworkWatch.identity` also tells when one that is not complete has become so.
   ///

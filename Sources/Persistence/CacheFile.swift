@@ -60,8 +60,10 @@ public struct CacheFile: Sendable {
   /// - Parameters:
   ///   - time: the present.
   ///   - isWanted: asked once in a while; false ends it.
+  ///   - whenFresh: gets each entry that has been put in and is still fresh.
   public func load(
-    into cache: MessageCache, _ meanings: CacheMeanings, at time: CacheTime, while isWanted: () -> Bool = { true }
+    into cache: MessageCache, _ meanings: CacheMeanings, at time: CacheTime, while isWanted: () -> Bool = { true },
+    whenFresh: (LoadedEntry) -> Void = { _ in }
   ) -> CacheLoad {
     let octets: [UInt8]
     do {
@@ -71,7 +73,8 @@ public struct CacheFile: Sendable {
       return setAside(damage)
     } catch { return .unreadable("\(error)") }
     do throws(CacheDamage) {
-      return .loaded(try CacheImage(octets).restore(into: cache, meanings, at: time, while: isWanted))
+      return .loaded(
+        try CacheImage(octets).restore(into: cache, meanings, at: time, while: isWanted, whenFresh: whenFresh))
     } catch { return setAside(error) }
   }
 

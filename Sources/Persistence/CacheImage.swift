@@ -49,6 +49,26 @@ public struct CacheCounts: Hashable, Sendable {
   }
 }
 
+/// An entry that came out of a file into the cache and is still fresh.
+public struct LoadedEntry: Sendable {
+  /// The hash of its key.
+  public var hash: UInt64
+  /// When it was stored, in nanoseconds of the boot-time clock.
+  public var storedAt: Int64
+  /// Its life, with the present number of its source.
+  public var life: EntryLife
+  /// Whether it denies a name for every type.
+  public var isDenial: Bool
+
+  /// Those values.
+  public init(hash: UInt64, storedAt: Int64, life: EntryLife, isDenial: Bool) {
+    self.hash = hash
+    self.storedAt = storedAt
+    self.life = life
+    self.isDenial = isDenial
+  }
+}
+
 /// A checked cache file.
 public struct CacheImage {
   private let octets: [UInt8]
@@ -123,15 +143,17 @@ public struct CacheImage {
   ///   - time: the present. Where its wall time is before that of writing, nobody knows how old the entries are: they
   ///     count as expired, and may be given as stale data.
   ///   - isWanted: asked once in a while; false ends it.
+  ///   - whenFresh: gets each entry that has been put in and is still fresh.
   public func restore(
-    into cache: MessageCache, _ meanings: CacheMeanings, at time: CacheTime, while isWanted: () -> Bool = { true }
+    into cache: MessageCache, _ meanings: CacheMeanings, at time: CacheTime, while isWanted: () -> Bool = { true },
+    whenFresh: (LoadedEntry) -> Void = { _ in }
   ) -> CacheCounts {
     let map = NumberMap(savedRoutes: routes, savedSources: sources, now: meanings)
     var counts = CacheCounts()
     octets.withUnsafeBytes { octets in
       for (number, place) in places.enumerated() {
         if number % CacheImage.entriesBetweenLooks == 0, !isWanted() { break }
-        switch restore(octets, place.offset, into: cache, map, time) {
+        switch restore(octets, place.offset, into: cache, map, meanings, time, whenFresh) {
         case .kept: counts.kept += 1
         case .present, .past: counts.dropped += 1
         case .noRoom: counts.withoutRoom += 1
@@ -145,7 +167,8 @@ public struct CacheImage {
   private static let entriesBetweenLooks = 256
 
   private func restore(
-    _ octets: UnsafeRawBufferPointer, _ place: Int, into cache: MessageCache, _ map: NumberMap, _ time: CacheTime
+    _ octets: UnsafeRawBufferPointer, _ place: Int, into cache: MessageCache, _ map: NumberMap,
+    _ meanings: CacheMeanings, _ time: CacheTime, _ whenFresh: (LoadedEntry) -> Void
   ) -> CacheRestoration {
     typealias Layout = RecordLayout
     func number<Number: FixedWidthInteger>(_ offset: Int) -> Number {
@@ -171,6 +194,7 @@ public struct CacheImage {
     guard let saved = record.route else { return .unsound }
     guard let route = map.route(saved), let source = map.source(number(Layout.source)) else { return .past }
     record.life.source = source
+    meanings.rules(of: route).limit(&record.life, isFresh: age < Int64(life.lifetime) * 1_000_000_000)
     record.hits = number(Layout.hits)
     record.extendedError = number(Layout.extendedError)
     record.rotationStart = number(Layout.rotationStart)
@@ -179,7 +203,11 @@ public struct CacheImage {
     record.isAuthenticated = flags & Layout.authenticated != 0
     record.isAuthoritative = flags & Layout.authoritative != 0
     record.isForEverySubnet = flags & Layout.forEverySubnet != 0
-    return cache.restore(record, route: route, now: time.boot)
+    return cache.restore(record, route: route, now: time.boot) { hash in
+      guard time.boot - record.storedAt < Int64(record.life.lifetime) * 1_000_000_000 else { return }
+      whenFresh(
+        LoadedEntry(hash: hash, storedAt: record.storedAt, life: record.life, isDenial: record.isDenial))
+    }
   }
 
   /// Nanoseconds since an entry was stored, as far as that can be known; nil where the number makes no sense.

@@ -62,6 +62,7 @@ public final class CacheKeeper: @unchecked Sendable {
   private let note: (CacheNote) -> Void
   private var work: Work?
   private var timer: LoopTimer?
+  private var whenLoaded: (([LoadedEntry]) -> Void)?
   /// How much had been inserted when the last save that succeeded began.
   private var savedChanges: UInt64 = 0
   private var lastProblem: String?
@@ -84,6 +85,7 @@ public final class CacheKeeper: @unchecked Sendable {
     let kind: Kind
     let isWanted = Atomic<Bool>(true)
     let note = Mutex<CacheNote?>(nil)
+    let loaded = Mutex<[LoadedEntry]>([])
     nonisolated(unsafe) var errand: Errand?
 
     init(_ kind: Kind) { self.kind = kind }
@@ -116,13 +118,20 @@ public final class CacheKeeper: @unchecked Sendable {
   }
 
   /// Begins to load the file, and from then on saves what is new. Returns at once: entries come while queries are answered.
-  public func start() {
+  ///
+  /// - Parameter whenLoaded: called once, on the loop, with those that are still fresh; also where there is no file.
+  public func start(whenLoaded: @escaping ([LoadedEntry]) -> Void = { _ in }) {
+    self.whenLoaded = whenLoaded
     // Rounded up here and down when it is written: the loop's wall clock has whole seconds, and no entry may be taken for
     // younger than it is.
     let time = CacheTime(boot: loop.now.nanoseconds, wall: (loop.wallTime + 1) * 1_000_000_000)
     perform(Work(.load)) { [cache, file, meanings] work in
       let begin = BootInstant.now
-      let load = file.load(into: cache, meanings, at: time) { work.isWanted.load(ordering: .relaxed) }
+      var fresh: [LoadedEntry] = []
+      let load = file.load(
+        into: cache, meanings, at: time, while: { work.isWanted.load(ordering: .relaxed) },
+        whenFresh: { fresh.append($0) })
+      work.loaded.withLock { $0 = fresh }
       switch load {
       case .loaded(let counts): return .loaded(counts, BootInstant.now - begin)
       case .nothing: return .nothingToLoad
@@ -140,6 +149,7 @@ public final class CacheKeeper: @unchecked Sendable {
     let deadline = BootInstant.now + patience
     timer?.cancel()
     timer = nil
+    whenLoaded = nil
     guard finishWork(by: deadline, patience) else { return }
     save()
     _ = finishWork(by: deadline, patience)
@@ -207,6 +217,8 @@ public final class CacheKeeper: @unchecked Sendable {
     if case (.save(let changes), .saved) = (work.kind, note) { savedChanges = changes }
     if case .save = work.kind { endWaiting(&served, note.saveProblem) }
     tell(note)
+    if case .load = work.kind { whenLoaded?(work.loaded.withLock { $0 }) }
+    whenLoaded = nil
     if waiting.isEmpty { schedule() } else { save() }
   }
 

@@ -1,6 +1,35 @@
 // CacheMeanings.swift -- numbers in cache entries mean something in one run of the program only: what they stand for.
 
 import Ciphers
+import MessageCache
+
+/// What may be done with entries of a route that have expired: a file may come from a time of other rules.
+public struct EntryRules: Sendable, Hashable {
+  /// Seconds after its expiry for which an entry may be given; 0 for never.
+  public var staleFor: UInt32
+  /// Whether stale data may be given before a fresh answer has been tried.
+  public var servesStaleAtOnce: Bool
+  /// Whether entries with data never expire.
+  public var isImmutable: Bool
+
+  /// Those rules.
+  public init(staleFor: UInt32, servesStaleAtOnce: Bool, isImmutable: Bool) {
+    self.staleFor = staleFor
+    self.servesStaleAtOnce = servesStaleAtOnce
+    self.isImmutable = isImmutable
+  }
+
+  /// Whatever the entry itself says.
+  public static let any = EntryRules(staleFor: .max, servesStaleAtOnce: true, isImmutable: true)
+
+  /// A life that began in an earlier run of the program, as these rules and its own have it. What never expires does so
+  /// while a program runs: in the next one it is fresh for as long as it would have been, and then like any other.
+  func limit(_ life: inout EntryLife, isFresh: Bool) {
+    life.isImmutable = life.isImmutable && isImmutable && isFresh
+    life.isServedStale = life.isServedStale && (servesStaleAtOnce || life.isImmutable)
+    life.staleFor = min(life.staleFor, staleFor)
+  }
+}
 
 /// What the numbers in the entries of a cache stand for at present.
 ///
@@ -11,11 +40,17 @@ public struct CacheMeanings: Sendable {
   /// Each number that `EntryLife.source` may have, and who that is.
   public var sources: [UInt8: String]
 
+  /// What holds for entries of each route, by its number; `.any` for those that are not there.
+  public var rules: [EntryRules]
+
   /// All meanings.
-  public init(routes: [String], sources: [UInt8: String]) {
+  public init(routes: [String], sources: [UInt8: String], rules: [EntryRules] = []) {
     self.routes = routes
     self.sources = sources
+    self.rules = rules
   }
+
+  func rules(of route: UInt16) -> EntryRules { rules.indices.contains(Int(route)) ? rules[Int(route)] : .any }
 }
 
 /// What is kept of a text.

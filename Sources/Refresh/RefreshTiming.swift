@@ -59,6 +59,11 @@ public struct RefreshTiming: Hashable, Sendable {
     return storedAt + Int64(earliest + (latest - earliest) * position)
   }
 
+  /// When an entry that was not hot at its due time is looked at once more: as late as leaves a transfer its time.
+  public func lastLook(storedAt: Int64, lifetime: Int64) -> Int64 {
+    storedAt + max(lifetime, 0) - RefreshTiming.reserve(of: max(lifetime, 0))
+  }
+
   /// When an entry is tried again whose refresh has failed; nil where it is left to expire.
   ///
   /// Half of what is left of its time is waited each time, a second at least.

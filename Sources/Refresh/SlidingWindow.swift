@@ -38,6 +38,26 @@ struct SlidingWindow: Sendable {
     sum += 1
   }
 
+  /// Counts events that happened at that time; those from before the window count for nothing.
+  mutating func restore(_ events: Int, at time: Int64, now: Int64) {
+    advance(now)
+    let bucket = time / width
+    guard time >= 0, events > 0, bucket <= newest, newest - bucket < Int64(buckets.count) else { return }
+    let room = UInt32.max - buckets[slot(bucket)]
+    let added = UInt32(clamping: min(events, Int(room)))
+    buckets[slot(bucket)] += added
+    sum += Int(added)
+  }
+
+  /// The events of the window, oldest first: when their buckets began, and how many there were.
+  mutating func events(now: Int64) -> [(begin: Int64, count: Int)] {
+    advance(now)
+    return (max(newest - Int64(buckets.count - 1), 0)...newest).compactMap { bucket in
+      let count = Int(buckets[slot(bucket)])
+      return count > 0 ? (bucket * width, count) : nil
+    }
+  }
+
   /// When one more event is allowed if none is counted until then; `Int64.max` for never.
   mutating func nextOpening(now: Int64) -> Int64 {
     advance(now)

@@ -57,12 +57,19 @@ import Testing
     }
   }
 
-  /// Half of the ends come while the file is being written.
+  /// Half of the ends come while the file is being written: the first of these saves is that of 12,000 names.
   @Test func `killed twenty times under load it never leaves a file that cannot be read`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       var saved = 0
       var next = 0
+      var cutShort = 0
+      let filler = try lab.daemon(configuration(lab, simulator))
+      for portion in 0..<60 {
+        _ = try askAll(filler.address, queries((20_000 + portion * 200)..<(20_200 + portion * 200)))
+      }
+      filler.end()
+      saved = try #require(filler.log.firstMatch(of: /DEBUG cache: (\d+) entries saved in/).flatMap { Int($0.1) })
       // Numbers of names that are in the file for certain, one for each save that was told of.
       var certain: [Int] = []
       for round in 0..<20 {
@@ -87,9 +94,17 @@ import Testing
           for client in clients { #expect(client.receive() != nil) }
           daemon.process.signal(SIGTERM)
           // From before the file is begun to after it is there; once surely after.
-          if round == 10 { try daemon.waitForLog("entries saved in") } else { usleep(UInt32(round) * 1_500) }
+          if round == 10 {
+            try daemon.waitForLog("entries saved in")
+          } else {
+            let deadline = Deadline(.seconds(5))
+            while access("\(path(lab)).new", F_OK) != 0, !daemon.log.contains("entries saved in"), !deadline.isOver {
+              usleep(100)
+            }
+          }
         }
         try daemon.kill()
+        if access("\(path(lab)).new", F_OK) == 0 { cutShort += 1 }
         if let line = daemon.log.firstMatch(of: /DEBUG cache: (\d+) entries saved in/) {
           saved = try #require(Int(line.1))
           certain.append(next - 100)
@@ -97,6 +112,7 @@ import Testing
         #expect(!daemon.log.contains("the cache begins empty") && !daemon.log.contains("make no sense"))
       }
       #expect(!certain.isEmpty, "no save was ever completed")
+      #expect(cutShort > 0, "no end ever came while the file was being written")
       let asked = try simulator.requests.compactMap(\.name)
       for number in certain {
         let name = "n\(number).bench.example"
@@ -136,6 +152,30 @@ import Testing
       #expect(try loaded(third) == 20)
       _ = try askAll(third.address, queries(0..<20))
       #expect(try simulator.count.transfers == 40)
+    }
+  }
+
+  @Test func `kept names that the file has fresh cost nothing at start`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      var settings = Settings(Settings.json(simulator.http))
+      settings.more = """
+        [cache]
+        persist = "\(path(lab))"
+        [refresh]
+        keep = ["www.example.com"]
+        types = ["A"]
+        """
+      let first = try lab.daemon(settings.text)
+      try first.waitForLog("1 of 1 names and types resolved at start")
+      first.end()
+      #expect(try simulator.count.transfers == 1)
+      let second = try lab.daemon(settings.text)
+      #expect(try loaded(second) == 1)
+      #expect(try ask(second.address, "www.example.com").code == .noError)
+      second.end()
+      #expect(!second.log.contains("resolved at start"))
+      #expect(try simulator.count.transfers == 1)
     }
   }
 }

@@ -15,27 +15,27 @@ private let servers = [SocketAddress(text: "192.0.2.1:53")!, SocketAddress(text:
 
   @Test mutating func `every server is asked for a name of its own, which is recognised in any case`() {
     let probes = probe.begin(servers)
-    #expect(probe.zone.text == "0123456789abcdef.test.")
-    #expect(probes.map(\.question.name.text) == ["s0.0123456789abcdef.test.", "s1.0123456789abcdef.test."])
+    #expect(probe.zone.text == "0123456789abcdef.example.")
+    #expect(probes.map(\.question.name.text) == ["s0.0123456789abcdef.example.", "s1.0123456789abcdef.example."])
     #expect(probes.allSatisfy { $0.question.type == .txt } && probes.map(\.server) == servers)
     #expect(probes.map { probe.server(for: $0.question.name) } == servers)
-    #expect(server("S1.0123456789ABCDEF.TeSt.") == servers[1])
+    #expect(server("S1.0123456789ABCDEF.eXaMpLe.") == servers[1])
   }
 
   @Test mutating func `other names are nobody's`() {
     _ = probe.begin(servers)
     for name in [
-      ".", "test.", "0123456789abcdef.test.", "s2.0123456789abcdef.test.", "s.0123456789abcdef.test.",
-      "s-1.0123456789abcdef.test.", "s+1.0123456789abcdef.test.", "x0.0123456789abcdef.test.",
-      "s0.1123456789abcdef.test.", "s0.s0.0123456789abcdef.test.", "s0.0123456789abcdef.example.",
-      "s99999999999999999999999.0123456789abcdef.test.",
+      ".", "example.", "0123456789abcdef.example.", "s2.0123456789abcdef.example.", "s.0123456789abcdef.example.",
+      "s-1.0123456789abcdef.example.", "s+1.0123456789abcdef.example.", "x0.0123456789abcdef.example.",
+      "s0.1123456789abcdef.example.", "s0.s0.0123456789abcdef.example.", "s0.0123456789abcdef.invalid.",
+      "s99999999999999999999999.0123456789abcdef.example.",
     ] { #expect(server(name) == nil, "\(name)") }
   }
 
   @Test mutating func `a name of an earlier round, or one that was forgotten, means nothing`() {
     let first = probe.begin(servers)
     let second = probe.begin([servers[1]])
-    #expect(second[0].question.name.text == "s2.0123456789abcdef.test.")
+    #expect(second[0].question.name.text == "s2.0123456789abcdef.example.")
     #expect(first.allSatisfy { probe.server(for: $0.question.name) == nil })
     #expect(probe.server(for: second[0].question.name) == servers[1])
     probe.forget()
@@ -45,8 +45,8 @@ private let servers = [SocketAddress(text: "192.0.2.1:53")!, SocketAddress(text:
   @Test func `two programs have different zones, of 16 digits`() {
     let zones = (0..<100).map { _ in LoopProbe().zone }
     #expect(Set(zones).count == 100)
-    #expect(zones.allSatisfy { $0.octets.count == 1 + 16 + 1 + 4 + 1 })
-    #expect(LoopProbe(token: 7).zone.text == "0000000000000007.test.")
+    #expect(zones.allSatisfy { $0.octets.count == 1 + 16 + 1 + 7 + 1 })
+    #expect(LoopProbe(token: 7).zone.text == "0000000000000007.example.")
   }
 
   @Test func `the servers are asked at the same time for text, with RD, and one that is silent does no harm`() throws {

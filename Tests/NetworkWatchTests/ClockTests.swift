@@ -37,7 +37,7 @@ import Testing
   }
 }
 
-@Suite struct `The clock watch` {
+@Suite(.serialized) struct `The clock watch` {
   @Test func `says nothing of itself`() throws {
     let loop = try EventLoop()
     var changes: [NetworkChange] = []
@@ -47,7 +47,27 @@ import Testing
     #expect(changes.isEmpty && !watch.check() && watch.lastSleep == .zero)
   }
 
-  // No test sets the clock: it is the whole machine's.
+  /// Sets the wall clock, which is the whole machine's, to what it shows: the kernel tells everybody all the same.
+  private static func touchWallClock() -> Bool {
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    return clock_settime(CLOCK_REALTIME, &now) == 0
+  }
+
+  @Test(.enabled(if: touchWallClock(), "the clock may not be set here"), arguments: [0, 3_600])
+  func `hears from the kernel`(asleep: Int) throws {
+    let loop = try EventLoop()
+    var changes: [NetworkChange] = []
+    let watch = try ClockWatch(on: loop, detector: .seen(secondsAgo: asleep)) {
+      changes.append($0)
+      loop.schedule(after: .zero) { if changes.count < 2 { _ = Self.touchWallClock() } else { loop.stop() } }
+    }
+    loop.schedule(after: .zero) { _ = Self.touchWallClock() }
+    loop.schedule(after: .seconds(10)) { loop.stop() }
+    loop.run()
+    #expect(changes == [asleep > 0 ? .resume : .clockSet, .clockSet])
+    withExtendedLifetime(watch) {}
+  }
 
   @Test func `a wall clock that moves while the machine is awake was set`() throws {
     var changes: [NetworkChange] = []
@@ -58,17 +78,23 @@ import Testing
   }
 
   @Test func `a wall clock that moves because the machine has slept means that it resumed`() throws {
-    var now = [timespec(), timespec()]
-    clock_gettime(CLOCK_BOOTTIME, &now[0])
-    clock_gettime(CLOCK_MONOTONIC, &now[1])
-    let hourAgo = SleepDetector(
-      bootTime: .seconds(now[0].tv_sec - 3_600) + .nanoseconds(now[0].tv_nsec),
-      monotonic: .seconds(now[1].tv_sec) + .nanoseconds(now[1].tv_nsec))
     var changes: [NetworkChange] = []
-    let watch = try ClockWatch(on: EventLoop(), detector: hourAgo) { changes.append($0) }
+    let watch = try ClockWatch(on: EventLoop(), detector: .seen(secondsAgo: 3_600)) { changes.append($0) }
     watch.wallClockMoved()
     #expect(changes == [.resume])
     #expect(watch.lastSleep > .seconds(3_599) && watch.lastSleep < .seconds(3_601))
     #expect(!watch.check())
+  }
+}
+
+extension SleepDetector {
+  /// One that looked so many seconds of sleep ago.
+  fileprivate static func seen(secondsAgo: Int) -> SleepDetector {
+    var now = [timespec(), timespec()]
+    clock_gettime(CLOCK_BOOTTIME, &now[0])
+    clock_gettime(CLOCK_MONOTONIC, &now[1])
+    return SleepDetector(
+      bootTime: .seconds(now[0].tv_sec - secondsAgo) + .nanoseconds(now[0].tv_nsec),
+      monotonic: .seconds(now[1].tv_sec) + .nanoseconds(now[1].tv_nsec))
   }
 }

@@ -98,14 +98,46 @@ import Testing
     #expect(target.peek("older.example.com", at: 1_100, orStale: true) == nil)
   }
 
-  @Test func `drops everything but what never expires when the wall clock jumps by years`() throws {
+  @Test func `what never expires does so while one program runs`() throws {
     let first = MessageCache.empty()
     first.fill()
     _ = try folder.file.save(first, .usual, at: .at(1))
-    let target = MessageCache.empty()
-    let later = CacheTime(boot: 0, wall: epoch + 40 * 365 * 86_400 * second)
-    let counts = CacheCounts(kept: 1, dropped: 4)
-    #expect(folder.file.load(into: target, .usual, at: later) == .loaded(counts))
+    let soon = MessageCache.empty()
+    #expect(folder.file.load(into: soon, .usual, at: .at(50)) == .loaded(CacheCounts(kept: 3, dropped: 2)))
+    #expect(soon.contents(now: 50 * second).contains { $0.contains("isImmutable: true") })
+    let later = MessageCache.empty()
+    let rules = EntryRules(staleFor: 3600, servesStaleAtOnce: false, isImmutable: true)
+    let meanings = CacheMeanings(
+      routes: CacheMeanings.usual.routes, sources: CacheMeanings.usual.sources, rules: [rules, rules, rules])
+    _ = folder.file.load(into: later, meanings, at: .at(400))
+    #expect(later.peek("pinned.example.com", route: 2, at: 400) == nil)
+    #expect(later.peek("pinned.example.com", route: 2, at: 400, orStale: true) != nil)
+    #expect(later.useAll(now: 400 * second) == 0)
+    let years = CacheTime(boot: 0, wall: epoch + 40 * 365 * 86_400 * second)
+    #expect(folder.file.load(into: .empty(), meanings, at: years) == .loaded(CacheCounts(dropped: 5)))
+  }
+
+  @Test func `today's rules for stale data hold for what a file brings`() throws {
+    let first = MessageCache.empty()
+    var life = EntryLife(lifetime: 60)
+    (life.staleFor, life.isServedStale) = (86_400, true)
+    first.insert("www.example.com", at: 0, life)
+    _ = try folder.file.save(first, .usual, at: .at(1))
+    func load(_ rules: EntryRules) -> MessageCache {
+      let target = MessageCache.empty()
+      _ = folder.file.load(
+        into: target,
+        CacheMeanings(
+          routes: CacheMeanings.usual.routes, sources: CacheMeanings.usual.sources, rules: [rules, rules, rules]),
+        at: .at(100))
+      return target
+    }
+    #expect(load(.any).useAll(now: 100 * second) > 0)
+    let onFailure = load(EntryRules(staleFor: 3600, servesStaleAtOnce: false, isImmutable: false))
+    #expect(onFailure.useAll(now: 100 * second) == 0)
+    #expect(onFailure.peek("www.example.com", at: 100, orStale: true) != nil)
+    #expect(onFailure.peek("www.example.com", at: 3661, orStale: true) == nil)
+    #expect(load(EntryRules(staleFor: 0, servesStaleAtOnce: false, isImmutable: false)).usage.entries == 0)
   }
 
   @Test func `follows routes and sources to their numbers of today`() throws {

@@ -178,6 +178,33 @@ import Testing
     #expect(folder.read() == before)
     #expect(notes.all == [.notSaved("\(folder.path)/cache: not done after 1 ms")])
   }
+
+  @Test func `tells what it has loaded that is still fresh, once`() {
+    let first = keeper()
+    var told: [[LoadedEntry]] = []
+    first.start { told.append($0) }
+    loop.settle()
+    #expect(told.map(\.count) == [0])
+    var hot = EntryLife(lifetime: 10_000)
+    (hot.heat, hot.staleFor, hot.source) = (3, 86_400, 1)
+    insert("www.example.com", hot)
+    var short = EntryLife(lifetime: 5)
+    short.staleFor = 86_400
+    insert("short.example.com", short)
+    loop.advance(by: .seconds(600))
+    first.close()
+    #expect(told.count == 1)
+    let target = MessageCache.empty()
+    let second = keeper(of: target)
+    second.start { told.append($0) }
+    loop.settle()
+    #expect(target.usage.entries == 2)
+    #expect(told.last?.map(\.life.heat) == [3])
+    #expect(told.last?.map(\.isDenial) == [false])
+    let loaded = told.last?.first
+    #expect(loaded.flatMap { target.state(hash: $0.hash) }?.storedAt == loaded?.storedAt)
+    #expect(told.count == 2)
+  }
 }
 
 @Suite struct `A save before its time` {

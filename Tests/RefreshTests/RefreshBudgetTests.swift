@@ -124,4 +124,29 @@ import Testing
     }
     #expect(refusals > 150)
   }
+
+  @Test func `what one budget has spent in a day counts in the next one, also before the machine started`() {
+    var first = RefreshBudget(perMinute: 100, perDay: 10)
+    for hour in 0..<10 { _ = first.take(now: Int64(hour) * 3600 * second + 1) }
+    let spent = first.spentOfDay(now: 12 * 3600 * second)
+    #expect(spent.map(\.transfers).reduce(0, +) == 10)
+    // The machine has started anew, and with it the clock.
+    var second = RefreshBudget(perMinute: 100, perDay: 10)
+    for stretch in spent { second.restore(stretch.transfers, age: stretch.age, now: 5) }
+    let taken = second.take(now: 6)
+    #expect(!taken)
+    let opening = second.nextOpening(now: 6)
+    // The first of them was made twelve hours ago, and counts for up to five minutes longer than a day.
+    #expect((12 * 3600 * self.second...(12 * 3600 + 600) * self.second).contains(opening))
+    let later = (0..<3).map { _ in second.take(now: opening) }
+    #expect(later == [true, false, false])
+  }
+
+  @Test(arguments: [-1, 172_800_000_000_000, .max] as [Int64])
+  func `what was spent at an impossible time or long ago counts for nothing`(age: Int64) {
+    var budget = RefreshBudget(perMinute: 5, perDay: 1)
+    budget.restore(1, age: age, now: 7)
+    let taken = budget.take(now: 8)
+    #expect(taken)
+  }
 }

@@ -67,6 +67,7 @@ final class Life {
 
   /// Lives it through; what was against the rules, and the numbers.
   func run() -> (violations: [String], tally: LifeTally) {
+    refresher.begin()
     refresher.start()
     loop.advance(by: .seconds(5))
     // What is fetched at start is not refreshing.
@@ -143,7 +144,10 @@ final class Life {
   private func sleep() {
     loop.sleep(through: .seconds(Int64.random(in: 60...20_000, using: &random)))
     judge.hasWoken()
+    refresher.hasSlept()
     scene.resolver.assumeIsolated { $0.networkHasChanged() }
+    scene.cache.beginEpoch()
+    refresher.networkHasChanged()
     loop.advance(by: .zero)
   }
 

@@ -1,0 +1,94 @@
+// RefreshLedgerTests.swift -- a restart does not open the refreshing's budget of a day anew.
+
+import EventLoop
+import Glibc
+import Persistence
+import Refresh
+import TestSupport
+import Testing
+
+@testable import Forwarder
+
+@Suite final class RefreshLedgerTests {
+  private let loop = SimulatedLoop()
+  private let folder: String
+  private let problems = Notes()
+
+  init() throws {
+    var template = Array("/tmp/httpdnsd-refreshes-XXXXXX".utf8CString)
+    folder = try String(cString: #require(mkdtemp(&template)))
+  }
+
+  deinit {
+    unlink("\(folder)/refreshes")
+    rmdir(folder)
+  }
+
+  private func ledger(_ path: String? = nil) -> RefreshLedger {
+    RefreshLedger(StateFile(path: path ?? "\(folder)/refreshes") { [problems] in problems.add($0) }, on: loop)
+  }
+
+  /// How many transfers a budget of ten still has, with what the file says.
+  private func left() -> Int {
+    var budget = RefreshBudget(perMinute: 100, perDay: 10)
+    ledger().restore(&budget)
+    return (0..<20).filter { _ in budget.take(now: loop.now.nanoseconds) }.count
+  }
+
+  @Test func `what was spent in the last day is spent after a restart too, and then it is free again`() {
+    var budget = RefreshBudget(perMinute: 100, perDay: 10)
+    let first = ledger()
+    first.keep { [loop] in budget.spentOfDay(now: loop.now.nanoseconds) }
+    for _ in 0..<7 {
+      _ = budget.take(now: loop.now.nanoseconds)
+      first.didSpend()
+    }
+    first.close()
+    #expect(problems.all.isEmpty)
+    #expect(left() == 3)
+    loop.advance(by: .seconds(86_000))
+    #expect(left() == 3)
+    loop.advance(by: .seconds(1_100))
+    #expect(left() == 10)
+  }
+
+  @Test func `it is written five minutes after the first that was not, and not at all without any`() {
+    let idle = ledger()
+    idle.close()
+    #expect(access("\(folder)/refreshes", F_OK) != 0)
+    let busy = ledger()
+    busy.didSpend()
+    loop.advance(by: .seconds(299))
+    #expect(access("\(folder)/refreshes", F_OK) != 0)
+    #expect(loop.timers.count == 1)
+    busy.close()
+    #expect(access("\(folder)/refreshes", F_OK) == 0)
+    #expect(loop.timers.count == 0)
+  }
+
+  @Test(arguments: [
+    "", "something else\n1 2\n", "httpdnsd refreshes 1\n",
+    "httpdnsd refreshes 1\nx y\n-5 9\n5\n7 99999999999999999999\n",
+    "httpdnsd refreshes 1\n5 1000\n", "httpdnsd refreshes 1\n\u{0}\u{ff}",
+  ])
+  func `a damaged or old file spends nothing`(_ text: String) throws {
+    let file = try #require(fopen("\(folder)/refreshes", "w"))
+    fputs(text, file)
+    fclose(file)
+    #expect(left() == 10)
+  }
+
+  @Test func `a clock that has gone back makes it count as spent just now`() throws {
+    let file = try #require(fopen("\(folder)/refreshes", "w"))
+    fputs("httpdnsd refreshes 1\n\(loop.wallTime + 1_000_000) 4\n", file)
+    fclose(file)
+    #expect(left() == 6)
+  }
+
+  @Test func `where the file cannot be written somebody is told`() {
+    let ledger = ledger("\(folder)/missing/refreshes")
+    ledger.didSpend()
+    ledger.close()
+    #expect(problems.all.count == 1)
+  }
+}
