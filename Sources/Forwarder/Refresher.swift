@@ -25,18 +25,6 @@ struct RoutedQuestion: Hashable, Sendable {
   var route: UInt16
 }
 
-/// Numbers about refreshing.
-public struct RefreshCounters: Sendable, Equatable {
-  /// Transfers, and questions to LocalDNS.
-  public var transfers: UInt64 = 0
-  /// Answers that came.
-  public var answers: UInt64 = 0
-  /// Questions that were asked in vain.
-  public var failures: UInt64 = 0
-  /// Transfers that the budget forbade.
-  public var overBudget: UInt64 = 0
-}
-
 /// Keeps what is in use fresh.
 final class Refresher: @unchecked Sendable {
   /// A name of `refresh.keep`: it is fetched again whatever happens.
