@@ -13,7 +13,7 @@ UNITDIR  = $(PREFIX)/lib/systemd/system
 SOURCES  = Package.swift Sources Tests Fuzz
 
 .DEFAULT_GOAL := build
-.PHONY: help run build test simulate check format fuzz bench-setup bench install clean
+.PHONY: help run build test test-system simulate check format fuzz bench-setup bench install deb clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -27,6 +27,9 @@ build: ## install what is missing, build the release into .build/bin
 
 test: ## install what is missing, build and run every test; TESTS='--filter NAME' for some
 	@Scripts/test $(TESTS)
+
+test-system: ## boot a machine and try units, package and image there, as root; ONLY='NAME ...' for some
+	@Scripts/test-system $(ONLY)
 
 simulate: ## live through SEEDS=N simulated weeks with an outage an hour, each from a seed of its own
 	@Scripts/simulate $(SEEDS)
@@ -47,16 +50,20 @@ bench: ## build, measure, and write Benchmarks/results/latest.md
 	@Scripts/build httpdnsd httpdns-simulator refresh-bench cache-bench
 	@Benchmarks/run
 
-install: ## copy program, unit and configuration; DESTDIR=, PREFIX=/usr/local, SYSCONFDIR=/etc
+install: ## copy program, units and configuration; DESTDIR=, PREFIX=/usr/local, SYSCONFDIR=/etc
 	@test -x .build/bin/httpdnsd || { echo "install: there is no .build/bin/httpdnsd; run 'make build' first" >&2; exit 1; }
 	install -D -m 755 .build/bin/httpdnsd '$(DESTDIR)$(BINDIR)/httpdnsd'
 	install -d '$(DESTDIR)$(UNITDIR)' '$(DESTDIR)$(SYSCONFDIR)/httpdnsd'
 	sed -e 's|/usr/local/bin|$(BINDIR)|' -e 's|/etc/httpdnsd|$(SYSCONFDIR)/httpdnsd|' systemd/httpdnsd.service \
 	  > '$(DESTDIR)$(UNITDIR)/httpdnsd.service'
 	chmod 644 '$(DESTDIR)$(UNITDIR)/httpdnsd.service'
+	install -m 644 systemd/httpdnsd.socket '$(DESTDIR)$(UNITDIR)/httpdnsd.socket'
 	@# A configuration that is there is the administrator's.
 	test -e '$(DESTDIR)$(SYSCONFDIR)/httpdnsd/httpdnsd.toml' || \
 	  install -m 644 Config/httpdnsd.toml '$(DESTDIR)$(SYSCONFDIR)/httpdnsd/httpdnsd.toml'
+
+deb: build ## build the Debian package into .build/deb
+	@Scripts/deb
 
 clean: ## remove everything that was built
 	rm -rf .build

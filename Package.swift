@@ -59,8 +59,10 @@ let layer1: [Target] =
   module("DNSWire", data: true)
   + module("EventLoop", ["CEvent"])
   + module("Ciphers", ["CCrypto"])
-  + module("Configuration", ["DNSWire", "Ciphers", tomlKit])
+  + module("Configuration", ["DNSWire", "Ciphers", "Files", tomlKit])
   + module("Telemetry", [logging])
+  + module("Files")
+  + module("ServiceManager", ["EventLoop"])
   + module("Metrics", ["CLock"])
   + module("Terminal")
 
@@ -68,34 +70,39 @@ let layer1: [Target] =
 let layer2: [Target] =
   module("HTTPDNS", ["DNSWire", "Ciphers", "CJSON"], data: true)
   + module("MessageCache", ["DNSWire", "CLock"])
-  + module("Routing", ["DNSWire"])
+  + module("Routing", ["DNSWire", "Files"])
   + module("Listener", ["EventLoop", "CSocket", "CEvent"])
   + module("HTTPClient", ["EventLoop", "CCurl", "CProcess"])
-  + module("LocalDNS", ["EventLoop", "DNSWire", "CSocket"])
+  + module("LocalDNS", ["EventLoop", "DNSWire", "Files", "CSocket"])
   + module("ProviderPool", ["HTTPDNS"])
   + module("Refresh")
   + module("BusyNames")
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
-  + module("Persistence", ["MessageCache", "EventLoop", "Ciphers"], tests: ["DNSWire"])
+  + module("Persistence", ["MessageCache", "EventLoop", "Ciphers", "Files"], tests: ["DNSWire"])
   + module("HTTPServer", ["EventLoop", "CEvent", "CTLS"], tests: ["HTTPTestSupport"])
+  + module("SystemSetup", ["EventLoop"])
 
 // Layer 3 and 4: the program.
 let forwarderParts: [Target.Dependency] = [
   "DNSWire", "EventLoop", "Ciphers", "Configuration", "Telemetry", "HTTPDNS", "MessageCache", "Routing", "Listener",
   "HTTPClient", "LocalDNS", "NetworkWatch", "ProviderPool", "Refresh", "BusyNames", "Persistence", "Metrics", "CSocket",
-  "CLock",
+  "CLock", "ServiceManager",
 ]
 let programs: [Target] =
   module("Forwarder", forwarderParts + [logging], tests: ["FuzzProperties"])
   + module(
-    "Control", ["DNSWire", "EventLoop", "MessageCache", "HTTPServer", "Forwarder", "BusyNames", "Metrics"],
-    tests: ["Configuration", "HTTPTestSupport", logging])
+    "Control",
+    ["DNSWire", "EventLoop", "Configuration", "MessageCache", "HTTPServer", "Forwarder", "BusyNames", "Metrics"],
+    tests: ["HTTPTestSupport", logging])
   + module(
-    "Web", ["EventLoop", "MessageCache", "Metrics", "HTTPServer", "Forwarder"], tests: ["HTTPTestSupport"])
+    "Web", ["EventLoop", "Configuration", "MessageCache", "Metrics", "HTTPServer", "Forwarder"],
+    tests: ["HTTPTestSupport"])
   + [
     .executableTarget(
       name: "httpdnsd",
-      dependencies: ["Forwarder", "Control", "Web", "HTTPServer", "Terminal", "CProcess", argumentParser]
+      dependencies: [
+        "Forwarder", "Control", "Web", "HTTPServer", "SystemSetup", "Terminal", "CProcess", argumentParser,
+      ]
         + forwarderParts + [logging],
       cSettings: glibc, swiftSettings: strict),
     .executableTarget(
@@ -119,7 +126,7 @@ let programs: [Target] =
       name: "refresh-bench", dependencies: ["Refresh", "DNSWire"], path: "Benchmarks/refresh", cSettings: glibc,
       swiftSettings: strict),
     .target(
-      name: "TestSupport", dependencies: ["EventLoop"], path: "Tests/TestSupport", cSettings: glibc,
+      name: "TestSupport", dependencies: ["EventLoop", "Refresh", logging], path: "Tests/TestSupport", cSettings: glibc,
       swiftSettings: strict),
     .target(
       name: "HTTPTestSupport", dependencies: ["EventLoop", "CEvent"], path: "Tests/HTTPTestSupport", cSettings: glibc,

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from . import figures, hot, ours, peers, programs
+from . import figures, hot, ours, peers, programs, scrapes
 from .lab import open_lab, start_doh, start_simulator
 from .measure import run_rounds, warm
 from .processes import BenchError
@@ -21,8 +21,8 @@ _ROOT = Path(__file__).resolve().parent.parent.parent
 _EVERYTHING = [*peers.ALL[:2], *ours.ALL, *peers.ALL[2:]]
 _NAMES = [spec.name for spec in _EVERYTHING]
 #: What can be measured without the rest: CPU and allocations per answer; httpdnsd's own latency, memory, start and
-#: idling; hot names; the programs that measure parts of it.
-_PARTS = ["rounds", "alone", "hot", "programs"]
+#: idling; hot names; the programs that measure parts of it; scrapes of its metrics.
+_PARTS = ["rounds", "alone", "hot", "programs", "metrics"]
 
 
 def _say(text: str) -> None:
@@ -188,10 +188,19 @@ def _measure_programs(lab: Lab, findings: Findings, options: argparse.Namespace)
   _attempt(findings, "the cache's file", cache_file)
 
 
+def _measure_scrapes(lab: Lab, findings: Findings) -> None:
+  """What scrapes cost."""
+
+  def scrape() -> None:
+    findings.scrapes = scrapes.measure(lab, findings.rounds, max(findings.seconds, 2 * scrapes.INTERVAL), _say)
+
+  _attempt(findings, "scrapes", scrape)
+
+
 def _measure(lab: Lab, findings: Findings, options: argparse.Namespace) -> None:
   parts = _wanted("--parts", options.parts, _PARTS)
   has_ours = any(spec.role in (Role.OURS, Role.MISS) for spec in findings.specs)
-  if has_ours and ("rounds" in parts or "alone" in parts):
+  if has_ours and {"rounds", "alone", "metrics"} & set(parts):
     start_doh(lab)
     start_simulator(lab)
   if "rounds" in parts:
@@ -202,6 +211,8 @@ def _measure(lab: Lab, findings: Findings, options: argparse.Namespace) -> None:
     _measure_hot(lab, findings, has_ours)
   if "programs" in parts and has_ours:
     _measure_programs(lab, findings, options)
+  if "metrics" in parts and has_ours:
+    _measure_scrapes(lab, findings)
 
 
 def _end_on_signal(number: int, _frame: object) -> None:

@@ -121,6 +121,18 @@ def _hot_spec(name: str, provider: str, *, refresh: str = "", note: str = "") ->
 
 CACHED = _spec("httpdnsd", Role.OURS, _PROVIDER_JSON, backend="simulator")
 TWO_WORKERS = _spec("httpdnsd two workers", Role.OURS, _PROVIDER_JSON, workers=2, backend="simulator")
+
+
+def with_metrics(web: int) -> Spec:
+  """The same, with metrics on that port."""
+
+  def command(place: Place) -> list[str]:
+    configuration = _configuration(place, _PROVIDER_JSON, cache='min_ttl = "24h"\nmax_ttl = "24h"')
+    return _command(place, f'{configuration}\n[web]\naddress = "127.0.0.1:{web}"\n')
+
+  return Spec("httpdnsd with metrics", Role.OURS, command, backend="simulator")
+
+
 MISS_DOH = _spec("httpdnsd miss over RFC 8484", Role.MISS, _PROVIDER_DOH, cached=False)
 MISS_JSON = _spec("httpdnsd miss over JSON", Role.MISS, _PROVIDER_JSON, cached=False)
 MISS_JSON_TLS = _spec("httpdnsd miss over JSON and HTTPS", Role.MISS, _PROVIDER_JSON_TLS, cached=False)

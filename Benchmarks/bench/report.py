@@ -15,6 +15,7 @@ from .peers import ALL as PEERS
 from .peers import ECHO, ZONE_NAMES
 from .programs import CacheFileCost, SchedulerCost
 from .report_fresh import fresh_parts, fresh_rows
+from .scrapes import ScrapeCost, scrape_part, scrape_row
 from .servers import Role, Spec
 from .table import NOT_MEASURED, Row, table, verdict
 
@@ -46,6 +47,7 @@ class Findings:
   costs: dict[str, Cost] = field(default_factory=dict)
   scheduler: SchedulerCost | None = None
   cache_file: CacheFileCost | None = None
+  scrapes: ScrapeCost | None = None
   notes: list[str] = field(default_factory=list)
 
 
@@ -186,6 +188,7 @@ def requirement_rows(findings: Findings) -> list[Row]:
     _start_row(findings),
     _idle_row(findings),
     *fresh_rows(findings.hot, findings.costs, findings.scheduler, findings.cache_file),
+    scrape_row(findings.scrapes),
   ]
 
 
@@ -248,6 +251,7 @@ def compose(findings: Findings) -> str:
               table(["provider", "through httpdnsd", "direct transfer", "of it the provider's own time", "added"],
                      _latency_rows(findings))]
   parts += fresh_parts(findings.hot, findings.hot_seconds, findings.costs, findings.cost_seconds)
+  parts += scrape_part(findings.scrapes)
   if findings.notes:
     parts += ["## Notes", "\n".join(f"* {note}" for note in findings.notes)]
   return "\n\n".join(parts) + "\n"

@@ -16,6 +16,8 @@ public struct BusyNameTable: Sendable {
     public var counts = NameCounts()
     /// What the caller remembers of it: the hash of the key of its last entry in the cache; 0 for none.
     public var entry: UInt64 = 0
+    /// Hits that the caller has counted, or will count, twice.
+    public var inherited: UInt64 = 0
     /// Activity that was weighed already, and what is left of its weight.
     fileprivate var weighed: UInt64 = 0
     fileprivate var weight = 0.0

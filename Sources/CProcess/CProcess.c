@@ -3,10 +3,12 @@
 
 #include <limits.h>
 #include <link.h>
+#include <linux/capability.h>
 #include <malloc.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 void process_limit_heaps(void) { mallopt(M_ARENA_MAX, 1); }
@@ -20,6 +22,17 @@ long process_raise_descriptors(long wanted) {
     if (setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
   }
   return limit.rlim_cur < LONG_MAX ? (long)limit.rlim_cur : LONG_MAX;
+}
+
+void process_use_bind_capability(void) {
+  struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3];
+  const uint32_t bit = UINT32_C(1) << CAP_NET_BIND_SERVICE;
+  if (syscall(SYS_capget, &header, sets) != 0) return;
+  if ((sets[0].permitted & bit) == 0 || (sets[0].effective & bit) != 0) return;
+  sets[0].effective |= bit;
+  // Where it fails, binding says what is missing.
+  syscall(SYS_capset, &header, sets);
 }
 
 static int drop_read_only(struct dl_phdr_info *info, size_t size, void *context) {

@@ -228,14 +228,24 @@ unsigned datagram_outbox_add(struct datagram_outbox *outbox, int descriptor, con
   return refused;
 }
 
+static int set_packet_info(int descriptor, int family, int on) {
+  if (family == AF_INET) return setsockopt(descriptor, IPPROTO_IP, IP_PKTINFO, &on, sizeof on);
+  return setsockopt(descriptor, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on);
+}
+
+int datagram_socket_adopt(int descriptor, int family, int packet_info) {
+  int flags = fcntl(descriptor, F_GETFL);
+  if (flags < 0 || fcntl(descriptor, F_SETFL, flags & ~O_NONBLOCK) < 0) return -1;
+  return set_packet_info(descriptor, family, packet_info);
+}
+
 int datagram_socket(const struct sockaddr *address, socklen_t length, int packet_info) {
   int on = 1, family = address->sa_family;
   int descriptor = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (descriptor < 0) return -1;
   int failed = 0;
   if (family == AF_INET6) failed |= setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-  if (packet_info && family == AF_INET) failed |= setsockopt(descriptor, IPPROTO_IP, IP_PKTINFO, &on, sizeof on);
-  if (packet_info && family == AF_INET6) failed |= setsockopt(descriptor, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on);
+  if (packet_info) failed |= set_packet_info(descriptor, family, on);
   // A burst waits here while the thread is busy. Without the privilege the system's own bound holds.
   int room = 4 << 20;
   if (setsockopt(descriptor, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room) < 0)

@@ -2,7 +2,7 @@
 
 /// What the configuration file says, read and checked once. Names follow the file's keys (docs: configuration page).
 public struct Configuration: Hashable, Sendable {
-  /// Where the file is looked for when the command line names none.
+  /// Where the file is looked for when neither the command line nor the environment names one.
   public static let defaultPath = "/etc/httpdnsd/httpdnsd.toml"
 
   /// Absolute path of the folder for what survives a restart; `$STATE_DIRECTORY` wins over the file.

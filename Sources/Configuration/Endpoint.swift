@@ -47,7 +47,7 @@ extension Endpoint {
 
 extension IPAddress {
   /// Whether the address is in 127.0.0.0/8 or is ::1.
-  fileprivate var isLoopback: Bool {
+  var isLoopback: Bool {
     isIPv6 ? octets.dropLast().allSatisfy { $0 == 0 } && octets[15] == 1 : octets[0] == 127
   }
 }

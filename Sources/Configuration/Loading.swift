@@ -23,7 +23,7 @@ extension Configuration {
     getenv(name).map { String(cString: $0) }
   }
 
-  /// Reads and checks a configuration file, and the secret files that it names.
+  /// Reads and checks a configuration file with what the environment says in its place, and the secret files that it names.
   ///
   /// - Throws: All mistakes of the file, an unreadable file among them.
   public static func load(
@@ -57,7 +57,8 @@ extension Configuration {
     }
   }
 
-  /// Reads and checks the text of a configuration file, and the secret files that it names.
+  /// Reads and checks the text of a configuration file with what the environment says in its place, and the secret files
+  /// that it names.
   ///
   /// - Parameter fileName: What mistakes and warnings call the text.
   /// - Throws: All mistakes of the text.
@@ -68,7 +69,7 @@ extension Configuration {
     return try withoutActuallyEscaping(environment) { environment throws(Mistakes) in
       let report = Report(file: fileName, environment: environment)
       var configuration = Configuration()
-      configuration.read(from: TableReader(table, at: .root, report))
+      configuration.read(from: TableReader(EnvironmentSettings.applied(to: table, report), at: .root, report))
       guard report.mistakes.isEmpty else { throw Mistakes(mistakes: report.mistakes, warnings: report.warnings) }
       return Loaded(configuration: configuration, warnings: report.warnings)
     }

@@ -11,7 +11,7 @@ extension Configuration {
     public var group: String?
   }
 
-  /// Metrics, health and the dashboard over HTTP.
+  /// Metrics and health over HTTP.
   public struct Web: Hashable, Sendable {
     /// Where it is served; nil means not at all.
     public var address: Endpoint?
@@ -59,6 +59,9 @@ extension Configuration.Control {
 extension Configuration.Web {
   mutating func read(from reader: TableReader) {
     reader.read("address", &address, .optional(.listenEndpoint))
+    if let address, !address.address.isLoopback {
+      reader.warn("address", "\(address) lets the network read the metrics, without a password and without TLS")
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 //
 // Resolver's loop only.
 
+import Configuration
 import EventLoop
 import Glibc
 import HTTPServer
@@ -10,8 +11,6 @@ import HTTPServer
 public final class ControlServer {
   /// Permission bits of the socket: its user and its group.
   public static let mode: mode_t = 0o660
-  /// Connections at once: one more takes the place of one that waits for no answer, or is closed.
-  public static let mostConnections = 32
   private let server: HTTPServer
 
   /// Requests are short, and so are answers: whoever is slow makes room for others.
@@ -20,7 +19,7 @@ public final class ControlServer {
     limits.headerOctets = 4096
     limits.bodyOctets = FlushRequest.mostNames * FlushRequest.longestName
     limits.idle = .seconds(10)
-    limits.connections = mostConnections
+    limits.connections = Configuration.httpConnections
     return limits
   }()
 

@@ -27,6 +27,10 @@ extension Loop {
     timers.insert(deadline: now + delay, action)
   }
 
+  /// Whether the machine must have slept while something was waited for, since it came after more than twice the time that
+  /// it was given. A response that was under way is as old as that sleep, whatever TTL it gives.
+  public func hasSlept(since begin: BootInstant, waitingFor timeout: Duration) -> Bool { now - begin > timeout * 2 }
+
   /// Suspends the calling task for `delay` by the loop's clock. Must be called from a task that runs on this loop.
   public func sleep(for delay: Duration) async {
     await withCheckedContinuation { continuation in

@@ -76,6 +76,30 @@ public struct SocketAddress: Sendable {
   }
 }
 
+extension SocketAddress {
+  /// The local address of a bound socket; nil for what is no socket.
+  public init?(boundTo descriptor: Int32) {
+    self.init { getsockname(descriptor, $0, $1) }
+  }
+
+  /// The other end of a connected socket; nil where there is none.
+  public init?(peerOf descriptor: Int32) {
+    self.init { getpeername(descriptor, $0, $1) }
+  }
+
+  private init?(_ fill: (__SOCKADDR_ARG, UnsafeMutablePointer<socklen_t>) -> Int32) {
+    var storage = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    let result = withUnsafeMutablePointer(to: &storage) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        fill(__SOCKADDR_ARG(__sockaddr__: $0), &length)
+      }
+    }
+    guard result == 0 else { return nil }
+    self.init(storage: storage, length: length)
+  }
+}
+
 extension SocketAddress: Hashable, CustomStringConvertible {
   /// Whether family, address and port are the same.
   public static func == (left: SocketAddress, right: SocketAddress) -> Bool {

@@ -11,7 +11,16 @@ extension Configuration {
     let connections = servers * 2 * HTTPClientOptions().maxConnections
     // On each address UDP, TCP and the reserve of TCP.
     return listen.maxInFlight + listen.tcpConnections + connections + 3 * listen.addresses.count + Self.ownDescriptors
+      + httpDescriptors
   }
+
+  /// Each HTTP server has its socket, its connections, and for a moment one that comes beyond them.
+  private var httpDescriptors: Int {
+    [control.socket != nil, web.address != nil].count { $0 } * (Self.httpConnections + 2)
+  }
+
+  /// Connections to the control socket, or to `web.address`, at once.
+  public static let httpConnections = 32
 
   /// Standard streams, loops, and files that are read now and then.
   private static let ownDescriptors = 32

@@ -15,17 +15,26 @@ import MessageCache
 import Persistence
 import Refresh
 import Routing
+import ServiceManager
 import Telemetry
 
 /// Why the program could not start.
-public enum StartError: Error {
+public enum StartError: Error, CustomStringConvertible {
   /// An address could not be listened on.
   case listen(ListenError)
   /// Anything else, in one line for a person.
   case other(String)
+
+  /// One line.
+  public var description: String {
+    switch self {
+    case .listen(let error): error.reason
+    case .other(let text): text
+    }
+  }
 }
 
-/// A forwarder with one configuration.
+/// A forwarder. Reload.swift gives it another configuration.
 public final class Forwarder {
   /// The resolver's loop.
   public let loop: EventLoop
@@ -33,78 +42,89 @@ public final class Forwarder {
   public let resolver: Resolver
   /// The numbers of what it does; to be read on the loop.
   public let statistics = StatisticsSource()
-  private let configuration: Configuration
+  /// What it has from its configuration.
+  private(set) var preparation: Preparation
+  private(set) var providers: ProviderSet
+  /// What all configurations have in common.
+  let surroundings: Preparation.Surroundings
   private let logger: Logger
-  private let plan: RoutingPlan
-  private let tables: QueryTables
   private let queries: ClientQueries
   private let outbox: UDPOutbox
-  private let network = CurrentNetwork()
   private let local: LocalDNSUpstream
   private let loopGuard: LoopGuard
-  private let listenerAddresses: [SocketAddress]
-  private let ledger: UnitLedger?
-  private var listenerThreads: [ListenerThread] = []
+  private let inherited: [InheritedSocket]
+  private var factory: ProviderFactory
+  private(set) var upkeep: Upkeep?
+  private(set) var listenerThreads: [ListenerThread] = []
   private let connections: TCPConnectionTable
   private var tcpListeners: [TCPListener] = []
   private let tcpService: TCPService
+  private let occasional: OccasionalLog
   /// Whether it reads no more queries, and ends when those under way are answered. Resolver's loop only.
   public private(set) var isStopping = false
+  /// Called in every turn of the loop, when everything else has been done.
+  public var afterTurn: (() -> Void)?
 
   /// What clients may wait for at once, as a multiple of the questions under way: many wait for one question.
   private static let waitersPerQuestion = 4
   /// How long SIGTERM waits for what is under way.
   private static let drainTime = Duration.seconds(2)
+  /// How long TCP clients have after that to take their last answers.
+  private static let lastWords = Duration.milliseconds(200)
   /// How often it looks whether that is done.
   private static let drainCheck = Duration.milliseconds(10)
 
   /// Builds everything; binds and asks nothing yet.
   ///
+  /// - Parameter inherited: sockets from the service manager, which are served in the place of `listen.addresses`.
   /// - Throws: `StartError`
-  public init(_ given: Configuration, logger: Logger) throws(StartError) {
-    let listeners = given.listen.addresses.map { SocketAddress($0) }
-    let configuration = given.withoutOurselves(listeners, logger)
-    self.configuration = configuration
+  public init(
+    _ given: Configuration, inherited: [InheritedSocket] = [], logger: Logger
+  ) throws(StartError) {
+    let listeners =
+      inherited.isEmpty ? given.listen.addresses.map { SocketAddress($0) } : inherited.map(\.address)
+    self.inherited = inherited
     self.logger = logger
     let loop: EventLoop
     do { loop = try EventLoop() } catch { throw .other(error.description) }
     self.loop = loop
-    let system = SystemResolvers.find(notAt: listeners)
     let client = LocalDNSClient(loop: loop)
     let loopGuard = LoopGuard(client, loop: loop, logger: logger)
     self.loopGuard = loopGuard
-    listenerAddresses = listeners
-    let plan = RoutingPlan(
-      configuration, hosts: Forwarder.hosts(configuration, logger), searchDomains: system.searchDomains,
-      loopZone: loopGuard.zone)
-    self.plan = plan
-    let ledger = Forwarder.ledger(configuration, loop, logger)
-    self.ledger = ledger
-    let local = LocalDNSUpstream(
-      client, systemServers: system.servers, configured: LocalServers(configuration.localDNS.servers),
-      others: plan.routes.map(\.localServers), loopGuard: loopGuard)
-    self.local = local
-    nonisolated(unsafe) let upstreams = try Forwarder.upstreams(configuration, loop, client, local, ledger, logger)
     let cache = MessageCache(
       CacheBounds(
-        maxOctets: configuration.cache.maxBytes, maxEntries: configuration.cache.maxEntries,
-        staleTTL: UInt32(clamping: configuration.cache.staleTTL.components.seconds)))
-    let keepalive = Int32(clamping: configuration.listen.tcpIdle.nanoseconds / 100_000_000)
-    tables = QueryTables(
-      configuration, plan, cache: cache, network: network, keepalive: keepalive,
-      subnetRoutes: plan.routes.indices.filter { index in
-        plan.routes[index].providers.contains { upstreams[$0].takesClientSubnet }
-      })
+        maxOctets: given.cache.maxBytes, maxEntries: given.cache.maxEntries,
+        staleTTL: UInt32(clamping: given.cache.staleTTL.components.seconds)))
+    surroundings = Preparation.Surroundings(
+      listeners: listeners, cache: cache, network: CurrentNetwork(), loopZone: loopGuard.zone, logger: logger)
+    let preparation = try Preparation(given, ServiceNumbers(), surroundings)
+    self.preparation = preparation
+    let configuration = preparation.configuration
+    let local = LocalDNSUpstream(
+      client, systemServers: preparation.system.servers, configured: LocalServers(configuration.localDNS.servers),
+      others: preparation.plan.routes.map(\.localServers), loopGuard: loopGuard)
+    self.local = local
+    factory = ProviderFactory(
+      loop: loop, localClient: client,
+      systemServers: { local.addresses(LocalServers([LocalServers.Entry.system])) }, localServers: [],
+      maxInFlight: configuration.listen.maxInFlight, stateDirectory: configuration.stateDirectory, ledger: nil
+    ) { [logger] in logger.log(level: $0, "\($1)") }
+    factory.follow(configuration, logger)
+    providers = try ProviderSet().following(configuration, factory)
+    nonisolated(unsafe) let upstreams = providers.upstreams
     queries = ClientQueries(capacity: configuration.listen.maxInFlight * Forwarder.waitersPerQuestion)
     let outbox = UDPOutbox(responseSize: configuration.listen.maxUDPPayload + ResponseWriter.overhead)
     self.outbox = outbox
     nonisolated(unsafe) let replies = ReplySender(
-      queries, maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: keepalive, counters: statistics.waiting
+      queries, maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: configuration.keepalive,
+      counters: statistics.waiting
     ) { outbox.add($0, through: $1, to: $2) }
     let occasional = OccasionalLog(logger)
+    self.occasional = occasional
     // The resolver gets what is used on its loop only; nobody else touches these objects on another thread.
     resolver = Resolver(
-      on: loop, settings: ResolverSettings(configuration, plan.routes), cache: cache, network: network,
+      on: loop, settings: ResolverSettings(configuration, preparation.plan.routes), cache: cache,
+      network: surroundings.network,
       upstreams: upstreams, local: local, replies: replies
     ) { name, failure in
       let text = "\(name == "localdns" ? "" : "provider ")\(name): \(failure.reason)"
@@ -115,42 +135,42 @@ public final class Forwarder {
         connections: configuration.listen.tcpConnections, perClient: configuration.listen.tcpPerClient,
         idle: configuration.listen.tcpIdle))
     tcpService = TCPService(
-      tables, queries: queries, replies: replies, resolver: resolver, counters: statistics.tcp)
+      preparation.tables, queries: queries, replies: replies, resolver: resolver, counters: statistics.tcp)
     statistics.follow(
       StatisticsSource.Parts(
         resolver: resolver, cache: cache, queries: queries, connections: connections,
         mostQuestionsUnderWay: configuration.listen.maxInFlight))
   }
 
-  /// Listens on every configured address.
+  /// What it goes by.
+  var configuration: Configuration { preparation.configuration }
+
+  /// Listens on every configured address, or on the sockets that were handed over.
   ///
   /// - Returns: the addresses, with the ports that the kernel chose where 0 was given.
   /// - Throws: `StartError.listen`; a missing IPv6 loopback is only logged.
-  public func bind() throws(StartError) -> [SocketAddress] {
-    var sockets: [UDPSocket] = []
-    for endpoint in configuration.listen.addresses {
-      do throws(ListenError) {
-        let service = tcpService
-        let listener = try TCPListener(binding: SocketAddress(endpoint), on: loop, table: connections) {
-          service.accept($0, $1)
-        }
-        sockets.append(try UDPSocket(binding: listener.address))
-        tcpListeners.append(listener)
-      } catch {
-        guard endpoint.address.isIPv6, error.code == EADDRNOTAVAIL || error.code == EAFNOSUPPORT else {
-          throw .listen(error)
-        }
-        logger.warning("not listening on \(error.reason)")
+  public func bind() throws(StartError) -> [ListeningAddress] {
+    let service = tcpService
+    let streams = ListeningSockets.Streams(loop: loop, table: connections) { service.accept($0, $1) }
+    let endpoints = configuration.listen.addresses
+    let sockets =
+      inherited.isEmpty
+      ? try ListeningSockets(binding: endpoints, streams, logger)
+      : try ListeningSockets(adopting: inherited, insteadOf: endpoints, streams, logger)
+    tcpListeners = sockets.streams
+    for listener in tcpListeners {
+      listener.onFailure = { [occasional] code in
+        let text = "a TCP connection is not accepted: \(String(cString: strerror(code)))"
+        occasional.log(.warning, reason: text, now: BootInstant.now.nanoseconds, text)
       }
     }
-    guard !sockets.isEmpty else { throw .other("none of listen.addresses exists on this machine") }
-    statistics.follow(sockets)
-    for socket in sockets {
+    statistics.follow(sockets.datagrams)
+    for socket in sockets.datagrams {
       do {
         try addThreads(for: socket)
       } catch { throw .other("no listener thread for \(socket.address): \(error)") }
     }
-    return sockets.map(\.address)
+    return sockets.addresses
   }
 
   /// Makes the threads of one socket, the last helper first: each wakes the one that was made before it.
@@ -159,20 +179,27 @@ public final class Forwarder {
     var helper: ListenerThread?
     for left in (0..<count).reversed() {
       let port = try UDPPort(
-        UDPListener(on: socket, responseSize: responseSize), path: QueryPath(tables, statistics.makeListener()),
-        queries: queries, resolverLoop: loop)
-      let thread = try ListenerThread(port, left == 0 ? .first : .helper, helper: helper)
+        UDPListener(on: socket, responseSize: responseSize),
+        path: QueryPath(preparation.tables, statistics.makeListener()), queries: queries, resolverLoop: loop)
+      let name = "listener \(left + 1) of \(socket.address)"
+      let thread = try ListenerThread(port, left == 0 ? .first : .helper, helper: helper, name: name)
       listenerThreads.append(thread)
       helper = thread
     }
   }
+
+  /// The threads beside the resolver's, for a watchdog; none before `bind`.
+  public var watchedThreads: [any WatchedThread] { listenerThreads }
 
   /// Serves until `stop`; the calling thread becomes the resolver's.
   ///
   /// - Throws: `StartError.other` where there is no thread for a listener.
   public func run() throws(StartError) {
     loop.everyTurn { [unowned self] in turn() }
-    loop.beforeWaiting { [outbox] in outbox.flush() }
+    loop.beforeWaiting { [unowned self] in
+      outbox.flush()
+      afterTurn?()
+    }
     do throws(StartError) {
       for thread in listenerThreads { try thread.start() }
     } catch {
@@ -181,24 +208,31 @@ public final class Forwarder {
     }
     // Not before the loop runs: until then no thread is the resolver's.
     let upkeep = makeUpkeep()
-    loop.execute { [loop, listenerAddresses] in upkeep.start(on: loop, notAt: listenerAddresses) }
+    self.upkeep = upkeep
+    loop.execute { [loop, surroundings] in upkeep.start(on: loop, notAt: surroundings.listeners) }
     loop.run()
     for thread in listenerThreads { thread.join() }
-    ledger?.close()
+    factory.ledger?.close()
     upkeep.close()
   }
 
   /// Stops reading, finishes what is under way within 2 s, and ends `run`. Resolver's loop only.
+  ///
+  /// What comes from now on waits in the sockets: in those of a service manager until the next process reads it. Whatever
+  /// was read is answered, at the end of that time with stale data or SERVFAIL.
   public func stop() {
     guard !isStopping else { return }
     isStopping = true
+    stopWhenDone()
     for listener in tcpListeners { listener.stop() }
     connections.drain()
     loop.schedule(after: Forwarder.drainTime) { [unowned self] in
-      connections.closeAll()
-      loop.stop()
+      resolver.assumeIsolated { $0.giveUp() }
+      loop.schedule(after: Forwarder.lastWords) { [unowned self] in
+        connections.closeAll()
+        loop.stop()
+      }
     }
-    stopWhenDone()
   }
 
   /// Looks now and then: the last answer may be given by a job, after which no event ends the loop's wait, and listener
@@ -218,10 +252,39 @@ public final class Forwarder {
     Upkeep(
       configuration,
       Upkeep.Parts(
-        resolver: resolver, cache: tables.cache, network: network, local: local, loopGuard: loopGuard,
-        keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
-        meanings: CacheMeanings(configuration, plan.routes)),
+        resolver: resolver, cache: surroundings.cache, network: surroundings.network, local: local,
+        loopGuard: loopGuard, keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
+        meanings: CacheMeanings(preparation)),
       loop: loop, logger: logger)
+  }
+
+  /// The providers of another configuration, of which nothing is used yet.
+  ///
+  /// - Throws: `StartError.other` where one cannot be made.
+  func providers(for configuration: Configuration) throws(StartError) -> ProviderSet {
+    factory.follow(configuration, logger)
+    return try providers.following(configuration, factory)
+  }
+
+  /// Goes by another configuration from now on; the listener threads in a moment. Resolver's loop only.
+  func use(_ preparation: Preparation, _ providers: ProviderSet) {
+    let old = self.providers
+    self.preparation = preparation
+    self.providers = providers
+    let (configuration, routes) = (preparation.configuration, preparation.plan.routes)
+    let servers = local.allServers
+    local.use(configured: LocalServers(configuration.localDNS.servers), others: routes.map(\.localServers))
+    let service = Service(
+      ResolverSettings(configuration, routes), providers.upstreams, providerNumbers: preparation.providerNumbers)
+    resolver.assumeIsolated { $0.use(service) }
+    old.retire(for: providers)
+    surroundings.cache.setStaleTTL(UInt32(clamping: configuration.cache.staleTTL.components.seconds))
+    tcpService.use(preparation.tables)
+    for thread in listenerThreads { thread.offer(preparation.tables) }
+    upkeep?.use(
+      configuration, keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
+      CacheMeanings(preparation))
+    if local.allServers != servers { loopGuard.probe(local.allServers) }
   }
 
   /// The questions for those names in the types of `refresh.types`, without those that are answered here.
@@ -237,9 +300,6 @@ public final class Forwarder {
 
   private var responseSize: Int { configuration.listen.maxUDPPayload + ResponseWriter.overhead }
 
-  /// The types of names that are kept ahead.
-  var refreshTypes: [RecordType] { configuration.refresh.types }
-
   /// The route of a name; nil where it is answered here.
   func route(of name: DomainName, _ type: RecordType) -> UInt16? {
     guard case .route(let number) = decision(name, type) else { return nil }
@@ -248,7 +308,7 @@ public final class Forwarder {
 
   private func decision(_ name: DomainName, _ type: RecordType) -> RouteDecision {
     name.lowercased.octets.withUnsafeBufferPointer {
-      plan.table.find($0.baseAddress!, length: $0.count, type: type.rawValue)
+      preparation.plan.table.find($0.baseAddress!, length: $0.count, type: type.rawValue)
     }
   }
 
@@ -257,7 +317,7 @@ public final class Forwarder {
   public func ask(_ question: Question) -> ResolvedAnswer? {
     switch decision(question.name, question.type) {
     case .local(let index):
-      return ResolvedAnswer(plan.table.localAnswers[Int(index)], to: question.name)
+      return ResolvedAnswer(preparation.plan.table.localAnswers[Int(index)], to: question.name)
     case .route(let route):
       let upstreamQuestion = HTTPDNSQuestion(name: question.name.lowercased, type: question.type)
       return runLoop { [resolver] in await resolver.resolve(upstreamQuestion, route: route, fresh: true) }
@@ -273,43 +333,6 @@ public final class Forwarder {
     }
     loop.run()
     return box.value
-  }
-
-  private static func hosts(_ configuration: Configuration, _ logger: Logger) -> HostsFile {
-    guard let path = configuration.names.hostsFile else { return HostsFile() }
-    do throws(HostsFileError) {
-      return try HostsFile(path: path)
-    } catch {
-      logger.warning("hosts file \(path): \(error)")
-      return HostsFile()
-    }
-  }
-
-  /// Where a provider has a budget, what it costs is kept beyond a restart.
-  private static func ledger(_ configuration: Configuration, _ loop: EventLoop, _ logger: Logger) -> UnitLedger? {
-    guard configuration.providers.contains(where: { $0.unitsPerDay > 0 }) else { return nil }
-    let file = StateFile(path: "\(configuration.stateDirectory)/units") { [logger] problem in
-      logger.warning("units_per_day will begin anew with a restart: \(problem)")
-    }
-    return UnitLedger(file, on: loop)
-  }
-
-  private static func upstreams(
-    _ configuration: Configuration, _ loop: EventLoop, _ client: LocalDNSClient, _ local: LocalDNSUpstream,
-    _ ledger: UnitLedger?, _ logger: Logger
-  ) throws(StartError) -> [any Upstream] {
-    let factory = ProviderFactory(
-      loop: loop, localClient: client, systemServers: { local.addresses(LocalServers([LocalServers.Entry.system])) },
-      localServers: configuration.localDNS.servers,
-      maxInFlight: configuration.listen.maxInFlight, stateDirectory: configuration.stateDirectory, ledger: ledger
-    ) { [logger] in logger.log(level: $0, "\($1)") }
-    var upstreams: [any Upstream] = []
-    for provider in configuration.providers {
-      do throws(HTTPSetupError) {
-        upstreams.append(try factory.make(provider))
-      } catch { throw .other("provider \(provider.name): \(error.description)") }
-    }
-    return upstreams
   }
 }
 

@@ -3,6 +3,7 @@
 // Resolver's loop only.
 
 import BusyNames
+import Configuration
 import DNSWire
 import NetworkWatch
 
@@ -48,7 +49,7 @@ extension Forwarder {
     guard types.isEmpty else { return await resolver.refresh(name, types: routed(types), onlyThese: true) }
     let kept = await resolver.keptTypes(of: name)
     let isEnough = !kept.isEmpty && !kept.contains(RecordType(0))
-    return await resolver.refresh(name, types: isEnough ? [] : routed(refreshTypes), onlyThese: false)
+    return await resolver.refresh(name, types: isEnough ? [] : routed(configuration.refresh.types), onlyThese: false)
   }
 
   private static var network: String { (try? NetworkIdentity.read())?.interface ?? "" }

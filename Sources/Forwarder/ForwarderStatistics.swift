@@ -40,6 +40,31 @@ public struct ForwarderStatistics: Sendable {
   /// For how long the listener thread that has been at work on one batch for longest has been; zero where all wait.
   public var longestBatch: Duration
 
+  /// A reading of those numbers.
+  public init(
+    time: BootInstant, startedAt: BootInstant, queries: QueryTotals, resolver: ResolverCounters, questionsUnderWay: Int,
+    mostQuestionsUnderWay: Int, waitingClients: Int, refresh: RefreshCounters?, scheduledRefreshes: Int,
+    cache: CacheStatistics, unreadOctets: Int?, droppedDatagrams: Int?, tcpConnections: Int,
+    refusedTCPConnections: UInt64, providers: [ProviderReport], longestBatch: Duration
+  ) {
+    self.time = time
+    self.startedAt = startedAt
+    self.queries = queries
+    self.resolver = resolver
+    self.questionsUnderWay = questionsUnderWay
+    self.mostQuestionsUnderWay = mostQuestionsUnderWay
+    self.waitingClients = waitingClients
+    self.refresh = refresh
+    self.scheduledRefreshes = scheduledRefreshes
+    self.cache = cache
+    self.unreadOctets = unreadOctets
+    self.droppedDatagrams = droppedDatagrams
+    self.tcpConnections = tcpConnections
+    self.refusedTCPConnections = refusedTCPConnections
+    self.providers = providers
+    self.longestBatch = longestBatch
+  }
+
   /// Since when it counts, until the reading.
   public var uptime: Duration { time - startedAt }
 }

@@ -28,7 +28,10 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   private let note: ProviderNote
   private var limit: RequestLimit
   var budget: UnitBudget
-  private let ledger: UnitLedger?
+  let ledger: UnitLedger?
+  /// Whether a reload has taken it out; who has its name since, and pays for it.
+  var isRetired = false
+  var heir: HTTPDNSProvider?
   let schedule: ServerSchedule?
   private var clock = ProviderClock()
   /// Seconds by which the last response's date was ahead of the clock that signed its request.
@@ -77,14 +80,18 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     self.ledger = ledger
     self.schedule = schedule
     self.certificateClock = certificateClock
-    ledger?.add(settings.name) { [unowned self] in budget }
   }
+
+  deinit { probeTimer?.cancel() }
 
   var name: String { settings.name }
   var trustsAD: Bool { settings.trustsAD }
   var timeout: Duration { settings.timeout }
 
-  func start() { schedule?.start() }
+  func start() {
+    ledger?.add(name) { [weak self] in self?.budget }
+    schedule?.start()
+  }
 
   /// Asks those servers from now on; what is under way goes on with the old ones.
   func use(_ servers: [ProviderServer]) {
@@ -290,8 +297,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     case .failure(let reason):
       counters.failures.count(TransferFailureReason(reason.kind))
       return .failure(.transfer(reason))
-    case .response where loop.now - begin > timeout * 2:
-      // The machine has slept meanwhile, and what the response says is as old as that.
+    case .response where loop.hasSlept(since: begin, waitingFor: timeout):
       counters.failures.count(.slept)
       return .failure(.transfer(HTTPFailure(.timeout, "the machine has slept")))
     case .response(let response):
@@ -328,7 +334,11 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   }
 
   private func charge(answers: Int) {
-    let units = dialect.billing.units(answers: answers)
+    pay(dialect.billing.units(answers: answers))
+  }
+
+  func pay(_ units: Int) {
+    if let heir { return heir.pay(units) }
     counters.units += units
     guard units > 0 else { return }
     budget.spend(units, unixTime: loop.wallTime)
@@ -377,21 +387,5 @@ extension ProviderHealth {
     self.init(
       servers: max(servers, 1), attemptsBeforeSwitch: settings.attemptsBeforeSwitch,
       returnToFirst: settings.returnToFirst.nanoseconds)
-  }
-}
-
-extension HTTPRequest {
-  init(_ request: TransferRequest, headers: [HTTPField]) {
-    self.init(
-      method: request.method == .get ? .get : .post, target: request.target, headers: headers, body: request.body)
-  }
-}
-
-extension TransferResponse {
-  init(_ response: HTTPResponse) {
-    self.init(
-      status: response.status, contentType: response.contentType.isEmpty ? nil : response.contentType,
-      age: response.age.map { UInt32(clamping: $0) }, maxAge: response.maxAge.map { UInt32(clamping: $0) },
-      retryAfter: response.retryAfter.map { .seconds($0) }, body: response.body)
   }
 }

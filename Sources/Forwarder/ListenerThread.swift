@@ -5,13 +5,16 @@
 import CEvent
 import Glibc
 import Listener
+import ServiceManager
 import Synchronization
 
 /// One listener thread. Started and stopped by the resolver's thread.
 ///
 /// Of the threads that share a socket the first one waits for queries. Each of the others is woken by the one before it
 /// when that finds a full batch: threads that are not needed cost nothing, and batches stay large.
-final class ListenerThread: @unchecked Sendable {
+final class ListenerThread: WatchedThread, @unchecked Sendable {
+  /// What a person calls it.
+  let name: String
   private let port: UDPPort
   private let role: Role
   /// Wakes a helper.
@@ -19,6 +22,7 @@ final class ListenerThread: @unchecked Sendable {
   private let isWoken = Atomic<Bool>(false)
   private let stopRequested = Atomic<Bool>(false)
   private let hasEnded = Atomic<Bool>(true)
+  private let rounds = Atomic<UInt64>(0)
   private var thread = pthread_t()
   private var isJoinable = false
 
@@ -33,7 +37,10 @@ final class ListenerThread: @unchecked Sendable {
   private let helper: ListenerThread?
 
   /// - Parameter helper: the thread to wake where there is too much for this one.
-  init(_ port: UDPPort, _ role: Role, helper: ListenerThread?) throws(StartError) {
+  init(
+    _ port: UDPPort, _ role: Role, helper: ListenerThread?, name: String = "listener"
+  ) throws(StartError) {
+    self.name = name
     self.port = port
     self.role = role
     self.helper = helper
@@ -72,6 +79,26 @@ final class ListenerThread: @unchecked Sendable {
     return false
   }
 
+  /// Gives the thread other tables, which it takes before the next batch.
+  func offer(_ tables: QueryTables) {
+    port.paths.offer(tables)
+    nudge()
+  }
+
+  /// Whether the thread answers by the tables that it was given last, or not at all any more. Where not, call again a
+  /// little later.
+  func hasTakenTables() -> Bool {
+    guard !port.paths.hasTaken(), !hasEnded.load(ordering: .acquiring) else { return true }
+    nudge()
+    return false
+  }
+
+  /// Makes a thread that waits go round once. Lost where it comes just before the thread begins to wait.
+  func nudge() {
+    guard !hasEnded.load(ordering: .acquiring) else { return }
+    pthread_kill(thread, ListenerThread.signal)
+  }
+
   /// Waits for the thread's end, which `stop` has asked for.
   func join() {
     while !stop() { usleep(100) }
@@ -79,21 +106,39 @@ final class ListenerThread: @unchecked Sendable {
     isJoinable = false
   }
 
+  /// How often it has looked for queries, or would have had there been some.
+  var turns: UInt64 { rounds.load(ordering: .relaxed) }
+
+  /// Makes a thread that waits go round once. Lost where it comes just before the thread begins to wait.
+  func nudge() {
+    guard !hasEnded.load(ordering: .acquiring) else { return }
+    pthread_kill(thread, ListenerThread.signal)
+  }
+
   fileprivate func run() {
     ListenerThread.unblockSignal()
     while !stopRequested.load(ordering: .acquiring) {
+      countRound()
       switch role {
       case .first: _ = port.serve(waiting: true) { helper?.wake() }
       case .helper:
         var count: eventfd_t = 0
-        guard eventfd_read(wakeDescriptor, &count) == 0 else { continue }
+        guard eventfd_read(wakeDescriptor, &count) == 0 else {
+          port.paths.takeOffered()
+          continue
+        }
         // Before reading: whoever finds too much after that wakes it once more.
         isWoken.store(false, ordering: .sequentiallyConsistent)
-        while port.serve(waiting: false, whenFull: { helper?.wake() }), !stopRequested.load(ordering: .acquiring) {}
+        while port.serve(waiting: false, whenFull: { helper?.wake() }), !stopRequested.load(ordering: .acquiring) {
+          countRound()
+        }
       }
     }
     hasEnded.store(true, ordering: .releasing)
   }
+
+  /// Only this thread writes it.
+  private func countRound() { rounds.store(rounds.load(ordering: .relaxed) &+ 1, ordering: .relaxed) }
 
   private func wake() {
     guard !isWoken.exchange(true, ordering: .sequentiallyConsistent) else { return }

@@ -11,8 +11,8 @@ final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
   private let client: any LocalDNSTransport
   /// What the network hands out, without ourselves.
   var systemServers: [SocketAddress]
-  private let configured: LocalServers
-  private let others: [LocalServers]
+  private var configured: LocalServers
+  private var others: [LocalServers]
   private let loopGuard: LoopGuard?
 
   /// - Parameters:
@@ -28,6 +28,12 @@ final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
     self.configured = configured
     self.others = others
     self.loopGuard = loopGuard
+  }
+
+  /// Goes by another configuration from now on.
+  func use(configured: LocalServers, others: [LocalServers]) {
+    self.configured = configured
+    self.others = others
   }
 
   /// Whether anybody asks the network's own.

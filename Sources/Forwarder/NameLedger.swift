@@ -48,6 +48,8 @@ public final class NameLedger: @unchecked Sendable {
     var live: [UInt64: UInt64] = [:]
     /// Which hits those are, by the entry: when it goes they are in its row.
     var seen: [UInt64: (row: UInt64, hits: UInt64)] = [:]
+    /// Entries of those that have gone: what takes their place is not looked at any more.
+    var passed: Set<UInt64> = []
   }
 
   init(of cache: MessageCache, on loop: any Loop, most: Int = NameLedger.most) {
@@ -87,7 +89,20 @@ public final class NameLedger: @unchecked Sendable {
   /// An answer is kept under that hash.
   ///
   /// - Parameter type: as in the key: `CacheKey.everyType` for the denial of the name.
-  func kept(_ name: DomainName, _ type: UInt16, as hash: UInt64) { count(name, type) { $0.entry = hash } }
+  ///
+  /// - Parameter hits: with how many hits of the entry before it the new one begins: they are counted there.
+  func kept(_ name: DomainName, _ type: UInt16, as hash: UInt64, inheriting hits: UInt32) {
+    count(name, type) { row in
+      row.entry = hash
+      row.inherited += UInt64(hits)
+    }
+    guard hits > 0 else { return }
+    for reading in readings where reading.passed.contains(hash) {
+      let row = key(name.octets, type)
+      reading.live[row, default: 0] += UInt64(hits)
+      reading.seen[hash] = (row, UInt64(hits))
+    }
+  }
 
   /// The busiest names, the busiest one first. To be called from a task that prefers the loop.
   func report() async -> [NameReport] {
@@ -107,6 +122,7 @@ public final class NameLedger: @unchecked Sendable {
     let reports = table.all.map { row in
       var counts = row.counts
       counts.cacheDnsNum += reading.live[key(row.name, row.type)] ?? 0
+      counts.cacheDnsNum -= min(row.inherited, counts.cacheDnsNum)
       return NameReport(
         name: DomainName(unchecked: row.name), type: RecordType(row.type),
         time: now - BootInstant(nanoseconds: row.since), counts: counts)
@@ -130,6 +146,7 @@ public final class NameLedger: @unchecked Sendable {
     for reading in readings {
       guard let seen = reading.seen.removeValue(forKey: entry.hash) else { continue }
       reading.live[seen.row]? -= seen.hits
+      reading.passed.insert(entry.hash)
     }
     guard isCounted(row, octets, hits: entry.hits, entry: entry.hash) else { return }
     table.change(row) { $0.counts.cacheDnsNum += UInt64(entry.hits) }

@@ -60,7 +60,7 @@ extension Refresher {
   }
 
   /// - Parameter heat: what the schedule remembers of them; of others it is what it is.
-  private func resolveAhead(
+  func resolveAhead(
     _ names: [RoutedQuestion], heat: [RoutedQuestion: Heat] = [:], _ occasion: String, isBudgeted: Bool
   ) {
     var seen: Set<RoutedQuestion> = []
@@ -158,4 +158,23 @@ private final class Work: @unchecked Sendable {
   init(_ transfers: [RefreshTransfer]) { self.transfers = transfers[...] }
 
   func next() -> RefreshTransfer? { transfers.popFirst() }
+}
+
+extension RefreshFamilies {
+  static let both: RefreshFamilies = [.ipv4, .ipv6]
+
+  /// The types of these families, A first.
+  var types: [RecordType] { (contains(.ipv4) ? [.a] : []) + (contains(.ipv6) ? [.aaaa] : []) }
+}
+
+extension HTTPDNSQuestion {
+  /// The address family that is asked for; nil where the question is of a kind that travels alone.
+  var family: RefreshFamilies? {
+    guard !dnssecOK, !checkingDisabled else { return nil }
+    switch type {
+    case .a: return .ipv4
+    case .aaaa: return .ipv6
+    default: return nil
+    }
+  }
 }

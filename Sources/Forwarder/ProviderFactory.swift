@@ -16,14 +16,14 @@ struct ProviderFactory {
   let localClient: any LocalDNSTransport
   /// The network's plain resolvers at the time: they find servers given by name where there is no `bootstrap`.
   let systemServers: () -> [SocketAddress]
-  let localServers: [Configuration.LocalServer]
+  var localServers: [Configuration.LocalServer]
   let maxInFlight: Int
   /// Where providers keep what survives a restart.
   let stateDirectory: String
   /// One for all: what one provider teaches helps the others.
   let certificateClock = CertificateClock()
   /// Keeps what was spent.
-  let ledger: UnitLedger?
+  var ledger: UnitLedger?
   /// Told in one line what a person should know.
   let note: ProviderNote
 
@@ -93,7 +93,7 @@ struct ProviderFactory {
     return TableProvider(
       name: provider.name, place, timeout: provider.timeout, interval: source.interval,
       ttl: UInt32(clamping: source.ttl.components.seconds), loop: loop,
-      watch: { [loop] path, changed in FileWatch(path, on: loop, changed) }, note: note)
+      watch: { [loop] path, changed in PathWatch([path], on: loop, changed: changed) }, note: note)
   }
 
   private func dialect(of provider: Configuration.Provider) throws(HTTPSetupError) -> any Dialect {
@@ -199,6 +199,19 @@ struct ProviderFactory {
     case .ipv6: options.family = .ipv6
     }
     return options
+  }
+}
+
+extension ProviderFactory {
+  /// Makes providers of that configuration from now on.
+  mutating func follow(_ configuration: Configuration, _ logger: Logger) {
+    localServers = configuration.localDNS.servers
+    // Where a provider has a budget, what it costs is kept beyond a restart.
+    guard ledger == nil, configuration.providers.contains(where: { $0.unitsPerDay > 0 }) else { return }
+    let file = StateFile(path: "\(stateDirectory)/units") { [logger] problem in
+      logger.warning("units_per_day will begin anew with a restart: \(problem)")
+    }
+    ledger = UnitLedger(file, on: loop)
   }
 }
 

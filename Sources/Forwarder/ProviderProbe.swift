@@ -8,7 +8,7 @@ import ProviderPool
 extension HTTPDNSProvider {
   /// Sets the timer for the next probe, where one is needed.
   func armProbe() {
-    guard let probe = health.probe else { return }
+    guard !isRetired, let probe = health.probe else { return }
     let time = BootInstant(nanoseconds: probe.at)
     // One that is set may be the way back to the first server, minutes away, and now every server is down.
     if let probeTimer, probeTimer.deadline <= time { return }

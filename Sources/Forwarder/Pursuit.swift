@@ -49,8 +49,10 @@ final class Pursuit: @unchecked Sendable {
   let key: QuestionKey
   /// The question, as upstreams get it.
   let question: HTTPDNSQuestion
-  /// The number of its route.
-  let routeNumber: UInt16
+  /// Whom it may ask: as the configuration was when it began.
+  let service: Service
+  /// Its route in that.
+  let route: Route
   /// The parts of its key beside the name and the subnet.
   let scope: CacheScope
   /// The client's subnet where it is part of the key, as the listener read it.
@@ -92,12 +94,13 @@ final class Pursuit: @unchecked Sendable {
   var isAskingLocal = false
 
   init(
-    key: QuestionKey, question: HTTPDNSQuestion, routeNumber: UInt16, scope: CacheScope, subnet: QueryClientSubnet,
-    epoch: UInt32, startedAt: BootInstant
+    key: QuestionKey, question: HTTPDNSQuestion, _ service: Service, _ route: Route, scope: CacheScope,
+    subnet: QueryClientSubnet, epoch: UInt32, startedAt: BootInstant
   ) {
     self.key = key
     self.question = question
-    self.routeNumber = routeNumber
+    self.service = service
+    self.route = route
     self.scope = scope
     self.subnet = subnet
     self.epoch = epoch

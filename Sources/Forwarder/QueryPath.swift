@@ -63,8 +63,8 @@ package final class QueryPath {
   /// The query that was read last; `accept` leaves it for whoever forwards.
   private(set) var query = Query()
   private let key: UnsafeMutablePointer<UInt8>
-  /// Keeps what `tally` writes to.
-  private let counters: QueryCounters
+  /// What `tally` writes to.
+  let counters: QueryCounters
   /// How this thread counts.
   let tally: QueryTally
 
@@ -87,6 +87,9 @@ package final class QueryPath {
   }
 
   deinit { key.deallocate() }
+
+  /// The path of the same thread through other tables.
+  func successor(_ tables: QueryTables) -> QueryPath { QueryPath(tables) }
 
   /// Answers `message` from what is at hand.
   ///

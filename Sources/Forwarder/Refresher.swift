@@ -9,22 +9,6 @@ import MessageCache
 import Persistence
 import Refresh
 
-/// What the refreshing goes by.
-struct RefresherSettings {
-  var timing: RefreshTiming
-  var heat: HeatPolicy
-  var transfersPerMinute: Int
-  var transfersPerDay: Int
-  /// Whether several names go in one transfer where the provider can.
-  var batches: Bool
-}
-
-/// A question and the route that it takes.
-struct RoutedQuestion: Hashable, Sendable {
-  var question: HTTPDNSQuestion
-  var route: UInt16
-}
-
 /// Keeps what is in use fresh.
 final class Refresher: @unchecked Sendable {
   /// A name of `refresh.keep`: it is fetched again whatever happens.
@@ -46,11 +30,13 @@ final class Refresher: @unchecked Sendable {
 
   let resolver: Resolver
   let loop: any Loop
-  let keep: [RoutedQuestion]
-  let preload: [RoutedQuestion]
+  private(set) var keep: [RoutedQuestion]
+  private(set) var preload: [RoutedQuestion]
   let note: (String) -> Void
   private(set) var counters = RefreshCounters()
-  private let settings: RefresherSettings
+  private var settings: RefresherSettings
+  /// By which what was scheduled before a reload is known.
+  private var earlierTiming: RefreshTiming?
   private let cache: MessageCache
   private var budget: RefreshBudget
   private let ledger: RefreshLedger?
@@ -90,6 +76,27 @@ final class Refresher: @unchecked Sendable {
   func begin() {
     markKept()
     resolver.assumeIsolated { $0.refresher = self }
+  }
+
+  /// Goes by other settings from now on, and resolves the names that have come. What is scheduled stays so, and what was
+  /// spent today stays spent.
+  func use(_ settings: RefresherSettings, keep: [RoutedQuestion], preload: [RoutedQuestion]) {
+    if settings.timing != self.settings.timing { earlierTiming = self.settings.timing }
+    if settings.transfersPerMinute != self.settings.transfersPerMinute
+      || settings.transfersPerDay != self.settings.transfersPerDay
+    {
+      let now = loop.now.nanoseconds
+      var next = RefreshBudget(perMinute: settings.transfersPerMinute, perDay: settings.transfersPerDay)
+      for spent in budget.spentOfDay(now: now) { next.restore(spent.transfers, age: spent.age, now: now) }
+      budget = next
+    }
+    self.settings = settings
+    let known = Set(self.keep + self.preload)
+    self.keep = keep
+    self.preload = preload.filter { !keep.contains($0) }
+    markKept()
+    let new = (keep + self.preload).filter { !known.contains($0) && !isFresh($0) }
+    resolveAhead(new, "after the reload", isBudgeted: false)
   }
 
   /// Finds the entries of the names that are always kept: where they belong to a network, it is the present one.
@@ -237,8 +244,11 @@ final class Refresher: @unchecked Sendable {
   private func isCurrent(_ element: RefreshQueue.Element, _ state: EntryState) -> Bool {
     if let retry = retries[element.ticket] { return retry == element.due }
     let lifetime = state.expiresAt - state.storedAt
-    let due = settings.timing.due(storedAt: state.storedAt, lifetime: lifetime, jitter: jitter(state.storedAt))
-    return due == element.due || element.due == settings.timing.lastLook(storedAt: state.storedAt, lifetime: lifetime)
+    return [settings.timing, earlierTiming].contains { timing in
+      guard let timing else { return false }
+      return element.due == timing.due(storedAt: state.storedAt, lifetime: lifetime, jitter: jitter(state.storedAt))
+        || element.due == timing.lastLook(storedAt: state.storedAt, lifetime: lifetime)
+    }
   }
 
   private func take(_ element: RefreshQueue.Element, now: Int64) {
@@ -273,9 +283,13 @@ final class Refresher: @unchecked Sendable {
     guard let key = cache.key(hash: hash), let (name, scope) = CacheScope.parts(of: key) else { return nil }
     let question = HTTPDNSQuestion(
       name: name, type: RecordType(scope.type), dnssecOK: scope.dnssecOK, checkingDisabled: scope.checkingDisabled)
-    var here = resolver.assumeIsolated { $0.scope(question, scope.route) }
-    if onAnyNetwork { here.network = scope.network }
-    return here == scope ? RoutedQuestion(question: question, route: scope.route) : nil
+    let isHere = resolver.assumeIsolated { resolver in
+      guard let route = resolver.service.route(scope.route) else { return false }
+      var here = resolver.scope(question, route)
+      if onAnyNetwork { here.network = scope.network }
+      return here == scope
+    }
+    return isHere ? RoutedQuestion(question: question, route: scope.route) : nil
   }
 
   private func gather(
@@ -364,7 +378,7 @@ final class Refresher: @unchecked Sendable {
 
   private func hash(of asked: RoutedQuestion) -> UInt64 {
     resolver.assumeIsolated {
-      $0.questionKey(asked.question, route: asked.route, subnet: QueryClientSubnet()).keyedHash
+      $0.questionKey(asked.question, route: asked.route).keyedHash
     }
   }
 
@@ -379,24 +393,5 @@ final class Refresher: @unchecked Sendable {
     guard let state, let due = settings.timing.retry(now: now, expiresAt: state.expiresAt) else { return }
     retries[hash] = due
     insert(hash, at: due)
-  }
-}
-
-extension RefreshFamilies {
-  static let both: RefreshFamilies = [.ipv4, .ipv6]
-
-  /// The types of these families, A first.
-  var types: [RecordType] { (contains(.ipv4) ? [.a] : []) + (contains(.ipv6) ? [.aaaa] : []) }
-}
-
-extension HTTPDNSQuestion {
-  /// The address family that is asked for; nil where the question is of a kind that travels alone.
-  var family: RefreshFamilies? {
-    guard !dnssecOK, !checkingDisabled else { return nil }
-    switch type {
-    case .a: return .ipv4
-    case .aaaa: return .ipv6
-    default: return nil
-    }
   }
 }

@@ -59,15 +59,20 @@ public struct ResolverCounters: Sendable, Equatable {
   public var localFailures: UInt64 = 0
   /// How long its answers took.
   public var localRoundTrips = LatencyHistogram()
+
+  /// Nothing so far.
+  public init() {}
 }
 
 /// Resolves what the hot path has no answer to.
 public actor Resolver {
   nonisolated let loop: any Loop
-  let settings: ResolverSettings
+  /// What the configuration says; another one after a reload.
+  private(set) var service: Service
+  /// The one before, as long as listeners may hand over queries that were read under it.
+  private var earlier: Service?
   let cache: MessageCache
   let network: CurrentNetwork
-  let upstreams: [any Upstream]
   let local: (any LocalUpstream)?
   let replies: ReplySender
   var inFlight: [QuestionKey: Pursuit] = [:]
@@ -101,18 +106,22 @@ public actor Resolver {
     onFailure: @escaping @Sendable (String, UpstreamFailure) -> Void
   ) {
     self.loop = loop
-    self.settings = settings
+    service = Service(settings, upstreams)
     self.cache = cache
     self.network = network
     let names = NameLedger(of: cache, on: loop)
     self.names = names
-    for upstream in upstreams { upstream.names = names }
-    self.upstreams = upstreams
+    for upstream in service.upstreams { upstream.names = names }
     self.local = local
     self.replies = replies
     self.onFailure = onFailure
     failures = FailureCache(longestWait: settings.longestFailureWait)
   }
+
+  /// What it goes by.
+  var settings: ResolverSettings { service.settings }
+  /// The providers, in the order of the configuration.
+  var upstreams: [any Upstream] { service.upstreams }
 
   /// Questions under way upstream.
   public var questionsUnderWay: Int { underWay }
@@ -124,6 +133,32 @@ public actor Resolver {
   func networkHasChanged() {
     for upstream in upstreams { upstream.networkHasChanged() }
     failures.removeAll()
+  }
+
+  /// Goes by another configuration from now on. What is under way goes on as it began, and nobody joins it any more.
+  ///
+  /// Queries with routes of the one before may come until `forgetEarlier`.
+  func use(_ service: Service) {
+    earlier = self.service
+    self.service = service
+    for upstream in service.upstreams { upstream.names = names }
+    inFlight = [:]
+    failures = FailureCache(longestWait: settings.longestFailureWait)
+    startUpstreams()
+  }
+
+  /// No listener reads queries under the configuration before this one any more: what they have read is taken over first.
+  func forgetEarlier() {
+    takeQueries()
+    earlier = nil
+  }
+
+  /// The route that a listener has found, in the service that it is of.
+  private func place(_ number: UInt16) -> (service: Service, route: Route) {
+    for service in [service, earlier] {
+      if let service, let route = service.route(number) { return (service, route) }
+    }
+    return (service, service.settings.routes[Int(Route.Number.standard)])
   }
 
   /// Takes over every query that the listeners have handed over.
@@ -142,20 +177,21 @@ public actor Resolver {
       loopGuard?.received(name)
       return replies.send(UpstreamFailure(.other, "one of our own probes"), to: slot)
     }
-    let subnet = clientSubnet(asked)
+    let (service, route) = place(asked.route)
+    let subnet = clientSubnet(asked, service, route)
     let question = HTTPDNSQuestion(
       name: name.lowercased, type: RecordType(asked.query.type), dnssecOK: asked.query.dnssecOK,
       checkingDisabled: asked.query.checkingDisabled, clientSubnet: subnet.prefix)
-    let key = questionKey(question, route: asked.route, subnet: subnet)
+    let key = questionKey(question, route, subnet)
     guard asked.wantsAnswer else {
       replies.queries.release(slot)
-      return refresh(question, key, asked.route, subnet)
+      return refresh(question, key, service, route, subnet)
     }
     if let pursuit = inFlight[key] { return join(pursuit, slot) }
-    if let answer = settings.cacheEnabled ? kept(question, key, asked.route, subnet) : nil {
+    if let answer = settings.cacheEnabled ? kept(question, key, route, subnet) : nil {
       return replies.send(answer, to: slot)
     }
-    let stale = staleData(question, asked.route, subnet)
+    let stale = staleData(question, route, subnet)
     if let stale, stale.isServed(at: loop.now) { return replies.send(given(stale, or: .unserved, question), to: slot) }
     if failures.isWaiting(key, now: loop.now) {
       let failure = UpstreamFailure(.cachedError, "asked in vain a moment ago")
@@ -166,7 +202,7 @@ public actor Resolver {
       let failure = UpstreamFailure(.other, "too many questions under way")
       return replies.send(given(stale, or: failure, question), to: slot)
     }
-    let pursuit = makePursuit(question, key, asked.route, subnet)
+    let pursuit = makePursuit(question, key, service, route, subnet)
     pursuit.slots.append(slot)
     if stale != nil { giveStaleInTime(pursuit) }
     begin(pursuit)
@@ -175,9 +211,10 @@ public actor Resolver {
   /// Resolves a question for a caller inside the program.
   ///
   /// - Parameter fresh: whether to go upstream although an answer is kept.
-  func resolve(_ question: HTTPDNSQuestion, route: UInt16, fresh: Bool) async -> ResolvedAnswer {
+  func resolve(_ question: HTTPDNSQuestion, route number: UInt16, fresh: Bool) async -> ResolvedAnswer {
+    let (service, route) = place(number)
     let subnet = QueryClientSubnet()
-    let key = questionKey(question, route: route, subnet: subnet)
+    let key = questionKey(question, route, subnet)
     if !fresh, let answer = kept(question, key, route, subnet) {
       return ResolvedAnswer(response: answer.response, lifetime: answer.lifetime, source: .cache)
     }
@@ -186,7 +223,7 @@ public actor Resolver {
         wait(for: pursuit)
         pursuit.continuations.append(continuation)
       } else {
-        let pursuit = makePursuit(question, key, route, subnet)
+        let pursuit = makePursuit(question, key, service, route, subnet)
         pursuit.continuations.append(continuation)
         begin(pursuit)
       }
@@ -195,10 +232,10 @@ public actor Resolver {
 
   /// A new pursuit, under way from now on.
   func makePursuit(
-    _ question: HTTPDNSQuestion, _ key: QuestionKey, _ route: UInt16, _ subnet: QueryClientSubnet
+    _ question: HTTPDNSQuestion, _ key: QuestionKey, _ service: Service, _ route: Route, _ subnet: QueryClientSubnet
   ) -> Pursuit {
     let pursuit = Pursuit(
-      key: key, question: question, routeNumber: route, scope: scope(question, route), subnet: subnet,
+      key: key, question: question, service, route, scope: scope(question, route), subnet: subnet,
       epoch: cache.epoch, startedAt: loop.now)
     inFlight[key] = pursuit
     underWay += 1
@@ -223,7 +260,7 @@ public actor Resolver {
   private func join(_ pursuit: Pursuit, _ slot: Int) {
     counters.joined += 1
     wait(for: pursuit)
-    if pursuit.slots.isEmpty, staleData(pursuit.question, pursuit.routeNumber, pursuit.subnet) != nil {
+    if pursuit.slots.isEmpty, staleData(pursuit.question, pursuit.route, pursuit.subnet) != nil {
       giveStaleInTime(pursuit)
       setTimer(pursuit)
     }
@@ -263,23 +300,27 @@ public actor Resolver {
     return body(cache.key(in: keyBuffer.octets, nameLength: name.octets.count, scope, subnet: subnet))
   }
 
-  func questionKey(_ question: HTTPDNSQuestion, route: UInt16, subnet: QueryClientSubnet) -> QuestionKey {
+  func questionKey(_ question: HTTPDNSQuestion, _ route: Route, _ subnet: QueryClientSubnet) -> QuestionKey {
     withKey(question.name, scope(question, route), subnet: subnet) { QuestionKey($0) }
   }
 
+  /// The key of a question that is asked by that route, if there is one.
+  func questionKey(_ question: HTTPDNSQuestion, route number: UInt16) -> QuestionKey {
+    questionKey(question, place(number).route, QueryClientSubnet())
+  }
+
   /// What a question's key consists of beside name and subnet.
-  func scope(_ question: HTTPDNSQuestion, _ route: UInt16) -> CacheScope {
+  func scope(_ question: HTTPDNSQuestion, _ route: Route) -> CacheScope {
     CacheScope(
       type: question.type.rawValue, dnssecOK: question.dnssecOK, checkingDisabled: question.checkingDisabled,
-      route: route, network: settings.routes[Int(route)].belongsToNetwork ? network.number : 0)
+      route: route.number, network: route.belongsToNetwork ? network.number : 0)
   }
 
   /// The client's own subnet, where the route's providers are told it.
-  private func clientSubnet(_ asked: ClientQuery) -> QueryClientSubnet {
+  private func clientSubnet(_ asked: ClientQuery, _ service: Service, _ route: Route) -> QueryClientSubnet {
     let subnet = asked.query.clientSubnet
     guard subnet.sourceLength > 0 else { return QueryClientSubnet() }
-    let isUsed = settings.routes[Int(asked.route)].providers.contains { upstreams[$0].takesClientSubnet }
-    return isUsed ? subnet.capped : QueryClientSubnet()
+    return service.asksForSubnets(route) ? subnet.capped : QueryClientSubnet()
   }
 }
 

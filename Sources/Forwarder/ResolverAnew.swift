@@ -65,7 +65,9 @@ extension Resolver {
     var wanted: [KeptQuestion] = []
     var known: Set<QuestionKey> = []
     func add(_ kept: KeptQuestion) {
-      guard known.insert(questionKey(kept.question, route: kept.route, subnet: kept.subnet)).inserted else { return }
+      guard let route = service.route(kept.route),
+        known.insert(questionKey(kept.question, route, kept.subnet)).inserted
+      else { return }
       if wanted.count < Resolver.mostAskedAnew { wanted.append(kept) } else { summary.more += 1 }
     }
     for (type, route) in types { add(KeptQuestion(question: HTTPDNSQuestion(name: name, type: type), route: route)) }
@@ -84,7 +86,8 @@ extension Resolver {
     }
     summary.reports = await withTaskGroup(of: (Int, RefreshReport).self) { group in
       for (index, kept) in wanted.enumerated() {
-        group.addTask(executorPreference: loop) { (index, await self.askAnew(kept)) }
+        guard let route = service.route(kept.route) else { continue }
+        group.addTask(executorPreference: loop) { (index, await self.askAnew(kept, route)) }
       }
       var reports: [(Int, RefreshReport)] = []
       for await report in group { reports.append(report) }
@@ -94,15 +97,15 @@ extension Resolver {
   }
 
   /// Asks as a refresh does: nobody's answer gets worse by it.
-  private func askAnew(_ kept: KeptQuestion) async -> RefreshReport {
+  private func askAnew(_ kept: KeptQuestion, _ route: Route) async -> RefreshReport {
     let begin = loop.now
-    let key = questionKey(kept.question, route: kept.route, subnet: kept.subnet)
+    let key = questionKey(kept.question, route, kept.subnet)
     let answer = await withCheckedContinuation { continuation in
       if let pursuit = inFlight[key] { return pursuit.continuations.append(continuation) }
       refresher?.countTransfer()
-      let pursuit = makePursuit(kept.question, key, kept.route, kept.subnet)
+      let pursuit = makePursuit(kept.question, key, service, route, kept.subnet)
       pursuit.isRefresh = true
-      pursuit.heat = cache.state(hash: key.keyedHash)?.heat ?? 0
+      inherit(pursuit)
       pursuit.continuations.append(continuation)
       start(pursuit)
     }

@@ -8,7 +8,7 @@ import MessageCache
 extension Resolver {
   /// Keeps an answer under what it depends on. One that may not be kept takes the place of older ones all the same.
   func keep(_ answer: FinishedAnswer, of pursuit: Pursuit, from source: AnswerSource) {
-    guard settings.cacheEnabled else { return }
+    guard settings.cacheEnabled, isStillRouted(pursuit) else { return }
     let now = loop.now.nanoseconds
     var scope = pursuit.scope
     var response = answer.response
@@ -17,14 +17,16 @@ extension Resolver {
     if pursuit.question.clientSubnet != nil, answer.scope != 0 {
       // Only under the subnet that was sent, and under the type that was asked: other subnets may have the name.
       let isKept = pursuit.key.withCacheKey { cache.insert($0, response, now: now, life) }
-      if isKept { names.kept(pursuit.question.name, scope.type, as: pursuit.key.keyedHash) }
+      if isKept {
+        names.kept(pursuit.question.name, scope.type, as: pursuit.key.keyedHash, inheriting: life.hits)
+      }
       return
     }
-    response.isForEverySubnet = answer.scope == 0 || !asksForSubnets(pursuit.routeNumber)
+    response.isForEverySubnet = answer.scope == 0 || !pursuit.service.asksForSubnets(pursuit.route)
     let (isKept, hash) = withKey(pursuit.question.name, scope) { key in
       (cache.insert(key, response, now: now, life), key.hash)
     }
-    if isKept { names.kept(pursuit.question.name, scope.type, as: hash) }
+    if isKept { names.kept(pursuit.question.name, scope.type, as: hash, inheriting: life.hits) }
     if answer.deniesName {
       // It would be found before the denial.
       _ = pursuit.key.withCacheKey { cache.remove($0) }
@@ -39,14 +41,14 @@ extension Resolver {
   }
 
   private func life(of answer: FinishedAnswer, _ pursuit: Pursuit, _ source: AnswerSource) -> EntryLife {
-    let policy = settings.routes[Int(pursuit.routeNumber)].stale
+    let policy = pursuit.route.stale
     let hasData = !answer.isNegative
     var life = EntryLife(lifetime: answer.lifetime)
     if policy.mode != .off { life.staleFor = policy.maxAge }
     // A denial is never given before it has been asked again: the name may be there by now.
     life.isServedStale = hasData && (policy.mode == .immediate || policy.isImmutable)
     life.isImmutable = hasData && policy.isImmutable
-    life.source = number(of: source)
+    life.source = number(of: source, pursuit.service)
     life.heat = pursuit.heat
     life.hits = pursuit.hits
     life.epoch = pursuit.epoch
@@ -55,7 +57,7 @@ extension Resolver {
 
   /// An answer that was kept since the listener looked, or a denial of a name above.
   func kept(
-    _ question: HTTPDNSQuestion, _ key: QuestionKey, _ route: UInt16, _ subnet: QueryClientSubnet
+    _ question: HTTPDNSQuestion, _ key: QuestionKey, _ route: Route, _ subnet: QueryClientSubnet
   ) -> FinishedAnswer? {
     let now = loop.now.nanoseconds
     if let found = key.withCacheKey({ cache.peek($0, now: now) }) {
@@ -83,10 +85,10 @@ extension Resolver {
 
   /// RFC 8020: the denial of a name holds for everything below it.
   private func denied(
-    _ question: HTTPDNSQuestion, _ route: UInt16, by above: FinishedAnswer, at parent: DomainName
+    _ question: HTTPDNSQuestion, _ route: Route, by above: FinishedAnswer, at parent: DomainName
   ) -> FinishedAnswer? {
     guard let message = above.response.message(to: Question(name: parent, type: question.type)) else { return nil }
-    return AnswerPolicy(ttl: settings.routes[Int(route)].ttl).negative(
+    return AnswerPolicy(ttl: route.ttl).negative(
       .nxDomain, question, chain: [], authorities: message.authorities)
   }
 
@@ -109,8 +111,9 @@ extension Resolver {
     return FinishedAnswer(response: response, lifetime: left)
   }
 
-  private func asksForSubnets(_ route: UInt16) -> Bool {
-    settings.routes[Int(route)].providers.contains { upstreams[$0].takesClientSubnet }
+  /// Whether the pursuit's route is one of the present configuration: otherwise nobody would find the answer.
+  private func isStillRouted(_ pursuit: Pursuit) -> Bool {
+    pursuit.service === service || service.route(pursuit.route.number) != nil
   }
 }
 

@@ -76,13 +76,12 @@ extension Resolver {
 
   /// Whether an entry can be given on the network that the machine is on.
   func isHere(_ parts: KeyParts) -> Bool {
-    guard settings.routes.indices.contains(Int(parts.scope.route)) else { return false }
-    return parts.scope.network == (settings.routes[Int(parts.scope.route)].belongsToNetwork ? network.number : 0)
+    guard let route = service.route(parts.scope.route) else { return false }
+    return parts.scope.network == (route.belongsToNetwork ? network.number : 0)
   }
 
   private func upstreamNames(_ number: UInt16) -> [String] {
-    guard settings.routes.indices.contains(Int(number)) else { return [] }
-    let route = settings.routes[Int(number)]
+    guard let route = service.route(number) else { return [] }
     let usesLocal = route.fallsBack && !route.localServers.entries.isEmpty
     return route.providers.map { upstreams[$0].name } + (usesLocal ? ["localdns"] : [])
   }
@@ -91,7 +90,7 @@ extension Resolver {
     switch source {
     case .nobody: "httpdnsd"
     case .localDNS: "localdns"
-    case .provider(let index): upstreams.indices.contains(index) ? upstreams[index].name : "unknown"
+    case .provider(let number): service.place(ofProvider: number).map { upstreams[$0].name } ?? "unknown"
     }
   }
 }

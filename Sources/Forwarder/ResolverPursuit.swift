@@ -9,10 +9,10 @@ import Metrics
 extension Resolver {
   /// Asks the route's providers in order, then LocalDNS.
   func pursue(_ pursuit: Pursuit) async -> Outcome {
-    let route = settings.routes[Int(pursuit.routeNumber)]
+    let (service, route) = (pursuit.service, pursuit.route)
     guard !route.providers.isEmpty else { return await askLocal(pursuit, isFallback: false) }
     let deadline = loop.now + ResolverSettings.answerBy
-    let candidates = route.providers.map { upstreams[$0] }.filter { $0.serves(pursuit.question) }
+    let candidates = route.providers.map { service.upstreams[$0] }.filter { $0.serves(pursuit.question) }
     var failure: UpstreamFailure?
     var empty: Outcome?
     for (index, upstream) in candidates.enumerated() {
@@ -70,9 +70,8 @@ extension Resolver {
       var scope = pursuit.scope
       scope.type = question.type.rawValue
       let sibling = Pursuit(
-        key: questionKey(question, route: pursuit.routeNumber, subnet: pursuit.subnet), question: question,
-        routeNumber: pursuit.routeNumber, scope: scope, subnet: pursuit.subnet,
-        epoch: pursuit.epoch, startedAt: loop.now)
+        key: questionKey(question, pursuit.route, pursuit.subnet), question: question, pursuit.service, pursuit.route,
+        scope: scope, subnet: pursuit.subnet, epoch: pursuit.epoch, startedAt: loop.now)
       inherit(sibling)
       let outcome = finish(other.answer, from: source, sibling, route, trustsAD: trustsAD)
       if case .success(let answer) = outcome.result { keep(answer, of: sibling, from: source) }
@@ -106,7 +105,7 @@ extension Resolver {
 
   /// Asks LocalDNS. Names of the network do not exist where there is none.
   func askLocal(_ pursuit: Pursuit, isFallback: Bool) async -> Outcome {
-    let route = settings.routes[Int(pursuit.routeNumber)]
+    let route = pursuit.route
     pursuit.hasAskedLocal = true
     guard let local, local.hasServers(route.localServers) else {
       // What the network has said before is worth more than that it says nothing at present.
@@ -177,7 +176,7 @@ extension Resolver {
   }
 
   func mayAskLocalAsWell(_ pursuit: Pursuit) -> Bool {
-    let route = settings.routes[Int(pursuit.routeNumber)]
+    let route = pursuit.route
     return !route.providers.isEmpty && mayFallBack(route)
   }
 
@@ -202,7 +201,7 @@ extension Resolver {
     let now = loop.now
     let end = pursuit.startedAt + ResolverSettings.answerBy
     var staleIsDue = pursuit.staleAt.map { $0 <= now } ?? false
-    if staleIsDue, staleData(pursuit.question, pursuit.routeNumber, pursuit.subnet) == nil {
+    if staleIsDue, staleData(pursuit.question, pursuit.route, pursuit.subnet) == nil {
       // It has gone meanwhile: there is nothing better to do than to wait.
       pursuit.staleAt = nil
       staleIsDue = false
@@ -226,8 +225,7 @@ extension Resolver {
     let outcome = await askLocal(pursuit, isFallback: true)
     pursuit.attempts -= 1
     // The provider's answer is still preferred while its attempt has time.
-    let route = settings.routes[Int(pursuit.routeNumber)]
-    let providerEnd = pursuit.startedAt + min(longestTimeout(route), ResolverSettings.answerBy)
+    let providerEnd = pursuit.startedAt + min(longestTimeout(pursuit), ResolverSettings.answerBy)
     guard case .success = outcome.result, pursuit.attempts > 0, loop.now < providerEnd, !pursuit.isAnswered else {
       return settle(pursuit, outcome)
     }
@@ -236,8 +234,8 @@ extension Resolver {
     setTimer(pursuit)
   }
 
-  private func longestTimeout(_ route: Route) -> Duration {
-    route.providers.map { upstreams[$0].timeout }.max() ?? .zero
+  private func longestTimeout(_ pursuit: Pursuit) -> Duration {
+    pursuit.route.providers.map { pursuit.service.upstreams[$0].timeout }.max() ?? .zero
   }
 
   /// An attempt has ended: answers everybody, or leaves that to the attempts that still run.
@@ -252,7 +250,14 @@ extension Resolver {
 
   /// What LocalDNS says late must not take the place of what a provider has said.
   private func isSaidAlready(_ pursuit: Pursuit) -> Bool {
-    pursuit.hasAnswer || kept(pursuit.question, pursuit.key, pursuit.routeNumber, pursuit.subnet) != nil
+    pursuit.hasAnswer || kept(pursuit.question, pursuit.key, pursuit.route, pursuit.subnet) != nil
+  }
+
+  /// Answers everybody who waits, with what is at hand: the program ends.
+  func giveUp() {
+    for pursuit in Array(inFlight.values) {
+      deliver(pursuit, pursuit.held ?? Outcome(result: .failure(.ending), source: .ourselves))
+    }
   }
 
   /// Keeps the answer and gives it to everybody who waits; an answer that comes after that is only kept.
@@ -286,6 +291,12 @@ extension UpstreamFailure {
   static let unserved = UpstreamFailure(.notSupported, "no provider serves this type")
   static let notListed = UpstreamFailure(.notSupported, "not in the table")
   static let noServer = UpstreamFailure(.noReachableAuthority, "no resolver to ask")
+  /// Nothing was learned about the question.
+  static let ending: UpstreamFailure = {
+    var failure = UpstreamFailure(.notReady, "the program ends")
+    failure.isOverload = true
+    return failure
+  }()
   static let tooLong = UpstreamFailure(.invalidData, "the answer does not fit into a message")
 }
 

@@ -27,18 +27,22 @@ struct RefreshedQuestion {
 
 extension Resolver {
   /// A client was served what ought to be fetched anew: asks as for a client, though nobody waits.
-  func refresh(_ question: HTTPDNSQuestion, _ key: QuestionKey, _ route: UInt16, _ subnet: QueryClientSubnet) {
+  func refresh(
+    _ question: HTTPDNSQuestion, _ key: QuestionKey, _ service: Service, _ route: Route, _ subnet: QueryClientSubnet
+  ) {
     guard inFlight[key] == nil, underWay < settings.maxInFlight, !failures.isWaiting(key, now: loop.now) else { return }
     // For stale data a client would have had to ask.
     guard kept(question, key, route, subnet) != nil else {
-      let pursuit = makePursuit(question, key, route, subnet)
+      let pursuit = makePursuit(question, key, service, route, subnet)
       pursuit.isRefresh = true
       return start(pursuit)
     }
     // What is only of another network costs what refreshing may cost: one transfer.
     let last = EntrySource(number: cache.state(hash: key.keyedHash)?.source ?? EntrySource.nobody.number)
-    guard let source = refreshSource(question, route, after: last), refresher?.takeFromBudget() ?? true else { return }
-    let pursuit = makePursuit(question, key, route, subnet)
+    guard let source = refreshSource(question, route.number, after: last), refresher?.takeFromBudget() ?? true else {
+      return
+    }
+    let pursuit = makePursuit(question, key, service, route, subnet)
     pursuit.isRefresh = true
     pursuit.attempts += 1
     let heat = cache.state(hash: key.keyedHash).flatMap { refresher?.heat(of: $0) }
@@ -47,12 +51,12 @@ extension Resolver {
   }
 
   private func refresh(_ pursuit: Pursuit, from source: EntrySource) async {
-    guard case .provider(let index) = source else {
-      let isFallback = !settings.routes[Int(pursuit.routeNumber)].providers.isEmpty
+    guard case .provider(let number) = source, let place = service.place(ofProvider: number) else {
+      let isFallback = !pursuit.route.providers.isEmpty
       _ = refreshed(pursuit, await askLocal(pursuit, isFallback: isFallback))
       return
     }
-    let provider = upstreams[index]
+    let provider = upstreams[place]
     let results = await provider.refresh([pursuit.question], deadline: loop.now + ResolverSettings.answerBy)
     if case .failure(let reason) = results { note(provider.name, reason) }
     _ = finish(pursuit, results.flatMap { $0[pursuit.question] ?? .failure(.unserved) }, provider)
@@ -67,14 +71,16 @@ extension Resolver {
 
   /// Asks a provider anew, all questions in one transfer.
   ///
+  /// - Parameter number: the provider's, as entries have it.
   /// - Returns: for each question whether there is a new answer, or one under way already.
-  func refresh(_ questions: [RefreshedQuestion], from upstream: Int) async -> [Bool] {
+  func refresh(_ questions: [RefreshedQuestion], from number: Int) async -> [Bool] {
     // Clients come first.
-    guard self.underWay + questions.count <= settings.maxInFlight / 2 else { return questions.map { _ in false } }
+    guard let place = service.place(ofProvider: number), self.underWay + questions.count <= settings.maxInFlight / 2
+    else { return questions.map { _ in false } }
+    let provider = upstreams[place]
     let (pursuits, underWay) = refreshes(questions)
     let asked = pursuits.compactMap { $0 }
     guard !asked.isEmpty else { return underWay }
-    let provider = upstreams[upstream]
     let results = await provider.refresh(asked.map(\.question), deadline: loop.now + ResolverSettings.answerBy)
     if case .failure(let reason) = results { note(provider.name, reason) }
     return zip(pursuits, underWay).map { pursuit, isUnderWay in
@@ -88,32 +94,36 @@ extension Resolver {
   func refreshLocally(_ question: RefreshedQuestion) async -> Bool {
     let (pursuits, underWay) = refreshes([question])
     guard let pursuit = pursuits[0] else { return underWay[0] }
-    let isFallback = !settings.routes[Int(question.route)].providers.isEmpty
+    let isFallback = !pursuit.route.providers.isEmpty
     let outcome = await askLocal(pursuit, isFallback: isFallback)
     return refreshed(pursuit, outcome)
   }
 
   /// A pursuit for each question that is not under way; the second list says which are.
   private func refreshes(_ questions: [RefreshedQuestion]) -> (pursuits: [Pursuit?], underWay: [Bool]) {
+    var underWay: [Bool] = []
     let pursuits = questions.map { wanted -> Pursuit? in
-      let key = questionKey(wanted.question, route: wanted.route, subnet: QueryClientSubnet())
+      underWay.append(false)
+      guard let route = service.route(wanted.route) else { return nil }
+      let key = questionKey(wanted.question, route, QueryClientSubnet())
       if let pursuit = inFlight[key] {
         pursuit.heat = wanted.heat
+        underWay[underWay.count - 1] = true
         return nil
       }
-      let pursuit = makePursuit(wanted.question, key, wanted.route, QueryClientSubnet())
+      let pursuit = makePursuit(wanted.question, key, service, route, QueryClientSubnet())
       pursuit.isRefresh = true
       pursuit.heat = wanted.heat
       pursuit.attempts += 1
       return pursuit
     }
-    return (pursuits, pursuits.map { $0 == nil })
+    return (pursuits, underWay)
   }
 
   private func finish(
     _ pursuit: Pursuit, _ result: Result<UpstreamAnswer, UpstreamFailure>, _ provider: any Upstream
   ) -> Bool {
-    let route = settings.routes[Int(pursuit.routeNumber)]
+    let route = pursuit.route
     switch result {
     case .success(let reply):
       let source = AnswerSource.provider(provider.name, server: reply.server)
@@ -147,32 +157,41 @@ extension Resolver {
   ///
   /// The source itself. What LocalDNS has said in a provider's place is asked of the provider, as soon as that is well.
   func refreshSource(_ question: HTTPDNSQuestion, _ number: UInt16, after source: EntrySource) -> EntrySource? {
-    let route = settings.routes[Int(number)]
+    guard let route = service.route(number) else { return nil }
     func isWell(_ index: Int) -> Bool {
       upstreams[index].isFit && !upstreams[index].answersAtOnce && upstreams[index].serves(question)
     }
-    if case .provider(let index) = source { return route.providers.contains(index) && isWell(index) ? source : nil }
-    if let index = route.providers.first(where: isWell) { return .provider(index) }
+    var source = source
+    if case .provider(let number) = source {
+      if let index = service.place(ofProvider: number) {
+        return route.providers.contains(index) && isWell(index) ? source : nil
+      }
+      source = .nobody
+    }
+    if let index = route.providers.first(where: isWell) { return .provider(service.providerNumbers[index]) }
     guard source == .localDNS || route.providers.isEmpty else { return nil }
     return local?.hasServers(route.localServers) ?? false ? .localDNS : nil
   }
 
   /// Names that one transfer to that source may carry; 0 where each question travels alone.
   func mostNames(_ source: EntrySource) -> Int {
-    guard case .provider(let index) = source else { return 0 }
-    return upstreams[index].mostNames
+    guard case .provider(let number) = source, let place = service.place(ofProvider: number) else { return 0 }
+    return upstreams[place].mostNames
   }
 
   /// Whether LocalDNS is left out: what a provider has said is still fresh, and must not give way to less.
   func isSparing(_ pursuit: Pursuit) -> Bool {
-    pursuit.isRefresh && kept(pursuit.question, pursuit.key, pursuit.routeNumber, pursuit.subnet) != nil
+    pursuit.isRefresh && kept(pursuit.question, pursuit.key, pursuit.route, pursuit.subnet) != nil
   }
 
   /// The number under which an entry remembers who gave it.
-  func number(of source: AnswerSource) -> UInt8 {
+  func number(of source: AnswerSource, _ service: Service) -> UInt8 {
     switch source {
     case .provider(let name, _):
-      return upstreams.firstIndex { $0.name == name }.map { EntrySource.provider($0).number } ?? 0
+      let place = service.upstreams.firstIndex { $0.name == name }
+      let number = place.map { service.providerNumbers[$0] } ?? -1
+      // What another service calls by that number is another provider.
+      return self.service.place(ofProvider: number) == nil ? 0 : EntrySource.provider(number).number
     case .localDNS: return EntrySource.localDNS.number
     case .cache, .ourselves: return EntrySource.nobody.number
     }
@@ -183,7 +202,7 @@ extension Resolver {
 enum EntrySource: Hashable {
   case nobody
   case localDNS
-  /// A provider, by its place in the configuration.
+  /// A provider, by the number that it keeps as long as it is configured: at start its place in the configuration.
   case provider(Int)
 
   private static let firstProvider = 2
@@ -196,7 +215,7 @@ enum EntrySource: Hashable {
     }
   }
 
-  /// Zero where a provider's place does not fit: it is not asked again by itself.
+  /// Zero where a provider's number does not fit: it is not asked again by itself.
   var number: UInt8 {
     switch self {
     case .nobody: 0

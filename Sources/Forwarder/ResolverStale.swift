@@ -11,7 +11,7 @@ extension Resolver {
 
   /// What may be given although it has expired: the newest, since a denial that came later than an address says more.
   /// Where something is fresh by now, that.
-  func staleData(_ question: HTTPDNSQuestion, _ route: UInt16, _ subnet: QueryClientSubnet) -> StaleData? {
+  func staleData(_ question: HTTPDNSQuestion, _ route: Route, _ subnet: QueryClientSubnet) -> StaleData? {
     guard settings.cacheEnabled else { return nil }
     let asked = scope(question, route)
     var denial = asked
@@ -44,7 +44,7 @@ extension Resolver {
 
   /// The clients of a pursuit get stale data if nothing fresh comes in time.
   func giveStaleInTime(_ pursuit: Pursuit) {
-    let policy = settings.routes[Int(pursuit.routeNumber)].stale
+    let policy = pursuit.route.stale
     if policy.mode != .off { pursuit.staleAt = loop.now + policy.wait }
   }
 
@@ -52,7 +52,7 @@ extension Resolver {
   /// remembered (RFC 9520). Of our own limits nothing is remembered.
   func afterFailure(_ pursuit: Pursuit, _ reason: UpstreamFailure) -> Result<FinishedAnswer, UpstreamFailure> {
     let question = pursuit.question
-    let data = staleData(question, pursuit.routeNumber, pursuit.subnet)
+    let data = staleData(question, pursuit.route, pursuit.subnet)
     let given = given(data, or: reason, question)
     switch given {
     case .success:
@@ -61,14 +61,16 @@ extension Resolver {
       withKey(question.name, data.scope, subnet: data.subnet) { cache.serveStale($0, until: end) }
     case .failure:
       counters.failures += 1
-      if !reason.isOverload { failures.failed(pursuit.key, reason.extendedError, now: loop.now) }
+      if !reason.isOverload, pursuit.service === service {
+        failures.failed(pursuit.key, reason.extendedError, now: loop.now)
+      }
     }
     return given
   }
 
   /// An attempt that nobody waited for has failed: stale data that was given when it began has half a minute again.
   func goOnServingStale(_ pursuit: Pursuit, _ reason: UpstreamFailure) {
-    guard !reason.isOverload, let data = staleData(pursuit.question, pursuit.routeNumber, pursuit.subnet),
+    guard !reason.isOverload, let data = staleData(pursuit.question, pursuit.route, pursuit.subnet),
       !data.isFresh, data.isServed(at: pursuit.startedAt)
     else { return }
     let end = (loop.now + Resolver.staleRecheck).nanoseconds

@@ -20,6 +20,18 @@ public struct Route: Sendable {
   public var stale = StalePolicy()
   /// The bounds on TTLs, in seconds.
   public var ttl: TTLBounds
+  /// Its number in the cache's keys: its place in the list of a service.
+  var number: UInt16 = 0
+  /// Whether no name takes it: its number is free, or was another route's a moment ago.
+  private(set) var isUnused = false
+
+  /// What stands in the place of a number that no name takes.
+  static let unused: Route = {
+    let bounds = TTLBounds(lowest: 0, highest: 0, highestNegative: 0, highestFallback: 0)
+    var route = Route(providers: [], localServers: LocalServers([LocalServers.Entry]()), fallsBack: false, ttl: bounds)
+    route.isUnused = true
+    return route
+  }()
 
   /// A route that asks those.
   public init(providers: [Int], localServers: LocalServers, fallsBack: Bool, ttl: TTLBounds) {

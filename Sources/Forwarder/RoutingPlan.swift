@@ -6,10 +6,10 @@ import EventLoop
 import Routing
 
 /// Rules, hosts file and special names, compiled.
-package struct RoutingPlan {
+package struct RoutingPlan: Sendable {
   /// What the hot path asks.
   let table: RouteTable
-  /// The routes, by the numbers that the table gives.
+  /// The routes, by the numbers that the table gives; numbers that it does not give are `Route.unused`.
   let routes: [Route]
 
   /// Compiles a configuration.
@@ -18,16 +18,34 @@ package struct RoutingPlan {
   ///   - searchDomains: the network's; names in them belong to it.
   ///   - hosts: the parsed hosts file.
   ///   - loopZone: where the names lie by which `LoopGuard` finds circles.
-  package init(
-    _ configuration: Configuration, hosts: HostsFile, searchDomains: [DomainName], loopZone: DomainName? = nil
+  ///   - numbers: those of rules' routes so far, and from now on.
+  /// - Returns: nil where there are not enough of them.
+  init?(
+    _ configuration: Configuration, hosts: HostsFile, searchDomains: [DomainName], loopZone: DomainName?,
+    numbers: inout NumberRegistry<RouteMeaning>
   ) {
+    let names = configuration.providers.map(\.meaning)
+    let targets = configuration.rules.map { RoutingPlan.target(of: $0, configuration) }
+    let meanings = targets.compactMap { target in
+      if case .route(let route) = target { RouteMeaning(route, providers: names) } else { nil }
+    }
+    guard let assigned = numbers.assign(meanings, kin: { $0.source }) else { return nil }
     var routes = RoutingPlan.fixedRoutes(configuration)
+    let count = assigned.reduce(routes.count) { max($0, $1 + 1) }
+    routes += Array(repeating: Route.unused, count: count - routes.count)
     var rules: [RouteRule] = []
     if let loopZone {
       rules.append(RouteRule(names: [.subtree(loopZone)], action: .route(Route.Number.loopProbe)))
     }
-    for rule in configuration.rules {
-      rules.append(RouteRule(names: rule.names, action: RoutingPlan.action(rule, configuration, &routes)))
+    var rest = assigned[...]
+    for (rule, target) in zip(configuration.rules, targets) {
+      switch target {
+      case .local(let action): rules.append(RouteRule(names: rule.names, action: action))
+      case .route(let route):
+        let number = rest.removeFirst()
+        routes[number] = route
+        rules.append(RouteRule(names: rule.names, action: .route(UInt16(number))))
+      }
     }
     self.routes = routes
     table = RouteTable(
@@ -63,15 +81,19 @@ package struct RoutingPlan {
     return [standard, network, portal, loopProbe]
   }
 
-  private static func action(
-    _ rule: Configuration.Rule, _ configuration: Configuration, _ routes: inout [Route]
-  ) -> RouteAction {
+  /// Where a rule leads.
+  private enum Target {
+    case local(RouteAction)
+    case route(Route)
+  }
+
+  private static func target(of rule: Configuration.Rule, _ configuration: Configuration) -> Target {
     let defaults = LocalServers(configuration.localDNS.servers)
     var route: Route
     switch rule.use {
-    case .nxdomain: return .nxDomain
-    case .refused: return .refused
-    case .pinned: return .pinned(rule.addresses)
+    case .nxdomain: return .local(.nxDomain)
+    case .refused: return .local(.refused)
+    case .pinned: return .local(.pinned(rule.addresses))
     case .localDNS:
       let servers = rule.servers.isEmpty ? defaults : LocalServers(rule.servers)
       route = Route(providers: [], localServers: servers, fallsBack: true, ttl: TTLBounds(configuration))
@@ -88,8 +110,20 @@ package struct RoutingPlan {
     if let isImmutable = rule.isImmutable { route.stale.isImmutable = isImmutable }
     if let highest = rule.maxTTL { route.ttl.highest = UInt32(clamping: highest.components.seconds) }
     if let lowest = rule.minTTL { route.ttl.lowest = UInt32(clamping: lowest.components.seconds) }
-    routes.append(route)
-    return .route(UInt16(routes.count - 1))
+    return .route(route)
+  }
+}
+
+extension RoutingPlan {
+  /// Compiles the first configuration of a program.
+  ///
+  /// - Precondition: there are fewer rules than route numbers.
+  package init(
+    _ configuration: Configuration, hosts: HostsFile, searchDomains: [DomainName], loopZone: DomainName? = nil
+  ) {
+    var numbers = ServiceNumbers().routes
+    self.init(
+      configuration, hosts: hosts, searchDomains: searchDomains, loopZone: loopZone, numbers: &numbers)!
   }
 }
 

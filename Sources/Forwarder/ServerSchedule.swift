@@ -66,6 +66,8 @@ final class ServerSchedule: @unchecked Sendable {
     self.note = note
   }
 
+  deinit { timer?.cancel() }
+
   /// Takes the list that was kept, and asks for the present one.
   func start() {
     guard !isStarted else { return }

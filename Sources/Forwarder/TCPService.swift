@@ -8,7 +8,7 @@ import Listener
 
 /// Answers queries of TCP connections. Resolver's loop only.
 final class TCPService {
-  private let path: QueryPath
+  private var path: QueryPath
   private let queries: ClientQueries
   private let replies: ReplySender
   private let resolver: Resolver
@@ -27,6 +27,9 @@ final class TCPService {
   }
 
   deinit { output.deallocate() }
+
+  /// Answers by those tables from now on.
+  func use(_ tables: QueryTables) { path = path.successor(tables) }
 
   /// Answers one query, now or through the resolver.
   func accept(_ connection: TCPConnection, _ message: UnsafeBufferPointer<UInt8>) {

@@ -69,6 +69,8 @@ final class TableProvider: Upstream, @unchecked Sendable {
     self.note = note
   }
 
+  deinit { timer?.cancel() }
+
   func subnet(for client: IPPrefix?) -> IPPrefix? { nil }
 
   /// Addresses of listed names. As long as no table has come, it may turn out to list any name.

@@ -8,13 +8,14 @@ import Listener
 /// One thread's service of a UDP socket.
 struct UDPPort {
   private let listener: UDPListener
-  private let path: QueryPath
+  /// The thread's query path, which a reload replaces.
+  let paths: PathExchange
   private let queries: ClientQueries
   private let resolverLoop: EventLoop
 
   init(_ listener: UDPListener, path: QueryPath, queries: ClientQueries, resolverLoop: EventLoop) {
     self.listener = listener
-    self.path = path
+    paths = PathExchange(path)
     self.queries = queries
     self.resolverLoop = resolverLoop
   }
@@ -27,6 +28,8 @@ struct UDPPort {
   /// - Returns: whether there may be more.
   func serve(waiting: Bool, whenFull: () -> Void) -> Bool {
     let count = listener.receive(waiting: waiting)
+    // Not before it has waited: whatever was received since a reload is answered by the new tables.
+    let path = paths.current
     guard count > 0 else { return false }
     let isFull = count == UDPListener.batchSize
     if isFull { whenFull() }

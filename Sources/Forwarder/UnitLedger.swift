@@ -9,10 +9,13 @@ import ProviderPool
 /// Today's billing units by provider, on disk.
 final class UnitLedger {
   private let budgets = Budgets()
-  private let kept: [String: (day: Int64, units: Int)]
   private let writer: StateWriter
 
-  private final class Budgets { var ofProvider: [String: () -> UnitBudget] = [:] }
+  private final class Budgets {
+    var ofProvider: [String: () -> UnitBudget?] = [:]
+    /// Of providers that are not asked, since they are not configured or not yet.
+    var kept: [String: (day: Int64, units: Int)] = [:]
+  }
 
   private static let delay = Duration.seconds(10)
   private static let largest = 64 * 1024
@@ -20,18 +23,31 @@ final class UnitLedger {
 
   /// Reads what was kept. Lines that cannot be read are skipped.
   init(_ file: StateFile, on loop: any Loop) {
-    kept = UnitLedger.parse(file.read(limit: UnitLedger.largest) ?? [])
+    budgets.kept = UnitLedger.parse(file.read(limit: UnitLedger.largest) ?? [])
     writer = StateWriter(file, on: loop, after: UnitLedger.delay) { [budgets] in UnitLedger.content(budgets) }
   }
 
   /// The budget of a provider with what was spent before.
   func budget(of provider: String, perDay: Int) -> UnitBudget {
-    guard let entry = kept[provider] else { return UnitBudget(perDay: perDay) }
+    if let known = budgets.ofProvider[provider]?() {
+      return UnitBudget(perDay: perDay, day: known.day, spent: known.spent)
+    }
+    guard let entry = budgets.kept[provider] else { return UnitBudget(perDay: perDay) }
     return UnitBudget(perDay: perDay, day: entry.day, spent: entry.units)
   }
 
   /// Keeps a provider's budget from now on.
-  func add(_ provider: String, _ budget: @escaping () -> UnitBudget) { budgets.ofProvider[provider] = budget }
+  func add(_ provider: String, _ budget: @escaping () -> UnitBudget?) {
+    budgets.ofProvider[provider] = budget
+    budgets.kept[provider] = nil
+  }
+
+  /// The provider is no longer asked, but may be again today.
+  func leave(_ provider: String, _ budget: UnitBudget) {
+    budgets.ofProvider[provider] = nil
+    budgets.kept[provider] = (budget.day, budget.spent)
+    writer.changed()
+  }
 
   /// Something was spent.
   func didSpend() { writer.changed() }
@@ -41,10 +57,11 @@ final class UnitLedger {
 
   private static func content(_ budgets: Budgets) -> [UInt8] {
     var text = UnitLedger.firstLine + "\n"
-    for (name, budget) in budgets.ofProvider.sorted(by: { $0.key < $1.key }) {
-      let now = budget()
-      text += "\(name) \(now.day) \(now.spent)\n"
+    var entries = budgets.kept
+    for (name, budget) in budgets.ofProvider {
+      if let now = budget() { entries[name] = (now.day, now.spent) }
     }
+    for (name, entry) in entries.sorted(by: { $0.key < $1.key }) { text += "\(name) \(entry.day) \(entry.units)\n" }
     return Array(text.utf8)
   }
 

@@ -68,6 +68,17 @@ final class Upkeep: @unchecked Sendable {
     follower.whenKnown(on: loop) { refresher.start() }
   }
 
+  /// Goes by another configuration from now on.
+  func use(
+    _ configuration: Configuration, keep: [RoutedQuestion], preload: [RoutedQuestion], _ meanings: CacheMeanings
+  ) {
+    keeper?.meanings = meanings
+    refresher?.use(RefresherSettings(configuration.refresh), keep: keep, preload: preload)
+  }
+
+  /// Whether the cache is being loaded or saved, with the numbers that counted when that began.
+  var isMovingCache: Bool { keeper?.isBusy ?? false }
+
   /// Ends what has to be ended properly. The loop does not run any more.
   func close() {
     keeper?.close()
@@ -87,13 +98,16 @@ extension RefreshLedger {
 
 extension CacheMeanings {
   /// What routes and sources of entries stand for in a configuration.
-  init(_ configuration: Configuration, _ routes: [Route]) {
-    let names = configuration.providers.map { "\($0.name) \($0.service)" }
+  init(_ preparation: Preparation) {
+    let names = preparation.configuration.providers.map(\.meaning)
     var sources = [EntrySource.localDNS.number: "localdns"]
-    for (index, name) in names.enumerated() { sources[EntrySource.provider(index).number] = name }
+    for (number, name) in zip(preparation.providerNumbers, names) {
+      sources[EntrySource.provider(number).number] = name
+    }
     sources[EntrySource.nobody.number] = "nobody"
     self.init(
-      routes: routes.map { route in
+      routes: preparation.plan.routes.map { route in
+        guard !route.isUnused else { return "nobody" }
         let providers = route.providers.map { names[$0] }.joined(separator: ", ")
         return "\(providers); \(route.localServers); \(route.ttl); \(route.fallsBack) \(route.isNetwork)"
       }, sources: sources, rules: routes.map { $0.stale.rules })

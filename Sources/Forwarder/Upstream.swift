@@ -60,7 +60,7 @@ public struct UpstreamAnswer: Sendable {
 public protocol Upstream: AnyObject {
   /// Its name in the configuration.
   var name: String { get }
-  /// Begins what goes on beside questions. Called once, when the daemon starts to serve.
+  /// Begins what goes on beside questions. Called when the daemon starts to serve, and again after a reload.
   func start()
   /// Whether its AD bit is passed on.
   var trustsAD: Bool { get }
@@ -83,6 +83,9 @@ public protocol Upstream: AnyObject {
   var isFit: Bool { get }
   /// The machine is on another network: connections and failures of the old one do not count any more.
   func networkHasChanged()
+  /// The configuration does not have it any more, in this form at least: it answers what is under way, and does nothing by
+  /// itself. `heir` has its name from now on.
+  func retire(for heir: (any Upstream)?)
   /// Forgets what it has said that it does not list, of those names; tells how many names and types that were.
   @discardableResult
   func forgetNotListed(_ names: CacheSelection) -> Int
@@ -101,6 +104,9 @@ public protocol Upstream: AnyObject {
 }
 
 extension Upstream {
+  /// The configuration does not have it any more: nothing to do, where nothing else is said.
+  func retire(for heir: (any Upstream)?) {}
+
   /// The machine is on another network: connections and failures of the old one do not count any more.
   func networkHasChanged() {}
 
@@ -135,7 +141,7 @@ extension Upstream {
     return .success(answers)
   }
 
-  /// Begins what goes on beside questions. Called once, when the daemon starts to serve.
+  /// Begins what goes on beside questions. Called when the daemon starts to serve, and again after a reload.
   func start() {}
 
   /// Whether it should not be asked for a client while anybody else can: never, where nothing else is said.

@@ -202,20 +202,23 @@ private func transferWantsSocket(
   Unmanaged<Transfer>.fromOpaque(context!).takeUnretainedValue().openSocket(address!.pointee)
 }
 
+/// Octets of libcurl's, for as long as its callback runs.
+private func handedOver(_ octets: UnsafeMutablePointer<CChar>?, _ count: Int) -> UnsafeBufferPointer<UInt8> {
+  UnsafeBufferPointer(start: UnsafeRawPointer(octets)?.assumingMemoryBound(to: UInt8.self), count: count)
+}
+
 private func transferDidReceiveBody(
   _ octets: UnsafeMutablePointer<CChar>?, _: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {
   let transfer = Unmanaged<Transfer>.fromOpaque(context!).takeUnretainedValue()
-  let buffer = UnsafeBufferPointer(start: UnsafeRawPointer(octets)?.assumingMemoryBound(to: UInt8.self), count: count)
-  return transfer.received(buffer) ? count : 0
+  return transfer.received(handedOver(octets, count)) ? count : 0
 }
 
 private func transferDidReceiveHeader(
   _ octets: UnsafeMutablePointer<CChar>?, _: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {
   let transfer = Unmanaged<Transfer>.fromOpaque(context!).takeUnretainedValue()
-  let buffer = UnsafeBufferPointer(start: UnsafeRawPointer(octets)?.assumingMemoryBound(to: UInt8.self), count: count)
-  return transfer.receivedHeader(buffer) ? count : 0
+  return transfer.receivedHeader(handedOver(octets, count)) ? count : 0
 }
 
 /// What else libcurl shows while it is watched, requests with their secrets among it, is let go.
@@ -225,7 +228,6 @@ private func transferWasCommented(
 ) -> Int32 {
   guard type == CURLINFO_TEXT else { return 0 }
   let transfer = Unmanaged<Transfer>.fromOpaque(context!).takeUnretainedValue()
-  transfer.heard(
-    UnsafeBufferPointer(start: UnsafeRawPointer(octets)?.assumingMemoryBound(to: UInt8.self), count: count))
+  transfer.heard(handedOver(octets, count))
   return 0
 }

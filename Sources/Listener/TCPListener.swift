@@ -80,12 +80,18 @@ public final class TCPListener {
   private let handler: Handler
   private let listener: OpaquePointer
   private var reserve: Int32
-  private var descriptorErrors: UInt64 = 0
+  private var pause: LoopTimer?
+  private var isStopped = false
+  /// Told of each connection that could not be accepted, with the system's error number.
+  public var onFailure: ((Int32) -> Void)?
+
+  /// How long nothing is accepted after a failure that trying again at once would only repeat.
+  private static let failurePause = Duration.milliseconds(100)
 
   /// Listens on `address`.
   ///
   /// - Throws: `ListenError` with the system's reason.
-  public init(
+  public convenience init(
     binding address: SocketAddress, on loop: EventLoop, table: TCPConnectionTable, handler: @escaping Handler
   ) throws(ListenError) {
     let descriptor = socket(address.family, Int32(SOCK_STREAM.rawValue) | O_NONBLOCK | O_CLOEXEC, 0)
@@ -94,16 +100,35 @@ public final class TCPListener {
     let size = socklen_t(MemoryLayout<Int32>.size)
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, size)
     if address.family == AF_INET6 { setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &on, size) }
-    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, size)
     guard address.withSockaddr({ bind(descriptor, __CONST_SOCKADDR_ARG(__sockaddr__: $0), $1) }) == 0,
-      listen(descriptor, 256) == 0,
+      listen(descriptor, 256) == 0
+    else {
+      let code = errno
+      close(descriptor)
+      throw ListenError(address: address, transport: "tcp", code: code)
+    }
+    try self.init(
+      adopting: descriptor, boundTo: SocketAddress(boundTo: descriptor) ?? address, on: loop, table: table,
+      handler: handler)
+  }
+
+  /// Takes over a socket that listens already, and closes it with the object.
+  ///
+  /// - Throws: `ListenError` with the system's reason; the descriptor is then closed.
+  public init(
+    adopting descriptor: Int32, boundTo address: SocketAddress, on loop: EventLoop, table: TCPConnectionTable,
+    handler: @escaping Handler
+  ) throws(ListenError) {
+    var on: Int32 = 1
+    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+    guard evutil_make_socket_nonblocking(descriptor) == 0,
       let listener = evconnlistener_new(loop.base, nil, nil, UInt32(LEV_OPT_CLOSE_ON_EXEC), 0, descriptor)
     else {
       let code = errno
       close(descriptor)
       throw ListenError(address: address, transport: "tcp", code: code)
     }
-    self.address = SocketAddress(boundTo: descriptor) ?? address
+    self.address = address
     self.loop = loop
     self.table = table
     self.handler = handler
@@ -115,14 +140,18 @@ public final class TCPListener {
   }
 
   deinit {
+    pause?.cancel()
     let descriptor = evconnlistener_get_fd(listener)
     evconnlistener_free(listener)
     close(descriptor)
     if reserve >= 0 { close(reserve) }
   }
 
-  /// Takes no more connections.
-  public func stop() { evconnlistener_disable(listener) }
+  /// Takes no more connections; those that come wait in the socket.
+  public func stop() {
+    isStopped = true
+    evconnlistener_disable(listener)
+  }
 
   fileprivate func accepted(_ descriptor: Int32, _ peer: SocketAddress) {
     guard table.admits(peer.octets), let connection = TCPConnection(descriptor, peer, loop, table, handler) else {
@@ -132,14 +161,31 @@ public final class TCPListener {
     table.add(connection)
   }
 
-  /// Out of descriptors: the one in reserve takes the connection and drops it, so that the loop does not spin on it.
+  /// Out of descriptors: the one in reserve takes the connection and drops it, so that the client knows at once and the loop
+  /// does not spin on it. Where that is no help, nothing is accepted for a moment.
   fileprivate func failed(_ code: Int32) {
-    guard code == EMFILE || code == ENFILE, reserve >= 0 else { return }
-    descriptorErrors &+= 1
-    close(reserve)
-    let descriptor = accept(evconnlistener_get_fd(listener), __SOCKADDR_ARG(__sockaddr__: nil), nil)
-    if descriptor >= 0 { close(descriptor) }
+    onFailure?(code)
+    guard code == EMFILE || code == ENFILE, dropConnection() else { return waitAMoment() }
+  }
+
+  /// - Returns: whether there is a descriptor in reserve again.
+  private func dropConnection() -> Bool {
+    if reserve >= 0 {
+      close(reserve)
+      let descriptor = accept(evconnlistener_get_fd(listener), __SOCKADDR_ARG(__sockaddr__: nil), nil)
+      if descriptor >= 0 { close(descriptor) }
+    }
     reserve = open("/dev/null", O_RDONLY | O_CLOEXEC)
+    return reserve >= 0
+  }
+
+  private func waitAMoment() {
+    evconnlistener_disable(listener)
+    pause?.cancel()
+    pause = loop.schedule(after: TCPListener.failurePause) { [weak self] in
+      guard let self, !isStopped else { return }
+      evconnlistener_enable(listener)
+    }
   }
 }
 

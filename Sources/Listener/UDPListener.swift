@@ -16,6 +16,13 @@ public struct ListenError: Error, Sendable {
   /// The system's error number.
   public let code: Int32
 
+  /// That error for that address.
+  public init(address: SocketAddress, transport: String, code: Int32) {
+    self.address = address
+    self.transport = transport
+    self.code = code
+  }
+
   /// What failed, for a person: `udp 127.0.0.1:53: Address already in use`.
   public var reason: String { "\(transport) \(address): \(String(cString: strerror(code)))" }
 }
@@ -36,6 +43,20 @@ public final class UDPSocket: Sendable {
     guard descriptor >= 0 else { throw ListenError(address: address, transport: "udp", code: errno) }
     self.descriptor = descriptor
     self.address = SocketAddress(boundTo: descriptor) ?? address
+  }
+
+  /// Takes over a socket that another program has bound, and closes it with the object.
+  ///
+  /// - Throws: `ListenError` with the system's reason; the descriptor is then closed.
+  public init(adopting descriptor: Int32, boundTo address: SocketAddress) throws(ListenError) {
+    let isWildcard = address.octets.allSatisfy { $0 == 0 }
+    guard datagram_socket_adopt(descriptor, address.family, isWildcard ? 1 : 0) == 0 else {
+      let code = errno
+      close(descriptor)
+      throw ListenError(address: address, transport: "udp", code: code)
+    }
+    self.descriptor = descriptor
+    self.address = address
   }
 
   deinit { close(descriptor) }
@@ -120,19 +141,4 @@ public final class UDPListener {
   /// Sends what is queued; returns how many datagrams the kernel refused.
   @_noAllocation
   public func send() -> Int { Int(datagram_batch_send(batch, descriptor)) }
-}
-
-extension SocketAddress {
-  /// The local address of a bound socket.
-  public init?(boundTo descriptor: Int32) {
-    var storage = sockaddr_storage()
-    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-    let result = withUnsafeMutablePointer(to: &storage) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        getsockname(descriptor, __SOCKADDR_ARG(__sockaddr__: $0), &length)
-      }
-    }
-    guard result == 0 else { return nil }
-    self.init(storage: storage, length: length)
-  }
 }

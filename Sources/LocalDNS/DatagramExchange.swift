@@ -11,7 +11,7 @@ final class DatagramExchange: Exchange, @unchecked Sendable {
     guard open(SOCK_DGRAM) else { return }
     guard send() == query.octets.count else { return fail() }
     wait(for: .read)
-    let now = client.loop.now
+    let now = wire.loop.now
     schedule(at: now + (deadline - now) / 2) { [self] in _ = send() }
   }
 
@@ -20,11 +20,11 @@ final class DatagramExchange: Exchange, @unchecked Sendable {
   override func ready(_ interest: Interest) {
     // Bounded, so that a flood of wrong replies does not hold up the loop; what is left is read in the next turn.
     for _ in 0..<16 where descriptor >= 0 {
-      let count = client.buffer.withUnsafeMutableBufferPointer { recv(descriptor, $0.baseAddress, $0.count, 0) }
+      let count = wire.buffer.withUnsafeMutableBufferPointer { recv(descriptor, $0.baseAddress, $0.count, 0) }
       if count < 0, errno == EINTR { continue }
       if count < 0, errno == EAGAIN { return }
       guard count >= 0 else { return fail() }
-      consider(client.buffer[..<count])
+      consider(wire.buffer[..<count])
     }
   }
 }

@@ -15,7 +15,7 @@ enum ExchangeOutcome {
 
 /// What exchanges over UDP and TCP have in common.
 class Exchange: @unchecked Sendable {
-  let client: LocalDNSClient
+  let wire: SocketWire
   let query: PreparedQuery
   let server: SocketAddress
   private(set) var descriptor: Int32 = -1
@@ -23,8 +23,8 @@ class Exchange: @unchecked Sendable {
   private var timers: [LoopTimer] = []
   private var continuation: CheckedContinuation<ExchangeOutcome, Never>?
 
-  init(client: LocalDNSClient, query: PreparedQuery, server: SocketAddress) {
-    self.client = client
+  init(wire: SocketWire, query: PreparedQuery, server: SocketAddress) {
+    self.wire = wire
     self.query = query
     self.server = server
   }
@@ -38,7 +38,7 @@ class Exchange: @unchecked Sendable {
         start(deadline)
       }
     } onCancel: {
-      client.loop.execute { [self] in finish(.failure(.cancelled)) }
+      wire.loop.execute { [self] in finish(.failure(.cancelled)) }
     }
   }
 
@@ -64,7 +64,7 @@ class Exchange: @unchecked Sendable {
   final func fail() { finish(.failure(.network(errno))) }
 
   final func schedule(at deadline: BootInstant, _ action: @escaping () -> Void) {
-    timers.append(client.loop.schedule(at: deadline, action))
+    timers.append(wire.loop.schedule(at: deadline, action))
   }
 
   /// A socket that is connected to the server, or about to be; false when the exchange has ended instead.
@@ -89,13 +89,13 @@ class Exchange: @unchecked Sendable {
 
   /// Waits for the socket, instead of what it waited for before.
   final func wait(for interest: Interest) {
-    event = LoopEvent(on: client.loop, descriptor: descriptor, interest) { [self] in ready($0) }
+    event = LoopEvent(on: wire.loop, descriptor: descriptor, interest) { [self] in ready($0) }
   }
 
   /// Ends the exchange if octets from the server are the response; counts them if they are not.
   final func consider(_ reply: ArraySlice<UInt8>) {
     switch query.judge(reply) {
-    case .foreign: client.counters.ignoredReplies += 1
+    case .foreign: wire.ignoredReplies += 1
     case .truncated: finish(.truncated)
     case .response(let message): finish(.response(message))
     }

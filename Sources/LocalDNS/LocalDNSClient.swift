@@ -21,33 +21,42 @@ public struct LocalDNSCounters: Equatable, Sendable {
 /// Plain DNS over the sockets of this machine.
 public final class LocalDNSClient: LocalDNSTransport, @unchecked Sendable {
   /// What has happened so far. Read it on the loop's thread.
-  public internal(set) var counters = LocalDNSCounters()
+  public var counters: LocalDNSCounters {
+    var counters = counted
+    counters.ignoredReplies = wire.ignoredReplies
+    return counters
+  }
 
-  let loop: EventLoop
-  /// Room for any message; what it holds is used up before the loop goes on.
-  var buffer = [UInt8](repeating: 0, count: 65_535)
+  fileprivate let wire: any Wire
+  fileprivate var counted = LocalDNSCounters()
 
   /// A client on a loop.
-  public init(loop: EventLoop) { self.loop = loop }
+  public convenience init(loop: EventLoop) { self.init(over: SocketWire(loop: loop)) }
+
+  init(over wire: any Wire) { self.wire = wire }
 
   /// Asks one server after the other; each gets an equal share of the time that is left.
   public func ask(
     _ question: Question, dnssecOK: Bool, checkingDisabled: Bool, servers: [SocketAddress], timeout: Duration
   ) async -> Result<Message, LocalDNSFailure> {
-    let end = loop.now + timeout
+    let clock = wire.clock
+    let end = clock.now + timeout
     var failure = LocalDNSFailure.noServer
     for (index, server) in servers.enumerated() {
-      let share = (end - loop.now) / (servers.count - index)
+      let begin = clock.now
+      let share = (end - begin) / (servers.count - index)
       guard share > .zero else { return .failure(.timedOut) }
       let turn = Turn(
         client: self, question: question, dnssecOK: dnssecOK, checkingDisabled: checkingDisabled, server: server,
-        deadline: loop.now + share)
+        deadline: begin + share)
       switch await turn.ask() {
+      // What was under way while the machine slept is as old as that.
+      case .success where clock.hasSlept(since: begin, waitingFor: share): failure = .timedOut
       case .success(let message): return .success(message)
       case .failure(.cancelled): return .failure(.cancelled)
       case .failure(let reason): failure = reason
       }
-      if failure == .timedOut { counters.timeouts += 1 }
+      if failure == .timedOut { counted.timeouts += 1 }
     }
     return .failure(failure)
   }
@@ -73,12 +82,12 @@ private struct Turn {
 
   private func ask(edns: EDNS?) async -> Result<Message, LocalDNSFailure> {
     let query = PreparedQuery(question, edns: edns, checkingDisabled: checkingDisabled)
-    client.counters.datagramQueries += 1
-    var outcome = await DatagramExchange(client: client, query: query, server: server).run(until: deadline)
+    client.counted.datagramQueries += 1
+    var outcome = await client.wire.exchange(query, with: server, over: .datagram, until: deadline)
     if case .truncated = outcome {
-      client.counters.streamQueries += 1
+      client.counted.streamQueries += 1
       let query = PreparedQuery(question, edns: edns, checkingDisabled: checkingDisabled)
-      outcome = await StreamExchange(client: client, query: query, server: server).run(until: deadline)
+      outcome = await client.wire.exchange(query, with: server, over: .stream, until: deadline)
     }
     return switch outcome {
     case .response(let message): .success(message)

@@ -2,6 +2,7 @@
 
 import DNSWire
 import EventLoop
+import Files
 import Glibc
 
 /// The servers and search domains of one file in the form of `/etc/resolv.conf`.
@@ -33,20 +34,9 @@ public struct ResolverFile: Equatable, Sendable {
     }
   }
 
-  /// Reads a file by read(2); nil where there is none, or one that is too large.
+  /// Reads a file; nil where there is none, or one that is too large.
   public init?(path: String) {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    var octets: [UInt8] = []
-    var chunk = [UInt8](repeating: 0, count: 4096)
-    while true {
-      let count = read(descriptor, &chunk, chunk.count)
-      if count < 0, errno == EINTR { continue }
-      guard count >= 0, octets.count + count <= ResolverFile.maximumSize else { return nil }
-      guard count > 0 else { break }
-      octets += chunk[..<count]
-    }
+    guard let octets = try? WholeFile.read(path, limit: ResolverFile.maximumSize) else { return nil }
     self.init(text: String(decoding: octets, as: UTF8.self))
   }
 

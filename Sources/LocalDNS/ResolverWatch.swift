@@ -13,12 +13,10 @@ public final class ResolverWatch {
 
   private let paths: [String]
   private let listeners: [SocketAddress]
-  private let loop: EventLoop
   private let changed: (SystemResolvers) -> Void
   private var watch: PathWatch?
-  private var timer: LoopTimer?
 
-  /// A file is written in several steps, and more than one file is: what happens within this time is one change.
+  /// What happens to the files within this time is one change.
   private static let quiet = Duration.milliseconds(200)
 
   /// Calls `changed` a moment after `SystemResolvers.find` has come to give something else than before. Files that are
@@ -33,34 +31,22 @@ public final class ResolverWatch {
   ) {
     self.paths = paths
     self.listeners = listeners
-    self.loop = loop
     self.changed = changed
     current = SystemResolvers(servers: [], searchDomains: [])
     // Watched before they are read: nothing is missed between.
-    watch = PathWatch(paths, on: loop) { [unowned self] in touched() }
+    watch = PathWatch(paths, on: loop, quiet: ResolverWatch.quiet) { [unowned self] in check() }
     current = SystemResolvers.find(paths: paths, notAt: listeners)
   }
-
-  deinit { timer?.cancel() }
 
   /// Looks now, and reports what is new: for a change of the network, after which other addresses are this machine's.
   ///
   /// - Returns: whether there was something new.
   @discardableResult
   public func check() -> Bool {
-    watch?.renew()
     let found = SystemResolvers.find(paths: paths, notAt: listeners)
     guard found != current else { return false }
     current = found
     changed(found)
     return true
-  }
-
-  private func touched() {
-    guard timer == nil else { return }
-    timer = loop.schedule(after: ResolverWatch.quiet) { [weak self] in
-      self?.timer = nil
-      self?.check()
-    }
   }
 }

@@ -14,9 +14,10 @@ public struct SystemResolvers: Equatable, Sendable {
   public let searchDomains: [DomainName]
 
   /// Where to look, in this order: what the machine itself uses, and what NetworkManager and systemd-resolved have been
-  /// told by the network, for when the first of them names nobody but us.
+  /// told by the network, for when the first of them names nobody but us; `setup resolvconf` writes the last.
   public static let usualPaths = [
     "/etc/resolv.conf", "/run/NetworkManager/no-stub-resolv.conf", "/run/systemd/resolve/resolv.conf",
+    "/var/lib/httpdnsd-setup/network.conf",
   ]
 
   /// Looks at the files. The first that names a usable server gives all servers.

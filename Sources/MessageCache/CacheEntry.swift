@@ -58,6 +58,11 @@ struct EntryFlags {
       | (isForEverySubnet ? EntryFlags.forEverySubnet : 0) | (isImmutable ? EntryFlags.immutable : 0)
   }
 
+  private init(bits: UInt8) { self.bits = bits }
+
+  /// The others.
+  var withoutImmutable: EntryFlags { EntryFlags(bits: bits & ~EntryFlags.immutable) }
+
   @_noAllocation @inline(__always)
   func has(_ flag: UInt8) -> Bool { bits & flag != 0 }
 }
@@ -81,44 +86,27 @@ extension CacheEntry {
   }
 
   /// Octets of a block.
-  static func size(keyLength: Int, _ response: ComposedResponse) -> Int {
-    MemoryLayout<CacheEntry>.stride + 2 * response.ttlOffsets.count + keyLength + response.body.count
+  static func size(keyLength: Int, ttlCount: Int, bodyLength: Int) -> Int {
+    MemoryLayout<CacheEntry>.stride + 2 * ttlCount + keyLength + bodyLength
   }
 
   static func size(_ entry: EntryPointer) -> Int {
-    let fixed = MemoryLayout<CacheEntry>.stride + 2 * Int(entry.pointee.ttlCount)
-    return fixed + Int(entry.pointee.keyLength) + Int(entry.pointee.bodyLength)
+    size(
+      keyLength: Int(entry.pointee.keyLength), ttlCount: Int(entry.pointee.ttlCount),
+      bodyLength: Int(entry.pointee.bodyLength))
   }
 
-  /// Allocates a block for a response; the caller links and later frees it.
+  /// Allocates a block for a response that is used now; the caller links and later frees it.
   static func allocate(
-    _ key: CacheKey, _ response: ComposedResponse, storedAt: Int64, _ life: EntryLife, epoch: UInt32
+    _ key: CacheKey, _ response: ComposedResponse, storedAt: Int64, _ life: EntryLife
   ) -> EntryPointer {
-    let size = size(keyLength: key.length, response)
-    let block = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: MemoryLayout<CacheEntry>.alignment)
-    let entry = block.bindMemory(to: CacheEntry.self, capacity: 1)
-    entry.initialize(
-      to: CacheEntry(
-        hash: key.hash, storedAt: storedAt, expiresAt: life.expiry(storedAt: storedAt),
-        staleUntil: life.isServedStale ? .max : .min, refreshAt: life.isImmutable ? .max : .min,
-        staleFor: life.isImmutable ? .max : life.staleFor, epoch: epoch, heat: life.heat, keyLength: UInt16(key.length),
-        ttlCount: UInt16(response.ttlOffsets.count), bodyLength: UInt16(response.body.count),
-        answers: response.answers, authorities: response.authorities,
-        extendedError: response.extendedError?.rawValue ?? ResponseHead.noExtendedError,
-        rotationStart: response.rotation.start, rotationCount: response.rotation.count,
-        rotationSize: response.rotation.size, responseCode: UInt8(truncatingIfNeeded: response.responseCode.rawValue),
-        flags: EntryFlags(
-          isAuthenticated: response.isAuthenticated, isAuthoritative: response.isAuthoritative,
-          isForEverySubnet: response.isForEverySubnet, isImmutable: life.isImmutable),
-        source: life.source))
-    response.ttlOffsets.withUnsafeBytes { copy($0, to: UnsafeMutableRawPointer(ttlOffsets(entry))) }
-    hot_copy(CacheEntry.key(entry), key.octets, key.length)
-    response.body.withUnsafeBytes { copy($0, to: UnsafeMutableRawPointer(body(entry))) }
-    return entry
-  }
-
-  private static func copy(_ source: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer) {
-    if let base = source.baseAddress { target.copyMemory(from: base, byteCount: source.count) }
+    response.body.withUnsafeBufferPointer { body in
+      let record = CacheRecord(response, body, of: key, storedAt: storedAt, life)
+      let entry = record.allocate(key, ttlCount: response.ttlOffsets.count)
+      let offsets = ttlOffsets(entry)
+      for (index, offset) in response.ttlOffsets.enumerated() { offsets[index] = offset }
+      return entry
+    }
   }
 
   /// A time of use, in units of 2^30 ns (1.07 s): it tells which of two entries is worth more after a restart.

@@ -86,6 +86,26 @@ extension DomainName {
 }
 
 extension CacheRecord {
+  /// A response as it is when somebody has asked for it.
+  ///
+  /// - Parameter body: the response's own.
+  init(
+    _ response: ComposedResponse, _ body: UnsafeBufferPointer<UInt8>, of key: CacheKey, storedAt: Int64,
+    _ life: EntryLife
+  ) {
+    self.init(
+      key: UnsafeBufferPointer(start: key.octets, count: key.length), body: body, storedAt: storedAt,
+      usedAt: storedAt, life: life, answers: response.answers, authorities: response.authorities,
+      responseCode: UInt8(truncatingIfNeeded: response.responseCode.rawValue))
+    extendedError = response.extendedError?.rawValue ?? ResponseHead.noExtendedError
+    rotationStart = response.rotation.start
+    rotationCount = response.rotation.count
+    rotationSize = response.rotation.size
+    isAuthenticated = response.isAuthenticated
+    isAuthoritative = response.isAuthoritative
+    isForEverySubnet = response.isForEverySubnet
+  }
+
   /// What an entry, or a copy of it, holds.
   init(_ entry: EntryPointer) {
     let fields = entry.pointee
@@ -121,7 +141,17 @@ extension CacheRecord {
     guard before + body.count + ResponseWriter.overhead <= Int(UInt16.max), responseCode <= 15,
       count * CacheRecord.shortestRecord <= body.count, rotationEnd <= body.count
     else { return nil }
-    let size = MemoryLayout<CacheEntry>.stride + 2 * count + key.length + body.count
+    let entry = allocate(key, ttlCount: count)
+    guard findTTLs(count, CacheEntry.ttlOffsets(entry)) else {
+      UnsafeMutableRawPointer(entry).deallocate()
+      return nil
+    }
+    return entry
+  }
+
+  /// A block with everything but the places of the TTLs, and the network's state, which is the shard's.
+  func allocate(_ key: CacheKey, ttlCount: Int) -> EntryPointer {
+    let size = CacheEntry.size(keyLength: key.length, ttlCount: ttlCount, bodyLength: body.count)
     let block = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: MemoryLayout<CacheEntry>.alignment)
     let entry = block.bindMemory(to: CacheEntry.self, capacity: 1)
     entry.initialize(
@@ -129,18 +159,14 @@ extension CacheRecord {
         hash: key.hash, storedAt: storedAt, expiresAt: life.expiry(storedAt: storedAt),
         staleUntil: life.isServedStale ? .max : .min, refreshAt: life.isImmutable ? .max : .min,
         staleFor: life.isImmutable ? .max : life.staleFor, hits: hits, epoch: 0, heat: life.heat,
-        usedAt: CacheEntry.stamp(usedAt), keyLength: UInt16(key.length),
-        ttlCount: UInt16(count), bodyLength: UInt16(body.count), answers: answers, authorities: authorities,
-        extendedError: extendedError, rotationStart: rotationStart, rotationCount: rotationCount,
-        rotationSize: rotationSize, responseCode: responseCode,
+        usedAt: CacheEntry.stamp(usedAt), keyLength: UInt16(key.length), ttlCount: UInt16(ttlCount),
+        bodyLength: UInt16(body.count), answers: answers, authorities: authorities, extendedError: extendedError,
+        rotationStart: rotationStart, rotationCount: rotationCount, rotationSize: rotationSize,
+        responseCode: responseCode,
         flags: EntryFlags(
           isAuthenticated: isAuthenticated, isAuthoritative: isAuthoritative, isForEverySubnet: isForEverySubnet,
           isImmutable: life.isImmutable),
         source: life.source))
-    guard findTTLs(count, CacheEntry.ttlOffsets(entry)) else {
-      block.deallocate()
-      return nil
-    }
     hot_copy(CacheEntry.key(entry), key.octets, key.length)
     if let base = body.baseAddress { hot_copy(CacheEntry.body(entry), base, body.count) }
     return entry

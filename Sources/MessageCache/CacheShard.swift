@@ -13,7 +13,8 @@ final class CacheShard: @unchecked Sendable {
   private var count = 0
   private var octets = 0
   private let budget: CacheBudget
-  private let staleTTL: UInt32
+  /// The longest TTL of stale data, in seconds. Under the lock.
+  private var staleTTL: UInt32
   private var epoch: UInt32 = 0
   private var changeCount: UInt64 = 0
   /// Told of each entry that goes and has had hits; set before anybody uses the shard.
@@ -41,6 +42,13 @@ final class CacheShard: @unchecked Sendable {
     buckets.deallocate()
     hot_mutex_destroy(lock)
     lock.deallocate()
+  }
+
+  /// The longest TTL of stale data from now on, in seconds.
+  func setStaleTTL(_ seconds: UInt32) {
+    hot_mutex_lock(lock)
+    defer { hot_mutex_unlock(lock) }
+    staleTTL = seconds
   }
 
   /// Entries and octets at present, the table included.
@@ -128,14 +136,15 @@ final class CacheShard: @unchecked Sendable {
   ///
   /// - Returns: false where the response has no room, even with every other entry gone.
   func insert(_ key: CacheKey, _ response: ComposedResponse, now: Int64, _ life: EntryLife) -> Bool {
-    let size = CacheEntry.size(keyLength: key.length, response) + CacheShard.overhead
+    let entrySize = CacheEntry.size(
+      keyLength: key.length, ttlCount: response.ttlOffsets.count, bodyLength: response.body.count)
+    let size = entrySize + CacheShard.overhead
     guard size <= budget.bounds.maxOctets else { return false }
-    let entry = CacheEntry.allocate(key, response, storedAt: now, life, epoch: 0)
+    let entry = CacheEntry.allocate(key, response, storedAt: now, life)
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
     entry.pointee.epoch = life.epoch ?? epoch
     entry.pointee.hits = life.hits
-    entry.pointee.usedAt = CacheEntry.stamp(now)
     // The table stays when entries go, so a response that has no room beside it cannot be helped by evictions.
     guard size + tableOctets(for: count + 1) <= budget.bounds.maxOctets else {
       UnsafeMutableRawPointer(entry).deallocate()

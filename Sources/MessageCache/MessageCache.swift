@@ -209,6 +209,11 @@ public final class MessageCache: @unchecked Sendable {
     octets.baseAddress.map { hash($0, octets.count) } ?? seed
   }
 
+  /// The longest TTL of stale data from now on, in seconds.
+  public func setStaleTTL(_ seconds: UInt32) {
+    for index in 0..<shardCount { shards[index].takeUnretainedValue().setStaleTTL(seconds) }
+  }
+
   /// Each entry that is there now calls for a refresh the next time that it is used: the network is another one.
   public func beginEpoch() {
     for index in 0..<shardCount { shards[index].takeUnretainedValue().beginEpoch() }

@@ -54,6 +54,9 @@ public final class CacheKeeper: @unchecked Sendable {
   /// What the numbers in the entries stand for; to be set anew when that changes.
   public var meanings: CacheMeanings
 
+  /// Whether a file is being read or written, with the numbers that counted when that began.
+  public var isBusy: Bool { work != nil }
+
   private let cache: MessageCache
   private let file: CacheFile
   private let loop: any Loop

@@ -3,7 +3,7 @@
 import Glibc
 
 /// A piece of work under way. Any thread.
-final class Errand: Sendable {
+public final class Errand: Sendable {
   private let name: String
   private let work: @Sendable () -> Void
   nonisolated(unsafe) private let end: UnsafeMutablePointer<sem_t>
@@ -12,7 +12,7 @@ final class Errand: Sendable {
   ///
   /// - Parameter name: the thread's, of at most 15 octets.
   @discardableResult
-  static func start(_ name: String, _ work: @escaping @Sendable () -> Void) -> Errand {
+  public static func start(_ name: String, _ work: @escaping @Sendable () -> Void) -> Errand {
     let errand = Errand(name, work)
     var thread = pthread_t()
     let context = Unmanaged.passRetained(errand).toOpaque()
@@ -45,7 +45,7 @@ final class Errand: Sendable {
   }
 
   /// Waits for the end of the work; false where that has not come in time.
-  func wait(atMost limit: Duration) -> Bool {
+  public func wait(atMost limit: Duration) -> Bool {
     var deadline = timespec()
     clock_gettime(CLOCK_MONOTONIC, &deadline)
     let (seconds, attoseconds) = limit.components

@@ -1,5 +1,6 @@
 // StateFile.swift -- a small file in the state directory: read at the start, replaced as a whole by a thread of its own.
 
+import Files
 import Glibc
 import Synchronization
 
@@ -26,19 +27,7 @@ public final class StateFile: Sendable {
   }
 
   /// The content; nil where there is no such file, or it cannot be read or is longer than `limit` octets.
-  public func read(limit: Int) -> [UInt8]? {
-    let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-    guard file >= 0 else { return nil }
-    defer { close(file) }
-    var octets: [UInt8] = []
-    var chunk = [UInt8](repeating: 0, count: 4096)
-    while true {
-      let count = Glibc.read(file, &chunk, chunk.count)
-      guard count > 0 else { return count == 0 ? octets : nil }
-      octets += chunk[..<count]
-      guard octets.count <= limit else { return nil }
-    }
-  }
+  public func read(limit: Int) -> [UInt8]? { try? WholeFile.read(path, limit: limit) }
 
   /// Replaces the content, soon. Returns at once: writing can block. Of several contents that come while one is being
   /// written only the last counts.

@@ -3,7 +3,7 @@
 // Tolerant, as every reader of that file is: what cannot be understood is skipped and counted.
 
 import DNSWire
-import Glibc
+import Files
 
 /// Why a hosts file was not taken.
 public enum HostsFileError: Error, Hashable, Sendable {
@@ -62,18 +62,13 @@ public struct HostsFile: Sendable {
   ///
   /// - Throws: `HostsFileError`
   public init(path: String) throws(HostsFileError) {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw .unreadable(errno) }
-    defer { close(descriptor) }
-    var octets: [UInt8] = []
-    var chunk = [UInt8](repeating: 0, count: 1 << 16)
-    while true {
-      let count = read(descriptor, &chunk, chunk.count)
-      if count < 0, errno == EINTR { continue }
-      guard count >= 0 else { throw .unreadable(errno) }
-      guard count > 0 else { break }
-      octets += chunk[..<count]
-      guard octets.count <= HostsFile.maximumSize else { throw .tooLarge }
+    let octets: [UInt8]
+    do throws(FileFault) {
+      octets = try WholeFile.read(path, limit: HostsFile.maximumSize)
+    } catch .unreadable(let code) {
+      throw .unreadable(code)
+    } catch {
+      throw .tooLarge
     }
     try self.init(octets: octets)
   }

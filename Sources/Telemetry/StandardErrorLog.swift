@@ -9,18 +9,23 @@ import Logging
 public struct StandardErrorLog: LogHandler {
   /// Values that go with every event.
   public var metadata: Logger.Metadata = [:]
-  /// Events below it are left out.
-  public var logLevel: Logger.Level
+  /// Events below it are left out: the threshold that all share, unless this one has been given a level of its own.
+  public var logLevel: Logger.Level {
+    get { ownLevel ?? threshold.level }
+    set { ownLevel = newValue }
+  }
+  private var ownLevel: Logger.Level?
+  private let threshold: LogThreshold
   private let isJournal: Bool
 
-  /// A handler that leaves out events below `level`.
-  public init(level: Logger.Level) {
+  /// A handler that leaves out events below a threshold, which may change.
+  public init(_ threshold: LogThreshold) {
     let stream = getenv("JOURNAL_STREAM").map { String(cString: $0) }
-    self.init(level: level, isJournal: StandardErrorLog.isJournal(stream, descriptor: 2))
+    self.init(threshold, isJournal: StandardErrorLog.isJournal(stream, descriptor: 2))
   }
 
-  init(level: Logger.Level, isJournal: Bool) {
-    logLevel = level
+  init(_ threshold: LogThreshold, isJournal: Bool) {
+    self.threshold = threshold
     self.isJournal = isJournal
   }
 

@@ -6,6 +6,7 @@
 //
 // Resolver's loop only: that it answers shows that this loop turns.
 
+import Configuration
 import EventLoop
 import Forwarder
 import HTTPServer
@@ -45,18 +46,16 @@ public struct WebSources {
 public final class WebServer {
   /// A batch of queries takes microseconds: a listener thread that is at one for so long does not turn any more.
   public static let longestBatch = Duration.seconds(5)
-  /// Connections at once. A scrape needs one, a probe another.
-  public static let mostConnections = 32
-
+  /// The address that was bound, with the port that the kernel chose where it was 0.
+  public let address: SocketAddress
   private let server: HTTPServer
-  private let loop: EventLoop
 
   private static let limits = {
     var limits = HTTPServer.Limits()
     limits.headerOctets = 8192
     limits.bodyOctets = 1024
     limits.idle = .seconds(30)
-    limits.connections = mostConnections
+    limits.connections = Configuration.httpConnections
     return limits
   }()
 
@@ -65,13 +64,9 @@ public final class WebServer {
   /// - Throws: `HTTPServerError`.
   public init(on loop: EventLoop, _ address: SocketAddress, _ sources: WebSources) throws(HTTPServerError) {
     let handler = WebHandler(sources: sources, hosts: HostCheck(for: address))
-    self.loop = loop
     server = try HTTPServer(on: loop, limits: WebServer.limits) { handler.handle($0, $1) }
     self.address = try server.listen(on: address)
   }
-
-  /// The address that was bound, with the port that the kernel chose where it was 0.
-  public private(set) var address: SocketAddress
 }
 
 /// Answers requests.

@@ -1,6 +1,7 @@
 // HTTPDNSDaemon.swift -- the command line.
 
 import ArgumentParser
+import Configuration
 
 /// The program's command line; each subcommand has a file of its own.
 @main
@@ -12,6 +13,7 @@ struct HTTPDNSDaemon: ParsableCommand {
     subcommands: [
       RunCommand.self, CheckCommand.self, QueryCommand.self, DoctorCommand.self, StatsCommand.self, TopCommand.self,
       CacheCommand.self, FlushCommand.self, RefreshCommand.self, ReportBadCommand.self, ProvidersCommand.self,
+      HealthcheckCommand.self, SetupCommand.self,
     ])
 }
 
@@ -23,6 +25,12 @@ enum ProgramVersion {
 
 /// `--config`, as every subcommand has it.
 struct ConfigurationOption: ParsableArguments {
-  @Option(name: .long, help: ArgumentHelp("The configuration file.", valueName: "file"))
-  var config = "/etc/httpdnsd/httpdnsd.toml"
+  @Option(
+    name: .customLong("config"),
+    help: ArgumentHelp(
+      "The configuration file. (default: $HTTPDNSD_CONFIG, or else \(Configuration.defaultPath))", valueName: "file"))
+  var given: String?
+
+  /// The path of the file.
+  var config: String { Configuration.path(given: given) }
 }

@@ -11,6 +11,8 @@ import Telemetry
 struct LoadedConfiguration {
   let configuration: Configuration
   let warnings: [Warning]
+  /// `log.level`, for all loggers.
+  let threshold: LogThreshold
 
   /// Reads `path`.
   ///
@@ -20,6 +22,7 @@ struct LoadedConfiguration {
       let loaded = try Configuration.load(path: path)
       configuration = loaded.configuration
       warnings = loaded.warnings
+      threshold = LogThreshold(Logger.Level(rawValue: loaded.configuration.log.level.rawValue) ?? .info)
     } catch {
       for warning in error.warnings { Console.error("warning: \(warning)") }
       for mistake in error.mistakes { Console.error("\(mistake)") }
@@ -29,8 +32,7 @@ struct LoadedConfiguration {
 
   /// A logger that writes to stderr from the configured level on.
   var logger: Logger {
-    let level = Logger.Level(rawValue: configuration.log.level.rawValue) ?? .info
-    return Logger(label: "httpdnsd") { _ in StandardErrorLog(level: level) }
+    Logger(label: "httpdnsd") { [threshold] _ in StandardErrorLog(threshold) }
   }
 }
 

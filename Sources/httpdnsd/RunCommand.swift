@@ -1,4 +1,4 @@
-// RunCommand.swift -- `httpdnsd run`: serves until SIGTERM or SIGINT.
+// RunCommand.swift -- `httpdnsd run`: serves until SIGTERM or SIGINT; SIGHUP reads the configuration anew.
 
 import ArgumentParser
 import CProcess
@@ -8,17 +8,22 @@ import Forwarder
 import Glibc
 import Listener
 import Logging
+import ServiceManager
+import Web
 
 /// Runs the daemon in the foreground.
 struct RunCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "run", abstract: "Serve DNS until SIGTERM or SIGINT. Logs go to stderr.")
+    commandName: "run",
+    abstract: "Serve DNS until SIGTERM or SIGINT; SIGHUP reloads the configuration. Logs go to stderr.")
 
   @OptionGroup var options: ConfigurationOption
 
   func run() throws {
+    let environment = ServiceEnvironment.take()
     let loaded = try LoadedConfiguration(path: options.config)
     let logger = loaded.logger
+    let supervision = Supervision(environment, logger)
     for warning in loaded.warnings { logger.warning("\(warning)") }
     let (allowed, need) = (Process.prepare(loaded.configuration), loaded.configuration.descriptorNeed)
     if 0..<need ~= allowed {
@@ -27,9 +32,13 @@ struct RunCommand: ParsableCommand {
       )
     }
     let forwarder: Forwarder
+    let web: WebServer?
     do throws(StartError) {
-      forwarder = try Forwarder(loaded.configuration, logger: logger)
-      for address in try forwarder.bind() { logger.info("listening on \(address), UDP and TCP") }
+      forwarder = try Forwarder(loaded.configuration, inherited: try supervision.sockets(), logger: logger)
+      let addresses = try forwarder.bind()
+      for address in addresses { logger.info("listening on \(address)") }
+      web = try MetricsAddress.open(loaded.configuration.web, forwarder, logger)
+      supervision.begin(forwarder, addresses, logger)
     } catch {
       Console.error("httpdnsd: \(explain(error))")
       throw ExitCode.failure
@@ -39,13 +48,16 @@ struct RunCommand: ParsableCommand {
       LoopEvent(on: forwarder.loop, signal: signal) {
         logger.info("stopping")
         forwarder.stop()
+        supervision.end()
       }
     }
+    let reloader = Reloader(forwarder, path: options.config, threshold: loaded.threshold, logger: logger)
+    let reloadSignal = LoopEvent(on: forwarder.loop, signal: SIGHUP) { reloader.reload() }
     // Once the first transfers have set up TLS, much of what the start needed is not needed again.
     forwarder.loop.schedule(after: .seconds(30)) { process_trim() }
     logger.info("ready")
     do throws(StartError) {
-      defer { withExtendedLifetime((signals, control)) {} }
+      defer { withExtendedLifetime((signals, reloadSignal, control, web)) {} }
       try forwarder.run()
     } catch {
       Console.error("httpdnsd: \(explain(error))")
@@ -80,6 +92,7 @@ enum Process {
   static func prepare(_ configuration: Configuration) -> Int {
     signal(SIGPIPE, SIG_IGN)
     process_limit_heaps()
+    process_use_bind_capability()
     return process_raise_descriptors(max(usualDescriptors, configuration.descriptorNeed))
   }
 }

@@ -9,7 +9,6 @@ private let unavailable: [(section: String, key: String, standard: String, other
   ("[ranking]", "probe", "\"off\"", "\"icmp\""),
   ("[ranking]", "interval", "\"10m\"", "\"1m\""),
   ("[ranking]", "domains", "{}", "{ \"example.com\" = \"tcp:443\" }"),
-  ("[web]", "address", "\"\"", "\"127.0.0.1:9353\""),
   ("[log]", "format", "\"text\"", "\"json\""),
   ("[log]", "queries", "false", "true"),
 ]

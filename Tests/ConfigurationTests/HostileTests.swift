@@ -1,6 +1,7 @@
 // HostileTests.swift -- no file, however strange, does more than get refused.
 
 import Configuration
+import TestSupport
 import Testing
 
 private let megabyte = 1 << 20
@@ -71,30 +72,26 @@ func `a file that cannot be read is one mistake`(path: String) throws {
 }
 
 @Test func `whatever happens to the sample file, each mistake is one line`() throws {
-  let seed = UInt64.random(in: 0 ... .max)
-  print("seed of the mutated sample file: \(seed)")
-  var generator = SplitMix64(state: seed)
+  var generator = SeededGenerator(seed: testSeed)
   let original = Array(try sampleText("httpdnsd.toml").utf8)
   for _ in 0..<2000 {
     var octets = original
     for _ in 0..<Int.random(in: 1...4, using: &generator) { mutate(&octets, &generator) }
     let text = String(decoding: octets, as: UTF8.self)
     for line in messages(text) where !isOneLine(line) {
-      Issue.record("seed \(seed): \(line.debugDescription)")
+      Issue.record("seed \(testSeed): \(line.debugDescription)")
     }
   }
 }
 
 @Test func `whatever is made of TOML's characters, each mistake is one line`() {
-  let seed = UInt64.random(in: 0 ... .max)
-  print("seed of the made-up texts: \(seed)")
-  var generator = SplitMix64(state: seed)
+  var generator = SeededGenerator(seed: testSeed)
   for _ in 0..<5000 {
     let opening = Bool.random(using: &generator) ? "k = " : ""
     let count = Int.random(in: 1...14, using: &generator)
     let text = opening + (0..<count).map { _ in alphabet.randomElement(using: &generator)! }.joined()
     for line in mistakes(text) where !isOneLine(line) {
-      Issue.record("seed \(seed): \(text.debugDescription) → \(line.debugDescription)")
+      Issue.record("seed \(testSeed): \(text.debugDescription) → \(line.debugDescription)")
     }
   }
 }
@@ -112,7 +109,7 @@ private let pieces = [
   "names = [\"\\r\\n\\u2028\"]\n", "é", "😀", "://", "@", "*.",
 ]
 
-private func mutate(_ octets: inout [UInt8], _ generator: inout SplitMix64) {
+private func mutate(_ octets: inout [UInt8], _ generator: inout SeededGenerator) {
   let start = Int.random(in: 0..<octets.count, using: &generator)
   let end = min(octets.count, start + Int.random(in: 1...40, using: &generator))
   switch Int.random(in: 0..<5, using: &generator) {
@@ -127,16 +124,4 @@ private func mutate(_ octets: inout [UInt8], _ generator: inout SplitMix64) {
 
 private func isOneLine(_ text: String) -> Bool {
   !text.unicodeScalars.contains { $0.properties.generalCategory == .control || $0 == "\u{2028}" || $0 == "\u{2029}" }
-}
-
-private struct SplitMix64: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
-  }
 }

@@ -2,6 +2,7 @@
 
 import Configuration
 import Glibc
+import TestSupport
 import Testing
 
 /// The configuration of a text, or its mistakes.
@@ -49,18 +50,9 @@ func messages(_ text: String) -> [String] {
 func withFile(
   _ content: [UInt8], mode: mode_t = 0o600, _ body: (_ directory: String, _ path: String) throws -> Void
 ) throws {
-  var template = Array("/tmp/httpdnsd-test-XXXXXX".utf8CString)
-  let directory = String(cString: try #require(mkdtemp(&template)))
-  let path = directory + "/secret"
-  let file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
-  defer {
-    unlink(path)
-    rmdir(directory)
-  }
-  #expect(write(file, content, content.count) == content.count)
-  close(file)
-  chmod(path, mode)
-  try body(directory, path)
+  let folder = TemporaryFolder()
+  try body(folder.path, folder.write(content, to: "secret", mode: mode))
+  withExtendedLifetime(folder) {}
 }
 
 /// A new folder with one file of this text and mode; both go away afterwards.

@@ -1,5 +1,6 @@
 // ControlServerTests.swift -- the commands over a real socket, right ones and wrong ones.
 
+import Configuration
 import DNSWire
 import Glibc
 import HTTPTestSupport
@@ -128,7 +129,7 @@ import Testing
 
   @Test func `serves those who ask while as many as there may be sit silent`() throws {
     let scene = try ControlScene()
-    let silent = (0..<(3 * ControlServer.mostConnections)).map { _ in scene.raw }
+    let silent = (0..<(3 * Configuration.httpConnections)).map { _ in scene.raw }
     #expect(silent.allSatisfy { $0 != nil })
     #expect(try scene.client.providers(.text).content.hasPrefix("provider"))
     withExtendedLifetime(silent) {}

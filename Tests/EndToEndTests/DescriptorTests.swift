@@ -79,9 +79,57 @@ import Testing
       #expect(reply.data == ["192.0.2.1"], "\(reply.errors) \(daemon.log)")
     }
   }
+
+  @Test func `without descriptors a client over TCP is turned away at once, and the log says so once`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)
+      try daemon.settle()
+      try daemon.limitDescriptors(toMore: 0)
+      for _ in 0..<20 {
+        let client = try Socket.stream(to: daemon.address)
+        #expect(client.receive() == [])
+      }
+      // Nor do questions that need one fill the log.
+      for number in 0..<20 { #expect(try ask(daemon.address, "n\(number).bench.example").code == .servFail) }
+      try daemon.limitDescriptors(toMore: 10)
+      #expect(try ask(daemon.address, "example.com", over: .tcp).data == ["192.0.2.1"])
+      let lines = daemon.log.split(separator: "\n").filter { $0.contains("Too many open files") }
+      #expect(lines.filter { $0.contains("a TCP connection is not accepted") }.count == 1, "\(lines)")
+      #expect(lines.count == 2, "\(lines)")
+    }
+  }
+
+  @Test func `a connection that cannot even be dropped waits, and costs no time until it can be taken`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)
+      try daemon.settle()
+      // Below what is open: also the reserve cannot be had again.
+      try daemon.limitDescriptors(to: 3)
+      let client = try Socket.stream(to: daemon.address)
+      let query = TestQuery("localhost")
+      client.send(framed(query.octets))
+      try daemon.waitForLog("a TCP connection is not accepted: Too many open files")
+      let before = try daemon.processorTicks
+      #expect(client.receive(within: .milliseconds(500)) == nil)
+      // Hundredths of a second.
+      #expect(try daemon.processorTicks - before < 10)
+      try daemon.limitDescriptors(to: 1_000)
+      #expect(try Reply(#require(receiveFramed(client)), to: query).data == ["127.0.0.1"])
+    }
+  }
 }
 
 extension Daemon {
+  /// Clock ticks that its threads have run.
+  fileprivate var processorTicks: Int {
+    get throws {
+      let fields = try kernelFile("stat").split(separator: ")").last?.split(separator: " ") ?? []
+      return fields[11...12].compactMap { Int($0) }.reduce(0, +)
+    }
+  }
+
   /// Waits until its start is over: then it takes a query over TCP, and lets go of what it needed.
   fileprivate func settle() throws {
     _ = try ask(address, "localhost", over: .tcp)

@@ -145,15 +145,44 @@ import Testing
     }
   }
 
-  @Test func `libc is really not to be asked for names`() throws {
-    // The library that every daemon here is started with does what it is for.
-    let (ending, _, error) = try ChildProcess.run(
-      ["getent", "ahosts", "localhost"], environment: ["LD_PRELOAD": Programs.lookupRefusal()])
+  /// How other programs have libc look up names.
+  @Test(arguments: [
+    ("getaddrinfo", ["getent", "ahosts", "localhost"]), ("gethostbyname2", ["getent", "hosts", "localhost"]),
+    ("gethostbyaddr", ["getent", "hosts", "127.0.0.1"]), ("getnetbyname", ["getent", "networks", "loopback"]),
+    ("getnameinfo", Perl.names(flags: "0")), ("getnameinfo", Perl.names(flags: "Socket::NI_NUMERICHOST")),
+    ("getnameinfo", Perl.names(flags: "Socket::NI_NUMERICSERV")),
+    ("getnameinfo", Perl.names(flags: "\(Perl.digits) | Socket::NI_NAMEREQD")),
+  ])
+  func `who asks libc for names is ended by the library that every daemon here is started with`(
+    function: String, command: [String]
+  ) throws {
+    let (ending, _, error) = try ChildProcess.run(command, environment: ["LD_PRELOAD": Programs.lookupRefusal()])
     #expect(ending == .killed(signal: SIGABRT))
-    #expect(error.contains("refused lookup: getaddrinfo"))
+    #expect(error.contains("refused lookup: \(function)\n"))
+  }
+
+  @Test func `who asks libc for digits is not`() throws {
+    let (ending, output, _) = try ChildProcess.run(
+      Perl.names(flags: Perl.digits), environment: ["LD_PRELOAD": Programs.lookupRefusal()])
+    #expect(ending == .exited(0))
+    #expect(output == "127.0.0.1 53")
+  }
+
+  @Test func `libc is really not to be asked for names`() throws {
     try withLab { lab in
       let daemon = try lab.daemon(Settings(Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\"")).text)
       #expect(try daemon.kernelFile("maps").contains("/refuse_lookups.so"))
     }
+  }
+}
+
+/// A program that asks libc for the name of an address and of a port, which no command does.
+private enum Perl {
+  /// Digits are all that is wanted.
+  static let digits = "Socket::NI_NUMERICHOST | Socket::NI_NUMERICSERV"
+
+  static func names(flags: String) -> [String] {
+    let address = #"Socket::pack_sockaddr_in(53, "\x7f\0\0\1")"#
+    return ["perl", "-MSocket", "-e", "print join ' ', (Socket::getnameinfo(\(address), \(flags)))[1, 2]"]
   }
 }

@@ -23,16 +23,7 @@ import Testing
     try withLab { lab in
       let simulator = try lab.simulator(https: true)
       let https = try #require(simulator.https)
-      let daemon = try lab.daemon(
-        Settings(
-          Settings.provider(
-            "json",
-            """
-            url = "https://dns.google/resolve"
-            servers = ["\(https.address)"]
-            ca_file = "\(https.authority)"
-            """)
-        ).text)
+      let daemon = try lab.daemon(Settings(Settings.secure("json", https.address, https.authority)).text)
       #expect(try ask(daemon.address, "example.com").data == ["192.0.2.1"])
       #expect(try simulator.requests.map(\.transport) == ["https"])
     }
@@ -42,17 +33,9 @@ import Testing
     try withLab { lab in
       let simulator = try lab.simulator(https: true)
       let https = try #require(simulator.https)
-      let daemon = try lab.daemon(
-        Settings(
-          Settings.provider(
-            "json",
-            """
-            url = "https://dns.google/resolve"
-            servers = ["\(https.address)"]
-            tls_name = "resolver.example.org"
-            ca_file = "\(https.authority)"
-            """)
-        ).text)
+      let provider = Settings.secure(
+        "json", https.address, https.authority, "tls_name = \"resolver.example.org\"")
+      let daemon = try lab.daemon(Settings(provider).text)
       let reply = try ask(daemon.address, "example.com")
       #expect(reply.code == .servFail)
       #expect(reply.errors == [23])
@@ -65,10 +48,7 @@ import Testing
     try withLab { lab in
       let simulator = try lab.simulator(https: true)
       let https = try #require(simulator.https)
-      let daemon = try lab.daemon(
-        Settings(
-          Settings.provider("json", "url = \"https://dns.google/resolve\"\nservers = [\"\(https.address)\"]")
-        ).text)
+      let daemon = try lab.daemon(Settings(Settings.secure("json", https.address, nil)).text)
       let reply = try ask(daemon.address, "example.com")
       #expect(reply.code == .servFail)
       #expect(reply.errors == [23])
@@ -80,16 +60,7 @@ import Testing
     try withLab { lab in
       let simulator = try lab.simulator(https: true)
       let https = try #require(simulator.https)
-      let daemon = try lab.daemon(
-        Settings(
-          Settings.provider(
-            "doh",
-            """
-            url = "https://dns.google/dns-query"
-            servers = ["\(https.address)"]
-            ca_file = "\(https.authority)"
-            """)
-        ).text)
+      let daemon = try lab.daemon(Settings(Settings.secure("doh", https.address, https.authority)).text)
       for index in 0..<100 {
         #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"])
       }
@@ -103,16 +74,7 @@ import Testing
     try withLab { lab in
       let simulator = try lab.simulator()
       let proxy = try HTTP2Proxy(in: lab, before: simulator.http)
-      let daemon = try lab.daemon(
-        Settings(
-          Settings.provider(
-            "doh",
-            """
-            url = "https://dns.google/dns-query"
-            servers = ["\(proxy.address)"]
-            ca_file = "\(proxy.authority)"
-            """)
-        ).text)
+      let daemon = try lab.daemon(Settings(proxy.provider()).text)
       for round in 0..<4 {
         let queries = (0..<25).map { TestQuery("n\(round * 25 + $0).bench.example") }
         for (index, answer) in try askAll(daemon.address, queries).enumerated() {
@@ -131,16 +93,7 @@ import Testing
       let simulator = try lab.simulator()
       // It refuses what is above, also before the client can know (RFC 9113 section 5.1.2).
       let proxy = try HTTP2Proxy(in: lab, before: simulator.http, "--frontend-http2-max-concurrent-streams=1")
-      let daemon = try lab.daemon(
-        Settings(
-          Settings.provider(
-            "doh",
-            """
-            url = "https://dns.google/dns-query"
-            servers = ["\(proxy.address)"]
-            ca_file = "\(proxy.authority)"
-            """)
-        ).text)
+      let daemon = try lab.daemon(Settings(proxy.provider()).text)
       let queries = (0..<50).map { TestQuery("n\($0).bench.example") }
       for (index, answer) in try askAll(daemon.address, queries).enumerated() {
         #expect(answer.reply.data == ["198.18.0.\(index)"])

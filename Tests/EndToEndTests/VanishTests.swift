@@ -5,31 +5,25 @@ import Foundation
 import Testing
 
 @Suite(.blocking) struct VanishTests {
-  @Test(.enabled(if: Elsewhere.isPossible, "a link that can be cut takes root, unshare and ip"))
+  @Test(.enabled(if: NetworkNamespace.isPossible, "needs root and network namespaces"))
   func `a provider that vanishes is given up within 6 s, is made good meanwhile, and is found again`() throws {
     try withLab { lab in
-      let elsewhere = try Elsewhere(in: lab)
+      let machine = try NetworkNamespace(in: lab)
+      let elsewhere = try lab.simulator(in: machine)
       let network = try PlainServer { query, _ in
         let question = query.questions[0].question
         let octets: [UInt8] = question.type == .a ? [10, 0, 0, 1] : IPAddress(text: "fd00::1")!.octets
         return query.reply(answers: [ResourceRecord(owner: question.name, type: question.type, ttl: 300, rdata: octets)]
         )
       }
-      var settings = Settings(
-        Settings.provider(
-          "doh",
-          """
-          url = "https://dns.google/dns-query"
-          servers = ["\(elsewhere.https)"]
-          ca_file = "\(elsewhere.authority)"
-          """))
+      var settings = Settings(Settings.secure("doh", elsewhere.address, elsewhere.authority))
       settings.localServers = [network.address]
       let daemon = try lab.daemon(settings.text)
       #expect(try ask(daemon.address, "n1.bench.example").data == ["198.18.0.1"])
-      let before = try daemon.connections(to: elsewhere.https)
+      let before = try daemon.connections(to: elsewhere.address)
       #expect(before.count == 1)
 
-      try elsewhere.cut()
+      try machine.cut()
       let cutAt = ContinuousClock.now
       var number = 1
       var quick: ContinuousClock.Instant?
@@ -48,17 +42,33 @@ import Testing
       #expect(try #require(quick) - cutAt < .seconds(6))
       try daemon.waitForLog("all of its servers are down")
       try eventually("the connection is given up", within: .seconds(6) - (.now - cutAt)) {
-        try daemon.connections(to: elsewhere.https).isDisjoint(with: before) ? true : nil
+        try daemon.connections(to: elsewhere.address).isDisjoint(with: before) ? true : nil
       }
 
-      try elsewhere.restore()
+      try machine.restore()
       try eventually("the provider answers again", within: .seconds(10)) {
         number += 1
         return try ask(daemon.address, "n\(number).bench.example").data.first?.hasPrefix("198.18.") == true ? true : nil
       }
-      let after = try daemon.connections(to: elsewhere.https)
+      let after = try daemon.connections(to: elsewhere.address)
       #expect(!after.isEmpty && after.isDisjoint(with: before))
     }
+  }
+}
+
+extension Lab {
+  /// Starts a simulator in a namespace; gives where it serves HTTPS, and the file with the CA's certificate.
+  fileprivate func simulator(in machine: NetworkNamespace) throws -> (address: Address, authority: String) {
+    let authority = "\(folder.path)/elsewhere.pem"
+    let process = try start(
+      machine.prefix + [Programs.simulator, "--listen-tls", "0.0.0.0:0", "--ca-out", authority])
+    let port = try process.wait(for: "an address", in: .output) { text in
+      text.firstMatch(of: /listening https \S+:(\d+)/).flatMap { UInt16($0.1) }
+    }
+    let address = Address(machine.host, port)
+    // The first packets over a new link may be lost.
+    _ = try Socket.stream(to: address)
+    return (address, authority)
   }
 }
 

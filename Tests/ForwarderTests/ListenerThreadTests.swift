@@ -91,4 +91,30 @@ import Testing
     first.join()
     helper.join()
   }
+
+  @Test func `that waits goes round when it is nudged`() throws {
+    let helper = try thread(.helper)
+    let first = try thread(.first, helper: helper)
+    for thread in [first, helper] {
+      let before = thread.turns
+      thread.nudge()
+      #expect(thread.turns == before, "it does not run yet")
+    }
+    try helper.start()
+    try first.start()
+    for thread in [first, helper] {
+      for _ in 0..<3 {
+        let before = thread.turns
+        let end = BootInstant.now + .seconds(10)
+        // A nudge is lost where it comes before the thread waits.
+        while thread.turns == before, BootInstant.now < end {
+          thread.nudge()
+          sched_yield()
+        }
+        #expect(thread.turns > before)
+      }
+      thread.join()
+      thread.nudge()
+    }
+  }
 }

@@ -4,7 +4,7 @@ import Configuration
 import DNSWire
 import EventLoop
 import LocalDNS
-import Logging
+import TestSupport
 import Testing
 
 @testable import Forwarder
@@ -22,8 +22,7 @@ import Testing
     configuration.rules = [Configuration.Rule(names: [], use: .refused), rule]
     configuration.providers = [Configuration.Provider(), Configuration.Provider()]
     configuration.providers[1].bootstrap = endpoints
-    let logger = Logger(label: "test") { [lines] _ in LogRecorder(lines: lines) }
-    return configuration.withoutOurselves(try listeners.map { try #require(SocketAddress(text: $0)) }, logger)
+    return configuration.withoutOurselves(try listeners.map { try #require(SocketAddress(text: $0)) }, lines.logger)
   }
 
   /// The resolvers that are left, which must be the same everywhere.
@@ -66,22 +65,4 @@ import Testing
     #expect(try left(["192.0.2.1:53"], listeningAt: ["127.0.0.1:53"]) == ["192.0.2.1:53"])
     #expect(lines.all.isEmpty)
   }
-}
-
-/// What a logger was given.
-private final class LogLines: @unchecked Sendable {
-  var all: [String] = []
-}
-
-private struct LogRecorder: LogHandler {
-  let lines: LogLines
-  var metadata: Logger.Metadata = [:]
-  var logLevel = Logger.Level.trace
-
-  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-    get { metadata[key] }
-    set { metadata[key] = newValue }
-  }
-
-  func log(event: LogEvent) { lines.all.append("\(event.level) \(event.message)") }
 }

@@ -3,7 +3,6 @@
 import DNSWire
 import EventLoop
 import Glibc
-import HTTPDNS
 import Listener
 import TestSupport
 import Testing
@@ -113,29 +112,8 @@ import Testing
     scene.storedAt = BootInstant.now.nanoseconds
     try scene.keep("www.example.com", [address("www.example.com", 1)])
     try scene.keep("big.example.com", [text("big.example.com", octets: 5120)])
-    let loop = try EventLoop()
-    let queries = ClientQueries(capacity: 10)
-    let replies = ReplySender(queries, maxUDPPayload: 1232, keepalive: QueryPathScene.keepalive) { _, _, _ in
-      Issue.record("a response over UDP to a client over TCP")
-    }
-    let settings = ResolverSettings(
-      routes: ResolverScene.routes(providers: 1), maxInFlight: 10, cacheEnabled: true, nxdomainCut: true, staleTTL: 30,
-      localTimeout: .seconds(1), longestFailureWait: .seconds(300))
-    let upstream = ScriptedUpstream(on: loop) { question, _ in
-      .answer(.addresses(question.name, "192.0.2.77"), after: .milliseconds(1))
-    }
-    nonisolated(unsafe) let parts = ([upstream as any Upstream], replies)
-    let resolver = Resolver(
-      on: loop, settings: settings, cache: scene.cache, network: scene.network, upstreams: parts.0, local: nil,
-      replies: parts.1
-    ) { _, _ in }
-    let service = TCPService(scene.tables, queries: queries, replies: replies, resolver: resolver)
-    let table = TCPConnectionTable(limits: TCPLimits(connections: 10, perClient: 10, idle: .seconds(30)))
-    let listener = try TCPListener(binding: #require(SocketAddress(text: "127.0.0.1:0")), on: loop, table: table) {
-      service.accept($0, $1)
-    }
-    let client = try SocketClient(to: listener.address, Int32(SOCK_STREAM.rawValue))
-    let queriesSent = [
+    let tcp = try TCPServiceScene(scene)
+    tcp.send([
       RawQuery {
         $0.id = 1; $0.name = RawQuery.name("Miss.example.com"); $0.records = [opt(option(11))]
       },
@@ -149,22 +127,16 @@ import Testing
       RawQuery {
         $0.id = 5; $0.type = 252
       },
-    ]
-    client.send(queriesSent.flatMap { words(UInt16($0.octets.count)) + $0.octets })
-    client.finish()
-    // Reading the end of the client's queries ends the test, when all has been answered.
-    loop.everyTurn { if client.hasEnded { loop.stop() } }
-    loop.schedule(after: .seconds(10)) { loop.stop() }
-    loop.run()
-    let messages = try client.framesReceived().map { try Message.parse($0) }
+    ])
+    tcp.client.finish()
+    let messages = try tcp.messages()
     #expect(messages.map(\.id) == [3, 4, 5, 1])
     #expect(messages.map(\.responseCode) == [.noError, .noError, .refused, .noError])
     #expect(messages[1].answers[0].rdata.count == 5120)
     #expect(messages[3].answers.map(\.rdata) == [[192, 0, 2, 77]])
     #expect(messages[3].questions[0].question.name.octets == RawQuery.name("Miss.example.com"))
     #expect(messages[3].edns?.option(.tcpKeepalive) == [0, UInt8(QueryPathScene.keepalive)])
-    #expect(queries.inUse == 0)
-    #expect(table.count == 0)
-    withExtendedLifetime((listener, service)) {}
+    #expect(tcp.queries.inUse == 0)
+    #expect(tcp.table.count == 0)
   }
 }

@@ -3,7 +3,6 @@
 import DNSWire
 import EventLoop
 import Glibc
-import HTTPDNS
 import Listener
 import MessageCache
 import TestSupport
@@ -51,44 +50,19 @@ import Testing
 
   @Test func `over TCP is refreshed by the resolver, and the next one has the fresh answer`() throws {
     let scene = try expiredScene()
-    let loop = try EventLoop()
-    let queries = ClientQueries(capacity: 10)
-    let replies = ReplySender(queries, maxUDPPayload: 1232, keepalive: QueryPathScene.keepalive) { _, _, _ in
-      Issue.record("a response over UDP to a client over TCP")
-    }
-    let settings = ResolverSettings(
-      routes: ResolverScene.routes(providers: 1), maxInFlight: 10, cacheEnabled: true, nxdomainCut: true, staleTTL: 30,
-      localTimeout: .seconds(1), longestFailureWait: .seconds(300))
-    let upstream = ScriptedUpstream(on: loop) { question, _ in
-      .answer(.addresses(question.name, "192.0.2.77"), after: .milliseconds(1))
-    }
-    nonisolated(unsafe) let parts = ([upstream as any Upstream], replies)
-    let resolver = Resolver(
-      on: loop, settings: settings, cache: scene.cache, network: scene.network, upstreams: parts.0, local: nil,
-      replies: parts.1
-    ) { _, _ in }
-    let service = TCPService(scene.tables, queries: queries, replies: replies, resolver: resolver)
-    let table = TCPConnectionTable(limits: TCPLimits(connections: 10, perClient: 10, idle: .seconds(30)))
-    let listener = try TCPListener(binding: #require(SocketAddress(text: "127.0.0.1:0")), on: loop, table: table) {
-      service.accept($0, $1)
-    }
-    let client = try SocketClient(to: listener.address, Int32(SOCK_STREAM.rawValue))
-    let query = RawQuery { $0.records = [opt()] }.octets
-    client.send(words(UInt16(query.count)) + query)
+    let tcp = try TCPServiceScene(scene)
+    let query = RawQuery { $0.records = [opt()] }
+    tcp.send([query])
     // The refresh takes a millisecond of the same loop's time; then the client asks again, and that is the end.
-    loop.schedule(after: .milliseconds(50)) {
-      client.send(words(UInt16(query.count)) + query)
-      client.finish()
+    tcp.loop.schedule(after: .milliseconds(50)) {
+      tcp.send([query])
+      tcp.client.finish()
     }
-    loop.everyTurn { if client.hasEnded { loop.stop() } }
-    loop.schedule(after: .seconds(10)) { loop.stop() }
-    loop.run()
-    let messages = try client.framesReceived().map { try Message.parse($0) }
+    let messages = try tcp.messages()
     #expect(messages.count == 2)
     expectStale(try #require(messages.first))
     expectFresh(try #require(messages.last), ["192.0.2.77"])
-    #expect(upstream.count == 1)
-    #expect(queries.inUse == 0)
-    withExtendedLifetime((listener, service)) {}
+    #expect(tcp.upstream.count == 1)
+    #expect(tcp.queries.inUse == 0)
   }
 }

@@ -9,23 +9,13 @@ import Testing
 
 @testable import Forwarder
 
-@Suite final class RefreshLedgerTests {
+@Suite struct RefreshLedgerTests {
   private let loop = SimulatedLoop()
-  private let folder: String
+  private let folder = TemporaryFolder()
   private let problems = Notes()
 
-  init() throws {
-    var template = Array("/tmp/httpdnsd-refreshes-XXXXXX".utf8CString)
-    folder = try String(cString: #require(mkdtemp(&template)))
-  }
-
-  deinit {
-    unlink("\(folder)/refreshes")
-    rmdir(folder)
-  }
-
   private func ledger(_ path: String? = nil) -> RefreshLedger {
-    RefreshLedger(StateFile(path: path ?? "\(folder)/refreshes") { [problems] in problems.add($0) }, on: loop)
+    RefreshLedger(StateFile(path: path ?? "\(folder.path)/refreshes") { [problems] in problems.add($0) }, on: loop)
   }
 
   /// How many transfers a budget of ten still has, with what the file says.
@@ -55,14 +45,14 @@ import Testing
   @Test func `it is written five minutes after the first that was not, and not at all without any`() {
     let idle = ledger()
     idle.close()
-    #expect(access("\(folder)/refreshes", F_OK) != 0)
+    #expect(access("\(folder.path)/refreshes", F_OK) != 0)
     let busy = ledger()
     busy.didSpend()
     loop.advance(by: .seconds(299))
-    #expect(access("\(folder)/refreshes", F_OK) != 0)
+    #expect(access("\(folder.path)/refreshes", F_OK) != 0)
     #expect(loop.timers.count == 1)
     busy.close()
-    #expect(access("\(folder)/refreshes", F_OK) == 0)
+    #expect(access("\(folder.path)/refreshes", F_OK) == 0)
     #expect(loop.timers.count == 0)
   }
 
@@ -72,21 +62,21 @@ import Testing
     "httpdnsd refreshes 1\n5 1000\n", "httpdnsd refreshes 1\n\u{0}\u{ff}",
   ])
   func `a damaged or old file spends nothing`(_ text: String) throws {
-    let file = try #require(fopen("\(folder)/refreshes", "w"))
+    let file = try #require(fopen("\(folder.path)/refreshes", "w"))
     fputs(text, file)
     fclose(file)
     #expect(left() == 10)
   }
 
   @Test func `a clock that has gone back makes it count as spent just now`() throws {
-    let file = try #require(fopen("\(folder)/refreshes", "w"))
+    let file = try #require(fopen("\(folder.path)/refreshes", "w"))
     fputs("httpdnsd refreshes 1\n\(loop.wallTime + 1_000_000) 4\n", file)
     fclose(file)
     #expect(left() == 6)
   }
 
   @Test func `where the file cannot be written somebody is told`() {
-    let ledger = ledger("\(folder)/missing/refreshes")
+    let ledger = ledger("\(folder.path)/missing/refreshes")
     ledger.didSpend()
     ledger.close()
     #expect(problems.all.count == 1)

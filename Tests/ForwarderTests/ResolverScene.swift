@@ -46,7 +46,9 @@ final class ResolverScene: @unchecked Sendable {
   let replies: ReplySender
   let resolver: Resolver
   private let mailbox = Mailbox()
-  private let path: QueryPath
+  private var path: QueryPath
+  /// Whether the resolver takes a query over as soon as a listener has handed it over.
+  var takesOver = true
   private let output: UnsafeMutablePointer<UInt8>
   private var nextID: UInt16 = 0
 
@@ -84,22 +86,7 @@ final class ResolverScene: @unchecked Sendable {
     replies = ReplySender(queries, maxUDPPayload: 1232, keepalive: 150) { [mailbox] response, _, peer in
       mailbox.deliver(Array(response), to: peer.pointee)
     }
-    let table = RouteTable(
-      rules: rules, hosts: HostsFile(),
-      settings: SpecialNamesSettings(networkRoute: Route.Number.network, portalRoute: Route.Number.portal))
-    let prepared = PreparedAnswers(table.localAnswers)
-    path = QueryPath(
-      QueryTables(
-        access: AccessPolicy([IPPrefix(text: "0.0.0.0/0")!]), routes: table, prepared: prepared, cache: cache,
-        anyAnswer: prepared.anyAnswer, cacheEnabled: settings.cacheEnabled,
-        subnetRoutes: RouteSet(
-          settings.routes.indices.filter { index in
-            settings.routes[index].providers.contains { upstreams[$0].takesClientSubnet }
-          }.map(UInt16.init), count: settings.routes.count),
-        networkRoutes: RouteSet(
-          settings.routes.indices.filter { settings.routes[$0].belongsToNetwork }.map(UInt16.init),
-          count: settings.routes.count),
-        network: network, maxUDPPayload: 1232, keepalive: 150))
+    path = QueryPath(ResolverScene.tables(settings, upstreams, rules, cache, network))
     output = .allocate(capacity: 1232 + ResponseWriter.overhead)
     let log = mailbox
     nonisolated(unsafe) let parts = (upstreams, local as (any LocalUpstream)?, replies)
@@ -110,6 +97,46 @@ final class ResolverScene: @unchecked Sendable {
   }
 
   deinit { output.deallocate() }
+
+  private static func tables(
+    _ settings: ResolverSettings, _ upstreams: [any Upstream], _ rules: [RouteRule], _ cache: MessageCache,
+    _ network: CurrentNetwork
+  ) -> QueryTables {
+    let table = RouteTable(
+      rules: rules, hosts: HostsFile(),
+      settings: SpecialNamesSettings(networkRoute: Route.Number.network, portalRoute: Route.Number.portal))
+    let prepared = PreparedAnswers(table.localAnswers)
+    return QueryTables(
+      access: AccessPolicy([IPPrefix(text: "0.0.0.0/0")!]), routes: table, prepared: prepared, cache: cache,
+      anyAnswer: prepared.anyAnswer, cacheEnabled: settings.cacheEnabled,
+      subnetRoutes: RouteSet(
+        settings.routes.indices.filter { index in
+          settings.routes[index].providers.contains { upstreams[$0].takesClientSubnet }
+        }.map(UInt16.init), count: settings.routes.count),
+      networkRoutes: RouteSet(
+        settings.routes.indices.filter { settings.routes[$0].belongsToNetwork }.map(UInt16.init),
+        count: settings.routes.count),
+      network: network, maxUDPPayload: 1232, keepalive: 150)
+  }
+
+  /// The resolver goes by another configuration; the listener goes on by the old one until it is given the tables.
+  ///
+  /// - Returns: gives the listener its tables.
+  func change(
+    to upstreams: [any Upstream], numbers: [Int]? = nil, rules: [RouteRule] = [],
+    _ configure: (inout ResolverSettings) -> Void = { _ in }
+  ) -> () -> Void {
+    var settings = resolver.assumeIsolated { $0.settings }
+    settings.routes = ResolverScene.routes(providers: upstreams.count)
+    configure(&settings)
+    let service = Service(settings, upstreams, providerNumbers: numbers)
+    resolver.assumeIsolated { $0.use(service) }
+    let tables = ResolverScene.tables(settings, upstreams, rules, cache, network)
+    return { [self] in
+      path = path.successor(tables)
+      resolver.assumeIsolated { $0.forgetEarlier() }
+    }
+  }
 
   /// Failures that the resolver told of, by upstream.
   var toldFailures: [(name: String, failure: UpstreamFailure)] { mailbox.failures }
@@ -212,7 +239,7 @@ final class ResolverScene: @unchecked Sendable {
     queries.slots[slot].wantsAnswer = wantsAnswer
     queries.peer(slot).pointee = peer
     queries.submit(slot)
-    resolver.assumeIsolated { $0.takeQueries() }
+    if takesOver { resolver.assumeIsolated { $0.takeQueries() } }
   }
 
   /// The query of a client.

@@ -12,26 +12,16 @@ import Testing
 
 @testable import Forwarder
 
-@Suite final class ServerScheduleTests {
+@Suite struct ServerScheduleTests {
   private let loop = SimulatedLoop()
   private let begin = SimulatedLoop().now
-  private let folder: String
+  private let folder = TemporaryFolder()
   private let notes = Notes()
   private let question = HTTPDNSQuestion(name: name("www.example.com"), type: .a)
   /// What the servers of a list do, by their address.
   private let listed = ListedServers()
 
-  init() throws {
-    var template = Array("/tmp/httpdnsd-servers-XXXXXX".utf8CString)
-    folder = try String(cString: #require(mkdtemp(&template)))
-  }
-
-  deinit {
-    unlink("\(folder)/servers")
-    rmdir(folder)
-  }
-
-  private func file() -> StateFile { StateFile(path: "\(folder)/servers") { [notes] in notes.add($0) } }
+  private func file() -> StateFile { StateFile(path: "\(folder.path)/servers") { [notes] in notes.add($0) } }
 
   private func boot(
     after latency: Duration = .milliseconds(10), _ script: @escaping (Int) -> HTTPResult

@@ -17,6 +17,9 @@ final class SocketClient {
     try #require(outcome == 0)
   }
 
+  /// A client over TCP.
+  convenience init(overTCP server: SocketAddress) throws { try self.init(to: server, Int32(SOCK_STREAM.rawValue)) }
+
   deinit { close(descriptor) }
 
   func send(_ octets: [UInt8]) { #expect(Glibc.send(descriptor, octets, octets.count, 0) == octets.count) }

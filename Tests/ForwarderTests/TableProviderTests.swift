@@ -11,24 +11,14 @@ import Testing
 
 @testable import Forwarder
 
-@Suite final class TableProviderTests {
+@Suite struct TableProviderTests {
   private let loop = SimulatedLoop()
   private let begin = SimulatedLoop().now
-  private let folder: String
+  private let folder = TemporaryFolder()
   private let notes = Notes()
   private let listed = HTTPDNSQuestion(name: name("a.example.com"), type: .a)
 
-  init() throws {
-    var template = Array("/tmp/httpdnsd-table-XXXXXX".utf8CString)
-    folder = try String(cString: #require(mkdtemp(&template)))
-  }
-
-  deinit {
-    unlink(path)
-    rmdir(folder)
-  }
-
-  private var path: String { "\(folder)/table" }
+  private var path: String { "\(folder.path)/table" }
 
   private func write(_ text: String) { StateFile(path: path) { _ in }.saveNow(Array(text.utf8)) }
 

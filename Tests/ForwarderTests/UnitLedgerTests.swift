@@ -9,23 +9,13 @@ import Testing
 
 @testable import Forwarder
 
-@Suite final class UnitLedgerTests {
+@Suite struct UnitLedgerTests {
   private let loop = SimulatedLoop()
-  private let folder: String
+  private let folder = TemporaryFolder()
   private let problems = Notes()
 
-  init() throws {
-    var template = Array("/tmp/httpdnsd-units-XXXXXX".utf8CString)
-    folder = try String(cString: #require(mkdtemp(&template)))
-  }
-
-  deinit {
-    unlink("\(folder)/units")
-    rmdir(folder)
-  }
-
   private func file(_ path: String? = nil) -> StateFile {
-    StateFile(path: path ?? "\(folder)/units") { [problems] in problems.add($0) }
+    StateFile(path: path ?? "\(folder.path)/units") { [problems] in problems.add($0) }
   }
 
   @Test func `what was spent today is spent after a restart too, and what was spent yesterday is not`() {
@@ -44,7 +34,7 @@ import Testing
     #expect(isOpenTomorrow)
     #expect(second.budget(of: "b", perDay: 70).spent == 0)
     var status = stat()
-    #expect(stat("\(folder)/units", &status) == 0)
+    #expect(stat("\(folder.path)/units", &status) == 0)
     #expect(status.st_mode & 0o777 == 0o600)
     #expect(problems.all.isEmpty)
   }
@@ -53,7 +43,7 @@ import Testing
     let ledger = UnitLedger(file(), on: loop)
     ledger.add("a") { UnitBudget(perDay: 1) }
     ledger.close()
-    #expect(access("\(folder)/units", F_OK) != 0)
+    #expect(access("\(folder.path)/units", F_OK) != 0)
   }
 
   @Test(arguments: [
@@ -66,7 +56,7 @@ import Testing
   }
 
   @Test func `a place that cannot be written to is told, by name`() {
-    file("\(folder)/no/such/folder").saveNow([1])
+    file("\(folder.path)/no/such/folder").saveNow([1])
     #expect(problems.all.first?.contains("no/such/folder: No such file or directory") == true)
   }
 

@@ -12,6 +12,8 @@ final class HTTP2Conversation {
   private var quietContent: String?
   private var bodies: [UInt32: [UInt8]] = [:]
   private var open: Set<UInt32> = []
+  /// The last stream that this side promised to respond to.
+  private var lastStream = UInt32.max
   /// Limits of streams that were sent and not acknowledged yet.
   private var sentLimits: [UInt32?] = []
   private var limit: UInt32?
@@ -81,9 +83,11 @@ final class HTTP2Conversation {
 
   // MARK: - Streams
 
-  /// - Returns: whether there is room; a stream too many is refused (RFC 9113 section 5.1.2), from the acknowledgement of
-  ///   the limit on (section 6.5.3) or from its sending.
+  /// - Returns: whether it is responded to. What comes after a GOAWAY that does not cover it is ignored (RFC 9113 section
+  ///   6.8). A stream too many is refused (section 5.1.2), from the acknowledgement of the limit on (section 6.5.3) or from
+  ///   its sending.
   private func begin(_ id: UInt32) -> Bool {
+    guard id <= lastStream else { return false }
     open.insert(id)
     peer.note(streams: open.count, limit: limit)
     guard let limit, open.count > limit else { return true }
@@ -138,6 +142,7 @@ final class HTTP2Conversation {
       end(id)
     case .goAway(let last, let error):
       send(Self.goAway, 0, 0, octets(last) + octets(error.rawValue))
+      lastStream = last
       for id in open where id > last { end(id) }
     case .allow(let streams): sendLimit(streams)
     case .close: return false

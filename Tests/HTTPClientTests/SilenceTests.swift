@@ -7,23 +7,11 @@ import HTTPClient
 import Testing
 
 @Suite struct `A server that falls silent` {
-  @Test func `after the TLS handshake costs two timeouts, and then there is a new connection`() throws {
-    let ((results, generations), connections) = try withHTTP2(peer: HTTP2Peer(silentConnections: 1)) {
-      .send("\($0.connection)")
-    } body: { origin in
-      var results: [HTTPResult] = []
-      for _ in 0..<2 { results.append(await origin.get(timeout: .milliseconds(50))) }
-      for _ in 0..<3 { results.append(await origin.get()) }
-      return (results, origin.generationCount)
-    }
-    #expect(results.map { $0.failure?.kind } == [.timeout, .timeout, nil, nil, nil])
-    #expect(results.map { $0.response?.text } == [nil, nil, "1", "1", "1"])
-    #expect(generations == 2)
-    #expect(connections == 2)
-  }
-
-  @Test func `after its SETTINGS costs two timeouts, and then there is a new connection`() throws {
-    let ((results, generations), connections) = try withHTTP2 {
+  @Test(arguments: [1, 0])
+  func `after the TLS handshake or after its SETTINGS costs two timeouts, and then there is a new connection`(
+    silentFromTheStart: Int
+  ) throws {
+    let ((results, generations), connections) = try withHTTP2(peer: HTTP2Peer(silentConnections: silentFromTheStart)) {
       $0.connection == 0 ? .stall : .send("\($0.connection)")
     } body: { origin in
       var results: [HTTPResult] = []
@@ -111,23 +99,7 @@ private final class DeafListener {
   let port: UInt16
   private let descriptor: Int32
 
-  init() {
-    descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    var room: Int32 = 4096
-    setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &room, socklen_t(MemoryLayout<Int32>.size))
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    port = withUnsafeMutablePointer(to: &address) { [descriptor] pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-        let bound = bind(descriptor, .init(__sockaddr__: generic), length)
-        precondition(bound == 0 && listen(descriptor, 4) == 0, "no port")
-        getsockname(descriptor, .init(__sockaddr__: generic), &length)
-      }
-      return UInt16(bigEndian: pointer.pointee.sin_port)
-    }
-  }
+  init() { (descriptor, port) = listeningSocket(backlog: 4, room: 4096) }
 
   deinit { close(descriptor) }
 }

@@ -37,6 +37,27 @@ struct ReceivedRequest: Sendable {
   var stream: UInt32 = 0
 }
 
+/// A socket that listens on a free port of 127.0.0.1.
+///
+/// - Parameter room: octets of the receive buffer of each connection; nil for the system's default.
+func listeningSocket(backlog: Int32, room: Int32? = nil) -> (descriptor: Int32, port: UInt16) {
+  let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+  if var room { setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &room, socklen_t(MemoryLayout<Int32>.size)) }
+  var address = sockaddr_in()
+  address.sin_family = sa_family_t(AF_INET)
+  address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+  var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+  let port = withUnsafeMutablePointer(to: &address) { pointer in
+    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
+      let bound = bind(descriptor, .init(__sockaddr__: generic), length)
+      precondition(bound == 0 && listen(descriptor, backlog) == 0, "no port")
+      getsockname(descriptor, .init(__sockaddr__: generic), &length)
+    }
+    return UInt16(bigEndian: pointer.pointee.sin_port)
+  }
+  return (descriptor, port)
+}
+
 /// Listens on a free port of loopback; each connection has a thread. Ends with `stop`.
 final class TestServer: Sendable {
   let port: UInt16
@@ -66,19 +87,7 @@ final class TestServer: Sendable {
     self.react = react
     // OpenSSL writes without regard to a peer that is gone.
     signal(SIGPIPE, SIG_IGN)
-    listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    port = withUnsafeMutablePointer(to: &address) { [listener] pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-        let bound = bind(listener, .init(__sockaddr__: generic), length)
-        precondition(bound == 0 && listen(listener, 512) == 0, "no port")
-        getsockname(listener, .init(__sockaddr__: generic), &length)
-      }
-      return UInt16(bigEndian: pointer.pointee.sin_port)
-    }
+    (listener, port) = listeningSocket(backlog: 512)
     spawn { $0.acceptAll() }
   }
 

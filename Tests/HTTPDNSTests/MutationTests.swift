@@ -1,22 +1,10 @@
 // MutationTests.swift -- broken bodies by the thousand: no crash, and what is accepted is valid.
 
 import DNSWire
+import TestSupport
 import Testing
 
 @testable import HTTPDNS
-
-/// SplitMix64: the same sequence for the same seed.
-struct SeededGenerator: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var value = state
-    value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
-    value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
-    return value ^ value >> 31
-  }
-}
 
 @Suite struct MutationTests {
   /// A body that is accepted, the question that it answers, and who reads it.
@@ -69,41 +57,20 @@ struct SeededGenerator: RandomNumberGenerator {
     return seeds
   }
 
-  private func mutate(_ body: [UInt8], _ generator: inout SeededGenerator) -> [UInt8] {
-    var body = body
-    for _ in 0..<Int.random(in: 1...4, using: &generator) {
-      let place = Int.random(in: 0...body.count, using: &generator)
-      let length = min(Int.random(in: 0...12, using: &generator), body.count - place)
-      switch Int.random(in: 0..<6, using: &generator) {
-      case 0 where place < body.count: body[place] ^= 1 << UInt8.random(in: 0..<8, using: &generator)
-      case 1 where place < body.count: body[place] = UInt8.random(in: 0...255, using: &generator)
-      case 2: body.removeSubrange(place..<(place + length))
-      case 3:
-        body.insert(contentsOf: body[place..<(place + length)], at: Int.random(in: 0...body.count, using: &generator))
-      case 4: body.removeSubrange(place...)
-      default:
-        body.replaceSubrange(
-          place..<(place + length), with: MutationTests.fragments.randomElement(using: &generator)!.utf8)
-      }
-    }
-    return body
-  }
-
   @Test func `fifty thousand mutated bodies crash nothing, and accepted ones hold valid records`() throws {
-    let seed = UInt64.random(in: 0...UInt64.max)
-    print("MutationTests: seed \(seed)")
-    var generator = SeededGenerator(state: seed)
+    var generator = SeededGenerator(seed: testSeed)
     let seeds = try seeds()
     #expect(seeds.count >= 25)
     var accepted = 0
     for _ in 0..<50_000 {
       let original = seeds.randomElement(using: &generator)!
       let response = TransferResponse(
-        status: 200, contentType: original.contentType, body: mutate(original.body, &generator))
+        status: 200, contentType: original.contentType,
+        body: generator.mutated(original.body, with: MutationTests.fragments))
       guard let answer = try? original.dialect.answer(to: original.question, from: response) else { continue }
       accepted += 1
       guard problem(of: answer, to: original.question) == nil else {
-        Issue.record("seed \(seed): \(problem(of: answer, to: original.question)!): \(response.body)")
+        Issue.record("seed \(testSeed): \(problem(of: answer, to: original.question)!): \(response.body)")
         return
       }
     }

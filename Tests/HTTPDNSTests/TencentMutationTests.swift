@@ -3,6 +3,7 @@
 import Ciphers
 import DNSWire
 import HTTPDNS
+import TestSupport
 import Testing
 
 @Suite struct TencentMutationTests {
@@ -33,26 +34,6 @@ import Testing
         text: "a.example.com.:192.0.2.1,120-0|198.51.100.7\nb.example.com.:0-2001:db8::2,60|198.51.100.7"),
     ]
   }()
-
-  private func mutate(_ body: [UInt8], _ generator: inout SeededGenerator) -> [UInt8] {
-    var body = body
-    for _ in 0..<Int.random(in: 1...4, using: &generator) {
-      let place = Int.random(in: 0...body.count, using: &generator)
-      let length = min(Int.random(in: 0...12, using: &generator), body.count - place)
-      switch Int.random(in: 0..<6, using: &generator) {
-      case 0 where place < body.count: body[place] ^= 1 << UInt8.random(in: 0..<8, using: &generator)
-      case 1 where place < body.count: body[place] = UInt8.random(in: 0...255, using: &generator)
-      case 2: body.removeSubrange(place..<(place + length))
-      case 3:
-        body.insert(contentsOf: body[place..<(place + length)], at: Int.random(in: 0...body.count, using: &generator))
-      case 4: body.removeSubrange(place...)
-      default:
-        let fragment = TencentMutationTests.fragments.randomElement(using: &generator)!
-        body.replaceSubrange(place..<(place + length), with: fragment.utf8)
-      }
-    }
-    return body
-  }
 
   /// Every address that stands between two marks of punctuation in a text; what looks like a name before it is cut
   /// off at each colon, which is more than the dialect does.
@@ -98,9 +79,7 @@ import Testing
     _ name: String,
     _ next: (Seed, inout SeededGenerator) -> (dialect: TencentDialect, body: [UInt8], plaintext: [UInt8])
   ) -> Int {
-    let seed = UInt64.random(in: 0...UInt64.max)
-    print("TencentMutationTests: \(name): seed \(seed)")
-    var generator = SeededGenerator(state: seed)
+    var generator = SeededGenerator(seed: testSeed)
     var answered = 0
     for _ in 0..<20_000 {
       let original = TencentMutationTests.seeds.randomElement(using: &generator)!
@@ -109,7 +88,7 @@ import Testing
       guard let results = try? dialect.answers(to: original.batch, from: response) else { continue }
       if results.contains(where: { $0.records?.isEmpty == false }) { answered += 1 }
       if let problem = problem(results, original.batch, plaintext: plaintext) {
-        Issue.record("seed \(seed): \(problem): \(body)")
+        Issue.record("seed \(testSeed): \(problem): \(body)")
         break
       }
     }
@@ -118,7 +97,7 @@ import Testing
 
   @Test func `twenty thousand mutated texts crash nothing and give no address from nowhere`() {
     let answered = run("clear text") { seed, generator in
-      let body = mutate(Array(seed.text.utf8), &generator)
+      let body = generator.mutated(Array(seed.text.utf8), with: TencentMutationTests.fragments)
       return (Tencent.https, body, body)
     }
     // Were everything refused, the test would prove nothing.
@@ -127,7 +106,7 @@ import Testing
 
   @Test func `twenty thousand mutated texts behind a cipher do neither`() {
     let answered = run("plaintext") { seed, generator in
-      let plaintext = mutate(Array(seed.text.utf8), &generator)
+      let plaintext = generator.mutated(Array(seed.text.utf8), with: TencentMutationTests.fragments)
       let vector = (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) }
       guard Bool.random(using: &generator) else {
         return (
@@ -152,7 +131,7 @@ import Testing
       if Bool.random(using: &generator) {
         octets[Int.random(in: 0..<octets.count, using: &generator)] ^= 1 << UInt8.random(in: 0..<8, using: &generator)
       } else {
-        octets = mutate(octets, &generator)
+        octets = generator.mutated(octets, with: TencentMutationTests.fragments)
       }
       let plaintext =
         isDES

@@ -4,23 +4,12 @@ import EventLoop
 import Glibc
 import HTTPServer
 import HTTPTestSupport
+import TestSupport
 import Testing
 
-/// A path in a directory of its own, removed at the end.
-private final class TemporaryPath {
-  private let directory: String
-  let path: String
-
-  init() {
-    var template = Array("/tmp/httpserver-XXXXXX".utf8CString)
-    directory = String(cString: mkdtemp(&template))
-    path = "\(directory)/socket"
-  }
-
-  deinit {
-    unlink(path)
-    rmdir(directory)
-  }
+extension TemporaryFolder {
+  /// Where a socket can be.
+  fileprivate var socket: String { path(of: "socket") }
 }
 
 private func mode(of path: String) -> mode_t? {
@@ -30,27 +19,27 @@ private func mode(of path: String) -> mode_t? {
 
 @Suite struct `A Unix socket` {
   @Test func `it serves, keeps others out, and is gone when the server ends`() throws {
-    let place = TemporaryPath()
+    let folder = TemporaryFolder()
     let loop = try EventLoop()
     var server: HTTPServer? = try HTTPServer(on: loop) { request, reply in
       reply.send(status: request.peer == nil ? 200 : 500)
     }
-    try server!.listen(unixPath: place.path, mode: 0o660)
-    #expect(mode(of: place.path) == S_IFSOCK | 0o660)
+    try server!.listen(unixPath: folder.socket, mode: 0o660)
+    #expect(mode(of: folder.socket) == S_IFSOCK | 0o660)
     let thread = LoopThread(running: loop)
-    #expect(RawClient(toPath: place.path)?.exchange("GET", "/")?.status == 200)
+    #expect(RawClient(toPath: folder.socket)?.exchange("GET", "/")?.status == 200)
     thread.join()
     server = nil
-    #expect(mode(of: place.path) == nil)
+    #expect(mode(of: folder.socket) == nil)
   }
 
   @Test func `what a dead process left is replaced, what a living one has is not`() throws {
-    let place = TemporaryPath()
+    let folder = TemporaryFolder()
     let loop = try EventLoop()
     let leftover = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
-    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: place.path.utf8) }
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: folder.socket.utf8) }
     let outcome = withUnsafePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
         bind(leftover, .init(__sockaddr__: $0), socklen_t(MemoryLayout<sockaddr_un>.size))
@@ -59,20 +48,20 @@ private func mode(of path: String) -> mode_t? {
     try #require(outcome == 0)
     close(leftover)
     let first = try HTTPServer(on: loop) { _, reply in reply.send(status: 200) }
-    try first.listen(unixPath: place.path)
+    try first.listen(unixPath: folder.socket)
     let second = try HTTPServer(on: loop) { _, reply in reply.send(status: 200) }
-    #expect(throws: HTTPServerError.pathInUse(place.path)) { try second.listen(unixPath: place.path) }
+    #expect(throws: HTTPServerError.pathInUse(folder.socket)) { try second.listen(unixPath: folder.socket) }
     withExtendedLifetime(first) {}
   }
 
   @Test func `a file of another kind is left alone`() throws {
-    let place = TemporaryPath()
-    close(creat(place.path, 0o600))
+    let folder = TemporaryFolder()
+    close(creat(folder.socket, 0o600))
     let server = try HTTPServer(on: try EventLoop()) { _, reply in reply.send(status: 200) }
-    #expect(throws: HTTPServerError.cannotListen(call: "bind", address: place.path, errno: EADDRINUSE)) {
-      try server.listen(unixPath: place.path)
+    #expect(throws: HTTPServerError.cannotListen(call: "bind", address: folder.socket, errno: EADDRINUSE)) {
+      try server.listen(unixPath: folder.socket)
     }
-    #expect(mode(of: place.path).map { $0 & S_IFMT } == S_IFREG)
+    #expect(mode(of: folder.socket).map { $0 & S_IFMT } == S_IFREG)
   }
 
   @Test(arguments: ["", String(repeating: "x", count: 108)])

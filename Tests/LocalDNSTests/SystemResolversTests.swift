@@ -4,6 +4,7 @@ import DNSWire
 import EventLoop
 import Glibc
 import LocalDNS
+import TestSupport
 import Testing
 
 @Suite struct `A resolver file` {
@@ -59,18 +60,9 @@ import Testing
 @Suite struct `The system's resolvers` {
   /// Files with these texts, for as long as `body` runs.
   private func withFiles<Value>(_ texts: [String], _ body: ([String]) -> Value) -> Value {
-    var template = Array("/tmp/resolver-files-XXXXXX".utf8CString)
-    let folder = String(cString: mkdtemp(&template))
-    let paths = texts.indices.map { "\(folder)/\($0)" }
-    defer {
-      for path in paths { unlink(path) }
-      rmdir(folder)
-    }
-    for (path, text) in zip(paths, texts) {
-      let file = fopen(path, "w")!
-      fputs(text, file)
-      fclose(file)
-    }
+    let folder = TemporaryFolder()
+    let paths = texts.enumerated().map { folder.write($1, to: "\($0)") }
+    defer { withExtendedLifetime(folder) {} }
     return body(paths + ["/nonexistent/resolv.conf"])
   }
 

@@ -4,6 +4,7 @@
 
 import EventLoop
 import Glibc
+import TestSupport
 
 /// A machine, named by the test, and a router that it is joined to by an Ethernet cable.
 final class NetworkNamespace: Sendable {
@@ -90,13 +91,7 @@ final class NetworkNamespace: Sendable {
   }
 
   private static func spawn(_ arguments: [String]) throws {
-    var pointers = arguments.map { strdup($0) } + [nil]
-    defer { pointers.forEach { free($0) } }
-    var child: pid_t = 0
-    let code = posix_spawnp(&child, arguments[0], nil, nil, &pointers, environ)
-    guard code == 0 else { throw Failure(description: "cannot start \(arguments[0]): error \(code)") }
-    var status: Int32 = 0
-    while waitpid(child, &status, 0) < 0 && errno == EINTR {}
+    let status = try TestSupport.run(arguments)
     guard status == 0 else { throw Failure(description: "\(arguments.joined(separator: " ")): status \(status)") }
   }
 

@@ -8,9 +8,7 @@ import TestSupport
 import Testing
 
 @Suite struct `A cache file` {
-  private let folder: Folder
-
-  init() throws { folder = try Folder() }
+  private let folder = TemporaryFolder()
 
   @Test func `brings back everything there is to an entry`() throws {
     let first = MessageCache.empty()

@@ -9,12 +9,10 @@ import Testing
 @testable import Persistence
 
 @Suite struct `The keeper of a cache` {
-  private let folder: Folder
+  private let folder = TemporaryFolder()
   private let loop = SimulatedLoop()
   private let cache = MessageCache.empty()
   private let notes = Notes()
-
-  init() throws { folder = try Folder() }
 
   /// One whose work is done at once, on this thread.
   private func keeper(of cache: MessageCache? = nil, path: String? = nil) -> CacheKeeper {

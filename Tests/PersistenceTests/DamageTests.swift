@@ -7,11 +7,10 @@ import TestSupport
 import Testing
 
 @Suite struct `A cache file that cannot be used` {
-  private let folder: Folder
+  private let folder = TemporaryFolder()
   private let sound: [UInt8]
 
   init() throws {
-    folder = try Folder()
     let cache = MessageCache.empty()
     cache.fill()
     _ = try folder.file.save(cache, .usual, at: .at(1))

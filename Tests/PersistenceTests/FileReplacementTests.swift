@@ -8,10 +8,8 @@ import Testing
 @testable import Persistence
 
 @Suite struct `A file that is replaced` {
-  private let folder: Folder
+  private let folder = TemporaryFolder()
   private var path: String { "\(folder.path)/cache" }
-
-  init() throws { folder = try Folder() }
 
   @Test func `has its old content until the new one is there as a whole`() throws {
     folder.write([1])
@@ -40,7 +38,7 @@ import Testing
     cache.fill()
     _ = try folder.file.save(cache, .usual, at: .at(1))
     if let written {
-      folder.write(Array(repeating: 7, count: written), "cache.new")
+      folder.write(Array(repeating: 7, count: written), to: "cache.new")
       chmod("\(path).new", 0o644)
     }
     #expect(folder.file.load(into: .empty(), .usual, at: .at(1)) == kept(5))
@@ -98,7 +96,7 @@ import Testing
 
   @Test func `is not written through what stands in the way of the temporary file`() throws {
     folder.write([1])
-    folder.write([5], "other")
+    folder.write([5], to: "other")
     for make in [
       { symlink("other", $0) }, { mkdir($0, 0o700) }, { mkfifo($0, 0o600) },
     ] as [(String) -> Int32] {
@@ -144,15 +142,6 @@ private struct SmallDisk {
   func unmount() { _ = SmallDisk.run("umount", path) }
 
   private static func run(_ arguments: String...) -> Bool {
-    var process = pid_t()
-    var pointers: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
-    defer { for pointer in pointers { free(pointer) } }
-    var files = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&files)
-    defer { posix_spawn_file_actions_destroy(&files) }
-    posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
-    guard posix_spawnp(&process, arguments[0], &files, nil, &pointers, environ) == 0 else { return false }
-    var status: Int32 = 0
-    return waitpid(process, &status, 0) == process && status == 0
+    (try? TestSupport.run(arguments, isQuiet: true)) == 0
   }
 }

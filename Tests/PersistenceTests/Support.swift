@@ -17,54 +17,13 @@ extension CacheTime {
   static func at(_ seconds: Int64) -> CacheTime { CacheTime(boot: seconds * second, wall: epoch + seconds * second) }
 }
 
-/// A folder below /tmp that goes with the object, and all that is in it.
-final class Folder: Sendable {
-  let path: String
+extension TemporaryFolder {
+  /// The cache's file in it.
+  var file: CacheFile { CacheFile(path: path(of: "cache")) }
 
-  init() throws {
-    var template = Array("/tmp/httpdnsd-cache-XXXXXX".utf8CString)
-    path = try String(cString: #require(mkdtemp(&template)))
-  }
-
-  deinit {
-    for name in names {
-      if unlink("\(path)/\(name)") != 0 { rmdir("\(path)/\(name)") }
-    }
-    rmdir(path)
-  }
-
-  /// What is in it.
-  var names: [String] {
-    guard let stream = opendir(path) else { return [] }
-    defer { closedir(stream) }
-    var names: [String] = []
-    while let entry = readdir(stream) {
-      names.append(withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
-    }
-    return names.filter { $0 != "." && $0 != ".." }.sorted()
-  }
-
-  var file: CacheFile { CacheFile(path: "\(path)/cache") }
-
-  func read(_ name: String = "cache") -> [UInt8]? {
-    guard let file = fopen("\(path)/\(name)", "r") else { return nil }
-    defer { fclose(file) }
-    var octets: [UInt8] = []
-    var block = [UInt8](repeating: 0, count: 1 << 16)
-    while case let count = fread(&block, 1, block.count, file), count > 0 { octets += block[..<count] }
-    return octets
-  }
-
-  func write(_ octets: [UInt8], _ name: String = "cache") {
-    let file = fopen("\(path)/\(name)", "w")
-    fwrite(octets, 1, octets.count, file)
-    fclose(file)
-  }
-
-  func mode(_ name: String = "cache") -> UInt32? {
-    var status = stat()
-    return stat("\(path)/\(name)", &status) == 0 ? status.st_mode & 0o7777 : nil
-  }
+  func read() -> [UInt8]? { read("cache") }
+  func write(_ octets: [UInt8]) { write(octets, to: "cache") }
+  func mode() -> mode_t? { mode("cache") }
 }
 
 /// Remembers what would be logged, from whatever thread.

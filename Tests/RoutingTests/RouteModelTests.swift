@@ -1,21 +1,10 @@
 // RouteModelTests.swift -- the table against a model that asks every rule and every special name in turn.
 
 import DNSWire
+import TestSupport
 import Testing
 
 @testable import Routing
-
-/// A generator with a seed that a failing test prints.
-struct SeededGenerator: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var value = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-    return value ^ (value >> 31)
-  }
-}
 
 /// The rules of precedence as `RouteTable` documents them, with nothing compiled.
 private struct Model {
@@ -142,9 +131,7 @@ private struct World {
 
 @Suite struct `The route table's model` {
   @Test func `table and model agree in random worlds`() {
-    let seed = UInt64.random(in: 0...UInt64.max)
-    print("route table seed: \(seed)")
-    var world = World(generator: SeededGenerator(state: seed))
+    var world = World(generator: SeededGenerator(seed: testSeed))
     let types: [RecordType] = [.a, .aaaa, .ptr, .https, .svcb, .mx, .ds]
     for round in 0..<60 {
       let rules = (0..<Int.random(in: 0...8, using: &world.generator)).map { _ in world.rule() }
@@ -158,7 +145,7 @@ private struct World {
           let found = table.ask(name, type)
           let expected = model.ask(name, type)
           guard found == expected else {
-            Issue.record("seed \(seed), round \(round): \(name) \(type) is \(found), not \(expected): \(rules)")
+            Issue.record("seed \(testSeed), round \(round): \(name) \(type) is \(found), not \(expected): \(rules)")
             return
           }
         }
@@ -167,14 +154,12 @@ private struct World {
   }
 
   @Test func `ten thousand names are all found, and their neighbours are not`() {
-    let seed = UInt64.random(in: 0...UInt64.max)
-    print("many names seed: \(seed)")
-    var generator = SeededGenerator(state: seed)
+    var generator = SeededGenerator(seed: testSeed)
     let names = Set((0..<10_000).map { _ in "h\(UInt32.random(in: 0...9_999_999, using: &generator)).example" })
     let table = RouteTable([], hosts: names.map { "192.0.2.1 \($0)" }.joined(separator: "\n"))
-    #expect(names.allSatisfy { table.ask($0) == .records(["192.0.2.1"]) }, "seed \(seed)")
-    #expect(names.allSatisfy { table.ask("x." + $0) == .route(0) }, "seed \(seed)")
+    #expect(names.allSatisfy { table.ask($0) == .records(["192.0.2.1"]) }, "seed \(testSeed)")
+    #expect(names.allSatisfy { table.ask("x." + $0) == .route(0) }, "seed \(testSeed)")
     #expect(
-      names.allSatisfy { table.ask($0.replacing("h", with: "i", maxReplacements: 1)) == .route(0) }, "seed \(seed)")
+      names.allSatisfy { table.ask($0.replacing("h", with: "i", maxReplacements: 1)) == .route(0) }, "seed \(testSeed)")
   }
 }

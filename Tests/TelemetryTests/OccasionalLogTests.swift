@@ -8,13 +8,10 @@ import Testing
 private let second: Int64 = 1_000_000_000
 
 @Suite struct `The occasional log` {
-  private let lines = Lines()
+  private let lines = LogLines()
   private let log: OccasionalLog
 
-  init() {
-    let lines = lines
-    log = OccasionalLog(Logger(label: "test") { _ in Recorder(lines: lines) })
-  }
+  init() { log = OccasionalLog(lines.logger) }
 
   private func note(_ reason: String, at now: Int64) { log.log(.warning, reason: reason, now: now, "\(reason) failed") }
 
@@ -84,22 +81,4 @@ private let second: Int64 = 1_000_000_000
     note("r0", at: 1000)
     #expect(lines.all.count == 1001)
   }
-}
-
-/// What a logger was given.
-private final class Lines: @unchecked Sendable {
-  var all: [String] = []
-}
-
-private struct Recorder: LogHandler {
-  let lines: Lines
-  var metadata: Logger.Metadata = [:]
-  var logLevel = Logger.Level.trace
-
-  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-    get { metadata[key] }
-    set { metadata[key] = newValue }
-  }
-
-  func log(event: LogEvent) { lines.all.append("\(event.level) \(event.message)") }
 }

@@ -71,13 +71,30 @@ import Testing
     #expect(!StandardErrorLog.isJournal(nil, descriptor: ends[1]))
   }
 
+  @Test func `a threshold that changes counts for every logger that goes by it`() throws {
+    let threshold = LogThreshold(.warning)
+    let first = Logger(label: "test") { _ in StandardErrorLog(threshold, isJournal: false) }
+    var second = first
+    #expect(first.logLevel == .warning)
+    threshold.level = .debug
+    #expect([first.logLevel, second.logLevel] == [.debug, .debug])
+    // A level of its own stays.
+    second.logLevel = .error
+    threshold.level = .info
+    #expect([first.logLevel, second.logLevel] == [.info, .error])
+    for level in Logger.Level.allCases {
+      threshold.level = level
+      #expect(first.logLevel == level)
+    }
+  }
+
   private struct Failure: Error, CustomStringConvertible {
     let description = "it\nbroke"
   }
 
   /// What `body` logs. Lines that others write meanwhile are passed on.
   private func lines(isJournal: Bool, level: Logger.Level = .info, _ body: (Logger) -> Void) throws -> [String] {
-    let logger = Logger(label: "test") { _ in StandardErrorLog(level: level, isJournal: isJournal) }
+    let logger = Logger(label: "test") { _ in StandardErrorLog(LogThreshold(level), isJournal: isJournal) }
     var ends: [Int32] = [-1, -1]
     try #require(pipe2(&ends, O_CLOEXEC) == 0)
     let saved = fcntl(2, F_DUPFD_CLOEXEC, 3)

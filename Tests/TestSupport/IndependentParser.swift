@@ -58,53 +58,24 @@ public enum IndependentParser {
   }
 
   private static func run(_ task: String, _ input: [UInt8], expecting count: Int) throws -> [String] {
-    var directory = Array("/tmp/httpdnsd-test-XXXXXX".utf8CString)
-    guard mkdtemp(&directory) != nil else { throw Failure(description: "no temporary directory: errno \(errno)") }
-    let folder = String(decoding: directory.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    let question = "\(folder)/question"
-    let answer = "\(folder)/answer"
-    defer {
-      unlink(question)
-      unlink(answer)
-      rmdir(folder)
-    }
-    try write(input, to: question)
-    try spawn([python, "\(root)/Tests/DNSWireTests/Data/independent_parser.py", task, question, answer])
-    let lines = try read(answer).split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast()
+    let folder = TemporaryFolder()
+    let question = folder.write(input, to: "question")
+    try spawn([
+      python, "\(root)/Tests/DNSWireTests/Data/independent_parser.py", task, question, folder.path(of: "answer"),
+    ])
+    guard let answer = folder.read("answer") else { throw Failure(description: "there is no answer") }
+    let lines = answer.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast()
     guard lines.count == count else { throw Failure(description: "\(count) questions, \(lines.count) answers") }
     return lines.map { String(decoding: $0, as: UTF8.self) }
   }
 
   private static func spawn(_ arguments: [String]) throws {
-    var pointers = arguments.map { strdup($0) } + [nil]
-    defer { pointers.forEach { free($0) } }
-    var child: pid_t = 0
-    let failure = posix_spawnp(&child, arguments[0], nil, nil, &pointers, environ)
-    guard failure == 0 else { throw Failure(description: "cannot start \(arguments[0]): error \(failure)") }
-    var status: Int32 = 0
-    while waitpid(child, &status, 0) < 0 && errno == EINTR {}
+    let status = try TestSupport.run(arguments)
     guard status == 0 else {
       throw Failure(
         description: "\(arguments[0]) cannot ask dnspython 2.9 or later (status \(status)); to install it: "
           + "python3 -m venv .build/test-venv && .build/test-venv/bin/pip install 'dnspython>=2.9', "
           + "or name another interpreter in HTTPDNSD_TEST_PYTHON")
     }
-  }
-
-  private static func write(_ octets: [UInt8], to path: String) throws {
-    guard let file = fopen(path, "w") else { throw Failure(description: "cannot write \(path)") }
-    defer { fclose(file) }
-    guard fwrite(octets, 1, octets.count, file) == octets.count else {
-      throw Failure(description: "cannot write \(path)")
-    }
-  }
-
-  private static func read(_ path: String) throws -> [UInt8] {
-    guard let file = fopen(path, "r") else { throw Failure(description: "no answer in \(path)") }
-    defer { fclose(file) }
-    var octets: [UInt8] = []
-    var block = [UInt8](repeating: 0, count: 1 << 16)
-    while case let count = fread(&block, 1, block.count, file), count > 0 { octets += block[..<count] }
-    return octets
   }
 }

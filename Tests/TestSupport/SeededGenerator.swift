@@ -1,22 +1,17 @@
 // SeededGenerator.swift -- random numbers that a printed seed brings back.
 
 import Glibc
+import Refresh
 
-/// SplitMix64: small, and the same on every machine.
+/// The same numbers for the same seed, on every machine.
 public struct SeededGenerator: RandomNumberGenerator, Sendable {
-  private var state: UInt64
+  private var generator: JitterGenerator
 
   /// The numbers that belong to a seed.
-  public init(seed: UInt64) { state = seed }
+  public init(seed: UInt64) { generator = JitterGenerator(seed: seed) }
 
   /// The next 64 bits.
-  public mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var bits = state
-    bits = (bits ^ bits >> 30) &* 0xBF58_476D_1CE4_E5B9
-    bits = (bits ^ bits >> 27) &* 0x94D0_49BB_1331_11EB
-    return bits ^ bits >> 31
-  }
+  public mutating func next() -> UInt64 { generator.next() }
 
   /// True once in `count` times.
   public mutating func oneIn(_ count: Int) -> Bool { Int.random(in: 0..<count, using: &self) == 0 }

@@ -12,6 +12,11 @@ void process_limit_heaps(void);
 /// may be open now, -1 where that is not known.
 long process_raise_descriptors(long wanted);
 
+/// Puts CAP_NET_BIND_SERVICE into effect where the process may use it and does not yet: a file whose capability is only
+/// permitted starts under any bounding set, while one whose capability is effective is refused by exec where that lacks it.
+/// To be called before there are threads, which have sets of their own.
+void process_use_bind_capability(void);
+
 /// The day of the build in C's form, `Nov  1 2026`; of SOURCE_DATE_EPOCH where the build sets that.
 const char *process_build_date(void);
 

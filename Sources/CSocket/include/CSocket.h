@@ -62,6 +62,8 @@ unsigned datagram_outbox_add(struct datagram_outbox *outbox, int descriptor, con
 unsigned datagram_outbox_flush(struct datagram_outbox *outbox);
 /// Makes a bound UDP socket, blocking. `packet_info` asks for the address that was asked (wildcard sockets need it). -1 with errno.
 int datagram_socket(const struct sockaddr *address, socklen_t length, int packet_info);
+/// Makes a socket that another program has bound like one of `datagram_socket`; its room is that program's to say. -1 with errno.
+int datagram_socket_adopt(int descriptor, int family, int packet_info);
 /// Octets that wait in a socket, and datagrams that the kernel has dropped because it was full. -1 where the kernel does not
 /// tell (before Linux 4.12).
 int datagram_queue(int descriptor, uint32_t *octets, uint32_t *dropped);

@@ -1,5 +1,6 @@
 // FileContent.swift -- reads a whole regular file of limited size, with what its permissions say.
 
+import Files
 import Glibc
 
 /// The content of a regular file.
@@ -33,21 +34,14 @@ struct FileContent {
     }
     var mount = statvfs()
     let isReadOnly = fstatvfs(file, &mount) == 0 && mount.f_flag & UInt(ST_RDONLY) != 0
-    return FileContent(
-      octets: try octets(of: file, limit: limit), mode: status.st_mode & 0o7777, isOnReadOnlyMount: isReadOnly)
-  }
-
-  private static func octets(of file: Int32, limit: Int) throws(Failure) -> [UInt8] {
-    var octets: [UInt8] = []
-    while octets.count <= limit {
-      var chunk = [UInt8](repeating: 0, count: 16_384)
-      let count = Glibc.read(file, &chunk, chunk.count)
-      if count < 0, errno == EINTR { continue }
-      guard count >= 0 else { throw failure(errno) }
-      if count == 0 { return octets }
-      octets += chunk[..<count]
+    do throws(FileFault) {
+      return FileContent(
+        octets: try WholeFile.read(file, limit: limit), mode: status.st_mode & 0o7777, isOnReadOnlyMount: isReadOnly)
+    } catch .unreadable(let code) {
+      throw failure(code)
+    } catch {
+      throw Failure(found: "a file of more than \(limit) octets", remedy: "at most \(limit) octets")
     }
-    throw Failure(found: "a file of more than \(limit) octets", remedy: "at most \(limit) octets")
   }
 
   private static func failure(_ code: Int32) -> Failure {

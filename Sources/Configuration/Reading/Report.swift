@@ -11,6 +11,8 @@ final class Report {
   private var recorded: [Mistake] = []
   private var hasOmitted = false
   private(set) var warnings: [Warning] = []
+  /// Key path → the environment variable that took its place.
+  private var variables: [String: String] = [:]
 
   init(file: String, environment: @escaping Configuration.Environment) {
     self.file = file
@@ -23,7 +25,8 @@ final class Report {
       hasOmitted = true
       return
     }
-    recorded.append(Mistake(file: file, location: .key(place.text), found: found, allowed: allowed))
+    let origin = origin(of: place)
+    recorded.append(Mistake(file: origin.file, location: .key(origin.path), found: found, allowed: allowed))
   }
 
   /// Whether no more mistakes are recorded.
@@ -42,6 +45,18 @@ final class Report {
 
   /// Records a warning; `text` must be fit to be shown.
   func warn(_ text: String, at place: Place) {
-    warnings.append(Warning(file: file, key: place.text, text: text))
+    let origin = origin(of: place)
+    warnings.append(Warning(file: origin.file, key: origin.path, text: text))
+  }
+
+  /// From now on what is said about a key, or about what is in it, is said about a variable.
+  func take(_ pattern: String, from variable: String) { variables[pattern] = variable }
+
+  /// Where a place is: in the file, or in the environment.
+  private func origin(of place: Place) -> (file: String, path: String) {
+    for (pattern, variable) in variables where place.pattern == pattern || place.pattern.hasPrefix("\(pattern).") {
+      return ("environment", variable + place.text.dropFirst(pattern.count))
+    }
+    return (file, place.text)
   }
 }

@@ -11,7 +11,6 @@ enum UnavailableFeature {
     "ranking.probe": "addresses are not measured",
     "ranking.interval": "addresses are not measured",
     "ranking.domains": "addresses are not measured",
-    "web.address": "there is no web server",
     "log.format": "messages are always text",
     "log.queries": "queries are not logged",
   ]

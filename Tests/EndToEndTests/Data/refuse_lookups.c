@@ -35,6 +35,10 @@ REFUSED(gethostbyname_r)
 REFUSED(gethostbyname2_r)
 REFUSED(gethostbyaddr)
 REFUSED(gethostbyaddr_r)
+REFUSED(getnetbyname)
+REFUSED(getnetbyname_r)
+REFUSED(getnetbyaddr)
+REFUSED(getnetbyaddr_r)
 REFUSED(res_query)
 REFUSED(res_search)
 REFUSED(res_querydomain)
@@ -52,8 +56,8 @@ REFUSED(__res_nsearch)
 REFUSED(__res_nquerydomain)
 REFUSED(__res_nsend)
 
-// Digits for an address need no look-up: libevent's HTTP server writes its clients' addresses so. <netdb.h>, which has
-// the flags, would also declare the functions above.
+// Digits for an address and a port need no look-up: libevent's HTTP server writes its clients' addresses so. Any other
+// flags are refused. <netdb.h>, which has them, would also declare the functions above.
 enum { NUMERIC_HOST = 1, NUMERIC_SERVICE = 2 };
 
 int getnameinfo(const void *address, unsigned length, char *host, unsigned host_size, char *service,
@@ -63,7 +67,7 @@ int getnameinfo(const void *address, unsigned length, char *host, unsigned host_
 {
     int numeric = NUMERIC_HOST | NUMERIC_SERVICE;
     int (*original)(const void *, unsigned, char *, unsigned, char *, unsigned, int);
-    if ((flags & numeric) != numeric) {
+    if (flags != numeric) {
         refuse("getnameinfo");
     }
     *(void **)&original = dlsym(RTLD_NEXT, "getnameinfo");

@@ -23,8 +23,10 @@ final class ChildProcess: @unchecked Sendable {
 
   /// Starts a program that is found by its path or in `PATH`.
   ///
-  /// - Parameter environment: all of the program's environment besides `PATH`.
-  init(_ arguments: [String], environment: [String: String] = [:]) throws {
+  /// - Parameters:
+  ///   - environment: all of the program's environment besides `PATH`.
+  ///   - descriptors: what the program inherits, from 3 on.
+  init(_ arguments: [String], environment: [String: String] = [:], descriptors: [Int32] = []) throws {
     name = arguments[0].split(separator: "/").last.map(String.init) ?? arguments[0]
     // The kernel ends it should the tests end without having done so. setpriv becomes the program: the pid is the same.
     let arguments = ["setpriv", "--pdeathsig", "KILL", "--"] + arguments
@@ -33,7 +35,7 @@ final class ChildProcess: @unchecked Sendable {
     variables["SWIFT_BACKTRACE"] = "enable=no"
     variables.merge(environment) { $1 }
     let pipes = [try Pipe(), try Pipe()]
-    pid = try spawn(arguments, variables.map { "\($0)=\($1)" }, pipes)
+    pid = try spawn(arguments, variables.map { "\($0)=\($1)" }, pipes, descriptors)
     for pipe in pipes { close(pipe.write) }
     let reader = Thread { [self] in collect(pipes.map(\.read)) }
     reader.start()
@@ -148,14 +150,24 @@ private struct Pipe {
   }
 }
 
-private func spawn(_ arguments: [String], _ environment: [String], _ pipes: [Pipe]) throws -> pid_t {
+private func spawn(
+  _ arguments: [String], _ environment: [String], _ pipes: [Pipe], _ descriptors: [Int32]
+) throws -> pid_t {
   var actions = posix_spawn_file_actions_t()
   posix_spawn_file_actions_init(&actions)
   defer { posix_spawn_file_actions_destroy(&actions) }
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
   posix_spawn_file_actions_adddup2(&actions, pipes[0].write, 1)
   posix_spawn_file_actions_adddup2(&actions, pipes[1].write, 2)
-  posix_spawn_file_actions_addclosefrom_np(&actions, 3)
+  // First to numbers where none of them stands in another's way.
+  let aside = Int32(1_000)
+  for (index, descriptor) in descriptors.enumerated() {
+    posix_spawn_file_actions_adddup2(&actions, descriptor, aside + Int32(index))
+  }
+  for index in descriptors.indices {
+    posix_spawn_file_actions_adddup2(&actions, aside + Int32(index), 3 + Int32(index))
+  }
+  posix_spawn_file_actions_addclosefrom_np(&actions, 3 + Int32(descriptors.count))
   var attributes = posix_spawnattr_t()
   posix_spawnattr_init(&attributes)
   defer { posix_spawnattr_destroy(&attributes) }

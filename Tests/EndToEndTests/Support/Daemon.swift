@@ -6,6 +6,8 @@ import Testing
 /// `httpdnsd run` with a configuration, on ports that it chose.
 final class Daemon {
   let process: ChildProcess
+  /// The path of its configuration.
+  let configuration: String
   /// Where it listens, in the order of `listen.addresses` as far as they exist.
   let addresses: [Address]
   private let sourceLocation: SourceLocation
@@ -13,29 +15,33 @@ final class Daemon {
 
   /// Starts a daemon, and waits until it is ready.
   ///
-  /// - Parameter prefix: a command that becomes the daemon, such as one that enters a namespace.
+  /// - Parameters:
+  ///   - prefix: a command that becomes the daemon, such as one that enters a namespace.
+  ///   - descriptors: what it inherits, from 3 on.
   init(
-    _ configuration: String, environment: [String: String], prefix: [String] = [], sourceLocation: SourceLocation
+    _ configuration: String, environment: [String: String], prefix: [String] = [], descriptors: [Int32] = [],
+    sourceLocation: SourceLocation
   ) throws {
     self.sourceLocation = sourceLocation
+    self.configuration = configuration
     let command = prefix + [Programs.daemon, "run", "--config", configuration]
-    var (process, addresses) = try Daemon.start(command, environment)
+    var (process, addresses) = try Daemon.start(command, environment, descriptors)
     // The port that TCP got can be some other program's over UDP.
-    for _ in 0..<3 where addresses == nil { (process, addresses) = try Daemon.start(command, environment) }
+    for _ in 0..<3 where addresses == nil { (process, addresses) = try Daemon.start(command, environment, descriptors) }
     guard let addresses else { throw Failure("httpdnsd did not start: \(process.text(.error))") }
     (self.process, self.addresses) = (process, addresses)
   }
 
   private static func start(
-    _ command: [String], _ environment: [String: String]
+    _ command: [String], _ environment: [String: String], _ descriptors: [Int32]
   ) throws -> (ChildProcess, [Address]?) {
     let variables = try ["LD_PRELOAD": Programs.lookupRefusal()].merging(environment) { $1 }
-    let process = try ChildProcess(command, environment: variables)
+    let process = try ChildProcess(command, environment: variables, descriptors: descriptors)
     let isReady = try process.wait(for: "ready", in: .error) { text in
       text.contains(" ready\n") ? true : text.contains(": Address already in use") ? false : nil
     }
     guard isReady else { return (process, nil) }
-    let lines = process.text(.error).matches(of: /listening on (\S+), UDP and TCP/)
+    let lines = process.text(.error).matches(of: /listening on (\S+), (?:UDP|TCP)/)
     return (process, lines.compactMap { Address(text: $0.1) })
   }
 

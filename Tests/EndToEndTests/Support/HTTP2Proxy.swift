@@ -52,16 +52,7 @@ struct HTTP2Proxy {
   }
 
   /// A provider of kind doh behind it.
-  func provider(_ more: String = "") -> String {
-    Settings.provider(
-      "doh",
-      """
-      url = "https://dns.google/dns-query"
-      servers = ["\(address)"]
-      ca_file = "\(authority)"
-      \(more)
-      """)
-  }
+  func provider(_ more: String = "") -> String { Settings.secure("doh", address, authority, more) }
 
   private static func isListening(_ process: ChildProcess, _ address: Address) throws -> Bool {
     try eventually("nghttpx listens", within: .seconds(10)) {

@@ -14,13 +14,16 @@ final class Lab {
 
   /// Starts a daemon with a configuration.
   ///
-  /// - Parameter prefix: a command that becomes the daemon.
+  /// - Parameters:
+  ///   - prefix: a command that becomes the daemon.
+  ///   - descriptors: what it inherits, from 3 on.
   func daemon(
-    _ configuration: String, environment: [String: String] = [:], prefix: [String] = [],
+    _ configuration: String, environment: [String: String] = [:], prefix: [String] = [], descriptors: [Int32] = [],
     sourceLocation: SourceLocation = #_sourceLocation
   ) throws -> Daemon {
     let daemon = try Daemon(
-      file(configuration), environment: environment, prefix: prefix, sourceLocation: sourceLocation)
+      file(configuration), environment: environment, prefix: prefix, descriptors: descriptors,
+      sourceLocation: sourceLocation)
     daemons.append(daemon)
     return daemon
   }

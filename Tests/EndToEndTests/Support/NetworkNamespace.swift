@@ -1,4 +1,4 @@
-// NetworkNamespace.swift -- a machine of its own for a daemon: one link, one default route, its own /etc.
+// NetworkNamespace.swift -- a machine of its own for a program: one link, one default route, its own /etc.
 //
 // The namespace has no name and belongs to a process: with that, the link is gone too. Its routers are addresses of this
 // machine, at the other end of the link.
@@ -6,7 +6,7 @@
 import Foundation
 import Synchronization
 
-/// A network namespace in which a daemon runs, with this machine as all of its world.
+/// A network namespace in which a daemon or a simulator runs, with this machine as all of its world.
 final class NetworkNamespace {
   /// Where this machine is seen from there, behind the routers: what is sent there takes the default route.
   let world: String
@@ -14,7 +14,7 @@ final class NetworkNamespace {
   let routers: [String]
   /// The address in there.
   let host: String
-  /// What a daemon in there is started with.
+  /// What a program in there is started with.
   let prefix: [String]
   private let process: ChildProcess
   private let link: String
@@ -67,6 +67,13 @@ final class NetworkNamespace {
     try runThere("ip", "link", "set", "eth0", "up")
     try route(over: router)
   }
+
+  /// From now on nothing comes back from there to this machine: no data, no acknowledgement, no FIN. The link stays as it
+  /// is.
+  func cut() throws { try runThere("ip", "route", "add", "blackhole", "\(routers[0])/32") }
+
+  /// Ends `cut`.
+  func restore() throws { try runThere("ip", "route", "delete", "blackhole", "\(routers[0])/32") }
 
   /// Replaces /etc/resolv.conf as its writers do: by renaming.
   func setResolvers(_ addresses: [String]) throws {

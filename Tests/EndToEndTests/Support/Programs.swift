@@ -16,6 +16,9 @@ enum Programs {
   /// A library that moves a program's wall clock by as many seconds as stand in the file `CLOCK_OFFSET_FILE`.
   static func clockShift() throws -> String { try compiledShift.get() }
 
+  /// A program that makes a thread of another one stand still.
+  static func threadFreezer() throws -> String { try compiledFreezer.get() }
+
   private static func path(of program: String) -> String { "\(folder)/\(program)" }
 
   /// Where the tests were built.
@@ -26,18 +29,19 @@ enum Programs {
 
   private static let compiledRefusal = Result { try compile("refuse_lookups") }
   private static let compiledShift = Result { try compile("shift_clock") }
+  private static let compiledFreezer = Result { try compile("freeze_thread", isLibrary: false) }
 
-  private static func compile(_ name: String) throws -> String {
+  private static func compile(_ name: String, isLibrary: Bool = true) throws -> String {
     let source = (#filePath as NSString).deletingLastPathComponent + "/../Data/\(name).c"
-    let library = "\(buildFolder)/\(name).so"
+    let result = "\(buildFolder)/\(name)" + (isLibrary ? ".so" : "")
     // Renamed into place: another run of the tests may be using it.
-    let made = "\(library).\(getpid())"
+    let made = "\(result).\(getpid())"
     let compiler = ["cc", "gcc", "clang"].first { findInPath($0) } ?? "cc"
-    let options = ["-std=c17", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC"]
+    let options = ["-std=c17", "-Wall", "-Wextra", "-Werror", "-O1"] + (isLibrary ? ["-shared", "-fPIC"] : [])
     let (ending, _, error) = try ChildProcess.run(
       [compiler] + options + ["-o", made, source], within: .seconds(60))
-    guard ending == .exited(0), rename(made, library) == 0 else { throw Failure("\(compiler): \(error)") }
-    return library
+    guard ending == .exited(0), rename(made, result) == 0 else { throw Failure("\(compiler): \(error)") }
+    return result
   }
 
   private static func findInPath(_ program: String) -> Bool {

@@ -55,6 +55,21 @@ extension Settings {
     provider("alidns", "scheme = \"http\"\nservers = [\"\(server)\"]\n\(more)")
   }
 
+  /// A provider of kind json or doh, with the certificate of `dns.google`.
+  ///
+  /// - Parameter authority: the file of the certificate that the server's own is to be checked with.
+  static func secure(_ kind: String, _ server: Address, _ authority: String?, _ more: String = "") -> String {
+    let path = kind == "json" ? "resolve" : "dns-query"
+    return provider(
+      kind,
+      """
+      url = "https://dns.google/\(path)"
+      servers = ["\(server)"]
+      \(authority.map { "ca_file = \"\($0)\"" } ?? "")
+      \(more)
+      """)
+  }
+
   /// A provider of one of the three kinds over HTTP.
   static func plain(_ kind: String, _ server: Address) -> String {
     switch kind {

@@ -1,103 +1,55 @@
 // PathWatch.swift -- tells when what some paths lead to may have become something else.
-//
-// A path leads through folders that need not exist yet, and through symbolic links that are replaced. Each place on the
-// way where another entry would lead elsewhere is watched, and the file itself, which may be mounted alone.
 
-import EventLoop
+import CEvent
 import Glibc
 
-/// The folders, and the names in them, on which it depends what some paths lead to.
-struct PathDependencies: Equatable {
-  /// Names that matter, by the folder that they are in. No folder is a symbolic link.
-  private(set) var names: [String: Set<String>] = [:]
-  /// The files that the paths lead to now.
-  private(set) var files: Set<String> = []
-
-  /// As many symbolic links as the kernel follows.
-  private static let maximumLinks = 40
-
-  /// Follows absolute paths as far as they lead.
-  init(of paths: [String]) {
-    for path in paths { follow(path) }
-  }
-
-  private mutating func follow(_ path: String) {
-    var folder = "/"
-    var rest = path.split(separator: "/").map(String.init)[...]
-    var links = 0
-    while let name = rest.popFirst() {
-      if name == "." { continue }
-      if name == ".." {
-        folder = PathDependencies.parent(of: folder)
-        continue
-      }
-      let entry = folder == "/" ? "/\(name)" : "\(folder)/\(name)"
-      var status = stat()
-      let exists = lstat(entry, &status) == 0
-      if exists, status.st_mode & S_IFMT == S_IFDIR, !rest.isEmpty {
-        folder = entry
-        continue
-      }
-      names[folder, default: []].insert(name)
-      guard exists else { return }
-      guard status.st_mode & S_IFMT == S_IFLNK else {
-        if rest.isEmpty { files.insert(entry) }
-        return
-      }
-      links += 1
-      guard links <= PathDependencies.maximumLinks, let target = PathDependencies.target(of: entry) else { return }
-      if target.hasPrefix("/") { folder = "/" }
-      rest = target.split(separator: "/").map(String.init) + rest
-    }
-  }
-
-  private static func parent(of folder: String) -> String {
-    let end = folder.lastIndex(of: "/")!
-    return end == folder.startIndex ? "/" : String(folder[..<end])
-  }
-
-  private static func target(of link: String) -> String? {
-    var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
-    let count = target.withUnsafeMutableBytes { readlink(link, $0.baseAddress!, $0.count) }
-    return count > 0 ? String(decoding: target[..<count], as: UTF8.self) : nil
-  }
-}
-
-/// Watches paths by inotify(7). Ends with the object. Loop thread only.
-final class PathWatch {
+/// Watches paths by inotify(7): also those through symbolic links, and those in folders that do not exist yet. It wakes up
+/// when something happens to them, and never by itself. Ends with the object. Loop thread only.
+public final class PathWatch {
   private let paths: [String]
+  private let loop: EventLoop
+  private let quiet: Duration
+  private let changed: () -> Void
   private let descriptor: Int32
-  private let touched: () -> Void
   private var event: LoopEvent?
-  private var watched: PathDependencies
+  private var timer: LoopTimer?
+  private var watched = PathDependencies(of: [])
   /// What each of the kernel's watches is there for; nil for a file, whose every event matters.
   private var watches: [Int32: Set<String>?] = [:]
 
   /// How often the paths are followed anew because they changed meanwhile.
   private static let attempts = 4
 
-  /// Calls `touched` whenever something happens on the way of a path, often several times for one change. `renew` must then
-  /// be called before the files are looked at.
+  /// Calls `changed` a moment after something has happened on the way of a path; what is there may still be the same. It is
+  /// not called for what is there at first.
   ///
-  /// - Parameter paths: absolute ones.
-  /// - Returns: nil where the kernel gives no watch.
-  init?(_ paths: [String], on loop: EventLoop, touched: @escaping () -> Void) {
+  /// - Parameters:
+  ///   - paths: absolute ones.
+  ///   - quiet: how long after the first event: a file is written in several steps, and often more than one file is. What
+  ///     happens within this time is one change.
+  /// - Returns: nil where the kernel gives no watch, or none that this process may have.
+  public init?(
+    _ paths: [String], on loop: EventLoop, quiet: Duration = .milliseconds(100), changed: @escaping () -> Void
+  ) {
     self.paths = paths
-    self.touched = touched
-    watched = PathDependencies(of: [])
+    self.loop = loop
+    self.quiet = quiet
+    self.changed = changed
     descriptor = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
     guard descriptor >= 0 else { return nil }
     event = LoopEvent(on: loop, descriptor: descriptor, .read) { [unowned self] _ in readable() }
     renew()
+    guard !watches.isEmpty else { return nil }
   }
 
   deinit {
     event = nil
+    timer?.cancel()
     if descriptor >= 0 { close(descriptor) }
   }
 
   /// Watches what the paths depend on now.
-  func renew() {
+  private func renew() {
     for _ in 0..<PathWatch.attempts {
       let dependencies = PathDependencies(of: paths)
       // What was removed and made anew has lost its watch, so that equal names are not enough.
@@ -135,6 +87,17 @@ final class PathWatch {
       }
     }
     if isTouched { touched() }
+  }
+
+  private func touched() {
+    guard timer == nil else { return }
+    timer = loop.schedule(after: quiet) { [weak self] in
+      guard let self else { return }
+      timer = nil
+      // Before anybody looks at the files: what happens after the look is noticed.
+      renew()
+      changed()
+    }
   }
 
   private func matters(_ event: inotify_event, _ name: String) -> Bool {

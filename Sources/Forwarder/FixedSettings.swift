@@ -1,0 +1,34 @@
+// FixedSettings.swift -- what cannot change while the program runs: sockets, memory that was set aside, files that are open.
+
+import Configuration
+
+extension Configuration {
+  /// Takes what cannot change from the configuration that the program runs with.
+  ///
+  /// - Returns: the keys that would have changed.
+  mutating func keepFixed(of running: Configuration) -> [String] {
+    var keys: [String] = []
+    func keep<Value: Equatable>(_ key: String, _ path: WritableKeyPath<Configuration, Value>) {
+      guard self[keyPath: path] != running[keyPath: path] else { return }
+      self[keyPath: path] = running[keyPath: path]
+      keys.append(key)
+    }
+    keep("state_directory", \.stateDirectory)
+    keep("listen.addresses", \.listen.addresses)
+    keep("listen.workers", \.listen.workers)
+    keep("listen.max_udp_payload", \.listen.maxUDPPayload)
+    keep("listen.tcp_connections", \.listen.tcpConnections)
+    keep("listen.tcp_per_client", \.listen.tcpPerClient)
+    keep("listen.tcp_idle", \.listen.tcpIdle)
+    keep("listen.max_in_flight", \.listen.maxInFlight)
+    keep("cache.enabled", \.cache.isEnabled)
+    keep("cache.max_bytes", \.cache.maxBytes)
+    keep("cache.max_entries", \.cache.maxEntries)
+    keep("cache.persist", \.cache.persist)
+    keep("control.socket", \.control.socket)
+    keep("control.group", \.control.group)
+    keep("web.address", \.web.address)
+    keep("log.format", \.log.format)
+    return keys
+  }
+}

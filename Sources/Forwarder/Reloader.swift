@@ -1,0 +1,204 @@
+// Reloader.swift -- gives a running forwarder another configuration, or says why not.
+//
+// The file, the hosts file and the tables are read and made on a thread that lives for it. The rest is done on the
+// resolver's loop between two turns: sockets, cache and connections stay.
+
+import Configuration
+import EventLoop
+import Logging
+import MessageCache
+import Persistence
+import Telemetry
+
+/// Reloads the configuration of a forwarder. Resolver's loop only.
+public final class Reloader: @unchecked Sendable {
+  /// Called before a reload looks at the file.
+  public var willReload: () -> Void = {}
+  /// Called when the reload has ended, whether the configuration is another one or not.
+  public var didReload: () -> Void = {}
+
+  private let forwarder: Forwarder
+  private let path: String
+  private let threshold: LogThreshold
+  private let logger: Logger
+  private var startedAt = BootInstant.now
+  private var isReloading = false
+  /// Whether to begin once more when this one has ended: the file may be another one since it was read.
+  private var isWanted = false
+  /// Services whose questions may be under way still.
+  private var former: [WeakService] = []
+  /// Whether no entry has a number that stands for nothing any more.
+  private var isCacheClean = true
+
+  private struct WeakService { weak var service: Service? }
+
+  /// Holds the tables of before until nobody uses them.
+  private final class OldTables: @unchecked Sendable {
+    private var preparation: Preparation?
+
+    init(_ preparation: Preparation) { self.preparation = preparation }
+
+    func free() { preparation = nil }
+  }
+
+  /// How often it looks whether every listener goes by the new tables: a thread that is about to wait may miss the signal.
+  private static let listenerCheck = Duration.milliseconds(1)
+  /// Steps of a revision in one turn of the loop: a millisecond or so, after which queries come first.
+  private static let revisionSteps = 64
+
+  /// - Parameters:
+  ///   - path: the configuration file.
+  ///   - threshold: takes `log.level`.
+  public init(_ forwarder: Forwarder, path: String, threshold: LogThreshold, logger: Logger) {
+    self.forwarder = forwarder
+    self.path = path
+    self.threshold = threshold
+    self.logger = logger
+  }
+
+  /// Reads the file and takes what it says. Returns at once; of several calls during a reload one more comes.
+  public func reload() {
+    guard !forwarder.isStopping else { return }
+    guard !isReloading else {
+      isWanted = true
+      return
+    }
+    isReloading = true
+    startedAt = .now
+    willReload()
+    let (running, numbers) = (forwarder.configuration, freeNumbers())
+    let (path, surroundings, loop) = (path, forwarder.surroundings, forwarder.loop)
+    Errand.start("reload") { [self] in
+      let reading = Reading(path, running, numbers, surroundings)
+      loop.execute { [self] in take(reading) }
+    }
+  }
+
+  private func take(_ reading: Reading) {
+    for warning in reading.warnings { logger.warning("\(warning)") }
+    guard !forwarder.isStopping else { return }
+    do throws(StartError) {
+      guard let preparation = reading.preparation else { return refuse(reading.mistakes) }
+      let providers = try forwarder.providers(for: preparation.configuration)
+      threshold.level = Logger.Level(rawValue: preparation.configuration.log.level.rawValue) ?? .info
+      if !reading.fixedKeys.isEmpty {
+        logger.warning("\(path): needs a restart to change: \(reading.fixedKeys.joined(separator: ", "))")
+      }
+      let terms = RevisedTerms(from: forwarder.preparation, to: preparation)
+      former.append(WeakService(service: forwarder.resolver.assumeIsolated { $0.service }))
+      let old = OldTables(forwarder.preparation)
+      forwarder.use(preparation, providers)
+      finish(terms, old)
+    } catch { refuse(["\(error)"]) }
+  }
+
+  private func refuse(_ reasons: [String]) {
+    for reason in reasons { logger.error("\(reason)") }
+    logger.error("configuration unchanged")
+    end()
+  }
+
+  /// Waits for the listeners; from then on nobody asks by the old tables, and what they have left in the cache is seen to.
+  private func finish(_ terms: RevisedTerms?, _ old: OldTables) {
+    guard forwarder.listenerThreads.allSatisfy({ $0.hasTakenTables() }) else {
+      forwarder.loop.schedule(after: Reloader.listenerCheck) { [self] in finish(terms, old) }
+      return
+    }
+    forwarder.resolver.assumeIsolated { $0.forgetEarlier() }
+    // Those of a large hosts file take milliseconds.
+    Errand.start("old tables") { old.free() }
+    let isStill = !(forwarder.upkeep?.isMovingCache ?? false)
+    let loop = forwarder.loop
+    Task(executorPreference: loop) { [self] in
+      if let terms { await revise(terms) }
+      if terms != nil || !isStill { isCacheClean = isStill }
+      logger.info("configuration reloaded in \((BootInstant.now - startedAt).nanoseconds / 1_000_000) ms")
+      end()
+    }
+  }
+
+  private func revise(_ terms: RevisedTerms) async {
+    var revision = CacheRevision(of: forwarder.surroundings.cache, terms)
+    revision.advance(steps: Reloader.revisionSteps)
+    while !revision.isDone {
+      await forwarder.loop.sleep(for: .zero)
+      revision.advance(steps: Reloader.revisionSteps)
+    }
+    if revision.removed > 0 { logger.debug("cache: \(revision.removed) entries of rules that are no more have gone") }
+  }
+
+  private func end() {
+    isReloading = false
+    didReload()
+    guard isWanted else { return }
+    isWanted = false
+    reload()
+  }
+
+  /// The numbers that count, of which those may be used again that nothing carries any more: no entry, no question.
+  private func freeNumbers() -> ServiceNumbers {
+    var numbers = forwarder.preparation.numbers
+    former.removeAll { $0.service == nil }
+    guard former.isEmpty, isCacheClean else { return numbers }
+    numbers.routes.release(numbers.routes.retired)
+    numbers.providers.release(numbers.providers.retired)
+    return numbers
+  }
+}
+
+/// What a configuration file says at the time, and what is made of it. Any thread.
+private struct Reading: Sendable {
+  var warnings: [String] = []
+  var mistakes: [String] = []
+  /// Keys that have changed and cannot.
+  var fixedKeys: [String] = []
+  /// Nil where there are mistakes.
+  var preparation: Preparation?
+
+  /// Blocks: reads files.
+  init(
+    _ path: String, _ running: Configuration, _ numbers: ServiceNumbers, _ surroundings: Preparation.Surroundings
+  ) {
+    do throws(Mistakes) {
+      let loaded = try Configuration.load(path: path)
+      warnings = loaded.warnings.map(\.description)
+      var configuration = loaded.configuration
+      fixedKeys = configuration.keepFixed(of: running)
+      do throws(StartError) {
+        preparation = try Preparation(configuration, numbers, surroundings)
+      } catch { mistakes = [error.description] }
+    } catch {
+      warnings = error.warnings.map(\.description)
+      mistakes = error.mistakes.map(\.description)
+    }
+  }
+}
+
+extension RevisedTerms {
+  /// What entries that were kept under one configuration have to be under the next; nil where nothing is to be done.
+  init?(from old: Preparation, to new: Preparation) {
+    let (before, now) = (old.plan.routes, new.plan.routes)
+    let filter = new.configuration.names
+    let isStricter =
+      filter.rebindProtection
+      && (!old.configuration.names.rebindProtection || filter.rebindAllow != old.configuration.names.rebindAllow)
+    let terms = now.map { route in
+      route.isUnused || isStricter && route.filtersPrivate ? nil : EntryTerms(route)
+    }
+    let lost = new.numbers.providers.retired
+    let isAlike = before.enumerated().allSatisfy { number, route in
+      route.isUnused || number < terms.count && terms[number] == EntryTerms(route)
+    }
+    guard !isAlike || !lost.isEmpty || !new.numbers.routes.retired.isEmpty else { return nil }
+    self.init(routes: terms, lostSources: Set(lost.map { EntrySource.provider($0).number }).subtracting([0]))
+  }
+}
+
+extension EntryTerms {
+  fileprivate init(_ route: Route) {
+    self.init(
+      longest: route.ttl.highest, longestNegative: route.ttl.highestNegative,
+      staleFor: route.stale.mode == .off ? 0 : route.stale.maxAge,
+      isServedStale: route.stale.mode == .immediate || route.stale.isImmutable, isImmutable: route.stale.isImmutable)
+  }
+}

@@ -1,0 +1,35 @@
+// Service.swift -- what the resolver has from one configuration: whom it may ask, and how.
+//
+// Resolver's loop only. A reload brings another one; a question under way keeps the one that it began with.
+
+/// Routes, upstreams and settings that belong together.
+final class Service: @unchecked Sendable {
+  /// What the resolver goes by.
+  let settings: ResolverSettings
+  /// The providers, in the order of the configuration.
+  let upstreams: [any Upstream]
+  /// The number by which entries know each of them.
+  let providerNumbers: [Int]
+
+  /// - Parameter providerNumbers: by their places, where nothing else is said.
+  init(_ settings: ResolverSettings, _ upstreams: [any Upstream], providerNumbers: [Int]? = nil) {
+    var settings = settings
+    for number in settings.routes.indices { settings.routes[number].number = UInt16(number) }
+    self.settings = settings
+    self.upstreams = upstreams
+    self.providerNumbers = providerNumbers ?? Array(upstreams.indices)
+  }
+
+  /// The route of that number; nil where there is none.
+  func route(_ number: UInt16) -> Route? {
+    guard Int(number) < settings.routes.count else { return nil }
+    let route = settings.routes[Int(number)]
+    return route.isUnused ? nil : route
+  }
+
+  /// The place of the provider with that number; nil where there is none any more.
+  func place(ofProvider number: Int) -> Int? { providerNumbers.firstIndex(of: number) }
+
+  /// Whether a provider of the route is told clients' own subnets.
+  func asksForSubnets(_ route: Route) -> Bool { route.providers.contains { upstreams[$0].takesClientSubnet } }
+}

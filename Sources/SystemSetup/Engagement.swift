@@ -1,0 +1,143 @@
+// Engagement.swift -- hands the machine's names over to the running service, and gives them back when it stops.
+//
+// systemd-resolved and resolvconf would go on asking a server that is gone. What is written here is below /run, so that a
+// machine that starts without the service finds its names as before.
+
+import Glibc
+
+/// The machine's names and the service: applied is what the journal says, engaged is what the service's state makes of it.
+public struct Engagement {
+  private let journal: Journal
+  private let root: Root
+  /// Runs a command; tests only note it.
+  var run: (SystemCommand) -> (status: Int32?, output: String) = { $0.run() }
+  /// CLOCK_BOOTTIME in seconds.
+  var now: () -> Int = {
+    var time = timespec()
+    clock_gettime(CLOCK_BOOTTIME, &time)
+    return time.tv_sec
+  }
+
+  /// What the journal says, on this machine.
+  public init(_ journal: Journal, root: Root) { (self.journal, self.root) = (journal, root) }
+
+  /// A service that ran that long is expected to run again at once after a failure.
+  static let steady = 10
+
+  /// The machine asks httpdnsd from now on.
+  ///
+  /// - Parameter isService: whether the service calls, which has just become ready.
+  /// - Returns: what went wrong, in words for a person.
+  public func resume(isService: Bool) throws(SetupError) -> [String] {
+    if isService { try put(.text("\(now())\n"), at: Place.readyMark) }
+    switch journal.method {
+    case .networkManager, .file: return []
+    case .resolved:
+      let wanted = FileState.text(Engagement.resolvedDropIn(journal.nameserver))
+      guard try !root.state(of: Place.resolvedDropIn).isSame(as: wanted) else { return [] }
+      try put(wanted, at: Place.resolvedDropIn)
+      return reloadResolved()
+    case .resolvconf:
+      return tell(SystemCommand("resolvconf", "-a", Place.record, input: Engagement.record(journal.nameserver)))
+    }
+  }
+
+  /// The machine asks as it did before setup, until `resume`.
+  public func pause() throws(SetupError) -> [String] {
+    switch journal.method {
+    case .networkManager, .file: return []
+    case .resolved:
+      guard try root.state(of: Place.resolvedDropIn) != .absent else { return [] }
+      try FileWriter(root: root).put(.absent, at: Place.resolvedDropIn)
+      rmdir(root.real(Root.parent(of: Place.resolvedDropIn)))
+      return reloadResolved()
+    case .resolvconf: return tell(SystemCommand("resolvconf", "-d", Place.record))
+    }
+  }
+
+  /// Whether the machine asks httpdnsd now; nil where that does not depend on the service.
+  public var isEngaged: Bool? {
+    switch journal.method {
+    case .networkManager, .file: nil
+    case .resolved: root.exists(Place.resolvedDropIn)
+    case .resolvconf: ResolvconfKind.recordFolders.contains { root.exists("\($0)/\(Place.record)") }
+    }
+  }
+
+  /// `pause` for the service that has ended. Where it will be back in a moment nothing is done: the names wait for it, and
+  /// systemd-resolved is not started anew for nothing. A service that fails again and again is paused.
+  ///
+  /// - Parameter result: systemd's SERVICE_RESULT.
+  public func pauseForService(result: String?) throws(SetupError) -> [String] {
+    let since = root.text(of: Place.readyMark).flatMap { Int($0.prefix { $0 != "\n" }) }
+    try FileWriter(root: root).put(.absent, at: Place.readyMark)
+    let isSteady = since.map { now() - $0 >= Engagement.steady } ?? false
+    let hasFailed = result != nil && result != "success"
+    if hasFailed && isSteady || isRestarting() { return [] }
+    return try pause()
+  }
+
+  /// Writes the files anew that follow the network.
+  public func renew() throws(SetupError) {
+    switch journal.method {
+    case .resolved, .file: return
+    case .networkManager:
+      let servers = root.text(of: Following.networkManagerFile) ?? ""
+      try renew(Place.following, Following.resolver(journal.nameserver, servers))
+    case .resolvconf: try renew(Place.network, Following.network(root))
+    }
+  }
+
+  private func renew(_ path: String, _ text: String) throws(SetupError) {
+    guard root.text(of: path) != text else { return }
+    try FileWriter(root: root).put(.text(text), at: path)
+  }
+
+  /// Removes what lives below /run, for undo.
+  public func forget() throws(SetupError) {
+    try FileWriter(root: root).put(.absent, at: Place.readyMark)
+    rmdir(root.real(Root.parent(of: Place.readyMark)))
+  }
+
+  /// Whether `systemctl restart` is under way.
+  private func isRestarting() -> Bool {
+    run(SystemCommand("systemctl", "list-jobs", "--no-legend")).output.split(separator: "\n").contains { line in
+      let fields = line.split(separator: " ")
+      return fields.count > 2 && fields[1] == Place.unit && fields[2] == "restart"
+    }
+  }
+
+  private func put(_ state: FileState, at path: String) throws(SetupError) {
+    for folder in [Root.parent(of: Root.parent(of: path)), Root.parent(of: path)] where !root.exists(folder) {
+      try FileWriter(root: root).put(.folder(mode: 0o755), at: folder)
+    }
+    try FileWriter(root: root).put(state, at: path)
+  }
+
+  private func reloadResolved() -> [String] {
+    // A machine that shuts down starts nothing anew.
+    if run(SystemCommand("systemctl", "is-system-running")).output.hasPrefix("stopping") { return [] }
+    // Or systemd might find that it was started too often, and leave the machine without it.
+    _ = run(SystemCommand("systemctl", "reset-failed", "systemd-resolved.service"))
+    return tell(SystemCommand("systemctl", "try-reload-or-restart", "systemd-resolved.service"))
+  }
+
+  private func tell(_ command: SystemCommand) -> [String] {
+    let status = run(command).status
+    return status == 0 ? [] : ["`\(command)` failed\(status.map { " with exit code \($0)" } ?? "")"]
+  }
+
+  /// The drop-in for resolved.conf(5): all names (`~.`) go to this server before the links' own ones.
+  static func resolvedDropIn(_ nameserver: Nameserver) -> String {
+    """
+    # Made by httpdnsd.service while it runs; `httpdnsd setup undo` ends that.
+    [Resolve]
+    DNS=\(nameserver.resolvedText)
+    Domains=~.
+
+    """
+  }
+
+  /// The record for resolvconf(8).
+  static func record(_ nameserver: Nameserver) -> String { "nameserver \(nameserver.host)\n" }
+}

@@ -1,0 +1,128 @@
+// FileWriter.swift -- brings what is at a path into another state, so that whoever reads it meets the one or the other.
+//
+// Every system call that changes something is one step. What a program that was killed has left beside a file is taken
+// away by the next one, so nothing here cleans up after a failure.
+
+import Glibc
+
+/// Changes files below a root.
+struct FileWriter {
+  let root: Root
+  /// Called before each step with its name: a test ends there as a killed program would.
+  var willStep: (_ step: String) throws(SetupError) -> Void = { _ throws(SetupError) in }
+
+  /// UTIME_OMIT: this time stays as it is.
+  private static let omitted = (1 << 30) - 2
+
+  /// What the new content of a file is called until it takes the place of the old one.
+  static func temporary(of real: String) -> String {
+    let parent = Root.parent(of: real)
+    return "\(parent)/.\(real.dropFirst(parent.count + 1)).httpdnsd-setup"
+  }
+
+  /// Puts a state in the place of whatever is there.
+  ///
+  /// - Parameter isInPlace: whether the file is overwritten rather than replaced, which needs one that is there.
+  func put(_ state: FileState, at path: String, isInPlace: Bool = false) throws(SetupError) {
+    let real = root.real(path)
+    switch state {
+    case .file(let octets, let attributes):
+      if isInPlace { return try overwrite(real, octets, attributes) }
+      try step("write \(real)")
+      try create(FileWriter.temporary(of: real), octets, attributes)
+      try moveIntoPlace(real)
+    case .link(let target):
+      let temporary = FileWriter.temporary(of: real)
+      unlink(temporary)
+      try step("symlink \(real)")
+      guard symlink(target, temporary) == 0 else { throw .last("symlink", real) }
+      try moveIntoPlace(real)
+    case .folder(let mode):
+      try step("mkdir \(real)")
+      guard mkdir(real, mode) == 0 || errno == EEXIST else { throw .last("mkdir", real) }
+      // The process's mask has nothing to say here.
+      guard chmod(real, mode) == 0 else { throw .last("chmod", real) }
+      synchronize(Root.parent(of: real))
+    case .absent: try remove(real)
+    case .other: preconditionFailure("a device is never put anywhere")
+    }
+  }
+
+  /// Takes away what a killed program may have left beside a path.
+  func removeTemporary(of path: String) {
+    unlink(FileWriter.temporary(of: root.real(path)))
+  }
+
+  private func create(_ name: String, _ octets: [UInt8], _ attributes: FileAttributes) throws(SetupError) {
+    unlink(name)
+    let file = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard file >= 0 else { throw .last("open", name) }
+    defer { close(file) }
+    try write(octets, to: file, name)
+    try finish(file, attributes, name)
+  }
+
+  /// A file that is mounted by itself cannot be replaced. Cut after it was written: whoever reads it meanwhile meets the
+  /// new lines first, and what is left of the old ones.
+  private func overwrite(_ real: String, _ octets: [UInt8], _ attributes: FileAttributes) throws(SetupError) {
+    let file = open(real, O_WRONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard file >= 0 else { throw .last("open", real) }
+    defer { close(file) }
+    try step("overwrite \(real)")
+    try write(octets, to: file, real)
+    try step("truncate \(real)")
+    guard ftruncate(file, off_t(octets.count)) == 0 else { throw .last("ftruncate", real) }
+    try finish(file, attributes, real)
+  }
+
+  private func write(_ octets: [UInt8], to file: Int32, _ name: String) throws(SetupError) {
+    var written = 0
+    while written < octets.count {
+      let count = octets[written...].withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { throw .last("write", name) }
+      written += count
+    }
+  }
+
+  private func finish(_ file: Int32, _ attributes: FileAttributes, _ name: String) throws(SetupError) {
+    var status = stat()
+    guard fstat(file, &status) == 0 else { throw .last("fstat", name) }
+    if status.st_uid != attributes.user || status.st_gid != attributes.group {
+      guard fchown(file, attributes.user, attributes.group) == 0 else { throw .last("fchown", name) }
+    }
+    guard fchmod(file, attributes.mode) == 0 else { throw .last("fchmod", name) }
+    if let modified = attributes.modified {
+      let times = [
+        timespec(tv_sec: 0, tv_nsec: FileWriter.omitted),
+        timespec(tv_sec: modified.seconds, tv_nsec: modified.nanoseconds),
+      ]
+      futimens(file, times)
+    }
+    guard fsync(file) == 0 else { throw .last("fsync", name) }
+  }
+
+  private func moveIntoPlace(_ real: String) throws(SetupError) {
+    try step("rename \(real)")
+    guard rename(FileWriter.temporary(of: real), real) == 0 else { throw .last("rename", real) }
+    synchronize(Root.parent(of: real))
+  }
+
+  private func remove(_ real: String) throws(SetupError) {
+    try step("remove \(real)")
+    guard unlink(real) == 0 || errno == ENOENT || errno == EISDIR && rmdir(real) == 0 else {
+      throw .last("unlink", real)
+    }
+    synchronize(Root.parent(of: real))
+  }
+
+  /// Names survive a power failure from now on; where a file system cannot do that there is nothing to tell.
+  private func synchronize(_ folder: String) {
+    let descriptor = open(folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { return }
+    fsync(descriptor)
+    close(descriptor)
+  }
+
+  private func step(_ name: String) throws(SetupError) { try willStep(name) }
+}

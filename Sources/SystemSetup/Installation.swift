@@ -1,0 +1,170 @@
+// Installation.swift -- makes the changes of a plan, and takes them back.
+//
+// The journal is there, as a whole and on the disk, before the first change, and goes after the last one was taken back.
+// Whatever ends the program meanwhile, `undo` finds each path as it was before or as the plan has it.
+
+import Glibc
+
+/// What setup has done to a machine.
+public struct Installation: Sendable {
+  /// What happens to files that somebody has changed since.
+  public enum Changed: Sendable {
+    /// Nothing is undone at all.
+    case refuse
+    /// What was there before setup comes back.
+    case overwrite
+    /// They stay as they are; everything else is undone.
+    case keep
+  }
+
+  let root: Root
+
+  /// The machine with this root.
+  public init(root: Root) { self.root = root }
+
+  /// The journal of what is applied; nil where nothing is.
+  ///
+  /// - Throws: where it is damaged.
+  public func journal() throws(SetupError) -> Journal? {
+    guard case .file(let octets, _) = try root.state(of: Place.journal) else { return nil }
+    guard let journal = Journal(octets: octets) else {
+      throw .refused("\(Place.journal) is damaged, so that setup cannot tell what was there before")
+    }
+    return journal
+  }
+
+  /// Makes all changes of a plan. Where one of them fails, those before it are taken back.
+  public func apply(_ plan: Plan) throws(SetupError) {
+    let lock = try Lock(root)
+    do throws(SetupError) {
+      try begin(plan, FileWriter(root: root))
+    } catch {
+      // What somebody else is just changing is theirs.
+      _ = try? takeBack(.keep, FileWriter(root: root))
+      throw error
+    }
+    withExtendedLifetime(lock) {}
+  }
+
+  /// Takes back what was applied, also where the program that did it was killed. Without anything to take back it does
+  /// nothing.
+  ///
+  /// - Returns: what was taken back; nil where there was nothing.
+  @discardableResult
+  public func undo(_ changed: Changed = .refuse) throws(SetupError) -> Journal? {
+    guard case .folder = try root.state(of: Place.state) else { return nil }
+    let lock = try Lock(root)
+    defer { withExtendedLifetime(lock) {} }
+    return try takeBack(changed, FileWriter(root: root))
+  }
+
+  /// Looks whether `undo` would be refused.
+  public func check(_ changed: Changed) throws(SetupError) {
+    guard case .refuse = changed, let journal = try journal() else { return }
+    let conflicts = try conflicts(of: journal)
+    guard conflicts.isEmpty else { throw .changed(conflicts) }
+  }
+
+  /// The changes of a plan without the way back.
+  func begin(_ plan: Plan, _ writer: FileWriter) throws(SetupError) {
+    if let applied = try journal() {
+      throw .refused("`setup \(applied.method.rawValue)` is applied already; `httpdnsd setup undo` takes it back first")
+    }
+    try writer.put(.file(Journal(plan).octets, FileAttributes(mode: 0o600)), at: Place.journal)
+    for change in plan.changes {
+      guard try root.state(of: change.path).isSame(as: change.before) else {
+        throw .refused("\(change.path) has just been changed by somebody else; nothing was changed")
+      }
+      try writer.put(change.after, at: change.path, isInPlace: change.kind == .overwrite)
+    }
+  }
+
+  @discardableResult
+  func takeBack(_ changed: Changed, _ writer: FileWriter) throws(SetupError) -> Journal? {
+    writer.removeTemporary(of: Place.journal)
+    guard let journal = try journal() else {
+      removeFolder()
+      return nil
+    }
+    let conflicts = try conflicts(of: journal)
+    if case .refuse = changed, !conflicts.isEmpty { throw .changed(conflicts) }
+    for change in journal.changes.reversed() {
+      writer.removeTemporary(of: change.path)
+      if case .keep = changed, conflicts.contains(where: { $0.path == change.path }) { continue }
+      try restore(change, writer)
+    }
+    try writer.put(.absent, at: Place.journal)
+    removeFolder()
+    return journal
+  }
+
+  private func restore(_ change: Change, _ writer: FileWriter) throws(SetupError) {
+    let current = try root.state(of: change.path)
+    // What was overwritten half-way may lack nothing but its time.
+    if current == change.before || change.kind != .overwrite && current.isSame(as: change.before) { return }
+    if case .folder = change.after, case .folder = current {
+      do throws(SetupError) {
+        try writer.put(.absent, at: change.path)
+      } catch .system(_, _, let number) where number == ENOTEMPTY || number == EEXIST || number == EBUSY {
+        // Somebody has put something there: it is theirs now.
+      }
+      return
+    }
+    try writer.put(change.before, at: change.path, isInPlace: change.kind == .overwrite && current != .absent)
+  }
+
+  /// The paths where there is neither what was there before nor what setup has put there.
+  func conflicts(of journal: Journal) throws(SetupError) -> [SetupError.Conflict] {
+    var conflicts: [SetupError.Conflict] = []
+    for change in journal.changes where change.kind != .ours {
+      let current = try root.state(of: change.path)
+      if current.isSame(as: change.before) || current.isSame(as: change.after) || change.isUnderWay(current) {
+        continue
+      }
+      // A folder of ours that is gone took nothing of anybody's with it.
+      if case .folder = change.after, current == .absent { continue }
+      let difference = Change.difference(change.path, from: change.after, to: current)
+      conflicts.append(SetupError.Conflict(path: change.path, difference: difference))
+    }
+    return conflicts
+  }
+
+  /// The folder that the lock made; it stays where something is in it.
+  private func removeFolder() { rmdir(root.real(Place.state)) }
+}
+
+extension Change {
+  /// Whether a file was left like this by a program that was killed while it overwrote it: the one content is there as a
+  /// whole, and behind it what is left of the other one.
+  func isUnderWay(_ current: FileState) -> Bool {
+    guard kind == .overwrite, case .file(let old, _) = before, case .file(let new, _) = after,
+      case .file(let octets, _) = current
+    else { return false }
+    return octets == new + old.dropFirst(new.count) || octets == old + new.dropFirst(old.count)
+  }
+}
+
+/// Only one program at a time changes the machine; the lock ends with it, however it ends.
+private final class Lock {
+  private let descriptor: Int32
+
+  init(_ root: Root) throws(SetupError) {
+    let folder = root.real(Place.state)
+    var parents = [folder]
+    while let parent = parents.last.map(Root.parent), access(parent, F_OK) != 0, !parent.isEmpty {
+      parents.append(parent)
+    }
+    for name in parents.reversed() {
+      guard mkdir(name, 0o755) == 0 || errno == EEXIST else {
+        throw .last("mkdir", name)
+      }
+    }
+    descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
+    guard descriptor >= 0 else { throw .last("open", folder) }
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+      throw .refused("another `httpdnsd setup` is under way")
+    }
+  }
+
+  deinit { if descriptor >= 0 { close(descriptor) } }
+}

@@ -1,0 +1,191 @@
+// Planning.swift -- from a machine as it is to the plan of a method, or the reason why that method is not the one.
+
+extension Plan {
+  /// Decides what a method will change.
+  ///
+  /// - Parameters:
+  ///   - program: the path of the installed program, for hooks.
+  /// - Throws: `SetupError.refused` where the method does not fit the machine, with the one that does.
+  public static func make(
+    _ method: SetupMethod, _ nameserver: Nameserver, program: String, root: Root
+  ) throws(SetupError) -> Plan {
+    var plan = Plan(method, nameserver, program: program)
+    if method != .resolved, nameserver.port != Nameserver.standardPort {
+      throw .refused(
+        """
+        a resolv.conf has no ports: httpdnsd has to listen on port 53 there, not on \(nameserver.port) \
+        (listen.addresses); only systemd-resolved can ask another port
+        """)
+    }
+    switch method {
+    case .resolved: try plan.planResolved(root)
+    case .networkManager: try plan.planNetworkManager(root)
+    case .resolvconf: try plan.planResolvconf(root)
+    case .file: try plan.planFile(root)
+    }
+    return plan
+  }
+
+  /// The drop-in that has the service hand the machine's names over while it runs, and give them back when it stops.
+  mutating func addServiceHooks(_ root: Root) throws(SetupError) {
+    let folders = ["/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"]
+    guard folders.contains(where: { root.exists("\($0)/systemd/system/\(Place.unit)") }) else {
+      throw .refused(
+        """
+        there is no \(Place.unit): names go to httpdnsd while its service runs, so that they are found without it when it \
+        does not (README, Installing)
+        """)
+    }
+    let text = """
+      # Made by `httpdnsd setup \(method.rawValue)`; `httpdnsd setup undo` removes it.
+      # While the service runs the machine's names go to httpdnsd; what goes wrong here never stops it.
+      [Service]
+      ExecStartPost=+-\(program) setup resume --service
+      ExecStopPost=+-\(program) setup pause --service
+
+      """
+    try add(Place.unitDropIn, .text(text), in: root)
+    commands.append(SystemCommand("systemctl", "daemon-reload"))
+  }
+
+  // MARK: resolved
+
+  private mutating func planResolved(_ root: Root) throws(SetupError) {
+    guard root.exists("/usr/lib/systemd/systemd-resolved") || root.exists("/lib/systemd/systemd-resolved") else {
+      throw .refused("systemd-resolved is not installed (Debian: apt install systemd-resolved)")
+    }
+    try addServiceHooks(root)
+    notes.append(
+      """
+      while httpdnsd runs there is \(Place.resolvedDropIn):
+      \(Engagement.resolvedDropIn(nameserver).split(separator: "\n").map { "  \($0)" }.joined(separator: "\n"))
+      """)
+    if try Manager.find(in: root) != .known(.resolved) {
+      notes.append(
+        """
+        /etc/resolv.conf is not systemd-resolved's: programs that read it do not ask systemd-resolved, and not httpdnsd \
+        (`ln -sf ../run/systemd/resolve/stub-resolv.conf /etc/resolv.conf` is what Debian's package does)
+        """)
+    }
+    let settings = ResolvedSettings(root)
+    if let file = settings.place(of: "DNSOverTLS", notIn: ["no", "opportunistic", "false", "0", "off"]) {
+      doubts.append(
+        "\(file): DNSOverTLS= has systemd-resolved ask its servers over TLS only, which httpdnsd does not speak")
+    }
+    if let file = settings.place(of: "DNSStubListenerExtra", with: nameserver.host) {
+      doubts.append(
+        "\(file): DNSStubListenerExtra=\(nameserver.host) has systemd-resolved listen there itself; take that line away"
+      )
+    }
+    if let file = settings.place(of: "DNSSEC", notIn: ["no", "allow-downgrade", "false", "0", "off"]) {
+      notes.append(
+        "\(file): DNSSEC= is on; signed names fail where httpdnsd's provider gives no signatures (kind doh does)")
+    }
+    if let file = settings.place(of: "DNS", notIn: [""]) {
+      notes.append(
+        "\(file) has servers for all names as well (DNS=); systemd-resolved may ask those instead of httpdnsd")
+    }
+  }
+
+  // MARK: NetworkManager
+
+  private mutating func planNetworkManager(_ root: Root) throws(SetupError) {
+    guard root.exists("/usr/sbin/NetworkManager") || root.exists("/usr/bin/NetworkManager") else {
+      throw .refused("NetworkManager is not installed")
+    }
+    switch try Manager.find(in: root) {
+    case .known(.networkManager), .known(.file): break
+    case .known(let method):
+      throw .refused(
+        """
+        /etc/resolv.conf belongs to \(method.rawValue), to which NetworkManager hands its servers: \
+        `httpdnsd setup \(method.rawValue)`
+        """)
+    case .other(let owner, let help): throw .refused("/etc/resolv.conf is \(owner): \(help)")
+    }
+    let isMounted = root.isMountPoint(Place.resolver)
+    if isMounted { throw .refused("/etc/resolv.conf is mounted by itself, so that NetworkManager does not write it") }
+    let servers = root.text(of: Following.networkManagerFile) ?? root.text(of: Place.resolver) ?? ""
+    try add(Place.following, .text(Following.resolver(nameserver, servers)), .ours, in: root)
+    try add(
+      "/etc/NetworkManager/conf.d/90-httpdnsd.conf",
+      .text(
+        """
+        # Made by `httpdnsd setup networkmanager`; `httpdnsd setup undo` removes it.
+        # NetworkManager goes on writing /run/NetworkManager/no-stub-resolv.conf.
+        [main]
+        dns=none
+
+        """), in: root)
+    try add(
+      "/etc/NetworkManager/dispatcher.d/90-httpdnsd",
+      .text(
+        """
+        #!/bin/sh
+        # Made by `httpdnsd setup networkmanager`; `httpdnsd setup undo` removes it.
+        # The network may have other servers now: \(Place.following) has them behind httpdnsd.
+        exec \(program) setup renew
+
+        """, mode: 0o755), in: root)
+    try add(Place.resolver, .link(to: Place.following), in: root)
+    commands.append(SystemCommand("nmcli", "general", "reload"))
+  }
+
+  // MARK: resolvconf
+
+  private mutating func planResolvconf(_ root: Root) throws(SetupError) {
+    guard let hook = ResolvconfKind.find(root)?.hook else {
+      throw .refused("neither Debian's resolvconf nor openresolv is installed")
+    }
+    if try Manager.find(in: root) != .known(.resolvconf) {
+      notes.append("/etc/resolv.conf is not resolvconf's: programs that read it do not ask httpdnsd")
+    }
+    try add(Place.network, .text(Following.network(root)), .ours, in: root)
+    try add(
+      hook,
+      .text(
+        """
+        #!/bin/sh
+        # Made by `httpdnsd setup resolvconf`; `httpdnsd setup undo` removes it.
+        # The network may have other servers now: \(Place.network) tells httpdnsd.
+        exec \(program) setup renew
+
+        """, mode: 0o755), in: root)
+    try addServiceHooks(root)
+    let record = SystemCommand("resolvconf", "-a", Place.record, input: Engagement.record(nameserver))
+    notes.append("while httpdnsd runs resolvconf has its record: \(record)")
+  }
+
+  // MARK: a file
+
+  private mutating func planFile(_ root: Root) throws(SetupError) {
+    switch try Manager.find(in: root) {
+    case .known(.file): break
+    case .known(let method):
+      throw .refused("/etc/resolv.conf belongs to \(method.rawValue): `httpdnsd setup \(method.rawValue)`")
+    case .other(let owner, let help): throw .refused("/etc/resolv.conf is \(owner): \(help)")
+    }
+    let before = try root.state(of: Place.resolver)
+    let text = before.text ?? ""
+    var attributes = FileAttributes(mode: 0o644)
+    if case .file(_, let present) = before { attributes = present }
+    attributes.modified = nil
+    let after = FileState.file(Array(ResolverText.first(nameserver, in: text).utf8), attributes)
+    let isMounted = root.isMountPoint(Place.resolver)
+    try add(Place.resolver, after, isMounted ? .overwrite : .replace, in: root)
+    let others = ResolverText.servers(of: text).filter { $0 != nameserver.host }
+    if others.isEmpty {
+      notes.append(
+        "no other nameserver stands there: with httpdnsd stopped no name is found (and see localdns.servers)")
+    }
+    if others.count >= ResolverText.mostServers {
+      notes.append("the C library asks \(ResolverText.mostServers) servers; the last of these is not asked any more")
+    }
+    if isMounted {
+      notes.append("/etc/resolv.conf is mounted by itself (a container's?): who mounts it may write it anew")
+    }
+    for client in ["dhclient", "udhcpc", "dhcpcd"] where SystemCommand.find(client, in: root) != nil {
+      notes.append("\(client) is installed and may write /etc/resolv.conf anew with its next lease")
+    }
+  }
+}

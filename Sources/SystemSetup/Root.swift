@@ -1,0 +1,157 @@
+// Root.swift -- reads below a folder that stands for the root of a machine; links inside it do not lead out of it.
+
+import Glibc
+
+/// The root of the machine, or a folder that will be the root of one. All paths that it takes are absolute ones inside it.
+public struct Root: Sendable {
+  /// The folder, without a slash at its end; empty for this machine.
+  let folder: String
+
+  /// The machine's own root, or a folder.
+  public init(_ folder: String = "") {
+    var folder = folder[...]
+    while folder.hasSuffix("/") { folder.removeLast() }
+    self.folder = String(folder)
+  }
+
+  /// Whether this is the machine that we run on.
+  public var isMachine: Bool { folder.isEmpty }
+
+  /// A larger file is none that setup has to do with; in octets.
+  static let largestFile = 1 << 20
+  private static let mostLinks = 40
+
+  /// The path for system calls: every folder on the way is a real one, only the last part may be a link.
+  func real(_ path: String) -> String {
+    var (folder, rest, links) = ("", path.split(separator: "/").map(String.init)[...], 0)
+    while let name = rest.popFirst() {
+      switch name {
+      case ".": continue
+      case "..": folder = folder.lastIndex(of: "/").map { String(folder[..<$0]) } ?? ""
+      default:
+        let entry = "\(folder)/\(name)"
+        guard !rest.isEmpty, links < Root.mostLinks, let target = Root.link(self.folder + entry) else {
+          folder = entry
+          continue
+        }
+        links += 1
+        if target.hasPrefix("/") { folder = "" }
+        rest = target.split(separator: "/").map(String.init) + rest
+      }
+    }
+    return self.folder + folder
+  }
+
+  /// Where a path leads in the end, inside the root; links that lead nowhere too.
+  func destination(of path: String) -> String {
+    var path = path
+    for _ in 0..<Root.mostLinks {
+      let real = real(path)
+      guard let target = Root.link(real) else { return String(real.dropFirst(folder.count)) }
+      path = target.hasPrefix("/") ? target : Root.parent(of: String(real.dropFirst(folder.count))) + "/" + target
+    }
+    return path
+  }
+
+  /// What is at a path.
+  ///
+  /// - Throws: where that cannot be read, or is larger than `largestFile`.
+  func state(of path: String) throws(SetupError) -> FileState {
+    let real = real(path)
+    var status = stat()
+    guard lstat(real, &status) == 0 else {
+      if errno == ENOENT || errno == ENOTDIR { return .absent }
+      throw .last("lstat", path)
+    }
+    switch status.st_mode & S_IFMT {
+    case S_IFLNK: return .link(to: Root.link(real) ?? "")
+    case S_IFDIR: return .folder(mode: status.st_mode & 0o7777)
+    case S_IFREG: return .file(try octets(of: path), FileAttributes(status))
+    default: return .other
+    }
+  }
+
+  /// The octets of a file; links are followed inside the root.
+  func octets(of path: String) throws(SetupError) -> [UInt8] {
+    let descriptor = open(real(destination(of: path)), O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard descriptor >= 0 else { throw .last("open", path) }
+    defer { close(descriptor) }
+    var octets: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 4_096)
+    while true {
+      let count = read(descriptor, &chunk, chunk.count)
+      if count < 0, errno == EINTR { continue }
+      guard count >= 0 else { throw .last("read", path) }
+      guard count > 0 else { return octets }
+      octets += chunk[..<count]
+      guard octets.count <= Root.largestFile else { throw .refused("\(path): larger than \(Root.largestFile) octets") }
+    }
+  }
+
+  /// The text of a file that may not be there.
+  func text(of path: String) -> String? {
+    (try? octets(of: path)).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// Whether something is there; links are followed.
+  public func exists(_ path: String) -> Bool { access(real(destination(of: path)), F_OK) == 0 }
+
+  /// The names in a folder, sorted; none where there is no such folder.
+  func names(in path: String) -> [String] {
+    guard let stream = opendir(real(destination(of: path))) else { return [] }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+      if name != ".", name != ".." { names.append(name) }
+    }
+    return names.sorted()
+  }
+
+  /// Whether something is mounted on the path itself, so that nothing can take its place.
+  func isMountPoint(_ path: String) -> Bool {
+    // Mounts are named from this process's root, in which `folder` may be reached by links.
+    guard let resolved = realpath(real(path), nil) else { return false }
+    defer { free(resolved) }
+    let name = String(cString: resolved)
+    let mounts = Root().text(of: "/proc/self/mountinfo") ?? ""
+    return mounts.split(separator: "\n").contains { line in
+      let fields = line.split(separator: " ")
+      return fields.count > 4 && Root.unescaped(fields[4]) == name
+    }
+  }
+
+  /// The folder that a path is in.
+  static func parent(of path: String) -> String {
+    path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
+  }
+
+  private static func link(_ real: String) -> String? {
+    var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
+    let count = target.withUnsafeMutableBytes { readlink(real, $0.baseAddress!, $0.count) }
+    return count > 0 ? String(decoding: target[..<count], as: UTF8.self) : nil
+  }
+
+  /// A name of mountinfo, where white space and backslashes are `\` with three octal digits.
+  private static func unescaped(_ text: Substring) -> String {
+    var (octets, rest) = ([UInt8](), Array(text.utf8)[...])
+    while let octet = rest.popFirst() {
+      let digits = String(decoding: rest.prefix(3), as: UTF8.self)
+      if octet == UInt8(ascii: "\\"), digits.utf8.count == 3, let value = UInt8(digits, radix: 8) {
+        octets.append(value)
+        rest = rest.dropFirst(3)
+      } else {
+        octets.append(octet)
+      }
+    }
+    return String(decoding: octets, as: UTF8.self)
+  }
+}
+
+extension FileAttributes {
+  init(_ status: stat) {
+    self.init(
+      mode: status.st_mode & 0o7777, user: status.st_uid, group: status.st_gid,
+      modified: FileTime(seconds: status.st_mtim.tv_sec, nanoseconds: status.st_mtim.tv_nsec))
+  }
+}

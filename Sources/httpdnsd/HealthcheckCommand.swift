@@ -1,0 +1,115 @@
+// HealthcheckCommand.swift -- `httpdnsd healthcheck`: whether the running daemon answers, for a container's engine.
+
+import ArgumentParser
+import Configuration
+import Control
+import DNSWire
+import EventLoop
+import Glibc
+import LocalDNS
+
+/// Asks the running daemon something that it answers by itself.
+struct HealthcheckCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "healthcheck",
+    abstract: "Ask the running daemon whether it answers; exit code 0 or 1.",
+    discussion: """
+      Asks every address of listen.addresses (or of HTTPDNSD_LISTEN), over UDP and then over TCP, for something that the \
+      daemon answers by itself: an outage of the providers changes nothing. An address that stands for all is asked on \
+      loopback. Any answer counts, also a refusal by listen.allow. An IPv6 address that this machine does not have is \
+      left out, as the daemon does. It takes 2 s at most.
+
+      Example: httpdnsd healthcheck
+      Example: httpdnsd healthcheck --address 127.0.0.1:5353 --json
+
+      Exit code 0: it answers; 1: it does not, or the configuration cannot be read; 64: a mistake on the command line.
+      """)
+
+  /// For all addresses together.
+  private static let patience = Duration.seconds(2)
+
+  @OptionGroup var options: ConfigurationOption
+
+  @Option(
+    help: ArgumentHelp(
+      "Ask this address, in the place of those that the configuration names.", valueName: "address:port"))
+  var address: String?
+
+  @Flag(help: "Print JSON.")
+  var json = false
+
+  func validate() throws {
+    if let address, Endpoint(text: address) == nil {
+      throw ValidationError("'\(address)' is not an address with a port, such as 127.0.0.1:53 or [::1]:53")
+    }
+  }
+
+  func run() throws {
+    let servers = try addresses().map { Healthcheck.target(of: $0) }
+    let findings: [HealthFinding]
+    do throws(EventLoopError) {
+      findings = try Healthcheck.run(servers, timeout: HealthcheckCommand.patience)
+    } catch {
+      Console.error("httpdnsd: \(error)")
+      throw ExitCode.failure
+    }
+    let isHealthy = findings.allSatisfy { $0.failure == nil }
+    if json {
+      let members = findings.map { "{\($0.members.joined(separator: ","))}" }
+      print("{\"healthy\":\(isHealthy),\"addresses\":[\(members.joined(separator: ","))]}")
+    } else {
+      for finding in findings { print(finding.line) }
+    }
+    if !isHealthy { throw ExitCode.failure }
+  }
+
+  private func addresses() throws -> [SocketAddress] {
+    if let address = address.flatMap({ SocketAddress(text: $0) }) { return [address] }
+    let endpoints: [Endpoint]
+    do throws(Mistakes) {
+      endpoints = try Configuration.listenAddresses(path: options.config)
+    } catch {
+      for mistake in error.mistakes { Console.error("\(mistake)") }
+      throw ExitCode.failure
+    }
+    guard endpoints.allSatisfy({ $0.port != 0 }) else {
+      Console.error("httpdnsd: the kernel chooses a port for listen.addresses: --address says where the daemon listens")
+      throw ExitCode.failure
+    }
+    return endpoints.map { SocketAddress(octets: $0.address.octets, port: $0.port)! }
+  }
+}
+
+extension HealthFinding {
+  /// For a person.
+  fileprivate var line: String {
+    guard let failure else {
+      return "\(server) answers: UDP \(text(overUDP)) ms, TCP \(text(overTCP)) ms"
+    }
+    return "\(server) does not answer over \(transport): \(reason(failure))"
+  }
+
+  /// For a program.
+  fileprivate var members: [String] {
+    var members = ["\"address\":\(JSONText.string(server.description))", "\"answers\":\(failure == nil)"]
+    if overUDP != nil { members.append("\"udp_ms\":\(text(overUDP))") }
+    if overTCP != nil { members.append("\"tcp_ms\":\(text(overTCP))") }
+    if let failure { members.append("\"reason\":\(JSONText.string("\(transport): \(reason(failure))"))") }
+    return members
+  }
+
+  private var transport: String { overUDP == nil ? "UDP" : "TCP" }
+
+  private func text(_ duration: Duration?) -> String {
+    let tenths = (duration ?? .zero).nanoseconds / 100_000
+    return "\(tenths / 10).\(tenths % 10)"
+  }
+
+  private func reason(_ failure: LocalDNSFailure) -> String {
+    switch failure {
+    case .network(ECONNREFUSED): "nobody listens there"
+    case .network(let code): String(cString: strerror(code))
+    default: "no answer within 2 s"
+    }
+  }
+}

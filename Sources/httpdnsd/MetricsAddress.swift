@@ -1,0 +1,33 @@
+// MetricsAddress.swift -- opens `web.address`. As with `listen.addresses`, a daemon that cannot have it does not start.
+
+import Configuration
+import DNSWire
+import EventLoop
+import Forwarder
+import Glibc
+import HTTPServer
+import Listener
+import Logging
+import Web
+
+/// The web server of a daemon.
+enum MetricsAddress {
+  /// The server for `[web]`, which listens; nil where it is switched off.
+  ///
+  /// - Throws: `StartError` where the address cannot be had.
+  static func open(
+    _ settings: Configuration.Web, _ forwarder: Forwarder, _ logger: Logger
+  ) throws(StartError) -> WebServer? {
+    guard let endpoint = settings.address,
+      let address = SocketAddress(octets: endpoint.address.octets, port: endpoint.port)
+    else { return nil }
+    do throws(HTTPServerError) {
+      let server = try WebServer(on: forwarder.loop, address, WebSources(version: ProgramVersion.text, forwarder))
+      logger.info("metrics at http://\(server.address)/metrics")
+      return server
+    } catch {
+      guard case .cannotListen(_, _, let number) = error else { throw .other("web.address: \(error)") }
+      throw .listen(ListenError(address: address, transport: "tcp", code: number))
+    }
+  }
+}

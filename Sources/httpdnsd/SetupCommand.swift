@@ -1,0 +1,94 @@
+// SetupCommand.swift -- `httpdnsd setup`: makes httpdnsd the machine's nameserver, and takes that back.
+
+import ArgumentParser
+import SystemSetup
+
+/// The ways of doing it, and what is done.
+struct SetupCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "setup",
+    abstract: "Make httpdnsd the machine's nameserver, or take that back.",
+    discussion: """
+      Each way shows what it will change; with --apply it does so. `undo` puts back every octet of what was there. No file \
+      of another program is edited: what one reads in a folder of its own (a drop-in) is added there, and where \
+      /etc/resolv.conf itself is replaced, its content, mode and owner, or the link that it was, are kept for `undo`.
+
+      Without a subcommand: `status`, which names the way for this machine.
+
+      Example: httpdnsd setup resolved
+      Example: sudo httpdnsd setup resolved --apply
+      Example: sudo httpdnsd setup undo
+
+      Exit code 0: done, or shown; 1: it cannot be done, or would be no use; 64: a mistake on the command line.
+      """,
+    subcommands: [
+      SetupStatusCommand.self, SetupResolvedCommand.self, SetupNetworkManagerCommand.self, SetupResolvconfCommand.self,
+      SetupFileCommand.self, SetupUndoCommand.self, SetupPauseCommand.self, SetupResumeCommand.self,
+      SetupRenewCommand.self,
+    ],
+    defaultSubcommand: SetupStatusCommand.self)
+}
+
+/// `setup resolved`.
+struct SetupResolvedCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "resolved",
+    abstract: "Have systemd-resolved ask httpdnsd.",
+    discussion: """
+      systemd-resolved goes on serving 127.0.0.53, beside httpdnsd on 127.0.0.1, and asks it for all names (DNS=, \
+      Domains=~.), except those that a link has a domain for, such as a VPN's. This is so while httpdnsd.service runs: the \
+      service makes the drop-in below /run when it is ready, and removes it when it is stopped; then the links' servers \
+      are asked as before.
+      """)
+
+  @OptionGroup var options: SetupOptions
+
+  func run() throws { try options.run(.resolved) }
+}
+
+/// `setup networkmanager`.
+struct SetupNetworkManagerCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "networkmanager",
+    abstract: "Put httpdnsd before NetworkManager's servers in /etc/resolv.conf.",
+    discussion: """
+      NetworkManager stops writing /etc/resolv.conf (dns=none), which becomes a link to a file with httpdnsd first and the \
+      network's servers behind it; a dispatcher script renews that file whenever the network changes. While httpdnsd does \
+      not run the C library asks the servers behind it. It does so too after httpdnsd has answered SERVFAIL.
+      """)
+
+  @OptionGroup var options: SetupOptions
+
+  func run() throws { try options.run(.networkManager) }
+}
+
+/// `setup resolvconf`.
+struct SetupResolvconfCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "resolvconf",
+    abstract: "Give resolvconf (Debian's, or openresolv) a record for httpdnsd.",
+    discussion: """
+      While httpdnsd.service runs there is a record lo.httpdnsd, and resolvconf writes no other server into \
+      /etc/resolv.conf beside one of loopback. When the service is stopped the record goes, and the network's servers \
+      are back.
+      """)
+
+  @OptionGroup var options: SetupOptions
+
+  func run() throws { try options.run(.resolvconf) }
+}
+
+/// `setup file`.
+struct SetupFileCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "file",
+    abstract: "Put httpdnsd first in an /etc/resolv.conf that no program owns.",
+    discussion: """
+      Everything that stands there stays, behind httpdnsd's line. While httpdnsd does not run the C library asks the \
+      servers behind it. It does so too after httpdnsd has answered SERVFAIL.
+      """)
+
+  @OptionGroup var options: SetupOptions
+
+  func run() throws { try options.run(.file) }
+}

@@ -1,0 +1,65 @@
+// SetupUndoCommand.swift -- `httpdnsd setup undo` and `status`: what was changed, and everything as it was before.
+
+import ArgumentParser
+import SystemSetup
+
+/// `setup undo`.
+struct SetupUndoCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "undo",
+    abstract: "Put back everything that setup has changed.",
+    discussion: """
+      Content, mode, owner and time of each file, links and folders, as they were; also after a setup or an undo that was \
+      killed half-way. Where somebody has changed a file since, nothing is undone, and the difference is shown. Where \
+      nothing is applied there is nothing to do, and the exit code is 0.
+      """)
+
+  @OptionGroup var root: SetupRootOption
+
+  @Flag(help: "Put back what was there before setup, also in the place of what was changed since.")
+  var force = false
+
+  @Flag(help: "Leave files as they are that were changed since, and undo everything else.")
+  var keepChanged = false
+
+  @Flag(help: "Say nothing unless something goes wrong.")
+  var quiet = false
+
+  func validate() throws {
+    if force, keepChanged { throw ValidationError("--force and --keep-changed exclude each other") }
+  }
+
+  func run() throws {
+    let method = try Setup.undo(force ? .overwrite : keepChanged ? .keep : .refuse, root.place)
+    guard !quiet else { return }
+    print(method.map { "`setup \($0.rawValue)` is undone" } ?? "nothing is applied")
+  }
+}
+
+/// `setup status`.
+struct SetupStatusCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "status",
+    abstract: "Show what is applied, or which way fits this machine.")
+
+  @OptionGroup var root: SetupRootOption
+
+  func run() throws {
+    guard let journal = try Setup.journal(root.place) else {
+      print("nothing is applied")
+      switch try Setup.attempt({ () throws(SetupError) in try Manager.find(in: root.place) }) {
+      case .known(.file): print("/etc/resolv.conf belongs to nobody that is known: `httpdnsd setup file`")
+      case .known(let method): print("/etc/resolv.conf is \(method.owner)'s: `httpdnsd setup \(method.rawValue)`")
+      case .other(let owner, let help): print("/etc/resolv.conf is \(owner): \(help)")
+      }
+      return
+    }
+    let port = journal.nameserver.port == Nameserver.standardPort ? "" : " port \(journal.nameserver.port)"
+    print("applied: \(journal.method.rawValue), for \(journal.nameserver.host)\(port)")
+    let isEngaged = Engagement(journal, root: root.place).isEngaged
+    if let isEngaged, root.place.isMachine {
+      print(isEngaged ? "the machine's names go to httpdnsd" : "the machine's names do not go to httpdnsd at present")
+    }
+    for change in journal.changes where !change.isFolder { print("  \(change.path)") }
+  }
+}

@@ -1,0 +1,107 @@
+// HealthcheckTests.swift -- `httpdnsd healthcheck`, and variables in the place of a file's keys.
+
+import Foundation
+import Testing
+
+@Suite(.blocking) struct HealthcheckTests {
+  @Test func `healthcheck is content with a daemon that answers, and with nothing else`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)
+      let address = daemon.address.description
+      let (ending, output, error) = try lab.run("healthcheck", "--address", address)
+      #expect(ending == .exited(0), "\(error)")
+      #expect(output.wholeMatch(of: /\S+ answers: UDP \d+\.\d ms, TCP \d+\.\d ms\n/) != nil, "\(output)")
+      // Answered by the daemon itself.
+      #expect(try simulator.requests.isEmpty)
+      daemon.process.signal(SIGSTOP)
+      let frozen = try lab.run("healthcheck", "--address", address, "--json")
+      daemon.process.signal(SIGCONT)
+      #expect(frozen.ending == .exited(1))
+      #expect(frozen.output.hasPrefix("{\"healthy\":false,"))
+      #expect(frozen.output.contains("\"reason\":\"UDP: no answer within 2 s\""))
+      daemon.end()
+      let ended = try lab.run("healthcheck", "--address", address)
+      #expect(ended.ending == .exited(1))
+      #expect(ended.output == "\(address) does not answer over UDP: nobody listens there\n")
+    }
+  }
+
+  @Test(arguments: [
+    // Every name is somebody else's business, and special names are ordinary ones.
+    "[[rule]]\nnames = [\"*.\"]\nuse = \"nobody\"", "[[rule]]\nnames = [\"=.\"]\nuse = \"nobody\"", "",
+  ]) func `an outage of everybody upstream is none of the daemon's`(rule: String) throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      var settings = Settings(Settings.json(simulator.http, "name = \"nobody\"\ntimeout = \"100ms\""))
+      settings.more = rule
+      let daemon = try lab.daemon(settings.text)
+      try simulator.fault("kind=status&code=503")
+      #expect(try Dig.dig.ask(daemon.address, "www.example.com").status == "SERVFAIL")
+      #expect(try lab.run("healthcheck", "--address", daemon.address.description).ending == .exited(0))
+    }
+  }
+
+  @Test func `a refusal by the access list is a sign of life`() throws {
+    try withLab { lab in
+      var settings = Settings(Settings.json(try lab.simulator().http))
+      settings.listen = "allow = [\"192.0.2.0/24\"]"
+      let daemon = try lab.daemon(settings.text)
+      #expect(try Dig.dig.ask(daemon.address, "localhost").status == "REFUSED")
+      #expect(try lab.run("healthcheck", "--address", daemon.address.description).ending == .exited(0))
+    }
+  }
+
+  @Test func `as many connections as there may be are a sign of life`() throws {
+    try withLab { lab in
+      var settings = Settings(Settings.json(try lab.simulator().http))
+      settings.listen = "tcp_connections = 1"
+      let daemon = try lab.daemon(settings.text)
+      let connection = try Socket.stream(to: daemon.address)
+      defer { withExtendedLifetime(connection) {} }
+      #expect(try lab.run("healthcheck", "--address", daemon.address.description).ending == .exited(0))
+    }
+  }
+
+  @Test func `healthcheck finds the daemon by its configuration, without its secrets`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)
+      let file = try lab.file(
+        """
+        [listen]
+        addresses = ["0.0.0.0:\(daemon.address.port)"]
+        [[provider]]
+        kind = "tencent"
+        token_file = "/nowhere/token"
+        """)
+      #expect(try lab.run("healthcheck", environment: ["HTTPDNSD_CONFIG": file]).ending == .exited(0))
+      let empty = try lab.file("")
+      let environment = ["HTTPDNSD_LISTEN": "127.0.0.1:\(daemon.address.port)"]
+      let (ending, output, _) = try lab.run("healthcheck", "--config", empty, "--json", environment: environment)
+      #expect(ending == .exited(0))
+      #expect(output.hasPrefix("{\"healthy\":true,\"addresses\":[{\"address\":\"\(daemon.address)\",\"answers\":true,"))
+      let chosen = try lab.file("listen.addresses = [\"127.0.0.1:0\"]")
+      #expect(try lab.run("healthcheck", "--config", chosen).error.contains("--address says where"))
+      #expect(try lab.run("healthcheck", "--address", "localhost").ending == .exited(64))
+    }
+  }
+
+  @Test func `a daemon with an empty file does what variables say`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let environment = [
+        "HTTPDNSD_LISTEN": "127.0.0.1:0", "HTTPDNSD_ALLOW": "connected", "HTTPDNSD_LOG_LEVEL": "debug",
+        "HTTPDNSD_PROVIDER": "json+http://\(simulator.http)/resolve",
+      ]
+      let daemon = try lab.daemon("control.socket = \"\"\nlocaldns.servers = []", environment: environment)
+      #expect(try Dig.dig.ask(daemon.address, "www.example.com").data.contains("192.0.2.1"))
+      #expect(daemon.log.contains("environment: HTTPDNSD_PROVIDER[0].url: over http everyone"))
+      let file = try lab.file("log.level = \"loud\"")
+      let (ending, _, error) = try lab.run("check", "--config", file, environment: ["HTTPDNSD_LISTEN": "nowhere"])
+      #expect(ending == .exited(1))
+      #expect(error.contains("environment: HTTPDNSD_LISTEN[0]: found \"nowhere\"; allowed: "))
+      #expect(error.contains("\(file): log.level: found \"loud\""))
+    }
+  }
+}

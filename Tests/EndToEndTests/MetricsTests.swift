@@ -1,0 +1,284 @@
+// MetricsTests.swift -- `web.address` of a running daemon: its numbers are what was asked, and tell nobody who asked for what.
+
+import DNSWire
+import Foundation
+import Testing
+
+@Suite(.blocking) struct MetricsTests {
+  /// A daemon with a web server and one provider, and the simulator behind it.
+  private struct Scene {
+    let lab: Lab
+    let simulator: Simulator
+    let daemon: Daemon
+    let web: WebClient
+
+    /// The page of one scrape.
+    func scrape() throws -> Scrape { Scrape(text: try web.get("/metrics").body) }
+  }
+
+  private func withScene(
+    providers: ((Simulator) -> [String])? = nil, listen: String = "", more: String = "", _ body: (Scene) throws -> Void
+  ) throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      var settings = Settings()
+      settings.providers = providers?(simulator) ?? [Settings.doh(simulator.http, "name = \"first\"")]
+      settings.listen = listen
+      settings.more = "[web]\naddress = \"127.0.0.1:0\"\n\(more)"
+      let daemon = try lab.daemon(settings.text)
+      try body(Scene(lab: lab, simulator: simulator, daemon: daemon, web: WebClient(daemon)))
+    }
+  }
+
+  @Test func `hits, misses and refusals are as many as were asked`() throws {
+    let rules = "[[rule]]\nnames = [\"ads.example\"]\nuse = \"nxdomain\"\n"
+    try withScene(more: rules) { scene in
+      let before = try scene.scrape()
+      for index in 0..<5 { try ask(scene.daemon.address, "n\(index).bench.example") }
+      for _ in 0..<7 { try ask(scene.daemon.address, "n0.bench.example") }
+      for _ in 0..<2 { try ask(scene.daemon.address, "n1.bench.example", over: .tcp) }
+      try ask(scene.daemon.address, "www.example.com", "AAAA")
+      #expect(try ask(scene.daemon.address, "ads.example").code == .nxDomain)
+      try ask(scene.daemon.address, "localhost")
+      var chaos = TestQuery("version.bind", "TXT")
+      chaos.qclass = 3
+      #expect(try ask(scene.daemon.address, chaos).code == .refused)
+      var opcode = TestQuery("www.example.com")
+      opcode.flags |= 0x2000
+      #expect(try ask(scene.daemon.address, opcode).code == .notImp)
+      let counted = try scene.scrape() - before
+      let expected: [(String, String, Double)] = [
+        ("udp", "miss", 6), ("udp", "hit", 7), ("tcp", "hit", 2), ("udp", "blocked", 1), ("udp", "local", 1),
+        ("udp", "refused", 1), ("udp", "invalid", 1), ("tcp", "miss", 0), ("udp", "dropped", 0),
+      ]
+      for (transport, outcome, count) in expected {
+        let name = "httpdnsd_queries_total{transport=\"\(transport)\",outcome=\"\(outcome)\"}"
+        #expect(counted[name] == count, "\(name)")
+      }
+      #expect(counted.sum(of: "httpdnsd_queries_total") == 19)
+      #expect(counted.sum(of: "httpdnsd_responses_total") == 19)
+      #expect(counted["httpdnsd_responses_total{rcode=\"nxdomain\"}"] == 1)
+      #expect(counted["httpdnsd_responses_total{rcode=\"refused\"}"] == 1)
+      #expect(counted["httpdnsd_responses_total{rcode=\"notimp\"}"] == 1)
+      #expect(counted["httpdnsd_questions_total{type=\"aaaa\"}"] == 1)
+      #expect(counted["httpdnsd_response_duration_seconds_count{path=\"hot\"}"] == 13)
+      #expect(counted["httpdnsd_response_duration_seconds_count{path=\"cold\"}"] == 6)
+      #expect(counted["httpdnsd_upstream_questions_total"] == 6)
+      #expect(counted["httpdnsd_cache_insertions_total"] == 6)
+      #expect(
+        counted["httpdnsd_provider_transfers_total{provider=\"first\"}"] == Double(try scene.simulator.count.transfers))
+      #expect(counted["httpdnsd_provider_round_trip_seconds_count{provider=\"first\"}"] == 6)
+    }
+  }
+
+  @Test func `every thread's queries are in the sum`() throws {
+    try withScene(listen: "workers = 2") { scene in
+      try ask(scene.daemon.address, "n0.bench.example")
+      let before = try scene.scrape()
+      for _ in 0..<20 { _ = try askAll(scene.daemon.address, (0..<50).map { _ in TestQuery("n0.bench.example") }) }
+      let counted = try scene.scrape() - before
+      #expect(counted["httpdnsd_queries_total{transport=\"udp\",outcome=\"hit\"}"] == 1000)
+      #expect(counted["httpdnsd_response_duration_seconds_count{path=\"hot\"}"] == 1000)
+    }
+  }
+
+  @Test func `failures of a provider are counted by reason, and its state is told`() throws {
+    try withScene { scene in
+      try scene.simulator.fault("kind=status&code=429")
+      #expect(try ask(scene.daemon.address, "n0.bench.example").code == .servFail)
+      let scrape = try scene.scrape()
+      #expect(scrape["httpdnsd_provider_failures_total{provider=\"first\",reason=\"quota\"}"] == 1)
+      #expect(scrape["httpdnsd_provider_state{provider=\"first\",state=\"aside\"}"] == 1)
+      #expect(scrape["httpdnsd_provider_state{provider=\"first\",state=\"up\"}"] == 0)
+      #expect(scrape["httpdnsd_upstream_failures_total"] == 1)
+      #expect(scrape["httpdnsd_responses_total{rcode=\"servfail\"}"] == 1)
+    }
+  }
+
+  @Test func `promtool finds nothing to say of the page`() throws {
+    try withScene { scene in
+      for name in ["n0.bench.example", "n0.bench.example", "nowhere.example.com"] {
+        try ask(scene.daemon.address, name)
+      }
+      let page = try scene.lab.folder.write(scene.web.get("/metrics").body, to: "page")
+      let (ending, output, error) = try ChildProcess.run(["sh", "-c", "promtool check metrics < \(page)"])
+      #expect(ending == .exited(0), "\(output)\(error)")
+      #expect(output.isEmpty && error.isEmpty, "\(output)\(error)")
+    }
+  }
+
+  @Test func `the alert rules are sound, and they and the dashboard ask for nothing that is not there`() throws {
+    let rules = Repository.path("Config/prometheus/httpdnsd.rules.yml")
+    let (ending, output, error) = try ChildProcess.run(["promtool", "check", "rules", rules])
+    #expect(ending == .exited(0), "\(output)\(error)")
+    try withScene { scene in
+      let page = try scene.web.get("/metrics").body
+      let known = Set(page.matches(of: /\n([a-z_]+)[{ ]/).map { String($0.1) })
+      for path in [rules, Repository.path("Config/grafana/httpdnsd.json")] {
+        let text = try String(contentsOfFile: path, encoding: .utf8)
+        let asked = Set(text.matches(of: /\b(?:httpdnsd|process)_[a-z_]+/).map { String($0.0) })
+        #expect(asked.count > 10)
+        #expect(asked.subtracting(known).isEmpty, "\(path): \(asked.subtracting(known))")
+      }
+      let board = try String(contentsOfFile: Repository.path("Config/grafana/httpdnsd.json"), encoding: .utf8)
+      #expect(try JSONSerialization.jsonObject(with: Data(board.utf8)) is [String: Any])
+    }
+  }
+
+  @Test func `no secret, no name and no client is on any page`() throws {
+    let canary = "Canary7f3a9"
+    let providers: (Simulator) -> [String] = { simulator in
+      let account = "account_id = \"999999\"\naccess_key_id = \"KEYID\"\naccess_key_secret = \"\(canary)\"\n"
+      return [
+        Settings.alidns(simulator.http, "name = \"signed\"\n\(account)"),
+        Settings.doh(simulator.http, "name = \"other\""),
+      ]
+    }
+    try withScene(providers: providers, listen: "allow = [\"127.0.0.0/8\"]") { scene in
+      try scene.simulator.fault("kind=status&code=403")
+      let query = TestQuery("unmistakable.bench.example")
+      try ask(scene.daemon.address, query, from: "127.9.8.7")
+      try scene.simulator.clearFaults()
+      try ask(scene.daemon.address, query, from: "127.9.8.7")
+      for path in ["/metrics", "/healthz", "/readyz", "/unmistakable.bench.example"] {
+        let response = try scene.web.get(path)
+        for text in [canary, "KEYID", "999999", "unmistakable", "bench", "127.9.8.7", scene.simulator.http.description]
+        {
+          #expect(!response.text.contains(text), "\(text) at \(path)")
+        }
+      }
+    }
+  }
+
+  @Test func `is healthy and ready while it serves, and not ready while it stops`() throws {
+    try withScene { scene in
+      #expect(try scene.web.get("/healthz").status == 200)
+      #expect(try scene.web.get("/readyz").status == 200)
+      // A question that is under way keeps the daemon from ending at once.
+      try scene.simulator.fault("kind=stall")
+      let client = try Socket(SOCK_DGRAM)
+      try client.connect(to: scene.daemon.address)
+      client.send(TestQuery("n0.bench.example").octets)
+      try scene.simulator.waitForTransfers(1)
+      scene.daemon.process.signal(SIGTERM)
+      try scene.daemon.waitForLog("stopping")
+      #expect(try scene.web.get("/readyz").status == 503)
+      #expect(try scene.web.get("/healthz").status == 200)
+    }
+  }
+
+  @Test func `a hundred idle connections starve neither the daemon nor a scrape`() throws {
+    try withScene { scene in
+      let descriptors = scene.daemon.descriptorCount
+      let idle = try (0..<100).map { _ in try Socket.stream(to: scene.web.address) }
+      #expect(try ask(scene.daemon.address, "n0.bench.example").data == ["198.18.0.0"])
+      for _ in 0..<3 { #expect(try scene.web.get("/healthz").status == 200) }
+      #expect(scene.daemon.descriptorCount <= descriptors + 40)
+      withExtendedLifetime(idle) {}
+    }
+  }
+
+  @Test func `a scrape under load costs no query its answer`() throws {
+    try withScene { scene in
+      try ask(scene.daemon.address, "n0.bench.example")
+      let before = try scene.scrape()
+      for _ in 0..<10 {
+        let sockets = try (0..<50).map { _ in try Socket(SOCK_DGRAM) }
+        for socket in sockets {
+          try socket.connect(to: scene.daemon.address)
+          socket.send(TestQuery("n0.bench.example").octets)
+        }
+        #expect(try scene.web.get("/metrics").status == 200)
+        for socket in sockets { #expect(socket.receive(within: Socket.patience) != nil) }
+      }
+      let counted = try scene.scrape() - before
+      #expect(counted["httpdnsd_queries_total{transport=\"udp\",outcome=\"hit\"}"] == 500)
+    }
+  }
+
+  @Test func `an address that is taken is a mistake that ends the start`() throws {
+    try withLab { lab in
+      let taken = try Socket(SOCK_STREAM, boundTo: Address("127.0.0.1", 0))
+      listen(taken.descriptor, 1)
+      var settings = Settings(Settings.doh(Address("127.0.0.1", 1)))
+      settings.more = "[web]\naddress = \"\(taken.address)\""
+      let (ending, _, error) = try lab.run("run", "--config", lab.file(settings.text))
+      #expect(ending == .exited(1))
+      #expect(error.contains("cannot listen on tcp \(taken.address): Address already in use; held by "), "\(error)")
+    }
+  }
+
+  @Test func `an address that the network can reach is taken with a warning`() throws {
+    try withLab { lab in
+      var settings = Settings(Settings.doh(Address("127.0.0.1", 1)))
+      settings.more = "[web]\naddress = \"0.0.0.0:9353\""
+      let (ending, _, error) = try lab.run("check", "--config", lab.file(settings.text))
+      #expect(ending == .exited(0))
+      #expect(error.contains("web.address: 0.0.0.0:9353 lets the network read the metrics"), "\(error)")
+    }
+  }
+}
+
+/// The files of this repository.
+private enum Repository {
+  static func path(_ name: String, from file: String = #filePath) -> String {
+    file.split(separator: "/", omittingEmptySubsequences: false).dropLast(3).joined(separator: "/") + "/\(name)"
+  }
+}
+
+/// Reads pages of a daemon's web server, a connection each.
+private struct WebClient {
+  struct Response {
+    let status: Int
+    /// Everything that came.
+    let text: String
+    let body: String
+  }
+
+  let address: Address
+
+  init(_ daemon: Daemon) throws {
+    let line = daemon.log.firstMatch(of: /metrics at http:\/\/([^\/\s]+)\/metrics/)
+    guard let line, let address = Address(text: String(line.1)) else { throw Failure("no web server: \(daemon.log)") }
+    self.address = address
+  }
+
+  func get(_ path: String) throws -> Response {
+    let socket = try Socket.stream(to: address)
+    socket.send(Array("GET \(path) HTTP/1.1\r\nHost: \(address)\r\nConnection: close\r\n\r\n".utf8))
+    var octets: [UInt8] = []
+    while let piece = socket.receive(within: Socket.patience), !piece.isEmpty { octets += piece }
+    let text = String(decoding: octets, as: UTF8.self)
+    guard let end = text.range(of: "\r\n\r\n"), let status = Int(text.dropFirst(9).prefix(3)) else {
+      throw Failure("no response at \(path): \(text)")
+    }
+    return Response(status: status, text: text, body: String(text[end.upperBound...]))
+  }
+}
+
+/// The samples of a page.
+private struct Scrape {
+  private(set) var samples: [String: Double] = [:]
+
+  init(text: String) {
+    for line in text.split(separator: "\n") where !line.hasPrefix("#") {
+      guard let space = line.lastIndex(of: " ") else { continue }
+      samples[String(line[..<space])] = Double(line[line.index(after: space)...])
+    }
+  }
+
+  /// The value of a sample, by its name with its labels.
+  subscript(name: String) -> Double? { samples[name] }
+
+  /// The sum over all labels.
+  func sum(of family: String) -> Double {
+    samples.filter { $0.key.hasPrefix("\(family){") }.map(\.value).reduce(0, +)
+  }
+
+  /// What came between two scrapes.
+  static func - (later: Scrape, earlier: Scrape) -> Scrape {
+    var difference = later
+    for (name, value) in earlier.samples { difference.samples[name, default: 0] -= value }
+    return difference
+  }
+}

@@ -1,0 +1,234 @@
+// ReloadTests.swift -- SIGHUP: what changes at once, what needs a restart, and that nobody notices anything else.
+
+import DNSWire
+import Foundation
+import Testing
+
+@Suite(.blocking) struct ReloadTests {
+  /// A rule that answers `pinned.example` with an address.
+  private func pinned(_ address: String) -> String {
+    "[[rule]]\nnames = [\"pinned.example\"]\nuse = \"pinned\"\naddresses = [\"\(address)\"]\n"
+  }
+
+  @Test func `cache and sockets stay, a rule that has come counts, one that has gone does not`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      var settings = Settings(Settings.json(simulator.http))
+      let daemon = try lab.daemon(settings.text)
+      #expect(try ask(daemon.address, "n1.bench.example").data == ["198.18.0.1"])
+      #expect(try ask(daemon.address, "pinned.example").code == .nxDomain)
+      settings.more = pinned("192.0.2.77")
+      try daemon.reload(settings.text)
+      #expect(daemon.log.contains(/INFO configuration reloaded in \d+ ms\n/))
+      #expect(try ask(daemon.address, "pinned.example").data == ["192.0.2.77"])
+      #expect(try ask(daemon.address, "pinned.example", over: .tcp).data == ["192.0.2.77"])
+      settings.more = pinned("192.0.2.78")
+      try daemon.reload(settings.text)
+      #expect(try ask(daemon.address, "pinned.example").data == ["192.0.2.78"])
+      let before = try simulator.count
+      #expect(try ask(daemon.address, "n1.bench.example").data == ["198.18.0.1"])
+      #expect(try simulator.count.transfers == before.transfers)
+      // The provider is the same: so is its connection.
+      #expect(try ask(daemon.address, "n2.bench.example").data == ["198.18.0.2"])
+      #expect(try simulator.count.connections == before.connections)
+      settings.more = ""
+      try daemon.reload(settings.text)
+      // The denial of before, which is kept for half a minute.
+      #expect(try ask(daemon.address, "pinned.example").code == .nxDomain)
+    }
+  }
+
+  @Test func `answers of a rule go with the rule, those of other rules and of all other names stay`() throws {
+    try withLab { lab in
+      let (first, second) = (try lab.simulator(), try lab.simulator())
+      try first.setZone("*.corp.example. 300 A 192.0.2.1\n*.lab.example. 300 A 192.0.2.1\nwww.example. 300 A 192.0.2.1")
+      try second.setZone("*.corp.example. 300 A 192.0.2.2\n*.lab.example. 300 A 192.0.2.2")
+      func rule(_ name: String, _ more: String = "") -> String {
+        "[[rule]]\nnames = [\"\(name)\"]\nuse = \"second\"\n\(more)\n"
+      }
+      var settings = Settings(
+        Settings.provider("json", "name = \"first\"\nurl = \"http://\(first.http)/resolve\""),
+        Settings.provider("json", "name = \"second\"\nurl = \"http://\(second.http)/resolve\""))
+      let both = rule("corp.example") + rule("lab.example", "max_ttl = \"100s\"")
+      settings.more = both
+      let daemon = try lab.daemon(settings.text)
+      let names = ["a.corp.example", "a.lab.example", "www.example"]
+      func answers() throws -> [[String]] { try names.map { try ask(daemon.address, $0).data } }
+      #expect(try answers() == [["192.0.2.2"], ["192.0.2.2"], ["192.0.2.1"]])
+      settings.more = rule("lab.example", "max_ttl = \"100s\"")
+      try daemon.reload(settings.text)
+      #expect(daemon.log.contains("cache: 1 entries of rules that are no more have gone"))
+      let before = (try first.count.transfers, try second.count.transfers)
+      #expect(try answers() == [["192.0.2.1"], ["192.0.2.2"], ["192.0.2.1"]])
+      #expect(try first.count.transfers == before.0 + 1)
+      #expect(try second.count.transfers == before.1)
+      // What the first has said of the name is not what the rule's provider says, and is there when the rule goes again.
+      settings.more = both
+      try daemon.reload(settings.text)
+      #expect(try answers() == [["192.0.2.2"], ["192.0.2.2"], ["192.0.2.1"]])
+      settings.more = ""
+      try daemon.reload(settings.text)
+      #expect(try answers() == [["192.0.2.1"], ["192.0.2.1"], ["192.0.2.1"]])
+      #expect(try first.count.transfers == before.0 + 2)
+    }
+  }
+
+  @Test func `a bad file is refused with every mistake, and the old configuration goes on`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      var settings = Settings(Settings.json(simulator.http))
+      settings.more = pinned("192.0.2.77")
+      let daemon = try lab.daemon(settings.text)
+      let good = settings.text
+      let noCertificate = try lab.folder.write("-----BEGIN CERTIFICATE-----\nnothing\n", to: "ca.pem")
+      for (bad, lines) in [
+        (good + "[cache]\nmax_ttl = \"soon\"\nstale = 7\n", ["ERROR .*: cache.max_ttl: ", "ERROR .*: cache.stale: "]),
+        (good + "[cache", ["ERROR .*:\\d+:\\d+: "]),
+        (
+          good.replacingOccurrences(of: "kind = \"json\"", with: "kind = \"json\"\nca_file = \"\(noCertificate)\"")
+            .replacingOccurrences(of: "http://", with: "https://"),
+          ["ERROR provider json: certificates .*/ca.pem: no certificate"]
+        ),
+      ] {
+        let before = daemon.log.count
+        try daemon.reload(bad, expecting: "ERROR configuration unchanged")
+        let log = String(daemon.log.dropFirst(before))
+        for line in lines { #expect(log.contains(try Regex(line)), "\(log)") }
+        #expect(try ask(daemon.address, "pinned.example").data == ["192.0.2.77"])
+        let name = "n\(before).bench.example"
+        #expect(try ask(daemon.address, name).code == .noError)
+      }
+      try FileManager.default.removeItem(atPath: daemon.configuration)
+      try daemon.hangUp(expecting: "ERROR configuration unchanged")
+      #expect(try ask(daemon.address, "pinned.example").data == ["192.0.2.77"])
+      settings.more = ""
+      try daemon.reload(settings.text)
+      #expect(try ask(daemon.address, "pinned.example").code == .nxDomain)
+    }
+  }
+
+  @Test func `who may ask, the hosts file, TTLs and the log's level change at once`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let hosts = try lab.folder.write("192.0.2.9 host.example\n", to: "hosts")
+      var settings = Settings(Settings.json(simulator.http))
+      let daemon = try lab.daemon(settings.text)
+      #expect(try ask(daemon.address, "n1.bench.example").ttl ?? 0 > 200)
+      settings.listen = "allow = [\"127.0.0.2/32\"]"
+      let text = settings.text.replacingOccurrences(of: "hosts_file = \"\"", with: "hosts_file = \"\(hosts)\"")
+        .replacingOccurrences(of: "level = \"debug\"", with: "level = \"warning\"")
+      try daemon.reload(text + "[cache]\nmax_ttl = \"60s\"\n", expecting: nil)
+      try eventually("refused") { try ask(daemon.address, "n1.bench.example").code == .refused ? true : nil }
+      let query = TestQuery("host.example")
+      #expect(try ask(daemon.address, query, over: .udp, from: "127.0.0.2").data == ["192.0.2.9"])
+      #expect(try ask(daemon.address, query, over: .tcp, from: "127.0.0.2").data == ["192.0.2.9"])
+      let fresh = try ask(daemon.address, TestQuery("n2.bench.example"), from: "127.0.0.2")
+      #expect(fresh.ttl == 60)
+      // What is less important is left out now, and comes again.
+      settings.listen = ""
+      try daemon.reload(settings.text)
+      #expect(daemon.log.matches(of: /configuration reloaded/).count == 1)
+      #expect(try ask(daemon.address, "host.example").code == .nxDomain)
+    }
+  }
+
+  @Test func `what needs a restart is told by name, and the old value goes on`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      var settings = Settings(Settings.json(simulator.http))
+      let daemon = try lab.daemon(settings.text)
+      settings.addresses = ["127.0.0.1:1"]
+      settings.listen = "tcp_connections = 3\nmax_udp_payload = 600"
+      settings.more = "[cache]\nmax_entries = 10\n" + pinned("192.0.2.77")
+      try daemon.reload(settings.text)
+      let warnings = daemon.log.split(separator: "\n").filter { $0.contains("WARNING") && $0.contains("restart") }
+      #expect(warnings.count == 1)
+      let keys = "listen.addresses, listen.max_udp_payload, listen.tcp_connections, cache.max_entries"
+      #expect(warnings.first?.hasSuffix(": needs a restart to change: \(keys)") == true)
+      // Everything else of that file counts.
+      #expect(try ask(daemon.address, "pinned.example").data == ["192.0.2.77"])
+    }
+  }
+
+  @Test func `a secret file is read again, and one that has become public is refused`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator(
+        "--require-signature", "--account", "999999", "--access-key-id", "KEYID", "--access-key-secret", "rotated")
+      let secret = try lab.folder.write("initial", to: "secret")
+      let account = "account_id = \"999999\"\naccess_key_id = \"KEYID\"\naccess_key_secret_file = \"\(secret)\""
+      let settings = Settings(Settings.alidns(simulator.http, account))
+      let daemon = try lab.daemon(settings.text)
+      #expect(try ask(daemon.address, "n1.bench.example").code == .servFail)
+      _ = try lab.folder.write("rotated", to: "secret")
+      try daemon.hangUp(expecting: "INFO configuration reloaded in ")
+      #expect(try ask(daemon.address, "n1.bench.example").data == ["198.18.0.1"])
+      #expect(chmod(secret, 0o644) == 0)
+      try daemon.hangUp(expecting: "ERROR configuration unchanged")
+      #expect(try ask(daemon.address, "n2.bench.example").data == ["198.18.0.2"])
+      #expect(!daemon.log.contains("rotated") && !daemon.log.contains("initial"))
+    }
+  }
+
+  @Test func `what the cache's file says after a reload is true after a restart`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      func rule(_ name: String, _ more: String) -> String {
+        "[[rule]]\nnames = [\"=\(name).bench.example\"]\nuse = \"json\"\n\(more)\n"
+      }
+      let (one, two, three) = (
+        rule("n1", "fallback = \"never\""), rule("n2", "max_ttl = \"250s\""), rule("n3", "max_ttl = \"200s\"")
+      )
+      var settings = Settings(Settings.json(simulator.http))
+      let cache = "[cache]\npersist = \"\(lab.folder.path)/cache\"\n"
+      settings.more = one + two + cache
+      let first = try lab.daemon(settings.text)
+      for number in 1...4 { #expect(try ask(first.address, "n\(number).bench.example").code == .noError) }
+      settings.more = three + two + cache
+      try first.reload(settings.text)
+      #expect(try ask(first.address, "n3.bench.example").code == .noError)
+      first.end()
+      let asked = try simulator.count.transfers
+      let second = try lab.daemon(settings.text)
+      try second.waitForLog("entries loaded")
+      for number in [2, 3, 4] { #expect(try ask(second.address, "n\(number).bench.example").code == .noError) }
+      #expect(try simulator.count.transfers == asked)
+      #expect(try ask(second.address, "n2.bench.example").ttl ?? 0 > 200)
+      #expect(try ask(second.address, "n3.bench.example").ttl ?? 300 <= 200)
+    }
+  }
+
+  @Test func `a changed provider is asked as it is now`() throws {
+    try withLab { lab in
+      let (first, second) = (try lab.simulator(), try lab.simulator())
+      try first.setZone("*.example. 300 A 192.0.2.1")
+      try second.setZone("*.example. 300 A 192.0.2.2")
+      let daemon = try lab.daemon(Settings(Settings.json(first.http)).text)
+      #expect(try ask(daemon.address, "a.example").data == ["192.0.2.1"])
+      try daemon.reload(Settings(Settings.json(second.http)).text)
+      // An answer counts to its end, whoever gave it.
+      #expect(try ask(daemon.address, "a.example").data == ["192.0.2.1"])
+      #expect(try ask(daemon.address, "b.example").data == ["192.0.2.2"])
+      #expect(try first.count.transfers == 1)
+    }
+  }
+}
+
+extension Daemon {
+  /// Writes another configuration, and waits until it counts, or for that line; nil for no wait.
+  func reload(_ text: String, expecting line: String? = "INFO configuration reloaded in ") throws {
+    // Replaced as an editor does.
+    let file = "\(configuration).new"
+    try Data(text.utf8).write(to: URL(fileURLWithPath: file))
+    guard rename(file, configuration) == 0 else { throw Failure("cannot replace \(configuration)") }
+    try hangUp(expecting: line)
+  }
+
+  /// Sends SIGHUP, and waits for the next such line.
+  func hangUp(expecting line: String?) throws {
+    func count(_ text: String) -> Int { line.map { text.components(separatedBy: $0).count } ?? 0 }
+    let before = count(log)
+    process.signal(SIGHUP)
+    guard let line else { return }
+    try process.wait(for: line, in: .error) { count($0) > before ? true : nil }
+  }
+}

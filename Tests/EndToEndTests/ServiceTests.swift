@@ -1,0 +1,222 @@
+// ServiceTests.swift -- under a service manager: sockets from it, what it is told, signs of life, threads that stand.
+
+import DNSWire
+import Foundation
+import Testing
+
+extension Daemon {
+  /// What it has warned of, beside plain HTTP.
+  fileprivate var warnings: [String] {
+    log.split(separator: "\n").compactMap { $0.firstMatch(of: /WARNING (.*)/).map { String($0.1) } }
+      .filter { !$0.contains("over http ") }
+  }
+}
+
+@Suite(.blocking) struct ServiceTests {
+  /// Freezing a thread and large buffers need privileges.
+  static let isPrivileged = geteuid() == 0
+
+  private func settings(_ simulator: Simulator, at addresses: [String] = ["127.0.0.1:0"]) -> Settings {
+    var settings = Settings(Settings.json(simulator.http))
+    settings.addresses = addresses
+    return settings
+  }
+
+  @Test(arguments: [1, 3])
+  func `sockets that are handed over are served in the place of listen addresses`(workers: Int) throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let sockets = try HeldSockets()
+      var settings = settings(simulator)
+      settings.listen = "workers = \(workers)"
+      let daemon = try lab.activated(settings.text, sockets.descriptors)
+      #expect(daemon.addresses == [sockets.address])
+      for transport in Transport.allCases {
+        #expect(try ask(sockets.address, "example.com", over: transport).data == ["192.0.2.1"])
+      }
+      #expect(try Dig.dig.ask(sockets.address, "example.com").data == ["192.0.2.1"])
+      #expect(
+        daemon.warnings == [
+          "listen.addresses (127.0.0.1:0) is not used: the service manager listens on \(sockets.address)"
+        ])
+    }
+  }
+
+  @Test func `sockets at the configured addresses are no surprise, and their variables go no further`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let sockets = try HeldSockets()
+      let daemon = try lab.activated(
+        settings(simulator, at: ["\(sockets.address)"]).text, sockets.descriptors, names: ["dns", "dns"])
+      #expect(daemon.warnings.isEmpty)
+      #expect(try ask(sockets.address, "example.com").data == ["192.0.2.1"])
+      #expect(daemon.log.contains("listening on \(sockets.address), UDP and TCP\n"))
+    }
+  }
+
+  @Test func `a datagram socket alone is served, with a warning`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let sockets = try HeldSockets()
+      let address = sockets.address
+      let daemon = try lab.activated(settings(simulator, at: ["\(address)"]).text, [sockets.udp.descriptor])
+      #expect(try ask(address, "example.com").data == ["192.0.2.1"])
+      #expect(daemon.log.contains("listening on \(address), UDP\n"))
+      #expect(daemon.warnings == ["the service manager has handed over UDP at \(address), and no TCP"])
+    }
+  }
+
+  @Test(arguments: ["0.0.0.0", "::"])
+  func `a wildcard socket that is handed over answers from the address that was asked`(host: String) throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      // As systemd makes it: not blocking, and [::] may take IPv4 too.
+      let socket = try Socket(SOCK_DGRAM, boundTo: Address(host, 0))
+      var settings = settings(simulator)
+      settings.listen = "allow = [\"127.0.0.0/8\", \"::1/128\"]"
+      _ = try lab.activated(settings.text, [socket.descriptor])
+      let port = socket.address.port
+      for target in ["127.0.0.5", "127.0.0.1"] + (host == "::" ? ["::1"] : []) {
+        // A connected client takes nothing from another address.
+        #expect(try ask(Address(target, port), "localhost").data == ["127.0.0.1"])
+        #expect(try ask(Address(target, port), "example.com").data == ["192.0.2.1"])
+      }
+    }
+  }
+
+  @Test func `a descriptor that cannot be served stops the start, by its number and name`() throws {
+    try withLab { lab in
+      let sockets = try HeldSockets()
+      let stream = try Socket(SOCK_STREAM, boundTo: Address("127.0.0.1", 0))
+      let file = open("/dev/null", O_RDONLY | O_CLOEXEC)
+      defer { close(file) }
+      let configuration = try lab.file(Settings(Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\"")).text)
+      for (descriptor, reason) in [(file, "is no socket"), (stream.descriptor, "is a TCP socket that does not listen")]
+      {
+        let descriptors = [sockets.udp.descriptor, descriptor]
+        let process = try ChildProcess(
+          HeldSockets.launcher + [Programs.daemon, "run", "--config", configuration],
+          environment: HeldSockets.variables(descriptors, ["dns", "other.socket"]), descriptors: descriptors)
+        #expect(try process.waitForEnd() == .exited(1))
+        let lines = process.text(.error).split(separator: "\n")
+        #expect(lines.count == 1)
+        #expect(lines[0].hasPrefix("httpdnsd: descriptor 4 (other.socket) of the service manager \(reason);"))
+      }
+    }
+  }
+
+  @Test func `it says that it is ready, how it fares, and that it ends, in that order`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let manager = try NotifySocket(in: lab)
+      let nobody = try Socket.pair()
+      var settings = settings(simulator)
+      settings.providers.append(
+        Settings.provider("doh", "name = \"second\"\nurl = \"http://\(nobody.tcp.address)/dns-query\""))
+      settings.more = "[[rule]]\nnames = [\"second.example\"]\nuse = \"second\""
+      let daemon = try lab.daemon(settings.text, environment: ["NOTIFY_SOCKET": manager.path])
+      let place = daemon.address
+      #expect(manager.receive() == ["READY=1", "STATUS=serving on \(place); 2 providers"])
+      // Nobody listens there: the provider is down after its second failure at the latest.
+      for number in 0..<3 { _ = try ask(place, "n\(number).second.example") }
+      #expect(manager.receive(within: .seconds(15)) == ["STATUS=serving on \(place); 2 providers, 1 down"])
+      daemon.end()
+      #expect(manager.receive() == ["STOPPING=1", "STATUS=answering what has been read"])
+      #expect(manager.receive(within: .milliseconds(100)) == nil)
+    }
+  }
+
+  @Test(.enabled(if: isPrivileged), arguments: [1, 3])
+  func `signs of life come from idle threads, and stop while any one of them stands`(workers: Int) throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let manager = try NotifySocket(in: lab)
+      var settings = settings(simulator, at: ["127.0.0.1:0", "[::1]:0"])
+      settings.listen = "workers = \(workers)"
+      let timeout = Duration.seconds(1)
+      let daemon = try lab.daemon(
+        settings.text, environment: ["NOTIFY_SOCKET": manager.path, "WATCHDOG_USEC": "1000000"])
+      _ = try #require(manager.receive("READY=1"))
+      for _ in 0..<3 { #expect(manager.receive("WATCHDOG=1") != nil) }
+      let threads = daemon.threads
+      #expect(threads.count == 1 + 2 * workers, "\(threads)")
+      #expect(threads.dropFirst().allSatisfy { $0.name == "listener" }, "\(threads)")
+      for thread in threads {
+        let frozen = try FrozenThread(thread.id, in: lab)
+        // Those from before, and one more: of threads that had gone round since the last.
+        while manager.receive("WATCHDOG=1", within: .zero) != nil {}
+        _ = manager.receive("WATCHDOG=1", within: timeout)
+        #expect(manager.receive("WATCHDOG=1", within: timeout * 2) == nil, "\(thread)")
+        try frozen.thaw()
+        #expect(manager.receive("WATCHDOG=1") != nil, "\(thread)")
+      }
+      #expect(try ask(daemon.address, "example.com").data == ["192.0.2.1"])
+      #expect(
+        daemon.log.contains("no sign of life for the service manager: listener 1 of \(daemon.address) stands still"))
+    }
+  }
+
+  @Test func `whoever was heard is answered before the end, at the last moment with SERVFAIL`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let sockets = try HeldSockets()
+      var slow = settings(simulator)
+      slow.providers = [Settings.json(simulator.http, "timeout = \"4s\"")]
+      let daemon = try lab.activated(slow.text, sockets.descriptors)
+      try simulator.fault("kind=stall")
+      let heard = TestQuery("n1.bench.example")
+      let clients = try [Socket(SOCK_DGRAM), Socket(SOCK_STREAM)]
+      for client in clients { try client.connect(to: sockets.address) }
+      clients[0].send(heard.octets)
+      clients[1].send(framed(heard.octets))
+      try simulator.waitForTransfers(1)
+      _ = try ask(sockets.address, "localhost")
+      let start = ContinuousClock.now
+      daemon.process.signal(SIGTERM)
+      try daemon.waitForLog(" stopping\n")
+      // Not read any more: it waits for the next one.
+      let late = TestQuery("example.com")
+      let patient = try Socket(SOCK_DGRAM)
+      try patient.connect(to: sockets.address)
+      try eventually("the listener's end") { daemon.threads.contains { $0.name == "listener" } ? nil : true }
+      patient.send(late.octets)
+      for (client, octets) in zip(clients, [clients[0].receive(), receiveFramed(clients[1])]) {
+        let reply = try Reply(#require(octets), to: heard)
+        #expect(reply.code == .servFail)
+        #expect(reply.errors == [14])
+        withExtendedLifetime(client) {}
+      }
+      #expect(try daemon.process.waitForEnd() == .exited(0))
+      #expect(ContinuousClock.now - start < .seconds(3))
+      #expect(patient.receive(within: .zero) == nil)
+      try simulator.clearFaults()
+      _ = try lab.activated(settings(simulator).text, sockets.descriptors)
+      #expect(try Reply(#require(patient.receive()), to: late).data == ["192.0.2.1"])
+    }
+  }
+
+  @Test(.enabled(if: isPrivileged))
+  func `no query is lost over twenty restarts under 5,000 a second`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let sockets = try HeldSockets()
+      try #require(sockets.makeRoom())
+      var settings = settings(simulator)
+      // A busy machine takes seconds to start a debug build; then every query that has waited comes at once.
+      settings.listen = "max_in_flight = 10000"
+      let configuration = settings.text
+      var daemon = try lab.activated(configuration, sockets.descriptors)
+      let load = try SteadyLoad(sockets.address, (0..<20).map { "n\($0).bench.example" })
+      for _ in 0..<20 {
+        let mark = load.sent
+        try eventually("some load") { load.sent > mark + 500 ? true : nil }
+        daemon.end()
+        daemon = try lab.activated(configuration, sockets.descriptors)
+      }
+      let end = try load.end()
+      #expect(end.sent > 10_000)
+      #expect(end.lost == 0, "\(end)")
+      #expect(end.failures.isEmpty, "\(end)")
+    }
+  }
+}

@@ -1,0 +1,159 @@
+// SetupTests.swift -- `httpdnsd setup` on folders that stand for the root of a machine.
+
+import Foundation
+import Testing
+
+@Suite(.blocking) struct SetupTests {
+  /// A root with a plain /etc/resolv.conf and a configuration.
+  private struct Scene {
+    let lab: Lab
+    let root: String
+    static let text = "# by hand\nsearch corp.example\nnameserver 192.0.2.1\n"
+
+    init(_ lab: Lab, listen: String = "addresses = [\"127.0.0.1:53\"]") throws {
+      self.lab = lab
+      root = "\(lab.folder.path)/root"
+      try write("var/lib/dpkg/status", "")
+      try write("etc/resolv.conf", Scene.text)
+      try write("etc/httpdnsd/httpdnsd.toml", "[listen]\n\(listen)\n")
+      try write("usr/lib/systemd/system/httpdnsd.service", "")
+      try write("usr/local/bin/httpdnsd", "")
+      chmod("\(root)/etc/resolv.conf", 0o640)
+    }
+
+    func write(_ path: String, _ text: String) throws {
+      let file = URL(fileURLWithPath: "\(root)/\(path)")
+      try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+      try Data(text.utf8).write(to: file)
+    }
+
+    func text(_ path: String) -> String? {
+      (FileManager.default.contents(atPath: "\(root)/\(path)")).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// Each path with its attributes and content, as a listing.
+    func tree() throws -> String {
+      let list = "find . -printf '%p %y %m %U:%G %l ' -type f -printf '%T@ ' -exec sha256sum {} \\; -o -print | sort"
+      return try ChildProcess.run(["sh", "-c", "cd '\(root)' && \(list)"]).output
+    }
+
+    func setup(_ arguments: String...) throws -> (ending: ChildProcess.Ending, output: String, error: String) {
+      try lab.run(["setup"] + arguments + ["--root", root])
+    }
+  }
+
+  private func withScene(_ listen: String = "addresses = [\"127.0.0.1:53\"]", _ body: (Scene) throws -> Void) throws {
+    try withLab { try body(try Scene($0, listen: listen)) }
+  }
+
+  @Test func `setup shows what it will change and changes nothing`() throws {
+    try withScene { scene in
+      let before = try scene.tree()
+      let (ending, output, error) = try scene.setup("file")
+      #expect(ending == .exited(0))
+      #expect(error.isEmpty)
+      #expect(output.contains("--- /etc/resolv.conf"))
+      #expect(output.contains("+nameserver 127.0.0.1\n nameserver 192.0.2.1\n"))
+      #expect(output.hasSuffix("nothing was changed; --apply does this, and `httpdnsd setup undo` takes it back\n"))
+      #expect(try scene.tree() == before)
+    }
+  }
+
+  @Test func `setup with --apply changes it, and undo restores every octet`() throws {
+    try withScene { scene in
+      let before = try scene.tree()
+      #expect(try scene.setup("file", "--apply").ending == .exited(0))
+      #expect(scene.text("etc/resolv.conf")?.contains("nameserver 127.0.0.1\nnameserver 192.0.2.1\n") == true)
+      #expect(try scene.setup("status").output.hasPrefix("applied: file, for 127.0.0.1\n"))
+      #expect(try scene.setup("file", "--apply").output.hasPrefix("this is applied already"))
+      #expect(try scene.setup("undo").output == "`setup file` is undone\n")
+      #expect(try scene.tree() == before)
+      #expect(try scene.setup("undo").output == "nothing is applied\n")
+      let quiet = try scene.setup("undo", "--quiet")
+      #expect(quiet.ending == .exited(0) && quiet.output.isEmpty && quiet.error.isEmpty)
+    }
+  }
+
+  @Test func `undo refuses where the file was changed since, and says how`() throws {
+    try withScene { scene in
+      let before = try scene.tree()
+      _ = try scene.setup("file", "--apply")
+      try scene.write("etc/resolv.conf", "nameserver 203.0.113.1\n")
+      let (ending, _, error) = try scene.setup("undo")
+      #expect(ending == .exited(1))
+      #expect(error.contains("/etc/resolv.conf was changed since:\n"))
+      #expect(error.contains("+nameserver 203.0.113.1\n"))
+      #expect(error.contains("--force"))
+      #expect(scene.text("etc/resolv.conf") == "nameserver 203.0.113.1\n")
+      #expect(try scene.setup("undo", "--force").ending == .exited(0))
+      #expect(try scene.tree() == before)
+    }
+  }
+
+  @Test func `undo with --keep-changed leaves what was changed since`() throws {
+    try withScene { scene in
+      _ = try scene.setup("file", "--apply")
+      try scene.write("etc/resolv.conf", "nameserver 203.0.113.1\n")
+      #expect(try scene.setup("undo", "--quiet", "--keep-changed").ending == .exited(0))
+      #expect(scene.text("etc/resolv.conf") == "nameserver 203.0.113.1\n")
+      #expect(try scene.setup("status").output.hasPrefix("nothing is applied\n"))
+    }
+  }
+
+  @Test func `undo restores every octet after setup was killed at any moment`() throws {
+    try withScene { scene in
+      let before = try scene.tree()
+      for round in 0..<20 {
+        let process = try ChildProcess([Programs.daemon, "setup", "file", "--apply", "--root", scene.root])
+        usleep(UInt32(round) * 1_500)
+        process.signal(SIGKILL)
+        _ = try process.waitForEnd()
+        #expect(try scene.setup("undo").ending == .exited(0))
+        #expect(try scene.tree() == before)
+      }
+    }
+  }
+
+  @Test func `a resolv.conf of a program is refused with the way for it`() throws {
+    try withScene { scene in
+      try scene.write("etc/resolv.conf", "# Generated by NetworkManager\nnameserver 192.0.2.1\n")
+      let (ending, _, error) = try scene.setup("file", "--apply", "--force")
+      #expect(ending == .exited(1))
+      #expect(error == "httpdnsd: /etc/resolv.conf belongs to networkmanager: `httpdnsd setup networkmanager`\n")
+      let expected = "nothing is applied\n/etc/resolv.conf is NetworkManager's: `httpdnsd setup networkmanager`\n"
+      #expect(try scene.setup().output == expected)
+    }
+  }
+
+  @Test func `commands are not run on another root`() throws {
+    try withScene { scene in
+      try scene.write("usr/lib/systemd/systemd-resolved", "")
+      let (ending, output, error) = try scene.setup("resolved", "--apply")
+      #expect(ending == .exited(0), "\(error)")
+      #expect(output.contains("not run, because of --root: systemctl daemon-reload\n"))
+      let hooks = try #require(scene.text("etc/systemd/system/httpdnsd.service.d/nameserver.conf"))
+      #expect(hooks.contains("\nExecStartPost=+-/usr/local/bin/httpdnsd setup resume --service\n"))
+    }
+  }
+
+  @Test(arguments: [
+    ("addresses = [\"[::1]:5300\", \"127.0.0.1:53\"]", "nameserver 127.0.0.1\n"),
+    ("addresses = [\"192.0.2.7:53\", \"[::]:53\"]", "nameserver ::1\n"), ("", "nameserver 127.0.0.1\n"),
+  ])
+  func `the address is the first of loopback, at port 53 before others`(listen: String, line: String) throws {
+    try withScene(listen) { scene in #expect(try scene.setup("file").output.contains("+\(line)")) }
+  }
+
+  @Test(arguments: [
+    ("addresses = [\"192.0.2.7:53\"]", "listen.addresses has no address of this machine's loopback"),
+    ("addresses = [\"127.0.0.1:5300\"]", "a resolv.conf has no ports"), ("adresses = []", "listen.adresses"),
+  ])
+  func `an address that programs cannot ask is refused`(listen: String, reason: String) throws {
+    try withScene(listen) { scene in
+      let (ending, _, error) = try scene.setup("file", "--apply", "--force")
+      #expect(ending == .exited(1))
+      #expect(error.contains(reason))
+      #expect(scene.text("etc/resolv.conf") == Scene.text)
+    }
+  }
+}

@@ -1,0 +1,142 @@
+// PreparationTests.swift -- what stays what it was from one configuration to the next: numbers, terms, fixed settings.
+
+import Configuration
+import DNSWire
+import EventLoop
+import Logging
+import MessageCache
+import Persistence
+import Routing
+import Testing
+
+@testable import Forwarder
+
+@Suite struct `The next configuration` {
+  private let surroundings = Preparation.Surroundings(
+    listeners: [], cache: MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 100)), network: CurrentNetwork(),
+    loopZone: name("probe.invalid"), logger: Logger(label: "") { _ in SwiftLogNoOpLogHandler() })
+
+  private func configuration(_ text: String) throws -> Configuration {
+    let names = "[names]\nhosts_file = \"\"\n"
+    return try Configuration.parse(text: text + names, fileName: "", environment: { _ in nil }).configuration
+  }
+
+  private func preparation(_ text: String, after old: Preparation? = nil) throws -> Preparation {
+    try Preparation(configuration(text), old?.numbers ?? ServiceNumbers(), surroundings)
+  }
+
+  private func rule(_ names: String, _ use: String = "localdns", _ more: String = "") -> String {
+    "[[rule]]\nnames = [\"\(names)\"]\nuse = \"\(use)\"\n\(more)\n"
+  }
+
+  private func number(_ text: String, _ preparation: Preparation) -> UInt16? {
+    let decision = name(text).octets.withUnsafeBufferPointer {
+      preparation.plan.table.find($0.baseAddress!, length: $0.count, type: 1)
+    }
+    guard case .route(let number) = decision else { return nil }
+    #expect(!preparation.plan.routes[Int(number)].isUnused)
+    return number
+  }
+
+  @Test func `gives a rule the number that it had, whatever stands before it, and a new one another`() throws {
+    let server = "servers = [\"192.0.2.53\"]"
+    let first = try preparation(rule("a.example", "localdns", server) + rule("b.example", "alidns"))
+    #expect((number("a.example", first), number("b.example", first)) == (4, 5))
+    let second = try preparation(rule("c.example") + rule("b.example", "alidns"), after: first)
+    #expect((number("c.example", second), number("b.example", second)) == (6, 5))
+    #expect(number("a.example", second) == Route.Number.standard)
+    #expect(second.plan.routes[4].isUnused)
+    #expect(second.numbers.routes.retired == [4])
+    #expect(CacheMeanings(first).routes[5] == CacheMeanings(second).routes[5])
+    #expect(CacheMeanings(first).routes[4] != CacheMeanings(second).routes[4])
+  }
+
+  @Test func `gives one number to rules that lead to the same, and leaves it to the one whose bounds have changed`()
+    throws
+  {
+    let first = try preparation(rule("a.example", "alidns") + rule("b.example", "alidns", "stale = \"off\""))
+    #expect((number("a.example", first), number("b.example", first)) == (4, 5))
+    let second = try preparation(
+      rule("b.example", "alidns", "max_ttl = \"60s\"") + rule("a.example", "alidns") + rule("c.example", "alidns"),
+      after: first)
+    #expect(["a.example", "b.example", "c.example"].map { number($0, second) } == [4, 5, 4])
+    let terms = try #require(RevisedTerms(from: first, to: second))
+    #expect(terms.routes[5]?.longest == 60)
+    #expect(terms.routes[4] == RevisedTerms(from: second, to: first)?.routes[4])
+  }
+
+  @Test func `has nothing to say about the cache where nothing is stricter`() throws {
+    let first = try preparation(rule("a.example"))
+    #expect(RevisedTerms(from: first, to: try preparation(rule("a.example"), after: first)) == nil)
+    #expect(
+      RevisedTerms(from: first, to: try preparation(rule("a.example") + rule("b.example", "alidns"), after: first))
+        == nil)
+    let gone = try preparation("", after: first)
+    let terms = try #require(RevisedTerms(from: first, to: gone))
+    #expect(terms.routes.count == 4 || terms.routes[4] == nil)
+    #expect(terms.routes[..<3].allSatisfy { $0 != nil })
+  }
+
+  @Test func `takes what has private addresses out where that is switched on, and asks for the network's again`() throws
+  {
+    let first = try preparation(rule("a.example"))
+    let second = try Preparation(
+      Configuration.parse(
+        text: rule("a.example") + "[names]\nhosts_file = \"\"\nrebind_protection = true", fileName: "",
+        environment: { _ in nil }
+      ).configuration, first.numbers, surroundings)
+    let terms = try #require(RevisedTerms(from: first, to: second))
+    #expect(terms.routes[0] == nil)
+    // Names of the network, and those that a rule sends to its resolvers, may have private addresses.
+    #expect(terms.routes[1] != nil && terms.routes[4] != nil)
+  }
+
+  @Test func `knows a provider by its name and service, and forgets one that has gone`() throws {
+    func providers(_ names: String...) -> String {
+      names.map { "[[provider]]\nname = \"\($0)\"\nkind = \"doh\"\nurl = \"https://192.0.2.1/dns-query\"\n" }.joined()
+    }
+    let first = try preparation(providers("a", "b", "c"))
+    let second = try preparation(providers("c", "d", "a"), after: first)
+    #expect(second.providerNumbers == [2, 3, 0])
+    #expect(RevisedTerms(from: first, to: second)?.lostSources == [EntrySource.provider(1).number])
+    #expect(CacheMeanings(second).sources[EntrySource.provider(2).number]?.hasPrefix("c ") == true)
+  }
+
+  @Test func `keeps what cannot change, and tells which keys those are`() throws {
+    let running = try configuration("")
+    var next = try configuration(
+      """
+      state_directory = "/elsewhere"
+      [listen]
+      addresses = ["127.0.0.1:5353"]
+      workers = 7
+      allow = ["10.0.0.0/8"]
+      max_udp_payload = 512
+      tcp_connections = 1
+      tcp_per_client = 1
+      tcp_idle = "1s"
+      max_in_flight = 1
+      [cache]
+      enabled = false
+      max_bytes = "1MiB"
+      max_entries = 1
+      persist = "/elsewhere/cache"
+      max_ttl = "7s"
+      [control]
+      socket = "/elsewhere/socket"
+      group = "adm"
+
+      """)
+    let wanted = next
+    #expect(
+      next.keepFixed(of: running) == [
+        "state_directory", "listen.addresses", "listen.workers", "listen.max_udp_payload", "listen.tcp_connections",
+        "listen.tcp_per_client", "listen.tcp_idle", "listen.max_in_flight", "cache.enabled", "cache.max_bytes",
+        "cache.max_entries", "cache.persist", "control.socket", "control.group",
+      ])
+    #expect((next.listen.allow, next.cache.maxTTL) == (wanted.listen.allow, .seconds(7)))
+    (next.listen.allow, next.cache.maxTTL) = (running.listen.allow, running.cache.maxTTL)
+    #expect(next == running)
+    #expect(next.keepFixed(of: running).isEmpty)
+  }
+}

@@ -1,0 +1,161 @@
+// ProviderSetTests.swift -- which providers stay over a reload, and what the new ones have from the old.
+
+import Configuration
+import EventLoop
+import Glibc
+import HTTPClient
+import LocalDNS
+import Persistence
+import ProviderPool
+import TestSupport
+import Testing
+
+@testable import Forwarder
+
+@Suite struct `The providers of the next configuration` {
+  private let loop: EventLoop
+  private var factory: ProviderFactory
+
+  init() throws {
+    loop = try EventLoop()
+    factory = ProviderFactory(
+      loop: loop, localClient: LocalDNSClient(loop: loop), systemServers: { [] }, localServers: [], maxInFlight: 10,
+      stateDirectory: "/nonexistent", ledger: nil
+    ) { _, _ in }
+  }
+
+  private func configuration(_ text: String) throws -> Configuration {
+    try Configuration.parse(text: text, fileName: "", environment: { _ in nil }).configuration
+  }
+
+  private func provider(_ name: String, _ host: String = "192.0.2.1", _ more: String = "") -> String {
+    "[[provider]]\nname = \"\(name)\"\nkind = \"doh\"\nurl = \"https://\(host)/dns-query\"\n\(more)\n"
+  }
+
+  @Test func `are the same objects where their settings are the same, wherever they stand`() throws {
+    let first = try ProviderSet().following(
+      configuration(provider("a") + provider("b", "192.0.2.2") + provider("c", "192.0.2.3")), factory)
+    let second = try first.following(
+      configuration(provider("d") + provider("c", "192.0.2.3") + provider("a") + provider("b", "192.0.2.9")), factory)
+    #expect(second.upstreams.map(\.name) == ["d", "c", "a", "b"])
+    #expect(second.upstreams[1] === first.upstreams[2])
+    #expect(second.upstreams[2] === first.upstreams[0])
+    #expect(second.upstreams[3] !== first.upstreams[1])
+  }
+
+  @Test func `are made anew where the servers are found by other resolvers`() throws {
+    let texts = ["[localdns]\nservers = [\"192.0.2.53\"]\n", "[localdns]\nservers = [\"192.0.2.54\"]\n"].map {
+      provider("a") + provider("b", "dns.example") + provider("c", "dns.example", "bootstrap = [\"192.0.2.55\"]") + $0
+    }
+    let first = try ProviderSet().following(configuration(texts[0]), factory)
+    let second = try first.following(configuration(texts[1]), factory)
+    #expect(zip(first.upstreams, second.upstreams).map { $0 === $1 } == [true, false, true])
+  }
+
+  @Test func `are none where one of them cannot be made, and nothing has changed`() throws {
+    let file = try TemporaryFile("-----BEGIN CERTIFICATE-----\nnothing\n")
+    let first = try ProviderSet().following(configuration(provider("a")), factory)
+    let bad = try configuration(provider("a", "192.0.2.2") + provider("b", "192.0.2.3", "ca_file = \"\(file.path)\""))
+    #expect(throws: StartError.self) { try first.following(bad, factory) }
+    #expect(first.upstreams.map(\.name) == ["a"])
+  }
+
+  @Test func `are made anew where the file of their certificates is another`() throws {
+    let file = try TemporaryFile(certificate)
+    let configuration = try configuration(provider("a", "192.0.2.1", "ca_file = \"\(file.path)\"") + provider("b"))
+    let first = try ProviderSet().following(configuration, factory)
+    let same = try first.following(configuration, factory)
+    #expect(zip(first.upstreams, same.upstreams).allSatisfy { $0 === $1 })
+    try file.write(certificate + certificate)
+    let second = try first.following(configuration, factory)
+    #expect(zip(first.upstreams, second.upstreams).map { $0 === $1 } == [false, true])
+  }
+
+  @Test func `have the numbers and the day's units of who had their name, and pay for what is under way`() throws {
+    let first = try ProviderSet().following(configuration(provider("a", "192.0.2.1", "units_per_day = 100")), factory)
+    let old = try #require(first.upstreams[0] as? HTTPDNSProvider)
+    old.counters.transfers = 12
+    old.budget.spend(70, unixTime: loop.wallTime)
+    let second = try first.following(configuration(provider("a", "192.0.2.2", "units_per_day = 71")), factory)
+    let new = try #require(second.upstreams[0] as? HTTPDNSProvider)
+    first.retire(for: second)
+    #expect(old.isRetired && !new.isRetired)
+    #expect((new.report.unitsToday, new.report.unitsPerDay, new.report.transfers) == (70, 71, 12))
+    #expect(new.hasUnits)
+    old.pay(1)
+    #expect(new.report.unitsToday == 71)
+    #expect(!new.hasUnits)
+  }
+
+  @Test func `begin with what was spent today where one has gone and comes again`() throws {
+    let file = try TemporaryFile("")
+    var factory = factory
+    let ledger = UnitLedger(StateFile(path: file.path) { _ in }, on: loop)
+    factory.ledger = ledger
+    let limited = provider("a", "192.0.2.1", "units_per_day = 100")
+    let first = try ProviderSet().following(configuration(limited), factory)
+    let old = try #require(first.upstreams[0] as? HTTPDNSProvider)
+    old.start()
+    old.pay(30)
+    let second = try first.following(configuration(provider("b")), factory)
+    first.retire(for: second)
+    ledger.close()
+    let third = try second.following(configuration(limited), factory)
+    #expect((third.upstreams[0] as? HTTPDNSProvider)?.budget.spent == 30)
+    let later = UnitLedger(StateFile(path: file.path) { _ in }, on: loop)
+    #expect(later.budget(of: "a", perDay: 100).spent == 30)
+  }
+
+  @Test func `are let go when nothing is under way`() throws {
+    weak var old: HTTPDNSProvider?
+    var set = try ProviderSet().following(configuration(provider("a")), factory)
+    old = set.upstreams[0] as? HTTPDNSProvider
+    for number in 2...50 {
+      let next = try set.following(configuration(provider("a", "192.0.2.\(number)")), factory)
+      set.retire(for: next)
+      set = next
+      #expect(old == nil)
+      old = set.upstreams[0] as? HTTPDNSProvider
+    }
+    #expect(loop.timers.count == 0)
+  }
+}
+
+/// A file of its own; removed with the object.
+private final class TemporaryFile {
+  let path: String
+
+  init(_ text: String) throws {
+    var template = Array("/tmp/httpdnsd-providers-XXXXXX".utf8CString)
+    let descriptor = mkstemp(&template)
+    try #require(descriptor >= 0)
+    close(descriptor)
+    path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    try write(text)
+  }
+
+  deinit { unlink(path) }
+
+  func write(_ text: String) throws {
+    let descriptor = open(path, O_WRONLY | O_TRUNC)
+    defer { close(descriptor) }
+    let octets = Array(text.utf8)
+    try #require(Glibc.write(descriptor, octets, octets.count) == octets.count)
+  }
+}
+
+/// An authority that has signed nothing.
+private let certificate = """
+  -----BEGIN CERTIFICATE-----
+  MIIBijCCAS+gAwIBAgIUMU0EB051gczqD9iyxx5C6HMXikwwCgYIKoZIzj0EAwIw
+  GTEXMBUGA1UEAwwOVGVzdCBhdXRob3JpdHkwIBcNMjYxMTIxMDA1MDMwWhgPMjEy
+  NjEwMjgwMDUwMzBaMBkxFzAVBgNVBAMMDlRlc3QgYXV0aG9yaXR5MFkwEwYHKoZI
+  zj0CAQYIKoZIzj0DAQcDQgAES18NOggj485ZmoCC3yYEHiVLJ8IwRPOeIhEY5ZoF
+  ZGwsCCgOywppSMwEv6e5FWlU2HVXB/ayS2rAvgMRQnsVTaNTMFEwHQYDVR0OBBYE
+  FIU4SAaL3B2VQGbB/rQhkYlkLBjFMB8GA1UdIwQYMBaAFIU4SAaL3B2VQGbB/rQh
+  kYlkLBjFMA8GA1UdEwEB/wQFMAMBAf8wCgYIKoZIzj0EAwIDSQAwRgIhAIZqvrZl
+  3uTjbU6kAFpCaA5vo0tkoduveP9mWlY69/HQAiEApojgGkgfGdw+s4+A0TfKlBf/
+  FzTyiXb4HxDS4PAplt0=
+  -----END CERTIFICATE-----
+
+  """

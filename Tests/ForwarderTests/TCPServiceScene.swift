@@ -1,0 +1,59 @@
+// TCPServiceScene.swift -- the TCP service behind a real socket, with a client, a resolver, and one upstream.
+
+import DNSWire
+import EventLoop
+import HTTPDNS
+import Listener
+import TestSupport
+import Testing
+
+@testable import Forwarder
+
+/// What a query path's scene becomes when its queries come over TCP. Whatever is asked upstream is answered with
+/// 192.0.2.77, in a millisecond.
+final class TCPServiceScene {
+  let loop: EventLoop
+  let queries = ClientQueries(capacity: 10)
+  let upstream: ScriptedUpstream
+  let table = TCPConnectionTable(limits: TCPLimits(connections: 10, perClient: 10, idle: .seconds(30)))
+  let client: SocketClient
+  private let service: TCPService
+  private let listener: TCPListener
+
+  init(_ scene: QueryPathScene) throws {
+    loop = try EventLoop()
+    let replies = ReplySender(queries, maxUDPPayload: 1232, keepalive: QueryPathScene.keepalive) { _, _, _ in
+      Issue.record("a response over UDP to a client over TCP")
+    }
+    let settings = ResolverSettings(
+      routes: ResolverScene.routes(providers: 1), maxInFlight: 10, cacheEnabled: true, nxdomainCut: true, staleTTL: 30,
+      localTimeout: .seconds(1), longestFailureWait: .seconds(300))
+    upstream = ScriptedUpstream(on: loop) { question, _ in
+      .answer(.addresses(question.name, "192.0.2.77"), after: .milliseconds(1))
+    }
+    nonisolated(unsafe) let parts = ([upstream as any Upstream], replies)
+    let resolver = Resolver(
+      on: loop, settings: settings, cache: scene.cache, network: scene.network, upstreams: parts.0, local: nil,
+      replies: parts.1
+    ) { _, _ in }
+    let service = TCPService(scene.tables, queries: queries, replies: replies, resolver: resolver)
+    self.service = service
+    listener = try TCPListener(binding: #require(SocketAddress(text: "127.0.0.1:0")), on: loop, table: table) {
+      service.accept($0, $1)
+    }
+    client = try SocketClient(overTCP: listener.address)
+  }
+
+  /// The client sends queries in one go.
+  func send(_ queries: [RawQuery]) {
+    client.send(queries.flatMap { words(UInt16($0.octets.count)) + $0.octets })
+  }
+
+  /// Runs the loop until the client, which has to have said that it is finished, has read the end of what is answered.
+  func messages() throws -> [Message] {
+    loop.everyTurn { [loop, client] in if client.hasEnded { loop.stop() } }
+    loop.schedule(after: .seconds(10)) { [loop] in loop.stop() }
+    loop.run()
+    return try client.framesReceived().map { try Message.parse($0) }
+  }
+}

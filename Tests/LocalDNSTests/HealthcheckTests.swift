@@ -1,0 +1,107 @@
+// HealthcheckTests.swift -- what counts as a sign of life, and what does not.
+
+import DNSWire
+import EventLoop
+import Glibc
+import Testing
+
+@testable import LocalDNS
+
+/// A response to `query` without records.
+private func response(_ query: Message, _ code: ResponseCode = .noError) -> [UInt8] {
+  var message = query
+  message.header.qr = true
+  message.header.rcode = UInt8(code.rawValue)
+  return try! message.compose()
+}
+
+/// What a client finds of a server that does as the scripts say.
+private func finding(
+  within timeout: Duration = .seconds(5), onDatagram: @escaping @Sendable (Message) -> [ScriptedAction],
+  onStream: @escaping @Sendable (Message) -> [ScriptedAction]
+) throws -> HealthFinding {
+  try onLoop { loop in
+    let server = ScriptedServer(on: loop, onDatagram: onDatagram, onStream: onStream)
+    return await LocalDNSClient(loop: loop).health(of: server.address, until: loop.now + timeout)
+  }
+}
+
+@Test func `an answer over UDP and over TCP is health`() throws {
+  let found = try finding {
+    [.reply(response($0))]
+  } onStream: {
+    [.portions([framed(response($0))])]
+  }
+  #expect(found.failure == nil)
+  #expect(found.overUDP != nil && found.overTCP != nil)
+}
+
+@Test(arguments: [ResponseCode.refused, .servFail, .notImp]) func `any response code is a sign of life`(
+  code: ResponseCode
+) throws {
+  let found = try finding {
+    [.reply(response($0, code))]
+  } onStream: {
+    [.portions([framed(response($0, code))])]
+  }
+  #expect(found.failure == nil)
+}
+
+@Test func `a connection that is closed at once has been closed by somebody alive`() throws {
+  let found = try finding {
+    [.reply(response($0))]
+  } onStream: { _ in
+    [.close]
+  }
+  #expect(found.failure == nil)
+  #expect(found.overTCP != nil)
+}
+
+@Test func `silence over UDP is no health`() throws {
+  let found = try finding(within: .milliseconds(50)) { _ in
+    []
+  } onStream: {
+    [.portions([framed(response($0))])]
+  }
+  #expect(found.failure == .timedOut)
+  #expect(found.overUDP == nil && found.overTCP == nil)
+}
+
+@Test func `silence over TCP is no health: the resolver's loop stands still`() throws {
+  let found = try finding(within: .milliseconds(100)) {
+    [.reply(response($0))]
+  } onStream: { _ in
+    []
+  }
+  #expect(found.failure == .timedOut)
+  #expect(found.overUDP != nil && found.overTCP == nil)
+}
+
+@Test func `the question is one that never goes upstream`() throws {
+  try onLoop { loop in
+    let server = ScriptedServer(on: loop, onDatagram: { [.reply(response($0))] })
+    _ = await LocalDNSClient(loop: loop).health(of: server.address, until: loop.now + .seconds(5))
+    #expect(server.datagrams.map { $0.questions[0].question } == [Question(name: .root, type: .any)])
+  }
+}
+
+@Test func `nobody there is no health`() throws {
+  let address = try #require(SocketAddress(text: "127.0.0.1:1"))
+  let found = try Healthcheck.run([address], timeout: .seconds(2))
+  #expect(found.map(\.failure) == [.network(ECONNREFUSED)])
+}
+
+@Test func `an IPv6 address that the machine does not have is left out, unless there is no other`() throws {
+  // 2001:db8::/32 is documentation (RFC 3849): there is no such address here, and no such network.
+  let absent = HealthFinding(server: SocketAddress(text: "[2001:db8::1]:53")!, failure: .network(EADDRNOTAVAIL))
+  let refused = HealthFinding(server: SocketAddress(text: "[::1]:53")!, failure: .network(ECONNREFUSED))
+  #expect(Healthcheck.present([absent, refused]).map(\.server) == [refused.server])
+  #expect(Healthcheck.present([absent]).map(\.server) == [absent.server])
+}
+
+@Test(arguments: [
+  ("0.0.0.0:53", "127.0.0.1:53"), ("[::]:5353", "[::1]:5353"), ("192.0.2.1:53", "192.0.2.1:53"),
+  ("[::1]:53", "[::1]:53"),
+]) func `the wildcard is asked on loopback of its family`(listening: String, asked: String) throws {
+  #expect(Healthcheck.target(of: try #require(SocketAddress(text: listening))).description == asked)
+}

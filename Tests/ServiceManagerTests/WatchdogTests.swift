@@ -1,0 +1,105 @@
+// WatchdogTests.swift -- a sign of life only while every thread goes round, on a virtual clock.
+
+import EventLoop
+import ServiceManager
+import TestSupport
+import Testing
+
+/// A thread that waits for something to do, and goes round when it is nudged, unless it stands.
+private final class ScriptedThread: WatchedThread {
+  let name: String
+  var turns: UInt64 = 0
+  var nudges = 0
+  /// Nudges that come to nothing before one counts; nil for a thread that stands.
+  var lostNudges: Int? = 0
+
+  init(_ name: String) { self.name = name }
+
+  func nudge() {
+    nudges += 1
+    guard let lost = lostNudges else { return }
+    if lost == 0 { turns += 1 } else { lostNudges = lost - 1 }
+  }
+}
+
+@Suite struct `A watchdog` {
+  private let loop = SimulatedLoop()
+  private let threads = [ScriptedThread("first"), ScriptedThread("second")]
+  private let record = Record()
+
+  private final class Record {
+    var pings: [BootInstant] = []
+    var silent: [[String]] = []
+  }
+
+  private func watchdog() -> Watchdog {
+    Watchdog(threads, on: loop, timeout: .seconds(10)) { [loop, record] in
+      record.pings.append(loop.now)
+    } onSilence: { [record] in
+      record.silent.append($0)
+    }
+  }
+
+  @Test func `gives a sign twice in the time that is allowed`() {
+    let watchdog = watchdog()
+    watchdog.start()
+    loop.advance(by: .seconds(60))
+    #expect((11...12).contains(record.pings.count))
+    for (one, next) in zip(record.pings, record.pings.dropFirst()) { #expect(next - one < .milliseconds(5_100)) }
+    #expect(record.silent.isEmpty)
+  }
+
+  @Test func `does not disturb threads that have gone round`() {
+    let watchdog = watchdog()
+    watchdog.start()
+    for _ in 0..<10 {
+      for thread in threads { thread.turns += 100 }
+      loop.advance(by: .seconds(5))
+    }
+    #expect(record.pings.count == 10)
+    #expect(threads.allSatisfy { $0.nudges == 0 })
+  }
+
+  @Test(arguments: [0, 1])
+  func `gives no sign while one thread stands, and tells once which`(standing: Int) {
+    let watchdog = watchdog()
+    watchdog.start()
+    loop.advance(by: .milliseconds(5_500))
+    #expect(record.pings.count == 1)
+    threads[standing].lostNudges = nil
+    loop.advance(by: .seconds(60))
+    #expect(record.pings.count == 1)
+    #expect(record.silent == [[threads[standing].name]])
+    // Asked again and again, and not all the time.
+    #expect((10...400).contains(threads[standing].nudges))
+  }
+
+  @Test func `goes on with a thread that goes on`() {
+    let watchdog = watchdog()
+    watchdog.start()
+    threads[1].lostNudges = nil
+    loop.advance(by: .seconds(8))
+    #expect(record.pings.isEmpty)
+    threads[1].lostNudges = 0
+    loop.advance(by: .milliseconds(500))
+    #expect(record.pings.count == 1)
+    loop.advance(by: .milliseconds(5_300))
+    #expect(record.pings.count == 2)
+  }
+
+  @Test func `does not take a lost nudge for a thread that stands`() {
+    let watchdog = watchdog()
+    watchdog.start()
+    for thread in threads { thread.lostNudges = 3 }
+    loop.advance(by: .milliseconds(5_400))
+    #expect(record.pings.count == 1)
+    #expect(record.silent.isEmpty)
+  }
+
+  @Test func `that is stopped wakes nobody`() {
+    let watchdog = watchdog()
+    watchdog.start()
+    watchdog.stop()
+    #expect(loop.timers.count == 0)
+  }
+}

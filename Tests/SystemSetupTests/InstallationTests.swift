@@ -1,0 +1,196 @@
+// InstallationTests.swift -- what setup changes comes back octet for octet, whatever happens in between.
+
+import Glibc
+import Testing
+
+@testable import SystemSetup
+
+@Suite struct InstallationTests {
+  /// Ends as a program that is killed before its n-th step.
+  private struct Killer {
+    private final class Counter {
+      var steps = 0
+    }
+    private let counter = Counter()
+    let last: Int
+    var steps: Int { counter.steps }
+
+    func writer(_ root: Root) -> FileWriter {
+      FileWriter(root: root) { [counter, last] (step) throws(SetupError) in
+        guard counter.steps < last else { throw .refused("killed before: \(step)") }
+        counter.steps += 1
+      }
+    }
+  }
+
+  @Test(arguments: SetupMethod.allCases)
+  func `undo restores content, mode, owner, time and links`(method: SetupMethod) throws {
+    let machine = Machine(for: method)
+    let before = try machine.tree()
+    let installation = Installation(root: machine.root)
+    try installation.apply(try machine.plan(method))
+    #expect(try machine.tree() != before)
+    let journal = try installation.undo()
+    #expect(journal?.method == method)
+    #expect(try machine.tree() == before)
+    #expect(try installation.undo() == nil)
+    #expect(try machine.tree() == before)
+  }
+
+  @Test(arguments: SetupMethod.allCases)
+  func `undo restores everything after apply was killed before any of its steps`(method: SetupMethod) throws {
+    let machine = Machine(for: method)
+    let before = try machine.tree()
+    let installation = Installation(root: machine.root)
+    var steps = 0
+    while true {
+      let killer = Killer(last: steps)
+      let plan = try machine.plan(method)
+      mkdir(machine.root.real(Place.state), 0o755)
+      let isKilled = (try? installation.begin(plan, killer.writer(machine.root))) == nil
+      _ = try installation.undo()
+      #expect(try machine.tree() == before, "killed before step \(steps)")
+      guard isKilled else { break }
+      steps += 1
+    }
+    #expect(steps > 3)
+  }
+
+  @Test(arguments: SetupMethod.allCases)
+  func `undo restores everything after undo was killed before any of its steps`(method: SetupMethod) throws {
+    let machine = Machine(for: method)
+    let before = try machine.tree()
+    let installation = Installation(root: machine.root)
+    var steps = 0
+    while true {
+      try installation.apply(try machine.plan(method))
+      let killer = Killer(last: steps)
+      let isKilled = (try? installation.takeBack(.refuse, killer.writer(machine.root))) == nil
+      _ = try installation.undo()
+      #expect(try machine.tree() == before, "killed before step \(steps)")
+      guard isKilled else { break }
+      steps += 1
+    }
+    #expect(steps > 2)
+  }
+
+  @Test func `a file that is overwritten in place is restored after a kill at any step`() throws {
+    let machine = Machine(for: .file)
+    let old = try machine.root.state(of: "/etc/resolv.conf")
+    guard case .file(_, let attributes) = old else { throw SetupError.refused("no file") }
+    for text in ["short\n", String(repeating: "long line\n", count: 30)] {
+      for last in 0...8 {
+        var plan = try machine.plan(.file)
+        let after = FileState.file(Array(text.utf8), attributes)
+        plan.changes = [Change("/etc/resolv.conf", from: old, to: after, .overwrite)]
+        mkdir(machine.root.real(Place.state), 0o755)
+        let installation = Installation(root: machine.root)
+        try? installation.begin(plan, Killer(last: last).writer(machine.root))
+        _ = try? installation.takeBack(.refuse, Killer(last: last % 3).writer(machine.root))
+        _ = try installation.undo()
+        #expect(try machine.root.state(of: "/etc/resolv.conf") == old)
+      }
+    }
+  }
+
+  @Test func `where somebody changed a file since, undo shows it and changes nothing`() throws {
+    let machine = Machine(for: .file)
+    let installation = Installation(root: machine.root)
+    try installation.apply(try machine.plan(.file))
+    machine.file("/etc/resolv.conf", "nameserver 203.0.113.1\n")
+    let changed = try machine.tree()
+    let error = #expect(throws: SetupError.self) { try installation.undo() }
+    guard case .changed(let conflicts) = error else { throw SetupError.refused("\(String(describing: error))") }
+    #expect(conflicts.map(\.path) == ["/etc/resolv.conf"])
+    #expect(conflicts[0].difference.contains("-nameserver 127.0.0.1\n"))
+    #expect(conflicts[0].difference.contains("+nameserver 203.0.113.1\n"))
+    #expect(try machine.tree() == changed)
+  }
+
+  @Test func `undo by force restores a file that was changed since`() throws {
+    let machine = Machine(for: .file)
+    let before = try machine.tree()
+    let installation = Installation(root: machine.root)
+    try installation.apply(try machine.plan(.file))
+    machine.file("/etc/resolv.conf", "nameserver 203.0.113.1\n", mode: 0o600)
+    _ = try installation.undo(.overwrite)
+    #expect(try machine.tree() == before)
+  }
+
+  @Test func `undo may keep what was changed since and takes back the rest`() throws {
+    let machine = Machine(for: .networkManager)
+    var before = try machine.tree()
+    let installation = Installation(root: machine.root)
+    try installation.apply(try machine.plan(.networkManager))
+    machine.remove("/etc/resolv.conf")
+    machine.file("/etc/resolv.conf", "nameserver 203.0.113.1\n")
+    _ = try installation.undo(.keep)
+    before["/etc/resolv.conf"] = try machine.root.state(of: "/etc/resolv.conf")
+    #expect(machine.text("/etc/resolv.conf") == "nameserver 203.0.113.1\n")
+    #expect(try machine.tree() == before)
+  }
+
+  @Test func `a file with another mode counts as changed, and one that has gone does not`() throws {
+    let machine = Machine(for: .networkManager)
+    let installation = Installation(root: machine.root)
+    try installation.apply(try machine.plan(.networkManager))
+    machine.remove("/etc/NetworkManager/dispatcher.d/90-httpdnsd")
+    chmod(machine.folder + "/etc/NetworkManager/conf.d/90-httpdnsd.conf", 0o600)
+    guard case .changed(let conflicts) = #expect(throws: SetupError.self, performing: { try installation.undo() })
+    else {
+      throw SetupError.refused("not refused")
+    }
+    #expect(conflicts.map(\.path) == ["/etc/NetworkManager/conf.d/90-httpdnsd.conf"])
+  }
+
+  @Test func `a folder of ours stays when somebody has put something there`() throws {
+    let machine = Machine(for: .resolved)
+    let installation = Installation(root: machine.root)
+    try installation.apply(try machine.plan(.resolved))
+    machine.file("/etc/systemd/system/httpdnsd.service.d/credentials.conf", "[Service]\n")
+    _ = try installation.undo()
+    #expect(machine.root.names(in: "/etc/systemd/system/httpdnsd.service.d") == ["credentials.conf"])
+  }
+
+  @Test func `a change that fails takes back those before it`() throws {
+    let machine = Machine(for: .file)
+    let before = try machine.tree()
+    var plan = try machine.plan(.file)
+    plan.changes.append(Change("/nowhere/at/all", from: .absent, to: .text("")))
+    #expect(throws: SetupError.self) { try Installation(root: machine.root).apply(plan) }
+    #expect(try machine.tree() == before)
+  }
+
+  @Test func `what changes between plan and apply is not overwritten`() throws {
+    let machine = Machine(for: .file)
+    let plan = try machine.plan(.file)
+    machine.file("/etc/resolv.conf", "nameserver 203.0.113.1\n")
+    let before = try machine.tree()
+    #expect(throws: SetupError.self) { try Installation(root: machine.root).apply(plan) }
+    #expect(try machine.tree() == before)
+  }
+
+  @Test func `a second apply is refused until undo`() throws {
+    let machine = Machine(for: .file)
+    let installation = Installation(root: machine.root)
+    try installation.apply(try machine.plan(.file))
+    let applied = try machine.tree()
+    #expect(throws: SetupError.self) { try installation.begin(try machine.plan(.file), FileWriter(root: machine.root)) }
+    #expect(try machine.tree() == applied)
+  }
+
+  @Test func `a link inside the root does not lead out of it`() throws {
+    let machine = Machine(for: .file)
+    let outside = Machine()
+    outside.file("/etc/resolv.conf", "nameserver 203.0.113.9\n")
+    let text = try #require(machine.text("/etc/resolv.conf"))
+    machine.remove("/etc/resolv.conf")
+    machine.file("\(outside.folder)/etc/resolv.conf", text)
+    rmdir(machine.folder + "/etc")
+    machine.link("/etc", to: "\(outside.folder)/etc")
+    #expect(machine.text("/etc/resolv.conf") == text)
+    try Installation(root: machine.root).apply(try machine.plan(.file))
+    #expect(outside.text("/etc/resolv.conf") == "nameserver 203.0.113.9\n")
+    #expect(machine.text("\(outside.folder)/etc/resolv.conf")?.contains("nameserver 127.0.0.1\n") == true)
+  }
+}

@@ -1,0 +1,36 @@
+// JournalTests.swift -- the journal's octets mean the journal, and nothing else does.
+
+import Testing
+
+@testable import SystemSetup
+
+@Suite struct JournalTests {
+  private func journal() -> Journal {
+    var plan = Plan(.networkManager, Nameserver(host: "::1", port: 53), program: "/usr/bin/httpdnsd")
+    let time = FileTime(seconds: 1_700_000_000, nanoseconds: 5)
+    let octets = Array("absent\nend\n".utf8) + [0, 255, 10, 10]
+    plan.changes = [
+      Change("/a folder", from: .absent, to: .folder(mode: 0o755)),
+      Change("/f", from: .file(octets, FileAttributes(mode: 0o4640, user: 7, group: 8, modified: time)), to: .text("")),
+      Change("/l", from: .link(to: "../a b\nc"), to: .text("x", mode: 0o755), .overwrite),
+      Change("/o", from: .absent, to: .text("end\n"), .ours),
+    ]
+    return Journal(plan)
+  }
+
+  @Test func `a journal that was written is read as it was`() {
+    #expect(Journal(octets: journal().octets) == journal())
+  }
+
+  @Test func `a journal that was cut anywhere is none`() {
+    let octets = journal().octets
+    for count in 0..<octets.count { #expect(Journal(octets: Array(octets[..<count])) == nil, "\(count) octets") }
+    #expect(Journal(octets: octets + [10]) == nil)
+  }
+
+  @Test func `a journal that is damaged stops undo with a reason`() throws {
+    let machine = Machine()
+    machine.file(Place.journal, "httpdnsd-setup 2\n")
+    #expect(throws: SetupError.self) { try Installation(root: machine.root).undo() }
+  }
+}

@@ -1,0 +1,29 @@
+// Subprocess.swift -- runs a program to its end.
+
+import Glibc
+
+/// A program that could not be started.
+public struct NoSubprocess: Error, CustomStringConvertible {
+  /// Which one, and why.
+  public let description: String
+}
+
+/// Runs a program that is found by its path or in `PATH`, in this process's environment.
+///
+/// - Parameter isQuiet: whether what it says on standard error is let go.
+/// - Returns: its status as waitpid(2) has it; 0 where it ended well.
+/// - Throws: `NoSubprocess`
+public func run(_ arguments: [String], isQuiet: Bool = false) throws(NoSubprocess) -> Int32 {
+  var pointers = arguments.map { strdup($0) } + [nil]
+  defer { for pointer in pointers { free(pointer) } }
+  var files = posix_spawn_file_actions_t()
+  posix_spawn_file_actions_init(&files)
+  defer { posix_spawn_file_actions_destroy(&files) }
+  if isQuiet { posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0) }
+  var child: pid_t = 0
+  let failure = posix_spawnp(&child, arguments[0], &files, nil, &pointers, environ)
+  guard failure == 0 else { throw NoSubprocess(description: "cannot start \(arguments[0]): error \(failure)") }
+  var status: Int32 = 0
+  while waitpid(child, &status, 0) < 0 && errno == EINTR {}
+  return status
+}

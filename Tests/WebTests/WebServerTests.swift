@@ -1,0 +1,114 @@
+// WebServerTests.swift -- what is answered at `web.address`, and what is not.
+
+import EventLoop
+import Forwarder
+import HTTPTestSupport
+import MessageCache
+import Metrics
+import Synchronization
+import Testing
+
+@testable import Web
+
+/// A web server on a loop of its own, that tells what the test says.
+private final class Scene {
+  let address: SocketAddress
+  let stuckFor = Mutex<Duration>(.zero)
+  let isStopping = Mutex<Bool>(false)
+  private let server: WebServer
+  private let thread: LoopThread
+
+  init(_ statistics: ForwarderStatistics = .empty) throws {
+    let loop = try EventLoop()
+    let shared = Shared()
+    server = try WebServer(
+      on: loop, #require(SocketAddress(text: "127.0.0.1:0")),
+      WebSources(
+        version: "1.2.3", statistics: { statistics }, longestBatch: { shared.scene!.stuckFor.withLock { $0 } },
+        isStopping: { shared.scene!.isStopping.withLock { $0 } }))
+    address = server.address
+    thread = LoopThread(running: loop)
+    shared.scene = self
+  }
+
+  deinit { thread.join() }
+
+  func get(_ target: String, method: String = "GET", header: String = "") throws -> RawResponse {
+    let client = try #require(RawClient(to: address))
+    return try #require(client.exchange(method, target, header: header))
+  }
+
+  private final class Shared: @unchecked Sendable {
+    weak var scene: Scene?
+  }
+}
+
+extension ForwarderStatistics {
+  /// Of a forwarder that has done nothing yet.
+  static var empty: ForwarderStatistics {
+    ForwarderStatistics(
+      time: .now, startedAt: .now, queries: QueryTotals(), resolver: ResolverCounters(), questionsUnderWay: 0,
+      mostQuestionsUnderWay: 1024, waitingClients: 0, refresh: RefreshCounters(), scheduledRefreshes: 0,
+      cache: CacheStatistics(), unreadOctets: 0, droppedDatagrams: 0, tcpConnections: 0, refusedTCPConnections: 0,
+      providers: [], longestBatch: .zero)
+  }
+}
+
+@Suite struct `The web server` {
+  @Test func `gives the metrics as Prometheus wants them`() throws {
+    let response = try Scene().get("/metrics")
+    #expect(response.status == 200)
+    #expect(response.field("Content-Type") == "text/plain; version=0.0.4; charset=utf-8")
+    #expect(response.field("Cache-Control") == "no-store")
+    #expect(response.text.hasPrefix("# HELP httpdnsd_build_info "))
+    #expect(response.text.contains("\nhttpdnsd_build_info{version=\"1.2.3\"} 1\n"))
+    #expect(response.text.contains("\nprocess_cpu_seconds_total "))
+    #expect(response.text.hasSuffix("\n"))
+  }
+
+  @Test func `answers HEAD with the fields alone`() throws {
+    let response = try Scene().get("/metrics", method: "HEAD")
+    #expect(response.status == 200)
+    #expect(response.body.isEmpty)
+  }
+
+  @Test func `is healthy unless a listener thread has been at one batch for longer than any takes`() throws {
+    let scene = try Scene()
+    #expect(try scene.get("/healthz").text == "ok\n")
+    scene.stuckFor.withLock { $0 = .seconds(6) }
+    let response = try scene.get("/healthz")
+    #expect(response.status == 503)
+    #expect(response.text == "a listener thread does not turn\n")
+  }
+
+  @Test func `is ready until it stops`() throws {
+    let scene = try Scene()
+    #expect(try scene.get("/readyz").status == 200)
+    scene.isStopping.withLock { $0 = true }
+    #expect(try scene.get("/readyz").status == 503)
+    #expect(try scene.get("/healthz").status == 200)
+  }
+
+  @Test(arguments: ["POST", "PUT", "DELETE"])
+  func `takes nothing but GET and HEAD`(_ method: String) throws {
+    let response = try Scene().get("/metrics", method: method)
+    #expect(response.status == 405)
+    #expect(response.field("Allow") == "GET, HEAD")
+  }
+
+  @Test(arguments: ["/", "/metrics/", "/flush", "/../metrics", "//metrics"])
+  func `has nothing else`(_ target: String) throws { #expect(try Scene().get(target).status == 404) }
+
+  @Test func `refuses a name that is not this machine's`() throws {
+    let scene = try Scene()
+    let client = try #require(RawClient(to: scene.address))
+    client.send("GET /metrics HTTP/1.1\r\nHost: attacker.example\r\n\r\n")
+    #expect(client.response()?.status == 421)
+    withExtendedLifetime(scene) {}
+  }
+
+  @Test func `refuses more header than anybody needs`() throws {
+    let header = "X: \(String(repeating: "x", count: 9000))\r\n"
+    #expect(try Scene().get("/metrics", header: header).status == 400)
+  }
+}
