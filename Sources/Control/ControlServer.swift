@@ -4,6 +4,7 @@
 
 import Configuration
 import EventLoop
+import Forwarder
 import Glibc
 import HTTPServer
 

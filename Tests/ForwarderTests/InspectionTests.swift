@@ -109,10 +109,11 @@ import Testing
     #expect(bad(scene, "192.0.2.9", "www.example.com") == BadAddressOutcome())
     #expect(bad(scene, "192.0.2.2", "example.com") == BadAddressOutcome())
     #expect(try addresses(scene, times: 6).allSatisfy { $0.last == "192.0.2.2" && $0.count == 3 })
-    let kept = scene.resolver.assumeIsolated { resolver in
+    let kept = try scene.resolver.assumeIsolated { resolver in
       let question = HTTPDNSQuestion(name: name("www.example.com"), type: .a)
-      let key = resolver.questionKey(question, route: 0, subnet: QueryClientSubnet())
-      return resolver.kept(question, key, 0, QueryClientSubnet())
+      let route = try #require(resolver.service.route(0))
+      let key = resolver.questionKey(question, route, QueryClientSubnet())
+      return resolver.kept(question, key, route, QueryClientSubnet())
     }
     #expect(
       kept?.response.message(to: Question(name: name("www.example.com"), type: .a))?.addresses.last == "192.0.2.2")

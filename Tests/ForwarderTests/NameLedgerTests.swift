@@ -47,6 +47,18 @@ import Testing
     #expect(hits(scene, "www.example.com") == 1000)
   }
 
+  @Test func `hits that a new answer takes over from the one before are counted once`() throws {
+    let scene = scene()
+    _ = try scene.answer("www.example.com")
+    for round in 1...5 {
+      for _ in 0..<10 { _ = try scene.answer("www.example.com") }
+      _ = loop.run { await scene.resolver.refresh(name("www.example.com"), types: [], onlyThese: false) }
+      #expect(hits(scene, "www.example.com") == UInt64(round) * 10)
+    }
+    _ = loop.run { await scene.resolver.flush(.everything) }
+    #expect(hits(scene, "www.example.com") == 50)
+  }
+
   @Test func `denials and other types have counts of their own`() throws {
     let scene = scene()
     for _ in 0..<3 { for type in [RecordType.a, .aaaa] { _ = try scene.answer("nowhere.example.com", type) } }
