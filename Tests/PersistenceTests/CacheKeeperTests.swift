@@ -206,11 +206,9 @@ import Testing
 }
 
 @Suite struct `A save before its time` {
-  private let folder: Folder
+  private let folder = TemporaryFolder()
   private let loop = SimulatedLoop()
   private let cache = MessageCache.empty()
-
-  init() throws { folder = try Folder() }
 
   /// Work that is done when a test wants it.
   private final class Works: @unchecked Sendable {
