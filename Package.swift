@@ -64,6 +64,7 @@ let layer1: [Target] =
   + module("Files")
   + module("ServiceManager", ["EventLoop"])
   + module("Metrics", ["CLock"])
+  + module("Terminal")
 
 // Layer 2: one responsibility each, none knows another's.
 let layer2: [Target] =
@@ -75,6 +76,7 @@ let layer2: [Target] =
   + module("LocalDNS", ["EventLoop", "DNSWire", "Files", "CSocket"], tests: ["CEvent"])
   + module("ProviderPool", ["HTTPDNS"])
   + module("Refresh")
+  + module("BusyNames")
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
   + module("Persistence", ["MessageCache", "EventLoop", "Ciphers", "Files"], tests: ["DNSWire"])
   + module("HTTPServer", ["EventLoop", "CEvent", "CTLS"], tests: ["HTTPTestSupport"])
@@ -83,13 +85,14 @@ let layer2: [Target] =
 // Layer 3 and 4: the program.
 let forwarderParts: [Target.Dependency] = [
   "DNSWire", "EventLoop", "Ciphers", "Configuration", "Telemetry", "HTTPDNS", "MessageCache", "Routing", "Listener",
-  "HTTPClient", "LocalDNS", "NetworkWatch", "ProviderPool", "Refresh", "Persistence", "Metrics", "CSocket", "CLock",
-  "ServiceManager",
+  "HTTPClient", "LocalDNS", "NetworkWatch", "ProviderPool", "Refresh", "BusyNames", "Persistence", "Metrics", "CSocket",
+  "CLock", "ServiceManager",
 ]
 let programs: [Target] =
   module("Forwarder", forwarderParts + [logging], tests: ["FuzzProperties"])
   + module(
-    "Control", ["DNSWire", "EventLoop", "Configuration", "MessageCache", "HTTPServer", "Forwarder"],
+    "Control",
+    ["DNSWire", "EventLoop", "Configuration", "MessageCache", "HTTPServer", "Forwarder", "BusyNames", "Metrics"],
     tests: ["HTTPTestSupport", logging])
   + module(
     "Web", ["EventLoop", "Configuration", "MessageCache", "Metrics", "HTTPServer", "Forwarder"],
@@ -97,7 +100,9 @@ let programs: [Target] =
   + [
     .executableTarget(
       name: "httpdnsd",
-      dependencies: ["Forwarder", "Control", "Web", "HTTPServer", "SystemSetup", "CProcess", argumentParser]
+      dependencies: [
+        "Forwarder", "Control", "Web", "HTTPServer", "SystemSetup", "Terminal", "CProcess", argumentParser,
+      ]
         + forwarderParts + [logging],
       cSettings: glibc, swiftSettings: strict),
     .executableTarget(

@@ -24,12 +24,15 @@ class SchedulerCost:
 
 @dataclass(frozen=True)
 class CacheFileCost:
-  """What saving and loading a cache takes, in milliseconds: the best of the rounds."""
+  """What saving, loading and flushing a cache takes, in milliseconds: the best of the rounds."""
 
   entries: int
   load: float
   save: float
   delays: list[float]  # of each round, the longest look into the cache while it is saved or loaded into
+  flush: float  # how long removing everything takes
+  flush_delays: list[float]  # of each round, the longest look meanwhile
+  flush_turn: float  # the longest turn of the loop that removes, in the best round
 
 
 def _run(program: Path, *arguments: str) -> str:
@@ -60,6 +63,8 @@ def measure_cache_file(program: Path, rounds: int, folder: Path) -> CacheFileCos
   try:
     saving, loading = (map(float, figures[f"{work}_longest_us_rounds"].split(",")) for work in ("save", "load"))
     return CacheFileCost(int(figures["entries"]), float(figures["load_ms"]), float(figures["save_ms"]),
-                         [max(pair) / 1000 for pair in zip(saving, loading, strict=True)])
+                         [max(pair) / 1000 for pair in zip(saving, loading, strict=True)], float(figures["flush_ms"]),
+                         [float(figure) / 1000 for figure in figures["flush_longest_us_rounds"].split(",")],
+                         float(figures["flush_turn_longest_us"]) / 1000)
   except (KeyError, ValueError) as error:
     raise BenchError(f"{program.name} prints something else than expected: {error!r}") from error

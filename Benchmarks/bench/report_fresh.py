@@ -62,10 +62,21 @@ def _cache_file_row(cost: CacheFileCost | None) -> Row:
   return Row(figure, limit, text, verdict(cost.load <= 200 and delay <= 1))
 
 
+def _flush_row(cost: CacheFileCost | None) -> Row:
+  figure = "flush of 100,000 entries / longest delay that it adds to any answer / longest turn of the resolver's loop"
+  limit = "≤ 50 ms / ≤ 1 ms / ≤ 1 ms"
+  if cost is None:
+    return Row(figure, limit)
+  delay = statistics.median(cost.flush_delays)
+  return Row(figure, limit, f"{cost.flush:.0f} ms / {delay:.2f} ms / {cost.flush_turn:.2f} ms",
+             verdict(cost.flush <= 50 and delay <= 1 and cost.flush_turn <= 1))
+
+
 def fresh_rows(hot: list[HotAnswers], costs: dict[str, Cost], scheduler: SchedulerCost | None,
                cache_file: CacheFileCost | None) -> list[Row]:
   """The requirements in their order."""
-  return [_hot_row(hot), _cost_row(costs), _scheduler_row(scheduler), _cache_file_row(cache_file)]
+  return [_hot_row(hot), _cost_row(costs), _scheduler_row(scheduler), _cache_file_row(cache_file),
+          _flush_row(cache_file)]
 
 
 def _latency_cells(answers: HotAnswers) -> list[str]:

@@ -4,6 +4,7 @@
 
 import EventLoop
 import Glibc
+import HTTPServer
 
 /// Why the daemon did not do what it was asked.
 public enum ControlClientError: Error, Equatable {
@@ -19,6 +20,8 @@ public enum ControlClientError: Error, Equatable {
   case unreadable(path: String)
   /// The daemon refuses the request, for this reason.
   case refused(String)
+  /// What was to end the waiting has come.
+  case interrupted
 }
 
 extension ControlClientError: CustomStringConvertible {
@@ -34,7 +37,22 @@ extension ControlClientError: CustomStringConvertible {
     case .tooLate(let path): "no answer by \(path) in time; is the daemon busy, or is it another program's socket?"
     case .unreadable(let path): "what answers by \(path) is not httpdnsd"
     case .refused(let reason): "the daemon refuses: \(reason)"
+    case .interrupted: "interrupted"
     }
+  }
+}
+
+/// What the daemon tells.
+public struct ControlAnswer: Sendable, Equatable {
+  /// Whole lines.
+  public var content: String
+  /// Whether it has found nothing, or something that was asked for has failed.
+  public var isNothing = false
+
+  /// An answer.
+  public init(_ content: String, isNothing: Bool = false) {
+    self.content = content
+    self.isNothing = isNothing
   }
 }
 
@@ -42,33 +60,67 @@ extension ControlClientError: CustomStringConvertible {
 public struct ControlClient: Sendable {
   private let path: String
   private let patience: Duration
+  private let interruption: Int32?
 
-  /// The longest answer, in octets: several times what a daemon with many providers says.
-  private static let longestAnswer = 1 << 20
+  /// The longest answer, in octets: several times what a daemon with a thousand names of ordinary length says.
+  private static let longestAnswer = 4 << 20
 
-  /// - Parameter patience: how long an answer may take in all.
-  public init(path: String, patience: Duration = .seconds(10)) {
+  /// - Parameters:
+  ///   - patience: how long an answer may take in all.
+  ///   - interruption: a descriptor that ends the waiting when it is readable.
+  public init(path: String, patience: Duration = .seconds(10), interruption: Int32? = nil) {
     self.path = path
     self.patience = patience
+    self.interruption = interruption
   }
 
   /// Forgets what is known of those names; of all where there are none.
-  ///
-  /// - Returns: what the daemon tells, in whole lines.
-  public func flush(_ names: [String], below: Bool, _ form: ControlForm) throws(ControlClientError) -> String {
-    try ask("POST", "/flush\(below ? "?below" : "")", form, body: names.map { "\($0)\n" }.joined())
+  public func flush(
+    _ names: [String], below: Bool, _ form: ControlForm
+  ) throws(ControlClientError) -> ControlAnswer {
+    try ask("POST", "/flush\(below ? "?below" : "")", form, lines: names)
   }
 
   /// How the providers fare.
-  ///
-  /// - Returns: what the daemon tells, in whole lines.
-  public func providers(_ form: ControlForm) throws(ControlClientError) -> String {
+  public func providers(_ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
     try ask("GET", "/providers", form)
   }
 
+  /// The numbers of the daemon, or what was counted for the busiest names.
+  public func stats(byName: Bool, _ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
+    try ask("GET", "/stats\(byName ? "?by-name" : "")", form)
+  }
+
+  /// What is kept of a name.
+  public func cache(_ name: String, _ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
+    try ask("GET", "/cache?name=\(PercentText.encode(name))", form)
+  }
+
+  /// Asks anew for a name in those types; none for whatever is kept.
+  public func refresh(
+    _ name: String, types: [String], _ form: ControlForm
+  ) throws(ControlClientError) -> ControlAnswer {
+    try ask("POST", "/refresh", form, lines: [name] + types)
+  }
+
+  /// Lets an address go last in the answers to a name.
+  public func reportBad(
+    _ name: String, _ address: String, _ form: ControlForm
+  ) throws(ControlClientError) -> ControlAnswer {
+    try ask("POST", "/report-bad", form, lines: [name, address])
+  }
+
+  /// The numbers for `top`.
+  public func sample() throws(ControlClientError) -> TopSample {
+    let answer = try ask("GET", "/top", .text)
+    guard let sample = TopSample(text: answer.content) else { throw .unreadable(path: path) }
+    return sample
+  }
+
   private func ask(
-    _ method: String, _ target: String, _ form: ControlForm, body: String = ""
-  ) throws(ControlClientError) -> String {
+    _ method: String, _ target: String, _ form: ControlForm, lines: [String] = []
+  ) throws(ControlClientError) -> ControlAnswer {
+    let body = lines.map { "\($0)\n" }.joined()
     let deadline = BootInstant.now + patience
     let descriptor = try connected()
     defer { close(descriptor) }
@@ -76,14 +128,15 @@ public struct ControlClient: Sendable {
     // A daemon that refuses the request may have closed its end by now; its reason can be read all the same.
     send(Array("\(head)Content-Length: \(body.utf8.count)\r\n\r\n\(body)".utf8), to: descriptor)
     let answer = try read(from: descriptor, by: deadline)
-    guard let (status, content) = ControlClient.parse(answer) else { throw .unreadable(path: path) }
+    guard let (status, fields, content) = ControlClient.parse(answer) else { throw .unreadable(path: path) }
     guard status == 200 else {
       // Only text that a daemon of ours can have sent is shown on a terminal.
       let reason = content.prefix { $0 != "\n" }.unicodeScalars.allSatisfy { (0x20...0x7E).contains($0.value) }
       throw reason && content.hasSuffix("\n") && content.utf8.count < 256
         ? .refused("\(content.prefix { $0 != "\n" })") : .refused("status \(status)")
     }
-    return content
+    let nothing = ControlHandler.nothing
+    return ControlAnswer(content, isNothing: fields[nothing.name.lowercased()] == nothing.value)
   }
 
   private func connected() throws(ControlClientError) -> Int32 {
@@ -130,8 +183,9 @@ public struct ControlClient: Sendable {
     var block = [UInt8](repeating: 0, count: 16_384)
     while true {
       let left = (deadline - BootInstant.now).nanoseconds / 1_000_000
-      var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-      guard left > 0, poll(&entry, 1, Int32(clamping: left)) > 0 else { throw .tooLate(path: path) }
+      var entries = [descriptor, interruption ?? -1].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+      guard left > 0, poll(&entries, 2, Int32(clamping: left)) > 0 else { throw .tooLate(path: path) }
+      guard entries[1].revents == 0 else { throw .interrupted }
       let count = recv(descriptor, &block, block.count, 0)
       guard count > 0 else { return octets }
       octets += block[..<count]
@@ -139,8 +193,8 @@ public struct ControlClient: Sendable {
     }
   }
 
-  /// The status and the body of a complete response; nil for anything else.
-  static func parse(_ octets: [UInt8]) -> (status: Int, body: String)? {
+  /// The status, the fields by their names in lower case and the body of a complete response; nil for anything else.
+  static func parse(_ octets: [UInt8]) -> (status: Int, fields: [String: String], body: String)? {
     guard let end = octets.indices.first(where: { octets[$0...].starts(with: Array("\r\n\r\n".utf8)) }),
       let head = String(validating: octets[..<end], as: UTF8.self),
       let body = String(validating: octets[(end + 4)...], as: UTF8.self)
@@ -149,12 +203,13 @@ public struct ControlClient: Sendable {
     guard let words = lines.popFirst()?.split(separator: " "), words.count >= 2, words[0].hasPrefix("HTTP/1."),
       let status = Int(words[1])
     else { return nil }
-    let length = lines.lazy.compactMap { line -> Int? in
+    var fields: [String: String] = [:]
+    for line in lines {
       let parts = line.split(separator: ":", maxSplits: 1)
-      guard parts.count == 2, parts[0].lowercased() == "content-length" else { return nil }
-      return Int(parts[1].drop { $0 == " " })
-    }.first
-    guard length == octets.count - end - 4 else { return nil }
-    return (status, body)
+      guard parts.count == 2 else { continue }
+      fields[parts[0].lowercased()] = String(parts[1].drop { $0 == " " })
+    }
+    guard fields["content-length"].flatMap({ Int($0) }) == octets.count - end - 4 else { return nil }
+    return (status, fields, body)
   }
 }

@@ -1,11 +1,19 @@
 // ControlHandler.swift -- from a request on the control socket to its answer, as text for a person or as JSON.
 //
-//   POST /flush[?below]   names in the body, one a line; without any it means everything
+//   GET /stats[?by-name]
+//   POST /flush[?below]     names in the body, one a line; without any it means everything
+//   GET /cache?name=NAME    percent-encoded
 //   GET /providers
+//   POST /refresh           a name and types, one a line; without types it means those that are kept
+//   POST /report-bad        a name and an address, one a line
+//   GET /top                for `httpdnsd top`
 //
-// JSON comes where the Accept field is `application/json`. A refusal is a line of text.
+// JSON comes where the Accept field is `application/json`. A refusal is a line of text. An answer that finds nothing, or
+// where something that was asked for has failed, has the field `Result: nothing`.
 
+import DNSWire
 import EventLoop
+import Forwarder
 import HTTPServer
 
 /// Answers requests. Loop's thread only.
@@ -13,34 +21,81 @@ struct ControlHandler {
   let loop: any Loop
   let actions: ControlActions
 
+  /// What tells a client that there is nothing.
+  static let nothing = HTTPServerField("Result", "nothing")
+
   /// Answers, now or when the work is done.
   func handle(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
-    let form: ControlForm = request.field("Accept") == ControlForm.json.contentType ? .json : .text
+    do throws(ControlRefusal) {
+      guard let work = try work(request) else { return refuse(reply, request) }
+      answer(reply, request.field("Accept") == ControlForm.json.contentType ? .json : .text, work)
+    } catch { refuse(reply, error) }
+  }
+
+  /// What a request asks for; nil where there is no such command.
+  private func work(
+    _ request: HTTPServerRequest
+  ) throws(ControlRefusal) -> (@Sendable () async -> any ControlText)? {
+    let actions = actions
     switch (request.method, request.path) {
+    case (.get, "/stats"):
+      guard request.query == nil || request.query == "by-name" else {
+        throw ControlRefusal(status: 400, reason: "an unknown parameter; by-name is known")
+      }
+      let isByName = request.query != nil
+      return {
+        if isByName { return NamesText(await actions.names()) }
+        return StatsText(numbers: await actions.numbers())
+      }
     case (.post, "/flush"):
-      do throws(ControlRefusal) {
-        let names = try FlushRequest(request).names
-        answer(reply, form) { [actions] in FlushText(counts: await actions.flush(names)) }
-      } catch { refuse(reply, error) }
+      let names = try FlushRequest(request).names
+      return { FlushText(counts: await actions.flush(names)) }
+    case (.get, "/cache"):
+      let name = try DomainName(request)
+      return { ContentText(name: name, content: await actions.content(name)) }
     case (.get, "/providers"):
-      answer(reply, form) { [actions] in ProvidersText(reports: await actions.providers()) }
-    case (_, "/flush"): refuse(reply, ControlRefusal(status: 405, reason: "only POST"), allow: "POST")
-    case (_, "/providers"): refuse(reply, ControlRefusal(status: 405, reason: "only GET"), allow: "GET")
-    default: refuse(reply, ControlRefusal(status: 404, reason: "this version has no such command"))
+      return { ProvidersText(reports: await actions.providers()) }
+    case (.post, "/refresh"):
+      let wanted = try RefreshRequest(request)
+      return {
+        RefreshText(name: wanted.name, summary: await actions.refresh(wanted.name, wanted.types))
+      }
+    case (.post, "/report-bad"):
+      let bad = try BadAddressRequest(request)
+      return {
+        BadAddressText(
+          name: bad.name, address: bad.address, outcome: await actions.reportBad(bad.address, bad.name))
+      }
+    case (.get, "/top"):
+      return {
+        TopSample(await actions.numbers(), names: await actions.names().reports)
+      }
+    default: return nil
     }
   }
 
   private func answer(
-    _ reply: HTTPServerReply, _ form: ControlForm, _ work: @escaping @Sendable () async -> some ControlText
+    _ reply: HTTPServerReply, _ form: ControlForm,
+    _ work: @escaping @Sendable () async -> any ControlText
   ) {
     // The reply stays on the loop's thread: the task prefers it, and nothing else has the reply.
     nonisolated(unsafe) let reply = reply
     Task(executorPreference: loop) {
       let text = await work()
       let body = form == .json ? text.json + "\n" : text.text
+      let fields = [HTTPServerField("Content-Type", form.contentType)]
       reply.send(
-        status: 200, fields: [HTTPServerField("Content-Type", form.contentType)], body: Array(body.utf8))
+        status: 200, fields: fields + (text.isNothing ? [ControlHandler.nothing] : []), body: Array(body.utf8))
     }
+  }
+
+  private func refuse(_ reply: HTTPServerReply, _ request: HTTPServerRequest) {
+    let methods = ["/stats": "GET", "/cache": "GET", "/providers": "GET", "/top": "GET"]
+      .merging(["/flush": "POST", "/refresh": "POST", "/report-bad": "POST"]) { $1 }
+    guard let method = methods[request.path] else {
+      return refuse(reply, ControlRefusal(status: 404, reason: "this version has no such command"))
+    }
+    refuse(reply, ControlRefusal(status: 405, reason: "only \(method)"), allow: method)
   }
 
   private func refuse(_ reply: HTTPServerReply, _ refusal: ControlRefusal, allow: String? = nil) {
@@ -80,4 +135,10 @@ protocol ControlText: Sendable {
   var text: String { get }
   /// A JSON object.
   var json: String { get }
+  /// Whether nothing was found, or something that was asked for has failed.
+  var isNothing: Bool { get }
+}
+
+extension ControlText {
+  var isNothing: Bool { false }
 }

@@ -7,29 +7,6 @@ import EventLoop
 import Forwarder
 import Glibc
 import HTTPServer
-import MessageCache
-
-/// What the commands of the control socket do. Called on the loop.
-public struct ControlActions: Sendable {
-  /// Forgets what is known of names.
-  public var flush: @Sendable (CacheSelection) async -> FlushCounts
-  /// How the providers fare.
-  public var providers: @Sendable () async -> [ProviderReport]
-
-  /// Those closures.
-  public init(
-    flush: @escaping @Sendable (CacheSelection) async -> FlushCounts,
-    providers: @escaping @Sendable () async -> [ProviderReport]
-  ) {
-    self.flush = flush
-    self.providers = providers
-  }
-
-  /// What a resolver can do.
-  public init(_ resolver: Resolver) {
-    self.init(flush: { await resolver.flush($0) }, providers: { await resolver.providerReports() })
-  }
-}
 
 /// Serves the commands until the end of its life, which removes the socket's path.
 public final class ControlServer {

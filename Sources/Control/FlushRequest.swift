@@ -51,12 +51,19 @@ struct FlushText: ControlText {
       FlushText.count(counts.entries, "cached answer"), FlushText.count(counts.failures, "remembered failure"),
       FlushText.count(counts.notListed, "\"not listed\" of a provider", "\"not listed\" of providers"),
     ]
-    return "removed: \(parts.joined(separator: ", "))\n"
+    let problem = counts.saveProblem.map { "a crash would bring them back: the cache file is not replaced: \($0)\n" }
+    return "removed: \(parts.joined(separator: ", "))\n\(problem ?? "")"
   }
 
   var json: String {
-    "{\"entries\":\(counts.entries),\"failures\":\(counts.failures),\"not_listed\":\(counts.notListed)}"
+    JSONText.object([
+      "entries": "\(counts.entries)", "failures": "\(counts.failures)", "not_listed": "\(counts.notListed)",
+      "save_problem": counts.saveProblem.map(JSONText.string),
+    ])
   }
+
+  /// Half done is not done.
+  var isNothing: Bool { counts.saveProblem != nil }
 
   private static func count(_ number: Int, _ one: String, _ more: String? = nil) -> String {
     "\(number) \(number == 1 ? one : more ?? one + "s")"

@@ -1,16 +1,20 @@
 // ProvidersText.swift -- how the providers fare, as a table and as JSON.
 
 import Forwarder
+import Metrics
 
 /// The providers in the order of the configuration.
 struct ProvidersText: ControlText {
   let reports: [ProviderReport]
 
   var text: String {
-    let head = ["provider", "state", "server", "units today", "limit", "transfers", "failures"]
+    let head = [
+      "provider", "state", "server", "round trip", "units today", "limit", "transfers", "failures",
+    ]
     let rows = reports.map { report in
       [
-        report.name, report.state.text, report.server ?? "-", "\(report.unitsToday)",
+        report.name, report.stateText, report.server ?? "-",
+        report.roundTrips.mean.map(TimeText.milliseconds) ?? "-", "\(report.unitsToday)",
         report.unitsPerDay == 0 ? "-" : "\(report.unitsPerDay)", "\(report.transfers)", "\(report.failures)",
       ]
     }
@@ -19,18 +23,25 @@ struct ProvidersText: ControlText {
 
   var json: String {
     let objects = reports.map { report in
-      var members = [
-        "\"name\":\(JSONText.string(report.name))", "\"state\":\(JSONText.string(report.state.word))",
-        "\"units_today\":\(report.unitsToday)", "\"units_per_day\":\(report.unitsPerDay)",
-        "\"transfers\":\(report.transfers)", "\"failures\":\(report.failures)",
-      ]
-      if let server = report.server { members.append("\"server\":\(JSONText.string(server))") }
-      if let reason = report.state.reason { members.append("\"reason\":\(JSONText.string(reason))") }
-      if let until = report.state.until { members.append("\"until\":\(JSONText.string(timeText(until)))") }
-      return "{\(members.joined(separator: ","))}"
+      let reasons = TransferFailureReason.allCases.filter { report.failureCounts[$0] > 0 }
+        .map { "\"\($0.rawValue)\":\(report.failureCounts[$0])" }
+      return JSONText.object([
+        "name": JSONText.string(report.name), "state": JSONText.string(report.state.word),
+        "units_today": "\(report.unitsToday)", "units_per_day": "\(report.unitsPerDay)", "units": "\(report.units)",
+        "transfers": "\(report.transfers)", "failures": "\(report.failures)",
+        "failures_by_reason": "{\(reasons.joined(separator: ","))}", "refusals": "\(report.refusals)",
+        "round_trip": JSONText.latency(report.roundTrips), "server": report.server.map(JSONText.string),
+        "reason": report.state.reason.map(JSONText.string), "remark": report.remark.map(JSONText.string),
+        "until": report.state.until.map { JSONText.string(timeText($0)) },
+      ])
     }
     return "{\"providers\":[\(objects.joined(separator: ","))]}"
   }
+}
+
+extension ProviderReport {
+  /// A few words for a person.
+  var stateText: String { remark.map { "\(state.text) (\($0))" } ?? state.text }
 }
 
 extension ProviderReport.State {

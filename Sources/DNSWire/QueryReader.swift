@@ -18,7 +18,7 @@ public enum QueryVerdict: UInt8, Sendable {
 }
 
 /// The client subnet of a query, RFC 7871 section 6; zero octets stand behind the address.
-public struct QueryClientSubnet: Sendable {
+public struct QueryClientSubnet: Hashable, Sendable {
   /// 1 for IPv4, 2 for IPv6, as IANA's address family numbers have it; 0 where the query has no such option.
   public var family: UInt16 = 0
   /// SOURCE PREFIX-LENGTH, in bits.

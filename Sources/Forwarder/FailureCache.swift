@@ -55,6 +55,13 @@ struct FailureCache {
     return before - failures.count
   }
 
+  /// Questions of those names that must not be asked yet, by the octets of their keys, and until when.
+  func waiting(_ names: CacheSelection, now: BootInstant) -> [(key: [UInt8], until: BootInstant)] {
+    failures.compactMap { key, failure in
+      now < failure.until && names.contains(key: key.octets) ? (key.octets, failure.until) : nil
+    }
+  }
+
   /// Forgets what has been over for as long as it lasted; where that is nothing, an eighth of the rest.
   private mutating func makeRoom(now: BootInstant) {
     failures = failures.filter { now < $0.value.until + $0.value.wait }

@@ -18,6 +18,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   let loop: any Loop
   /// Numbers so far.
   var counters = ProviderCounters()
+  var names: NameLedger?
   var health: ProviderHealth
   var probeTimer: LoopTimer?
   /// A question that the provider can be probed with: the last one that it answered, or the first that was asked of it.
@@ -175,6 +176,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     if servers.isEmpty { await schedule?.ready(by: deadline) }
     if let refusal = refusal(isLastResort: isLastResort) {
       counters.refusals += 1
+      names?.wereRefusedHere(asked)
       return .failure(refusal)
     }
     probeQuestion = probeQuestion ?? asked.first
@@ -254,6 +256,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     }
     guard limit.take(now: loop.now.nanoseconds) else {
       counters.refusals += 1
+      names?.wereRefusedHere(asked)
       var failure = UpstreamFailure(.other, "more than requests_per_second (\(settings.requestsPerSecond))")
       failure.isOverload = true
       return .failure(ProviderProblem(failure, .ourLimit))
@@ -278,12 +281,16 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     }
   }
 
-  private enum TransferFailure: Error {
-    case transfer(HTTPFailure)
-    case refused(HTTPDNSFailure)
+  private func transfer(
+    _ transport: any HTTPTransport, _ server: ProviderServer, _ asked: AskedQuestions, timeout: Duration
+  ) async -> Result<ProviderReplies, TransferFailure> {
+    let begin = loop.now
+    let outcome = await exchange(transport, server, asked, timeout: timeout)
+    names?.asked(asked, outcome, time: loop.now - begin)
+    return outcome
   }
 
-  private func transfer(
+  private func exchange(
     _ transport: any HTTPTransport, _ server: ProviderServer, _ asked: AskedQuestions, timeout: Duration
   ) async -> Result<ProviderReplies, TransferFailure> {
     counters.transfers += 1

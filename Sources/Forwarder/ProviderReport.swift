@@ -24,6 +24,8 @@ public struct ProviderReport: Sendable, Equatable {
   public var name: String
   /// What it is fit for.
   public var state = State.up
+  /// What a person should know though it does its work, in a few words.
+  public var remark: String?
   /// The server that is asked first; nil where there is none.
   public var server: String?
   /// Billing units of this day (UTC), as far as they are known, those before a restart among them where a ledger keeps

@@ -9,37 +9,6 @@ import MessageCache
 import Persistence
 import Refresh
 
-/// What the refreshing goes by.
-struct RefresherSettings {
-  var timing: RefreshTiming
-  var heat: HeatPolicy
-  var transfersPerMinute: Int
-  var transfersPerDay: Int
-  /// Whether several names go in one transfer where the provider can.
-  var batches: Bool
-}
-
-/// A question and the route that it takes.
-struct RoutedQuestion: Hashable, Sendable {
-  var question: HTTPDNSQuestion
-  var route: UInt16
-}
-
-/// Numbers about refreshing.
-public struct RefreshCounters: Sendable, Equatable {
-  /// Transfers, and questions to LocalDNS.
-  public var transfers: UInt64 = 0
-  /// Answers that came.
-  public var answers: UInt64 = 0
-  /// Questions that were asked in vain.
-  public var failures: UInt64 = 0
-  /// Transfers that the budget forbade.
-  public var overBudget: UInt64 = 0
-
-  /// Nothing so far.
-  public init() {}
-}
-
 /// Keeps what is in use fresh.
 final class Refresher: @unchecked Sendable {
   /// A name of `refresh.keep`: it is fetched again whatever happens.
@@ -185,6 +154,27 @@ final class Refresher: @unchecked Sendable {
     }
     return found
   }
+
+  /// When those entries are due, by the hashes of their keys; none for what is not scheduled.
+  ///
+  /// - Complexity: O(n) in the number of scheduled questions.
+  func plans(_ hashes: Set<UInt64>) -> [UInt64: RefreshPlan] {
+    var plans: [UInt64: RefreshPlan] = [:]
+    queue.forEach { element in
+      guard hashes.contains(element.ticket), isCurrent(element) else { return }
+      let wait = Duration.nanoseconds(max(0, element.due - loop.now.nanoseconds))
+      if kept[element.ticket] != nil {
+        plans[element.ticket] = .kept(in: wait)
+      } else if let state = cache.state(hash: element.ticket) {
+        let missing = settings.heat.missingHits(hits: state.hits, heat: Heat(rawValue: state.heat))
+        plans[element.ticket] = missing == 0 ? .hot(in: wait) : .ifHit(times: missing, in: wait)
+      }
+    }
+    return plans
+  }
+
+  /// A person has had something asked anew: no budget counts.
+  func countTransfer() { counters.transfers += 1 }
 
   /// How many questions are scheduled; some of them may have been replaced since.
   var scheduled: Int { queue.count }

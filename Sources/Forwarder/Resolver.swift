@@ -82,6 +82,10 @@ public actor Resolver {
   var loopGuard: LoopGuard?
   /// Told of each answer that is kept.
   weak var refresher: Refresher?
+  /// What was asked about the busiest names.
+  let names: NameLedger
+  /// Writes what is kept to the file that outlives the program; says why that failed.
+  var save: (@Sendable () async -> String?)?
   /// Numbers so far.
   public internal(set) var counters = ResolverCounters()
   /// Numbers about refreshing so far, and how many questions are scheduled for it; nil where nothing is kept.
@@ -105,6 +109,9 @@ public actor Resolver {
     service = Service(settings, upstreams)
     self.cache = cache
     self.network = network
+    let names = NameLedger(of: cache, on: loop)
+    self.names = names
+    for upstream in service.upstreams { upstream.names = names }
     self.local = local
     self.replies = replies
     self.onFailure = onFailure
@@ -134,6 +141,7 @@ public actor Resolver {
   func use(_ service: Service) {
     earlier = self.service
     self.service = service
+    for upstream in service.upstreams { upstream.names = names }
     inFlight = [:]
     failures = FailureCache(longestWait: settings.longestFailureWait)
     startUpstreams()

@@ -16,11 +16,17 @@ extension Resolver {
     let life = life(of: answer, pursuit, source)
     if pursuit.question.clientSubnet != nil, answer.scope != 0 {
       // Only under the subnet that was sent, and under the type that was asked: other subnets may have the name.
-      _ = pursuit.key.withCacheKey { cache.insert($0, response, now: now, life) }
+      let isKept = pursuit.key.withCacheKey { cache.insert($0, response, now: now, life) }
+      if isKept {
+        names.kept(pursuit.question.name, scope.type, as: pursuit.key.keyedHash, inheriting: life.hits)
+      }
       return
     }
     response.isForEverySubnet = answer.scope == 0 || !pursuit.service.asksForSubnets(pursuit.route)
-    let isKept = withKey(pursuit.question.name, scope) { cache.insert($0, response, now: now, life) }
+    let (isKept, hash) = withKey(pursuit.question.name, scope) { key in
+      (cache.insert(key, response, now: now, life), key.hash)
+    }
+    if isKept { names.kept(pursuit.question.name, scope.type, as: hash, inheriting: life.hits) }
     if answer.deniesName {
       // It would be found before the denial.
       _ = pursuit.key.withCacheKey { cache.remove($0) }

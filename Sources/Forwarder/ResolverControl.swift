@@ -11,14 +11,16 @@ public struct FlushCounts: Sendable, Equatable {
   public var failures = 0
   /// Names and types that a provider had said that it does not list.
   public var notListed = 0
+  /// Why the cache file still has what was removed; nil where it has not, or there is none.
+  public var saveProblem: String?
 
   /// Nothing.
   public init() {}
 }
 
 extension Resolver {
-  /// Steps of a removal in one turn of the loop: a millisecond or so, after which queries come first.
-  private static let removalSteps = 64
+  /// Steps of a removal in one turn of the loop: half a millisecond or so, after which queries come first.
+  private static let removalSteps = 32
 
   /// Forgets what is known of those names: answers, fresh, stale and immutable, denials that cover them, failures, and
   /// what providers have said that they do not list. Names that are always kept are fetched again at once.
@@ -36,9 +38,13 @@ extension Resolver {
     }
     counts.entries = removal.count
     refresher?.hasBeenFlushed(names)
+    if counts.entries > 0, let save { counts.saveProblem = await save() }
     return counts
   }
 
   /// How the providers fare, in the order of the configuration.
   public func providerReports() -> [ProviderReport] { upstreams.map(\.report) }
+
+  /// What was counted for the busiest names. To be called from a task that prefers the loop.
+  func nameReports() async -> [NameReport] { await names.report() }
 }

@@ -126,6 +126,7 @@ extension Resolver {
     let began = loop.now
     let result = await local.ask(question, route.localServers, timeout: timeout)
     pursuit.isAskingLocal = false
+    if isFallback { names.wentToLocalDNS(question, result) }
     switch result {
     case .success(let reply):
       counters.localRoundTrips.observe(loop.now - began)

@@ -8,6 +8,7 @@ import Glibc
 import HTTPClient
 import HTTPDNS
 import Logging
+import Metrics
 import Persistence
 
 /// A table of names and addresses that somebody keeps himself.
@@ -33,10 +34,12 @@ final class TableProvider: Upstream, @unchecked Sendable {
   /// The table that answers now.
   private(set) var table: AddressTable?
   /// The file or the server that the table is from.
-  private var origin = ""
+  private(set) var origin = ""
+  /// How often it was read or fetched, and what came of that.
+  private(set) var counters = ProviderCounters()
   private var entityTag: String?
   /// Why the table could not be read or fetched the last time, for people; nil where it could.
-  private var problem: String?
+  private(set) var problem: String?
   private var loading: Task<Void, Never>?
   private let waiters: Waiters
   private var timer: LoopTimer?
@@ -161,8 +164,14 @@ final class TableProvider: Upstream, @unchecked Sendable {
         reason = "\(server): \(ProviderServer.notFound)"
         continue
       }
-      switch await transport.send(HTTPRequest(target: target, headers: headers), timeout: timeout) {
-      case .failure(let failure): reason = "\(server): \(failure)"
+      counters.transfers += 1
+      let begin = loop.now
+      let outcome = await transport.send(HTTPRequest(target: target, headers: headers), timeout: timeout)
+      if case .response = outcome { counters.roundTrips.observe(loop.now - begin) }
+      switch outcome {
+      case .failure(let failure):
+        counters.failures.count(TransferFailureReason(failure.kind))
+        reason = "\(server): \(failure)"
       case .response(let response) where response.status == 304 && table != nil:
         if let table { take(table, from: "\(server)") }
         return true
@@ -171,7 +180,10 @@ final class TableProvider: Upstream, @unchecked Sendable {
           take(try AddressTable(TransferResponse(response)), from: "\(server)")
           entityTag = response.entityTag
           return true
-        } catch { reason = "\(server): \(error)" }
+        } catch {
+          counters.failures.count(response.status == 200 ? .unreadable : .status)
+          reason = "\(server): \(error)"
+        }
       }
     }
     keep(because: reason)

@@ -55,6 +55,7 @@ final class Upkeep: @unchecked Sendable {
   /// Begins. The loop runs.
   func start(on loop: EventLoop, notAt listeners: [SocketAddress]) {
     refresher?.begin()
+    if let keeper { resolver.assumeIsolated { $0.save = { await keeper.saveNow() } } }
     follower.start(on: loop, notAt: listeners)
     resolver.assumeIsolated { $0.startUpstreams() }
     // What the file has fresh need not be asked for.

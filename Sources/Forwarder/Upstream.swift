@@ -91,6 +91,8 @@ public protocol Upstream: AnyObject {
   func forgetNotListed(_ names: CacheSelection) -> Int
   /// How it fares, for people.
   var report: ProviderReport { get }
+  /// Told of each question that a transfer carried, and of those that were not sent.
+  var names: NameLedger? { get set }
   /// Whether it answers from memory: then nothing is gained by asking before an answer expires.
   var answersAtOnce: Bool { get }
   /// Names that one transfer may carry, in both address families; 0 where each question travels alone.
@@ -114,6 +116,12 @@ extension Upstream {
 
   /// How it fares, for people.
   var report: ProviderReport { ProviderReport(name: name) }
+
+  /// Nobody, where there are no transfers.
+  var names: NameLedger? {
+    get { nil }
+    set {}
+  }
 
   /// Whether it may be asked for what nobody waits for.
   var isFit: Bool { true }

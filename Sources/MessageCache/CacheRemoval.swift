@@ -1,9 +1,8 @@
 // CacheRemoval.swift -- takes entries out by their names, or all of them, while the listeners go on using the rest.
 //
-// The names cannot be looked up: a key has a type, a route, a network and a subnet too. So the tables are walked through,
-// in steps that hold one lock for as long as a few dozen entries take.
+// The names cannot be looked up, so the tables are walked through, in steps that hold one lock for as long as a few dozen
+// entries take.
 
-import CLock
 import DNSWire
 import Glibc
 
@@ -38,6 +37,9 @@ public struct CacheSelection: Sendable {
   ///
   /// - Complexity: O(n) in the number of names.
   public func contains(key: [UInt8]) -> Bool { key.withUnsafeBufferPointer { contains(key: $0) } }
+
+  /// Whether an entry says something about one of them.
+  public func contains(_ record: CacheRecord) -> Bool { contains(key: record.key) }
 
   func contains(key: UnsafeBufferPointer<UInt8>) -> Bool {
     guard names != nil else { return true }
@@ -77,57 +79,29 @@ private func isBelow(_ name: UnsafeBufferPointer<UInt8>, _ ancestor: UnsafeBuffe
 public struct CacheRemoval {
   /// How many entries have gone so far.
   public private(set) var count = 0
-  private let cache: MessageCache
   private let names: CacheSelection
-  private var walks: [TableWalk]
-  private var next = 0
+  private var walk: CacheWalk
 
   /// Removes nothing yet.
   public init(of names: CacheSelection, from cache: MessageCache) {
-    self.cache = cache
     self.names = names
-    walks = Array(repeating: TableWalk(), count: cache.shardCount)
+    walk = CacheWalk(through: cache)
   }
 
   /// Whether everything has been looked at.
-  public var isDone: Bool { walks.allSatisfy(\.isAtEnd) }
+  public var isDone: Bool { walk.isDone }
 
-  /// Makes some steps, each in another shard than the one before, so that who waits for a lock gets it in between.
+  /// Makes some steps.
   ///
   /// - Parameter most: how many steps; one takes 5 to 30 µs.
   public mutating func advance(steps most: Int) {
-    for _ in 0..<most {
-      guard let index = nextShard() else { return }
-      count += cache.shards[index].takeUnretainedValue().discard(names, &walks[index])
-      next = (index + 1) % walks.count
-    }
-  }
-
-  private func nextShard() -> Int? {
-    walks.indices.map { (next + $0) % walks.count }.first { !walks[$0].isAtEnd }
-  }
-}
-
-extension CacheShard {
-  /// Buckets that are looked at while the lock is held.
-  private static let bucketsPerRemoval = 32
-
-  /// Removes what is meant from the next buckets; returns how many entries that were.
-  fileprivate func discard(_ names: CacheSelection, _ walk: inout TableWalk) -> Int {
-    hot_mutex_lock(lock)
-    defer { hot_mutex_unlock(lock) }
-    var count = 0
-    for _ in 0..<CacheShard.bucketsPerRemoval where !walk.isAtEnd {
-      var next = buckets[walk.bucket]
-      while let entry = next {
-        next = entry.pointee.chain
+    walk.advance(steps: most) { shard, walk in
+      shard.visit(&walk) { entry in
         let key = UnsafeBufferPointer(start: CacheEntry.key(entry), count: Int(entry.pointee.keyLength))
-        guard names.contains(key: key) else { continue }
-        discard(entry)
+        guard names.contains(key: key) else { return }
+        shard.discard(entry)
         count += 1
       }
-      walk.advance(bucketCount: bucketCount)
     }
-    return count
   }
 }

@@ -17,6 +17,8 @@ final class CacheShard: @unchecked Sendable {
   private var staleTTL: UInt32
   private var epoch: UInt32 = 0
   private var changeCount: UInt64 = 0
+  /// Told of each entry that goes and has had hits; set before anybody uses the shard.
+  var onDeparture: ((DepartedEntry) -> Void)?
   private var insertions: UInt64 = 0
   private var evictions: UInt64 = 0
 
@@ -35,6 +37,7 @@ final class CacheShard: @unchecked Sendable {
   }
 
   deinit {
+    onDeparture = nil
     clear()
     buckets.deallocate()
     hot_mutex_destroy(lock)
@@ -251,7 +254,8 @@ final class CacheShard: @unchecked Sendable {
     }
   }
 
-  private func lookUp(hash: UInt64) -> EntryPointer? {
+  /// The entry whose key has that hash. With the lock held.
+  func lookUp(hash: UInt64) -> EntryPointer? {
     var candidate = buckets[Int(truncatingIfNeeded: hash) & (bucketCount - 1)]
     while let entry = candidate, entry.pointee.hash != hash { candidate = entry.pointee.chain }
     return candidate
@@ -329,10 +333,14 @@ final class CacheShard: @unchecked Sendable {
   /// Takes an entry out that somebody wants to be gone. With the lock held.
   func discard(_ entry: EntryPointer) {
     remove(entry)
-    changeCount &+= 1
+    noteChange()
   }
 
+  /// Something is not as it was inserted any more. With the lock held.
+  func noteChange() { changeCount &+= 1 }
+
   private func remove(_ entry: EntryPointer) {
+    if entry.pointee.hits > 0, let onDeparture { onDeparture(DepartedEntry(entry)) }
     let bucket = Int(truncatingIfNeeded: entry.pointee.hash) & (bucketCount - 1)
     if buckets[bucket] == entry {
       buckets[bucket] = entry.pointee.chain

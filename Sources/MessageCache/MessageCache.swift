@@ -196,6 +196,19 @@ public final class MessageCache: @unchecked Sendable {
   /// The octets of the key that has that hash; nil where there is no such entry.
   public func key(hash: UInt64) -> [UInt8]? { shard(hash).key(hash: hash) }
 
+  /// Tells of each entry that is replaced or removed after it has had hits. Before any other thread uses the cache.
+  ///
+  /// - Parameter departed: called by whoever inserts or removes, with a lock held: it must be brief, and must not use the
+  ///   cache.
+  public func tellDepartures(to departed: @escaping (DepartedEntry) -> Void) {
+    for index in 0..<shardCount { shards[index].takeUnretainedValue().onDeparture = departed }
+  }
+
+  /// A keyed hash of any octets, such as a part of a key: it differs from run to run.
+  public func hash(of octets: UnsafeBufferPointer<UInt8>) -> UInt64 {
+    octets.baseAddress.map { hash($0, octets.count) } ?? seed
+  }
+
   /// The longest TTL of stale data from now on, in seconds.
   public func setStaleTTL(_ seconds: UInt32) {
     for index in 0..<shardCount { shards[index].takeUnretainedValue().setStaleTTL(seconds) }
@@ -218,8 +231,8 @@ public final class MessageCache: @unchecked Sendable {
     for index in 0..<shardCount { shards[index].takeUnretainedValue().clear() }
   }
 
-  /// How often a response was inserted, or removed by a `CacheRemoval`: what it was once tells whether there is something
-  /// new. Any thread.
+  /// How often a response was inserted, or an entry removed or altered on purpose: what it was once tells whether there
+  /// is something new. Any thread.
   public var changes: UInt64 {
     (0..<shardCount).reduce(0) { $0 &+ shards[$1].takeUnretainedValue().changes }
   }
@@ -250,6 +263,22 @@ public final class MessageCache: @unchecked Sendable {
   @_noAllocation @inline(__always)
   private func shardIndex(_ hash: UInt64) -> Int {
     Int(truncatingIfNeeded: hash >> 32) & (shardCount &- 1)
+  }
+}
+
+/// An entry that goes.
+public struct DepartedEntry {
+  /// The octets of its key, which are valid for a moment.
+  public var key: UnsafeBufferPointer<UInt8>
+  /// The hash of the key.
+  public var hash: UInt64
+  /// Hits since it was stored.
+  public var hits: UInt32
+
+  init(_ entry: EntryPointer) {
+    key = UnsafeBufferPointer(start: CacheEntry.key(entry), count: Int(entry.pointee.keyLength))
+    hash = entry.pointee.hash
+    hits = entry.pointee.hits
   }
 }
 

@@ -69,6 +69,9 @@ public final class CacheKeeper: @unchecked Sendable {
   /// How much had been inserted when the last save that succeeded began.
   private var savedChanges: UInt64 = 0
   private var lastProblem: String?
+  /// Who waits for a save that has begun, and who for one that begins after it.
+  private var served: [SaveWaiter] = []
+  private var waiting: [SaveWaiter] = []
 
   /// Seconds between two saves: `kill -9` loses no more than that.
   public static let usualInterval = Duration.seconds(600)
@@ -169,10 +172,29 @@ public final class CacheKeeper: @unchecked Sendable {
     return true
   }
 
+  /// Saves what is new before its time, as when somebody has removed entries: a crash shall not bring them back.
+  ///
+  /// To be called from a task that prefers the loop.
+  /// - Returns: why it is not saved; nil where it is.
+  public func saveNow(within patience: Duration = CacheKeeper.usualPatience) async -> String? {
+    await withCheckedContinuation { continuation in
+      let waiter = SaveWaiter(continuation)
+      waiting.append(waiter)
+      waiter.timer = loop.schedule(after: patience) { [file] in
+        waiter.end("\(file.path): not done after \(patience.milliseconds) ms")
+      }
+      if work == nil { save() }
+    }
+  }
+
   /// Begins to save, where there is something new and nothing under way.
   private func save() {
     let changes = cache.changes
-    guard work == nil, changes != savedChanges else { return schedule() }
+    guard work == nil, changes != savedChanges else {
+      if work == nil { endWaiting(&waiting, nil) }
+      return schedule()
+    }
+    (served, waiting) = (waiting, [])
     let time = CacheTime(boot: loop.now.nanoseconds, wall: loop.wallTime * 1_000_000_000)
     perform(Work(.save(changes: changes))) { [cache, file, meanings] _ in
       let begin = BootInstant.now
@@ -196,10 +218,16 @@ public final class CacheKeeper: @unchecked Sendable {
     guard let work, let note = work.note.withLock({ $0 }) else { return }
     self.work = nil
     if case (.save(let changes), .saved) = (work.kind, note) { savedChanges = changes }
+    if case .save = work.kind { endWaiting(&served, note.saveProblem) }
     tell(note)
-    schedule()
     if case .load = work.kind { whenLoaded?(work.loaded.withLock { $0 }) }
     whenLoaded = nil
+    if waiting.isEmpty { schedule() } else { save() }
+  }
+
+  private func endWaiting(_ waiters: inout [SaveWaiter], _ problem: String?) {
+    for waiter in waiters { waiter.end(problem) }
+    waiters = []
   }
 
   private func schedule() {
@@ -220,6 +248,29 @@ public final class CacheKeeper: @unchecked Sendable {
     case .loaded, .nothingToLoad, .notLoaded: break
     }
     self.note(note)
+  }
+}
+
+/// Somebody who waits for a save, or for the end of his patience.
+private final class SaveWaiter {
+  /// The end of his patience.
+  var timer: LoopTimer?
+  private var continuation: CheckedContinuation<String?, Never>?
+
+  init(_ continuation: CheckedContinuation<String?, Never>) { self.continuation = continuation }
+
+  func end(_ problem: String?) {
+    timer?.cancel()
+    timer = nil
+    continuation?.resume(returning: problem)
+    continuation = nil
+  }
+}
+
+extension CacheNote {
+  fileprivate var saveProblem: String? {
+    guard case .notSaved(let reason) = self else { return nil }
+    return reason
   }
 }
 

@@ -63,4 +63,12 @@ public struct HeatPolicy: Hashable, Sendable {
     let fruitless = hits > 0 ? 0 : heat.rawValue
     return fruitless >= giveUpAfter ? .letExpire : .refresh(next: .active(fruitless: fruitless))
   }
+
+  /// How many more hits an entry needs to be refreshed; 0 where it is as it stands.
+  ///
+  /// - Precondition: `hotHits` is not 0: otherwise no number of hits would do.
+  public func missingHits(hits: UInt32, heat: Heat) -> UInt32 {
+    if decide(hits: hits, heat: heat, isKept: false) != .letExpire { return 0 }
+    return heat.isActive ? 1 : hotHits - min(hits, hotHits)
+  }
 }

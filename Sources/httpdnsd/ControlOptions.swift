@@ -3,6 +3,7 @@
 import ArgumentParser
 import Configuration
 import Control
+import DNSWire
 
 /// The options of each command that speaks with a running daemon.
 struct ControlOptions: ParsableArguments {
@@ -18,18 +19,33 @@ struct ControlOptions: ParsableArguments {
 
   /// Asks the daemon, and prints what it tells.
   ///
-  /// - Throws: `ExitCode.failure`, after the reason has been written to stderr.
-  func tell(_ ask: (ControlClient, ControlForm) throws(ControlClientError) -> String) throws {
+  /// - Throws: `ExitCode.failure`, after the reason has been written to stderr; `ControlOptions.nothing` where there is
+  ///   nothing, or something that was asked for has failed.
+  func tell(_ ask: (ControlClient, ControlForm) throws(ControlClientError) -> ControlAnswer) throws {
     let client = ControlClient(path: try path())
+    let answer: ControlAnswer
     do throws(ControlClientError) {
-      print(try ask(client, json ? .json : .text), terminator: "")
+      answer = try ask(client, json ? .json : .text)
     } catch {
       Console.error("httpdnsd: \(error)")
       throw ExitCode.failure
     }
+    print(answer.content, terminator: "")
+    if answer.isNothing { throw ControlOptions.nothing }
   }
 
-  private func path() throws -> String {
+  /// There is nothing, or something that was asked for has failed.
+  static let nothing = ExitCode(2)
+
+  /// A domain name on the command line.
+  static func check(_ name: String) throws {
+    if DomainName(text: name) == nil || name.contains("\n") { throw ValidationError("'\(name)' is not a domain name") }
+  }
+
+  /// The path of the socket.
+  ///
+  /// - Throws: `ExitCode.failure`, after the reason has been written to stderr.
+  func path() throws -> String {
     if let socket { return socket }
     do throws(Mistakes) {
       if let path = try Configuration.control(path: options.config).socket { return path }

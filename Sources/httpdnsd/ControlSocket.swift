@@ -14,13 +14,14 @@ enum ControlSocket {
   static func open(_ settings: Configuration.Control, _ forwarder: Forwarder, _ logger: Logger) -> ControlServer? {
     guard let path = settings.socket else { return nil }
     do throws(HTTPServerError) {
-      let server = try ControlServer(on: forwarder.loop, ControlActions(forwarder.resolver))
+      let server = try ControlServer(on: forwarder.loop, ControlActions(forwarder))
       try server.listen(path: path)
       if let name = settings.group { give(path, to: name, logger) }
       logger.debug("control socket \(path)")
       return server
     } catch {
-      logger.warning("no control socket, so httpdnsd flush and providers will not work: \(error)\(remedy(error))")
+      let meant = "httpdnsd flush, providers, top and the like"
+      logger.warning("no control socket, so \(meant) will not work: \(error)\(remedy(error))")
       return nil
     }
   }

@@ -2,7 +2,6 @@
 
 import ArgumentParser
 import Control
-import DNSWire
 
 /// Lets the daemon ask anew.
 struct FlushCommand: ParsableCommand {
@@ -12,7 +11,8 @@ struct FlushCommand: ParsableCommand {
     discussion: """
       Answers go (fresh, stale and immutable ones), denials that cover a name, remembered failures, and what \
       providers have said that they do not list. Names of refresh.keep are fetched again at once, within the budget of \
-      [refresh]; everything else when it is asked for. A question that is under way is not interrupted.
+      [refresh]; everything else when it is asked for. A question that is under way is not interrupted. Where there is \
+      a cache file it has been replaced when the command ends.
 
       Example: httpdnsd flush www.example.com
       Example: httpdnsd flush --below example.com
@@ -29,9 +29,7 @@ struct FlushCommand: ParsableCommand {
   var names: [String] = []
 
   func validate() throws {
-    for name in names where DomainName(text: name) == nil || name.contains("\n") {
-      throw ValidationError("'\(name)' is not a domain name")
-    }
+    for name in names { try ControlOptions.check(name) }
     if below, names.isEmpty { throw ValidationError("--below needs a name") }
     if names.count > FlushRequest.mostNames {
       throw ValidationError("\(names.count) names; at most \(FlushRequest.mostNames) at once")

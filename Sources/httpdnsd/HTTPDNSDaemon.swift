@@ -12,8 +12,9 @@ struct HTTPDNSDaemon: ParsableCommand {
     abstract: "A nameserver for this machine that resolves through HTTPDNS.",
     version: ProgramVersion.text,
     subcommands: [
-      RunCommand.self, CheckCommand.self, QueryCommand.self, DoctorCommand.self, FlushCommand.self,
-      ProvidersCommand.self, HealthcheckCommand.self, SetupCommand.self,
+      RunCommand.self, CheckCommand.self, QueryCommand.self, DoctorCommand.self, StatsCommand.self, TopCommand.self,
+      CacheCommand.self, FlushCommand.self, RefreshCommand.self, ReportBadCommand.self, ProvidersCommand.self,
+      HealthcheckCommand.self, SetupCommand.self,
     ])
 
   /// Before anything else, SIGUSR2 must not be the end: it may come before the daemon is ready to answer it.

@@ -66,6 +66,19 @@ enum Console {
     }
   }
 
+  /// Writes text to stdout at once; false where nobody reads it any more.
+  static func print(_ text: String) -> Bool {
+    signal(SIGPIPE, SIG_IGN)
+    var rest = Array(text.utf8)[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { return false }
+      rest = rest.dropFirst(count)
+    }
+    return true
+  }
+
   /// Writes a line to stderr.
   static func error(_ line: String) {
     var line = line + "\n"

@@ -10,8 +10,9 @@ struct ProvidersCommand: ParsableCommand {
     abstract: "Show how the running daemon's providers fare.",
     discussion: """
       A line for each provider, in the order of the configuration: whether it is up, down, or left alone, until when \
-      and why; the server that is asked first; billing units of this day (UTC) and units_per_day; transfers since the \
-      start, and those that brought nothing.
+      and why; the server that is asked first; how long replies took on average since the start; billing units of \
+      this day (UTC) and units_per_day; transfers since the start, and those that brought nothing. With --json also \
+      why those failed, and how replies' times were spread.
 
       Example: httpdnsd providers --json
 

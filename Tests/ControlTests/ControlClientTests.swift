@@ -97,10 +97,30 @@ private func serveOne(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPo
     }
   }
 
+  @Test func `stops waiting when it is told to`() throws {
+    let stranger = try Stranger(says: nil)
+    var ends: [Int32] = [0, 0]
+    try #require(pipe(&ends) == 0)
+    defer { for end in ends { close(end) } }
+    #expect(write(ends[1], "x", 1) == 1)
+    #expect(throws: ControlClientError.interrupted) {
+      try ControlClient(path: stranger.folder.socket, interruption: ends[0]).providers(.text)
+    }
+  }
+
+  @Test func `takes no other program's numbers for the daemon's`() throws {
+    for body in ["", "httpdnsd-top\t2\n", "httpdnsd-top\t1\ntime\t1\n"] {
+      let stranger = try Stranger(says: "HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+      #expect(throws: ControlClientError.unreadable(path: stranger.folder.socket)) {
+        try ControlClient(path: stranger.folder.socket).sample()
+      }
+    }
+  }
+
   @Test func `reads the answer whatever stands around it`() throws {
     let octets = Array("HTTP/1.1 200 OK\r\nDate: x\r\nCONTENT-length:  3\r\nX: y: z\r\n\r\na\r\n".utf8)
-    let (status, body) = try #require(ControlClient.parse(octets))
-    #expect(status == 200 && body == "a\r\n")
+    let (status, fields, body) = try #require(ControlClient.parse(octets))
+    #expect(status == 200 && body == "a\r\n" && fields["x"] == "y: z")
   }
 }
 

@@ -1,9 +1,11 @@
 // ControlServerTests.swift -- the commands over a real socket, right ones and wrong ones.
 
+import Configuration
 import DNSWire
 import Glibc
 import HTTPTestSupport
 import MessageCache
+import Metrics
 import Synchronization
 import Testing
 
@@ -19,13 +21,13 @@ import Testing
   }
 
   @Test func `forgets everything, names, or names and what is below`() throws {
-    var counts = FlushCounts()
-    (counts.entries, counts.failures, counts.notListed) = (12, 1, 2)
-    let scene = try ControlScene(counts: counts)
+    var told = Told()
+    (told.counts.entries, told.counts.failures, told.counts.notListed) = (12, 1, 2)
+    let scene = try ControlScene(told)
     let text = "removed: 12 cached answers, 1 remembered failure, 2 \"not listed\" of providers\n"
-    #expect(try scene.client.flush([], below: false, .text) == text)
+    #expect(try scene.client.flush([], below: false, .text) == ControlAnswer(text))
     #expect(
-      try scene.client.flush(["a.example"], below: false, .json)
+      try scene.client.flush(["a.example"], below: false, .json).content
         == "{\"entries\":12,\"failures\":1,\"not_listed\":2}\n")
     _ = try scene.client.flush(["a.example", "B.example."], below: true, .text)
     let seen = scene.journal.flushed.withLock { $0 }
@@ -41,28 +43,44 @@ import Testing
     var first = ProviderReport(name: "alidns")
     (first.server, first.unitsToday, first.unitsPerDay, first.transfers) = ("223.5.5.5", 7, 100, 9)
     first.failureCounts.count(.timeout)
+    first.roundTrips.observe(.milliseconds(12))
     var second = ProviderReport(name: "b")
     second.state = .aside("it refuses the credentials", until: 1_800_000_000)
     var third = ProviderReport(name: "c")
     third.state = .down("a \"quoted\" reason")
     var fourth = ProviderReport(name: "d")
     fourth.state = .spent(until: 86_400)
-    let scene = try ControlScene(reports: [first, second, third, fourth])
-    let lines = try scene.client.providers(.text).split(separator: "\n").map(String.init)
+    var told = Told()
+    told.reports = [first, second, third, fourth]
+    told.reports[2].remark = "a remark"
+    let scene = try ControlScene(told)
+    let lines = try scene.client.providers(.text).content.split(separator: "\n").map(String.init)
     try #require(lines.count == 5)
     #expect(lines[0].hasPrefix("provider  state "))
-    #expect(lines[1].split(separator: " ").map(String.init) == ["alidns", "up", "223.5.5.5", "7", "100", "9", "1"])
+    #expect(
+      lines[1].split(separator: " ").map(String.init) == [
+        "alidns", "up", "223.5.5.5", "12.0", "ms", "7", "100", "9", "1",
+      ])
     #expect(lines[2].contains("left alone until 2027-01-15T08:00:00Z: it refuses the credentials"))
-    #expect(lines[3].contains("down: a \"quoted\" reason"))
+    #expect(lines[3].contains("down: a \"quoted\" reason (a remark)"))
     #expect(lines[4].contains("left alone until 1970-01-02T00:00:00Z: units_per_day are spent"))
-    let json = try scene.client.providers(.json)
+    let json = try scene.client.providers(.json).content
+    #expect(json.contains("\"failures_by_reason\":{\"timeout\":1}"))
+    #expect(json.contains("\"round_trip\":{\"count\":1,\"mean\":12,"))
     #expect(json.contains("\"reason\":\"a \\\"quoted\\\" reason\""))
     #expect(json.contains("\"until\":\"2027-01-15T08:00:00Z\""))
     #expect(json.hasPrefix("{\"providers\":[{\"name\":\"alidns\",\"state\":\"up\",\"units_today\":7,"))
   }
 
   @Test(arguments: [
-    ("GET", "/flush", "", 405), ("POST", "/providers", "", 405), ("GET", "/", "", 404), ("GET", "/stats", "", 404),
+    ("GET", "/flush", "", 405), ("POST", "/providers", "", 405), ("GET", "/", "", 404), ("GET", "/stat", "", 404),
+    ("POST", "/stats", "", 405), ("GET", "/stats?by", "", 400), ("GET", "/cache", "", 400),
+    ("GET", "/cache?name=", "", 400), ("GET", "/cache?name=a%2", "", 400), ("GET", "/cache?name=a..b", "", 400),
+    ("GET", "/cache?all=a", "", 400), ("GET", "/refresh", "", 405), ("POST", "/refresh", "", 400),
+    ("POST", "/refresh?now", "a.example\n", 400), ("POST", "/refresh", "a.example\nANY\n", 400),
+    ("POST", "/refresh", "a.example\n" + String(repeating: "A\n", count: 17), 400),
+    ("POST", "/report-bad", "a.example\n", 400), ("POST", "/report-bad", "a.example\n192.0.2\n", 400),
+    ("POST", "/report-bad", "a.example\n192.0.2.1\n192.0.2.2\n", 400), ("POST", "/top", "", 405),
     ("POST", "/flush?all", "", 400), ("POST", "/flush?below", "", 400), ("POST", "/flush", "a..b\n", 400),
     ("POST", "/flush", String(repeating: "a.example\n", count: 257), 400),
     ("POST", "/flush", String(repeating: "a", count: 300_000), 413),
@@ -77,7 +95,44 @@ import Testing
       #expect(response.text.hasSuffix("\n") && response.text.filter { $0 == "\n" }.count == 1)
       #expect(response.field("Allow") == (status == 405 ? (method == "GET" ? "POST" : "GET") : nil))
     }
-    #expect(scene.journal.flushed.withLock { $0.isEmpty })
+    #expect(scene.journal.flushed.withLock { $0.isEmpty } && scene.journal.commands.withLock { $0.isEmpty })
+  }
+
+  @Test func `passes on names of any octets, types and addresses`() throws {
+    let scene = try ControlScene()
+    let odd = "a\\.b\\000%&=\\255 .example."
+    _ = try scene.client.cache(odd.replacing(" ", with: "\\032"), .text)
+    _ = try scene.client.refresh("WWW.example.com", types: ["aaaa", "TYPE65"], .json)
+    _ = try scene.client.refresh("www.example.com", types: [], .text)
+    _ = try scene.client.reportBad("www.example.com", "2001:DB8::1", .text)
+    #expect(
+      scene.journal.commands.withLock { $0 } == [
+        "cache a\\.b\\000%&=\\255\\032.example.", "refresh www.example.com. [AAAA, HTTPS]",
+        "refresh www.example.com. []", "report-bad www.example.com. 2001:db8::1",
+      ])
+  }
+
+  @Test func `an answer that finds nothing says so to programs, too`() throws {
+    let scene = try ControlScene()
+    #expect(
+      try scene.client.cache("a.example", .text)
+        == ControlAnswer("nothing is kept of a.example.\n", isNothing: true))
+    #expect(try scene.client.refresh("a.example", types: [], .json).isNothing)
+    #expect(try scene.client.reportBad("a.example", "192.0.2.1", .json).isNothing)
+    #expect(try !scene.client.providers(.json).isNothing)
+    var told = Told()
+    told.counts.saveProblem = "no room"
+    let other = try ControlScene(told)
+    let answer = try other.client.flush([], below: false, .text)
+    #expect(answer.isNothing && answer.content.contains("the cache file is not replaced: no room"))
+  }
+
+  @Test func `serves those who ask while as many as there may be sit silent`() throws {
+    let scene = try ControlScene()
+    let silent = (0..<(3 * Configuration.httpConnections)).map { _ in scene.raw }
+    #expect(silent.allSatisfy { $0 != nil })
+    #expect(try scene.client.providers(.text).content.hasPrefix("provider"))
+    withExtendedLifetime(silent) {}
   }
 
   @Test func `a client is told why it is refused`() throws {

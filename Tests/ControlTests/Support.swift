@@ -1,5 +1,6 @@
 // Support.swift -- a control server on a loop of its own, and a folder for its socket.
 
+import BusyNames
 import EventLoop
 import Glibc
 import HTTPTestSupport
@@ -29,6 +30,30 @@ final class TemporaryFolder {
 /// What a scene's actions were asked for.
 final class Journal: Sendable {
   let flushed = Mutex<[CacheSelection]>([])
+  /// The other commands, as words.
+  let commands = Mutex<[String]>([])
+}
+
+/// What a scene's actions tell.
+struct Told: Sendable {
+  var counts = FlushCounts()
+  var reports: [ProviderReport] = []
+  var content = NameContent()
+  var summary = RefreshSummary()
+  var bad = BadAddressOutcome()
+  var names: [NameReport] = []
+  var numbers = DaemonNumbers.empty
+}
+
+extension DaemonNumbers {
+  /// Of a daemon that has done nothing for ten seconds.
+  static let empty = DaemonNumbers(
+    statistics: ForwarderStatistics(
+      time: BootInstant(nanoseconds: 60_000_000_000), startedAt: BootInstant(nanoseconds: 50_000_000_000),
+      queries: QueryTotals(), resolver: ResolverCounters(), questionsUnderWay: 0, mostQuestionsUnderWay: 1024,
+      waitingClients: 0, refresh: nil, scheduledRefreshes: 0, cache: CacheStatistics(), unreadOctets: nil,
+      droppedDatagrams: nil, tcpConnections: 0, refusedTCPConnections: 0, providers: [], longestBatch: .zero),
+    counts: NameCounts(), network: "eth0")
 }
 
 /// A server that listens, with actions that only note what they are asked for.
@@ -39,15 +64,27 @@ final class ControlScene {
   private let thread: LoopThread
   private let server: ControlServer
 
-  init(counts: FlushCounts = FlushCounts(), reports: [ProviderReport] = []) throws {
+  init(_ told: Told = Told()) throws {
     let loop = try EventLoop()
     self.loop = loop
     let actions = ControlActions(
       flush: { [journal] names in
         journal.flushed.withLock { $0.append(names) }
         await loop.sleep(for: .zero)
-        return counts
-      }, providers: { reports })
+        return told.counts
+      }, providers: { told.reports },
+      content: { [journal] name in
+        journal.commands.withLock { $0.append("cache \(name)") }
+        return told.content
+      },
+      refresh: { [journal] name, types in
+        journal.commands.withLock { $0.append("refresh \(name) \(types)") }
+        return told.summary
+      },
+      reportBad: { [journal] address, name in
+        journal.commands.withLock { $0.append("report-bad \(name) \(address)") }
+        return told.bad
+      }, numbers: { told.numbers }, names: { BusyNamesReport(reports: told.names, network: "eth0") })
     server = try ControlServer(on: loop, actions)
     try server.listen(path: folder.socket)
     thread = LoopThread(running: loop)

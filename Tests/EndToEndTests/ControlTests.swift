@@ -142,9 +142,9 @@ import Testing
       #expect(ending == .exited(0))
       let lines = output.split(separator: "\n").map(String.init)
       try #require(lines.count == 3)
-      let first = /^first +left alone until \S+Z: its quota is used up +\S+ +0 +1000 +1 +1$/
+      let first = /^first +left alone until \S+Z: its quota is used up +\S+ +[\d.]+ ms +0 +1000 +1 +1$/
       #expect(lines[1].firstMatch(of: first) != nil)
-      #expect(lines[2].firstMatch(of: /^second +up +\S+ +\d+ +- +1 +0$/) != nil)
+      #expect(lines[2].firstMatch(of: /^second +up +\S+ +[\d.]+ ms +\d+ +- +1 +0$/) != nil)
       let json = try lab.run("providers", "--json", "--socket", socket).output
       let object = try #require(
         try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: [[String: Any]]])

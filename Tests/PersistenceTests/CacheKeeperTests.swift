@@ -204,3 +204,87 @@ import Testing
     #expect(told.count == 2)
   }
 }
+
+@Suite struct `A save before its time` {
+  private let folder = TemporaryFolder()
+  private let loop = SimulatedLoop()
+  private let cache = MessageCache.empty()
+
+  /// Work that is done when a test wants it.
+  private final class Works: @unchecked Sendable {
+    var waiting: [@Sendable () -> Void] = []
+  }
+
+  private func keeper(_ works: Works, path: String? = nil) -> CacheKeeper {
+    CacheKeeper(
+      cache, path.map { CacheFile(path: $0) } ?? folder.file, .usual, on: loop, every: .seconds(600),
+      startErrand: { _, work in
+        works.waiting.append(work)
+        return nil
+      }, note: { _ in })
+  }
+
+  private func perform(_ works: Works) {
+    guard !works.waiting.isEmpty else { return }
+    works.waiting.removeFirst()()
+    loop.settle()
+  }
+
+  private final class Ends: @unchecked Sendable {
+    var all: [String?] = []
+  }
+
+  private func save(_ keeper: CacheKeeper, _ ends: Ends) {
+    Task(executorPreference: loop) { ends.all.append(await keeper.saveNow()) }
+    loop.settle()
+  }
+
+  @Test func `has the file replaced when it returns, and is none where nothing is new`() {
+    let (works, ends) = (Works(), Ends())
+    let keeper = keeper(works)
+    keeper.start()
+    perform(works)
+    cache.insert("www.example.com", at: loop.now.nanoseconds / second)
+    save(keeper, ends)
+    #expect(ends.all.isEmpty && !folder.names.contains("cache"))
+    perform(works)
+    #expect(ends.all == [nil] && folder.names.contains("cache"))
+    save(keeper, ends)
+    #expect(ends.all == [nil, nil] && works.waiting.isEmpty)
+    keeper.close()
+  }
+
+  @Test func `follows one that began before`() {
+    let (works, ends) = (Works(), Ends())
+    let keeper = keeper(works)
+    keeper.start()
+    perform(works)
+    cache.insert("a.example.com", at: loop.now.nanoseconds / second)
+    loop.advance(by: .seconds(600))
+    #expect(works.waiting.count == 1)
+    cache.insert("b.example.com", at: loop.now.nanoseconds / second)
+    save(keeper, ends)
+    perform(works)
+    #expect(ends.all.isEmpty && works.waiting.count == 1)
+    perform(works)
+    #expect(ends.all == [nil])
+    keeper.close()
+  }
+
+  @Test func `tells why it failed, and who waits is not kept for ever`() {
+    let (works, ends) = (Works(), Ends())
+    let keeper = keeper(works, path: "\(folder.path)/none/cache")
+    keeper.start()
+    perform(works)
+    cache.insert("a.example.com", at: loop.now.nanoseconds / second)
+    save(keeper, ends)
+    perform(works)
+    #expect(ends.all.count == 1 && ends.all[0]?.contains("No such file or directory") == true)
+    save(keeper, ends)
+    loop.advance(by: CacheKeeper.usualPatience)
+    #expect(ends.all.count == 2 && ends.all[1]?.contains("not done after 5000 ms") == true)
+    perform(works)
+    #expect(ends.all.count == 2)
+    keeper.close()
+  }
+}

@@ -1,0 +1,120 @@
+// ContentText.swift -- what is kept of a name, as text and as JSON.
+
+import DNSWire
+import EventLoop
+import Forwarder
+
+/// Everything that is kept of a name.
+struct ContentText: ControlText {
+  let name: DomainName
+  let content: NameContent
+
+  var isNothing: Bool { content.entries.isEmpty && content.failures.isEmpty }
+
+  var text: String {
+    guard !isNothing else { return "nothing is kept of \(name.text)\n" }
+    var lines = content.entries.flatMap(lines)
+    if content.more > 0 { lines.append("and \(content.more) more entries") }
+    for failure in content.failures {
+      lines.append("\(title(failure.question)): asked in vain, not again for \(TimeText.rough(failure.waits))")
+    }
+    return lines.map { "\($0)\n" }.joined()
+  }
+
+  private func lines(_ entry: EntryReport) -> [String] {
+    var lines = ["\(title(entry.question)): \(entry.responseCode), \(TimeText.rough(entry.age)) old"]
+    lines += (entry.answers + entry.authorities).map { record in
+      "  \(record.owner.text) \(record.ttl) \(record.type) \(RDATA.text(record.rdata, type: record.type))"
+    }
+    let isFresh = entry.freshFor > .zero
+    var state = isFresh ? "fresh for \(TimeText.rough(entry.freshFor))" : "expired"
+    switch entry.usefulFor {
+    case nil: state += ", given for as long as httpdnsd runs"
+    case .some(let time) where time > max(entry.freshFor, .zero):
+      state += ", as stale data for \(TimeText.rough(time))"
+    case .some: break
+    }
+    lines.append("  \(state); \(entry.hits) \(entry.hits == 1 ? "hit" : "hits"), \(refresh(entry.refresh))")
+    let asked = entry.upstreams.isEmpty ? "nobody" : entry.upstreams.joined(separator: ", ")
+    lines.append("  from \(entry.source); asked for such names: \(asked)")
+    return lines
+  }
+
+  private func title(_ question: EntryQuestion) -> String {
+    var parts = ["\(question.name.text) \(question.type.rawValue == 0 ? "(no such name)" : "\(question.type)")"]
+    if question.dnssecOK { parts.append("with DO") }
+    if question.checkingDisabled { parts.append("with CD") }
+    if let subnet = question.subnet { parts.append("for \(subnet)") }
+    if !question.isHere { parts.append("on another network") }
+    return parts.joined(separator: " ")
+  }
+
+  private func refresh(_ plan: RefreshPlan) -> String {
+    switch plan {
+    case .none: "not refreshed ahead"
+    case .kept(let time): "always kept, refreshed in \(TimeText.rough(time))"
+    case .hot(let time): "in use, refreshed in \(TimeText.rough(time))"
+    case .ifHit(let times, let time):
+      "refreshed in \(TimeText.rough(time)) if asked for \(times) more \(times == 1 ? "time" : "times")"
+    }
+  }
+
+  var json: String {
+    JSONText.object([
+      "name": JSONText.string(name.text), "entries": JSONText.array(content.entries.map(object)),
+      "more": "\(content.more)",
+      "failures": JSONText.array(
+        content.failures.map { failure in
+          let members = members(failure.question)
+          return "{\(members),\"waits\":\(JSONText.seconds(failure.waits))}"
+        }),
+    ])
+  }
+
+  private func object(_ entry: EntryReport) -> String {
+    let rest = JSONText.object([
+      "rcode": JSONText.string("\(entry.responseCode)"), "source": JSONText.string(entry.source),
+      "upstreams": JSONText.array(entry.upstreams.map(JSONText.string)),
+      "answers": JSONText.array(entry.answers.map(JSONText.record)),
+      "authorities": JSONText.array(entry.authorities.map(JSONText.record)), "age": JSONText.seconds(entry.age),
+      "fresh_for": JSONText.seconds(entry.freshFor), "useful_for": entry.usefulFor.map(JSONText.seconds),
+      "unused_for": JSONText.seconds(entry.unusedFor), "hits": "\(entry.hits)", "refresh": object(entry.refresh),
+    ])
+    return "{\(members(entry.question)),\(rest.dropFirst())"
+  }
+
+  private func members(_ question: EntryQuestion) -> String {
+    let object = JSONText.object([
+      "name": JSONText.string(question.name.text),
+      "type": JSONText.string(question.type.rawValue == 0 ? "every" : "\(question.type)"),
+      "dnssec_ok": "\(question.dnssecOK)", "checking_disabled": "\(question.checkingDisabled)",
+      "route": "\(question.route)", "network": "\(question.network)", "here": "\(question.isHere)",
+      "subnet": question.subnet.map { JSONText.string("\($0)") },
+    ])
+    return String(object.dropFirst().dropLast())
+  }
+
+  private func object(_ plan: RefreshPlan) -> String? {
+    func object(_ why: String, _ time: Duration, hits: UInt32? = nil) -> String {
+      JSONText.object([
+        "why": JSONText.string(why), "in": JSONText.seconds(time), "missing_hits": hits.map { "\($0)" },
+      ])
+    }
+    return switch plan {
+    case .none: nil
+    case .kept(let time): object("kept", time)
+    case .hot(let time): object("hot", time)
+    case .ifHit(let times, let time): object("if_hit", time, hits: times)
+    }
+  }
+}
+
+extension JSONText {
+  /// A record.
+  static func record(_ record: ResourceRecord) -> String {
+    object([
+      "name": string(record.owner.text), "type": string("\(record.type)"), "ttl": "\(record.ttl)",
+      "data": string(RDATA.text(record.rdata, type: record.type)),
+    ])
+  }
+}

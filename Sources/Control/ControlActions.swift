@@ -1,0 +1,55 @@
+// ControlActions.swift -- what the commands of the control socket do, as closures: the daemon's, or a test's.
+
+import DNSWire
+import Forwarder
+import MessageCache
+
+/// What the commands of the control socket do. Called on the loop.
+public struct ControlActions: Sendable {
+  /// Forgets what is known of names.
+  public var flush: @Sendable (CacheSelection) async -> FlushCounts
+  /// How the providers fare.
+  public var providers: @Sendable () async -> [ProviderReport]
+  /// What is kept of a name.
+  public var content: @Sendable (DomainName) async -> NameContent
+  /// Asks anew for a name in those types; none for whatever is kept.
+  public var refresh: @Sendable (DomainName, [RecordType]) async -> RefreshSummary
+  /// Lets an address go last in the answers to a name.
+  public var reportBad: @Sendable (IPAddress, DomainName) async -> BadAddressOutcome
+  /// All numbers of the moment.
+  public var numbers: @Sendable () async -> DaemonNumbers
+  /// What was counted for the busiest names, the busiest one first.
+  public var names: @Sendable () async -> BusyNamesReport
+
+  /// Those closures.
+  public init(
+    flush: @escaping @Sendable (CacheSelection) async -> FlushCounts,
+    providers: @escaping @Sendable () async -> [ProviderReport],
+    content: @escaping @Sendable (DomainName) async -> NameContent,
+    refresh: @escaping @Sendable (DomainName, [RecordType]) async -> RefreshSummary,
+    reportBad: @escaping @Sendable (IPAddress, DomainName) async -> BadAddressOutcome,
+    numbers: @escaping @Sendable () async -> DaemonNumbers, names: @escaping @Sendable () async -> BusyNamesReport
+  ) {
+    self.flush = flush
+    self.providers = providers
+    self.content = content
+    self.refresh = refresh
+    self.reportBad = reportBad
+    self.numbers = numbers
+    self.names = names
+  }
+
+  /// What a forwarder can do, which has to live as long. Its resolver is looked up for each request.
+  public init(_ forwarder: Forwarder) {
+    // All of it runs on the forwarder's loop.
+    nonisolated(unsafe) unowned let forwarder = forwarder
+    self.init(
+      flush: { await forwarder.resolver.flush($0) },
+      providers: { await forwarder.resolver.providerReports() },
+      content: { await forwarder.resolver.content(of: $0) },
+      refresh: { await forwarder.refresh($0, $1) },
+      reportBad: { await forwarder.resolver.reportBad($0, of: $1) },
+      numbers: { forwarder.numbers() },
+      names: { await forwarder.busyNames() })
+  }
+}

@@ -1,0 +1,82 @@
+// NameRequest.swift -- what requests about one name ask for.
+
+import DNSWire
+import HTTPServer
+
+extension DomainName {
+  /// The name in the query of a request: `name=` and percent-encoded text.
+  init(_ request: HTTPServerRequest) throws(ControlRefusal) {
+    let parts = request.query?.split(separator: "=", maxSplits: 1) ?? []
+    guard parts.count == 2, parts[0] == "name" else {
+      throw ControlRefusal(status: 400, reason: "name= is wanted, and nothing else")
+    }
+    guard let text = PercentText.decode(parts[1]), let name = DomainName(text: text) else {
+      throw ControlRefusal(status: 400, reason: "not a domain name")
+    }
+    self = name.lowercased
+  }
+}
+
+extension HTTPServerRequest {
+  /// The lines of the body, of which the first is a domain name.
+  ///
+  /// - Parameter most: lines that there may be behind the name.
+  func nameAndLines(most: Int) throws(ControlRefusal) -> (name: DomainName, rest: [Substring]) {
+    guard query == nil else { throw ControlRefusal(status: 400, reason: "no parameter is known") }
+    guard let text = String(validating: body, as: UTF8.self) else {
+      throw ControlRefusal(status: 400, reason: "the body is not UTF-8")
+    }
+    let lines = text.split(separator: "\n")
+    guard let first = lines.first, let name = DomainName(text: first) else {
+      throw ControlRefusal(status: 400, reason: "line 1 is not a domain name")
+    }
+    guard lines.count <= 1 + most else {
+      throw ControlRefusal(status: 400, reason: "\(lines.count) lines; at most \(1 + most)")
+    }
+    return (name.lowercased, Array(lines.dropFirst()))
+  }
+}
+
+/// A request to ask anew.
+public struct RefreshRequest: Sendable {
+  /// Types in one request.
+  public static let mostTypes = 16
+
+  /// The name.
+  let name: DomainName
+  /// The types; none for whatever is kept.
+  let types: [RecordType]
+
+  init(_ request: HTTPServerRequest) throws(ControlRefusal) {
+    let (name, lines) = try request.nameAndLines(most: RefreshRequest.mostTypes)
+    self.name = name
+    var types: [RecordType] = []
+    for line in lines {
+      guard let type = RecordType(text: String(line)), !type.isOnlyAsked else {
+        throw ControlRefusal(status: 400, reason: "not a type that can be asked for")
+      }
+      types.append(type)
+    }
+    self.types = types
+  }
+}
+
+extension RecordType {
+  /// Whether no record can have it: 0, and those that only a question has, or a transport (RFC 6895 section 3.1).
+  public var isOnlyAsked: Bool { rawValue == 0 || rawValue == 41 || (128...255).contains(rawValue) }
+}
+
+/// A report of a bad address.
+struct BadAddressRequest: Sendable {
+  let name: DomainName
+  let address: IPAddress
+
+  init(_ request: HTTPServerRequest) throws(ControlRefusal) {
+    let (name, lines) = try request.nameAndLines(most: 1)
+    guard let line = lines.first, let address = IPAddress(text: line) else {
+      throw ControlRefusal(status: 400, reason: "line 2 is not an IP address")
+    }
+    self.name = name
+    self.address = address
+  }
+}

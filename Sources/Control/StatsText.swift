@@ -1,0 +1,145 @@
+// StatsText.swift -- the numbers of the daemon, and what was counted for the busiest names, as text and as JSON.
+
+import BusyNames
+import DNSWire
+import EventLoop
+import Forwarder
+import MessageCache
+import Metrics
+
+/// All numbers of a moment.
+struct StatsText: ControlText {
+  let numbers: DaemonNumbers
+  private var statistics: ForwarderStatistics { numbers.statistics }
+  private var queries: QueryTotals { numbers.statistics.queries }
+
+  var text: String {
+    let cache = statistics.cache
+    let maximum = kibibytes(cache.maxOctets)
+    var rows = [
+      ["up", TimeText.rough(statistics.uptime)],
+      ["queries", "\(queries.queries)\(queries.hitRatio.map { ", \(percent($0)) from the cache" } ?? "")"],
+    ]
+    rows += QueryFate.allCases.map { ["  \($0.text)", "\(queries.count($0))"] }
+    rows += [
+      ["answers at hand", latency(queries.atHand)], ["answers that waited", latency(queries.resolved)],
+      ["cache", "\(cache.entries) entries of \(cache.maxEntries), \(kibibytes(cache.octets)) of \(maximum)"],
+      ["under way", "\(statistics.questionsUnderWay) questions, \(statistics.waitingClients) clients wait"],
+    ]
+    if let refresh = statistics.refresh {
+      rows.append(["refreshing", "\(refresh.transfers) transfers, \(refresh.overBudget) beyond the budget"])
+    }
+    rows += numbers.counts.members(network: numbers.network).map { [$0.name, $0.text] }
+    return TextTable.lines(rows).map { "\($0)\n" }.joined()
+  }
+
+  var json: String {
+    let fates = QueryFate.allCases.map { "\(JSONText.string("\($0)")):\(queries.count($0))" }
+    let cache = statistics.cache
+    let counts = numbers.counts.members(network: numbers.network).map { "\(JSONText.string($0.name)):\($0.json)" }
+    let rest = JSONText.object([
+      "uptime": JSONText.seconds(statistics.uptime), "queries": "\(queries.queries)",
+      "fates": "{\(fates.joined(separator: ","))}", "hit_ratio": queries.hitRatio.map { "\($0)" },
+      "latency_at_hand": JSONText.latency(queries.atHand), "latency_resolved": JSONText.latency(queries.resolved),
+      "cache": JSONText.object([
+        "entries": "\(cache.entries)", "max_entries": "\(cache.maxEntries)", "octets": "\(cache.octets)",
+        "max_octets": "\(cache.maxOctets)", "insertions": "\(cache.insertions)", "evictions": "\(cache.evictions)",
+      ]),
+      "questions_under_way": "\(statistics.questionsUnderWay)", "waiting_clients": "\(statistics.waitingClients)",
+      "refresh_transfers": statistics.refresh.map { "\($0.transfers)" },
+      "refresh_over_budget": statistics.refresh.map { "\($0.overBudget)" },
+    ])
+    return "{\(counts.joined(separator: ",")),\(rest.dropFirst())"
+  }
+
+  private func latency(_ histogram: LatencyHistogram) -> String {
+    guard let mean = histogram.mean, let most = histogram.quantile(0.99) else { return "none" }
+    return "\(TimeText.fine(mean)) on average, 99 % within \(TimeText.fine(most))"
+  }
+
+  private func kibibytes(_ octets: Int) -> String { "\((octets + 1023) >> 10) KiB" }
+}
+
+/// What was counted for the busiest names.
+struct NamesText: ControlText {
+  private let reports: [NameReport]
+  private let network: String
+
+  init(_ names: BusyNamesReport) {
+    reports = names.reports
+    network = names.network
+  }
+
+  var text: String {
+    let rows = reports.map { report in
+      [report.name.text, report.type.counted] + report.counts.members(network: network).map(\.text)
+    }
+    let head = ["domain", "type"] + NameCounts().members(network: network).map(\.name)
+    return TextTable.lines([head] + rows).map { "\($0)\n" }.joined()
+  }
+
+  var json: String {
+    let objects = reports.map { report in
+      let members = report.counts.members(network: network).map { ",\"\($0.name)\":\($0.json)" }
+      return "{\"domain\":\(JSONText.string(report.name.text)),\"type\":\(report.type.rawValue)"
+        + ",\"time\":\(JSONText.seconds(report.time))\(members.joined())}"
+    }
+    return "{\"names\":\(JSONText.array(objects))}"
+  }
+}
+
+extension NameCounts {
+  /// The counters by the SDKs' names, in the order of the alphabet, times in milliseconds.
+  fileprivate func members(network: String) -> [(name: String, text: String, json: String)] {
+    let (average, longest) = (Duration.nanoseconds(avgRtt), Duration.nanoseconds(maxRtt))
+    func number(_ name: String, _ value: UInt64) -> (String, String, String) { (name, "\(value)", "\(value)") }
+    return [
+      ("avgRtt", maxRtt > 0 ? TimeText.milliseconds(average) : "-", JSONText.milliseconds(average)),
+      number("cacheDnsNum", cacheDnsNum),
+      number("gobackLocaldnsNum", gobackLocaldnsNum), number("localErro", localErro),
+      ("maxRtt", maxRtt > 0 ? TimeText.milliseconds(longest) : "-", JSONText.milliseconds(longest)),
+      number("noPermissionErro", noPermissionErro), number("noResponseErro", noResponseErro),
+      number("requestPDnsNum", requestPDnsNum), ("sp", network.isEmpty ? "-" : network, JSONText.string(network)),
+      number("successNum", successNum), number("timeoutErro", timeoutErro),
+      number("urlParameterErro", urlParameterErro), number("urlPathErro", urlPathErro),
+    ]
+  }
+}
+
+extension RecordType {
+  /// The type of a row, for people.
+  var counted: String { rawValue == 0 ? "NXDOMAIN" : "\(self)" }
+}
+
+extension QueryFate {
+  /// A few words.
+  var text: String {
+    switch self {
+    case .hit: "from the cache"
+    case .stale: "stale, at once"
+    case .local: "answered here"
+    case .blocked: "blocked"
+    case .miss: "resolved"
+    case .refused: "refused"
+    case .invalid: "invalid"
+    case .overflow: "too many waited"
+    case .dropped: "dropped"
+    }
+  }
+}
+
+extension JSONText {
+  /// A histogram in a few figures, in milliseconds.
+  static func latency(_ histogram: LatencyHistogram) -> String {
+    object([
+      "count": "\(histogram.count)", "mean": histogram.mean.map(milliseconds),
+      "p50": histogram.quantile(0.5).map(milliseconds), "p99": histogram.quantile(0.99).map(milliseconds),
+    ])
+  }
+}
+
+/// A part of 1 in percent, with one digit behind the point.
+func percent(_ part: Double) -> String {
+  let tenths = Int((part * 1000).rounded(.down))
+  return "\(tenths / 10).\(tenths % 10) %"
+}

@@ -1,0 +1,177 @@
+// TopFrame.swift -- what `httpdnsd top` shows: the difference of two samples, as lines for a screen or as JSON.
+
+import EventLoop
+import Forwarder
+import Metrics
+
+/// What happened between two samples; since the start where there is no earlier one, or the daemon is another one now.
+public struct TopFrame: Sendable {
+  private let sample: TopSample
+  private let earlier: TopSample
+  private let seconds: Double
+
+  /// A frame.
+  public init(_ sample: TopSample, after earlier: TopSample?) {
+    self.sample = sample
+    var base = TopSample()
+    base.time = sample.startedAt
+    self.earlier = earlier.flatMap { $0.startedAt == sample.startedAt ? $0 : nil } ?? base
+    seconds = max(Double(sample.time) - Double(self.earlier.time), 1e6) / 1e9
+  }
+
+  private func rate(_ later: UInt64, _ before: UInt64) -> Double {
+    later > before ? Double(later - before) / seconds : 0
+  }
+
+  private func rate(_ fate: QueryFate) -> Double { rate(sample.fates[fate.rawValue], earlier.fates[fate.rawValue]) }
+
+  private var queryRate: Double { QueryFate.allCases.reduce(0) { $0 + rate($1) } }
+
+  private var hitRatio: Double? {
+    let hits = rate(.hit) + rate(.stale)
+    let all = hits + rate(.miss) + rate(.overflow)
+    return all > 0 ? hits / all : nil
+  }
+
+  /// Names with what they did in between, the busiest first.
+  private var names: [(name: TopSample.Name, hits: Double, questions: Double)] {
+    var before: [String: TopSample.Name] = [:]
+    for name in earlier.names { before["\(name.name) \(name.type)"] = name }
+    return sample.names.enumerated().map { index, name in
+      let last = before["\(name.name) \(name.type)"]
+      return (index, name, rate(name.hits, last?.hits ?? 0), rate(name.questions, last?.questions ?? 0))
+    }.sorted { left, right in
+      let (mine, others) = (left.2 + left.3, right.2 + right.3)
+      return mine == others ? left.0 < right.0 : mine > others
+    }.map { ($0.1, $0.2, $0.3) }
+  }
+
+  private func roundTrips(_ provider: TopSample.Provider) -> LatencyHistogram {
+    provider.roundTrips - (last(provider)?.roundTrips ?? LatencyHistogram())
+  }
+
+  private func last(_ provider: TopSample.Provider) -> TopSample.Provider? {
+    earlier.providers.first { $0.name == provider.name }
+  }
+}
+
+// MARK: - Lines
+
+/// A line of a frame.
+public struct TopLine: Sendable, Equatable {
+  /// What it says.
+  public var text: String
+  /// Whether it is the head of a table, or of all.
+  public var isHeading = false
+}
+
+extension TopFrame {
+  /// The frame as lines; names fill what is left of the rows.
+  ///
+  /// - Parameter hint: stands at the end of the first line.
+  public func lines(rows: Int, hint: String = "") -> [TopLine] {
+    let uptime = Duration.nanoseconds(Int64(clamping: sample.time - min(sample.startedAt, sample.time)))
+    var lines = [TopLine(text: "httpdnsd, up \(TimeText.rough(uptime))\(hint)", isHeading: true)]
+    lines += summary.map { TopLine(text: $0) }
+    lines.append(TopLine(text: ""))
+    lines += table(
+      ["provider", "server", "round trip", "transfers/s", "failures/s", "units today", "state"], providerRows)
+    lines.append(TopLine(text: ""))
+    let room = max(0, rows - lines.count - 1)
+    lines += table(["name", "type", "hits/s", "asked/s", "hits", "asked", "avgRtt"], nameRows(room))
+    return Array(lines.prefix(max(1, rows)))
+  }
+
+  private var summary: [String] {
+    let fates: [QueryFate] = [.hit, .stale, .local, .blocked, .miss, .refused, .invalid, .overflow, .dropped]
+    let parts = fates.filter { rate($0) > 0 }.map { "\(decimal(rate($0))) \($0.text)" }
+    return [
+      "queries/s  \(decimal(queryRate))" + (parts.isEmpty ? "" : ": \(parts.joined(separator: ", "))"),
+      "hit ratio  \(hitRatio.map(percent) ?? "-")",
+      "at hand    \(latency(sample.atHand - earlier.atHand))",
+      "waited     \(latency(sample.resolved - earlier.resolved))",
+      "cache      \(sample.entries) of \(sample.maxEntries) entries, \(sample.octets >> 10) of "
+        + "\(sample.maxOctets >> 10) KiB; \(decimal(rate(sample.refreshes, earlier.refreshes))) refreshes/s",
+      "under way  \(sample.underWay) questions, \(sample.waiting) clients wait",
+    ]
+  }
+
+  private func latency(_ histogram: LatencyHistogram) -> String {
+    guard let mean = histogram.mean, let half = histogram.quantile(0.5), let most = histogram.quantile(0.99) else {
+      return "-"
+    }
+    return "\(TimeText.fine(mean)) on average, half within \(TimeText.fine(half)), 99 % within \(TimeText.fine(most))"
+  }
+
+  private var providerRows: [[String]] {
+    sample.providers.map { provider in
+      let last = last(provider)
+      let units = "\(provider.unitsToday)" + (provider.unitsPerDay > 0 ? " of \(provider.unitsPerDay)" : "")
+      return [
+        provider.name, provider.server.isEmpty ? "-" : provider.server,
+        roundTrips(provider).mean.map(TimeText.milliseconds) ?? "-",
+        decimal(rate(provider.transfers, last?.transfers ?? 0)), decimal(rate(provider.failures, last?.failures ?? 0)),
+        units, provider.state,
+      ]
+    }
+  }
+
+  private func nameRows(_ count: Int) -> [[String]] {
+    names.prefix(count).map { name, hits, questions in
+      let average = Duration.nanoseconds(Int64(clamping: name.averageRoundTrip))
+      return [
+        name.name, name.type, decimal(hits), decimal(questions), "\(name.hits)", "\(name.questions)",
+        average > .zero ? TimeText.milliseconds(average) : "-",
+      ]
+    }
+  }
+
+  private func table(_ head: [String], _ rows: [[String]]) -> [TopLine] {
+    TextTable.lines([head] + rows).enumerated().map { TopLine(text: $1, isHeading: $0 == 0) }
+  }
+
+  private func decimal(_ value: Double) -> String {
+    let tenths = Int64(min(value, 1e15) * 10 + 0.5)
+    return "\(tenths / 10).\(tenths % 10)"
+  }
+}
+
+// MARK: - JSON
+
+extension TopFrame {
+  /// Names in a JSON object.
+  private static let mostNames = 50
+
+  /// The frame as one JSON object.
+  public var json: String {
+    let providers = sample.providers.map { provider in
+      let last = last(provider)
+      return JSONText.object([
+        "name": JSONText.string(provider.name), "state": JSONText.string(provider.state),
+        "server": provider.server.isEmpty ? nil : JSONText.string(provider.server),
+        "round_trip": JSONText.latency(roundTrips(provider)),
+        "transfers_per_second": number(rate(provider.transfers, last?.transfers ?? 0)),
+        "failures_per_second": number(rate(provider.failures, last?.failures ?? 0)),
+        "units_today": "\(provider.unitsToday)", "units_per_day": "\(provider.unitsPerDay)",
+      ])
+    }
+    let names = names.prefix(TopFrame.mostNames).map { name, hits, questions in
+      JSONText.object([
+        "name": JSONText.string(name.name), "type": JSONText.string(name.type), "hits_per_second": number(hits),
+        "questions_per_second": number(questions), "hits": "\(name.hits)", "questions": "\(name.questions)",
+      ])
+    }
+    return JSONText.object([
+      "seconds": number(seconds), "queries_per_second": number(queryRate), "hit_ratio": hitRatio.map(number),
+      "fates_per_second": "{\(QueryFate.allCases.map { "\"\($0)\":\(number(rate($0)))" }.joined(separator: ","))}",
+      "latency_at_hand": JSONText.latency(sample.atHand - earlier.atHand),
+      "latency_resolved": JSONText.latency(sample.resolved - earlier.resolved), "cache_entries": "\(sample.entries)",
+      "cache_octets": "\(sample.octets)", "questions_under_way": "\(sample.underWay)",
+      "waiting_clients": "\(sample.waiting)",
+      "refreshes_per_second": number(rate(sample.refreshes, earlier.refreshes)),
+      "providers": JSONText.array(providers), "names": JSONText.array(names),
+    ])
+  }
+
+  private func number(_ value: Double) -> String { JSONText.seconds(.nanoseconds(Int64(min(value, 1e9) * 1e9))) }
+}

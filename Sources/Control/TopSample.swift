@@ -1,0 +1,183 @@
+// TopSample.swift -- the numbers that `httpdnsd top` gets from the daemon, and the lines in which they travel.
+//
+// Two programs of one version speak here with each other: a line for each group of numbers, separated by tabs, texts
+// percent-encoded. The first line says the version.
+
+import BusyNames
+import DNSWire
+import EventLoop
+import Forwarder
+import MessageCache
+import Metrics
+
+/// What the daemon has done until a moment.
+public struct TopSample: Sendable, Equatable {
+  /// A provider.
+  public struct Provider: Sendable, Equatable {
+    /// Its name in the configuration.
+    public var name = ""
+    /// How it fares, in a few words.
+    public var state = ""
+    /// The server that is asked first; empty for none.
+    public var server = ""
+    /// Transfers since the start.
+    public var transfers: UInt64 = 0
+    /// Those of them that brought nothing.
+    public var failures: UInt64 = 0
+    /// Billing units of this day.
+    public var unitsToday: UInt64 = 0
+    /// How many there may be; 0 for any number.
+    public var unitsPerDay: UInt64 = 0
+    /// How long replies took.
+    public var roundTrips = LatencyHistogram()
+  }
+
+  /// A name and type.
+  public struct Name: Sendable, Equatable {
+    /// The name as text.
+    public var name = ""
+    /// The type as text.
+    public var type = ""
+    /// Queries that the cache answered.
+    public var hits: UInt64 = 0
+    /// Questions to providers, or to LocalDNS in their place.
+    public var questions: UInt64 = 0
+    /// How long providers took on average, in nanoseconds.
+    public var averageRoundTrip: UInt64 = 0
+  }
+
+  /// When, in nanoseconds of the boot-time clock.
+  public var time: UInt64 = 0
+  /// Since when it counts, by the same clock.
+  public var startedAt: UInt64 = 0
+  /// Queries by their fates, in the order of `QueryFate`.
+  public var fates: [UInt64] = Array(repeating: 0, count: QueryFate.allCases.count)
+  /// How long answers took that were at hand.
+  public var atHand = LatencyHistogram()
+  /// How long answers took that were not.
+  public var resolved = LatencyHistogram()
+  /// Entries of the cache.
+  public var entries: UInt64 = 0
+  /// How many there may be.
+  public var maxEntries: UInt64 = 0
+  /// Octets of the cache.
+  public var octets: UInt64 = 0
+  /// How many there may be.
+  public var maxOctets: UInt64 = 0
+  /// Questions under way.
+  public var underWay: UInt64 = 0
+  /// Clients that wait.
+  public var waiting: UInt64 = 0
+  /// Transfers for refreshing.
+  public var refreshes: UInt64 = 0
+  /// In the order of the configuration.
+  public var providers: [Provider] = []
+  /// The busiest first.
+  public var names: [Name] = []
+
+  /// Nothing yet.
+  public init() {}
+
+  /// The numbers of a daemon.
+  init(_ numbers: DaemonNumbers, names reports: [NameReport]) {
+    let statistics = numbers.statistics
+    time = UInt64(clamping: statistics.time.nanoseconds)
+    startedAt = UInt64(clamping: statistics.startedAt.nanoseconds)
+    fates = QueryFate.allCases.map { statistics.queries.count($0) }
+    (atHand, resolved) = (statistics.queries.atHand, statistics.queries.resolved)
+    (entries, maxEntries) = (UInt64(clamping: statistics.cache.entries), UInt64(clamping: statistics.cache.maxEntries))
+    (octets, maxOctets) = (UInt64(clamping: statistics.cache.octets), UInt64(clamping: statistics.cache.maxOctets))
+    underWay = UInt64(clamping: statistics.questionsUnderWay)
+    waiting = UInt64(clamping: statistics.waitingClients)
+    refreshes = statistics.refresh?.transfers ?? 0
+    providers = statistics.providers.map { report in
+      Provider(
+        name: report.name, state: report.stateText, server: report.server ?? "",
+        transfers: UInt64(clamping: report.transfers), failures: UInt64(clamping: report.failures),
+        unitsToday: UInt64(clamping: report.unitsToday), unitsPerDay: UInt64(clamping: report.unitsPerDay),
+        roundTrips: report.roundTrips)
+    }
+    names = reports.map { report in
+      Name(
+        name: report.name.text, type: report.type.counted, hits: report.counts.cacheDnsNum,
+        questions: report.counts.requestPDnsNum + report.counts.gobackLocaldnsNum,
+        averageRoundTrip: UInt64(clamping: report.counts.avgRtt))
+    }
+  }
+}
+
+extension TopSample: ControlText {
+  private static let version = "httpdnsd-top\t1"
+
+  /// For the other program.
+  var text: String {
+    var lines = [
+      TopSample.version, TopSample.line("time", [], [time, startedAt]), TopSample.line("fates", [], fates),
+      TopSample.line("at-hand", [], atHand.numbers), TopSample.line("resolved", [], resolved.numbers),
+      TopSample.line("cache", [], [entries, maxEntries, octets, maxOctets]),
+      TopSample.line("load", [], [underWay, waiting, refreshes]),
+    ]
+    lines += providers.map { provider in
+      TopSample.line(
+        "provider", [provider.name, provider.state, provider.server],
+        [provider.transfers, provider.failures, provider.unitsToday, provider.unitsPerDay]
+          + provider.roundTrips.numbers)
+    }
+    lines += names.map { TopSample.line("name", [$0.name, $0.type], [$0.hits, $0.questions, $0.averageRoundTrip]) }
+    return lines.map { "\($0)\n" }.joined()
+  }
+
+  var json: String { TopFrame(self, after: nil).json }
+
+  private static func line(_ word: String, _ texts: [String], _ numbers: [UInt64]) -> String {
+    ([word] + texts.map(PercentText.encode) + numbers.map { "\($0)" }).joined(separator: "\t")
+  }
+
+  /// What the other program sent; nil where it is of another version.
+  public init?(text: String) {
+    self.init()
+    var lines = text.split(separator: "\n")[...]
+    guard lines.popFirst() == TopSample.version[...] else { return nil }
+    for line in lines {
+      guard read(line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)) else { return nil }
+    }
+  }
+
+  private mutating func read(_ fields: [String]) -> Bool {
+    let texts = ["provider": 3, "name": 2][fields[0]] ?? 0
+    let numbers = fields.dropFirst(1 + texts).compactMap { UInt64($0) }
+    let words = fields.dropFirst().prefix(texts).compactMap { PercentText.decode($0) }
+    guard words.count == texts, numbers.count == fields.count - 1 - texts else { return false }
+    switch (fields[0], numbers.count) {
+    case ("time", 2): (time, startedAt) = (numbers[0], numbers[1])
+    case ("fates", fates.count): fates = numbers
+    case ("at-hand", LatencyHistogram.numberCount): atHand = LatencyHistogram(numbers: numbers[...])
+    case ("resolved", LatencyHistogram.numberCount): resolved = LatencyHistogram(numbers: numbers[...])
+    case ("cache", 4): (entries, maxEntries, octets, maxOctets) = (numbers[0], numbers[1], numbers[2], numbers[3])
+    case ("load", 3): (underWay, waiting, refreshes) = (numbers[0], numbers[1], numbers[2])
+    case ("provider", 4 + LatencyHistogram.numberCount):
+      providers.append(
+        Provider(
+          name: words[0], state: words[1], server: words[2], transfers: numbers[0], failures: numbers[1],
+          unitsToday: numbers[2], unitsPerDay: numbers[3], roundTrips: LatencyHistogram(numbers: numbers[4...])))
+    case ("name", 3):
+      names.append(
+        Name(
+          name: words[0], type: words[1], hits: numbers[0], questions: numbers[1], averageRoundTrip: numbers[2]))
+    default: return false
+    }
+    return true
+  }
+}
+
+extension LatencyHistogram {
+  fileprivate static let numberCount = 1 + bucketCount
+
+  /// The sum and the counts.
+  fileprivate var numbers: [UInt64] { [sum] + counts }
+
+  /// - Precondition: there are `numberCount` of them.
+  fileprivate init(numbers: ArraySlice<UInt64>) {
+    self.init(counts: Array(numbers.dropFirst()), sum: numbers[numbers.startIndex])
+  }
+}

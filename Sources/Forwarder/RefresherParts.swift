@@ -1,0 +1,35 @@
+// RefresherParts.swift -- what the refresher goes by, and what it has done so far.
+
+import HTTPDNS
+import Refresh
+
+/// What the refreshing goes by.
+struct RefresherSettings {
+  var timing: RefreshTiming
+  var heat: HeatPolicy
+  var transfersPerMinute: Int
+  var transfersPerDay: Int
+  /// Whether several names go in one transfer where the provider can.
+  var batches: Bool
+}
+
+/// A question and the route that it takes.
+struct RoutedQuestion: Hashable, Sendable {
+  var question: HTTPDNSQuestion
+  var route: UInt16
+}
+
+/// Numbers about refreshing.
+public struct RefreshCounters: Sendable, Equatable {
+  /// Transfers, and questions to LocalDNS.
+  public var transfers: UInt64 = 0
+  /// Answers that came.
+  public var answers: UInt64 = 0
+  /// Questions that were asked in vain.
+  public var failures: UInt64 = 0
+  /// Transfers that the budget forbade.
+  public var overBudget: UInt64 = 0
+
+  /// Nothing so far.
+  public init() {}
+}

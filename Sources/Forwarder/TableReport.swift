@@ -1,0 +1,20 @@
+// TableReport.swift -- how a self-built table fares, for people.
+
+import HTTPDNS
+
+extension TableProvider {
+  /// It answers as long as there is a table that is not switched off, however old.
+  var report: ProviderReport {
+    var report = ProviderReport(name: name)
+    report.server = origin.isEmpty ? nil : origin
+    report.transfers = counters.transfers
+    report.failureCounts = counters.failures
+    report.roundTrips = counters.roundTrips
+    switch table {
+    case nil: report.state = .down(problem ?? "there is no table yet")
+    case .some(let table) where !table.isEnabled: report.state = .down("its table is switched off")
+    case .some: report.remark = problem.map { "the old table is kept: \($0)" }
+    }
+    return report
+  }
+}

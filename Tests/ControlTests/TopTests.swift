@@ -1,0 +1,122 @@
+// TopTests.swift -- numbers on their way to `top`, and what it makes of two readings.
+
+import EventLoop
+import Forwarder
+import Metrics
+import Testing
+
+@testable import Control
+
+@Suite struct `A sample for top` {
+  private static func sample() -> TopSample {
+    var sample = TopSample()
+    (sample.time, sample.startedAt) = (60_000_000_000, 50_000_000_000)
+    sample.fates[QueryFate.hit.rawValue] = 90
+    sample.fates[QueryFate.miss.rawValue] = 10
+    for milliseconds in [1, 2, 3] { sample.resolved.observe(.milliseconds(milliseconds)) }
+    (sample.entries, sample.maxEntries, sample.octets, sample.maxOctets) = (5, 100, 4096, 1 << 20)
+    (sample.underWay, sample.waiting, sample.refreshes) = (1, 2, 3)
+    var provider = TopSample.Provider()
+    (provider.name, provider.state, provider.server) = ("alidns", "down: a\ttab\nand % a line", "223.5.5.5")
+    (provider.transfers, provider.failures, provider.unitsToday, provider.unitsPerDay) = (10, 1, 7, 100)
+    provider.roundTrips.observe(.milliseconds(20))
+    sample.providers = [provider, TopSample.Provider(name: "b")]
+    sample.names = [
+      TopSample.Name(name: "www.example.com.", type: "A", hits: 80, questions: 8, averageRoundTrip: 20_000_000),
+      TopSample.Name(name: "quiet.example.com.", type: "AAAA", hits: 10, questions: 2),
+    ]
+    return sample
+  }
+
+  @Test func `comes through as it was, whatever its texts are`() {
+    let sample = `A sample for top`.sample()
+    #expect(TopSample(text: sample.text) == sample)
+    #expect(TopSample(text: TopSample().text) == TopSample())
+  }
+
+  @Test(arguments: [
+    "", "httpdnsd-top\t1\nname\tx\n", "httpdnsd-top\t1\nnew\t1\n", "httpdnsd-top\t1\ntime\t1\tx\n", "a",
+  ])
+  func `is refused where it is of another version, or broken`(text: String) {
+    #expect(TopSample(text: text) == nil)
+  }
+
+  @Test func `of its own tells rates since the start`() {
+    let lines = TopFrame(`A sample for top`.sample(), after: nil).lines(rows: 40).map(\.text)
+    #expect(lines[0] == "httpdnsd, up 10 s")
+    #expect(lines[1] == "queries/s  10.0: 9.0 from the cache, 1.0 resolved")
+    #expect(lines[2] == "hit ratio  90.0 %")
+    #expect(lines.contains { $0.hasPrefix("alidns") && $0.contains("20.0 ms") && $0.contains("7 of 100") })
+    #expect(
+      lines.contains { $0.split(separator: " ").starts(with: ["www.example.com.", "A", "8.0", "0.8", "80", "8"]) })
+  }
+
+  @Test func `with an earlier one tells what happened in between`() {
+    let earlier = `A sample for top`.sample()
+    var later = earlier
+    later.time += 2_000_000_000
+    later.fates[QueryFate.hit.rawValue] += 300
+    later.fates[QueryFate.miss.rawValue] += 100
+    later.providers[1].transfers += 9
+    later.names[1].hits += 50
+    later.names.append(TopSample.Name(name: "new.example.", type: "A", hits: 4, questions: 2))
+    let lines = TopFrame(later, after: earlier).lines(rows: 40).map(\.text)
+    #expect(lines[1] == "queries/s  200.0: 150.0 from the cache, 50.0 resolved")
+    #expect(lines[2] == "hit ratio  75.0 %")
+    #expect(lines[4] == "waited     -")
+    let names = lines.drop { !$0.hasPrefix("name") }.dropFirst().map { $0.split(separator: " ")[0] }
+    #expect(names == ["quiet.example.com.", "new.example.", "www.example.com."])
+    #expect(lines.contains { $0.hasPrefix("b ") && $0.contains("4.5") })
+  }
+
+  @Test func `of another daemon than before is not compared with it`() {
+    let earlier = `A sample for top`.sample()
+    var later = earlier
+    (later.time, later.startedAt) = (80_000_000_000, 70_000_000_000)
+    #expect(TopFrame(later, after: earlier).lines(rows: 40)[1].text.hasPrefix("queries/s  10.0:"))
+  }
+
+  @Test(arguments: [1, 3, 10, 12, 13, 14, 15, 40]) func `fits every window`(rows: Int) {
+    let lines = TopFrame(`A sample for top`.sample(), after: nil).lines(rows: rows)
+    #expect(lines.count <= rows && !lines.isEmpty)
+    #expect(lines.allSatisfy { !$0.text.contains("\n") || $0.text.contains("a line") })
+  }
+
+  @Test func `is an object in JSON`() {
+    let json = TopFrame(`A sample for top`.sample(), after: nil).json
+    #expect(json.hasPrefix("{\"seconds\":10,\"queries_per_second\":10,\"hit_ratio\":0.9,"))
+    #expect(json.contains("\"state\":\"down: a\\u0009tab\\u000aand % a line\""))
+    #expect(!json.contains("\n"))
+  }
+}
+
+@Suite struct `Numbers and texts` {
+  @Test func `times are told in the two units that matter`() {
+    let texts: [(Int64, String)] = [
+      (0, "0 s"), (59, "59 s"), (60, "1 min"), (61, "1 min 1 s"), (3600, "1 h"), (3661, "1 h 1 min"), (86_400, "1 d"),
+      (90_000, "1 d 1 h"),
+    ]
+    for (seconds, text) in texts { #expect(TimeText.rough(.seconds(seconds)) == text) }
+    #expect(TimeText.fine(.nanoseconds(12_345)) == "12 µs" && TimeText.fine(.milliseconds(2)) == "2.0 ms")
+    #expect(TimeText.milliseconds(.milliseconds(99)) == "99.0 ms" && TimeText.milliseconds(.seconds(2)) == "2000 ms")
+  }
+
+  @Test func `fractions in JSON have no more digits than they need`() {
+    let texts: [(Int64, String)] = [
+      (0, "0"), (1, "0.001"), (10, "0.01"), (1500, "1.5"), (-1500, "-1.5"), (-5, "-0.005"), (60_000, "60"),
+    ]
+    for (milliseconds, text) in texts { #expect(JSONText.seconds(.milliseconds(milliseconds)) == text) }
+  }
+
+  @Test func `text comes through a URL`() {
+    for text in ["", "www.example.com.", "a b%/?&=#", "\\000\\.é\u{1F600}"] {
+      #expect(PercentText.decode(PercentText.encode(text)) == text)
+      #expect(PercentText.encode(text).allSatisfy { $0.isASCII && !" /?&=#".contains($0) })
+    }
+    for broken in ["%", "%4", "%zz", "%FF", "a%+1"] { #expect(PercentText.decode(broken) == nil) }
+  }
+
+  @Test func `a part of one is never rounded up to all of it`() {
+    #expect(percent(1) == "100.0 %" && percent(0.9999) == "99.9 %" && percent(0) == "0.0 %")
+  }
+}

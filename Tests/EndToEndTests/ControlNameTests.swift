@@ -1,0 +1,216 @@
+// ControlNameTests.swift -- `stats`, `cache`, `refresh` and `report-bad` against a running daemon.
+
+import DNSWire
+import Foundation
+import Testing
+
+@Suite(.blocking) struct ControlNameTests {
+  private typealias Object = [String: Any]
+
+  private func withScene(
+    _ more: String = "",
+    _ body: (Lab, Simulator, Daemon, ([String]) throws -> (code: Int32, text: String)) throws -> Void
+  ) throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let socket = "\(lab.folder.path)/control.sock"
+      var settings = Settings(Settings.doh(simulator.http, "name = \"first\""))
+      settings.control = "socket = \"\(socket)\""
+      settings.more = more
+      let daemon = try lab.daemon(settings.text)
+      try body(lab, simulator, daemon) { arguments in
+        let (ending, output, error) = try lab.run(arguments + ["--socket", socket])
+        guard case .exited(let code) = ending, error.isEmpty else { throw Failure("\(arguments): \(ending) \(error)") }
+        return (code, output)
+      }
+    }
+  }
+
+  private func object(_ text: String) throws -> Object {
+    try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? Object)
+  }
+
+  @Test func `stats counts a thousand hits as a thousand, by name and in all, under the SDKs' names`() throws {
+    try withScene { _, simulator, daemon, control in
+      for _ in 0..<1001 { try ask(daemon.address, "www.example.com") }
+      try ask(daemon.address, "www.example.com", "AAAA")
+      let names = try #require(try object(control(["stats", "--by-name", "--json"]).text)["names"] as? [Object])
+      let first = try #require(names.first)
+      #expect(first["domain"] as? String == "www.example.com." && first["type"] as? Int == 1)
+      #expect(first["cacheDnsNum"] as? Int == 1000 && first["requestPDnsNum"] as? Int == 1)
+      #expect(first["successNum"] as? Int == 1 && names.count == 2 && names[1]["type"] as? Int == 28)
+      let known = [
+        "avgRtt", "cacheDnsNum", "gobackLocaldnsNum", "localErro", "maxRtt", "noPermissionErro", "noResponseErro",
+        "requestPDnsNum", "sp", "successNum", "timeoutErro", "type", "urlParameterErro", "urlPathErro",
+      ]
+      #expect(Set(known).isSubset(of: first.keys))
+      let all = try object(control(["stats", "--json"]).text)
+      #expect(all["cacheDnsNum"] as? Int == 1000 && all["requestPDnsNum"] as? Int == 2)
+      #expect((all["fates"] as? Object)?["hit"] as? Int == 1000 && all["queries"] as? Int == 1002)
+      let text = try control(["stats", "--by-name"]).text.split(separator: "\n")
+      #expect(text.count == 3 && text[0].hasPrefix("domain") && text[1].hasPrefix("www.example.com.  A "))
+      #expect(try control(["stats"]).text.contains("\ncacheDnsNum          1000\n"))
+      // A flush takes the entry, not the count.
+      _ = try control(["flush"])
+      #expect(try control(["stats", "--by-name", "--json"]).text.contains("\"cacheDnsNum\":1000,"))
+    }
+  }
+
+  @Test func `stats tells why a provider did not answer`() throws {
+    try withScene { _, simulator, daemon, control in
+      for (fault, name) in [("code=400", "a"), ("code=404", "b"), ("code=503", "c"), ("code=401", "d")] {
+        try simulator.fault("kind=status&\(fault)&count=1")
+        try ask(daemon.address, "\(name).bench.example")
+      }
+      let names = try #require(try object(control(["stats", "--by-name", "--json"]).text)["names"] as? [Object])
+      func count(_ name: String, _ counter: String) -> Int? {
+        names.first { $0["domain"] as? String == "\(name).bench.example." }?[counter] as? Int
+      }
+      #expect(count("a", "urlParameterErro") == 1 && count("b", "urlPathErro") == 1)
+      #expect(count("c", "noResponseErro") == 1 && count("d", "noPermissionErro") == 1)
+    }
+  }
+
+  @Test func `cache shows what is kept, and says where that is nothing`() throws {
+    try withScene { _, _, daemon, control in
+      for type in ["A", "AAAA"] { for _ in 0..<3 { try ask(daemon.address, "www.example.com", type) } }
+      try ask(daemon.address, "nowhere.example.com")
+      let (code, text) = try control(["cache", "WWW.example.com"])
+      #expect(code == 0)
+      #expect(text.contains("www.example.com. A: NOERROR, 0 s old\n  www.example.com. 300 A 192.0.2.1\n"))
+      #expect(text.contains("fresh for 4 min") && text.contains("as stale data for ") && text.contains("; 2 hits, "))
+      #expect(text.contains("from first; asked for such names: first"))
+      let kept = try object(control(["cache", "--json", "www.example.com"]).text)
+      let entries = try #require(kept["entries"] as? [Object])
+      #expect(entries.map { $0["type"] as? String } == ["A", "AAAA"] && entries.map { $0["hits"] as? Int } == [2, 2])
+      #expect(
+        entries[0]["source"] as? String == "first" && (entries[0]["refresh"] as? Object)?["why"] as? String == "if_hit")
+      #expect((entries[0]["answers"] as? [Object])?.first?["data"] as? String == "192.0.2.1")
+      #expect(
+        try control(["cache", "below.nowhere.example.com"]).text.hasPrefix("nowhere.example.com. (no such name): NX"))
+      let nothing = try control(["cache", "other.example"])
+      #expect(nothing.code == 2 && nothing.text == "nothing is kept of other.example.\n")
+      #expect(try control(["cache", "--json", "other.example"]).code == 2)
+    }
+  }
+
+  @Test func `refresh asks anew at once and tells what came, and a failure leaves what was there`() throws {
+    let tables = "[refresh]\ntypes = [\"A\"]\n[[rule]]\nnames = [\"blocked.example\"]\nuse = \"nxdomain\""
+    try withScene(tables) { _, simulator, daemon, control in
+      try ask(daemon.address, "www.example.com")
+      let (code, text) = try control(["refresh", "www.example.com"])
+      #expect(code == 0 && text.hasPrefix("www.example.com. A: 192.0.2.1, 192.0.2.2; TTL 300 s, from first "))
+      #expect(try simulator.count.questions["www.example.com. A"] == 2)
+      // What is not kept is asked for in the types of refresh.types, or in those that are named.
+      #expect(try control(["refresh", "n1.bench.example"]).text.hasPrefix("n1.bench.example. A: "))
+      let types = try object(
+        control(["refresh", "--json", "--type", "aaaa", "--type", "TXT", "n1.bench.example"]).text)
+      #expect((types["questions"] as? [Object])?.map { $0["type"] as? String } == ["AAAA", "TXT"])
+      #expect(try simulator.count.questions["n1.bench.example. A"] == 1)
+      try simulator.fault("kind=status&code=503")
+      let failed = try control(["refresh", "www.example.com"])
+      #expect(failed.code == 2 && failed.text.contains("no answer in ") && failed.text.contains("what was kept stays"))
+      #expect(try ask(daemon.address, "www.example.com").data.count == 2)
+      let nobody = try control(["refresh", "blocked.example"])
+      #expect(nobody.code == 2 && nobody.text.contains("rules or special names answer it"))
+    }
+  }
+
+  @Test func `a reported address goes last until the next answer, and others take turns before it`() throws {
+    try withScene { _, simulator, daemon, control in
+      try simulator.setZone("$ORIGIN example.com.\nwww 300 A 192.0.2.1\nwww 300 A 192.0.2.2\nwww 300 A 192.0.2.3\n")
+      func answers() throws -> [[String]] { try (0..<6).map { _ in try ask(daemon.address, "www.example.com").data } }
+      let before = try answers()
+      #expect(Set(before.map { $0[0] }).count == 3)
+      let nothing = try control(["report-bad", "www.example.com", "192.0.2.9"])
+      #expect(nothing.code == 2 && nothing.text == "no kept answer to www.example.com. has 192.0.2.9\n")
+      let (code, text) = try control(["report-bad", "www.example.com", "192.0.2.2"])
+      #expect(code == 0 && text == "192.0.2.2 goes last in 1 answer\n")
+      let after = try answers()
+      #expect(after.allSatisfy { $0.count == 3 && $0[2] == "192.0.2.2" } && Set(after.map { $0[0] }).count == 2)
+      #expect(try ask(daemon.address, "www.example.com", over: .tcp).data[2] == "192.0.2.2")
+      #expect(
+        try control(["report-bad", "--json", "www.example.com", "192.0.2.2"]).text.hasPrefix(
+          "{\"moved\":0,\"already\":1,"))
+      #expect(try control(["refresh", "www.example.com"]).code == 0)
+      #expect(Set(try answers().map { $0[2] }).count == 3)
+    }
+  }
+
+  @Test func `what was flushed does not come back after a kill`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let socket = "\(lab.folder.path)/control.sock"
+      var settings = Settings(Settings.doh(simulator.http))
+      settings.control = "socket = \"\(socket)\""
+      settings.more = "[cache]\npersist = \"\(lab.folder.path)/cache\""
+      let first = try lab.daemon(settings.text)
+      for name in ["www.example.com", "n1.bench.example"] { try ask(first.address, name) }
+      // The file has both of them.
+      first.end()
+      let second = try lab.daemon(settings.text)
+      try second.waitForLog("2 entries loaded")
+      #expect(try lab.run("flush", "www.example.com", "--socket", socket).output.hasPrefix("removed: 1 cached answer,"))
+      try second.kill()
+      let third = try lab.daemon(settings.text)
+      try third.waitForLog("1 entries loaded")
+      #expect(try simulator.count.transfers == 2)
+      for name in ["www.example.com", "n1.bench.example"] { try ask(third.address, name) }
+      #expect(try simulator.count.transfers == 3)
+    }
+  }
+
+  @Test func `a table of one's own is not said to be up when it is not`() throws {
+    try withLab { lab in
+      let file = try lab.folder.write(
+        "{\"service\":\"test\",\"enable\":1,\"domainlist\":[{\"domain\":\"www.example.com\",\"ips\":[\"192.0.2.1\"]}]}",
+        to: "table.json")
+      let socket = "\(lab.folder.path)/control.sock"
+      var settings = Settings(
+        Settings.provider("table", "name = \"own\"\nfile = \"\(file)\""),
+        Settings.provider("table", "name = \"none\"\nurl = \"http://127.0.0.1:1/table\""))
+      settings.control = "socket = \"\(socket)\""
+      _ = try lab.daemon(settings.text)
+      let lines = try lab.run("providers", "--socket", socket).output.split(separator: "\n").map(String.init)
+      try #require(lines.count == 3)
+      #expect(lines[1].hasPrefix("own       up ") && lines[1].contains(file))
+      #expect(lines[2].hasPrefix("none      down: "))
+    }
+  }
+
+  @Test func `mistakes on the command line, helps with an example, and a daemon that is not there`() throws {
+    try withLab { lab in
+      for arguments in [
+        ["cache"], ["cache", "a..b"], ["refresh"], ["refresh", "--type", "ANY", "a.example"],
+        ["refresh", "--type", "x", "a.example"], ["report-bad", "a.example"], ["report-bad", "a.example", "192.0.2"],
+        ["report-bad", "a..b", "192.0.2.1"], ["stats", "name"], ["top", "name"],
+      ] {
+        let (ending, output, error) = try lab.run(arguments)
+        #expect(ending == .exited(64) && output.isEmpty && error.contains("Error: "), "\(arguments)")
+      }
+      let socket = "\(lab.folder.path)/none.sock"
+      let commands = [
+        ["stats"], ["cache", "a.example"], ["refresh", "a.example"], ["report-bad", "a.example", "192.0.2.1"], ["top"],
+      ]
+      for command in commands {
+        let help = try lab.run([command[0], "--help"])
+        #expect(help.ending == .exited(0) && help.output.contains("Example: httpdnsd \(command[0])"))
+        #expect(help.output.contains("Exit code 0: ") && help.output.contains("--json"))
+        let (ending, output, error) = try lab.run(command + ["--socket", socket])
+        #expect(ending == .exited(1) && output.isEmpty && error.contains("is it running"), "\(command)")
+      }
+    }
+  }
+
+  @Test(.enabled(if: geteuid() == 0)) func `who may not use the socket is told so by every command`() throws {
+    try withScene { lab, _, _, _ in
+      chmod(lab.folder.path, 0o755)
+      let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", Programs.daemon]
+      for command in [["stats"], ["cache", "a.example"], ["top", "--once"]] {
+        let (ending, _, error) = try ChildProcess.run(
+          nobody + command + ["--socket", "\(lab.folder.path)/control.sock"])
+        #expect(ending == .exited(1) && error.contains("no permission"), "\(command)")
+      }
+    }
+  }
+}

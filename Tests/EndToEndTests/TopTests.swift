@@ -1,0 +1,124 @@
+// TopTests.swift -- `top` on a terminal of its own, which it leaves as it found it whatever happens.
+
+import Foundation
+import Testing
+
+@Suite(.blocking) struct TopTests {
+  /// What the terminal was like afterwards.
+  private struct Ending: Decodable {
+    struct Frame: Decodable {
+      let lines: Int
+      let widest: Int
+    }
+
+    let status: Int
+    let changed: Bool
+    let asBefore: Bool
+    let left: Bool
+    let cursor: Bool
+    let silent: Bool
+    let stoppedAsBefore: Bool?
+    let narrow: Frame?
+    let error: String
+  }
+
+  private func withDaemon(_ body: (Lab, Daemon, String) throws -> Void) throws {
+    try withLab { lab in
+      let socket = "\(lab.folder.path)/control.sock"
+      var settings = Settings(Settings.doh(try lab.simulator().http, "name = \"first\""))
+      settings.control = "socket = \"\(socket)\""
+      try body(lab, lab.daemon(settings.text), socket)
+    }
+  }
+
+  private func watch(_ socket: String, _ action: String) throws -> Ending {
+    let script = (#filePath as NSString).deletingLastPathComponent + "/Data/terminal.py"
+    let command = [Programs.daemon, "top", "--interval", "0.2", "--socket", socket]
+    let (ending, text, error) = try ChildProcess.run(["python3", script, action] + command, within: .seconds(40))
+    guard ending == .exited(0) else { throw Failure("\(ending) \(error)") }
+    let decoder = JSONDecoder()
+    decoder.keyDecodingStrategy = .convertFromSnakeCase
+    return try decoder.decode(Ending.self, from: Data(text.utf8))
+  }
+
+  private func expectAsBefore(_ ending: Ending, _ location: SourceLocation = #_sourceLocation) {
+    #expect(
+      ending.changed && ending.asBefore && ending.left && ending.cursor && ending.silent, sourceLocation: location)
+  }
+
+  @Test func `q and Q end it well`() throws {
+    try withDaemon { _, _, socket in
+      for key in ["q", "Q", " q"] {
+        let ending = try watch(socket, "key:\(key)")
+        expectAsBefore(ending)
+        #expect(ending.status == 0 && ending.error.isEmpty)
+      }
+    }
+  }
+
+  @Test func `Ctrl-C, Ctrl-backslash, SIGTERM and SIGHUP end it as signals do, and the terminal is as it was`() throws {
+    try withDaemon { _, _, socket in
+      let actions = [
+        ("key:\u{3}", SIGINT), ("key:\u{1C}", SIGQUIT), ("signal:\(SIGTERM)", SIGTERM), ("hangup", SIGHUP),
+      ]
+      for (action, number) in actions {
+        let ending = try watch(socket, action)
+        expectAsBefore(ending)
+        #expect(ending.status == -Int(number) && ending.error.isEmpty, "\(action)")
+      }
+    }
+  }
+
+  @Test func `a daemon that is killed ends it with the reason, and the terminal is as it was`() throws {
+    try withDaemon { lab, daemon, socket in
+      let ending = try watch(socket, "kill:\(daemon.process.pid)")
+      try daemon.kill()
+      expectAsBefore(ending)
+      #expect(ending.status == 1 && ending.error.contains("cannot be reached by \(socket)"), "\(ending.error)")
+    }
+  }
+
+  @Test func `a window of another size is filled anew`() throws {
+    try withDaemon { _, daemon, socket in
+      for number in 0..<30 { try ask(daemon.address, "n\(number).bench.example") }
+      let ending = try watch(socket, "resize")
+      expectAsBefore(ending)
+      #expect(ending.status == 0)
+      #expect(ending.narrow?.lines == 12 && (ending.narrow?.widest ?? 99) <= 50)
+    }
+  }
+
+  @Test func `Ctrl-Z gives the terminal back for as long as it is stopped`() throws {
+    try withDaemon { _, _, socket in
+      let ending = try watch(socket, "stop")
+      #expect(ending.stoppedAsBefore == true)
+      expectAsBefore(ending)
+      #expect(ending.status == 0)
+    }
+  }
+
+  @Test func `without a terminal one interval is printed, in JSON as many lines as there are intervals`() throws {
+    try withDaemon { lab, daemon, socket in
+      for _ in 0..<5 { try ask(daemon.address, "www.example.com") }
+      let (ending, output, _) = try lab.run("top", "--interval", "0.1", "--socket", socket)
+      #expect(ending == .exited(0) && output.hasPrefix("httpdnsd, up ") && !output.contains("\u{1B}"))
+      #expect(output.contains("\nwww.example.com.  A ") && output.contains("\nfirst "))
+      let once = try lab.run("top", "--once", "--json", "--interval", "0.1", "--socket", socket).output
+      let object = try #require(try JSONSerialization.jsonObject(with: Data(once.utf8)) as? [String: Any])
+      #expect(object["queries_per_second"] as? Double == 0 && object["cache_entries"] as? Int == 1)
+      #expect((object["names"] as? [[String: Any]])?.first?["hits"] as? Int == 4)
+      let stream = try lab.start([Programs.daemon, "top", "--json", "--interval", "0.1", "--socket", socket])
+      let lines = try stream.wait(for: "three intervals", in: .output) { text in
+        text.split(separator: "\n").count >= 3 ? text.split(separator: "\n").map(String.init) : nil
+      }
+      for line in lines { #expect(try JSONSerialization.jsonObject(with: Data(line.utf8)) is [String: Any]) }
+      stream.signal(SIGTERM)
+      #expect(try stream.waitForEnd() == .killed(signal: SIGTERM))
+      try daemon.kill()
+      #expect(try lab.run("top", "--once", "--socket", socket).ending == .exited(1))
+      for interval in ["0", "0.01", "4000", "x"] {
+        #expect(try lab.run("top", "--interval", interval, "--socket", socket).ending == .exited(64))
+      }
+    }
+  }
+}
