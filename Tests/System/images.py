@@ -61,6 +61,8 @@ class Image:
 
 def run(*command: str, seconds: float = 300, log: Path | None = None) -> str:
   """Runs a program to its end; what it says goes into a log where there is one."""
+  if log:
+    log.parent.mkdir(parents=True, exist_ok=True)
   output = log.open("ab") if log else subprocess.PIPE
   done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output if log else None,
                         timeout=seconds, check=False)
