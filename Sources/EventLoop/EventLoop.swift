@@ -75,6 +75,9 @@ public final class EventLoop: Loop, @unchecked Sendable {
     close(wakeDescriptor)
   }
 
+  /// The time, read anew.
+  public var preciseNow: BootInstant { BootInstant.now }
+
   /// Seconds since 1970 by the machine's wall clock.
   public var wallTime: Int64 { Int64(time(nil)) }
 

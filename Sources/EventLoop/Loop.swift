@@ -6,6 +6,8 @@
 public protocol Loop: SerialExecutor, TaskExecutor, AnyObject {
   /// The time at which the present turn of the loop began.
   var now: BootInstant { get }
+  /// The time, read anew: for what may take less than a turn.
+  var preciseNow: BootInstant { get }
   /// Seconds since 1970 by the machine's wall clock: for signatures and files only.
   var wallTime: Int64 { get }
   /// The timers that wait on this loop.
@@ -13,6 +15,9 @@ public protocol Loop: SerialExecutor, TaskExecutor, AnyObject {
 }
 
 extension Loop {
+  /// A virtual clock has no other time.
+  public var preciseNow: BootInstant { now }
+
   /// Runs `action` on the loop at `deadline` (or in the next turn, when that has passed), unless it is cancelled before.
   ///
   /// - Complexity: O(log n) in the number of timers.

@@ -296,7 +296,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     counters.transfers += 1
     if case .batch(let batch) = asked, batch.types.count == 2 { counters.pairs += 1 }
     let request = request(asked)
-    let begin = loop.now
+    let begin = loop.preciseNow
     switch await transport.send(HTTPRequest(request, headers: fields(request)), timeout: timeout) {
     case .failure(let reason):
       counters.failures.count(TransferFailureReason(reason.kind))
@@ -305,7 +305,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       counters.failures.count(.slept)
       return .failure(.transfer(HTTPFailure(.timeout, "the machine has slept")))
     case .response(let response):
-      counters.roundTrips.observe(loop.now - begin)
+      counters.roundTrips.observe(loop.preciseNow - begin)
       if let date = response.date {
         if server.isVerified { clock.learn(date, wallTime: loop.wallTime) }
         clockDifference = date - clock.unixTime(wallTime: loop.wallTime)

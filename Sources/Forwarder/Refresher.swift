@@ -38,8 +38,7 @@ final class Refresher: @unchecked Sendable {
   /// By which what was scheduled before a reload is known.
   private var earlierTiming: RefreshTiming?
   private let cache: MessageCache
-  private var budget: RefreshBudget
-  private let ledger: RefreshLedger?
+  private let spending: RefreshSpending
   private var queue = RefreshQueue()
   private var queueLimit = 1024
   private var kept: [UInt64: KeptName] = [:]
@@ -66,10 +65,8 @@ final class Refresher: @unchecked Sendable {
     self.resolver = resolver
     self.cache = cache
     self.loop = loop
-    self.ledger = ledger
-    budget = RefreshBudget(perMinute: settings.transfersPerMinute, perDay: settings.transfersPerDay)
-    ledger?.restore(&budget)
-    ledger?.keep { [unowned self] in budget.spentOfDay(now: self.loop.now.nanoseconds) }
+    spending = RefreshSpending(
+      perMinute: settings.transfersPerMinute, perDay: settings.transfersPerDay, on: loop, ledger: ledger, note: note)
   }
 
   /// Begins to follow what the resolver keeps. The loop runs.
@@ -82,14 +79,7 @@ final class Refresher: @unchecked Sendable {
   /// spent today stays spent.
   func use(_ settings: RefresherSettings, keep: [RoutedQuestion], preload: [RoutedQuestion]) {
     if settings.timing != self.settings.timing { earlierTiming = self.settings.timing }
-    if settings.transfersPerMinute != self.settings.transfersPerMinute
-      || settings.transfersPerDay != self.settings.transfersPerDay
-    {
-      let now = loop.now.nanoseconds
-      var next = RefreshBudget(perMinute: settings.transfersPerMinute, perDay: settings.transfersPerDay)
-      for spent in budget.spentOfDay(now: now) { next.restore(spent.transfers, age: spent.age, now: now) }
-      budget = next
-    }
+    spending.use(perMinute: settings.transfersPerMinute, perDay: settings.transfersPerDay)
     self.settings = settings
     let known = Set(self.keep + self.preload)
     self.keep = keep
@@ -355,9 +345,8 @@ final class Refresher: @unchecked Sendable {
 
   /// Whether one more transfer may be made.
   func takeFromBudget() -> Bool {
-    let isFree = budget.take(now: loop.now.nanoseconds)
+    let isFree = spending.take()
     if isFree { counters.transfers += 1 } else { counters.overBudget += 1 }
-    if isFree { ledger?.didSpend() }
     return isFree
   }
 

@@ -38,9 +38,7 @@ struct ControlOptions: ParsableArguments {
   static let nothing = ExitCode(2)
 
   /// A domain name on the command line.
-  static func check(_ name: String) throws {
-    if DomainName(text: name) == nil || name.contains("\n") { throw ValidationError("'\(name)' is not a domain name") }
-  }
+  static func check(_ name: String) throws { _ = try DomainName(argument: name) }
 
   /// The path of the socket.
   ///
@@ -55,5 +53,20 @@ struct ControlOptions: ParsableArguments {
       Console.error("httpdnsd: --socket names the daemon's control socket without a configuration")
     }
     throw ExitCode.failure
+  }
+}
+
+extension DomainName {
+  /// A name from the command line.
+  ///
+  /// - Throws: `ValidationError`, which ends the program with 64.
+  init(argument: String) throws {
+    guard argument.utf8.allSatisfy({ $0 < 0x80 }) else {
+      throw ValidationError("'\(argument)': names are written in ASCII (xn--…)")
+    }
+    guard !argument.contains("\n"), let name = DomainName(text: argument) else {
+      throw ValidationError("'\(argument)' is not a domain name")
+    }
+    self = name
   }
 }

@@ -32,7 +32,7 @@ struct DoctorCommand: ParsableCommand {
   }
 
   private func owner() throws -> DomainName {
-    guard let name = DomainName(text: name) else { throw ValidationError("'\(name)' is not a domain name") }
+    let name = try DomainName(argument: name)
     return name
   }
 

@@ -38,7 +38,7 @@ struct QueryCommand: ParsableCommand {
   }
 
   private func question() throws -> Question {
-    guard let name = DomainName(text: name) else { throw ValidationError("'\(name)' is not a domain name") }
+    let name = try DomainName(argument: name)
     guard let type = RecordType(text: type), type.rawValue != 0, !(128...255).contains(type.rawValue), type != .opt
     else {
       throw ValidationError("'\(type)' is not a record type that can be asked for, such as A, AAAA, TXT or TYPE65")

@@ -101,6 +101,8 @@ enum Process {
   @discardableResult
   static func prepare(_ configuration: Configuration) -> Int {
     signal(SIGPIPE, SIG_IGN)
+    // Other nameservers tell their statistics by it: it is not to end this one.
+    signal(SIGUSR1, SIG_IGN)
     process_limit_heaps()
     process_use_bind_capability()
     return process_raise_descriptors(max(usualDescriptors, configuration.descriptorNeed))

@@ -28,6 +28,17 @@ import Testing
     }
   }
 
+  @Test(arguments: [SIGUSR1, SIGPIPE, SIGURG])
+  func `a signal that means nothing here does no harm`(_ signal: Int32) throws {
+    try withLab { lab in
+      let daemon = try lab.daemon(Settings(Settings.json(try lab.simulator().http)).text)
+      for number in 0..<3 {
+        daemon.process.signal(signal)
+        #expect(try ask(daemon.address, "n\(number).bench.example").data == ["198.18.0.\(number)"])
+      }
+    }
+  }
+
   @Test func `connections that say nothing do not hold up the end`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()

@@ -179,6 +179,18 @@ private final class PairingUpstream: Upstream, @unchecked Sendable {
     #expect(UInt64(asked) == scene.refresher.counters.transfers)
   }
 
+  @Test func `a budget that is spent is told once in ten minutes`() throws {
+    let provider = provider(ttl: 60)
+    let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.transfersPerMinute = 1 }
+    let names = (0..<20).map { "host\($0).example" }
+    for _ in 0..<590 {
+      for name in names { scene.scene.ask(name) }
+      loop.advance(by: .seconds(1))
+    }
+    #expect(scene.log.count == 1)
+    #expect(scene.log.first?.hasPrefix("the budget of [refresh] is spent") == true)
+  }
+
   @Test func `refreshes take no more than half of the room for questions under way`() throws {
     let provider = ScriptedUpstream(on: loop) { question, number in
       number < 40 ? .answer(.addresses(question.name, "192.0.2.1", ttl: 20), after: .zero) : .silence
