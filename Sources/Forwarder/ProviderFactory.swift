@@ -210,7 +210,11 @@ extension ProviderFactory {
     // Where a provider has a budget, what it costs is kept beyond a restart.
     guard ledger == nil, configuration.providers.contains(where: { $0.unitsPerDay > 0 }) else { return }
     let occasional = OccasionalLog(logger)
-    let file = StateFile(path: "\(stateDirectory)/units") { problem in
+    let path = "\(stateDirectory)/units"
+    if let problem = FileProblem.foreseeable(at: path) {
+      logger.warning("units_per_day will begin anew with a restart: \(problem)")
+    }
+    let file = StateFile(path: path) { problem in
       let text = "units_per_day will begin anew with a restart: \(problem)"
       occasional.log(.warning, reason: text, now: BootInstant.now.nanoseconds, text)
     }

@@ -46,7 +46,8 @@ final class Upkeep: @unchecked Sendable {
       resolver: resolver, refresher: refresher, cache: parts.cache, network: parts.network, local: parts.local,
       loopGuard: parts.loopGuard, logger: logger)
     keeper = (isCaching ? configuration.cache.persist : nil).map { path in
-      CacheKeeper(parts.cache, CacheFile(path: path), parts.meanings, on: loop) { note in
+      if let problem = FileProblem.foreseeable(at: path) { logger.warning("the cache will not be saved: \(problem)") }
+      return CacheKeeper(parts.cache, CacheFile(path: path), parts.meanings, on: loop) { note in
         logger.log(level: note.isProblem ? .warning : note.isRoutine ? .debug : .info, "\(note)")
       }
     }

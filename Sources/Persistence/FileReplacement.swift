@@ -16,6 +16,14 @@ public struct FileProblem: Error, Hashable, CustomStringConvertible {
   }
 }
 
+extension FileProblem {
+  /// Why no file could be made or replaced there, as far as its folder tells; nil where nothing speaks against it.
+  public static func foreseeable(at path: String) -> FileProblem? {
+    let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+    return access(folder.isEmpty ? "/" : folder, W_OK | X_OK) == 0 ? nil : FileProblem(ofLastCall: path)
+  }
+}
+
 /// The new content of a file, written beside it until `commit`; without that the old content stays. One thread.
 final class FileReplacement {
   private let path: String

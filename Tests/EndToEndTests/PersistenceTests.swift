@@ -155,6 +155,15 @@ import Testing
     }
   }
 
+  @Test func `a folder that is not there is told of at the start`() throws {
+    try withLab { lab in
+      var settings = Settings(Settings.json(try lab.simulator().http))
+      settings.more = "[cache]\npersist = \"\(lab.folder.path)/missing/cache\""
+      let daemon = try lab.daemon(settings.text)
+      try daemon.waitForLog("WARNING the cache will not be saved: \(lab.folder.path)/missing/cache: No such file")
+    }
+  }
+
   @Test func `kept names that the file has fresh cost nothing at start`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
