@@ -80,7 +80,7 @@ let layer2: [Target] =
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
   + module("Persistence", ["MessageCache", "EventLoop", "Ciphers", "Files"], tests: ["DNSWire"])
   + module("HTTPServer", ["EventLoop", "CEvent", "CTLS"], tests: ["HTTPTestSupport"])
-  + module("SystemSetup", ["EventLoop"])
+  + module("SystemSetup", ["Files"])
 
 // Layer 3 and 4: the program.
 let forwarderParts: [Target.Dependency] = [

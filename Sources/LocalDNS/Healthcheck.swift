@@ -12,6 +12,8 @@ public struct HealthFinding: Sendable {
   public var overUDP: Duration?
   /// How long the reaction over TCP took; nil where there was none, or UDP had failed already.
   public var overTCP: Duration?
+  /// The response code over UDP where it is not NOERROR, such as REFUSED: it serves, but not us.
+  public var refusal: ResponseCode?
   /// Why it does not serve; nil where it does.
   public var failure: LocalDNSFailure?
 
@@ -76,6 +78,9 @@ extension LocalDNSClient {
     guard datagram.isReaction else {
       finding.failure = datagram.reason
       return finding
+    }
+    if case .response(let message) = datagram, message.responseCode != .noError {
+      finding.refusal = message.responseCode
     }
     let middle = BootInstant.now
     finding.overUDP = middle - start

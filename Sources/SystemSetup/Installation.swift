@@ -6,7 +6,7 @@
 import Glibc
 
 /// What setup has done to a machine.
-public struct Installation: Sendable {
+public struct Installation {
   /// What happens to files that somebody has changed since.
   public enum Changed: Sendable {
     /// Nothing is undone at all.
@@ -18,6 +18,10 @@ public struct Installation: Sendable {
   }
 
   let root: Root
+  var patience = SetupLock.Patience()
+  /// Called when a hook has found something applied and does not have the lock yet: there a test does what another program
+  /// may do.
+  var willLock: () -> Void = {}
 
   /// The machine with this root.
   public init(root: Root) { self.root = root }
@@ -34,8 +38,14 @@ public struct Installation: Sendable {
   }
 
   /// Makes all changes of a plan. Where one of them fails, those before it are taken back.
+  ///
+  /// - Throws: also where something is applied already, which stays as it is.
   public func apply(_ plan: Plan) throws(SetupError) {
-    let lock = try Lock(root)
+    let lock = try SetupLock(root, patience)
+    defer { withExtendedLifetime(lock) {} }
+    if let applied = try journal() {
+      throw .refused("`setup \(applied.method.rawValue)` is applied already; `httpdnsd setup undo` takes it back first")
+    }
     do throws(SetupError) {
       try begin(plan, FileWriter(root: root))
     } catch {
@@ -43,23 +53,50 @@ public struct Installation: Sendable {
       _ = try? takeBack(.keep, FileWriter(root: root))
       throw error
     }
-    withExtendedLifetime(lock) {}
   }
 
   /// Takes back what was applied, also where the program that did it was killed. Without anything to take back it does
   /// nothing.
   ///
+  /// - Parameter release: gives the machine's names back (`Engagement`), before anything else is undone; and again where
+  ///   a hook has taken them meanwhile.
   /// - Returns: what was taken back; nil where there was nothing.
   @discardableResult
-  public func undo(_ changed: Changed = .refuse) throws(SetupError) -> Journal? {
+  public func undo(
+    _ changed: Changed = .refuse, release: (Journal) throws(SetupError) -> Void = { _ throws(SetupError) in }
+  ) throws(SetupError) -> Journal? {
     guard case .folder = try root.state(of: Place.state) else { return nil }
-    let lock = try Lock(root)
+    let lock = try SetupLock(root, patience)
     defer { withExtendedLifetime(lock) {} }
-    return try takeBack(changed, FileWriter(root: root))
+    if let journal = try journal() {
+      try check(changed)
+      try release(journal)
+    }
+    let journal = try takeBack(changed, FileWriter(root: root))
+    if let journal, Engagement(journal, root: root).isEngaged == true { try release(journal) }
+    return journal
+  }
+
+  /// Does what a hook does to an applied setup, and keeps `apply` and `undo` out meanwhile.
+  ///
+  /// - Returns: what `body` returns; nil where nothing is applied.
+  public func whileApplied<Value>(
+    _ body: (Journal) throws(SetupError) -> Value
+  ) throws(SetupError) -> Value? {
+    // Without the lock, which would make its folder.
+    guard try journal() != nil else { return nil }
+    willLock()
+    let lock = try SetupLock(root, patience)
+    defer { withExtendedLifetime(lock) {} }
+    guard let journal = try journal() else {
+      removeFolder()
+      return nil
+    }
+    return try body(journal)
   }
 
   /// Looks whether `undo` would be refused.
-  public func check(_ changed: Changed) throws(SetupError) {
+  func check(_ changed: Changed) throws(SetupError) {
     guard case .refuse = changed, let journal = try journal() else { return }
     let conflicts = try conflicts(of: journal)
     guard conflicts.isEmpty else { throw .changed(conflicts) }
@@ -67,9 +104,6 @@ public struct Installation: Sendable {
 
   /// The changes of a plan without the way back.
   func begin(_ plan: Plan, _ writer: FileWriter) throws(SetupError) {
-    if let applied = try journal() {
-      throw .refused("`setup \(applied.method.rawValue)` is applied already; `httpdnsd setup undo` takes it back first")
-    }
     try writer.put(.file(Journal(plan).octets, FileAttributes(mode: 0o600)), at: Place.journal)
     for change in plan.changes {
       guard try root.state(of: change.path).isSame(as: change.before) else {
@@ -141,35 +175,5 @@ extension Change {
       case .file(let octets, _) = current
     else { return false }
     return octets == new + old.dropFirst(new.count) || octets == old + new.dropFirst(old.count)
-  }
-}
-
-/// Only one program at a time changes the machine; the lock ends with it, however it ends.
-private final class Lock {
-  private let descriptor: Int32
-
-  init(_ root: Root) throws(SetupError) {
-    let folder = root.real(Place.state)
-    var parents = [folder]
-    while let parent = parents.last.map(Root.parent), access(parent, F_OK) != 0, !parent.isEmpty {
-      parents.append(parent)
-    }
-    for name in parents.reversed() {
-      guard mkdir(name, 0o755) == 0 || errno == EEXIST else {
-        throw .last("mkdir", name)
-      }
-    }
-    descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
-    guard descriptor >= 0 else { throw .last("open", folder) }
-    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-      throw .refused("another `httpdnsd setup` is under way")
-    }
-  }
-
-  deinit {
-    guard descriptor >= 0 else { return }
-    // A child that another thread is just starting may hold the descriptor a moment longer.
-    flock(descriptor, LOCK_UN)
-    close(descriptor)
   }
 }

@@ -1,5 +1,6 @@
 // Root.swift -- reads below a folder that stands for the root of a machine; links inside it do not lead out of it.
 
+import Files
 import Glibc
 
 /// The root of the machine, or a folder that will be the root of one. All paths that it takes are absolute ones inside it.
@@ -73,18 +74,13 @@ public struct Root: Sendable {
 
   /// The octets of a file; links are followed inside the root.
   func octets(of path: String) throws(SetupError) -> [UInt8] {
-    let descriptor = open(real(destination(of: path)), O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-    guard descriptor >= 0 else { throw .last("open", path) }
-    defer { close(descriptor) }
-    var octets: [UInt8] = []
-    var chunk = [UInt8](repeating: 0, count: 4_096)
-    while true {
-      let count = read(descriptor, &chunk, chunk.count)
-      if count < 0, errno == EINTR { continue }
-      guard count >= 0 else { throw .last("read", path) }
-      guard count > 0 else { return octets }
-      octets += chunk[..<count]
-      guard octets.count <= Root.largestFile else { throw .refused("\(path): larger than \(Root.largestFile) octets") }
+    do throws(FileFault) {
+      return try WholeFile.read(real(destination(of: path)), limit: Root.largestFile)
+    } catch {
+      switch error {
+      case .unreadable(let number): throw .system(path: path, call: "read", number: number)
+      case .tooLarge: throw .refused("\(path): larger than \(Root.largestFile) octets")
+      }
     }
   }
 

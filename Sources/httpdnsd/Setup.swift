@@ -11,30 +11,37 @@ enum Setup {
     try needRoot(root)
     try attempt { () throws(SetupError) in try Installation(root: root).apply(plan) }
     try run(plan.commands, root)
-    guard root.isMachine, isServiceActive, let journal = try journal(root) else { return }
-    report(try attempt { () throws(SetupError) in try Engagement(journal, root: root).resume(isService: true) })
+    guard root.isMachine, isServiceActive else { return }
+    try engage { engagement throws(SetupError) in try engagement.resume(isService: true) }
   }
 
   /// Takes everything back.
   ///
   /// - Returns: what was applied; nil where nothing was.
   static func undo(_ changed: Installation.Changed, _ root: Root) throws -> SetupMethod? {
-    let installation = Installation(root: root)
-    guard let journal = try journal(root) else {
-      // What a program that was killed has left may still be there.
-      _ = try attempt { () throws(SetupError) in try installation.undo() }
-      return nil
+    if try journal(root) != nil { try needRoot(root) }
+    // Where nothing is applied, what a program that was killed has left may still be there.
+    let undone = try attempt { () throws(SetupError) in
+      try Installation(root: root).undo(changed) { journal throws(SetupError) in
+        guard root.isMachine else { return }
+        let engagement = Engagement(journal, root: root)
+        report(try engagement.pause())
+        try engagement.forget()
+      }
     }
-    try needRoot(root)
-    try attempt { () throws(SetupError) in try installation.check(changed) }
-    if root.isMachine {
-      let engagement = Engagement(journal, root: root)
-      report(try attempt { () throws(SetupError) in try engagement.pause() })
-      try attempt { () throws(SetupError) in try engagement.forget() }
+    guard let undone else { return nil }
+    try run(undone.commandsAfterUndo, root)
+    return undone.method
+  }
+
+  /// Does something with the machine's names where setup is applied, and tells what went wrong.
+  static func engage(_ body: (Engagement) throws(SetupError) -> [String]) throws {
+    let problems = try attempt { () throws(SetupError) in
+      try Installation(root: Root()).whileApplied { journal throws(SetupError) in
+        try body(Engagement(journal, root: Root()))
+      }
     }
-    _ = try attempt { () throws(SetupError) in try installation.undo(changed) }
-    try run(journal.commandsAfterUndo, root)
-    return journal.method
+    report(problems ?? [])
   }
 
   /// What is applied.

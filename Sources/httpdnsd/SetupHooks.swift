@@ -18,13 +18,10 @@ struct SetupPauseCommand: ParsableCommand {
   var service = false
 
   func run() throws {
-    guard let journal = try Setup.journal(Root()) else { return }
-    let engagement = Engagement(journal, root: Root())
-    Setup.report(
-      try Setup.attempt { () throws(SetupError) in
-        guard service else { return try engagement.pause() }
-        return try engagement.pauseForService(result: Configuration.processEnvironment("SERVICE_RESULT"))
-      })
+    try Setup.engage { engagement throws(SetupError) in
+      guard service else { return try engagement.pause() }
+      return try engagement.pauseForService(result: Configuration.processEnvironment("SERVICE_RESULT"))
+    }
   }
 }
 
@@ -38,11 +35,7 @@ struct SetupResumeCommand: ParsableCommand {
   var service = false
 
   func run() throws {
-    guard let journal = try Setup.journal(Root()) else { return }
-    Setup.report(
-      try Setup.attempt { () throws(SetupError) in
-        try Engagement(journal, root: Root()).resume(isService: service)
-      })
+    try Setup.engage { engagement throws(SetupError) in try engagement.resume(isService: service) }
   }
 }
 
@@ -53,6 +46,7 @@ struct SetupRenewCommand: ParsableCommand {
     abstract: "Write the network's servers anew, for setup networkmanager and resolvconf; their hooks call this.")
 
   func run() throws {
+    // Without the lock: resolvconf calls this while `resume` or `pause` has it.
     guard let journal = try Setup.journal(Root()) else { return }
     try Setup.attempt { () throws(SetupError) in try Engagement(journal, root: Root()).renew() }
   }

@@ -3,7 +3,9 @@
 import ArgumentParser
 import Configuration
 import DNSWire
+import EventLoop
 import Glibc
+import LocalDNS
 import SystemSetup
 
 /// `--root`, as most subcommands of `setup` have it.
@@ -71,7 +73,7 @@ struct SetupOptions: ParsableArguments {
 
   /// Why programs would not get an answer.
   private func unanswered(_ method: SetupMethod, _ nameserver: Nameserver) -> String? {
-    guard root.place.isMachine, !DaemonProbe.answers(nameserver) else { return nil }
+    guard root.place.isMachine, !isAnswered(nameserver) else { return nil }
     var text = "nobody answers at \(nameserver.host) port \(nameserver.port): `systemctl start httpdnsd` first"
     let isWildcard = (try? addresses())?.contains { $0.address.octets.allSatisfy { $0 == 0 } } ?? false
     if method == .resolved, isWildcard {
@@ -81,6 +83,15 @@ struct SetupOptions: ParsableArguments {
         """
     }
     return text
+  }
+
+  /// Whether programs of this machine get answers there: unlike `healthcheck`, a refusal by `listen.allow` is none.
+  private func isAnswered(_ nameserver: Nameserver) -> Bool {
+    let host = nameserver.host.contains(":") ? "[\(nameserver.host)]" : nameserver.host
+    guard let address = SocketAddress(text: "\(host):\(nameserver.port)"),
+      let findings = try? Healthcheck.run([address], timeout: .seconds(2))
+    else { return false }
+    return findings.allSatisfy { $0.failure == nil && $0.refusal == nil }
   }
 
   private func addresses() throws -> [Endpoint] {

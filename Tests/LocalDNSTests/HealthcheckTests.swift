@@ -34,6 +34,7 @@ private func finding(
   }
   #expect(found.failure == nil)
   #expect(found.overUDP != nil && found.overTCP != nil)
+  #expect(found.refusal == nil)
 }
 
 @Test(arguments: [ResponseCode.refused, .servFail, .notImp]) func `any response code is a sign of life`(
@@ -45,6 +46,7 @@ private func finding(
     [.portions([framed(response($0, code))])]
   }
   #expect(found.failure == nil)
+  #expect(found.refusal == code)
 }
 
 @Test func `a connection that is closed at once has been closed by somebody alive`() throws {

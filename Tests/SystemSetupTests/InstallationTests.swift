@@ -173,10 +173,17 @@ import Testing
   @Test func `a second apply is refused until undo`() throws {
     let machine = Machine(for: .file)
     let installation = Installation(root: machine.root)
-    try installation.apply(try machine.plan(.file))
+    // Both were made before either was applied, as by two programs at once.
+    let (first, second) = (try machine.plan(.file), try machine.plan(.file))
+    try installation.apply(first)
     let applied = try machine.tree()
-    #expect(throws: SetupError.self) { try installation.begin(try machine.plan(.file), FileWriter(root: machine.root)) }
+    guard case .refused(let reason) = #expect(throws: SetupError.self, performing: { try installation.apply(second) })
+    else {
+      throw SetupError.refused("not refused")
+    }
+    #expect(reason.contains("`setup file` is applied already"))
     #expect(try machine.tree() == applied)
+    #expect(try installation.undo()?.method == .file)
   }
 
   @Test func `a link inside the root does not lead out of it`() throws {

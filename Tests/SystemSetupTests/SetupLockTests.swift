@@ -1,0 +1,95 @@
+// SetupLockTests.swift -- setup, undo and the service's hooks do not get between each other's steps.
+
+import Glibc
+import Testing
+
+@testable import SystemSetup
+
+@Suite struct SetupLockTests {
+  /// How often somebody had to wait.
+  private final class Count {
+    var value = 0
+  }
+
+  private static func engagement(_ journal: Journal, _ machine: Machine) -> Engagement {
+    var engagement = Engagement(journal, root: machine.root)
+    engagement.run = { _ in (0, "") }
+    return engagement
+  }
+
+  private static func undo(_ installation: Installation, _ machine: Machine) throws {
+    try installation.undo { journal throws(SetupError) in
+      _ = try engagement(journal, machine).pause()
+      try engagement(journal, machine).forget()
+    }
+  }
+
+  @Test func `a start of the service that is overtaken by undo leaves nothing behind`() throws {
+    let machine = Machine(for: .resolved)
+    var hook = Installation(root: machine.root)
+    try hook.apply(try machine.plan(.resolved))
+    let other = hook
+    hook.willLock = { #expect(throws: Never.self) { try SetupLockTests.undo(other, machine) } }
+    let problems = try hook.whileApplied { journal throws(SetupError) in
+      try SetupLockTests.engagement(journal, machine).resume(isService: true)
+    }
+    #expect(problems == nil)
+    #expect(!machine.root.exists(Place.resolvedDropIn))
+    #expect(!machine.root.exists(Place.readyMark))
+    #expect(!machine.root.exists(Place.state))
+  }
+
+  @Test func `undo waits for a hook that is under way, and takes back what that did`() throws {
+    let machine = Machine(for: .resolved)
+    var installation = Installation(root: machine.root)
+    try installation.apply(try machine.plan(.resolved))
+    let applied = try machine.tree()
+    installation.patience.attempts = 0
+    let hook = installation
+    _ = try hook.whileApplied { journal throws(SetupError) in
+      guard case .refused = #expect(throws: SetupError.self, performing: { try installation.undo() }) else {
+        throw SetupError.refused("not refused")
+      }
+      #expect((try? machine.tree()) == applied)
+      return try SetupLockTests.engagement(journal, machine).resume(isService: true)
+    }
+    #expect(machine.root.exists(Place.resolvedDropIn))
+    try SetupLockTests.undo(installation, machine)
+    #expect(!machine.root.exists(Place.resolvedDropIn))
+  }
+
+  @Test func `names that were taken while undo ran are given back again`() throws {
+    let machine = Machine(for: .resolved)
+    let installation = Installation(root: machine.root)
+    try installation.apply(try machine.plan(.resolved))
+    let releases = Count()
+    try installation.undo { journal throws(SetupError) in
+      releases.value += 1
+      let engagement = SetupLockTests.engagement(journal, machine)
+      _ = try engagement.pause()
+      // A hook that knows of no lock.
+      if releases.value == 1 { _ = try engagement.resume(isService: false) }
+    }
+    #expect(releases.value == 2)
+    #expect(!machine.root.exists(Place.resolvedDropIn))
+  }
+
+  @Test func `who has waited locks the folder that is there now, not the one that was removed`() throws {
+    let machine = Machine()
+    var first: SetupLock? = try SetupLock(machine.root, SetupLock.Patience())
+    #expect(first != nil)
+    let rests = Count()
+    let waiting = SetupLock.Patience(
+      attempts: 3,
+      rest: {
+        rests.value += 1
+        rmdir(machine.root.real(Place.state))
+        first = nil
+      })
+    let second = try SetupLock(machine.root, waiting)
+    #expect(rests.value == 1)
+    #expect(machine.root.exists(Place.state))
+    #expect(throws: SetupError.self) { try SetupLock(machine.root, SetupLock.Patience(attempts: 0)) }
+    withExtendedLifetime(second) {}
+  }
+}
