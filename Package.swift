@@ -92,7 +92,10 @@ let programs: [Target] =
   module("Forwarder", forwarderParts + [logging], tests: ["FuzzProperties"])
   + module(
     "Control",
-    ["DNSWire", "EventLoop", "Configuration", "MessageCache", "HTTPServer", "Forwarder", "BusyNames", "Metrics"],
+    [
+      "DNSWire", "EventLoop", "Configuration", "MessageCache", "HTTPServer", "Forwarder", "BusyNames", "Metrics",
+      "Telemetry",
+    ],
     tests: ["HTTPTestSupport", logging])
   + module(
     "Web", ["EventLoop", "Configuration", "MessageCache", "Metrics", "HTTPServer", "Forwarder"],

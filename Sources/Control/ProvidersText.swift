@@ -2,6 +2,7 @@
 
 import Forwarder
 import Metrics
+import Telemetry
 
 /// The providers in the order of the configuration.
 struct ProvidersText: ControlText {
@@ -24,18 +25,18 @@ struct ProvidersText: ControlText {
   var json: String {
     let objects = reports.map { report in
       let reasons = TransferFailureReason.allCases.filter { report.failureCounts[$0] > 0 }
-        .map { "\"\($0.rawValue)\":\(report.failureCounts[$0])" }
+        .map { ($0.rawValue, "\(report.failureCounts[$0])") }
       return JSONText.object([
         "name": JSONText.string(report.name), "state": JSONText.string(report.state.word),
         "units_today": "\(report.unitsToday)", "units_per_day": "\(report.unitsPerDay)", "units": "\(report.units)",
         "transfers": "\(report.transfers)", "failures": "\(report.failures)",
-        "failures_by_reason": "{\(reasons.joined(separator: ","))}", "refusals": "\(report.refusals)",
+        "failures_by_reason": JSONText.object(reasons), "refusals": "\(report.refusals)",
         "round_trip": JSONText.latency(report.roundTrips), "server": report.server.map(JSONText.string),
         "reason": report.state.reason.map(JSONText.string), "remark": report.remark.map(JSONText.string),
-        "until": report.state.until.map { JSONText.string(timeText($0)) },
+        "until": report.state.until.map { JSONText.string(LogTime.text(unixTime: $0)) },
       ])
     }
-    return "{\"providers\":[\(objects.joined(separator: ","))]}"
+    return JSONText.object(["providers": JSONText.array(objects)])
   }
 }
 
@@ -45,16 +46,6 @@ extension ProviderReport {
 }
 
 extension ProviderReport.State {
-  /// One word for programs.
-  fileprivate var word: String {
-    switch self {
-    case .up: "up"
-    case .down: "down"
-    case .aside: "aside"
-    case .spent: "spent"
-    }
-  }
-
   fileprivate var reason: String? {
     switch self {
     case .up: nil
@@ -77,7 +68,7 @@ extension ProviderReport.State {
       switch self {
       case .up: "up"
       case .down: "down"
-      case .aside, .spent: "left alone until \(timeText(until ?? 0))"
+      case .aside, .spent: "left alone until \(LogTime.text(unixTime: until ?? 0))"
       }
     return reason.map { "\(verb): \($0)" } ?? verb
   }

@@ -3,6 +3,7 @@
 import DNSWire
 import EventLoop
 import Forwarder
+import Telemetry
 
 /// What asking anew for a name has come to.
 struct RefreshText: ControlText {

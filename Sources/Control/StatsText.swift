@@ -6,6 +6,7 @@ import EventLoop
 import Forwarder
 import MessageCache
 import Metrics
+import Telemetry
 
 /// All numbers of a moment.
 struct StatsText: ControlText {
@@ -34,12 +35,12 @@ struct StatsText: ControlText {
   }
 
   var json: String {
-    let fates = QueryFate.allCases.map { "\(JSONText.string("\($0)")):\(queries.count($0))" }
+    let fates = QueryFate.allCases.map { ($0.word, "\(queries.count($0))") }
     let cache = statistics.cache
     let counts = numbers.counts.members(network: numbers.network).map { "\(JSONText.string($0.name)):\($0.json)" }
     let rest = JSONText.object([
       "uptime": JSONText.seconds(statistics.uptime), "queries": "\(queries.queries)",
-      "fates": "{\(fates.joined(separator: ","))}", "hit_ratio": queries.hitRatio.map { "\($0)" },
+      "fates": JSONText.object(fates), "hit_ratio": queries.hitRatio.map { "\($0)" },
       "latency_at_hand": JSONText.latency(queries.atHand), "latency_resolved": JSONText.latency(queries.resolved),
       "cache": JSONText.object([
         "entries": "\(cache.entries)", "max_entries": "\(cache.maxEntries)", "octets": "\(cache.octets)",
@@ -84,7 +85,7 @@ struct NamesText: ControlText {
       return "{\"domain\":\(JSONText.string(report.name.text)),\"type\":\(report.type.rawValue)"
         + ",\"time\":\(JSONText.seconds(report.time))\(members.joined())}"
     }
-    return "{\"names\":\(JSONText.array(objects))}"
+    return JSONText.object(["names": JSONText.array(objects)])
   }
 }
 

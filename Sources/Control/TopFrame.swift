@@ -3,6 +3,7 @@
 import EventLoop
 import Forwarder
 import Metrics
+import Telemetry
 
 /// What happened between two samples; since the start where there is no earlier one, or the daemon is another one now.
 public struct TopFrame: Sendable {
@@ -163,7 +164,7 @@ extension TopFrame {
     }
     return JSONText.object([
       "seconds": number(seconds), "queries_per_second": number(queryRate), "hit_ratio": hitRatio.map(number),
-      "fates_per_second": "{\(QueryFate.allCases.map { "\"\($0)\":\(number(rate($0)))" }.joined(separator: ","))}",
+      "fates_per_second": JSONText.object(QueryFate.allCases.map { ($0.word, number(rate($0))) }),
       "latency_at_hand": JSONText.latency(sample.atHand - earlier.atHand),
       "latency_resolved": JSONText.latency(sample.resolved - earlier.resolved), "cache_entries": "\(sample.entries)",
       "cache_octets": "\(sample.octets)", "questions_under_way": "\(sample.underWay)",

@@ -34,7 +34,7 @@ public enum StartError: Error, CustomStringConvertible {
   }
 }
 
-/// A forwarder. Reload.swift gives it another configuration.
+/// A forwarder. Reloader.swift gives it another configuration.
 public final class Forwarder {
   /// The resolver's loop.
   public let loop: EventLoop

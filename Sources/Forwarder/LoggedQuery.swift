@@ -40,7 +40,7 @@ struct LoggedQuery {
     let age = (BootInstant.now - receivedAt).nanoseconds
     var fields = [
       LogField("client", .text(LoggedQuery.text(client))),
-      LogField("transport", .text(transport == .udp ? "udp" : "tcp")),
+      LogField("transport", .text(transport.word)),
       LogField("name", .text(nameText)),
       LogField("type", .text("\(RecordType(type))")),
       LogField("outcome", .text(outcome.text)),
@@ -48,7 +48,7 @@ struct LoggedQuery {
     if case .asked(.provider(let name, _)) = outcome { fields.append(LogField("provider", .text(name))) }
     fields += [
       LogField("rcode", .text("\(ResponseCode(rawValue: code))")),
-      LogField("ms", .number(LoggedQuery.milliseconds(took))),
+      LogField("ms", .number(TimeText.thousandths(took))),
     ]
     return LogLine(
       time: LogTime(nanoseconds: LogTime.now.nanoseconds - age), level: .info, message: "query", fields: fields)
@@ -66,13 +66,6 @@ struct LoggedQuery {
     var text = [CChar](repeating: 0, count: 46)
     inet_ntop(octets.count == 4 ? AF_INET : AF_INET6, octets, &text, 46)
     return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-  }
-
-  /// With three places, which JSON takes for a number.
-  private static func milliseconds(_ duration: Duration) -> String {
-    let microseconds = max(0, duration.nanoseconds / 1000)
-    let rest = String(microseconds % 1000)
-    return "\(microseconds / 1000)." + String(repeating: "0", count: 3 - rest.count) + rest
   }
 }
 
@@ -100,18 +93,7 @@ extension LoggedQuery.Outcome {
   /// One word.
   var text: String {
     switch self {
-    case .atOnce(let fate):
-      switch fate {
-      case .hit: "hit"
-      case .stale: "stale"
-      case .local: "local"
-      case .blocked: "blocked"
-      case .miss: "miss"
-      case .refused: "refused"
-      case .invalid: "invalid"
-      case .overflow: "overflow"
-      case .dropped: "dropped"
-      }
+    case .atOnce(let fate): fate.word
     case .stale: "stale"
     case .asked(.provider): "provider"
     case .asked(.localDNS): "localdns"

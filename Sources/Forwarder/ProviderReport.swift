@@ -18,6 +18,19 @@ public struct ProviderReport: Sendable, Equatable {
     case aside(String, until: Int64)
     /// `units_per_day` are spent; until when in seconds since 1970.
     case spent(until: Int64)
+
+    /// All words.
+    public static let words = ["up", "down", "aside", "spent"]
+
+    /// One word for programs.
+    public var word: String {
+      switch self {
+      case .up: "up"
+      case .down: "down"
+      case .aside: "aside"
+      case .spent: "spent"
+      }
+    }
   }
 
   /// Its name in the configuration.

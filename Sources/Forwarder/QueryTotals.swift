@@ -34,6 +34,62 @@ public enum CountedType: Int, CaseIterable, Sendable {
   case a, aaaa, https, ptr, other
 }
 
+extension QueryFate {
+  /// One word for programs: in labels, in JSON and in the query log.
+  public var word: String {
+    switch self {
+    case .hit: "hit"
+    case .stale: "stale"
+    case .local: "local"
+    case .blocked: "blocked"
+    case .miss: "miss"
+    case .refused: "refused"
+    case .invalid: "invalid"
+    case .overflow: "overflow"
+    case .dropped: "dropped"
+    }
+  }
+}
+
+extension CountedCode {
+  /// One word for programs: the mnemonic in lower case.
+  public var word: String {
+    switch self {
+    case .noError: "noerror"
+    case .formErr: "formerr"
+    case .servFail: "servfail"
+    case .nxDomain: "nxdomain"
+    case .notImp: "notimp"
+    case .refused: "refused"
+    case .badVers: "badvers"
+    case .other: "other"
+    }
+  }
+}
+
+extension CountedType {
+  /// One word for programs: the mnemonic in lower case.
+  public var word: String {
+    switch self {
+    case .a: "a"
+    case .aaaa: "aaaa"
+    case .https: "https"
+    case .ptr: "ptr"
+    case .other: "other"
+    }
+  }
+}
+
+extension QueryTransport {
+  /// One word for programs.
+  public var word: String {
+    switch self {
+    case .udp: "udp"
+    case .tcp: "tcp"
+    }
+  }
+}
+
 /// What all threads have counted so far.
 ///
 /// Each number is whole; of those that several threads write together one may be a moment older than another.

@@ -1,7 +1,44 @@
 // JSONText.swift -- values as JSON (RFC 8259), on one line whatever they hold.
 
-/// Writes JSON.
-enum JSONText {
+/// Writes JSON. What stands in it as a value of type `String` is JSON already, but where a text is asked for.
+public enum JSONText {
+  /// A text between quotation marks.
+  public static func string(_ text: String) -> String {
+    var result = ""
+    append(text, to: &result)
+    return result
+  }
+
+  /// An object; members without a value are left out.
+  public static func object(_ members: KeyValuePairs<String, String?>) -> String {
+    object(members.compactMap { name, value in value.map { (name, $0) } })
+  }
+
+  /// An object of members that are there in any case.
+  public static func object(_ members: some Sequence<(String, String)>) -> String {
+    "{\(members.map { "\(string($0)):\($1)" }.joined(separator: ","))}"
+  }
+
+  /// An array.
+  public static func array(_ elements: some Sequence<String>) -> String { "[\(elements.joined(separator: ","))]" }
+
+  /// Seconds with milliseconds, without needless zeros.
+  public static func seconds(_ duration: Duration) -> String { decimal(TimeText.nanoseconds(duration) / 1_000_000) }
+
+  /// Milliseconds with microseconds, without needless zeros.
+  public static func milliseconds(_ duration: Duration) -> String { decimal(TimeText.nanoseconds(duration) / 1000) }
+
+  /// A number of seconds, without needless zeros.
+  public static func short(_ seconds: Double) -> String { JSONText.seconds(.milliseconds(Int64(seconds * 1000 + 0.5))) }
+
+  /// Thousandths as a decimal fraction.
+  private static func decimal(_ thousandths: Int64) -> String {
+    let (whole, rest) = abs(thousandths).quotientAndRemainder(dividingBy: 1000)
+    var digits = "\(1000 + rest)".dropFirst()
+    while digits.hasSuffix("0") { digits.removeLast() }
+    return "\(thousandths < 0 ? "-" : "")\(whole)\(digits.isEmpty ? "" : ".\(digits)")"
+  }
+
   /// Appends a string. Control characters and line ends are escaped, everything else stands as it is in UTF-8.
   static func append(_ string: String, to text: inout String) {
     text += "\""

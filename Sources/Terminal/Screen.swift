@@ -1,7 +1,7 @@
 // Screen.swift -- the whole screen of a terminal, for a while: what was there before is there again afterwards.
 //
 // One thread, and no other in the process: signals come by a descriptor. There is no way out but by `leave`, which every
-// end of a `Screen` takes: a key, a signal, or being let go.
+// end of a `Screen` takes: a key, a signal, or being let go. In the background of a shell it stops: the terminal is not ours.
 
 import Glibc
 
@@ -44,11 +44,13 @@ public final class Screen {
   private static let enter = "\u{1B}[?1049h\u{1B}[?25l"
   private static let leave = "\u{1B}[?25h\u{1B}[?1049l"
 
-  /// Takes over the terminal; nil where the two descriptors are none.
+  /// Takes over the terminal, once it is in the foreground; nil where the two descriptors are none, or where it is another's
+  /// and nobody is left who could bring us to the foreground.
   public init?(input: Int32 = 0, output: Int32 = 1) {
     var settings = termios()
-    guard isatty(input) == 1, isatty(output) == 1, tcgetattr(input, &settings) == 0,
-      let signals = SignalSource([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP], ignoring: [SIGTTOU])
+    // The settings of the foreground: while we are in the background they are those of the shell's line editor.
+    guard isatty(input) == 1, isatty(output) == 1, Foreground.wait(on: input), tcgetattr(input, &settings) == 0,
+      let signals = SignalSource([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT], ignoring: [SIGTTOU])
     else { return nil }
     self.input = input
     self.signals = signals
@@ -69,8 +71,9 @@ public final class Screen {
     return (Int(window.ws_col), Int(window.ws_row))
   }
 
-  /// Shows those lines in the place of what was there.
+  /// Shows those lines in the place of what was there; nothing in the background, where `wait` comes next.
   public func draw(_ lines: [ScreenLine]) {
+    guard Foreground.isOurs(input) else { return }
     let (columns, rows) = size
     var text = "\u{1B}[H"
     for (index, line) in lines.prefix(rows).enumerated() {
@@ -85,6 +88,8 @@ public final class Screen {
   public func wait(atMost time: Duration) -> ScreenEvent {
     let end = ContinuousClock.now + time
     while true {
+      // A key that is read in the background would be the shell's.
+      guard Foreground.isOurs(input) else { return comeBack() }
       var entries = [input, signals.descriptor].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
       let (seconds, attoseconds) = max(.zero, end - .now).components
       let milliseconds = seconds * 1000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
@@ -103,10 +108,13 @@ public final class Screen {
     guard isEntered else { return }
     isEntered = false
     write(Screen.leave)
-    var settings = before
-    tcsetattr(input, TCSANOW, &settings)
-    // Keys that were meant for us are not for the shell.
-    tcflush(input, TCIFLUSH)
+    // In the background the shell has made the terminal its own already.
+    if Foreground.isOurs(input) {
+      var settings = before
+      tcsetattr(input, TCSANOW, &settings)
+      // Keys that were meant for us are not for the shell.
+      tcflush(input, TCIFLUSH)
+    }
     signals.restore()
   }
 
@@ -127,11 +135,24 @@ public final class Screen {
     case SIGTSTP:
       leave()
       raise(SIGSTOP)
-      // Somebody may have changed the terminal meanwhile, but what was before us is what we give back.
-      take()
-      return .changed
+      return comeBack()
+    // After SIGSTOP, before which there was no way to leave the screen.
+    case SIGCONT: return comeBack()
     default: return .end(signal: signal)
     }
+  }
+
+  /// Takes the terminal over anew as soon as that is in the foreground.
+  private func comeBack() -> ScreenEvent {
+    if Foreground.isOurs(input) {
+      signals.restore()
+    } else {
+      leave()
+      guard Foreground.wait(on: input) else { return .end(signal: SIGHUP) }
+    }
+    // Somebody may have changed the terminal meanwhile, but what was before us is what we give back.
+    take()
+    return .changed
   }
 
   /// Writes as much as the terminal takes within a moment: what hangs must not hang us.

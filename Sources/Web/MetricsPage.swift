@@ -31,15 +31,15 @@ struct MetricsPage {
         for fate in QueryFate.allCases {
           samples.add(
             queries.count(fate, over: transport),
-            [MetricLabel("transport", transport.label), MetricLabel("outcome", fate.label)])
+            [MetricLabel("transport", transport.word), MetricLabel("outcome", fate.word)])
         }
       }
     }
     page.counter("httpdnsd_questions_total", "Queries that could be read, by the type that was asked for.") { samples in
-      for type in CountedType.allCases { samples.add(queries.count(type), [MetricLabel("type", type.label)]) }
+      for type in CountedType.allCases { samples.add(queries.count(type), [MetricLabel("type", type.word)]) }
     }
     page.counter("httpdnsd_responses_total", "Responses, by their code.") { samples in
-      for code in CountedCode.allCases { samples.add(queries.count(code), [MetricLabel("rcode", code.label)]) }
+      for code in CountedCode.allCases { samples.add(queries.count(code), [MetricLabel("rcode", code.word)]) }
     }
     page.histogram(
       "httpdnsd_response_duration_seconds",
@@ -121,29 +121,4 @@ struct MetricsPage {
     if let descriptors = process.descriptors { page.gauge("process_open_fds", "Open descriptors.", descriptors) }
     if let most = process.mostDescriptors { page.gauge("process_max_fds", "Descriptors that may be open.", most) }
   }
-}
-
-extension QueryTransport {
-  /// As a label.
-  var label: String {
-    switch self {
-    case .udp: "udp"
-    case .tcp: "tcp"
-    }
-  }
-}
-
-extension QueryFate {
-  /// As a label.
-  var label: String { "\(self)" }
-}
-
-extension CountedType {
-  /// As a label.
-  var label: String { "\(self)" }
-}
-
-extension CountedCode {
-  /// As a label: the mnemonic in lower case.
-  var label: String { "\(self)".lowercased() }
 }

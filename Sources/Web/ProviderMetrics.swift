@@ -9,8 +9,8 @@ extension Exposition {
     func name(_ report: ProviderReport) -> [MetricLabel] { [MetricLabel("provider", report.name)] }
     gauge("httpdnsd_provider_state", "1 for the state that the provider is in, 0 for the others.") { samples in
       for report in providers {
-        for state in ProviderReport.State.labels {
-          samples.add(report.state.label == state ? 1 : 0, name(report) + [MetricLabel("state", state)])
+        for state in ProviderReport.State.words {
+          samples.add(report.state.word == state ? 1 : 0, name(report) + [MetricLabel("state", state)])
         }
       }
     }
@@ -41,20 +41,5 @@ extension Exposition {
     histogram(
       "httpdnsd_provider_round_trip_seconds", "How long the provider's replies took.",
       providers.map { (name($0), $0.roundTrips) })
-  }
-}
-
-extension ProviderReport.State {
-  /// All labels.
-  static let labels = ["up", "down", "aside", "spent"]
-
-  /// As a label.
-  var label: String {
-    switch self {
-    case .up: "up"
-    case .down: "down"
-    case .aside: "aside"
-    case .spent: "spent"
-    }
   }
 }

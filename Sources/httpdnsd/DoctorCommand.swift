@@ -5,6 +5,7 @@ import Control
 import DNSWire
 import EventLoop
 import Forwarder
+import Telemetry
 
 /// Asks every provider and every plain resolver of a configuration for a name's addresses; no daemon needs to run.
 struct DoctorCommand: ParsableCommand {
@@ -59,10 +60,7 @@ struct DoctorCommand: ParsableCommand {
 
     var ttl: String { if case .addresses(_, let ttl) = opinion.outcome { "\(ttl)" } else { "-" } }
 
-    var milliseconds: String {
-      let tenths = opinion.took.nanoseconds / 100_000
-      return "\(tenths / 10).\(tenths % 10)"
-    }
+    var milliseconds: String { TimeText.tenths(opinion.took) }
   }
 
   private func printTable(_ name: DomainName, _ findings: [Finding]) {
@@ -82,16 +80,14 @@ struct DoctorCommand: ParsableCommand {
   private func printJSON(_ name: DomainName, _ findings: [Finding]) {
     let rows = findings.map { finding in
       let addresses = finding.opinion.outcome.addresses.map { JSONText.string($0.description) }
-      var members = [
-        "\"who\":\(JSONText.string(finding.who))", "\"type\":\(JSONText.string("\(finding.opinion.type)"))",
-        "\"addresses\":[\(addresses.joined(separator: ","))]", "\"ms\":\(finding.milliseconds)",
-        "\"verdict\":\(JSONText.string(finding.verdict.word))",
-        "\"suspicious\":\(finding.verdict.isSuspicious)", "\"answer\":\(JSONText.string(finding.result))",
-      ]
-      if let ttl = Int(finding.ttl) { members.append("\"ttl\":\(ttl)") }
-      return "{\(members.joined(separator: ","))}"
+      return JSONText.object([
+        "who": JSONText.string(finding.who), "type": JSONText.string("\(finding.opinion.type)"),
+        "addresses": JSONText.array(addresses), "ms": finding.milliseconds,
+        "verdict": JSONText.string(finding.verdict.word), "suspicious": "\(finding.verdict.isSuspicious)",
+        "answer": JSONText.string(finding.result), "ttl": Int(finding.ttl).map { "\($0)" },
+      ])
     }
-    print("{\"name\":\(JSONText.string(name.description)),\"findings\":[\(rows.joined(separator: ","))]}")
+    print(JSONText.object(["name": JSONText.string(name.description), "findings": JSONText.array(rows)]))
   }
 }
 

@@ -7,6 +7,7 @@ import DNSWire
 import EventLoop
 import Glibc
 import LocalDNS
+import Telemetry
 
 /// Asks the running daemon something that it answers by itself.
 struct HealthcheckCommand: ParsableCommand {
@@ -55,8 +56,7 @@ struct HealthcheckCommand: ParsableCommand {
     }
     let isHealthy = findings.allSatisfy { $0.failure == nil }
     if json {
-      let members = findings.map { "{\($0.members.joined(separator: ","))}" }
-      print("{\"healthy\":\(isHealthy),\"addresses\":[\(members.joined(separator: ","))]}")
+      print(JSONText.object(["healthy": "\(isHealthy)", "addresses": JSONText.array(findings.map(\.json))]))
     } else {
       for finding in findings { print(finding.line) }
     }
@@ -84,26 +84,22 @@ extension HealthFinding {
   /// For a person.
   fileprivate var line: String {
     guard let failure else {
-      return "\(server) answers: UDP \(text(overUDP)) ms, TCP \(text(overTCP)) ms"
+      return
+        "\(server) answers: UDP \(TimeText.tenths(overUDP ?? .zero)) ms, TCP \(TimeText.tenths(overTCP ?? .zero)) ms"
     }
     return "\(server) does not answer over \(transport): \(reason(failure))"
   }
 
   /// For a program.
-  fileprivate var members: [String] {
-    var members = ["\"address\":\(JSONText.string(server.description))", "\"answers\":\(failure == nil)"]
-    if overUDP != nil { members.append("\"udp_ms\":\(text(overUDP))") }
-    if overTCP != nil { members.append("\"tcp_ms\":\(text(overTCP))") }
-    if let failure { members.append("\"reason\":\(JSONText.string("\(transport): \(reason(failure))"))") }
-    return members
+  fileprivate var json: String {
+    JSONText.object([
+      "address": JSONText.string(server.description), "answers": "\(failure == nil)",
+      "udp_ms": overUDP.map(TimeText.tenths), "tcp_ms": overTCP.map(TimeText.tenths),
+      "reason": failure.map { JSONText.string("\(transport): \(reason($0))") },
+    ])
   }
 
   private var transport: String { overUDP == nil ? "UDP" : "TCP" }
-
-  private func text(_ duration: Duration?) -> String {
-    let tenths = (duration ?? .zero).nanoseconds / 100_000
-    return "\(tenths / 10).\(tenths % 10)"
-  }
 
   private func reason(_ failure: LocalDNSFailure) -> String {
     switch failure {

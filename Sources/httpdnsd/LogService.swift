@@ -13,6 +13,7 @@ import Telemetry
 final class LogService: @unchecked Sendable {
   private let log: LogOutput
   private let forwarder: Forwarder
+  private let retries: LogRetries
   private var dumpSignal: LoopEvent?
   /// What of a dump is still to be written.
   private var dump: ArraySlice<RecordedEvent> = []
@@ -25,10 +26,13 @@ final class LogService: @unchecked Sendable {
   init(_ log: LogOutput, _ forwarder: Forwarder) {
     self.log = log
     self.forwarder = forwarder
-    log.whenBehind { [weak self, loop = forwarder.loop] in
-      loop.execute { [weak self] in self?.retry() }
+    retries = LogRetries(attempt: log.retry) { [loop = forwarder.loop] action in
+      loop.schedule(after: LogService.retryPause, action)
     }
-    if !log.retry() { retry() }
+    log.whenBehind { [weak self, loop = forwarder.loop] in
+      loop.execute { [weak self] in self?.retries.begin() }
+    }
+    retries.begin()
     dumpSignal = LoopEvent(on: forwarder.loop, signal: SIGUSR2) { [unowned self] in startDump() }
   }
 
@@ -37,11 +41,6 @@ final class LogService: @unchecked Sendable {
     log.threshold.level = Logger.Level(settings.level)
     log.format = LogFormat(settings.format)
     forwarder.queryLog.setOn(settings.queries, writingTo: log)
-  }
-
-  private func retry() {
-    guard !log.retry() else { return }
-    forwarder.loop.schedule(after: LogService.retryPause) { [weak self] in self?.retry() }
   }
 
   /// Writes out the flight recorder; a second signal while that goes on changes nothing.

@@ -6,6 +6,7 @@ import DNSWire
 import EventLoop
 import Forwarder
 import Glibc
+import Telemetry
 
 /// Asks one question by the rules, providers and LocalDNS of a configuration; no daemon needs to run.
 struct QueryCommand: ParsableCommand {
@@ -63,10 +64,9 @@ struct QueryCommand: ParsableCommand {
   }
 
   private func show(_ answer: ResolvedAnswer, to question: Question, took: Duration) {
-    let tenths = took.nanoseconds / 100_000
     print("question     \(question.name) \(question.type)")
     print("answered by  \(describe(answer.source))")
-    print("took         \(tenths / 10).\(tenths % 10) ms")
+    print("took         \(TimeText.tenths(took)) ms")
     print("status       \(answer.response.responseCode)")
     if let reason = answer.failure ?? answer.response.extendedError.map(text) { print("reason       \(reason)") }
     guard let message = answer.response.message(to: question) else { return }

@@ -46,7 +46,7 @@ struct RunCommand: ParsableCommand {
       web = try MetricsAddress.open(loaded.configuration.web, forwarder, logger)
       supervision.begin(forwarder, addresses, logger)
     } catch {
-      Console.error("httpdnsd: \(explain(error))")
+      logger.critical("\(explain(error))")
       throw ExitCode.failure
     }
     let logService = LogService(loaded.log, forwarder)
@@ -70,7 +70,7 @@ struct RunCommand: ParsableCommand {
       defer { withExtendedLifetime((signals, reloadSignal, logService, control, web)) {} }
       try forwarder.run()
     } catch {
-      Console.error("httpdnsd: \(explain(error))")
+      logger.critical("\(explain(error))")
       throw ExitCode.failure
     }
     logger.info("stopped")

@@ -3,6 +3,7 @@
 import ArgumentParser
 import Control
 import Glibc
+import Telemetry
 import Terminal
 
 /// Shows what the daemon does, again and again.

@@ -137,6 +137,23 @@ import Testing
     }
   }
 
+  @Test func `what ends the start is a line in the format of the log`() throws {
+    try withLab { lab in
+      let taken = try Socket.pair()
+      var settings = Settings(Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\""))
+      settings.addresses = [taken.udp.address.description]
+      for (format, begin) in [("json", "{\"time\":\""), ("text", "2")] {
+        let text = settings.text.replacing("level = \"debug\"", with: "format = \"\(format)\"")
+        let (ending, _, error) = try lab.run("run", "--config", lab.file(text))
+        #expect(ending == .exited(1) && error.contains("cannot listen on "))
+        let lines = error.split(separator: "\n")
+        #expect(lines.allSatisfy { $0.hasPrefix(begin) }, "\(error)")
+        if format == "json" { #expect(try objects(error).last?["level"] as? String == "critical") }
+      }
+      withExtendedLifetime(taken) {}
+    }
+  }
+
   @Test func `SIGUSR2 writes out what happened, also what the level left out, each time`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()

@@ -100,7 +100,7 @@ extension Daemon {
         #expect(try process.waitForEnd() == .exited(1))
         let lines = process.text(.error).split(separator: "\n")
         #expect(lines.count == 1)
-        #expect(lines[0].hasPrefix("httpdnsd: descriptor 4 (other.socket) of the service manager \(reason);"))
+        #expect(lines[0].contains(" CRITICAL descriptor 4 (other.socket) of the service manager \(reason);"))
       }
     }
   }

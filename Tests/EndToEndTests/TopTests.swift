@@ -97,6 +97,29 @@ import Testing
     }
   }
 
+  @Test func `in the background it stops and leaves the terminal alone until it is brought to the foreground`() throws {
+    struct Seen: Decodable, Equatable {
+      var firstStop = SIGTTOU
+      var firstSilent = true
+      var shown = true
+      var stopped = true
+      var secondStop = SIGTTOU
+      var secondSilent = true
+      /// Exit code 0.
+      var end: Int32 = -1
+      var asBefore = true
+    }
+    try withDaemon { _, _, socket in
+      let script = (#filePath as NSString).deletingLastPathComponent + "/Data/background.py"
+      let command = [Programs.daemon, "top", "--interval", "0.2", "--socket", socket]
+      let (ending, text, error) = try ChildProcess.run(["python3", script] + command, within: .seconds(50))
+      guard ending == .exited(0) else { throw Failure("\(ending) \(error)") }
+      let decoder = JSONDecoder()
+      decoder.keyDecodingStrategy = .convertFromSnakeCase
+      #expect(try decoder.decode(Seen.self, from: Data(text.utf8)) == Seen())
+    }
+  }
+
   @Test func `without a terminal one interval is printed, in JSON as many lines as there are intervals`() throws {
     try withDaemon { lab, daemon, socket in
       for _ in 0..<5 { try ask(daemon.address, "www.example.com") }

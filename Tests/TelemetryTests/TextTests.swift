@@ -1,0 +1,32 @@
+// TextTests.swift -- JSON, lengths of time and times as text, the same wherever they are written.
+
+import Telemetry
+import Testing
+
+@Suite struct TextTests {
+  @Test func `a string in JSON is on one line, and no control character gets through`() {
+    #expect(JSONText.string("a\"\\\n\r\t\u{0}\u{7F}\u{9B}\u{2028}é") == #""a\"\\\n\r\t\u0000\u007f\u009b\u2028é""#)
+  }
+
+  @Test func `an object leaves out what has no value`() {
+    let list = JSONText.array(["true", "{}"])
+    #expect(JSONText.object(["a": "1", "b": nil, "c\n": list]) == #"{"a":1,"c\n":[true,{}]}"#)
+    #expect(JSONText.object([("a", "1"), ("b", "2")]) == #"{"a":1,"b":2}"#)
+    #expect(JSONText.object([:]) == "{}" && JSONText.array([]) == "[]")
+  }
+
+  @Test func `each precision of a length of time has its text`() {
+    let duration = Duration.microseconds(1_999)
+    #expect(TimeText.tenths(duration) == "1.9" && TimeText.thousandths(duration) == "1.999")
+    #expect(TimeText.milliseconds(duration) == "2.0 ms" && TimeText.thousandths(.microseconds(-7)) == "0.000")
+    #expect(JSONText.milliseconds(.microseconds(1_990)) == "1.99" && JSONText.seconds(.milliseconds(-1_500)) == "-1.5")
+    #expect(TimeText.tenths(.zero) == "0.0" && TimeText.thousandths(.nanoseconds(5_042_999)) == "5.042")
+  }
+
+  @Test func `a time of whole seconds has no fraction`() {
+    #expect(LogTime.text(unixTime: 0) == "1970-01-01T00:00:00Z")
+    #expect(LogTime.text(unixTime: 951_782_399) == "2000-02-28T23:59:59Z")
+    // Further than nanoseconds reach.
+    #expect(LogTime.text(unixTime: 32_503_680_000) == "3000-01-01T00:00:00Z")
+  }
+}
