@@ -7,7 +7,7 @@ import Glibc
 struct ProcessNumbers {
   /// CPU time of all threads, user and system, in seconds.
   var cpuSeconds: Double
-  /// When it was started, in seconds since 1970 by the present clock.
+  /// When it was started, in seconds since 1970: always the same, whatever becomes of the clock.
   var startTime: Double?
   var residentOctets: Int?
   var virtualOctets: Int?
@@ -25,17 +25,21 @@ struct ProcessNumbers {
       numbers.threads = fields[20]
       numbers.virtualOctets = fields[23]
       numbers.residentOctets = fields[24].map { $0 * sysconf(Int32(_SC_PAGESIZE)) }
-      if let ticks = fields[22] {
-        let sinceBoot = Double(ticks) / Double(sysconf(Int32(_SC_CLK_TCK)))
-        numbers.startTime = seconds(CLOCK_REALTIME) - seconds(CLOCK_BOOTTIME) + sinceBoot
-      }
     }
+    numbers.startTime = startTime
     numbers.descriptors = countDescriptors()
     var limit = rlimit()
     if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 {
       numbers.mostDescriptors = Int(clamping: limit.rlim_cur)
     }
     return numbers
+  }
+
+  /// Reckoned once: time passes between two readings of the clocks, and Prometheus takes any other value for a restart.
+  /// The kernel tells the start in hundredths of a second.
+  private static let startTime: Double? = status()?[22].map { ticks in
+    let sinceBoot = Double(ticks) / Double(sysconf(Int32(_SC_CLK_TCK)))
+    return ((seconds(CLOCK_REALTIME) - seconds(CLOCK_BOOTTIME) + sinceBoot) * 100).rounded() / 100
   }
 
   private static func seconds(_ clock: clockid_t) -> Double {

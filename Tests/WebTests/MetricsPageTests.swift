@@ -102,4 +102,11 @@ import Testing
     let start = try #require(numbers.startTime)
     #expect((-2...86_400).contains(Double(time(nil)) - start))
   }
+
+  @Test func `the time of the start is the same on every page`() throws {
+    let times = (0..<100).map { _ in ProcessNumbers.now.startTime }
+    let first = try #require(times[0])
+    #expect(times.allSatisfy { $0 == first })
+    #expect(abs(first * 100 - (first * 100).rounded()) < 0.001)
+  }
 }
