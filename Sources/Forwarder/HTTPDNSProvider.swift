@@ -16,7 +16,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   let settings: ProviderSettings
   private(set) var servers: [ProviderServer]
   let loop: any Loop
-  /// Numbers so far.
+  /// Numbers so far, those of who had the name before among them.
   var counters = ProviderCounters()
   var names: NameLedger?
   var health: ProviderHealth

@@ -61,6 +61,14 @@ public struct ProviderReport: Sendable, Equatable {
 
   /// A provider that is up and has not been asked.
   public init(name: String) { self.name = name }
+
+  mutating func take(_ counters: ProviderCounters) {
+    transfers = counters.transfers
+    failureCounts = counters.failures
+    roundTrips = counters.roundTrips
+    units = counters.units
+    refusals = counters.refusals
+  }
 }
 
 extension HTTPDNSProvider {
@@ -71,11 +79,7 @@ extension HTTPDNSProvider {
     let isOpen = today.isOpen(unixTime: time)
     report.unitsToday = today.spent
     report.unitsPerDay = settings.unitsPerDay
-    report.transfers = counters.transfers
-    report.failureCounts = counters.failures
-    report.roundTrips = counters.roundTrips
-    report.units = counters.units
-    report.refusals = counters.refusals
+    report.take(counters)
     let current = health.rotation.current
     report.server = servers.indices.contains(current) ? "\(servers[current])" : nil
     switch health.fitness(now: now) {

@@ -5,8 +5,13 @@
 import EventLoop
 import ProviderPool
 
-extension HTTPDNSProvider {
-  /// What is under way goes on. Who has the name from now on takes over the numbers and the day's units, and pays for what
+/// A provider that counts its transfers. Whoever has its name after a reload is given the same counters.
+protocol CountingUpstream: Upstream {
+  var counters: ProviderCounters { get set }
+}
+
+extension HTTPDNSProvider: CountingUpstream {
+  /// What is under way goes on. Who has the name from now on takes over the day's units, and pays for what
   /// is under way; failures are nothing to an heir whose settings may have been changed because of them.
   func retire(for heir: (any Upstream)?) {
     isRetired = true
@@ -17,11 +22,12 @@ extension HTTPDNSProvider {
       return
     }
     self.heir = heir
-    heir.takeOver(counters, budget)
+    heir.takeOver(budget)
   }
 
-  private func takeOver(_ counters: ProviderCounters, _ budget: UnitBudget) {
-    self.counters = counters
+  private func takeOver(_ budget: UnitBudget) {
     self.budget = UnitBudget(perDay: settings.unitsPerDay, day: budget.day, spent: budget.spent)
   }
 }
+
+extension TableProvider: CountingUpstream {}

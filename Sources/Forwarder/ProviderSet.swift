@@ -65,7 +65,11 @@ struct ProviderSet {
   /// Takes leave of those that are not in the next set, and hands over what counts under the same name.
   func retire(for next: ProviderSet) {
     for member in members where !next.members.contains(where: { $0.upstream === member.upstream }) {
-      member.upstream.retire(for: next.members.first { $0.made.settings.name == member.made.settings.name }?.upstream)
+      let heir = next.members.first { $0.made.settings.name == member.made.settings.name }?.upstream
+      if let heir = heir as? any CountingUpstream, let upstream = member.upstream as? any CountingUpstream {
+        heir.counters = upstream.counters
+      }
+      member.upstream.retire(for: heir)
     }
   }
 }

@@ -47,8 +47,9 @@ struct ProviderSettings: Sendable {
   var notListedTTL = Duration.seconds(600)
 }
 
-/// Numbers about a provider.
-struct ProviderCounters: Sendable, Equatable {
+/// Numbers about a provider. Who takes its name over a reload counts on in the same ones, beside what is still under way.
+/// Resolver's loop only.
+final class ProviderCounters {
   /// Transfers that were begun, probes among them.
   var transfers = 0
   /// Transfers that brought no reply of any use.

@@ -36,7 +36,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
   /// The file or the server that the table is from.
   private(set) var origin = ""
   /// How often it was read or fetched, and what came of that.
-  private(set) var counters = ProviderCounters()
+  var counters = ProviderCounters()
   private var entityTag: String?
   /// Why the table could not be read or fetched the last time, for people; nil where it could.
   private(set) var problem: String?

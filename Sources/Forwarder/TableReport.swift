@@ -7,9 +7,7 @@ extension TableProvider {
   var report: ProviderReport {
     var report = ProviderReport(name: name)
     report.server = origin.isEmpty ? nil : origin
-    report.transfers = counters.transfers
-    report.failureCounts = counters.failures
-    report.roundTrips = counters.roundTrips
+    report.take(counters)
     switch table {
     case nil: report.state = .down(problem ?? "there is no table yet")
     case .some(let table) where !table.isEnabled: report.state = .down("its table is switched off")

@@ -95,6 +95,35 @@ import Testing
     }
   }
 
+  @Test func `a reload takes nothing from any counter, and a transfer that is under way then is counted`() throws {
+    try withScene { scene in
+      try ask(scene.daemon.address, "n0.bench.example")
+      try scene.simulator.fault("kind=delay&ms=1500")
+      let client = try Socket(SOCK_DGRAM)
+      try client.connect(to: scene.daemon.address)
+      client.send(TestQuery("n1.bench.example").octets)
+      try scene.simulator.waitForTransfers(2)
+      var pages = [try scene.scrape()]
+      let text = try String(contentsOfFile: scene.daemon.configuration, encoding: .utf8)
+      for timeout in ["2500ms", "2600ms"] {
+        let kind = "kind = \"doh\"\n"
+        try scene.daemon.reload(text.replacingOccurrences(of: kind, with: "\(kind)timeout = \"\(timeout)\"\n"))
+        pages.append(try scene.scrape())
+      }
+      #expect(client.receive() != nil)
+      try scene.simulator.clearFaults()
+      pages.append(try scene.scrape())
+      try ask(scene.daemon.address, "n2.bench.example")
+      pages.append(try scene.scrape())
+      for (earlier, later) in zip(pages, pages.dropFirst()) {
+        #expect((later - earlier).counters.filter { $0.value < 0 }.isEmpty)
+      }
+      let last = try #require(pages.last)
+      #expect(last["httpdnsd_provider_transfers_total{provider=\"first\"}"] == 3)
+      #expect(last["httpdnsd_provider_round_trip_seconds_count{provider=\"first\"}"] == 3)
+    }
+  }
+
   @Test func `promtool finds nothing to say of the page`() throws {
     try withScene { scene in
       for name in ["n0.bench.example", "n0.bench.example", "nowhere.example.com"] {
@@ -273,6 +302,11 @@ private struct Scrape {
   /// The sum over all labels.
   func sum(of family: String) -> Double {
     samples.filter { $0.key.hasPrefix("\(family){") }.map(\.value).reduce(0, +)
+  }
+
+  /// The samples of counters and histograms: none of them ever falls.
+  var counters: [String: Double] {
+    samples.filter { $0.key.contains(/^[a-z_]+_(?:total|count|sum|bucket)(?:\{|$)/) }
   }
 
   /// What came between two scrapes.

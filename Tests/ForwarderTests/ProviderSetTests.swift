@@ -85,6 +85,27 @@ import Testing
     old.pay(1)
     #expect(new.report.unitsToday == 71)
     #expect(!new.hasUnits)
+    #expect(new.report.units == 1)
+    old.counters.refusals += 1
+    #expect(new.report.refusals == 1)
+  }
+
+  @Test func `go on counting where the one before left off, also where they are of another kind`() throws {
+    func table(_ interval: String) -> String {
+      "[[provider]]\nname = \"a\"\nkind = \"table\"\nurl = \"https://192.0.2.1/table\"\ninterval = \"\(interval)\"\n"
+    }
+    var set = try ProviderSet().following(configuration(provider("a")), factory)
+    let first = try #require(set.upstreams[0] as? HTTPDNSProvider)
+    first.counters.transfers = 12
+    for (number, next) in [table("5m"), table("6m"), provider("a", "192.0.2.2")].enumerated() {
+      let heirs = try set.following(configuration(next), factory)
+      set.retire(for: heirs)
+      set = heirs
+      #expect(set.upstreams[0].report.transfers == 12 + number)
+      // What was under way from the start goes on.
+      first.counters.transfers += 1
+    }
+    #expect(set.upstreams[0].report.transfers == 15)
   }
 
   @Test func `begin with what was spent today where one has gone and comes again`() throws {
