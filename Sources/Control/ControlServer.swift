@@ -14,6 +14,12 @@ public final class ControlServer {
   public static let mode: mode_t = 0o660
   private let server: HTTPServer
 
+  /// Told of each connection that could not be accepted, with the system's error number.
+  public var onFailure: ((Int32) -> Void)? {
+    get { server.onFailure }
+    set { server.onFailure = newValue }
+  }
+
   /// Requests are short, and so are answers: whoever is slow makes room for others.
   private static let limits = {
     var limits = HTTPServer.Limits()

@@ -14,9 +14,9 @@ extension Configuration {
       + httpDescriptors
   }
 
-  /// Each HTTP server has its socket, its connections, and for a moment one that comes beyond them.
+  /// Each HTTP server has its socket and its reserve, its connections, and for a moment one that comes beyond them.
   private var httpDescriptors: Int {
-    [control.socket != nil, web.address != nil].count { $0 } * (Self.httpConnections + 2)
+    [control.socket != nil, web.address != nil].count { $0 } * (Self.httpConnections + 3)
   }
 
   /// Connections to the control socket, or to `web.address`, at once.

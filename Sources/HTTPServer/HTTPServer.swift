@@ -42,6 +42,13 @@ public final class HTTPServer {
   private var waiting: [UnsafeMutablePointer<evhttp_request>: Unmanaged<HTTPServerReply>] = [:]
   private var unixPaths: [String] = []
   private var table: ConnectionTable?
+  /// One for each listening socket.
+  private var reliefs: [AcceptRelief] = []
+
+  /// Told of each connection that could not be accepted, with the system's error number.
+  public var onFailure: ((Int32) -> Void)? {
+    didSet { for relief in reliefs { relief.onFailure = onFailure } }
+  }
 
   /// A server that does not listen yet.
   ///
@@ -72,6 +79,8 @@ public final class HTTPServer {
 
   deinit {
     for reply in waiting.values { reply.takeUnretainedValue().serverDidEnd() }
+    // They must not outlive the listeners, which evhttp frees.
+    reliefs = []
     evhttp_free(handle)
     for path in unixPaths { unlink(path) }
   }
@@ -99,10 +108,13 @@ public final class HTTPServer {
   }
 
   private func accept(on socket: consuming ListeningSocket, address: String) throws(HTTPServerError) {
-    guard evhttp_accept_socket_with_handle(handle, socket.descriptor) != nil else {
+    guard let bound = evhttp_accept_socket_with_handle(handle, socket.descriptor) else {
       throw .cannotListen(call: "accept", address: address, errno: errno)
     }
     socket.release()
+    let relief = AcceptRelief(of: evhttp_bound_socket_get_listener(bound), on: loop)
+    relief.onFailure = onFailure
+    reliefs.append(relief)
   }
 
   fileprivate func didReceive(_ request: UnsafeMutablePointer<evhttp_request>) {

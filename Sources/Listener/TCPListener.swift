@@ -79,14 +79,13 @@ public final class TCPListener {
   private let table: TCPConnectionTable
   private let handler: Handler
   private let listener: OpaquePointer
-  private var reserve: Int32
-  private var pause: LoopTimer?
-  private var isStopped = false
-  /// Told of each connection that could not be accepted, with the system's error number.
-  public var onFailure: ((Int32) -> Void)?
+  private var relief: AcceptRelief?
 
-  /// How long nothing is accepted after a failure that trying again at once would only repeat.
-  private static let failurePause = Duration.milliseconds(100)
+  /// Told of each connection that could not be accepted, with the system's error number.
+  public var onFailure: ((Int32) -> Void)? {
+    get { relief?.onFailure }
+    set { relief?.onFailure = newValue }
+  }
 
   /// Listens on `address`.
   ///
@@ -133,25 +132,20 @@ public final class TCPListener {
     self.table = table
     self.handler = handler
     self.listener = listener
-    reserve = open("/dev/null", O_RDONLY | O_CLOEXEC)
+    relief = AcceptRelief(of: listener, on: loop)
     let context = Unmanaged.passUnretained(self).toOpaque()
     evconnlistener_set_cb(listener, didAccept, context)
-    evconnlistener_set_error_cb(listener, acceptFailed)
   }
 
   deinit {
-    pause?.cancel()
+    relief = nil
     let descriptor = evconnlistener_get_fd(listener)
     evconnlistener_free(listener)
     close(descriptor)
-    if reserve >= 0 { close(reserve) }
   }
 
   /// Takes no more connections; those that come wait in the socket.
-  public func stop() {
-    isStopped = true
-    evconnlistener_disable(listener)
-  }
+  public func stop() { relief?.stop() }
 
   fileprivate func accepted(_ descriptor: Int32, _ peer: SocketAddress) {
     guard table.admits(peer.octets), let connection = TCPConnection(descriptor, peer, loop, table, handler) else {
@@ -159,33 +153,6 @@ public final class TCPListener {
       return
     }
     table.add(connection)
-  }
-
-  /// Out of descriptors: the one in reserve takes the connection and drops it, so that the client knows at once and the loop
-  /// does not spin on it. Where that is no help, nothing is accepted for a moment.
-  fileprivate func failed(_ code: Int32) {
-    onFailure?(code)
-    guard code == EMFILE || code == ENFILE, dropConnection() else { return waitAMoment() }
-  }
-
-  /// - Returns: whether there is a descriptor in reserve again.
-  private func dropConnection() -> Bool {
-    if reserve >= 0 {
-      close(reserve)
-      let descriptor = accept(evconnlistener_get_fd(listener), __SOCKADDR_ARG(__sockaddr__: nil), nil)
-      if descriptor >= 0 { close(descriptor) }
-    }
-    reserve = open("/dev/null", O_RDONLY | O_CLOEXEC)
-    return reserve >= 0
-  }
-
-  private func waitAMoment() {
-    evconnlistener_disable(listener)
-    pause?.cancel()
-    pause = loop.schedule(after: TCPListener.failurePause) { [weak self] in
-      guard let self, !isStopped else { return }
-      evconnlistener_enable(listener)
-    }
   }
 }
 
@@ -199,8 +166,4 @@ private func didAccept(
   }
   let listener = Unmanaged<TCPListener>.fromOpaque(context!).takeUnretainedValue()
   listener.accepted(descriptor, SocketAddress(storage: storage, length: socklen_t(length)))
-}
-
-private func acceptFailed(_: OpaquePointer?, _ context: UnsafeMutableRawPointer?) {
-  Unmanaged<TCPListener>.fromOpaque(context!).takeUnretainedValue().failed(errno)
 }

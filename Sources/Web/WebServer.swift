@@ -50,6 +50,12 @@ public final class WebServer {
   public let address: SocketAddress
   private let server: HTTPServer
 
+  /// Told of each connection that could not be accepted, with the system's error number.
+  public var onFailure: ((Int32) -> Void)? {
+    get { server.onFailure }
+    set { server.onFailure = newValue }
+  }
+
   private static let limits = {
     var limits = HTTPServer.Limits()
     limits.headerOctets = 8192

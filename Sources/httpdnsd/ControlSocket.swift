@@ -15,6 +15,7 @@ enum ControlSocket {
     guard let path = settings.socket else { return nil }
     do throws(HTTPServerError) {
       let server = try ControlServer(on: forwarder.loop, ControlActions(forwarder))
+      server.onFailure = AcceptFailures.log(of: "the control socket", logger)
       try server.listen(path: path)
       if let name = settings.group { give(path, to: name, logger) }
       logger.debug("control socket \(path)")

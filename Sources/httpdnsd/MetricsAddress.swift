@@ -23,6 +23,7 @@ enum MetricsAddress {
     else { return nil }
     do throws(HTTPServerError) {
       let server = try WebServer(on: forwarder.loop, address, WebSources(version: ProgramVersion.text, forwarder))
+      server.onFailure = AcceptFailures.log(of: "web.address", logger)
       logger.info("metrics at http://\(server.address)/metrics")
       return server
     } catch {

@@ -27,6 +27,7 @@ struct RunCommand: ParsableCommand {
     let environment = ServiceEnvironment.take()
     let loaded = try LoadedConfiguration(path: options.config, recorder: FlightRecorder())
     let logger = loaded.logger
+    LibraryMessages.pass(to: { logger.debug("libevent: \($0)") })
     defer { loaded.log.finish(within: RunCommand.lastLinesWithin) }
     let supervision = Supervision(environment, logger)
     for warning in loaded.warnings { logger.warning("\(warning)") }

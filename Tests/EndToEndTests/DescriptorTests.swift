@@ -121,6 +121,59 @@ import Testing
       #expect(try Reply(#require(receiveFramed(client)), to: query).data == ["127.0.0.1"])
     }
   }
+
+  /// A daemon with a control socket and a web server, and how to connect to either.
+  private func withServers(_ body: (Daemon, [() throws -> Socket]) throws -> Void) throws {
+    try withLab { lab in
+      let path = "\(lab.folder.path)/control.sock"
+      var settings = Settings(Settings.doh(Address("127.0.0.1", 1)))
+      settings.control = "socket = \"\(path)\""
+      settings.more = "[web]\naddress = \"127.0.0.1:0\""
+      let daemon = try lab.daemon(settings.text)
+      try daemon.settle()
+      let line = try #require(daemon.log.firstMatch(of: /metrics at http:\/\/([^\/\s]+)\/metrics/))
+      let web = try #require(Address(text: String(line.1)))
+      try body(daemon, [{ try Socket.stream(to: web) }, { try Socket.stream(toPath: path) }])
+    }
+  }
+
+  @Test func `without descriptors scrapes and commands are turned away at once, and the log says so once`() throws {
+    try withServers { daemon, servers in
+      try daemon.limitDescriptors(toMore: 0)
+      for connect in servers {
+        for _ in 0..<20 { #expect(try connect().receive() == []) }
+      }
+      try daemon.limitDescriptors(toMore: 10)
+      for connect in servers {
+        let client = try connect()
+        client.send(Array("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8))
+        #expect(String(decoding: try #require(client.receive()), as: UTF8.self).hasPrefix("HTTP/1.1 404 "))
+      }
+      let lines = daemon.log.split(separator: "\n").filter { $0.contains("Too many open files") }
+      #expect(lines.count == 2, "\(lines)")
+      #expect(lines.count { $0.contains(" WARNING a connection to the control socket is not accepted: ") } == 1)
+      #expect(lines.count { $0.contains(" WARNING a connection to web.address is not accepted: ") } == 1)
+      #expect(!daemon.log.contains("[warn]"))
+    }
+  }
+
+  @Test func `scrapes and commands that cannot even be dropped wait, and cost no time`() throws {
+    try withServers { daemon, servers in
+      try daemon.limitDescriptors(to: 3)
+      let clients = try servers.map { try $0() }
+      for client in clients { client.send(Array("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8)) }
+      try daemon.waitForLog("Too many open files")
+      let before = try daemon.processorTicks
+      #expect(clients[0].receive(within: .milliseconds(500)) == nil)
+      // Hundredths of a second.
+      #expect(try daemon.processorTicks - before < 10)
+      #expect(daemon.log.split(separator: "\n").count { $0.contains("Too many open files") } <= 2)
+      try daemon.limitDescriptors(to: 1_000)
+      for client in clients {
+        #expect(String(decoding: try #require(client.receive()), as: UTF8.self).hasPrefix("HTTP/1.1 404 "))
+      }
+    }
+  }
 }
 
 extension Daemon {

@@ -57,6 +57,22 @@ final class Socket: Sendable {
     return socket
   }
 
+  /// A stream that is connected to a Unix socket.
+  static func stream(toPath path: String) throws -> Socket {
+    let socket = try Socket(SOCK_STREAM, family: AF_UNIX)
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
+    let result = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        Glibc.connect(
+          socket.descriptor, __CONST_SOCKADDR_ARG(__sockaddr__: $0), socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+    guard result == 0 else { throw Failure("cannot connect to \(path): \(String(cString: strerror(errno)))") }
+    return socket
+  }
+
   func connect(to address: Address) throws {
     let result = address.withSockaddr { Glibc.connect(descriptor, $0, $1) }
     guard result != 0 else { return }

@@ -1,0 +1,20 @@
+// AcceptFailures.swift -- the line in the log for HTTP connections that cannot be accepted.
+
+import EventLoop
+import Glibc
+import Logging
+import Telemetry
+
+/// Connections to one of the daemon's HTTP servers that could not be accepted.
+enum AcceptFailures {
+  /// What is told of each, and logs one line a minute.
+  ///
+  /// - Parameter server: what the connections were to, in the words of the configuration.
+  static func log(of server: String, _ logger: Logger) -> (Int32) -> Void {
+    let occasional = OccasionalLog(logger)
+    return { code in
+      let text = "a connection to \(server) is not accepted: \(String(cString: strerror(code)))"
+      occasional.log(.warning, reason: text, now: BootInstant.now.nanoseconds, text)
+    }
+  }
+}
