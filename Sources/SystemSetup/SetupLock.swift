@@ -45,8 +45,8 @@ final class SetupLock {
       parents.append(parent)
     }
     for name in parents.reversed() {
-      // Files in it are for everybody; but who may open the folder itself may lock it.
-      guard mkdir(name, name == folder ? 0o711 : 0o755) == 0 || errno == EEXIST else {
+      // For everybody to read: the daemon, which is another user, watches the folder.
+      guard mkdir(name, 0o755) == 0 || errno == EEXIST else {
         throw .last("mkdir", name)
       }
     }
