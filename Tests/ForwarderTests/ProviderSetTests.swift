@@ -53,7 +53,7 @@ import Testing
   }
 
   @Test func `are none where one of them cannot be made, and nothing has changed`() throws {
-    let file = try TemporaryFile("-----BEGIN CERTIFICATE-----\nnothing\n")
+    let file = TemporaryFile("-----BEGIN CERTIFICATE-----\nnothing\n")
     let first = try ProviderSet().following(configuration(provider("a")), factory)
     let bad = try configuration(provider("a", "192.0.2.2") + provider("b", "192.0.2.3", "ca_file = \"\(file.path)\""))
     #expect(throws: StartError.self) { try first.following(bad, factory) }
@@ -61,12 +61,12 @@ import Testing
   }
 
   @Test func `are made anew where the file of their certificates is another`() throws {
-    let file = try TemporaryFile(certificate)
+    let file = TemporaryFile(TestAuthority.certificate)
     let configuration = try configuration(provider("a", "192.0.2.1", "ca_file = \"\(file.path)\"") + provider("b"))
     let first = try ProviderSet().following(configuration, factory)
     let same = try first.following(configuration, factory)
     #expect(zip(first.upstreams, same.upstreams).allSatisfy { $0 === $1 })
-    try file.write(certificate + certificate)
+    file.rewrite(TestAuthority.certificate + TestAuthority.certificate)
     let second = try first.following(configuration, factory)
     #expect(zip(first.upstreams, second.upstreams).map { $0 === $1 } == [false, true])
   }
@@ -109,7 +109,7 @@ import Testing
   }
 
   @Test func `begin with what was spent today where one has gone and comes again`() throws {
-    let file = try TemporaryFile("")
+    let file = TemporaryFile("")
     var factory = factory
     let ledger = UnitLedger(StateFile(path: file.path) { _ in }, on: loop)
     factory.ledger = ledger
@@ -141,42 +141,3 @@ import Testing
     #expect(loop.timers.count == 0)
   }
 }
-
-/// A file of its own; removed with the object.
-private final class TemporaryFile {
-  let path: String
-
-  init(_ text: String) throws {
-    var template = Array("/tmp/httpdnsd-providers-XXXXXX".utf8CString)
-    let descriptor = mkstemp(&template)
-    try #require(descriptor >= 0)
-    close(descriptor)
-    path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-    try write(text)
-  }
-
-  deinit { unlink(path) }
-
-  func write(_ text: String) throws {
-    let descriptor = open(path, O_WRONLY | O_TRUNC)
-    defer { close(descriptor) }
-    let octets = Array(text.utf8)
-    try #require(Glibc.write(descriptor, octets, octets.count) == octets.count)
-  }
-}
-
-/// An authority that has signed nothing.
-private let certificate = """
-  -----BEGIN CERTIFICATE-----
-  MIIBijCCAS+gAwIBAgIUMU0EB051gczqD9iyxx5C6HMXikwwCgYIKoZIzj0EAwIw
-  GTEXMBUGA1UEAwwOVGVzdCBhdXRob3JpdHkwIBcNMjYxMTIxMDA1MDMwWhgPMjEy
-  NjEwMjgwMDUwMzBaMBkxFzAVBgNVBAMMDlRlc3QgYXV0aG9yaXR5MFkwEwYHKoZI
-  zj0CAQYIKoZIzj0DAQcDQgAES18NOggj485ZmoCC3yYEHiVLJ8IwRPOeIhEY5ZoF
-  ZGwsCCgOywppSMwEv6e5FWlU2HVXB/ayS2rAvgMRQnsVTaNTMFEwHQYDVR0OBBYE
-  FIU4SAaL3B2VQGbB/rQhkYlkLBjFMB8GA1UdIwQYMBaAFIU4SAaL3B2VQGbB/rQh
-  kYlkLBjFMA8GA1UdEwEB/wQFMAMBAf8wCgYIKoZIzj0EAwIDSQAwRgIhAIZqvrZl
-  3uTjbU6kAFpCaA5vo0tkoduveP9mWlY69/HQAiEApojgGkgfGdw+s4+A0TfKlBf/
-  FzTyiXb4HxDS4PAplt0=
-  -----END CERTIFICATE-----
-
-  """

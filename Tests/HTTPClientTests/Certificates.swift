@@ -1,24 +1,11 @@
 // Certificates.swift -- an authority, a server's certificate of it, and an authority that signed nothing; valid until 2125.
 
-import Glibc
+import TestSupport
 
 /// Certificates and a key in PEM.
 enum Certificates {
   /// Signed `server`.
-  static let authority = """
-    -----BEGIN CERTIFICATE-----
-    MIIBijCCAS+gAwIBAgIUMU0EB051gczqD9iyxx5C6HMXikwwCgYIKoZIzj0EAwIw
-    GTEXMBUGA1UEAwwOVGVzdCBhdXRob3JpdHkwIBcNMjYxMTIxMDA1MDMwWhgPMjEy
-    NjEwMjgwMDUwMzBaMBkxFzAVBgNVBAMMDlRlc3QgYXV0aG9yaXR5MFkwEwYHKoZI
-    zj0CAQYIKoZIzj0DAQcDQgAES18NOggj485ZmoCC3yYEHiVLJ8IwRPOeIhEY5ZoF
-    ZGwsCCgOywppSMwEv6e5FWlU2HVXB/ayS2rAvgMRQnsVTaNTMFEwHQYDVR0OBBYE
-    FIU4SAaL3B2VQGbB/rQhkYlkLBjFMB8GA1UdIwQYMBaAFIU4SAaL3B2VQGbB/rQh
-    kYlkLBjFMA8GA1UdEwEB/wQFMAMBAf8wCgYIKoZIzj0EAwIDSQAwRgIhAIZqvrZl
-    3uTjbU6kAFpCaA5vo0tkoduveP9mWlY69/HQAiEApojgGkgfGdw+s4+A0TfKlBf/
-    FzTyiXb4HxDS4PAplt0=
-    -----END CERTIFICATE-----
-
-    """
+  static let authority = TestAuthority.certificate
 
   /// Signed nothing that is used here.
   static let otherAuthority = """
@@ -64,27 +51,4 @@ enum Certificates {
 
   /// The pin of `serverKey`.
   static let serverPin = "sha256//ThiQlQ7jZBBPeeTS78cbKgMxl2t9WPSmQXf/C+55S2I="
-}
-
-/// A file for as long as the object lives.
-final class TemporaryFile {
-  let path: String
-
-  init(_ text: String) {
-    var template = Array("/tmp/httpclient-test-XXXXXX".utf8CString)
-    let descriptor = mkstemp(&template)
-    precondition(descriptor >= 0, "no temporary file")
-    path = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
-    close(descriptor)
-    rewrite(text)
-  }
-
-  func rewrite(_ text: String) {
-    let descriptor = open(path, O_WRONLY | O_TRUNC)
-    let octets = Array(text.utf8)
-    precondition(write(descriptor, octets, octets.count) == octets.count, "the temporary file was not written")
-    close(descriptor)
-  }
-
-  deinit { unlink(path) }
 }

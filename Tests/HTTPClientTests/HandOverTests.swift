@@ -4,6 +4,7 @@ import EventLoop
 import Glibc
 import HTTPClient
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite struct `A transfer without a free connection` {

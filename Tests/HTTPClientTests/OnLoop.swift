@@ -3,6 +3,7 @@
 import EventLoop
 import Glibc
 import HTTPClient
+import TestSupport
 import Testing
 
 struct TestTookTooLong: Error {}

@@ -2,6 +2,7 @@
 
 import EventLoop
 import HTTPClient
+import TestSupport
 import Testing
 
 @Suite struct `An origin is made` {

@@ -4,6 +4,7 @@ import CCurl
 import EventLoop
 import Glibc
 import HTTPClient
+import TestSupport
 import Testing
 
 @Suite struct `A server that falls silent` {

@@ -2,6 +2,7 @@
 
 import HTTPClient
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite struct `A certificate` {
