@@ -21,6 +21,8 @@ public struct BusyNameTable: Sendable {
     /// Activity that was weighed already, and what is left of its weight.
     fileprivate var weighed: UInt64 = 0
     fileprivate var weight = 0.0
+    /// What it weighed when names made room last.
+    fileprivate var standing = 0.0
   }
 
   /// Names and types that are kept when others make room.
@@ -74,16 +76,21 @@ public struct BusyNameTable: Sendable {
   /// - Complexity: O(n log n); it is due once in `most / 2` names that are new.
   public mutating func prune(live: (Row) -> UInt64) {
     guard rows.count > most else { return }
-    let weights = rows.map { (key: $0.key, weight: $0.value.weight + $0.value.unweighed + Double(live($0.value))) }
-      .sorted { $0.weight > $1.weight }
-    for (key, _) in weights[most...] { rows[key] = nil }
-    threshold = UInt64(weights[most - 1].weight)
-    for key in rows.keys {
-      change(key) { row in
-        row.weight = (row.weight + row.unweighed) * BusyNameTable.decay
-        row.weighed = row.counts.activity
-      }
+    var index = rows.values.startIndex
+    while index != rows.values.endIndex {
+      rows.values[index].weigh(live: live(rows.values[index]), decay: BusyNameTable.decay)
+      rows.values.formIndex(after: &index)
     }
+    let standings = rows.values.map(\.standing).sorted(by: >)
+    let least = standings[most - 1]
+    // Of those that weigh just as much as the last one that stays, as many as there is room for.
+    var room = most - standings.prefix { $0 > least }.count
+    rows = rows.filter { _, row in
+      guard row.standing == least else { return row.standing > least }
+      room -= 1
+      return room >= 0
+    }
+    threshold = UInt64(least)
   }
 
   /// Forgets everything.
@@ -91,5 +98,12 @@ public struct BusyNameTable: Sendable {
 }
 
 extension BusyNameTable.Row {
-  fileprivate var unweighed: Double { Double(counts.activity - weighed) }
+  /// Finds what the row weighs now, and lets what was counted until now decay.
+  fileprivate mutating func weigh(live: UInt64, decay: Double) {
+    let activity = counts.activity
+    let counted = weight + Double(activity - weighed)
+    weight = counted * decay
+    weighed = activity
+    standing = counted + Double(live)
+  }
 }

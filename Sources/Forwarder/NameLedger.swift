@@ -63,7 +63,7 @@ public final class NameLedger: @unchecked Sendable {
   func asked(
     _ asked: AskedQuestions, _ outcome: Result<ProviderReplies, TransferFailure>, time: Duration
   ) {
-    for question in asked.questions {
+    asked.forEachQuestion { question in
       let (result, hasResponse) = NameLedger.result(of: question, outcome)
       let rtt = hasResponse ? time.nanoseconds : nil
       totals.asked(result, rtt: rtt)
@@ -73,7 +73,7 @@ public final class NameLedger: @unchecked Sendable {
 
   /// Nothing was sent: the provider is left alone, or at a limit of ours.
   func wereRefusedHere(_ asked: AskedQuestions) {
-    for question in asked.questions {
+    asked.forEachQuestion { question in
       totals.wasRefusedHere()
       count(question.name, question.type.rawValue) { $0.counts.wasRefusedHere() }
     }
@@ -171,12 +171,17 @@ public final class NameLedger: @unchecked Sendable {
 
   /// The name of a row: its octets as they begin a key of the cache.
   private func key(_ name: [UInt8], _ type: UInt16) -> UInt64 {
-    (name + [UInt8(type >> 8), UInt8(truncatingIfNeeded: type)]).withUnsafeBufferPointer { cache.hash(of: $0) }
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: name.count + 2) { octets in
+      let end = octets.initialize(fromContentsOf: name)
+      octets.initializeElement(at: end, to: UInt8(type >> 8))
+      octets.initializeElement(at: end + 1, to: UInt8(truncatingIfNeeded: type))
+      return cache.hash(of: UnsafeBufferPointer(octets))
+    }
   }
 
   private func prune() {
     guard table.isFull else { return }
-    table.prune { row in cache.state(hash: row.entry).map { UInt64($0.hits) } ?? 0 }
+    table.prune { row in row.entry == 0 ? 0 : cache.state(hash: row.entry).map { UInt64($0.hits) } ?? 0 }
     for reading in readings {
       reading.live = reading.live.filter { table.contains($0.key) }
       reading.seen = reading.seen.filter { table.contains($0.value.row) }
@@ -221,11 +226,11 @@ extension AskedOutcome {
 }
 
 extension AskedQuestions {
-  /// All questions.
-  var questions: [HTTPDNSQuestion] {
+  /// Calls `body` with each question. Most transfers carry one: it is not put into an array for this.
+  func forEachQuestion(_ body: (HTTPDNSQuestion) -> Void) {
     switch self {
-    case .one(let question): [question]
-    case .batch(let batch): batch.questions
+    case .one(let question): body(question)
+    case .batch(let batch): batch.questions.forEach(body)
     }
   }
 }
