@@ -172,6 +172,7 @@ public struct ControlClient: Sendable {
     var rest = octets[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+      if count < 0, errno == EINTR { continue }
       guard count > 0 else { return }
       rest = rest.dropFirst(count)
     }
@@ -184,9 +185,14 @@ public struct ControlClient: Sendable {
     while true {
       let left = (deadline - BootInstant.now).nanoseconds / 1_000_000
       var entries = [descriptor, interruption ?? -1].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-      guard left > 0, poll(&entries, 2, Int32(clamping: left)) > 0 else { throw .tooLate(path: path) }
+      guard left > 0 else { throw .tooLate(path: path) }
+      let ready = poll(&entries, 2, Int32(clamping: left))
+      // A signal is no answer. If it is one that is to end the waiting, the next look finds it in its descriptor.
+      if ready < 0, errno == EINTR { continue }
+      guard ready > 0 else { throw .tooLate(path: path) }
       guard entries[1].revents == 0 else { throw .interrupted }
       let count = recv(descriptor, &block, block.count, 0)
+      if count < 0, errno == EINTR { continue }
       guard count > 0 else { return octets }
       octets += block[..<count]
       guard octets.count <= ControlClient.longestAnswer else { throw .unreadable(path: path) }

@@ -21,6 +21,8 @@ struct HTTPDNSDaemon: ParsableCommand {
   static func main() {
     signal(SIGUSR2, SIG_IGN)
     main(nil)
+    // What was printed may still be in memory; that it cannot be written is a failure like any other.
+    guard fflush(nil) == 0 else { Console.cannotWrite(errno) }
   }
 }
 

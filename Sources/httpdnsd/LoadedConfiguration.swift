@@ -66,17 +66,26 @@ enum Console {
     }
   }
 
-  /// Writes text to stdout at once; false where nobody reads it any more.
+  /// Writes text to stdout at once; false where nobody reads it any more. Ends the program where it cannot be written.
   static func print(_ text: String) -> Bool {
     signal(SIGPIPE, SIG_IGN)
     var rest = Array(text.utf8)[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
       if count < 0, errno == EINTR { continue }
-      guard count > 0 else { return false }
+      if count < 0 {
+        guard errno == EPIPE else { cannotWrite(errno) }
+        return false
+      }
       rest = rest.dropFirst(count)
     }
     return true
+  }
+
+  /// Ends the program: stdout takes nothing more.
+  static func cannotWrite(_ number: Int32) -> Never {
+    error("httpdnsd: cannot write to standard output: \(String(cString: strerror(number)))")
+    _exit(1)
   }
 
   /// Writes a line to stderr.

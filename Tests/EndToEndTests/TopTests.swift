@@ -88,6 +88,14 @@ import Testing
     }
   }
 
+  @Test func `while the daemon says nothing, a window of another size is no answer, and Ctrl-C ends it`() throws {
+    try withDaemon { _, daemon, socket in
+      let ending = try watch(socket, "wait:\(daemon.process.pid)")
+      expectAsBefore(ending)
+      #expect(ending.status == -Int(SIGINT) && ending.error.isEmpty, "\(ending)")
+    }
+  }
+
   @Test func `Ctrl-Z gives the terminal back for as long as it is stopped`() throws {
     try withDaemon { _, _, socket in
       let ending = try watch(socket, "stop")
@@ -120,7 +128,7 @@ import Testing
     }
   }
 
-  @Test func `without a terminal one interval is printed, in JSON as many lines as there are intervals`() throws {
+  @Test func `without a terminal one interval is printed, in JSON as many lines as there are intervals, or why not`() throws {
     try withDaemon { lab, daemon, socket in
       for _ in 0..<5 { try ask(daemon.address, "www.example.com") }
       let (ending, output, _) = try lab.run("top", "--interval", "0.1", "--socket", socket)
@@ -137,6 +145,12 @@ import Testing
       for line in lines { #expect(try JSONSerialization.jsonObject(with: Data(line.utf8)) is [String: Any]) }
       stream.signal(SIGTERM)
       #expect(try stream.waitForEnd() == .killed(signal: SIGTERM))
+      // Standard output is a full disk.
+      for command in ["stats", "top --once --interval 0.1", "providers --json"] {
+        let shell = ["sh", "-c", "exec \(Programs.daemon) \(command) --socket \(socket) >/dev/full"]
+        let (ending, _, error) = try ChildProcess.run(shell, within: .seconds(10))
+        #expect(ending == .exited(1) && error.contains("No space left on device"), "\(command): \(ending) \(error)")
+      }
       try daemon.kill()
       #expect(try lab.run("top", "--once", "--socket", socket).ending == .exited(1))
       for interval in ["0", "0.01", "4000", "x"] {

@@ -2,7 +2,8 @@
 
 Actions: key:TEXT types, signal:NUMBER and kill:PID send signals (to the program; to another process, SIGKILL),
 hangup takes the terminal away, resize makes the window 50 by 12 and then types q, stop types Ctrl-Z, lets the program go on
-and types q. What it prints is one JSON object.
+and types q, wait:PID stops another process that the program then waits for, resizes the window and types Ctrl-C. What it
+prints is one JSON object.
 """
 
 import fcntl
@@ -54,6 +55,11 @@ class Seat:
       self.read(0.05)
 
 
+def has_socket(pid: int) -> bool:
+  folder = f"/proc/{pid}/fd"
+  return any(os.readlink(f"{folder}/{name}").startswith("socket:") for name in os.listdir(folder))
+
+
 def main() -> None:
   action, _, value = sys.argv[1].partition(":")
   seat = Seat()
@@ -91,7 +97,18 @@ def main() -> None:
     os.kill(process.pid, signal.SIGCONT)
     seat.wait(lambda: seat.output.count(READY) > 1 and b"\x1b[?1049h" in seat.output[-5000:], "screen again")
     os.write(seat.master, b"q")
+  elif action == "wait":
+    os.kill(int(value), signal.SIGSTOP)
+    # It is connected for as long as it waits.
+    seat.wait(lambda: has_socket(process.pid), "question")
+    resize(seat.master, 12, 50)
+    seat.read(0.3)
+    seat.wait(lambda: process.poll() is not None or has_socket(process.pid), "next question")
+    if process.poll() is None:
+      os.write(seat.master, b"\x03")
   seat.wait(lambda: process.poll() is not None, "end")
+  if action == "wait":
+    os.kill(int(value), signal.SIGCONT)
   while seat.read(0.05):
     pass
   output = seat.output
