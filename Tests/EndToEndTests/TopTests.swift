@@ -128,7 +128,7 @@ import Testing
     }
   }
 
-  @Test func `without a terminal one interval is printed, in JSON as many lines as there are intervals, or why not`() throws {
+  @Test func `without a terminal one interval is printed, in JSON as many lines as there are intervals`() throws {
     try withDaemon { lab, daemon, socket in
       for _ in 0..<5 { try ask(daemon.address, "www.example.com") }
       let (ending, output, _) = try lab.run("top", "--interval", "0.1", "--socket", socket)
