@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from . import figures, hot, ours, peers, programs, scrapes
+from . import figures, flushing, hot, ours, peers, programs, scrapes
 from .lab import open_lab, start_doh, start_simulator
 from .measure import run_rounds, warm
 from .processes import BenchError
@@ -21,8 +21,8 @@ _ROOT = Path(__file__).resolve().parent.parent.parent
 _EVERYTHING = [*peers.ALL[:2], *ours.ALL, *peers.ALL[2:]]
 _NAMES = [spec.name for spec in _EVERYTHING]
 #: What can be measured without the rest: CPU and allocations per answer; httpdnsd's own latency, memory, start and
-#: idling; hot names; the programs that measure parts of it; scrapes of its metrics.
-_PARTS = ["rounds", "alone", "hot", "programs", "metrics"]
+#: idling; hot names; the programs that measure parts of it; flushes; scrapes of its metrics.
+_PARTS = ["rounds", "alone", "hot", "programs", "flush", "metrics"]
 
 
 def _say(text: str) -> None:
@@ -188,6 +188,15 @@ def _measure_programs(lab: Lab, findings: Findings, options: argparse.Namespace)
   _attempt(findings, "the cache's file", cache_file)
 
 
+def _measure_flushes(lab: Lab, findings: Findings) -> None:
+  """What a flush takes."""
+
+  def flush() -> None:
+    findings.flushes = flushing.measure(lab, findings.rounds, _say)
+
+  _attempt(findings, "flush", flush)
+
+
 def _measure_scrapes(lab: Lab, findings: Findings) -> None:
   """What scrapes cost."""
 
@@ -211,6 +220,8 @@ def _measure(lab: Lab, findings: Findings, options: argparse.Namespace) -> None:
     _measure_hot(lab, findings, has_ours)
   if "programs" in parts and has_ours:
     _measure_programs(lab, findings, options)
+  if "flush" in parts and has_ours:
+    _measure_flushes(lab, findings)
   if "metrics" in parts and has_ours:
     _measure_scrapes(lab, findings)
 

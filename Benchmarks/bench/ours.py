@@ -133,6 +133,19 @@ def with_metrics(web: int) -> Spec:
   return Spec("httpdnsd with metrics", Role.OURS, command, backend="simulator")
 
 
+#: The control socket in a server's folder.
+SOCKET = "control.sock"
+
+
+def _with_file(place: Place) -> list[str]:
+  cache = f'min_ttl = "24h"\nmax_ttl = "24h"\nmax_entries = 200000\npersist = "{place.folder}/cache"'
+  configuration = _configuration(place, _PROVIDER_JSON, cache=cache)
+  return _command(place, f'{configuration}\n[control]\nsocket = "{place.folder}/{SOCKET}"\n')
+
+
+#: With a cache file and a control socket.
+WITH_FILE = Spec("httpdnsd with a cache file", Role.OURS, _with_file)
+
 MISS_DOH = _spec("httpdnsd miss over RFC 8484", Role.MISS, _PROVIDER_DOH, cached=False)
 MISS_JSON = _spec("httpdnsd miss over JSON", Role.MISS, _PROVIDER_JSON, cached=False)
 MISS_JSON_TLS = _spec("httpdnsd miss over JSON and HTTPS", Role.MISS, _PROVIDER_JSON_TLS, cached=False)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from . import ours
 from .figures import MANY_NAMES, Allocations, FullCache, Latency
+from .flushing import FlushCost, flush_row
 from .hot import Cost, HotAnswers
 from .load import OUTSTANDING
 from .machine import describe_machine, package_version
@@ -47,6 +48,7 @@ class Findings:
   costs: dict[str, Cost] = field(default_factory=dict)
   scheduler: SchedulerCost | None = None
   cache_file: CacheFileCost | None = None
+  flushes: FlushCost | None = None
   scrapes: ScrapeCost | None = None
   notes: list[str] = field(default_factory=list)
 
@@ -188,6 +190,7 @@ def requirement_rows(findings: Findings) -> list[Row]:
     _start_row(findings),
     _idle_row(findings),
     *fresh_rows(findings.hot, findings.costs, findings.scheduler, findings.cache_file),
+    flush_row(findings.flushes),
     scrape_row(findings.scrapes),
   ]
 

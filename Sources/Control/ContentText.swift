@@ -53,6 +53,7 @@ struct ContentText: ControlText {
   private func refresh(_ plan: RefreshPlan) -> String {
     switch plan {
     case .none: "not refreshed ahead"
+    case .underWay: "being refreshed"
     case .kept(let time): "always kept, refreshed in \(TimeText.rough(time))"
     case .hot(let time): "in use, refreshed in \(TimeText.rough(time))"
     case .ifHit(let times, let time):
@@ -66,14 +67,13 @@ struct ContentText: ControlText {
       "more": "\(content.more)",
       "failures": JSONText.array(
         content.failures.map { failure in
-          let members = members(failure.question)
-          return "{\(members),\"waits\":\(JSONText.seconds(failure.waits))}"
+          JSONText.object(members(failure.question) + [("waits", JSONText.seconds(failure.waits))])
         }),
     ])
   }
 
   private func object(_ entry: EntryReport) -> String {
-    let rest = JSONText.object([
+    let rest = JSONText.members([
       "rcode": JSONText.string("\(entry.responseCode)"), "source": JSONText.string(entry.source),
       "upstreams": JSONText.array(entry.upstreams.map(JSONText.string)),
       "answers": JSONText.array(entry.answers.map(JSONText.record)),
@@ -81,18 +81,17 @@ struct ContentText: ControlText {
       "fresh_for": JSONText.seconds(entry.freshFor), "useful_for": entry.usefulFor.map(JSONText.seconds),
       "unused_for": JSONText.seconds(entry.unusedFor), "hits": "\(entry.hits)", "refresh": object(entry.refresh),
     ])
-    return "{\(members(entry.question)),\(rest.dropFirst())"
+    return JSONText.object(members(entry.question) + rest)
   }
 
-  private func members(_ question: EntryQuestion) -> String {
-    let object = JSONText.object([
+  private func members(_ question: EntryQuestion) -> [(String, String)] {
+    JSONText.members([
       "name": JSONText.string(question.name.text),
       "type": JSONText.string(question.type.rawValue == 0 ? "every" : "\(question.type)"),
       "dnssec_ok": "\(question.dnssecOK)", "checking_disabled": "\(question.checkingDisabled)",
       "route": "\(question.route)", "network": "\(question.network)", "here": "\(question.isHere)",
       "subnet": question.subnet.map { JSONText.string("\($0)") },
     ])
-    return String(object.dropFirst().dropLast())
   }
 
   private func object(_ plan: RefreshPlan) -> String? {
@@ -103,6 +102,7 @@ struct ContentText: ControlText {
     }
     return switch plan {
     case .none: nil
+    case .underWay: object("under_way", .zero)
     case .kept(let time): object("kept", time)
     case .hot(let time): object("hot", time)
     case .ifHit(let times, let time): object("if_hit", time, hits: times)

@@ -37,8 +37,8 @@ struct StatsText: ControlText {
   var json: String {
     let fates = QueryFate.allCases.map { ($0.word, "\(queries.count($0))") }
     let cache = statistics.cache
-    let counts = numbers.counts.members(network: numbers.network).map { "\(JSONText.string($0.name)):\($0.json)" }
-    let rest = JSONText.object([
+    let counts = numbers.counts.members(network: numbers.network).map { ($0.name, $0.json) }
+    let rest = JSONText.members([
       "uptime": JSONText.seconds(statistics.uptime), "queries": "\(queries.queries)",
       "fates": JSONText.object(fates), "hit_ratio": queries.hitRatio.map { "\($0)" },
       "latency_at_hand": JSONText.latency(queries.atHand), "latency_resolved": JSONText.latency(queries.resolved),
@@ -50,7 +50,7 @@ struct StatsText: ControlText {
       "refresh_transfers": statistics.refresh.map { "\($0.transfers)" },
       "refresh_over_budget": statistics.refresh.map { "\($0.overBudget)" },
     ])
-    return "{\(counts.joined(separator: ",")),\(rest.dropFirst())"
+    return JSONText.object(counts + rest)
   }
 
   private func latency(_ histogram: LatencyHistogram) -> String {
@@ -81,9 +81,11 @@ struct NamesText: ControlText {
 
   var json: String {
     let objects = reports.map { report in
-      let members = report.counts.members(network: network).map { ",\"\($0.name)\":\($0.json)" }
-      return "{\"domain\":\(JSONText.string(report.name.text)),\"type\":\(report.type.rawValue)"
-        + ",\"time\":\(JSONText.seconds(report.time))\(members.joined())}"
+      let head = JSONText.members([
+        "domain": JSONText.string(report.name.text), "type": "\(report.type.rawValue)",
+        "time": JSONText.seconds(report.time),
+      ])
+      return JSONText.object(head + report.counts.members(network: network).map { ($0.name, $0.json) })
     }
     return JSONText.object(["names": JSONText.array(objects)])
   }

@@ -171,13 +171,14 @@ extension TopSample: ControlText {
 }
 
 extension LatencyHistogram {
-  fileprivate static let numberCount = 1 + bucketCount
+  fileprivate static let numberCount = 2 + bucketCount
 
   /// The sum and the counts.
-  fileprivate var numbers: [UInt64] { [sum] + counts }
+  fileprivate var numbers: [UInt64] { [sum, longest] + counts }
 
   /// - Precondition: there are `numberCount` of them.
   fileprivate init(numbers: ArraySlice<UInt64>) {
-    self.init(counts: Array(numbers.dropFirst()), sum: numbers[numbers.startIndex])
+    let (sum, longest) = (numbers[numbers.startIndex], numbers[numbers.startIndex + 1])
+    self.init(counts: Array(numbers.dropFirst(2)), sum: sum, longest: longest)
   }
 }

@@ -200,6 +200,13 @@ public final class Forwarder {
   /// The threads beside the resolver's, for a watchdog; none before `bind`.
   public var watchedThreads: [any WatchedThread] { listenerThreads }
 
+  /// The names of those that do not go round when they are asked to; none while it ends. To be called from a task that
+  /// prefers the loop.
+  public func standingThreads(within patience: Duration) async -> [String] {
+    let standing = isStopping ? [] : await RollCall.standing(watchedThreads, on: loop, within: patience)
+    return isStopping ? [] : standing
+  }
+
   /// Serves until `stop`; the calling thread becomes the resolver's.
   ///
   /// - Throws: `StartError.other` where there is no thread for a listener.

@@ -37,15 +37,13 @@ public struct ForwarderStatistics: Sendable {
   public var refusedTCPConnections: UInt64
   /// The providers, in the order of the configuration.
   public var providers: [ProviderReport]
-  /// For how long the listener thread that has been at work on one batch for longest has been; zero where all wait.
-  public var longestBatch: Duration
 
   /// A reading of those numbers.
   public init(
     time: BootInstant, startedAt: BootInstant, queries: QueryTotals, resolver: ResolverCounters, questionsUnderWay: Int,
     mostQuestionsUnderWay: Int, waitingClients: Int, refresh: RefreshCounters?, scheduledRefreshes: Int,
     cache: CacheStatistics, unreadOctets: Int?, droppedDatagrams: Int?, tcpConnections: Int,
-    refusedTCPConnections: UInt64, providers: [ProviderReport], longestBatch: Duration
+    refusedTCPConnections: UInt64, providers: [ProviderReport]
   ) {
     self.time = time
     self.startedAt = startedAt
@@ -62,7 +60,6 @@ public struct ForwarderStatistics: Sendable {
     self.tcpConnections = tcpConnections
     self.refusedTCPConnections = refusedTCPConnections
     self.providers = providers
-    self.longestBatch = longestBatch
   }
 
   /// Since when it counts, until the reading.
@@ -120,15 +117,8 @@ public final class StatisticsSource: @unchecked Sendable {
         unreadOctets: backlogs.isEmpty ? nil : backlogs.reduce(0) { $0 + $1.octets },
         droppedDatagrams: backlogs.isEmpty ? nil : backlogs.reduce(0) { $0 + $1.dropped },
         tcpConnections: parts.connections.count, refusedTCPConnections: parts.connections.refused,
-        providers: resolver.providerReports(), longestBatch: longestBatch(now))
+        providers: resolver.providerReports())
     }
-  }
-
-  /// For how long the listener thread that has been at work on one batch for longest has been; zero where all wait. Any
-  /// thread.
-  public func longestBatch(_ now: BootInstant) -> Duration {
-    let since = listeners.compactMap(\.busySince).min() ?? now.nanoseconds
-    return max(.zero, now - BootInstant(nanoseconds: since))
   }
 
   private var totals: QueryTotals {

@@ -19,7 +19,7 @@ struct QueryTally {
   @inlinable static var codes: Int { @_noAllocation get { 18 } }
   @inlinable static var types: Int { @_noAllocation get { 26 } }
   @inlinable static var unsent: Int { @_noAllocation get { 31 } }
-  @inlinable static var busySince: Int { @_noAllocation get { 32 } }
+  @inlinable static var longest: Int { @_noAllocation get { 32 } }
   @inlinable static var durationSum: Int { @_noAllocation get { 33 } }
   @inlinable static var durations: Int { @_noAllocation get { 34 } }
   @inlinable static var boundCount: Int { @_noAllocation get { 18 } }
@@ -84,12 +84,8 @@ struct QueryTally {
     while bucket < QueryTally.boundCount, bounds[bucket] < nanoseconds { bucket &+= 1 }
     hot_counter_add(cells + QueryTally.durations + bucket, UInt64(truncatingIfNeeded: answers))
     hot_counter_add(cells + QueryTally.durationSum, nanoseconds &* UInt64(truncatingIfNeeded: answers))
-  }
-
-  /// The thread works since then, in nanoseconds of the boot-time clock; 0 where it waits for queries.
-  @_noAllocation
-  func setBusy(since instant: Int64) {
-    hot_counter_set(cells + QueryTally.busySince, UInt64(truncatingIfNeeded: instant))
+    // Written by this thread alone.
+    if cells[QueryTally.longest] < nanoseconds { hot_counter_set(cells + QueryTally.longest, nanoseconds) }
   }
 }
 
@@ -124,18 +120,11 @@ final class QueryCounters: Sendable {
     for (index, bound) in LatencyHistogram.bounds.enumerated() { bounds.cells[index] = UInt64(bound) }
   }
 
-  /// Since when the thread has been at work on one batch of queries, in nanoseconds of the boot-time clock; nil where it
-  /// waits. Any thread.
-  var busySince: Int64? {
-    let instant = Int64(bitPattern: block.value(QueryTally.busySince))
-    return instant == 0 ? nil : instant
-  }
-
   /// How long its answers took. Any thread.
   var durations: LatencyHistogram {
     LatencyHistogram(
       counts: (0..<LatencyHistogram.bucketCount).map { block.value(QueryTally.durations + $0) },
-      sum: block.value(QueryTally.durationSum))
+      sum: block.value(QueryTally.durationSum), longest: block.value(QueryTally.longest))
   }
 
   /// Adds what this thread has counted. Any thread.

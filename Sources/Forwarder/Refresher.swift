@@ -45,6 +45,8 @@ final class Refresher: @unchecked Sendable {
   private var retries: [UInt64: Int64] = [:]
   private var gatherings: [RefreshJourney: RefreshGathering<DomainName>] = [:]
   private var gathered: [RoutedQuestion: Gathered] = [:]
+  /// The hashes of what is asked for at present.
+  private var underWay: Set<UInt64> = []
   private var timer: LoopTimer?
   /// What was hot when the machine fell asleep.
   var hotAsleep: [(asked: RoutedQuestion, heat: Heat)] = []
@@ -145,7 +147,7 @@ final class Refresher: @unchecked Sendable {
     return found
   }
 
-  /// When those entries are due, by the hashes of their keys; none for what is not scheduled.
+  /// When those entries are due, by the hashes of their keys; none for what is neither scheduled nor under way.
   ///
   /// - Complexity: O(n) in the number of scheduled questions.
   func plans(_ hashes: Set<UInt64>) -> [UInt64: RefreshPlan] {
@@ -160,6 +162,7 @@ final class Refresher: @unchecked Sendable {
         plans[element.ticket] = missing == 0 ? .hot(in: wait) : .ifHit(times: missing, in: wait)
       }
     }
+    for hash in hashes.intersection(underWay.union(gathered.values.map(\.hash))) { plans[hash] = .underWay }
     return plans
   }
 
@@ -321,8 +324,10 @@ final class Refresher: @unchecked Sendable {
       return
     }
     let questions = wanted.map { RefreshedQuestion(question: $0.question, route: $0.route, heat: $1.heat.rawValue) }
+    underWay.formUnion(details.map(\.hash))
     Task(executorPreference: loop) { [self] in
       let results = await ask(questions, transfer.source)
+      underWay.subtract(details.map(\.hash))
       for (detail, isThere) in zip(details, results) { ended(detail, isThere: isThere) }
     }
   }

@@ -14,8 +14,8 @@ import Telemetry
 public final class Reloader: @unchecked Sendable {
   /// Called before a reload looks at the file.
   public var willReload: () -> Void = {}
-  /// Called when the reload has ended, whether the configuration is another one or not.
-  public var didReload: () -> Void = {}
+  /// Called when the reload has ended, with what was wrong: nothing where the configuration is another one.
+  public var didReload: (_ mistakes: [String]) -> Void = { _ in }
   /// Gets each configuration that is taken, for what is not the forwarder's.
   public var didTake: (Configuration) -> Void = { _ in }
 
@@ -93,7 +93,7 @@ public final class Reloader: @unchecked Sendable {
   private func refuse(_ reasons: [String]) {
     for reason in reasons { logger.error("\(reason)") }
     logger.error("configuration unchanged")
-    end()
+    end(reasons)
   }
 
   /// Waits for the listeners; from then on nobody asks by the old tables, and what they have left in the cache is seen to.
@@ -111,7 +111,7 @@ public final class Reloader: @unchecked Sendable {
       if let terms { await revise(terms) }
       if terms != nil || !isStill { isCacheClean = isStill }
       logger.info("configuration reloaded in \((BootInstant.now - startedAt).nanoseconds / 1_000_000) ms")
-      end()
+      end([])
     }
   }
 
@@ -125,9 +125,9 @@ public final class Reloader: @unchecked Sendable {
     if revision.removed > 0 { logger.debug("cache: \(revision.removed) entries of rules that are no more have gone") }
   }
 
-  private func end() {
+  private func end(_ mistakes: [String]) {
     isReloading = false
-    didReload()
+    didReload(mistakes)
     guard isWanted else { return }
     isWanted = false
     reload()

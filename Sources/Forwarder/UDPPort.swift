@@ -40,7 +40,6 @@ struct UDPPort {
     let isFull = count == UDPListener.batchSize
     if isFull { whenFull() }
     let now = BootInstant.now.nanoseconds
-    path.tally.setBusy(since: now)
     let isLogging = tap.isOn
     let batch = answerBatch(count, now: now, listener, path, queries, tap, isLogging: isLogging)
     if batch.handedOver { resolverLoop.wake() }
@@ -49,7 +48,6 @@ struct UDPPort {
       path.tally.count(answers: batch.answers, took: end &- now)
       if isLogging, tap.publish(at: end) { resolverLoop.wake() }
     }
-    path.tally.setBusy(since: 0)
     return isFull
   }
 }

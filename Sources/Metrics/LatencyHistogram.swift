@@ -16,17 +16,20 @@ public struct LatencyHistogram: Sendable, Equatable {
   public private(set) var counts: [UInt64]
   /// The sum of all durations, in nanoseconds.
   public private(set) var sum: UInt64
+  /// The longest duration, in nanoseconds. Where an earlier reading was subtracted, none was longer.
+  public private(set) var longest: UInt64
 
   /// Without any durations.
-  public init() { self.init(counts: Array(repeating: 0, count: LatencyHistogram.bucketCount), sum: 0) }
+  public init() { self.init(counts: Array(repeating: 0, count: LatencyHistogram.bucketCount), sum: 0, longest: 0) }
 
-  /// With those counts and that sum in nanoseconds.
+  /// With those counts, and that sum and longest duration in nanoseconds.
   ///
   /// - Precondition: there is a count for each bucket.
-  public init(counts: [UInt64], sum: UInt64) {
+  public init(counts: [UInt64], sum: UInt64, longest: UInt64) {
     precondition(counts.count == LatencyHistogram.bucketCount)
     self.counts = counts
     self.sum = sum
+    self.longest = longest
   }
 
   /// How many durations there are.
@@ -42,10 +45,11 @@ public struct LatencyHistogram: Sendable, Equatable {
     let bucket = LatencyHistogram.bounds.firstIndex { nanoseconds <= $0 } ?? LatencyHistogram.bounds.count
     counts[bucket] &+= 1
     sum &+= UInt64(nanoseconds)
+    longest = max(longest, UInt64(nanoseconds))
   }
 
-  /// The duration that `fraction` of all do not exceed, by interpolation in its bucket, as Prometheus does; nil where there
-  /// is none. Beyond the last bound it is that bound.
+  /// The duration that `fraction` of all do not exceed, by interpolation in its bucket, as Prometheus does, and not above the
+  /// longest; nil where there is none. Beyond the last bound it is that bound.
   ///
   /// - Precondition: `fraction` is from 0 to 1.
   public func quantile(_ fraction: Double) -> Duration? {
@@ -58,7 +62,7 @@ public struct LatencyHistogram: Sendable, Equatable {
       if inside > 0, below + inside >= rank {
         let lower = bucket == 0 ? 0 : Double(LatencyHistogram.bounds[bucket - 1])
         let part = max(0, rank - below) / inside
-        return .nanoseconds(Int64(lower + (Double(upper) - lower) * part))
+        return .nanoseconds(min(Int64(lower + (Double(upper) - lower) * part), Int64(clamping: longest)))
       }
       below += inside
     }
@@ -67,13 +71,16 @@ public struct LatencyHistogram: Sendable, Equatable {
 
   /// What both have counted.
   public static func + (left: LatencyHistogram, right: LatencyHistogram) -> LatencyHistogram {
-    LatencyHistogram(counts: zip(left.counts, right.counts).map { $0 &+ $1 }, sum: left.sum &+ right.sum)
+    LatencyHistogram(
+      counts: zip(left.counts, right.counts).map { $0 &+ $1 }, sum: left.sum &+ right.sum,
+      longest: max(left.longest, right.longest))
   }
 
   /// What was counted between an earlier reading and a later one.
   public static func - (later: LatencyHistogram, earlier: LatencyHistogram) -> LatencyHistogram {
-    LatencyHistogram(
-      counts: zip(later.counts, earlier.counts).map { $0 > $1 ? $0 - $1 : 0 },
-      sum: later.sum > earlier.sum ? later.sum - earlier.sum : 0)
+    let counts = zip(later.counts, earlier.counts).map { $0 > $1 ? $0 - $1 : 0 }
+    return LatencyHistogram(
+      counts: counts, sum: later.sum > earlier.sum ? later.sum - earlier.sum : 0,
+      longest: counts.contains { $0 > 0 } ? later.longest : 0)
   }
 }

@@ -34,6 +34,13 @@ public final class StatusReport {
   /// The line that is known to the service manager.
   public var line: String { last }
 
+  /// The line as it is now, for the caller to send together with something else.
+  public func renewed() -> String {
+    lastLook = loop.now
+    last = compose()
+    return last
+  }
+
   /// The loop has turned: something may have changed. What comes too early is looked at later, also where the loop would
   /// not turn by itself then.
   public func loopHasTurned() {

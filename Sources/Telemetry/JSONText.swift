@@ -10,8 +10,11 @@ public enum JSONText {
   }
 
   /// An object; members without a value are left out.
-  public static func object(_ members: KeyValuePairs<String, String?>) -> String {
-    object(members.compactMap { name, value in value.map { (name, $0) } })
+  public static func object(_ members: KeyValuePairs<String, String?>) -> String { object(JSONText.members(members)) }
+
+  /// The members that have a value, for an object of several groups.
+  public static func members(_ members: KeyValuePairs<String, String?>) -> [(String, String)] {
+    members.compactMap { name, value in value.map { (name, $0) } }
   }
 
   /// An object of members that are there in any case.

@@ -17,19 +17,19 @@ public struct WebSources {
   public var version: String
   /// All numbers.
   public var statistics: () -> ForwarderStatistics
-  /// For how long the listener thread that has been at work on one batch for longest has been.
-  public var longestBatch: () -> Duration
+  /// The names of the threads that do not go round when they are asked to. Takes a while where there is one.
+  public var standing: () async -> [String]
   /// Whether the daemon stops.
   public var isStopping: () -> Bool
 
   /// Those closures.
   public init(
-    version: String, statistics: @escaping () -> ForwarderStatistics, longestBatch: @escaping () -> Duration,
+    version: String, statistics: @escaping () -> ForwarderStatistics, standing: @escaping () async -> [String],
     isStopping: @escaping () -> Bool
   ) {
     self.version = version
     self.statistics = statistics
-    self.longestBatch = longestBatch
+    self.standing = standing
     self.isStopping = isStopping
   }
 
@@ -37,15 +37,17 @@ public struct WebSources {
   public init(version: String, _ forwarder: Forwarder) {
     let statistics = forwarder.statistics
     self.init(
-      version: version, statistics: { statistics.read() }, longestBatch: { statistics.longestBatch(.now) },
+      version: version, statistics: { statistics.read() },
+      standing: { [unowned forwarder] in await forwarder.standingThreads(within: WebServer.patience) },
       isStopping: { [unowned forwarder] in forwarder.isStopping })
   }
 }
 
 /// Serves until the end of its life.
 public final class WebServer {
-  /// A batch of queries takes microseconds: a listener thread that is at one for so long does not turn any more.
-  public static let longestBatch = Duration.seconds(5)
+  /// A batch of queries takes microseconds: a listener thread that does not go round for so long stands. As long as
+  /// `httpdnsd healthcheck` waits.
+  public static let patience = Duration.seconds(2)
   /// The address that was bound, with the port that the kernel chose where it was 0.
   public let address: SocketAddress
   private let server: HTTPServer
@@ -69,7 +71,7 @@ public final class WebServer {
   ///
   /// - Throws: `HTTPServerError`.
   public init(on loop: EventLoop, _ address: SocketAddress, _ sources: WebSources) throws(HTTPServerError) {
-    let handler = WebHandler(sources: sources, hosts: HostCheck(for: address))
+    let handler = WebHandler(loop: loop, sources: sources, hosts: HostCheck(for: address))
     server = try HTTPServer(on: loop, limits: WebServer.limits) { handler.handle($0, $1) }
     self.address = try server.listen(on: address)
   }
@@ -77,6 +79,7 @@ public final class WebServer {
 
 /// Answers requests.
 struct WebHandler {
+  let loop: any Loop
   let sources: WebSources
   let hosts: HostCheck
 
@@ -94,12 +97,22 @@ struct WebHandler {
       let page = MetricsPage(sources.statistics(), ProcessNumbers.now, version: sources.version)
       send(reply, 200, MetricsPage.contentType, page.octets)
     case "/healthz":
-      let isStuck = sources.longestBatch() > WebServer.longestBatch
-      answer(reply, isStuck ? 503 : 200, isStuck ? "a listener thread does not turn" : "ok")
+      answerHealth(reply)
     case "/readyz":
       let isStopping = sources.isStopping()
       answer(reply, isStopping ? 503 : 200, isStopping ? "stopping" : "ready")
     default: answer(reply, 404, "there are /metrics, /healthz and /readyz")
+    }
+  }
+
+  /// Asks the listener threads. That this is done at all tells that the resolver's loop turns.
+  private func answerHealth(_ reply: HTTPServerReply) {
+    // Everything stays on the loop's thread: the task prefers it.
+    nonisolated(unsafe) let (handler, reply) = (self, reply)
+    Task(executorPreference: loop) {
+      let standing = await handler.sources.standing()
+      let line = standing.isEmpty ? "ok" : "\(standing.joined(separator: ", ")) stands still"
+      handler.answer(reply, standing.isEmpty ? 200 : 503, line)
     }
   }
 

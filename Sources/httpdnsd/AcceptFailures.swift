@@ -7,11 +7,11 @@ import Telemetry
 
 /// Connections to one of the daemon's HTTP servers that could not be accepted.
 enum AcceptFailures {
-  /// What is told of each, and logs one line a minute.
+  /// What is told of each, and logs one line a minute; the recorder gets all.
   ///
   /// - Parameter server: what the connections were to, in the words of the configuration.
-  static func log(of server: String, _ logger: Logger) -> (Int32) -> Void {
-    let occasional = OccasionalLog(logger)
+  static func log(of server: String, _ logger: Logger, _ recorder: FlightRecorder?) -> (Int32) -> Void {
+    let occasional = OccasionalLog(logger, recorder: recorder)
     return { code in
       let text = "a connection to \(server) is not accepted: \(String(cString: strerror(code)))"
       occasional.log(.warning, reason: text, now: BootInstant.now.nanoseconds, text)

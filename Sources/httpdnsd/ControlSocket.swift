@@ -7,15 +7,20 @@ import Forwarder
 import Glibc
 import HTTPServer
 import Logging
+import Telemetry
 
 /// The control socket of a daemon.
 enum ControlSocket {
   /// The server for `[control]`, which listens; nil where it is switched off or cannot be opened. The path goes with it.
-  static func open(_ settings: Configuration.Control, _ forwarder: Forwarder, _ logger: Logger) -> ControlServer? {
+  ///
+  /// - Parameter recorder: gets the failures that are too many for the log.
+  static func open(
+    _ settings: Configuration.Control, _ forwarder: Forwarder, _ logger: Logger, _ recorder: FlightRecorder?
+  ) -> ControlServer? {
     guard let path = settings.socket else { return nil }
     do throws(HTTPServerError) {
       let server = try ControlServer(on: forwarder.loop, ControlActions(forwarder))
-      server.onFailure = AcceptFailures.log(of: "the control socket", logger)
+      server.onFailure = AcceptFailures.log(of: "the control socket", logger, recorder)
       try server.listen(path: path)
       if let name = settings.group { give(path, to: name, logger) }
       logger.debug("control socket \(path)")

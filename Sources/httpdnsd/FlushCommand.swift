@@ -17,7 +17,8 @@ struct FlushCommand: ParsableCommand {
       Example: httpdnsd flush www.example.com
       Example: httpdnsd flush --below example.com
 
-      Exit code 0: done; 1: the daemon cannot be reached or refuses; 64: a mistake on the command line.
+      Exit code 0: done; 1: the daemon cannot be reached or refuses; 2: forgotten, but the cache file could not be \
+      replaced; 64: a mistake on the command line.
       """)
 
   @OptionGroup var control: ControlOptions

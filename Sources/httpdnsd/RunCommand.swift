@@ -37,14 +37,15 @@ struct RunCommand: ParsableCommand {
         "\(need) descriptors may be needed and \(allowed) are allowed: lower listen.max_in_flight or raise RLIMIT_NOFILE"
       )
     }
+    let recorder = loaded.log.recorder
     let forwarder: Forwarder
     let web: WebServer?
     do throws(StartError) {
       forwarder = try Forwarder(
-        loaded.configuration, inherited: try supervision.sockets(), logger: logger, recorder: loaded.log.recorder)
+        loaded.configuration, inherited: try supervision.sockets(), logger: logger, recorder: recorder)
       let addresses = try forwarder.bind()
       for address in addresses { logger.info("listening on \(address)") }
-      web = try MetricsAddress.open(loaded.configuration.web, forwarder, logger)
+      web = try MetricsAddress.open(loaded.configuration.web, forwarder, logger, recorder)
       supervision.begin(forwarder, addresses, logger)
     } catch {
       logger.critical("\(explain(error))")
@@ -52,7 +53,7 @@ struct RunCommand: ParsableCommand {
     }
     let logService = LogService(loaded.log, forwarder)
     logService.follow(loaded.configuration.log)
-    let control = ControlSocket.open(loaded.configuration.control, forwarder, logger)
+    let control = ControlSocket.open(loaded.configuration.control, forwarder, logger, recorder)
     let signals = [SIGTERM, SIGINT].map { signal in
       LoopEvent(on: forwarder.loop, signal: signal) {
         logger.info("stopping")

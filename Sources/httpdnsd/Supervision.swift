@@ -12,6 +12,9 @@ final class Supervision: @unchecked Sendable {
   private let notifier: ServiceNotifier?
   private var watchdog: Watchdog?
   private var status: StatusReport?
+  /// What was wrong with the file of the last reload; empty where that counts.
+  private var mistakes: [String] = []
+  private var isEnding = false
 
   /// - Parameter logger: is told where the service manager cannot be.
   init(_ environment: ServiceEnvironment, _ logger: Logger) {
@@ -37,8 +40,8 @@ final class Supervision: @unchecked Sendable {
   func begin(_ forwarder: Forwarder, _ addresses: [ListeningAddress], _ logger: Logger) {
     guard let notifier else { return }
     forwarder.loop.schedule(after: .zero) { [self] in
-      let status = StatusReport(on: forwarder.loop) {
-        serviceStatus(addresses, forwarder.resolver.assumeIsolated { $0.providerReports() })
+      let status = StatusReport(on: forwarder.loop) { [unowned self] in
+        serviceStatus(addresses, forwarder.resolver.assumeIsolated { $0.providerReports() }, mistakes)
       } send: {
         notifier.send(.status($0))
       }
@@ -60,14 +63,22 @@ final class Supervision: @unchecked Sendable {
     }
   }
 
-  /// The configuration is about to be read anew; `hasReloaded` follows.
-  func reloads() { notifier?.send(.reloading) }
+  /// The configuration is about to be read anew; `hasReloaded` follows, unless the program ends first.
+  func reloads() {
+    if !isEnding { notifier?.send(.reloading) }
+  }
 
-  /// The configuration has been read anew, or the old one goes on.
-  func hasReloaded() { notifier?.send(.ready) }
+  /// The configuration has been read anew, or the old one goes on for those mistakes.
+  func hasReloaded(_ mistakes: [String]) {
+    self.mistakes = mistakes
+    // A program that ends is ready no more, whatever it was about then.
+    guard !isEnding, let status else { return }
+    notifier?.send(.ready, .status(status.renewed()))
+  }
 
   /// The program is about to end.
   func end() {
+    isEnding = true
     watchdog?.stop()
     status?.stop()
     notifier?.send(.stopping, .status("answering what has been read"))
@@ -75,21 +86,18 @@ final class Supervision: @unchecked Sendable {
 }
 
 /// How the daemon fares, in one line.
-func serviceStatus(_ addresses: [ListeningAddress], _ providers: [ProviderReport]) -> String {
+///
+/// - Parameter mistakes: why the configuration is not that of the file.
+private func serviceStatus(
+  _ addresses: [ListeningAddress], _ providers: [ProviderReport], _ mistakes: [String]
+) -> String {
   let places = addresses.map { $0.isUDP && $0.isTCP ? "\($0.address)" : "\($0.address) (\($0.isUDP ? "UDP" : "TCP"))" }
   var text = "serving on \(places.joined(separator: ", ")); "
   text += providers.count == 1 ? "1 provider" : "\(providers.count) providers"
-  var (down, aside, spent) = (0, 0, 0)
-  for provider in providers {
-    switch provider.state {
-    case .up: break
-    case .down: down += 1
-    case .aside: aside += 1
-    case .spent: spent += 1
-    }
+  for word in ProviderReport.State.words where word != ProviderReport.State.up.word {
+    let count = providers.count { $0.state.word == word }
+    if count > 0 { text += ", \(count) \(word)" }
   }
-  for (count, state) in [(down, "down"), (aside, "left alone"), (spent, "out of units")] where count > 0 {
-    text += ", \(count) \(state)"
-  }
-  return text
+  guard let first = mistakes.first else { return text }
+  return "\(text); configuration unchanged: \(first)\(mistakes.count > 1 ? " (and \(mistakes.count - 1) more)" : "")"
 }

@@ -180,39 +180,71 @@ import Testing
     }
   }
 
-  @Test func `mistakes on the command line, helps with an example, and a daemon that is not there`() throws {
-    try withLab { lab in
-      for arguments in [
-        ["cache"], ["cache", "a..b"], ["refresh"], ["refresh", "--type", "ANY", "a.example"],
-        ["refresh", "--type", "x", "a.example"], ["report-bad", "a.example"], ["report-bad", "a.example", "192.0.2"],
-        ["report-bad", "a..b", "192.0.2.1"], ["stats", "name"], ["top", "name"],
-      ] {
-        let (ending, output, error) = try lab.run(arguments)
-        #expect(ending == .exited(64) && output.isEmpty && error.contains("Error: "), "\(arguments)")
+  /// What rises and rises, of everything that the commands tell, by its path in the object.
+  private func counters(_ value: Any, _ path: String = "") -> [String: Double] {
+    let passing = [
+      "hit_ratio", "mean", "p50", "p99", "avgRtt", "entries", "octets", "waiting_clients", "units_per_day",
+    ]
+    switch value {
+    case let object as Object:
+      return object.reduce(into: [:]) { result, member in
+        guard !passing.contains(member.key) else { return }
+        result.merge(counters(member.value, "\(path)/\(member.key)")) { $1 }
       }
-      let socket = "\(lab.folder.path)/none.sock"
-      let commands = [
-        ["stats"], ["cache", "a.example"], ["refresh", "a.example"], ["report-bad", "a.example", "192.0.2.1"], ["top"],
-      ]
-      for command in commands {
-        let help = try lab.run([command[0], "--help"])
-        #expect(help.ending == .exited(0) && help.output.contains("Example: httpdnsd \(command[0])"))
-        #expect(help.output.contains("Exit code 0: ") && help.output.contains("--json"))
-        let (ending, output, error) = try lab.run(command + ["--socket", socket])
-        #expect(ending == .exited(1) && output.isEmpty && error.contains("is it running"), "\(command)")
+    case let list as [Any]:
+      return list.reduce(into: [:]) { result, element in
+        let own = element as? Object
+        let name = own?["name"] ?? own.map { "\($0["domain"] ?? "") \($0["type"] ?? "")" } ?? ""
+        result.merge(counters(element, "\(path)/\(name)")) { $1 }
       }
+    case let number as NSNumber: return [path: number.doubleValue]
+    default: return [:]
     }
   }
 
-  @Test(.enabled(if: geteuid() == 0)) func `who may not use the socket is told so by every command`() throws {
-    try withScene { lab, _, _, _ in
-      chmod(lab.folder.path, 0o755)
-      let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", Programs.daemon]
-      for command in [["stats"], ["cache", "a.example"], ["top", "--once"]] {
-        let (ending, _, error) = try ChildProcess.run(
-          nobody + command + ["--socket", "\(lab.folder.path)/control.sock"])
-        #expect(ending == .exited(1) && error.contains("no permission"), "\(command)")
+  @Test func `no number falls over a reload, also where a provider has changed, and each goes on`() throws {
+    try withLab { lab in
+      let (first, second) = (try lab.simulator(), try lab.simulator())
+      let socket = "\(lab.folder.path)/control.sock"
+      func settings(_ simulator: Simulator, _ more: String = "") -> String {
+        var settings = Settings(
+          Settings.json(simulator.http, "name = \"changed\"\nunits_per_day = 1000"),
+          Settings.doh(first.http, "name = \"same\"\n\(more)"))
+        settings.control = "socket = \"\(socket)\""
+        settings.more = "[[rule]]\nnames = [\"n9.bench.example\"]\nuse = \"same\""
+        return settings.text
       }
+      let daemon = try lab.daemon(settings(first))
+      func read() throws -> [String: Double] {
+        try [["stats"], ["stats", "--by-name"], ["providers"]].reduce(into: [:]) { result, command in
+          let output = try lab.run(command + ["--json", "--socket", socket]).output
+          result.merge(counters(try object(output), "\(command.joined())")) { $1 }
+        }
+      }
+      func ask(_ number: Int) throws {
+        for name in ["n\(number).bench.example", "n0.bench.example"] { try EndToEndTests.ask(daemon.address, name) }
+      }
+      try first.fault("kind=status&code=503&count=1")
+      try ask(0)
+      try ask(9)
+      var readings = [try read()]
+      for (number, text) in [settings(first), settings(second), settings(second, "timeout = \"1s\"")].enumerated() {
+        try daemon.reload(text)
+        readings.append(try read())
+        try ask(number + 1)
+        readings.append(try read())
+      }
+      for (earlier, later) in zip(readings, readings.dropFirst()) {
+        for (path, value) in earlier { #expect(later[path] ?? -1 >= value, "\(path)") }
+      }
+      let (begin, end) = (readings[0], try #require(readings.last))
+      func grown(_ path: String) -> Double? { end[path].flatMap { last in begin[path].map { last - $0 } } }
+      #expect(grown("stats/queries") == 6 && grown("stats/cacheDnsNum") == 3 && grown("stats/requestPDnsNum") == 3)
+      #expect(grown("providers/providers/changed/transfers") == 3)
+      #expect(grown("providers/providers/changed/round_trip/count") == 3)
+      #expect(grown("providers/providers/same/transfers") == 0)
+      #expect(end["providers/providers/changed/failures"] == 1)
+      #expect(grown("stats--by-name/names/n0.bench.example. 1/cacheDnsNum") == 3)
     }
   }
 }

@@ -225,6 +225,36 @@ import Testing
     }
   }
 
+  @Test(.enabled(if: geteuid() == 0))
+  func `a listener thread that stands is named, and healthcheck finds the first`() throws {
+    try withScene(listen: "workers = 2") { scene in
+      let address = "\(scene.daemon.address)"
+      func check() throws -> ChildProcess.Ending { try scene.lab.run("healthcheck", "--address", address).ending }
+      let threads = try eventually("two listener threads") {
+        let threads = scene.daemon.threads
+        return threads.count { $0.name == "listener" } == 2 ? threads : nil
+      }
+      #expect(try scene.web.get("/healthz").body == "ok\n" && check() == .exited(0))
+      // The one that helps begins first.
+      for (thread, number) in zip(threads.filter { $0.name == "listener" }, [2, 1]) {
+        let frozen = try FrozenThread(thread.id, in: scene.lab)
+        let (response, duration) = try timed { try scene.web.get("/healthz") }
+        #expect(response.status == 503 && response.body == "listener \(number) of \(address) stands still\n")
+        #expect(duration < .seconds(8))
+        #expect(try check() == .exited(number == 1 ? 1 : 0))
+        try frozen.thaw()
+        #expect(try scene.web.get("/healthz").body == "ok\n" && check() == .exited(0))
+      }
+      let frozen = try FrozenThread(threads[0].id, in: scene.lab)
+      let socket = try Socket.stream(to: scene.web.address)
+      socket.send(Array("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8))
+      #expect(socket.receive(within: .milliseconds(500)) == nil)
+      #expect(try check() == .exited(1))
+      try frozen.thaw()
+      #expect(socket.receive() != nil)
+    }
+  }
+
   @Test func `an address that is taken is a mistake that ends the start`() throws {
     try withLab { lab in
       let taken = try Socket(SOCK_STREAM, boundTo: Address("127.0.0.1", 0))

@@ -126,6 +126,79 @@ extension Daemon {
     }
   }
 
+  @Test func `a reload is told from its beginning to its end, and why a file is refused until one is not`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let manager = try NotifySocket(in: lab)
+      let good = settings(simulator)
+      let daemon = try lab.daemon(good.text, environment: ["NOTIFY_SOCKET": manager.path])
+      let serving = "STATUS=serving on \(daemon.address); 1 provider"
+      #expect(manager.receive() == ["READY=1", serving])
+      func expectReload(_ text: String, _ line: String, _ status: String) throws {
+        let before = monotonicMicroseconds()
+        try daemon.reload(text, expecting: line)
+        let began = try #require(manager.receive())
+        #expect(began.count == 2 && began[0] == "RELOADING=1")
+        let time = try #require(began[1].firstMatch(of: /^MONOTONIC_USEC=(\d+)$/).flatMap { Int64($0.1) })
+        #expect((before...monotonicMicroseconds()).contains(time))
+        #expect(manager.receive() == ["READY=1", status])
+      }
+      let (taken, refused) = ("INFO configuration reloaded in ", "ERROR configuration unchanged")
+      var other = good
+      other.more = "[cache]\nmax_ttl = \"60s\""
+      try expectReload(other.text, taken, serving)
+      other.more = "[cache]\nmax_ttl = \"soon\"\nstale = 7"
+      let reason = try #require(
+        try lab.run("check", "--config", lab.file(other.text)).error.firstMatch(of: /: (cache\.max_ttl: .*)/))
+      try expectReload(
+        other.text, refused, "\(serving); configuration unchanged: \(daemon.configuration): \(reason.1) (and 1 more)")
+      // Still so when something else has changed, and no more with the next good file.
+      try FileManager.default.removeItem(atPath: daemon.configuration)
+      try expectReload(good.text, taken, serving)
+      #expect(manager.receive(within: .milliseconds(100)) == nil)
+    }
+  }
+
+  @Test(arguments: [[SIGHUP, SIGTERM], [SIGTERM, SIGHUP]])
+  func `a reload and the end at once: nothing follows the end`(signals: [Int32]) throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let manager = try NotifySocket(in: lab)
+      for _ in 0..<3 {
+        let daemon = try lab.daemon(settings(simulator).text, environment: ["NOTIFY_SOCKET": manager.path])
+        _ = try #require(manager.receive("READY=1"))
+        for signal in signals { daemon.process.signal(signal) }
+        #expect(try daemon.process.waitForEnd() == .exited(0))
+        #expect(manager.receive("STOPPING=1") != nil)
+        #expect(manager.receive(within: .zero) == nil)
+      }
+    }
+  }
+
+  /// The reload waits for the listener, the end does not wait for the reload.
+  @Test(.enabled(if: isPrivileged)) func `a reload that the end overtakes is not said to be over`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let manager = try NotifySocket(in: lab)
+      var settings = settings(simulator)
+      let daemon = try lab.daemon(settings.text, environment: ["NOTIFY_SOCKET": manager.path])
+      _ = try #require(manager.receive("READY=1"))
+      let listener = try FrozenThread(#require(daemon.threads.first { $0.name == "listener" }).id, in: lab)
+      settings.more = "[[rule]]\nnames = [\"pinned.example\"]\nuse = \"pinned\"\naddresses = [\"192.0.2.7\"]"
+      try daemon.reload(settings.text, expecting: nil)
+      // TCP goes by the new configuration already.
+      try eventually("half a reload") {
+        try ask(daemon.address, "pinned.example", over: .tcp).data == ["192.0.2.7"] ? true : nil
+      }
+      #expect(manager.receive()?.first == "RELOADING=1")
+      daemon.process.signal(SIGTERM)
+      #expect(manager.receive()?.first == "STOPPING=1")
+      try listener.thaw()
+      #expect(try daemon.process.waitForEnd() == .exited(0))
+      #expect(manager.receive(within: .zero) == nil)
+    }
+  }
+
   @Test(.enabled(if: isPrivileged), arguments: [1, 3])
   func `signs of life come from idle threads, and stop while any one of them stands`(workers: Int) throws {
     try withLab { lab in

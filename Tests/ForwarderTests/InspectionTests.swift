@@ -77,6 +77,33 @@ import Testing
     #expect(content(scene, "c.example.com").entries.isEmpty)
   }
 
+  @Test(arguments: [true, false])
+  func `an entry that is refreshed at this moment is said to be, whether it is always kept or in use`(isKept: Bool)
+    throws
+  {
+    let provider = ScriptedUpstream(on: loop) { question, number in
+      .answer(.addresses(question.name, "192.0.2.1", ttl: 100), after: .milliseconds(number == 0 ? 0 : 1500))
+    }
+    let scene = ResolverScene(on: loop, [provider])
+    let refreshing = RefresherScene(scene, keep: isKept ? ["www.example.com"] : [])
+    _ = try scene.answer("www.example.com")
+    if !isKept { try refreshing.use("www.example.com", times: 10) }
+    func plan() throws -> RefreshPlan { try #require(content(scene, "www.example.com").entries.first).refresh }
+    func time(_ plan: RefreshPlan) -> Duration? {
+      switch plan {
+      case .kept(let time): isKept ? time : nil
+      case .hot(let time): isKept ? nil : time
+      case .none, .underWay, .ifHit: nil
+      }
+    }
+    let wait = try #require(time(try plan()))
+    loop.advance(by: wait + .seconds(1))
+    #expect(provider.count == 2)
+    #expect(try plan() == .underWay)
+    loop.advance(by: .seconds(4))
+    #expect(try plan() != .underWay)
+  }
+
   @Test func `clients' subnets have entries of their own, of which some are told and the rest counted`() throws {
     let provider = ScriptedUpstream(on: loop) { question, _ in
       var answer = HTTPDNSAnswer.addresses(question.name, "192.0.2.1")

@@ -133,23 +133,6 @@ extension QueryTotals {
     #expect(totals.hitRatio == 0.25)
     #expect(scene.path.counters.durations.count == 2)
     #expect(scene.path.counters.durations.sum > 0)
-    #expect(scene.path.counters.busySince == nil)
-  }
-
-  @Test func `a thread that is at a batch is seen to be, and for how long`() {
-    let counters = QueryCounters()
-    #expect(counters.busySince == nil)
-    counters.tally.setBusy(since: 7)
-    #expect(counters.busySince == 7)
-    counters.tally.setBusy(since: 0)
-    #expect(counters.busySince == nil)
-    let source = StatisticsSource()
-    let first = source.makeListener()
-    source.makeListener().tally.setBusy(since: 2_000_000_000)
-    first.tally.setBusy(since: 1_000_000_000)
-    #expect(source.longestBatch(BootInstant(nanoseconds: 7_000_000_000)) == .seconds(6))
-    first.tally.setBusy(since: 0)
-    #expect(source.longestBatch(BootInstant(nanoseconds: 7_000_000_000)) == .seconds(5))
   }
 }
 

@@ -33,11 +33,24 @@ import Testing
   @Test func `a quantile is interpolated in its bucket`() {
     var histogram = LatencyHistogram()
     for _ in 0..<90 { histogram.observe(.microseconds(80)) }
-    for _ in 0..<10 { histogram.observe(.milliseconds(3)) }
+    for _ in 0..<9 { histogram.observe(.milliseconds(3)) }
+    histogram.observe(.milliseconds(5))
     #expect(histogram.quantile(0.45) == .microseconds(75))
     #expect(histogram.quantile(0.9) == .microseconds(100))
     #expect(histogram.quantile(0.95) == .nanoseconds(3_750_000))
     #expect(histogram.quantile(1) == .milliseconds(5))
+  }
+
+  @Test func `a quantile is not above the longest duration`() {
+    var histogram = LatencyHistogram()
+    histogram.observe(.microseconds(300))
+    histogram.observe(.microseconds(260))
+    for fraction in [0.5, 0.9, 0.99, 1] { #expect(histogram.quantile(fraction)! <= .microseconds(300)) }
+    #expect(histogram.quantile(1) == .microseconds(300))
+    var other = LatencyHistogram()
+    other.observe(.microseconds(400))
+    #expect((histogram + other).quantile(1) == .microseconds(400))
+    #expect((histogram + other - other).quantile(1)! <= .microseconds(400))
   }
 
   @Test func `a quantile beyond the last bound is that bound`() {

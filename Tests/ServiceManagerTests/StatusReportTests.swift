@@ -43,6 +43,17 @@ import Testing
     #expect(report.line == "ill")
   }
 
+  @Test func `gives the line as it is now to who sends something else with it, and does not send it again`() {
+    let report = report()
+    loop.advance(by: .seconds(60))
+    record.line = "ill"
+    #expect(report.renewed() == "ill")
+    #expect(report.line == "ill")
+    loop.advance(by: .seconds(60))
+    report.loopHasTurned()
+    #expect(record.sent.isEmpty)
+  }
+
   @Test func `sends what has changed a moment ago later, also when the loop turns no more`() {
     let report = report()
     loop.advance(by: .seconds(1))

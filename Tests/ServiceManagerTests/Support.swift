@@ -73,3 +73,20 @@ final class Descriptor {
     return try InheritedSocket(handed)
   }
 }
+
+/// A thread that waits for something to do, and goes round when it is nudged, unless it stands.
+final class ScriptedThread: WatchedThread {
+  let name: String
+  var turns: UInt64 = 0
+  var nudges = 0
+  /// Nudges that come to nothing before one counts; nil for a thread that stands.
+  var lostNudges: Int? = 0
+
+  init(_ name: String) { self.name = name }
+
+  func nudge() {
+    nudges += 1
+    guard let lost = lostNudges else { return }
+    if lost == 0 { turns += 1 } else { lostNudges = lost - 1 }
+  }
+}

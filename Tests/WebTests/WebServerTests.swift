@@ -13,7 +13,7 @@ import Testing
 /// A web server on a loop of its own, that tells what the test says.
 private final class Scene {
   let address: SocketAddress
-  let stuckFor = Mutex<Duration>(.zero)
+  let standing = Mutex<[String]>([])
   let isStopping = Mutex<Bool>(false)
   private let server: WebServer
   private let thread: LoopThread
@@ -24,7 +24,7 @@ private final class Scene {
     server = try WebServer(
       on: loop, #require(SocketAddress(text: "127.0.0.1:0")),
       WebSources(
-        version: "1.2.3", statistics: { statistics }, longestBatch: { shared.scene!.stuckFor.withLock { $0 } },
+        version: "1.2.3", statistics: { statistics }, standing: { shared.scene!.standing.withLock { $0 } },
         isStopping: { shared.scene!.isStopping.withLock { $0 } }))
     address = server.address
     thread = LoopThread(running: loop)
@@ -50,7 +50,7 @@ extension ForwarderStatistics {
       time: .now, startedAt: .now, queries: QueryTotals(), resolver: ResolverCounters(), questionsUnderWay: 0,
       mostQuestionsUnderWay: 1024, waitingClients: 0, refresh: RefreshCounters(), scheduledRefreshes: 0,
       cache: CacheStatistics(), unreadOctets: 0, droppedDatagrams: 0, tcpConnections: 0, refusedTCPConnections: 0,
-      providers: [], longestBatch: .zero)
+      providers: [])
   }
 }
 
@@ -72,13 +72,13 @@ extension ForwarderStatistics {
     #expect(response.body.isEmpty)
   }
 
-  @Test func `is healthy unless a listener thread has been at one batch for longer than any takes`() throws {
+  @Test func `is healthy unless a thread stands, which it names`() throws {
     let scene = try Scene()
     #expect(try scene.get("/healthz").text == "ok\n")
-    scene.stuckFor.withLock { $0 = .seconds(6) }
+    scene.standing.withLock { $0 = ["listener 1 of 127.0.0.1:53", "listener 2 of 127.0.0.1:53"] }
     let response = try scene.get("/healthz")
     #expect(response.status == 503)
-    #expect(response.text == "a listener thread does not turn\n")
+    #expect(response.text == "listener 1 of 127.0.0.1:53, listener 2 of 127.0.0.1:53 stands still\n")
   }
 
   @Test func `is ready until it stops`() throws {

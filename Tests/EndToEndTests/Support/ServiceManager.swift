@@ -31,6 +31,13 @@ extension Socket {
   }
 }
 
+/// What the clock says now that systemd compares the beginning of a reload with.
+func monotonicMicroseconds() -> Int64 {
+  var time = timespec()
+  clock_gettime(CLOCK_MONOTONIC, &time)
+  return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
+}
+
 /// Where a daemon reports to.
 final class NotifySocket {
   /// `NOTIFY_SOCKET`.

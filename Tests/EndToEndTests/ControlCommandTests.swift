@@ -1,0 +1,116 @@
+// ControlCommandTests.swift -- what all commands that speak with a running daemon have in common: help, JSON, exit codes.
+
+import DNSWire
+import Foundation
+import Testing
+
+@Suite(.blocking) struct ControlCommandTests {
+  /// Every such command, with what it needs.
+  private static let commands = [
+    ["stats"], ["flush"], ["cache", "www.example.com"], ["providers"], ["refresh", "www.example.com"],
+    ["report-bad", "www.example.com", "192.0.2.1"], ["top"],
+  ]
+
+  @Test(arguments: commands.map { $0[0] } + ["healthcheck"])
+  func `its help has examples that it understands, tells every exit code, and knows --json`(command: String) throws {
+    try withLab { lab in
+      let (ending, help, _) = try lab.run(command, "--help")
+      #expect(ending == .exited(0))
+      #expect(help.contains("--json") && help.contains(/USAGE:\shttpdnsd\s[a-z-]+/))
+      for code in [0, 1, 64] { #expect(help.contains(try Regex("\\b\(code):\\s")), "\(code)") }
+      let canFindNothing = ["flush", "cache", "refresh", "report-bad"].contains(command)
+      #expect(help.contains("Exit code 0: ") && help.contains(/\b2:\s/) == canFindNothing)
+      let examples = help.matches(of: /Example:\shttpdnsd\s(.*)/).map { $0.1.split(separator: " ").map(String.init) }
+      #expect(!examples.isEmpty && examples.allSatisfy { $0[0] == command })
+      // Nobody is there, which is another thing than a mistake.
+      let nobody = command == "healthcheck" ? [] : ["--socket", "\(lab.folder.path)/none.sock"]
+      for example in examples {
+        let file = try lab.file("listen.addresses = [\"127.0.0.1:1\"]")
+        let (ending, _, error) = try lab.run(example + nobody, environment: ["HTTPDNSD_CONFIG": file])
+        #expect(ending == .exited(1), "\(example): \(error)")
+      }
+    }
+  }
+
+  @Test func `a daemon that is not there is exit code 1, and one line says so`() throws {
+    try withLab { lab in
+      for command in ControlCommandTests.commands {
+        let (ending, output, error) = try lab.run(command + ["--socket", "\(lab.folder.path)/none.sock"])
+        #expect(ending == .exited(1) && output.isEmpty, "\(command)")
+        #expect(error.contains("is it running") && error.split(separator: "\n").count == 1, "\(command): \(error)")
+      }
+    }
+  }
+
+  @Test func `a mistake on the command line is exit code 64, and nothing is asked`() throws {
+    try withLab { lab in
+      for arguments in [
+        ["cache"], ["cache", "a..b"], ["refresh"], ["refresh", "--type", "ANY", "a.example"],
+        ["refresh", "--type", "x", "a.example"], ["report-bad", "a.example"], ["report-bad", "a.example", "192.0.2"],
+        ["report-bad", "a..b", "192.0.2.1"], ["stats", "name"], ["top", "name"], ["top", "--interval", "x"],
+        ["flush", "bad..name"], ["flush", "--below"], ["flush", "--all"], ["providers", "name"],
+        ["healthcheck", "name"],
+        ["healthcheck", "--address", "localhost"],
+      ] {
+        let (ending, output, error) = try lab.run(arguments)
+        #expect(ending == .exited(64) && output.isEmpty && error.contains("Error: "), "\(arguments)")
+      }
+    }
+  }
+
+  @Test func `with --json each prints one object on one line, and ends with 0 where it has done its work`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let socket = "\(lab.folder.path)/control.sock"
+      var settings = Settings(Settings.doh(simulator.http))
+      settings.control = "socket = \"\(socket)\""
+      let daemon = try lab.daemon(settings.text)
+      for command in ControlCommandTests.commands.map({ $0 == ["top"] ? ["top", "--once"] : $0 }) + [
+        ["stats", "--by-name"]
+      ] {
+        try ask(daemon.address, "www.example.com")
+        let (ending, output, error) = try lab.run(command + ["--json", "--socket", socket])
+        #expect(ending == .exited(0) && error.isEmpty, "\(command): \(error)")
+        #expect(output.split(separator: "\n").count == 1)
+        #expect(try JSONSerialization.jsonObject(with: Data(output.utf8)) is [String: Any], "\(command): \(output)")
+      }
+    }
+  }
+
+  @Test(.enabled(if: geteuid() == 0)) func `who may not use the socket is told so by every command`() throws {
+    try withLab { lab in
+      let socket = "\(lab.folder.path)/control.sock"
+      var settings = Settings(Settings.doh(Address("127.0.0.1", 1)))
+      settings.control = "socket = \"\(socket)\""
+      _ = try lab.daemon(settings.text)
+      chmod(lab.folder.path, 0o755)
+      let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", Programs.daemon]
+      for command in ControlCommandTests.commands {
+        let (ending, _, error) = try ChildProcess.run(nobody + command + ["--socket", socket])
+        #expect(ending == .exited(1) && error.contains("no permission to use \(socket)"), "\(command)")
+      }
+    }
+  }
+
+  /// Half done is not done: what is flushed from the memory would come back out of the file.
+  @Test func `flush ends with 2 where the cache file cannot be replaced`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let folder = "\(lab.folder.path)/state"
+      try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+      var settings = Settings(Settings.doh(simulator.http))
+      settings.control = "socket = \"\(lab.folder.path)/control.sock\""
+      settings.more = "[cache]\npersist = \"\(folder)/cache\""
+      let daemon = try lab.daemon(settings.text)
+      try daemon.waitForLog("there is no cache file yet")
+      try ask(daemon.address, "www.example.com")
+      try FileManager.default.removeItem(atPath: folder)
+      for form in [[], ["--json"]] {
+        try ask(daemon.address, "www.example.com")
+        let (ending, output, _) = try lab.run(["flush", "--socket", "\(lab.folder.path)/control.sock"] + form)
+        #expect(ending == .exited(2), "\(output)")
+        #expect(output.contains(form.isEmpty ? "a crash would bring them back" : "\"save_problem\":\""), "\(output)")
+      }
+    }
+  }
+}
