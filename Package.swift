@@ -98,7 +98,7 @@ let programs: [Target] =
     ],
     tests: ["HTTPTestSupport", logging])
   + module(
-    "Web", ["EventLoop", "Configuration", "MessageCache", "Metrics", "HTTPServer", "Forwarder"],
+    "Web", ["DNSWire", "EventLoop", "Configuration", "MessageCache", "Metrics", "HTTPServer", "Forwarder"],
     tests: ["HTTPTestSupport"])
   + [
     .executableTarget(

@@ -2,7 +2,7 @@
 
 /// What came of asking a provider one question.
 public enum AskedOutcome: Hashable, Sendable {
-  /// An answer, be it a negative one.
+  /// An answer in the words of DNS, be it a negative one or SERVFAIL.
   case answer
   /// Nothing in time.
   case timeout

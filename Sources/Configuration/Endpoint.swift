@@ -45,13 +45,6 @@ extension Endpoint {
   }
 }
 
-extension IPAddress {
-  /// Whether the address is in 127.0.0.0/8 or is ::1.
-  var isLoopback: Bool {
-    isIPv6 ? octets.dropLast().allSatisfy { $0 == 0 } && octets[15] == 1 : octets[0] == 127
-  }
-}
-
 extension Endpoint: CustomStringConvertible {
   /// `127.0.0.1:53` or `[::1]:53`.
   public var description: String { "\(Host.address(address).urlText):\(port)" }

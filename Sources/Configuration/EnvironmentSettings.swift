@@ -33,6 +33,9 @@ enum EnvironmentSettings {
     Setting(variable: "HTTPDNSD_LOG_LEVEL", table: "log", key: "level") { text, _, _ in .string(text) },
   ]
 
+  /// The variables that take the place of a key.
+  static var variables: [String] { settings.map(\.variable) }
+
   /// The text of a variable without white space around it; nil where it is not set, or blank.
   static func text(of variable: String, _ environment: Configuration.Environment) -> String? {
     guard let text = environment(variable) else { return nil }

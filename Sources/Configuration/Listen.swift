@@ -36,7 +36,7 @@ extension Configuration {
 
 extension Configuration.Listen {
   mutating func read(from reader: TableReader) {
-    reader.read("addresses", &addresses, .distinctList(of: .listenEndpoint, atLeast: 1))
+    reader.read("addresses", &addresses, .distinctList(of: .listenEndpoint(port: 53), atLeast: 1))
     reader.read("workers", &workers, .integer(0...256))
     reader.read("allow", &allow, .list(of: .clientNetwork, atLeast: 1))
     reader.read("max_udp_payload", &maxUDPPayload, .integer(512...4096))
@@ -53,8 +53,10 @@ extension Configuration.Listen {
 
 extension Form where Result == Endpoint {
   /// `address:port`; the port must be there, because `::1:53` is an address too. Port 0 is one that the kernel chooses.
-  static var listenEndpoint: Form {
-    Form("an address with a port, such as \"127.0.0.1:53\" or \"[::1]:53\"") { value in
+  ///
+  /// - Parameter port: what an example has.
+  static func listenEndpoint(port: UInt16) -> Form {
+    Form("an address with a port, such as \"127.0.0.1:\(port)\" or \"[::1]:\(port)\"") { value in
       value.line.flatMap { Endpoint(listening: $0) }
     }
   }

@@ -26,10 +26,18 @@ extension Configuration {
   /// Reads and checks a configuration file with what the environment says in its place, and the secret files that it names.
   ///
   /// - Throws: All mistakes of the file, an unreadable file among them.
+  public static func load(path: String = defaultPath) throws(Mistakes) -> Loaded {
+    try load(path: path, environment: processEnvironment, variables: UnknownVariables.ofProcess())
+  }
+
+  /// Reads and checks a configuration file in another environment than this process's.
+  ///
+  /// - Parameter variables: The names of all variables there; those that are nobody's are warned of.
+  /// - Throws: All mistakes of the file, an unreadable file among them.
   public static func load(
-    path: String = defaultPath, environment: Environment = processEnvironment
+    path: String, environment: Environment, variables: [String] = []
   ) throws(Mistakes) -> Loaded {
-    try parse(text: text(path: path), fileName: path, environment: environment)
+    try parse(text: text(path: path), fileName: path, environment: environment, variables: variables)
   }
 
   /// The text of a configuration file.
@@ -60,14 +68,17 @@ extension Configuration {
   /// Reads and checks the text of a configuration file with what the environment says in its place, and the secret files
   /// that it names.
   ///
-  /// - Parameter fileName: What mistakes and warnings call the text.
+  /// - Parameters:
+  ///   - fileName: What mistakes and warnings call the text.
+  ///   - variables: The names of all variables in the environment; those that are nobody's are warned of.
   /// - Throws: All mistakes of the text.
   public static func parse(
-    text: String, fileName: String, environment: Environment = processEnvironment
+    text: String, fileName: String, environment: Environment = processEnvironment, variables: [String] = []
   ) throws(Mistakes) -> Loaded {
     let table = try table(text, fileName: fileName)
     return try withoutActuallyEscaping(environment) { environment throws(Mistakes) in
       let report = Report(file: fileName, environment: environment)
+      UnknownVariables.warn(of: variables, report)
       var configuration = Configuration()
       configuration.read(from: TableReader(EnvironmentSettings.applied(to: table, report), at: .root, report))
       guard report.mistakes.isEmpty else { throw Mistakes(mistakes: report.mistakes, warnings: report.warnings) }

@@ -27,8 +27,11 @@ extension Configuration.Names {
 
 extension Form where Result == NamePattern {
   static var namePattern: Form {
-    Form("\"example.com\" (and below), \"*.example.com\" (below) or \"=example.com\", in ASCII (xn--…)") { value in
-      value.line.flatMap { NamePattern(text: $0) }
+    Form(
+      "\"example.com\" (and below), \"*.example.com\" (below), \"=example.com\" or \".\" (every name), in ASCII (xn--…)"
+    ) { value in
+      // All that is below the root is every name, which is written in one way.
+      value.line.flatMap { $0 == "*." ? nil : NamePattern(text: $0) }
     }
   }
 }

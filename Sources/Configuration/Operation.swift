@@ -1,5 +1,7 @@
 // Operation.swift -- the `[control]`, `[web]` and `[log]` sections.
 
+import DNSWire
+
 extension Configuration {
   /// The control socket.
   public struct Control: Hashable, Sendable {
@@ -58,7 +60,7 @@ extension Configuration.Control {
 
 extension Configuration.Web {
   mutating func read(from reader: TableReader) {
-    reader.read("address", &address, .optional(.listenEndpoint))
+    reader.read("address", &address, .optional(.listenEndpoint(port: 9353)))
     if let address, !address.address.isLoopback {
       reader.warn("address", "\(address) lets the network read the metrics, without a password and without TLS")
     }

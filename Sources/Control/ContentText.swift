@@ -15,7 +15,7 @@ struct ContentText: ControlText {
   var text: String {
     guard !isNothing else { return "nothing is kept of \(name.text)\n" }
     var lines = content.entries.flatMap(lines)
-    if content.more > 0 { lines.append("and \(content.more) more entries") }
+    if content.more > 0 { lines.append("and \(content.more) more \(content.more == 1 ? "entry" : "entries")") }
     for failure in content.failures {
       lines.append("\(title(failure.question)): asked in vain, not again for \(TimeText.rough(failure.waits))")
     }

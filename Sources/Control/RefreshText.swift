@@ -14,11 +14,17 @@ struct RefreshText: ControlText {
   var isNothing: Bool { summary.reports.isEmpty || summary.reports.contains { $0.answer.failure != nil } }
 
   var text: String {
-    var lines = summary.reports.map(line)
+    var lines: [String] = []
+    if !summary.wasKept, !summary.reports.isEmpty { lines.append("nothing was kept of \(name.text); asked for now:") }
+    lines += summary.reports.map(line)
     if summary.reports.isEmpty { lines.append("nobody is asked for \(name.text): rules or special names answer it") }
-    if summary.more > 0 { lines.append("\(summary.more) more entries were left alone") }
-    if summary.elsewhere > 0 { lines.append("\(summary.elsewhere) entries belong to another network") }
+    if summary.more > 0 { lines.append("\(entries(summary.more, "more ")) left alone") }
+    if summary.elsewhere > 0 { lines.append("\(entries(summary.elsewhere)) of another network left alone") }
     return lines.map { "\($0)\n" }.joined()
+  }
+
+  private func entries(_ count: Int, _ kind: String = "") -> String {
+    "\(count) \(kind)\(count == 1 ? "entry" : "entries")"
   }
 
   private func line(_ report: RefreshReport) -> String {
@@ -27,7 +33,9 @@ struct RefreshText: ControlText {
     if report.checkingDisabled { title += " with CD" }
     if let subnet = report.subnet { title += " for \(subnet)" }
     let time = TimeText.milliseconds(report.time)
-    if let failure = report.answer.failure { return "\(title): no answer in \(time): \(failure); what was kept stays" }
+    if let failure = report.answer.failure {
+      return "\(title): no answer in \(time): \(failure)\(summary.wasKept ? "; what was kept stays" : "")"
+    }
     let records = self.records(report).map { RDATA.text($0.rdata, type: $0.type) }
     let content =
       records.isEmpty ? "\(report.answer.response.responseCode), no records" : records.joined(separator: ", ")
@@ -51,7 +59,8 @@ struct RefreshText: ControlText {
       ])
     }
     return JSONText.object([
-      "questions": JSONText.array(reports), "more": "\(summary.more)", "elsewhere": "\(summary.elsewhere)",
+      "questions": JSONText.array(reports), "kept": "\(summary.wasKept)", "more": "\(summary.more)",
+      "elsewhere": "\(summary.elsewhere)",
     ])
   }
 }

@@ -24,7 +24,7 @@ struct StatsText: ControlText {
     rows += QueryFate.allCases.map { ["  \($0.text)", "\(queries.count($0))"] }
     rows += [
       ["answers at hand", latency(queries.atHand)], ["answers that waited", latency(queries.resolved)],
-      ["cache", "\(cache.entries) entries of \(cache.maxEntries), \(kibibytes(cache.octets)) of \(maximum)"],
+      ["cache", "\(cache.entries) of \(cache.maxEntries) entries, \(kibibytes(cache.octets)) of \(maximum)"],
       ["under way", "\(statistics.questionsUnderWay) questions, \(statistics.waitingClients) clients wait"],
     ]
     if let refresh = statistics.refresh {

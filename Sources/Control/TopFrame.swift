@@ -67,19 +67,23 @@ public struct TopLine: Sendable, Equatable {
 }
 
 extension TopFrame {
-  /// The frame as lines; names fill what is left of the rows.
+  /// The frame as lines; names fill what is left of the rows. What may be long stands last, so that a narrow window has the
+  /// numbers, and a domain name is cut in its middle.
   ///
-  /// - Parameter hint: stands at the end of the first line.
-  public func lines(rows: Int, hint: String = "") -> [TopLine] {
+  /// - Parameters:
+  ///   - columns: characters of a line that are seen.
+  ///   - hint: stands at the end of the first line.
+  public func lines(rows: Int, columns: Int = .max, hint: String = "") -> [TopLine] {
     let uptime = Duration.nanoseconds(Int64(clamping: sample.time - min(sample.startedAt, sample.time)))
     var lines = [TopLine(text: "httpdnsd, up \(TimeText.rough(uptime))\(hint)", isHeading: true)]
-    lines += summary.map { TopLine(text: $0) }
+    lines += summary.flatMap { TopFrame.wrapped($0, columns) }.map { TopLine(text: $0) }
     lines.append(TopLine(text: ""))
     lines += table(
-      ["provider", "server", "round trip", "transfers/s", "failures/s", "units today", "state"], providerRows)
+      ["provider", "state", "transfers/s", "failures/s", "round trip", "units today", "server", "why"], providerRows)
     lines.append(TopLine(text: ""))
     let room = max(0, rows - lines.count - 1)
-    lines += table(["name", "type", "hits/s", "asked/s", "hits", "asked", "avgRtt"], nameRows(room))
+    let head = ["hits/s", "asked/s", "hits", "asked", "avgRtt", "type", "name"]
+    lines += TopFrame.shortened(table(head, nameRows(room)), columns)
     return Array(lines.prefix(max(1, rows)))
   }
 
@@ -107,12 +111,13 @@ extension TopFrame {
   private var providerRows: [[String]] {
     sample.providers.map { provider in
       let last = last(provider)
+      let (state, reason) = TopFrame.parts(ofState: provider.state)
       let units = "\(provider.unitsToday)" + (provider.unitsPerDay > 0 ? " of \(provider.unitsPerDay)" : "")
       return [
-        provider.name, provider.server.isEmpty ? "-" : provider.server,
-        roundTrips(provider).mean.map(TimeText.milliseconds) ?? "-",
-        decimal(rate(provider.transfers, last?.transfers ?? 0)), decimal(rate(provider.failures, last?.failures ?? 0)),
-        units, provider.state,
+        provider.name, state, decimal(rate(provider.transfers, last?.transfers ?? 0)),
+        decimal(rate(provider.failures, last?.failures ?? 0)),
+        roundTrips(provider).mean.map(TimeText.milliseconds) ?? "-", units,
+        provider.server.isEmpty ? "-" : provider.server, reason,
       ]
     }
   }
@@ -121,14 +126,53 @@ extension TopFrame {
     names.prefix(count).map { name, hits, questions in
       let average = Duration.nanoseconds(Int64(clamping: name.averageRoundTrip))
       return [
-        name.name, name.type, decimal(hits), decimal(questions), "\(name.hits)", "\(name.questions)",
-        average > .zero ? TimeText.milliseconds(average) : "-",
+        decimal(hits), decimal(questions), "\(name.hits)", "\(name.questions)",
+        average > .zero ? TimeText.milliseconds(average) : "-", name.type, name.name,
       ]
     }
   }
 
   private func table(_ head: [String], _ rows: [[String]]) -> [TopLine] {
     TextTable.lines([head] + rows).enumerated().map { TopLine(text: $1, isHeading: $0 == 0) }
+  }
+
+  /// The word for a state, and what is behind it: the reason, and until when.
+  private static func parts(ofState text: String) -> (word: String, rest: String) {
+    let ends = [": ", " until ", " ("].compactMap { text.firstRange(of: $0)?.lowerBound }
+    guard let end = ends.min() else { return (text, "") }
+    return (String(text[..<end]), String(text[end...].drop { ": ".contains($0) }))
+  }
+
+  /// The line in pieces that fit, each from the second on below the first one's text.
+  private static func wrapped(_ line: String, _ columns: Int) -> [String] {
+    guard line.count > columns else { return [line] }
+    var lines: [String] = []
+    for part in line.split(separator: ", ") {
+      if let last = lines.last, last.count + part.count + 2 < columns {
+        lines[lines.count - 1] = "\(last), \(part)"
+      } else {
+        if let last = lines.popLast() { lines.append(last + ",") }
+        lines.append(lines.isEmpty ? String(part) : summaryIndentation + part)
+      }
+    }
+    return lines
+  }
+
+  private static let summaryIndentation = String(repeating: " ", count: 11)
+
+  /// A table whose last column is a domain name, which loses its middle where it does not fit.
+  private static func shortened(_ lines: [TopLine], _ columns: Int) -> [TopLine] {
+    guard let head = lines.first, let start = head.text.lastIndex(of: " ") else { return lines }
+    let place = head.text.distance(from: head.text.startIndex, to: start) + 1
+    return lines.map { line in
+      let room = columns - place
+      let name = line.text.dropFirst(place)
+      guard name.count > room, room > 3 else { return line }
+      var line = line
+      let beginning = room / 3
+      line.text = "\(line.text.prefix(place + beginning))…\(name.suffix(room - beginning - 1))"
+      return line
+    }
   }
 
   private func decimal(_ value: Double) -> String {

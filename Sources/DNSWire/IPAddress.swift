@@ -10,6 +10,11 @@ public struct IPAddress: Hashable, Sendable {
   /// Whether this is an IPv6 address.
   public var isIPv6: Bool { octets.count == 16 }
 
+  /// Whether the address is in 127.0.0.0/8 or is ::1.
+  public var isLoopback: Bool {
+    isIPv6 ? octets.dropLast().allSatisfy { $0 == 0 } && octets[15] == 1 : octets[0] == 127
+  }
+
   /// An address from 4 or 16 octets; nil for any other number.
   public init?(octets: some Collection<UInt8>) {
     guard octets.count == 4 || octets.count == 16 else { return nil }

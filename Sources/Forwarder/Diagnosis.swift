@@ -34,7 +34,7 @@ public struct Opinion: Sendable {
     case noData
     /// There is no such name.
     case noName
-    /// Nothing, which may only mean that the name is not in the account's list.
+    /// Nothing, which may only mean that the name is not in the account's list, or the table.
     case notListed
     /// No answer, and why.
     case failure(String)
@@ -174,9 +174,15 @@ extension Resolver {
         source: .provider(provider, server: ""), failure: failure.reason)
     case .success(let reply):
       let policy = AnswerPolicy(ttl: TTLBounds(lowest: 0, highest: .max, highestNegative: .max, highestFallback: .max))
+      let source = AnswerSource.provider(provider, server: reply.server)
+      let code = reply.answer.responseCode
+      guard code == .noError || code == .nxDomain else {
+        return ResolvedAnswer(
+          response: ComposedResponse(code), lifetime: 0, source: source,
+          failure: UpstreamFailure.refused(code, by: source.server).reason)
+      }
       guard let finished = policy.finish(reply.answer, to: question) else { return nil }
-      return ResolvedAnswer(
-        response: finished.response, lifetime: finished.lifetime, source: .provider(provider, server: reply.server))
+      return ResolvedAnswer(response: finished.response, lifetime: finished.lifetime, source: source)
     }
   }
 
@@ -193,6 +199,7 @@ extension Resolver {
 extension Opinion.Outcome {
   init(_ result: Result<UpstreamAnswer, UpstreamFailure>, _ type: RecordType) {
     switch result {
+    case .failure(.notListed): self = .notListed
     case .failure(let failure): self = .failure(failure.reason)
     case .success(let reply):
       let records = reply.answer.answers.filter { $0.type == type }
@@ -203,7 +210,7 @@ extension Opinion.Outcome {
         switch reply.answer.responseCode {
         case .noError: self = reply.answer.isEmptyAmbiguous ? .notListed : .noData
         case .nxDomain: self = .noName
-        default: self = .failure("\(reply.answer.responseCode)")
+        case let code: self = .failure(UpstreamFailure.refused(code, by: reply.server).reason)
         }
       }
     }

@@ -112,7 +112,8 @@ public final class Forwarder {
     factory = ProviderFactory(
       loop: loop, localClient: client,
       systemServers: { local.addresses(LocalServers([LocalServers.Entry.system])) }, localServers: [],
-      maxInFlight: configuration.listen.maxInFlight, stateDirectory: configuration.stateDirectory, ledger: nil
+      maxInFlight: configuration.listen.maxInFlight, state: StateFolder(configuration.stateDirectory, logger),
+      ledger: nil
     ) { [logger] in logger.log(level: $0, "\($1)") }
     factory.follow(configuration, logger)
     providers = try ProviderSet().following(configuration, factory)
@@ -222,6 +223,7 @@ public final class Forwarder {
       for thread in listenerThreads { thread.join() }
       throw error
     }
+    factory.state.use()
     // Not before the loop runs: until then no thread is the resolver's.
     let upkeep = makeUpkeep()
     self.upkeep = upkeep
@@ -230,6 +232,7 @@ public final class Forwarder {
     for thread in listenerThreads { thread.join() }
     factory.ledger?.close()
     upkeep.close()
+    factory.state.leave()
   }
 
   /// Stops reading, finishes what is under way within 2 s, and ends `run`. Resolver's loop only.
@@ -273,7 +276,7 @@ public final class Forwarder {
       Upkeep.Parts(
         resolver: resolver, cache: surroundings.cache, network: surroundings.network, local: local,
         loopGuard: loopGuard, keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
-        meanings: CacheMeanings(preparation)),
+        meanings: CacheMeanings(preparation), state: factory.state),
       loop: loop, logger: logger)
   }
 

@@ -96,7 +96,7 @@ extension UpstreamFailure {
     case .timedOut: self.init(.noReachableAuthority, "no answer in time")
     case .network(let code): self.init(.networkError, String(cString: strerror(code)))
     case .closed: self.init(.networkError, "the server closed the connection")
-    case .responseCode(let code): self.init(.noReachableAuthority, "\(code)")
+    case .responseCode(let code): self = .refused(code, by: nil)
     case .cancelled: self.init(.other, "cancelled")
     }
     isOverload = failure.isOwnLimit

@@ -20,7 +20,7 @@ struct ProviderFactory {
   var localServers: [Configuration.LocalServer]
   let maxInFlight: Int
   /// Where providers keep what survives a restart.
-  let stateDirectory: String
+  let state: StateFolder
   /// One for all: what one provider teaches helps the others.
   let certificateClock = CertificateClock()
   /// Keeps what was spent.
@@ -63,7 +63,7 @@ struct ProviderFactory {
     let (note, name) = (note, provider.name)
     let schedule = ServerSchedule(
       source, identity: identity, bootServers: bootServers,
-      file: StateFile(path: "\(stateDirectory)/servers-\(name)") {
+      file: state.file("servers-\(name)") {
         note(.warning, "provider \(name): its list of servers is not kept for the next start: \($0)")
       },
       timeout: provider.timeout, loop: loop
@@ -210,15 +210,26 @@ extension ProviderFactory {
     // Where a provider has a budget, what it costs is kept beyond a restart.
     guard ledger == nil, configuration.providers.contains(where: { $0.unitsPerDay > 0 }) else { return }
     let occasional = OccasionalLog(logger)
-    let path = "\(stateDirectory)/units"
-    if let problem = FileProblem.foreseeable(at: path) {
+    if let problem = FileProblem.foreseeable(at: "\(state.path)/units") {
       logger.warning("units_per_day will begin anew with a restart: \(problem)")
     }
-    let file = StateFile(path: path) { problem in
+    let file = state.file("units") { problem in
       let text = "units_per_day will begin anew with a restart: \(problem)"
       occasional.log(.warning, reason: text, now: BootInstant.now.nanoseconds, text)
     }
     ledger = UnitLedger(file, on: loop)
+  }
+}
+
+extension StateFolder {
+  /// The folder at that path, which a daemon uses as soon as it runs, and a query never.
+  convenience init(_ path: String, _ logger: Logger) {
+    self.init(path: path) { note in
+      switch note {
+      case .notOurs: logger.warning("\(note)")
+      case .ours: logger.info("\(note)")
+      }
+    }
   }
 }
 

@@ -122,7 +122,9 @@ public final class Reloader: @unchecked Sendable {
       await forwarder.loop.sleep(for: .zero)
       revision.advance(steps: Reloader.revisionSteps)
     }
-    if revision.removed > 0 { logger.debug("cache: \(revision.removed) entries of rules that are no more have gone") }
+    guard revision.removed > 0 else { return }
+    let (what, have) = revision.removed == 1 ? ("entry", "has") : ("entries", "have")
+    logger.debug("cache: \(revision.removed) \(what) of rules that are no more \(have) gone")
   }
 
   private func end(_ mistakes: [String]) {

@@ -31,6 +31,8 @@ public struct RefreshSummary: Sendable {
   public var more = 0
   /// Entries that belong to another network, where nobody can be asked now.
   public var elsewhere = 0
+  /// Whether anything was kept of the name, its denial among that.
+  public var wasKept = false
 }
 
 /// A question on its route, for whomever it is asked.
@@ -73,6 +75,7 @@ extension Resolver {
     for (type, route) in types { add(KeptQuestion(question: HTTPDNSQuestion(name: name, type: type), route: route)) }
     let (entries, more) = await entries(of: CacheSelection([name], andBelow: false))
     summary.more += more
+    summary.wasKept = more > 0 || entries.contains { $0.parts.name == name }
     for (_, parts) in entries where parts.name == name && parts.scope.type != CacheKey.everyType {
       guard !onlyThese || types.contains(where: { $0.type.rawValue == parts.scope.type }) else { continue }
       guard isHere(parts) else {

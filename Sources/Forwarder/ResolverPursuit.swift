@@ -144,8 +144,7 @@ extension Resolver {
     isFallback: Bool = false
   ) -> Outcome {
     guard answer.responseCode == .noError || answer.responseCode == .nxDomain else {
-      let failure = UpstreamFailure(.noReachableAuthority, "\(answer.responseCode)")
-      return Outcome(result: .failure(failure), source: source)
+      return Outcome(result: .failure(.refused(answer.responseCode, by: source.server)), source: source)
     }
     let policy = AnswerPolicy(
       ttl: route.ttl, isFallback: isFallback, trustsAD: trustsAD,

@@ -29,12 +29,13 @@ final class Upkeep: @unchecked Sendable {
     var keep: [RoutedQuestion]
     var preload: [RoutedQuestion]
     var meanings: CacheMeanings
+    var state: StateFolder
   }
 
   init(_ configuration: Configuration, _ parts: Parts, loop: EventLoop, logger: Logger) {
     resolver = parts.resolver
     let isCaching = configuration.cache.isEnabled
-    let ledger = isCaching ? RefreshLedger(in: configuration.stateDirectory, on: loop, logger) : nil
+    let ledger = isCaching ? RefreshLedger(in: parts.state, on: loop, logger) : nil
     self.ledger = ledger
     refresher =
       isCaching
@@ -89,8 +90,8 @@ final class Upkeep: @unchecked Sendable {
 
 extension RefreshLedger {
   /// What refreshing costs, in a file of the state directory; where there is none, a restart begins anew.
-  fileprivate convenience init(in directory: String, on loop: EventLoop, _ logger: Logger) {
-    let file = StateFile(path: "\(directory)/refreshes") { problem in
+  fileprivate convenience init(in folder: StateFolder, on loop: EventLoop, _ logger: Logger) {
+    let file = folder.file("refreshes") { problem in
       logger.debug("refresh.budget_per_day begins anew with a restart: \(problem)")
     }
     self.init(file, on: loop)

@@ -17,6 +17,14 @@ public enum AnswerSource: Sendable, Equatable {
   case ourselves
 }
 
+extension AnswerSource {
+  /// The provider's server that replied; nil for others.
+  var server: String? {
+    guard case .provider(_, let server) = self, !server.isEmpty else { return nil }
+    return server
+  }
+}
+
 /// Why nobody could be asked, or nobody answered.
 public struct UpstreamFailure: Error, Sendable, Equatable {
   /// What to tell the client (RFC 8914).
@@ -30,6 +38,11 @@ public struct UpstreamFailure: Error, Sendable, Equatable {
   public init(_ extendedError: ExtendedError, _ reason: String) {
     self.extendedError = extendedError
     self.reason = reason
+  }
+
+  /// A server has answered, and refused.
+  static func refused(_ code: ResponseCode, by server: String?) -> UpstreamFailure {
+    UpstreamFailure(.noReachableAuthority, "\(server ?? "the server") answers \(code)")
   }
 
   /// No certificate can be checked yet.

@@ -12,6 +12,8 @@ public enum HTTPServerError: Error, Equatable, CustomStringConvertible {
   case unusablePath(String)
   /// Another process answers on this Unix socket.
   case pathInUse(String)
+  /// Something that is no socket has the path of a Unix socket: what it is. It stays there.
+  case pathOccupied(String, by: String)
   /// The certificate chain or the private key is no PEM text of the kind, or they do not belong together.
   case unusableCertificate(String)
 
@@ -23,6 +25,7 @@ public enum HTTPServerError: Error, Equatable, CustomStringConvertible {
       "cannot listen on \(address): \(call): \(String(cString: strerror(number)))"
     case .unusablePath(let path): "\"\(path)\" cannot be the path of a socket: 1 to 107 octets are allowed"
     case .pathInUse(let path): "another process listens on \(path)"
+    case .pathOccupied(let path, let what): "there is \(what) at \(path), which is not removed"
     case .unusableCertificate(let reason): "the server's certificate cannot be used: \(reason)"
     }
   }

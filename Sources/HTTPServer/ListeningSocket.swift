@@ -80,13 +80,24 @@ struct ListeningSocket: ~Copyable {
   /// Removes a socket that a dead process left; a living one, or a file of another kind, stays.
   private static func removeLeftover(_ path: String, _ address: UnixAddress) throws(HTTPServerError) {
     var status = stat()
-    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return }
+    guard lstat(path, &status) == 0 else { return }
+    guard status.st_mode & S_IFMT == S_IFSOCK else { throw .pathOccupied(path, by: kind(status.st_mode)) }
     let probe = try open(AF_UNIX, for: path)
     defer { close(probe) }
     guard address.withSockaddr({ connect(probe, .init(__sockaddr__: $0), $1) }) != 0, errno == ECONNREFUSED else {
       throw .pathInUse(path)
     }
     unlink(path)
+  }
+
+  /// What is at a path, for people.
+  private static func kind(_ mode: mode_t) -> String {
+    switch mode & S_IFMT {
+    case S_IFREG: "a plain file"
+    case S_IFDIR: "a folder"
+    case S_IFLNK: "a symbolic link"
+    default: "something that is no socket"
+    }
   }
 }
 

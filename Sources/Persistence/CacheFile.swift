@@ -27,20 +27,34 @@ public struct CacheSave: Hashable, Sendable {
 public struct CacheFile: Sendable {
   /// The path.
   public let path: String
+  /// Of all that have it, who may replace it and give it another name.
+  private let lock: OwnerLock
 
   /// What a file that cannot be used is called; there is one, the last.
   public static func damagedName(of path: String) -> String { "\(path).damaged" }
 
   /// The file at that path, which need not exist.
-  public init(path: String) { self.path = path }
+  public init(path: String) {
+    self.path = path
+    lock = OwnerLock(of: path, file: "\(path).lock")
+  }
+
+  /// Keeps other programs from replacing it.
+  ///
+  /// - Throws: where another program does so; `save` tries it again.
+  public func take() throws(FileProblem) { try lock.take() }
+
+  /// Lets other programs replace it.
+  public func leave() { lock.release() }
 
   /// Replaces the file by what is in the cache and may still be given. Other threads go on using the cache.
   ///
   /// - Parameter time: the present.
-  /// - Throws: where it cannot be written; then the old file is still there.
+  /// - Throws: where it cannot be written, or another program does so; then the old file is still there.
   public func save(
     _ cache: MessageCache, _ meanings: CacheMeanings, at time: CacheTime
   ) throws(FileProblem) -> CacheSave {
+    try lock.take()
     let replacement = try FileReplacement(of: path)
     var writer = try CacheWriter(meanings, at: time) { (octets) throws(FileProblem) in try replacement.append(octets) }
     var problem: FileProblem?
@@ -114,6 +128,7 @@ public struct CacheFile: Sendable {
   }
 
   private func setAside(_ damage: CacheDamage) -> CacheLoad {
+    do throws(FileProblem) { try lock.take() } catch { return .unreadable("\(error); \(damage)") }
     let name = CacheFile.damagedName(of: path)
     guard rename(path, name) == 0 else { return .unreadable("\(FileProblem(ofLastCall: path)); \(damage)") }
     return .setAside("\(path) is now \(name): \(damage)")

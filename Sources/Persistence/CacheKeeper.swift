@@ -18,11 +18,13 @@ public enum CacheNote: Hashable, Sendable, CustomStringConvertible {
   case saved(CacheSave, Duration)
   /// It is not, for a reason that was not told the last time; it is tried again.
   case notSaved(String)
+  /// It is again, after it was not.
+  case savedAgain(CacheSave)
 
   /// Whether somebody should look after it.
   public var isProblem: Bool {
     switch self {
-    case .loaded, .nothingToLoad, .saved: false
+    case .loaded, .nothingToLoad, .saved, .savedAgain: false
     case .notLoaded, .notSaved: true
     }
   }
@@ -36,18 +38,21 @@ public enum CacheNote: Hashable, Sendable, CustomStringConvertible {
   public var description: String {
     switch self {
     case .loaded(let counts, let time):
-      "cache: \(counts.kept) entries loaded in \(time.milliseconds) ms"
+      "cache: \(counted(counts.kept)) loaded in \(time.milliseconds) ms"
         + (counts.dropped > 0 ? ", \(counts.dropped) of no use any more" : "")
         + (counts.withoutRoom > 0 ? ", \(counts.withoutRoom) without room" : "")
         + (counts.unsound > 0 ? ", \(counts.unsound) that make no sense" : "")
     case .nothingToLoad: "there is no cache file yet"
     case .notLoaded(let reason): "the cache begins empty: \(reason)"
     case .saved(let save, let time):
-      "cache: \(save.entries) entries saved in \(time.milliseconds) ms, \(save.octets) octets"
+      "cache: \(counted(save.entries)) saved in \(time.milliseconds) ms, \(save.octets) octets"
     case .notSaved(let reason): "the cache is not saved: \(reason)"
+    case .savedAgain(let save): "the cache is saved at last: \(counted(save.entries))"
     }
   }
 }
+
+private func counted(_ entries: Int) -> String { entries == 1 ? "1 entry" : "\(entries) entries" }
 
 /// Keeps a cache beyond a restart. Its loop only: another thread only hands results over.
 public final class CacheKeeper: @unchecked Sendable {
@@ -88,6 +93,8 @@ public final class CacheKeeper: @unchecked Sendable {
     let kind: Kind
     let isWanted = Atomic<Bool>(true)
     let note = Mutex<CacheNote?>(nil)
+    /// Why a save would fail at present.
+    let problem = Mutex<FileProblem?>(nil)
     let loaded = Mutex<[LoadedEntry]>([])
     nonisolated(unsafe) var errand: Errand?
 
@@ -129,6 +136,7 @@ public final class CacheKeeper: @unchecked Sendable {
     // younger than it is.
     let time = CacheTime(boot: loop.now.nanoseconds, wall: (loop.wallTime + 1) * 1_000_000_000)
     perform(Work(.load)) { [cache, file, meanings] work in
+      do throws(FileProblem) { try file.take() } catch { work.problem.withLock { $0 = error } }
       let begin = BootInstant.now
       var fresh: [LoadedEntry] = []
       let load = file.load(
@@ -155,7 +163,7 @@ public final class CacheKeeper: @unchecked Sendable {
     whenLoaded = nil
     guard finishWork(by: deadline, patience) else { return }
     save()
-    _ = finishWork(by: deadline, patience)
+    if finishWork(by: deadline, patience) { file.leave() }
     timer?.cancel()
     timer = nil
   }
@@ -220,6 +228,7 @@ public final class CacheKeeper: @unchecked Sendable {
     if case (.save(let changes), .saved) = (work.kind, note) { savedChanges = changes }
     if case .save = work.kind { endWaiting(&served, note.saveProblem) }
     tell(note)
+    if let problem = work.problem.withLock({ $0 }) { tell(.notSaved(problem.description)) }
     if case .load = work.kind { whenLoaded?(work.loaded.withLock { $0 }) }
     whenLoaded = nil
     if waiting.isEmpty { schedule() } else { save() }
@@ -244,8 +253,12 @@ public final class CacheKeeper: @unchecked Sendable {
     case .notSaved(let reason):
       guard reason != lastProblem else { return }
       lastProblem = reason
-    case .saved: lastProblem = nil
-    case .loaded, .nothingToLoad, .notLoaded: break
+    case .saved(let save, _):
+      guard lastProblem == nil else {
+        lastProblem = nil
+        return self.note(.savedAgain(save))
+      }
+    case .loaded, .nothingToLoad, .notLoaded, .savedAgain: break
     }
     self.note(note)
   }

@@ -78,7 +78,7 @@ final class FileReplacement {
   }
 
   /// Whether the name is still that of the open file: who had the lock before has perhaps given it its final name.
-  private static func isThere(_ name: String, _ file: Int32) -> Bool {
+  static func isThere(_ name: String, _ file: Int32) -> Bool {
     var (opened, named) = (stat(), stat())
     return fstat(file, &opened) == 0 && lstat(name, &named) == 0 && opened.st_ino == named.st_ino
       && opened.st_dev == named.st_dev

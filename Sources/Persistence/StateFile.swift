@@ -12,6 +12,7 @@ public final class StateFile: Sendable {
   }
 
   private let path: String
+  private let folder: StateFolder?
   private let work = Mutex(Work())
   private let onFailure: @Sendable (String) -> Void
 
@@ -21,8 +22,14 @@ public final class StateFile: Sendable {
   /// The file at a path, which need not exist.
   ///
   /// - Parameter onFailure: told in one line why the file could not be written.
-  public init(path: String, onFailure: @escaping @Sendable (String) -> Void) {
+  public convenience init(path: String, onFailure: @escaping @Sendable (String) -> Void) {
+    self.init(path: path, in: nil, onFailure: onFailure)
+  }
+
+  /// - Parameter folder: says whether the file may be written; nil where it always may.
+  init(path: String, in folder: StateFolder?, onFailure: @escaping @Sendable (String) -> Void) {
     self.path = path
+    self.folder = folder
     self.onFailure = onFailure
   }
 
@@ -66,6 +73,7 @@ public final class StateFile: Sendable {
 
   /// - Returns: why it could not be written.
   private func write(_ octets: [UInt8]) -> String? {
+    if let folder, !folder.take() { return nil }
     do throws(FileProblem) {
       let replacement = try FileReplacement(of: path)
       try replacement.append(octets)

@@ -4,6 +4,7 @@
 // only this machine is meant to read. Its requests carry that name. Where the address is not a loopback one, the network
 // may read the same without such a detour, and machines have more names there than they know themselves.
 
+import DNSWire
 import EventLoop
 import Glibc
 
@@ -18,7 +19,7 @@ struct HostCheck {
   }
 
   init(for address: SocketAddress, machine: String) {
-    guard HostCheck.isLoopback(address.octets) else {
+    guard IPAddress(octets: address.octets)?.isLoopback ?? false else {
       names = nil
       return
     }
@@ -38,10 +39,6 @@ struct HostCheck {
   private static func withoutPort(_ field: String) -> String {
     guard let colon = field.lastIndex(of: ":"), !field.hasSuffix("]") else { return field }
     return String(field[..<colon])
-  }
-
-  private static func isLoopback(_ octets: [UInt8]) -> Bool {
-    octets.count == 4 ? octets[0] == 127 : octets.dropLast().allSatisfy { $0 == 0 } && octets.last == 1
   }
 
   private static var machineName: String {

@@ -87,7 +87,9 @@ struct WebHandler {
 
   func handle(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
     guard hosts.admits(request.field("Host")) else {
-      return answer(reply, 421, "not a name of this machine: ask for an address or for localhost")
+      return answer(
+        reply, 421,
+        "the Host field is no name of this machine: ask by an address, as localhost or by the machine's name")
     }
     guard request.method == .get || request.method == .head else {
       return answer(reply, 405, "only GET and HEAD", [HTTPServerField("Allow", "GET, HEAD")])

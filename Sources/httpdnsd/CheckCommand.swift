@@ -1,6 +1,8 @@
 // CheckCommand.swift -- `httpdnsd check`: every mistake of a configuration file in one go.
 
 import ArgumentParser
+import Configuration
+import Control
 
 /// Checks a configuration file and does nothing else.
 struct CheckCommand: ParsableCommand {
@@ -13,6 +15,9 @@ struct CheckCommand: ParsableCommand {
   func run() throws {
     let loaded = try LoadedConfiguration(path: options.config)
     for warning in loaded.warnings { Console.error("warning: \(warning)") }
+    if let problem = ControlSocket.problem(loaded.configuration.control) {
+      Console.error("warning: \(options.config): \(problem)")
+    }
     print("\(options.config): no mistakes")
   }
 }

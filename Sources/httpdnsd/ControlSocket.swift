@@ -22,6 +22,7 @@ enum ControlSocket {
       let server = try ControlServer(on: forwarder.loop, ControlActions(forwarder))
       server.onFailure = AcceptFailures.log(of: "the control socket", logger, recorder)
       try server.listen(path: path)
+      if let problem = problem(settings) { logger.warning("\(problem)") }
       if let name = settings.group { give(path, to: name, logger) }
       logger.debug("control socket \(path)")
       return server
@@ -32,11 +33,14 @@ enum ControlSocket {
     }
   }
 
+  /// What will not be as the settings say, in one line; nil where nothing speaks against it.
+  static func problem(_ settings: Configuration.Control) -> String? {
+    guard let path = settings.socket, let name = settings.group, SocketGroup(name) == nil else { return nil }
+    return "control.group: there is no group \(name) in /etc/group; \(path) keeps its group"
+  }
+
   private static func give(_ path: String, to name: String, _ logger: Logger) {
-    guard let group = SocketGroup(name) else {
-      return logger.warning("control.group: there is no group \(name) in /etc/group; \(path) keeps its group")
-    }
-    guard let number = group.take(path) else { return }
+    guard let number = SocketGroup(name)?.take(path) else { return }
     let help =
       "the daemon's user has to be root, or in it and allowed to chown"
       + " (with systemd: SupplementaryGroups=\(name) and SystemCallFilter=@chown)"
@@ -44,6 +48,7 @@ enum ControlSocket {
   }
 
   private static func remedy(_ error: HTTPServerError) -> String {
+    if case .pathOccupied = error { return "; move it away, or set control.socket to another path" }
     guard case .cannotListen(_, _, let number) = error else { return "" }
     switch number {
     case ENOENT: return "; its folder has to be there (RuntimeDirectory= in the unit), or set control.socket"

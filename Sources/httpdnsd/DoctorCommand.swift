@@ -12,7 +12,16 @@ struct DoctorCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "doctor",
     abstract: "Ask every provider and every plain resolver for a name, side by side.",
-    discussion: "Each provider that charges is paid for its transfers. Example: httpdnsd doctor www.example.com")
+    discussion: """
+      Each provider that charges is paid for its transfers. With --json each finding has its answer, or the reason under \
+      "failure" where there is none.
+
+      Example: httpdnsd doctor www.example.com
+
+      Exit code 0: everybody has answered, and nothing looks like a hijack; 1: a mistake in the configuration; 2: \
+      somebody has not answered, or a plain resolver hides the name, invents it or sends it to a private address; 64: a \
+      mistake on the command line.
+      """)
 
   @OptionGroup var options: ConfigurationOption
 
@@ -30,12 +39,16 @@ struct DoctorCommand: ParsableCommand {
     let opinions = forwarder.opinions(on: name)
     let findings = opinions.map { Finding(opinion: $0, verdict: Verdict(of: $0, among: opinions)) }
     if json { printJSON(name, findings) } else { printTable(name, findings) }
+    if findings.contains(where: \.isTrouble) { throw DoctorCommand.trouble }
   }
 
   private func owner() throws -> DomainName {
     let name = try DomainName(argument: name)
     return name
   }
+
+  /// Somebody has not answered, or lies.
+  private static let trouble = ExitCode(2)
 
   private struct Finding {
     let opinion: Opinion
@@ -53,10 +66,16 @@ struct DoctorCommand: ParsableCommand {
       case .addresses(let addresses, _): addresses.map(\.description).joined(separator: " ")
       case .noData: "no such address"
       case .noName: "no such name"
-      case .notListed: "nothing: no such address, or not in the account's list"
+      case .notListed: "nothing: no such address, or not in its list"
       case .failure(let reason): "failed: \(reason)"
       }
     }
+
+    /// Why there is no answer; nil where there is one.
+    var failure: String? { if case .failure(let reason) = opinion.outcome { reason } else { nil } }
+
+    /// Other addresses alone are no trouble: services answer by region.
+    var isTrouble: Bool { failure != nil || verdict.isSuspicious && verdict != .differs }
 
     var ttl: String { if case .addresses(_, let ttl) = opinion.outcome { "\(ttl)" } else { "-" } }
 
@@ -85,6 +104,7 @@ struct DoctorCommand: ParsableCommand {
         "addresses": JSONText.array(addresses), "ms": finding.milliseconds,
         "verdict": JSONText.string(finding.verdict.word), "suspicious": "\(finding.verdict.isSuspicious)",
         "answer": JSONText.string(finding.result), "ttl": Int(finding.ttl).map { "\($0)" },
+        "failure": finding.failure.map { JSONText.string($0) },
       ])
     }
     print(JSONText.object(["name": JSONText.string(name.description), "findings": JSONText.array(rows)]))

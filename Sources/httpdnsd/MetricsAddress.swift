@@ -30,7 +30,8 @@ enum MetricsAddress {
       return server
     } catch {
       guard case .cannotListen(_, _, let number) = error else { throw .other("web.address: \(error)") }
-      throw .listen(ListenError(address: address, transport: "tcp", code: number))
+      let reason = RunCommand.explain(ListenError(address: address, transport: "tcp", code: number))
+      throw .other("web.address: \(reason)")
     }
   }
 }

@@ -81,14 +81,18 @@ struct RunCommand: ParsableCommand {
   private func explain(_ error: StartError) -> String {
     switch error {
     case .other(let text): return text
-    case .listen(let error):
-      var text = "cannot listen on \(error.reason)"
-      if error.code == EADDRINUSE, let holder = PortHolder.find(error.address, transport: error.transport) {
-        text += "; held by \(holder)"
-      }
-      if error.code == EACCES { text += "; ports below 1024 need root or CAP_NET_BIND_SERVICE" }
-      return text
+    case .listen(let error): return RunCommand.explain(error)
     }
+  }
+
+  /// Why an address cannot be had, who has it, and what would help.
+  static func explain(_ error: ListenError) -> String {
+    var text = "cannot listen on \(error.reason)"
+    if error.code == EADDRINUSE, let holder = PortHolder.find(error.address, transport: error.transport) {
+      text += "; held by \(holder)"
+    }
+    if error.code == EACCES { text += "; ports below 1024 need root or CAP_NET_BIND_SERVICE" }
+    return text
   }
 }
 

@@ -112,10 +112,8 @@ struct SetupOptions: ParsableArguments {
       return Nameserver(host: "\(endpoint.address)", port: endpoint.port)
     }
     let loopback = try addresses().compactMap { endpoint -> Nameserver? in
-      let octets = endpoint.address.octets
-      let isWildcard = octets.allSatisfy { $0 == 0 }
-      let isLoopback = octets.count == 4 ? octets[0] == 127 : octets == [UInt8](repeating: 0, count: 15) + [1]
-      guard endpoint.port != 0, isWildcard || isLoopback else { return nil }
+      let isWildcard = endpoint.address.octets.allSatisfy { $0 == 0 }
+      guard endpoint.port != 0, isWildcard || endpoint.address.isLoopback else { return nil }
       let host = isWildcard ? (endpoint.address.isIPv6 ? "::1" : "127.0.0.1") : "\(endpoint.address)"
       return Nameserver(host: host, port: endpoint.port)
     }

@@ -101,8 +101,9 @@ struct TopCommand: ParsableCommand {
     while true {
       if let frame {
         let hint = ", every \(JSONText.short(interval)) s; q ends it"
-        screen.draw(
-          frame.lines(rows: screen.size.rows, hint: hint).map { ScreenLine($0.text, isHeading: $0.isHeading) })
+        let (columns, rows) = screen.size
+        let lines = frame.lines(rows: rows, columns: columns, hint: hint)
+        screen.draw(lines.map { ScreenLine($0.text, isHeading: $0.isHeading) })
       }
       switch screen.wait(atMost: end - .now) {
       case .key(UInt8(ascii: "q")), .key(UInt8(ascii: "Q")): return .quit

@@ -146,3 +146,23 @@ func `a mistake in a variable names the variable`(variable: String, text: String
     #expect(replaced.map(\.description) == ["[::1]:53"])
   }
 }
+
+@Test(arguments: [
+  ("HTTPDNSD_LISTN", "did you mean HTTPDNSD_LISTEN?"), ("HTTPDNSD_PROVIDERS", "did you mean HTTPDNSD_PROVIDER?"),
+  ("HTTPDNSD_LISTEN_ADDRESSES", "did you mean HTTPDNSD_LISTEN?"), ("HTTPDNSD_LOG", "did you mean HTTPDNSD_LOG_LEVEL?"),
+  (
+    "HTTPDNSD_PORT", "known are HTTPDNSD_CONFIG, HTTPDNSD_LISTEN, HTTPDNSD_ALLOW, HTTPDNSD_PROVIDER, HTTPDNSD_LOG_LEVEL"
+  ),
+]) func `a variable that nobody reads is warned of, with the one that was meant`(name: String, hint: String) {
+  let lines = warnings("", environment: [name: "secret-5353", "PATH": "/bin"])
+  #expect(lines == ["environment: \(name): nobody reads this variable (\(hint))"])
+}
+
+@Test(arguments: [
+  ("HTTPDNSD_PORT", "tcp://10.96.0.53:53"), ("HTTPDNSD_PORT_53_UDP_ADDR", "10.96.0.53"),
+  ("HTTPDNSD_SERVICE_HOST", "10.96.0.53"), ("HTTPDNSD_SERVICE_PORT_DNS", "53"),
+  ("HTTPDNSD_NODE_PORT_9353_TCP", "tcp://10.96.0.53:9353"), ("HTTPDNS_LISTEN", "1"), ("HTTPDNSD_TEST_SEED", "1"),
+]) func `variables for a service that is called as we are, and others' own, are left alone`(name: String, value: String)
+{
+  #expect(warnings("", environment: [name: value]).isEmpty)
+}

@@ -30,6 +30,28 @@ private let lines: [(text: String, line: String)] = [
     "listen.addresses[0]: found \"::1:53\"; allowed: an address with a port, such as \"127.0.0.1:53\" or \"[::1]:53\""
   ),
   (
+    "web.address = \"9353\"",
+    "web.address: found \"9353\"; allowed: an address with a port, such as \"127.0.0.1:9353\" or \"[::1]:9353\""
+  ),
+  (
+    "localdns.servers = [\"10.0.0.1:99999\"]",
+    "localdns.servers[0]: found \"10.0.0.1:99999\"; allowed: \"system\", or an address with or without a port, such as "
+      + "\"192.0.2.1\" or \"[2001:db8::1]:53\""
+  ),
+  (
+    "names.rebind_allow = [\"*.\"]",
+    "names.rebind_allow[0]: found \"*.\"; allowed: \"example.com\" (and below), \"*.example.com\" (below), "
+      + "\"=example.com\" or \".\" (every name), in ASCII (xn--…)"
+  ),
+  (
+    "cache.redis = { url = \"redis://10.0.0.1:6379\" }",
+    "cache.redis: found a table; allowed: its default; there is no second level of the cache in this version"
+  ),
+  (
+    "cache.redis = \"redis\"",
+    "cache.redis: found \"redis\"; allowed: its default; there is no second level of the cache in this version"
+  ),
+  (
     "listen.allow = [\"10.0.0.0/33\"]",
     "listen.allow[0]: found \"10.0.0.0/33\"; allowed: a prefix such as \"192.0.2.0/24\", or \"connected\""
   ),

@@ -8,7 +8,9 @@ import Testing
 /// The configuration of a text, or its mistakes.
 func parse(_ text: String, environment: [String: String] = [:]) -> Result<Configuration.Loaded, Mistakes> {
   do throws(Mistakes) {
-    return .success(try Configuration.parse(text: text, fileName: "test.toml", environment: { environment[$0] }))
+    return .success(
+      try Configuration.parse(
+        text: text, fileName: "test.toml", environment: { environment[$0] }, variables: Array(environment.keys)))
   } catch {
     return .failure(error)
   }

@@ -4,6 +4,7 @@ import EventLoop
 import Glibc
 import HTTPServer
 import HTTPTestSupport
+import TestSupport
 import Testing
 
 @testable import Control

@@ -5,26 +5,15 @@ import EventLoop
 import Glibc
 import HTTPTestSupport
 import Synchronization
+import TestSupport
 
 @testable import Control
 @testable import Forwarder
 @testable import MessageCache
 
-/// A folder of its own, removed with what a test left in it.
-final class TemporaryFolder {
-  let path: String
+extension TemporaryFolder {
   /// Where a socket can be.
-  var socket: String { "\(path)/socket" }
-
-  init() {
-    var template = Array("/tmp/control-XXXXXX".utf8CString)
-    path = String(cString: mkdtemp(&template))
-  }
-
-  deinit {
-    for name in ["socket", "group"] { unlink("\(path)/\(name)") }
-    rmdir(path)
-  }
+  var socket: String { path(of: "socket") }
 }
 
 /// What a scene's actions were asked for.

@@ -49,7 +49,9 @@ import Testing
     #expect(lines[2] == "hit ratio  90.0 %")
     #expect(lines.contains { $0.hasPrefix("alidns") && $0.contains("20.0 ms") && $0.contains("7 of 100") })
     #expect(
-      lines.contains { $0.split(separator: " ").starts(with: ["www.example.com.", "A", "8.0", "0.8", "80", "8"]) })
+      lines.contains {
+        $0.split(separator: " ").starts(with: ["8.0", "0.8", "80", "8", "20.0", "ms", "A", "www.example.com."])
+      })
   }
 
   @Test func `with an earlier one tells what happened in between`() {
@@ -65,7 +67,7 @@ import Testing
     #expect(lines[1] == "queries/s  200.0: 150.0 from the cache, 50.0 resolved")
     #expect(lines[2] == "hit ratio  75.0 %")
     #expect(lines[4] == "waited     -")
-    let names = lines.drop { !$0.hasPrefix("name") }.dropFirst().map { $0.split(separator: " ")[0] }
+    let names = lines.drop { !$0.hasSuffix("name") }.dropFirst().map { $0.split(separator: " ").last ?? "" }
     #expect(names == ["quiet.example.com.", "new.example.", "www.example.com."])
     #expect(lines.contains { $0.hasPrefix("b ") && $0.contains("4.5") })
   }
@@ -75,6 +77,21 @@ import Testing
     var later = earlier
     (later.time, later.startedAt) = (80_000_000_000, 70_000_000_000)
     #expect(TopFrame(later, after: earlier).lines(rows: 40)[1].text.hasPrefix("queries/s  10.0:"))
+  }
+
+  @Test func `has all its numbers in 80 columns, and both ends of a long name`() {
+    var sample = `A sample for top`.sample()
+    sample.providers[0].name = "provider-of-ours"
+    for fate in QueryFate.allCases { sample.fates[fate.rawValue] = 1_234_567 }
+    sample.names[0].name = "host-1.a-rather-long-label-of-a-content-network.example.com."
+    let lines = TopFrame(sample, after: nil).lines(rows: 40, columns: 80).map { String($0.text.prefix(80)) }
+    #expect(lines[2].hasPrefix("           ") && lines[1].hasSuffix(","), "\(lines)")
+    #expect(lines[1...4].contains { $0.hasSuffix(" dropped") }, "\(lines)")
+    let provider = lines.first { $0.hasPrefix("provider-of-ours") }
+    #expect(
+      provider?.split(separator: " ").dropFirst().prefix(6) == ["down", "1.0", "0.1", "20.0", "ms", "7"], "\(lines)")
+    #expect(lines.contains { $0.contains(" host-1.") && $0.contains("…") && $0.hasSuffix(".example.com.") })
+    #expect(lines.allSatisfy { $0.count <= 80 })
   }
 
   @Test(arguments: [1, 3, 10, 12, 13, 14, 15, 40]) func `fits every window`(rows: Int) {

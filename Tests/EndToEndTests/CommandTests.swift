@@ -132,6 +132,34 @@ import Testing
     }
   }
 
+  @Test func `query and doctor tell a provider's SERVFAIL as its answer`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let file = try lab.file(Settings(Settings.json(simulator.http)).text)
+      for arguments in [["query"], ["query", "--provider", "json"]] {
+        let (ending, output, _) = try lab.run(arguments + ["--config", file, "servfail.example"])
+        #expect(ending == .exited(1))
+        #expect(
+          output.contains("status       SERVFAIL\nreason       \(simulator.http) answers SERVFAIL\n"), "\(output)")
+      }
+      let (ending, output, _) = try lab.run("doctor", "--config", file, "servfail.example")
+      #expect(ending == .exited(2) && output.contains("failed: \(simulator.http) answers SERVFAIL"), "\(output)")
+    }
+  }
+
+  @Test func `check warns of a group that does not exist, and of a variable that nobody reads`() throws {
+    try withLab { lab in
+      let file = try lab.file("[control]\ngroup = \"no-such-group\"")
+      let variables = ["HTTPDNSD_LISTN": "127.0.0.1:1"]
+      let (ending, _, error) = try lab.run("check", "--config", file, environment: variables)
+      #expect(ending == .exited(0))
+      #expect(error.contains("warning: \(file): control.group: there is no group no-such-group in /etc/group; "))
+      #expect(error.contains("warning: environment: HTTPDNSD_LISTN: nobody reads this variable (did you mean "))
+      let daemon = try lab.daemon(Settings(Settings.json(try lab.simulator().http)).text, environment: variables)
+      #expect(daemon.log.contains("WARNING environment: HTTPDNSD_LISTN: nobody reads this variable"))
+    }
+  }
+
   @Test(arguments: [
     ["query", "--config", "/dev/null", "bad..name"], ["query", "--config", "/dev/null", "example.com", "NONSENSE"],
     ["query", "--config", "/dev/null", "example.com", "ANY"], ["query"], ["run", "--port", "53"], ["fly"],

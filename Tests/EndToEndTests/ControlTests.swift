@@ -183,6 +183,21 @@ import Testing
     }
   }
 
+  @Test func `a file at the socket's path is told of and stays, and names are answered all the same`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let path = try lab.folder.write("a letter home", to: "letter")
+      var settings = Settings(Settings.doh(simulator.http))
+      settings.control = "socket = \"\(path)\""
+      let daemon = try lab.daemon(settings.text)
+      #expect(
+        daemon.log.contains("there is a plain file at \(path), which is not removed; move it away, or set control."))
+      #expect(try ask(daemon.address, "www.example.com").code == .noError)
+      daemon.end()
+      #expect(try String(contentsOfFile: path, encoding: .utf8) == "a letter home")
+    }
+  }
+
   @Test func `what a dead daemon left is replaced`() throws {
     try withScene { scene in
       var settings = Settings(Settings.doh(scene.simulator.http))

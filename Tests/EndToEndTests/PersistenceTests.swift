@@ -17,7 +17,7 @@ import Testing
   private func loaded(_ daemon: Daemon) throws -> Int? {
     try daemon.process.wait(for: "what became of the file", in: .error) { text -> Int?? in
       if text.contains("there is no cache file yet") { return .some(nil) }
-      return text.firstMatch(of: /INFO cache: (\d+) entries loaded in \d+ ms/).map { Int($0.1) }
+      return text.firstMatch(of: /INFO cache: (\d+) entr(?:y|ies) loaded in \d+ ms/).map { Int($0.1) }
     }
   }
 
@@ -161,6 +161,28 @@ import Testing
       settings.more = "[cache]\npersist = \"\(lab.folder.path)/missing/cache\""
       let daemon = try lab.daemon(settings.text)
       try daemon.waitForLog("WARNING the cache will not be saved: \(lab.folder.path)/missing/cache: No such file")
+    }
+  }
+
+  @Test func `of two daemons with the same files one writes them, and the other says so and serves`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let environment = ["STATE_DIRECTORY": lab.folder.path]
+      let first = try lab.daemon(configuration(lab, simulator), environment: environment)
+      #expect(try loaded(first) == nil)
+      let second = try lab.daemon(configuration(lab, simulator), environment: environment)
+      let owner = "in use by another httpdnsd (process \(first.process.pid)"
+      try second.waitForLog("WARNING state_directory: nothing is kept for the next start: \(lab.folder.path): \(owner)")
+      try second.waitForLog("WARNING the cache is not saved: \(path(lab)): \(owner)")
+      _ = try askAll(second.address, queries(0..<5))
+      _ = try askAll(first.address, queries(0..<3))
+      second.end()
+      #expect(access(path(lab), F_OK) != 0)
+      first.end()
+      #expect(first.log.contains("DEBUG cache: 3 entries saved"))
+      #expect(!first.log.contains("WARNING the cache") && !first.log.contains("WARNING state_directory"))
+      let files = try FileManager.default.contentsOfDirectory(atPath: lab.folder.path)
+      #expect(!files.contains("lock") && !files.contains("cache.lock"))
     }
   }
 

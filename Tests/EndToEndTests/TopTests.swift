@@ -133,7 +133,7 @@ import Testing
       for _ in 0..<5 { try ask(daemon.address, "www.example.com") }
       let (ending, output, _) = try lab.run("top", "--interval", "0.1", "--socket", socket)
       #expect(ending == .exited(0) && output.hasPrefix("httpdnsd, up ") && !output.contains("\u{1B}"))
-      #expect(output.contains("\nwww.example.com.  A ") && output.contains("\nfirst "))
+      #expect(output.contains("  A     www.example.com.\n") && output.contains("\nfirst "))
       let once = try lab.run("top", "--once", "--json", "--interval", "0.1", "--socket", socket).output
       let object = try #require(try JSONSerialization.jsonObject(with: Data(once.utf8)) as? [String: Any])
       #expect(object["queries_per_second"] as? Double == 0 && object["cache_entries"] as? Int == 1)

@@ -5,6 +5,7 @@ import DNSWire
 import EventLoop
 import HTTPClient
 import LocalDNS
+import Persistence
 import Testing
 
 @testable import Forwarder
@@ -15,7 +16,7 @@ import Testing
     let loop = try EventLoop()
     let factory = ProviderFactory(
       loop: loop, localClient: LocalDNSClient(loop: loop), systemServers: { [] }, localServers: [], maxInFlight: 10,
-      stateDirectory: "/nonexistent", ledger: nil
+      state: StateFolder(path: "/nonexistent") { _ in }, ledger: nil
     ) { _, _ in }
     var provider = Configuration.Provider()
     try adjust(&provider)

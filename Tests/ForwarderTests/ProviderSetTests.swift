@@ -20,7 +20,7 @@ import Testing
     loop = try EventLoop()
     factory = ProviderFactory(
       loop: loop, localClient: LocalDNSClient(loop: loop), systemServers: { [] }, localServers: [], maxInFlight: 10,
-      stateDirectory: "/nonexistent", ledger: nil
+      state: StateFolder(path: "/nonexistent") { _ in }, ledger: nil
     ) { _, _ in }
   }
 

@@ -4,6 +4,7 @@ import CNetlink
 import DNSWire
 import EventLoop
 import Glibc
+import TestSupport
 import Testing
 
 @testable import NetworkWatch
@@ -107,16 +108,9 @@ private let hasNamespaces = ConditionTrait.enabled(
       try connect(network)
       let reports = try Reports(on: loop)
       _ = await reports.last()
-      var template = Array("/tmp/httpdnsd-routes-XXXXXX".utf8CString)
-      let file = mkstemp(&template)
-      let path = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
-      defer {
-        close(file)
-        unlink(path)
-      }
-      let lines = (0..<3_000).map { "route add 10.\($0 / 250).\($0 % 250).0/24 via 192.0.2.1\n" }.joined()
-      #expect(lines.withCString { write(file, $0, strlen($0)) } == lines.utf8.count)
-      try network.ip("-batch \(path)")
+      let lines = (0..<3_000).map { "route add 10.\($0 / 250).\($0 % 250).0/24 via 192.0.2.1\n" }
+      let file = TemporaryFile(lines.joined())
+      try network.ip("-batch \(file.path)")
       #expect(await reports.next()?.contains(.lostEvents) == true)
       // All of them are known now, also those whose events were lost.
       _ = await reports.last()

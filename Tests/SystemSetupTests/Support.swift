@@ -1,23 +1,20 @@
 // Support.swift -- a folder that stands for the root of a machine.
 
 import Glibc
+import TestSupport
 
 @testable import SystemSetup
 
 /// A root that goes with the object.
 final class Machine {
-  let folder: String
   let root: Root
+  private let place = TemporaryFolder()
+  var folder: String { place.path }
 
   init() {
-    var name = Array("/tmp/httpdnsd-setup-XXXXXX".utf8CString)
-    precondition(mkdtemp(&name) != nil, "no temporary folder")
-    folder = String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    root = Root(folder)
-    chmod(folder, 0o755)
+    root = Root(place.path)
+    chmod(place.path, 0o755)
   }
-
-  deinit { Machine.remove(folder) }
 
   /// Writes a file, with the folders that it needs.
   func file(_ path: String, _ text: String, mode: mode_t = 0o644) {
@@ -62,16 +59,6 @@ final class Machine {
     for folder in folders.reversed() { mkdir(self.folder + folder, 0o755) }
   }
 
-  private static func remove(_ path: String) {
-    var status = stat()
-    guard lstat(path, &status) == 0 else { return }
-    if status.st_mode & S_IFMT == S_IFDIR {
-      for name in Root(path).names(in: "/") { remove("\(path)/\(name)") }
-      rmdir(path)
-    } else {
-      unlink(path)
-    }
-  }
 }
 
 extension Machine {

@@ -46,13 +46,13 @@ struct FileContent {
 
   private static func failure(_ code: Int32) -> Failure {
     let reason = String(cString: strerror(code))
-    let user = "user \(geteuid())"
+    let user = geteuid() == 0 ? "root" : "user \(geteuid())"
     return switch code {
     case EACCES, EPERM:
       Failure(
         found: "a file that \(user) may not read", remedy: "a file that \(user) can reach and read (chmod, chown)",
         isDenied: true)
-    case ENOENT, ENOTDIR: Failure(found: "no such file, looked for by \(user)", remedy: "a file that exists")
+    case ENOENT, ENOTDIR: Failure(found: "no such file", remedy: "a file that exists")
     default: Failure(found: "a file that \(user) cannot read (\(reason))", remedy: "a readable file")
     }
   }

@@ -49,6 +49,11 @@ final class Report {
     warnings.append(Warning(file: origin.file, key: origin.path, text: text))
   }
 
+  /// Records a warning about a variable of the environment.
+  func warn(_ text: String, ofVariable name: String) {
+    warnings.append(Warning(file: "environment", key: shownText(name, limit: shownLimit), text: text))
+  }
+
   /// From now on what is said about a key, or about what is in it, is said about a variable.
   func take(_ pattern: String, from variable: String) { variables[pattern] = variable }
 

@@ -56,9 +56,16 @@ func withoutCredentials(_ text: String) -> String {
   let authority = rest.prefix { $0 != "/" }
   if !authority.hasPrefix("["), let colon = authority.firstIndex(of: ":"),
     portNumber(authority[authority.index(after: colon)...]) == nil,
+    !isMistypedPort(authority[authority.index(after: colon)...], of: authority[..<colon]),
     Endpoint(text: String(authority), defaultPort: 1) == nil
   {
     rest = authority[...colon] + "…"
   }
   return scheme + rest
+}
+
+/// Whether what stands behind an address or a name with dots is nothing, or a number that is no port: no user is called so, and
+/// no password is so short.
+private func isMistypedPort(_ text: Substring, of host: Substring) -> Bool {
+  text.utf8.count <= 6 && text.utf8.allSatisfy { isDigit($0) } && host.contains(".") && Host(text: String(host)) != nil
 }

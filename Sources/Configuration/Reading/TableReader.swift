@@ -33,12 +33,14 @@ final class TableReader {
   func read<Result: Equatable>(_ key: String, _ property: inout Result, _ form: Form<Result>) {
     guard let value = value(key) else { return }
     let place = place.key(key)
-    guard let result = form.read(value, place, report) else {
-      unsound.insert(key)
+    if let needs = UnavailableFeature.needs(of: place, value) {
+      // What else is wrong with it helps nobody.
+      let unheard = Report(file: report.file, environment: report.environment)
+      if form.read(value, place, unheard) != property { refuse(key, allowed: "its default; \(needs) in this version") }
       return
     }
-    if result != property, let needs = UnavailableFeature.needs(of: place, value) {
-      refuse(key, allowed: "its default; \(needs) in this version")
+    guard let result = form.read(value, place, report) else {
+      unsound.insert(key)
       return
     }
     property = result
