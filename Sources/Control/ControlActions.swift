@@ -21,6 +21,9 @@ public struct ControlActions: Sendable {
   /// What was counted for the busiest names, the busiest one first.
   public var names: @Sendable () async -> BusyNamesReport
 
+  /// Reads the configuration anew.
+  public var reload: @Sendable () async -> ReloadReport
+
   /// Those closures.
   public init(
     flush: @escaping @Sendable (CacheSelection) async -> FlushCounts,
@@ -28,7 +31,8 @@ public struct ControlActions: Sendable {
     content: @escaping @Sendable (DomainName) async -> NameContent,
     refresh: @escaping @Sendable (DomainName, [RecordType]) async -> RefreshSummary,
     reportBad: @escaping @Sendable (IPAddress, DomainName) async -> BadAddressOutcome,
-    numbers: @escaping @Sendable () async -> DaemonNumbers, names: @escaping @Sendable () async -> BusyNamesReport
+    numbers: @escaping @Sendable () async -> DaemonNumbers, names: @escaping @Sendable () async -> BusyNamesReport,
+    reload: @escaping @Sendable () async -> ReloadReport
   ) {
     self.flush = flush
     self.providers = providers
@@ -37,10 +41,11 @@ public struct ControlActions: Sendable {
     self.reportBad = reportBad
     self.numbers = numbers
     self.names = names
+    self.reload = reload
   }
 
   /// What a forwarder can do, which has to live as long. Its resolver is looked up for each request.
-  public init(_ forwarder: Forwarder) {
+  public init(_ forwarder: Forwarder, _ reloader: Reloader) {
     // All of it runs on the forwarder's loop.
     nonisolated(unsafe) unowned let forwarder = forwarder
     self.init(
@@ -50,6 +55,7 @@ public struct ControlActions: Sendable {
       refresh: { await forwarder.refresh($0, $1) },
       reportBad: { await forwarder.resolver.reportBad($0, of: $1) },
       numbers: { forwarder.numbers() },
-      names: { await forwarder.busyNames() })
+      names: { await forwarder.busyNames() },
+      reload: { await reloader.reload() })
   }
 }

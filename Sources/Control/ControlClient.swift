@@ -110,6 +110,11 @@ public struct ControlClient: Sendable {
     try ask("POST", "/report-bad", form, lines: [name, address])
   }
 
+  /// Lets the daemon read its configuration anew.
+  public func reload(_ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
+    try ask("POST", "/reload", form)
+  }
+
   /// The numbers for `top`.
   public func sample() throws(ControlClientError) -> TopSample {
     let answer = try ask("GET", "/top", .text)

@@ -6,6 +6,7 @@
 //   GET /providers
 //   POST /refresh           a name and types, one a line; without types it means those that are kept
 //   POST /report-bad        a name and an address, one a line
+//   POST /reload
 //   GET /top                for `httpdnsd top`
 //
 // JSON comes where the Accept field is `application/json`. A refusal is a line of text. An answer that finds nothing, or
@@ -24,59 +25,82 @@ struct ControlHandler {
   /// What tells a client that there is nothing.
   static let nothing = HTTPServerField("Result", "nothing")
 
+  private typealias Work = @Sendable () async -> any ControlText
+
+  /// What belongs to a path.
+  private struct Command {
+    let method: HTTPServerMethod
+    /// What the request asks for.
+    let work: (HTTPServerRequest) throws(ControlRefusal) -> Work
+
+    init(_ method: HTTPServerMethod, _ work: @escaping (HTTPServerRequest) throws(ControlRefusal) -> Work) {
+      self.method = method
+      self.work = work
+    }
+  }
+
   /// Answers, now or when the work is done.
   func handle(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
+    guard let command = command(request.path) else {
+      return refuse(reply, ControlRefusal(status: 404, reason: "this version has no such command"))
+    }
+    guard request.method == command.method else {
+      let method = command.method.rawValue
+      return refuse(reply, ControlRefusal(status: 405, reason: "only \(method)"), allow: method)
+    }
     do throws(ControlRefusal) {
-      guard let work = try work(request) else { return refuse(reply, request) }
+      let work = try command.work(request)
       answer(reply, request.field("Accept") == ControlForm.json.contentType ? .json : .text, work)
     } catch { refuse(reply, error) }
   }
 
-  /// What a request asks for; nil where there is no such command.
-  private func work(
-    _ request: HTTPServerRequest
-  ) throws(ControlRefusal) -> (@Sendable () async -> any ControlText)? {
+  private func command(_ path: String) -> Command? {
     let actions = actions
-    switch (request.method, request.path) {
-    case (.get, "/stats"):
-      guard request.query == nil || request.query == "by-name" else {
-        throw ControlRefusal(status: 400, reason: "an unknown parameter; by-name is known")
+    switch path {
+    case "/stats":
+      return Command(.get) { request throws(ControlRefusal) in
+        guard request.query == nil || request.query == "by-name" else {
+          throw ControlRefusal(status: 400, reason: "an unknown parameter; by-name is known")
+        }
+        guard request.query != nil else { return { StatsText(numbers: await actions.numbers()) } }
+        return { NamesText(await actions.names()) }
       }
-      let isByName = request.query != nil
-      return {
-        if isByName { return NamesText(await actions.names()) }
-        return StatsText(numbers: await actions.numbers())
+    case "/flush":
+      return Command(.post) { request throws(ControlRefusal) in
+        let names = try FlushRequest(request).names
+        return { FlushText(counts: await actions.flush(names)) }
       }
-    case (.post, "/flush"):
-      let names = try FlushRequest(request).names
-      return { FlushText(counts: await actions.flush(names)) }
-    case (.get, "/cache"):
-      let name = try DomainName(request)
-      return { ContentText(name: name, content: await actions.content(name)) }
-    case (.get, "/providers"):
-      return { ProvidersText(reports: await actions.providers()) }
-    case (.post, "/refresh"):
-      let wanted = try RefreshRequest(request)
-      return {
-        RefreshText(name: wanted.name, summary: await actions.refresh(wanted.name, wanted.types))
+    case "/cache":
+      return Command(.get) { request throws(ControlRefusal) in
+        let name = try DomainName(request)
+        return { ContentText(name: name, content: await actions.content(name)) }
       }
-    case (.post, "/report-bad"):
-      let bad = try BadAddressRequest(request)
-      return {
-        BadAddressText(
-          name: bad.name, address: bad.address, outcome: await actions.reportBad(bad.address, bad.name))
+    case "/providers":
+      return Command(.get) { _ in { ProvidersText(reports: await actions.providers()) } }
+    case "/refresh":
+      return Command(.post) { request throws(ControlRefusal) in
+        let wanted = try RefreshRequest(request)
+        return { RefreshText(name: wanted.name, summary: await actions.refresh(wanted.name, wanted.types)) }
       }
-    case (.get, "/top"):
-      return {
-        TopSample(await actions.numbers(), names: await actions.names().reports)
+    case "/report-bad":
+      return Command(.post) { request throws(ControlRefusal) in
+        let bad = try BadAddressRequest(request)
+        return {
+          BadAddressText(
+            name: bad.name, address: bad.address, outcome: await actions.reportBad(bad.address, bad.name))
+        }
       }
+    case "/reload":
+      return Command(.post) { _ in { ReloadText(report: await actions.reload()) } }
+    case "/top":
+      return Command(.get) { _ in { TopSample(await actions.numbers(), names: await actions.names().reports) } }
     default: return nil
     }
   }
 
   private func answer(
     _ reply: HTTPServerReply, _ form: ControlForm,
-    _ work: @escaping @Sendable () async -> any ControlText
+    _ work: @escaping Work
   ) {
     // The reply stays on the loop's thread: the task prefers it, and nothing else has the reply.
     nonisolated(unsafe) let reply = reply
@@ -87,15 +111,6 @@ struct ControlHandler {
       reply.send(
         status: 200, fields: fields + (text.isNothing ? [ControlHandler.nothing] : []), body: Array(body.utf8))
     }
-  }
-
-  private func refuse(_ reply: HTTPServerReply, _ request: HTTPServerRequest) {
-    let methods = ["/stats": "GET", "/cache": "GET", "/providers": "GET", "/top": "GET"]
-      .merging(["/flush": "POST", "/refresh": "POST", "/report-bad": "POST"]) { $1 }
-    guard let method = methods[request.path] else {
-      return refuse(reply, ControlRefusal(status: 404, reason: "this version has no such command"))
-    }
-    refuse(reply, ControlRefusal(status: 405, reason: "only \(method)"), allow: method)
   }
 
   private func refuse(_ reply: HTTPServerReply, _ refusal: ControlRefusal, allow: String? = nil) {

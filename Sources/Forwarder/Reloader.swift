@@ -10,6 +10,30 @@ import MessageCache
 import Persistence
 import Telemetry
 
+/// What has come of a reload.
+public struct ReloadReport: Sendable {
+  /// Why the configuration stays what it was; empty where it was taken.
+  public var mistakes: [String] = []
+  /// What was noticed in the file.
+  public var warnings: [String] = []
+  /// Keys that have changed and need a restart.
+  public var fixedKeys: [String] = []
+  /// From the look at the file until every listener goes by it.
+  public var duration = Duration.zero
+
+  /// A report.
+  public init(
+    mistakes: [String] = [], warnings: [String] = [], fixedKeys: [String] = [], duration: Duration = .zero
+  ) {
+    self.mistakes = mistakes
+    self.warnings = warnings
+    self.fixedKeys = fixedKeys
+    self.duration = duration
+  }
+
+  fileprivate static let stopping = ReloadReport(mistakes: ["httpdnsd is about to end"])
+}
+
 /// Reloads the configuration of a forwarder. Resolver's loop only.
 public final class Reloader: @unchecked Sendable {
   /// Called before a reload looks at the file.
@@ -26,6 +50,10 @@ public final class Reloader: @unchecked Sendable {
   private var isReloading = false
   /// Whether to begin once more when this one has ended: the file may be another one since it was read.
   private var isWanted = false
+  private var report = ReloadReport()
+  /// Who waits for the end of this reload, and of the next one.
+  private var waiting: [CheckedContinuation<ReloadReport, Never>] = []
+  private var waitingNext: [CheckedContinuation<ReloadReport, Never>] = []
   /// Services whose questions may be under way still.
   private var former: [WeakService] = []
   /// Whether no entry has a number that stands for nothing any more.
@@ -54,14 +82,24 @@ public final class Reloader: @unchecked Sendable {
     self.logger = logger
   }
 
+  /// Reads the file and takes what it says: as it is now or later, whatever is under way.
+  public func reload() async -> ReloadReport {
+    await withCheckedContinuation { continuation in
+      waitingNext.append(continuation)
+      begin()
+    }
+  }
+
   /// Reads the file and takes what it says. Returns at once; of several calls during a reload one more comes.
-  public func reload() {
-    guard !forwarder.isStopping else { return }
+  public func begin() {
+    guard !forwarder.isStopping else { return abandon() }
     guard !isReloading else {
       isWanted = true
       return
     }
     isReloading = true
+    (waiting, waitingNext) = (waitingNext, [])
+    report = ReloadReport()
     startedAt = .now
     willReload()
     let (running, numbers) = (forwarder.configuration, freeNumbers())
@@ -74,11 +112,13 @@ public final class Reloader: @unchecked Sendable {
 
   private func take(_ reading: Reading) {
     for warning in reading.warnings { logger.warning("\(warning)") }
-    guard !forwarder.isStopping else { return }
+    report.warnings = reading.warnings
+    guard !forwarder.isStopping else { return abandon() }
     do throws(StartError) {
       guard let preparation = reading.preparation else { return refuse(reading.mistakes) }
       let providers = try forwarder.providers(for: preparation.configuration)
       didTake(preparation.configuration)
+      report.fixedKeys = reading.fixedKeys
       if !reading.fixedKeys.isEmpty {
         logger.warning("\(path): needs a restart to change: \(reading.fixedKeys.joined(separator: ", "))")
       }
@@ -110,7 +150,8 @@ public final class Reloader: @unchecked Sendable {
     Task(executorPreference: loop) { [self] in
       if let terms { await revise(terms) }
       if terms != nil || !isStill { isCacheClean = isStill }
-      logger.info("configuration reloaded in \((BootInstant.now - startedAt).nanoseconds / 1_000_000) ms")
+      report.duration = .now - startedAt
+      logger.info("configuration reloaded in \(report.duration.nanoseconds / 1_000_000) ms")
       end([])
     }
   }
@@ -130,9 +171,23 @@ public final class Reloader: @unchecked Sendable {
   private func end(_ mistakes: [String]) {
     isReloading = false
     didReload(mistakes)
+    report.mistakes = mistakes
+    tell(report)
     guard isWanted else { return }
     isWanted = false
-    reload()
+    begin()
+  }
+
+  private func tell(_ report: ReloadReport) {
+    for continuation in waiting { continuation.resume(returning: report) }
+    waiting = []
+  }
+
+  /// The program ends: nothing is taken any more.
+  private func abandon() {
+    waiting += waitingNext
+    waitingNext = []
+    tell(.stopping)
   }
 
   /// The numbers that count, of which those may be used again that nothing carries any more: no entry, no question.

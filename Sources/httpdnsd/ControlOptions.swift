@@ -40,6 +40,12 @@ struct ControlOptions: ParsableArguments {
   /// A domain name on the command line.
   static func check(_ name: String) throws { _ = try DomainName(argument: name) }
 
+  /// Whether the configuration says that there is no control socket, and the command line names none.
+  func isSwitchedOff() -> Bool {
+    guard socket == nil, let control = try? Configuration.control(path: options.config) else { return false }
+    return control.socket == nil
+  }
+
   /// The path of the socket.
   ///
   /// - Throws: `ExitCode.failure`, after the reason has been written to stderr.

@@ -15,11 +15,12 @@ enum ControlSocket {
   ///
   /// - Parameter recorder: gets the failures that are too many for the log.
   static func open(
-    _ settings: Configuration.Control, _ forwarder: Forwarder, _ logger: Logger, _ recorder: FlightRecorder?
+    _ settings: Configuration.Control, _ forwarder: Forwarder, _ reloader: Reloader, _ logger: Logger,
+    _ recorder: FlightRecorder?
   ) -> ControlServer? {
     guard let path = settings.socket else { return nil }
     do throws(HTTPServerError) {
-      let server = try ControlServer(on: forwarder.loop, ControlActions(forwarder))
+      let server = try ControlServer(on: forwarder.loop, ControlActions(forwarder, reloader))
       server.onFailure = AcceptFailures.log(of: "the control socket", logger, recorder)
       try server.listen(path: path)
       if let problem = problem(settings) { logger.warning("\(problem)") }

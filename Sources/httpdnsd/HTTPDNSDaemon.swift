@@ -14,7 +14,7 @@ struct HTTPDNSDaemon: ParsableCommand {
     subcommands: [
       RunCommand.self, CheckCommand.self, QueryCommand.self, DoctorCommand.self, StatsCommand.self, TopCommand.self,
       CacheCommand.self, FlushCommand.self, RefreshCommand.self, ReportBadCommand.self, ProvidersCommand.self,
-      HealthcheckCommand.self, SetupCommand.self,
+      ReloadCommand.self, HealthcheckCommand.self, SetupCommand.self,
     ])
 
   /// Before anything else, SIGUSR2 must not be the end: it may come before the daemon is ready to answer it.

@@ -53,7 +53,11 @@ struct RunCommand: ParsableCommand {
     }
     let logService = LogService(loaded.log, forwarder)
     logService.follow(loaded.configuration.log)
-    let control = ControlSocket.open(loaded.configuration.control, forwarder, logger, recorder)
+    let reloader = Reloader(forwarder, path: options.config, logger: logger)
+    reloader.didTake = { logService.follow($0.log) }
+    (reloader.willReload, reloader.didReload) = (supervision.reloads, supervision.hasReloaded)
+    let reloadSignal = LoopEvent(on: forwarder.loop, signal: SIGHUP) { reloader.begin() }
+    let control = ControlSocket.open(loaded.configuration.control, forwarder, reloader, logger, recorder)
     let signals = [SIGTERM, SIGINT].map { signal in
       LoopEvent(on: forwarder.loop, signal: signal) {
         logger.info("stopping")
@@ -61,10 +65,6 @@ struct RunCommand: ParsableCommand {
         supervision.end()
       }
     }
-    let reloader = Reloader(forwarder, path: options.config, logger: logger)
-    reloader.didTake = { logService.follow($0.log) }
-    (reloader.willReload, reloader.didReload) = (supervision.reloads, supervision.hasReloaded)
-    let reloadSignal = LoopEvent(on: forwarder.loop, signal: SIGHUP) { reloader.reload() }
     // Once the first transfers have set up TLS, much of what the start needed is not needed again.
     forwarder.loop.schedule(after: .seconds(30)) { process_trim() }
     logger.info("ready")

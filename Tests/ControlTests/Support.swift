@@ -25,6 +25,7 @@ final class Journal: Sendable {
 
 /// What a scene's actions tell.
 struct Told: Sendable {
+  var reload = ReloadReport()
   var counts = FlushCounts()
   var reports: [ProviderReport] = []
   var content = NameContent()
@@ -73,7 +74,8 @@ final class ControlScene {
       reportBad: { [journal] address, name in
         journal.commands.withLock { $0.append("report-bad \(name) \(address)") }
         return told.bad
-      }, numbers: { told.numbers }, names: { BusyNamesReport(reports: told.names, network: "eth0") })
+      }, numbers: { told.numbers }, names: { BusyNamesReport(reports: told.names, network: "eth0") },
+      reload: { told.reload })
     server = try ControlServer(on: loop, actions)
     try server.listen(path: folder.socket)
     thread = LoopThread(running: loop)

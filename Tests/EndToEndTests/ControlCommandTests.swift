@@ -8,7 +8,7 @@ import Testing
   /// Every such command, with what it needs.
   private static let commands = [
     ["stats"], ["flush"], ["cache", "www.example.com"], ["providers"], ["refresh", "www.example.com"],
-    ["report-bad", "www.example.com", "192.0.2.1"], ["top"],
+    ["report-bad", "www.example.com", "192.0.2.1"], ["top"], ["reload"],
   ]
 
   @Test(arguments: commands.map { $0[0] } + ["healthcheck"])
@@ -18,7 +18,7 @@ import Testing
       #expect(ending == .exited(0))
       #expect(help.contains("--json") && help.contains(/USAGE:\shttpdnsd\s[a-z-]+/))
       for code in [0, 1, 64] { #expect(help.contains(try Regex("\\b\(code):\\s")), "\(code)") }
-      let canFindNothing = ["flush", "cache", "refresh", "report-bad"].contains(command)
+      let canFindNothing = ["flush", "cache", "refresh", "report-bad", "reload"].contains(command)
       #expect(help.contains("Exit code 0: ") && help.contains(/\b2:\s/) == canFindNothing)
       let examples = help.matches(of: /Example:\shttpdnsd\s(.*)/).map { $0.1.split(separator: " ").map(String.init) }
       #expect(!examples.isEmpty && examples.allSatisfy { $0[0] == command })
@@ -49,7 +49,7 @@ import Testing
         ["refresh", "--type", "x", "a.example"], ["report-bad", "a.example"], ["report-bad", "a.example", "192.0.2"],
         ["report-bad", "a..b", "192.0.2.1"], ["stats", "name"], ["top", "name"], ["top", "--interval", "x"],
         ["flush", "bad..name"], ["flush", "--below"], ["flush", "--all"], ["providers", "name"],
-        ["healthcheck", "name"],
+        ["healthcheck", "name"], ["reload", "name"],
         ["healthcheck", "--address", "localhost"],
       ] {
         let (ending, output, error) = try lab.run(arguments)

@@ -107,6 +107,47 @@ import Testing
     }
   }
 
+  @Test func `by the command its end is told: done, what needs a restart, or every mistake`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let socket = "\(lab.folder.path)/control.sock"
+      var settings = Settings(Settings.json(simulator.http))
+      settings.control = "socket = \"\(socket)\""
+      let daemon = try lab.daemon(settings.text)
+      func reload(_ more: String, _ options: String...) throws -> (ChildProcess.Ending, String) {
+        try Data((settings.text + more).utf8).write(to: URL(fileURLWithPath: daemon.configuration))
+        let (ending, output, error) = try lab.run(["reload", "--socket", socket] + options)
+        #expect(error.isEmpty)
+        return (ending, output)
+      }
+      let (done, text) = try reload(pinned("192.0.2.77"))
+      #expect(done == .exited(0) && text.contains(/\nconfiguration reloaded in [0-9.]+ ms\n$/), "\(text)")
+      // It counts from the moment at which the command ends.
+      #expect(try ask(daemon.address, "pinned.example").data == ["192.0.2.77"])
+      let (refused, reasons) = try reload("[cache]\nmax_ttl = \"soon\"\nstale = 7\n")
+      #expect(refused == .exited(2) && reasons.hasSuffix("\nconfiguration unchanged\n"))
+      #expect(reasons.contains("cache.max_ttl: ") && reasons.contains("cache.stale: "), "\(reasons)")
+      #expect(try ask(daemon.address, "pinned.example").data == ["192.0.2.77"])
+      let (fixed, object) = try reload("[cache]\nmax_entries = 7\n", "--json")
+      let report = try #require(try JSONSerialization.jsonObject(with: Data(object.utf8)) as? [String: Any])
+      #expect(fixed == .exited(0) && report["reloaded"] as? Bool == true)
+      #expect(report["needs_restart"] as? [String] == ["cache.max_entries"])
+    }
+  }
+
+  @Test func `without a control socket the command gives systemd's process SIGHUP, and nobody else's`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)
+      let nobody = try lab.run("reload", "--config", daemon.configuration)
+      #expect(nobody.ending == .exited(1) && nobody.error.contains("switched off"))
+      let (ending, output, _) = try lab.run(
+        "reload", "--config", daemon.configuration, environment: ["MAINPID": "\(daemon.process.pid)"])
+      #expect(ending == .exited(0) && output.contains("process \(daemon.process.pid)"))
+      try daemon.waitForLog("configuration reloaded")
+    }
+  }
+
   @Test func `who may ask, the hosts file, TTLs and the log's level change at once`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()

@@ -1,0 +1,34 @@
+// ReloadText.swift -- what reading the configuration anew has come to, as text and as JSON.
+
+import Forwarder
+import Telemetry
+
+/// What a reload has come to.
+struct ReloadText: ControlText {
+  let report: ReloadReport
+
+  /// Whether the configuration stays what it was.
+  var isNothing: Bool { !report.mistakes.isEmpty }
+
+  var text: String {
+    var lines = report.warnings.map { "warning: \($0)" } + report.mistakes
+    if isNothing {
+      lines.append("configuration unchanged")
+    } else {
+      if !report.fixedKeys.isEmpty {
+        lines.append("needs a restart to change: \(report.fixedKeys.joined(separator: ", "))")
+      }
+      lines.append("configuration reloaded in \(TimeText.milliseconds(report.duration))")
+    }
+    return lines.map { "\($0)\n" }.joined()
+  }
+
+  var json: String {
+    JSONText.object([
+      "reloaded": "\(!isNothing)", "mistakes": JSONText.array(report.mistakes.map(JSONText.string)),
+      "warnings": JSONText.array(report.warnings.map(JSONText.string)),
+      "needs_restart": JSONText.array(report.fixedKeys.map(JSONText.string)),
+      "milliseconds": isNothing ? nil : JSONText.milliseconds(report.duration),
+    ])
+  }
+}
