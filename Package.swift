@@ -122,7 +122,8 @@ let programs: [Target] =
       path: "Benchmarks/CacheBench", cSettings: glibc, swiftSettings: strict),
     // It starts the programs and shares no code with them but the message parser.
     .testTarget(
-      name: "EndToEndTests", dependencies: ["DNSWire", "Persistence", "TestSupport"], exclude: ["Data"], cSettings: glibc,
+      name: "EndToEndTests", dependencies: ["DNSWire", "Persistence", "TestSupport"], exclude: ["Data"],
+      cSettings: glibc,
       swiftSettings: strict),
     // No part of the product: what the scheduler costs (Benchmarks/README.md).
     .executableTarget(

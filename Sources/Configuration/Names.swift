@@ -30,8 +30,7 @@ extension Form where Result == NamePattern {
     Form(
       "\"example.com\" (and below), \"*.example.com\" (below), \"=example.com\" or \".\" (every name), in ASCII (xn--…)"
     ) { value in
-      // All that is below the root is every name, which is written in one way.
-      value.line.flatMap { $0 == "*." ? nil : NamePattern(text: $0) }
+      value.line.flatMap { NamePattern(text: $0) }
     }
   }
 }

@@ -42,6 +42,8 @@ public final class HTTPServer {
   private var waiting: [UnsafeMutablePointer<evhttp_request>: Unmanaged<HTTPServerReply>] = [:]
   private var unixPaths: [String] = []
   private var table: ConnectionTable?
+  /// What a reply without that field gets.
+  private static let contentType: StaticString = "text/plain; charset=utf-8"
   /// One for each listening socket.
   private var reliefs: [AcceptRelief] = []
 
@@ -69,7 +71,9 @@ public final class HTTPServer {
     evhttp_set_max_headers_size(handle, limits.headerOctets)
     evhttp_set_max_body_size(handle, limits.bodyOctets)
     evhttp_set_timeout(handle, Int32(clamping: limits.idle.components.seconds))
-    evhttp_set_default_content_type(handle, "text/plain; charset=utf-8")
+    // libevent keeps the pointer: it has to be that of octets which are there for good.
+    let contentType = UnsafeRawPointer(HTTPServer.contentType.utf8Start).assumingMemoryBound(to: CChar.self)
+    evhttp_set_default_content_type(handle, contentType)
     let this = Unmanaged.passUnretained(self).toOpaque()
     evhttp_set_gencb(handle, httpServerDidReceive, this)
     evhttp_set_bevcb(handle, httpServerDidAccept, this)

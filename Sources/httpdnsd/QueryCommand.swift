@@ -73,7 +73,8 @@ struct QueryCommand: ParsableCommand {
 
   private func show(_ answer: ResolvedAnswer, to question: Question, took: Duration) {
     print("question     \(question.name) \(question.type)")
-    print("answered by  \(describe(answer.source))")
+    let isNobody = answer.failure != nil && answer.source == .ourselves
+    print("answered by  \(isNobody ? "nobody" : describe(answer.source))")
     print("took         \(TimeText.tenths(took)) ms")
     print("status       \(answer.response.responseCode)")
     if let reason = answer.failure ?? answer.response.extendedError.map(text) { print("reason       \(reason)") }

@@ -39,8 +39,8 @@ private let lines: [(text: String, line: String)] = [
       + "\"192.0.2.1\" or \"[2001:db8::1]:53\""
   ),
   (
-    "names.rebind_allow = [\"*.\"]",
-    "names.rebind_allow[0]: found \"*.\"; allowed: \"example.com\" (and below), \"*.example.com\" (below), "
+    "names.rebind_allow = [\"*\"]",
+    "names.rebind_allow[0]: found \"*\"; allowed: \"example.com\" (and below), \"*.example.com\" (below), "
       + "\"=example.com\" or \".\" (every name), in ASCII (xn--…)"
   ),
   (
