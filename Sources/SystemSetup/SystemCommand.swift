@@ -13,6 +13,14 @@ public struct SystemCommand: Hashable, Sendable, CustomStringConvertible {
   /// Ends with 0 while the daemon's service runs.
   public static var isServiceActive: SystemCommand { SystemCommand("systemctl", "is-active", "--quiet", Place.unit) }
 
+  /// Ends with 0 while systemd holds the daemon's port, so that listen.addresses does not count.
+  public static var isSocketActive: SystemCommand { SystemCommand("systemctl", "is-active", "--quiet", Place.socket) }
+
+  /// Writes what that socket listens on, in lines such as `127.0.0.1:53 (Datagram)`.
+  public static var socketAddresses: SystemCommand {
+    SystemCommand("systemctl", "show", "--property=Listen", "--value", Place.socket)
+  }
+
   /// As a shell would take it.
   public var description: String {
     let command = arguments.joined(separator: " ")
