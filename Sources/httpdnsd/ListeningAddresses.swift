@@ -14,7 +14,7 @@ struct ListeningAddresses {
   /// - Parameter config: the configuration's path; nil means the usual one below the root.
   /// - Throws: where that has a mistake.
   init(config: String?, _ root: Root) throws(SetupError) {
-    if root.isMachine, SystemCommand.isSocketActive.run().status == 0 {
+    if root.isMachine, SystemCommand.isSocketActive {
       let lines = SystemCommand.socketAddresses.run().output.split(separator: "\n")
       let datagrams = lines.filter { $0.hasSuffix(" (Datagram)") }.compactMap { $0.split(separator: " ").first }
       listening = datagrams.compactMap { Endpoint(text: String($0)) }

@@ -11,7 +11,7 @@ enum Setup {
     try needRoot(root)
     try attempt { () throws(SetupError) in try Installation(root: root).apply(plan) }
     try run(plan.commands, root)
-    guard root.isMachine, isServiceActive else { return }
+    guard root.isMachine, SystemCommand.isServiceActive else { return }
     try engage(root) { engagement throws(SetupError) in try engagement.resume(isService: true) }
   }
 
@@ -105,6 +105,4 @@ enum Setup {
   }
 
   private static func notRun(_ command: SystemCommand) { print("not run, because of --root: \(command)") }
-
-  private static var isServiceActive: Bool { SystemCommand.isServiceActive.run().status == 0 }
 }
