@@ -90,9 +90,9 @@ extension Plan {
     if let wildcard, !settings.has("DNSStubListener", oneOf: ResolvedSettings.no) {
       doubts.append(
         """
-        \(wildcard) in listen.addresses takes port 53 of systemd-resolved's 127.0.0.53 too, and whichever of the two starts \
-        last does without: httpdnsd does not start, or systemd-resolved leaves programs that ask 127.0.0.53 to httpdnsd, \
-        past the links' own domains; list 127.0.0.1:53 and this machine's other addresses one by one
+        \(wildcard), where httpdnsd listens, takes port 53 of systemd-resolved's 127.0.0.53 too, and whichever of the two \
+        starts last does without: httpdnsd does not start, or systemd-resolved leaves programs that ask 127.0.0.53 to \
+        httpdnsd, past the links' own domains; list 127.0.0.1:53 and this machine's other addresses one by one
         """)
     }
     if let file = settings.place(of: "DNSSEC", notIn: ResolvedSettings.no + ["allow-downgrade"]) {

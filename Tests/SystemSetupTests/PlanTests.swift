@@ -149,7 +149,7 @@ import Testing
   @Test func `a wildcard clashes with systemd-resolved's own address, unless that is switched off`() throws {
     let machine = Machine(for: .resolved)
     let doubts = try machine.plan(.resolved, wildcard: "0.0.0.0:53").doubts
-    #expect(doubts.count == 1 && doubts[0].hasPrefix("0.0.0.0:53 in listen.addresses takes port 53 of"))
+    #expect(doubts.count == 1 && doubts[0].hasPrefix("0.0.0.0:53, where httpdnsd listens, takes port 53 of"))
     machine.file("/etc/systemd/resolved.conf.d/stub.conf", "[Resolve]\nDNSStubListener=udp\n")
     #expect(try machine.plan(.resolved, wildcard: "0.0.0.0:53").doubts.count == 1)
     machine.file("/etc/systemd/resolved.conf.d/stub.conf", "[Resolve]\nDNSStubListener=no\n")
