@@ -21,18 +21,19 @@ enum Setup {
   static func undo(_ changed: Installation.Changed, _ root: Root, isQuiet: Bool) throws -> SetupMethod? {
     if try journal(root) != nil { try needRoot(root) }
     let installation = Installation(root: root)
+    var kept: [String] = []
     // Where nothing is applied, what a program that was killed has left may still be there.
     let undone = try attempt { () throws(SetupError) in
       try installation.undo(changed) { journal throws(SetupError) in
         let engagement = engagement(journal, root, isQuiet: isQuiet)
         if root.isMachine || engagement.isEngaged == true { report(try engagement.pause()) }
         try engagement.forget()
-        // A notice also for who is quiet: nothing tells of it afterwards.
-        guard case .keep = changed else { return }
-        report(try installation.changedPaths(journal).map { "\($0) was changed since setup and stays as it is" })
+        if case .keep = changed { kept = try installation.changedPaths(journal) }
       }
     }
     guard let undone else { return nil }
+    // Also for who is quiet: nothing tells of it afterwards.
+    report(kept.map { "\($0) was changed since setup and stays as it is" })
     try run(undone.commandsAfterUndo, root, isQuiet: isQuiet)
     return undone.method
   }
