@@ -9,8 +9,8 @@ import Glibc
 public struct Engagement {
   private let journal: Journal
   private let root: Root
-  /// Runs a command; tests only note it.
-  var run: (SystemCommand) -> (status: Int32?, output: String) = { $0.run() }
+  /// Runs a command of the machine's.
+  var run: (SystemCommand) -> (status: Int32?, output: String)
   /// CLOCK_BOOTTIME in seconds.
   var now: () -> Int = {
     var time = timespec()
@@ -19,7 +19,16 @@ public struct Engagement {
   }
 
   /// What the journal says, on this machine.
-  public init(_ journal: Journal, root: Root) { (self.journal, self.root) = (journal, root) }
+  ///
+  /// - Parameter run: runs a command, and gives its exit code (nil where it did not start) and what it wrote.
+  public init(
+    _ journal: Journal, root: Root, run: @escaping (SystemCommand) -> (status: Int32?, output: String) = { $0.run() }
+  ) {
+    (self.journal, self.root, self.run) = (journal, root, run)
+  }
+
+  /// What is applied.
+  public var method: SetupMethod { journal.method }
 
   /// A service that ran that long is expected to run again at once after a failure.
   static let steady = 10
@@ -77,20 +86,31 @@ public struct Engagement {
     return try pause()
   }
 
-  /// Writes the files anew that follow the network.
-  public func renew() throws(SetupError) {
+  /// What became of the file that follows the network.
+  public enum Renewal: Hashable, Sendable {
+    /// The network has other servers.
+    case written(path: String)
+    /// It is as it was.
+    case same(path: String)
+    /// The method has no such file.
+    case unneeded(SetupMethod)
+  }
+
+  /// Writes the file anew that follows the network; `Installation.renew` has the lock for it.
+  func renew() throws(SetupError) -> Renewal {
     switch journal.method {
-    case .resolved, .file: return
+    case .resolved, .file: return .unneeded(journal.method)
     case .networkManager:
       let servers = root.text(of: Following.networkManagerFile) ?? ""
-      try renew(Place.following, Following.resolver(journal.nameserver, servers))
-    case .resolvconf: try renew(Place.network, Following.network(root))
+      return try renew(Place.following, Following.resolver(journal.nameserver, servers))
+    case .resolvconf: return try renew(Place.network, Following.network(root))
     }
   }
 
-  private func renew(_ path: String, _ text: String) throws(SetupError) {
-    guard root.text(of: path) != text else { return }
+  private func renew(_ path: String, _ text: String) throws(SetupError) -> Renewal {
+    guard root.text(of: path) != text else { return .same(path: path) }
     try FileWriter(root: root).put(.text(text), at: path)
+    return .written(path: path)
   }
 
   /// Removes what lives below /run, for undo.
@@ -115,10 +135,12 @@ public struct Engagement {
   }
 
   private func reloadResolved() -> [String] {
-    // A machine that shuts down starts nothing anew.
-    if run(SystemCommand("systemctl", "is-system-running")).output.hasPrefix("stopping") { return [] }
-    // Or systemd might find that it was started too often, and leave the machine without it.
-    _ = run(SystemCommand("systemctl", "reset-failed", "systemd-resolved.service"))
+    if root.isMachine {
+      // A machine that shuts down starts nothing anew.
+      if run(SystemCommand("systemctl", "is-system-running")).output.hasPrefix("stopping") { return [] }
+      // Or systemd might find that it was started too often, and leave the machine without it.
+      _ = run(SystemCommand("systemctl", "reset-failed", "systemd-resolved.service"))
+    }
     return tell(SystemCommand("systemctl", "try-reload-or-restart", "systemd-resolved.service"))
   }
 

@@ -41,8 +41,8 @@ public struct Installation {
   ///
   /// - Throws: also where something is applied already, which stays as it is.
   public func apply(_ plan: Plan) throws(SetupError) {
-    let lock = try SetupLock(root, patience)
-    defer { withExtendedLifetime(lock) {} }
+    let locks = [try SetupLock(root, .names, patience), try SetupLock(root, .files, patience)]
+    defer { withExtendedLifetime(locks) {} }
     if let applied = try journal() {
       throw .refused("`setup \(applied.method.rawValue)` is applied already; `httpdnsd setup undo` takes it back first")
     }
@@ -66,12 +66,14 @@ public struct Installation {
     _ changed: Changed = .refuse, release: (Journal) throws(SetupError) -> Void = { _ throws(SetupError) in }
   ) throws(SetupError) -> Journal? {
     guard case .folder = try root.state(of: Place.state) else { return nil }
-    let lock = try SetupLock(root, patience)
-    defer { withExtendedLifetime(lock) {} }
+    let names = try SetupLock(root, .names, patience)
+    defer { withExtendedLifetime(names) {} }
     if let journal = try journal() {
       try check(changed)
       try release(journal)
     }
+    let files = try SetupLock(root, .files, patience)
+    defer { withExtendedLifetime(files) {} }
     let journal = try takeBack(changed, FileWriter(root: root))
     if let journal, Engagement(journal, root: root).isEngaged == true { try release(journal) }
     return journal
@@ -83,13 +85,27 @@ public struct Installation {
   public func whileApplied<Value>(
     _ body: (Journal) throws(SetupError) -> Value
   ) throws(SetupError) -> Value? {
+    try whileApplied(.names, body)
+  }
+
+  /// Writes the files anew that follow the network, and keeps `apply` and `undo` from them meanwhile; also while a hook is
+  /// under way, whose command has called this.
+  ///
+  /// - Returns: what became of it; nil where nothing is applied.
+  public func renew() throws(SetupError) -> Engagement.Renewal? {
+    try whileApplied(.files) { journal throws(SetupError) in try Engagement(journal, root: root).renew() }
+  }
+
+  private func whileApplied<Value>(
+    _ matter: SetupLock.Matter, _ body: (Journal) throws(SetupError) -> Value
+  ) throws(SetupError) -> Value? {
     // Without the lock, which would make its folder.
     guard try journal() != nil else { return nil }
     willLock()
-    let lock = try SetupLock(root, patience)
+    let lock = try SetupLock(root, matter, patience)
     defer { withExtendedLifetime(lock) {} }
     guard let journal = try journal() else {
-      removeFolder()
+      SetupLock.removeFolder(root, having: [matter])
       return nil
     }
     return try body(journal)
@@ -147,7 +163,10 @@ public struct Installation {
     try writer.put(change.before, at: change.path, isInPlace: change.kind == .overwrite && current != .absent)
   }
 
-  /// The paths where there is neither what was there before nor what setup has put there.
+  /// The paths that somebody has changed since.
+  public func changedPaths(_ journal: Journal) throws(SetupError) -> [String] { try conflicts(of: journal).map(\.path) }
+
+  /// Where there is neither what was there before nor what setup has put there.
   func conflicts(of journal: Journal) throws(SetupError) -> [SetupError.Conflict] {
     var conflicts: [SetupError.Conflict] = []
     for change in journal.changes where change.kind != .ours {
@@ -163,8 +182,8 @@ public struct Installation {
     return conflicts
   }
 
-  /// The folder that the lock made; it stays where something is in it.
-  private func removeFolder() { rmdir(root.real(Place.state)) }
+  /// What is left when nothing is applied: the folder and both locks, which the caller has.
+  private func removeFolder() { SetupLock.removeFolder(root, having: SetupLock.Matter.allCases) }
 }
 
 extension Change {

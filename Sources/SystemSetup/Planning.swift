@@ -5,9 +5,10 @@ extension Plan {
   ///
   /// - Parameters:
   ///   - program: the path of the installed program, for hooks.
+  ///   - wildcard: the listening address of httpdnsd's that has 127.0.0.53 too, as text; nil where there is none.
   /// - Throws: `SetupError.refused` where the method does not fit the machine, with the one that does.
   public static func make(
-    _ method: SetupMethod, _ nameserver: Nameserver, program: String, root: Root
+    _ method: SetupMethod, _ nameserver: Nameserver, program: String, wildcard: String? = nil, root: Root
   ) throws(SetupError) -> Plan {
     var plan = Plan(method, nameserver, program: program)
     if method != .resolved, nameserver.port != Nameserver.standardPort {
@@ -18,18 +19,27 @@ extension Plan {
         """)
     }
     switch method {
-    case .resolved: try plan.planResolved(root)
+    case .resolved: try plan.planResolved(root, wildcard: wildcard)
     case .networkManager: try plan.planNetworkManager(root)
     case .resolvconf: try plan.planResolvconf(root)
     case .file: try plan.planFile(root)
+    }
+    if method != .file, !root.exists(program) {
+      plan.doubts.append(
+        "there is no \(root.folder)\(program), which hooks would start: --program says where httpdnsd is")
+    }
+    let unit = ServiceUnit(root)
+    if unit.isPresent, !unit.isEnabled {
+      plan.notes.append(
+        "\(Place.unit) is not enabled: after the next boot names go to httpdnsd once something has started it "
+          + "(`systemctl enable httpdnsd`)")
     }
     return plan
   }
 
   /// The drop-in that has the service hand the machine's names over while it runs, and give them back when it stops.
   mutating func addServiceHooks(_ root: Root) throws(SetupError) {
-    let folders = ["/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"]
-    guard folders.contains(where: { root.exists("\($0)/systemd/system/\(Place.unit)") }) else {
+    guard ServiceUnit(root).isPresent else {
       throw .refused(
         """
         there is no \(Place.unit): names go to httpdnsd while its service runs, so that they are found without it when it \
@@ -50,7 +60,7 @@ extension Plan {
 
   // MARK: resolved
 
-  private mutating func planResolved(_ root: Root) throws(SetupError) {
+  private mutating func planResolved(_ root: Root, wildcard: String?) throws(SetupError) {
     guard root.exists("/usr/lib/systemd/systemd-resolved") || root.exists("/lib/systemd/systemd-resolved") else {
       throw .refused("systemd-resolved is not installed (Debian: apt install systemd-resolved)")
     }
@@ -68,7 +78,7 @@ extension Plan {
         """)
     }
     let settings = ResolvedSettings(root)
-    if let file = settings.place(of: "DNSOverTLS", notIn: ["no", "opportunistic", "false", "0", "off"]) {
+    if let file = settings.place(of: "DNSOverTLS", notIn: ResolvedSettings.no + ["opportunistic"]) {
       doubts.append(
         "\(file): DNSOverTLS= has systemd-resolved ask its servers over TLS only, which httpdnsd does not speak")
     }
@@ -77,7 +87,15 @@ extension Plan {
         "\(file): DNSStubListenerExtra=\(nameserver.host) has systemd-resolved listen there itself; take that line away"
       )
     }
-    if let file = settings.place(of: "DNSSEC", notIn: ["no", "allow-downgrade", "false", "0", "off"]) {
+    if let wildcard, !settings.has("DNSStubListener", oneOf: ResolvedSettings.no) {
+      doubts.append(
+        """
+        \(wildcard), where httpdnsd listens, takes port 53 of systemd-resolved's 127.0.0.53 too, and whichever of the two \
+        starts last does without: httpdnsd does not start, or systemd-resolved leaves programs that ask 127.0.0.53 to \
+        httpdnsd, past the links' own domains; list 127.0.0.1:53 and this machine's other addresses one by one
+        """)
+    }
+    if let file = settings.place(of: "DNSSEC", notIn: ResolvedSettings.no + ["allow-downgrade"]) {
       notes.append(
         "\(file): DNSSEC= is on; signed names fail where httpdnsd's provider gives no signatures (kind doh does)")
     }
@@ -124,7 +142,7 @@ extension Plan {
         #!/bin/sh
         # Made by `httpdnsd setup networkmanager`; `httpdnsd setup undo` removes it.
         # The network may have other servers now: \(Place.following) has them behind httpdnsd.
-        exec \(program) setup renew
+        exec \(program) setup renew --quiet
 
         """, mode: 0o755), in: root)
     try add(Place.resolver, .link(to: Place.following), in: root)
@@ -148,7 +166,7 @@ extension Plan {
         #!/bin/sh
         # Made by `httpdnsd setup resolvconf`; `httpdnsd setup undo` removes it.
         # The network may have other servers now: \(Place.network) tells httpdnsd.
-        exec \(program) setup renew
+        exec \(program) setup renew --quiet
 
         """, mode: 0o755), in: root)
     try addServiceHooks(root)

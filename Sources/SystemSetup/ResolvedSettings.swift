@@ -17,6 +17,14 @@ struct ResolvedSettings {
     }
   }
 
+  /// What switches a setting off, in lower case.
+  static let no = ["no", "n", "false", "f", "off", "0"]
+
+  /// Whether the last value of a setting is one of these.
+  func has(_ name: String, oneOf values: [String]) -> Bool {
+    self.values[name]?.last.map { values.contains($0.value.lowercased()) } ?? false
+  }
+
   /// The file that gives a setting its last value, unless it is one of those named.
   func place(of name: String, notIn values: [String]) -> String? {
     guard let found = self.values[name]?.last, !values.contains(found.value.lowercased()) else { return nil }

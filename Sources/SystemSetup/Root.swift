@@ -18,6 +18,15 @@ public struct Root: Sendable {
   /// Whether this is the machine that we run on.
   public var isMachine: Bool { folder.isEmpty }
 
+  /// Whether there is such a folder.
+  public var isPresent: Bool {
+    var status = stat()
+    return isMachine || stat(folder, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+  }
+
+  /// The path for whoever knows nothing of roots.
+  public func file(_ path: String) -> String { folder + path }
+
   /// A larger file is none that setup has to do with; in octets.
   static let largestFile = 1 << 20
   private static let mostLinks = 40

@@ -2,9 +2,19 @@
 
 import Glibc
 
-/// The lock on setup's folder of state, which it makes where there is none. Who has it removes the folder where nothing
-/// is left in it.
+/// A lock in setup's folder of state, which it makes where there is none. Its file is root's alone: whoever may open a file
+/// may lock it. The file stays until nothing is applied any more.
 final class SetupLock {
+  /// What is locked; who needs both takes them in this order.
+  enum Matter: String, CaseIterable {
+    /// Where the machine's names go: apply, undo and the service's hooks, for as long as their commands take.
+    case names = "lock"
+    /// What undo takes away and `renew` writes. A matter of its own: resolvconf calls `renew` while a hook has the names.
+    case files = "files.lock"
+
+    var path: String { "\(Place.state)/\(rawValue)" }
+  }
+
   /// How long to wait for others: hooks of the service have it for as long as systemd-resolved or resolvconf takes.
   struct Patience {
     var attempts = 500
@@ -16,16 +26,17 @@ final class SetupLock {
 
   /// Waits until nobody else has it.
   ///
-  /// - Throws: where somebody has it for too long, or the folder cannot be made.
-  init(_ root: Root, _ patience: Patience) throws(SetupError) {
+  /// - Throws: where somebody has it for too long, or it cannot be made.
+  init(_ root: Root, _ matter: Matter, _ patience: Patience) throws(SetupError) {
     for attempt in 0... {
-      let folder = try SetupLock.open(root)
-      // Whoever had the lock may have removed the folder, so that somebody else has a new one now.
-      if flock(folder, LOCK_EX | LOCK_NB) == 0, SetupLock.isPresent(folder, root) {
-        descriptor = folder
-        return
+      if let file = try SetupLock.open(root, matter) {
+        // Whoever had the lock may have removed the file, so that somebody else has a new one now.
+        if flock(file, LOCK_EX | LOCK_NB) == 0, SetupLock.isPresent(file, root, matter) {
+          descriptor = file
+          return
+        }
+        close(file)
       }
-      close(folder)
       guard attempt < patience.attempts else { break }
       patience.rest()
     }
@@ -38,9 +49,15 @@ final class SetupLock {
     close(descriptor)
   }
 
-  private static func open(_ root: Root) throws(SetupError) -> Int32 {
-    let folder = root.real(Place.state)
-    var parents = [folder]
+  /// Removes the folder of state unless something is left in it but locks that the caller has, or nobody can have.
+  static func removeFolder(_ root: Root, having matters: [Matter]) {
+    for matter in matters { unlink(root.real(matter.path)) }
+    rmdir(root.real(Place.state))
+  }
+
+  /// The lock's file; nil where somebody has just removed its folder.
+  private static func open(_ root: Root, _ matter: Matter) throws(SetupError) -> Int32? {
+    var parents = [root.real(Place.state)]
     while let parent = parents.last.map(Root.parent), access(parent, F_OK) != 0, !parent.isEmpty {
       parents.append(parent)
     }
@@ -50,14 +67,16 @@ final class SetupLock {
         throw .last("mkdir", name)
       }
     }
-    let descriptor = Glibc.open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
-    guard descriptor >= 0 else { throw .last("open", folder) }
+    let path = root.real(matter.path)
+    let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    if descriptor < 0, errno == ENOENT { return nil }
+    guard descriptor >= 0 else { throw .last("open", path) }
     return descriptor
   }
 
-  private static func isPresent(_ descriptor: Int32, _ root: Root) -> Bool {
+  private static func isPresent(_ descriptor: Int32, _ root: Root, _ matter: Matter) -> Bool {
     var (locked, present) = (stat(), stat())
-    guard fstat(descriptor, &locked) == 0, lstat(root.real(Place.state), &present) == 0 else { return false }
+    guard fstat(descriptor, &locked) == 0, lstat(root.real(matter.path), &present) == 0 else { return false }
     return locked.st_ino == present.st_ino && locked.st_dev == present.st_dev
   }
 }

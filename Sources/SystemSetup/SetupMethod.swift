@@ -59,6 +59,7 @@ enum Place {
   /// Since when the service has been ready.
   static let readyMark = "/run/httpdnsd-setup/ready"
   static let unit = "httpdnsd.service"
+  static let socket = "httpdnsd.socket"
   /// resolvconf's name of our record; the standard orders have loopback first.
   static let record = "lo.httpdnsd"
 }

@@ -10,8 +10,21 @@ public struct SystemCommand: Hashable, Sendable, CustomStringConvertible {
 
   init(_ arguments: String..., input: String = "") { (self.arguments, self.input) = (arguments, input) }
 
-  /// Ends with 0 while the daemon's service runs.
-  public static var isServiceActive: SystemCommand { SystemCommand("systemctl", "is-active", "--quiet", Place.unit) }
+  /// Whether the daemon's service runs on this machine.
+  public static var isServiceActive: Bool { isActive(Place.unit) }
+
+  /// Whether systemd holds the daemon's port on this machine, so that listen.addresses does not count.
+  public static var isSocketActive: Bool { isActive(Place.socket) }
+
+  /// Writes what that socket listens on, in lines such as `127.0.0.1:53 (Datagram)`.
+  public static var socketAddresses: SystemCommand {
+    SystemCommand("systemctl", "show", "--property=Listen", "--value", Place.socket)
+  }
+
+  private static func isActive(_ unit: String) -> Bool {
+    // Without systemd its program would complain, and not know.
+    Root().exists("/run/systemd/system") && SystemCommand("systemctl", "is-active", "--quiet", unit).run().status == 0
+  }
 
   /// As a shell would take it.
   public var description: String {

@@ -23,6 +23,11 @@ enum PortHolder {
     return nil
   }
 
+  /// What tells a person who holds the port, where `find` cannot: the unit's /proc shows neither /proc/net nor others.
+  static func command(_ address: SocketAddress, transport: String) -> String {
+    "sudo ss -l\(transport == "udp" ? "u" : "t")np sport = :\(address.port)"
+  }
+
   /// The local addresses, as /proc/net writes them, of sockets that stand in the way of one at `address`: 32-bit words in
   /// the machine's order, the address itself or the wildcard of either family; none for a wildcard, which any address hits.
   private static func places(_ address: SocketAddress) -> Set<String> {

@@ -88,8 +88,11 @@ struct RunCommand: ParsableCommand {
   /// Why an address cannot be had, who has it, and what would help.
   static func explain(_ error: ListenError) -> String {
     var text = "cannot listen on \(error.reason)"
-    if error.code == EADDRINUSE, let holder = PortHolder.find(error.address, transport: error.transport) {
-      text += "; held by \(holder)"
+    if error.code == EADDRINUSE {
+      let (address, transport) = (error.address, error.transport)
+      text +=
+        PortHolder.find(address, transport: transport).map { "; held by \($0)" }
+        ?? "; `\(PortHolder.command(address, transport: transport))` tells who holds it"
     }
     if error.code == EACCES { text += "; ports below 1024 need root or CAP_NET_BIND_SERVICE" }
     return text

@@ -11,37 +11,63 @@ enum Setup {
     try needRoot(root)
     try attempt { () throws(SetupError) in try Installation(root: root).apply(plan) }
     try run(plan.commands, root)
-    guard root.isMachine, isServiceActive else { return }
-    try engage { engagement throws(SetupError) in try engagement.resume(isService: true) }
+    guard root.isMachine, SystemCommand.isServiceActive else { return }
+    try engage(root) { engagement throws(SetupError) in try engagement.resume(isService: true) }
   }
 
   /// Takes everything back.
   ///
   /// - Returns: what was applied; nil where nothing was.
-  static func undo(_ changed: Installation.Changed, _ root: Root) throws -> SetupMethod? {
+  static func undo(_ changed: Installation.Changed, _ root: Root, isQuiet: Bool) throws -> SetupMethod? {
     if try journal(root) != nil { try needRoot(root) }
+    let installation = Installation(root: root)
+    var kept: [String] = []
     // Where nothing is applied, what a program that was killed has left may still be there.
     let undone = try attempt { () throws(SetupError) in
-      try Installation(root: root).undo(changed) { journal throws(SetupError) in
-        guard root.isMachine else { return }
-        let engagement = Engagement(journal, root: root)
-        report(try engagement.pause())
+      try installation.undo(changed) { journal throws(SetupError) in
+        let engagement = engagement(journal, root, isQuiet: isQuiet)
+        if root.isMachine || engagement.isEngaged == true { report(try engagement.pause()) }
         try engagement.forget()
+        if case .keep = changed { kept = try installation.changedPaths(journal) }
       }
     }
     guard let undone else { return nil }
-    try run(undone.commandsAfterUndo, root)
+    // Also for who is quiet: nothing tells of it afterwards.
+    report(kept.map { "\($0) was changed since setup and stays as it is" })
+    try run(undone.commandsAfterUndo, root, isQuiet: isQuiet)
     return undone.method
   }
 
+  /// What became of the machine's names.
+  struct Outcome {
+    let method: SetupMethod
+    /// Whether they go to httpdnsd now; nil where that does not depend on the service.
+    let isEngaged: Bool?
+  }
+
   /// Does something with the machine's names where setup is applied, and tells what went wrong.
-  static func engage(_ body: (Engagement) throws(SetupError) -> [String]) throws {
-    let problems = try attempt { () throws(SetupError) in
-      try Installation(root: Root()).whileApplied { journal throws(SetupError) in
-        try body(Engagement(journal, root: Root()))
+  ///
+  /// - Returns: nil where nothing is applied.
+  @discardableResult
+  static func engage(
+    _ root: Root, isQuiet: Bool = false, _ body: (Engagement) throws(SetupError) -> [String]
+  ) throws -> Outcome? {
+    if try journal(root) != nil { try needRoot(root) }
+    return try attempt { () throws(SetupError) in
+      try Installation(root: root).whileApplied { journal throws(SetupError) in
+        let engagement = engagement(journal, root, isQuiet: isQuiet)
+        report(try body(engagement))
+        return Outcome(method: journal.method, isEngaged: engagement.isEngaged)
       }
     }
-    report(problems ?? [])
+  }
+
+  private static func engagement(_ journal: Journal, _ root: Root, isQuiet: Bool) -> Engagement {
+    guard !root.isMachine else { return Engagement(journal, root: root) }
+    return Engagement(journal, root: root) { command in
+      if !isQuiet { notRun(command) }
+      return (0, "")
+    }
   }
 
   /// What is applied.
@@ -65,18 +91,19 @@ enum Setup {
     for problem in problems { Console.error("httpdnsd: \(problem)") }
   }
 
-  private static func needRoot(_ root: Root) throws {
+  /// Ends the program where it may not change the machine.
+  static func needRoot(_ root: Root) throws {
     guard root.isMachine, geteuid() != 0 else { return }
     throw failure("this changes the machine and needs root (sudo); nothing was changed")
   }
 
-  private static func run(_ commands: [SystemCommand], _ root: Root) throws {
+  private static func run(_ commands: [SystemCommand], _ root: Root, isQuiet: Bool = false) throws {
     guard root.isMachine else {
-      for command in commands { print("not run, because of --root: \(command)") }
+      if !isQuiet { commands.forEach(notRun) }
       return
     }
     report(commands.filter { $0.run().status != 0 }.map { "`\($0)` failed; the files are as they should be" })
   }
 
-  private static var isServiceActive: Bool { SystemCommand.isServiceActive.run().status == 0 }
+  private static func notRun(_ command: SystemCommand) { print("not run, because of --root: \(command)") }
 }

@@ -4,6 +4,25 @@ import ArgumentParser
 import Configuration
 import SystemSetup
 
+/// What the three have in common.
+struct SetupHookOptions: ParsableArguments {
+  @OptionGroup var root: SetupRootOption
+
+  @Flag(help: "Say nothing unless something goes wrong.")
+  var quiet = false
+
+  /// Tells a person what was done.
+  func say(_ text: String) {
+    if !quiet { print(text) }
+  }
+}
+
+/// Of those that the service's hooks call.
+struct SetupServiceOption: ParsableArguments {
+  @Flag(help: "Called by the service: say nothing, and look at how it ended.")
+  var service = false
+}
+
 /// `setup pause`.
 struct SetupPauseCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -14,14 +33,18 @@ struct SetupPauseCommand: ParsableCommand {
       a failure after which systemd starts it anew, leaves the machine's names waiting for it.
       """)
 
-  @Flag(help: "Called by the service.")
-  var service = false
+  @OptionGroup var caller: SetupServiceOption
+  @OptionGroup var options: SetupHookOptions
 
   func run() throws {
-    try Setup.engage { engagement throws(SetupError) in
-      guard service else { return try engagement.pause() }
+    let outcome = try Setup.engage(options.root.place, isQuiet: options.quiet) { engagement throws(SetupError) in
+      guard caller.service else { return try engagement.pause() }
       return try engagement.pauseForService(result: Configuration.processEnvironment("SERVICE_RESULT"))
     }
+    guard !caller.service else { return }
+    options.say(
+      outcome.text(paused: "the machine asks as before setup until `httpdnsd setup resume` or the service's next start")
+    )
   }
 }
 
@@ -31,11 +54,26 @@ struct SetupResumeCommand: ParsableCommand {
     commandName: "resume",
     abstract: "Have the machine ask httpdnsd again after `pause`; the service does this when it is ready.")
 
-  @Flag(help: "Called by the service.")
-  var service = false
+  @OptionGroup var caller: SetupServiceOption
+  @OptionGroup var options: SetupHookOptions
 
   func run() throws {
-    try Setup.engage { engagement throws(SetupError) in try engagement.resume(isService: service) }
+    let outcome = try Setup.engage(options.root.place, isQuiet: options.quiet) { engagement throws(SetupError) in
+      try engagement.resume(isService: caller.service)
+    }
+    guard !caller.service else { return }
+    options.say(outcome.text(paused: "the machine's names do not go to httpdnsd"))
+  }
+}
+
+extension Setup.Outcome? {
+  /// What became of the machine's names, in words for a person.
+  fileprivate func text(paused: String) -> String {
+    guard let outcome = self else { return "nothing is applied" }
+    guard let isEngaged = outcome.isEngaged else {
+      return "`setup \(outcome.method.rawValue)` is the same with and without the service: nothing to do"
+    }
+    return isEngaged ? "the machine's names go to httpdnsd" : paused
   }
 }
 
@@ -45,9 +83,16 @@ struct SetupRenewCommand: ParsableCommand {
     commandName: "renew",
     abstract: "Write the network's servers anew, for setup networkmanager and resolvconf; their hooks call this.")
 
+  @OptionGroup var options: SetupHookOptions
+
   func run() throws {
-    // Without the lock: resolvconf calls this while `resume` or `pause` has it.
-    guard let journal = try Setup.journal(Root()) else { return }
-    try Setup.attempt { () throws(SetupError) in try Engagement(journal, root: Root()).renew() }
+    let root = options.root.place
+    if try Setup.journal(root) != nil { try Setup.needRoot(root) }
+    switch try Setup.attempt({ () throws(SetupError) in try Installation(root: root).renew() }) {
+    case .written(let path): options.say("\(path) is written anew")
+    case .same(let path): options.say("\(path) has the network's servers already")
+    case .unneeded(let method): options.say("`setup \(method.rawValue)` keeps no servers of the network: nothing to do")
+    case nil: options.say("nothing is applied")
+    }
   }
 }

@@ -30,7 +30,7 @@ struct SetupUndoCommand: ParsableCommand {
   }
 
   func run() throws {
-    let method = try Setup.undo(force ? .overwrite : keepChanged ? .keep : .refuse, root.place)
+    let method = try Setup.undo(force ? .overwrite : keepChanged ? .keep : .refuse, root.place, isQuiet: quiet)
     guard !quiet else { return }
     print(method.map { "`setup \($0.rawValue)` is undone" } ?? "nothing is applied")
   }
@@ -47,11 +47,7 @@ struct SetupStatusCommand: ParsableCommand {
   func run() throws {
     guard let journal = try Setup.journal(root.place) else {
       print("nothing is applied")
-      switch try Setup.attempt({ () throws(SetupError) in try Manager.find(in: root.place) }) {
-      case .known(.file): print("/etc/resolv.conf belongs to nobody that is known: `httpdnsd setup file`")
-      case .known(let method): print("/etc/resolv.conf is \(method.owner)'s: `httpdnsd setup \(method.rawValue)`")
-      case .other(let owner, let help): print("/etc/resolv.conf is \(owner): \(help)")
-      }
+      print(try advice())
       return
     }
     let port = journal.nameserver.port == Nameserver.standardPort ? "" : " port \(journal.nameserver.port)"
@@ -61,5 +57,25 @@ struct SetupStatusCommand: ParsableCommand {
       print(isEngaged ? "the machine's names go to httpdnsd" : "the machine's names do not go to httpdnsd at present")
     }
     for change in journal.changes where !change.isFolder { print("  \(change.path)") }
+  }
+  /// Whose /etc/resolv.conf is, the way for it, and why that would be refused where it would.
+  private func advice() throws -> String {
+    switch try Setup.attempt({ () throws(SetupError) in try Manager.find(in: root.place) }) {
+    case .known(let method):
+      let owner = method == .file ? "belongs to nobody that is known" : "is \(method.owner)'s"
+      let lines = ["/etc/resolv.conf \(owner): `httpdnsd setup \(method.rawValue)`"]
+      return (lines + obstacles(method).map { "not yet: \($0)" }).joined(separator: "\n")
+    case .other(let owner, let help): return "/etc/resolv.conf is \(owner): \(help)"
+    }
+  }
+
+  /// Why `--apply` of a way would be refused.
+  private func obstacles(_ method: SetupMethod) -> [String] {
+    let request = SetupRequest(root.place)
+    do throws(SetupError) {
+      return request.doubts(of: try request.plan(method))
+    } catch {
+      return ["\(error)"]
+    }
   }
 }

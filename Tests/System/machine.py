@@ -116,9 +116,10 @@ class Machine:
 
   def boot(self) -> None:
     """Starts the machine, and waits until its systemd has started everything."""
-    pathlib.Path("/run/systemd/nspawn").mkdir(parents=True, exist_ok=True)
-    self._run("mount", "-t", "tmpfs", "tmpfs", "/run/systemd/nspawn")
-    log = open(self.folder / "console", "wb")
+    if not self._nspawn:
+      pathlib.Path("/run/systemd/nspawn").mkdir(parents=True, exist_ok=True)
+      self._run("mount", "-t", "tmpfs", "tmpfs", "/run/systemd/nspawn")
+    log = open(self.folder / "console", "ab")
     self._nspawn = subprocess.Popen(
       # Should this process be killed, the kernel ends the machine.
       ["setpriv", "--pdeathsig", "KILL", "--", "systemd-nspawn", "--boot", "--quiet", "--register=no", "--keep-unit",
@@ -139,6 +140,13 @@ class Machine:
     self.leader = wait_for("the machine's first process", leader)
     wait_for("the end of the boot", lambda: self.run(
       "systemctl", "is-system-running", check=False).strip() in ("running", "degraded"), 90, 0.3)
+
+  def shut_down(self) -> None:
+    """Ends the machine as its power button would; it can be started again."""
+    self.run("systemctl", "poweroff", check=False)
+    if self._nspawn.wait(60) != 0:
+      raise Failure(f"not shut down: {(self.folder / 'console').read_text(errors='replace')[-2000:]}")
+    self.leader = 0
 
   def command(self, *command: str) -> list[str]:
     """The command that runs a command in there."""

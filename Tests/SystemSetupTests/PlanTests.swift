@@ -145,4 +145,45 @@ import Testing
     #expect(text.contains("+(symbolic link to /var/lib/httpdnsd-setup/resolv.conf)\n"))
     #expect(text.contains("then:\n  nmcli general reload\n"))
   }
+
+  @Test func `a wildcard clashes with systemd-resolved's own address, unless that is switched off`() throws {
+    let machine = Machine(for: .resolved)
+    let doubts = try machine.plan(.resolved, wildcard: "0.0.0.0:53").doubts
+    #expect(doubts.count == 1 && doubts[0].hasPrefix("0.0.0.0:53, where httpdnsd listens, takes port 53 of"))
+    machine.file("/etc/systemd/resolved.conf.d/stub.conf", "[Resolve]\nDNSStubListener=udp\n")
+    #expect(try machine.plan(.resolved, wildcard: "0.0.0.0:53").doubts.count == 1)
+    machine.file("/etc/systemd/resolved.conf.d/stub.conf", "[Resolve]\nDNSStubListener=no\n")
+    #expect(try machine.plan(.resolved, wildcard: "0.0.0.0:53").doubts.isEmpty)
+    #expect(try Machine(for: .file).plan(.file, wildcard: "0.0.0.0:53").doubts.isEmpty)
+  }
+
+  @Test func `a service that does not start at boot is told of`() throws {
+    let machine = Machine(for: .resolved)
+    #expect(try machine.plan(.resolved).text.contains("note: httpdnsd.service is not enabled"))
+    machine.link("/etc/systemd/system/multi-user.target.wants/httpdnsd.service", to: "/usr/lib/nowhere")
+    #expect(try !machine.plan(.resolved).text.contains("is not enabled"))
+  }
+
+  @Test func `hooks that would start a program that is not there are doubted`() throws {
+    let machine = Machine(for: .networkManager)
+    #expect(try machine.plan(.networkManager).doubts.isEmpty)
+    machine.remove("/usr/bin/httpdnsd")
+    #expect(
+      try machine.plan(.networkManager).doubts.first?.contains("/usr/bin/httpdnsd, which hooks would start") == true)
+    // No hooks there.
+    #expect(try Machine(for: .file).plan(.file).doubts.isEmpty)
+  }
+
+  @Test(arguments: [
+    ("ExecStart=/opt/bin/httpdnsd run\n", "/opt/bin/httpdnsd"),
+    ("ExecStart=-+/usr/bin/httpdnsd\n", "/usr/bin/httpdnsd"),
+    ("ExecStart=/bin/a\nExecStart=\nExecStart=/usr/bin/httpdnsd run\n", "/usr/bin/httpdnsd"),
+    ("ExecStart=/usr/bin/nice httpdnsd run\n", nil), ("Type=notify\n", nil),
+  ])
+  func `the program is the one that the unit starts`(text: String, program: String?) {
+    let machine = Machine()
+    machine.file("/lib/systemd/system/httpdnsd.service", "[Service]\nExecStart=/usr/bin/other\n")
+    machine.file("/usr/local/lib/systemd/system/httpdnsd.service", "[Service]\n\(text)")
+    #expect(ServiceUnit(machine.root).program == program)
+  }
 }

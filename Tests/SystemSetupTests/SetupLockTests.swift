@@ -74,22 +74,75 @@ import Testing
     #expect(!machine.root.exists(Place.resolvedDropIn))
   }
 
-  @Test func `who has waited locks the folder that is there now, not the one that was removed`() throws {
+  @Test func `only root's programs can take the locks`() throws {
+    let machine = Machine(for: .resolvconf)
+    let installation = Installation(root: machine.root)
+    try installation.apply(try machine.plan(.resolvconf))
+    _ = try installation.renew()
+    for matter in SetupLock.Matter.allCases {
+      guard case .file(_, let attributes) = try machine.root.state(of: matter.path) else {
+        throw SetupError.refused("no \(matter.path)")
+      }
+      #expect(attributes.mode == 0o600 && attributes.user == geteuid())
+    }
+    // As any user may do, since the daemon has to read the folder.
+    let folder = open(machine.root.real(Place.state), O_RDONLY | O_DIRECTORY)
+    defer { close(folder) }
+    #expect(flock(folder, LOCK_EX | LOCK_NB) == 0)
+    var hasty = installation
+    hasty.patience.attempts = 0
+    #expect(try hasty.undo()?.method == .resolvconf)
+  }
+
+  @Test func `renew that is overtaken by undo writes nothing`() throws {
+    let machine = Machine(for: .resolvconf)
+    let before = try machine.tree()
+    var hook = Installation(root: machine.root)
+    try hook.apply(try machine.plan(.resolvconf))
+    let other = hook
+    hook.willLock = { #expect(throws: Never.self) { try other.undo() } }
+    #expect(try hook.renew() == nil)
+    #expect(try machine.tree() == before)
+  }
+
+  @Test func `resolvconf's hook renews while a hook of the service has the names`() throws {
+    let machine = Machine(for: .resolvconf)
+    var installation = Installation(root: machine.root)
+    try installation.apply(try machine.plan(.resolvconf))
+    installation.patience.attempts = 0
+    let hook = installation
+    let renewal = try hook.whileApplied { _ throws(SetupError) in
+      machine.file("/run/resolvconf/interface/eth0.dhclient", "nameserver 198.51.100.7\n")
+      return try hook.renew()
+    }
+    #expect(renewal == .written(path: Place.network))
+    // And while undo gives the names back.
+    let renewals = Count()
+    try installation.undo { _ throws(SetupError) in
+      if try hook.renew() != nil { renewals.value += 1 }
+    }
+    #expect(renewals.value == 1)
+    #expect(!machine.root.exists(Place.state))
+  }
+
+  @Test(arguments: SetupLock.Matter.allCases)
+  func `who has waited locks the file that is there now, not the one that was removed`(matter: SetupLock.Matter) throws
+  {
     let machine = Machine()
-    var first: SetupLock? = try SetupLock(machine.root, SetupLock.Patience())
+    var first: SetupLock? = try SetupLock(machine.root, matter, SetupLock.Patience())
     #expect(first != nil)
     let rests = Count()
     let waiting = SetupLock.Patience(
       attempts: 3,
       rest: {
         rests.value += 1
-        rmdir(machine.root.real(Place.state))
+        SetupLock.removeFolder(machine.root, having: [matter])
         first = nil
       })
-    let second = try SetupLock(machine.root, waiting)
+    let second = try SetupLock(machine.root, matter, waiting)
     #expect(rests.value == 1)
     #expect(machine.root.exists(Place.state))
-    #expect(throws: SetupError.self) { try SetupLock(machine.root, SetupLock.Patience(attempts: 0)) }
+    #expect(throws: SetupError.self) { try SetupLock(machine.root, matter, SetupLock.Patience(attempts: 0)) }
     withExtendedLifetime(second) {}
   }
 }

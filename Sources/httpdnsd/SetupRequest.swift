@@ -1,0 +1,70 @@
+// SetupRequest.swift -- one way of making httpdnsd the machine's nameserver, as it is asked for: the plan, and what speaks
+// against it.
+
+import Configuration
+import EventLoop
+import Glibc
+import LocalDNS
+import SystemSetup
+
+/// What a way has to know besides the machine.
+struct SetupRequest {
+  let root: Root
+  /// The configuration's path; nil means the usual one below the root.
+  var config: String?
+  /// Where programs ask; nil means the first loopback address that httpdnsd listens on.
+  var nameserver: Nameserver?
+  /// The installed program; nil means that it is looked for.
+  var program: String?
+
+  init(_ root: Root) { self.root = root }
+
+  /// What a way would change.
+  ///
+  /// - Throws: where it does not fit the machine, or the addresses do not fit it.
+  func plan(_ method: SetupMethod) throws(SetupError) -> Plan {
+    let wildcard: String?
+    let asked: Nameserver
+    if let nameserver {
+      (asked, wildcard) = (nameserver, (try? ListeningAddresses(config: config, root))?.wildcard)
+    } else {
+      let listening = try ListeningAddresses(config: config, root)
+      guard let found = listening.nameserver else {
+        throw .refused(
+          """
+          listen.addresses has no address of this machine's loopback: add \"127.0.0.1:53\", or say with --nameserver where \
+          programs ask
+          """)
+      }
+      (asked, wildcard) = (found, listening.wildcard)
+    }
+    return try Plan.make(method, asked, program: programPath, wildcard: wildcard, root: root)
+  }
+
+  /// Why `--apply` refuses a plan unless it is forced to.
+  func doubts(of plan: Plan) -> [String] {
+    guard root.isMachine, !isAnswered(plan.nameserver) else { return plan.doubts }
+    let asked = "\(plan.nameserver.host) port \(plan.nameserver.port)"
+    return plan.doubts + ["nobody answers at \(asked): `systemctl start httpdnsd` first"]
+  }
+
+  /// Whether programs of this machine get answers there: unlike `healthcheck`, a refusal by `listen.allow` is none.
+  private func isAnswered(_ nameserver: Nameserver) -> Bool {
+    let host = nameserver.host.contains(":") ? "[\(nameserver.host)]" : nameserver.host
+    guard let address = SocketAddress(text: "\(host):\(nameserver.port)"),
+      let findings = try? Healthcheck.run([address], timeout: .seconds(2))
+    else { return false }
+    return findings.allSatisfy { $0.failure == nil && $0.refusal == nil }
+  }
+
+  /// The program that hooks start: of this machine this one, where its service starts none; another root has its own.
+  private var programPath: String {
+    let unit = ServiceUnit(root)
+    if let program = program ?? unit.program { return program }
+    let usual = "/usr/local/bin/httpdnsd"
+    guard root.isMachine else { return unit.installedProgram ?? usual }
+    var path = [UInt8](repeating: 0, count: Int(PATH_MAX))
+    let count = path.withUnsafeMutableBytes { readlink("/proc/self/exe", $0.baseAddress!, $0.count) }
+    return count > 0 ? String(decoding: path[..<count], as: UTF8.self) : usual
+  }
+}
