@@ -126,6 +126,11 @@ public final class HTTPServer {
       evhttp_send_reply(request, 501, nil, nil)
       return
     }
+    // Of two Host fields nobody knows which one a proxy in between went by (RFC 9112, section 3.2).
+    guard copy.fields.count(where: { $0.isNamed("Host") }) < 2 else {
+      evhttp_send_reply(request, 400, nil, nil)
+      return
+    }
     table?.used(HTTPServer.descriptor(of: request))
     let reply = HTTPServerReply(request: request, server: self)
     waiting[request] = Unmanaged.passUnretained(reply)

@@ -29,10 +29,13 @@ public enum HTTPServerMethod: String, Sendable {
 public struct HTTPServerRequest: Sendable {
   /// The method.
   public let method: HTTPServerMethod
-  /// The request target up to `?`, as it was sent (percent-encoding and all).
+  /// The request target's path, as it was sent (percent-encoding and all).
   public let path: String
   /// What follows the first `?`, as it was sent; nil without one.
   public let query: String?
+  /// Whom the request is meant for, with the port where one was sent: the authority of the target, or else the Host field
+  /// (RFC 9112, section 3.2.2); nil without either.
+  public let host: String?
   /// The header fields in the order in which they were sent.
   public let fields: [HTTPServerField]
   /// The body's octets.
@@ -49,21 +52,39 @@ public struct HTTPServerRequest: Sendable {
     self.fields = fields
     self.body = body
     self.peer = peer
-    if let mark = target.utf8.firstIndex(of: UInt8(ascii: "?")) {
-      path = String(target[..<mark])
-      query = String(target[target.utf8.index(after: mark)...])
+    let (authority, rest) = HTTPServerRequest.split(target)
+    host = authority ?? fields.first { $0.isNamed("Host") }?.value
+    if let mark = rest.utf8.firstIndex(of: UInt8(ascii: "?")) {
+      path = String(rest[..<mark])
+      query = String(rest[rest.utf8.index(after: mark)...])
     } else {
-      path = target
+      path = String(rest)
       query = nil
     }
+  }
+
+  /// The authority of a target in absolute form, and the rest as if it were in origin form (RFC 9112, section 3.2).
+  private static func split(_ target: String) -> (authority: String?, rest: Substring) {
+    guard let scheme = ["http://", "https://"].first(where: { equalIgnoringCase(target.prefix($0.count), $0) }) else {
+      return (nil, target[...])
+    }
+    let place = target.dropFirst(scheme.count)
+    let authority = place.prefix { $0 != "/" && $0 != "?" }
+    let rest = place[authority.endIndex...]
+    return (String(authority), rest.hasPrefix("/") ? rest : "/\(rest)")
   }
 
   /// The value of the first field of that name, in any case.
   ///
   /// - Complexity: O(n) in the number of fields.
   public func field(_ name: String) -> String? {
-    fields.first { $0.name.utf8.count == name.utf8.count && equalIgnoringCase($0.name, name) }?.value
+    fields.first { $0.isNamed(name) }?.value
   }
+}
+
+extension HTTPServerField {
+  /// Whether that is its name, in any case.
+  func isNamed(_ name: String) -> Bool { equalIgnoringCase(self.name, name) }
 }
 
 extension HTTPServerRequest {
@@ -108,8 +129,8 @@ private func peerAddress(of connection: OpaquePointer) -> SocketAddress? {
   return SocketAddress(storage: storage, length: socklen_t(length))
 }
 
-private func equalIgnoringCase(_ left: String, _ right: String) -> Bool {
-  zip(left.utf8, right.utf8).allSatisfy { lower($0) == lower($1) }
+private func equalIgnoringCase(_ left: some StringProtocol, _ right: String) -> Bool {
+  left.utf8.count == right.utf8.count && zip(left.utf8, right.utf8).allSatisfy { lower($0) == lower($1) }
 }
 
 private func lower(_ octet: UInt8) -> UInt8 { octet &- 65 < 26 ? octet | 0x20 : octet }

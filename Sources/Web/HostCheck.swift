@@ -31,7 +31,7 @@ struct HostCheck {
   func admits(_ field: String?) -> Bool {
     guard let names, let field else { return true }
     let host = HostCheck.withoutPort(field.lowercased())
-    if host.hasPrefix("[") || SocketAddress(text: "\(host):1") != nil { return true }
+    if SocketAddress(text: "\(host):1") != nil { return true }
     let name = host.hasSuffix(".") ? String(host.dropLast()) : host
     return name == "localhost" || name.hasSuffix(".localhost") || !name.isEmpty && names.contains(name)
   }

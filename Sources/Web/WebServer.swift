@@ -86,7 +86,7 @@ struct WebHandler {
   private static let text = "text/plain; charset=utf-8"
 
   func handle(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
-    guard hosts.admits(request.field("Host")) else {
+    guard hosts.admits(request.host) else {
       return answer(
         reply, 421,
         "the Host field is no name of this machine: ask by an address, as localhost or by the machine's name")

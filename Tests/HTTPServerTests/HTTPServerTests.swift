@@ -48,6 +48,25 @@ private func echo(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
     #expect(response.text == "POST /a%20b x=%2f&y Host=localhost,Accept=*/*,Content-Length=5 hello")
   }
 
+  @Test(arguments: [
+    ("http://dns.test:80/metrics?x=1", "/metrics", "x=1", "dns.test:80"), ("HTTP://dns.test", "/", nil, "dns.test"),
+    ("http://dns.test?x", "/", "x", "dns.test"), ("/metrics", "/metrics", nil, "localhost"),
+    ("/http://a/b", "/http://a/b", nil, "localhost"), ("//a/b", "//a/b", nil, "localhost"),
+  ]) func `a target in absolute form is what it stands for, and says whom it is meant for`(
+    target: String, path: String, query: String?, host: String
+  ) throws {
+    let fixture = try Fixture { request, reply in
+      let parts = [request.path, request.query ?? "-", request.host ?? "-"]
+      reply.send(status: 200, body: Array(parts.joined(separator: " ").utf8))
+    }
+    #expect(try fixture.connect().exchange("GET", target)?.text == "\(path) \(query ?? "-") \(host)")
+  }
+
+  @Test func `two Host fields are refused with 400`() throws {
+    let fixture = try Fixture(handler: echo)
+    #expect(try fixture.connect().exchange("GET", "/", header: "host: other\r\n")?.status == 400)
+  }
+
   @Test func `pipelined requests are answered in their order on one connection`() throws {
     let fixture = try Fixture { request, reply in reply.send(status: 200, body: Array(request.path.utf8)) }
     let client = try fixture.connect()

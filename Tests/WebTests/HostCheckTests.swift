@@ -21,6 +21,7 @@ import Testing
 
   @Test(arguments: [
     "attacker.example", "attacker.example:9353", "localhost.attacker.example", "", ":9353", "desk.evil",
+    "[attacker.example]", "[attacker.example]:9353", "[", "user@127.0.0.1.attacker.example",
   ])
   func `a name that somebody else has led to a loopback address is not`(_ field: String) throws {
     #expect(try !admits(field))
