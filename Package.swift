@@ -98,13 +98,13 @@ let programs: [Target] =
     ],
     tests: ["HTTPTestSupport", logging])
   + module(
-    "Web", ["DNSWire", "EventLoop", "Configuration", "MessageCache", "Metrics", "HTTPServer", "Forwarder"],
+    "Web", ["DNSWire", "EventLoop", "Files", "Configuration", "MessageCache", "Metrics", "HTTPServer", "Forwarder"],
     tests: ["HTTPTestSupport"])
   + [
     .executableTarget(
       name: "httpdnsd",
       dependencies: [
-        "Forwarder", "Control", "Web", "HTTPServer", "SystemSetup", "Terminal", "CProcess", argumentParser,
+        "Forwarder", "Control", "Web", "HTTPServer", "Files", "SystemSetup", "Terminal", "CProcess", argumentParser,
       ]
         + forwarderParts + [logging],
       cSettings: glibc, swiftSettings: strict),

@@ -1,6 +1,7 @@
 // ProcessNumbers.swift -- what the kernel says of this process, for the `process_` metrics that Prometheus has everywhere.
 
 import EventLoop
+import Files
 import Glibc
 
 /// Numbers of this process. What the kernel does not tell is nil.
@@ -51,13 +52,10 @@ struct ProcessNumbers {
   /// The fields of /proc/self/stat by their numbers in proc(5), from the third one on: the second, the program's name,
   /// may hold spaces and parentheses.
   private static func status() -> [Int: Int]? {
-    let descriptor = open("/proc/self/stat", O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    var octets = [UInt8](repeating: 0, count: 1024)
-    let length = read(descriptor, &octets, octets.count)
-    guard length > 0, let end = octets[..<length].lastIndex(of: UInt8(ascii: ")")) else { return nil }
-    let words = String(decoding: octets[(end + 1)..<length], as: UTF8.self).split(separator: " ")
+    guard let octets = try? WholeFile.read("/proc/self/stat", limit: 4096),
+      let end = octets.lastIndex(of: UInt8(ascii: ")"))
+    else { return nil }
+    let words = String(decoding: octets[(end + 1)...], as: UTF8.self).split(separator: " ")
     var fields: [Int: Int] = [:]
     for (index, word) in words.enumerated() { fields[index + 3] = Int(word) }
     return fields

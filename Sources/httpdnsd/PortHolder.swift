@@ -1,10 +1,14 @@
 // PortHolder.swift -- who holds a port that is in use, as far as /proc tells.
 
 import EventLoop
+import Files
 import Glibc
 
 /// Looks for the process behind a bound socket.
 enum PortHolder {
+  /// Octets of a table of sockets: a machine with a hundred thousand of them has less.
+  private static let largest = 32 << 20
+
   /// `name (pid N)` of the process that holds the port; nil where that cannot be found out.
   static func find(_ address: SocketAddress, transport: String) -> String? {
     let inodes = [transport, "\(transport)6"].flatMap { table in
@@ -79,12 +83,6 @@ enum PortHolder {
   }
 
   private static func text(of path: String) -> String? {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    var octets: [UInt8] = []
-    var block = [UInt8](repeating: 0, count: 16384)
-    while case let count = read(descriptor, &block, block.count), count > 0 { octets += block[..<count] }
-    return String(decoding: octets, as: UTF8.self)
+    (try? WholeFile.read(path, limit: largest)).map { String(decoding: $0, as: UTF8.self) }
   }
 }
