@@ -87,6 +87,9 @@ DIFFERENCES = {
 KNOWN = {1, 2, 5, 12, 13, 15, 16, 17, 18, 21, 24, 26, 28, 33, 35, 36, 39, 46, 48, 60, 257}
 
 dnspython_rdata_class = dns.rdata.get_rdata_class
+dnspython_special_header = dns.message.Message._parse_special_rr_header
+# In octets, as it stands in the message.
+length_of_last_name = 0
 
 
 def rdata_class(rdclass, rdtype, use_generic=True):
@@ -103,20 +106,32 @@ def rdata_class(rdclass, rdtype, use_generic=True):
 def accept_like_us():
     dns.rdata.get_rdata_class = rdata_class
     # We expand compressed names in every type that we know; dnspython only where an RFC says so.
-    dns.wire.Parser.get_name = lambda parser, origin=None, decompress=True: dns.name.from_wire_parser(parser, True)
+    dns.wire.Parser.get_name = expanded_name
     # As many pointers as a name can have labels, instead of 16.
     dns.name.MAX_COMPRESSION_POINTER_CHAIN = 127
     # Options are opaque in a message; whoever asks for one finds out whether it is sound (EDNS.clientSubnet).
     dns.edns.get_option_class = lambda otype: dns.edns.GenericOption
     # UPDATE gives other meanings to empty RDATA and to classes; we never ask for one, and read it as any other.
     dns.message._message_factory_from_opcode = lambda opcode: dns.message.QueryMessage
+    dns.message.Message._parse_special_rr_header = special_header
+
+
+def expanded_name(parser, origin=None, decompress=True):
+    global length_of_last_name
+    begin = parser.current
+    name = dns.name.from_wire_parser(parser, True)
+    length_of_last_name = parser.current - begin
+    return name
+
+
+def special_header(self, section, count, position, name, rdclass, rdtype):
     # A TSIG record anywhere is one record of class ANY more.
-    special = dns.message.Message._parse_special_rr_header
-    dns.message.Message._parse_special_rr_header = lambda self, section, count, position, name, rdclass, rdtype: (
-        (rdclass, rdtype, None, False)
-        if rdtype == TSIG
-        else special(self, section, count, position, name, rdclass, rdtype)
-    )
+    if rdtype == TSIG:
+        return rdclass, rdtype, None, False
+    # The owner of an OPT record is the octet 0 itself (RFC 6891 section 6.1.2), not a pointer to one.
+    if rdtype == OPT and length_of_last_name != 1:
+        raise dns.exception.FormError("the owner of OPT is not the octet 0")
+    return dnspython_special_header(self, section, count, position, name, rdclass, rdtype)
 
 
 def contents(message):
