@@ -68,6 +68,7 @@ struct RunCommand: ParsableCommand {
     // Once the first transfers have set up TLS, much of what the start needed is not needed again.
     forwarder.loop.schedule(after: .seconds(30)) { process_trim() }
     logger.info("ready")
+    AnsweredSignals.release()
     do throws(StartError) {
       defer { withExtendedLifetime((signals, reloadSignal, logService, control, web)) {} }
       try forwarder.run()
@@ -96,6 +97,22 @@ struct RunCommand: ParsableCommand {
     }
     if error.code == EACCES { text += "; ports below 1024 need root or CAP_NET_BIND_SERVICE" }
     return text
+  }
+}
+
+/// Signals that a running daemon answers or ignores, and that end a program which has not said so yet.
+enum AnsweredSignals {
+  /// Lets them wait from now on: for this thread, and for those that it makes.
+  static func hold() { set(SIG_BLOCK) }
+
+  /// This thread takes those that have waited, and all that come.
+  static func release() { set(SIG_UNBLOCK) }
+
+  private static func set(_ what: Int32) {
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    for signal in [SIGHUP, SIGUSR1, SIGUSR2] { sigaddset(&signals, signal) }
+    pthread_sigmask(what, &signals, nil)
   }
 }
 
