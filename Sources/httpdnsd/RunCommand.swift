@@ -37,15 +37,14 @@ struct RunCommand: ParsableCommand {
         "\(need) descriptors may be needed and \(allowed) are allowed: lower listen.max_in_flight or raise RLIMIT_NOFILE"
       )
     }
-    let recorder = loaded.log.recorder
     let forwarder: Forwarder
     let web: WebServer?
     do throws(StartError) {
       forwarder = try Forwarder(
-        loaded.configuration, inherited: try supervision.sockets(), logger: logger, recorder: recorder)
+        loaded.configuration, inherited: try supervision.sockets(), logger: logger, recorder: loaded.log.recorder)
       let addresses = try forwarder.bind()
       for address in addresses { logger.info("listening on \(address)") }
-      web = try MetricsAddress.open(loaded.configuration.web, forwarder, logger, recorder)
+      web = try MetricsAddress.open(loaded.configuration.web, forwarder, logger)
       supervision.begin(forwarder, addresses, logger)
     } catch {
       logger.critical("\(explain(error))")
@@ -57,7 +56,7 @@ struct RunCommand: ParsableCommand {
     reloader.didTake = { logService.follow($0.log) }
     (reloader.willReload, reloader.didReload) = (supervision.reloads, supervision.hasReloaded)
     let reloadSignal = LoopEvent(on: forwarder.loop, signal: SIGHUP) { reloader.begin() }
-    let control = ControlSocket.open(loaded.configuration.control, forwarder, reloader, logger, recorder)
+    let control = ControlSocket.open(loaded.configuration.control, forwarder, reloader, logger)
     let signals = [SIGTERM, SIGINT].map { signal in
       LoopEvent(on: forwarder.loop, signal: signal) {
         logger.info("stopping")
