@@ -86,7 +86,7 @@ let layer2: [Target] =
 let forwarderParts: [Target.Dependency] = [
   "DNSWire", "EventLoop", "Ciphers", "Configuration", "Telemetry", "HTTPDNS", "MessageCache", "Routing", "Listener",
   "HTTPClient", "LocalDNS", "NetworkWatch", "ProviderPool", "Refresh", "BusyNames", "Persistence", "Metrics", "CSocket",
-  "CLock", "ServiceManager",
+  "CLock", "ServiceManager", "Files",
 ]
 let programs: [Target] =
   module("Forwarder", forwarderParts + [logging], tests: ["FuzzProperties"])

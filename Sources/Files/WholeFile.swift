@@ -10,6 +10,16 @@ public enum FileFault: Error, Hashable, Sendable {
   case tooLarge
 }
 
+extension FileFault: CustomStringConvertible {
+  /// The system's words, or that it is too large.
+  public var description: String {
+    switch self {
+    case .unreadable(let code): String(cString: strerror(code))
+    case .tooLarge: "too large"
+    }
+  }
+}
+
 /// Reads small files. Blocks as long as the disk does, and not for a FIFO's writer.
 public enum WholeFile {
   private static let chunk = 16_384

@@ -10,16 +10,22 @@ final class AnswerWatch {
   static let slow = Duration.seconds(1)
   private static let pause = Duration.seconds(1)
 
+  private let loop: any Loop
   private let tell: (String) -> Void
   private var toldAt: BootInstant?
+  /// Set while there is something to tell.
+  private var timer: LoopTimer?
   private var slowAnswers = 0
   private var longest = Duration.zero
   private var failures: [String: Int] = [:]
 
   /// - Parameter tell: takes one line.
-  init(_ tell: @escaping (String) -> Void) { self.tell = tell }
+  init(on loop: any Loop, _ tell: @escaping (String) -> Void) {
+    self.loop = loop
+    self.tell = tell
+  }
 
-  /// A client has got its answer.
+  /// A client has got its answer. The first of a burst is told at once, the others when a second has passed.
   ///
   /// - Parameter failure: why it was SERVFAIL, where it was.
   func answered(at now: BootInstant, took: Duration, failure: String?) {
@@ -30,7 +36,19 @@ final class AnswerWatch {
       longest = max(longest, took)
     }
     if let failure { failures[failure, default: 0] += 1 }
-    if let toldAt, now - toldAt < AnswerWatch.pause { return }
+    guard timer == nil else { return }
+    guard let toldAt, now - toldAt < AnswerWatch.pause else { return flush(at: now) }
+    timer = loop.schedule(at: toldAt + AnswerWatch.pause) { [weak self] in
+      guard let self else { return }
+      flush(at: loop.now)
+    }
+  }
+
+  /// Tells what waits to be told, if anything does.
+  func flush(at now: BootInstant) {
+    timer?.cancel()
+    timer = nil
+    guard slowAnswers > 0 || !failures.isEmpty else { return }
     toldAt = now
     tell(summary)
     (slowAnswers, longest, failures) = (0, .zero, [:])

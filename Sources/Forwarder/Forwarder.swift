@@ -61,7 +61,9 @@ public final class Forwarder {
   private let connections: TCPConnectionTable
   private var tcpListeners: [TCPListener] = []
   private let tcpService: TCPService
-  private let occasional: OccasionalLog
+  /// For failures that may be many.
+  public let occasional: OccasionalLog
+  let watch: AnswerWatch
   /// Whether it reads no more queries, and ends when those under way are answered. Resolver's loop only.
   public private(set) var isStopping = false
   /// Called in every turn of the loop, when everything else has been done.
@@ -80,7 +82,7 @@ public final class Forwarder {
   ///
   /// - Parameters:
   ///   - inherited: sockets from the service manager, which are served in the place of `listen.addresses`.
-  ///   - recorder: gets the failures that are too many for the log.
+  ///   - recorder: gets the counts of `tellCounts`.
   /// - Throws: `StartError`
   public init(
     _ given: Configuration, inherited: [InheritedSocket] = [], logger: Logger, recorder: FlightRecorder? = nil
@@ -125,10 +127,12 @@ public final class Forwarder {
       queries, maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: configuration.keepalive,
       counters: statistics.waiting
     ) { outbox.add($0, through: $1, to: $2) }
-    let occasional = OccasionalLog(logger, recorder: recorder)
+    let occasional = OccasionalLog(logger, recorder: recorder, on: loop)
     self.occasional = occasional
     replies.log = queryLog
-    replies.watch = AnswerWatch { [logger] in logger.debug("\($0)") }
+    let watch = AnswerWatch(on: loop) { [logger] in logger.debug("\($0)") }
+    self.watch = watch
+    replies.watch = watch
     // The resolver gets what is used on its loop only; nobody else touches these objects on another thread.
     resolver = Resolver(
       on: loop, settings: ResolverSettings(configuration, preparation.plan.routes), cache: cache,
@@ -383,18 +387,5 @@ extension QueryTables {
         plan.routes.indices.filter { plan.routes[$0].belongsToNetwork }.map(UInt16.init), count: plan.routes.count),
       network: network,
       maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: keepalive)
-  }
-}
-
-extension ResolverSettings {
-  init(_ configuration: Configuration, _ routes: [Route]) {
-    self.init(
-      routes: routes, maxInFlight: configuration.listen.maxInFlight, cacheEnabled: configuration.cache.isEnabled,
-      nxdomainCut: configuration.cache.nxdomainCut,
-      staleTTL: UInt32(clamping: configuration.cache.staleTTL.components.seconds),
-      localTimeout: configuration.localDNS.timeout,
-      longestFailureWait: configuration.cache.maxFailureTTL,
-      rebindFilter: configuration.names.rebindProtection
-        ? RebindFilter(allowed: configuration.names.rebindAllow) : nil)
   }
 }

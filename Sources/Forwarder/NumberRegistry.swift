@@ -61,8 +61,7 @@ struct RouteMeaning: Hashable, Sendable {
   }
 
   init(_ route: Route, providers: [String]) {
-    let names = route.providers.map { providers[$0] }.joined(separator: ", ")
-    source = "\(names); \(route.localServers); \(route.fallsBack) \(route.isNetwork)"
+    source = route.meaning(providers)
     terms = Terms(
       ttl: route.ttl, stale: route.stale, filtersPrivate: route.filtersPrivate,
       belongsToNetwork: route.belongsToNetwork)

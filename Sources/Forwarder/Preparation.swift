@@ -3,6 +3,7 @@
 import Configuration
 import DNSWire
 import EventLoop
+import Files
 import LocalDNS
 import Logging
 import MessageCache
@@ -30,19 +31,29 @@ struct Preparation: Sendable {
   let numbers: ServiceNumbers
   /// Each provider's number.
   let providerNumbers: [Int]
+  /// The hosts file, where it could not be read.
+  let missingHosts: String?
 
   /// Makes the tables. Blocks: reads the hosts file.
   ///
-  /// - Parameter numbers: those that count so far.
-  /// - Throws: `StartError.other` where there are more rules or providers than numbers.
+  /// - Parameters:
+  ///   - numbers: those that count so far.
+  ///   - needsHosts: whether it is refused where the hosts file cannot be read; otherwise that is a warning.
+  /// - Throws: `StartError.other` for that, and where there are more rules or providers than numbers.
   init(
-    _ given: Configuration, _ numbers: ServiceNumbers, _ surroundings: Surroundings
+    _ given: Configuration, _ numbers: ServiceNumbers, _ surroundings: Surroundings, needsHosts: Bool = false
   ) throws(StartError) {
     let configuration = given.withoutOurselves(surroundings.listeners, surroundings.logger)
     var numbers = numbers
     system = SystemResolvers.find(notAt: surroundings.listeners)
+    let hosts = Preparation.hosts(configuration)
+    if let problem = hosts.problem {
+      guard !needsHosts else { throw .other(problem) }
+      surroundings.logger.warning("\(problem)")
+    }
+    missingHosts = hosts.problem.flatMap { _ in configuration.names.hostsFile }
     let plan = RoutingPlan(
-      configuration, hosts: Preparation.hosts(configuration, surroundings.logger), searchDomains: system.searchDomains,
+      configuration, hosts: hosts.file, searchDomains: system.searchDomains,
       loopZone: surroundings.loopZone, numbers: &numbers.routes)
     guard let plan, let places = numbers.providers.assign(configuration.providers.map(\.meaning), kin: { $0 }) else {
       throw .other("too many rules or providers, those that are being replaced included")
@@ -58,14 +69,12 @@ struct Preparation: Sendable {
       })
   }
 
-  private static func hosts(_ configuration: Configuration, _ logger: Logger) -> HostsFile {
-    guard let path = configuration.names.hostsFile else { return HostsFile() }
-    do throws(HostsFileError) {
-      return try HostsFile(path: path)
-    } catch {
-      logger.warning("hosts file \(path): \(error)")
-      return HostsFile()
-    }
+  /// The hosts file, or an empty one and why.
+  private static func hosts(_ configuration: Configuration) -> (file: HostsFile, problem: String?) {
+    guard let path = configuration.names.hostsFile else { return (HostsFile(), nil) }
+    do throws(FileFault) {
+      return (try HostsFile(path: path), nil)
+    } catch { return (HostsFile(), "hosts file \(path): \(error)") }
   }
 }
 

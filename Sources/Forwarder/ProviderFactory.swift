@@ -209,7 +209,7 @@ extension ProviderFactory {
     localServers = configuration.localDNS.servers
     // Where a provider has a budget, what it costs is kept beyond a restart.
     guard ledger == nil, configuration.providers.contains(where: { $0.unitsPerDay > 0 }) else { return }
-    let occasional = OccasionalLog(logger)
+    let occasional = OccasionalLog(logger, on: loop)
     if let problem = FileProblem.foreseeable(at: "\(state.path)/units") {
       logger.warning("units_per_day will begin anew with a restart: \(problem)")
     }

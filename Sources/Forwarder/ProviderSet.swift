@@ -90,7 +90,4 @@ extension Configuration.Provider {
     if case .table = service { return false }
     return clientSubnet == .fromClient
   }
-
-  /// What its number stands for in the cache: who says what its answers say.
-  var meaning: String { "\(name) \(service)" }
 }

@@ -104,8 +104,9 @@ public final class Reloader: @unchecked Sendable {
     willReload()
     let (running, numbers) = (forwarder.configuration, freeNumbers())
     let (path, surroundings, loop) = (path, forwarder.surroundings, forwarder.loop)
+    let missingHosts = forwarder.preparation.missingHosts
     Errand.start("reload") { [self] in
-      let reading = Reading(path, running, numbers, surroundings)
+      let reading = Reading(path, running, numbers, surroundings, missingHosts: missingHosts)
       loop.execute { [self] in take(reading) }
     }
   }
@@ -211,8 +212,11 @@ private struct Reading: Sendable {
   var preparation: Preparation?
 
   /// Blocks: reads files.
+  ///
+  /// - Parameter missingHosts: the hosts file that could not be read before: nothing of it can be lost.
   init(
-    _ path: String, _ running: Configuration, _ numbers: ServiceNumbers, _ surroundings: Preparation.Surroundings
+    _ path: String, _ running: Configuration, _ numbers: ServiceNumbers, _ surroundings: Preparation.Surroundings,
+    missingHosts: String?
   ) {
     do throws(Mistakes) {
       let loaded = try Configuration.load(path: path)
@@ -220,7 +224,8 @@ private struct Reading: Sendable {
       var configuration = loaded.configuration
       fixedKeys = configuration.keepFixed(of: running)
       do throws(StartError) {
-        preparation = try Preparation(configuration, numbers, surroundings)
+        preparation = try Preparation(
+          configuration, numbers, surroundings, needsHosts: configuration.names.hostsFile != missingHosts)
       } catch { mistakes = [error.description] }
     } catch {
       warnings = error.warnings.map(\.description)

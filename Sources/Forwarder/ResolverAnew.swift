@@ -101,7 +101,7 @@ extension Resolver {
 
   /// Asks as a refresh does: nobody's answer gets worse by it.
   private func askAnew(_ kept: KeptQuestion, _ route: Route) async -> RefreshReport {
-    let begin = loop.now
+    let begin = loop.preciseNow
     let key = questionKey(kept.question, route, kept.subnet)
     let answer = await withCheckedContinuation { continuation in
       if let pursuit = inFlight[key] { return pursuit.continuations.append(continuation) }
@@ -115,6 +115,6 @@ extension Resolver {
     return RefreshReport(
       name: kept.question.name, type: kept.question.type, dnssecOK: kept.question.dnssecOK,
       checkingDisabled: kept.question.checkingDisabled, subnet: kept.question.clientSubnet, answer: answer,
-      time: loop.now - begin)
+      time: loop.preciseNow - begin)
   }
 }

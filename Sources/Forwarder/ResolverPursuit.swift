@@ -123,13 +123,13 @@ extension Resolver {
     let timeout = isFallback ? min(settings.localTimeout, rest) : rest
     pursuit.isAskingLocal = true
     counters.localQuestions += 1
-    let began = loop.now
+    let began = loop.preciseNow
     let result = await local.ask(question, route.localServers, timeout: timeout)
     pursuit.isAskingLocal = false
     if isFallback { names.wentToLocalDNS(question, result) }
     switch result {
     case .success(let reply):
-      counters.localRoundTrips.observe(loop.now - began)
+      counters.localRoundTrips.observe(loop.preciseNow - began)
       if isFallback { counters.fallbacks += 1 }
       return finish(reply.answer, from: .localDNS, pursuit, route, isFallback: isFallback)
     case .failure(let reason):

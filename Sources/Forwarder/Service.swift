@@ -2,6 +2,10 @@
 //
 // Resolver's loop only. A reload brings another one; a question under way keeps the one that it began with.
 
+import Configuration
+import EventLoop
+import Routing
+
 /// Routes, upstreams and settings that belong together.
 final class Service: @unchecked Sendable {
   /// What the resolver goes by.
@@ -32,4 +36,17 @@ final class Service: @unchecked Sendable {
 
   /// Whether a provider of the route is told clients' own subnets.
   func asksForSubnets(_ route: Route) -> Bool { route.providers.contains { upstreams[$0].takesClientSubnet } }
+}
+
+extension ResolverSettings {
+  init(_ configuration: Configuration, _ routes: [Route]) {
+    self.init(
+      routes: routes, maxInFlight: configuration.listen.maxInFlight, cacheEnabled: configuration.cache.isEnabled,
+      nxdomainCut: configuration.cache.nxdomainCut,
+      staleTTL: UInt32(clamping: configuration.cache.staleTTL.components.seconds),
+      localTimeout: configuration.localDNS.timeout,
+      longestFailureWait: configuration.cache.maxFailureTTL,
+      rebindFilter: configuration.names.rebindProtection
+        ? RebindFilter(allowed: configuration.names.rebindAllow) : nil)
+  }
 }

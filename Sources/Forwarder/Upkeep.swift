@@ -98,24 +98,6 @@ extension RefreshLedger {
   }
 }
 
-extension CacheMeanings {
-  /// What routes and sources of entries stand for in a configuration.
-  init(_ preparation: Preparation) {
-    let names = preparation.configuration.providers.map(\.meaning)
-    var sources = [EntrySource.localDNS.number: "localdns"]
-    for (number, name) in zip(preparation.providerNumbers, names) {
-      sources[EntrySource.provider(number).number] = name
-    }
-    sources[EntrySource.nobody.number] = "nobody"
-    self.init(
-      routes: preparation.plan.routes.map { route in
-        guard !route.isUnused else { return "nobody" }
-        let providers = route.providers.map { names[$0] }.joined(separator: ", ")
-        return "\(providers); \(route.localServers); \(route.ttl); \(route.fallsBack) \(route.isNetwork)"
-      }, sources: sources, terms: preparation.plan.routes.map { EntryTerms($0) })
-  }
-}
-
 extension RefresherSettings {
   init(_ refresh: Configuration.Refresh) {
     self.init(

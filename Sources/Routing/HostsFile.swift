@@ -5,14 +5,6 @@
 import DNSWire
 import Files
 
-/// Why a hosts file was not taken.
-public enum HostsFileError: Error, Hashable, Sendable {
-  /// It could not be opened or read; the system's error number.
-  case unreadable(Int32)
-  /// It has more octets than `HostsFile.maximumSize`.
-  case tooLarge
-}
-
 /// What a hosts file says: addresses of names, and a name for each address.
 public struct HostsFile: Sendable {
   /// A name with its addresses.
@@ -48,9 +40,9 @@ public struct HostsFile: Sendable {
 
   /// Understands the octets of a file.
   ///
-  /// - Throws: `HostsFileError.tooLarge`
+  /// - Throws: `FileFault.tooLarge`
   /// - Complexity: O(octets)
-  public init(octets: [UInt8]) throws(HostsFileError) {
+  public init(octets: [UInt8]) throws(FileFault) {
     guard octets.count <= HostsFile.maximumSize else { throw .tooLarge }
     var places = Places()
     for line in octets.split(separator: UInt8(ascii: "\n")) {
@@ -60,17 +52,9 @@ public struct HostsFile: Sendable {
 
   /// Reads a file. Blocks: not for the thread of a loop.
   ///
-  /// - Throws: `HostsFileError`
-  public init(path: String) throws(HostsFileError) {
-    let octets: [UInt8]
-    do throws(FileFault) {
-      octets = try WholeFile.read(path, limit: HostsFile.maximumSize)
-    } catch .unreadable(let code) {
-      throw .unreadable(code)
-    } catch {
-      throw .tooLarge
-    }
-    try self.init(octets: octets)
+  /// - Throws: `FileFault`
+  public init(path: String) throws(FileFault) {
+    try self.init(octets: try WholeFile.read(path, limit: HostsFile.maximumSize))
   }
 
   /// Where names and addresses already stand, while a file is read.

@@ -3,15 +3,32 @@
 import Logging
 import Synchronization
 
-/// Passes on the first event of a reason and then at most one a minute. Any thread.
+/// Passes on the first event of a reason, and at most once a minute how often it has happened since. Any thread.
 public final class OccasionalLog: Sendable {
+  /// Calls back at a time, with the time at that moment; both by the clock of the events.
+  public typealias Alarm = @Sendable (_ deadline: Int64, _ action: @escaping @Sendable (_ now: Int64) -> Void) -> Void
+
   private struct Reason: Sendable {
+    /// The event that was logged last.
+    var level: Logger.Level
+    var text: String
+    /// When that was, by the clock of the events and by that of the log.
     var lastLogged: Int64
+    var time = LogTime.now
+    /// How many have been left out since.
     var suppressed = 0
+    /// How many of them the recorder knows of.
+    var recorded = 0
+
+    var isTold: Bool { suppressed == recorded }
+    var deadline: Int64 { lastLogged + OccasionalLog.pause }
+
+    func line(of count: Int) -> String { "\(text) (\(count) times more since \(time.text))" }
   }
 
   private let logger: Logger
   private let recorder: FlightRecorder?
+  private let alarm: Alarm
   private let reasons = Mutex<[String: Reason]>([:])
 
   /// Nanoseconds between two events of a reason.
@@ -21,31 +38,57 @@ public final class OccasionalLog: Sendable {
 
   /// Logs to `logger`.
   ///
-  /// - Parameter recorder: gets what is left out of the log.
-  public init(_ logger: Logger, recorder: FlightRecorder? = nil) {
+  /// - Parameters:
+  ///   - recorder: gets the counts that are not in the log yet, when `recordCounts` is called.
+  ///   - alarm: set when an event is left out, for the line that tells of it; never while there is nothing to tell.
+  public init(_ logger: Logger, recorder: FlightRecorder? = nil, alarm: @escaping Alarm) {
     self.logger = logger
     self.recorder = recorder
+    self.alarm = alarm
   }
 
-  /// Logs `message`, unless an event of that reason was logged less than a minute ago.
+  /// Logs `message`, unless an event of that reason was logged less than a minute ago: then it is counted, and the end of
+  /// the minute tells the count.
   ///
   /// - Parameter now: nanoseconds of a clock that never goes back.
   public func log(_ level: Logger.Level, reason: String, now: Int64, _ message: @autoclosure () -> String) {
-    let suppressed: Int? = reasons.withLock { reasons in
-      if let known = reasons[reason], now - known.lastLogged < OccasionalLog.pause {
+    let (line, deadline): (String?, Int64?) = reasons.withLock { reasons in
+      if let known = reasons[reason], now < known.deadline {
         reasons[reason]?.suppressed += 1
-        return nil
+        return (nil, known.suppressed == 0 ? known.deadline : nil)
       }
-      let count = reasons[reason]?.suppressed
-      if count == nil, reasons.count >= OccasionalLog.mostReasons { reasons.removeAll() }
-      reasons[reason] = Reason(lastLogged: now)
-      return count ?? 0
+      let known = reasons[reason]
+      if known == nil, reasons.count >= OccasionalLog.mostReasons { reasons.removeAll() }
+      let next = Reason(level: level, text: message(), lastLogged: now)
+      reasons[reason] = next
+      guard let known, known.suppressed > 0 else { return (next.text, nil) }
+      // The alarm is late, as after a sleep of the machine.
+      return (known.line(of: known.suppressed + 1), nil)
     }
-    guard let suppressed else {
-      recorder?.record(.now, level, message())
-      return
+    if let line { logger.log(level: level, "\(line)") }
+    if let deadline { alarm(deadline) { [weak self] in self?.tellCount(of: reason, now: $0) } }
+  }
+
+  /// Gives the recorder the counts that the log does not have yet: before somebody reads it.
+  public func recordCounts() {
+    guard let recorder else { return }
+    let news = reasons.withLock { reasons in
+      let news = reasons.filter { !$0.value.isTold }
+      for (key, reason) in news { reasons[key]?.recorded = reason.suppressed }
+      return news
     }
-    let again = suppressed > 0 ? " (and \(suppressed) times more in the last minute)" : ""
-    logger.log(level: level, "\(message())\(again)")
+    for (_, reason) in news.sorted(by: { $0.key < $1.key }) {
+      recorder.record(.now, reason.level, reason.line(of: reason.suppressed))
+    }
+  }
+
+  /// A minute is over, unless a line has come since and begun another one, which has an alarm of its own.
+  private func tellCount(of reason: String, now: Int64) {
+    let known: Reason? = reasons.withLock { reasons in
+      guard let known = reasons[reason], known.suppressed > 0, now >= known.deadline else { return nil }
+      reasons[reason] = Reason(level: known.level, text: known.text, lastLogged: now)
+      return known
+    }
+    if let known { logger.log(level: known.level, "\(known.line(of: known.suppressed))") }
   }
 }

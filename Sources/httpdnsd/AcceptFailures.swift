@@ -7,12 +7,13 @@ import Telemetry
 
 /// Connections to one of the daemon's HTTP servers that could not be accepted.
 enum AcceptFailures {
-  /// What is told of each, and logs one line a minute; the recorder gets all.
+  /// What is told of each, and logs a line a minute.
   ///
-  /// - Parameter server: what the connections were to, in the words of the configuration.
-  static func log(of server: String, _ logger: Logger, _ recorder: FlightRecorder?) -> (Int32) -> Void {
-    let occasional = OccasionalLog(logger, recorder: recorder)
-    return { code in
+  /// - Parameters:
+  ///   - server: what the connections were to, in the words of the configuration.
+  ///   - occasional: counts what is too much for the log.
+  static func log(of server: String, _ occasional: OccasionalLog) -> (Int32) -> Void {
+    { code in
       let text = "a connection to \(server) is not accepted: \(String(cString: strerror(code)))"
       occasional.log(.warning, reason: text, now: BootInstant.now.nanoseconds, text)
     }

@@ -7,21 +7,17 @@ import Forwarder
 import Glibc
 import HTTPServer
 import Logging
-import Telemetry
 
 /// The control socket of a daemon.
 enum ControlSocket {
   /// The server for `[control]`, which listens; nil where it is switched off or cannot be opened. The path goes with it.
-  ///
-  /// - Parameter recorder: gets the failures that are too many for the log.
   static func open(
-    _ settings: Configuration.Control, _ forwarder: Forwarder, _ reloader: Reloader, _ logger: Logger,
-    _ recorder: FlightRecorder?
+    _ settings: Configuration.Control, _ forwarder: Forwarder, _ reloader: Reloader, _ logger: Logger
   ) -> ControlServer? {
     guard let path = settings.socket else { return nil }
     do throws(HTTPServerError) {
       let server = try ControlServer(on: forwarder.loop, ControlActions(forwarder, reloader))
-      server.onFailure = AcceptFailures.log(of: "the control socket", logger, recorder)
+      server.onFailure = AcceptFailures.log(of: "the control socket", forwarder.occasional)
       try server.listen(path: path)
       if let problem = problem(settings) { logger.warning("\(problem)") }
       if let name = settings.group { give(path, to: name, logger) }

@@ -17,9 +17,9 @@ struct HTTPDNSDaemon: ParsableCommand {
       ReloadCommand.self, HealthcheckCommand.self, SetupCommand.self,
     ])
 
-  /// Before anything else, SIGUSR2 must not be the end: it may come before the daemon is ready to answer it.
+  /// Before anything else: a signal may come before the daemon is ready to answer it, and must not be its end.
   static func main() {
-    signal(SIGUSR2, SIG_IGN)
+    if CommandLine.arguments.dropFirst().first == RunCommand.configuration.commandName { AnsweredSignals.hold() }
     main(nil)
     // What was printed may still be in memory; that it cannot be written is a failure like any other.
     guard fflush(nil) == 0 else { Console.cannotWrite(errno) }

@@ -45,7 +45,9 @@ final class LogService: @unchecked Sendable {
 
   /// Writes out the flight recorder; a second signal while that goes on changes nothing.
   private func startDump() {
-    guard dump.isEmpty, let events = log.recorder?.events, let first = events.first else { return }
+    guard dump.isEmpty else { return }
+    forwarder.tellCounts()
+    guard let events = log.recorder?.events, let first = events.first else { return }
     write("\(events.count) events since \(first.time.text)")
     dump = events[...]
     goOn()

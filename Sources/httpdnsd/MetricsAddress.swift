@@ -8,24 +8,22 @@ import Glibc
 import HTTPServer
 import Listener
 import Logging
-import Telemetry
 import Web
 
 /// The web server of a daemon.
 enum MetricsAddress {
   /// The server for `[web]`, which listens; nil where it is switched off.
   ///
-  /// - Parameter recorder: gets the failures that are too many for the log.
   /// - Throws: `StartError` where the address cannot be had.
   static func open(
-    _ settings: Configuration.Web, _ forwarder: Forwarder, _ logger: Logger, _ recorder: FlightRecorder?
+    _ settings: Configuration.Web, _ forwarder: Forwarder, _ logger: Logger
   ) throws(StartError) -> WebServer? {
     guard let endpoint = settings.address,
       let address = SocketAddress(octets: endpoint.address.octets, port: endpoint.port)
     else { return nil }
     do throws(HTTPServerError) {
       let server = try WebServer(on: forwarder.loop, address, WebSources(version: ProgramVersion.text, forwarder))
-      server.onFailure = AcceptFailures.log(of: "web.address", logger, recorder)
+      server.onFailure = AcceptFailures.log(of: "web.address", forwarder.occasional)
       logger.info("metrics at http://\(server.address)/metrics")
       return server
     } catch {

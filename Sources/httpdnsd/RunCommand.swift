@@ -37,15 +37,14 @@ struct RunCommand: ParsableCommand {
         "\(need) descriptors may be needed and \(allowed) are allowed: lower listen.max_in_flight or raise RLIMIT_NOFILE"
       )
     }
-    let recorder = loaded.log.recorder
     let forwarder: Forwarder
     let web: WebServer?
     do throws(StartError) {
       forwarder = try Forwarder(
-        loaded.configuration, inherited: try supervision.sockets(), logger: logger, recorder: recorder)
+        loaded.configuration, inherited: try supervision.sockets(), logger: logger, recorder: loaded.log.recorder)
       let addresses = try forwarder.bind()
       for address in addresses { logger.info("listening on \(address)") }
-      web = try MetricsAddress.open(loaded.configuration.web, forwarder, logger, recorder)
+      web = try MetricsAddress.open(loaded.configuration.web, forwarder, logger)
       supervision.begin(forwarder, addresses, logger)
     } catch {
       logger.critical("\(explain(error))")
@@ -57,7 +56,7 @@ struct RunCommand: ParsableCommand {
     reloader.didTake = { logService.follow($0.log) }
     (reloader.willReload, reloader.didReload) = (supervision.reloads, supervision.hasReloaded)
     let reloadSignal = LoopEvent(on: forwarder.loop, signal: SIGHUP) { reloader.begin() }
-    let control = ControlSocket.open(loaded.configuration.control, forwarder, reloader, logger, recorder)
+    let control = ControlSocket.open(loaded.configuration.control, forwarder, reloader, logger)
     let signals = [SIGTERM, SIGINT].map { signal in
       LoopEvent(on: forwarder.loop, signal: signal) {
         logger.info("stopping")
@@ -68,6 +67,7 @@ struct RunCommand: ParsableCommand {
     // Once the first transfers have set up TLS, much of what the start needed is not needed again.
     forwarder.loop.schedule(after: .seconds(30)) { process_trim() }
     logger.info("ready")
+    AnsweredSignals.release()
     do throws(StartError) {
       defer { withExtendedLifetime((signals, reloadSignal, logService, control, web)) {} }
       try forwarder.run()
@@ -96,6 +96,22 @@ struct RunCommand: ParsableCommand {
     }
     if error.code == EACCES { text += "; ports below 1024 need root or CAP_NET_BIND_SERVICE" }
     return text
+  }
+}
+
+/// Signals that a running daemon answers or ignores, and that end a program which has not said so yet.
+enum AnsweredSignals {
+  /// Lets them wait from now on: for this thread, and for those that it makes.
+  static func hold() { set(SIG_BLOCK) }
+
+  /// This thread takes those that have waited, and all that come.
+  static func release() { set(SIG_UNBLOCK) }
+
+  private static func set(_ what: Int32) {
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    for signal in [SIGHUP, SIGUSR1, SIGUSR2] { sigaddset(&signals, signal) }
+    pthread_sigmask(what, &signals, nil)
   }
 }
 

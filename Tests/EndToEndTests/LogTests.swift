@@ -176,27 +176,110 @@ import Testing
     }
   }
 
-  @Test func `SIGUSR2 before the daemon is ready does no harm`() throws {
+  @Test func `a provider that fails for thousands takes no room from what else happened, and each failure is counted`()
+    throws
+  {
     try withLab { lab in
       let simulator = try lab.simulator()
-      // It reads the hosts file before it binds, and has to wait for this one.
-      let path = "\(lab.folder.path)/hosts"
-      try #require(mkfifo(path, 0o600) == 0)
-      let writer = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
-      try #require(writer >= 0)
-      let text = settings(simulator, "level = \"info\"").replacing(
-        "hosts_file = \"\"", with: "hosts_file = \"\(path)\"")
-      let process = try lab.start([Programs.daemon, "run", "--config", lab.file(text)])
-      try process.wait(for: "a line", in: .error) { $0.contains("over http everyone") ? true : nil }
-      for _ in 0..<5 { process.signal(SIGUSR2) }
-      #expect(!process.text(.error).contains("ready"))
-      close(writer)
-      try process.wait(for: "ready", in: .error) { $0.contains(" ready\n") ? true : nil }
-      process.signal(SIGUSR2)
-      try process.wait(for: "the recorder", in: .error) { $0.contains("that is all") ? true : nil }
+      try simulator.fault("kind=status&code=500")
+      let daemon = try lab.daemon(settings(simulator, "level = \"info\""))
+      // More than the recorder holds.
+      let count = 5_000
+      for first in stride(from: 0, to: count, by: 100) {
+        let queries = (first..<first + 100).map { TestQuery("f\($0).example") }
+        for (reply, _) in try askAll(daemon.address, queries) { #expect(reply.code == .servFail) }
+      }
+      daemon.process.signal(SIGUSR2)
+      try daemon.waitForLog("that is all")
+      let dump = daemon.log.split(separator: "\n").filter { $0.contains("flight recorder: ") }
+      #expect(dump.contains { $0.contains(" INFO ready") })
+      #expect(dump.contains { $0.contains(" INFO listening on ") })
+      #expect(dump.count < 200)
+      func sum(_ expression: Regex<(Substring, Substring)>) -> Int {
+        dump.compactMap { $0.firstMatch(of: expression).flatMap { Int($0.1) } }.reduce(0, +)
+      }
+      #expect(sum(/DEBUG answers that had to wait: .*?(\d+) failed:/) == count)
+      let told = daemon.log.split(separator: "\n").filter { $0.contains(" WARNING provider json: ") }
+      #expect(told.count < 20)
+      // The first is a line; the others are counted, some of them in the log where a minute was over.
+      #expect(sum(/WARNING provider json: .*HTTP status 500 \((\d+) times more since 2.*Z\)$/) >= count - 1)
+    }
+  }
+
+  @Test func `what failed within a second is told when that is over, and at once where it is asked for`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      try simulator.fault("kind=status&code=500")
+      let daemon = try lab.daemon(settings(simulator, "level = \"debug\""))
+      func failed() -> Int {
+        daemon.log.split(separator: "\n").filter { !$0.contains("flight recorder") }.compactMap {
+          $0.firstMatch(of: /answers that had to wait: .*?(\d+) failed:/).flatMap { Int($0.1) }
+        }.reduce(0, +)
+      }
+      _ = try askAll(daemon.address, (0..<30).map { TestQuery("a\($0).example") })
+      try eventually("all of them") { failed() == 30 ? true : nil }
+      _ = try askAll(daemon.address, (0..<30).map { TestQuery("b\($0).example") })
+      daemon.process.signal(SIGUSR2)
+      try daemon.waitForLog("that is all")
+      #expect(failed() == 60)
+    }
+  }
+
+  @Test func `a signal during the start does no harm, and is answered when the daemon is ready`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      // What takes its time before anybody could answer a signal.
+      let lines = (0..<40_000).map { "192.0.2.\($0 % 250) n\($0).hosts.example" }
+      let hosts = try lab.folder.write(lines.joined(separator: "\n"), to: "hosts")
+      let file = try lab.file(
+        settings(simulator, "level = \"info\"").replacing("hosts_file = \"\"", with: "hosts_file = \"\(hosts)\""))
+      var (process, isReady) = (try stoppedAtStart(lab, file), false)
+      // The port that TCP got can be some other program's over UDP.
+      for attempt in 0..<4 where !isReady {
+        if attempt > 0 { process = try stoppedAtStart(lab, file) }
+        for signal in [SIGHUP, SIGUSR1, SIGUSR2, SIGHUP] { process.signal(signal) }
+        #expect(!process.text(.error).contains("ready"))
+        process.signal(SIGCONT)
+        isReady = try process.wait(for: "ready", in: .error) { text in
+          text.contains(" ready\n") ? true : text.contains(": Address already in use") ? false : nil
+        }
+      }
+      for line in ["that is all", "configuration reloaded in "] {
+        try process.wait(for: line, in: .error) { $0.contains(line) ? true : nil }
+      }
+      process.signal(SIGUSR1)
       process.signal(SIGTERM)
       #expect(try process.waitForEnd() == .exited(0))
     }
+  }
+
+  /// A daemon that stands still where its program has begun and it is not ready.
+  private func stoppedAtStart(_ lab: Lab, _ file: String) throws -> ChildProcess {
+    // Where this process has to wait so long for its turn that a daemon is ready meanwhile, another one is started.
+    for _ in 0..<20 {
+      let process = try lab.start([Programs.daemon, "run", "--config", file])
+      let deadline = Deadline(.seconds(20))
+      while try !isHolding(process) {
+        guard !deadline.isOver else { throw Failure("it never holds signals: \(process.text(.error))") }
+        sched_yield()
+      }
+      process.signal(SIGSTOP)
+      try eventually("a stop") { try status(process).contains("State:\tT") ? true : nil }
+      if try isHolding(process) { return process }
+      process.signal(SIGKILL)
+    }
+    throw Failure("it was never stopped in time")
+  }
+
+  /// Whether SIGHUP, SIGUSR1 and SIGUSR2 wait.
+  private func isHolding(_ process: ChildProcess) throws -> Bool {
+    let mask = try status(process).firstMatch(of: /SigBlk:\s+([0-9a-f]+)/).flatMap { UInt64($0.1, radix: 16) } ?? 0
+    return [SIGHUP, SIGUSR1, SIGUSR2].allSatisfy { mask >> UInt64($0 - 1) & 1 == 1 }
+  }
+
+  private func status(_ process: ChildProcess) throws -> String {
+    let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: "/proc/\(process.pid)/status"))
+    return String(decoding: try file.readToEnd() ?? Data(), as: UTF8.self)
   }
 
   @Test func `who does not read the log stops no answer, and the end comes all the same`() throws {

@@ -154,6 +154,34 @@ import Testing
     }
   }
 
+  @Test func `each alert fires where it should, once, and not elsewhere`() throws {
+    let tests = Repository.path("Tests/EndToEndTests/Data/httpdnsd.rules.test.yml")
+    let (ending, output, error) = try ChildProcess.run(["promtool", "test", "rules", tests])
+    #expect(ending == .exited(0), "\(output)\(error)")
+    func text(_ path: String) throws -> String { try String(contentsOfFile: path, encoding: .utf8) }
+    let alerts = try text(Repository.path("Config/prometheus/httpdnsd.rules.yml")).matches(of: /- alert: (\w+)/)
+    let tried = try text(tests)
+    #expect(alerts.count > 5)
+    for alert in alerts {
+      #expect(tried.contains(try Regex("alertname: \(alert.1), eval_time: \\d+m, exp_alerts: \\[\\]")))
+      #expect(tried.contains(try Regex("alertname: \(alert.1)\\s+eval_time: \\d+m\\s+exp_alerts:\\s+- exp_labels")))
+    }
+  }
+
+  @Test func `what LocalDNS takes for an answer is measured, though it is less than a turn of the loop`() throws {
+    try withLab { lab in
+      let network = try PlainServer(addresses: ["www.corp.example.": "198.51.100.7"])
+      var settings = Settings(Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\""))
+      settings.localServers = [network.address]
+      settings.more = "[web]\naddress = \"127.0.0.1:0\"\n[[rule]]\nnames = [\"corp.example\"]\nuse = \"localdns\"\n"
+      let daemon = try lab.daemon(settings.text)
+      #expect(try ask(daemon.address, "www.corp.example").data == ["198.51.100.7"])
+      let scrape = Scrape(text: try WebClient(daemon).get("/metrics").body)
+      #expect(scrape["httpdnsd_localdns_round_trip_seconds_count"] == 1)
+      #expect(scrape["httpdnsd_localdns_round_trip_seconds_sum"] ?? 0 > 0)
+    }
+  }
+
   @Test func `no secret, no name and no client is on any page`() throws {
     let canary = "Canary7f3a9"
     let providers: (Simulator) -> [String] = { simulator in

@@ -173,6 +173,39 @@ import Testing
     }
   }
 
+  @Test func `a hosts file that cannot be read changes nothing, unless it could not be read before`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let hosts = try lab.folder.write("192.0.2.9 host.example\n", to: "hosts")
+      var settings = Settings(Settings.json(simulator.http))
+      func text(_ path: String) -> String {
+        settings.text.replacingOccurrences(of: "hosts_file = \"\"", with: "hosts_file = \"\(path)\"")
+      }
+      let daemon = try lab.daemon(text(hosts))
+      #expect(unlink(hosts) == 0)
+      settings.more = pinned("192.0.2.77")
+      try daemon.reload(text(hosts), expecting: "ERROR configuration unchanged")
+      #expect(daemon.log.contains("ERROR hosts file \(hosts): No such file or directory\n"))
+      #expect(try ask(daemon.address, "host.example").data == ["192.0.2.9"])
+      #expect(try ask(daemon.address, "pinned.example").code == .nxDomain)
+      try daemon.reload(text("/dev/zero"), expecting: "ERROR hosts file /dev/zero: too large\n")
+      #expect(try ask(daemon.address, "host.example").data == ["192.0.2.9"])
+      _ = try lab.folder.write("192.0.2.10 host.example\n", to: "hosts")
+      try daemon.reload(text(hosts))
+      #expect(try ask(daemon.address, "host.example").data == ["192.0.2.10"])
+
+      let later = "\(lab.folder.path)/later"
+      let other = try lab.daemon(text(later))
+      #expect(other.log.contains("WARNING hosts file \(later): No such file or directory\n"))
+      settings.more = pinned("192.0.2.78")
+      try other.reload(text(later))
+      #expect(try ask(other.address, "pinned.example").data == ["192.0.2.78"])
+      _ = try lab.folder.write("192.0.2.11 later.example\n", to: "later")
+      try other.hangUp(expecting: "INFO configuration reloaded in ")
+      #expect(try ask(other.address, "later.example").data == ["192.0.2.11"])
+    }
+  }
+
   @Test func `what needs a restart is told by name, and the old value goes on`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()

@@ -24,6 +24,11 @@ import Testing
     #expect(throws: FileFault.unreadable(ENOTDIR)) { try WholeFile.read("/dev/null/none", limit: 1) }
   }
 
+  @Test func `is not taken for a reason that has words`() {
+    #expect(FileFault.unreadable(ENOENT).description == "No such file or directory")
+    #expect(FileFault.tooLarge.description == "too large")
+  }
+
   @Test func `is waited for by nobody where it is a FIFO without a writer`() throws {
     let path = folder.path(of: "fifo")
     try #require(mkfifo(path, 0o600) == 0)

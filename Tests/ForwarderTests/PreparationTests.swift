@@ -125,6 +125,8 @@ import Testing
       [control]
       socket = "/elsewhere/socket"
       group = "adm"
+      [web]
+      address = "127.0.0.1:9353"
 
       """)
     let wanted = next
@@ -132,7 +134,7 @@ import Testing
       next.keepFixed(of: running) == [
         "state_directory", "listen.addresses", "listen.workers", "listen.max_udp_payload", "listen.tcp_connections",
         "listen.tcp_per_client", "listen.tcp_idle", "listen.max_in_flight", "cache.enabled", "cache.max_bytes",
-        "cache.max_entries", "cache.persist", "control.socket", "control.group",
+        "cache.max_entries", "cache.persist", "control.socket", "control.group", "web.address",
       ])
     #expect((next.listen.allow, next.cache.maxTTL) == (wanted.listen.allow, .seconds(7)))
     (next.listen.allow, next.cache.maxTTL) = (running.listen.allow, running.cache.maxTTL)

@@ -171,22 +171,56 @@ import Testing
 }
 
 @Suite struct `What is said of slow and failed answers` {
-  @Test func `is summed up, once a second at most`() {
+  private let loop = SimulatedLoop()
+
+  /// A watch, and what it has told.
+  private func withWatch(_ body: (AnswerWatch, () -> [String]) -> Void) {
     var told: [String] = []
-    let watch = AnswerWatch { told.append($0) }
-    func answered(_ seconds: Int, _ took: Duration, _ failure: String? = nil) {
-      watch.answered(at: BootInstant(nanoseconds: Int64(seconds) * 600_000_000), took: took, failure: failure)
+    let watch = AnswerWatch(on: loop) { told.append($0) }
+    body(watch) {
+      defer { told = [] }
+      return told
     }
-    answered(0, .milliseconds(900))
-    #expect(told == [])
-    answered(0, .milliseconds(1500))
-    answered(1, .milliseconds(4400), "no answer in time")
-    answered(1, .milliseconds(2), "no answer in time")
-    answered(2, .milliseconds(1200))
-    #expect(
-      told == [
-        "answers that had to wait: 1 took longer than 1 s, the longest 1500 ms",
-        "answers that had to wait: 2 took longer than 1 s, the longest 4400 ms; 2 failed: no answer in time",
-      ])
+  }
+
+  @Test func `is told at once of the first, and of the others when a second has passed`() {
+    withWatch { watch, told in
+      watch.answered(at: loop.now, took: .milliseconds(900), failure: nil)
+      #expect(told() == [])
+      watch.answered(at: loop.now, took: .milliseconds(1500), failure: nil)
+      #expect(told() == ["answers that had to wait: 1 took longer than 1 s, the longest 1500 ms"])
+      loop.advance(by: .milliseconds(600))
+      watch.answered(at: loop.now, took: .milliseconds(4400), failure: "no answer in time")
+      watch.answered(at: loop.now, took: .milliseconds(2), failure: "no answer in time")
+      watch.answered(at: loop.now, took: .milliseconds(2), failure: "refused")
+      loop.advance(by: .milliseconds(399))
+      #expect(told() == [])
+      loop.advance(by: .milliseconds(1))
+      #expect(
+        told() == [
+          "answers that had to wait: 1 took longer than 1 s, the longest 4400 ms; 2 failed: no answer in time; "
+            + "1 failed: refused"
+        ])
+      // A line begins another second, and nothing ticks where there is nothing to tell.
+      watch.answered(at: loop.now, took: .zero, failure: "refused")
+      #expect(told() == [])
+      loop.advance(by: .seconds(1))
+      #expect(told() == ["answers that had to wait: 1 failed: refused"])
+      #expect(loop.timers.earliest == nil)
+      loop.advance(by: .seconds(3600))
+      #expect(told() == [])
+    }
+  }
+
+  @Test func `is told before its time where somebody asks`() {
+    withWatch { watch, told in
+      watch.flush(at: loop.now)
+      #expect(told() == [])
+      for _ in 0..<30 { watch.answered(at: loop.now, took: .zero, failure: "refused") }
+      #expect(told() == ["answers that had to wait: 1 failed: refused"])
+      watch.flush(at: loop.now)
+      #expect(told() == ["answers that had to wait: 29 failed: refused"])
+      #expect(loop.timers.earliest == nil)
+    }
   }
 }

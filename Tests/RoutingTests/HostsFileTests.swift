@@ -1,6 +1,7 @@
 // HostsFileTests.swift -- what is taken from a hosts file and what is left.
 
 import DNSWire
+import Files
 import Glibc
 import Routing
 import Testing
@@ -87,11 +88,11 @@ import Testing
   }
 
   @Test func `a file that is too large or not there is refused`() {
-    #expect(throws: HostsFileError.tooLarge) {
+    #expect(throws: FileFault.tooLarge) {
       try HostsFile(octets: [UInt8](repeating: 35, count: HostsFile.maximumSize + 1))
     }
-    #expect(throws: HostsFileError.unreadable(ENOENT)) { try HostsFile(path: "/nonexistent/hosts") }
-    #expect(throws: HostsFileError.tooLarge) { try HostsFile(path: "/dev/zero") }
+    #expect(throws: FileFault.unreadable(ENOENT)) { try HostsFile(path: "/nonexistent/hosts") }
+    #expect(throws: FileFault.tooLarge) { try HostsFile(path: "/dev/zero") }
   }
 
   @Test func `the machine's own file can be read`() throws {
