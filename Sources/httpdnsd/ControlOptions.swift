@@ -11,7 +11,8 @@ struct ControlOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "The daemon's control socket, in the place of the one that the configuration names.", valueName: "path"))
+      "The daemon's control socket, in the place of the one that the configuration names.", valueName: "path"),
+    completion: .file())
   var socket: String?
 
   @Flag(help: "Print JSON.")

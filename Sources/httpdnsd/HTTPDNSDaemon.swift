@@ -37,7 +37,8 @@ struct ConfigurationOption: ParsableArguments {
   @Option(
     name: .customLong("config"),
     help: ArgumentHelp(
-      "The configuration file. (default: $HTTPDNSD_CONFIG, or else \(Configuration.defaultPath))", valueName: "file"))
+      "The configuration file. (default: $HTTPDNSD_CONFIG, or else \(Configuration.defaultPath))", valueName: "file"),
+    completion: .file())
   var given: String?
 
   /// The path of the file.

@@ -8,8 +8,8 @@ import SystemSetup
 struct SetupRootOption: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "The root of another machine, such as an image that is being built. No command is run then.", valueName: "folder")
-  )
+      "The root of another machine, such as an image that is being built. No command is run then.", valueName: "folder"),
+    completion: .directory)
   var root: String?
 
   var place: Root { root.map { Root($0) } ?? Root() }
@@ -24,7 +24,8 @@ struct SetupOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       "The configuration file. Default: /etc/httpdnsd/httpdnsd.toml, below --root where that is given.",
-      valueName: "file"))
+      valueName: "file"),
+    completion: .file())
   var config: String?
 
   @Option(
@@ -37,7 +38,8 @@ struct SetupOptions: ParsableArguments {
     help: ArgumentHelp(
       "The installed program, for the hooks. Default: the one that httpdnsd.service starts, or else this one (with --root: "
         + "/usr/bin/httpdnsd or /usr/local/bin/httpdnsd).",
-      valueName: "file"))
+      valueName: "file"),
+    completion: .file())
   var program: String?
 
   @OptionGroup var root: SetupRootOption
