@@ -67,7 +67,7 @@ struct ContentText: ControlText {
       "more": "\(content.more)",
       "failures": JSONText.array(
         content.failures.map { failure in
-          JSONText.object(members(failure.question) + [("waits", JSONText.seconds(failure.waits))])
+          JSONText.object(members(failure.question) + [("waits_seconds", JSONText.seconds(failure.waits))])
         }),
     ])
   }
@@ -77,9 +77,9 @@ struct ContentText: ControlText {
       "rcode": JSONText.string("\(entry.responseCode)"), "source": JSONText.string(entry.source),
       "upstreams": JSONText.array(entry.upstreams.map(JSONText.string)),
       "answers": JSONText.array(entry.answers.map(JSONText.record)),
-      "authorities": JSONText.array(entry.authorities.map(JSONText.record)), "age": JSONText.seconds(entry.age),
-      "fresh_for": JSONText.seconds(entry.freshFor), "useful_for": entry.usefulFor.map(JSONText.seconds),
-      "unused_for": JSONText.seconds(entry.unusedFor), "hits": "\(entry.hits)", "refresh": object(entry.refresh),
+      "authorities": JSONText.array(entry.authorities.map(JSONText.record)), "age_seconds": JSONText.seconds(entry.age),
+      "fresh_seconds": JSONText.seconds(entry.freshFor), "useful_seconds": entry.usefulFor.map(JSONText.seconds),
+      "unused_seconds": JSONText.seconds(entry.unusedFor), "hits": "\(entry.hits)", "refresh": object(entry.refresh),
     ])
     return JSONText.object(members(entry.question) + rest)
   }
@@ -97,7 +97,7 @@ struct ContentText: ControlText {
   private func object(_ plan: RefreshPlan) -> String? {
     func object(_ why: String, _ time: Duration, hits: UInt32? = nil) -> String {
       JSONText.object([
-        "why": JSONText.string(why), "in": JSONText.seconds(time), "missing_hits": hits.map { "\($0)" },
+        "why": JSONText.string(why), "in_seconds": JSONText.seconds(time), "missing_hits": hits.map { "\($0)" },
       ])
     }
     return switch plan {

@@ -31,7 +31,7 @@ struct ProvidersText: ControlText {
         "units_today": "\(report.unitsToday)", "units_per_day": "\(report.unitsPerDay)", "units": "\(report.units)",
         "transfers": "\(report.transfers)", "failures": "\(report.failures)",
         "failures_by_reason": JSONText.object(reasons), "refusals": "\(report.refusals)",
-        "round_trip": JSONText.latency(report.roundTrips), "server": report.server.map(JSONText.string),
+        "round_trip_ms": JSONText.latency(report.roundTrips), "server": report.server.map(JSONText.string),
         "reason": report.state.reason.map(JSONText.string), "remark": report.remark.map(JSONText.string),
         "until": report.state.until.map { JSONText.string(LogTime.text(unixTime: $0)) },
       ])

@@ -53,9 +53,10 @@ struct RefreshText: ControlText {
         "dnssec_ok": "\(report.dnssecOK)", "checking_disabled": "\(report.checkingDisabled)",
         "subnet": report.subnet.map { JSONText.string("\($0)") },
         "rcode": JSONText.string("\(report.answer.response.responseCode)"),
-        "answers": JSONText.array(records(report).map(JSONText.record)), "lifetime": "\(report.answer.lifetime)",
+        "answers": JSONText.array(records(report).map(JSONText.record)),
+        "lifetime_seconds": "\(report.answer.lifetime)",
         "source": JSONText.string(report.answer.source.text),
-        "failure": report.answer.failure.map(JSONText.string), "milliseconds": JSONText.milliseconds(report.time),
+        "failure": report.answer.failure.map(JSONText.string), "took_ms": JSONText.milliseconds(report.time),
       ])
     }
     return JSONText.object([

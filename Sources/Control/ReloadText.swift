@@ -28,7 +28,7 @@ struct ReloadText: ControlText {
       "reloaded": "\(!isNothing)", "mistakes": JSONText.array(report.mistakes.map(JSONText.string)),
       "warnings": JSONText.array(report.warnings.map(JSONText.string)),
       "needs_restart": JSONText.array(report.fixedKeys.map(JSONText.string)),
-      "milliseconds": isNothing ? nil : JSONText.milliseconds(report.duration),
+      "took_ms": isNothing ? nil : JSONText.milliseconds(report.duration),
     ])
   }
 }

@@ -39,9 +39,9 @@ struct StatsText: ControlText {
     let cache = statistics.cache
     let counts = numbers.counts.members(network: numbers.network).map { ($0.name, $0.json) }
     let rest = JSONText.members([
-      "uptime": JSONText.seconds(statistics.uptime), "queries": "\(queries.queries)",
+      "uptime_seconds": JSONText.seconds(statistics.uptime), "queries": "\(queries.queries)",
       "fates": JSONText.object(fates), "hit_ratio": queries.hitRatio.map { "\($0)" },
-      "latency_at_hand": JSONText.latency(queries.atHand), "latency_resolved": JSONText.latency(queries.resolved),
+      "latency_at_hand_ms": JSONText.latency(queries.atHand), "latency_resolved_ms": JSONText.latency(queries.resolved),
       "cache": JSONText.object([
         "entries": "\(cache.entries)", "max_entries": "\(cache.maxEntries)", "octets": "\(cache.octets)",
         "max_octets": "\(cache.maxOctets)", "insertions": "\(cache.insertions)", "evictions": "\(cache.evictions)",
@@ -83,7 +83,7 @@ struct NamesText: ControlText {
     let objects = reports.map { report in
       let head = JSONText.members([
         "domain": JSONText.string(report.name.text), "type": "\(report.type.rawValue)",
-        "time": JSONText.seconds(report.time),
+        "counted_seconds": JSONText.seconds(report.time),
       ])
       return JSONText.object(head + report.counts.members(network: network).map { ($0.name, $0.json) })
     }

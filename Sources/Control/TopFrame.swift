@@ -194,7 +194,7 @@ extension TopFrame {
       return JSONText.object([
         "name": JSONText.string(provider.name), "state": JSONText.string(provider.state),
         "server": provider.server.isEmpty ? nil : JSONText.string(provider.server),
-        "round_trip": JSONText.latency(roundTrips(provider)),
+        "round_trip_ms": JSONText.latency(roundTrips(provider)),
         "transfers_per_second": number(rate(provider.transfers, last?.transfers ?? 0)),
         "failures_per_second": number(rate(provider.failures, last?.failures ?? 0)),
         "units_today": "\(provider.unitsToday)", "units_per_day": "\(provider.unitsPerDay)",
@@ -207,10 +207,10 @@ extension TopFrame {
       ])
     }
     return JSONText.object([
-      "seconds": number(seconds), "queries_per_second": number(queryRate), "hit_ratio": hitRatio.map(number),
+      "interval_seconds": number(seconds), "queries_per_second": number(queryRate), "hit_ratio": hitRatio.map(number),
       "fates_per_second": JSONText.object(QueryFate.allCases.map { ($0.word, number(rate($0))) }),
-      "latency_at_hand": JSONText.latency(sample.atHand - earlier.atHand),
-      "latency_resolved": JSONText.latency(sample.resolved - earlier.resolved), "cache_entries": "\(sample.entries)",
+      "latency_at_hand_ms": JSONText.latency(sample.atHand - earlier.atHand),
+      "latency_resolved_ms": JSONText.latency(sample.resolved - earlier.resolved), "cache_entries": "\(sample.entries)",
       "cache_octets": "\(sample.octets)", "questions_under_way": "\(sample.underWay)",
       "waiting_clients": "\(sample.waiting)",
       "refreshes_per_second": number(rate(sample.refreshes, earlier.refreshes)),

@@ -66,7 +66,7 @@ import Testing
     #expect(lines[4].contains("left alone until 1970-01-02T00:00:00Z: units_per_day are spent"))
     let json = try scene.client.providers(.json).content
     #expect(json.contains("\"failures_by_reason\":{\"timeout\":1}"))
-    #expect(json.contains("\"round_trip\":{\"count\":1,\"mean\":12,"))
+    #expect(json.contains("\"round_trip_ms\":{\"count\":1,\"mean\":12,"))
     #expect(json.contains("\"reason\":\"a \\\"quoted\\\" reason\""))
     #expect(json.contains("\"until\":\"2027-01-15T08:00:00Z\""))
     #expect(json.hasPrefix("{\"providers\":[{\"name\":\"alidns\",\"state\":\"up\",\"units_today\":7,"))

@@ -39,7 +39,7 @@ import Testing
     }
     let json = try scene.client.stats(byName: false, .json).content
     for name in `The daemon's numbers`.names { #expect(json.contains("\"\(name)\":")) }
-    #expect(json.contains("\"avgRtt\":13.3,") && json.contains("\"uptime\":10,"))
+    #expect(json.contains("\"avgRtt\":13.3,") && json.contains("\"uptime_seconds\":10,"))
   }
 
   @Test func `have a line for each of the busiest names, and an object with the type as a number`() throws {
@@ -49,7 +49,7 @@ import Testing
     #expect(lines[0].split(separator: " ").map(String.init) == ["domain", "type"] + `The daemon's numbers`.names)
     #expect(lines[1].hasPrefix("www.example.com.  AAAA ") && lines[2].hasPrefix("none.example.     NXDOMAIN  -"))
     let json = try scene.client.stats(byName: true, .json).content
-    #expect(json.hasPrefix("{\"names\":[{\"domain\":\"www.example.com.\",\"type\":28,\"time\":90,\"avgRtt\":13.3,"))
+    #expect(json.hasPrefix("{\"names\":[{\"domain\":\"www.example.com.\",\"type\":28,\"counted_seconds\":90,\"avgRtt\":13.3,"))
     #expect(json.contains("\"requestPDnsNum\":3,\"sp\":\"eth0\",\"successNum\":2,\"timeoutErro\":1,"))
   }
 

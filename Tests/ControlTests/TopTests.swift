@@ -102,7 +102,7 @@ import Testing
 
   @Test func `is an object in JSON`() {
     let json = TopFrame(`A sample for top`.sample(), after: nil).json
-    #expect(json.hasPrefix("{\"seconds\":10,\"queries_per_second\":10,\"hit_ratio\":0.9,"))
+    #expect(json.hasPrefix("{\"interval_seconds\":10,\"queries_per_second\":10,\"hit_ratio\":0.9,"))
     #expect(json.contains("\"state\":\"down: a\\ttab\\nand % a line\""))
     #expect(!json.contains("\n"))
   }
