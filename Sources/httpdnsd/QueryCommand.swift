@@ -16,7 +16,7 @@ struct QueryCommand: ParsableCommand {
     discussion: """
       Past the cache; a provider that charges is paid. What a rule or a special name says is answered by httpdnsd itself.
 
-      Example: httpdnsd query --config Config/demo.toml www.example.com AAAA
+      Example: httpdnsd query www.example.com AAAA
 
       Exit code 0: there is an answer, also one that says that there is no such name or record; 1: there is none \
       (SERVFAIL), or a mistake in the configuration; 64: a mistake on the command line, or a provider or type that does \
