@@ -59,7 +59,7 @@ let layer1: [Target] =
   module("DNSWire", data: true)
   + module("EventLoop", ["CEvent"])
   + module("Ciphers", ["CCrypto"])
-  + module("Configuration", ["DNSWire", "Ciphers", "Files", tomlKit])
+  + module("Configuration", ["DNSWire", "Ciphers", "Files", "CProcess", tomlKit])
   + module("Telemetry", [logging])
   + module("Files")
   + module("ServiceManager", ["EventLoop"])
@@ -120,7 +120,7 @@ let programs: [Target] =
     .executableTarget(
       name: "cache-bench", dependencies: ["Persistence", "MessageCache", "EventLoop", "DNSWire"],
       path: "Benchmarks/CacheBench", cSettings: glibc, swiftSettings: strict),
-    // It starts the programs and shares no code with them but the message parser.
+    // It starts the programs and shares no code with them but the message parser and the writer of cache files.
     .testTarget(
       name: "EndToEndTests", dependencies: ["DNSWire", "Persistence", "TestSupport"], exclude: ["Data"],
       cSettings: glibc,

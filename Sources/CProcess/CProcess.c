@@ -24,6 +24,8 @@ long process_raise_descriptors(long wanted) {
   return limit.rlim_cur < LONG_MAX ? (long)limit.rlim_cur : LONG_MAX;
 }
 
+const char *process_variable(long number) { return environ ? environ[number] : NULL; }
+
 void process_use_bind_capability(void) {
   struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3];

@@ -21,4 +21,11 @@ extension Configuration {
       return control
     }
   }
+
+  /// The `[control]` section of a file that has none.
+  public static func usualControl(environment: Environment = processEnvironment) -> Control {
+    var control = Control()
+    control.move(to: environment("RUNTIME_DIRECTORY"))
+    return control
+  }
 }

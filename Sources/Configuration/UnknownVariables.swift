@@ -1,17 +1,19 @@
 // UnknownVariables.swift -- variables of the environment that look like ours and are none: most are misspelt.
 
-import Files
+import CProcess
 
 /// Finds the variables that nobody reads.
 enum UnknownVariables {
   private static let prefix = "HTTPDNSD_"
   private static let known = ["HTTPDNSD_CONFIG"] + EnvironmentSettings.variables
-  private static let largest = 4 << 20
 
-  /// The names of this process's variables; none where the system does not tell.
+  /// The names of this process's variables.
   static func ofProcess() -> [String] {
-    let octets = (try? WholeFile.read("/proc/self/environ", limit: largest)) ?? []
-    return octets.split(separator: 0).map { String(decoding: $0.prefix { $0 != UInt8(ascii: "=") }, as: UTF8.self) }
+    var names: [String] = []
+    while let variable = process_variable(names.count) {
+      names.append(String(String(cString: variable).prefix { $0 != "=" }))
+    }
+    return names
   }
 
   /// Warns of each.

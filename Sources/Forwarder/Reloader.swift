@@ -92,11 +92,11 @@ public final class Reloader: @unchecked Sendable {
 
   /// Reads the file and takes what it says. Returns at once; of several calls during a reload one more comes.
   public func begin() {
-    guard !forwarder.isStopping else { return abandon() }
     guard !isReloading else {
       isWanted = true
       return
     }
+    guard !forwarder.isStopping else { return abandon() }
     isReloading = true
     (waiting, waitingNext) = (waitingNext, [])
     report = ReloadReport()
@@ -186,6 +186,7 @@ public final class Reloader: @unchecked Sendable {
 
   /// The program ends: nothing is taken any more.
   private func abandon() {
+    isReloading = false
     waiting += waitingNext
     waitingNext = []
     tell(.stopping)

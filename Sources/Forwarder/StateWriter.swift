@@ -35,9 +35,9 @@ final class StateWriter {
 
   /// Writes what has not been written, before it returns.
   func close() {
-    guard let timer else { return }
-    timer.cancel()
-    self.timer = nil
+    guard timer != nil || file.isLeftOut else { return }
+    timer?.cancel()
+    timer = nil
     file.saveNow(content())
   }
 }

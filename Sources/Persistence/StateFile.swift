@@ -9,7 +9,12 @@ public final class StateFile: Sendable {
   private struct Work: Sendable {
     var next: [UInt8]?
     var isWriting = false
+    /// Whether the last content was not written: the folder was another process's.
+    var isLeftOut = false
   }
+
+  /// Whether the last content was not written, because the folder was another process's.
+  public var isLeftOut: Bool { work.withLock(\.isLeftOut) }
 
   private let path: String
   private let folder: StateFolder?
@@ -73,7 +78,9 @@ public final class StateFile: Sendable {
 
   /// - Returns: why it could not be written.
   private func write(_ octets: [UInt8]) -> String? {
-    if let folder, !folder.take() { return nil }
+    let isOurs = folder?.take() ?? true
+    work.withLock { $0.isLeftOut = !isOurs }
+    guard isOurs else { return nil }
     do throws(FileProblem) {
       let replacement = try FileReplacement(of: path)
       try replacement.append(octets)

@@ -68,7 +68,9 @@ final class SetupLock {
       }
     }
     let path = root.real(matter.path)
-    let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    var descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    // A lock can be had on a file system that has become read-only, too: what is written then stands below /run.
+    if descriptor < 0, errno == EROFS { descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) }
     if descriptor < 0, errno == ENOENT { return nil }
     guard descriptor >= 0 else { throw .last("open", path) }
     return descriptor

@@ -26,13 +26,26 @@ struct ControlOptions: ParsableArguments {
     let client = ControlClient(path: try path())
     let answer: ControlAnswer
     do throws(ControlClientError) {
-      answer = try ask(client, json ? .json : .text)
-    } catch {
-      Console.error("httpdnsd: \(error)")
-      throw ExitCode.failure
-    }
+      answer = try ask(client, form)
+    } catch { throw ControlOptions.failure(error) }
+    try show(answer)
+  }
+
+  /// In which form an answer is wanted.
+  var form: ControlForm { json ? .json : .text }
+
+  /// Prints what the daemon tells.
+  ///
+  /// - Throws: `ControlOptions.nothing` as `tell` does.
+  func show(_ answer: ControlAnswer) throws {
     print(answer.content, terminator: "")
     if answer.isNothing { throw ControlOptions.nothing }
+  }
+
+  /// Tells why the daemon did not do it.
+  static func failure(_ error: ControlClientError) -> ExitCode {
+    Console.error("httpdnsd: \(error)")
+    return .failure
   }
 
   /// There is nothing, or something that was asked for has failed.
@@ -41,19 +54,18 @@ struct ControlOptions: ParsableArguments {
   /// A domain name on the command line.
   static func check(_ name: String) throws { _ = try DomainName(argument: name) }
 
-  /// Whether the configuration says that there is no control socket, and the command line names none.
-  func isSwitchedOff() -> Bool {
-    guard socket == nil, let control = try? Configuration.control(path: options.config) else { return false }
-    return control.socket == nil
+  /// The path of the socket; nil where the configuration switches it off.
+  func find() throws(Mistakes) -> String? {
+    if let socket { return socket }
+    return try Configuration.control(path: options.config).socket
   }
 
   /// The path of the socket.
   ///
   /// - Throws: `ExitCode.failure`, after the reason has been written to stderr.
   func path() throws -> String {
-    if let socket { return socket }
     do throws(Mistakes) {
-      if let path = try Configuration.control(path: options.config).socket { return path }
+      if let path = try find() { return path }
       Console.error("httpdnsd: the control socket is switched off: control.socket is \"\" in \(options.config)")
     } catch {
       for mistake in error.mistakes { Console.error("\(mistake)") }

@@ -1,6 +1,7 @@
 // ReloadCommand.swift -- `httpdnsd reload`: the running daemon reads its configuration anew, and says what came of it.
 
 import ArgumentParser
+import Configuration
 import Control
 import Glibc
 
@@ -11,8 +12,8 @@ struct ReloadCommand: ParsableCommand {
     abstract: "Let the running daemon read its configuration anew, and tell what came of it.",
     discussion: """
       The cache, the sockets and what is under way stay. A file with a mistake changes nothing: each mistake is told. \
-      SIGHUP does the same, and tells only the log. Where there is no control socket and systemd calls (ExecReload=), \
-      the daemon gets SIGHUP.
+      SIGHUP does the same, and tells only the log. Called by systemd (ExecReload=) it makes do with SIGHUP where nobody \
+      listens at the control socket that the file names.
 
       Example: httpdnsd reload
       Example: httpdnsd reload --json
@@ -24,9 +25,40 @@ struct ReloadCommand: ParsableCommand {
   @OptionGroup var control: ControlOptions
 
   func run() throws {
-    guard control.isSwitchedOff(), let process = ReloadCommand.systemdsProcess else {
-      return try control.tell { client, form throws(ControlClientError) in try client.reload(form) }
+    var path: String?
+    // Of a file that cannot be read as a whole. The daemon will refuse it, but is to know, and so are its log and status.
+    var mistakes: [Mistake] = []
+    do throws(Mistakes) {
+      path = try control.find()
+    } catch {
+      (path, mistakes) = (Configuration.usualControl().socket, error.mistakes)
     }
+    if let path {
+      let answer: ControlAnswer
+      do throws(ControlClientError) {
+        answer = try ControlClient(path: path, patience: ReloadCommand.patience).reload(control.form)
+      } catch {
+        for mistake in mistakes { Console.error("\(mistake)") }
+        guard case .notRunning = error, let process = ReloadCommand.systemdsProcess else {
+          throw ControlOptions.failure(error)
+        }
+        try hangUp(process)
+        if mistakes.isEmpty { return }
+        throw ControlOptions.nothing
+      }
+      return try control.show(answer)
+    }
+    guard let process = ReloadCommand.systemdsProcess else {
+      _ = try control.path()
+      return
+    }
+    try hangUp(process)
+  }
+
+  /// Reading a list of millions of names takes seconds.
+  private static let patience = Duration.seconds(60)
+
+  private func hangUp(_ process: pid_t) throws {
     guard kill(process, SIGHUP) == 0 else {
       Console.error("httpdnsd: process \(process): \(String(cString: strerror(errno)))")
       throw ExitCode.failure

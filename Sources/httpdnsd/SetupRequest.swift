@@ -42,8 +42,12 @@ struct SetupRequest {
   }
 
   /// Why `--apply` refuses a plan unless it is forced to.
-  func doubts(of plan: Plan) -> [String] {
-    guard root.isMachine, !isAnswered(plan.nameserver) else { return plan.doubts }
+  ///
+  /// - Parameter starting: whether the daemon may be asked also where that starts it.
+  func doubts(of plan: Plan, starting: Bool = true) -> [String] {
+    guard root.isMachine else { return plan.doubts }
+    if !starting, SystemCommand.isSocketActive, !SystemCommand.isServiceActive { return plan.doubts }
+    guard !isAnswered(plan.nameserver) else { return plan.doubts }
     let asked = "\(plan.nameserver.host) port \(plan.nameserver.port)"
     return plan.doubts + ["nobody answers at \(asked): `systemctl start httpdnsd` first"]
   }

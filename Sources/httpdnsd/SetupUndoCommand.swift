@@ -58,6 +58,7 @@ struct SetupStatusCommand: ParsableCommand {
     }
     for change in journal.changes where !change.isFolder { print("  \(change.path)") }
   }
+
   /// Whose /etc/resolv.conf is, the way for it, and why that would be refused where it would.
   private func advice() throws -> String {
     switch try Setup.attempt({ () throws(SetupError) in try Manager.find(in: root.place) }) {
@@ -73,7 +74,7 @@ struct SetupStatusCommand: ParsableCommand {
   private func obstacles(_ method: SetupMethod) -> [String] {
     let request = SetupRequest(root.place)
     do throws(SetupError) {
-      return request.doubts(of: try request.plan(method))
+      return request.doubts(of: try request.plan(method), starting: false)
     } catch {
       return ["\(error)"]
     }

@@ -49,7 +49,8 @@ import Testing
     #expect(lines[0].split(separator: " ").map(String.init) == ["domain", "type"] + `The daemon's numbers`.names)
     #expect(lines[1].hasPrefix("www.example.com.  AAAA ") && lines[2].hasPrefix("none.example.     NXDOMAIN  -"))
     let json = try scene.client.stats(byName: true, .json).content
-    #expect(json.hasPrefix("{\"names\":[{\"domain\":\"www.example.com.\",\"type\":28,\"counted_seconds\":90,\"avgRtt\":13.3,"))
+    let beginning = "{\"names\":[{\"domain\":\"www.example.com.\",\"type\":28,\"counted_seconds\":90,\"avgRtt\":13.3,"
+    #expect(json.hasPrefix(beginning))
     #expect(json.contains("\"requestPDnsNum\":3,\"sp\":\"eth0\",\"successNum\":2,\"timeoutErro\":1,"))
   }
 

@@ -148,6 +148,31 @@ import Testing
     }
   }
 
+  @Test func `a file that cannot be read as a whole, or that names another socket, is told to the daemon by systemd`()
+    throws
+  {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      var settings = Settings(Settings.json(simulator.http))
+      settings.control = "socket = \"\(lab.folder.path)/control.sock\""
+      let daemon = try lab.daemon(settings.text)
+      func reload(_ text: String) throws -> (ending: ChildProcess.Ending, output: String, error: String) {
+        try Data(text.utf8).write(to: URL(fileURLWithPath: daemon.configuration))
+        // As ExecReload= calls it.
+        let environment = ["MAINPID": "\(daemon.process.pid)", "RUNTIME_DIRECTORY": lab.folder.path]
+        return try lab.run("reload", "--config", daemon.configuration, environment: environment)
+      }
+      // The usual socket's place is known without the file; without a daemon there SIGHUP has to do.
+      let syntax = try reload(settings.text + "[cache")
+      #expect(syntax.ending == .exited(2) && syntax.output.hasSuffix("\nconfiguration unchanged\n"), "\(syntax)")
+      let elsewhere = settings.text.replacingOccurrences(of: "/control.sock", with: "/other.sock")
+      let moved = try reload(elsewhere + pinned("192.0.2.77"))
+      #expect(moved.ending == .exited(0) && moved.output.contains("process \(daemon.process.pid)"), "\(moved)")
+      try daemon.waitForLog("needs a restart to change: control.socket")
+      try eventually("the rest") { try ask(daemon.address, "pinned.example").data == ["192.0.2.77"] ? true : nil }
+    }
+  }
+
   @Test func `who may ask, the hosts file, TTLs and the log's level change at once`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()

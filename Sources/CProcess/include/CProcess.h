@@ -17,6 +17,10 @@ long process_raise_descriptors(long wanted);
 /// To be called before there are threads, which have sets of their own.
 void process_use_bind_capability(void);
 
+/// The variable of the environment with that number, as `NAME=value`; a null pointer behind the last one.
+/// (/proc/self/environ is root's where the program's file has a capability.)
+const char *process_variable(long number);
+
 /// The day of the build in C's form, `Nov  1 2026`; of SOURCE_DATE_EPOCH where the build sets that.
 const char *process_build_date(void);
 
