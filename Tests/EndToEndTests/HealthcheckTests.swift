@@ -97,11 +97,14 @@ import Testing
       let daemon = try lab.daemon("control.socket = \"\"\nlocaldns.servers = []", environment: environment)
       #expect(try Dig.dig.ask(daemon.address, "www.example.com").data.contains("192.0.2.1"))
       #expect(daemon.log.contains("environment: HTTPDNSD_PROVIDER[0].url: over http everyone"))
+      #expect(daemon.log.contains(" DEBUG "))
       let file = try lab.file("log.level = \"loud\"")
       let (ending, _, error) = try lab.run("check", "--config", file, environment: ["HTTPDNSD_LISTEN": "nowhere"])
       #expect(ending == .exited(1))
       #expect(error.contains("environment: HTTPDNSD_LISTEN[0]: found \"nowhere\"; allowed: "))
       #expect(error.contains("\(file): log.level: found \"loud\""))
+      let named = try lab.run("run", environment: ["HTTPDNSD_CONFIG": file])
+      #expect(named.ending == .exited(1) && named.error.contains("\(file): log.level: found \"loud\""))
     }
   }
 }
