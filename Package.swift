@@ -104,7 +104,7 @@ let programs: [Target] =
     .executableTarget(
       name: "httpdnsd",
       dependencies: [
-        "Forwarder", "Control", "Web", "HTTPServer", "Files", "SystemSetup", "Terminal", "CProcess", argumentParser,
+        "Forwarder", "Control", "Web", "HTTPServer", "SystemSetup", "Terminal", "CProcess", argumentParser,
       ]
         + forwarderParts + [logging],
       cSettings: glibc, swiftSettings: strict),

@@ -123,6 +123,8 @@ extension Daemon {
       daemon.end()
       #expect(manager.receive() == ["STOPPING=1", "STATUS=answering what has been read"])
       #expect(manager.receive(within: .milliseconds(100)) == nil)
+      // Without its sockets the port would be the next test's.
+      withExtendedLifetime(nobody) {}
     }
   }
 
