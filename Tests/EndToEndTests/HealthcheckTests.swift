@@ -1,5 +1,6 @@
 // HealthcheckTests.swift -- `httpdnsd healthcheck`, and variables in the place of a file's keys.
 
+import DNSWire
 import Foundation
 import Testing
 
@@ -97,7 +98,9 @@ import Testing
       let daemon = try lab.daemon("control.socket = \"\"\nlocaldns.servers = []", environment: environment)
       #expect(try Dig.dig.ask(daemon.address, "www.example.com").data.contains("192.0.2.1"))
       #expect(daemon.log.contains("environment: HTTPDNSD_PROVIDER[0].url: over http everyone"))
-      #expect(daemon.log.contains(" DEBUG "))
+      try simulator.fault("kind=status&code=500")
+      #expect(try ask(daemon.address, "n1.bench.example").code == .servFail)
+      try daemon.waitForLog(" DEBUG answers that had to wait: 1 failed")
       let file = try lab.file("log.level = \"loud\"")
       let (ending, _, error) = try lab.run("check", "--config", file, environment: ["HTTPDNSD_LISTEN": "nowhere"])
       #expect(ending == .exited(1))
