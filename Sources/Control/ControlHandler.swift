@@ -99,8 +99,7 @@ struct ControlHandler {
   }
 
   private func answer(
-    _ reply: HTTPServerReply, _ form: ControlForm,
-    _ work: @escaping Work
+    _ reply: HTTPServerReply, _ form: ControlForm, _ work: @escaping Work
   ) {
     // The reply stays on the loop's thread: the task prefers it, and nothing else has the reply.
     nonisolated(unsafe) let reply = reply

@@ -1,6 +1,7 @@
 // FileReplacement.swift -- a file is replaced as a whole: whoever reads it gets the old content or the new one, never a
 // part, whatever happens to the program or the machine meanwhile.
 
+import Files
 import Glibc
 
 /// Why a file could not be read or written, in one line for a person: its path, the reason and the user.
@@ -54,7 +55,8 @@ final class FileReplacement {
         close(opened)
         throw FileProblem(path, "it is being written by somebody else")
       }
-      if FileReplacement.isThere(temporary, opened) {
+      // Who had the lock before has perhaps given the file its final name.
+      if OpenFile.isNamed(temporary, opened) {
         file = opened
         break
       }
@@ -75,13 +77,6 @@ final class FileReplacement {
     guard file >= 0 else { return }
     unlink(temporary)
     close(file)
-  }
-
-  /// Whether the name is still that of the open file: who had the lock before has perhaps given it its final name.
-  static func isThere(_ name: String, _ file: Int32) -> Bool {
-    var (opened, named) = (stat(), stat())
-    return fstat(file, &opened) == 0 && lstat(name, &named) == 0 && opened.st_ino == named.st_ino
-      && opened.st_dev == named.st_dev
   }
 
   /// Adds octets at the end. May block.

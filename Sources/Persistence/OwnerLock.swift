@@ -2,6 +2,7 @@
 //
 // Nobody waits for it: whoever does not get it tries again when there is something to write.
 
+import Files
 import Glibc
 import Synchronization
 
@@ -35,7 +36,7 @@ public final class OwnerLock: Sendable {
   /// - Throws: where another program has it, or its file is another user's.
   public func take() throws(FileProblem) {
     try file.withLock { (file) throws(FileProblem) in
-      if file >= 0, FileReplacement.isThere(name, file) { return }
+      if file >= 0, OpenFile.isNamed(name, file) { return }
       OwnerLock.close(&file)
       for _ in 0..<OwnerLock.attempts {
         // Without waiting: for a FIFO nobody may ever come.
@@ -48,7 +49,7 @@ public final class OwnerLock: Sendable {
         }
         file = opened
         guard flock(opened, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK else { throw inUse(&file) }
-        if FileReplacement.isThere(name, opened) { return try sign(&file) }
+        if OpenFile.isNamed(name, opened) { return try sign(&file) }
         OwnerLock.close(&file)
       }
       throw FileProblem(path, "in use by another httpdnsd")
@@ -59,7 +60,7 @@ public final class OwnerLock: Sendable {
   public func release() {
     file.withLock { file in
       guard file >= 0 else { return }
-      if FileReplacement.isThere(name, file) { unlink(name) }
+      if OpenFile.isNamed(name, file) { unlink(name) }
       OwnerLock.close(&file)
     }
   }

@@ -1,5 +1,6 @@
 // SetupLock.swift -- only one program at a time changes the machine's names; the lock ends with it, however it ends.
 
+import Files
 import Glibc
 
 /// A lock in setup's folder of state, which it makes where there is none. Its file is root's alone: whoever may open a file
@@ -31,7 +32,7 @@ final class SetupLock {
     for attempt in 0... {
       if let file = try SetupLock.open(root, matter) {
         // Whoever had the lock may have removed the file, so that somebody else has a new one now.
-        if flock(file, LOCK_EX | LOCK_NB) == 0, SetupLock.isPresent(file, root, matter) {
+        if flock(file, LOCK_EX | LOCK_NB) == 0, OpenFile.isNamed(root.real(matter.path), file) {
           descriptor = file
           return
         }
@@ -74,11 +75,5 @@ final class SetupLock {
     if descriptor < 0, errno == ENOENT { return nil }
     guard descriptor >= 0 else { throw .last("open", path) }
     return descriptor
-  }
-
-  private static func isPresent(_ descriptor: Int32, _ root: Root, _ matter: Matter) -> Bool {
-    var (locked, present) = (stat(), stat())
-    guard fstat(descriptor, &locked) == 0, lstat(root.real(matter.path), &present) == 0 else { return false }
-    return locked.st_ino == present.st_ino && locked.st_dev == present.st_dev
   }
 }

@@ -64,14 +64,22 @@ struct ControlOptions: ParsableArguments {
   ///
   /// - Throws: `ExitCode.failure`, after the reason has been written to stderr.
   func path() throws -> String {
+    let path: String?
     do throws(Mistakes) {
-      if let path = try find() { return path }
-      Console.error("httpdnsd: the control socket is switched off: control.socket is \"\" in \(options.config)")
+      path = try find()
     } catch {
       for mistake in error.mistakes { Console.error("\(mistake)") }
       Console.error("httpdnsd: --socket names the daemon's control socket without a configuration")
+      throw ExitCode.failure
     }
-    throw ExitCode.failure
+    guard let path else { throw switchedOff() }
+    return path
+  }
+
+  /// Tells that there is no control socket.
+  func switchedOff() -> ExitCode {
+    Console.error("httpdnsd: the control socket is switched off: control.socket is \"\" in \(options.config)")
+    return .failure
   }
 }
 

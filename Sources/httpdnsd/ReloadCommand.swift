@@ -48,10 +48,7 @@ struct ReloadCommand: ParsableCommand {
       }
       return try control.show(answer)
     }
-    guard let process = ReloadCommand.systemdsProcess else {
-      _ = try control.path()
-      return
-    }
+    guard let process = ReloadCommand.systemdsProcess else { throw control.switchedOff() }
     try hangUp(process)
   }
 

@@ -61,9 +61,8 @@ import Testing
   @Test func `with --json each prints one object on one line, and ends with 0 where it has done its work`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
-      let socket = "\(lab.folder.path)/control.sock"
       var settings = Settings(Settings.doh(simulator.http))
-      settings.control = "socket = \"\(socket)\""
+      let socket = settings.openControl(in: lab)
       let daemon = try lab.daemon(settings.text)
       for command in ControlCommandTests.commands.map({ $0 == ["top"] ? ["top", "--once"] : $0 }) + [
         ["stats", "--by-name"]
@@ -79,9 +78,8 @@ import Testing
 
   @Test(.enabled(if: geteuid() == 0)) func `who may not use the socket is told so by every command`() throws {
     try withLab { lab in
-      let socket = "\(lab.folder.path)/control.sock"
       var settings = Settings(Settings.doh(Address("127.0.0.1", 1)))
-      settings.control = "socket = \"\(socket)\""
+      let socket = settings.openControl(in: lab)
       _ = try lab.daemon(settings.text)
       chmod(lab.folder.path, 0o755)
       let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", Programs.daemon]
@@ -99,7 +97,7 @@ import Testing
       let folder = "\(lab.folder.path)/state"
       try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
       var settings = Settings(Settings.doh(simulator.http))
-      settings.control = "socket = \"\(lab.folder.path)/control.sock\""
+      settings.openControl(in: lab)
       settings.more = "[cache]\npersist = \"\(folder)/cache\""
       let daemon = try lab.daemon(settings.text)
       try daemon.waitForLog("there is no cache file yet")

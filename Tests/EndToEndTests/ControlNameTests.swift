@@ -13,9 +13,8 @@ import Testing
   ) throws {
     try withLab { lab in
       let simulator = try lab.simulator()
-      let socket = "\(lab.folder.path)/control.sock"
       var settings = Settings(Settings.doh(simulator.http, "name = \"first\""))
-      settings.control = "socket = \"\(socket)\""
+      let socket = settings.openControl(in: lab)
       settings.more = more
       let daemon = try lab.daemon(settings.text)
       try body(lab, simulator, daemon) { arguments in
@@ -148,9 +147,8 @@ import Testing
   @Test func `what was flushed does not come back after a kill`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
-      let socket = "\(lab.folder.path)/control.sock"
       var settings = Settings(Settings.doh(simulator.http))
-      settings.control = "socket = \"\(socket)\""
+      let socket = settings.openControl(in: lab)
       settings.more = "[cache]\npersist = \"\(lab.folder.path)/cache\""
       let first = try lab.daemon(settings.text)
       for name in ["www.example.com", "n1.bench.example"] { try ask(first.address, name) }

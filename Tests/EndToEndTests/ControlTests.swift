@@ -35,9 +35,8 @@ import Testing
   private func withScene(_ more: String = "", _ body: (Scene) throws -> Void) throws {
     try withLab { lab in
       let simulator = try lab.simulator()
-      let socket = "\(lab.folder.path)/control.sock"
       var settings = Settings(Settings.doh(simulator.http, "name = \"first\""))
-      settings.control = "socket = \"\(socket)\""
+      let socket = settings.openControl(in: lab)
       settings.more = more
       try body(Scene(lab: lab, simulator: simulator, daemon: lab.daemon(settings.text), socket: socket))
     }

@@ -16,9 +16,9 @@ import Testing
     try withLab { lab in
       let simulator = try lab.simulator()
       try simulator.setZone("*.fill.example. 3000 A 192.0.2.1\nwww.example. 3000 A 192.0.2.2")
-      let (socket, file) = ("\(lab.folder.path)/control.sock", "\(lab.folder.path)/cache")
+      let file = "\(lab.folder.path)/cache"
       var settings = Settings(Settings.json(simulator.http))
-      settings.control = "socket = \"\(socket)\""
+      let socket = settings.openControl(in: lab)
       settings.more = "[cache]\npersist = \"\(file)\"\nmax_entries = 200000\n[refresh]\nhot_hits = 0"
       let first = try lab.daemon(settings.text)
       for name in ["abcdef.fill.example", "www.example"] { try ask(first.address, name) }

@@ -81,16 +81,14 @@ import Testing
   func `a proxy that is not there is not gone around`(proxyScheme: String) throws {
     try withLab { lab in
       let simulator = try lab.simulator(https: true)
-      let nobody = try Socket(SOCK_STREAM, boundTo: Address("127.0.0.1", 0))
+      let nobody = try lab.nobody()
       let network = try PlainServer(addresses: ["n1.bench.example.": "10.0.0.1"])
       var settings = Settings(
-        try provider(simulator, scheme: "https", host: nil, "proxy = \"\(proxyScheme)://\(nobody.address)\""))
+        try provider(simulator, scheme: "https", host: nil, "proxy = \"\(proxyScheme)://\(nobody)\""))
       settings.localServers = [network.address]
       let daemon = try lab.daemon(settings.text)
       #expect(try ask(daemon.address, "n1.bench.example").data == ["10.0.0.1"])
       #expect(try simulator.count.transfers == 0)
-      // Without its socket the port would be the next test's.
-      withExtendedLifetime(nobody) {}
     }
   }
 }

@@ -110,9 +110,8 @@ import Testing
   @Test func `by the command its end is told: done, what needs a restart, or every mistake`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
-      let socket = "\(lab.folder.path)/control.sock"
       var settings = Settings(Settings.json(simulator.http))
-      settings.control = "socket = \"\(socket)\""
+      let socket = settings.openControl(in: lab)
       let daemon = try lab.daemon(settings.text)
       func reload(_ more: String, _ options: String...) throws -> (ChildProcess.Ending, String) {
         try Data((settings.text + more).utf8).write(to: URL(fileURLWithPath: daemon.configuration))
@@ -154,7 +153,7 @@ import Testing
     try withLab { lab in
       let simulator = try lab.simulator()
       var settings = Settings(Settings.json(simulator.http))
-      settings.control = "socket = \"\(lab.folder.path)/control.sock\""
+      settings.openControl(in: lab)
       let daemon = try lab.daemon(settings.text)
       func reload(_ text: String) throws -> (ending: ChildProcess.Ending, output: String, error: String) {
         try Data(text.utf8).write(to: URL(fileURLWithPath: daemon.configuration))

@@ -109,10 +109,10 @@ extension Daemon {
     try withLab { lab in
       let simulator = try lab.simulator()
       let manager = try NotifySocket(in: lab)
-      let nobody = try Socket.pair()
+      let nobody = try lab.nobody()
       var settings = settings(simulator)
       settings.providers.append(
-        Settings.provider("doh", "name = \"second\"\nurl = \"http://\(nobody.tcp.address)/dns-query\""))
+        Settings.provider("doh", "name = \"second\"\nurl = \"http://\(nobody)/dns-query\""))
       settings.more = "[[rule]]\nnames = [\"second.example\"]\nuse = \"second\""
       let daemon = try lab.daemon(settings.text, environment: ["NOTIFY_SOCKET": manager.path])
       let place = daemon.address
@@ -123,8 +123,6 @@ extension Daemon {
       daemon.end()
       #expect(manager.receive() == ["STOPPING=1", "STATUS=answering what has been read"])
       #expect(manager.receive(within: .milliseconds(100)) == nil)
-      // Without its sockets the port would be the next test's.
-      withExtendedLifetime(nobody) {}
     }
   }
 

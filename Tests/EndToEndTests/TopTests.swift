@@ -24,9 +24,8 @@ import Testing
 
   private func withDaemon(_ body: (Lab, Daemon, String) throws -> Void) throws {
     try withLab { lab in
-      let socket = "\(lab.folder.path)/control.sock"
       var settings = Settings(Settings.doh(try lab.simulator().http, "name = \"first\""))
-      settings.control = "socket = \"\(socket)\""
+      let socket = settings.openControl(in: lab)
       try body(lab, lab.daemon(settings.text), socket)
     }
   }

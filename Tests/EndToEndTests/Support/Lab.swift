@@ -9,6 +9,7 @@ final class Lab {
   private(set) var daemons: [Daemon] = []
   private var others: [ChildProcess] = []
   private var files = 0
+  private var silent: [Socket] = []
 
   fileprivate init() throws { folder = try TemporaryFolder() }
 
@@ -39,6 +40,13 @@ final class Lab {
     let simulator = try Simulator(arguments, at: host, authority: authority)
     others.append(simulator.process)
     return simulator
+  }
+
+  /// An address where nobody listens. Its port stays taken to the end of the test: it would be the next one's.
+  func nobody() throws -> Address {
+    let (udp, tcp) = try Socket.pair()
+    silent += [udp, tcp]
+    return tcp.address
   }
 
   /// Starts any other program.

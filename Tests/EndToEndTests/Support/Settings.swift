@@ -18,6 +18,16 @@ struct Settings {
 
   init(_ providers: String...) { self.providers = providers }
 
+  /// Opens a control socket in the test's folder.
+  ///
+  /// - Returns: its path.
+  @discardableResult
+  mutating func openControl(in lab: Lab) -> String {
+    let path = "\(lab.folder.path)/control.sock"
+    control = "socket = \"\(path)\""
+    return path
+  }
+
   /// The file. What the machine's own files say is left out.
   var text: String {
     """
