@@ -20,7 +20,7 @@ RUN Scripts/build httpdnsd \
 FROM ${RUNTIME_IMAGE} AS runtime
 RUN apt-get update -q \
  && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
-      ca-certificates libcurl4 libevent-2.1-7 libevent-openssl-2.1-7 libsimdjson14 libssl3 libstdc++6
+      ca-certificates libcurl4 libevent-2.1-7 libevent-openssl-2.1-7 libpsl5 libsimdjson14 libssl3 libstdc++6
 COPY --from=build /source/.build/bin/httpdnsd /usr/local/bin/httpdnsd
 COPY Scripts/image-root /usr/local/sbin/
 RUN image-root /image /usr/local/bin/httpdnsd

@@ -52,6 +52,7 @@ let layer0: [Target] = [
   .target(name: "CLock", cSettings: glibc),
   .target(name: "CProcess", cSettings: glibc),
   .systemLibrary(name: "CNetlink"),
+  .systemLibrary(name: "CPublicSuffix", pkgConfig: "libpsl", providers: [.apt(["libpsl-dev"])]),
 ]
 
 // Layer 1: octets, loop, digests, configuration, telemetry.
@@ -65,6 +66,7 @@ let layer1: [Target] =
   + module("ServiceManager", ["EventLoop"])
   + module("Metrics", ["CLock"])
   + module("Terminal")
+  + module("PublicSuffixes", ["DNSWire", "CPublicSuffix"])
 
 // Layer 2: one responsibility each, none knows another's.
 let layer2: [Target] =
@@ -86,7 +88,7 @@ let layer2: [Target] =
 let forwarderParts: [Target.Dependency] = [
   "DNSWire", "EventLoop", "Ciphers", "Configuration", "Telemetry", "HTTPDNS", "MessageCache", "Routing", "Listener",
   "HTTPClient", "LocalDNS", "NetworkWatch", "ProviderPool", "Refresh", "BusyNames", "Persistence", "Metrics", "CSocket",
-  "CLock", "ServiceManager", "Files",
+  "CLock", "ServiceManager", "Files", "PublicSuffixes",
 ]
 let programs: [Target] =
   module("Forwarder", forwarderParts + [logging], tests: ["FuzzProperties"])
