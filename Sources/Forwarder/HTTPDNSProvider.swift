@@ -238,7 +238,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   }
 
   /// Whether the day's units are not spent yet.
-  var hasUnits: Bool { budget.isOpen(unixTime: loop.wallTime) }
+  var hasUnits: Bool { budget.isOpen(unixTime: loop.wallTime, now: loop.now.nanoseconds) }
 
   /// Asks one server; once more where the signature's time was wrong and the reply has taught us better: not every
   /// provider tells such a signature from one with a wrong key. Each transfer takes one of those that
@@ -345,7 +345,11 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     if let heir { return heir.pay(units) }
     counters.units += units
     guard units > 0 else { return }
-    budget.spend(units, unixTime: loop.wallTime)
+    let milestone = budget.spend(units, unixTime: loop.wallTime, now: loop.now.nanoseconds)
+    if let milestone {
+      let rest = milestone < 100 ? "" : "; it is asked again after 0:00 UTC"
+      note(.warning, "provider \(name): \(milestone) % of units_per_day (\(settings.unitsPerDay)) are spent\(rest)")
+    }
     ledger?.didSpend()
   }
 

@@ -8,7 +8,7 @@ import ProviderPool
 extension HTTPDNSProvider {
   var isFit: Bool {
     guard case .up = health.fitness(now: loop.now.nanoseconds), !servers.isEmpty else { return false }
-    return budget.isOpen(unixTime: loop.wallTime)
+    return hasUnits
   }
 
   func networkHasChanged() {

@@ -76,7 +76,7 @@ extension HTTPDNSProvider {
     var report = ProviderReport(name: name)
     let (now, time) = (loop.now.nanoseconds, loop.wallTime)
     var today = budget
-    let isOpen = today.isOpen(unixTime: time)
+    let isOpen = today.isOpen(unixTime: time, now: now)
     report.unitsToday = today.spent
     report.unitsPerDay = settings.unitsPerDay
     report.take(counters)

@@ -71,7 +71,9 @@ final class UnitLedger {
     var entries: [String: (day: Int64, units: Int)] = [:]
     for line in lines.dropFirst() {
       let fields = line.split(separator: " ")
-      guard fields.count == 3, let day = Int64(fields[1]), let units = Int(fields[2]), day >= 0, units >= 0 else {
+      guard fields.count == 3, let day = Int64(fields[1]), let units = Int(fields[2]), day >= 0,
+        (0...UnitBudget.mostUnits).contains(units)
+      else {
         continue
       }
       entries[String(fields[0])] = (day, units)

@@ -32,40 +32,93 @@ public struct RequestLimit: Sendable {
 }
 
 /// What has been spent today, against what may be.
+///
+/// A day begins when the clock passes midnight, and not when it is set: a clock that jumps opens no second day. While it
+/// says a day that is over already, units count on, and a new day begins after 24 hours of boot time.
 public struct UnitBudget: Hashable, Sendable {
   /// Units a day; 0 for no limit.
   public let perDay: Int
-  /// The day, in days since 1970 (UTC), as far as it has been seen.
+  /// The latest day that has been seen, in days since 1970 (UTC).
   public private(set) var day: Int64
   /// Units of that day.
   public private(set) var spent: Int
+  /// Units since counting began, as long as the clock has not said what day that was.
+  private var undated = 0
+  /// Whether the clock has said since counting began that it is `day`.
+  private var isDated = false
+  /// When the day began, or counting did, in nanoseconds of boot time.
+  private var beginning: Int64?
+  /// The wall clock at the last look, less boot time, in seconds.
+  private var clockOffset: Int64 = 0
+
+  /// More units than any provider sells in a day: what a file says beyond it is not believed.
+  public static let mostUnits = 1_000_000_000_000
+  /// Parts of a day's units, in per cent, that a person wants to hear of.
+  public static let milestones = [50, 80, 100]
+  /// Seconds by which a clock may be corrected in one step without being taken for set.
+  private static let mostCorrection: Int64 = 3600
+  private static let dayLength: Int64 = 86_400
 
   /// A budget of which some may have been spent already.
   public init(perDay: Int, day: Int64 = 0, spent: Int = 0) {
     self.perDay = perDay
     self.day = day
-    self.spent = spent
+    self.spent = min(max(spent, 0), UnitBudget.mostUnits)
   }
 
   /// Whether there is something left.
   ///
-  /// - Parameter unixTime: seconds since 1970. What was spent is forgotten when the day goes on, not when the clock is set
-  ///   back.
-  public mutating func isOpen(unixTime: Int64) -> Bool {
-    turn(unixTime)
+  /// - Parameters:
+  ///   - unixTime: seconds since 1970.
+  ///   - now: nanoseconds of boot time.
+  public mutating func isOpen(unixTime: Int64, now: Int64) -> Bool {
+    turn(unixTime, now)
     return perDay == 0 || spent < perDay
   }
 
   /// Counts units.
-  public mutating func spend(_ units: Int, unixTime: Int64) {
-    turn(unixTime)
-    spent += units
+  ///
+  /// - Returns: the highest of `milestones` that was reached by these units; nil where none was.
+  @discardableResult
+  public mutating func spend(_ units: Int, unixTime: Int64, now: Int64) -> Int? {
+    turn(unixTime, now)
+    let before = spent
+    spent = min(spent + units, UnitBudget.mostUnits)
+    undated = isDated ? 0 : min(undated + units, UnitBudget.mostUnits)
+    guard perDay > 0 else { return nil }
+    return UnitBudget.milestones.last { milestone in
+      let threshold = max(1, perDay.multipliedReportingOverflow(by: milestone).partialValue / 100)
+      return before < threshold && spent >= threshold
+    }
   }
 
-  private mutating func turn(_ unixTime: Int64) {
-    let today = unixTime / 86_400
-    if today > day { spent = 0 }
-    day = today
+  private mutating func turn(_ unixTime: Int64, _ now: Int64) {
+    let today = unixTime / UnitBudget.dayLength
+    let offset = unixTime - now / 1_000_000_000
+    defer {
+      clockOffset = offset
+      if today == day { isDated = true }
+    }
+    guard let beginning else {
+      self.beginning = now
+      if today > day { (day, spent) = (today, 0) }
+      return
+    }
+    let wasSet = abs(offset - clockOffset) > UnitBudget.mostCorrection
+    if today > day {
+      // A clock that was wrong until now may say so once; one that was right opens no second day by being set.
+      if !wasSet || !isDated {
+        begin(now, spent: wasSet ? undated : 0)
+      }
+      day = today
+    }
+    if now - beginning >= UnitBudget.dayLength * 1_000_000_000, self.beginning == beginning { begin(now, spent: 0) }
+  }
+
+  private mutating func begin(_ now: Int64, spent: Int) {
+    beginning = now
+    self.spent = spent
+    undated = 0
   }
 }
 

@@ -75,7 +75,7 @@ import Testing
     let first = try ProviderSet().following(configuration(provider("a", "192.0.2.1", "units_per_day = 100")), factory)
     let old = try #require(first.upstreams[0] as? HTTPDNSProvider)
     old.counters.transfers = 12
-    old.budget.spend(70, unixTime: loop.wallTime)
+    old.budget.spend(70, unixTime: loop.wallTime, now: loop.now.nanoseconds)
     let second = try first.following(configuration(provider("a", "192.0.2.2", "units_per_day = 71")), factory)
     let new = try #require(second.upstreams[0] as? HTTPDNSProvider)
     first.retire(for: second)

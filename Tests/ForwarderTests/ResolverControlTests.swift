@@ -100,7 +100,7 @@ import Testing
     #expect(provider.report == expected)
     provider.use([])
     #expect(provider.report.server == nil)
-    provider.budget.spend(3, unixTime: loop.wallTime)
+    provider.budget.spend(3, unixTime: loop.wallTime, now: loop.now.nanoseconds)
     #expect(provider.report.unitsToday == 3)
     let day = loop.wallTime / 86_400
     loop.advance(by: .seconds(86_400))

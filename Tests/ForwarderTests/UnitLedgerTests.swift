@@ -21,16 +21,16 @@ import Testing
   @Test func `what was spent today is spent after a restart too, and what was spent yesterday is not`() {
     let today: Int64 = 20_000 * 86_400
     var spent = UnitBudget(perDay: 100)
-    spent.spend(70, unixTime: today)
+    spent.spend(70, unixTime: today, now: 0)
     let first = UnitLedger(file(), on: loop)
     first.add("a") { spent }
     first.didSpend()
     first.close()
     let second = UnitLedger(file(), on: loop)
     var budget = second.budget(of: "a", perDay: 70)
-    let isOpenToday = budget.isOpen(unixTime: today + 10)
+    let isOpenToday = budget.isOpen(unixTime: today + 10, now: 0)
     #expect(!isOpenToday)
-    let isOpenTomorrow = budget.isOpen(unixTime: today + 86_400)
+    let isOpenTomorrow = budget.isOpen(unixTime: today + 86_400, now: 86_400_000_000_000)
     #expect(isOpenTomorrow)
     #expect(second.budget(of: "b", perDay: 70).spent == 0)
     var status = stat()
@@ -47,12 +47,13 @@ import Testing
   }
 
   @Test(arguments: [
-    "", "something else\na 1 2\n", "httpdnsd units 1\na\nb 1\nc x y\nd -1 5\ne 1 99999999999999999999\n\u{0}\u{ff}",
+    "", "something else\na 1 2\n",
+    "httpdnsd units 1\na\nb 1\nc x y\nd -1 5\ne 1 99999999999999999999\nf 1 9223372036854775807\n\u{0}\u{ff}",
   ])
   func `a damaged file is no reason to stop`(content: String) {
     file().saveNow(Array(content.utf8))
     let ledger = UnitLedger(file(), on: loop)
-    for name in ["a", "b", "c", "d", "e"] { #expect(ledger.budget(of: name, perDay: 5).spent == 0) }
+    for name in ["a", "b", "c", "d", "e", "f"] { #expect(ledger.budget(of: name, perDay: 5).spent == 0) }
   }
 
   @Test func `a place that cannot be written to is told, by name`() {
