@@ -79,6 +79,7 @@ let layer2: [Target] =
   + module("ProviderPool", ["HTTPDNS"])
   + module("Refresh")
   + module("BusyNames")
+  + module("FairShares", ["DNSWire", "CLock", "PublicSuffixes"])
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
   + module("Persistence", ["MessageCache", "EventLoop", "Ciphers", "Files"], tests: ["DNSWire"])
   + module("HTTPServer", ["EventLoop", "CEvent", "CTLS"], tests: ["HTTPTestSupport"])
@@ -88,7 +89,7 @@ let layer2: [Target] =
 let forwarderParts: [Target.Dependency] = [
   "DNSWire", "EventLoop", "Ciphers", "Configuration", "Telemetry", "HTTPDNS", "MessageCache", "Routing", "Listener",
   "HTTPClient", "LocalDNS", "NetworkWatch", "ProviderPool", "Refresh", "BusyNames", "Persistence", "Metrics", "CSocket",
-  "CLock", "ServiceManager", "Files", "PublicSuffixes",
+  "CLock", "ServiceManager", "Files", "PublicSuffixes", "FairShares",
 ]
 let programs: [Target] =
   module("Forwarder", forwarderParts + [logging], tests: ["FuzzProperties"])

@@ -1,0 +1,176 @@
+// PlaceSharesTests.swift -- who gives up a place for whom.
+
+import FairShares
+import TestSupport
+import Testing
+
+@Suite struct PlaceSharesTests {
+  private final class Holder {
+    let number: Int
+    init(_ number: Int) { self.number = number }
+  }
+
+  /// Places, and what a resolver does with them.
+  private final class Scene {
+    let shares: PlaceShares<Holder>
+    var now: Int64 = 0
+    private(set) var places: [Int: PlaceShares<Holder>.Place] = [:]
+    private var holders: [Int: Holder] = [:]
+    private(set) var lost: [Int] = []
+
+    init(_ capacity: Int) { shares = PlaceShares(capacity: capacity) }
+
+    /// Takes a place as a newcomer does; false where it is refused.
+    @discardableResult
+    func come(_ number: Int, client: UInt64, domain: UInt64) -> Bool {
+      let (client, domain) = (ClientKey(value: client), DomainKey(value: domain))
+      if shares.isFull {
+        guard let candidate = shares.candidate(for: client, domain, now: now) else { return false }
+        lost.append(candidate.place.holder.number)
+        go(candidate.place.holder.number)
+      }
+      let holder = Holder(number)
+      holders[number] = holder
+      places[number] = shares.enter(holder, client, domain, now: now)
+      return true
+    }
+
+    func go(_ number: Int) {
+      shares.leave(places.removeValue(forKey: number)!)
+      holders[number] = nil
+    }
+
+    func count(_ client: UInt64) -> Int { shares.count(of: ClientKey(value: client)) }
+  }
+
+  @Test func `one who is alone may have everything, and beyond that nothing`() {
+    let scene = Scene(100)
+    for number in 0..<100 { #expect(scene.come(number, client: 1, domain: 1)) }
+    #expect(!scene.come(100, client: 1, domain: 1))
+    #expect(scene.lost.isEmpty)
+  }
+
+  @Test func `another client gets places at once, up to half, and those of the oldest`() {
+    let scene = Scene(100)
+    for number in 0..<100 { scene.come(number, client: 1, domain: UInt64(number)) }
+    for number in 100..<150 { #expect(scene.come(number, client: 2, domain: 1)) }
+    #expect(scene.lost.count == 50)
+    #expect(scene.count(1) == 50)
+    #expect(scene.count(2) == 50)
+    #expect(!scene.come(200, client: 2, domain: 1))
+    #expect(!scene.come(200, client: 1, domain: 1))
+    // A third one gets its own from both.
+    for number in 200..<233 { #expect(scene.come(number, client: 3, domain: 1)) }
+    #expect([scene.count(1), scene.count(2), scene.count(3)].sorted() == [33, 33, 34])
+  }
+
+  @Test func `within one client another domain gets places at once`() {
+    let scene = Scene(100)
+    for number in 0..<10 { scene.come(number, client: 1, domain: UInt64(100 + number)) }
+    for number in 10..<100 { scene.come(number, client: 1, domain: 7) }
+    for number in 100..<120 { #expect(scene.come(number, client: 1, domain: UInt64(number + 100))) }
+    #expect(scene.lost == Array(10..<30))
+    #expect(!scene.come(200, client: 1, domain: 7))
+  }
+
+  @Test func `who has most does not take places from who has less, whatever it asks`() {
+    let scene = Scene(100)
+    for number in 0..<10 { scene.come(number, client: 2, domain: 1) }
+    for number in 10..<100 { scene.come(number, client: 1, domain: UInt64(number)) }
+    scene.now = 10_000_000_000
+    for number in 100..<200 { scene.come(number, client: 1, domain: UInt64(number)) }
+    #expect(scene.count(2) == 10)
+  }
+
+  @Test func `where all have the same, the oldest of 200 ms and more makes room`() {
+    let scene = Scene(10)
+    for number in 0..<10 {
+      scene.now += 1_000_000
+      scene.come(number, client: UInt64(number + 1), domain: 1)
+    }
+    #expect(!scene.come(10, client: 20, domain: 1))
+    scene.now = 201_000_000 - 1
+    #expect(!scene.come(10, client: 20, domain: 1))
+    scene.now = 201_000_000
+    #expect(scene.come(10, client: 20, domain: 1))
+    #expect(scene.lost == [0])
+    #expect(!scene.come(11, client: 21, domain: 1))
+  }
+
+  @Test func `what several clients wait for does not go for its age`() {
+    let scene = Scene(2)
+    scene.come(0, client: 1, domain: 1)
+    scene.come(1, client: 2, domain: 1)
+    scene.shares.join(scene.places[0]!, ClientKey(value: 3))
+    scene.now = 1_000_000_000
+    #expect(scene.come(2, client: 4, domain: 1))
+    #expect(scene.lost == [1])
+    #expect(scene.shares.candidate(for: ClientKey(value: 5), DomainKey(value: 1), now: scene.now) == nil)
+  }
+
+  @Test func `what a greedy client and another one wait for counts as the other one's`() {
+    let scene = Scene(100)
+    for number in 0..<100 { scene.come(number, client: 1, domain: 1) }
+    scene.shares.join(scene.places[0]!, ClientKey(value: 2))
+    #expect(scene.count(2) == 1)
+    #expect(scene.count(1) == 99)
+    for number in 100..<130 { scene.come(number, client: 3, domain: 1) }
+    #expect(scene.lost == Array(1...30))
+    // One that joins its own question changes nothing, nor does one that has as much.
+    scene.shares.join(scene.places[99]!, ClientKey(value: 1))
+    #expect(scene.count(1) == 69)
+  }
+
+  @Test func `the program's own places are nobody's`() {
+    let scene = Scene(2)
+    scene.come(0, client: 0, domain: 0)
+    scene.come(1, client: 0, domain: 0)
+    scene.now = 1_000_000_000
+    #expect(!scene.come(2, client: 1, domain: 1))
+    scene.go(0)
+    #expect(scene.come(2, client: 1, domain: 1))
+    #expect(scene.shares.count == 2)
+  }
+
+  @Test func `whatever comes and goes, nobody who has less is refused for who has more`() {
+    var generator = SeededGenerator(seed: testSeed)
+    for _ in 0..<10 {
+      let scene = Scene(32)
+      var model: [Int: UInt64] = [:]
+      for number in 0..<3000 {
+        scene.now += 1_000_000
+        if Bool.random(using: &generator), let gone = model.keys.sorted().randomElement(using: &generator) {
+          scene.go(gone)
+          model[gone] = nil
+        }
+        // A few clients that ask much, and many that ask little.
+        let client = UInt64.random(in: 1...12, using: &generator) / 4 + 1
+        let domain = UInt64.random(in: 1...40, using: &generator)
+        let most = Dictionary(grouping: model.values) { $0 }.values.map(\.count).max() ?? 0
+        let has = model.values.count { $0 == client }
+        let wasFull = model.count == 32
+        let lost = scene.lost.count
+        let isIn = scene.come(number, client: client, domain: domain)
+        if scene.lost.count > lost { model[scene.lost.last!] = nil }
+        if isIn { model[number] = client }
+        #expect(isIn || (wasFull && most <= has + 1), "seed \(testSeed)")
+        #expect(scene.shares.count == model.count, "seed \(testSeed)")
+        for client in 1...4 as ClosedRange<UInt64> {
+          #expect(scene.count(client) == model.values.count { $0 == client }, "seed \(testSeed)")
+        }
+      }
+    }
+  }
+
+  @Test func `a full house costs each newcomer no more than a few steps`() {
+    let scene = Scene(1024)
+    for number in 0..<1024 { scene.come(number, client: UInt64(number % 300 + 1), domain: UInt64(number)) }
+    let before = scene.shares.steps
+    for number in 1024..<11_024 {
+      scene.now += 1_000_000
+      scene.come(number, client: UInt64(number % 700 + 1), domain: UInt64(number % 97))
+    }
+    // Four heaps change for each, of ten levels at most.
+    #expect(scene.shares.steps - before < 10_000 * 40)
+  }
+}
