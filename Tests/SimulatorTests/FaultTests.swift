@@ -28,7 +28,7 @@ private let question = Question(name: name("www.example.com"), type: .a)
   @Test(arguments: [
     "", "kind=explode", "kind=delay&ms=-1", "kind=delay&speed=1", "kind=status&code=99", "kind=cut&count=0",
     "kind=cut&probability=2", "kind=cut&probability=nan", "kind=cut&name=a..b", "kind=cut&type=FOO",
-    "kind=cut&dialect=mumble", "kind=error&error=Unknown",
+    "kind=cut&dialect=mumble", "kind=cut&below=a..b", "kind=bogus&ede=70000", "kind=error&error=Unknown",
   ])
   func `a parameter that is not understood is refused`(text: String) {
     #expect(throws: FaultError.self) { try fault(text) }
@@ -90,11 +90,66 @@ private let question = Question(name: name("www.example.com"), type: .a)
 
   @Test func `a distorted reply is about another name throughout`() {
     var transfer = Transfer(.init(target: "/resolve?name=www.example.com"), now: 0)
-    transfer.isDistorted = true
+    transfer.distortion = .question
     let text = Google().reply(to: transfer, from: service()).text
     #expect(!text.contains("www.example.com"))
     #expect(text.contains("\"Question\":[{\"name\":\"wrong-question.example.net.\",\"type\":1}]"))
     #expect(text.contains("192.0.2.1"))
+  }
+
+  @Test func `it hits all names below one`() throws {
+    func hits(_ text: String, _ asked: String) throws -> Bool {
+      try fault(text).matches(path: "/", dialect: "google", questions: [Question(name: name(asked), type: .a)])
+    }
+    for asked in ["slow.example", "x.Slow.example", "a.b.slow.example"] {
+      #expect(try hits("kind=stall&below=slow.example", asked))
+    }
+    #expect(try !hits("kind=stall&below=slow.example", "notslow.example"))
+    #expect(try !hits("kind=stall&below=slow.example&type=AAAA", "x.slow.example"))
+  }
+
+  private func distorted(_ text: String, _ dialect: some Dialect, _ request: HTTPServerRequest) throws -> DialectReply {
+    var transfer = Transfer(request, now: 0)
+    transfer.distortion = try fault(text).distortion
+    return dialect.reply(to: transfer, from: service())
+  }
+
+  @Test func `an answer is spoiled in JSON`() throws {
+    func text(_ kind: String) throws -> String {
+      let reply = try distorted("kind=\(kind)", Google(), .init(target: "/resolve?name=www.example.com"))
+      #expect(reply.status == 200)
+      return reply.text
+    }
+    #expect(try text("bad-rdata").contains("\"data\":\"192.0.2\""))
+    #expect(try text("bad-name").contains("\"data\":\"a..example.\""))
+    #expect(try text("loop").contains("\"data\":\"www.example.com.\""))
+    #expect(try text("chain").split(separator: "\"type\":5").count == 41)
+    #expect(try text("bogus").hasPrefix("{\"Status\":2,"))
+    let garbled = ask(Google(), "/resolve?name=www.example.com").spoiled(by: try fault("kind=garble"))
+    #expect(String(validating: garbled.body, as: UTF8.self) == nil)
+  }
+
+  @Test func `an answer is spoiled in a message`() throws {
+    let query = Message(
+      id: 0, header: Header(), questions: [Message.Entry(question)], answers: [], authorities: [], edns: EDNS())
+    func reply(_ kind: String) throws -> [UInt8] {
+      let request = HTTPServerRequest(
+        method: .post, target: "/dns-query", fields: [HTTPServerField("Content-Type", "application/dns-message")],
+        body: try query.compose())
+      let reply = try distorted("kind=\(kind)", WireFormat(), request)
+      #expect(reply.status == 200)
+      return reply.body
+    }
+    let bogus = try Message.parse(reply("bogus&ede=6"))
+    #expect(bogus.responseCode == .servFail)
+    #expect(bogus.edns?.extendedErrors.map(\.code.rawValue) == [6])
+    #expect(try Message.parse(reply("chain")).answers.count == 41)
+    #expect(try Message.parse(reply("loop")).answers.map(\.type) == [.cname, .cname])
+    for kind in ["bad-rdata", "bad-name"] {
+      let octets = try reply(kind)
+      #expect(octets.count > 40)
+      #expect(throws: (any Error).self) { try Message.parse(octets) }
+    }
   }
 
   @Test(arguments: [
@@ -103,7 +158,7 @@ private let question = Question(name: name("www.example.com"), type: .a)
   ])
   func `dialects of addresses distort their names, too`(target: String) throws {
     var transfer = Transfer(.init(target: target), now: 0)
-    transfer.isDistorted = true
+    transfer.distortion = .question
     let reply = try #require(allDialects.first { $0.claims(transfer) }).reply(to: transfer, from: service())
     #expect(reply.text.contains("wrong-question.example.net"))
     #expect(reply.text.contains("192.0.2.1"))

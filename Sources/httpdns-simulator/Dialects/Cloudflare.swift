@@ -24,7 +24,11 @@ struct Cloudflare: Dialect {
     let question = Question(name: name, type: type)
     let answer = service.answer(question, for: transfer)
     var json = DNSJSON(answer, cd: cd, style: style(of: service))
-    if answer.code == .servFail { json.add("Comment", list: ["EDE(22): No Reachable Authority"]) }
+    if let error = answer.extendedError {
+      json.add("Comment", list: ["EDE(\(error)): on demand"])
+    } else if answer.code == .servFail {
+      json.add("Comment", list: ["EDE(22): No Reachable Authority"])
+    }
     return DialectReply(contentType: "application/dns-json", body: json.finish(), questions: [question])
   }
 

@@ -14,8 +14,8 @@ struct Transfer: Sendable {
   let now: Int64
   /// Whether it came over TLS.
   let isSecure: Bool
-  /// Whether the reply shall answer another question than the one that was asked.
-  var isDistorted = false
+  /// What shall be wrong with the answer.
+  var distortion: Distortion?
 
   init(_ request: HTTPServerRequest, now: Int64, isSecure: Bool = false) {
     self.request = request

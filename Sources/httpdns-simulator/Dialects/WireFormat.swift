@@ -28,9 +28,10 @@ struct WireFormat: Dialect {
       query.questions.count == 1, query.questions[0].qclass == .internet
     else { return .refusal(400, "that is no DNS query of class IN") }
     let question = query.questions[0].question
+    let answer = service.answer(question, for: transfer)
     var reply = WireFormat.response(
-      service.answer(question, for: transfer), identifier: query.id, cd: query.header.cd,
-      edns: query.edns.map { WireFormat.edns(echoing: $0) }, age: service.options.age)
+      answer, identifier: query.id, cd: query.header.cd,
+      edns: query.edns.map { WireFormat.edns(echoing: $0, error: answer.extendedError) }, age: service.options.age)
     reply.questions = [question]
     reply.subnet = query.edns?.clientSubnet?.prefix.description
     return reply
@@ -58,8 +59,9 @@ struct WireFormat: Dialect {
   }
 
   /// The OPT record of a response; a subnet comes back with its whole length as scope (RFC 7871 section 7.2.1).
-  private static func edns(echoing query: EDNS) -> EDNS {
+  private static func edns(echoing query: EDNS, error: UInt16?) -> EDNS {
     var edns = EDNS()
+    if let error { edns.options.append(ExtendedErrorReport(code: ExtendedError(rawValue: error)).option) }
     if let subnet = query.clientSubnet {
       edns.options.append(ClientSubnet(subnet.prefix, scope: UInt8(subnet.prefix.length)).option)
     }

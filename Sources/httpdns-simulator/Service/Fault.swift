@@ -21,6 +21,18 @@ struct Fault: Equatable, Sendable {
     case cut
     /// An answer to a question that nobody asked.
     case wrongQuestion = "wrong-question"
+    /// The second half of the body is octets that are no UTF-8, and no name of a message either.
+    case garble
+    /// An address of three octets.
+    case badRDATA = "bad-rdata"
+    /// An alias whose target cannot be read.
+    case badName = "bad-name"
+    /// An alias that leads back to its own name.
+    case loop
+    /// More aliases in a row than any resolver follows.
+    case chain
+    /// SERVFAIL with an Extended DNS Error (RFC 8914), as a validator says it.
+    case bogus
     /// A body of many octets.
     case big
     /// A refusal with a code of EMAS's, and the status that belongs to it.
@@ -36,6 +48,8 @@ struct Fault: Equatable, Sendable {
   var retryAfter: UInt32?
   /// The code of `error`.
   var error = EMASError.internalError
+  /// The Extended DNS Error of `bogus`: DNSKEY Missing.
+  var extendedError: UInt16 = 9
   /// The length of `big`.
   var octets = 10_000_000
   /// How many more requests it hits; nil for no end.
@@ -46,6 +60,8 @@ struct Fault: Equatable, Sendable {
   var path: String?
   /// The name that is asked for.
   var name: DomainName?
+  /// A name that is asked for, or that one is below.
+  var below: DomainName?
   /// The type that is asked for.
   var type: RecordType?
   /// The dialect's name.
@@ -106,6 +122,12 @@ extension Fault {
     case "name":
       guard let name = DomainName(text: value) else { return false }
       self.name = name
+    case "below":
+      guard let name = DomainName(text: value) else { return false }
+      below = name
+    case "ede":
+      guard let code = UInt16(value) else { return false }
+      extendedError = code
     case "type":
       guard let type = RecordType(text: value) else { return false }
       self.type = type
@@ -121,8 +143,26 @@ extension Fault {
   func matches(path: String, dialect: String, questions: [Question]) -> Bool {
     if let wanted = self.path, !path.hasPrefix(wanted) { return false }
     if let wanted = self.dialect, dialect != wanted { return false }
-    guard name != nil || type != nil else { return true }
-    return questions.contains { ($0.name == name ?? $0.name) && ($0.type == type ?? $0.type) }
+    guard name != nil || below != nil || type != nil else { return true }
+    return questions.contains { question in
+      (question.name == name ?? question.name) && (question.type == type ?? question.type)
+        && (below.map { question.name.isAtOrBelow($0) } ?? true)
+    }
+  }
+}
+
+extension Fault {
+  /// What becomes of the answer itself, in whatever form the dialect writes it.
+  var distortion: Distortion? {
+    switch kind {
+    case .wrongQuestion: .question
+    case .badRDATA: .rdata
+    case .badName: .name
+    case .loop: .loop
+    case .chain: .chain
+    case .bogus: .bogus(extendedError)
+    case .delay, .stall, .reset, .status, .html, .cut, .big, .error, .garble: nil
+    }
   }
 }
 
@@ -132,7 +172,8 @@ extension DialectReply {
   func spoiled(by fault: Fault) -> DialectReply {
     var reply = self
     switch fault.kind {
-    case .delay, .stall, .reset, .wrongQuestion: break
+    case .delay, .stall, .reset, .wrongQuestion, .badRDATA, .badName, .loop, .chain, .bogus: break
+    case .garble: for index in body.indices.suffix(body.count / 2) { reply.body[index] = 0xFF }
     case .cut: reply.body.removeLast((body.count + 1) / 2)
     case .status:
       reply = .refusal(fault.code, "refused on demand")

@@ -92,17 +92,9 @@ struct Service: Sendable {
   /// Where it serves HTTPS.
   var secureAddresses: [SocketAddress] = []
 
-  /// The name that a distorted reply is about.
-  static let wrongName = DomainName(text: "wrong-question.example.net.")!
-
-  /// The zone's answer, or, for a distorted transfer, the same answer under another name.
+  /// The zone's answer, or, for a distorted transfer, what has become of it.
   func answer(_ question: Question, for transfer: Transfer) -> ZoneAnswer {
-    var answer = zone.answer(question)
-    guard transfer.isDistorted else { return answer }
-    answer.question.name = Service.wrongName
-    for index in answer.records.indices where answer.records[index].owner == question.name {
-      answer.records[index].owner = Service.wrongName
-    }
-    return answer
+    let answer = zone.answer(question)
+    return transfer.distortion.map { answer.distorted($0) } ?? answer
   }
 }

@@ -87,8 +87,8 @@ final class Simulator {
     var answer = dialect.reply(to: transfer, from: service)
     let fault = faults.take(path: request.path, dialect: dialect.name, questions: answer.questions)
     if let fault {
-      if fault.kind == .wrongQuestion {
-        transfer.isDistorted = true
+      if let distortion = fault.distortion {
+        transfer.distortion = distortion
         answer = dialect.reply(to: transfer, from: service)
       }
       answer = answer.spoiled(by: fault)

@@ -28,6 +28,8 @@ struct ZoneNode: Sendable {
 struct ZoneAnswer: Sendable {
   var question: Question
   var code = ResponseCode.noError
+  /// An Extended DNS Error (RFC 8914), where the dialect has a place for it.
+  var extendedError: UInt16?
   /// The CNAME chain, then the records of the type that was asked.
   var records: [ZoneRecord] = []
   /// The SOA record of a negative response, its TTL cut to the negative one (RFC 2308 section 5).
