@@ -15,7 +15,7 @@ EXAMPLES = $(DOCDIR)/examples
 SOURCES  = Package.swift Sources Tests Fuzz
 
 .DEFAULT_GOAL := build
-.PHONY: help run build test test-system simulate check format fuzz bench-setup bench install deb clean
+.PHONY: help run build test test-system simulate check format fuzz bench-setup bench bench-hostile install deb clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -72,6 +72,10 @@ install: ## copy program, units, configuration and documents; DESTDIR=, PREFIX=/
 	@# A configuration that is there is the administrator's.
 	test -e '$(DESTDIR)$(SYSCONFDIR)/httpdnsd/httpdnsd.toml' || \
 	  install -m 644 Config/httpdnsd.toml '$(DESTDIR)$(SYSCONFDIR)/httpdnsd/httpdnsd.toml'
+
+bench-hostile: ## build, measure what a hostile client does to the others, write Benchmarks/results/hostile.md
+	@Scripts/build httpdnsd httpdns-simulator
+	@Benchmarks/run-hostile
 
 deb: build ## build the Debian package into .build/deb
 	@Scripts/deb

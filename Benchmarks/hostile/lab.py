@@ -1,0 +1,224 @@
+"""lab.py -- what a scene of the hostile benchmark runs: simulator, a LocalDNS that marks its answers, and the daemon."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.processes import BenchError, die_with_parent, find_program, free_port
+
+#: What LocalDNS says about every name: nobody else says it.
+MARK = "203.0.113.66"
+#: Domains of the others' names: each name is asked for once, so that every one is a miss.
+GOOD_DOMAINS = 200
+#: What the simulator says about the others' names.
+GOOD = "192.0.2.80"
+
+_KINDS = {"json": "/resolve", "doh": "/dns-query"}
+
+
+@dataclass(frozen=True)
+class Programs:
+  """The programs that are measured with."""
+
+  httpdnsd: Path
+  simulator: Path
+
+
+def zone_text() -> str:
+  """A zone with wildcards: the others' domains, and `hostile.example` for what the simulator is told to spoil."""
+  lines = ["$TTL 300", "$ORIGIN example.", "@ SOA ns1.example. hostmaster.example. 1 3600 600 604800 60"]
+  lines += [f"*.good{number} A {GOOD}" for number in range(GOOD_DOMAINS)]
+  lines += [f"*.{name} A 192.0.2.99" for name in ("hostile", "flood", "slow")]
+  return "\n".join(lines) + "\n" + f"$ORIGIN com.\nwww.example A {GOOD}\n*.www A {GOOD}\n"
+
+
+class Child:
+  """A child process whose output goes to a file."""
+
+  def __init__(self, arguments: list[str], log: Path) -> None:
+    self.log = log
+    with open(log, "ab") as output:
+      self.process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                                      start_new_session=True, preexec_fn=die_with_parent)
+
+  def wait_for(self, text: str, seconds: float = 10) -> str:
+    """Waits until the process has written something, and returns all that it has written."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+      written = self.log.read_text(errors="replace")
+      if text in written:
+        return written
+      if self.process.poll() is not None:
+        break
+      time.sleep(0.02)
+    raise BenchError(f"no '{text}' from {self.log.name}:\n{self.log.read_text(errors='replace')[-800:]}")
+
+  def stop(self) -> None:
+    """Ends the process."""
+    if self.process.poll() is not None:
+      return
+    self.process.send_signal(signal.SIGCONT)
+    self.process.terminate()
+    try:
+      self.process.wait(5)
+    except subprocess.TimeoutExpired:
+      self.process.kill()
+      self.process.wait()
+
+
+class Simulator:
+  """The provider."""
+
+  def __init__(self, program: Path, folder: Path, faults: tuple[str, ...] = ()) -> None:
+    self._folder, self._program, self._faults = folder, program, faults
+    self.port, self._control = free_port(), free_port()
+    (folder / "hostile.zone").write_text(zone_text())
+    self.start()
+
+  def start(self) -> None:
+    """Starts it, also once more at the same port."""
+    arguments = [str(self._program), "--listen", f"127.0.0.1:{self.port}", "--control", f"127.0.0.1:{self._control}",
+                 "--record-limit", "0", "--zone", str(self._folder / "hostile.zone")]
+    for fault in self._faults:
+      arguments += ["--fault", fault]
+    log = self._folder / "simulator.log"
+    log.unlink(missing_ok=True)
+    self.child = Child(arguments, log)
+    self.child.wait_for("listening control")
+
+  def control(self, method: str, path: str) -> bytes:
+    """Speaks with its control paths."""
+    connection = http.client.HTTPConnection("127.0.0.1", self._control, timeout=20)
+    connection.request(method, f"/_simulator/{path}", headers={"Connection": "close"})
+    response = connection.getresponse()
+    body = response.read()
+    connection.close()
+    if response.status >= 300:
+      raise BenchError(f"simulator: {method} {path}: {response.status} {body[:200]!r}")
+    return body
+
+  def transfers(self, below: str = "") -> int:
+    """How many questions about names at and below one have come in."""
+    questions = json.loads(self.control("GET", "count"))["questions"]
+    return sum(count for question, count in questions.items()
+               if not below or question.split(" ")[0].lower().endswith(f"{below}."))
+
+
+class PlainServer:
+  """A plain resolver that says `address` about every name, in a process of its own."""
+
+  def __init__(self, folder: Path, *, address: str = MARK, host: str = "127.0.0.1", port: int | None = None) -> None:
+    self.host, self.port = host, port or free_port()
+    self._arguments = [sys.executable, "-B", str(Path(__file__).with_name("plain.py")), host, str(self.port), address]
+    self._log = folder / "plain.log"
+    self.start()
+
+  def start(self) -> None:
+    """Starts it, also once more at the same port."""
+    self._log.unlink(missing_ok=True)
+    self.child = Child(self._arguments, self._log)
+    self.child.wait_for("listening")
+
+
+@dataclass
+class Lab:
+  """One scene's programs; ended together."""
+
+  programs: Programs
+  folder: Path
+  children: list[Child] = field(default_factory=list)
+
+  def simulator(self, *faults: str) -> Simulator:
+    """Starts the provider, with faults."""
+    simulator = Simulator(self.programs.simulator, self.folder, faults)
+    self.children.append(simulator.child)
+    return simulator
+
+  def plain(self, **options: object) -> PlainServer:
+    """Starts a plain resolver."""
+    server = PlainServer(self.folder, **options)  # type: ignore[arg-type]
+    self.children.append(server.child)
+    return server
+
+  def daemon(self, kind: str, provider: int, local: str | None, more: str = "", prefix: tuple[str, ...] = ()) -> int:
+    """Starts the daemon with its defaults, and returns its port."""
+    port = free_port()
+    servers = json.dumps([local] if local else [])
+    path = self.folder / "httpdnsd.toml"
+    path.write_text(f"""state_directory = "{self.folder}"
+[listen]
+addresses = ["127.0.0.1:{port}"]
+[[provider]]
+kind = "{kind}"
+url = "http://127.0.0.1:{provider}{_KINDS[kind]}"
+[names]
+hosts_file = ""
+[control]
+socket = "{self.folder}/control.sock"
+[localdns]
+servers = {servers}
+{more}
+""")
+    child = Child([*prefix, str(self.programs.httpdnsd), "run", "--config", str(path)], self.folder / "httpdnsd.log")
+    self.children.append(child)
+    child.wait_for(" ready\n")
+    self.daemon_process = child.process
+    return port
+
+  def unbound(self, forward: int) -> int | None:
+    """Starts unbound in front of a plain resolver; None where it is not installed."""
+    program = find_program("unbound")
+    if program is None:
+      return None
+    port = free_port()
+    path = self.folder / "unbound.conf"
+    path.write_text(f"""server:
+  interface: 127.0.0.1@{port}
+  access-control: 127.0.0.0/8 allow
+  do-not-query-localhost: no
+  do-daemonize: no
+  username: ""
+  chroot: ""
+  directory: "{self.folder}"
+  pidfile: ""
+  use-syslog: no
+  module-config: "iterator"
+remote-control:
+  control-enable: no
+forward-zone:
+  name: "."
+  forward-addr: 127.0.0.1@{forward}
+""")
+    child = Child([program, "-d", "-c", str(path)], self.folder / "unbound.log")
+    self.children.append(child)
+    child.wait_for("start of service")
+    return port
+
+  def end(self) -> None:
+    """Ends everything, the last one first."""
+    for child in reversed(self.children):
+      child.stop()
+
+
+class OpenLab:
+  """A lab in a folder of its own: `with OpenLab(programs) as lab`."""
+
+  def __init__(self, programs: Programs) -> None:
+    self._programs = programs
+
+  def __enter__(self) -> Lab:
+    self._folder = tempfile.TemporaryDirectory(prefix="httpdnsd-hostile-")
+    self._lab = Lab(self._programs, Path(self._folder.name))
+    return self._lab
+
+  def __exit__(self, *_: object) -> None:
+    self._lab.end()
+    self._folder.cleanup()
