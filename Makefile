@@ -7,6 +7,9 @@ DESTDIR    ?=
 CONFIG     ?=
 # `make simulate SEEDS=N`: so many lives.
 SEEDS      ?= 20
+# `make soak HOURS=N`, or MINUTES=N.
+HOURS      ?= 1
+MINUTES    ?=
 
 BINDIR   = $(PREFIX)/bin
 UNITDIR  = $(PREFIX)/lib/systemd/system
@@ -15,7 +18,7 @@ EXAMPLES = $(DOCDIR)/examples
 SOURCES  = Package.swift Sources Tests Fuzz
 
 .DEFAULT_GOAL := build
-.PHONY: help run build test test-system simulate check format fuzz bench-setup bench bench-hostile install deb clean
+.PHONY: help run build test test-system simulate check format fuzz bench-setup bench bench-hostile soak install deb clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -76,6 +79,10 @@ install: ## copy program, units, configuration and documents; DESTDIR=, PREFIX=/
 bench-hostile: ## build, measure what a hostile client does to the others, write Benchmarks/results/hostile.md
 	@Scripts/build httpdnsd httpdns-simulator
 	@Benchmarks/run-hostile
+
+soak: ## load, faults, reloads, network changes and hostile clients for HOURS=N (or MINUTES=N), as root
+	@Scripts/build httpdnsd httpdns-simulator
+	@Benchmarks/run-soak $(if $(MINUTES),--minutes $(MINUTES),--hours $(HOURS))
 
 deb: build ## build the Debian package into .build/deb
 	@Scripts/deb

@@ -94,10 +94,10 @@ class Simulator:
     self.child = Child(arguments, log)
     self.child.wait_for("listening control")
 
-  def control(self, method: str, path: str) -> bytes:
+  def control(self, method: str, path: str, body: bytes = b"") -> bytes:
     """Speaks with its control paths."""
     connection = http.client.HTTPConnection("127.0.0.1", self._control, timeout=20)
-    connection.request(method, f"/_simulator/{path}", headers={"Connection": "close"})
+    connection.request(method, f"/_simulator/{path}", body=body, headers={"Connection": "close"})
     response = connection.getresponse()
     body = response.read()
     connection.close()
