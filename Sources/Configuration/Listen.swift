@@ -21,6 +21,10 @@ extension Configuration {
     public var tcpIdle: Duration = .seconds(15)
     /// Questions under way upstream; beyond it clients get an error at once.
     public var maxInFlight = 1024
+    /// Questions a second that one client may send upstream while others want to; 0 means no limit.
+    public var missesPerClient = 500
+    /// Questions a second about one domain that may go upstream; 0 means no limit.
+    public var missesPerDomain = 50
     /// Queries per second and client prefix; 0 means no limit.
     public var rateLimit = 0
   }
@@ -44,6 +48,8 @@ extension Configuration.Listen {
     reader.read("tcp_per_client", &tcpPerClient, .integer(1...65_536))
     reader.read("tcp_idle", &tcpIdle, .duration(.seconds(1) ... .seconds(600)))
     reader.read("max_in_flight", &maxInFlight, .integer(1...1_000_000))
+    reader.read("misses_per_client", &missesPerClient, .integer(0...1_000_000))
+    reader.read("misses_per_domain", &missesPerDomain, .integer(0...1_000_000))
     reader.read("rate_limit", &rateLimit, .integer(0...1_000_000))
     for case .prefix(let prefix) in allow where prefix.length == 0 {
       reader.warn("allow", "\(prefix) lets everyone ask: an open resolver is used to attack others (RFC 5358)")

@@ -27,6 +27,10 @@ struct StatsText: ControlText {
       ["cache", "\(cache.entries) of \(cache.maxEntries) entries, \(kibibytes(cache.octets)) of \(maximum)"],
       ["under way", "\(statistics.questionsUnderWay) questions, \(statistics.waitingClients) clients wait"],
     ]
+    let limited = ShareLimit.allCases.map { ($0, statistics.resolver.shares.count($0)) }.filter { $0.1 > 0 }
+    if !limited.isEmpty {
+      rows.append(["beyond a share", limited.map { "\($0.word) \($1)" }.joined(separator: ", ")])
+    }
     if let refresh = statistics.refresh {
       rows.append(["refreshing", "\(refresh.transfers) transfers, \(refresh.overBudget) beyond the budget"])
     }
@@ -47,6 +51,9 @@ struct StatsText: ControlText {
         "max_octets": "\(cache.maxOctets)", "insertions": "\(cache.insertions)", "evictions": "\(cache.evictions)",
       ]),
       "questions_under_way": "\(statistics.questionsUnderWay)", "waiting_clients": "\(statistics.waitingClients)",
+      "limited": JSONText.object(
+        ShareLimit.allCases.map { ($0.word, "\(statistics.resolver.shares.count($0))") }
+          + [("displaced", "\(statistics.resolver.shares.displaced)")]),
       "refresh_transfers": statistics.refresh.map { "\($0.transfers)" },
       "refresh_over_budget": statistics.refresh.map { "\($0.overBudget)" },
     ])

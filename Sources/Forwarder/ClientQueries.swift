@@ -1,11 +1,12 @@
 // ClientQueries.swift -- queries whose answer is not at hand, on their way from a listener to the resolver and back.
 //
 // A bounded pool of fixed slots: a listener takes one, fills it and queues it; the resolver answers from it and gives it
-// back. When none is free the listener answers SERVFAIL itself, so nothing grows with the load.
+// back. When none is free, or the client has its share, the listener answers SERVFAIL itself, so nothing grows with the load.
 
 import CLock
 import CSocket
 import DNSWire
+import FairShares
 
 /// A query that waits for its answer.
 struct ClientQuery {
@@ -22,6 +23,9 @@ struct ClientQuery {
 
   /// Octets of a header and the longest question: no more of a query is needed to answer it.
   @inlinable static var messageSize: Int { @_noAllocation get { 12 + 255 + 4 } }
+  /// A client may have so many times as many slots as are free: alone eight ninths of all, two greedy ones eight
+  /// seventeenths each. So a newcomer finds some.
+  @inlinable static var mostTimesFree: Int { @_noAllocation get { 8 } }
 }
 
 /// The pool and the queue. Any thread.
@@ -36,6 +40,11 @@ final class ClientQueries: @unchecked Sendable {
   private var freeCount: Int
   private let queue: UnsafeMutablePointer<UInt32>
   private var queued = 0
+  /// Whose each slot is.
+  private let owners: UnsafeMutablePointer<ClientKey>
+  private var held: HolderCounts
+  /// Queries that got no slot.
+  private var refusals: UInt64 = 0
 
   /// A pool of `capacity` slots. Memory is touched only as far as slots are in use at once.
   init(capacity: Int) {
@@ -49,6 +58,8 @@ final class ClientQueries: @unchecked Sendable {
     queue = .allocate(capacity: capacity)
     for index in 0..<capacity { free[index] = UInt32(capacity - 1 - index) }
     freeCount = capacity
+    owners = .allocate(capacity: capacity)
+    held = HolderCounts(things: capacity)
   }
 
   deinit {
@@ -56,10 +67,14 @@ final class ClientQueries: @unchecked Sendable {
     messages.deallocate()
     peers.deallocate()
     free.deallocate()
+    owners.deallocate()
     queue.deallocate()
     hot_mutex_destroy(lock)
     lock.deallocate()
   }
+
+  /// Slots that nobody has.
+  var available: Int { capacity - inUse }
 
   /// Slots in use.
   var inUse: Int {
@@ -68,14 +83,20 @@ final class ClientQueries: @unchecked Sendable {
     return capacity - freeCount
   }
 
-  /// A free slot, or -1.
+  /// A slot for a query of that client, or -1 where none is free for it.
   @_noAllocation
-  func take() -> Int {
+  func take(_ client: ClientKey) -> Int {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
-    guard freeCount > 0 else { return -1 }
+    guard freeCount > 0, held.count(client) < ClientQuery.mostTimesFree &* freeCount else {
+      refusals &+= 1
+      return -1
+    }
     freeCount &-= 1
-    return Int(free[freeCount])
+    let slot = Int(free[freeCount])
+    owners[slot] = client
+    held.add(client)
+    return slot
   }
 
   /// Queues a filled slot for the resolver, which must be woken afterwards.
@@ -88,17 +109,23 @@ final class ClientQueries: @unchecked Sendable {
   }
 
   /// Takes everything that is queued, in order.
-  func drain(into batch: inout [Int]) {
+  ///
+  /// - Returns: how many queries have got no slot so far: none was free, or their client had its share.
+  @discardableResult
+  func drain(into batch: inout [Int]) -> UInt64 {
     batch.removeAll(keepingCapacity: true)
     hot_mutex_lock(lock)
     for index in 0..<queued { batch.append(Int(queue[index])) }
     queued = 0
+    let refused = refusals
     hot_mutex_unlock(lock)
+    return refused
   }
 
   /// Gives a slot back.
   func release(_ slot: Int) {
     hot_mutex_lock(lock)
+    held.remove(owners[slot])
     free[freeCount] = UInt32(slot)
     freeCount += 1
     hot_mutex_unlock(lock)

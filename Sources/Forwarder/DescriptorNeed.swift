@@ -4,14 +4,15 @@ import Configuration
 import HTTPClient
 
 extension Configuration {
-  /// Descriptors that may be open at once: a socket for each question under way that LocalDNS is asked, and all else.
+  /// Descriptors that may be open at once: a socket for each question that LocalDNS is asked, under way or after it has
+  /// lost its place, and all else.
   public var descriptorNeed: Int {
     let servers = providers.reduce(0) { $0 + $1.servers.count }
     // Old connections go on to their end beside the ones that replace them.
     let connections = servers * 2 * HTTPClientOptions().maxConnections
     // On each address UDP, TCP and the reserve of TCP.
-    return listen.maxInFlight + listen.tcpConnections + connections + 3 * listen.addresses.count + Self.ownDescriptors
-      + httpDescriptors
+    return 2 * listen.maxInFlight + listen.tcpConnections + connections + 3 * listen.addresses.count
+      + Self.ownDescriptors + httpDescriptors
   }
 
   /// Each HTTP server has its socket and its reserve, its connections, and for a moment one that comes beyond them.

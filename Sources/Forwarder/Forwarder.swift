@@ -137,7 +137,10 @@ public final class Forwarder {
     resolver = Resolver(
       on: loop, settings: ResolverSettings(configuration, preparation.plan.routes), cache: cache,
       network: surroundings.network,
-      upstreams: upstreams, local: local, replies: replies
+      upstreams: upstreams, local: local, replies: replies,
+      onLimit: { limit in
+        occasional.log(.warning, reason: limit.word, now: BootInstant.now.nanoseconds, limit.warning)
+      }
     ) { name, failure in
       let text = "\(name == "localdns" ? "" : "provider ")\(name): \(failure.reason)"
       occasional.log(.warning, reason: text, now: BootInstant.now.nanoseconds, text)

@@ -188,7 +188,8 @@ struct ProviderFactory {
     options.caFile = provider.caFile ?? ""
     options.pins = provider.pins
     options.proxy = provider.proxy.map { String(decoding: $0.text.reveal, as: UTF8.self) } ?? ""
-    options.maxInFlight = maxInFlight
+    // Questions that have lost their place have transfers for a while, up to as many again.
+    options.maxInFlight = 2 * maxInFlight
     options.certificateClock = certificateClock
     if case .table = provider.service {
       options.maxBody = AddressTable.mostOctets

@@ -2,6 +2,7 @@
 
 import DNSWire
 import EventLoop
+import FairShares
 import HTTPDNS
 import MessageCache
 
@@ -57,6 +58,8 @@ final class Pursuit: @unchecked Sendable {
   let scope: CacheScope
   /// The client's subnet where it is part of the key, as the listener read it.
   let subnet: QueryClientSubnet
+  /// Whose name is asked for.
+  let domain: DomainKey
   /// The cache's epoch when it began: an answer that was asked for on another network counts as one of that.
   let epoch: UInt32
   /// When it began; of a refresh that clients have joined since, when they did.
@@ -67,6 +70,12 @@ final class Pursuit: @unchecked Sendable {
   var attempts = 0
   /// Clients that wait, by the slots of their queries.
   var slots: [Int] = []
+  /// Those of them that came over UDP, to know who asks again.
+  var askers = Askers()
+  /// Its place among those that are under way; nil where it has none, or none any more.
+  var place: PlaceShares<Pursuit>.Place?
+  /// Whether somebody else has its place, and its transfers have not ended yet: it asks nobody else.
+  var isDisplaced = false
   /// Callers inside the program that wait.
   var continuations: [CheckedContinuation<ResolvedAnswer, Never>] = []
   /// The next step that time brings: asking LocalDNS as well, giving its answer, giving up.
@@ -95,7 +104,7 @@ final class Pursuit: @unchecked Sendable {
 
   init(
     key: QuestionKey, question: HTTPDNSQuestion, _ service: Service, _ route: Route, scope: CacheScope,
-    subnet: QueryClientSubnet, epoch: UInt32, startedAt: BootInstant
+    subnet: QueryClientSubnet, domain: DomainKey, epoch: UInt32, startedAt: BootInstant
   ) {
     self.key = key
     self.question = question
@@ -103,6 +112,7 @@ final class Pursuit: @unchecked Sendable {
     self.route = route
     self.scope = scope
     self.subnet = subnet
+    self.domain = domain
     self.epoch = epoch
     self.startedAt = startedAt
     lastAttempt = startedAt

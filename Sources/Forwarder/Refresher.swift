@@ -30,7 +30,8 @@ final class Refresher: @unchecked Sendable {
 
   let resolver: Resolver
   let loop: any Loop
-  private(set) var keep: [RoutedQuestion]
+  private(set) var keep: [RoutedQuestion] { didSet { keptQuestions = Set(keep.map(\.question)) } }
+  private var keptQuestions: Set<HTTPDNSQuestion>
   private(set) var preload: [RoutedQuestion]
   let note: (String) -> Void
   private(set) var counters = RefreshCounters()
@@ -62,6 +63,7 @@ final class Refresher: @unchecked Sendable {
   ) {
     self.settings = settings
     self.keep = keep
+    keptQuestions = Set(keep.map(\.question))
     self.preload = preload.filter { !keep.contains($0) }
     self.note = note
     self.resolver = resolver
@@ -123,6 +125,11 @@ final class Refresher: @unchecked Sendable {
 
   /// Entries that are scheduled in one turn of the loop: half a millisecond or so.
   private static let portion = 512
+
+  /// Whether a question is one of those that are always kept fresh, whatever its flags and its client's subnet.
+  func keepsFresh(_ question: HTTPDNSQuestion) -> Bool {
+    !keptQuestions.isEmpty && keptQuestions.contains(HTTPDNSQuestion(name: question.name, type: question.type))
+  }
 
   /// Whether there is a fresh answer.
   func isFresh(_ asked: RoutedQuestion) -> Bool {

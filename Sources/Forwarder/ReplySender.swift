@@ -4,6 +4,7 @@ import CEvent
 import CSocket
 import DNSWire
 import EventLoop
+import FairShares
 import Glibc
 import Listener
 
@@ -46,20 +47,14 @@ final class ReplySender {
   /// Queries that wait on a TCP connection are answered there.
   func setConnection(_ connection: TCPConnection, for slot: Int) { connections[slot] = connection }
 
-  /// Whether two queries come from one client: the same address, and the same port or message ID.
-  func isSameClient(_ one: Int, _ other: Int) -> Bool {
-    let left = queries.peer(one).pointee
-    let right = queries.peer(other).pointee
-    guard queries.slots[one].descriptor >= 0, queries.slots[other].descriptor >= 0 else { return false }
-    return withUnsafeBytes(of: left.address) { left in
-      withUnsafeBytes(of: right.address) { right in
-        let isSameFamily = left[..<2].elementsEqual(right[..<2])
-        let range = left[0] == UInt8(AF_INET) ? 4..<8 : 8..<24
-        let isSameAddress = isSameFamily && left[range].elementsEqual(right[range])
-        let isSamePort = left[2] == right[2] && left[3] == right[3]
-        return isSameAddress && (isSamePort || queries.slots[one].query.id == queries.slots[other].query.id)
-      }
-    }
+  /// Whose query it is.
+  func client(_ slot: Int) -> ClientKey { withUnsafePointer(to: queries.peer(slot).pointee.address) { ClientKey($0) } }
+
+  /// Where a query over UDP came from; nil over TCP.
+  func asker(_ slot: Int) -> Asker? {
+    let descriptor = queries.slots[slot].descriptor
+    guard descriptor >= 0 else { return nil }
+    return Asker(queries.peer(slot).pointee, id: queries.slots[slot].query.id, descriptor: descriptor)
   }
 
   /// Sends what came of a question.

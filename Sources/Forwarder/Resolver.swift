@@ -5,6 +5,7 @@
 import CLock
 import DNSWire
 import EventLoop
+import FairShares
 import HTTPDNS
 import MessageCache
 import Metrics
@@ -28,6 +29,10 @@ public struct ResolverSettings: Sendable {
   public var longestFailureWait: Duration
   /// Refuses private addresses, where that is switched on.
   public var rebindFilter: RebindFilter?
+  /// Questions a second that one client may send upstream while others want to; 0 for no limit.
+  public var missesPerClient = 0
+  /// Questions a second about one domain that may go upstream; 0 for no limit.
+  public var missesPerDomain = 0
 
   /// How long a provider may be silent before LocalDNS is asked as well.
   public static let localDNSDelay = Duration.seconds(1)
@@ -45,6 +50,10 @@ public struct ResolverCounters: Sendable, Equatable {
   public var pursuits: UInt64 = 0
   /// Queries that joined one that was under way.
   public var joined: UInt64 = 0
+  /// Queries that came twice while the first one waited, and got one answer.
+  public var duplicates: UInt64 = 0
+  /// Queries that a limit of ours stood in the way of.
+  public var shares = ShareCounters()
   /// Queries that were refused because too many were under way.
   public var overflows: UInt64 = 0
   /// Questions that LocalDNS answered in a provider's place.
@@ -77,7 +86,14 @@ public actor Resolver {
   let replies: ReplySender
   var inFlight: [QuestionKey: Pursuit] = [:]
   var failures: FailureCache
-  var underWay = 0
+  /// Who is under way upstream.
+  let places: PlaceShares<Pursuit>
+  /// Questions that have lost their place, and whose transfers have not ended.
+  var lingering = 0
+  /// What clients and domains may ask for in a second.
+  var misses: MissLimits
+  /// Queries that wait, by the domain that they ask for.
+  var waiting: [DomainKey: Int] = [:]
   /// Told of queries for the names by which it finds circles.
   var loopGuard: LoopGuard?
   /// Told of each answer that is kept.
@@ -91,18 +107,24 @@ public actor Resolver {
   /// Numbers about refreshing so far, and how many questions are scheduled for it; nil where nothing is kept.
   public var refreshing: (counters: RefreshCounters, scheduled: Int)? { refresher.map { ($0.counters, $0.scheduled) } }
   private var batch: [Int] = []
+  /// Queries that the listeners have refused, as far as it was told.
+  private var refusedQueries: UInt64 = 0
   private let keyBuffer = KeyBuffer()
   private let onFailure: @Sendable (String, UpstreamFailure) -> Void
+  let onLimit: @Sendable (ShareLimit) -> Void
 
   /// The resolver's loop.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   /// A resolver that runs on `loop`.
   ///
-  /// - Parameter onFailure: told of each failure of an upstream, by the upstream's name; for counting and logging.
+  /// - Parameters:
+  ///   - onLimit: told of each time that a limit of ours stands in a query's way; for logging.
+  ///   - onFailure: told of each failure of an upstream, by the upstream's name; for counting and logging.
   init(
     on loop: any Loop, settings: ResolverSettings, cache: MessageCache, network: CurrentNetwork,
     upstreams: sending [any Upstream], local: sending (any LocalUpstream)?, replies: sending ReplySender,
+    onLimit: @escaping @Sendable (ShareLimit) -> Void = { _ in },
     onFailure: @escaping @Sendable (String, UpstreamFailure) -> Void
   ) {
     self.loop = loop
@@ -115,6 +137,9 @@ public actor Resolver {
     self.local = local
     self.replies = replies
     self.onFailure = onFailure
+    self.onLimit = onLimit
+    places = PlaceShares(capacity: settings.maxInFlight)
+    misses = MissLimits(perClient: settings.missesPerClient, perDomain: settings.missesPerDomain)
     failures = FailureCache(longestWait: settings.longestFailureWait)
   }
 
@@ -124,7 +149,8 @@ public actor Resolver {
   var upstreams: [any Upstream] { service.upstreams }
 
   /// Questions under way upstream.
-  public var questionsUnderWay: Int { underWay }
+  public var questionsUnderWay: Int { places.count }
+  var underWay: Int { places.count }
 
   /// Lets the providers begin what goes on beside questions.
   func startUpstreams() { for upstream in upstreams { upstream.start() } }
@@ -144,6 +170,9 @@ public actor Resolver {
     for upstream in service.upstreams { upstream.names = names }
     inFlight = [:]
     failures = FailureCache(longestWait: settings.longestFailureWait)
+    if misses.rates != (settings.missesPerClient, settings.missesPerDomain) {
+      misses = MissLimits(perClient: settings.missesPerClient, perDomain: settings.missesPerDomain)
+    }
     startUpstreams()
   }
 
@@ -163,7 +192,11 @@ public actor Resolver {
 
   /// Takes over every query that the listeners have handed over.
   func takeQueries() {
-    replies.queries.drain(into: &batch)
+    let refused = replies.queries.drain(into: &batch)
+    if refused != refusedQueries {
+      refusedQueries = refused
+      onLimit(.waiting)
+    }
     for slot in batch { accept(slot) }
   }
 
@@ -184,8 +217,9 @@ public actor Resolver {
       checkingDisabled: asked.query.checkingDisabled, clientSubnet: subnet.prefix)
     let key = questionKey(question, route, subnet)
     guard asked.wantsAnswer else {
+      let client = replies.client(slot)
       replies.queries.release(slot)
-      return refresh(question, key, service, route, subnet)
+      return refresh(question, key, service, route, subnet, client)
     }
     if let pursuit = inFlight[key] { return join(pursuit, slot) }
     if let answer = settings.cacheEnabled ? kept(question, key, route, subnet) : nil {
@@ -197,13 +231,13 @@ public actor Resolver {
       let failure = UpstreamFailure(.cachedError, "asked in vain a moment ago")
       return replies.send(given(stale, or: failure, question), to: slot)
     }
-    guard underWay < settings.maxInFlight else {
-      counters.overflows += 1
-      let failure = UpstreamFailure(.other, "too many questions under way")
-      return replies.send(given(stale, or: failure, question), to: slot)
-    }
-    let pursuit = makePursuit(question, key, service, route, subnet)
-    pursuit.slots.append(slot)
+    let (client, domain) = (replies.client(slot), DomainKey(of: question.name))
+    let isKept = refresher?.keepsFresh(question) ?? false
+    let limit = isCrowded(domain) && !isKept ? .waiting : refusal(route, service, client, domain, isKept: isKept)
+    if let limit { return refuse(slot, limit, stale, question) }
+    let pursuit = makePursuit(question, key, service, route, subnet, isKept ? .ourselves : client, domain)
+    if let asker = replies.asker(slot) { _ = pursuit.askers.add(asker) }
+    addWaiter(slot, pursuit)
     if stale != nil { giveStaleInTime(pursuit) }
     begin(pursuit)
   }
@@ -231,14 +265,17 @@ public actor Resolver {
   }
 
   /// A new pursuit, under way from now on.
+  ///
+  /// - Parameter client: whose it is; without one it is the program's own, and nobody takes its place.
   func makePursuit(
-    _ question: HTTPDNSQuestion, _ key: QuestionKey, _ service: Service, _ route: Route, _ subnet: QueryClientSubnet
+    _ question: HTTPDNSQuestion, _ key: QuestionKey, _ service: Service, _ route: Route, _ subnet: QueryClientSubnet,
+    _ client: ClientKey = .ourselves, _ domain: DomainKey? = nil
   ) -> Pursuit {
     let pursuit = Pursuit(
       key: key, question: question, service, route, scope: scope(question, route), subnet: subnet,
-      epoch: cache.epoch, startedAt: loop.now)
+      domain: domain ?? DomainKey(of: question.name), epoch: cache.epoch, startedAt: loop.now)
     inFlight[key] = pursuit
-    underWay += 1
+    pursuit.place = places.enter(pursuit, client, pursuit.domain, now: loop.now.nanoseconds)
     counters.pursuits += 1
     return pursuit
   }
@@ -258,20 +295,32 @@ public actor Resolver {
 
   /// A retry by the same client a second later may mean that the attempt under way is lost.
   private func join(_ pursuit: Pursuit, _ slot: Int) {
-    counters.joined += 1
+    let client = replies.client(slot)
+    let relation = replies.asker(slot).map { pursuit.askers.add($0) } ?? .new
+    let isKept = refresher?.keepsFresh(pursuit.question) ?? false
+    guard relation == .duplicate || isKept || !isCrowded(pursuit.domain) else {
+      return refuse(slot, .waiting, staleData(pursuit.question, pursuit.route, pursuit.subnet), pursuit.question)
+    }
+    if let place = pursuit.place { places.join(place, client) }
     wait(for: pursuit)
     if pursuit.slots.isEmpty, staleData(pursuit.question, pursuit.route, pursuit.subnet) != nil {
       giveStaleInTime(pursuit)
       setTimer(pursuit)
     }
+    if relation == .duplicate {
+      counters.duplicates += 1
+      replies.queries.release(slot)
+    } else {
+      counters.joined += 1
+      addWaiter(slot, pursuit)
+    }
     // Where there is stale data one attempt is enough (RFC 8767 section 5).
     let mayStart =
       pursuit.attempts < ResolverSettings.mostAttempts && pursuit.staleAt == nil
       && loop.now - pursuit.lastAttempt >= ResolverSettings.retryAfter
-    // Looked at only where it matters: there may be thousands who wait.
-    let isRetry = mayStart && pursuit.slots.contains { replies.isSameClient($0, slot) }
-    pursuit.slots.append(slot)
-    if isRetry { start(pursuit) }
+    guard mayStart, relation != .new else { return }
+    // Another attempt costs as much as the first one.
+    if isKept || missLimit(pursuit.route, pursuit.service, client, pursuit.domain) == nil { start(pursuit) }
   }
 
   /// The task prefers the loop as its executor: a continuation is resumed on the task's executor, not the actor's, and

@@ -16,6 +16,7 @@ extension Resolver {
     var failure: UpstreamFailure?
     var empty: Outcome?
     for (index, upstream) in candidates.enumerated() {
+      if pursuit.isDisplaced { return Outcome(result: .failure(.limited(.places)), source: .ourselves) }
       if mayFallBack(route), upstream.awaitsTime(toAsk: pursuit.question) {
         note(upstream.name, .noTime)
         failure = .noTime
@@ -71,7 +72,7 @@ extension Resolver {
       scope.type = question.type.rawValue
       let sibling = Pursuit(
         key: questionKey(question, pursuit.route, pursuit.subnet), question: question, pursuit.service, pursuit.route,
-        scope: scope, subnet: pursuit.subnet, epoch: pursuit.epoch, startedAt: loop.now)
+        scope: scope, subnet: pursuit.subnet, domain: pursuit.domain, epoch: pursuit.epoch, startedAt: loop.now)
       inherit(sibling)
       let outcome = finish(other.answer, from: source, sibling, route, trustsAD: trustsAD)
       if case .success(let answer) = outcome.result { keep(answer, of: sibling, from: source) }
@@ -83,7 +84,7 @@ extension Resolver {
   private func withoutProvider(
     _ pursuit: Pursuit, _ route: Route, _ failure: UpstreamFailure?, _ empty: Outcome?
   ) async -> Outcome {
-    if mayFallBack(route), !pursuit.hasAskedLocal, !isSparing(pursuit) {
+    if mayFallBack(route), !pursuit.hasAskedLocal, !pursuit.isDisplaced, !isSparing(pursuit) {
       let outcome = await askLocal(pursuit, isFallback: true)
       if case .success = outcome.result { return outcome }
     }
@@ -244,7 +245,7 @@ extension Resolver {
     case .failure where pursuit.attempts > 0: break
     case .failure: deliver(pursuit, pursuit.held ?? outcome)
     }
-    if pursuit.attempts == 0 { underWay -= 1 }
+    if pursuit.attempts == 0 { leave(pursuit) }
   }
 
   /// What LocalDNS says late must not take the place of what a provider has said.
@@ -260,7 +261,7 @@ extension Resolver {
   }
 
   /// Keeps the answer and gives it to everybody who waits; an answer that comes after that is only kept.
-  private func deliver(_ pursuit: Pursuit, _ outcome: Outcome) {
+  func deliver(_ pursuit: Pursuit, _ outcome: Outcome) {
     var given = outcome.result
     switch outcome.result {
     case .success(let answer):
@@ -278,7 +279,7 @@ extension Resolver {
     pursuit.timer = nil
     pursuit.held = nil
     if inFlight[pursuit.key] === pursuit { inFlight[pursuit.key] = nil }
-    for slot in pursuit.slots { replies.send(given, to: slot, from: outcome.source) }
+    answer(pursuit.slots, of: pursuit.domain, given, outcome.source)
     let resolved = ResolvedAnswer(outcome)
     for continuation in pursuit.continuations { continuation.resume(returning: resolved) }
     pursuit.slots = []

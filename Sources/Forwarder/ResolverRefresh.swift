@@ -2,6 +2,7 @@
 
 import DNSWire
 import EventLoop
+import FairShares
 import HTTPDNS
 import MessageCache
 import Refresh
@@ -28,11 +29,17 @@ struct RefreshedQuestion {
 extension Resolver {
   /// A client was served what ought to be fetched anew: asks as for a client, though nobody waits.
   func refresh(
-    _ question: HTTPDNSQuestion, _ key: QuestionKey, _ service: Service, _ route: Route, _ subnet: QueryClientSubnet
+    _ question: HTTPDNSQuestion, _ key: QuestionKey, _ service: Service, _ route: Route, _ subnet: QueryClientSubnet,
+    _ client: ClientKey
   ) {
-    guard inFlight[key] == nil, underWay < settings.maxInFlight, !failures.isWaiting(key, now: loop.now) else { return }
+    guard inFlight[key] == nil, !places.isFull, !failures.isWaiting(key, now: loop.now) else { return }
     // For stale data a client would have had to ask.
     guard kept(question, key, route, subnet) != nil else {
+      let isKept = refresher?.keepsFresh(question) ?? false
+      if !isKept, let limit = missLimit(route, service, client, DomainKey(of: question.name)) {
+        counters.shares.add(limit, stale: true)
+        return onLimit(limit)
+      }
       let pursuit = makePursuit(question, key, service, route, subnet)
       pursuit.isRefresh = true
       return start(pursuit)

@@ -47,6 +47,7 @@ extension ResolverSettings {
       localTimeout: configuration.localDNS.timeout,
       longestFailureWait: configuration.cache.maxFailureTTL,
       rebindFilter: configuration.names.rebindProtection
-        ? RebindFilter(allowed: configuration.names.rebindAllow) : nil)
+        ? RebindFilter(allowed: configuration.names.rebindAllow) : nil,
+      missesPerClient: configuration.listen.missesPerClient, missesPerDomain: configuration.listen.missesPerDomain)
   }
 }

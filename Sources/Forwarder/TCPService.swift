@@ -3,6 +3,7 @@
 import CSocket
 import DNSWire
 import EventLoop
+import FairShares
 import Glibc
 import Listener
 
@@ -36,21 +37,21 @@ final class TCPService {
   /// Answers one query, now or through the resolver.
   func accept(_ connection: TCPConnection, _ message: UnsafeBufferPointer<UInt8>) {
     let now = BootInstant.now.nanoseconds
-    let outcome = withUnsafePointer(to: connection.client.storage) {
-      path.accept(message, from: $0, .tcp, now: now, into: output)
+    let (outcome, client) = withUnsafePointer(to: connection.client.storage) {
+      (path.accept(message, from: $0, .tcp, now: now, into: output), ClientKey($0))
     }
     switch outcome {
     case .reply(let length): send(length, connection, message, since: now)
     case .replyAndRefresh(let length, let route):
       send(length, connection, message, since: now)
-      let slot = queries.take()
+      let slot = queries.take(client)
       guard slot >= 0 else { return }
       queries.fill(slot, path.query, of: message.baseAddress!, route: route, receivedAt: now, descriptor: -1)
       queries.slots[slot].wantsAnswer = false
       resolver.assumeIsolated { $0.accept(slot) }
     case .drop: connection.discard()
     case .forward(let route):
-      let slot = queries.take()
+      let slot = queries.take(client)
       guard slot >= 0 else {
         if case .reply(let length) = path.refuse(.servFail, ede: .other, message, .tcp, output) {
           send(length, connection, message, since: now)

@@ -3,6 +3,7 @@
 import CSocket
 import DNSWire
 import EventLoop
+import FairShares
 import Listener
 
 /// One thread's service of a UDP socket.
@@ -112,7 +113,7 @@ private func handOver(
   _ index: Int, _ message: UnsafeBufferPointer<UInt8>, _ route: UInt16, wantsAnswer: Bool, now: Int64,
   _ listener: UDPListener, _ path: QueryPath, _ queries: ClientQueries
 ) -> Bool {
-  let slot = queries.take()
+  let slot = queries.take(ClientKey(listener.sender(index)))
   guard slot >= 0, let octets = message.baseAddress else { return false }
   queries.fill(slot, path.query, of: octets, route: route, receivedAt: now, descriptor: listener.descriptor)
   queries.slots[slot].wantsAnswer = wantsAnswer

@@ -78,6 +78,24 @@ struct MetricsPage {
       "httpdnsd_upstream_overflows_total", "Queries that were refused because too many questions were under way.",
       resolver.overflows)
     page.counter(
+      "httpdnsd_limited_queries_total", "Queries that a share of the resolver's stood in the way of, by what they got."
+    ) { samples in
+      for limit in ShareLimit.allCases {
+        for (result, isStale) in [("servfail", false), ("stale", true)] {
+          samples.add(
+            resolver.shares.count(limit, stale: isStale),
+            [MetricLabel("limit", limit.word), MetricLabel("result", result)])
+        }
+      }
+    }
+    page.counter(
+      "httpdnsd_displaced_questions_total",
+      "Questions that gave up their place upstream for a client or domain with less.",
+      resolver.shares.displaced)
+    page.counter(
+      "httpdnsd_duplicate_queries_total", "Queries that came again, octet by octet, while the first one waited.",
+      resolver.duplicates)
+    page.counter(
       "httpdnsd_joined_queries_total", "Queries that joined an equal question under way.", resolver.joined)
     page.counter(
       "httpdnsd_stale_answers_total", "Stale data that the resolver gave for want of a fresh answer.", resolver.stale)

@@ -3,6 +3,7 @@
 import CSocket
 import DNSWire
 import EventLoop
+import FairShares
 import Glibc
 import HTTPDNS
 import MessageCache
@@ -45,6 +46,8 @@ final class ResolverScene: @unchecked Sendable {
   let queries: ClientQueries
   let replies: ReplySender
   let resolver: Resolver
+  /// The limits that the resolver told of.
+  var toldLimits: [ShareLimit] { mailbox.limits }
   private let mailbox = Mailbox()
   private var path: QueryPath
   /// Whether the resolver takes a query over as soon as a listener has handed it over.
@@ -91,7 +94,9 @@ final class ResolverScene: @unchecked Sendable {
     let log = mailbox
     nonisolated(unsafe) let parts = (upstreams, local as (any LocalUpstream)?, replies)
     resolver = Resolver(
-      on: loop, settings: settings, cache: cache, network: network, upstreams: parts.0, local: parts.1, replies: parts.2
+      on: loop, settings: settings, cache: cache, network: network, upstreams: parts.0, local: parts.1,
+      replies: parts.2,
+      onLimit: { log.limits.append($0) }
     ) { name, failure in log.failures.append((name, failure)) }
     mailbox.loop = loop
   }
@@ -226,7 +231,7 @@ final class ResolverScene: @unchecked Sendable {
   private func handOver(
     _ octets: UnsafeBufferPointer<UInt8>, _ route: UInt16, _ peer: datagram_peer, wantsAnswer: Bool = true
   ) {
-    let slot = queries.take()
+    let slot = withUnsafePointer(to: peer.address) { queries.take(ClientKey($0)) }
     guard slot >= 0 else {
       guard wantsAnswer else { return }
       if case .reply(let length) = path.refuse(.servFail, ede: .other, octets, .udp, output) {
@@ -254,6 +259,11 @@ final class ResolverScene: @unchecked Sendable {
   }
 }
 
+extension ClientQueries {
+  /// A slot for a client that has none.
+  func take() -> Int { take(ClientKey(value: .random(in: 1 ... .max))) }
+}
+
 /// How many replies there were of which kind.
 struct ReplyTally: Equatable {
   var queries = 0
@@ -271,6 +281,7 @@ private final class Mailbox: @unchecked Sendable {
   var tally = ReplyTally()
   var transactions: [ClientTransaction] = []
   var failures: [(name: String, failure: UpstreamFailure)] = []
+  var limits: [ShareLimit] = []
   var strays = 0
   private var latest: [String: Int] = [:]
 

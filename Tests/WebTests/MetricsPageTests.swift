@@ -50,7 +50,7 @@ import Testing
   @Test func `tells of the cache, the cold path and refreshing`() throws {
     var statistics = ForwarderStatistics.empty
     (statistics.cache.entries, statistics.cache.octets, statistics.cache.evictions) = (3, 4096, 5)
-    (statistics.resolver.pursuits, statistics.resolver.fallbacks) = (6, 2)
+    (statistics.resolver.pursuits, statistics.resolver.fallbacks, statistics.resolver.duplicates) = (6, 2, 15)
     statistics.resolver.localRoundTrips.observe(.milliseconds(4))
     statistics.refresh?.overBudget = 11
     (statistics.questionsUnderWay, statistics.waitingClients, statistics.droppedDatagrams) = (12, 13, 14)
@@ -60,7 +60,9 @@ import Testing
       "httpdnsd_upstream_questions_total": "6", "httpdnsd_fallback_answers_total": "2",
       "httpdnsd_localdns_round_trip_seconds_count": "1", "httpdnsd_refresh_over_budget_total": "11",
       "httpdnsd_questions_in_flight": "12", "httpdnsd_waiting_clients": "13",
-      "httpdnsd_udp_receive_drops_total": "14",
+      "httpdnsd_udp_receive_drops_total": "14", "httpdnsd_duplicate_queries_total": "15",
+      "httpdnsd_displaced_questions_total": "0",
+      "httpdnsd_limited_queries_total{limit=\"misses_per_domain\",result=\"servfail\"}": "0",
     ]
     for (name, value) in expected { #expect(sample(name, page) == value, "\(name)") }
   }

@@ -1,0 +1,181 @@
+// ResolverShares.swift -- nobody takes everything: who may go upstream, and who makes room for whom.
+//
+// A limit of ours never leads to LocalDNS, and nothing is remembered of it: stale data, else SERVFAIL with an extended error.
+
+import DNSWire
+import EventLoop
+import FairShares
+import HTTPDNS
+import MessageCache
+
+/// What stood in a query's way.
+public enum ShareLimit: Int, CaseIterable, Sendable {
+  /// `listen.misses_per_client`
+  case missesPerClient
+  /// `listen.misses_per_domain`
+  case missesPerDomain
+  /// `listen.max_in_flight`: all places are taken, or this one was given to somebody with less.
+  case places
+  /// The clients that may wait at once, of which one domain has most.
+  case waiting
+
+  /// One word for programs.
+  public var word: String {
+    switch self {
+    case .missesPerClient: "misses_per_client"
+    case .missesPerDomain: "misses_per_domain"
+    case .places: "max_in_flight"
+    case .waiting: "waiting_clients"
+    }
+  }
+
+  /// What has happened and what would help, for a person, without the name that was asked for or who asked.
+  var warning: String {
+    switch self {
+    case .missesPerClient:
+      "a client asks for more names that are not in the cache than listen.misses_per_client allows while others ask; "
+        + "beyond it stale data or SERVFAIL; raise it if that client may"
+    case .missesPerDomain:
+      "more names of one domain are asked for that are not in the cache than listen.misses_per_domain allows; "
+        + "beyond it stale data or SERVFAIL; raise it if so many names are right"
+    case .places:
+      "listen.max_in_flight questions are under way; those of the client or domain with most make room, or get stale data "
+        + "or SERVFAIL; raise it if so many questions are right"
+    case .waiting:
+      "as many queries wait as may, in all or of one client or domain; more get stale data or SERVFAIL; raise "
+        + "listen.max_in_flight, four times which they are, if so many are right"
+    }
+  }
+}
+
+/// Queries that a limit of ours stood in the way of.
+public struct ShareCounters: Sendable, Equatable {
+  private var counts = [UInt64](repeating: 0, count: 2 * ShareLimit.allCases.count)
+  /// Questions that gave up their place for somebody with less.
+  public internal(set) var displaced: UInt64 = 0
+
+  /// None.
+  public init() {}
+
+  /// Queries that got stale data, or SERVFAIL, for that.
+  public func count(_ limit: ShareLimit, stale: Bool) -> UInt64 { counts[2 * limit.rawValue + (stale ? 1 : 0)] }
+
+  /// Queries that got the one or the other.
+  public func count(_ limit: ShareLimit) -> UInt64 { count(limit, stale: true) + count(limit, stale: false) }
+
+  mutating func add(_ limit: ShareLimit, stale: Bool, _ queries: Int = 1) {
+    counts[2 * limit.rawValue + (stale ? 1 : 0)] += UInt64(queries)
+  }
+}
+
+extension Resolver {
+  /// Answers that are sent in one turn of the loop; others get theirs between.
+  static let answersPerTurn = 1024
+
+  /// Whether the question may go upstream, and has a place there from now on if it does; otherwise why not.
+  ///
+  /// - Parameter isKept: whether it is one of `refresh.keep`, which come first.
+  func refusal(
+    _ route: Route, _ service: Service, _ client: ClientKey, _ domain: DomainKey, isKept: Bool
+  ) -> ShareLimit? {
+    if !isKept, let limit = missLimit(route, service, client, domain) { return limit }
+    return makeRoom(for: isKept ? .ourselves : client, domain) || isKept ? nil : .places
+  }
+
+  /// What a second's worth of questions says: only where the route leads to somebody who may bill.
+  func missLimit(_ route: Route, _ service: Service, _ client: ClientKey, _ domain: DomainKey) -> ShareLimit? {
+    guard route.providers.contains(where: { !service.upstreams[$0].answersAtOnce }) else { return nil }
+    switch misses.take(client, domain, now: loop.now.nanoseconds) {
+    case .client: return .missesPerClient
+    case .domain: return .missesPerDomain
+    case nil: return nil
+    }
+  }
+
+  /// Whether there is a place, or somebody with more gives one up.
+  private func makeRoom(for client: ClientKey, _ domain: DomainKey) -> Bool {
+    guard places.isFull else { return true }
+    guard let candidate = places.candidate(for: client, domain, now: loop.now.nanoseconds) else { return false }
+    // The transfers of those that have lost their place go on for a while, and must have a bound as well.
+    guard lingering < (candidate.isByAge ? places.capacity / 2 : places.capacity) else { return false }
+    displace(candidate.place.holder)
+    return true
+  }
+
+  /// A question gives its place up: its clients get what there is. What comes of it still is kept.
+  private func displace(_ pursuit: Pursuit) {
+    guard let place = pursuit.place else { return }
+    places.leave(place)
+    pursuit.place = nil
+    pursuit.isDisplaced = true
+    lingering += 1
+    counters.shares.displaced += 1
+    guard !pursuit.isAnswered else { return }
+    let isStale = staleData(pursuit.question, pursuit.route, pursuit.subnet) != nil
+    counters.shares.add(.places, stale: isStale, pursuit.slots.count)
+    onLimit(.places)
+    deliver(pursuit, pursuit.held ?? Outcome(result: .failure(.limited(.places)), source: .ourselves))
+  }
+
+  /// The last attempt of a pursuit has ended.
+  func leave(_ pursuit: Pursuit) {
+    if let place = pursuit.place {
+      places.leave(place)
+      pursuit.place = nil
+    } else if pursuit.isDisplaced {
+      pursuit.isDisplaced = false
+      lingering -= 1
+    }
+  }
+
+  /// Whether one domain's clients take so many of the slots that others could find none: at most twice as many as are free.
+  func isCrowded(_ domain: DomainKey) -> Bool {
+    guard let waiting = waiting[domain] else { return false }
+    return waiting > 2 * replies.queries.available
+  }
+
+  /// A query waits from now on.
+  func addWaiter(_ slot: Int, _ pursuit: Pursuit) {
+    pursuit.slots.append(slot)
+    waiting[pursuit.domain, default: 0] += 1
+  }
+
+  /// Everybody who waits is answered: at once where they are few, and a part in each turn where they are many.
+  func answer(
+    _ slots: [Int], of domain: DomainKey, _ result: Result<FinishedAnswer, UpstreamFailure>, _ source: AnswerSource
+  ) {
+    for slot in slots.prefix(Resolver.answersPerTurn) { replies.send(result, to: slot, from: source) }
+    let count = min(slots.count, Resolver.answersPerTurn)
+    if count > 0 {
+      let left = (waiting[domain] ?? 0) - count
+      waiting[domain] = left > 0 ? left : nil
+    }
+    guard slots.count > Resolver.answersPerTurn else { return }
+    let rest = Array(slots[Resolver.answersPerTurn...])
+    loop.schedule(after: .zero) { [self] in assumeIsolated { $0.answer(rest, of: domain, result, source) } }
+  }
+
+  /// A query gets what there is without asking anybody.
+  func refuse(_ slot: Int, _ limit: ShareLimit, _ stale: StaleData?, _ question: HTTPDNSQuestion) {
+    if limit == .places { counters.overflows += 1 }
+    counters.shares.add(limit, stale: stale != nil)
+    onLimit(limit)
+    replies.send(given(stale, or: .limited(limit), question), to: slot)
+  }
+}
+
+extension UpstreamFailure {
+  /// A limit of ours: nothing was learned about the question.
+  static func limited(_ limit: ShareLimit) -> UpstreamFailure {
+    let reason =
+      switch limit {
+      case .missesPerClient: "more than misses_per_client"
+      case .missesPerDomain: "more than misses_per_domain"
+      case .places: "too many questions under way"
+      case .waiting: "too many clients wait for names of this domain"
+      }
+    var failure = UpstreamFailure(.other, reason)
+    failure.isOverload = true
+    return failure
+  }
+}

@@ -1,0 +1,59 @@
+// MissLimitsTests.swift -- what a client and a domain may ask for upstream.
+
+import FairShares
+import Testing
+
+private let second: Int64 = 1_000_000_000
+
+@Suite struct MissLimitsTests {
+  private let one = ClientKey(value: 1)
+  private let other = ClientKey(value: 2)
+
+  /// How many of `count` questions about ever other domains may go.
+  private func passed(_ limits: inout MissLimits, _ client: ClientKey, _ count: Int, at now: Int64) -> Int {
+    (0..<count).count { limits.take(client, DomainKey(value: UInt64($0) + 1), now: now) == nil }
+  }
+
+  @Test func `a domain has its bucket whoever asks, and whether anybody else asks or not`() {
+    var limits = MissLimits(perClient: 500, perDomain: 50)
+    var passed = 0
+    // 10,000 in five seconds.
+    for number in 0..<10_000 {
+      let now = Int64(number) * second / 2000
+      if limits.take(number % 2 == 0 ? one : other, DomainKey(value: 9), now: now) == nil { passed += 1 }
+    }
+    #expect((449...450).contains(passed))
+    #expect(limits.take(one, DomainKey(value: 8), now: 5 * second) == nil)
+    #expect((0..<2).map { _ in limits.take(one, DomainKey(value: 9), now: 5 * second) }.last == .domain)
+  }
+
+  @Test func `what a domain's share forbids costs the client nothing`() {
+    var limits = MissLimits(perClient: 1, perDomain: 1)
+    _ = limits.take(other, DomainKey(value: 1), now: 0)
+    for _ in 0..<100 { _ = limits.take(one, DomainKey(value: 1), now: 0) }
+    #expect(limits.take(one, DomainKey(value: 2), now: 0) == nil)
+  }
+
+  @Test func `a client that is alone has no bound`() {
+    var limits = MissLimits(perClient: 10, perDomain: 50)
+    #expect(passed(&limits, one, 10_000, at: 0) == 10_000)
+  }
+
+  @Test func `as soon as somebody else asks a client has its share, for as long as that goes on`() {
+    var limits = MissLimits(perClient: 10, perDomain: 50)
+    #expect(passed(&limits, one, 1000, at: 0) == 1000)
+    #expect(passed(&limits, other, 1, at: second) == 1)
+    // The burst is spent; a second's worth has grown.
+    #expect(passed(&limits, one, 1000, at: second) == 10)
+    #expect(passed(&limits, other, 1000, at: second) == 39)
+    #expect(passed(&limits, one, 1000, at: 2 * second) == 10)
+    #expect(passed(&limits, one, 1000, at: second + MissLimits.company) == 40)
+    #expect(passed(&limits, one, 1000, at: second + MissLimits.company + 1) == 1000)
+  }
+
+  @Test func `0 is no limit`() {
+    var limits = MissLimits(perClient: 0, perDomain: 0)
+    _ = limits.take(other, DomainKey(value: 1), now: 0)
+    for _ in 0..<10_000 { #expect(limits.take(one, DomainKey(value: 1), now: 0) == nil) }
+  }
+}
