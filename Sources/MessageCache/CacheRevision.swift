@@ -16,14 +16,28 @@ public struct EntryTerms: Hashable, Sendable {
   public var isServedStale: Bool
   /// Whether it may be without an end.
   public var isImmutable: Bool
+  /// The source that answers in another one's place: its entries end with their lifetimes, whatever the terms are.
+  public var substitute: UInt8?
 
   /// All terms.
-  public init(longest: UInt32, longestNegative: UInt32, staleFor: UInt32, isServedStale: Bool, isImmutable: Bool) {
+  public init(
+    longest: UInt32, longestNegative: UInt32, staleFor: UInt32, isServedStale: Bool, isImmutable: Bool,
+    substitute: UInt8? = nil
+  ) {
     self.longest = longest
     self.longestNegative = longestNegative
     self.staleFor = staleFor
     self.isServedStale = isServedStale
     self.isImmutable = isImmutable
+    self.substitute = substitute
+  }
+
+  /// The terms for entries of that source.
+  public func terms(of source: UInt8) -> EntryTerms {
+    guard source == substitute else { return self }
+    var terms = self
+    (terms.staleFor, terms.isServedStale, terms.isImmutable) = (0, false, false)
+    return terms
   }
 }
 
@@ -100,7 +114,7 @@ extension CacheShard {
           continue
         }
         if isLost[Int(entry.pointee.source)] { entry.pointee.source = 0 }
-        CacheEntry.submit(entry, to: terms)
+        CacheEntry.submit(entry, to: terms.terms(of: entry.pointee.source))
       }
       walk.advance(bucketCount: bucketCount)
     }

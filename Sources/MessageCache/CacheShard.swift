@@ -220,7 +220,7 @@ final class CacheShard: @unchecked Sendable {
       authorities: entry.pointee.authorities, isAuthenticated: entry.pointee.isAuthenticated,
       extendedError: ExtendedError(kept: entry.pointee.extendedError), body: Array(body),
       storedAt: entry.pointee.storedAt, expiresAt: entry.pointee.expiresAt, staleUntil: entry.pointee.staleUntil,
-      isForEverySubnet: entry.pointee.isForEverySubnet)
+      isForEverySubnet: entry.pointee.isForEverySubnet, source: entry.pointee.source)
   }
 
   /// Lets an entry be served stale until then.

@@ -74,6 +74,8 @@ public struct CachedResponse: Sendable {
   public var staleUntil: Int64
   /// Whether it holds for every client subnet, and not only for queries that send none upstream.
   public var isForEverySubnet: Bool
+  /// Who gave it, as it was inserted.
+  public var source: UInt8
 }
 
 /// The bounds of a cache.

@@ -194,7 +194,7 @@ public struct CacheImage {
     guard let saved = record.route else { return .unsound }
     guard let route = map.route(saved), let source = map.source(number(Layout.source)) else { return .past }
     record.life.source = source
-    record.life.goOn(meanings.terms(of: route), isFresh: age < Int64(life.lifetime) * 1_000_000_000)
+    record.life.goOn(meanings.terms(of: route)?.terms(of: source), isFresh: age < Int64(life.lifetime) * 1_000_000_000)
     record.hits = number(Layout.hits)
     record.extendedError = number(Layout.extendedError)
     record.rotationStart = number(Layout.rotationStart)

@@ -69,6 +69,19 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
     }
   }
 
+  @Test func `lets what a substitute said end with its lifetime`() {
+    let entries = [UInt8(1), 2].map { source in
+      insert("\(source).example") {
+        ($0.isImmutable, $0.isServedStale, $0.staleFor, $0.source) = (source == 1, true, 1000, source)
+      }
+    }
+    var strict = terms
+    strict.substitute = 1
+    #expect(revise([strict]) == 0)
+    #expect(entries.map { cache.peek($0.key, now: 99 * second, orStale: true) != nil } == [true, true])
+    #expect(entries.map { cache.peek($0.key, now: 101 * second, orStale: true) != nil } == [false, true])
+  }
+
   @Test func `forgets sources that nobody knows any more`() {
     let keys = [insert("a.example") { $0.source = 5 }, insert("b.example") { $0.source = 6 }]
     #expect(revise([terms], lostSources: [5]) == 0)

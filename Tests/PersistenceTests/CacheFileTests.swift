@@ -138,6 +138,25 @@ import Testing
     #expect(load(.of(staleFor: 0, isServedStale: false, isImmutable: false)).usage.entries == 0)
   }
 
+  @Test func `does not give back what a substitute said after its lifetime, whatever an earlier version wrote`() throws
+  {
+    let first = MessageCache.empty()
+    for source in [UInt8(1), 2] {
+      var life = EntryLife(lifetime: 60)
+      (life.staleFor, life.isServedStale, life.source) = (86_400, true, source)
+      first.insert("\(source).example.com", at: 0, life)
+    }
+    let meanings = CacheMeanings(routes: ["x"], sources: [1: "localdns", 2: "p"])
+    _ = try folder.file.save(first, meanings, at: .at(1))
+    var terms = EntryTerms.of(staleFor: 86_400, isServedStale: true, isImmutable: false)
+    terms.substitute = 1
+    let target = MessageCache.empty()
+    _ = folder.file.load(
+      into: target, CacheMeanings(routes: meanings.routes, sources: meanings.sources, terms: [terms]), at: .at(100))
+    #expect(target.peek("1.example.com", at: 100, orStale: true) == nil)
+    #expect(target.peek("2.example.com", at: 100, orStale: true) != nil)
+  }
+
   @Test func `follows routes and sources to their numbers of today`() throws {
     let first = MessageCache.empty()
     first.insert("default.example.com", route: 0)
