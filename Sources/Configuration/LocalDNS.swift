@@ -13,6 +13,18 @@ extension Configuration {
     public var maxTTL: Duration = .seconds(60)
     /// Whether the captive-portal probe names of the desktop systems go to LocalDNS.
     public var portalNames = true
+    /// Who is asked for names below the network's search domains.
+    public var searchDomains = SearchDomains.afterDenial
+  }
+
+  /// Who is asked for names below the network's search domains.
+  public enum SearchDomains: String, CaseIterable, Hashable, Sendable {
+    /// The providers, and LocalDNS for what they deny.
+    case afterDenial = "after-denial"
+    /// LocalDNS, and the providers for what it denies.
+    case first
+    /// The providers, as for any name.
+    case ignore
   }
 
   /// One LocalDNS resolver.
@@ -39,6 +51,7 @@ extension Configuration.LocalDNS {
     reader.read("timeout", &timeout, .duration(.milliseconds(100) ... .seconds(10)))
     reader.read("max_ttl", &maxTTL, .ttl())
     reader.read("portal_names", &portalNames, .boolean)
+    reader.read("search_domains", &searchDomains, .choice)
     reader.refuseOwn("servers", servers, ownAddresses)
   }
 }

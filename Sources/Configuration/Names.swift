@@ -13,6 +13,8 @@ extension Configuration {
     public var rebindProtection = false
     /// Names that may have private addresses nevertheless.
     public var rebindAllow: [NamePattern] = []
+    /// Addresses that count as private beside those that are not routed on the Internet.
+    public var rebindPrefixes: [IPPrefix] = []
   }
 }
 
@@ -22,6 +24,15 @@ extension Configuration.Names {
     reader.read("special", &special, .boolean)
     reader.read("rebind_protection", &rebindProtection, .boolean)
     reader.read("rebind_allow", &rebindAllow, .distinctList(of: .namePattern))
+    reader.read("rebind_prefixes", &rebindPrefixes, .distinctList(of: .prefix))
+  }
+}
+
+extension Form where Result == IPPrefix {
+  static var prefix: Form {
+    Form("a prefix such as \"203.0.113.0/24\" or \"2001:db8::/32\", without bits behind its length") { value in
+      value.line.flatMap { IPPrefix(text: $0) }
+    }
   }
 }
 
