@@ -72,7 +72,7 @@ let layer1: [Target] =
 let layer2: [Target] =
   module("HTTPDNS", ["DNSWire", "Ciphers", "CJSON"], data: true)
   + module("MessageCache", ["DNSWire", "CLock"])
-  + module("Routing", ["DNSWire", "Files"])
+  + module("Routing", ["DNSWire", "Files", "PublicSuffixes"])
   + module("Listener", ["EventLoop", "CSocket", "CEvent"])
   + module("HTTPClient", ["EventLoop", "CCurl", "CProcess"])
   + module("LocalDNS", ["EventLoop", "DNSWire", "Files", "CSocket"], tests: ["CEvent"])

@@ -71,10 +71,16 @@ public struct LocalAnswer: Hashable, Sendable {
       responseCode: .noError, records: [], soaOwner: owner, isAuthoritative: true, extendedError: nil)
   }
 
-  /// The name does not exist. We never claim authority for the root itself.
+  /// The name does not exist, in a zone that is answered here.
   static func nxDomain(of zone: DomainName) -> LocalAnswer {
+    LocalAnswer(responseCode: .nxDomain, records: [], soaOwner: .zone(zone), isAuthoritative: true, extendedError: nil)
+  }
+
+  /// The name does not exist as far as anybody can say here. The SOA record is the name's own: a resolver behind us takes
+  /// one of a zone above, the root at worst, for a denial of everything in that.
+  static func unknown(isAuthoritative: Bool) -> LocalAnswer {
     LocalAnswer(
-      responseCode: .nxDomain, records: [], soaOwner: .zone(zone), isAuthoritative: !zone.isRoot, extendedError: nil)
+      responseCode: .nxDomain, records: [], soaOwner: .queryName, isAuthoritative: isAuthoritative, extendedError: nil)
   }
 
   /// A rule says that the name does not exist, or that nobody may ask for it.

@@ -8,68 +8,105 @@ import DNSWire
 /// The check of `[names] rebind_protection`.
 public struct RebindFilter: Sendable {
   private let allowed: [NamePattern]
+  private let prefixes: [IPPrefix]
 
-  /// A filter that lets the names of these patterns have private addresses.
-  public init(allowed: [NamePattern]) { self.allowed = allowed }
+  /// A filter that lets the names of these patterns have private addresses, and takes those prefixes for private, too.
+  public init(allowed: [NamePattern], prefixes: [IPPrefix] = []) {
+    self.allowed = allowed
+    self.prefixes = prefixes
+  }
 
-  /// Whether an answer to a question about `name` holds a private address, in an A or AAAA record or in the address
-  /// hints of an SVCB or HTTPS record, which browsers use just as well.
+  /// Whether an answer to a question about `name` leads into a private network: by an address, be it in an A or AAAA
+  /// record or in the hints of an SVCB or HTTPS record, which browsers use just as well; or by an alias or a service's
+  /// target in a local zone, whose addresses the client would ask us for.
   ///
   /// - Complexity: O(octets of the records)
   public func refuses(_ records: [ResourceRecord], for name: DomainName) -> Bool {
-    guard records.contains(where: RebindFilter.hasPrivateAddress) else { return false }
+    guard records.contains(where: { leadsInside($0, from: name) }) else { return false }
     return !allowed.contains { $0.matches(name) }
   }
 
   /// Whether an address is one that the public Internet does not route to: this network, private, shared (RFC 6598),
-  /// loopback, link-local with the clouds' metadata services in it, and what embeds such an address in IPv6.
-  /// False for anything that has not 4 or 16 octets.
-  @inlinable
+  /// loopback, link-local with the clouds' metadata services in it, multicast, reserved, and what embeds such an address
+  /// in IPv6. False for anything that has not 4 or 16 octets.
   public static func isPrivate(_ address: some RandomAccessCollection<UInt8>) -> Bool {
-    let start = address.startIndex
-    func octet(_ offset: Int) -> UInt8 { address[address.index(start, offsetBy: offset)] }
-    if address.count == 4 { return isPrivateIPv4(octet(0), octet(1), octet(2), octet(3)) }
-    guard address.count == 16 else { return false }
-    let first = octet(0)
-    let second = octet(1)
-    if first & 0xFE == 0xFC { return true }  // fc00::/7, unique local
-    if first == 0xFE, second & 0x80 == 0x80 { return true }  // fe80::/10, and fec0::/10, which was site-local
-    if first == 0, second == 0x64, octet(2) == 0xFF, octet(3) == 0x9B {
-      if octet(4) == 0, octet(5) == 1 { return true }  // 64:ff9b:1::/48, RFC 8215
-      guard (4..<12).allSatisfy({ octet($0) == 0 }) else { return false }
-      return isPrivateIPv4(octet(12), octet(13), octet(14), octet(15))  // 64:ff9b::/96, RFC 6052
-    }
-    guard (0..<10).allSatisfy({ octet($0) == 0 }) else { return false }
-    // ::/96 with loopback and the unspecified address in it, and ::ffff:0:0/96: neither has a place in the DNS.
-    return octet(10) == octet(11) && (octet(10) == 0 || octet(10) == 0xFF)
+    let octets = Array(address)
+    if octets.count == 4 { return isPrivateIPv4(octets[...]) }
+    guard octets.count == 16 else { return false }
+    if isPrivateIPv6(octets) { return true }
+    return embedded(in: octets).contains { isPrivateIPv4($0[...]) }
   }
 
-  @inlinable
-  static func isPrivateIPv4(_ first: UInt8, _ second: UInt8, _ third: UInt8, _ fourth: UInt8) -> Bool {
-    switch first {
+  private static func isPrivateIPv6(_ octets: [UInt8]) -> Bool {
+    if octets[0] & 0xFE == 0xFC { return true }  // fc00::/7, unique local
+    if octets[0] == 0xFF { return true }  // ff00::/8, multicast
+    if octets[0] == 0xFE, octets[1] & 0x80 == 0x80 { return true }  // fe80::/10, and fec0::/10, which was site-local
+    if octets.starts(with: [0, 0x64, 0xFF, 0x9B, 0, 1]) { return true }  // 64:ff9b:1::/48, RFC 8215
+    guard octets[..<8].allSatisfy({ $0 == 0 }) else { return false }
+    // ::ffff:0:0:0/96, RFC 7915; ::/96 with loopback and the unspecified address in it; ::ffff:0:0/96. None has a place
+    // in the DNS.
+    switch (octets[8], octets[9], octets[10], octets[11]) {
+    case (0xFF, 0xFF, 0, 0), (0, 0, 0, 0), (0, 0, 0xFF, 0xFF): return true
+    default: return false
+    }
+  }
+
+  /// The IPv4 addresses that packets to an IPv6 address may end at.
+  private static func embedded(in octets: [UInt8]) -> [[UInt8]] {
+    let last = Array(octets[12...])
+    var found: [[UInt8]] = []
+    if octets.starts(with: [0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0]) { found.append(last) }  // RFC 6052
+    if octets.starts(with: [0x20, 0x02]) { found.append(Array(octets[2..<6])) }  // 6to4, RFC 3056
+    if octets.starts(with: [0x20, 0x01, 0, 0]) {  // Teredo, RFC 4380: the server, and the client inverted
+      found += [Array(octets[4..<8]), last.map { ~$0 }]
+    }
+    if octets[8] & 0xFC == 0, octets[9] == 0, octets[10] == 0x5E, octets[11] == 0xFE { found.append(last) }  // ISATAP
+    return found
+  }
+
+  private static func isPrivateIPv4(_ octets: ArraySlice<UInt8>) -> Bool {
+    let (second, third) = (octets[octets.startIndex + 1], octets[octets.startIndex + 2])
+    return switch octets[octets.startIndex] {
     case 0, 10, 127: true
     case 100: second & 0xC0 == 64
     case 169: second == 254
     case 172: second & 0xF0 == 16
-    case 192: second == 168
-    case 255: second == 255 && third == 255 && fourth == 255
+    case 192: second == 168 || second == 0 && third == 0  // 192.0.0.0/24, RFC 6890
+    case 224...: true  // multicast; reserved, broadcast among it
     default: false
     }
   }
 
-  private static func hasPrivateAddress(_ record: ResourceRecord) -> Bool {
+  private func isInside(_ address: some RandomAccessCollection<UInt8>) -> Bool {
+    if RebindFilter.isPrivate(address) { return true }
+    guard !prefixes.isEmpty, let address = IPAddress(octets: Array(address)) else { return false }
+    return prefixes.contains { $0.contains(address) }
+  }
+
+  private func leadsInside(_ record: ResourceRecord, from name: DomainName) -> Bool {
     switch record.type {
-    case .a, .aaaa: isPrivate(record.rdata)
-    case .svcb, .https: hasPrivateHint(record.rdata[...])
+    case .a, .aaaa: isInside(record.rdata)
+    case .cname, .dname: DomainName(octets: record.rdata).map { isLocal($0, from: name) } ?? false
+    case .svcb, .https: serviceLeadsInside(record.rdata[...], from: name)
     default: false
     }
   }
 
-  /// Looks through the SvcParams (RFC 9460 section 2.2); RDATA that is cut off has no more hints.
-  private static func hasPrivateHint(_ rdata: ArraySlice<UInt8>) -> Bool {
+  /// A name of a local zone may lead on to others of the same kind.
+  private func isLocal(_ target: DomainName, from name: DomainName) -> Bool {
+    LocalZones.contains(target) && !LocalZones.contains(name)
+  }
+
+  /// Looks at the target and through the SvcParams (RFC 9460 section 2.2); RDATA that is cut off has no more hints.
+  private func serviceLeadsInside(_ rdata: ArraySlice<UInt8>, from name: DomainName) -> Bool {
     var rest = rdata.dropFirst(2)
     while let length = rest.first, length != 0 { rest = rest.dropFirst(Int(length) + 1) }
     rest = rest.dropFirst()
+    if let target = DomainName(octets: Array(rdata.dropFirst(2).prefix(upTo: rest.startIndex))),
+      isLocal(target, from: name)
+    {
+      return true
+    }
     while rest.count >= 4 {
       let header = Array(rest.prefix(4))
       let key = Int(header[0]) << 8 | Int(header[1])
@@ -78,7 +115,7 @@ public struct RebindFilter: Sendable {
       guard key == 4 || key == 6 else { continue }
       let size = key == 4 ? 4 : 16
       for start in stride(from: value.startIndex, to: value.endIndex, by: size)
-      where isPrivate(value[start..<min(start + size, value.endIndex)]) {
+      where isInside(value[start..<min(start + size, value.endIndex)]) {
         return true
       }
     }

@@ -38,6 +38,7 @@ private struct Candidate {
 private struct SpecialHit {
   let effect: SpecialEffect
   let zone: DomainName
+  /// How many labels a rule must have that is stronger.
   let depth: Int
 }
 
@@ -84,7 +85,7 @@ struct RouteCompiler: ~Copyable {
     }
     for zone in SpecialZone.zones(settings) {
       let node = names.node(of: zone.name)
-      let depth = zone.name.labelCount
+      let depth = zone.ruleDepth
       if let effect = zone.at { specialsAt[node] = SpecialHit(effect: effect, zone: zone.zone, depth: depth) }
       if let effect = zone.below { specialsBelow[node] = SpecialHit(effect: effect, zone: zone.zone, depth: depth) }
     }
@@ -142,7 +143,7 @@ struct RouteCompiler: ~Copyable {
     }
     unknown.ordinary = choice(root)
     unknown.single = choice(context(.singleLabel))
-    unknown.literal = choice(context(.nxDomain))
+    unknown.literal = choice(context(.literal))
   }
 
   /// The patterns that stand at a node and are about the name itself, or about what is below it.
@@ -162,7 +163,7 @@ struct RouteCompiler: ~Copyable {
     var below = specialsBelow[node]
     if settings.special, depth == 1 {
       let isLiteral = names.isNumber(node)
-      let literal = SpecialHit(effect: .nxDomain, zone: .root, depth: 1)
+      let literal = SpecialHit(effect: .literal, zone: .root, depth: 1)
       at = at ?? (isLiteral ? literal : SpecialHit(effect: .singleLabel, zone: .root, depth: 1))
       below = below ?? (isLiteral ? literal : nil)
     }
@@ -248,10 +249,14 @@ struct RouteCompiler: ~Copyable {
     case .nxDomain:
       return local(.nxDomain(of: hit.zone))
     case .network:
-      return settings.networkRoute.map(UInt32.init) ?? local(.nxDomain(of: hit.zone))
+      return settings.networkRoute.map(UInt32.init) ?? local(.unknown(isAuthoritative: true))
     case .singleLabel:
-      guard category == .a || category == .aaaa else { return nil }
-      return settings.networkRoute.map(UInt32.init) ?? local(.nxDomain(of: hit.zone))
+      guard category == .a || category == .aaaa || category == .service else { return nil }
+      return settings.networkRoute.map(UInt32.init) ?? local(.unknown(isAuthoritative: false))
+    case .literal:
+      return local(.unknown(isAuthoritative: false))
+    case .search:
+      return settings.searchRoute.map(UInt32.init)
     case .ipv4Only:
       return settings.networkRoute.map(UInt32.init) ?? local(addressAnswer(category, ipv4OnlyAddresses, owner: owner))
     case .portal:

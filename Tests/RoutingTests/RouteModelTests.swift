@@ -49,16 +49,19 @@ private struct Model {
 
   private func special(_ name: DomainName, _ type: RecordType) -> (Int, Outcome)? {
     var best: (depth: Int, effect: SpecialEffect, zone: DomainName)?
+    var labels = 0
     for zone in SpecialZone.zones(settings) where name.isAtOrBelow(zone.name) {
       guard let effect = zone.name == name ? zone.at : zone.below else { continue }
-      if zone.name.labelCount >= best?.depth ?? 0 { best = (zone.name.labelCount, effect, zone.zone) }
+      guard zone.name.labelCount >= labels else { continue }
+      best = (zone.ruleDepth, effect, zone.zone)
+      labels = zone.name.labelCount
     }
     if best == nil, settings.special, !name.isRoot {
       let last = name.text.split(separator: ".").last!
       let isAddress = last.allSatisfy(\.isNumber) || name.labelCount == 1 && last.filter { $0 == ":" }.count > 1
       if isAddress {
-        best = (1, .nxDomain, .root)
-      } else if name.labelCount == 1, type == .a || type == .aaaa {
+        best = (1, .literal, .root)
+      } else if name.labelCount == 1, [.a, .aaaa, .svcb, .https].contains(type) {
         best = (1, .singleLabel, .root)
       }
     }
@@ -73,7 +76,9 @@ private struct Model {
     case .loopbackPointer: type == .ptr ? .records(["localhost."]) : .noData(zone.text)
     case .noData: .noData(zone.text)
     case .nxDomain: .nxDomain(zone.text)
-    case .network, .singleLabel: settings.networkRoute.map(Outcome.route) ?? .nxDomain(zone.text)
+    case .network, .singleLabel: settings.networkRoute.map(Outcome.route) ?? .nxDomain("QNAME")
+    case .literal: .nxDomain("QNAME")
+    case .search: .route(settings.searchRoute!)
     case .ipv4Only:
       settings.networkRoute.map(Outcome.route)
         ?? (type == .a ? .records(["192.0.0.170", "192.0.0.171"]) : .noData(zone.text))
@@ -86,7 +91,7 @@ private struct Model {
 private struct World {
   var generator: SeededGenerator
   private static let labels = [
-    "a", "b", "a", "b", "com", "test", "local", "localhost", "arpa", "in-addr", "10", "127", "0", "1",
+    "a", "b", "a", "b", "com", "lan", "test", "local", "localhost", "arpa", "in-addr", "10", "127", "0", "1",
   ]
   private static let bases = [
     "", "", "test", "localhost", "local", "com", "10.in-addr.arpa", "127.in-addr.arpa", "0.127.in-addr.arpa",
@@ -125,7 +130,8 @@ private struct World {
     let route: UInt16? = Bool.random(using: &generator) ? 70 : nil
     return SpecialNamesSettings(
       special: Int.random(in: 0...3, using: &generator) > 0, portalNames: Bool.random(using: &generator),
-      searchDomains: [name(), name()], networkRoute: route, portalRoute: route.map { $0 + 10 })
+      searchDomains: [name(), name()], searchRoute: Bool.random(using: &generator) ? 90 : nil, networkRoute: route,
+      portalRoute: route.map { $0 + 10 })
   }
 }
 
