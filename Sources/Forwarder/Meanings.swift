@@ -52,7 +52,9 @@ extension Route {
       case .address(let address): address.description
       }
     }
-    return "providers=\(asked) localdns=(\(local.joined(separator: " "))) fallback=\(fallsBack) network=\(isNetwork)"
+    let search = search.map { " search=\($0.rawValue)" } ?? ""
+    return
+      "providers=\(asked) localdns=(\(local.joined(separator: " "))) fallback=\(fallsBack) network=\(isNetwork)\(search)"
   }
 }
 
@@ -66,7 +68,8 @@ extension Configuration.Names {
   /// Which private addresses are refused to the names that are filtered; empty where none is.
   fileprivate var meaning: String {
     guard rebindProtection else { return "" }
-    return " private=(\(rebindAllow.map { "\($0)" }.joined(separator: " ")))"
+    let prefixes = rebindPrefixes.isEmpty ? "" : " prefixes=(\(rebindPrefixes.map { "\($0)" }.joined(separator: " ")))"
+    return " private=(\(rebindAllow.map { "\($0)" }.joined(separator: " ")))\(prefixes)"
   }
 }
 

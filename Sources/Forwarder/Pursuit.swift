@@ -101,6 +101,8 @@ final class Pursuit: @unchecked Sendable {
   var hasAskedLocal = false
   /// Whether LocalDNS is being asked.
   var isAskingLocal = false
+  /// What has led on to the next one who was asked, for people.
+  private(set) var trail: [String] = []
 
   init(
     key: QuestionKey, question: HTTPDNSQuestion, _ service: Service, _ route: Route, scope: CacheScope,
@@ -117,6 +119,14 @@ final class Pursuit: @unchecked Sendable {
     self.startedAt = startedAt
     lastAttempt = startedAt
   }
+
+  private static let longestTrail = 16
+
+  /// Remembers why somebody else is asked.
+  func trace(_ step: @autoclosure () -> String) {
+    // Only who waits inside the program reads it.
+    if !continuations.isEmpty, trail.count < Pursuit.longestTrail { trail.append(step()) }
+  }
 }
 
 /// What a caller inside the program gets.
@@ -129,4 +139,6 @@ public struct ResolvedAnswer: Sendable {
   public var source: AnswerSource
   /// Why it failed, where it did.
   public var failure: String?
+  /// What has led on from one who was asked to the next.
+  public var trail: [String] = []
 }

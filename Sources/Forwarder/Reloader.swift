@@ -242,7 +242,8 @@ extension RevisedTerms {
     let filter = new.configuration.names
     let isStricter =
       filter.rebindProtection
-      && (!old.configuration.names.rebindProtection || filter.rebindAllow != old.configuration.names.rebindAllow)
+      && (!old.configuration.names.rebindProtection || filter.rebindAllow != old.configuration.names.rebindAllow
+        || filter.rebindPrefixes != old.configuration.names.rebindPrefixes)
     let terms = now.map { route in
       route.isUnused || isStricter && route.filtersPrivate ? nil : EntryTerms(route)
     }
@@ -261,6 +262,7 @@ extension EntryTerms {
     self.init(
       longest: route.ttl.highest, longestNegative: route.ttl.highestNegative,
       staleFor: route.stale.mode == .off ? 0 : route.stale.maxAge,
-      isServedStale: route.stale.mode == .immediate || route.stale.isImmutable, isImmutable: route.stale.isImmutable)
+      isServedStale: route.stale.mode == .immediate || route.stale.isImmutable, isImmutable: route.stale.isImmutable,
+      substitute: route.providers.isEmpty ? nil : EntrySource.localDNS.number)
   }
 }

@@ -94,6 +94,10 @@ public actor Resolver {
   var misses: MissLimits
   /// Queries that wait, by the domain that they ask for.
   var waiting: [DomainKey: Int] = [:]
+  /// Names that have others below them.
+  var namesBelow = NamesBelow()
+  /// Names below a search domain that the providers deny.
+  var deniedNames = DeniedNames()
   /// Told of queries for the names by which it finds circles.
   var loopGuard: LoopGuard?
   /// Told of each answer that is kept.
@@ -173,6 +177,8 @@ public actor Resolver {
     if misses.rates != (settings.missesPerClient, settings.missesPerDomain) {
       misses = MissLimits(perClient: settings.missesPerClient, perDomain: settings.missesPerDomain)
     }
+    // Other providers may know them.
+    deniedNames = DeniedNames()
     startUpstreams()
   }
 

@@ -31,6 +31,7 @@ extension Resolver {
       // It would be found before the denial.
       _ = pursuit.key.withCacheKey { cache.remove($0) }
     } else if response.answers > 0 {
+      if isKept { namesBelow.note(pursuit.question.name, scope, life.lifetime, now: loop.now) }
       scope.type = CacheKey.everyType
       withKey(pursuit.question.name, scope) { _ = cache.remove($0) }
     }
@@ -44,10 +45,13 @@ extension Resolver {
     let policy = pursuit.route.stale
     let hasData = !answer.isNegative
     var life = EntryLife(lifetime: answer.lifetime)
-    if policy.mode != .off { life.staleFor = policy.maxAge }
-    // A denial is never given before it has been asked again: the name may be there by now.
-    life.isServedStale = hasData && (policy.mode == .immediate || policy.isImmutable)
-    life.isImmutable = hasData && policy.isImmutable
+    // What LocalDNS says in a provider's place is not trusted for longer than `localdns.max_ttl`: it ends with that.
+    if source != .localDNS || pursuit.route.providers.isEmpty {
+      if policy.mode != .off { life.staleFor = policy.maxAge }
+      // A denial is never given before it has been asked again: the name may be there by now.
+      life.isServedStale = hasData && (policy.mode == .immediate || policy.isImmutable)
+      life.isImmutable = hasData && policy.isImmutable
+    }
     life.source = number(of: source, pursuit.service)
     life.heat = pursuit.heat
     life.hits = pursuit.hits
@@ -71,19 +75,41 @@ extension Resolver {
     if let found = withKey(question.name, scope, { cache.peek($0, now: now) }) {
       return aged(found, question.name, now)
     }
-    guard settings.nxdomainCut else { return nil }
-    scope.type = CacheKey.everyType
+    return deniedAbove(question, route, scope, now: now)
+  }
+
+  /// RFC 8020: the denial of a name holds for everything below it, where whoever said it means the whole tree.
+  ///
+  /// A network's resolver does not: it has private zones below names that it denies. Nor do some providers, that deny the
+  /// empty names between two zones; they are found out by what is kept below.
+  private func deniedAbove(
+    _ question: HTTPDNSQuestion, _ route: Route, _ denial: CacheScope, now: Int64
+  ) -> FinishedAnswer? {
+    guard settings.nxdomainCut, !route.providers.isEmpty, !route.isSearched, !isThere(question.name, denial, now)
+    else { return nil }
     var name = question.name
-    while let parent = name.parent, !parent.isRoot {
-      if let found = withKey(parent, scope, { cache.peek($0, now: now) }), let above = aged(found, parent, now) {
-        return denied(question, route, by: above, at: parent)
-      }
+    // The denial of a single label is nobody's word about a whole top level domain.
+    while let parent = name.parent, parent.labelCount > 1 {
       name = parent
+      if namesBelow.hasNames(below: parent, denial, now: loop.now) { return nil }
+      guard let found = withKey(parent, denial, { cache.peek($0, now: now) }),
+        found.source != EntrySource.localDNS.number,
+        let above = aged(found, parent, now)
+      else { continue }
+      return denied(question, route, by: above, at: parent)
     }
     return nil
   }
 
-  /// RFC 8020: the denial of a name holds for everything below it.
+  /// Whether addresses of the name itself are kept.
+  private func isThere(_ name: DomainName, _ scope: CacheScope, _ now: Int64) -> Bool {
+    [RecordType.a, .aaaa].contains { type in
+      var scope = scope
+      scope.type = type.rawValue
+      return withKey(name, scope) { cache.peek($0, now: now) }.map { $0.answers > 0 } ?? false
+    }
+  }
+
   private func denied(
     _ question: HTTPDNSQuestion, _ route: Route, by above: FinishedAnswer, at parent: DomainName
   ) -> FinishedAnswer? {

@@ -29,6 +29,7 @@ extension Resolver {
   public func flush(_ names: CacheSelection) async -> FlushCounts {
     var counts = FlushCounts()
     counts.failures = failures.remove(names)
+    deniedNames.remove(names)
     for upstream in upstreams { counts.notListed += upstream.forgetNotListed(names) }
     var removal = CacheRemoval(of: names, from: cache)
     removal.advance(steps: Resolver.removalSteps)

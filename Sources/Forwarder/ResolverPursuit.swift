@@ -11,6 +11,7 @@ extension Resolver {
   func pursue(_ pursuit: Pursuit) async -> Outcome {
     let (service, route) = (pursuit.service, pursuit.route)
     guard !route.providers.isEmpty else { return await askLocal(pursuit, isFallback: false) }
+    if let outcome = await askNetworkFirst(pursuit) { return outcome }
     let deadline = loop.now + ResolverSettings.answerBy
     let candidates = route.providers.map { service.upstreams[$0] }.filter { $0.serves(pursuit.question) }
     var failure: UpstreamFailure?
@@ -19,6 +20,7 @@ extension Resolver {
       if pursuit.isDisplaced { return Outcome(result: .failure(.limited(.places)), source: .ourselves) }
       if mayFallBack(route), upstream.awaitsTime(toAsk: pursuit.question) {
         note(upstream.name, .noTime)
+        pursuit.trace("\(upstream.name): \(UpstreamFailure.noTime.reason)")
         failure = .noTime
         continue
       }
@@ -28,10 +30,13 @@ extension Resolver {
         upstream, pursuit, route, deadline: min(deadline, loop.now + share),
         isLastResort: candidates.count == 1 && !mayFallBack(route))
       switch outcome.result {
-      case .success(let answer) where answer.isAmbiguous: empty = empty ?? outcome
-      case .success: return outcome
+      case .success(let answer) where answer.isAmbiguous:
+        empty = empty ?? outcome
+        pursuit.trace("\(upstream.name): nothing, which may mean that the name is not in its list")
+      case .success: return await afterDenial(pursuit, outcome)
       case .failure(let reason):
         if reason != .notListed { note(upstream.name, reason) }
+        pursuit.trace("\(upstream.name): \(reason.reason)")
         // Data that a provider cannot represent is a type that it does not serve.
         if reason.extendedError != .notSupported { failure = reason }
       }
@@ -84,7 +89,9 @@ extension Resolver {
   private func withoutProvider(
     _ pursuit: Pursuit, _ route: Route, _ failure: UpstreamFailure?, _ empty: Outcome?
   ) async -> Outcome {
-    if mayFallBack(route), !pursuit.hasAskedLocal, !pursuit.isDisplaced, !isSparing(pursuit) {
+    let isUnlisted = failure == nil || failure == .notListed
+    let mayAsk = mayFallBack(route) || isUnlisted && maySearch(route)
+    if mayAsk, !pursuit.hasAskedLocal, !pursuit.isDisplaced, !isSparing(pursuit) {
       let outcome = await askLocal(pursuit, isFallback: true)
       if case .success = outcome.result { return outcome }
     }
@@ -136,6 +143,7 @@ extension Resolver {
     case .failure(let reason):
       counters.localFailures += 1
       note("localdns", reason)
+      pursuit.trace("localdns: \(reason.reason)")
       return Outcome(result: .failure(reason), source: .ourselves)
     }
   }
@@ -147,9 +155,11 @@ extension Resolver {
     guard answer.responseCode == .noError || answer.responseCode == .nxDomain else {
       return Outcome(result: .failure(.refused(answer.responseCode, by: source.server)), source: source)
     }
+    // Below its search domain a network may have private addresses.
+    let isTheirs = route.isSearched && source == .localDNS
     let policy = AnswerPolicy(
       ttl: route.ttl, isFallback: isFallback, trustsAD: trustsAD,
-      rebindFilter: route.filtersPrivate ? settings.rebindFilter : nil)
+      rebindFilter: route.filtersPrivate && !isTheirs ? settings.rebindFilter : nil)
     guard let finished = policy.finish(answer, to: pursuit.question) else {
       return Outcome(result: .failure(.tooLong), source: source)
     }
@@ -280,7 +290,8 @@ extension Resolver {
     pursuit.held = nil
     if inFlight[pursuit.key] === pursuit { inFlight[pursuit.key] = nil }
     answer(pursuit.slots, of: pursuit.domain, given, outcome.source)
-    let resolved = ResolvedAnswer(outcome)
+    var resolved = ResolvedAnswer(outcome)
+    resolved.trail = pursuit.trail
     for continuation in pursuit.continuations { continuation.resume(returning: resolved) }
     pursuit.slots = []
     pursuit.continuations = []

@@ -59,8 +59,7 @@ extension Resolver {
 
   private func refresh(_ pursuit: Pursuit, from source: EntrySource) async {
     guard case .provider(let number) = source, let place = service.place(ofProvider: number) else {
-      let isFallback = !pursuit.route.providers.isEmpty
-      _ = refreshed(pursuit, await askLocal(pursuit, isFallback: isFallback))
+      _ = refreshed(pursuit, await askLocalAnew(pursuit))
       return
     }
     let provider = upstreams[place]
@@ -101,9 +100,12 @@ extension Resolver {
   func refreshLocally(_ question: RefreshedQuestion) async -> Bool {
     let (pursuits, underWay) = refreshes([question])
     guard let pursuit = pursuits[0] else { return underWay[0] }
-    let isFallback = !pursuit.route.providers.isEmpty
-    let outcome = await askLocal(pursuit, isFallback: isFallback)
-    return refreshed(pursuit, outcome)
+    return refreshed(pursuit, await askLocalAnew(pursuit))
+  }
+
+  private func askLocalAnew(_ pursuit: Pursuit) async -> Outcome {
+    let outcome = await askLocal(pursuit, isFallback: !pursuit.route.providers.isEmpty)
+    return pursuit.route.isSearched ? outcome.unlessDenied : outcome
   }
 
   /// A pursuit for each question that is not under way; the second list says which are.
@@ -139,6 +141,8 @@ extension Resolver {
       if subnet == nil || subnet != pursuit.question.clientSubnet { outcome.dropScope() }
       // "Not in the list" says nothing about a name that was there.
       if case .success(let answer) = outcome.result, answer.isAmbiguous { outcome.result = .failure(.unserved) }
+      // Below a search domain one of them denies nothing alone.
+      if route.isSearched { outcome = outcome.unlessDenied }
       return refreshed(pursuit, outcome)
     case .failure(let reason):
       return refreshed(pursuit, Outcome(result: .failure(reason), source: .ourselves))
@@ -169,6 +173,7 @@ extension Resolver {
       upstreams[index].isFit && !upstreams[index].answersAtOnce && upstreams[index].serves(question)
     }
     var source = source
+    if source == .localDNS, route.isSearched { return isNetworksWord(question, route) ? .localDNS : nil }
     if case .provider(let number) = source {
       if let index = service.place(ofProvider: number) {
         return route.providers.contains(index) && isWell(index) ? source : nil

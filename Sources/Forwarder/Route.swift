@@ -16,6 +16,8 @@ public struct Route: Sendable {
   public var filtersPrivate = true
   /// Whether answers count on the network that gave them only.
   public var belongsToNetwork = false
+  /// Below a search domain: whether LocalDNS is asked beside the providers, and when.
+  public var search: SearchOrder?
   /// What may be done with data that has expired.
   public var stale = StalePolicy()
   /// The bounds on TTLs, in seconds.
@@ -24,6 +26,9 @@ public struct Route: Sendable {
   var number: UInt16 = 0
   /// Whether no name takes it: its number is free, or was another route's a moment ago.
   private(set) var isUnused = false
+
+  /// Whether LocalDNS may know names that the providers deny.
+  var isSearched: Bool { search != nil }
 
   /// What stands in the place of a number that no name takes.
   static let unused: Route = {
@@ -51,9 +56,19 @@ public struct Route: Sendable {
     public static let portal: UInt16 = 2
     /// Names by which LocalDNS servers are found that lead back to us; nobody is asked.
     public static let loopProbe: UInt16 = 3
+    /// Names below a search domain of the network: providers and LocalDNS.
+    public static let search: UInt16 = 4
     /// The first rule that routes.
-    public static let firstRule: UInt16 = 4
+    public static let firstRule: UInt16 = 5
   }
+}
+
+/// In which order providers and LocalDNS are asked for names below a search domain of the network.
+public enum SearchOrder: String, Sendable, Hashable {
+  /// LocalDNS, for what the providers deny or do not list.
+  case afterDenial = "after-denial"
+  /// LocalDNS, and the providers for what it denies or does not answer.
+  case first
 }
 
 /// What may be done with data that has expired (RFC 8767).

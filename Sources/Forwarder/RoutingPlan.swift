@@ -11,11 +11,13 @@ package struct RoutingPlan: Sendable {
   let table: RouteTable
   /// The routes, by the numbers that the table gives; numbers that it does not give are `Route.unused`.
   let routes: [Route]
+  /// What the network's search domains mean.
+  let searchDomains: [SearchDomain]
 
   /// Compiles a configuration.
   ///
   /// - Parameters:
-  ///   - searchDomains: the network's; names in them belong to it.
+  ///   - searchDomains: the network's.
   ///   - hosts: the parsed hosts file.
   ///   - loopZone: where the names lie by which `LoopGuard` finds circles.
   ///   - numbers: those of rules' routes so far, and from now on.
@@ -48,12 +50,15 @@ package struct RoutingPlan: Sendable {
       }
     }
     self.routes = routes
+    self.searchDomains = SearchDomain.judged(searchDomains)
+    let hasLocalDNS = !configuration.localDNS.servers.isEmpty
     table = RouteTable(
       rules: rules, hosts: hosts,
       settings: SpecialNamesSettings(
         special: configuration.names.special, portalNames: configuration.localDNS.portalNames,
-        searchDomains: searchDomains, networkRoute: configuration.localDNS.servers.isEmpty ? nil : Route.Number.network,
-        portalRoute: configuration.localDNS.servers.isEmpty ? nil : Route.Number.portal))
+        searchDomains: searchDomains,
+        searchRoute: configuration.localDNS.searchDomains == .ignore ? nil : Route.Number.search,
+        networkRoute: hasLocalDNS ? Route.Number.network : nil, portalRoute: hasLocalDNS ? Route.Number.portal : nil))
   }
 
   private static func fixedRoutes(_ configuration: Configuration) -> [Route] {
@@ -78,7 +83,11 @@ package struct RoutingPlan: Sendable {
     portal.ttl.lowest = 0
     let loopProbe = Route(
       providers: [], localServers: LocalServers([LocalServers.Entry]()), fallsBack: false, ttl: bounds)
-    return [standard, network, portal, loopProbe]
+    var search = standard
+    search.search = SearchOrder(configuration.localDNS.searchDomains)
+    // What the network adds counts there only.
+    search.belongsToNetwork = true
+    return [standard, network, portal, loopProbe, search]
   }
 
   /// Where a rule leads.
@@ -134,6 +143,17 @@ extension TTLBounds {
       highest: UInt32(clamping: configuration.cache.maxTTL.components.seconds),
       highestNegative: UInt32(clamping: configuration.cache.maxNegativeTTL.components.seconds),
       highestFallback: UInt32(clamping: configuration.localDNS.maxTTL.components.seconds))
+  }
+}
+
+extension SearchOrder {
+  /// Nil where search domains have no effect.
+  init?(_ order: Configuration.SearchDomains) {
+    switch order {
+    case .afterDenial: self = .afterDenial
+    case .first: self = .first
+    case .ignore: return nil
+    }
   }
 }
 

@@ -47,7 +47,7 @@ extension ResolverSettings {
       localTimeout: configuration.localDNS.timeout,
       longestFailureWait: configuration.cache.maxFailureTTL,
       rebindFilter: configuration.names.rebindProtection
-        ? RebindFilter(allowed: configuration.names.rebindAllow) : nil,
+        ? RebindFilter(allowed: configuration.names.rebindAllow, prefixes: configuration.names.rebindPrefixes) : nil,
       missesPerClient: configuration.listen.missesPerClient, missesPerDomain: configuration.listen.missesPerDomain)
   }
 }

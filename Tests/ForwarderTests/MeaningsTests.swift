@@ -100,13 +100,15 @@ import Testing
         "providers= \(local) fallback=true network=true ttl=0-3600 negative=30 localdns=60",
         "providers= \(local) fallback=true network=false ttl=0-10 negative=10 localdns=60",
         "providers= localdns=() fallback=false network=false ttl=0-3600 negative=30 localdns=60",
+        "providers=(p doh post) (q json) \(local) fallback=true network=false search=after-denial"
+          + " ttl=0-3600 negative=30 localdns=60",
         "providers= localdns=([2001:db8::53]:54) fallback=true network=false ttl=0-3600 negative=30 localdns=60",
         "providers=(q json) \(local) fallback=false network=false ttl=0-60 negative=30 localdns=60",
       ])
     // Whether private addresses are refused counts where they are.
     let filtered = try meanings(rules, names: "rebind_protection = true\nrebind_allow = [\"*.c.example\"]").routes
-    for number in [0, 5] { #expect(filtered[number] == "\(routes[number]) private=(*.c.example.)") }
-    for number in [1, 4] { #expect(filtered[number] == routes[number]) }
+    for number in [0, 4, 6] { #expect(filtered[number] == "\(routes[number]) private=(*.c.example.)") }
+    for number in [1, 5] { #expect(filtered[number] == routes[number]) }
   }
 
   @Test func `is one for the number of a running program and for the file`() throws {

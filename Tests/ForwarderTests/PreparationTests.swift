@@ -41,28 +41,28 @@ import Testing
   @Test func `gives a rule the number that it had, whatever stands before it, and a new one another`() throws {
     let server = "servers = [\"192.0.2.53\"]"
     let first = try preparation(rule("a.example", "localdns", server) + rule("b.example", "alidns"))
-    #expect((number("a.example", first), number("b.example", first)) == (4, 5))
+    #expect((number("a.example", first), number("b.example", first)) == (5, 6))
     let second = try preparation(rule("c.example") + rule("b.example", "alidns"), after: first)
-    #expect((number("c.example", second), number("b.example", second)) == (6, 5))
+    #expect((number("c.example", second), number("b.example", second)) == (7, 6))
     #expect(number("a.example", second) == Route.Number.standard)
-    #expect(second.plan.routes[4].isUnused)
-    #expect(second.numbers.routes.retired == [4])
-    #expect(CacheMeanings(first).routes[5] == CacheMeanings(second).routes[5])
-    #expect(CacheMeanings(first).routes[4] != CacheMeanings(second).routes[4])
+    #expect(second.plan.routes[5].isUnused)
+    #expect(second.numbers.routes.retired == [5])
+    #expect(CacheMeanings(first).routes[6] == CacheMeanings(second).routes[6])
+    #expect(CacheMeanings(first).routes[5] != CacheMeanings(second).routes[5])
   }
 
   @Test func `gives one number to rules that lead to the same, and leaves it to the one whose bounds have changed`()
     throws
   {
     let first = try preparation(rule("a.example", "alidns") + rule("b.example", "alidns", "stale = \"off\""))
-    #expect((number("a.example", first), number("b.example", first)) == (4, 5))
+    #expect((number("a.example", first), number("b.example", first)) == (5, 6))
     let second = try preparation(
       rule("b.example", "alidns", "max_ttl = \"60s\"") + rule("a.example", "alidns") + rule("c.example", "alidns"),
       after: first)
-    #expect(["a.example", "b.example", "c.example"].map { number($0, second) } == [4, 5, 4])
+    #expect(["a.example", "b.example", "c.example"].map { number($0, second) } == [5, 6, 5])
     let terms = try #require(RevisedTerms(from: first, to: second))
-    #expect(terms.routes[5]?.longest == 60)
-    #expect(terms.routes[4] == RevisedTerms(from: second, to: first)?.routes[4])
+    #expect(terms.routes[6]?.longest == 60)
+    #expect(terms.routes[5] == RevisedTerms(from: second, to: first)?.routes[5])
   }
 
   @Test func `has nothing to say about the cache where nothing is stricter`() throws {
@@ -73,8 +73,8 @@ import Testing
         == nil)
     let gone = try preparation("", after: first)
     let terms = try #require(RevisedTerms(from: first, to: gone))
-    #expect(terms.routes.count == 4 || terms.routes[4] == nil)
-    #expect(terms.routes[..<3].allSatisfy { $0 != nil })
+    #expect(terms.routes.count == 5 || terms.routes[5] == nil)
+    #expect(terms.routes[..<4].allSatisfy { $0 != nil })
   }
 
   @Test func `takes what has private addresses out where that is switched on, and asks for the network's again`() throws
@@ -88,7 +88,7 @@ import Testing
     let terms = try #require(RevisedTerms(from: first, to: second))
     #expect(terms.routes[0] == nil)
     // Names of the network, and those that a rule sends to its resolvers, may have private addresses.
-    #expect(terms.routes[1] != nil && terms.routes[4] != nil)
+    #expect(terms.routes[1] != nil && terms.routes[5] != nil)
   }
 
   @Test func `knows a provider by its name and service, and forgets one that has gone`() throws {

@@ -48,7 +48,7 @@ final class QueryPathScene {
       },
       hosts: try HostsFile(octets: Array(hosts.utf8)),
       settings: SpecialNamesSettings(
-        searchDomains: try searchDomains.map { try #require(DomainName(text: $0)) },
+        searchDomains: try searchDomains.map { try #require(DomainName(text: $0)) }, searchRoute: Route.Number.search,
         networkRoute: hasLocalDNS ? Route.Number.network : nil, portalRoute: hasLocalDNS ? Route.Number.portal : nil))
     let prepared = PreparedAnswers(table.localAnswers)
     tables = QueryTables(

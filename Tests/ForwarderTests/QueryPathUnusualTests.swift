@@ -14,6 +14,8 @@ struct PathCase: CustomTestStringConvertible, Sendable {
     case forward(UInt16)
     case code(ResponseCode, ExtendedError? = nil)
     case nxDomain(of: String)
+    /// NXDOMAIN whose SOA record is the name's own.
+    case unknown(isAuthoritative: Bool)
     case noData(of: String)
     case addresses([String])
   }
@@ -153,10 +155,12 @@ struct PathCase: CustomTestStringConvertible, Sendable {
     PathCase("intranet", .aaaa, .forward(1)),
     PathCase("com", .ds, .forward(0)),
     PathCase("com", .ns, .forward(0)),
-    PathCase("host.corp.example", .forward(1)),
+    PathCase("host.corp.example", .forward(4)),
+    PathCase("host.lan", .forward(1)),
+    PathCase("nas", .https, .forward(1)),
     PathCase("ipv4only.arpa", .aaaa, .forward(1)),
-    PathCase("1.2.3.4", .nxDomain(of: "")),
-    PathCase("999", .nxDomain(of: "")),
+    PathCase("1.2.3.4", .unknown(isAuthoritative: false)),
+    PathCase("999", .unknown(isAuthoritative: false)),
     PathCase("1.0.0.10.in-addr.arpa", .ptr, .forward(1)),
     PathCase("1.16.172.in-addr.arpa", .ptr, .forward(1)),
     PathCase("1.64.100.in-addr.arpa", .ptr, .forward(1)),
@@ -169,13 +173,14 @@ struct PathCase: CustomTestStringConvertible, Sendable {
 
   /// The same without LocalDNS.
   static let namesAlone: [PathCase] = [
-    PathCase("home.arpa", .nxDomain(of: "home.arpa")),
-    PathCase("vm.internal", .nxDomain(of: "internal")),
-    PathCase("intranet", .nxDomain(of: "")),
+    PathCase("home.arpa", .unknown(isAuthoritative: true)),
+    PathCase("vm.internal", .unknown(isAuthoritative: true)),
+    PathCase("com", .unknown(isAuthoritative: false)),
+    PathCase("com", .https, .unknown(isAuthoritative: false)),
     PathCase("com", .ds, .forward(0)),
-    PathCase("host.corp.example", .nxDomain(of: "corp.example")),
-    PathCase("1.0.0.10.in-addr.arpa", .ptr, .nxDomain(of: "10.in-addr.arpa")),
-    PathCase("1.0.0.d.f.ip6.arpa", .ptr, .nxDomain(of: "d.f.ip6.arpa")),
+    PathCase("host.corp.example", .forward(0)),
+    PathCase("1.0.0.10.in-addr.arpa", .ptr, .unknown(isAuthoritative: true)),
+    PathCase("1.0.0.d.f.ip6.arpa", .ptr, .unknown(isAuthoritative: true)),
     PathCase("ipv4only.arpa", .addresses(["192.0.0.170", "192.0.0.171"])),
     PathCase("localhost", .addresses(["127.0.0.1"])),
   ]
@@ -246,6 +251,12 @@ struct PathCase: CustomTestStringConvertible, Sendable {
       let message = try self.message(result, example)
       #expect(message.responseCode == .nxDomain)
       try expectSOA(message, zone)
+    case .unknown(let isAuthoritative):
+      let message = try self.message(result, example)
+      #expect(message.responseCode == .nxDomain)
+      #expect(message.authorities.map(\.owner) == message.questions.map(\.question.name))
+      #expect(message.authorities.map(\.type) == [.soa])
+      #expect(message.header.aa == isAuthoritative)
     case .noData(let zone):
       let message = try self.message(result, example)
       #expect(message.responseCode == .noError)
@@ -276,7 +287,6 @@ struct PathCase: CustomTestStringConvertible, Sendable {
     #expect(soa.type == .soa)
     #expect(soa.owner == DomainName(octets: RawQuery.name(zone)))
     #expect(soa.ttl > 0)
-    // We claim no authority for the root.
-    #expect(message.header.aa == !zone.isEmpty)
+    #expect(message.header.aa)
   }
 }

@@ -38,7 +38,7 @@ struct ClientTransaction {
 
 /// Clients, the hot path, the resolver, and what it asks.
 ///
-/// Route 0 is the standard one, 1 is for names of the network, 2 for portals; `rules` may lead to further ones.
+/// Route 0 is the standard one, 1 is for names of the network, 2 for portals, 4 for names below search domains; `rules` may lead to further ones.
 final class ResolverScene: @unchecked Sendable {
   let loop: SimulatedLoop
   let cache: MessageCache
@@ -70,12 +70,15 @@ final class ResolverScene: @unchecked Sendable {
     portal.ttl.highest = 10
     portal.ttl.highestNegative = 10
     let loopProbe = Route(providers: [], localServers: LocalServers([.system]), fallsBack: false, ttl: bounds)
-    return [standard, network, portal, loopProbe]
+    var search = standard
+    search.search = .afterDenial
+    search.belongsToNetwork = true
+    return [standard, network, portal, loopProbe, search]
   }
 
   init(
     on loop: SimulatedLoop, _ upstreams: [any Upstream], local: ScriptedLocalDNS? = nil, rules: [RouteRule] = [],
-    slots: Int = 4096, cacheOctets: Int = 8 << 20, cacheSeed: UInt64? = nil,
+    searchDomains: [String] = [], slots: Int = 4096, cacheOctets: Int = 8 << 20, cacheSeed: UInt64? = nil,
     _ configure: (inout ResolverSettings) -> Void = { _ in }
   ) {
     self.loop = loop
@@ -89,7 +92,7 @@ final class ResolverScene: @unchecked Sendable {
     replies = ReplySender(queries, maxUDPPayload: 1232, keepalive: 150) { [mailbox] response, _, peer in
       mailbox.deliver(Array(response), to: peer.pointee)
     }
-    path = QueryPath(ResolverScene.tables(settings, upstreams, rules, cache, network))
+    path = QueryPath(ResolverScene.tables(settings, upstreams, rules, searchDomains, cache, network))
     output = .allocate(capacity: 1232 + ResponseWriter.overhead)
     let log = mailbox
     nonisolated(unsafe) let parts = (upstreams, local as (any LocalUpstream)?, replies)
@@ -104,12 +107,14 @@ final class ResolverScene: @unchecked Sendable {
   deinit { output.deallocate() }
 
   private static func tables(
-    _ settings: ResolverSettings, _ upstreams: [any Upstream], _ rules: [RouteRule], _ cache: MessageCache,
-    _ network: CurrentNetwork
+    _ settings: ResolverSettings, _ upstreams: [any Upstream], _ rules: [RouteRule], _ searchDomains: [String],
+    _ cache: MessageCache, _ network: CurrentNetwork
   ) -> QueryTables {
     let table = RouteTable(
       rules: rules, hosts: HostsFile(),
-      settings: SpecialNamesSettings(networkRoute: Route.Number.network, portalRoute: Route.Number.portal))
+      settings: SpecialNamesSettings(
+        searchDomains: searchDomains.map { DomainName(text: $0)! }, searchRoute: Route.Number.search,
+        networkRoute: Route.Number.network, portalRoute: Route.Number.portal))
     let prepared = PreparedAnswers(table.localAnswers)
     return QueryTables(
       access: AccessPolicy([IPPrefix(text: "0.0.0.0/0")!]), routes: table, prepared: prepared, cache: cache,
@@ -128,7 +133,7 @@ final class ResolverScene: @unchecked Sendable {
   ///
   /// - Returns: gives the listener its tables.
   func change(
-    to upstreams: [any Upstream], numbers: [Int]? = nil, rules: [RouteRule] = [],
+    to upstreams: [any Upstream], numbers: [Int]? = nil, rules: [RouteRule] = [], searchDomains: [String] = [],
     _ configure: (inout ResolverSettings) -> Void = { _ in }
   ) -> () -> Void {
     var settings = resolver.assumeIsolated { $0.settings }
@@ -136,7 +141,7 @@ final class ResolverScene: @unchecked Sendable {
     configure(&settings)
     let service = Service(settings, upstreams, providerNumbers: numbers)
     resolver.assumeIsolated { $0.use(service) }
-    let tables = ResolverScene.tables(settings, upstreams, rules, cache, network)
+    let tables = ResolverScene.tables(settings, upstreams, rules, searchDomains, cache, network)
     return { [self] in
       path = path.successor(tables)
       resolver.assumeIsolated { $0.forgetEarlier() }

@@ -82,7 +82,7 @@ import Testing
 
   @Test func `keeps answers under way of a rule that stays, under its number`() throws {
     let (first, second) = (provider("first", "192.0.2.1"), provider("second", "192.0.2.2", after: .seconds(1)))
-    let scene = ResolverScene(on: loop, [first, second], rules: [rule("corp.example", 4)]) { [self] in
+    let scene = ResolverScene(on: loop, [first, second], rules: [rule("corp.example", 5)]) { [self] in
       $0.routes.append(route(to: 1))
     }
     let waiting = scene.ask("a.corp.example")
@@ -90,7 +90,7 @@ import Testing
     // Another provider comes before it, and another rule: places change, numbers do not.
     let third = provider("third", "192.0.2.3")
     scene.change(
-      to: [third, first, second], numbers: [2, 0, 1], rules: [rule("lab.example", 5), rule("corp.example", 4)]
+      to: [third, first, second], numbers: [2, 0, 1], rules: [rule("lab.example", 6), rule("corp.example", 5)]
     ) { [self] in
       $0.routes += [route(to: 2), route(to: 0)]
     }()
