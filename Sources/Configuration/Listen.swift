@@ -15,9 +15,9 @@ extension Configuration {
     public var maxUDPPayload = 1232
     /// TCP connections in all.
     public var tcpConnections = 128
-    /// TCP connections of one client address.
+    /// TCP connections of one client: an IPv4 address, or an IPv6 /56.
     public var tcpPerClient = 16
-    /// How long a TCP connection may be silent (RFC 7766 section 6.2.3).
+    /// How long a TCP connection may be silent while less than half of them are open (RFC 7766 section 6.2.3).
     public var tcpIdle: Duration = .seconds(15)
     /// Questions under way upstream; beyond it clients get an error at once.
     public var maxInFlight = 1024

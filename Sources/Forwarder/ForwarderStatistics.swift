@@ -35,6 +35,8 @@ public struct ForwarderStatistics: Sendable {
   public var tcpConnections: Int
   /// TCP connections so far that were closed on arrival because there were too many.
   public var refusedTCPConnections: UInt64
+  /// Clients' TCP connections that were closed for a newcomer.
+  public var displacedTCPConnections: UInt64 = 0
   /// The providers, in the order of the configuration.
   public var providers: [ProviderReport]
 
@@ -109,7 +111,7 @@ public final class StatisticsSource: @unchecked Sendable {
     let now = BootInstant.now
     let backlogs = sockets.compactMap(\.backlog)
     return parts.resolver.assumeIsolated { resolver in
-      ForwarderStatistics(
+      var statistics = ForwarderStatistics(
         time: now, startedAt: startedAt, queries: totals, resolver: resolver.counters,
         questionsUnderWay: resolver.questionsUnderWay, mostQuestionsUnderWay: parts.mostQuestionsUnderWay,
         waitingClients: parts.queries.inUse, refresh: resolver.refreshing?.counters,
@@ -118,6 +120,8 @@ public final class StatisticsSource: @unchecked Sendable {
         droppedDatagrams: backlogs.isEmpty ? nil : backlogs.reduce(0) { $0 + $1.dropped },
         tcpConnections: parts.connections.count, refusedTCPConnections: parts.connections.refused,
         providers: resolver.providerReports())
+      statistics.displacedTCPConnections = parts.connections.displaced
+      return statistics
     }
   }
 

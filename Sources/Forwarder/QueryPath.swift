@@ -65,6 +65,8 @@ package final class QueryPath {
   private let key: UnsafeMutablePointer<UInt8>
   /// What `tally` writes to.
   let counters: QueryCounters
+  /// The idle timeout told over TCP, in units of 100 ms.
+  var keepalive: Int32
   /// How this thread counts.
   let tally: QueryTally
   /// In memory of its own: a property of an object is checked for exclusive access at each write.
@@ -79,6 +81,7 @@ package final class QueryPath {
     self.tables = tables
     self.counters = counters
     tally = counters.tally
+    keepalive = tables.keepalive
     end = .allocate(capacity: 1)
     end.initialize(to: QueryEnd(.dropped, 0))
     access = .passUnretained(tables.access)
@@ -266,7 +269,7 @@ package final class QueryPath {
     case .udp: ResponseLimits.udp(query, maximum: tables.maxUDPPayload)
     case .tcp:
       ResponseLimits(
-        size: 65535, advertisedPayload: UInt16(truncatingIfNeeded: tables.maxUDPPayload), keepalive: tables.keepalive)
+        size: 65535, advertisedPayload: UInt16(truncatingIfNeeded: tables.maxUDPPayload), keepalive: keepalive)
     }
   }
 }

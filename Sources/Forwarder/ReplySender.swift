@@ -95,7 +95,8 @@ final class ReplySender {
     let limits =
       isUDP
       ? ResponseLimits.udp(query, maximum: maxUDPPayload)
-      : ResponseLimits(size: 65535, advertisedPayload: UInt16(maxUDPPayload), keepalive: keepalive)
+      : ResponseLimits(
+        size: 65535, advertisedPayload: UInt16(maxUDPPayload), keepalive: connections[slot]?.keepalive ?? keepalive)
     if query.questionEnd + body.count <= limits.size {
       body.withUnsafeBufferPointer { source in
         if let base = source.baseAddress { (output + query.questionEnd).update(from: base, count: source.count) }

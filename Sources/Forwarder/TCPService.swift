@@ -6,6 +6,8 @@ import EventLoop
 import FairShares
 import Glibc
 import Listener
+import Logging
+import Telemetry
 
 /// Answers queries of TCP connections. Resolver's loop only.
 final class TCPService {
@@ -37,6 +39,7 @@ final class TCPService {
   /// Answers one query, now or through the resolver.
   func accept(_ connection: TCPConnection, _ message: UnsafeBufferPointer<UInt8>) {
     let now = BootInstant.now.nanoseconds
+    path.keepalive = connection.keepalive
     let (outcome, client) = withUnsafePointer(to: connection.client.storage) {
       (path.accept(message, from: $0, .tcp, now: now, into: output), ClientKey($0))
     }
@@ -83,5 +86,48 @@ final class TCPService {
       receivedAt: receivedAt, took: took, client: connection.client.octets, transport: .tcp,
       name: name.upperBound <= message.count ? Array(message[name]) : [], type: path.query.type,
       code: path.lastEnd.code, outcome: .atOnce(QueryFate(rawValue: Int(path.lastEnd.fate)) ?? .invalid))
+  }
+}
+
+extension TCPConnection {
+  /// The idle timeout that its client is told, in units of 100 ms (RFC 7828).
+  var keepalive: Int32 { Int32(clamping: idleTimeout.nanoseconds / 100_000_000) }
+}
+
+extension TCPConnectionTable {
+  /// Logs what becomes of newcomers when there is no free place, once a minute each.
+  func log(to occasional: OccasionalLog) {
+    let limits = limits
+    onShortage = { shortage in
+      let (text, kind) = shortage.description(limits)
+      occasional.log(shortage.isRefused ? .warning : .info, reason: kind, now: BootInstant.now.nanoseconds, text)
+    }
+  }
+}
+
+extension TCPConnectionTable.Shortage {
+  fileprivate func description(_ limits: TCPLimits) -> (text: String, kind: String) {
+    switch (isOwnLimit, isRefused) {
+    case (true, true):
+      (
+        "a TCP connection from \(client) is closed: its client has \(limits.perClient) with queries under way; "
+          + "listen.tcp_per_client allows more", "tcp-client-refused"
+      )
+    case (true, false):
+      (
+        "a TCP connection from \(client) takes the place of an idle one of its client, which has \(limits.perClient); "
+          + "listen.tcp_per_client allows more", "tcp-client-displaced"
+      )
+    case (false, true):
+      (
+        "a TCP connection from \(client) is closed: all \(limits.connections) places have queries under way, "
+          + "\(most.count) of them of the client of \(most.client); listen.tcp_connections allows more", "tcp-refused"
+      )
+    case (false, false):
+      (
+        "a TCP connection from \(client) takes the place of another one: all \(limits.connections) are taken, "
+          + "\(most.count) of them by the client of \(most.client); listen.tcp_connections allows more", "tcp-displaced"
+      )
+    }
   }
 }

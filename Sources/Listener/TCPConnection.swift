@@ -16,8 +16,7 @@ public final class TCPConnection {
   private var buffers: OpaquePointer?
   private var underWay = 0
   private var isReading = true
-  private var lastUse: BootInstant
-  private var idleTimer: LoopTimer?
+  private var place = -1
 
   /// Queries under way on one connection before it is not read from any more.
   private static let mostUnderWay = 256
@@ -38,22 +37,24 @@ public final class TCPConnection {
     self.table = table
     self.handler = handler
     self.buffers = buffers
-    lastUse = loop.now
     let context = Unmanaged.passUnretained(self).toOpaque()
     bufferevent_setcb(buffers, connectionCanRead, connectionHasWritten, connectionEvent, context)
     bufferevent_setwatermark(buffers, Int16(EV_READ), 0, 2 * (2 + 65535))
     bufferevent_enable(buffers, Int16(EV_READ | EV_WRITE))
-    armIdleTimer()
+    place = table.add(self, on: loop)
   }
 
   /// Whether the connection is still there to answer on.
   public var isOpen: Bool { buffers != nil }
 
+  /// How long the connection may be silent at present, with nothing under way.
+  public var idleTimeout: Duration { table.idleTimeout }
+
   /// Sends one response that answers a query of this connection.
   public func send(_ response: UnsafeBufferPointer<UInt8>) {
     underWay -= 1
     guard let buffers else { return }
-    lastUse = loop.now
+    table.use(place)
     var length = UInt16(response.count).bigEndian
     bufferevent_write(buffers, &length, 2)
     bufferevent_write(buffers, response.baseAddress, response.count)
@@ -64,6 +65,7 @@ public final class TCPConnection {
   /// A query that gets no answer.
   public func discard() {
     underWay -= 1
+    noteWhetherIdle()
     if isReading { readMore() } else { closeWhenDone() }
   }
 
@@ -78,10 +80,8 @@ public final class TCPConnection {
   public func close() {
     guard let buffers else { return }
     self.buffers = nil
-    idleTimer?.cancel()
-    idleTimer = nil
     bufferevent_free(buffers)
-    table.remove(self)
+    table.remove(place)
   }
 
   fileprivate func canRead() {
@@ -91,8 +91,9 @@ public final class TCPConnection {
       let length = Int(head[0]) << 8 | Int(head[1])
       guard length >= 12 else { return close() }
       guard evbuffer_get_length(input) >= 2 + length, let frame = evbuffer_pullup(input, 2 + length) else { return }
-      lastUse = loop.now
       underWay += 1
+      table.use(place)
+      noteWhetherIdle()
       handler(self, UnsafeBufferPointer(start: frame + 2, count: length))
       guard isOpen else { return }
       evbuffer_drain(input, 2 + length)
@@ -101,7 +102,9 @@ public final class TCPConnection {
   }
 
   fileprivate func hasWritten() {
-    lastUse = loop.now
+    guard isOpen else { return }
+    table.use(place)
+    noteWhetherIdle()
     if isReading { readMore() } else { closeWhenDone() }
   }
 
@@ -127,18 +130,16 @@ public final class TCPConnection {
     close()
   }
 
-  /// One timer at a time: when it fires early, because of a use in between, it is set again for the rest.
-  private func armIdleTimer() {
-    idleTimer = loop.schedule(at: lastUse + table.limits.idle) { [weak self] in self?.idleTimerFired() }
+  /// Whether a query of the connection has no answer yet, and none of the others has one that the client leaves lying.
+  var waits: Bool {
+    guard let buffers else { return false }
+    return underWay > 0 && evbuffer_get_length(bufferevent_get_output(buffers)) == 0
   }
 
-  private func idleTimerFired() {
+  /// Idle is what has no query without an answer, and no answer that the client has not taken.
+  private func noteWhetherIdle() {
     guard let buffers else { return }
-    let isSilent = loop.now - lastUse >= table.limits.idle
-    let waits = underWay > 0 && evbuffer_get_length(bufferevent_get_output(buffers)) == 0
-    if isSilent, !waits { return close() }
-    if isSilent { lastUse = loop.now }
-    armIdleTimer()
+    table.set(place, isIdle: underWay == 0 && evbuffer_get_length(bufferevent_get_output(buffers)) == 0)
   }
 }
 

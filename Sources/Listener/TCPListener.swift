@@ -1,72 +1,10 @@
-// TCPListener.swift -- accepts connections and keeps them within their limits (RFC 7766, RFC 9210).
+// TCPListener.swift -- accepts connections (RFC 7766, RFC 9210).
 //
 // Runs on the resolver's loop. Calls the handler that its owner gave for each query; the answers may come in any order.
 
 import CEvent
 import EventLoop
 import Glibc
-
-/// What a listener allows.
-public struct TCPLimits: Sendable {
-  /// Connections in all.
-  public var connections: Int
-  /// Connections of one client address.
-  public var perClient: Int
-  /// How long a connection may be silent with nothing under way.
-  public var idle: Duration
-
-  /// The three limits.
-  public init(connections: Int, perClient: Int, idle: Duration) {
-    self.connections = connections
-    self.perClient = perClient
-    self.idle = idle
-  }
-}
-
-/// Counts connections over all listeners, in all and per client address. Loop thread only.
-public final class TCPConnectionTable {
-  /// The limits that hold over all listeners.
-  public let limits: TCPLimits
-  private var perClient: [[UInt8]: Int] = [:]
-  private var connections: [ObjectIdentifier: TCPConnection] = [:]
-  /// Connections that were closed on arrival because a limit was reached.
-  public private(set) var refused: UInt64 = 0
-
-  /// An empty table.
-  public init(limits: TCPLimits) { self.limits = limits }
-
-  /// Connections at present.
-  public var count: Int { connections.count }
-
-  func admits(_ client: [UInt8]) -> Bool {
-    guard connections.count < limits.connections, perClient[client, default: 0] < limits.perClient else {
-      refused &+= 1
-      return false
-    }
-    return true
-  }
-
-  func add(_ connection: TCPConnection) {
-    connections[ObjectIdentifier(connection)] = connection
-    perClient[connection.client.octets, default: 0] += 1
-  }
-
-  func remove(_ connection: TCPConnection) {
-    guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
-    let left = perClient[connection.client.octets, default: 1] - 1
-    perClient[connection.client.octets] = left > 0 ? left : nil
-  }
-
-  /// Stops reading on every connection: what is under way is still answered, then each is closed.
-  public func drain() {
-    for connection in connections.values { connection.drain() }
-  }
-
-  /// Closes every connection now.
-  public func closeAll() {
-    for connection in connections.values { connection.close() }
-  }
-}
 
 /// A listening TCP socket.
 public final class TCPListener {
@@ -148,11 +86,10 @@ public final class TCPListener {
   public func stop() { relief?.stop() }
 
   fileprivate func accepted(_ descriptor: Int32, _ peer: SocketAddress) {
-    guard table.admits(peer.octets), let connection = TCPConnection(descriptor, peer, loop, table, handler) else {
+    guard table.admits(peer, now: loop.now), TCPConnection(descriptor, peer, loop, table, handler) != nil else {
       close(descriptor)
       return
     }
-    table.add(connection)
   }
 }
 

@@ -63,6 +63,10 @@ struct MetricsPage {
     page.counter(
       "httpdnsd_tcp_connections_refused_total", "TCP connections that were closed on arrival: there were too many.",
       statistics.refusedTCPConnections)
+    page.counter(
+      "httpdnsd_tcp_connections_displaced_total",
+      "TCP connections that were closed for a newcomer: there were too many.",
+      statistics.displacedTCPConnections)
   }
 
   private mutating func write(_ resolver: ResolverCounters, _ statistics: ForwarderStatistics) {

@@ -15,7 +15,7 @@ final class TCPServiceScene {
   let loop: EventLoop
   let queries = ClientQueries(capacity: 10)
   let upstream: ScriptedUpstream
-  let table = TCPConnectionTable(limits: TCPLimits(connections: 10, perClient: 10, idle: .seconds(30)))
+  let table = TCPConnectionTable(limits: TCPLimits(connections: 10, perClient: 10, idle: .seconds(15)))
   let client: SocketClient
   private let service: TCPService
   private let listener: TCPListener
