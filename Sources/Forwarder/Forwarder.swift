@@ -142,13 +142,13 @@ public final class Forwarder {
         occasional.log(.warning, reason: limit.word, now: BootInstant.now.nanoseconds, limit.warning)
       }
     ) { name, failure in
-      let text = "\(name == "localdns" ? "" : "provider ")\(name): \(failure.reason)"
-      occasional.log(.warning, reason: text, now: BootInstant.now.nanoseconds, text)
+      occasional.log(failure, of: name, now: BootInstant.now)
     }
     connections = TCPConnectionTable(
       limits: TCPLimits(
         connections: configuration.listen.tcpConnections, perClient: configuration.listen.tcpPerClient,
         idle: configuration.listen.tcpIdle))
+    connections.log(to: occasional)
     tcpService = TCPService(
       preparation.tables, queries: queries, replies: replies, resolver: resolver, counters: statistics.tcp)
     tcpService.log = queryLog

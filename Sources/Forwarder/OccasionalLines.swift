@@ -21,6 +21,15 @@ extension OccasionalLog {
   }
 }
 
+extension OccasionalLog {
+  /// Logs why a provider or LocalDNS gave no answer: once a minute for each kind of failure.
+  func log(_ failure: UpstreamFailure, of name: String, now: BootInstant) {
+    log(
+      .warning, reason: "\(name): \(failure.kind)", now: now.nanoseconds,
+      "\(name == "localdns" ? "" : "provider ")\(name): \(failure.reason)")
+  }
+}
+
 extension Forwarder {
   /// Tells the log and the recorder what has been counted and not told yet. Resolver's loop only.
   public func tellCounts() {

@@ -66,6 +66,7 @@ extension UpstreamFailure {
     case .cancelled, .badRequest: self.init(.other, failure.description)
     default: self.init(.networkError, failure.description)
     }
+    kind = failure.kind.rawValue
   }
 
   init(_ failure: HTTPDNSFailure) {
@@ -75,5 +76,6 @@ extension UpstreamFailure {
     case .server: self.init(.noReachableAuthority, failure.description)
     case .authentication, .expired, .account, .badParameter, .badPath, .quota: self.init(.other, failure.description)
     }
+    if case .server = failure { kind = "another HTTP status" }
   }
 }

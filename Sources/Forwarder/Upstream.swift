@@ -31,6 +31,8 @@ public struct UpstreamFailure: Error, Sendable, Equatable {
   public var extendedError: ExtendedError
   /// One line for the log, without secrets and endpoint queries.
   public var reason: String
+  /// What it is, without what the one who was asked can choose: failures of one kind share lines of the log.
+  public var kind: String
   /// Whether our own limits stood in the way, or nobody was there to be asked: nothing is remembered of such a failure.
   public var isOverload = false
 
@@ -38,11 +40,14 @@ public struct UpstreamFailure: Error, Sendable, Equatable {
   public init(_ extendedError: ExtendedError, _ reason: String) {
     self.extendedError = extendedError
     self.reason = reason
+    kind = reason
   }
 
   /// A server has answered, and refused.
   static func refused(_ code: ResponseCode, by server: String?) -> UpstreamFailure {
-    UpstreamFailure(.noReachableAuthority, "\(server ?? "the server") answers \(code)")
+    var failure = UpstreamFailure(.noReachableAuthority, "\(server ?? "the server") answers \(code)")
+    failure.kind = "another response code"
+    return failure
   }
 
   /// No certificate can be checked yet.

@@ -151,14 +151,24 @@ private final class Alarms: Sendable {
     #expect(lines.all.count == 256 + 1)
   }
 
-  @Test func `forgets reasons rather than grow without end`() {
-    for number in 0..<1000 { note("r\(number)", at: Int64(number)) }
-    #expect(lines.all.count == 1000)
-    note("r999", at: 1000)
-    #expect(lines.all.count == 1000)
-    // Forgotten long ago, and therefore logged again.
-    note("r0", at: 1000)
-    #expect(lines.all.count == 1001)
+  @Test func `has one reason for all beyond as many as it remembers, until their minute is over`() {
+    for number in 0..<1_500 { note("r\(number)", at: Int64(number)) }
+    #expect(lines.all.count == 256 + 1)
+    #expect(said.last == "warning r256 failed")
+    alarms.goOff(at: 61 * second)
+    #expect(said.last == "warning r256 failed, and other events (1243 times more since TIME)")
+    note("r1000", at: 62 * second)
+    #expect(said.last == "warning r1000 failed")
+    #expect(lines.all.count == 256 + 3)
+  }
+
+  @Test func `forgets no count of a reason that makes room`() {
+    for number in 0..<256 { note("r\(number)", at: 0) }
+    note("r7", at: second)
+    // The alarm is late, and the reasons of the others are over.
+    for number in 1_000..<1_010 { note("r\(number)", at: 70 * second) }
+    alarms.goOff(at: 71 * second)
+    #expect(said.last == "warning r7 failed (1 times more since TIME)")
   }
 }
 

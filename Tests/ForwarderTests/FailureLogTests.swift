@@ -1,0 +1,44 @@
+// FailureLogTests.swift -- whoever answers with ever other failures does not fill the log.
+
+import DNSWire
+import EventLoop
+import HTTPClient
+import HTTPDNS
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import Forwarder
+
+@Suite struct `Failures in the log` {
+  private let lines = LogLines()
+  private let log: OccasionalLog
+
+  init() { log = OccasionalLog(lines.logger) { _, _ in } }
+
+  private func note(_ failure: UpstreamFailure, at second: Int, of name: String = "p") {
+    log.log(failure, of: name, now: BootInstant(nanoseconds: Int64(second) * 1_000_000_000))
+  }
+
+  @Test func `1,500 failures with ever other codes are two lines a minute`() {
+    for number in 0..<750 {
+      note(.refused(ResponseCode(rawValue: UInt16(number)), by: "192.0.2.1"), at: number / 25)
+      note(UpstreamFailure(HTTPDNSFailure.server(status: 100 + number)), at: number / 25)
+    }
+    #expect(lines.all.count == 2)
+    // The text says which one came first.
+    #expect(lines.all.contains("warning provider p: HTTP status 100"))
+  }
+
+  @Test func `other failures, and those of another provider, have lines of their own`() {
+    for second in 0..<50 {
+      note(UpstreamFailure(HTTPFailure(.certificate, "subject \(second)")), at: second)
+      note(UpstreamFailure(HTTPFailure(.timeout, "late by \(second)")), at: second)
+      note(UpstreamFailure(HTTPDNSFailure.unreadable(.syntax)), at: second)
+      note(UpstreamFailure(HTTPDNSFailure.unreadable(.chain)), at: second)
+      note(UpstreamFailure(HTTPFailure(.timeout, "late")), at: second, of: "q")
+      note(.refused(.refused, by: nil), at: second, of: "localdns")
+    }
+    #expect(lines.all.count == 6)
+  }
+}
