@@ -13,8 +13,13 @@
 #define CONTROL_SIZE (CMSG_SPACE(sizeof(struct in6_pktinfo)))
 
 enum {
-  /// Milliseconds that a batch waits for room in the socket's send buffer.
-  send_patience = 20,
+  /// Milliseconds that a listener's batch waits for room in the socket's send buffer.
+  batch_patience = 20,
+  /// The same for an outbox, behind which all questions wait that are under way.
+  outbox_patience = 2,
+  /// What a socket may hold of datagrams that wait to be received, and to be sent. Answers to a neighbour that is not there
+  /// stay in it for three seconds: at the system's 208 KiB, 250 of them a second leave no room for anybody else's.
+  socket_room = 4 << 20,
   /// Microseconds after a failure to receive: out of memory, say. Asking again at once would take a whole core.
   receive_pause = 1000,
 };
@@ -157,7 +162,7 @@ static int64_t milliseconds(void) {
 }
 
 /// Sends all of `messages`; a datagram that the kernel refuses is skipped. Returns how many were.
-static unsigned send_all(int descriptor, struct mmsghdr *messages, unsigned queued) {
+static unsigned send_all(int descriptor, struct mmsghdr *messages, unsigned queued, int patience) {
   unsigned sent = 0, refused = 0;
   int64_t end = 0;
   while (sent < queued) {
@@ -165,10 +170,14 @@ static unsigned send_all(int descriptor, struct mmsghdr *messages, unsigned queu
     if (count > 0) {
       sent += (unsigned)count;
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      // A full send buffer empties at the speed of the interface: wait for it briefly, then give up what is left.
+      // A full send buffer empties at the speed of the interface, or when the kernel gives up neighbours: wait for it
+      // briefly, then skip one datagram at a time, for each of which there may be room again.
       int64_t now = milliseconds();
-      if (end == 0) end = now + send_patience;
-      if (now >= end) return refused + queued - sent;
+      if (end == 0) end = now + patience;
+      if (now >= end) {
+        sent++, refused++;
+        continue;
+      }
       struct pollfd ready = {descriptor, POLLOUT, 0};
       (void)poll(&ready, 1, (int)(end - now));
     } else if (errno != EINTR) {
@@ -179,7 +188,7 @@ static unsigned send_all(int descriptor, struct mmsghdr *messages, unsigned queu
 }
 
 unsigned datagram_batch_send(struct datagram_batch *batch, int descriptor) {
-  unsigned refused = send_all(descriptor, batch->out, batch->queued);
+  unsigned refused = send_all(descriptor, batch->out, batch->queued, batch_patience);
   batch->queued = 0;
   return refused;
 }
@@ -206,7 +215,7 @@ struct datagram_outbox *datagram_outbox_create(size_t size) {
 void datagram_outbox_free(struct datagram_outbox *outbox) { free(outbox); }
 
 unsigned datagram_outbox_flush(struct datagram_outbox *outbox) {
-  unsigned refused = send_all(outbox->descriptor, outbox->messages, outbox->queued);
+  unsigned refused = send_all(outbox->descriptor, outbox->messages, outbox->queued, outbox_patience);
   outbox->queued = 0;
   return refused;
 }
@@ -239,6 +248,13 @@ int datagram_socket_adopt(int descriptor, int family, int packet_info) {
   return set_packet_info(descriptor, family, packet_info);
 }
 
+/// Without the privilege the system's own bound holds.
+static void make_room(int descriptor, int forced, int asked) {
+  int room = socket_room;
+  if (setsockopt(descriptor, SOL_SOCKET, forced, &room, sizeof room) < 0)
+    (void)setsockopt(descriptor, SOL_SOCKET, asked, &room, sizeof room);
+}
+
 int datagram_socket(const struct sockaddr *address, socklen_t length, int packet_info) {
   int on = 1, family = address->sa_family;
   int descriptor = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -246,10 +262,9 @@ int datagram_socket(const struct sockaddr *address, socklen_t length, int packet
   int failed = 0;
   if (family == AF_INET6) failed |= setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
   if (packet_info) failed |= set_packet_info(descriptor, family, on);
-  // A burst waits here while the thread is busy. Without the privilege the system's own bound holds.
-  int room = 4 << 20;
-  if (setsockopt(descriptor, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room) < 0)
-    (void)setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+  // A burst waits here while the thread is busy.
+  make_room(descriptor, SO_RCVBUFFORCE, SO_RCVBUF);
+  make_room(descriptor, SO_SNDBUFFORCE, SO_SNDBUF);
   if (failed || bind(descriptor, address, length) < 0) {
     int reason = errno;
     close(descriptor);

@@ -14,6 +14,8 @@ final class NetworkNamespace {
   let routers: [String]
   /// The address in there.
   let host: String
+  /// Addresses of the link that nobody has.
+  let strangers: [String]
   /// What a program in there is started with.
   let prefix: [String]
   private let process: ChildProcess
@@ -37,7 +39,7 @@ final class NetworkNamespace {
     let text = { (host: UInt32) in
       (0..<4).map { "\((network | host) >> (24 - $0 * 8) & 0xFF)" }.joined(separator: ".")
     }
-    (routers, host, world) = ([text(1), text(2)], text(3), text(14))
+    (routers, host, strangers, world) = ([text(1), text(2)], text(3), (4...6).map(text), text(14))
     files = "\(lab.folder.path)/etc"
     try FileManager.default.createDirectory(atPath: files, withIntermediateDirectories: true)
     process = try lab.start([

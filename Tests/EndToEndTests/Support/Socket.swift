@@ -12,13 +12,22 @@ final class Socket: Sendable {
   private init(descriptor: Int32) { self.descriptor = descriptor }
 
   /// A socket of that type, bound where an address is given.
-  init(_ type: __socket_type, family: Int32 = AF_INET, boundTo address: Address? = nil, reusing: Bool = false) throws {
+  ///
+  /// - Parameter transparent: whether the address may be one that this machine does not have, for which it takes root.
+  init(
+    _ type: __socket_type, family: Int32 = AF_INET, boundTo address: Address? = nil, reusing: Bool = false,
+    transparent: Bool = false
+  ) throws {
     let flags = SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
     descriptor = socket(address?.family ?? family, Int32(type.rawValue | flags), 0)
     guard descriptor >= 0 else { throw Failure("no socket: \(String(cString: strerror(errno)))") }
     if reusing {
       var one: Int32 = 1
       setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
+    }
+    if transparent {
+      var one: Int32 = 1
+      setsockopt(descriptor, Int32(IPPROTO_IP), IP_TRANSPARENT, &one, socklen_t(MemoryLayout<Int32>.size))
     }
     guard let address else { return }
     guard address.withSockaddr({ bind(descriptor, $0, $1) }) == 0 else {
