@@ -7,11 +7,19 @@
 #include <malloc.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 void process_limit_heaps(void) { mallopt(M_ARENA_MAX, 1); }
+
+void process_keep_memory_private(void) {
+  const struct rlimit none = {0, 0};
+  (void)setrlimit(RLIMIT_CORE, &none);
+  // A limit of 0 does not hold where cores are piped to a program; this does.
+  (void)prctl(PR_SET_DUMPABLE, 0);
+}
 
 long process_raise_descriptors(long wanted) {
   struct rlimit limit;

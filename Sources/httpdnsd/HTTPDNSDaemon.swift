@@ -1,6 +1,7 @@
 // HTTPDNSDaemon.swift -- the command line.
 
 import ArgumentParser
+import CProcess
 import Configuration
 import Glibc
 
@@ -19,7 +20,11 @@ struct HTTPDNSDaemon: ParsableCommand {
 
   /// Before anything else: a signal may come before the daemon is ready to answer it, and must not be its end.
   static func main() {
-    if CommandLine.arguments.dropFirst().first == RunCommand.configuration.commandName { AnsweredSignals.hold() }
+    ProcessEnvironment.disarm()
+    if CommandLine.arguments.dropFirst().first == RunCommand.configuration.commandName {
+      AnsweredSignals.hold()
+      process_keep_memory_private()
+    }
     main(nil)
     // What was printed may still be in memory; that it cannot be written is a failure like any other.
     guard fflush(nil) == 0 else { Console.cannotWrite(errno) }

@@ -31,6 +31,7 @@ struct RunCommand: ParsableCommand {
     defer { loaded.log.finish(within: RunCommand.lastLinesWithin) }
     let supervision = Supervision(environment, logger)
     for warning in loaded.warnings { logger.warning("\(warning)") }
+    ProcessEnvironment.log(to: logger)
     let (allowed, need) = (Process.prepare(loaded.configuration), loaded.configuration.descriptorNeed)
     if 0..<need ~= allowed {
       logger.warning(

@@ -8,6 +8,9 @@
 /// One heap for all threads: each further one would keep memory of its own. To be called before there are threads.
 void process_limit_heaps(void);
 
+/// From now on no core is written, and no other program of the same user can read the process's memory: it holds secrets.
+void process_keep_memory_private(void);
+
 /// Raises the number of descriptors that may be open to `wanted`, or to as many as the process is allowed; returns how many
 /// may be open now, -1 where that is not known.
 long process_raise_descriptors(long wanted);
