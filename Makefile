@@ -18,7 +18,7 @@ EXAMPLES = $(DOCDIR)/examples
 SOURCES  = Package.swift Sources Tests Fuzz
 
 .DEFAULT_GOAL := build
-.PHONY: help run build test test-system simulate check format fuzz bench-setup bench bench-hostile soak install deb clean
+.PHONY: help run build test test-system simulate check format fuzz bench-setup bench bench-hostile soak compare install deb clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -83,6 +83,10 @@ bench-hostile: ## build, measure what a hostile client does to the others, write
 soak: ## load, faults, reloads, network changes and hostile clients for HOURS=N (or MINUTES=N), as root
 	@Scripts/build httpdnsd httpdns-simulator
 	@Benchmarks/run-soak $(if $(MINUTES),--minutes $(MINUTES),--hours $(HOURS))
+
+compare: ## 18,802 answers beside those of a resolver behind the same provider; needs nsd unbound dnsdist ldnsutils
+	@Scripts/build httpdnsd
+	@/usr/bin/python3 Tests/System/compare
 
 deb: build ## build the Debian package into .build/deb
 	@Scripts/deb

@@ -188,8 +188,8 @@ def outage(programs: Programs, way: str, seconds: float, *, frozen: bool) -> lis
     beside = []
     if peer:
       # Its clients are in a process of their own, or the two would wait for each other.
-      beside = _beside(peer, names, seconds + 10)
-    drive(port, streams, seconds + 10, tick)
+      beside = _beside(peer, names, seconds + 20)
+    drive(port, streams, seconds + 20, tick)
     title = f"outage of {seconds:.0f} s, {'frozen' if frozen else 'ended'}"
     figures = [_after_outage(Figure(title, way, "same address"), streams[0], state["at"])]
     if peer:
