@@ -78,6 +78,8 @@ def _configuration(place: Place, provider: str, *, cache: str, workers: int = 1,
 [listen]
 addresses = ["127.0.0.1:{place.port}"]
 workers = {workers}
+misses_per_client = 0
+misses_per_domain = 0
 
 [[provider]]
 name = "bench"

@@ -25,7 +25,7 @@ extension Configuration {
     public var missesPerClient = 500
     /// Questions a second about one domain that may go upstream; 0 means no limit.
     public var missesPerDomain = 50
-    /// Queries per second and client prefix; 0 means no limit.
+    /// Queries a second of one client; 0 means no limit.
     public var rateLimit = 0
   }
 

@@ -134,6 +134,7 @@ extension QueryFate {
     case .invalid: "invalid"
     case .overflow: "too many waited"
     case .dropped: "dropped"
+    case .limited: "beyond the rate limit"
     }
   }
 }

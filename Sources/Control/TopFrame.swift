@@ -88,7 +88,9 @@ extension TopFrame {
   }
 
   private var summary: [String] {
-    let fates: [QueryFate] = [.hit, .stale, .local, .blocked, .miss, .refused, .invalid, .overflow, .dropped]
+    let fates: [QueryFate] = [
+      .hit, .stale, .local, .blocked, .miss, .refused, .invalid, .overflow, .limited, .dropped,
+    ]
     let parts = fates.filter { rate($0) > 0 }.map { "\(decimal(rate($0))) \($0.text)" }
     return [
       "queries/s  \(decimal(queryRate))" + (parts.isEmpty ? "" : ": \(parts.joined(separator: ", "))"),

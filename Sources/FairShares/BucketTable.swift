@@ -24,7 +24,9 @@ public final class BucketTable: @unchecked Sendable {
   public let capacity: Int
   private let rows: UnsafeMutablePointer<Row>
   private let locks: UnsafeMutablePointer<hot_mutex>
+  /// Refusals so far; when the next one is worth a word.
   private let refusals: UnsafeMutablePointer<UInt64>
+  private let nextWord: UnsafeMutablePointer<UInt64>
   private let setMask: UInt64
   private let seed: UInt64
   /// Nanoseconds that one token takes to grow.
@@ -56,6 +58,8 @@ public final class BucketTable: @unchecked Sendable {
     for index in 0..<BucketLimit.lockCount { hot_mutex_init(locks + index) }
     refusals = .allocate(capacity: 1)
     refusals.initialize(to: 0)
+    nextWord = .allocate(capacity: 1)
+    nextWord.initialize(to: 0)
   }
 
   deinit {
@@ -63,6 +67,7 @@ public final class BucketTable: @unchecked Sendable {
     rows.deallocate()
     locks.deallocate()
     refusals.deallocate()
+    nextWord.deallocate()
   }
 
   /// Whether there is a limit.
@@ -70,6 +75,18 @@ public final class BucketTable: @unchecked Sendable {
 
   /// How often `take` has refused so far. Each is counted, though two at the same moment may count as one.
   public var refusalCount: UInt64 { hot_counter_read(refusals) }
+
+  /// Whether it is a minute since somebody was told of refusals, or longer, and there have been some: then it is told now.
+  ///
+  /// - Parameter seen: refusals that the caller knows of; brought up to date.
+  @_noAllocation
+  public func hasNews(_ seen: inout UInt64, now: Int64) -> Bool {
+    let count = hot_counter_read(refusals)
+    guard count != seen, UInt64(bitPattern: now) >= hot_counter_read(nextWord) else { return false }
+    seen = count
+    hot_counter_set(nextWord, UInt64(bitPattern: now &+ BucketLimit.silence))
+    return true
+  }
 
   /// Takes a token.
   ///
@@ -140,6 +157,8 @@ public final class BucketTable: @unchecked Sendable {
 public enum BucketLimit {
   /// What `take` returns where nothing was taken.
   @inlinable public static var refused: Int64 { @_noAllocation get { -1 } }
+  /// Nanoseconds between two words about refusals.
+  @inlinable static var silence: Int64 { @_noAllocation get { 60_000_000_000 } }
   /// Rows of a set.
   @inlinable static var ways: Int { @_noAllocation get { 8 } }
   /// Sets share locks by the low bits of their numbers.

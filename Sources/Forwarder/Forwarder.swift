@@ -5,6 +5,7 @@
 import Configuration
 import DNSWire
 import EventLoop
+import FairShares
 import Glibc
 import HTTPClient
 import HTTPDNS
@@ -61,6 +62,8 @@ public final class Forwarder {
   private let connections: TCPConnectionTable
   private var tcpListeners: [TCPListener] = []
   private let tcpService: TCPService
+  /// Queries beyond the rate limit, as far as the log was told.
+  private var toldLimited: UInt64 = 0
   /// For failures that may be many.
   public let occasional: OccasionalLog
   let watch: AnswerWatch
@@ -155,7 +158,8 @@ public final class Forwarder {
     statistics.follow(
       StatisticsSource.Parts(
         resolver: resolver, cache: cache, queries: queries, connections: connections,
-        mostQuestionsUnderWay: configuration.listen.maxInFlight))
+        mostQuestionsUnderWay: configuration.listen.maxInFlight,
+        delayedQueries: { [tcpService] in tcpService.delayed }))
   }
 
   /// What it goes by.
@@ -274,7 +278,19 @@ public final class Forwarder {
 
   private func turn() {
     resolver.assumeIsolated { $0.takeQueries() }
+    tellLimited()
     queryLog.turn()
+  }
+
+  /// A listener thread has woken the loop for that, or it turns anyway.
+  private func tellLimited() {
+    let count = preparation.tables.rateLimit.refusalCount
+    guard count != toldLimited else { return }
+    toldLimited = count
+    let text =
+      "clients send more queries than listen.rate_limit allows: over UDP they get an empty answer with TC, over TCP they "
+      + "wait up to 1 s; raise it if they may"
+    occasional.log(.warning, reason: "rate_limit", now: BootInstant.now.nanoseconds, text)
   }
 
   private func makeUpkeep() -> Upkeep {

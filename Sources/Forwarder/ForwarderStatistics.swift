@@ -37,6 +37,8 @@ public struct ForwarderStatistics: Sendable {
   public var refusedTCPConnections: UInt64
   /// Clients' TCP connections that were closed for a newcomer.
   public var displacedTCPConnections: UInt64 = 0
+  /// Queries over TCP so far that were put off, since their client sent more than `listen.rate_limit`.
+  public var delayedTCPQueries: UInt64 = 0
   /// The providers, in the order of the configuration.
   public var providers: [ProviderReport]
 
@@ -79,6 +81,7 @@ public final class StatisticsSource: @unchecked Sendable {
     var queries: ClientQueries
     var connections: TCPConnectionTable
     var mostQuestionsUnderWay: Int
+    var delayedQueries: () -> UInt64
   }
 
   /// Those of queries over TCP.
@@ -110,6 +113,7 @@ public final class StatisticsSource: @unchecked Sendable {
     guard let parts else { preconditionFailure("read before the forwarder was made") }
     let now = BootInstant.now
     let backlogs = sockets.compactMap(\.backlog)
+    let delayed = parts.delayedQueries()
     return parts.resolver.assumeIsolated { resolver in
       var statistics = ForwarderStatistics(
         time: now, startedAt: startedAt, queries: totals, resolver: resolver.counters,
@@ -121,6 +125,7 @@ public final class StatisticsSource: @unchecked Sendable {
         tcpConnections: parts.connections.count, refusedTCPConnections: parts.connections.refused,
         providers: resolver.providerReports())
       statistics.displacedTCPConnections = parts.connections.displaced
+      statistics.delayedTCPQueries = delayed
       return statistics
     }
   }

@@ -88,6 +88,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
 
   var name: String { settings.name }
   var trustsAD: Bool { settings.trustsAD }
+  var knowsDNSSECFlags: Bool { dialect.knowsDNSSECFlags }
   var timeout: Duration { settings.timeout }
 
   func start() {

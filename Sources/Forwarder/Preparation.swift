@@ -3,11 +3,13 @@
 import Configuration
 import DNSWire
 import EventLoop
+import FairShares
 import Files
 import LocalDNS
 import Logging
 import MessageCache
 import Routing
+import Synchronization
 
 /// A configuration, and the tables that were made of it.
 struct Preparation: Sendable {
@@ -19,6 +21,8 @@ struct Preparation: Sendable {
     /// Where the names lie by which `LoopGuard` finds circles.
     var loopZone: DomainName
     var logger: Logger
+    /// What clients have used of `listen.rate_limit`, beyond a reload.
+    var rateLimits = RateLimits()
   }
 
   /// Without resolvers that are this program itself.
@@ -62,11 +66,18 @@ struct Preparation: Sendable {
     self.plan = plan
     self.numbers = numbers
     providerNumbers = places
-    tables = QueryTables(
+    var tables = QueryTables(
       configuration, plan, cache: surroundings.cache, network: surroundings.network, keepalive: configuration.keepalive,
       subnetRoutes: plan.routes.indices.filter { number in
         plan.routes[number].providers.contains { configuration.providers[$0].passesClientSubnet }
       })
+    tables.rateLimit = surroundings.rateLimits.table(perSecond: configuration.listen.rateLimit)
+    tables.plainRoutes = RouteSet(
+      plan.routes.indices.filter { number in
+        let providers = plan.routes[number].providers
+        return !providers.isEmpty && !providers.contains { configuration.providers[$0].knowsDNSSECFlags }
+      }.map(UInt16.init), count: plan.routes.count)
+    self.tables = tables
   }
 
   /// The hosts file, or an empty one and why.
@@ -75,6 +86,22 @@ struct Preparation: Sendable {
     do throws(FileFault) {
       return (try HostsFile(path: path), nil)
     } catch { return (HostsFile(), "hosts file \(path): \(error)") }
+  }
+}
+
+/// The buckets of `listen.rate_limit`: the same ones for as long as the limit is the same. Any thread.
+final class RateLimits: Sendable {
+  private let table = Mutex(BucketTable(rate: 0, burst: RateLimits.burst))
+
+  /// Seconds' worth of queries that a client may send at once.
+  private static let burst: Int64 = 1
+
+  /// The buckets for that limit; 0 for none.
+  func table(perSecond rate: Int) -> BucketTable {
+    table.withLock { table in
+      if table.rate != rate { table = BucketTable(rate: rate, burst: RateLimits.burst) }
+      return table
+    }
   }
 }
 

@@ -85,6 +85,14 @@ extension Configuration.Provider {
     }
   }
 
+  /// Whether the provider can be told of DO and CD.
+  var knowsDNSSECFlags: Bool {
+    switch service {
+    case .json, .doh: true
+    default: false
+    }
+  }
+
   /// Whether clients' own subnets are sent.
   var passesClientSubnet: Bool {
     if case .table = service { return false }

@@ -15,13 +15,13 @@ struct QueryTally {
 
   // Where which counters begin, as one row.
   @inlinable static var udp: Int { @_noAllocation get { 0 } }
-  @inlinable static var tcp: Int { @_noAllocation get { 9 } }
-  @inlinable static var codes: Int { @_noAllocation get { 18 } }
-  @inlinable static var types: Int { @_noAllocation get { 26 } }
-  @inlinable static var unsent: Int { @_noAllocation get { 31 } }
-  @inlinable static var longest: Int { @_noAllocation get { 32 } }
-  @inlinable static var durationSum: Int { @_noAllocation get { 33 } }
-  @inlinable static var durations: Int { @_noAllocation get { 34 } }
+  @inlinable static var tcp: Int { @_noAllocation get { 10 } }
+  @inlinable static var codes: Int { @_noAllocation get { 20 } }
+  @inlinable static var types: Int { @_noAllocation get { 28 } }
+  @inlinable static var unsent: Int { @_noAllocation get { 33 } }
+  @inlinable static var longest: Int { @_noAllocation get { 34 } }
+  @inlinable static var durationSum: Int { @_noAllocation get { 35 } }
+  @inlinable static var durations: Int { @_noAllocation get { 36 } }
   @inlinable static var boundCount: Int { @_noAllocation get { 18 } }
   static let cellCount = durations + LatencyHistogram.bucketCount
 
@@ -103,6 +103,7 @@ extension QueryFate {
       case .invalid: 6
       case .overflow: 7
       case .dropped: 8
+      case .limited: 9
       }
     }
   }

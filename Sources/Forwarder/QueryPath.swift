@@ -5,6 +5,7 @@
 import CLock
 import CSocket
 import DNSWire
+import FairShares
 import Glibc
 import MessageCache
 import Routing
@@ -29,6 +30,10 @@ public struct QueryTables: Sendable {
   let maxUDPPayload: Int
   /// The idle timeout told over TCP, in units of 100 ms.
   let keepalive: Int32
+  /// The routes of which no provider has a word for DO or CD: questions that differ in nothing else are one.
+  var plainRoutes = RouteSet([], count: 0)
+  /// `listen.rate_limit`, over all threads.
+  var rateLimit = BucketTable(rate: 0, burst: 1)
 }
 
 /// What becomes of a query.
@@ -47,6 +52,16 @@ package enum QueryOutcome {
 public enum QueryTransport: UInt8, CaseIterable, Sendable {
   case udp
   case tcp
+
+  /// Whether it is UDP; the comparison of raw values may allocate, as far as the compiler knows.
+  @inlinable var isUDP: Bool {
+    @_noAllocation get {
+      switch self {
+      case .udp: true
+      case .tcp: false
+      }
+    }
+  }
 }
 
 /// One thread's way from query to answer.
@@ -60,6 +75,11 @@ package final class QueryPath {
   private let networkRoutes: Unmanaged<RouteSet>
   private let network: Unmanaged<CurrentNetwork>
   private let cache: Unmanaged<MessageCache>
+  private let plainRoutes: Unmanaged<RouteSet>
+  private let rateLimit: Unmanaged<BucketTable>
+  private let isLimited: Bool
+  /// Queries beyond the limit, as far as this thread has told of them.
+  private var toldLimited: UInt64 = 0
   /// The query that was read last; `accept` leaves it for whoever forwards.
   private(set) var query = Query()
   private let key: UnsafeMutablePointer<UInt8>
@@ -91,6 +111,9 @@ package final class QueryPath {
     networkRoutes = .passUnretained(tables.networkRoutes)
     network = .passUnretained(tables.network)
     cache = .passUnretained(tables.cache)
+    plainRoutes = .passUnretained(tables.plainRoutes)
+    rateLimit = .passUnretained(tables.rateLimit)
+    isLimited = tables.rateLimit.isOn
     key = .allocate(capacity: CacheKey.longest)
     key.initialize(repeating: 0, count: CacheKey.longest)
   }
@@ -121,6 +144,14 @@ package final class QueryPath {
     guard access._withUnsafeGuaranteedRef({ $0.allows(client) }) else {
       return refuse(.refused, ede: .prohibited, message, transport, output)
     }
+    // Over TCP whoever reads the connection puts the query off.
+    if isLimited, transport.isUDP, isBeyondLimit(client, now: now) {
+      guard case .query = verdict else {
+        tally.count(.limited, transport)
+        return .drop
+      }
+      return truncate(message, output)
+    }
     switch verdict {
     case .query: break
     case .formErr: return refuse(.formErr, ede: .none, message, transport, output)
@@ -144,6 +175,17 @@ package final class QueryPath {
     }
   }
 
+  /// SERVFAIL for a query that there is no room for, whatever it asks.
+  func turnAway(
+    _ message: UnsafeBufferPointer<UInt8>, _ transport: QueryTransport, into output: UnsafeMutablePointer<UInt8>
+  ) -> QueryOutcome {
+    if case .drop = QueryReader.read(message.span, into: &query) {
+      tally.count(.dropped, transport)
+      return .drop
+    }
+    return refuse(.servFail, ede: .other, message, transport, output)
+  }
+
   /// A response of that code without records, for a query that was read last, which is counted as refused.
   @_noAllocation
   func refuse(
@@ -153,6 +195,29 @@ package final class QueryPath {
     let head = ResponseHead(responseCode: code.responseCode, extendedError: ede.infoCode)
     note(code.fate, code.responseCode, transport)
     return .reply(ResponseWriter.complete(query, of: message.span, head, limits(transport), into: output))
+  }
+
+  @_noAllocation
+  private func isBeyondLimit(_ client: UnsafePointer<sockaddr_storage>, now: Int64) -> Bool {
+    let key = ClientKey(client).value
+    return rateLimit._withUnsafeGuaranteedRef { $0.take(key, now: now) == BucketLimit.refused }
+  }
+
+  /// TC and nothing else: who is real comes again over TCP, and who has forged an address gains nothing by it.
+  @_noAllocation
+  private func truncate(
+    _ message: UnsafeBufferPointer<UInt8>, _ output: UnsafeMutablePointer<UInt8>
+  ) -> QueryOutcome {
+    note(.limited, 0, .udp)
+    var limits = limits(.udp)
+    // Nothing fits.
+    limits.size = 0
+    return .reply(ResponseWriter.complete(query, of: message.span, ResponseHead(), limits, into: output))
+  }
+
+  /// Whether the resolver's loop should be woken to tell of queries beyond the limit: once a minute.
+  func hasNewsOfLimit(now: Int64) -> Bool {
+    isLimited && rateLimit._withUnsafeGuaranteedRef { $0.hasNews(&toldLimited, now: now) }
   }
 
   @_noAllocation @inline(__always)
@@ -207,8 +272,12 @@ package final class QueryPath {
     _ head: inout ResponseHead
   ) -> CacheLookup {
     let isApart = networkRoutes._withUnsafeGuaranteedRef { $0.contains(route) }
+    var (dnssecOK, checkingDisabled) = (query.dnssecOK, query.checkingDisabled)
+    if dnssecOK || checkingDisabled, plainRoutes._withUnsafeGuaranteedRef({ $0.contains(route) }) {
+      (dnssecOK, checkingDisabled) = (false, false)
+    }
     let asked = CacheScope(
-      type: query.type, dnssecOK: query.dnssecOK, checkingDisabled: query.checkingDisabled, route: route,
+      type: query.type, dnssecOK: dnssecOK, checkingDisabled: checkingDisabled, route: route,
       network: isApart ? network._withUnsafeGuaranteedRef { $0.number } : 0)
     var own = CacheLookup.miss
     if usesSubnet {

@@ -22,6 +22,8 @@ public enum QueryFate: Int, CaseIterable, Sendable {
   case overflow
   /// No query, or one that cannot be answered: nothing was sent.
   case dropped
+  /// More than `listen.rate_limit`, over UDP: an empty answer with TC.
+  case limited
 }
 
 /// The response codes that are told apart.
@@ -47,6 +49,7 @@ extension QueryFate {
     case .invalid: "invalid"
     case .overflow: "overflow"
     case .dropped: "dropped"
+    case .limited: "limited"
     }
   }
 }

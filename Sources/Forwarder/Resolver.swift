@@ -219,8 +219,9 @@ public actor Resolver {
     let (service, route) = place(asked.route)
     let subnet = clientSubnet(asked, service, route)
     let question = HTTPDNSQuestion(
-      name: name.lowercased, type: RecordType(asked.query.type), dnssecOK: asked.query.dnssecOK,
-      checkingDisabled: asked.query.checkingDisabled, clientSubnet: subnet.prefix)
+      name: name.lowercased, type: RecordType(asked.query.type),
+      dnssecOK: asked.query.dnssecOK && route.tellsDNSSECFlags,
+      checkingDisabled: asked.query.checkingDisabled && route.tellsDNSSECFlags, clientSubnet: subnet.prefix)
     let key = questionKey(question, route, subnet)
     guard asked.wantsAnswer else {
       let client = replies.client(slot)
@@ -367,7 +368,8 @@ public actor Resolver {
   /// What a question's key consists of beside name and subnet.
   func scope(_ question: HTTPDNSQuestion, _ route: Route) -> CacheScope {
     CacheScope(
-      type: question.type.rawValue, dnssecOK: question.dnssecOK, checkingDisabled: question.checkingDisabled,
+      type: question.type.rawValue, dnssecOK: question.dnssecOK && route.tellsDNSSECFlags,
+      checkingDisabled: question.checkingDisabled && route.tellsDNSSECFlags,
       route: route.number, network: route.belongsToNetwork ? network.number : 0)
   }
 

@@ -24,6 +24,9 @@ public struct Route: Sendable {
   public var ttl: TTLBounds
   /// Its number in the cache's keys: its place in the list of a service.
   var number: UInt16 = 0
+  /// Whether questions that differ in DO or CD alone differ at all: not where no provider can be told. LocalDNS behind
+  /// providers does not count, LocalDNS in their place does.
+  var tellsDNSSECFlags = true
   /// Whether no name takes it: its number is free, or was another route's a moment ago.
   private(set) var isUnused = false
 

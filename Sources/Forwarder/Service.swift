@@ -18,7 +18,12 @@ final class Service: @unchecked Sendable {
   /// - Parameter providerNumbers: by their places, where nothing else is said.
   init(_ settings: ResolverSettings, _ upstreams: [any Upstream], providerNumbers: [Int]? = nil) {
     var settings = settings
-    for number in settings.routes.indices { settings.routes[number].number = UInt16(number) }
+    for number in settings.routes.indices {
+      settings.routes[number].number = UInt16(number)
+      let providers = settings.routes[number].providers
+      settings.routes[number].tellsDNSSECFlags =
+        providers.isEmpty || providers.contains { upstreams[$0].knowsDNSSECFlags }
+    }
     self.settings = settings
     self.upstreams = upstreams
     self.providerNumbers = providerNumbers ?? Array(upstreams.indices)

@@ -16,6 +16,16 @@ final class TCPService {
   private let replies: ReplySender
   private let resolver: Resolver
   private let output: UnsafeMutablePointer<UInt8>
+  private var rateLimit: BucketTable
+  /// Octets of queries that are put off.
+  private var putOff = 0
+  /// Queries so far that were put off.
+  private(set) var delayed: UInt64 = 0
+
+  /// How long a query beyond `listen.rate_limit` is put off at most.
+  private static let longestDelay = Duration.seconds(1)
+  /// Octets of queries that may wait for that; what is beyond gets SERVFAIL.
+  private static let mostPutOff = 4 << 20
   /// Told of each query that is answered at once, where queries are logged.
   var log: QueryLog?
 
@@ -25,6 +35,7 @@ final class TCPService {
     counters: QueryCounters = QueryCounters()
   ) {
     path = QueryPath(tables, counters)
+    rateLimit = tables.rateLimit
     self.queries = queries
     self.replies = replies
     self.resolver = resolver
@@ -34,22 +45,54 @@ final class TCPService {
   deinit { output.deallocate() }
 
   /// Answers by those tables from now on.
-  func use(_ tables: QueryTables) { path = path.successor(tables) }
+  func use(_ tables: QueryTables) {
+    path = path.successor(tables)
+    rateLimit = tables.rateLimit
+  }
+
+  /// Takes one query, and answers it as soon as its client may have an answer.
+  func accept(_ connection: TCPConnection, _ message: UnsafeBufferPointer<UInt8>) {
+    let now = BootInstant.now.nanoseconds
+    path.keepalive = connection.keepalive
+    let delay = delay(of: connection, now: now)
+    guard delay > 0 else { return answer(connection, message, since: now) }
+    delayed += 1
+    guard putOff + message.count <= TCPService.mostPutOff else {
+      guard case .reply(let length) = path.turnAway(message, .tcp, into: output) else { return connection.discard() }
+      return send(length, connection, message, since: now)
+    }
+    let octets = Array(message)
+    putOff += octets.count
+    resolver.loop.schedule(after: .nanoseconds(delay)) { [self] in
+      putOff -= octets.count
+      guard connection.isOpen else { return connection.discard() }
+      octets.withUnsafeBufferPointer { answer(connection, $0, since: now) }
+    }
+  }
+
+  /// Nanoseconds for which a client's query has to wait.
+  private func delay(of connection: TCPConnection, now: Int64) -> Int64 {
+    guard rateLimit.isOn else { return 0 }
+    let longest = TCPService.longestDelay.nanoseconds
+    let key = withUnsafePointer(to: connection.client.storage) { ClientKey($0).value }
+    let wait = rateLimit.take(key, now: now, patience: longest)
+    return wait == BucketLimit.refused ? longest : wait
+  }
 
   /// Answers one query, now or through the resolver.
-  func accept(_ connection: TCPConnection, _ message: UnsafeBufferPointer<UInt8>) {
+  private func answer(_ connection: TCPConnection, _ message: UnsafeBufferPointer<UInt8>, since arrival: Int64) {
     let now = BootInstant.now.nanoseconds
     path.keepalive = connection.keepalive
     let (outcome, client) = withUnsafePointer(to: connection.client.storage) {
       (path.accept(message, from: $0, .tcp, now: now, into: output), ClientKey($0))
     }
     switch outcome {
-    case .reply(let length): send(length, connection, message, since: now)
+    case .reply(let length): send(length, connection, message, since: arrival)
     case .replyAndRefresh(let length, let route):
-      send(length, connection, message, since: now)
+      send(length, connection, message, since: arrival)
       let slot = queries.take(client)
       guard slot >= 0 else { return }
-      queries.fill(slot, path.query, of: message.baseAddress!, route: route, receivedAt: now, descriptor: -1)
+      queries.fill(slot, path.query, of: message.baseAddress!, route: route, receivedAt: arrival, descriptor: -1)
       queries.slots[slot].wantsAnswer = false
       resolver.assumeIsolated { $0.accept(slot) }
     case .drop: connection.discard()
@@ -57,12 +100,12 @@ final class TCPService {
       let slot = queries.take(client)
       guard slot >= 0 else {
         if case .reply(let length) = path.refuse(.servFail, ede: .other, message, .tcp, output) {
-          send(length, connection, message, since: now)
+          send(length, connection, message, since: arrival)
         }
         return
       }
       path.tally.count(.miss, .tcp)
-      queries.fill(slot, path.query, of: message.baseAddress!, route: route, receivedAt: now, descriptor: -1)
+      queries.fill(slot, path.query, of: message.baseAddress!, route: route, receivedAt: arrival, descriptor: -1)
       queries.peer(slot).pointee.address = connection.client.storage
       replies.setConnection(connection, for: slot)
       resolver.assumeIsolated { $0.accept(slot) }

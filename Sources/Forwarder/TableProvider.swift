@@ -23,6 +23,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
 
   let name: String
   let trustsAD = false
+  let knowsDNSSECFlags = false
   let answersAtOnce = true
   let timeout: Duration
   private let source: Source

@@ -82,6 +82,8 @@ public protocol Upstream: AnyObject {
   func start()
   /// Whether its AD bit is passed on.
   var trustsAD: Bool { get }
+  /// Whether it can be told of DO and CD.
+  var knowsDNSSECFlags: Bool { get }
   /// How long one attempt may take.
   var timeout: Duration { get }
   /// The client subnet to send for a client's own one; nil to send none.
@@ -146,6 +148,9 @@ extension Upstream {
 
   /// Whether it answers from memory.
   var answersAtOnce: Bool { false }
+
+  /// Whether it can be told of DO and CD.
+  var knowsDNSSECFlags: Bool { true }
 
   /// Names that one transfer may carry, in both address families; 0 where each question travels alone.
   var mostNames: Int { 0 }

@@ -26,6 +26,14 @@ public protocol Dialect: Sendable {
 
   /// What a transfer costs.
   var billing: Billing { get }
+
+  /// Whether it has a word for DO and CD. Without one questions that differ in nothing else are the same transfer.
+  var knowsDNSSECFlags: Bool { get }
+}
+
+extension Dialect {
+  /// Whether it has a word for DO and CD: not where nothing else is said.
+  public var knowsDNSSECFlags: Bool { false }
 }
 
 /// A dialect in which one transfer can ask for several names, and for both address families of them.

@@ -55,6 +55,9 @@ public struct JSONDialect: Dialect {
   /// Public services are free of charge.
   public var billing: Billing { .free }
 
+  /// `do` and `cd`.
+  public var knowsDNSSECFlags: Bool { true }
+
   /// Every type that a record can have; names of letters, digits, hyphens and underscores. Not the root: Google
   /// documents names of at least one character, the others nothing.
   public func serves(_ question: HTTPDNSQuestion) -> Bool {

@@ -25,6 +25,9 @@ public struct MessageDialect: Dialect {
   /// Public services are free of charge.
   public var billing: Billing { .free }
 
+  /// DO and CD are bits of the message.
+  public var knowsDNSSECFlags: Bool { true }
+
   /// Every name, and every type that a record can have.
   public func serves(_ question: HTTPDNSQuestion) -> Bool { question.type.isDataType }
 

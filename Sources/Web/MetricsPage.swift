@@ -67,6 +67,10 @@ struct MetricsPage {
       "httpdnsd_tcp_connections_displaced_total",
       "TCP connections that were closed for a newcomer: there were too many.",
       statistics.displacedTCPConnections)
+    page.counter(
+      "httpdnsd_tcp_delayed_queries_total",
+      "Queries over TCP that had to wait: their client sent more than listen.rate_limit.",
+      statistics.delayedTCPQueries)
   }
 
   private mutating func write(_ resolver: ResolverCounters, _ statistics: ForwarderStatistics) {

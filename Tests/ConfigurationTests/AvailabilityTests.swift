@@ -4,7 +4,6 @@ import Configuration
 import Testing
 
 private let unavailable: [(section: String, key: String, standard: String, other: String)] = [
-  ("[listen]", "rate_limit", "0", "10"),
   ("[cache]", "redis", "\"\"", "\"redis://127.0.0.1:6379/0\""),
   ("[ranking]", "probe", "\"off\"", "\"icmp\""),
   ("[ranking]", "interval", "\"10m\"", "\"1m\""),

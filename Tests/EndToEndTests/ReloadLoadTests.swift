@@ -12,7 +12,8 @@ import Testing
       "[[rule]]\nnames = [\"n8.bench.example\", \"n9.bench.example\"]\nuse = \"json\"\nmax_ttl = \"10s\"\n"
     return [("3s", one), ("2s", other)].map { timeout, rule in
       var settings = Settings(Settings.json(simulator.http, "timeout = \"\(timeout)\""))
-      settings.listen = "workers = 2"
+      // All of it is one domain.
+      settings.listen = "workers = 2\nmisses_per_domain = 0"
       settings.more = rule
       return settings.text.replacingOccurrences(of: "level = \"debug\"", with: "level = \"info\"")
     }

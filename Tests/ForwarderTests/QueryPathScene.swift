@@ -2,6 +2,7 @@
 
 import DNSWire
 import EventLoop
+import FairShares
 import Glibc
 import MessageCache
 import Routing
@@ -23,12 +24,14 @@ final class QueryPathScene {
   static let keepalive: Int32 = 150
   /// The route whose providers are told the client's own subnet.
   static let subnetRoute: UInt16 = 5
+  /// The route whose providers know neither DO nor CD.
+  static let plainRoute: UInt16 = 6
 
   let cache = MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 1000))
   let network = CurrentNetwork()
   /// The routes of queries that were answered and handed on all the same.
   private(set) var refreshes: [UInt16] = []
-  let tables: QueryTables
+  private(set) var tables: QueryTables
   /// When answers are kept from, in nanoseconds.
   var storedAt: Int64 = 0
   let path: QueryPath
@@ -40,7 +43,8 @@ final class QueryPathScene {
   ///   - hasLocalDNS: whether names of the network have a route (1) and portals (2).
   init(
     rules: [(String, RouteAction)] = [], hosts: String = "", hasLocalDNS: Bool = true, searchDomains: [String] = [],
-    allow: [String] = ["127.0.0.0/8", "::1/128"], maxUDPPayload: Int = 1232, cacheEnabled: Bool = true
+    allow: [String] = ["127.0.0.0/8", "::1/128"], maxUDPPayload: Int = 1232, cacheEnabled: Bool = true,
+    rateLimit: Int = 0
   ) throws {
     let table = RouteTable(
       rules: try rules.map { names, action in
@@ -54,9 +58,11 @@ final class QueryPathScene {
     tables = QueryTables(
       access: AccessPolicy(try allow.map { try #require(IPPrefix(text: $0)) }), routes: table, prepared: prepared,
       cache: cache, anyAnswer: prepared.anyAnswer, cacheEnabled: cacheEnabled,
-      subnetRoutes: RouteSet([QueryPathScene.subnetRoute], count: 6),
-      networkRoutes: RouteSet([Route.Number.portal], count: 6), network: network, maxUDPPayload: maxUDPPayload,
+      subnetRoutes: RouteSet([QueryPathScene.subnetRoute], count: 7),
+      networkRoutes: RouteSet([Route.Number.portal], count: 7), network: network, maxUDPPayload: maxUDPPayload,
       keepalive: QueryPathScene.keepalive)
+    tables.rateLimit = BucketTable(rate: rateLimit, burst: 1)
+    tables.plainRoutes = RouteSet([QueryPathScene.plainRoute], count: 7)
     path = QueryPath(tables)
     outputSize = 65_535 + ResponseWriter.overhead
     output = .allocate(capacity: outputSize)

@@ -61,6 +61,56 @@ import Testing
     #expect(scene.counters.joined == 5)
   }
 
+  /// The four forms of one question: with and without DO and CD.
+  private let forms = [false, true].flatMap { dnssecOK in
+    [false, true].map { ClientQuestion(name: "www.example.com", dnssecOK: dnssecOK, checkingDisabled: $0) }
+  }
+
+  @Test func `where the provider knows neither DO nor CD, questions that differ in nothing else are one`() throws {
+    let provider = provider()
+    provider.knowsDNSSECFlags = false
+    let scene = ResolverScene(on: loop, [provider])
+    let numbers = forms.map { scene.ask($0) }
+    loop.advance(by: .seconds(1))
+    for (number, form) in zip(numbers, forms) {
+      let message = try scene.reply(number).message
+      #expect(message.addresses == ["192.0.2.1"])
+      // The response has the client's own flags.
+      #expect(message.edns?.dnssecOK == form.dnssecOK)
+      #expect(message.header.cd == form.checkingDisabled)
+    }
+    #expect(provider.asked.map(\.question) == [HTTPDNSQuestion(name: name("www.example.com"), type: .a)])
+    // The cache has one entry for all of them, which the hot path finds.
+    #expect(scene.cache.usage.entries == 1)
+    for form in forms {
+      let number = scene.ask(form)
+      #expect(try scene.reply(number).message.addresses == ["192.0.2.1"])
+      #expect(try scene.reply(number).after == .zero)
+    }
+    #expect(provider.asked.count == 1)
+  }
+
+  @Test func `LocalDNS behind such a provider does not count, and one more provider that knows them does`() {
+    let local = ScriptedLocalDNS(on: loop) { question, _ in .answer(.addresses(question.name, "10.0.0.1")) }
+    let plain = provider()
+    plain.knowsDNSSECFlags = false
+    let one = ResolverScene(on: loop, [plain], local: local)
+    plain.script = { _, _ in .failure() }
+    for form in forms { one.ask(form) }
+    loop.advance(by: .seconds(1))
+    #expect(plain.asked.count == 1)
+    #expect(local.asked.count == 1)
+    let other = provider()
+    let two = ResolverScene(on: loop, [plain, other])
+    for form in forms { two.ask(form) }
+    loop.advance(by: .seconds(1))
+    #expect(other.asked.count == 4)
+    // A route that leads to LocalDNS alone tells them, too.
+    for form in forms { one.ask(ClientQuestion(name: "host.home.arpa", dnssecOK: form.dnssecOK)) }
+    loop.advance(by: .seconds(1))
+    #expect(local.asked.count == 3)
+  }
+
   @Test func `the same question by another route is another request`() {
     let provider = provider()
     let scene = ResolverScene(on: loop, [provider]) { $0.routes.append($0.routes[0]) }

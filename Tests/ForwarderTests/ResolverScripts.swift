@@ -42,6 +42,7 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
 
   let name: String
   var trustsAD = false
+  var knowsDNSSECFlags = true
   var timeout = Duration.seconds(2)
   /// The types that it cannot carry.
   var unserved: Set<RecordType> = []

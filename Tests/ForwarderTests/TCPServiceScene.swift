@@ -44,6 +44,9 @@ final class TCPServiceScene {
     client = try SocketClient(overTCP: listener.address)
   }
 
+  /// Queries that were put off.
+  var delayed: UInt64 { service.delayed }
+
   /// The client sends queries in one go.
   func send(_ queries: [RawQuery]) {
     client.send(queries.flatMap { words(UInt16($0.octets.count)) + $0.octets })

@@ -50,6 +50,7 @@ static inline void hot_counter_set(uint64_t *counter, uint64_t value) {
   __atomic_store_n(counter, value, __ATOMIC_RELAXED);
 }
 
+HTTPDNSD_NO_ALLOCATION
 static inline uint64_t hot_counter_read(const uint64_t *counter) {
   return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }

@@ -6,7 +6,6 @@
 enum UnavailableFeature {
   /// Key path → what is missing. A path may end in `=value` where only that value is missing.
   private static let table: [String: String] = [
-    "listen.rate_limit": "there is no rate limit",
     "cache.redis": "there is no second level of the cache",
     "ranking.probe": "addresses are not measured",
     "ranking.interval": "addresses are not measured",
