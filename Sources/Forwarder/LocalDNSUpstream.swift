@@ -30,6 +30,9 @@ final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
     self.loopGuard = loopGuard
   }
 
+  /// The machine is on another network.
+  func networkHasChanged() { client.networkHasChanged() }
+
   /// Goes by another configuration from now on.
   func use(configured: LocalServers, others: [LocalServers]) {
     self.configured = configured

@@ -1,7 +1,7 @@
 // LocalDNSClient.swift -- asks the network's resolvers: UDP, TCP where UDP is too small, the next server where one fails.
 //
-// Lives on one loop and is used on its thread only. An `ask` has one socket open at any time; its caller bounds how many
-// run at once.
+// Lives on one loop and is used on its thread only. An `ask` has one socket open, or one for each server that keeps silent;
+// its caller bounds how many run at once.
 
 import DNSWire
 import EventLoop
@@ -14,8 +14,10 @@ public struct LocalDNSCounters: Equatable, Sendable {
   public var streamQueries: UInt64 = 0
   /// Replies with a wrong ID or question, or that were no message: somebody guesses, or they were late (RFC 5452).
   public var ignoredReplies: UInt64 = 0
-  /// Servers that did not answer in their time.
+  /// Servers that did not answer in their time, or not before another one that was asked later.
   public var timeouts: UInt64 = 0
+  /// Times that a server went behind the others for that.
+  public var demotions: UInt64 = 0
 }
 
 /// Plain DNS over the sockets of this machine.
@@ -29,36 +31,35 @@ public final class LocalDNSClient: LocalDNSTransport, @unchecked Sendable {
 
   let wire: any Wire
   fileprivate var counted = LocalDNSCounters()
+  var standing = ServerStanding()
 
   /// A client on a loop.
   public convenience init(loop: EventLoop) { self.init(over: SocketWire(loop: loop)) }
 
   init(over wire: any Wire) { self.wire = wire }
 
-  /// Asks one server after the other; each gets an equal share of the time that is left.
+  /// Asks one server after the other, the next one as soon as the one before has failed or is silent for 300 ms. Servers
+  /// that were silent lately come last.
   public func ask(
     _ question: Question, dnssecOK: Bool, checkingDisabled: Bool, servers: [SocketAddress], timeout: Duration
   ) async -> Result<Message, LocalDNSFailure> {
-    let clock = wire.clock
-    let end = clock.now + timeout
-    var failure = LocalDNSFailure.noServer
-    for (index, server) in servers.enumerated() {
-      let begin = clock.now
-      let share = (end - begin) / (servers.count - index)
-      guard share > .zero else { return .failure(.timedOut) }
-      let turn = Turn(
-        client: self, question: question, dnssecOK: dnssecOK, checkingDisabled: checkingDisabled, server: server,
-        deadline: begin + share)
-      switch await turn.ask() {
-      // What was under way while the machine slept is as old as that.
-      case .success where clock.hasSlept(since: begin, waitingFor: share): failure = .timedOut
-      case .success(let message): return .success(message)
-      case .failure(.cancelled): return .failure(.cancelled)
-      case .failure(let reason): failure = reason
-      }
-      if failure == .timedOut { counted.timeouts += 1 }
+    guard !servers.isEmpty else { return .failure(.noServer) }
+    let race = ServerRace(self, standing.order(servers, at: wire.clock.now), timeout: timeout) { [self] in
+      await Turn(
+        client: self, question: question, dnssecOK: dnssecOK, checkingDisabled: checkingDisabled, server: $0,
+        deadline: $1
+      ).ask()
     }
-    return .failure(failure)
+    return await race.run()
+  }
+
+  /// Servers of another network have the addresses of those that were silent in this one.
+  public func networkHasChanged() { standing = ServerStanding() }
+
+  /// A server has let its time pass, or another one come before it.
+  func noteSilence(of server: SocketAddress) {
+    counted.timeouts += 1
+    if standing.wasSilent(server, at: wire.clock.now) { counted.demotions += 1 }
   }
 }
 

@@ -28,7 +28,7 @@ public enum LocalDNSFailure: Error, Hashable, Sendable {
 
 /// Asks plain resolvers. `LocalDNSClient` conforms, and so do the scripts of the resolver's tests.
 public protocol LocalDNSTransport: Sendable {
-  /// Asks one server after the other until one answers with NOERROR or NXDOMAIN.
+  /// Asks servers, in order at first, until one answers with NOERROR or NXDOMAIN.
   ///
   /// Runs on the caller's executor.
   ///
@@ -41,4 +41,11 @@ public protocol LocalDNSTransport: Sendable {
   func ask(
     _ question: Question, dnssecOK: Bool, checkingDisabled: Bool, servers: [SocketAddress], timeout: Duration
   ) async -> Result<Message, LocalDNSFailure>
+  /// What is known of servers belongs to another network.
+  func networkHasChanged()
+}
+
+extension LocalDNSTransport {
+  /// Nothing is known of servers, where nothing else is said.
+  public func networkHasChanged() {}
 }

@@ -27,6 +27,15 @@ import Testing
     #expect(file.searchDomains.map(\.text) == ["lan.", "corp.example."])
   }
 
+  @Test func `options of the C library change nothing`() {
+    let plain = "nameserver 192.0.2.1\nsearch corp.example\n"
+    for options in [
+      "ndots:15", "timeout:30 attempts:5", "rotate", "use-vc", "single-request", "edns0 trust-ad no-aaaa",
+    ] {
+      #expect(ResolverFile(text: "\(plain)options \(options)\nsortlist 192.0.2.0\n") == ResolverFile(text: plain))
+    }
+  }
+
   @Test func `a server may have a zone, by number or by name`() {
     let file = ResolverFile(text: "nameserver fe80::1%7\nnameserver fe80::2%lo\nnameserver fe80::3%no-such-interface\n")
     let scopes = file.servers.map { server in
