@@ -24,13 +24,13 @@ struct NetworkState {
   }
 
   /// What `ip route replace` replaces.
-  private struct RouteKey: Hashable {
+  fileprivate struct RouteKey: Hashable, Sendable {
     let table: UInt32
     let destination: IPPrefix
     let metric: UInt32
   }
 
-  private struct RouteMeaning: Hashable {
+  fileprivate struct RouteMeaning: Hashable, Sendable {
     let kind: UInt8
     let source: IPAddress?
     let hops: [NextHop]
@@ -38,6 +38,14 @@ struct NetworkState {
 
   /// Nothing is known.
   init() {}
+
+  /// The routes to everywhere, of every table: a VPN's may have one of its own.
+  var defaultRoutes: DefaultRoutes {
+    DefaultRoutes(routes: routes.filter { $0.key.destination.length == 0 })
+  }
+
+  /// The machine's addresses that matter.
+  var ownAddresses: Set<IPAddress> { Set(addresses.keys.map(\.address)) }
 
   /// What the kernel says now.
   static func read() throws(NetworkWatchError) -> NetworkState {
@@ -69,6 +77,11 @@ struct NetworkState {
     default: []
     }
   }
+}
+
+/// The routes to everywhere.
+struct DefaultRoutes: Equatable, Sendable {
+  fileprivate var routes: [NetworkState.RouteKey: Set<NetworkState.RouteMeaning>] = [:]
 }
 
 // Links: one without an address is nobody's way to anywhere, such as a container's port of a bridge.

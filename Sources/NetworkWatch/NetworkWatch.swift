@@ -68,6 +68,14 @@ public final class NetworkWatch {
     return reading.identity
   }
 
+  /// What connections to those addresses stand on now; nil where the kernel does not answer.
+  public func footing(toward destinations: Set<IPAddress>) -> NetworkFooting? {
+    guard let identity = try? IdentityReading.read().identity else { return nil }
+    return NetworkFooting(
+      identity: identity, defaultRoutes: state.defaultRoutes, addresses: state.ownAddresses,
+      destinations: destinations, sources: NetworkFooting.sources(toward: destinations))
+  }
+
   /// Makes the kernel learn the link-layer address that the last `identity` lacked: by an empty datagram to the gateway's
   /// discard port (RFC 863). Otherwise it is learned when something else goes that way, which may be a client's question.
   public func knock() {

@@ -72,7 +72,7 @@ struct AddressMessage: Equatable {
 }
 
 /// Where a route leads.
-struct NextHop: Hashable {
+struct NextHop: Hashable, Sendable {
   var index: Int32 = 0
   /// Nil where the destination is on the link. IPv4 routes may have an IPv6 gateway.
   var gateway: IPAddress?

@@ -48,6 +48,69 @@ private func connect(_ network: NetworkNamespace) throws {
 private let hasNamespaces = ConditionTrait.enabled(
   if: NetworkNamespace.isAvailable, "network namespaces need root and ip(8)")
 
+@Suite(hasNamespaces) struct `The footing of connections` {
+  private let server = IPAddress(text: "198.51.100.1")!
+
+  /// Whether connections to a server go on after what `body` does.
+  private func survive(
+    _ body: @escaping @Sendable (NetworkNamespace) throws -> Void, knowing: Bool = true
+  ) throws -> Bool {
+    nonisolated(unsafe) var result = false
+    try NetworkNamespace.onLoop { [server] network, loop in
+      try connect(network)
+      let reports = try Reports(on: loop)
+      _ = await reports.last()
+      let before = try #require(reports.watch?.footing(toward: knowing ? [server] : []))
+      try body(network)
+      _ = await reports.last()
+      let after = try #require(reports.watch?.footing(toward: [server]))
+      result = after.carriesConnections(of: before)
+      reports.end()
+    }
+    return result
+  }
+
+  @Test func `is the same though eight containers come and go`() throws {
+    #expect(
+      try survive { network in
+        for number in 0..<8 {
+          try network.cable("veth\(number)", routerName: "peer\(number)")
+          try network.ip("address add 10.\(number).0.1/24 dev veth\(number)")
+          try network.ip("route add 10.\(number).9.0/24 dev veth\(number)")
+        }
+        for number in 0..<4 { try network.ip("link delete veth\(number)") }
+      })
+  }
+
+  @Test(arguments: [
+    ["route replace default via 192.0.2.2"], ["route delete default"],
+    // Another address of the same network, with the same default route.
+    ["address add 192.0.2.8/24 dev m0", "route replace default via 192.0.2.1 src 192.0.2.8"],
+    ["address delete 192.0.2.7/24 dev m0", "address add 192.0.2.9/24 dev m0", "route add default via 192.0.2.1"],
+    // A tunnel that takes this destination, or everything by a table of its own.
+    ["address add 10.8.0.2/24 dev t0", "route add 198.51.100.0/24 dev t0"], ["route add default dev t0 table 51820"],
+    ["-6 address add 2001:db8::7/64 dev m0 nodad", "-6 route add default via 2001:db8::1"],
+  ])
+  func `is another one when packets go another way`(commands: [String]) throws {
+    #expect(
+      try !survive { network in
+        try network.cable("t0", routerName: "u0")
+        for command in commands { try network.ip(command) }
+      })
+  }
+
+  @Test func `of a server that was found since is where its address was`() throws {
+    #expect(try survive({ try $0.cable("veth0", routerName: "peer0") }, knowing: false))
+    #expect(
+      try !survive(
+        { network in
+          try network.ip("address delete 192.0.2.7/24 dev m0")
+          try network.ip("address add 192.0.2.9/24 dev m0")
+          try network.ip("route add default via 192.0.2.1")
+        }, knowing: false))
+  }
+}
+
 @Suite(hasNamespaces) struct `The network watch` {
   @Test func `reports a burst once`() throws {
     try NetworkNamespace.onLoop { network, loop in
