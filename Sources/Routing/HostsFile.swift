@@ -57,6 +57,17 @@ public struct HostsFile: Sendable {
     try self.init(octets: try WholeFile.read(path, limit: HostsFile.maximumSize))
   }
 
+  /// Whether it answers a question; the name in lower case.
+  ///
+  /// - Complexity: O(entries)
+  public func answers(_ name: DomainName, _ type: RecordType) -> Bool {
+    switch type {
+    case .ptr: pointers.contains { $0.address.reverseName == name }
+    case .a, .aaaa, .svcb, .https: hosts.contains { $0.name == name }
+    default: false
+    }
+  }
+
   /// Where names and addresses already stand, while a file is read.
   private struct Places: ~Copyable {
     var names = SuffixTableBuilder()

@@ -149,6 +149,14 @@ private struct World {
         let name = world.name()
         for type in types {
           let found = table.ask(name, type)
+          guard
+            agrees(
+              found, RouteReason(name, type, rules: rules, settings: settings, isInHosts: hosts.answers(name, type)),
+              rules)
+          else {
+            Issue.record("seed \(testSeed), round \(round): \(name) \(type) is \(found) for another reason: \(rules)")
+            return
+          }
           let expected = model.ask(name, type)
           guard found == expected else {
             Issue.record("seed \(testSeed), round \(round): \(name) \(type) is \(found), not \(expected): \(rules)")
@@ -156,6 +164,30 @@ private struct World {
           }
         }
       }
+    }
+  }
+
+  /// Whether what became of a question can have that reason.
+  private func agrees(_ found: Outcome, _ reason: RouteReason, _ rules: [RouteRule]) -> Bool {
+    switch reason {
+    case .rule(let index, _):
+      switch (rules[index].action, found) {
+      case (.route(let wanted), .route(let number)): wanted == number
+      case (.nxDomain, .blocked), (.refused, .refused): true
+      case (.pinned, .records), (.pinned, .noData): true
+      default: false
+      }
+    case .hosts:
+      switch found {
+      case .records, .noData: true
+      default: false
+      }
+    case .standard: found == .route(0)
+    case .portal: found == .route(80)
+    case .search: found == .route(90) || found == .route(70)
+    case .singleLabel: found == .route(70) || found == .nxDomain("QNAME")
+    case .literal: found == .nxDomain("QNAME")
+    case .special: found != .blocked && found != .refused
     }
   }
 

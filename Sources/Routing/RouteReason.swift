@@ -1,0 +1,77 @@
+// RouteReason.swift -- why a name goes where it goes: asks every rule and special name in turn, for people.
+//
+// The hot path has `RouteTable`; tests compare the two.
+
+import DNSWire
+
+/// Why a question goes where it goes.
+public enum RouteReason: Hashable, Sendable {
+  /// A rule, by its place in the list, and the pattern of it that fits best.
+  case rule(Int, NamePattern)
+  /// The hosts file.
+  case hosts
+  /// A special name, at or above the name asked for.
+  case special(DomainName)
+  /// A captive portal's probe.
+  case portal
+  /// A search domain of the network.
+  case search(DomainName)
+  /// A name of one label, which may be a host of the network.
+  case singleLabel
+  /// An address that was taken for a name, or a top-level label that is a number.
+  case literal
+  /// Nothing else.
+  case standard
+
+  /// The reason for a question.
+  ///
+  /// - Parameter isInHosts: whether the hosts file answers it.
+  /// - Complexity: O(patterns of all rules)
+  public init(
+    _ name: DomainName, _ type: RecordType, rules: [RouteRule], settings: SpecialNamesSettings, isInHosts: Bool
+  ) {
+    let name = name.lowercased
+    let special = isInHosts ? nil : RouteReason.special(name, type, settings)
+    let depth = isInHosts ? name.labelCount : special?.ruleDepth ?? 0
+    for (index, rule) in rules.enumerated() {
+      let fitting = rule.names.filter { $0.matches(name) && $0.name.labelCount >= depth }
+      guard let best = fitting.max(by: { $0.name.labelCount < $1.name.labelCount }) else { continue }
+      self = .rule(index, best)
+      return
+    }
+    self = isInHosts ? .hosts : special?.reason ?? .standard
+  }
+
+  private static func special(
+    _ name: DomainName, _ type: RecordType, _ settings: SpecialNamesSettings
+  ) -> (reason: RouteReason, ruleDepth: Int)? {
+    var best: (zone: SpecialZone, effect: SpecialEffect)?
+    for zone in SpecialZone.zones(settings) where name.isAtOrBelow(zone.name) {
+      guard let effect = zone.name == name ? zone.at : zone.below,
+        zone.name.labelCount >= best?.zone.name.labelCount ?? 0
+      else { continue }
+      best = (zone, effect)
+    }
+    if let best {
+      let hasEffect = settings.searchRoute != nil && settings.networkRoute != nil
+      let searched = hasEffect && settings.searchDomains.contains { $0.lowercased == best.zone.name }
+      let reason: RouteReason =
+        switch best.effect {
+        case .search: .search(best.zone.name)
+        case .portal: .portal
+        case .network where searched: .search(best.zone.name)
+        default: .special(best.zone.name)
+        }
+      return (reason, best.zone.ruleDepth)
+    }
+    guard settings.special, !name.isRoot else { return nil }
+    if LocalZones.endsInNumber(name) || name.labelCount == 1 && isIPv6(name) { return (.literal, 1) }
+    let isAddress = [.a, .aaaa, .svcb, .https].contains(type)
+    return name.labelCount == 1 && isAddress ? (.singleLabel, 1) : nil
+  }
+
+  private static func isIPv6(_ name: DomainName) -> Bool {
+    name.octets.dropLast().count { $0 == UInt8(ascii: ":") } >= 2
+      && name.octets.dropFirst().dropLast().allSatisfy { (48...58).contains($0) || (97...102).contains($0) }
+  }
+}
