@@ -69,6 +69,8 @@ public final class Forwarder {
   let watch: AnswerWatch
   /// Whether it reads no more queries, and ends when those under way are answered. Resolver's loop only.
   public private(set) var isStopping = false
+  /// Called when the network hands out other search domains than those that the tables were made with.
+  var searchDomainsHaveChanged: (() -> Void)?
   /// Called in every turn of the loop, when everything else has been done.
   public var afterTurn: (() -> Void)?
 
@@ -299,7 +301,8 @@ public final class Forwarder {
       Upkeep.Parts(
         resolver: resolver, cache: surroundings.cache, network: surroundings.network, local: local,
         loopGuard: loopGuard, keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
-        meanings: CacheMeanings(preparation), state: factory.state),
+        meanings: CacheMeanings(preparation), state: factory.state
+      ) { [unowned self] in searchDomainsFound($0, isNews: $1) },
       loop: loop, logger: logger)
   }
 
@@ -330,6 +333,15 @@ public final class Forwarder {
       configuration, keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
       CacheMeanings(preparation))
     if local.allServers != servers { loopGuard.probe(local.allServers) }
+  }
+
+  /// The network hands out those search domains: says what they mean, and has the tables made anew where they are others.
+  private func searchDomainsFound(_ domains: [DomainName], isNews: Bool) {
+    let isOther = SearchDomain.judged(domains) != preparation.plan.searchDomains
+    if isNews || isOther, let line = NetworkView.line(about: SearchDomain.judged(domains), configuration) {
+      logger.info("\(line)")
+    }
+    if isOther { searchDomainsHaveChanged?() }
   }
 
   /// The questions for those names in the types of `refresh.types`, without those that are answered here.

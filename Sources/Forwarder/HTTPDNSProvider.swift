@@ -96,6 +96,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     schedule?.start()
   }
 
+  var serverAddresses: [IPAddress] { servers.flatMap(\.addresses) }
+
   /// Asks those servers from now on; what is under way goes on with the old ones.
   func use(_ servers: [ProviderServer]) {
     self.servers = servers

@@ -27,6 +27,12 @@ final class NetworkFollower: @unchecked Sendable {
   private var beganOffline = false
   /// Whether the machine has slept since it was on a network that is known.
   private var hasSlept = false
+  /// What the connections stand on.
+  private var footing: NetworkFooting?
+  /// Whether they were renewed since `settled` was known.
+  private var hasRenewed = false
+  /// Told of the search domains that are handed out, at the start, on another network, and when they are others.
+  private let searchDomainsFound: ([DomainName], _ isNews: Bool) -> Void
   /// What waits for the first network to be known.
   private var beginning: (() -> Void)?
 
@@ -35,7 +41,7 @@ final class NetworkFollower: @unchecked Sendable {
 
   init(
     resolver: Resolver, refresher: Refresher?, cache: MessageCache, network: CurrentNetwork, local: LocalDNSUpstream,
-    loopGuard: LoopGuard, logger: Logger
+    loopGuard: LoopGuard, logger: Logger, searchDomainsFound: @escaping ([DomainName], _ isNews: Bool) -> Void
   ) {
     self.resolver = resolver
     self.refresher = refresher
@@ -44,6 +50,7 @@ final class NetworkFollower: @unchecked Sendable {
     self.local = local
     self.loopGuard = loopGuard
     self.logger = logger
+    self.searchDomainsFound = searchDomainsFound
   }
 
   /// Looks where the machine is, and follows it from now on.
@@ -54,7 +61,9 @@ final class NetworkFollower: @unchecked Sendable {
       watch = try NetworkWatch(on: loop) { [unowned self] in networkChanged($0) }
       clock = try ClockWatch(on: loop) { [unowned self] in if $0.contains(.resume) { networkChanged($0) } }
     } catch { logger.warning("changes of the network are not noticed: \(error)") }
+    footing = currentFooting()
     settle(isStart: true)
+    searchDomainsFound(resolvers?.current.searchDomains ?? [], true)
     // They may have become others since the program looked first.
     if let found = resolvers?.current, local.usesSystemServers { use(found) } else { loopGuard.probe(local.allServers) }
   }
@@ -81,6 +90,7 @@ final class NetworkFollower: @unchecked Sendable {
     let list = found.servers.isEmpty ? "none" : found.servers.map(\.description).joined(separator: ", ")
     logger.info("the network's resolvers: \(list)")
     loopGuard.probe(local.allServers)
+    searchDomainsFound(found.searchDomains, false)
   }
 
   private func networkChanged(_ change: NetworkChange) {
@@ -90,9 +100,24 @@ final class NetworkFollower: @unchecked Sendable {
       hasSlept = true
       refresher?.hasSlept()
     }
-    resolver.assumeIsolated { $0.networkHasChanged() }
-    if resolvers?.check() != true { loopGuard.probe(local.allServers) }
+    let now = currentFooting()
+    let carries = footing.flatMap { earlier in now.map { $0.carriesConnections(of: earlier) } } ?? false
+    footing = now
+    let isNews = change.contains(.resume) || !carries
+    if isNews { renew() }
+    if resolvers?.check() != true, isNews { loopGuard.probe(local.allServers) }
     settle(isStart: false)
+  }
+
+  /// Connections of before may be dead, and failures do not count any more.
+  private func renew() {
+    hasRenewed = true
+    local.networkHasChanged()
+    resolver.assumeIsolated { $0.networkHasChanged() }
+  }
+
+  private func currentFooting() -> NetworkFooting? {
+    watch?.footing(toward: Set(resolver.assumeIsolated { $0.upstreams.flatMap(\.serverAddresses) }))
   }
 
   /// Finds out which network this is. Entries of another one are kept, and fetched anew when they are used, and so are those
@@ -110,11 +135,20 @@ final class NetworkFollower: @unchecked Sendable {
       return
     }
     network.change(to: identity.number)
-    guard identity != settled || hasSlept else { return }
+    guard identity != settled || hasSlept else {
+      hasRenewed = false
+      return
+    }
     // The first to be known is the one that the program began in, unless it began in none.
     let isNews = settled != nil || beganOffline
-    if identity != settled { logger.info("network: \(identity)") }
+    if identity != settled {
+      logger.info("network: \(identity)")
+      // The router is another one with the same address: nothing else has told that.
+      if settled != nil, !hasRenewed { renew() }
+      if settled != nil, let domains = resolvers?.current.searchDomains { searchDomainsFound(domains, true) }
+    }
     settled = identity
+    hasRenewed = false
     hasSlept = false
     begin()
     guard isNews else { return }

@@ -18,7 +18,8 @@ final class ProviderServer: CustomStringConvertible {
   private let connect: Connect
   private let lookUp: HostLookUp?
   private var transport: (any HTTPTransport)?
-  private var addresses: [IPAddress] = []
+  /// Where it is, as far as that is known.
+  private(set) var addresses: [IPAddress] = []
 
   /// A server at fixed addresses.
   init(_ description: String, addresses: [IPAddress], isVerified: Bool = false, connect: @escaping Connect) {

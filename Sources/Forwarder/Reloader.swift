@@ -48,8 +48,12 @@ public final class Reloader: @unchecked Sendable {
   private let logger: Logger
   private var startedAt = BootInstant.now
   private var isReloading = false
-  /// Whether to begin once more when this one has ended: the file may be another one since it was read.
-  private var isWanted = false
+  /// Why everything is made anew.
+  private enum Reason { case file, network }
+
+  private var reason = Reason.file
+  /// Why to begin once more when this one has ended: the file or the network may be another one since it was looked at.
+  private var wanted: Reason?
   private var report = ReloadReport()
   /// Who waits for the end of this reload, and of the next one.
   private var waiting: [CheckedContinuation<ReloadReport, Never>] = []
@@ -80,6 +84,7 @@ public final class Reloader: @unchecked Sendable {
     self.forwarder = forwarder
     self.path = path
     self.logger = logger
+    forwarder.searchDomainsHaveChanged = { [weak self] in self?.begin(.network) }
   }
 
   /// Reads the file and takes what it says: as it is now or later, whatever is under way.
@@ -91,22 +96,30 @@ public final class Reloader: @unchecked Sendable {
   }
 
   /// Reads the file and takes what it says. Returns at once; of several calls during a reload one more comes.
-  public func begin() {
+  public func begin() { begin(.file) }
+
+  /// Makes everything anew: by the file, or by the running configuration, because what it stands for is another one.
+  private func begin(_ reason: Reason) {
     guard !isReloading else {
-      isWanted = true
+      // A look at the file is a look at the network as well.
+      if wanted != .file { wanted = reason }
       return
     }
     guard !forwarder.isStopping else { return abandon() }
     isReloading = true
-    (waiting, waitingNext) = (waitingNext, [])
+    self.reason = reason
+    if reason == .file { (waiting, waitingNext) = (waitingNext, []) }
     report = ReloadReport()
     startedAt = .now
-    willReload()
+    if reason == .file { willReload() }
     let (running, numbers) = (forwarder.configuration, freeNumbers())
     let (path, surroundings, loop) = (path, forwarder.surroundings, forwarder.loop)
     let missingHosts = forwarder.preparation.missingHosts
     Errand.start("reload") { [self] in
-      let reading = Reading(path, running, numbers, surroundings, missingHosts: missingHosts)
+      let reading =
+        reason == .file
+        ? Reading(path, running, numbers, surroundings, missingHosts: missingHosts)
+        : Reading(running, numbers, surroundings, missingHosts: missingHosts)
       loop.execute { [self] in take(reading) }
     }
   }
@@ -118,7 +131,7 @@ public final class Reloader: @unchecked Sendable {
     do throws(StartError) {
       guard let preparation = reading.preparation else { return refuse(reading.mistakes) }
       let providers = try forwarder.providers(for: preparation.configuration)
-      didTake(preparation.configuration)
+      if reason == .file { didTake(preparation.configuration) }
       report.fixedKeys = reading.fixedKeys
       if !reading.fixedKeys.isEmpty {
         logger.warning("\(path): needs a restart to change: \(reading.fixedKeys.joined(separator: ", "))")
@@ -132,8 +145,8 @@ public final class Reloader: @unchecked Sendable {
   }
 
   private func refuse(_ reasons: [String]) {
-    for reason in reasons { logger.error("\(reason)") }
-    logger.error("configuration unchanged")
+    for line in reasons { logger.error("\(line)") }
+    logger.error("\(reason == .file ? "configuration" : "routes by search domains") unchanged")
     end(reasons)
   }
 
@@ -152,7 +165,8 @@ public final class Reloader: @unchecked Sendable {
       if let terms { await revise(terms) }
       if terms != nil || !isStill { isCacheClean = isStill }
       report.duration = .now - startedAt
-      logger.info("configuration reloaded in \(report.duration.nanoseconds / 1_000_000) ms")
+      let milliseconds = report.duration.nanoseconds / 1_000_000
+      logger.info("\(reason == .file ? "configuration reloaded" : "search domains taken over") in \(milliseconds) ms")
       end([])
     }
   }
@@ -171,12 +185,14 @@ public final class Reloader: @unchecked Sendable {
 
   private func end(_ mistakes: [String]) {
     isReloading = false
-    didReload(mistakes)
-    report.mistakes = mistakes
-    tell(report)
-    guard isWanted else { return }
-    isWanted = false
-    begin()
+    if reason == .file {
+      didReload(mistakes)
+      report.mistakes = mistakes
+      tell(report)
+    }
+    guard let next = wanted else { return }
+    wanted = nil
+    begin(next)
   }
 
   private func tell(_ report: ReloadReport) {
@@ -232,6 +248,16 @@ private struct Reading: Sendable {
       warnings = error.warnings.map(\.description)
       mistakes = error.mistakes.map(\.description)
     }
+  }
+
+  /// The running configuration on another network. Blocks: reads the hosts file.
+  init(
+    _ running: Configuration, _ numbers: ServiceNumbers, _ surroundings: Preparation.Surroundings, missingHosts: String?
+  ) {
+    do throws(StartError) {
+      preparation = try Preparation(
+        running, numbers, surroundings, needsHosts: running.names.hostsFile != missingHosts)
+    } catch { mistakes = [error.description] }
   }
 }
 

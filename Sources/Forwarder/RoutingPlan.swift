@@ -13,6 +13,9 @@ package struct RoutingPlan: Sendable {
   let routes: [Route]
   /// What the network's search domains mean.
   let searchDomains: [SearchDomain]
+  /// What `table` was made of, beside the hosts file.
+  let rules: [RouteRule]
+  let settings: SpecialNamesSettings
 
   /// Compiles a configuration.
   ///
@@ -51,14 +54,14 @@ package struct RoutingPlan: Sendable {
     }
     self.routes = routes
     self.searchDomains = SearchDomain.judged(searchDomains)
+    self.rules = rules
     let hasLocalDNS = !configuration.localDNS.servers.isEmpty
-    table = RouteTable(
-      rules: rules, hosts: hosts,
-      settings: SpecialNamesSettings(
-        special: configuration.names.special, portalNames: configuration.localDNS.portalNames,
-        searchDomains: searchDomains,
-        searchRoute: configuration.localDNS.searchDomains == .ignore ? nil : Route.Number.search,
-        networkRoute: hasLocalDNS ? Route.Number.network : nil, portalRoute: hasLocalDNS ? Route.Number.portal : nil))
+    settings = SpecialNamesSettings(
+      special: configuration.names.special, portalNames: configuration.localDNS.portalNames,
+      searchDomains: searchDomains,
+      searchRoute: configuration.localDNS.searchDomains == .ignore ? nil : Route.Number.search,
+      networkRoute: hasLocalDNS ? Route.Number.network : nil, portalRoute: hasLocalDNS ? Route.Number.portal : nil)
+    table = RouteTable(rules: rules, hosts: hosts, settings: settings)
   }
 
   private static func fixedRoutes(_ configuration: Configuration) -> [Route] {

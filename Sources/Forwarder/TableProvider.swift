@@ -111,6 +111,11 @@ final class TableProvider: Upstream, @unchecked Sendable {
     }
   }
 
+  var serverAddresses: [IPAddress] {
+    guard case .servers(let servers, _, _) = source else { return [] }
+    return servers.flatMap(\.addresses)
+  }
+
   /// The table may be another one there: it is fetched again.
   func networkHasChanged() {
     guard case .servers(let servers, _, _) = source, isStarted else { return }

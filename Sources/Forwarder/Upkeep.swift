@@ -30,6 +30,8 @@ final class Upkeep: @unchecked Sendable {
     var preload: [RoutedQuestion]
     var meanings: CacheMeanings
     var state: StateFolder
+    /// Told of the search domains that the network hands out.
+    var searchDomainsFound: ([DomainName], _ isNews: Bool) -> Void = { _, _ in }
   }
 
   init(_ configuration: Configuration, _ parts: Parts, loop: EventLoop, logger: Logger) {
@@ -45,7 +47,7 @@ final class Upkeep: @unchecked Sendable {
       ) { logger.info("\($0)") } : nil
     follower = NetworkFollower(
       resolver: resolver, refresher: refresher, cache: parts.cache, network: parts.network, local: parts.local,
-      loopGuard: parts.loopGuard, logger: logger)
+      loopGuard: parts.loopGuard, logger: logger, searchDomainsFound: parts.searchDomainsFound)
     keeper = (isCaching ? configuration.cache.persist : nil).map { path in
       if let problem = FileProblem.foreseeable(at: path) { logger.warning("the cache will not be saved: \(problem)") }
       return CacheKeeper(parts.cache, CacheFile(path: path), parts.meanings, on: loop) { note in

@@ -101,6 +101,8 @@ public protocol Upstream: AnyObject {
   ) async -> Result<UpstreamAnswer, UpstreamFailure>
   /// Whether it may be asked for what nobody waits for: neither down nor aside nor out of budget.
   var isFit: Bool { get }
+  /// The addresses of its servers, as far as they are known.
+  var serverAddresses: [IPAddress] { get }
   /// The machine is on another network: connections and failures of the old one do not count any more.
   func networkHasChanged()
   /// The configuration does not have it any more, in this form at least: it answers what is under way, and does nothing by
@@ -124,6 +126,9 @@ public protocol Upstream: AnyObject {
 }
 
 extension Upstream {
+  /// None, where there are no transfers.
+  var serverAddresses: [IPAddress] { [] }
+
   /// The configuration does not have it any more: nothing to do, where nothing else is said.
   func retire(for heir: (any Upstream)?) {}
 

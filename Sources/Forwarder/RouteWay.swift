@@ -1,0 +1,55 @@
+// RouteWay.swift -- who is asked for a name, and why, in a line for a person.
+
+import Configuration
+import DNSWire
+import Routing
+
+extension Forwarder {
+  /// Why a question goes where it goes, and who is asked: `search domain corp.example.: alidns, then LocalDNS …`.
+  public func way(of question: Question) -> String {
+    let (name, type) = (question.name.lowercased, question.type)
+    let decision = name.octets.withUnsafeBufferPointer {
+      preparation.plan.table.find($0.baseAddress!, length: $0.count, type: type.rawValue)
+    }
+    let reason = RouteReason(
+      name, type, rules: preparation.plan.rules, settings: preparation.plan.settings,
+      isInHosts: isInHosts(name, type))
+    return "\(text(reason)): \(text(decision))"
+  }
+
+  private func isInHosts(_ name: DomainName, _ type: RecordType) -> Bool {
+    guard let path = configuration.names.hostsFile, let hosts = try? HostsFile(path: path) else { return false }
+    return hosts.answers(name, type)
+  }
+
+  private func text(_ reason: RouteReason) -> String {
+    switch reason {
+    case .rule(let index, let pattern):
+      // The first one may be ours.
+      let own = preparation.plan.rules.count - configuration.rules.count
+      return index < own ? "a probe of our own" : "rule \(index - own + 1) (\(pattern))"
+    case .hosts: return "hosts file \(configuration.names.hostsFile ?? "")"
+    case .special(let zone): return "special name \(zone)"
+    case .portal: return "captive portal's probe"
+    case .search(let domain): return "search domain \(domain) of the network"
+    case .singleLabel: return "name of one label"
+    case .literal: return "address instead of a name"
+    case .standard: return "no rule"
+    }
+  }
+
+  private func text(_ decision: RouteDecision) -> String {
+    guard case .route(let number) = decision else { return "answered by httpdnsd itself" }
+    let route = preparation.plan.routes[Int(number)]
+    let names = route.providers.map { configuration.providers[$0].name }.joined(separator: ", ")
+    let hasLocalDNS = !route.localServers.entries.isEmpty
+    guard !route.providers.isEmpty else { return hasLocalDNS ? "LocalDNS" : "nobody" }
+    guard hasLocalDNS else { return names }
+    let fallback = route.fallsBack ? "; LocalDNS when they fail" : ""
+    return switch route.search {
+    case .afterDenial: "\(names), and LocalDNS for what they deny\(fallback)"
+    case .first: "LocalDNS, and \(names) for what it denies or does not answer"
+    case nil: "\(names)\(fallback)"
+    }
+  }
+}
