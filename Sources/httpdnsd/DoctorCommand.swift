@@ -35,10 +35,13 @@ struct DoctorCommand: ParsableCommand {
 
   func run() throws {
     let name = try owner()
-    let forwarder = try Console.forwarder(LoadedConfiguration(path: options.config))
+    let loaded = try LoadedConfiguration(path: options.config)
+    let forwarder = try Console.forwarder(loaded)
+    let network = NetworkView(loaded.configuration)
+    let way = forwarder.way(of: Question(name: name, type: .a))
     let opinions = forwarder.opinions(on: name)
     let findings = opinions.map { Finding(opinion: $0, verdict: Verdict(of: $0, among: opinions)) }
-    if json { printJSON(name, findings) } else { printTable(name, findings) }
+    if json { printJSON(name, findings, network, way) } else { printTable(name, findings, network, way) }
     if findings.contains(where: \.isTrouble) { throw DoctorCommand.trouble }
   }
 
@@ -82,7 +85,7 @@ struct DoctorCommand: ParsableCommand {
     var milliseconds: String { TimeText.tenths(opinion.took) }
   }
 
-  private func printTable(_ name: DomainName, _ findings: [Finding]) {
+  private func printTable(_ name: DomainName, _ findings: [Finding], _ network: NetworkView, _ way: String) {
     let rows =
       [["who", "type", "TTL", "ms", "verdict", "answer"]]
       + findings.map {
@@ -94,9 +97,12 @@ struct DoctorCommand: ParsableCommand {
     }
     if !sentences.isEmpty { print("") }
     for sentence in sentences { print(sentence) }
+    print("")
+    for line in network.lines { print(line) }
+    print("route: \(way)")
   }
 
-  private func printJSON(_ name: DomainName, _ findings: [Finding]) {
+  private func printJSON(_ name: DomainName, _ findings: [Finding], _ network: NetworkView, _ way: String) {
     let rows = findings.map { finding in
       let addresses = finding.opinion.outcome.addresses.map { JSONText.string($0.description) }
       return JSONText.object([
@@ -107,7 +113,15 @@ struct DoctorCommand: ParsableCommand {
         "failure": finding.failure.map { JSONText.string($0) },
       ])
     }
-    print(JSONText.object(["name": JSONText.string(name.description), "findings": JSONText.array(rows)]))
+    let domains = network.searchDomains.map {
+      JSONText.object(["name": JSONText.string($0.name), "meaning": JSONText.string($0.meaning)])
+    }
+    print(
+      JSONText.object([
+        "name": JSONText.string(name.description), "findings": JSONText.array(rows), "route": JSONText.string(way),
+        "localdns": JSONText.array(network.servers.map { JSONText.string($0) }),
+        "searchDomains": JSONText.array(domains),
+      ]))
   }
 }
 

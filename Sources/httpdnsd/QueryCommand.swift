@@ -12,9 +12,10 @@ import Telemetry
 struct QueryCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "query",
-    abstract: "Ask as the daemon would: shows who answered, how long it took, and the records.",
+    abstract: "Ask as the daemon would: shows the route and why, who answered, how long it took, and the records.",
     discussion: """
-      Past the cache; a provider that charges is paid. What a rule or a special name says is answered by httpdnsd itself.
+      Past the cache; a provider that charges is paid. What a rule or a special name says is answered by httpdnsd itself. \
+      A line "after" stands for each one that was asked before and did not answer, or denied the name.
 
       Example: httpdnsd query www.example.com AAAA
 
@@ -42,7 +43,7 @@ struct QueryCommand: ParsableCommand {
     let forwarder = try Console.forwarder(loaded)
     let start = BootInstant.now
     guard let answer = try ask(forwarder, question, loaded) else { throw ExitCode.failure }
-    show(answer, to: question, took: BootInstant.now - start)
+    show(answer, to: question, took: BootInstant.now - start, way: provider == nil ? forwarder.way(of: question) : nil)
     if answer.failure != nil { throw ExitCode.failure }
   }
 
@@ -71,10 +72,12 @@ struct QueryCommand: ParsableCommand {
     return answer
   }
 
-  private func show(_ answer: ResolvedAnswer, to question: Question, took: Duration) {
+  private func show(_ answer: ResolvedAnswer, to question: Question, took: Duration, way: String?) {
     print("question     \(question.name) \(question.type)")
+    if let way { print("route        \(way)") }
     let isNobody = answer.failure != nil && answer.source == .ourselves
     print("answered by  \(isNobody ? "nobody" : describe(answer.source))")
+    for step in answer.trail { print("after        \(step)") }
     print("took         \(TimeText.tenths(took)) ms")
     print("status       \(answer.response.responseCode)")
     if let reason = answer.failure ?? answer.response.extendedError.map(text) { print("reason       \(reason)") }

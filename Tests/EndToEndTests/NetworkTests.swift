@@ -8,7 +8,8 @@ import Testing
 struct NetworkTests {
   /// A daemon in a network of its own, and the simulator behind the router.
   private func withMachine(
-    isConnected: Bool = true, refresh: String = "", cache: String = "", resolvers: [String]? = nil,
+    isConnected: Bool = true, refresh: String = "", cache: String = "", localDNS: String = "",
+    resolvers: [String]? = nil,
     _ body: (Daemon, Simulator, NetworkNamespace) throws -> Void
   ) throws {
     try withLab { lab in
@@ -22,7 +23,7 @@ struct NetworkTests {
       let text =
         resolvers == nil
         ? settings.text
-        : settings.text.replacing("[localdns]\nservers = []", with: "[localdns]\nservers = [\"system\"]")
+        : settings.text.replacing("[localdns]\nservers = []", with: "[localdns]\nservers = [\"system\"]\n\(localDNS)")
       try body(try lab.daemon(text, prefix: machine.prefix), simulator, machine)
     }
   }
@@ -119,6 +120,101 @@ struct NetworkTests {
       #expect(try ask(daemon.address, "n9.bench.example").data == ["198.18.0.9"])
       #expect(try simulator.count.transfers == 6)
       #expect(daemon.log.components(separatedBy: "INFO network: ").count == 2)
+    }
+  }
+
+  @Test func `containers that come and go cost no connection and no transfer`() throws {
+    try withMachine { daemon, simulator, machine in
+      try ask(daemon.address, "n1.bench.example")
+      try settle(daemon, machine, over: 0)
+      let reports = daemon.log.components(separatedBy: "the network has changed").count
+      let connections = try simulator.count.connections
+      try machine.startContainers(8)
+      try eventually("they are noticed", within: .seconds(15)) {
+        daemon.log.components(separatedBy: "the network has changed").count > reports ? true : nil
+      }
+      try ask(daemon.address, "n2.bench.example")
+      #expect(try simulator.count.connections == connections)
+      #expect(try simulator.count.transfers == 2)
+    }
+  }
+
+  @Test(arguments: ["on-failure", "never"])
+  func `a search domain of the network takes no public name away`(fallback: String) throws {
+    try withMachine(localDNS: "fallback = \"\(fallback)\"", resolvers: []) { daemon, simulator, machine in
+      let forged = ["www.example.com.", "example.com.", "web.corp.example.com."]
+      let server = try PlainServer(
+        addresses: Dictionary(uniqueKeysWithValues: forged.map { ($0, "10.6.6.6") }),
+        at: Address(machine.routers[0], 53))
+      try settle(daemon, machine, over: 0)
+      // com is a public suffix, example.com a domain like any other: neither is the network's to answer.
+      try machine.setResolvers([machine.routers[0]], more: "options ndots:15", "search com example.com")
+      try daemon.waitForLog(
+        "INFO search domains of the network: com. (no effect: a public suffix), example.com. (its names are asked of the "
+          + "providers, and of LocalDNS what they deny)\n")
+      try daemon.waitForLog("INFO search domains taken over in ")
+      #expect(try ask(daemon.address, "www.example.com").data != ["10.6.6.6"])
+      #expect(!server.queries.contains { "\($0.message.questions[0].question.name)" == "www.example.com." })
+      // What no provider has is the network's, and each name costs one transfer.
+      let transfers = try simulator.count.transfers
+      #expect(try ask(daemon.address, "web.corp.example.com").data == ["10.6.6.6"])
+      #expect(try ask(daemon.address, "web.corp.example.com", "AAAA").code == .noError)
+      #expect(try simulator.count.transfers == transfers + 1)
+      // Without the search domain it is nobody's.
+      try machine.setResolvers([machine.routers[0]])
+      try eventually("the denial") {
+        try ask(daemon.address, "web.corp.example.com").code == .nxDomain ? true : nil
+      }
+      withExtendedLifetime(server) {}
+    }
+  }
+
+  @Test func `check, doctor and query say what the network changes, and why a name goes where it goes`() throws {
+    try withLab { lab in
+      let machine = try NetworkNamespace(in: lab)
+      let simulator = try lab.simulator([], at: machine.world)
+      let server = try PlainServer(
+        addresses: ["web.corp.example.com.": "10.6.6.6"], at: Address(machine.routers[0], 53))
+      try machine.setResolvers([machine.routers[0]], more: "search com corp.example.com ad.local")
+      var settings = Settings(Settings.json(simulator.http))
+      settings.more = "[[rule]]\nnames = [\"rule.corp.example.com\"]\nuse = \"nxdomain\""
+      let file = try lab.file(
+        settings.text.replacing("[localdns]\nservers = []", with: "[localdns]\nservers = [\"system\"]"))
+      func run(_ arguments: String...) throws -> String {
+        try ChildProcess.run(machine.prefix + [Programs.daemon] + arguments + ["--config", file]).output
+      }
+      let check = try run("check")
+      for line in [
+        "LocalDNS: \(machine.routers[0]):53", "search domain com.: no effect: a public suffix",
+        "search domain corp.example.com.: its names are asked of the providers, and of LocalDNS what they deny",
+        "search domain ad.local.: its names are asked of LocalDNS alone",
+      ] {
+        #expect(check.contains("\(line)\n"), "\(check)")
+      }
+      let doctor = try run("doctor", "www.example.com")
+      #expect(doctor.contains("search domain com.: no effect: a public suffix\n"), "\(doctor)")
+      #expect(doctor.contains("route: no rule: json; LocalDNS when they fail\n"), "\(doctor)")
+      for (name, route, answer) in [
+        ("www.example.com", "no rule: json; LocalDNS when they fail", "json (\(simulator.http))"),
+        (
+          "web.corp.example.com",
+          "search domain corp.example.com. of the network: json, and LocalDNS for what they deny; LocalDNS when they fail",
+          "LocalDNS\nafter        json: no such name"
+        ),
+        ("dc.ad.local", "search domain ad.local. of the network: LocalDNS", "LocalDNS"),
+        ("rule.corp.example.com", "rule 1 (rule.corp.example.com.): answered by httpdnsd itself", "httpdnsd itself"),
+        ("nas", "name of one label: LocalDNS", "LocalDNS"), ("x.lan", "special name lan.: LocalDNS", "LocalDNS"),
+        ("1.2.3.4", "address instead of a name: answered by httpdnsd itself", "httpdnsd itself"),
+        ("captive.apple.com", "captive portal's probe: LocalDNS", "LocalDNS"),
+      ] {
+        let output = try run("query", name)
+        #expect(output.contains("\nroute        \(route)\nanswered by  \(answer)\n"), "\(output)")
+      }
+      // In a provider's place, and why.
+      try simulator.fault("kind=status&code=503")
+      let output = try run("query", "web.corp.example.com")
+      #expect(output.contains("answered by  LocalDNS\nafter        json: "), "\(output)")
+      withExtendedLifetime(server) {}
     }
   }
 

@@ -63,6 +63,15 @@ final class NetworkNamespace {
   /// From now on everything goes over that router.
   func route(over router: Int) throws { try runThere("ip", "route", "replace", "default", "via", routers[router]) }
 
+  /// Containers come and go: each has an interface, an address and a route.
+  func startContainers(_ count: Int) throws {
+    for number in 0..<count {
+      try runThere("ip", "link", "add", "veth\(number)", "type", "veth", "peer", "name", "peer\(number)")
+      try runThere("ip", "address", "add", "10.77.\(number).1/24", "dev", "veth\(number)")
+      for name in ["veth", "peer"] { try runThere("ip", "link", "set", "\(name)\(number)", "up") }
+    }
+  }
+
   /// The link fails and comes back, with the same router behind it.
   func flap(over router: Int) throws {
     try runThere("ip", "link", "set", "eth0", "down")
@@ -78,8 +87,8 @@ final class NetworkNamespace {
   func restore() throws { try runThere("ip", "route", "delete", "blackhole", "\(routers[0])/32") }
 
   /// Replaces /etc/resolv.conf as its writers do: by renaming.
-  func setResolvers(_ addresses: [String]) throws {
-    let text = addresses.map { "nameserver \($0)\n" }.joined()
+  func setResolvers(_ addresses: [String], more lines: String...) throws {
+    let text = addresses.map { "nameserver \($0)\n" }.joined() + lines.map { "\($0)\n" }.joined()
     try text.write(toFile: "\(files)/resolv.new", atomically: false, encoding: .utf8)
     guard rename("\(files)/resolv.new", "\(files)/resolv.conf") == 0 else { throw Failure("cannot rename") }
   }
