@@ -30,7 +30,7 @@ extension Configuration.Names {
 
 extension Form where Result == IPPrefix {
   static var prefix: Form {
-    Form("a prefix such as \"203.0.113.0/24\" or \"2001:db8::/32\", without bits behind its length") { value in
+    Form("a prefix such as \"203.0.113.0/24\" or \"2001:db8::/32\"") { value in
       value.line.flatMap { IPPrefix(text: $0) }
     }
   }

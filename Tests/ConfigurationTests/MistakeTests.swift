@@ -44,6 +44,14 @@ private let lines: [(text: String, line: String)] = [
       + "\"=example.com\" or \".\" (every name), in ASCII (xn--…)"
   ),
   (
+    "names.rebind_prefixes = [\"10.0.0.0\"]",
+    "names.rebind_prefixes[0]: found \"10.0.0.0\"; allowed: a prefix such as \"203.0.113.0/24\" or \"2001:db8::/32\""
+  ),
+  (
+    "localdns.search_domains = \"never\"",
+    "localdns.search_domains: found \"never\"; allowed: one of \"after-denial\", \"first\", \"ignore\""
+  ),
+  (
     "cache.redis = { url = \"redis://10.0.0.1:6379\" }",
     "cache.redis: found a table; allowed: its default; there is no second level of the cache in this version"
   ),

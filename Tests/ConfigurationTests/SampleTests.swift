@@ -92,10 +92,10 @@ private let least = [
     listen.workers = 0
     listen.allow = ["connected", "192.0.2.0/24"]
     listen.tcp_idle = "2m"
-    localdns = { servers = ["192.0.2.53", "[2001:db8::53]:5353"], fallback = "never", portal_names = false }
+    localdns = { servers = ["192.0.2.53", "[2001:db8::53]:5353"], fallback = "never", portal_names = false, search_domains = "first" }
     cache = { enabled = false, max_bytes = "1GiB", min_ttl = "1m", max_ttl = "1d", nxdomain_cut = false }
     refresh = { at = 0.5, keep = ["www.Example.com"], types = ["https", "TYPE65280"], min_ttl = "0s" }
-    names = { hosts_file = "", special = false, rebind_protection = true, rebind_allow = ["*.example.com"] }
+    names = { hosts_file = "", special = false, rebind_protection = true, rebind_allow = ["*.example.com"], rebind_prefixes = ["203.0.113.0/24"] }
     log.level = "debug"
     """)
   #expect(configuration.stateDirectory == "/tmp/state")
@@ -107,6 +107,7 @@ private let least = [
   #expect(servers == ["192.0.2.53:53", "[2001:db8::53]:5353"].map { .endpoint(Endpoint(text: $0)!) })
   #expect(configuration.localDNS.fallback == .never)
   #expect(!configuration.localDNS.portalNames)
+  #expect(configuration.localDNS.searchDomains == .first)
   #expect(!configuration.cache.isEnabled)
   #expect(configuration.cache.maxBytes == 1 << 30)
   #expect(configuration.cache.minTTL == .seconds(60))
@@ -115,6 +116,7 @@ private let least = [
   #expect(configuration.refresh.types.map(\.description) == ["HTTPS", "TYPE65280"])
   #expect(configuration.names.hostsFile == nil)
   #expect(configuration.names.rebindAllow.map(\.description) == ["*.example.com."])
+  #expect(configuration.names.rebindPrefixes.map(\.description) == ["203.0.113.0/24"])
   #expect(configuration.log.level == .debug)
 }
 
