@@ -27,6 +27,8 @@ extension Configuration {
     public var proxy: CredentialURL?
     /// How to reach the service.
     public var family = Family.auto
+    /// A name that this provider answers, by which its failures are judged; nil for one that is found by itself.
+    public var checkName: DomainName?
     /// How long one attempt may take.
     public var timeout: Duration = .seconds(2)
     /// Consecutive failures before the next server is used.

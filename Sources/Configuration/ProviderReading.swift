@@ -72,6 +72,7 @@ extension Configuration.Provider {
     reader.read("bootstrap", &bootstrap, .distinctList(of: .resolver))
     reader.read("proxy", &proxy, .optional(.credentialURL(schemes: ["http", "socks5h"])))
     reader.read("family", &family, .choice)
+    reader.read("check_name", &checkName, .optional(.domainName))
     reader.read("timeout", &timeout, .duration(.milliseconds(100) ... .seconds(10)))
     reader.read("attempts_before_switch", &attemptsBeforeSwitch, .integer(1...100))
     reader.read("return_to_first", &returnToFirst, .duration(.seconds(1) ... .seconds(86_400)))

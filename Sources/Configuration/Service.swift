@@ -47,6 +47,15 @@ extension Configuration {
 }
 
 extension Configuration.Service {
+  /// Whether the service knows who asks.
+  public var hasAccount: Bool {
+    switch self {
+    case .alidns(let account, _, _): account != nil
+    case .tencent, .emas: true
+    case .json, .doh, .table: false
+    }
+  }
+
   /// Whether a reply is encrypted also where the transport is not.
   var encryptsReplies: Bool {
     switch self {

@@ -155,6 +155,8 @@ public struct ExtendedError: RawRepresentable, Hashable, Sendable {
   @inlinable public static var noReachableAuthority: ExtendedError {
     @_noAllocation get { ExtendedError(rawValue: 22) }
   }
+  /// What somebody found who validates: from DNSSEC Bogus to NSEC Missing, RFC 8914 sections 4.7 to 4.13.
+  public static let validation: Set<ExtendedError> = Set((6...12).map { ExtendedError(rawValue: $0) })
   /// Network error.
   @inlinable public static var networkError: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 23) } }
   /// Invalid data.

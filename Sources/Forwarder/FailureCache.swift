@@ -1,4 +1,4 @@
-// FailureCache.swift -- questions that were asked in vain a moment ago (RFC 9520): nobody is asked again before a wait.
+// FailureCache.swift -- questions that failed a moment ago (RFC 9520): nobody is asked again before a wait.
 
 import DNSWire
 import EventLoop
@@ -9,14 +9,19 @@ struct FailureCache {
   private struct Failure {
     var until: BootInstant
     var wait: Duration
-    var extendedError: ExtendedError
+    var blame: Blame
+    var at: BootInstant
   }
 
   private var failures: [QuestionKey: Failure] = [:]
   private let longestWait: Duration
+  private var nextTrial = BootInstant(nanoseconds: .min)
 
   /// RFC 9520 section 3.2: at least one second.
   private static let firstWait = Duration.seconds(1)
+  /// A question whose failure was not its own may be tried although its wait is not over, so that an outage's end is seen
+  /// at once: one of all questions in this time.
+  private static let trialInterval = Duration.milliseconds(500)
   /// A bound on memory: beyond it, failures that are over make room, then any.
   private static let limit = 4096
 
@@ -30,13 +35,28 @@ struct FailureCache {
     failures[key].map { now < $0.until } ?? false
   }
 
-  /// The question was asked in vain. A failure that has been over for the longest wait has nothing to do with this one.
-  mutating func failed(_ key: QuestionKey, _ extendedError: ExtendedError, now: BootInstant) {
+  /// Whether the question may be asked in spite of its wait: now and then one may whose failure was the server's, the
+  /// account's or the network's, and is a second old (RFC 9520 section 3.2).
+  mutating func mayTry(_ key: QuestionKey, now: BootInstant) -> Bool {
+    guard let failure = failures[key], failure.blame.endsWithRecovery, now >= failure.at + FailureCache.firstWait,
+      now >= nextTrial
+    else { return false }
+    nextTrial = now + FailureCache.trialInterval
+    return true
+  }
+
+  /// The question failed. A failure that has been over for the longest wait has nothing to do with this one.
+  mutating func failed(_ key: QuestionKey, _ blame: Blame, now: BootInstant) {
     let previous = failures[key].flatMap { now < $0.until + longestWait ? $0.wait : nil }
     let wait = previous.map { min($0 * 2, longestWait) } ?? FailureCache.firstWait
     if failures.count >= FailureCache.limit, failures[key] == nil { makeRoom(now: now) }
-    failures[key] = Failure(until: now + wait, wait: wait, extendedError: extendedError)
+    failures[key] = Failure(until: now + wait, wait: wait, blame: blame, at: now)
   }
+
+  /// A provider is back: waits that were its fault, its account's or the network's are over.
+  ///
+  /// - Complexity: O(n) in the number of remembered questions.
+  mutating func endWaitsForProviders() { failures = failures.filter { !$0.value.blame.endsWithRecovery } }
 
   /// The question was answered.
   mutating func succeeded(_ key: QuestionKey) {

@@ -21,8 +21,21 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   var names: NameLedger?
   var health: ProviderHealth
   var probeTimer: LoopTimer?
-  /// A question that the provider can be probed with: the last one that it answered, or the first that was asked of it.
+  /// A question that the provider can be probed with where none is known to be good: the first that was asked of it.
   var probeQuestion: HTTPDNSQuestion?
+  /// Questions that it is known to answer.
+  var good: GoodQuestions
+  /// What is suspected of each server.
+  var suspicions: [ServerSuspicion]
+  /// The check that was begun last.
+  var lastCheck: ProviderCheck?
+  var checkTimer: LoopTimer?
+  /// Domains that were refused since the last reply, as long as no question is known to be good.
+  var refusedDomains: Set<DomainName> = []
+  /// Whether it has failed since its last reply, for what is not the question's fault.
+  var hasTrouble = false
+  /// Told that it has answered after that.
+  var recoveryTold: (() -> Void)?
   private let dialect: any Dialect
   let batchDialect: (any BatchDialect)?
   let note: ProviderNote
@@ -44,7 +57,6 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   private var notListed = NotListedNames()
   private var pairs = PairedNames()
   private(set) var pairsUnderWay: [HTTPDNSQuestion: PairUnderWay] = [:]
-  private var badParametersInARow = 0
   private var headers: [HTTPField] = []
 
   /// Servers that one question is sent to, one after the other.
@@ -53,8 +65,6 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   private static let longestAttempt = Duration.seconds(4)
   /// With less time than this no transfer is worth its price.
   static let shortestAttempt = Duration.milliseconds(100)
-  /// Refused parameters may be one question's fault: so many in a row are the provider's, or our configuration's.
-  private static let mostBadParameters = 3
   /// Seconds from which on a clock's difference is worth a word; signatures are good for minutes.
   private static let oddClock: Int64 = 60
 
@@ -76,6 +86,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     self.note = note
     batchDialect = dialect as? any BatchDialect
     health = ProviderHealth(servers: servers.count, settings)
+    good = GoodQuestions(checkName: settings.checkName)
+    suspicions = Array(repeating: ServerSuspicion(), count: servers.count)
     limit = RequestLimit(perSecond: settings.requestsPerSecond)
     budget =
       ledger?.budget(of: settings.name, perDay: settings.unitsPerDay) ?? UnitBudget(perDay: settings.unitsPerDay)
@@ -84,7 +96,10 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     self.certificateClock = certificateClock
   }
 
-  deinit { probeTimer?.cancel() }
+  deinit {
+    probeTimer?.cancel()
+    checkTimer?.cancel()
+  }
 
   var name: String { settings.name }
   var trustsAD: Bool { settings.trustsAD }
@@ -104,6 +119,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     probeTimer?.cancel()
     probeTimer = nil
     health = ProviderHealth(servers: servers.count, settings)
+    suspicions = Array(repeating: ServerSuspicion(), count: servers.count)
+    lastCheck = nil
     if servers.isEmpty { health.setAside(.account, now: loop.now.nanoseconds) }
   }
 
@@ -132,6 +149,10 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       }
     }
   }
+
+  func follow(keptNames: Set<DomainName>) { good.keptNames = keptNames }
+
+  func tellRecovery(to told: @escaping () -> Void) { recoveryTold = told }
 
   @discardableResult
   func forgetNotListed(_ names: CacheSelection) -> Int { notListed.remove(names) }
@@ -184,36 +205,43 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     }
     probeQuestion = probeQuestion ?? asked.first
     let servers = servers
-    var failure = UpstreamFailure(
-      .noReachableAuthority, servers.isEmpty ? noServers : "no time left")
-    for index in health.rotation.order.prefix(attempts) where servers.indices.contains(index) {
+    var failure = UpstreamFailure.noTimeLeft
+    if servers.isEmpty { failure.reason = noServers }
+    var order = health.rotation.order.prefix(attempts).filter { servers.indices.contains($0) }
+    // One that says that it cannot at present may well a moment later.
+    var hasRepeated = order.count != 1 || attempts == 1
+    while !order.isEmpty {
+      let index = order.removeFirst()
       let time = min(timeout, deadline - loop.now)
       guard time >= HTTPDNSProvider.shortestAttempt else { break }
+      let began = loop.now
       switch await ask(servers[index], asked, timeout: time) {
       case .success(let replies):
-        if isCurrent(servers) { health.succeeded(index, now: loop.now.nanoseconds) }
-        tellStanding()
-        badParametersInARow = 0
-        probeQuestion = asked.first
+        if isCurrent(servers) { replied(index) }
+        noteGood(replies)
         return .success(replies)
       case .failure(let problem):
         failure = problem.failure
+        if !hasRepeated, problem.isTemporary {
+          hasRepeated = true
+          order = [index]
+        } else if isCurrent(servers) {
+          failure = await judged(
+            problem, at: index, asked.first, began: began,
+            hadItsTime: time >= min(timeout, HTTPDNSProvider.longestAttempt), deadline: deadline)
+        }
         failure.reason = "\(servers[index]): \(failure.reason)"
-        guard problem.isServersFault else {
-          if problem.cause == .question, isCurrent(servers) { health.succeeded(index, now: loop.now.nanoseconds) }
-          return .failure(failure)
-        }
-        // A server that had less than its time has not failed; another one may still be quicker.
-        let hadItsTime = time >= min(timeout, HTTPDNSProvider.longestAttempt)
-        if isCurrent(servers), hadItsTime || problem.cause != .lateness {
-          health.failed(index, now: loop.now.nanoseconds)
-          if health.fitness(now: loop.now.nanoseconds) == .down { schedule?.allHaveFailed() }
-          tellStanding()
-          armProbe()
-        }
+        guard failure.blame.leadsToNextServer || failure.isLate else { return .failure(failure) }
       }
     }
     return .failure(failure)
+  }
+
+  /// Answers with data show which questions the provider serves.
+  private func noteGood(_ replies: ProviderReplies) {
+    for (question, answer) in replies.answers where answer.responseCode == .noError && !answer.isNegative {
+      return good.note(question, now: loop.now)
+    }
   }
 
   private var noServers: String {
@@ -231,11 +259,12 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     case .up: break
     // Where there is nobody else to ask, an attempt may still succeed.
     case .down where isLastResort: break
-    case .down: return UpstreamFailure(.noReachableAuthority, "all of its servers are down")
-    case .aside(let reason): return UpstreamFailure(.other, "left alone for a while: \(reason.text)")
+    case .down: return UpstreamFailure(.noReachableAuthority, "all of its servers are down", .server)
+    case .aside(let reason): return UpstreamFailure(.other, "backing off: \(reason.text)", .account)
     }
     guard hasUnits else {
-      return UpstreamFailure(.other, "units_per_day (\(settings.unitsPerDay)) are spent, until 0:00 UTC")
+      hasTrouble = true
+      return UpstreamFailure(.other, "units_per_day (\(settings.unitsPerDay)) are spent, until 0:00 UTC", .account)
     }
     return nil
   }
@@ -248,21 +277,21 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   /// `requests_per_second` allows.
   func ask(
     _ server: ProviderServer, _ asked: AskedQuestions, timeout: Duration
-  ) async -> Result<ProviderReplies, ProviderProblem> {
+  ) async -> Result<ProviderReplies, ServerFailure> {
     let end = loop.now + timeout
     guard let transport = await server.transport(timeout: timeout) else {
-      return .failure(ProviderProblem(UpstreamFailure(.noReachableAuthority, ProviderServer.notFound), .server))
+      let failure = UpstreamFailure(.noReachableAuthority, ProviderServer.notFound, .network)
+      return .failure(ServerFailure(failure: failure, evidence: .certain))
     }
     guard end - loop.now >= HTTPDNSProvider.shortestAttempt else {
-      return .failure(
-        ProviderProblem(UpstreamFailure(.noReachableAuthority, "its name was resolved too late"), .lateness))
+      let failure = UpstreamFailure(.noReachableAuthority, "its name was resolved too late", .network)
+      return .failure(ServerFailure(failure: failure, evidence: .late))
     }
     guard limit.take(now: loop.now.nanoseconds) else {
       counters.refusals += 1
       names?.wereRefusedHere(asked)
-      var failure = UpstreamFailure(.other, "more than requests_per_second (\(settings.requestsPerSecond))")
-      failure.isOverload = true
-      return .failure(ProviderProblem(failure, .ourLimit))
+      let reason = "more than requests_per_second (\(settings.requestsPerSecond))"
+      return .failure(ServerFailure(failure: UpstreamFailure(.other, reason, .ourselves), evidence: .certain))
     }
     // Compared, and not asked whether anything was learned: of many that are refused at a time only the first one's
     // reply teaches something.
@@ -270,17 +299,18 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     var outcome = await transfer(transport, server, asked, timeout: end - loop.now)
     if case .failure(.refused(let reason)) = outcome, reason.mayBeTheClock, clock.offset != offset {
       guard end - loop.now >= HTTPDNSProvider.shortestAttempt, limit.take(now: loop.now.nanoseconds) else {
-        return .failure(ProviderProblem(UpstreamFailure(reason), .ourLimit))
+        var failure = ServerFailure(reason)
+        failure.failure.blame = .ourselves
+        return .failure(failure)
       }
       outcome = await transfer(transport, server, asked, timeout: end - loop.now)
     }
     switch outcome {
     case .success(let replies): return .success(replies)
-    case .failure(.transfer(let reason)): return .failure(ProviderProblem(UpstreamFailure(reason), .init(reason)))
-    case .failure(.refused(let reason)):
-      // What a server says that is none any more is nothing to those of the new list.
-      if servers.contains(where: { $0 === server }) { setAside(for: reason) }
-      return .failure(ProviderProblem(UpstreamFailure(reason), .init(reason)))
+    case .failure(.transfer(let reason)):
+      if reason.kind.speaksAgainstAddress { server.connectionFailed(now: loop.now) }
+      return .failure(ServerFailure(reason))
+    case .failure(.refused(let reason)): return .failure(ServerFailure(reason))
     }
   }
 
@@ -302,12 +332,17 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     let begin = loop.preciseNow
     switch await transport.send(HTTPRequest(request, headers: fields(request)), timeout: timeout) {
     case .failure(let reason):
+      // It may have arrived: whoever bills counts what has arrived.
+      if reason.wasSent { pay(dialect.billing.unitsPerTransfer) }
       counters.failures.count(TransferFailureReason(reason.kind))
       return .failure(.transfer(reason))
     case .response where loop.hasSlept(since: begin, waitingFor: timeout):
+      pay(dialect.billing.unitsPerTransfer)
       counters.failures.count(.slept)
       return .failure(.transfer(HTTPFailure(.timeout, "the machine has slept")))
     case .response(let response):
+      // Whatever it says, and whether or not it can be understood.
+      pay(dialect.billing.unitsPerTransfer)
       counters.roundTrips.observe(loop.preciseNow - begin)
       if let date = response.date {
         if server.isVerified { clock.learn(date, wallTime: loop.wallTime) }
@@ -316,7 +351,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       do throws(HTTPDNSFailure) {
         let replies = ProviderReplies(
           server: server.description, results: try results(asked, TransferResponse(response)))
-        charge(answers: replies.answers.count { !$0.answer.isNegative })
+        pay(dialect.billing.unitsPerAnswer * replies.answers.count { !$0.answer.isNegative })
         return .success(replies)
       } catch {
         counters.failures.count(TransferFailureReason(error))
@@ -340,10 +375,6 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     return [(asked.first, .success(try dialect.answer(to: asked.first, from: response)))]
   }
 
-  private func charge(answers: Int) {
-    pay(dialect.billing.units(answers: answers))
-  }
-
   func pay(_ units: Int) {
     if let heir { return heir.pay(units) }
     counters.units += units
@@ -356,23 +387,20 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     ledger?.didSpend()
   }
 
-  /// Who refuses every server's request alike is left alone for a while, and a person is told what would help.
-  private func setAside(for reason: HTTPDNSFailure) {
+  /// A provider that refuses every server's request alike is not asked for a while, and a person is told what would help.
+  func setAside(for reason: HTTPDNSFailure) {
     var pause: Duration?
     let aside: AsideReason
     switch reason {
     case .authentication, .expired: aside = .authentication
     case .account: aside = .account
     case .quota(let retryAfter): (aside, pause) = (.quota, retryAfter)
-    case .badParameter, .badPath:
-      badParametersInARow += 1
-      guard badParametersInARow >= HTTPDNSProvider.mostBadParameters else { return }
-      aside = .parameters
+    case .badParameter, .badPath: aside = .parameters
     default: return
     }
     let length = health.setAside(aside, for: pause?.nanoseconds, now: loop.now.nanoseconds)
     guard let length else { return }
-    note(.warning, "provider \(name): \(reason); left alone for \(length / 1_000_000_000) s; \(remedy(for: reason))")
+    note(.warning, "provider \(name): \(reason); backing off for \(length / 1_000_000_000) s; \(remedy(for: reason))")
   }
 
   /// What would help, for a person. A clock is corrected only by a server that is certain: over TLS.

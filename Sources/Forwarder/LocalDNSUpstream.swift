@@ -91,17 +91,3 @@ final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
     }
   }
 }
-
-extension UpstreamFailure {
-  init(_ failure: LocalDNSFailure) {
-    switch failure {
-    case .noServer: self.init(.noReachableAuthority, "no server to ask")
-    case .timedOut: self.init(.noReachableAuthority, "no answer in time")
-    case .network(let code): self.init(.networkError, String(cString: strerror(code)))
-    case .closed: self.init(.networkError, "the server closed the connection")
-    case .responseCode(let code): self = .refused(code, by: nil)
-    case .cancelled: self.init(.other, "cancelled")
-    }
-    isOverload = failure.isOwnLimit
-  }
-}

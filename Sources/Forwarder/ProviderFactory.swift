@@ -247,7 +247,8 @@ extension SubnetPolicy {
 extension ProviderSettings {
   init(_ provider: Configuration.Provider) {
     self.init(
-      name: provider.name, timeout: provider.timeout, attemptsBeforeSwitch: provider.attemptsBeforeSwitch,
+      name: provider.name, checkName: provider.checkName?.lowercased, hasAccount: provider.service.hasAccount,
+      timeout: provider.timeout, attemptsBeforeSwitch: provider.attemptsBeforeSwitch,
       returnToFirst: provider.returnToFirst, subnetPolicy: SubnetPolicy(provider.clientSubnet),
       trustsAD: provider.trustsAD, requestsPerSecond: provider.requestsPerSecond, unitsPerDay: provider.unitsPerDay,
       fallsBackOnEmpty: provider.fallbackOnEmpty, notListedTTL: provider.notListedTTL)

@@ -4,10 +4,11 @@
 
 import DNSWire
 import EventLoop
+import HTTPDNS
 import LocalDNS
 
-/// Finds a host's addresses and keeps them for as long as their TTL says. All who ask share one look-up; where there are
-/// old addresses nobody waits for new ones.
+/// Finds a host's addresses and keeps them for as long as their TTL says, an hour at most: whoever answered may have lied.
+/// All callers share one look-up; where there are old addresses nobody waits for new ones.
 final class HostLookUp: @unchecked Sendable {
   private let name: DomainName
   private let types: [RecordType]
@@ -21,10 +22,16 @@ final class HostLookUp: @unchecked Sendable {
   /// The types that the host was said not to have.
   private var absent: [RecordType] = []
   private var lowestTTL = UInt32.max
+  /// Before that nobody asks again because a connection failed.
+  private var nextExpiry = BootInstant(nanoseconds: .min)
   private let waiters: Waiters
 
   /// Seconds that addresses are kept, whatever their TTL.
   private static let shortestLifetime: UInt32 = 60
+  /// Seconds after which the name is looked up again, whatever the TTL is.
+  private static let longestLifetime: UInt32 = 3600
+  /// How often a connection that failed may lead to another look-up.
+  private static let expiryInterval = Duration.seconds(5)
   /// How long after a failure the next attempt may begin.
   private static let pauseAfterFailure = Duration.seconds(1)
   /// How long a look-up may take; who asks may have less time.
@@ -57,6 +64,13 @@ final class HostLookUp: @unchecked Sendable {
   /// The addresses are looked up again the next time that they are needed; until new ones come the old ones count.
   func expire() { expires = BootInstant(nanoseconds: .min) }
 
+  /// The same because a connection failed, but not each time.
+  func expire(after failure: BootInstant) {
+    guard failure >= nextExpiry else { return }
+    nextExpiry = failure + HostLookUp.expiryInterval
+    expire()
+  }
+
   private var known: [IPAddress] { types.flatMap { found[$0] ?? [] } }
 
   private func start() {
@@ -82,13 +96,14 @@ final class HostLookUp: @unchecked Sendable {
   }
 
   private func note(_ message: Message, of type: RecordType) {
-    let records = message.answers.filter { $0.type == type }
-    let addresses = records.compactMap { IPAddress(octets: $0.rdata) }
+    // Only what belongs to the host, directly or by aliases.
+    let chain = (try? HTTPDNSAnswer(message, to: HTTPDNSQuestion(name: name, type: type)))?.answers ?? []
+    let addresses = chain.filter { $0.type == type }.compactMap { IPAddress(octets: $0.rdata) }
     if addresses.isEmpty {
       absent.append(type)
     } else {
       found[type] = addresses
-      lowestTTL = min(lowestTTL, message.answers.map(\.ttl).min() ?? 0)
+      lowestTTL = min(lowestTTL, chain.map(\.ttl).min() ?? 0)
     }
   }
 
@@ -98,7 +113,8 @@ final class HostLookUp: @unchecked Sendable {
       expires = loop.now + HostLookUp.pauseAfterFailure
     } else {
       for type in absent { found[type] = nil }
-      expires = loop.now + .seconds(Int64(max(lowestTTL, HostLookUp.shortestLifetime)))
+      let lifetime = min(max(lowestTTL, HostLookUp.shortestLifetime), HostLookUp.longestLifetime)
+      expires = loop.now + .seconds(Int64(lifetime))
     }
     waiters.resumeAll()
   }

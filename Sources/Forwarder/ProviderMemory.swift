@@ -119,7 +119,7 @@ final class PairUnderWay: @unchecked Sendable {
   /// What the transfer comes to, or a failure at that time.
   func result(by deadline: BootInstant) async -> Result<ProviderReplies, UpstreamFailure> {
     if result == nil { await waiters.wait(atMost: deadline - loop.now) }
-    return result ?? .failure(UpstreamFailure(.noReachableAuthority, "no time left"))
+    return result ?? .failure(.noTimeLeft)
   }
 }
 
@@ -143,6 +143,10 @@ struct ProviderClock {
 }
 
 extension HTTPDNSFailure {
+  /// Whether a signature that was made at the right time might have been taken. Not every provider says which part of a
+  /// signature it refused.
+  var mayBeTheClock: Bool { self == .expired || self == .authentication }
+
   /// What would help, for a person.
   var remedy: String {
     switch self {

@@ -19,7 +19,8 @@ extension HTTPDNSProvider {
   private func beginProbe() {
     probeTimer = nil
     // A success may have made it needless, a failure may have put it off.
-    guard let probe = health.probe, let question = probeQuestion else { return }
+    guard let probe = health.probe, let first = probeQuestion else { return }
+    let question = good.any ?? first
     guard loop.now.nanoseconds >= probe.at else { return armProbe() }
     Task(executorPreference: loop) { [self] in await run(probe, question) }
   }
@@ -36,32 +37,24 @@ extension HTTPDNSProvider {
       let result = await ask(servers[index], .one(question), timeout: timeout)
       // What old servers say is nothing to the new ones, whose numbers are others.
       guard isCurrent(servers) else { return }
-      switch outcome(result) {
-      case .isWell: return health.probeSucceeded(index, now: loop.now.nanoseconds)
-      case .saysNothing: return health.probeWasPutOff(now: loop.now.nanoseconds)
+      counters.probes += 1
+      switch verdict(result) {
+      case .isWell:
+        health.probeSucceeded(index, now: loop.now.nanoseconds)
+        return replied(index)
+      case .refuses(let refusal):
+        // The others would say the same.
+        setAside(for: refusal)
+        return health.probeWasPutOff(now: loop.now.nanoseconds)
+      case .saysNothing:
+        counters.probes -= 1
+        return health.probeWasPutOff(now: loop.now.nanoseconds)
       case .isNotWell: break
       }
     }
     health.probeFailed(now: loop.now.nanoseconds)
     // Clients' questions no longer come so far: only probes can tell that a new list is due.
     if health.fitness(now: loop.now.nanoseconds) == .down { schedule?.allHaveFailed() }
-  }
-
-  private enum ProbeOutcome { case isWell, isNotWell, saysNothing }
-
-  private func outcome(_ result: Result<ProviderReplies, ProviderProblem>) -> ProbeOutcome {
-    guard case .failure(let problem) = result else {
-      counters.probes += 1
-      return .isWell
-    }
-    guard problem.cause != .ourLimit else { return .saysNothing }
-    counters.probes += 1
-    switch problem.cause {
-    case .question: return .isWell
-    // The others would say the same; what follows from it is done.
-    case .provider, .ourLimit: return .saysNothing
-    case .server, .lateness: return .isNotWell
-    }
   }
 }
 

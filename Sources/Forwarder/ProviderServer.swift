@@ -1,6 +1,7 @@
 // ProviderServer.swift -- one server of a provider; one given by name is found before it is asked. Resolver's loop only.
 
 import DNSWire
+import EventLoop
 import HTTPClient
 
 /// A server and the transport to it.
@@ -44,6 +45,10 @@ final class ProviderServer: CustomStringConvertible {
     lookUp?.expire()
     transport?.renewConnections()
   }
+
+  /// No connection to its addresses was possible, or nothing came back: the name may lead elsewhere by now. For a server that
+  /// is given by an address nothing follows.
+  func connectionFailed(now: BootInstant) { lookUp?.expire(after: now) }
 
   /// The transport, once the server's addresses are known; nil where they cannot be found within `timeout`.
   func transport(timeout: Duration) async -> (any HTTPTransport)? {

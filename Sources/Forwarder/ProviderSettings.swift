@@ -27,6 +27,10 @@ enum SubnetPolicy: Sendable, Equatable {
 struct ProviderSettings: Sendable {
   /// Its name in the configuration.
   var name: String
+  /// A name that it answers, by which its failures are judged; nil for one that is found by itself.
+  var checkName: DomainName?
+  /// Whether it knows us by an account: then it may refuse us before it has ever answered.
+  var hasAccount = false
   /// How long one attempt may take.
   var timeout = Duration.seconds(2)
   /// Consecutive failures before the next server is used.
@@ -62,6 +66,8 @@ final class ProviderCounters {
   var pairs = 0
   /// Probes.
   var probes = 0
+  /// Checks whether a failure was the question's own.
+  var checks = 0
   /// Questions that were not sent because the provider was down, aside or at its limit.
   var refusals = 0
   /// Questions that were not sent because the provider had said lately that it has nothing for them.

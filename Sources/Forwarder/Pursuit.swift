@@ -84,6 +84,10 @@ final class Pursuit: @unchecked Sendable {
   var isAnswered = false
   /// Whether that was by an upstream's answer, and not with stale data or a failure.
   var hasAnswer = false
+  /// Whether it finds out whether a provider is back: then one that is down is asked all the same.
+  var isTrial = false
+  /// Whether a provider has said something final that is no answer: LocalDNS's comes too late.
+  var isDecided = false
   /// An answer that is given unless a better one comes in time: LocalDNS's while a provider is under way, or a provider's
   /// empty one while LocalDNS is.
   var held: Outcome?

@@ -33,6 +33,8 @@ public struct ResolverSettings: Sendable {
   public var missesPerClient = 0
   /// Questions a second about one domain that may go upstream; 0 for no limit.
   public var missesPerDomain = 0
+  /// Names that are always kept fresh.
+  public var keptNames: Set<DomainName> = []
 
   /// How long a provider may be silent before LocalDNS is asked as well.
   public static let localDNSDelay = Duration.seconds(1)
@@ -100,6 +102,8 @@ public actor Resolver {
   var deniedNames = DeniedNames()
   /// Told of queries for the names by which it finds circles.
   var loopGuard: LoopGuard?
+  /// What is to be done when a provider is back.
+  var recovery = Recovery()
   /// Told of each answer that is kept.
   weak var refresher: Refresher?
   /// What was asked about the busiest names.
@@ -137,7 +141,6 @@ public actor Resolver {
     self.network = network
     let names = NameLedger(of: cache, on: loop)
     self.names = names
-    for upstream in service.upstreams { upstream.names = names }
     self.local = local
     self.replies = replies
     self.onFailure = onFailure
@@ -145,6 +148,7 @@ public actor Resolver {
     places = PlaceShares(capacity: settings.maxInFlight)
     misses = MissLimits(perClient: settings.missesPerClient, perDomain: settings.missesPerDomain)
     failures = FailureCache(longestWait: settings.longestFailureWait)
+    connectUpstreams(of: service)
   }
 
   /// What it goes by.
@@ -171,7 +175,7 @@ public actor Resolver {
   func use(_ service: Service) {
     earlier = self.service
     self.service = service
-    for upstream in service.upstreams { upstream.names = names }
+    connectUpstreams(of: service)
     inFlight = [:]
     failures = FailureCache(longestWait: settings.longestFailureWait)
     if misses.rates != (settings.missesPerClient, settings.missesPerDomain) {
@@ -214,7 +218,7 @@ public actor Resolver {
       unchecked: Array(UnsafeBufferPointer(start: message + QueryReader.headerLength, count: asked.query.nameLength)))
     if asked.route == Route.Number.loopProbe {
       loopGuard?.received(name)
-      return replies.send(UpstreamFailure(.other, "one of our own probes"), to: slot)
+      return replies.send(UpstreamFailure.ownProbe, to: slot)
     }
     let (service, route) = place(asked.route)
     let subnet = clientSubnet(asked, service, route)
@@ -234,15 +238,16 @@ public actor Resolver {
     }
     let stale = staleData(question, route, subnet)
     if let stale, stale.isServed(at: loop.now) { return replies.send(given(stale, or: .unserved, question), to: slot) }
-    if failures.isWaiting(key, now: loop.now) {
-      let failure = UpstreamFailure(.cachedError, "asked in vain a moment ago")
-      return replies.send(given(stale, or: failure, question), to: slot)
+    let isTrial = failures.isWaiting(key, now: loop.now)
+    if isTrial, route.providers.isEmpty || !failures.mayTry(key, now: loop.now) {
+      return replies.send(given(stale, or: .failedLately, question), to: slot)
     }
     let (client, domain) = (replies.client(slot), DomainKey(of: question.name))
     let isKept = refresher?.keepsFresh(question) ?? false
     let limit = isCrowded(domain) && !isKept ? .waiting : refusal(route, service, client, domain, isKept: isKept)
     if let limit { return refuse(slot, limit, stale, question) }
     let pursuit = makePursuit(question, key, service, route, subnet, isKept ? .ourselves : client, domain)
+    pursuit.isTrial = isTrial
     if let asker = replies.asker(slot) { _ = pursuit.askers.add(asker) }
     addWaiter(slot, pursuit)
     if stale != nil { giveStaleInTime(pursuit) }

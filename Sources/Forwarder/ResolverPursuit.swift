@@ -14,6 +14,8 @@ extension Resolver {
     if let outcome = await askNetworkFirst(pursuit) { return outcome }
     let deadline = loop.now + ResolverSettings.answerBy
     let candidates = route.providers.map { service.upstreams[$0] }.filter { $0.serves(pursuit.question) }
+    // Otherwise one that is down is not asked, but for finding out whether it is back.
+    let isLastResort = candidates.count == 1 && !mayFallBack(route) || pursuit.isTrial
     var failure: UpstreamFailure?
     var empty: Outcome?
     for (index, upstream) in candidates.enumerated() {
@@ -28,17 +30,19 @@ extension Resolver {
       let share = max(upstream.timeout, (deadline - loop.now) / (candidates.count - index))
       let outcome = await ask(
         upstream, pursuit, route, deadline: min(deadline, loop.now + share),
-        isLastResort: candidates.count == 1 && !mayFallBack(route))
+        isLastResort: isLastResort)
       switch outcome.result {
       case .success(let answer) where answer.isAmbiguous:
         empty = empty ?? outcome
         pursuit.trace("\(upstream.name): nothing, which may mean that the name is not in its list")
       case .success: return await afterDenial(pursuit, outcome)
       case .failure(let reason):
-        if reason != .notListed { note(upstream.name, reason) }
         pursuit.trace("\(upstream.name): \(reason.reason)")
-        // Data that a provider cannot represent is a type that it does not serve.
-        if reason.extendedError != .notSupported { failure = reason }
+        guard reason != .notListed else { break }
+        note(upstream.name, reason)
+        guard !reason.isBogus else { return outcome }
+        // What keeps LocalDNS out counts, whoever fails after it.
+        if failure?.leadsToLocalDNS ?? true { failure = reason }
       }
     }
     return await withoutProvider(pursuit, route, failure, empty)
@@ -84,13 +88,17 @@ extension Resolver {
     }
   }
 
-  /// No provider has an answer: LocalDNS, the empty answer of a dialect that cannot say more, or NODATA for a type that
-  /// nobody serves (never NXDOMAIN or SERVFAIL, over which browsers stall).
+  /// No provider has an answer: LocalDNS where no provider was reached, the empty answer of a dialect that cannot say more,
+  /// or NODATA for a type that nobody serves (never NXDOMAIN or SERVFAIL, over which browsers stall). What a reachable
+  /// provider has said about a name is final.
   private func withoutProvider(
     _ pursuit: Pursuit, _ route: Route, _ failure: UpstreamFailure?, _ empty: Outcome?
   ) async -> Outcome {
-    let isUnlisted = failure == nil || failure == .notListed
-    let mayAsk = mayFallBack(route) || isUnlisted && maySearch(route)
+    if let failure, failure.isFinal {
+      return empty ?? Outcome(result: .failure(failure), source: .provider("", server: ""))
+    }
+    let leadsToLocalDNS = failure?.leadsToLocalDNS ?? true
+    let mayAsk = leadsToLocalDNS && mayFallBack(route) || failure == nil && maySearch(route)
     if mayAsk, !pursuit.hasAskedLocal, !pursuit.isDisplaced, !isSparing(pursuit) {
       let outcome = await askLocal(pursuit, isFallback: true)
       if case .success = outcome.result { return outcome }
@@ -153,7 +161,8 @@ extension Resolver {
     isFallback: Bool = false
   ) -> Outcome {
     guard answer.responseCode == .noError || answer.responseCode == .nxDomain else {
-      return Outcome(result: .failure(.refused(answer.responseCode, by: source.server)), source: source)
+      let failure = UpstreamFailure.refused(answer.responseCode, by: source.server, answer.extendedError)
+      return Outcome(result: .failure(failure), source: source)
     }
     // Below its search domain a network may have private addresses.
     let isTheirs = route.isSearched && source == .localDNS
@@ -218,8 +227,7 @@ extension Resolver {
     }
     if let held = pursuit.held, staleIsDue || (pursuit.heldUntil ?? end) <= now { return deliver(pursuit, held) }
     guard !staleIsDue, now < end else {
-      let failure = UpstreamFailure(.noReachableAuthority, "no answer in time")
-      return deliver(pursuit, Outcome(result: .failure(failure), source: .ourselves))
+      return deliver(pursuit, Outcome(result: .failure(.noAnswerInTime), source: .ourselves))
     }
     if !pursuit.hasAskedLocal, mayAskLocalAsWell(pursuit),
       now >= pursuit.startedAt + ResolverSettings.localDNSDelay
@@ -252,6 +260,9 @@ extension Resolver {
   func settle(_ pursuit: Pursuit, _ outcome: Outcome) {
     switch outcome.result {
     case .success: deliver(pursuit, outcome)
+    case .failure(let reason) where reason.isFinal && outcome.source.isProvider:
+      pursuit.isDecided = true
+      deliver(pursuit, outcome)
     case .failure where pursuit.attempts > 0: break
     case .failure: deliver(pursuit, pursuit.held ?? outcome)
     }
@@ -260,7 +271,7 @@ extension Resolver {
 
   /// What LocalDNS says late must not take the place of what a provider has said.
   private func isSaidAlready(_ pursuit: Pursuit) -> Bool {
-    pursuit.hasAnswer || kept(pursuit.question, pursuit.key, pursuit.route, pursuit.subnet) != nil
+    pursuit.hasAnswer || pursuit.isDecided || kept(pursuit.question, pursuit.key, pursuit.route, pursuit.subnet) != nil
   }
 
   /// Answers everybody who waits, with what is at hand: the program ends.
@@ -296,19 +307,6 @@ extension Resolver {
     pursuit.slots = []
     pursuit.continuations = []
   }
-}
-
-extension UpstreamFailure {
-  static let unserved = UpstreamFailure(.notSupported, "no provider serves this type")
-  static let notListed = UpstreamFailure(.notSupported, "not in the table")
-  static let noServer = UpstreamFailure(.noReachableAuthority, "no resolver to ask")
-  /// Nothing was learned about the question.
-  static let ending: UpstreamFailure = {
-    var failure = UpstreamFailure(.notReady, "the program ends")
-    failure.isOverload = true
-    return failure
-  }()
-  static let tooLong = UpstreamFailure(.invalidData, "the answer does not fit into a message")
 }
 
 extension ResolvedAnswer {

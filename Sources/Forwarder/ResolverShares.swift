@@ -174,8 +174,6 @@ extension UpstreamFailure {
       case .places: "too many questions under way"
       case .waiting: "too many clients wait for names of this domain"
       }
-    var failure = UpstreamFailure(.other, reason)
-    failure.isOverload = true
-    return failure
+    return UpstreamFailure(.other, reason, .ourselves)
   }
 }

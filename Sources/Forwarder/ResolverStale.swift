@@ -56,13 +56,14 @@ extension Resolver {
     let given = given(data, or: reason, question)
     switch given {
     case .success:
-      guard let data, !reason.isOverload else { break }
+      guard let data, reason.blame.isRemembered else { break }
       let end = (loop.now + Resolver.staleRecheck).nanoseconds
       withKey(question.name, data.scope, subnet: data.subnet) { cache.serveStale($0, until: end) }
+      if reason.blame.endsWithRecovery { awaitsRecovery(pursuit) }
     case .failure:
       counters.failures += 1
-      if !reason.isOverload, pursuit.service === service {
-        failures.failed(pursuit.key, reason.extendedError, now: loop.now)
+      if reason.blame.isRemembered, pursuit.service === service {
+        failures.failed(pursuit.key, reason.blame, now: loop.now)
       }
     }
     return given
@@ -70,7 +71,7 @@ extension Resolver {
 
   /// An attempt that nobody waited for has failed: stale data that was given when it began has half a minute again.
   func goOnServingStale(_ pursuit: Pursuit, _ reason: UpstreamFailure) {
-    guard !reason.isOverload, let data = staleData(pursuit.question, pursuit.route, pursuit.subnet),
+    guard reason.blame.isRemembered, let data = staleData(pursuit.question, pursuit.route, pursuit.subnet),
       !data.isFresh, data.isServed(at: pursuit.startedAt)
     else { return }
     let end = (loop.now + Resolver.staleRecheck).nanoseconds

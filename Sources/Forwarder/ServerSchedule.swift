@@ -127,7 +127,7 @@ final class ServerSchedule: @unchecked Sendable {
           if servers != self.servers || servers.isEmpty { take(servers) }
           file?.save(text(of: servers))
           return lifetime
-        } catch { (reason, remedy) = ("\(server): \(error)", error.blame == .provider ? "; \(error.remedy)" : "") }
+        } catch { (reason, remedy) = ("\(server): \(error)", error.blame == .account ? "; \(error.remedy)" : "") }
       }
     }
     problem = reason

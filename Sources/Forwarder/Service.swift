@@ -54,5 +54,6 @@ extension ResolverSettings {
       rebindFilter: configuration.names.rebindProtection
         ? RebindFilter(allowed: configuration.names.rebindAllow, prefixes: configuration.names.rebindPrefixes) : nil,
       missesPerClient: configuration.listen.missesPerClient, missesPerDomain: configuration.listen.missesPerDomain)
+    keptNames = Set(configuration.refresh.keep)
   }
 }

@@ -90,11 +90,8 @@ final class TableProvider: Upstream, @unchecked Sendable {
   }
 
   private var noTable: UpstreamFailure {
-    var failure = UpstreamFailure(
-      .noReachableAuthority, "there is no table yet" + (problem.map { ": \($0)" } ?? ""))
-    // Nobody is asked, so nothing is gained by remembering it after the table has come.
-    failure.isOverload = true
-    return failure
+    UpstreamFailure(
+      .noReachableAuthority, "there is no table yet" + (problem.map { ": \($0)" } ?? ""), .network)
   }
 
   /// Reads or fetches the table, and from now on keeps it fresh.

@@ -18,41 +18,13 @@ public enum AnswerSource: Sendable, Equatable {
 }
 
 extension AnswerSource {
+  /// Whether it is a provider.
+  var isProvider: Bool { if case .provider = self { true } else { false } }
   /// The provider's server that replied; nil for others.
   var server: String? {
     guard case .provider(_, let server) = self, !server.isEmpty else { return nil }
     return server
   }
-}
-
-/// Why nobody could be asked, or nobody answered.
-public struct UpstreamFailure: Error, Sendable, Equatable {
-  /// What to tell the client (RFC 8914).
-  public var extendedError: ExtendedError
-  /// One line for the log, without secrets and endpoint queries.
-  public var reason: String
-  /// What it is, without what the one who was asked can choose: failures of one kind share lines of the log.
-  public var kind: String
-  /// Whether our own limits stood in the way, or nobody was there to be asked: nothing is remembered of such a failure.
-  public var isOverload = false
-
-  /// A failure and its reason.
-  public init(_ extendedError: ExtendedError, _ reason: String) {
-    self.extendedError = extendedError
-    self.reason = reason
-    kind = reason
-  }
-
-  /// A server has answered, and refused.
-  static func refused(_ code: ResponseCode, by server: String?) -> UpstreamFailure {
-    var failure = UpstreamFailure(.noReachableAuthority, "\(server ?? "the server") answers \(code)")
-    failure.kind = "another response code"
-    return failure
-  }
-
-  /// No certificate can be checked yet.
-  static let noTime = UpstreamFailure(
-    .notReady, "the machine's clock is before the day of this program's build; not used until the time is known")
 }
 
 /// An answer and the server that gave it.
@@ -113,6 +85,10 @@ public protocol Upstream: AnyObject {
   func forgetNotListed(_ names: CacheSelection) -> Int
   /// How it fares, for people.
   var report: ProviderReport { get }
+  /// Names that are always kept fresh: it may be checked with one of them.
+  func follow(keptNames: Set<DomainName>)
+  /// Whom it tells that it has answered after it had failed; called on the resolver's loop.
+  func tellRecovery(to told: @escaping () -> Void)
   /// Told of each question that a transfer carried, and of those that were not sent.
   var names: NameLedger? { get set }
   /// Whether it answers from memory: then nothing is gained by asking before an answer expires.
@@ -141,6 +117,12 @@ extension Upstream {
 
   /// How it fares, for people.
   var report: ProviderReport { ProviderReport(name: name) }
+
+  /// Names that are always kept fresh: nothing to do, where it is not checked.
+  func follow(keptNames: Set<DomainName>) {}
+
+  /// Whom it tells that it has answered after it had failed: nobody, where it cannot fail.
+  func tellRecovery(to told: @escaping () -> Void) {}
 
   /// Nobody, where there are no transfers.
   var names: NameLedger? {

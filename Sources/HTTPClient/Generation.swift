@@ -39,6 +39,8 @@ final class Generation {
   /// When libcurl wants to be called, in milliseconds from when it said so; negative for never.
   private var wish = -1
   private var wishChanged = false
+  /// When the last response came.
+  private var lastResponse: BootInstant?
   private var timer: LoopTimer?
 
   /// Handles that are kept for later transfers, so that a burst does not configure new ones again and again.
@@ -277,7 +279,16 @@ final class Generation {
     transfer.continuation = nil
     transfer.timer?.cancel()
     transfer.timer = nil
-    if case .response(let response) = result { learn(from: transfer, httpVersion: response.httpVersion) }
+    var result = result
+    let began = transfer.handedOverAt
+    switch result {
+    case .response(let response):
+      learn(from: transfer, httpVersion: response.httpVersion)
+      lastResponse = loop.now
+    case .failure(var failure):
+      failure.wasSent = transfer.wasSent
+      result = .failure(failure)
+    }
     if transfer.handedOverAt == nil {
       waiting.removeAll { $0 === transfer }
     } else {
@@ -290,7 +301,9 @@ final class Generation {
     }
     if resting.count < Self.restingLimit { resting.append(transfer) }
     if transfer.heardCalm { origin.enhanceCalm() }
-    origin.didFinish(self, result)
+    // A connection that has carried a response in the second half of a transfer's time is well.
+    let isAlive = if let began, let last = lastResponse { last - began >= loop.now - last } else { false }
+    origin.didFinish(self, result, isLifeless: !isAlive)
     continuation.resume(returning: result)
     // Those that wait would be the next ones too many.
     while case .failure(let failure) = result, failure.kind == .calm, let next = waiting.last { finish(next, result) }

@@ -6,7 +6,7 @@ import Glibc
 /// Why a transfer brought no response.
 public struct HTTPFailure: Error, Hashable, Sendable {
   /// The reasons that are told apart.
-  public enum Kind: String, Hashable, Sendable {
+  public enum Kind: String, Hashable, CaseIterable, Sendable {
     /// The time was up.
     case timeout
     /// Too many transfers were under way, or there was no descriptor for a connection; nothing was sent.
@@ -43,11 +43,14 @@ public struct HTTPFailure: Error, Hashable, Sendable {
   public var kind: Kind
   /// More of it for the log: one line without target, header fields or secrets.
   public var reason: String
+  /// Whether the request may have reached the server.
+  public var wasSent: Bool
 
   /// A failure of that kind.
-  public init(_ kind: Kind, _ reason: String) {
+  public init(_ kind: Kind, _ reason: String, wasSent: Bool = false) {
     self.kind = kind
     self.reason = reason
+    self.wasSent = wasSent
   }
 }
 

@@ -137,7 +137,9 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   }
 
   /// Learns the time, and counts timeouts of the present connections; those of old ones say nothing new.
-  func didFinish(_ generation: Generation, _ result: HTTPResult) {
+  ///
+  /// - Parameter isLifeless: whether no other response has come in the latter part of the transfer's time.
+  func didFinish(_ generation: Generation, _ result: HTTPResult, isLifeless: Bool) {
     noteWhetherCutOff(result)
     if server.scheme == .https, case .response(let response) = result, let date = response.date {
       settings.options.certificateClock?.learn(date, now: loop.now)
@@ -146,6 +148,8 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     switch result {
     // It waited for others, which says nothing of the connections.
     case .failure(let failure) where failure.kind == .busy: return
+    // Some questions take long, whoever carries them.
+    case .failure(let failure) where failure.kind == .timeout && !isLifeless: return
     case .failure(let failure) where failure.kind == .timeout: timeoutsInARow += 1
     default: timeoutsInARow = 0
     }

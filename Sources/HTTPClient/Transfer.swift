@@ -22,6 +22,8 @@ final class Transfer {
   var socket: CurlSocket?
   /// Whether it has, or had, a connection or a stream of one; without, it waits in libcurl's queue.
   var hasConnection: Bool { socket != nil || easy.microseconds(CURLINFO_PRETRANSFER_TIME_T) > 0 }
+  /// Whether libcurl has begun to send the request.
+  var wasSent: Bool { handedOverAt != nil && easy.microseconds(CURLINFO_PRETRANSFER_TIME_T) > 0 }
   /// Whether a POST was prepared, which takes two writes with HTTP/2.
   private(set) var isPost = false
   /// Whether the server asked for fewer transfers, of the stream or of a connection that was read meanwhile.

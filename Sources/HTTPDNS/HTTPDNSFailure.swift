@@ -1,4 +1,4 @@
-// HTTPDNSFailure.swift -- why a reply gave no answer, and who is to blame for it.
+// HTTPDNSFailure.swift -- why a reply gave no answer.
 
 /// Why there is no answer. No case carries text of the provider's, so every one of them may be logged.
 public enum HTTPDNSFailure: Error, Hashable, Sendable {
@@ -26,29 +26,10 @@ public enum HTTPDNSFailure: Error, Hashable, Sendable {
   case truncated
   /// RDATA in a form that cannot be read without guessing: this provider cannot serve the type.
   case unsupported
-
-  /// Whom a failure counts against.
-  public enum Blame: Hashable, Sendable {
-    /// The server that replied: another one of the same provider may do better.
-    case server
-    /// The account or its settings: every server of the provider would say the same.
-    case provider
-    /// This answer alone: another question may well be served.
-    case answer
-  }
-
-  /// Whom the failure counts against.
-  public var blame: Blame {
-    switch self {
-    case .server, .unreadable, .wrongQuestion: .server
-    case .authentication, .expired, .account, .badParameter, .badPath, .quota: .provider
-    case .name, .truncated, .unsupported: .answer
-    }
-  }
 }
 
 /// What is wrong with a body.
-public enum UnreadableReason: Hashable, Sendable {
+public enum UnreadableReason: Hashable, CaseIterable, Sendable {
   /// Larger than the dialect's limit.
   case tooLarge
   /// A `Content-Type` that the dialect does not have, such as a captive portal's HTML.

@@ -16,7 +16,9 @@ public enum AsideReason: Hashable, Sendable {
   /// How long the first time, in nanoseconds.
   var firstPause: Int64 {
     switch self {
-    case .authentication, .parameters, .quota: 30 * second
+    case .authentication, .parameters: 30 * second
+    // Mostly too many at a time, which a moment ends.
+    case .quota: 5 * second
     case .account: 3600 * second
     }
   }

@@ -27,7 +27,7 @@ import Testing
     var failures = FailureCache(longestWait: .seconds(300))
     var now = begin
     for expected in [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300] {
-      failures.failed(key("a.example"), .networkError, now: now)
+      failures.failed(key("a.example"), .server, now: now)
       #expect(failures.isWaiting(key("a.example"), now: now + .seconds(expected) + .nanoseconds(-1)))
       #expect(!failures.isWaiting(key("a.example"), now: now + .seconds(expected)))
       now = now + .seconds(expected)
@@ -36,20 +36,20 @@ import Testing
 
   @Test func `the wait is at least one second, whatever is configured`() {
     var failures = FailureCache(longestWait: .zero)
-    failures.failed(key("a.example"), .networkError, now: begin)
+    failures.failed(key("a.example"), .server, now: begin)
     #expect(failures.isWaiting(key("a.example"), now: begin + .milliseconds(999)))
     #expect(!failures.isWaiting(key("a.example"), now: begin + .seconds(1)))
   }
 
   @Test func `an answer ends the waits of its question, and of no other`() {
     var failures = FailureCache(longestWait: .seconds(300))
-    for text in ["a.example", "b.example"] { failures.failed(key(text), .networkError, now: begin) }
-    failures.failed(key("a.example"), .networkError, now: begin + .seconds(1))
+    for text in ["a.example", "b.example"] { failures.failed(key(text), .server, now: begin) }
+    failures.failed(key("a.example"), .server, now: begin + .seconds(1))
     failures.succeeded(key("a.example"))
     #expect(!failures.isWaiting(key("a.example"), now: begin))
     #expect(failures.isWaiting(key("b.example"), now: begin))
     #expect(!failures.isWaiting(key("b.example", .aaaa), now: begin))
-    failures.failed(key("a.example"), .networkError, now: begin + .seconds(2))
+    failures.failed(key("a.example"), .server, now: begin + .seconds(2))
     #expect(!failures.isWaiting(key("a.example"), now: begin + .seconds(3)))
   }
 
@@ -57,11 +57,11 @@ import Testing
     var failures = FailureCache(longestWait: .seconds(300))
     var now = begin
     for wait in [1, 2, 4, 8, 16, 32, 64, 128, 256] {
-      failures.failed(key("a.example"), .networkError, now: now)
+      failures.failed(key("a.example"), .server, now: now)
       now = now + .seconds(wait)
     }
     now = now + .seconds(86_400)
-    failures.failed(key("a.example"), .networkError, now: now)
+    failures.failed(key("a.example"), .server, now: now)
     #expect(!failures.isWaiting(key("a.example"), now: now + .seconds(1)))
   }
 
@@ -71,7 +71,7 @@ import Testing
     for second in stride(from: 0, to: 3600, by: 5) {
       let now = begin + .seconds(second)
       guard !failures.isWaiting(key("a.example"), now: now) else { continue }
-      failures.failed(key("a.example"), .networkError, now: now)
+      failures.failed(key("a.example"), .server, now: now)
       asked += 1
     }
     #expect(asked < 25)
@@ -80,7 +80,7 @@ import Testing
   @Test func `however many questions fail, so many are remembered and no more`() {
     var failures = FailureCache(longestWait: .seconds(300))
     for number in 0..<20_000 {
-      failures.failed(key("host\(number).example"), .networkError, now: begin + .milliseconds(number))
+      failures.failed(key("host\(number).example"), .server, now: begin + .milliseconds(number))
       #expect(failures.count <= 4096)
     }
     // The latest is among them.
@@ -94,7 +94,8 @@ import Testing
   @Test func `a question that fails is asked again after 1, 2, 4 … 300 s, and answered SERVFAIL in between`() throws {
     var works = false
     let provider = ScriptedUpstream(on: loop) { question, _ in
-      works ? .answer(.addresses(question.name, "192.0.2.1"), after: .zero) : .failure(after: .zero)
+      works
+        ? .answer(.addresses(question.name, "192.0.2.1"), after: .zero) : .failure(.networkError, .answer, after: .zero)
     }
     let scene = ResolverScene(on: loop, [provider]) { settings in
       // Bounds on TTLs are for answers, never for failures.

@@ -114,7 +114,7 @@ import Testing
   @Test func `each reason of a provider has its counter`() throws {
     let transport = ScriptedTransport(on: loop) { _ in (.failure(HTTPFailure(.timeout, "t")), .milliseconds(10)) }
     let provider = HTTPDNSProvider(
-      ProviderSettings(name: "first", requestsPerSecond: 1000),
+      ProviderSettings(name: "first", hasAccount: true, requestsPerSecond: 1000),
       dialect: JSONDialect(flavour: .generic, path: "/resolve"),
       servers: [ProviderServer("server", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in transport }], loop: loop)
     let scene = ResolverScene(on: loop, [provider])

@@ -20,7 +20,7 @@ import Testing
   private let details = Notes()
 
   private func provider(
-    _ servers: [ScriptedTransport], _ settings: ProviderSettings = ProviderSettings(name: "first"),
+    _ servers: [ScriptedTransport], _ settings: ProviderSettings = ProviderSettings(name: "first", hasAccount: true),
     dialect: any Dialect = JSONDialect(flavour: .generic, path: "/resolve")
   ) -> HTTPDNSProvider {
     HTTPDNSProvider(
@@ -59,8 +59,8 @@ import Testing
     let only = server { $0 < 50 ? .status(429) : .address("192.0.2.7") }
     let provider = provider([only])
     #expect(successes(ask(provider, times: 50)) == 0)
-    #expect(notes.all.count == 1 && notes.all[0].contains("left alone for 30 s"))
-    loop.advance(by: .seconds(30))
+    #expect(notes.all.count == 1 && notes.all[0].contains("backing off for 5 s"))
+    loop.advance(by: .seconds(5))
     #expect(successes(ask(provider)) == 1)
   }
 
@@ -83,7 +83,7 @@ import Testing
     let provider = provider(servers, ProviderSettings(name: "first", attemptsBeforeSwitch: 100, requestsPerSecond: 3))
     #expect(successes(ask(provider)) == 1)
     guard case .failure(let failure)? = ask(provider).first else { return #expect(Bool(false), "two tokens of one") }
-    #expect(failure.isOverload && failure.reason.contains("more than requests_per_second (3)"))
+    #expect(failure.blame == .ourselves && failure.reason.contains("more than requests_per_second (3)"))
     #expect(servers.map(\.sent.count) == [2, 1])
     #expect(provider.counters.refusals == 1)
     loop.advance(by: .seconds(1))
@@ -171,7 +171,7 @@ import Testing
     #expect(first.sent.count == sent)
     // Being left alone is not being back.
     #expect(details.all == ["provider first: server1 is asked first", "provider first: all of its servers are down"])
-    #expect(notes.all.count == 1 && notes.all[0].contains("left alone for 30 s"))
+    #expect(notes.all.count == 1 && notes.all[0].contains("backing off for 30 s"))
   }
 
   @Test(arguments: [1, 2, 4, 5, 10])

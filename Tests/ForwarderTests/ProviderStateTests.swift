@@ -16,7 +16,7 @@ import Testing
   private let question = HTTPDNSQuestion(name: name("www.example.com"), type: .a)
 
   private func provider(
-    _ servers: [ScriptedTransport], settings: ProviderSettings = ProviderSettings(name: "first"),
+    _ servers: [ScriptedTransport], settings: ProviderSettings = ProviderSettings(name: "first", hasAccount: true),
     dialect: any Dialect = JSONDialect(flavour: .generic, path: "/resolve"), isVerified: Bool = true
   ) -> (HTTPDNSProvider, Notes) {
     let notes = Notes()
@@ -115,11 +115,11 @@ import Testing
     let (refusing, notes) = provider([server { $0 < 2 ? .status(403) : .address("192.0.2.7") }])
     ask(refusing)
     #expect(notes.all.count == 1)
-    #expect(notes.all[0].contains("provider first: the provider refused the credentials; left alone for 30 s"))
+    #expect(notes.all[0].contains("provider first: the provider refused the credentials; backing off for 30 s"))
     ask(refusing)
     loop.advance(by: .seconds(30))
     ask(refusing)
-    #expect(notes.all.last?.contains("left alone for 60 s") == true)
+    #expect(notes.all.last?.contains("backing off for 60 s") == true)
     loop.advance(by: .seconds(59))
     #expect(!isSuccess(ask(refusing)))
     loop.advance(by: .seconds(1))
@@ -139,7 +139,7 @@ import Testing
       for task in tasks { _ = await task.value }
     }
     #expect(refusing.counters.transfers == 2)
-    #expect(notes.all.count == 1 && notes.all[0].contains("left alone for 30 s"))
+    #expect(notes.all.count == 1 && notes.all[0].contains("backing off for 30 s"))
   }
 
   @Test func `where a wrong clock looks like wrong credentials, it is corrected or named`() {
@@ -180,7 +180,7 @@ import Testing
     var failures = 0
     for _ in 0..<400 {
       if case .failure(let failure) = ask(provider) {
-        #expect(failure.isOverload)
+        #expect(failure.blame == .ourselves)
         failures += 1
         loop.advance(by: .milliseconds(10))
       }

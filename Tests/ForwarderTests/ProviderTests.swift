@@ -21,7 +21,7 @@ import Testing
 
   private func provider(_ servers: [ScriptedTransport], attemptsBeforeSwitch: Int = 3) -> HTTPDNSProvider {
     HTTPDNSProvider(
-      ProviderSettings(name: "first", attemptsBeforeSwitch: attemptsBeforeSwitch),
+      ProviderSettings(name: "first", hasAccount: true, attemptsBeforeSwitch: attemptsBeforeSwitch),
       dialect: JSONDialect(flavour: .generic, path: "/resolve"),
       servers: servers.enumerated().map { number, transport in
         ProviderServer("server\(number)", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in transport }
@@ -108,7 +108,7 @@ import Testing
 
   @Test(
     arguments: [
-      (.status(401), 1), (.status(403), 1), (.status(429), 1), (.status(400), 3), (.status(404), 3),
+      (.status(401), 1), (.status(403), 1), (.status(429), 1), (.status(400), 5), (.status(404), 5),
       (.failure(HTTPFailure(.busy, "too many")), 5),
     ] as [(HTTPResult, Int)])
   func `what every server of the provider would say is not asked of the next one, and soon not at all`(

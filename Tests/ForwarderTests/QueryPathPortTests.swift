@@ -97,7 +97,7 @@ import Testing
     // A reply that comes later reaches the client.
     let outbox = UDPOutbox(responseSize: 1232 + ResponseWriter.overhead)
     let replySender = ReplySender(queries, maxUDPPayload: 1232, keepalive: 150) { outbox.add($0, through: $1, to: $2) }
-    replySender.send(UpstreamFailure(.networkError, "nobody"), to: waiting[1])
+    replySender.send(UpstreamFailure(.networkError, "nobody", .server), to: waiting[1])
     outbox.flush()
     let late = try Message.parse(client.receive())
     #expect(late.id == 3)

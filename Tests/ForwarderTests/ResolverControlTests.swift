@@ -71,7 +71,7 @@ import Testing
 
   @Test func `a provider that refuses, is out of units or down says so, and until when`() {
     let transport = ScriptedTransport(on: loop) { _ in (.response(HTTPResponse(status: 429)), .milliseconds(10)) }
-    let settings = ProviderSettings(name: "first", attemptsBeforeSwitch: 1, unitsPerDay: 3)
+    let settings = ProviderSettings(name: "first", hasAccount: true, attemptsBeforeSwitch: 1, unitsPerDay: 3)
     let provider = HTTPDNSProvider(
       settings, dialect: JSONDialect(flavour: .generic, path: "/resolve"),
       servers: [ProviderServer("server", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in transport }], loop: loop)
@@ -89,9 +89,9 @@ import Testing
     expected.transfers = 1
     expected.failureCounts.count(.quota)
     expected.roundTrips.observe(.milliseconds(10))
-    expected.state = .aside("its quota is used up", until: loop.wallTime + 30)
+    expected.state = .aside("its quota is used up", until: loop.wallTime + 5)
     #expect(provider.report == expected)
-    loop.advance(by: .seconds(31))
+    loop.advance(by: .seconds(6))
     transport.script = { _ in (.failure(HTTPFailure(.refused, "refused")), .milliseconds(10)) }
     ask()
     expected.transfers = 2

@@ -37,8 +37,7 @@ import Testing
   }
 
   @Test func `a failure by our own limits is not remembered: the question may be asked again at once`() throws {
-    var busy = UpstreamFailure(.other, "no free connection")
-    busy.isOverload = true
+    let busy = UpstreamFailure(.other, "no free connection", .ourselves)
     let steps = [
       ScriptedStep(latency: .milliseconds(20), result: .failure(busy)),
       ScriptedStep(latency: .milliseconds(20), result: .failure(busy)),
@@ -60,8 +59,7 @@ import Testing
   func `a failure of LocalDNS is remembered only where it is its own`(
     isOurs: Bool
   ) throws {
-    var failure = UpstreamFailure(.networkError, "no socket")
-    failure.isOverload = isOurs
+    let failure = UpstreamFailure(.networkError, "no socket", isOurs ? .ourselves : .network)
     let local = ScriptedLocalDNS(on: loop) { _, _ in
       ScriptedStep(latency: .milliseconds(1), result: .failure(failure))
     }
@@ -75,7 +73,7 @@ import Testing
   func `a transfer that found no connection in time, or no place, is our limit, and no other failure is`(
     kind: HTTPFailure.Kind
   ) {
-    #expect(UpstreamFailure(HTTPFailure(kind, "")).isOverload == (kind == .busy || kind == .internal))
+    #expect((UpstreamFailure(HTTPFailure(kind, "")).blame == .ourselves) == (kind == .busy || kind == .internal))
   }
 
   @Test(
@@ -86,7 +84,7 @@ import Testing
   func `a socket that cannot be had is our limit, and no other failure of LocalDNS is`(
     failure: LocalDNSFailure, isOurs: Bool
   ) {
-    #expect(UpstreamFailure(failure).isOverload == isOurs)
+    #expect((UpstreamFailure(failure).blame == .ourselves) == isOurs)
   }
 
   @Test func `where no slot is free a query gets SERVFAIL at once`() throws {

@@ -20,9 +20,9 @@ struct ScriptedStep {
 
   /// A failure after that time.
   static func failure(
-    _ error: ExtendedError = .networkError, after latency: Duration = .milliseconds(20)
+    _ error: ExtendedError = .networkError, _ blame: Blame = .server, after latency: Duration = .milliseconds(20)
   ) -> ScriptedStep {
-    ScriptedStep(latency: latency, result: .failure(UpstreamFailure(error, "scripted")))
+    ScriptedStep(latency: latency, result: .failure(UpstreamFailure(error, "scripted", blame)))
   }
 
   /// Nothing until the deadline.
@@ -72,6 +72,13 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
 
   func networkHasChanged() { networkChanges += 1 }
 
+  private var recoveryTold: () -> Void = {}
+
+  func tellRecovery(to told: @escaping () -> Void) { recoveryTold = told }
+
+  /// Says that it is well again.
+  func tellBack() { recoveryTold() }
+
   func refresh(
     _ questions: [HTTPDNSQuestion], deadline: BootInstant
   ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
@@ -84,7 +91,7 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
       answers[question] = step.result?.map { UpstreamAnswer($0, server: "192.0.2.1") }
     }
     return answers.isEmpty
-      ? .failure(UpstreamFailure(.noReachableAuthority, "silent")) : .success(answers)
+      ? .failure(UpstreamFailure(.noReachableAuthority, "silent", .server)) : .success(answers)
   }
 
   func subnet(for client: IPPrefix?) -> IPPrefix? { subnetPolicy.subnet(for: client) }
@@ -100,7 +107,7 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
     let longest = ignoresDeadline ? step.latency : min(timeout * servers, max(.zero, deadline - loop.now))
     await loop.sleep(for: min(step.latency, longest))
     guard step.latency <= longest, let result = step.result else {
-      return .failure(UpstreamFailure(.noReachableAuthority, "silent"))
+      return .failure(UpstreamFailure(.noReachableAuthority, "silent", .server))
     }
     return result.map { UpstreamAnswer($0, server: "192.0.2.1") }
   }
@@ -130,7 +137,7 @@ final class ScriptedLocalDNS: LocalUpstream, @unchecked Sendable {
     asked.append(ScriptedQuestion(question: question, at: loop.now, deadline: loop.now + timeout))
     await loop.sleep(for: min(step.latency, timeout))
     guard step.latency <= timeout, let result = step.result else {
-      return .failure(UpstreamFailure(.noReachableAuthority, "no answer in time"))
+      return .failure(UpstreamFailure(.noReachableAuthority, "no answer in time", .network))
     }
     return result.map { UpstreamAnswer($0, server: "localdns") }
   }

@@ -180,9 +180,8 @@ import Testing
   @Test func `by our own limits is not remembered: the next query asks again`() throws {
     let stale = StaleScene()
     try stale.keep()
-    var busy = UpstreamFailure(.other, "no free connection")
-    busy.isOverload = true
-    stale.providerNow { [busy] _ in ScriptedStep(latency: .milliseconds(20), result: .failure(busy)) }
+    let busy = UpstreamFailure(.other, "no free connection", .ourselves)
+    stale.providerNow { _ in ScriptedStep(latency: .milliseconds(20), result: .failure(busy)) }
     for asked in 2...4 {
       expectStale(try stale.scene.answer("www.example.com"))
       #expect(stale.provider.count == asked)
@@ -191,7 +190,9 @@ import Testing
 
   @Test func `wins over a kept failure`() throws {
     let stale = StaleScene()
-    stale.providerNow { $0.type == .a ? .failure(after: .zero) : .answer(.negative(.nxDomain, ttl: 5, minimum: 5)) }
+    stale.providerNow {
+      $0.type == .a ? .failure(.networkError, .answer, after: .zero) : .answer(.negative(.nxDomain, ttl: 5, minimum: 5))
+    }
     for wait in [1, 2, 4, 8, 16, 32] {
       #expect(try stale.scene.answer("www.example.com").extendedError == .networkError)
       if wait < 32 { stale.loop.advance(by: .seconds(wait)) }

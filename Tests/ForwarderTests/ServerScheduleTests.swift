@@ -229,7 +229,7 @@ import Testing
     for hour in 0..<3 {
       #expect(boot.sent.count == hour + 2)
       let now = loop.now
-      #expect(failure(provider)?.reason == "left alone for a while: it does not serve the account")
+      #expect(failure(provider)?.reason == "backing off: it does not serve the account")
       #expect(loop.now == now)
       loop.advance(by: .seconds(3601))
     }

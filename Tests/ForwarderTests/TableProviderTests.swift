@@ -102,7 +102,7 @@ import Testing
       let before = loop.now
       #expect(provider.serves(listed) && provider.serves(other))
       #expect(failure(provider)?.reason == "there is no table yet: server0: refused: refused")
-      #expect(failure(provider)?.isOverload == true, "nothing to remember")
+      #expect(failure(provider)?.blame == .network)
       #expect(loop.now == before)
       loop.advance(by: .milliseconds(100))
     }

@@ -152,7 +152,6 @@ import Testing
     #expect(result(Base64.encode(vector + other), .gcm) == unreadable)
     let noJSON = BlockCipher(mode, key: key).encrypt(Array("no JSON".utf8), vector: vector)
     #expect(result(Base64.encode(vector + noJSON), .gcm) == .failure(.unreadable(.syntax)))
-    #expect(HTTPDNSFailure.unreadable(.cipher).blame == .server)
   }
 
   @Test(arguments: [

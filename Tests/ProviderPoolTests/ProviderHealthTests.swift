@@ -116,21 +116,21 @@ private let second: Int64 = 1_000_000_000
   @Test func `refusals that were under way count once, and the latest time that is named holds`() {
     var health = health()
     let first = health.setAside(.quota, now: 0)
-    #expect(first == 30 * second)
+    #expect(first == 5 * second)
     for _ in 0..<100 {
       let again = health.setAside(.quota, now: second)
       #expect(again == nil)
     }
-    #expect(health.fitness(now: 30 * second) == .up)
-    let next = health.setAside(.quota, now: 30 * second)
-    #expect(next == 60 * second)
+    #expect(health.fitness(now: 5 * second) == .up)
+    let next = health.setAside(.quota, now: 5 * second)
+    #expect(next == 10 * second)
     let (later, earlier) = (
-      health.setAside(.quota, for: 200 * second, now: 31 * second),
-      health.setAside(.quota, for: 2 * second, now: 32 * second)
+      health.setAside(.quota, for: 200 * second, now: 6 * second),
+      health.setAside(.quota, for: 2 * second, now: 7 * second)
     )
     #expect(later == nil && earlier == nil)
-    #expect(health.fitness(now: 231 * second - 1) == .aside(.quota))
-    #expect(health.fitness(now: 231 * second) == .up)
+    #expect(health.fitness(now: 206 * second - 1) == .aside(.quota))
+    #expect(health.fitness(now: 206 * second) == .up)
   }
 
   @Test func `a reply that was under way does not end the time for which a provider is left alone`() {

@@ -33,8 +33,8 @@ struct LifeQuestion: Hashable {
 final class LifeService: HTTPTransport, @unchecked Sendable {
   /// Told what a reply says that the resolver is waiting for.
   var onArrival: ((LifeQuestion, LifeState) -> Void)?
-  /// Whether a transfer is made for an answer, and not to probe a server.
-  @TaskLocal static var isForAnswer = false
+  /// The hosts that a transfer is made for, and not to probe or check a server.
+  @TaskLocal static var askedHosts: Set<Int> = []
   private(set) var transfers = 0
   private let plan: LifePlan
   private let zone: LifeZone
@@ -73,7 +73,8 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
     await loop.sleep(for: min(.nanoseconds(latency), timeout))
     guard .nanoseconds(latency) <= timeout else { return .failure(HTTPFailure(.timeout, "the time was up")) }
     // What was on its way while the machine slept is as old as that sleep, and does not count.
-    if LifeService.isForAnswer, loop.now.nanoseconds - begin <= 2 * timeout.nanoseconds {
+    let isForAnswer = questions.allSatisfy { LifeService.askedHosts.contains($0.host) }
+    if isForAnswer, loop.now.nanoseconds - begin <= 2 * timeout.nanoseconds {
       for (question, state) in zip(questions, said) { onArrival?(question, state) }
     }
     return reply(questions, said)
@@ -182,12 +183,14 @@ final class LifeProvider: Upstream {
   func subnet(for client: IPPrefix?) -> IPPrefix? { inner.subnet(for: client) }
   func serves(_ question: HTTPDNSQuestion) -> Bool { inner.serves(question) }
   func networkHasChanged() { inner.networkHasChanged() }
+  func follow(keptNames: Set<DomainName>) { inner.follow(keptNames: keptNames) }
+  func tellRecovery(to told: @escaping () -> Void) { inner.tellRecovery(to: told) }
 
   func ask(
     _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     onAsk?(LifeQuestion(question))
-    return await LifeService.$isForAnswer.withValue(true) {
+    return await LifeService.$askedHosts.withValue([LifeQuestion(question).host]) {
       await inner.ask(question, deadline: deadline, isLastResort: isLastResort)
     }
   }
@@ -197,7 +200,7 @@ final class LifeProvider: Upstream {
   ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
     let asked = questions.map { LifeQuestion($0) }
     onRefresh?(asked, nil)
-    let result = await LifeService.$isForAnswer.withValue(true) {
+    let result = await LifeService.$askedHosts.withValue(Set(asked.map(\.host))) {
       await inner.refresh(questions, deadline: deadline)
     }
     if case .success = result { onRefresh?(asked, true) } else { onRefresh?(asked, false) }

@@ -1,0 +1,305 @@
+// ProviderCheck.swift -- whether a failure is the question's own: a question that is known to be good is asked as well.
+//
+// Resolver's loop only. Anybody may ask a question that a server is late with, chokes on or refuses, so that no client's
+// question alone speaks against server or account.
+
+import DNSWire
+import EventLoop
+import HTTPClient
+import HTTPDNS
+import ProviderPool
+import PublicSuffixes
+
+/// Questions that a provider is known to answer.
+struct GoodQuestions {
+  /// Names whose answer speaks for the provider before all others: `refresh.keep`.
+  var keptNames: Set<DomainName> = []
+  private let chosen: HTTPDNSQuestion?
+  private var kept: HTTPDNSQuestion?
+  /// The latest ones, of different domains, the oldest first.
+  private var latest: [(domain: DomainName, question: HTTPDNSQuestion)] = []
+  private var nextNote = BootInstant(nanoseconds: .min)
+
+  private static let mostDomains = 8
+  /// When there are enough, another one is taken up once in this time.
+  private static let noteInterval = Duration.seconds(1)
+
+  /// - Parameter checkName: what the configuration says, if it does.
+  init(checkName: DomainName? = nil) { chosen = checkName.map { HTTPDNSQuestion(name: $0, type: .a) } }
+
+  /// Whether any is known.
+  var isEmpty: Bool { chosen == nil && kept == nil && latest.isEmpty }
+
+  /// The provider has answered this one with data.
+  mutating func note(_ question: HTTPDNSQuestion, now: BootInstant) {
+    guard now >= nextNote || latest.count < GoodQuestions.mostDomains else { return }
+    let good = HTTPDNSQuestion(name: question.name, type: question.type)
+    if keptNames.contains(question.name) {
+      if kept == nil || !keptNames.contains(kept!.name) { kept = good }
+      return
+    }
+    nextNote = now + GoodQuestions.noteInterval
+    let domain = PublicSuffixes.domain(of: question.name)
+    latest.removeAll { $0.domain == domain }
+    if latest.count == GoodQuestions.mostDomains { latest.removeFirst() }
+    latest.append((domain, good))
+  }
+
+  /// One to probe with.
+  var any: HTTPDNSQuestion? { chosen ?? kept ?? latest.last?.question }
+
+  /// One to check with, instead of a question that has failed: none of the same domain, unless a person has chosen it.
+  func question(insteadOf failed: HTTPDNSQuestion) -> HTTPDNSQuestion? {
+    for good in [chosen, kept] {
+      if let good, good.name != failed.name { return good }
+    }
+    guard !latest.isEmpty else { return nil }
+    let domain = PublicSuffixes.domain(of: failed.name)
+    return latest.last { $0.domain != domain }?.question
+  }
+}
+
+/// What is suspected of one server.
+struct ServerSuspicion {
+  /// Failures since its last reply that may be their questions' own.
+  var failures = 0
+  /// Whether a question that is known to be good has failed, too, since its last reply.
+  var isConfirmed = false
+  /// When it last gave a reply of any use.
+  var lastReply = BootInstant(nanoseconds: .min)
+}
+
+/// What a check has found.
+enum CheckVerdict {
+  /// The server answers what is known to be good.
+  case isWell
+  /// It does not.
+  case isNotWell
+  /// The provider refuses what is known to be good.
+  case refuses(HTTPDNSFailure)
+  /// Nothing is known to be good, or nobody could be asked now.
+  case saysNothing
+}
+
+/// One check, for everybody who waits for what it finds.
+///
+/// Resolver's loop only: tasks there carry it about.
+final class ProviderCheck: @unchecked Sendable {
+  let startedAt: BootInstant
+  var verdicts: [Int: CheckVerdict] = [:]
+  var isOver = false
+  let waiters: Waiters
+
+  init(on loop: any Loop) {
+    startedAt = loop.now
+    waiters = Waiters(on: loop)
+  }
+}
+
+extension HTTPDNSProvider {
+  /// At most one check in this time: each costs a transfer.
+  static let checkInterval = Duration.seconds(5)
+  /// How long a question that is known to be good may take.
+  static let longestCheck = Duration.seconds(1)
+  /// A reply so short a time ago shows that a server is well.
+  private static let freshReply = Duration.seconds(1)
+  /// Refusals of so many domains one after the other are the account's, as long as no question is known to be good.
+  private static let mostRefusedDomains = 3
+
+  /// A server has given a reply of use.
+  func replied(_ index: Int) {
+    health.succeeded(index, now: loop.now.nanoseconds)
+    if suspicions.indices.contains(index) { suspicions[index] = ServerSuspicion(lastReply: loop.now) }
+    refusedDomains = []
+    tellStanding()
+    guard hasTrouble else { return }
+    hasTrouble = false
+    recoveryTold?()
+  }
+
+  /// What a client's question that failed says about the server and the account, which follows at once; and about itself.
+  ///
+  /// - Parameters:
+  ///   - began: when the transfer began.
+  ///   - hadItsTime: whether the server had as long as it may have.
+  func judged(
+    _ problem: ServerFailure, at index: Int, _ asked: HTTPDNSQuestion, began: BootInstant, hadItsTime: Bool,
+    deadline: BootInstant
+  ) async -> UpstreamFailure {
+    var failure = problem.failure
+    switch (failure.blame, problem.evidence) {
+    case (.ourselves, _): break
+    case (.question, _), (.answer, _): replied(index)
+    case (.account, _):
+      guard let refusal = problem.refusal, await isAccountsFault(refusal, at: index, asked, began, deadline) else {
+        failure.blame = .question
+        break
+      }
+      hasTrouble = true
+      setAside(for: refusal)
+    case (.server, .certain), (.network, .certain): failed(index)
+    // A server that had less than its time has not failed; another one may still be quicker.
+    case (.server, .late), (.network, .late):
+      guard hadItsTime else { break }
+      if hasReplied(index) {
+        failure.blame = .question
+        failure.isLate = true
+      } else if suspect(index, asked) {
+        Task(executorPreference: loop) { _ = await self.check(index, insteadOf: asked, began: began) }
+      }
+    case (.server, .doubtful), (.network, .doubtful):
+      if hasReplied(index) {
+        failure.blame = .answer
+      } else if suspect(index, asked) {
+        let verdict = await check(index, insteadOf: asked, began: began, deadline: deadline)
+        if case .isWell = verdict { failure.blame = .answer }
+      }
+    }
+    return failure
+  }
+
+  private func hasReplied(_ index: Int) -> Bool {
+    isFresh(suspicions[index].lastReply)
+  }
+
+  private func isFresh(_ time: BootInstant) -> Bool { time + HTTPDNSProvider.freshReply >= loop.now }
+
+  /// A server has failed for certain.
+  func failed(_ index: Int) {
+    hasTrouble = true
+    health.failed(index, now: loop.now.nanoseconds)
+    if health.fitness(now: loop.now.nanoseconds) == .down { schedule?.allHaveFailed() }
+    tellStanding()
+    armProbe()
+  }
+
+  /// A server has failed a question that may be to blame itself.
+  ///
+  /// - Returns: whether that has to be found out: otherwise it has been counted.
+  private func suspect(_ index: Int, _ asked: HTTPDNSQuestion) -> Bool {
+    hasTrouble = true
+    guard !suspicions[index].isConfirmed, good.question(insteadOf: asked) != nil else {
+      failed(index)
+      return false
+    }
+    suspicions[index].failures += 1
+    return true
+  }
+
+  /// Whether the account, and not this question alone, is refused.
+  private func isAccountsFault(
+    _ refusal: HTTPDNSFailure, at index: Int, _ asked: HTTPDNSQuestion, _ began: BootInstant, _ deadline: BootInstant
+  ) async -> Bool {
+    guard good.question(insteadOf: asked) != nil else {
+      // Nothing has ever been answered: who has an account may have a wrong one.
+      if settings.hasAccount, !refusal.mayBeTheQuestion { return true }
+      refusedDomains.insert(PublicSuffixes.domain(of: asked.name))
+      return refusedDomains.count >= HTTPDNSProvider.mostRefusedDomains
+    }
+    guard case .refuses = await check(index, insteadOf: asked, began: began, deadline: deadline) else { return false }
+    return true
+  }
+
+  /// Asks a question that is known to be good of this server and all that are suspected, unless that was done a moment
+  /// ago; then it is done later, where somebody is still suspected.
+  private func check(
+    _ index: Int, insteadOf asked: HTTPDNSQuestion, began: BootInstant, deadline: BootInstant? = nil
+  ) async -> CheckVerdict {
+    let longest = HTTPDNSProvider.longestCheck
+    let wait = deadline.map { min($0 - loop.now, longest) } ?? longest
+    if let last = lastCheck {
+      if !last.isOver { await last.waiters.wait(atMost: wait) }
+      if let verdict = last.verdicts[index], last.startedAt >= began || isFresh(last.startedAt) {
+        return verdict
+      }
+      let next = last.startedAt + HTTPDNSProvider.checkInterval
+      guard loop.now >= next else {
+        armCheck(at: next, insteadOf: asked)
+        return .saysNothing
+      }
+    }
+    guard let question = good.question(insteadOf: asked), hasUnits, !isRetired else { return .saysNothing }
+    let check = ProviderCheck(on: loop)
+    lastCheck = check
+    Task(executorPreference: loop) { await self.run(check, question, besides: index) }
+    await check.waiters.wait(atMost: wait)
+    return check.verdicts[index] ?? .saysNothing
+  }
+
+  private func armCheck(at time: BootInstant, insteadOf asked: HTTPDNSQuestion) {
+    guard checkTimer == nil else { return }
+    checkTimer = loop.schedule(at: time) { [weak self] in
+      guard let self else { return }
+      checkTimer = nil
+      let suspect = suspicions.firstIndex { $0.failures > 0 && !$0.isConfirmed }
+      guard let suspect else { return }
+      Task(executorPreference: loop) { _ = await self.check(suspect, insteadOf: asked, began: self.loop.now) }
+    }
+  }
+
+  /// The suspects first; where one of them fails, the others as well, or an outage of all would be seen one by one.
+  private func run(_ check: ProviderCheck, _ question: HTTPDNSQuestion, besides index: Int) async {
+    let servers = servers
+    let suspects = suspicions.indices.filter { $0 == index || suspicions[$0].failures > 0 }
+    await ask(check, question, of: suspects, servers)
+    let hasFailed = suspects.contains { if case .isNotWell = check.verdicts[$0] { true } else { false } }
+    let others = suspicions.indices.filter { check.verdicts[$0] == nil && !suspicions[$0].isConfirmed }
+    if hasFailed, !others.isEmpty, hasUnits {
+      check.waiters.resumeAll()
+      await ask(check, question, of: others, servers)
+    }
+    check.isOver = true
+    check.waiters.resumeAll()
+  }
+
+  private func ask(
+    _ check: ProviderCheck, _ question: HTTPDNSQuestion, of indices: [Int], _ servers: [ProviderServer]
+  ) async {
+    await withTaskGroup(of: (Int, CheckVerdict).self) { group in
+      for index in indices.prefix(HTTPDNSProvider.mostAttempts) {
+        group.addTask(executorPreference: loop) { (index, await self.verdict(at: index, question)) }
+      }
+      for await (index, verdict) in group where isCurrent(servers) {
+        check.verdicts[index] = verdict
+        follow(verdict, at: index)
+      }
+    }
+  }
+
+  private func verdict(at index: Int, _ question: HTTPDNSQuestion) async -> CheckVerdict {
+    guard servers.indices.contains(index) else { return .saysNothing }
+    counters.checks += 1
+    return verdict(await ask(servers[index], .one(question), timeout: min(timeout, HTTPDNSProvider.longestCheck)))
+  }
+
+  /// What a reply to a question that ought to be answered says.
+  func verdict(_ result: Result<ProviderReplies, ServerFailure>) -> CheckVerdict {
+    guard case .failure(let problem) = result else { return .isWell }
+    return switch problem.failure.blame {
+    case .question, .answer: .isWell
+    case .account: problem.refusal.map { .refuses($0) } ?? .saysNothing
+    case .server, .network: .isNotWell
+    case .ourselves: .saysNothing
+    }
+  }
+
+  private func follow(_ verdict: CheckVerdict, at index: Int) {
+    switch verdict {
+    case .isWell: replied(index)
+    case .isNotWell:
+      let suspected = suspicions[index].failures
+      suspicions[index].failures = 0
+      suspicions[index].isConfirmed = true
+      for _ in 0...min(suspected, settings.attemptsBeforeSwitch) { failed(index) }
+    case .refuses(let refusal):
+      hasTrouble = true
+      setAside(for: refusal)
+    case .saysNothing: break
+    }
+  }
+}
+
+extension HTTPDNSFailure {
+  /// Whether a client's question can cause it at a service that knows our account.
+  fileprivate var mayBeTheQuestion: Bool { self == .badParameter || self == .badPath }
+}

@@ -1,0 +1,69 @@
+// ResolverRecovery.swift -- a provider is back: what its failure has left behind ends for all names.
+
+import DNSWire
+import EventLoop
+import FairShares
+import HTTPDNS
+import MessageCache
+
+/// What a provider's return sets going.
+struct Recovery {
+  /// Questions whose clients get stale data for want of a provider, by their keys.
+  var inUse: [QuestionKey: Pursuit] = [:]
+  /// Not again before that.
+  var next = BootInstant(nanoseconds: .min)
+  var timer: LoopTimer?
+
+  /// How often a return counts, at most.
+  static let interval = Duration.seconds(10)
+  /// A bound on memory; names beyond it are asked for again as clients ask.
+  static let most = 1024
+}
+
+extension Resolver {
+  /// Everything that the providers tell by themselves.
+  nonisolated func connectUpstreams(of service: Service) {
+    for upstream in service.upstreams {
+      upstream.names = names
+      upstream.follow(keptNames: service.settings.keptNames)
+      upstream.tellRecovery { [weak self] in self?.assumeIsolated { $0.providerIsBack() } }
+    }
+  }
+
+  /// The clients of a question get stale data because of a provider.
+  func awaitsRecovery(_ pursuit: Pursuit) {
+    guard pursuit.service === service, recovery.inUse.count < Recovery.most else { return }
+    recovery.inUse[pursuit.key] = pursuit
+  }
+
+  /// A provider has answered after it had failed. Waits that were its fault, its account's or the network's are over, and
+  /// names in use are fetched again as far as the refresh budget allows; what was the answer's own fault stays.
+  private func providerIsBack() {
+    guard recovery.timer == nil else { return }
+    guard loop.now >= recovery.next else {
+      recovery.timer = loop.schedule(at: recovery.next) { [weak self] in self?.assumeIsolated { $0.recover() } }
+      return
+    }
+    recover()
+  }
+
+  private func recover() {
+    recovery.timer = nil
+    recovery.next = loop.now + Recovery.interval
+    failures.endWaitsForProviders()
+    let inUse = recovery.inUse.values
+    recovery.inUse = [:]
+    for pursuit in inUse where pursuit.service === service { fetchAgain(pursuit) }
+    refresher?.resume()
+  }
+
+  private func fetchAgain(_ stale: Pursuit) {
+    let (question, key) = (stale.question, stale.key)
+    guard inFlight[key] == nil, !places.isFull, kept(question, key, stale.route, stale.subnet) == nil,
+      refresher?.takeFromBudget() ?? true
+    else { return }
+    let pursuit = makePursuit(question, key, service, stale.route, stale.subnet)
+    pursuit.isRefresh = true
+    start(pursuit)
+  }
+}
