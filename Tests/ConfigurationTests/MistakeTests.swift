@@ -44,8 +44,8 @@ private let lines: [(text: String, line: String)] = [
       + "\"=example.com\" or \".\" (every name), in ASCII (xn--…)"
   ),
   (
-    "names.rebind_prefixes = [\"10.0.0.0\"]",
-    "names.rebind_prefixes[0]: found \"10.0.0.0\"; allowed: a prefix such as \"203.0.113.0/24\" or \"2001:db8::/32\""
+    "names.rebind_prefixes = [\"10.0.0.0/33\"]",
+    "names.rebind_prefixes[0]: found \"10.0.0.0/33\"; allowed: a prefix such as \"203.0.113.0/24\" or \"2001:db8::/32\""
   ),
   (
     "localdns.search_domains = \"never\"",
