@@ -79,17 +79,16 @@ struct ResponseHeaders {
     lastContentType = value.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// RFC 9111 section 5.2: directives between commas; `no-store` and `no-cache` mean an age of nothing.
+  /// RFC 9111 section 5.2: directives between commas. `no-store`, `no-cache` and an age of 0 speak to HTTP caches, and say
+  /// nothing of how long a DNS answer holds: only a `max-age` above 0 counts, the lowest where there are several.
   private mutating func noteCacheControl(_ value: Span<UInt8>) {
     var start = 0
     while start < value.count {
       var end = start
       while end < value.count, value[end] != UInt8(ascii: ",") { end += 1 }
       let directive = value.extracting(start..<end).trimmed
-      if directive.count > 8, directive.hasPrefix("max-age=") {
-        if maxAge != 0 { maxAge = directive.number(from: 8) }
-      } else if directive.count == 8, directive.hasPrefix("no-store") || directive.hasPrefix("no-cache") {
-        maxAge = 0
+      if directive.count > 8, directive.hasPrefix("max-age="), let seconds = directive.number(from: 8), seconds > 0 {
+        maxAge = min(maxAge ?? seconds, seconds)
       }
       start = end + 1
     }

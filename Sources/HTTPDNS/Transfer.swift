@@ -45,7 +45,7 @@ public struct TransferResponse: Sendable {
   public var contentType: String?
   /// The `Age` field (RFC 9111 section 5.1), seconds.
   public var age: UInt32?
-  /// `max-age` of the `Cache-Control` field (RFC 9111 section 5.2.2.1), seconds.
+  /// `max-age` of the `Cache-Control` field (RFC 9111 section 5.2.2.1), seconds; 0 bounds nothing.
   public var maxAge: UInt32?
   /// The `Retry-After` field (RFC 9110 section 10.2.3).
   public var retryAfter: Duration?
