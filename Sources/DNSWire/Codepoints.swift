@@ -57,32 +57,6 @@ public struct RecordType: RawRepresentable, Hashable, Sendable {
   @inlinable public static var any: RecordType { @_noAllocation get { RecordType(255) } }
   /// Certification authority authorization, RFC 8659.
   @inlinable public static var caa: RecordType { @_noAllocation get { RecordType(257) } }
-
-  static let mnemonics: [(String, RecordType)] = [
-    ("A", .a), ("NS", .ns), ("CNAME", .cname), ("SOA", .soa), ("PTR", .ptr), ("HINFO", .hinfo), ("MX", .mx),
-    ("TXT", .txt), ("AAAA", .aaaa), ("SRV", .srv), ("NAPTR", .naptr), ("DNAME", .dname), ("OPT", .opt), ("DS", .ds),
-    ("RRSIG", .rrsig), ("NSEC", .nsec), ("DNSKEY", .dnskey), ("SVCB", .svcb), ("HTTPS", .https), ("IXFR", .ixfr),
-    ("AXFR", .axfr), ("ANY", .any), ("CAA", .caa),
-  ]
-
-  /// The type of a mnemonic (`AAAA`), a generic name (`TYPE65534`, RFC 3597) or a decimal number, in any case.
-  public init?(text: String) {
-    let upper = text.uppercased()
-    if let known = RecordType.mnemonics.first(where: { $0.0 == upper }) {
-      self = known.1
-    } else if let number = decimalNumber(upper.utf8.dropFirst(upper.hasPrefix("TYPE") ? 4 : 0), as: UInt16.self) {
-      self.init(rawValue: number)
-    } else {
-      return nil
-    }
-  }
-}
-
-extension RecordType: CustomStringConvertible {
-  /// The mnemonic, or `TYPE` and the number.
-  public var description: String {
-    RecordType.mnemonics.first { $0.1 == self }?.0 ?? "TYPE\(rawValue)"
-  }
 }
 
 /// A response code, RFC 1035 section 4.1.1 and RFC 6895; values above 15 need an OPT record.

@@ -16,9 +16,9 @@ public enum RDATA {
     var reader = TextReader(text)
     reader.skipSpaces()
     if isGeneric(reader.rest) { return parseGeneric(&reader, type) }
-    guard let fields = RDATAField.fields(of: type) else { return nil }
+    guard let fields = RDATAField.textFields(of: type) else { return nil }
     var output: [UInt8] = []
-    if type == .txt {
+    if case .strings? = fields.first {
       guard let strings = textStrings(text, &reader) else { return nil }
       for string in strings { append(string: string, to: &output) }
     } else {
@@ -33,14 +33,24 @@ public enum RDATA {
 
   /// The presentation text of uncompressed wire octets.
   ///
-  /// RDATA that does not have its type's form, and types that are unknown here, come in the generic form (RFC 3597).
+  /// RDATA that does not have its type's form, or that its text would not say octet by octet, and types that are unknown
+  /// here, come in the generic form (RFC 3597).
   public static func text(_ rdata: [UInt8], type: RecordType) -> String {
-    guard let fields = RDATAField.fields(of: type), isValid(rdata, type: type) else { return genericText(rdata) }
+    guard let fields = RDATAField.textFields(of: type), isMade(rdata, of: fields, type) else {
+      return genericText(rdata)
+    }
     var writer = TextWriter(rdata)
     for field in fields {
       guard writer.write(field) else { return genericText(rdata) }
     }
-    return writer.text
+    let text = writer.text
+    return parse(text: text, type: type) == rdata ? text : genericText(rdata)
+  }
+
+  private static func isMade(_ rdata: [UInt8], of fields: [RDATAField], _ type: RecordType) -> Bool {
+    guard rdata.count <= maximumOctetCount else { return false }
+    var reader = WireReader(rdata.span, allowsPointers: false)
+    return (try? reader.rdata(type, fields, length: rdata.count)) != nil
   }
 
   /// Whether uncompressed RDATA has the form of its type; true for every type that is unknown here.
@@ -70,10 +80,10 @@ extension RDATA {
   }
 }
 
-// MARK: - TXT
+// MARK: - Texts
 
 extension RDATA {
-  /// The strings of TXT: all of them quoted, or none, and then the whole text is one. A single string of more than 255
+  /// The strings of TXT and its like: all of them quoted, or none, and then the whole text is one. A single string of more than 255
   /// octets must have been several that someone joined, and is split again.
   private static func textStrings(_ text: String, _ reader: inout TextReader) -> [ArraySlice<UInt8>]? {
     guard reader.rest.first == quote else {

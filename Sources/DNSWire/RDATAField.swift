@@ -28,7 +28,32 @@ enum RDATAField {
   /// All that is left, without a form of text here: such RDATA is written in the generic form only.
   case opaque
 
-  /// The parts of a type's RDATA; nil for a type that is opaque here.
+  // The following stand in `textFields(of:)` only.
+
+  /// A record type: its mnemonic or generic name.
+  case type
+  /// A certificate's type (RFC 4398 section 2.1): a number or a mnemonic.
+  case certificateType
+  /// A time of RRSIG (RFC 4034 section 3.2).
+  case time
+  /// A length octet and as many octets: in hexadecimal, none a hyphen (RFC 5155 section 3.3).
+  case salt
+  /// A length octet and as many octets: in Base32 (RFC 5155 section 3.3).
+  case hash
+  /// All that is left: type bitmaps (RFC 4034 section 4.1.2).
+  case types
+  /// All that is left in Base64, or nothing: a key that may be missing.
+  case key
+  /// Eight octets: four groups of hexadecimal digits (RFC 6742).
+  case locator
+  /// So many octets, two digits each, with hyphens between them (RFC 7043).
+  case hyphenated(Int)
+  /// One or more character-strings that stand for themselves, each a word or quoted.
+  case words
+  /// All that is left, in the form of that type.
+  case whole(RDATAForm)
+
+  /// The parts of a type's RDATA on the wire; nil for a type that is opaque here.
   static func fields(of type: RecordType) -> [RDATAField]? {
     switch type.rawValue {
     case 1: [.ipv4]  // A
@@ -64,13 +89,19 @@ extension WireReader {
   @_lifetime(self: copy self)
   mutating func rdata(_ type: RecordType, length: Int) throws(WireError) -> [UInt8] {
     guard let fields = RDATAField.fields(of: type) else { return try array(length) }
+    return try rdata(type, fields, length: length)
+  }
+
+  /// As above, for RDATA that shall be made of those parts.
+  @_lifetime(self: copy self)
+  mutating func rdata(_ type: RecordType, _ fields: [RDATAField], length: Int) throws(WireError) -> [UInt8] {
     try beginPart(length)
     var output: [UInt8] = []
     output.reserveCapacity(length)
     do {
       for field in fields { try copy(field, to: &output) }
     } catch {
-      throw .rdata(type)
+      throw error == .tooMuchWork ? error : .rdata(type)
     }
     guard endPart() else { throw .rdata(type) }
     return output
@@ -80,18 +111,20 @@ extension WireReader {
   private mutating func copy(_ field: RDATAField, to output: inout [UInt8]) throws(WireError) {
     switch field {
     case .octet, .algorithm, .digestType: try copy(1, to: &output)
-    case .short: try copy(2, to: &output)
-    case .long, .ipv4: try copy(4, to: &output)
+    case .short, .type, .certificateType: try copy(2, to: &output)
+    case .long, .ipv4, .time: try copy(4, to: &output)
+    case .locator: try copy(8, to: &output)
+    case .hyphenated(let count): try copy(count, to: &output)
     case .ipv6: try copy(16, to: &output)
     case .name: try copyName(to: &output)
-    case .string: try copyString(to: &output)
-    case .strings:
+    case .string, .salt, .hash: try copyString(to: &output)
+    case .strings, .words:
       repeat { try copyString(to: &output) } while remaining > 0
     case .tag:
       let start = output.count
       try copyString(to: &output)
       guard output.count > start + 1, output[(start + 1)...].allSatisfy(isLetterOrDigit) else { throw .truncated }
-    case .quoted, .hexadecimal, .base64, .opaque: try copy(remaining, to: &output)
+    case .quoted, .hexadecimal, .base64, .opaque, .types, .key, .whole: try copy(remaining, to: &output)
     case .parameters: try copyParameters(to: &output)
     }
   }

@@ -12,16 +12,59 @@ extension TextReader {
     case .ipv4: address(isIPv6: false)?.octets
     case .ipv6: address(isIPv6: true)?.octets
     case .name: name()?.octets
-    case .string: string().flatMap { characterString($0) }
+    case .string: string().flatMap { counted($0) }
     case .strings: nil  // TXT alone has them, and more forms of text than one part can see
-    case .tag: word().flatMap { $0.allSatisfy(isLetterOrDigit) ? characterString(Array($0)) : nil }
+    case .tag: word().flatMap { $0.allSatisfy(isLetterOrDigit) ? counted(Array($0)) : nil }
     case .quoted: string()
     case .hexadecimal: joinedWords().flatMap { $0.isEmpty ? nil : decodeHexadecimal($0) }
     case .base64: joinedWords().flatMap { $0.isEmpty ? nil : decodeBase64($0) }
     case .parameters: ServiceParameters.parse(&self)
     case .opaque: nil
+    case .type: word().flatMap { RecordType(text: String(decoding: $0, as: UTF8.self)) }.map { bigEndian($0.rawValue) }
+    case .certificateType: word().flatMap { codepoint(of: $0, in: certificateMnemonics) }.map { bigEndian($0) }
+    case .time: word().flatMap { SignatureTime(text: $0) }.map { bigEndian($0.seconds) }
+    case .salt:
+      word().flatMap { $0.elementsEqual([hyphen]) ? [] : decodeHexadecimal(Array($0)) }.flatMap { counted($0) }
+    case .hash: word().flatMap { decodeBase32Hexadecimal($0) }.flatMap { counted($0) }
+    case .types: words().flatMap { TypeBitmaps.octets($0) }
+    case .key: joinedWords().flatMap { decodeBase64($0) }
+    case .locator: word().flatMap { groups($0, of: 4, separator: colon) }.flatMap { $0.count == 8 ? $0 : nil }
+    case .hyphenated(let count):
+      word().flatMap { groups($0, of: 2, separator: hyphen) }.flatMap { $0.count == count ? $0 : nil }
+    case .words: characterStrings()
+    case .whole(let form): form.parse(&self)
     }
   }
+
+  /// All words that are left.
+  mutating func words() -> [ArraySlice<UInt8>]? {
+    var words: [ArraySlice<UInt8>] = []
+    skipSpaces()
+    while !isAtEnd {
+      guard let word = word() else { return nil }
+      words.append(word)
+      skipSpaces()
+    }
+    return words
+  }
+
+  /// All words and quoted strings that are left, as character-strings; nil for none.
+  private mutating func characterStrings() -> [UInt8]? {
+    var output: [UInt8] = []
+    repeat {
+      guard let string = string().flatMap({ counted($0) }) else { return nil }
+      output += string
+      skipSpaces()
+    } while !isAtEnd
+    return output
+  }
+}
+
+/// The octets of groups of so many hexadecimal digits.
+private func groups(_ word: ArraySlice<UInt8>, of count: Int, separator: UInt8) -> [UInt8]? {
+  let groups = word.split(separator: separator, omittingEmptySubsequences: false)
+  guard groups.allSatisfy({ $0.count == count }) else { return nil }
+  return decodeHexadecimal(groups.flatMap { $0 })
 }
 
 /// The octets of a number in network order.
@@ -29,16 +72,29 @@ func bigEndian(_ number: some FixedWidthInteger) -> [UInt8] {
   withUnsafeBytes(of: number.bigEndian) { Array($0) }
 }
 
-private func characterString(_ octets: [UInt8]) -> [UInt8]? {
+/// A length octet and the octets; nil for more than it can count.
+func counted(_ octets: [UInt8]) -> [UInt8]? {
   octets.count <= 255 ? [UInt8(octets.count)] + octets : nil
 }
 
 /// A number, or a mnemonic with or without its hyphens in any case: servers differ.
 private func code(_ word: ArraySlice<UInt8>, of mnemonics: [(String, UInt8)]) -> [UInt8]? {
-  if let number = decimalNumber(word, as: UInt8.self) { return [number] }
-  let letters = String(decoding: word, as: UTF8.self).uppercased().filter { $0 != "-" && $0 != "_" }
-  return mnemonics.first { $0.0 == letters }.map { [$0.1] }
+  codepoint(of: word, in: mnemonics).map { [$0] }
 }
+
+private func codepoint<Number: FixedWidthInteger & UnsignedInteger>(
+  of word: ArraySlice<UInt8>, in mnemonics: [(String, Number)]
+) -> Number? {
+  if let number = decimalNumber(word, as: Number.self) { return number }
+  let letters = String(decoding: word, as: UTF8.self).uppercased().filter { $0 != "-" && $0 != "_" }
+  return mnemonics.first { $0.0 == letters }?.1
+}
+
+/// IANA's "CERT RR Certificate Types".
+private let certificateMnemonics: [(String, UInt16)] = [
+  ("PKIX", 1), ("SPKI", 2), ("PGP", 3), ("IPKIX", 4), ("ISPKI", 5), ("IPGP", 6), ("ACPKIX", 7), ("IACPKIX", 8),
+  ("URI", 253), ("OID", 254),
+]
 
 /// IANA's "DNS Security Algorithm Numbers", without hyphens.
 private let algorithmMnemonics: [(String, UInt8)] = [

@@ -35,12 +35,37 @@ struct TextWriter: ~Copyable {
     case .base64:
       guard position < rdata.count else { return false }
       output += base64(takeRest())
-    case .parameters:
-      if position == rdata.count { output.removeLast() }
-      output += ServiceParameters.text(takeRest())
+    case .parameters: output += ServiceParameters.text(takeRest())
     case .opaque: return false
+    case .type: output += RecordType(UInt16(number(2))).description.utf8
+    case .certificateType: output += String(number(2)).utf8
+    case .time: output += SignatureTime(seconds: UInt32(number(4))).text.utf8
+    case .salt:
+      let salt = take(number(1))
+      output += salt.isEmpty ? [hyphen] : Array(hexadecimal(salt).utf8)
+    case .hash: output += base32Hexadecimal(take(number(1)))
+    case .types:
+      guard let types = TypeBitmaps.types(takeRest()) else { return false }
+      output += types.map(\.description).joined(separator: " ").utf8
+    case .key: output += base64(takeRest())
+    case .locator: output += groups(take(8), of: 2, separator: colon)
+    case .hyphenated(let count): output += groups(take(count), of: 1, separator: hyphen)
+    case .words:
+      output += quoted(take(number(1)))
+      while position < rdata.count { output += [UInt8(ascii: " ")] + quoted(take(number(1))) }
+    case .whole(let form):
+      guard let text = form.text(takeRest()) else { return false }
+      output += text.utf8
     }
+    if output.last == UInt8(ascii: " ") { output.removeLast() }
     return true
+  }
+
+  private func groups(_ octets: ArraySlice<UInt8>, of count: Int, separator: UInt8) -> [UInt8] {
+    let groups = stride(from: octets.startIndex, to: octets.endIndex, by: count).map {
+      Array(hexadecimal(octets[$0..<($0 + count)]).utf8)
+    }
+    return Array(groups.joined(separator: [separator]))
   }
 
   private mutating func take(_ count: Int) -> ArraySlice<UInt8> {

@@ -118,6 +118,8 @@ func unescape(_ text: ArraySlice<UInt8>) -> [UInt8]? {
 let backslash = UInt8(ascii: "\\")
 let quote = UInt8(ascii: "\"")
 let comma = UInt8(ascii: ",")
+let hyphen = UInt8(ascii: "-")
+let colon = UInt8(ascii: ":")
 
 /// Whether the octet separates words.
 func isSpace(_ octet: UInt8) -> Bool { octet == UInt8(ascii: " ") || octet == UInt8(ascii: "\t") }

@@ -63,6 +63,9 @@ import Testing
     #expect(RecordType(text: "aaaa") == .aaaa)
     #expect(RecordType(text: "TYPE65534") == RecordType(65_534))
     #expect(RecordType(text: "28") == .aaaa)
+    #expect(RecordType(text: "nsec3param") == RecordType(51) && RecordType(text: "Nsap-Ptr") == RecordType(23))
+    #expect(
+      [RecordType(44), RecordType(32_769), RecordType(65_534)].map(\.description) == ["SSHFP", "DLV", "TYPE65534"])
     for text in ["", "TYPE", "TYPE+5", "+5", "-5", "TYPE65536", "AAAA ", "AAAAA"] {
       #expect(RecordType(text: text) == nil)
     }
