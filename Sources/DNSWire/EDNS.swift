@@ -72,6 +72,21 @@ extension EDNS {
   }
 }
 
+extension ExtendedError {
+  /// Which of several errors to pass on: the first that says why a validator refused the data (RFC 8914 sections 4.7 to
+  /// 4.13), or else the first.
+  public static func mostTelling(of errors: [ExtendedError]) -> ExtendedError? {
+    errors.first { (6...12).contains($0.rawValue) } ?? errors.first
+  }
+}
+
+extension Message {
+  /// The Extended DNS Error to pass on.
+  public var extendedError: ExtendedError? {
+    edns.flatMap { ExtendedError.mostTelling(of: $0.extendedErrors.map(\.code)) }
+  }
+}
+
 /// One Extended DNS Error (RFC 8914 section 2).
 public struct ExtendedErrorReport: Hashable, Sendable {
   /// INFO-CODE.

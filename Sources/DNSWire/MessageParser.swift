@@ -7,7 +7,7 @@ extension Message {
   /// has that type's form and comes out uncompressed. Octets behind the message are tolerated. A TTL with its highest
   /// bit set becomes 0 (RFC 2181 section 8).
   ///
-  /// - Complexity: O(octets), and 255 octets of name for every two of a pointer.
+  /// - Complexity: O(octets), and at most `WireReader.maximumSteps` labels and pointers.
   public static func parse(_ octets: [UInt8]) throws(WireError) -> Message {
     try parse(octets.span)
   }
@@ -37,9 +37,10 @@ extension Message {
     _ count: UInt16, of section: Section, _ reader: inout WireReader
   ) throws(WireError) -> [ResourceRecord] {
     var records: [ResourceRecord] = []
+    var last: (pointer: UInt16, name: DomainName)?
     for _ in 0..<count {
       let begin = reader.position
-      let owner = try ownerName(&reader)
+      let owner = try ownerName(&reader, &last)
       let ownerLength = reader.position - begin
       let type = RecordType(try reader.short())
       let recordClass = RecordClass(rawValue: try reader.short())
@@ -62,13 +63,22 @@ extension Message {
     return records
   }
 
-  /// An owner name; most are a pointer to QNAME, which is at hand already.
-  private func ownerName(_ reader: inout WireReader) throws(WireError) -> DomainName {
-    guard reader.upcomingShort == 0xC000 | UInt16(Header.octetCount), let first = questions.first else {
-      return try reader.name()
+  /// An owner name. Most are a pointer to QNAME or the same as the record before has: that name is at hand already.
+  private func ownerName(
+    _ reader: inout WireReader, _ last: inout (pointer: UInt16, name: DomainName)?
+  ) throws(WireError) -> DomainName {
+    guard let pointer = reader.upcomingShort, pointer >= 0xC000 else { return try reader.name() }
+    if pointer == 0xC000 | UInt16(Header.octetCount), let first = questions.first {
+      _ = try reader.skip(2)
+      return first.question.name
     }
-    _ = try reader.skip(2)
-    return first.question.name
+    if let last, last.pointer == pointer {
+      _ = try reader.skip(2)
+      return last.name
+    }
+    let name = try reader.name()
+    last = (pointer, name)
+    return name
   }
 }
 

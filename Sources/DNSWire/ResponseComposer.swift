@@ -46,35 +46,74 @@ public struct ComposedResponse: Sendable {
 
   /// Composes records in the order given.
   ///
-  /// - Parameter name: QNAME; owners are compressed against it and against each other (RFC 1035 section 4.1.4).
+  /// - Parameter name: QNAME; names are compressed against it and against each other (RFC 1035 section 4.1.4): owners, and
+  ///   those in RDATA of the types of RFC 1035 (RFC 3597 section 4).
   /// - Returns: nil where the message would not fit into 65,535 octets.
   public init?(
     _ responseCode: ResponseCode, to name: DomainName, answers: [ResourceRecord], authorities: [ResourceRecord] = []
   ) {
+    var steps = 0
+    self.init(responseCode, to: name, answers: answers, authorities: authorities, counting: &steps)
+  }
+
+  /// As above; counts the places that were looked at for names.
+  init?(
+    _ responseCode: ResponseCode, to name: DomainName, answers: [ResourceRecord], authorities: [ResourceRecord],
+    counting steps: inout Int
+  ) {
     self.init(responseCode)
-    var names = NameTable(name)
+    var names = CompressionTable(name)
     let base = QueryReader.headerLength + name.octets.count + 4
     body.reserveCapacity(answers.count * 20 + authorities.count * 80)
-    for record in answers { append(record, base: base, &names) }
-    for record in authorities { append(record, base: base, &names) }
+    for record in answers { append(record, &names) }
+    for record in authorities { append(record, &names) }
+    steps += names.steps
     guard base + body.count + ResponseWriter.overhead <= Int(UInt16.max) else { return nil }
     self.answers = UInt16(answers.count)
     self.authorities = UInt16(authorities.count)
     rotation = ComposedResponse.rotation(of: answers, body: body, ttlOffsets: ttlOffsets)
   }
 
-  private mutating func append(_ record: ResourceRecord, base: Int, _ names: inout NameTable) {
+  private mutating func append(_ record: ResourceRecord, _ names: inout CompressionTable) {
     guard body.count <= Int(UInt16.max) else { return }
-    names.write(record.owner, to: &body, base: base)
+    names.write(owner: record.owner, to: &body)
     append(word: record.type.rawValue)
     append(word: 1)
     ttlOffsets.append(UInt16(truncatingIfNeeded: body.count))
     append(word: UInt16(truncatingIfNeeded: record.ttl >> 16))
     append(word: UInt16(truncatingIfNeeded: record.ttl))
+    let start = body.count + 2
     append(word: UInt16(truncatingIfNeeded: record.rdata.count))
-    if record.type == .cname { names.note(record.rdata, at: base + body.count) }
-    body.append(contentsOf: record.rdata)
+    append(record.rdata, of: record.type, &names)
+    let length = UInt16(truncatingIfNeeded: body.count - start)
+    body[start - 2] = UInt8(length >> 8)
+    body[start - 1] = UInt8(truncatingIfNeeded: length)
     lowestTTL = min(lowestTTL, record.ttl)
+  }
+
+  private mutating func append(_ rdata: [UInt8], of type: RecordType, _ names: inout CompressionTable) {
+    guard let (skipped, count) = type.compressibleNames, skipped <= rdata.count else {
+      return body.append(contentsOf: rdata)
+    }
+    body.append(contentsOf: rdata[..<skipped])
+    var rest = rdata[skipped...]
+    for _ in 0..<count {
+      guard let end = ComposedResponse.endOfName(rest) else { break }
+      names.write(rest[..<end], to: &body)
+      rest = rest[end...]
+    }
+    body.append(contentsOf: rest)
+  }
+
+  /// The end of the name that octets begin with; nil where they begin with none.
+  private static func endOfName(_ octets: ArraySlice<UInt8>) -> Int? {
+    var position = octets.startIndex
+    while position < octets.endIndex, octets[position] != 0 {
+      guard octets[position] <= NameLimit.label else { return nil }
+      position += Int(octets[position]) + 1
+    }
+    let isName = position < octets.endIndex && position - octets.startIndex < NameLimit.name
+    return isName ? position + 1 : nil
   }
 
   private mutating func append(word: UInt16) {
@@ -92,76 +131,13 @@ public struct ComposedResponse: Sendable {
       $0.type == last.type && $0.rdata.count == last.rdata.count && $0.owner == last.owner
     }.count
     let first = answers.count - run
-    let start = first == 0 ? 0 : Int(ttlOffsets[first - 1]) + 6 + answers[first - 1].rdata.count
+    var start = 0
+    if first > 0 {
+      // Behind the TTL of the record before stand its length, and its RDATA as it was written.
+      let length = Int(ttlOffsets[first - 1]) + 4
+      start = length + 2 + (Int(body[length]) << 8 | Int(body[length + 1]))
+    }
     guard run > 1, Int(ttlOffsets[first]) == start + 6, body[start] & 0xC0 == 0xC0 else { return Rotation() }
     return Rotation(start: UInt16(start), size: UInt8(2 + 10 + last.rdata.count), count: UInt16(run))
-  }
-}
-
-/// The names that a message holds so far, for compression pointers.
-private struct NameTable {
-  private var known: [(octets: [UInt8], offset: Int)] = []
-  private var last: (name: DomainName, pointer: UInt16)?
-
-  /// A bound on the work for a hostile answer: names beyond it are written in full.
-  private static let limit = 24
-
-  init(_ question: DomainName) {
-    known.append((question.octets, QueryReader.headerLength))
-    if !question.isRoot { last = (question, 0xC000 | UInt16(QueryReader.headerLength)) }
-  }
-
-  mutating func note(_ octets: [UInt8], at offset: Int) {
-    if known.count < NameTable.limit, offset < 0x4000 { known.append((octets, offset)) }
-  }
-
-  mutating func write(_ name: DomainName, to body: inout [UInt8], base: Int) {
-    if let last, last.name.octets == name.octets || last.name == name { return append(last.pointer, to: &body) }
-    let start = base + body.count
-    var position = 0
-    while name.octets[position] != 0 {
-      if let pointer = find(name.octets[position...]) {
-        body.append(contentsOf: name.octets[..<position])
-        append(pointer, to: &body)
-        remember(name, start: start, whole: position == 0 ? pointer : nil)
-        return
-      }
-      position += Int(name.octets[position]) + 1
-    }
-    body.append(contentsOf: name.octets)
-    remember(name, start: start, whole: nil)
-  }
-
-  private mutating func remember(_ name: DomainName, start: Int, whole pointer: UInt16?) {
-    guard !name.isRoot else { return }
-    if let pointer {
-      last = (name, pointer)
-    } else if start < 0x4000 {
-      last = (name, 0xC000 | UInt16(start))
-      note(name.octets, at: start)
-    }
-  }
-
-  /// Only names that stand uncompressed up to their own end or pointer are searched, label by label.
-  private func find(_ suffix: ArraySlice<UInt8>) -> UInt16? {
-    for entry in known {
-      let skip = entry.octets.count - suffix.count
-      guard skip >= 0, isLabelStart(entry.octets, skip), entry.offset + skip < 0x4000 else { continue }
-      if zip(entry.octets[skip...], suffix).allSatisfy({ asciiLowercase($0) == asciiLowercase($1) }) {
-        return 0xC000 | UInt16(entry.offset + skip)
-      }
-    }
-    return nil
-  }
-
-  private func isLabelStart(_ octets: [UInt8], _ target: Int) -> Bool {
-    var position = 0
-    while position < target { position += Int(octets[position]) + 1 }
-    return position == target
-  }
-
-  private func append(_ pointer: UInt16, to body: inout [UInt8]) {
-    body.append(UInt8(pointer >> 8))
-    body.append(UInt8(truncatingIfNeeded: pointer))
   }
 }

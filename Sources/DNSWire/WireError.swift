@@ -16,6 +16,8 @@ public enum WireError: Error, Hashable, Sendable {
   case rdata(RecordType)
   /// An OPT record that is a second one, outside the additional section, not at the root, or broken (RFC 6891).
   case opt
+  /// Names of so many labels and pointers that to read them would hold up everybody else.
+  case tooMuchWork
   /// More than a message or one of its length fields can hold.
   case tooLong
 }

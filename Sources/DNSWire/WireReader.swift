@@ -11,6 +11,12 @@ struct WireReader: ~Escapable {
   /// Whether names may be compressed: in a message yes, in RDATA that stands alone no.
   let allowsPointers: Bool
 
+  /// Labels and pointers of all names of a message together. Without a bound, 64 KiB of pointers to one name of 127 labels
+  /// would be millions of them; a set of 4,000 records at the end of an alias has some 100,000.
+  static let maximumSteps = 1 << 18
+  /// Labels and pointers so far.
+  private(set) var steps = 0
+
   /// Pointers of one name. No name has more labels, and every pointer of use follows a label or begins the name.
   static let maximumPointers = 127
 
@@ -121,6 +127,8 @@ struct WireReader: ~Escapable {
     var partLimit = limit
     while true {
       guard label < partLimit else { throw .truncated }
+      steps += 1
+      guard steps <= WireReader.maximumSteps else { throw .tooMuchWork }
       let count = Int(octets[label])
       if count <= NameLimit.label {
         length += count + 1

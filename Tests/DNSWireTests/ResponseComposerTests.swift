@@ -123,7 +123,7 @@ import Testing
     for (answer, (octets, verdict)) in zip(answers, zip(messages, verdicts)) {
       try expectSame(answer.response(), answer.name, answer.answers, answer.authorities)
       let expected = answer.answers.map { line(1, $0) } + answer.authorities.map { line(2, $0) }
-      let found = verdict.split(separator: " ").filter { $0.hasPrefix("1:") || $0.hasPrefix("2:") }.map(lowercaseOwner)
+      let found = verdict.split(separator: " ").filter { $0.hasPrefix("1:") || $0.hasPrefix("2:") }.map(lowercaseNames)
       guard verdict.hasPrefix("ok"), found == expected else {
         Issue.record("\(IndependentParser.hexadecimal(octets))\n\(verdict)\n\(expected)")
         return
@@ -143,16 +143,17 @@ import Testing
   /// A record as the script for dnspython writes it, its owner in lower case.
   private func line(_ section: Int, _ record: ResourceRecord) -> String {
     let owner = IndependentParser.hexadecimal(record.owner.lowercased.octets)
-    return "\(section):\(owner):\(record.type.rawValue):\(record.ttl):\(IndependentParser.hexadecimal(record.rdata))"
+    let rdata = IndependentParser.hexadecimal(folded(record).rdata)
+    return "\(section):\(owner):\(record.type.rawValue):\(record.ttl):\(rdata)"
   }
 
-  private func lowercaseOwner(_ line: Substring) -> String {
+  private func lowercaseNames(_ line: Substring) -> String {
     var fields = line.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
-    let digits = Array(fields[1].utf8)
-    let octets = stride(from: 0, to: digits.count, by: 2).map { index in
-      UInt8(String(decoding: digits[index..<(index + 2)], as: UTF8.self), radix: 16)!
-    }
-    fields[1] = IndependentParser.hexadecimal(octets.map(asciiLowercase))
+    fields[1] = lowercase(fields[1])
+    if let type = UInt16(fields[2]), typesWithNames.contains(RecordType(type)) { fields[4] = lowercase(fields[4]) }
     return fields.joined(separator: ":")
+  }
+  private func lowercase(_ hexadecimal: String) -> String {
+    IndependentParser.hexadecimal(octets(hexadecimal).map(asciiLowercase))
   }
 }

@@ -44,8 +44,19 @@ func expectSame(
 ) throws {
   let parsed = try Message.parse(message(response, name))
   #expect(!parsed.header.tc, sourceLocation: sourceLocation)
-  #expect(parsed.answers == answers, sourceLocation: sourceLocation)
-  #expect(parsed.authorities == authorities, sourceLocation: sourceLocation)
+  #expect(parsed.answers.map(folded) == answers.map(folded), sourceLocation: sourceLocation)
+  #expect(parsed.authorities.map(folded) == authorities.map(folded), sourceLocation: sourceLocation)
+}
+
+/// Types whose RDATA may have compressed names, and another type with names, which may not.
+let typesWithNames: [RecordType] = [.ns, .cname, .soa, .ptr, RecordType(14), .mx, .srv, .dname]
+
+/// A record with the names in its RDATA in lower case: a pointer gives a name the case of another one.
+func folded(_ record: ResourceRecord) -> ResourceRecord {
+  guard typesWithNames.contains(record.type) else { return record }
+  var record = record
+  record.rdata = record.rdata.map(asciiLowercase)
+  return record
 }
 
 /// A question's name and records whose owners are taken from few labels, so that much can be compressed.
@@ -84,7 +95,18 @@ struct RandomAnswer {
     switch Int.random(in: 0..<8, using: &random) {
     case 0..<3: return ResourceRecord(owner: owner, type: .a, ttl: ttl, rdata: random.octets(4))
     case 3: return ResourceRecord(owner: owner, type: .aaaa, ttl: ttl, rdata: random.octets(16))
-    case 4, 5: return ResourceRecord(owner: owner, type: .cname, ttl: ttl, rdata: name(&random).octets)
+    case 4: return ResourceRecord(owner: owner, type: .cname, ttl: ttl, rdata: name(&random).octets)
+    case 5:
+      let type = typesWithNames.randomElement(using: &random)!
+      let rdata =
+        switch type {
+        case .soa: name(&random).octets + name(&random).octets + [UInt8](repeating: 0, count: 20)
+        case RecordType(14): name(&random).octets + name(&random).octets
+        case .mx: random.octets(2) + name(&random).octets
+        case .srv: random.octets(6) + name(&random).octets
+        default: name(&random).octets
+        }
+      return ResourceRecord(owner: owner, type: type, ttl: ttl, rdata: rdata)
     default:
       let length = Int.random(in: 0...(random.oneIn(10) ? 1500 : 30), using: &random)
       return ResourceRecord(owner: owner, type: RecordType(65_280), ttl: ttl, rdata: random.octets(length))
