@@ -12,6 +12,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include <sys/random.h>
+
 namespace dom = simdjson::dom;
 
 namespace {
@@ -54,16 +56,49 @@ uint64_t mark_of(std::string_view name) {
   return uint64_t{1} << (features * 0x9E3779B97F4A7C15 >> 58);
 }
 
+/// A number for a name that nobody outside can foresee.
+uint32_t hash_of(std::string_view name) {
+  static const uint64_t seed = [] {
+    uint64_t random = 0;
+    return getrandom(&random, sizeof random, 0) == sizeof random ? random : uint64_t{1};
+  }();
+  uint64_t hash = seed;
+  for (const char octet : name) hash = (hash ^ static_cast<unsigned char>(octet)) * 0x9E3779B97F4A7C15;
+  return static_cast<uint32_t>(hash >> 32);
+}
+
+/// Whether the names differ, by a table with room for twice as many. A stranger may send 200 objects of 256 names that look
+/// alike: to compare each with each would take millions of comparisons.
+bool has_unique_names_by_table(dom::object object) {
+  constexpr size_t slots = size_t{2} * JSON_MAXIMUM_MEMBERS;
+  static_assert((slots & (slots - 1)) == 0, "a power of two");
+  std::string_view names[slots];
+  bool is_taken[slots] = {};
+  for (const auto member : object) {
+    size_t slot = hash_of(member.key) & (slots - 1);
+    while (is_taken[slot]) {
+      if (names[slot] == member.key) return false;
+      slot = (slot + 1) & (slots - 1);
+    }
+    is_taken[slot] = true;
+    names[slot] = member.key;
+  }
+  return true;
+}
+
+/// Up to so many names are compared with each other; a table would take longer to clear.
+constexpr size_t few_members = 16;
+
 bool has_unique_names(dom::object object) {
   if (object.size() > JSON_MAXIMUM_MEMBERS) return false;
   const auto end = object.end();
   uint64_t marks = 0;
   for (auto member = object.begin(); member != end; ++member) {
-    const std::string_view name = member.key();
-    const uint64_t mark = mark_of(name);
+    const uint64_t mark = mark_of(member.key());
     if ((marks & mark) != 0) {
+      if (object.size() > few_members) return has_unique_names_by_table(object);
       for (auto other = object.begin(); other != member; ++other) {
-        if (other.key_equals(name)) return false;
+        if (other.key_equals(member.key())) return false;
       }
     }
     marks |= mark;

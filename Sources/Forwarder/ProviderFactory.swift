@@ -195,6 +195,7 @@ struct ProviderFactory {
       options.maxBody = AddressTable.mostOctets
       options.usesHTTP2 = false
     }
+    if case .json = provider.service { options.maxBody = min(JSONDialect.mostOctets, HTTPClientOptions.mostHTTP2Body) }
     switch provider.family {
     case .auto: options.family = .any
     case .ipv4: options.family = .ipv4

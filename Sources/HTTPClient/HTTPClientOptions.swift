@@ -27,8 +27,10 @@ public struct HTTPClientOptions: Sendable {
   /// The age after which a connection takes no more transfers.
   public var maxAge = Duration.seconds(600)
   /// The longest content, in octets; a transfer under way takes a little more than that of memory. With HTTP/2 at most
-  /// 480 KiB.
+  /// `mostHTTP2Body`.
   public var maxBody = 64 * 1024
+  /// The longest content that HTTP/2 can carry: the largest buffer of libcurl 7.88, less a frame and room for its own.
+  public static let mostHTTP2Body = 480 << 10
   /// Whether HTTP/2 is spoken where the server knows it.
   public var usesHTTP2 = true
   /// What is known of the time where the machine's clock cannot be right; nil for the machine's clock always.

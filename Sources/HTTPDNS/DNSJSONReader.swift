@@ -2,12 +2,16 @@
 
 import DNSWire
 
-/// Reads `Status`, `TC`, `AD`, `Question`, `Answer`, `Authority` and `edns_client_subnet`
-/// (developers.google.com/speed/public-dns/docs/doh/json). Members that it does not know, `Comment` among them, it
-/// leaves alone.
+/// Reads `Status`, `TC`, `AD`, `Question`, `Answer`, `Authority`, `edns_client_subnet` and the extended errors
+/// (developers.google.com/speed/public-dns/docs/doh/json). Members that it does not know it leaves alone.
 struct DNSJSONReader {
+  /// Records that a section may have: more than these no DNS message holds, each with the shortest owner and no RDATA.
+  static let mostRecords = (Message.maximumOctetCount - Header.octetCount) / 11
+
   private let question: HTTPDNSQuestion
   private let requiresQuestion: Bool
+  /// Whether QNAME's text has no escapes.
+  private let isPlain: Bool
   /// Whether every record was readable that only a validator needs.
   private var isProofComplete = true
 
@@ -15,6 +19,7 @@ struct DNSJSONReader {
   init(question: HTTPDNSQuestion, requiresQuestion: Bool) {
     self.question = question
     self.requiresQuestion = requiresQuestion
+    isPlain = question.name.isPlain
   }
 
   /// Reads a reply.
@@ -26,6 +31,7 @@ struct DNSJSONReader {
     try checkQuestion(root["Question"], isRequired: requiresQuestion && (code == 0 || code == 3))
     if let flag = root["TC"], flag.isTrue { throw .truncated }
     reply.scopePrefixLength = scope(root["edns_client_subnet"])
+    reply.extendedError = ExtendedError.mostTelling(of: extendedErrors(root))
     guard code == 0 || code == 3 else { return reply }
     reply.isAuthenticated = root["AD"]?.isTrue ?? false
     reply.answers = try records(root["Answer"], isWanted: isWantedInAnswer)
@@ -60,6 +66,7 @@ struct DNSJSONReader {
   ) throws(HTTPDNSFailure) -> [ResourceRecord] {
     guard let section else { return [] }
     guard section.isArray else { throw .unreadable(.shape) }
+    guard section.count <= DNSJSONReader.mostRecords else { throw .unreadable(.tooLarge) }
     var records: [ResourceRecord] = []
     records.reserveCapacity(section.count)
     for element in section.elements {
@@ -102,13 +109,13 @@ struct DNSJSONReader {
   /// A name with or without its final dot.
   private func name(_ text: UnsafeRawBufferPointer) throws(HTTPDNSFailure) -> DomainName {
     // Nearly every name in a reply is QNAME: no need to build it again.
-    if isPlainText(text, of: question.name) { return question.name }
+    if isPlain, isPlainText(text, of: question.name) { return question.name }
     guard let name = DomainName(text: String(decoding: text, as: UTF8.self)) else { throw .unreadable(.name) }
     return name
   }
 
   private func isWantedInAnswer(_ type: RecordType) -> Bool {
-    type == question.type || type == .cname || question.dnssecOK && (type == .rrsig || type == .dname)
+    type == question.type || type == .cname || type == .dname || question.dnssecOK && type == .rrsig
   }
 
   private func isWantedInAuthority(_ type: RecordType) -> Bool {
@@ -118,6 +125,21 @@ struct DNSJSONReader {
   /// Whether only a validator needs the record.
   private func isProof(_ record: ResourceRecord) -> Bool {
     record.type != question.type && (record.type == .rrsig || record.type == .dname || record.type.isDenial)
+  }
+
+  /// The extended errors: Google's `extended_dns_errors`, objects with `info_code`; Cloudflare's `Comment`, texts that begin
+  /// with `EDE(n)`.
+  private func extendedErrors(_ root: JSONValue) -> [ExtendedError] {
+    let listed = (root["extended_dns_errors"]?.elements).map { $0.compactMap { $0["info_code"]?.number(upTo: 65_535) } }
+    let comment = root["Comment"]
+    let texts = comment.map { $0.isArray ? Array($0.elements) : [$0] } ?? []
+    let commented = texts.compactMap { text -> UInt32? in
+      guard let octets = text.octets, octets.starts(with: Array("EDE(".utf8)),
+        let end = octets.firstIndex(of: UInt8(ascii: ")")), let number = decimal(octets[4..<end])
+      else { return nil }
+      return UInt32(exactly: number)
+    }
+    return ((listed ?? []) + commented).compactMap { UInt16(exactly: $0).map { ExtendedError(rawValue: $0) } }
   }
 
   /// The scope in `address/scope`; nil unless it belongs to the subnet that was sent (RFC 7871 section 7.3).

@@ -20,7 +20,8 @@ public struct HTTPDNSAnswer: Equatable, Sendable {
   public var isEmptyAmbiguous: Bool
   /// SCOPE PREFIX-LENGTH (RFC 7871 section 7.2.1) where the provider gave one to the subnet that was sent.
   public var scopePrefixLength: Int?
-  /// The provider's first Extended DNS Error (RFC 8914).
+  /// The provider's Extended DNS Error (RFC 8914), also beside a response code that is no answer; of several the first
+  /// that says why a validator refused the data, or else the first.
   public var extendedError: ExtendedError?
 
   /// How long a negative answer holds, seconds (RFC 2308 section 5): the lower of its SOA record's TTL and MINIMUM.

@@ -54,6 +54,8 @@ public enum UnreadableReason: Hashable, CaseIterable, Sendable {
   case chain
   /// Records and response code that exclude each other.
   case contradiction
+  /// No data, and the names of other servers that may have it: nothing is said of the question.
+  case referral
 }
 
 extension UnreadableReason {
@@ -72,6 +74,7 @@ extension UnreadableReason {
     case .cipher: "not encrypted with the key of the configuration"
     case .chain: "a CNAME chain with a loop, a fork or a gap"
     case .contradiction: "records and response code exclude each other"
+    case .referral: "a referral to other servers, not an answer"
     }
   }
 }

@@ -6,6 +6,9 @@ import CJSON
 enum JSONLimit {
   /// Octets of a body.
   static let octets = JSON_MAXIMUM_OCTETS
+  /// Octets of a body that may hold what a whole DNS message does: 4,000 addresses, each with its owner name and a few more
+  /// members.
+  static let message = 500 << 10
 }
 
 /// Reads a JSON text and hands its root to `read`; what `read` gets is valid until it returns.

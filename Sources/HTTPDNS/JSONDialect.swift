@@ -58,19 +58,27 @@ public struct JSONDialect: Dialect {
   /// `do` and `cd`.
   public var knowsDNSSECFlags: Bool { true }
 
-  /// Every type that a record can have; names of letters, digits, hyphens and underscores. Not the root: Google
-  /// documents names of at least one character, the others nothing.
-  public func serves(_ question: HTTPDNSQuestion) -> Bool {
-    question.type.isDataType && question.name.isPlain && !question.name.isRoot
-  }
+  /// Octets of a reply's body.
+  public static let mostOctets = JSONLimit.message
+
+  /// Every name, and every type that a record can have.
+  public func serves(_ question: HTTPDNSQuestion) -> Bool { question.type.isDataType }
 
   /// A GET with `name`, `type`, and where they apply `do`, `cd`, `edns_client_subnet` and `random_padding`.
+  ///
+  /// A name is sent as presentation text (RFC 1035 section 5.1), its escapes percent-encoded. A service that reads it in
+  /// another way repeats another question, or has records of another owner, and is not believed.
   ///
   /// Without a subnet in the question none is named, not even `0.0.0.0/0`: the service then sees what any resolver
   /// sees of its client, and who wants less (RFC 7871 section 7.1.2) configures the prefix of length 0.
   public func request(for question: HTTPDNSQuestion, unixTime: Int64) -> TransferRequest {
     var target = QueryTarget(path: path)
-    target.add("name", plain: plainText(of: question.name))
+    if question.name.isPlain, !question.name.isRoot {
+      target.add("name", plain: plainText(of: question.name))
+    } else {
+      let text = question.name.lowercased.text
+      target.add("name", encoding: question.name.isRoot ? text : String(text.dropLast()))
+    }
     target.add("type", plain: String(question.type.rawValue))
     if question.dnssecOK { target.add("do", plain: "1") }
     if question.checkingDisabled { target.add("cd", plain: "1") }
@@ -85,11 +93,13 @@ public struct JSONDialect: Dialect {
     to question: HTTPDNSQuestion, from response: TransferResponse
   ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
     try response.requireStatus(in: 200...200)
-    try response.requireBody(.json, limit: JSONLimit.octets)
+    try response.requireBody(.json, limit: JSONDialect.mostOctets)
     var asked = question
     if flavour == .cloudflare { asked.clientSubnet = nil }
     var reader = DNSJSONReader(question: asked, requiresQuestion: flavour != .generic)
-    let reply = try withJSON(response.body) { root throws(HTTPDNSFailure) in try reader.read(root) }
+    let reply = try withJSON(response.body, limit: JSONDialect.mostOctets) { root throws(HTTPDNSFailure) in
+      try reader.read(root)
+    }
     return try reply.answer(to: asked)
   }
 }

@@ -58,8 +58,8 @@ public struct MessageDialect: Dialect {
     var reply = try ProviderReply(message, to: question)
     reply.scopePrefixLength = try scope(in: message, for: question)
     let age = response.age ?? 0
-    // Without max-age nothing but the TTLs themselves ends the freshness.
-    let freshness = response.maxAge.map { $0 > age ? $0 - age : 0 } ?? .max
+    // Without max-age nothing but the TTLs themselves ends the freshness; 0 is for HTTP caches alone.
+    let freshness = response.maxAge.flatMap { $0 == 0 ? nil : $0 > age ? $0 - age : 0 } ?? .max
     for index in reply.answers.indices { reply.answers[index].age(by: age, freshness: freshness) }
     for index in reply.authorities.indices { reply.authorities[index].age(by: age, freshness: freshness) }
     return try reply.answer(to: question)
@@ -108,7 +108,7 @@ extension ProviderReply {
     guard !message.header.tc else { throw .truncated }
     self.init(responseCode: code)
     isAuthenticated = message.header.ad
-    extendedError = message.edns?.extendedErrors.first?.code
+    extendedError = message.extendedError
     answers = message.answers
     authorities = message.authorities
   }

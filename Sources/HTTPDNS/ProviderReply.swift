@@ -14,90 +14,71 @@ struct ProviderReply {
   var authorities: [ResourceRecord] = []
   /// The scope of the subnet that was sent.
   var scopePrefixLength: Int?
-  /// The first Extended DNS Error.
+  /// The Extended DNS Error.
   var extendedError: ExtendedError?
 
   /// The answer: the CNAME chain in order from QNAME on, strays dropped, one TTL for each RRset, in the Authority
   /// section only what a negative answer or a proof needs.
   ///
-  /// - Throws: `.unreadable` for a chain that cannot be followed, and for records that contradict the response code.
+  /// - Throws: `.unreadable` for a chain that cannot be followed, for records that contradict the response code, and for
+  ///   a referral.
+  /// - Complexity: O(*n*) in the records.
   func answer(to question: HTTPDNSQuestion) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
+    var steps = 0
+    return try answer(to: question, counting: &steps)
+  }
+
+  /// As above; counts the records that were looked at.
+  func answer(to question: HTTPDNSQuestion, counting steps: inout Int) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
     var answer = HTTPDNSAnswer(
       responseCode: responseCode, scopePrefixLength: scopePrefixLength, extendedError: extendedError)
     guard responseCode == .noError || responseCode == .nxDomain else { return answer }
-    var chain = AnswerChain(question: question)
-    try chain.follow(answers)
+    let chain = try AnswerChain(answers, to: question)
+    steps += chain.section.steps
     guard !(chain.hasData && responseCode == .nxDomain) else { throw .unreadable(.contradiction) }
     answer.isAuthenticated = isAuthenticated
     answer.isNegative = !chain.hasData
+    guard !(answer.isNegative && responseCode == .noError && refers(chain.end)) else { throw .unreadable(.referral) }
     answer.answers = chain.records
-    answer.authorities = keptAuthorities(question, end: chain.end, isNegative: answer.isNegative)
+    answer.authorities = keptAuthorities(question, end: chain.end, isNegative: answer.isNegative, &steps)
     return answer
   }
 
+  /// Whether the server names others that may know the name, and does not say that there is no such data, which would take
+  /// an SOA record (RFC 2308 section 2.2).
+  private func refers(_ name: DomainName) -> Bool {
+    authorities.contains { $0.type == .ns && name.isAtOrBelow($0.owner) } && !authorities.contains { $0.type == .soa }
+  }
+
+  /// RRsets of proofs that are kept. A denial takes four at most (RFC 5155 section 7.2), and links out of wildcards one
+  /// each; a section of 64 KiB has room for thousands.
+  static let mostProofs = 8
+
   private func keptAuthorities(
-    _ question: HTTPDNSQuestion, end: DomainName, isNegative: Bool
+    _ question: HTTPDNSQuestion, end: DomainName, isNegative: Bool, _ steps: inout Int
   ) -> [ResourceRecord] {
-    guard !authorities.isEmpty else { return [] }
+    guard !authorities.isEmpty, isNegative || question.dnssecOK else { return [] }
     var kept: [ResourceRecord] = []
+    var section = SectionIndex(authorities)
     // The SOA record of a zone that the name is not in says nothing about the name (RFC 2308 section 5).
     if isNegative, let soa = authorities.first(where: { $0.type == .soa && end.isAtOrBelow($0.owner) }) {
-      appendRRset(of: authorities, owner: soa.owner, type: .soa, limit: 1, to: &kept)
-      guard question.dnssecOK else { return kept }
-      appendSignatures(of: authorities, owner: soa.owner, covering: .soa, to: &kept)
+      section.append(soa.owner, .soa, limit: 1, to: &kept)
+      if question.dnssecOK { section.appendSignatures(soa.owner, covering: .soa, to: &kept) }
     }
-    guard question.dnssecOK else { return kept }
-    for proof in authorities where proof.type.isDenial && !kept.contains(where: proof.isOfSameRRset) {
-      appendRRset(of: authorities, owner: proof.owner, type: proof.type, to: &kept)
-      appendSignatures(of: authorities, owner: proof.owner, covering: proof.type, to: &kept)
-    }
+    if question.dnssecOK { appendProofs(&section, to: &kept) }
+    steps += section.steps
     return kept
   }
-}
 
-/// Appends the RRset that `records` hold for an owner and a type: duplicates once (RFC 2181 section 5), all with the
-/// lowest TTL (section 5.2), their owner name spelled as given. Returns whether there is one.
-@discardableResult
-func appendRRset(
-  of records: [ResourceRecord], owner: DomainName, type: RecordType, limit: Int = .max,
-  to output: inout [ResourceRecord]
-) -> Bool {
-  let start = output.count
-  var lowest = UInt32.max
-  var seen: Set<[UInt8]> = []
-  for record in records where record.type == type && record.owner == owner {
-    lowest = min(lowest, record.ttl)
-    guard output.count - start < limit else { continue }
-    if output.count - start < smallRRset {
-      guard !output[start...].contains(where: { $0.rdata == record.rdata }) else { continue }
-    } else {
-      if seen.isEmpty { seen = Set(output[start...].map(\.rdata)) }
-      guard seen.insert(record.rdata).inserted else { continue }
+  private func appendProofs(_ section: inout SectionIndex, to kept: inout [ResourceRecord]) {
+    var seen: Set<Question> = []
+    for proof in authorities where proof.type.isDenial {
+      guard seen.insert(Question(name: proof.owner, type: proof.type)).inserted else { continue }
+      section.append(proof.owner, proof.type, to: &kept)
+      section.appendSignatures(proof.owner, covering: proof.type, to: &kept)
+      guard seen.count < ProviderReply.mostProofs else { return }
     }
-    output.append(ResourceRecord(owner: owner, type: type, ttl: record.ttl, rdata: record.rdata))
   }
-  for index in start..<output.count { output[index].ttl = lowest }
-  return output.count > start
-}
-
-/// Up to so many records are compared with each other; hashing them costs more.
-private let smallRRset = 8
-
-/// Appends the RRSIG records of an owner that cover a type (RFC 4034 section 3.1.1).
-func appendSignatures(
-  of records: [ResourceRecord], owner: DomainName, covering type: RecordType, to output: inout [ResourceRecord]
-) {
-  for record in records where record.type == .rrsig && record.owner == owner && record.coveredType == type {
-    output.append(ResourceRecord(owner: owner, type: .rrsig, ttl: record.ttl, rdata: record.rdata))
-  }
-}
-
-extension ResourceRecord {
-  fileprivate var coveredType: RecordType? {
-    rdata.count >= 2 ? RecordType(UInt16(rdata[0]) << 8 | UInt16(rdata[1])) : nil
-  }
-
-  fileprivate func isOfSameRRset(as other: ResourceRecord) -> Bool { type == other.type && owner == other.owner }
 }
 
 extension RecordType {

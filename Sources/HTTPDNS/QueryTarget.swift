@@ -91,6 +91,8 @@ extension QuestionBatch {
 }
 
 /// Whether a text is a plain name's, in any case and with or without its final dot. False for the root.
+///
+/// - Precondition: `name.isPlain`: the text of another name has escapes.
 func isPlainText(_ text: UnsafeRawBufferPointer, of name: DomainName) -> Bool {
   let octets = name.octets.span
   // Each label has one octet before it in wire form and one behind it in text.

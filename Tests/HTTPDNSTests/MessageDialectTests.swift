@@ -84,6 +84,9 @@ import Testing
     reply.age = nil
     reply.maxAge = 20
     #expect(try ttl() == 20)
+    // No age at all is for HTTP caches, and says nothing of the data.
+    reply.maxAge = 0
+    #expect(try ttl() == 300)
   }
 
   @Test func `a negative answer keeps its SOA record, aged`() throws {
