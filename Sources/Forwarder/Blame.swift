@@ -196,7 +196,7 @@ extension UpstreamFailure {
     case .timedOut: self.init(.noReachableAuthority, "no answer in time", failure.blame)
     case .network(let code): self.init(.networkError, String(cString: strerror(code)), failure.blame)
     case .closed: self.init(.networkError, "the server closed the connection", failure.blame)
-    case .responseCode(let code): self = .refused(code, by: nil)
+    case .responseCode(let code, let extendedError): self = .refused(code, by: nil, extendedError)
     case .cancelled: self.init(.other, "cancelled", failure.blame)
     }
   }

@@ -114,8 +114,10 @@ extension Resolver {
     _ question: HTTPDNSQuestion, _ route: Route, by above: FinishedAnswer, at parent: DomainName
   ) -> FinishedAnswer? {
     guard let message = above.response.message(to: Question(name: parent, type: question.type)) else { return nil }
-    return AnswerPolicy(ttl: route.ttl).negative(
-      .nxDomain, question, chain: [], authorities: message.authorities)
+    // It was validated, if at all, when it was kept: AD is the name's that was denied, and holds below.
+    let isAuthenticated = above.response.isAuthenticated
+    return AnswerPolicy(ttl: route.ttl, trustsAD: isAuthenticated).negative(
+      .nxDomain, question, chain: [], authorities: message.authorities, isAuthenticated: isAuthenticated)
   }
 
   /// What is kept, composed anew with the TTLs that are left.

@@ -99,6 +99,7 @@ private struct Turn {
 
   private func accept(_ message: Message) -> Result<Message, LocalDNSFailure> {
     let code = message.responseCode
-    return code == .noError || code == .nxDomain ? .success(message) : .failure(.responseCode(code))
+    return code == .noError || code == .nxDomain
+      ? .success(message) : .failure(.responseCode(code, message.extendedError))
   }
 }

@@ -14,8 +14,8 @@ public enum LocalDNSFailure: Error, Hashable, Sendable {
   case network(Int32)
   /// The server closed a TCP connection before the whole response had come.
   case closed
-  /// The response code of a server that would not answer, such as SERVFAIL or REFUSED.
-  case responseCode(ResponseCode)
+  /// The response code of a server that would not answer, such as SERVFAIL or REFUSED, and the extended error that it gave.
+  case responseCode(ResponseCode, ExtendedError? = nil)
   /// The asking task was cancelled.
   case cancelled
 

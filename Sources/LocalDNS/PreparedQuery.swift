@@ -3,14 +3,15 @@
 import DNSWire
 
 /// The octets of one query. Every one has an ID of its own (RFC 5452 section 9.2).
-struct PreparedQuery {
-  let octets: [UInt8]
+package struct PreparedQuery {
+  /// The message.
+  package let octets: [UInt8]
   /// Whether it has an OPT record.
   let hasEDNS: Bool
   private let nameLength: Int
 
   /// A query with a random ID.
-  init(_ question: Question, edns: EDNS?, checkingDisabled: Bool) {
+  package init(_ question: Question, edns: EDNS?, checkingDisabled: Bool) {
     // Swift's random numbers on Linux are getrandom(2).
     var message = Message.query(question, id: .random(in: 0...UInt16.max), edns: edns)
     message.header.cd = checkingDisabled
@@ -21,7 +22,7 @@ struct PreparedQuery {
   }
 
   /// What octets are to this query, when they came from the right server.
-  enum Verdict {
+  package enum Verdict {
     /// Not a response to it: somebody guesses, or it is late.
     case foreign
     /// A response that is cut off and has to be fetched over TCP.
@@ -31,7 +32,7 @@ struct PreparedQuery {
   }
 
   /// Judges octets by ID and question (RFC 5452 section 4.2); case does not matter.
-  func judge(_ reply: ArraySlice<UInt8>) -> Verdict {
+  package func judge(_ reply: ArraySlice<UInt8>) -> Verdict {
     guard isResponse(reply) else { return .foreign }
     // TC before all else: a message that was cut anywhere need not be well-formed.
     if reply[reply.startIndex + 2] & 0x02 != 0 { return .truncated }

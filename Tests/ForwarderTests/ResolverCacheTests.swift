@@ -110,6 +110,20 @@ import Testing
     #expect(provider.asked.count == 3)
   }
 
+  @Test func `a validated NXDOMAIN is validated for the names below, too`() throws {
+    for trustsAD in [false, true] {
+      var denial = HTTPDNSAnswer.negative(.nxDomain, zone: zone)
+      denial.isAuthenticated = true
+      let provider = ScriptedUpstream(on: loop) { [denial] _, _ in .answer(denial) }
+      provider.trustsAD = trustsAD
+      let scene = ResolverScene(on: loop, [provider])
+      for name in ["gone.example.com", "below.gone.example.com"] {
+        #expect(try scene.answer(ClientQuestion(name: name, dnssecOK: true)).header.ad == trustsAD, "\(name)")
+      }
+      #expect(provider.asked.count == 1)
+    }
+  }
+
   @Test func `NXDOMAIN does not cover names below where that is switched off, nor through another route`() throws {
     let provider = provider([:])
     let off = ResolverScene(on: loop, [provider]) { $0.nxdomainCut = false }

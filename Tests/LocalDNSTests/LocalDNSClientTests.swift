@@ -172,6 +172,14 @@ private func isFree(_ port: UInt16) -> Bool {
       let client = LocalDNSClient(loop: loop)
       #expect(await client.ask([unwilling.address, server.address]).address == [192, 0, 2, 1])
       #expect(await client.ask([unwilling.address]).failure == .responseCode(code))
+      let explaining = ScriptedServer(
+        on: loop,
+        onDatagram: {
+          let reports = [0, 9, 22].map { ExtendedErrorReport(code: ExtendedError(rawValue: $0)).option }
+          return [.reply(response($0, code) { $0.edns = EDNS(options: reports) })]
+        })
+      let validation = ExtendedError(rawValue: 9)
+      #expect(await client.ask([explaining.address]).failure == .responseCode(code, validation))
     }
   }
 
