@@ -146,8 +146,9 @@ let fuzzing: [Target] =
     .target(
       name: "FuzzProperties",
       dependencies: [
-        "DNSWire", "EventLoop", "Configuration", "HTTPDNS", "MessageCache", "Routing", "Listener", "Persistence",
-        "Forwarder", "CEvent",
+        "DNSWire", "EventLoop", "Ciphers", "Configuration", "HTTPDNS", "MessageCache", "Routing", "Listener",
+        "LocalDNS",
+        "Persistence", "Forwarder", "CEvent",
       ],
       path: "Fuzz/FuzzProperties", cSettings: glibc, swiftSettings: strict),
     .testTarget(name: "CorpusTests", dependencies: ["FuzzProperties"], cSettings: glibc, swiftSettings: strict),

@@ -15,6 +15,8 @@ public protocol Property: SendableMetatype {
 /// Every property.
 public let properties: [any Property.Type] = [
   QueryProperty.self, MessageProperty.self, RDATATextProperty.self, JSONBodyProperty.self, DoHBodyProperty.self,
+  AliDNSBodyProperty.self, TencentBodyProperty.self, EMASBodyProperty.self, EMASv2BodyProperty.self,
+  TableBodyProperty.self, LocalDNSReplyProperty.self,
   ConfigurationProperty.self, TCPFramingProperty.self, HostsFileProperty.self, CacheFileProperty.self,
 ]
 
