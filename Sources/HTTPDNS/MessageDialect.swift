@@ -54,7 +54,7 @@ public struct MessageDialect: Dialect {
     try response.requireStatus(in: 200...299)
     try response.requireBody(.message, limit: MessageDialect.maximumBody)
     let message: Message
-    do { message = try Message.parse(response.body) } catch { throw .unreadable(.message) }
+    do { message = try Message.parse(response.body) } catch { throw .unreadable(UnreadableReason(error)) }
     var reply = try ProviderReply(message, to: question)
     reply.scopePrefixLength = try scope(in: message, for: question)
     let age = response.age ?? 0
@@ -86,6 +86,18 @@ public struct MessageDialect: Dialect {
     guard let sent = question.clientSubnet, let returned = message.edns?.clientSubnet else { return nil }
     guard returned.prefix == sent else { throw .wrongQuestion }
     return Int(returned.scope)
+  }
+}
+
+extension UnreadableReason {
+  /// Whoever owns a zone decides on RDATA and on how much work the names are; the rest is the server's.
+  fileprivate init(_ error: WireError) {
+    self =
+      switch error {
+      case .rdata: .rdata
+      case .tooMuchWork: .tooLarge
+      default: .message
+      }
   }
 }
 

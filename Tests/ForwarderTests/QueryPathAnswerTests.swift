@@ -128,6 +128,26 @@ import Testing
     }
   }
 
+  @Test func `has names in RDATA that end in the question whole for every spelling of it, and ages`() throws {
+    let scene = try QueryPathScene()
+    let asked = DomainName(text: name)!
+    let hosts = ["mx.www.example.com", "mx.example.com", "a.mx.example.net", "mx.example.net"]
+      .map { DomainName(text: $0)! }
+    let records = hosts.enumerated().map { index, host in
+      ResourceRecord(owner: asked, type: .mx, ttl: 100 + UInt32(index), rdata: [0, 10] + host.octets)
+    }
+    let response = try #require(ComposedResponse(.noError, to: asked, answers: records))
+    scene.keep(name, RecordType.mx.rawValue, life: EntryLife(lifetime: 100), response)
+    for spelling in ["wWw.ExAmPlE.cOm", "WWW.EXAMPLE.COM", name] {
+      let query = RawQuery {
+        $0.type = 15; $0.name = RawQuery.name(spelling)
+      }
+      let message = try scene.reply(query, now: 30)
+      #expect(message.answers.map(\.ttl) == [70, 71, 72, 73])
+      #expect(message.answers.map { DomainName(octets: Array($0.rdata.dropFirst(2))) } == hosts)
+    }
+  }
+
   @Test func `is forgotten when its time is over`() throws {
     let scene = try QueryPathScene()
     scene.keep(

@@ -141,6 +141,20 @@ import Testing
     #expect(try post.answer(to: asked, from: error).responseCode == .formErr)
   }
 
+  @Test func `what a zone's owner decides on is told from what is no message`() throws {
+    let asked = question(name, .srv)
+    let broken = ResourceRecord(owner: asked.name, type: .srv, ttl: 60, rdata: [0, 1])
+    #expect(
+      failure(of: try response(to: asked) { $0.answers = [broken] }, to: asked, with: post) == .unreadable(.rdata))
+    // 3,000 names of a label and a pointer to 120 labels.
+    var body: [UInt8] = [0, 0, 0x80, 0, 0, 1, 0x0B, 0xB9, 0, 0, 0, 0, 1, 97, 0, 0, 2, 0, 1]
+    let long = [UInt8]((0..<120).flatMap { _ in [1, 98] as [UInt8] }) + [0]
+    body += [0xC0, 12, 0, 2, 0, 1, 0, 0, 0, 1, 0, UInt8(long.count)] + long
+    for _ in 0..<3000 { body += [0xC0, 12, 0, 2, 0, 1, 0, 0, 0, 1, 0, 4, 1, 97, 0xC0, 31] }
+    let costly = TransferResponse(status: 200, contentType: "application/dns-message", body: body)
+    #expect(failure(of: costly, to: question("a", .ns), with: post) == .unreadable(.tooLarge))
+  }
+
   @Test func `a subnet must come back as it was sent`() throws {
     let asked = question(name, subnet: "192.0.2.0/24")
     let same = try response(to: asked) {
