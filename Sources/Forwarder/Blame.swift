@@ -136,7 +136,7 @@ extension UnreadableReason {
   /// Whoever owns a zone decides on sizes, names, data and chains; what is no reply of the service at all is the server's.
   var blame: Blame {
     switch self {
-    case .tooLarge, .number, .name, .rdata, .chain, .contradiction: .answer
+    case .tooLarge, .number, .name, .rdata, .chain, .contradiction, .referral: .answer
     case .mediaType, .syntax, .nesting, .shape, .message, .cipher: .server
     }
   }

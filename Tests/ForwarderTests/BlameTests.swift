@@ -32,7 +32,7 @@ import Testing
   }
 
   @Test func `what the owner of a zone decides on is the answer's fault, what is no reply at all the server's`() {
-    let zone: Set<UnreadableReason> = [.tooLarge, .number, .name, .rdata, .chain, .contradiction]
+    let zone: Set<UnreadableReason> = [.tooLarge, .number, .name, .rdata, .chain, .contradiction, .referral]
     for reason in UnreadableReason.allCases {
       #expect(HTTPDNSFailure.unreadable(reason).blame == (zone.contains(reason) ? .answer : .server), "\(reason)")
     }
