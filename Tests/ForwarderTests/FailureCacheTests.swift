@@ -34,6 +34,17 @@ import Testing
     }
   }
 
+  @Test func `making room costs a few steps for each failure, also where hardly any is over`() {
+    var failures = FailureCache(longestWait: .seconds(300))
+    // One in a hundred has been over for long when the table is full, the others never are.
+    for number in 0..<20_000 {
+      failures.failed(
+        key("n\(number).example"), .networkError, now: begin + .milliseconds(number % 100 == 0 ? 0 : 60_000))
+    }
+    #expect(failures.count <= 4096)
+    #expect(failures.steps <= 20_000 * 10)
+  }
+
   @Test func `the wait is at least one second, whatever is configured`() {
     var failures = FailureCache(longestWait: .zero)
     failures.failed(key("a.example"), .server, now: begin)
