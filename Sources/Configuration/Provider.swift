@@ -41,8 +41,14 @@ extension Configuration {
     public var trustsAD = false
     /// Transfers per second; 0 means no limit.
     public var requestsPerSecond = 0
+    /// Connections to one server at once, 1 to 1,024.
+    public var connections = 64
     /// Billing units per day; 0 means no limit.
     public var unitsPerDay = 0
+    /// The part of them, 0 to 0.9, that is kept for names that were in the cache or in `refresh.keep`.
+    public var unitsReserve = 0.1
+    /// Client subnets of one name that are asked for; 0 means no limit.
+    public var subnetsPerName = 64
     /// Whether an empty answer is asked of the next provider …
     public var fallbackOnEmpty = true
     /// … and for how long that is remembered; whole seconds.

@@ -80,6 +80,9 @@ extension Configuration.Provider {
     reader.read("trust_ad", &trustsAD, .boolean)
     reader.read("requests_per_second", &requestsPerSecond, .integer(0...1_000_000))
     reader.read("units_per_day", &unitsPerDay, .integer(0...1_000_000_000_000))
+    reader.read("connections", &connections, .integer(1...1024))
+    reader.read("units_reserve", &unitsReserve, .number(0...0.9))
+    reader.read("subnets_per_name", &subnetsPerName, .integer(0...1_000_000))
     reader.read("fallback_on_empty", &fallbackOnEmpty, .boolean)
     reader.read("not_listed_ttl", &notListedTTL, .ttl())
     // "-----BEGIN CERTIFICATE-----", or TRUSTED CERTIFICATE.

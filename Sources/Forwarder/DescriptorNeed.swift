@@ -1,15 +1,13 @@
 // DescriptorNeed.swift -- how many descriptors a configuration may need, for a warning before they run out.
 
 import Configuration
-import HTTPClient
 
 extension Configuration {
   /// Descriptors that may be open at once: a socket for each question that LocalDNS is asked, under way or after it has
   /// lost its place, and all else.
   public var descriptorNeed: Int {
-    let servers = providers.reduce(0) { $0 + $1.servers.count }
     // Old connections go on to their end beside the ones that replace them.
-    let connections = servers * 2 * HTTPClientOptions().maxConnections
+    let connections = providers.reduce(0) { $0 + $1.servers.count * 2 * $1.connections }
     // On each address UDP, TCP and the reserve of TCP.
     return 2 * listen.maxInFlight + listen.tcpConnections + connections + 3 * listen.addresses.count
       + Self.ownDescriptors + httpDescriptors

@@ -4,6 +4,7 @@
 
 import DNSWire
 import EventLoop
+import FairShares
 import HTTPClient
 import HTTPDNS
 import Logging
@@ -330,7 +331,10 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     if case .batch(let batch) = asked, batch.types.count == 2 { counters.pairs += 1 }
     let request = request(asked)
     let begin = loop.preciseNow
-    switch await transport.send(HTTPRequest(request, headers: fields(request)), timeout: timeout) {
+    var message = HTTPRequest(request, headers: fields(request))
+    // A zone whose answers hang holds some of the connections only.
+    message.share = DomainKey(of: asked.first.name).value
+    switch await transport.send(message, timeout: timeout) {
     case .failure(let reason):
       // It may have arrived: whoever bills counts what has arrived.
       if reason.wasSent { pay(dialect.billing.unitsPerTransfer) }

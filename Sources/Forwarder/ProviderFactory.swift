@@ -190,6 +190,7 @@ struct ProviderFactory {
     options.proxy = provider.proxy.map { String(decoding: $0.text.reveal, as: UTF8.self) } ?? ""
     // Questions that have lost their place have transfers for a while, up to as many again.
     options.maxInFlight = 2 * maxInFlight
+    options.maxConnections = provider.connections
     options.certificateClock = certificateClock
     if case .table = provider.service {
       options.maxBody = AddressTable.mostOctets
@@ -252,6 +253,7 @@ extension ProviderSettings {
       timeout: provider.timeout, attemptsBeforeSwitch: provider.attemptsBeforeSwitch,
       returnToFirst: provider.returnToFirst, subnetPolicy: SubnetPolicy(provider.clientSubnet),
       trustsAD: provider.trustsAD, requestsPerSecond: provider.requestsPerSecond, unitsPerDay: provider.unitsPerDay,
+      unitsReserve: provider.unitsReserve, subnetsPerName: provider.subnetsPerName,
       fallsBackOnEmpty: provider.fallbackOnEmpty, notListedTTL: provider.notListedTTL)
   }
 }

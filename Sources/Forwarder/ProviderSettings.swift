@@ -45,6 +45,10 @@ struct ProviderSettings: Sendable {
   var requestsPerSecond = 0
   /// Billing units a day; 0 for no limit.
   var unitsPerDay = 0
+  /// The part of them, 0 to 1, that is kept for names that were in the cache or are always kept fresh.
+  var unitsReserve = 0.0
+  /// Client subnets of one name that are asked for; 0 for no bound.
+  var subnetsPerName = 0
   /// Whether an empty answer that may only mean "not in the account's list" is asked of the next provider …
   var fallsBackOnEmpty = true
   /// … and for how long that is remembered.

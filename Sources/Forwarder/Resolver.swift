@@ -54,6 +54,8 @@ public struct ResolverCounters: Sendable, Equatable {
   public var joined: UInt64 = 0
   /// Queries that came twice while the first one waited, and got one answer.
   public var duplicates: UInt64 = 0
+  /// Queries that were taken as if they had no client subnet, since their name has enough of them.
+  public var surplusSubnets: UInt64 = 0
   /// Queries that a limit of ours stood in the way of.
   public var shares = ShareCounters()
   /// Queries that were refused because too many were under way.
@@ -94,6 +96,8 @@ public actor Resolver {
   var lingering = 0
   /// What clients and domains may ask for in a second.
   var misses: MissLimits
+  /// For which client subnets names are asked.
+  var subnets = SubnetShares()
   /// Queries that wait, by the domain that they ask for.
   var waiting: [DomainKey: Int] = [:]
   /// Names that have others below them.
@@ -221,7 +225,7 @@ public actor Resolver {
       return replies.send(UpstreamFailure.ownProbe, to: slot)
     }
     let (service, route) = place(asked.route)
-    let subnet = clientSubnet(asked, service, route)
+    let subnet = clientSubnet(asked, name.lowercased, service, route)
     let question = HTTPDNSQuestion(
       name: name.lowercased, type: RecordType(asked.query.type),
       dnssecOK: asked.query.dnssecOK && route.tellsDNSSECFlags,
@@ -376,13 +380,6 @@ public actor Resolver {
       type: question.type.rawValue, dnssecOK: question.dnssecOK && route.tellsDNSSECFlags,
       checkingDisabled: question.checkingDisabled && route.tellsDNSSECFlags,
       route: route.number, network: route.belongsToNetwork ? network.number : 0)
-  }
-
-  /// The client's own subnet, where the route's providers are told it.
-  private func clientSubnet(_ asked: ClientQuery, _ service: Service, _ route: Route) -> QueryClientSubnet {
-    let subnet = asked.query.clientSubnet
-    guard subnet.sourceLength > 0 else { return QueryClientSubnet() }
-    return service.asksForSubnets(route) ? subnet.capped : QueryClientSubnet()
   }
 }
 

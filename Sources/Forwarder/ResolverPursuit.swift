@@ -26,6 +26,12 @@ extension Resolver {
         failure = .noTime
         continue
       }
+      if let refusal = upstream.refusalOfNewNames(), !isInUse(pursuit) {
+        note(upstream.name, refusal)
+        pursuit.trace("\(upstream.name): \(refusal.reason)")
+        if failure?.leadsToLocalDNS ?? true { failure = refusal }
+        continue
+      }
       // A provider whose servers are all silent must leave the next ones their time.
       let share = max(upstream.timeout, (deadline - loop.now) / (candidates.count - index))
       let outcome = await ask(

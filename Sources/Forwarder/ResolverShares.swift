@@ -92,6 +92,29 @@ extension Resolver {
     }
   }
 
+  /// Whether a question has its part of what is kept of a day's units: it has had data that are in the cache still, or is
+  /// always kept fresh, or is fetched again.
+  func isInUse(_ pursuit: Pursuit) -> Bool {
+    if pursuit.isRefresh || refresher?.keepsFresh(pursuit.question) ?? false { return true }
+    let data = staleData(pursuit.question, pursuit.route, pursuit.subnet)
+    return data.map { $0.found.answers > 0 && $0.found.responseCode == .noError } ?? false
+  }
+
+  /// The client's own subnet, where the route's providers are told it, and the name does not have its share of them.
+  func clientSubnet(_ asked: ClientQuery, _ name: DomainName, _ service: Service, _ route: Route) -> QueryClientSubnet {
+    let none = QueryClientSubnet()
+    guard asked.query.clientSubnet.sourceLength > 0, service.asksForSubnets(route) else { return none }
+    let subnet = asked.query.clientSubnet.capped
+    var hashes = [Hasher(), Hasher()]
+    hashes[0].combine(name)
+    hashes[1].combine([subnet.high, subnet.low, UInt64(subnet.family), UInt64(subnet.sourceLength)])
+    let keys = hashes.map { UInt64(bitPattern: Int64($0.finalize())) }
+    let isAdmitted = subnets.admits(
+      name: keys[0], subnet: keys[1], most: service.subnetsPerName(route), now: loop.now.nanoseconds)
+    if !isAdmitted { counters.surplusSubnets += 1 }
+    return isAdmitted ? subnet : none
+  }
+
   /// Whether there is a place, or somebody with more gives one up.
   private func makeRoom(for client: ClientKey, _ domain: DomainKey) -> Bool {
     guard places.isFull else { return true }
@@ -128,10 +151,13 @@ extension Resolver {
     }
   }
 
+  /// Queries for names of one domain that may wait however few slots are free.
+  private static let fewWaiters = 16
+
   /// Whether one domain's clients take so many of the slots that others could find none: at most twice as many as are free.
   func isCrowded(_ domain: DomainKey) -> Bool {
     guard let waiting = waiting[domain] else { return false }
-    return waiting > 2 * replies.queries.available
+    return waiting > Resolver.fewWaiters && waiting > 2 * replies.queries.available
   }
 
   /// A query waits from now on.

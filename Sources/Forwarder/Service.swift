@@ -39,6 +39,12 @@ final class Service: @unchecked Sendable {
   /// The place of the provider with that number; nil where there is none any more.
   func place(ofProvider number: Int) -> Int? { providerNumbers.firstIndex(of: number) }
 
+  /// Client subnets of one name that the route's providers are asked for; 0 for no bound.
+  func subnetsPerName(_ route: Route) -> Int {
+    let bounds = route.providers.map { upstreams[$0] }.filter(\.takesClientSubnet).map(\.subnetsPerName)
+    return bounds.contains(0) ? 0 : bounds.max() ?? 0
+  }
+
   /// Whether a provider of the route is told clients' own subnets.
   func asksForSubnets(_ route: Route) -> Bool { route.providers.contains { upstreams[$0].takesClientSubnet } }
 }

@@ -71,6 +71,11 @@ public protocol Upstream: AnyObject {
   func ask(
     _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure>
+  /// Why it should not be asked now for a name that was not in the cache before: what is left of its units is for others.
+  /// Nil where it may be.
+  func refusalOfNewNames() -> UpstreamFailure?
+  /// Client subnets of one name that it is asked for; 0 for no bound.
+  var subnetsPerName: Int { get }
   /// Whether it may be asked for what nobody waits for: neither down nor aside nor out of budget.
   var isFit: Bool { get }
   /// The addresses of its servers, as far as they are known.
@@ -132,6 +137,12 @@ extension Upstream {
 
   /// Whether it may be asked for what nobody waits for.
   var isFit: Bool { true }
+
+  /// Why it should not be asked now for a name that was not in the cache before: nothing, where nothing else is said.
+  func refusalOfNewNames() -> UpstreamFailure? { nil }
+
+  /// Client subnets of one name that it is asked for: any number, where nothing else is said.
+  var subnetsPerName: Int { 0 }
 
   /// Whether it answers from memory.
   var answersAtOnce: Bool { false }

@@ -22,8 +22,10 @@ final class Generation {
   private let settings: OriginSettings
   private unowned let origin: HTTPOrigin
   private var resting: [Transfer] = []
-  /// Transfers that libcurl does not have yet, in the order in which they came.
-  private var waiting: [Transfer] = []
+  /// Transfers that libcurl does not have yet.
+  private let waiting = TransferQueue()
+  /// Those that came in this turn.
+  private var fresh: [Transfer] = []
   /// Transfers that libcurl has.
   private var handedOver = 0
   /// Whether `start` will be called at the end of the turn.
@@ -49,6 +51,8 @@ final class Generation {
   private static let multiplexedConnections = 2
   /// Transfers that start together, from which on their requests leave in common segments.
   private static let corkedStart = 3
+  /// More than any server allows at once, where nothing else bounds it.
+  private static let mostBegun = 1 << 20
   /// How many times libcurl may ask to be called again at once before other events get their turn.
   private static let roundLimit = 8
 
@@ -102,15 +106,18 @@ final class Generation {
     }
     if !startsSoon { origin.startSoon() }
     startsSoon = true
-    waiting.append(transfer)
+    waiting.append(transfer, share: request.share)
+    fresh.append(transfer)
     return nil
   }
 
   /// Hands the turn's new transfers to libcurl and lets it work once for all of them.
   func start() {
     startsSoon = false
+    let batch = fresh
+    fresh = []
     guard !isClosed, !waiting.isEmpty else { return }
-    let corked = cork(waiting)
+    let corked = cork(batch)
     handOver()
     work(CURL_SOCKET_TIMEOUT, 0)
     for socket in corked { setCork(socket, false) }
@@ -120,11 +127,8 @@ final class Generation {
   /// Gives libcurl as many transfers as can begin. One for which no connection is free would be prepared by libcurl in
   /// vain, and again later.
   private func handOver() {
-    let count = min(waiting.count, (isProven || sockets.isEmpty ? room : 1) - handedOver)
-    guard count > 0 else { return }
-    let batch = waiting.prefix(count)
-    waiting.removeFirst(count)
-    for transfer in batch {
+    let most = isProven || sockets.isEmpty ? min(room, Self.mostBegun) : 1
+    while let transfer = waiting.next(free: most - handedOver) {
       if curl_multi_add_handle(multi, transfer.easy) == CURLM_OK {
         transfer.handedOverAt = loop.now
         handedOver += 1
@@ -144,12 +148,19 @@ final class Generation {
     let idle = offered.filter { $0.handedOverAt != nil && !$0.hasConnection }
     offered = []
     guard !idle.isEmpty else { return }
-    for transfer in idle { takeBack(transfer) }
-    waiting.insert(contentsOf: idle, at: 0)
+    for transfer in idle.reversed() {
+      detach(transfer)
+      waiting.takeBack(transfer)
+    }
     room = max(1, handedOver)
   }
 
   private func takeBack(_ transfer: Transfer) {
+    waiting.ended(transfer)
+    detach(transfer)
+  }
+
+  private func detach(_ transfer: Transfer) {
     curl_multi_remove_handle(multi, transfer.easy)
     handedOver -= 1
     transfer.handedOverAt = nil
@@ -159,9 +170,10 @@ final class Generation {
   /// A transfer that libcurl has repeated in vain, as it does when streams are refused: the server allows fewer of them
   /// than before. What it refused was not processed (RFC 9113 section 8.7), and goes again behind one that goes alone.
   private func startAgain(_ transfer: Transfer) {
+    let share = transfer.share
     takeBack(transfer)
     transfer.isAgain = true
-    waiting.append(transfer)
+    waiting.append(transfer, share: share)
     if !isSequential { room = 1 }
   }
 
@@ -193,7 +205,8 @@ final class Generation {
     isClosed = true
     timer?.cancel()
     resting = []
-    waiting = []
+    waiting.removeAll()
+    fresh = []
     curl_multi_cleanup(handle)
     for socket in sockets.values { socket.disarm() }
     sockets = [:]
@@ -290,7 +303,8 @@ final class Generation {
       result = .failure(failure)
     }
     if transfer.handedOverAt == nil {
-      waiting.removeAll { $0 === transfer }
+      waiting.remove(transfer)
+      waiting.ended(transfer)
     } else {
       takeBack(transfer)
     }
@@ -306,7 +320,7 @@ final class Generation {
     origin.didFinish(self, result, isLifeless: !isAlive)
     continuation.resume(returning: result)
     // Those that wait would be the next ones too many.
-    while case .failure(let failure) = result, failure.kind == .calm, let next = waiting.last { finish(next, result) }
+    while case .failure(let failure) = result, failure.kind == .calm, let next = waiting.any { finish(next, result) }
   }
 
   // MARK: - Corking

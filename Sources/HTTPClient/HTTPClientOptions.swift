@@ -20,8 +20,8 @@ public struct HTTPClientOptions: Sendable {
   public var proxy = ""
   /// Which addresses to connect to.
   public var family = Family.any
-  /// Connections at a time.
-  public var maxConnections = 8
+  /// Connections at a time. With HTTP/2 there are two at most.
+  public var maxConnections = 64
   /// Transfers under way and waiting for a connection; one more fails with `busy`.
   public var maxInFlight = 1024
   /// The age after which a connection takes no more transfers.

@@ -32,6 +32,8 @@ public struct HTTPRequest: Hashable, Sendable {
   public var headers: [HTTPField]
   /// The content of a POST.
   public var body: [UInt8]
+  /// Whose transfer it is: none takes all connections while another one waits. 0 for nobody's.
+  public var share: UInt64 = 0
 
   /// A request.
   public init(method: Method = .get, target: String, headers: [HTTPField] = [], body: [UInt8] = []) {

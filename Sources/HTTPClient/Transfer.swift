@@ -16,6 +16,10 @@ final class Transfer {
   var timer: LoopTimer?
   /// When libcurl got it; nil while it waits or rests.
   var handedOverAt: BootInstant?
+  /// Whose it is.
+  private(set) var share: UInt64 = 0
+  /// Its place among those that wait.
+  var link = TransferQueue.Link()
   /// The place in the generation's list of transfers under way.
   var position = 0
   /// The connection it uses, once libcurl has told.
@@ -75,6 +79,7 @@ final class Transfer {
   /// - Parameter isWatched: whether to listen to what libcurl says on the way: the reason of a GOAWAY comes only so.
   /// - Returns: why the request cannot be sent.
   func prepare(_ request: HTTPRequest, isWatched: Bool = false) -> HTTPFailure? {
+    share = request.share
     guard isTarget(request.target) else {
       return HTTPFailure(.badRequest, "the target is not a path of printable ASCII")
     }

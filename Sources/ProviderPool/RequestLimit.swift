@@ -71,9 +71,10 @@ public struct UnitBudget: Hashable, Sendable {
   /// - Parameters:
   ///   - unixTime: seconds since 1970.
   ///   - now: nanoseconds of boot time.
-  public mutating func isOpen(unixTime: Int64, now: Int64) -> Bool {
+  ///   - reserve: units that are not for the asking.
+  public mutating func isOpen(unixTime: Int64, now: Int64, reserve: Int = 0) -> Bool {
     turn(unixTime, now)
-    return perDay == 0 || spent < perDay
+    return perDay == 0 || spent < perDay - min(max(reserve, 0), perDay)
   }
 
   /// Counts units.

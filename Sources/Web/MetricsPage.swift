@@ -101,6 +101,10 @@ struct MetricsPage {
       "Questions that gave up their place upstream for a client or domain with less.",
       resolver.shares.displaced)
     page.counter(
+      "httpdnsd_surplus_subnets_total",
+      "Queries that were taken as if they had no client subnet: their name has subnets_per_name of them.",
+      resolver.surplusSubnets)
+    page.counter(
       "httpdnsd_duplicate_queries_total", "Queries that came again, octet by octet, while the first one waited.",
       resolver.duplicates)
     page.counter(

@@ -21,7 +21,9 @@ import Testing
       let kind = AccountKind.named(title)
       let first = try lab.simulator(https: kind.isSecure)
       let second = try lab.simulator()
-      let text = Settings(kind.provider(first, "units_per_day = \(units)"), Settings.json(second.http)).text
+      let text = Settings(
+        kind.provider(first, "units_per_day = \(units)\nunits_reserve = 0"), Settings.json(second.http)
+      ).text
       let environment = ["STATE_DIRECTORY": lab.folder.path]
       let daemon = try lab.daemon(text, environment: environment)
       try askNames(0..<6, daemon.address)

@@ -110,6 +110,22 @@ import Testing
     #expect(successes(ask(provider)) == 1)
   }
 
+  @Test func `near the end of a day's units new names are refused, and known ones are still asked for`() {
+    let only = server { _ in .json(#"{"Status":0,"Question":{"name":"www.example.com.","type":1},"Answer":[]}"#) }
+    let provider = provider(
+      [only], ProviderSettings(name: "first", unitsPerDay: 50, unitsReserve: 0.2),
+      dialect: AliDNSDialect(credential: nil, isEncrypted: true))
+    for _ in 0..<8 {
+      #expect(provider.refusalOfNewNames() == nil)
+      #expect(successes(ask(provider)) == 1)
+    }
+    #expect(provider.refusalOfNewNames()?.reason.contains("units_reserve (10)") == true)
+    #expect(successes(ask(provider, times: 2)) == 2)
+    // Where nothing is left at all it says so itself.
+    #expect(provider.refusalOfNewNames() == nil)
+    #expect(successes(ask(provider)) == 0)
+  }
+
   @Test func `there is no probe as long as the day's units are spent`() {
     let body = #"{"Status":0,"Question":{"name":"www.example.com.","type":1},"Answer":[]}"#
     let only = ScriptedTransport(on: loop) { number in

@@ -43,6 +43,9 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
   let name: String
   var trustsAD = false
   var knowsDNSSECFlags = true
+  var subnetsPerName = 0
+  /// Why new names are refused.
+  var refusalOfNew: UpstreamFailure?
   var timeout = Duration.seconds(2)
   /// The types that it cannot carry.
   var unserved: Set<RecordType> = []
@@ -78,6 +81,8 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
 
   /// Says that it is well again.
   func tellBack() { recoveryTold() }
+
+  func refusalOfNewNames() -> UpstreamFailure? { refusalOfNew }
 
   func refresh(
     _ questions: [HTTPDNSQuestion], deadline: BootInstant

@@ -96,7 +96,7 @@ import Testing
     }
     #expect(successes == 10_000)
     #expect(handles == 40)
-    #expect(open <= 8)
+    #expect(open <= 40)
     #expect(connections(to: server.port) == 0)
   }
 

@@ -55,6 +55,27 @@ import Testing
     #expect(seen.withLock { $0 } == ["/first", "/next"])
   }
 
+  @Test func `of an owner whose others all hang leaves another owner its place`() throws {
+    let server = TestServer { request in request.target == "/slow" ? .stall : .send(response("x")) }
+    defer { server.stop() }
+    let (slow, quick) = try withOrigin(server) { options in
+      options.maxConnections = 8
+    } body: { origin in
+      let requests = [("/slow", 1), ("/quick", 2)].map { target, share in
+        var request = HTTPRequest(target: target)
+        request.share = UInt64(share)
+        return request
+      }
+      async let slow = origin.burst(40, requests[0], timeout: .milliseconds(1500))
+      async let quick = origin.burst(40, requests[1], timeout: .milliseconds(1400))
+      return (await slow, await quick)
+    }
+    #expect(quick.count { $0.response?.text == "x" } == 40)
+    // Six of eight connections; the others never got one.
+    #expect(slow.count { $0.failure?.kind == .timeout } == 6)
+    #expect(slow.count { $0.failure?.kind == .busy } == 34)
+  }
+
   @Test func `for most of its time was kept waiting by us`() throws {
     let results = try shareConnection(first: .milliseconds(290), second: .milliseconds(300))
     #expect(results.map { $0.failure?.kind } == [.timeout, .busy])

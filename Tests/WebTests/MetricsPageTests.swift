@@ -69,7 +69,8 @@ import Testing
 
   @Test func `has a sample for each outcome, type and code before anything has happened`() {
     let page = page(.empty)
-    for outcome in ["hit", "stale", "local", "blocked", "miss", "refused", "invalid", "overflow", "dropped", "limited"] {
+    for outcome in ["hit", "stale", "local", "blocked", "miss", "refused", "invalid", "overflow", "dropped", "limited"]
+    {
       for transport in ["udp", "tcp"] {
         let name = "httpdnsd_queries_total{transport=\"\(transport)\",outcome=\"\(outcome)\"}"
         #expect(sample(name, page) == "0", "\(name)")
