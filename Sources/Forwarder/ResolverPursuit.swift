@@ -90,6 +90,8 @@ extension Resolver {
         scope: scope, subnet: pursuit.subnet, domain: pursuit.domain, epoch: pursuit.epoch, startedAt: loop.now)
       inherit(sibling)
       let outcome = finish(other.answer, from: source, sibling, route, trustsAD: trustsAD)
+      // Below a search domain the network has a say as well, and this would answer for every type.
+      if route.isSearched, outcome.isDenial { continue }
       if case .success(let answer) = outcome.result { keep(answer, of: sibling, from: source) }
     }
   }

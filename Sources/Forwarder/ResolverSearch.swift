@@ -107,6 +107,11 @@ extension Outcome {
     if case .success(let answer) = result { answer.response.responseCode == .noError } else { false }
   }
 
+  /// Whether it says that the name does not exist.
+  var isDenial: Bool {
+    if case .success(let answer) = result { answer.response.responseCode == .nxDomain } else { false }
+  }
+
   /// A denial counts for a moment only.
   fileprivate var unconfirmed: Outcome {
     guard case .success(var answer) = result else { return self }
@@ -116,8 +121,7 @@ extension Outcome {
 
   /// A denial becomes a failure: what is kept goes on.
   var unlessDenied: Outcome {
-    guard case .success(let answer) = result, answer.response.responseCode == .nxDomain else { return self }
-    return Outcome(result: .failure(.unserved), source: source)
+    isDenial ? Outcome(result: .failure(.unserved), source: source) : self
   }
 }
 

@@ -55,6 +55,8 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
   /// Whether it is silent beyond the deadline that it was given.
   var ignoresDeadline = false
   var script: Script
+  /// What comes along with an answer to a question.
+  var along: (HTTPDNSQuestion) -> [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)] = { _ in [] }
   private(set) var asked: [ScriptedQuestion] = []
   /// How many were asked, also where they are not remembered.
   private(set) var count = 0
@@ -114,7 +116,7 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
     guard step.latency <= longest, let result = step.result else {
       return .failure(UpstreamFailure(.noReachableAuthority, "silent", .server))
     }
-    return result.map { UpstreamAnswer($0, server: "192.0.2.1") }
+    return result.map { UpstreamAnswer($0, server: "192.0.2.1", others: along(question)) }
   }
 }
 

@@ -74,6 +74,16 @@ import Testing
     #expect(provider.asked.count == 2)
   }
 
+  @Test func `a denial that comes along for the other family is not the last word either`() throws {
+    let (provider, local) = (provider(), network())
+    provider.along = { [denial] question in
+      [(HTTPDNSQuestion(name: question.name, type: question.type == .a ? .aaaa : .a), denial)]
+    }
+    let scene = scene(provider, local)
+    #expect(try scene.answer("web.corp.example", .aaaa).responseCode == .noError)
+    #expect(try scene.answer("web.corp.example", .a).addresses == ["10.0.0.1"])
+  }
+
   @Test func `what is not in the provider's list is asked of the network, also where it never falls back`() throws {
     let (provider, local) = (provider(), network())
     provider.script = { _, _ in ScriptedStep(latency: .milliseconds(20), result: .failure(.notListed)) }
