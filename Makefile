@@ -78,7 +78,7 @@ install: ## copy program, units, configuration and documents; DESTDIR=, PREFIX=/
 
 bench-hostile: ## build, measure what a hostile client does to the others, write Benchmarks/results/hostile.md
 	@Scripts/build httpdnsd httpdns-simulator
-	@Benchmarks/run-hostile
+	@Benchmarks/run-hostile --before Benchmarks/results/hostile-0.1.0.json
 
 soak: ## load, faults, reloads, network changes and hostile clients for HOURS=N (or MINUTES=N), as root
 	@Scripts/build httpdnsd httpdns-simulator

@@ -17,6 +17,8 @@ from .lab import GOOD, GOOD_DOMAINS, MARK, Lab, OpenLab, Programs, Simulator
 
 #: The others' queries a second, and the hostile client's.
 GOOD_RATE, HOSTILE_RATE = 40.0, 20.0
+#: Seconds for which the hostile client asks alone.
+_ALONE = 2.0
 #: Where the others are.
 OTHERS = "127.0.0.1"
 #: Where the hostile client is: at the others' address, or at one of its own.
@@ -63,7 +65,7 @@ class Figure:
   hostile_localdns: int = 0
   #: Names answered within 2 s after an outage, and when the last one was.
   within: int = 0
-  last: float = 0.0
+  last: float | None = 0.0
 
   def as_dict(self) -> dict[str, object]:
     """For the JSON file beside the report."""
@@ -88,14 +90,16 @@ def _finish(figure: Figure, good: Stream) -> Figure:
   return figure
 
 
-def _peace_and_war(lab: Lab, port: int, figure: Figure, hostile: Stream, peace: float, war: float) -> Figure:
+def _peace_and_war(lab: Lab, port: int, figure: Figure, hostile: Stream, peace: float, war: float,
+                   alone: float = _ALONE) -> Figure:
   """The others alone, then beside the hostile client."""
   before = Stream(OTHERS, GOOD_RATE, good_names(1))
   # The first names pay for the connections.
   drive(port, [Stream(OTHERS, GOOD_RATE, good_names(0))], 1)
   drive(port, [before], peace)
-  good = Stream(OTHERS, GOOD_RATE, good_names(2))
-  drive(port, [good, hostile], war)
+  # A provider is judged most easily while nobody else asks.
+  good = Stream(OTHERS, GOOD_RATE, good_names(2), begin=alone)
+  drive(port, [good, hostile], war + alone)
   figure.slower = good.latency() / before.latency()
   figure.hostile_localdns = hostile.answered(MARK)
   return _finish(figure, good)
@@ -124,7 +128,7 @@ def flood(programs: Programs, way: str, place: str, names: int = 10_000, seconds
     port = lab.daemon(way, simulator.port, _address(lab))
     hostile = Stream(PLACES[place], names / seconds, itertools.islice(_hostile_names("flood.example"), names))
     figure = Figure("10,000 random names", way, place)
-    _peace_and_war(lab, port, figure, hostile, seconds, seconds)
+    _peace_and_war(lab, port, figure, hostile, seconds, seconds, alone=0)
     figure.transfers = simulator.transfers("flood.example")
     return figure
 
@@ -249,5 +253,5 @@ def _after_outage(figure: Figure, stream: Stream, returned: float) -> Figure:
   figure.asked = len(names)
   figure.within = sum(first.get(name, float("inf")) <= 2 for name in names)
   figure.failed = sum(name not in first for name in names)
-  figure.last = max(first.values(), default=float("inf"))
+  figure.last = max(first.values()) if len(first) == len(names) else None
   return figure
