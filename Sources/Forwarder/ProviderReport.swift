@@ -46,8 +46,10 @@ public struct ProviderReport: Sendable, Equatable {
   public var unitsToday = 0
   /// `units_per_day`; 0 for no limit.
   public var unitsPerDay = 0
-  /// Transfers since the start, probes among them.
+  /// Transfers since the start, probes and checks among them.
   public var transfers = 0
+  /// Transfers of those that found out whether it is well, or whose fault a failure was.
+  public var probes = 0
   /// Transfers of those that brought no reply of any use.
   public var failures: Int { failureCounts.total }
   /// The same by reason.
@@ -64,6 +66,7 @@ public struct ProviderReport: Sendable, Equatable {
 
   mutating func take(_ counters: ProviderCounters) {
     transfers = counters.transfers
+    probes = counters.probes + counters.checks
     failureCounts = counters.failures
     roundTrips = counters.roundTrips
     units = counters.units

@@ -14,7 +14,7 @@ extension Exposition {
         }
       }
     }
-    counter("httpdnsd_provider_transfers_total", "Transfers to the provider, probes among them.") { samples in
+    counter("httpdnsd_provider_transfers_total", "Transfers to the provider, probes and checks among them.") { samples in
       for report in providers { samples.add(report.transfers, name(report)) }
     }
     counter("httpdnsd_provider_failures_total", "Transfers that brought no reply of any use, by reason.") { samples in
@@ -25,7 +25,12 @@ extension Exposition {
       }
     }
     counter(
-      "httpdnsd_provider_refusals_total", "Questions that were not sent: it was down, left alone or at its limit."
+      "httpdnsd_provider_probes_total", "Transfers that found out whether a provider is well, or whose fault a failure was."
+    ) { samples in
+      for report in providers { samples.add(report.probes, name(report)) }
+    }
+    counter(
+      "httpdnsd_provider_refusals_total", "Questions that were not sent: it was down, backing off or at its limit."
     ) { samples in
       for report in providers { samples.add(report.refusals, name(report)) }
     }

@@ -135,20 +135,20 @@ import Testing
         Settings.doh(simulator.http, "name = \"second\""))
       settings.control = "socket = \"\(socket)\""
       let daemon = try lab.daemon(settings.text)
-      try simulator.fault("kind=status&code=429&count=1")
-      try ask(daemon.address, "www.example.com")
+      try simulator.fault("kind=status&code=429&count=3")
+      for domain in ["a.example", "b.example", "c.example"] { try ask(daemon.address, domain) }
       let (ending, output, _) = try lab.run("providers", "--socket", socket)
       #expect(ending == .exited(0))
       let lines = output.split(separator: "\n").map(String.init)
       try #require(lines.count == 3)
-      let first = /^first +left alone until \S+Z: its quota is used up +\S+ +[\d.]+ ms +0 +1000 +1 +1$/
+      let first = /^first +left alone until \S+Z: its quota is used up +\S+ +[\d.]+ ms +0 +1000 +3 +3$/
       #expect(lines[1].firstMatch(of: first) != nil)
-      #expect(lines[2].firstMatch(of: /^second +up +\S+ +[\d.]+ ms +\d+ +- +1 +0$/) != nil)
+      #expect(lines[2].firstMatch(of: /^second +up +\S+ +[\d.]+ ms +\d+ +- +3 +0$/) != nil)
       let json = try lab.run("providers", "--json", "--socket", socket).output
       let object = try #require(
         try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: [[String: Any]]])
       #expect(object["providers"]?.map { $0["state"] as? String } == ["aside", "up"])
-      #expect(object["providers"]?[1]["transfers"] as? Int == 1)
+      #expect(object["providers"]?[1]["transfers"] as? Int == 3)
     }
   }
 

@@ -85,13 +85,15 @@ import Testing
   @Test func `failures of a provider are counted by reason, and its state is told`() throws {
     try withScene { scene in
       try scene.simulator.fault("kind=status&code=429")
-      #expect(try ask(scene.daemon.address, "n0.bench.example").code == .servFail)
+      for domain in ["a.example", "b.example", "c.example"] {
+        #expect(try ask(scene.daemon.address, domain).code == .servFail)
+      }
       let scrape = try scene.scrape()
-      #expect(scrape["httpdnsd_provider_failures_total{provider=\"first\",reason=\"quota\"}"] == 1)
+      #expect(scrape["httpdnsd_provider_failures_total{provider=\"first\",reason=\"quota\"}"] == 3)
       #expect(scrape["httpdnsd_provider_state{provider=\"first\",state=\"aside\"}"] == 1)
       #expect(scrape["httpdnsd_provider_state{provider=\"first\",state=\"up\"}"] == 0)
-      #expect(scrape["httpdnsd_upstream_failures_total"] == 1)
-      #expect(scrape["httpdnsd_responses_total{rcode=\"servfail\"}"] == 1)
+      #expect(scrape["httpdnsd_upstream_failures_total"] == 3)
+      #expect(scrape["httpdnsd_responses_total{rcode=\"servfail\"}"] == 3)
     }
   }
 

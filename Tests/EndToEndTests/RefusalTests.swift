@@ -71,9 +71,9 @@ import Testing
       _ = try askAll(daemon.address, (0..<30).map { TestQuery("n\($0).bench.example") })
       daemon.end()
       let lines = daemon.log.split(separator: "\n").filter {
-        $0.contains("left alone") && $0.contains("raise the quota")
+        $0.contains("backing off") && $0.contains("raise the quota")
       }
-      #expect(lines.count == 1 && lines[0].contains("left alone for 30 s"))
+      #expect(lines.count == 1 && lines[0].contains("backing off for 5 s"))
     }
   }
 
@@ -100,7 +100,7 @@ import Testing
       for index in 0..<3 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
       // A machine that does much else may take longer for three questions than the pause.
       if ContinuousClock.now - before < .seconds(2) { #expect(try first.count.transfers == 1) }
-      try daemon.waitForLog("left alone for 2 s; raise the quota in the provider's console")
+      try daemon.waitForLog("backing off for 2 s; raise the quota in the provider's console")
       try first.clearFaults()
       try eventually("the first provider's turn") {
         try ask(daemon.address, "ttl-0.example")
