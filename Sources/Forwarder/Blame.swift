@@ -68,7 +68,7 @@ struct ServerFailure: Error {
   var evidence: Evidence
   /// What the provider refused us for; nil where it did not.
   var refusal: HTTPDNSFailure?
-  /// Whether the server said that it cannot at present (HTTP 5xx): it is tried once more.
+  /// Whether the server could not at present (HTTP 5xx, a connection that was cut off): it is tried once more.
   var isTemporary = false
 }
 
@@ -88,14 +88,6 @@ extension HTTPFailure.Kind {
     case .timeout: .late
     case .reset, .calm, .badHTTP, .tooLarge, .badRequest: .doubtful
     case .refused, .certificate, .pin, .tls, .unreachable, .proxy, .busy, .cancelled, .internal: .certain
-    }
-  }
-
-  /// Whether it may be due to an address that is not the server's any more.
-  var speaksAgainstAddress: Bool {
-    switch self {
-    case .refused, .unreachable, .certificate, .pin, .tls, .timeout: true
-    default: false
     }
   }
 
@@ -183,6 +175,8 @@ extension UpstreamFailure {
   init(_ failure: HTTPFailure) {
     self.init(failure.kind.extendedError, failure.description, failure.kind.blame)
     kind = failure.kind.rawValue
+    // Our own pause, after the server has asked for one.
+    if failure.kind == .calm, !failure.wasSent { blame = .ourselves }
   }
 
   init(_ failure: HTTPDNSFailure) {
@@ -227,6 +221,8 @@ extension UpstreamFailure {
     .network)
   /// Nothing was learned about the question.
   static let ending = UpstreamFailure(.notReady, "the program ends", .ourselves)
+  /// The provider could not be asked, and nobody else may be.
+  static let limitedBefore = UpstreamFailure(.other, "a limit of ours", .ourselves)
   static let failedLately = UpstreamFailure(.cachedError, "failed a moment ago", .ourselves)
   static let ownProbe = UpstreamFailure(.other, "one of our own probes", .ourselves)
 }
@@ -234,6 +230,7 @@ extension UpstreamFailure {
 extension ServerFailure {
   init(_ failure: HTTPFailure) {
     self.init(failure: UpstreamFailure(failure), evidence: failure.kind.evidence)
+    isTemporary = failure.kind == .reset
   }
 
   init(_ failure: HTTPDNSFailure) {

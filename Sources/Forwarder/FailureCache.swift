@@ -2,6 +2,7 @@
 
 import DNSWire
 import EventLoop
+import FairShares
 import MessageCache
 
 /// Remembers failures with a wait that doubles from one second on. Resolver's loop only.
@@ -15,7 +16,8 @@ struct FailureCache {
 
   private var failures: [QuestionKey: Failure] = [:]
   private let longestWait: Duration
-  private var nextTrial = BootInstant(nanoseconds: .min)
+  private var nextTrial = BootInstant(nanoseconds: 0)
+  private var lastTried: DomainKey?
   /// Failures that were looked at to make room so far, for tests.
   private(set) var steps = 0
 
@@ -38,13 +40,17 @@ struct FailureCache {
   }
 
   /// Whether the question may be asked in spite of its wait: now and then one may whose failure was the server's, the
-  /// account's or the network's, and is a second old (RFC 9520 section 3.2).
-  mutating func mayTry(_ key: QuestionKey, now: BootInstant) -> Bool {
-    guard let failure = failures[key], failure.blame.endsWithRecovery, now >= failure.at + FailureCache.firstWait,
-      now >= nextTrial
-    else { return false }
+  /// account's or the network's, and is a second old (RFC 9520 section 3.2). Names of one domain do not take all turns.
+  func mayTry(_ key: QuestionKey, of domain: DomainKey, now: BootInstant) -> Bool {
+    guard let failure = failures[key], failure.blame.endsWithRecovery else { return false }
+    let turn = domain == lastTried ? nextTrial + FailureCache.trialInterval * 3 : nextTrial
+    return now >= failure.at + FailureCache.firstWait && now >= turn
+  }
+
+  /// The question is asked in spite of its wait.
+  mutating func tries(_ domain: DomainKey, now: BootInstant) {
     nextTrial = now + FailureCache.trialInterval
-    return true
+    lastTried = domain
   }
 
   /// The question failed. A failure that has been over for the longest wait has nothing to do with this one.

@@ -33,6 +33,10 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   var checkTimer: LoopTimer?
   /// Domains that were refused since the last reply, as long as no question is known to be good.
   var refusedDomains: Set<DomainName> = []
+  /// Probes so far, each with another of the good questions.
+  var probeNumber = 0
+  /// Units that transfers in flight may cost.
+  var unitsInFlight = 0
   /// Whether it has failed since its last reply, for what is not the question's fault.
   var hasTrouble = false
   /// Told that it has answered after that.
@@ -208,10 +212,11 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     let servers = servers
     var failure = UpstreamFailure.noTimeLeft
     if servers.isEmpty { failure.reason = noServers }
+    if servers.isEmpty { hasTrouble = true }
     var order = health.rotation.order.prefix(attempts).filter { servers.indices.contains($0) }
-    // One that says that it cannot at present may well a moment later.
-    var hasRepeated = order.count != 1 || attempts == 1
-    while !order.isEmpty {
+    // What a server says that it cannot at present, another one may, or the same a moment later.
+    var hasRepeated = attempts == 1
+    while !order.isEmpty, hasUnits {
       let index = order.removeFirst()
       let time = min(timeout, deadline - loop.now)
       guard time >= HTTPDNSProvider.shortestAttempt else { break }
@@ -223,8 +228,9 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
         return .success(replies)
       case .failure(let problem):
         failure = problem.failure
-        if !hasRepeated, problem.isTemporary {
-          hasRepeated = true
+        let isRepeated = problem.isTemporary && !hasRepeated
+        if isRepeated { hasRepeated = true }
+        if isRepeated, order.isEmpty {
           order = [index]
         } else if isCurrent(servers) {
           failure = await judged(
@@ -232,7 +238,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
             hadItsTime: time >= min(timeout, HTTPDNSProvider.longestAttempt), deadline: deadline)
         }
         failure.reason = "\(servers[index]): \(failure.reason)"
-        guard failure.blame.leadsToNextServer || failure.isLate else { return .failure(failure) }
+        guard isRepeated || failure.blame.leadsToNextServer else { return .failure(failure) }
       }
     }
     return .failure(failure)
@@ -260,8 +266,12 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     case .up: break
     // Where there is nobody else to ask, an attempt may still succeed.
     case .down where isLastResort: break
-    case .down: return UpstreamFailure(.noReachableAuthority, "all of its servers are down", .server)
-    case .aside(let reason): return UpstreamFailure(.other, "backing off: \(reason.text)", .account)
+    case .down:
+      hasTrouble = true
+      return UpstreamFailure(.noReachableAuthority, "all of its servers are down", .server)
+    case .aside(let reason):
+      hasTrouble = true
+      return UpstreamFailure(.other, "backing off: \(reason.text)", .account)
     }
     guard hasUnits else {
       hasTrouble = true
@@ -270,8 +280,10 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     return nil
   }
 
-  /// Whether the day's units are not spent yet.
-  var hasUnits: Bool { budget.isOpen(unixTime: loop.wallTime, now: loop.now.nanoseconds) }
+  /// Whether the day's units are neither spent nor in flight.
+  var hasUnits: Bool {
+    budget.isOpen(unixTime: loop.wallTime, now: loop.now.nanoseconds, reserve: unitsInFlight)
+  }
 
   /// Asks one server; once more where the signature's time was wrong and the reply has taught us better: not every
   /// provider tells such a signature from one with a wrong key. Each transfer takes one of those that
@@ -308,9 +320,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     }
     switch outcome {
     case .success(let replies): return .success(replies)
-    case .failure(.transfer(let reason)):
-      if reason.kind.speaksAgainstAddress { server.connectionFailed(now: loop.now) }
-      return .failure(ServerFailure(reason))
+    case .failure(.transfer(let reason)): return .failure(ServerFailure(reason))
     case .failure(.refused(let reason)): return .failure(ServerFailure(reason))
     }
   }
@@ -334,19 +344,21 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     var message = HTTPRequest(request, headers: fields(request))
     // A zone whose answers hang holds some of the connections only.
     message.share = DomainKey(of: asked.first.name).value
+    // What has been sent is charged in full unless an answer says what it costs: nobody knows how the other side counts.
+    let most = dialect.billing.units(answers: asked.count)
+    unitsInFlight += most
+    defer { unitsInFlight -= most }
     switch await transport.send(message, timeout: timeout) {
     case .failure(let reason):
       // It may have arrived: whoever bills counts what has arrived.
-      if reason.wasSent { pay(dialect.billing.unitsPerTransfer) }
+      if reason.wasSent { pay(most) }
       counters.failures.count(TransferFailureReason(reason.kind))
       return .failure(.transfer(reason))
     case .response where loop.hasSlept(since: begin, waitingFor: timeout):
-      pay(dialect.billing.unitsPerTransfer)
+      pay(most)
       counters.failures.count(.slept)
       return .failure(.transfer(HTTPFailure(.timeout, "the machine has slept")))
     case .response(let response):
-      // Whatever it says, and whether or not it can be understood.
-      pay(dialect.billing.unitsPerTransfer)
       counters.roundTrips.observe(loop.preciseNow - begin)
       if let date = response.date {
         if server.isVerified { clock.learn(date, wallTime: loop.wallTime) }
@@ -355,9 +367,10 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       do throws(HTTPDNSFailure) {
         let replies = ProviderReplies(
           server: server.description, results: try results(asked, TransferResponse(response)))
-        pay(dialect.billing.unitsPerAnswer * replies.answers.count { !$0.answer.isNegative })
+        pay(dialect.billing.units(answers: replies.answers.count { !$0.answer.isNegative }))
         return .success(replies)
       } catch {
+        pay(most)
         counters.failures.count(TransferFailureReason(error))
         return .failure(.refused(error))
       }

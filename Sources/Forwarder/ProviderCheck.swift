@@ -45,17 +45,17 @@ struct GoodQuestions {
     latest.append((domain, good))
   }
 
-  /// One to probe with.
-  var any: HTTPDNSQuestion? { chosen ?? kept ?? latest.last?.question }
+  /// All of them: probes take one after the other, since one of their zones may be dead.
+  var all: [HTTPDNSQuestion] { [chosen, kept].compactMap(\.self) + latest.map(\.question) }
 
-  /// One to check with, instead of a question that has failed: none of the same domain, unless a person has chosen it.
-  func question(insteadOf failed: HTTPDNSQuestion) -> HTTPDNSQuestion? {
-    for good in [chosen, kept] {
-      if let good, good.name != failed.name { return good }
-    }
-    guard !latest.isEmpty else { return nil }
+  /// Two to check with, instead of a question that has failed: of two domains and not of that one's, unless a person has
+  /// chosen them. The oldest first, since whoever has asked what fails may have asked what was good a moment before.
+  func questions(insteadOf failed: HTTPDNSQuestion) -> [HTTPDNSQuestion] {
+    var found = [chosen, kept].compactMap(\.self).filter { $0.name != failed.name }
+    guard found.count < 2, !latest.isEmpty else { return found }
     let domain = PublicSuffixes.domain(of: failed.name)
-    return latest.last { $0.domain != domain }?.question
+    found += latest.filter { $0.domain != domain }.map(\.question).filter { !found.contains($0) }
+    return Array(found.prefix(2))
   }
 }
 
@@ -87,6 +87,8 @@ enum CheckVerdict {
 final class ProviderCheck: @unchecked Sendable {
   let startedAt: BootInstant
   var verdicts: [Int: CheckVerdict] = [:]
+  /// Replies that do not speak for the server, so far.
+  var bad: [Int: Int] = [:]
   var isOver = false
   let waiters: Waiters
 
@@ -99,8 +101,10 @@ final class ProviderCheck: @unchecked Sendable {
 extension HTTPDNSProvider {
   /// At most one check in this time: each costs a transfer.
   static let checkInterval = Duration.seconds(5)
-  /// How long a question that is known to be good may take.
+  /// How long a client's question waits for what a check finds.
   static let longestCheck = Duration.seconds(1)
+  /// How long the first good question may be silent before the second is asked as well.
+  private static let secondCheck = Duration.milliseconds(300)
   /// A reply so short a time ago shows that a server is well.
   private static let freshReply = Duration.seconds(1)
   /// Refusals of so many domains one after the other are the account's, as long as no question is known to be good.
@@ -112,7 +116,8 @@ extension HTTPDNSProvider {
     if suspicions.indices.contains(index) { suspicions[index] = ServerSuspicion(lastReply: loop.now) }
     refusedDomains = []
     tellStanding()
-    guard hasTrouble else { return }
+    // What was in flight when the provider was set aside does not end that.
+    guard hasTrouble, health.fitness(now: loop.now.nanoseconds) == .up else { return }
     hasTrouble = false
     recoveryTold?()
   }
@@ -129,7 +134,8 @@ extension HTTPDNSProvider {
     var failure = problem.failure
     switch (failure.blame, problem.evidence) {
     case (.ourselves, _): break
-    case (.question, _), (.answer, _): replied(index)
+    // It has replied, but not with what would show that it is well.
+    case (.question, _), (.answer, _): health.succeeded(index, now: loop.now.nanoseconds)
     case (.account, _):
       guard let refusal = problem.refusal, await isAccountsFault(refusal, at: index, asked, began, deadline) else {
         failure.blame = .question
@@ -167,6 +173,7 @@ extension HTTPDNSProvider {
   /// A server has failed for certain.
   func failed(_ index: Int) {
     hasTrouble = true
+    if servers.indices.contains(index) { servers[index].connectionFailed(now: loop.now) }
     health.failed(index, now: loop.now.nanoseconds)
     if health.fitness(now: loop.now.nanoseconds) == .down { schedule?.allHaveFailed() }
     tellStanding()
@@ -178,7 +185,7 @@ extension HTTPDNSProvider {
   /// - Returns: whether that has to be found out: otherwise it has been counted.
   private func suspect(_ index: Int, _ asked: HTTPDNSQuestion) -> Bool {
     hasTrouble = true
-    guard !suspicions[index].isConfirmed, good.question(insteadOf: asked) != nil else {
+    guard !suspicions[index].isConfirmed, !good.questions(insteadOf: asked).isEmpty else {
       failed(index)
       return false
     }
@@ -190,7 +197,7 @@ extension HTTPDNSProvider {
   private func isAccountsFault(
     _ refusal: HTTPDNSFailure, at index: Int, _ asked: HTTPDNSQuestion, _ began: BootInstant, _ deadline: BootInstant
   ) async -> Bool {
-    guard good.question(insteadOf: asked) != nil else {
+    guard !good.questions(insteadOf: asked).isEmpty else {
       // Nothing has ever been answered: who has an account may have a wrong one.
       if settings.hasAccount, !refusal.mayBeTheQuestion { return true }
       refusedDomains.insert(PublicSuffixes.domain(of: asked.name))
@@ -218,10 +225,11 @@ extension HTTPDNSProvider {
         return .saysNothing
       }
     }
-    guard let question = good.question(insteadOf: asked), hasUnits, !isRetired else { return .saysNothing }
+    let questions = good.questions(insteadOf: asked)
+    guard !questions.isEmpty, hasUnits, !isRetired else { return .saysNothing }
     let check = ProviderCheck(on: loop)
     lastCheck = check
-    Task(executorPreference: loop) { await self.run(check, question, besides: index) }
+    Task(executorPreference: loop) { await self.run(check, questions, besides: index) }
     await check.waiters.wait(atMost: wait)
     return check.verdicts[index] ?? .saysNothing
   }
@@ -238,38 +246,52 @@ extension HTTPDNSProvider {
   }
 
   /// The suspects first; where one of them fails, the others as well, or an outage of all would be seen one by one.
-  private func run(_ check: ProviderCheck, _ question: HTTPDNSQuestion, besides index: Int) async {
+  private func run(_ check: ProviderCheck, _ questions: [HTTPDNSQuestion], besides index: Int) async {
     let servers = servers
     let suspects = suspicions.indices.filter { $0 == index || suspicions[$0].failures > 0 }
-    await ask(check, question, of: suspects, servers)
+    await ask(check, questions, of: suspects, servers)
     let hasFailed = suspects.contains { if case .isNotWell = check.verdicts[$0] { true } else { false } }
     let others = suspicions.indices.filter { check.verdicts[$0] == nil && !suspicions[$0].isConfirmed }
-    if hasFailed, !others.isEmpty, hasUnits {
-      check.waiters.resumeAll()
-      await ask(check, question, of: others, servers)
-    }
+    if hasFailed, !others.isEmpty, hasUnits { await ask(check, questions, of: others, servers) }
     check.isOver = true
     check.waiters.resumeAll()
   }
 
+  /// A server is well if one of the questions is answered, and not if none is: one zone may be dead, whoever owns it.
   private func ask(
-    _ check: ProviderCheck, _ question: HTTPDNSQuestion, of indices: [Int], _ servers: [ProviderServer]
+    _ check: ProviderCheck, _ questions: [HTTPDNSQuestion], of indices: [Int], _ servers: [ProviderServer]
   ) async {
-    await withTaskGroup(of: (Int, CheckVerdict).self) { group in
+    await withTaskGroup(of: (Int, CheckVerdict?).self) { group in
       for index in indices.prefix(HTTPDNSProvider.mostAttempts) {
-        group.addTask(executorPreference: loop) { (index, await self.verdict(at: index, question)) }
+        group.addTask(executorPreference: loop) { (index, await self.verdict(at: index, questions[0])) }
+        guard questions.count > 1 else { continue }
+        group.addTask(executorPreference: loop) {
+          let end = self.loop.now + HTTPDNSProvider.secondCheck
+          while check.verdicts[index] == nil, check.bad[index] == nil, self.loop.now < end {
+            await self.loop.sleep(for: .milliseconds(20))
+          }
+          guard check.verdicts[index] == nil else { return (index, nil) }
+          return (index, await self.verdict(at: index, questions[1]))
+        }
       }
       for await (index, verdict) in group where isCurrent(servers) {
+        guard let verdict, check.verdicts[index] == nil else { continue }
+        if case .isWell = verdict {
+        } else {
+          check.bad[index, default: 0] += 1
+          guard check.bad[index] == questions.count else { continue }
+        }
         check.verdicts[index] = verdict
         follow(verdict, at: index)
+        check.waiters.resumeAll()
       }
     }
   }
 
   private func verdict(at index: Int, _ question: HTTPDNSQuestion) async -> CheckVerdict {
-    guard servers.indices.contains(index) else { return .saysNothing }
+    guard servers.indices.contains(index), hasUnits else { return .saysNothing }
     counters.checks += 1
-    return verdict(await ask(servers[index], .one(question), timeout: min(timeout, HTTPDNSProvider.longestCheck)))
+    return verdict(await ask(servers[index], .one(question), timeout: timeout))
   }
 
   /// What a reply to a question that ought to be answered says.

@@ -11,6 +11,14 @@ enum AskedQuestions {
   case one(HTTPDNSQuestion)
   case batch(QuestionBatch)
 
+  /// How many questions they are.
+  var count: Int {
+    switch self {
+    case .one: 1
+    case .batch(let batch): batch.names.count * batch.types.count
+    }
+  }
+
   /// The question, or the first of the batch.
   var first: HTTPDNSQuestion {
     switch self {

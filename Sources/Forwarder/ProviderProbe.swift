@@ -20,7 +20,9 @@ extension HTTPDNSProvider {
     probeTimer = nil
     // A success may have made it needless, a failure may have put it off.
     guard let probe = health.probe, let first = probeQuestion else { return }
-    let question = good.any ?? first
+    let known = good.all
+    let question = known.isEmpty ? first : known[probeNumber % known.count]
+    probeNumber &+= 1
     guard loop.now.nanoseconds >= probe.at else { return armProbe() }
     Task(executorPreference: loop) { [self] in await run(probe, question) }
   }
@@ -66,6 +68,7 @@ extension HTTPDNSProvider {
   func awaitsTime(toAsk question: HTTPDNSQuestion) -> Bool {
     guard let certificateClock, !certificateClock.isTimeKnown, !servers.isEmpty, servers.allSatisfy(\.isVerified)
     else { return false }
+    hasTrouble = true
     if let next = nextTimeCheck, loop.now >= next {
       nextTimeCheck = nil
       Task(executorPreference: loop) { [self] in await askForTime(question) }

@@ -24,6 +24,6 @@ extension HTTPDNSProvider {
 extension UpstreamFailure {
   fileprivate static func reserved(_ unitsPerDay: Int, _ reserve: Int) -> UpstreamFailure {
     let text = "units_per_day (\(unitsPerDay)) but for units_reserve (\(reserve)) are spent; those are for names in use"
-    return UpstreamFailure(.other, text, .account)
+    return UpstreamFailure(.other, text, .ourselves)
   }
 }

@@ -35,6 +35,8 @@ struct QuestionKey: Hashable, Sendable {
 struct Outcome {
   var result: Result<FinishedAnswer, UpstreamFailure>
   var source: AnswerSource
+  /// Why there is no answer; nil where there is one.
+  var failure: UpstreamFailure? { if case .failure(let failure) = result { failure } else { nil } }
 
   /// Forgets for which addresses the answer holds.
   mutating func dropScope() {

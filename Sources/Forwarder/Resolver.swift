@@ -243,15 +243,16 @@ public actor Resolver {
     let stale = staleData(question, route, subnet)
     if let stale, stale.isServed(at: loop.now) { return replies.send(given(stale, or: .unserved, question), to: slot) }
     let isTrial = failures.isWaiting(key, now: loop.now)
-    if isTrial, route.providers.isEmpty || !failures.mayTry(key, now: loop.now) {
+    let (client, domain) = (replies.client(slot), DomainKey(of: question.name))
+    if isTrial, route.providers.isEmpty || !failures.mayTry(key, of: domain, now: loop.now) {
       return replies.send(given(stale, or: .failedLately, question), to: slot)
     }
-    let (client, domain) = (replies.client(slot), DomainKey(of: question.name))
     let isKept = refresher?.keepsFresh(question) ?? false
     let limit = isCrowded(domain) && !isKept ? .waiting : refusal(route, service, client, domain, isKept: isKept)
     if let limit { return refuse(slot, limit, stale, question) }
     let pursuit = makePursuit(question, key, service, route, subnet, isKept ? .ourselves : client, domain)
     pursuit.isTrial = isTrial
+    if isTrial { failures.tries(domain, now: loop.now) }
     if let asker = replies.asker(slot) { _ = pursuit.askers.add(asker) }
     addWaiter(slot, pursuit)
     if stale != nil { giveStaleInTime(pursuit) }

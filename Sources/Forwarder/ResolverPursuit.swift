@@ -16,20 +16,23 @@ extension Resolver {
     let candidates = route.providers.map { service.upstreams[$0] }.filter { $0.serves(pursuit.question) }
     // Otherwise one that is down is not asked, but for finding out whether it is back.
     let isLastResort = candidates.count == 1 && !mayFallBack(route) || pursuit.isTrial
-    var failure: UpstreamFailure?
+    var failed: Outcome?
     var empty: Outcome?
+    func take(_ reason: UpstreamFailure, _ outcome: Outcome, _ upstream: any Upstream) {
+      pursuit.trace("\(upstream.name): \(reason.reason)")
+      guard reason != .notListed else { return }
+      note(upstream.name, reason)
+      // What keeps LocalDNS out counts, whoever fails after it.
+      if failed?.failure?.leadsToLocalDNS ?? true { failed = outcome }
+    }
     for (index, upstream) in candidates.enumerated() {
       if pursuit.isDisplaced { return Outcome(result: .failure(.limited(.places)), source: .ourselves) }
       if mayFallBack(route), upstream.awaitsTime(toAsk: pursuit.question) {
-        note(upstream.name, .noTime)
-        pursuit.trace("\(upstream.name): \(UpstreamFailure.noTime.reason)")
-        failure = .noTime
+        take(.noTime, Outcome(result: .failure(.noTime), source: .provider(upstream.name, server: "")), upstream)
         continue
       }
       if let refusal = upstream.refusalOfNewNames(), !isInUse(pursuit) {
-        note(upstream.name, refusal)
-        pursuit.trace("\(upstream.name): \(refusal.reason)")
-        if failure?.leadsToLocalDNS ?? true { failure = refusal }
+        take(refusal, Outcome(result: .failure(refusal), source: .provider(upstream.name, server: "")), upstream)
         continue
       }
       // A provider whose servers are all silent must leave the next ones their time.
@@ -43,15 +46,12 @@ extension Resolver {
         pursuit.trace("\(upstream.name): nothing, which may mean that the name is not in its list")
       case .success: return await afterDenial(pursuit, outcome)
       case .failure(let reason):
-        pursuit.trace("\(upstream.name): \(reason.reason)")
-        guard reason != .notListed else { break }
-        note(upstream.name, reason)
+        take(reason, outcome, upstream)
         guard !reason.isBogus else { return outcome }
-        // What keeps LocalDNS out counts, whoever fails after it.
-        if failure?.leadsToLocalDNS ?? true { failure = reason }
       }
     }
-    return await withoutProvider(pursuit, route, failure, empty)
+    if let failed, failed.failure?.leadsToLocalDNS == false { return empty ?? failed }
+    return await withoutProvider(pursuit, route, failed?.failure, empty)
   }
 
   private func ask(
@@ -97,16 +97,11 @@ extension Resolver {
   }
 
   /// No provider has an answer: LocalDNS where no provider was reached, the empty answer of a dialect that cannot say more,
-  /// or NODATA for a type that nobody serves (never NXDOMAIN or SERVFAIL, over which browsers stall). What a reachable
-  /// provider has said about a name is final.
+  /// or NODATA for a type that nobody serves (never NXDOMAIN or SERVFAIL, over which browsers stall).
   private func withoutProvider(
     _ pursuit: Pursuit, _ route: Route, _ failure: UpstreamFailure?, _ empty: Outcome?
   ) async -> Outcome {
-    if let failure, failure.isFinal {
-      return empty ?? Outcome(result: .failure(failure), source: .provider("", server: ""))
-    }
-    let leadsToLocalDNS = failure?.leadsToLocalDNS ?? true
-    let mayAsk = leadsToLocalDNS && mayFallBack(route) || failure == nil && maySearch(route)
+    let mayAsk = mayFallBack(route) || failure == nil && maySearch(route)
     if mayAsk, !pursuit.hasAskedLocal, !pursuit.isDisplaced, !isSparing(pursuit) {
       let outcome = await askLocal(pursuit, isFallback: true)
       if case .success = outcome.result { return outcome }
@@ -267,10 +262,14 @@ extension Resolver {
   /// An attempt has ended: answers everybody, or leaves that to the attempts that still run.
   func settle(_ pursuit: Pursuit, _ outcome: Outcome) {
     switch outcome.result {
+    // A limit of ours never leads to LocalDNS, and what a provider has said is final.
+    case .success where outcome.source == .localDNS && pursuit.isDecided:
+      if pursuit.attempts == 0 { deliver(pursuit, Outcome(result: .failure(.limitedBefore), source: .ourselves)) }
     case .success: deliver(pursuit, outcome)
-    case .failure(let reason) where reason.isFinal && outcome.source.isProvider:
+    case .failure(let reason) where outcome.source.isProvider && (reason.isFinal || reason.blame == .ourselves):
       pursuit.isDecided = true
-      deliver(pursuit, outcome)
+      if pursuit.held?.source == .localDNS { pursuit.held = nil }
+      if reason.isFinal || pursuit.attempts == 0 { deliver(pursuit, outcome) }
     case .failure where pursuit.attempts > 0: break
     case .failure: deliver(pursuit, pursuit.held ?? outcome)
     }

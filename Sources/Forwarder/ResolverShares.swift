@@ -137,7 +137,8 @@ extension Resolver {
     let isStale = staleData(pursuit.question, pursuit.route, pursuit.subnet) != nil
     counters.shares.add(.places, stale: isStale, pursuit.slots.count)
     onLimit(.places)
-    deliver(pursuit, pursuit.held ?? Outcome(result: .failure(.limited(.places)), source: .ourselves))
+    let held = pursuit.held?.source == .localDNS ? nil : pursuit.held
+    deliver(pursuit, held ?? Outcome(result: .failure(.limited(.places)), source: .ourselves))
   }
 
   /// The last attempt of a pursuit has ended.

@@ -84,7 +84,7 @@ import Testing
 
   @Test func `failures of a provider are counted by reason, and its state is told`() throws {
     try withScene { scene in
-      try scene.simulator.fault("kind=status&code=429")
+      try scene.simulator.fault("kind=status&code=429&retry-after=600")
       for domain in ["a.example", "b.example", "c.example"] {
         #expect(try ask(scene.daemon.address, domain).code == .servFail)
       }

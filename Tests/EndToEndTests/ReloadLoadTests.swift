@@ -13,7 +13,7 @@ import Testing
     return [("3s", one), ("2s", other)].map { timeout, rule in
       var settings = Settings(Settings.json(simulator.http, "timeout = \"\(timeout)\""))
       // All of it is one domain.
-      settings.listen = "workers = 2\nmisses_per_domain = 0"
+      settings.listen = "workers = 2"
       settings.more = rule
       return settings.text.replacingOccurrences(of: "level = \"debug\"", with: "level = \"info\"")
     }

@@ -30,7 +30,9 @@ import Testing
     try withLab { lab in
       let simulator = try lab.simulator()
       try simulator.setZone("*.flood.example. 60 A 192.0.2.1\n*.good.example. 60 A 192.0.2.2")
-      let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)
+      var settings = Settings(Settings.json(simulator.http))
+      settings.shares = ""
+      let daemon = try lab.daemon(settings.text)
       let time = try flood(daemon.address, 10_000, below: "flood.example", in: .seconds(5)) { tick in
         let reply = try ask(daemon.address, TestQuery("n\(tick).good.example"), from: others)
         #expect(reply.data == ["192.0.2.2"])
@@ -51,7 +53,9 @@ import Testing
       let simulator = try lab.simulator()
       try simulator.setZone("*.slow.example. 60 A 192.0.2.1\n*.good.example. 60 A 192.0.2.2")
       try simulator.fault("kind=stall&below=slow.example")
-      let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)
+      var settings = Settings(Settings.json(simulator.http))
+      settings.shares = ""
+      let daemon = try lab.daemon(settings.text)
       try ask(daemon.address, "first.good.example")
       var answered = 0
       _ = try flood(daemon.address, 1_100, below: "slow.example", in: .seconds(2)) { tick in

@@ -1,5 +1,6 @@
 // ProviderCheckTests.swift -- one client's odd questions take the provider away from nobody; a real outage is still seen.
 
+import Ciphers
 import DNSWire
 import EventLoop
 import HTTPClient
@@ -37,19 +38,20 @@ private enum Saying {
     let loop: any Loop
     let service: Service
     var asked: [String] = []
-    var renewals = 0
+    /// What this server does, whatever the name.
+    var own: Saying?
 
     init(_ service: Service, on loop: any Loop) {
       self.service = service
       self.loop = loop
     }
 
-    func renewConnections() { renewals += 1 }
+    func renewConnections() {}
 
     nonisolated(nonsending) func send(_ request: HTTPRequest, timeout: Duration) async -> HTTPResult {
       let name = String(request.target.split(separator: "=")[1].split(separator: "&")[0])
       asked.append(name)
-      switch service.saying(name) {
+      switch own ?? service.saying(name) {
       case .silence:
         await loop.sleep(for: timeout)
         return .failure(HTTPFailure(.timeout, "the time was up", wasSent: true))
@@ -246,8 +248,54 @@ private enum Saying {
       now = now + .seconds(1)
     }
     for number in 0..<1000 { good.note(HTTPDNSQuestion(name: name("n\(number).evil.example"), type: .a), now: now) }
-    let check = good.question(insteadOf: HTTPDNSQuestion(name: name("bad.evil.example"), type: .a))
-    #expect(check?.name == name("www.d7.example"))
+    let check = good.questions(insteadOf: HTTPDNSQuestion(name: name("bad.evil.example"), type: .a))
+    #expect(check.map(\.name) == [name("www.d1.example"), name("www.d2.example")])
+    let other = good.questions(insteadOf: HTTPDNSQuestion(name: name("bad.d1.example"), type: .a))
+    #expect(other.map(\.name) == [name("www.d2.example"), name("www.d3.example")])
+  }
+
+  @Test func `a zone that was good a moment before and is dead now takes the provider away from nobody`() {
+    let (provider, service) = make()
+    for text in ["www.good.example", "www.trap.example"] {
+      ask(provider, text)
+      loop.advance(by: .seconds(2))
+    }
+    for dead in ["trap.example", "good.example"] {
+      service.odd = [dead: .silence, "lame.example": .silence]
+      for number in 0..<10 {
+        ask(provider, "n\(number).lame.example")
+        loop.advance(by: .seconds(6))
+        #expect(isUp(provider), "\(dead)")
+      }
+    }
+  }
+
+  @Test func `a name to check with that is dead does not keep the provider down`() {
+    var settings = ProviderSettings(name: "first")
+    settings.checkName = name("check.dead.example")
+    let (provider, service) = make(settings)
+    ask(provider, "www.good.example")
+    service.everything = .result(.refused)
+    for _ in 0..<3 { ask(provider, "www.good.example") }
+    #expect(!isUp(provider))
+    service.everything = nil
+    service.odd["dead.example"] = .silence
+    loop.advance(by: .seconds(30))
+    #expect(isUp(provider))
+  }
+
+  @Test(arguments: [HTTPResult.status(503), .failure(HTTPFailure(.reset, "reset", wasSent: true))])
+  func `what one server cannot at present is asked of the next one, also just after a good reply`(
+    _ result: HTTPResult
+  ) throws {
+    let (provider, service) = make(servers: 2)
+    for number in 0..<5 {
+      service.transports[0].own = nil
+      ask(provider, "g\(number).good.example")
+      service.transports[0].own = .result(result)
+      #expect(try ask(provider, "n\(number).other.example").get().server == "server1")
+    }
+    #expect(isUp(provider))
   }
 
   @Test func `an error of the server is tried once more at a single server, and at another where there is one`() {
@@ -285,5 +333,36 @@ private enum Saying {
     service.everything = .result(.json("{"))
     for _ in 0..<40 { ask(provider, "www.example.com") }
     #expect(provider.budget.spent <= 20 + price)
+  }
+
+  @Test func `a service that bills by answers is charged for what may be one`() {
+    let emas = EMASDialect(accountID: "100000", secretKey: Secret("key"), isEncrypted: false)
+    let transport = ScriptedTransport(on: loop) { _ in (.json("no JSON"), .milliseconds(10)) }
+    let provider = HTTPDNSProvider(
+      ProviderSettings(name: "first", unitsPerDay: 1000), dialect: emas,
+      servers: [ProviderServer("server", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in transport }], loop: loop)
+    #expect(emas.billing.unitsPerTransfer == 0 && emas.billing.unitsPerAnswer > 0)
+    ask(provider, "www.example.com")
+    #expect(provider.budget.spent == provider.counters.transfers * emas.billing.unitsPerAnswer)
+  }
+
+  @Test func `forty questions at once under a budget of five units cost no more than that and one transfer`() {
+    let price = AliDNSDialect(credential: nil, isEncrypted: true).billing.unitsPerTransfer
+    let transport = ScriptedTransport(on: loop) { _ in (.json("no JSON"), .milliseconds(10)) }
+    let provider = HTTPDNSProvider(
+      ProviderSettings(name: "first", unitsPerDay: 5), dialect: AliDNSDialect(credential: nil, isEncrypted: true),
+      servers: [ProviderServer("server", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in transport }], loop: loop)
+    loop.run { [loop] in
+      let tasks = (0..<40).map { number in
+        Task(executorPreference: loop) {
+          _ = await provider.ask(
+            HTTPDNSQuestion(name: name("n\(number).example"), type: .a), deadline: loop.now + .seconds(4),
+            isLastResort: false)
+        }
+      }
+      for task in tasks { await task.value }
+    }
+    #expect(provider.budget.spent == provider.counters.transfers * price)
+    #expect(provider.budget.spent <= 5 + price)
   }
 }

@@ -9,6 +9,8 @@ struct Settings {
   /// `listen.addresses`, and more keys of `[listen]`.
   var addresses = ["127.0.0.1:0"]
   var listen = ""
+  /// The limits of misses: off, since the names of the simulator's zones are of few domains.
+  var shares = "misses_per_client = 0\nmisses_per_domain = 0"
   /// More keys of `[localdns]`.
   var local = ""
   /// The keys of `[control]`: no socket unless a test says so.
@@ -34,6 +36,7 @@ struct Settings {
     [listen]
     addresses = \(quoted(addresses))
     \(listen)
+    \(shares)
     \(providers.joined(separator: "\n"))
     [localdns]
     servers = \(quoted(localServers.map(\.description)))
