@@ -16,15 +16,6 @@ final class PreparedAnswers: @unchecked Sendable {
   /// The number of the answer to QTYPE ANY.
   let anyAnswer: UInt32
 
-  /// A name of one label: records whose owner is the QNAME are composed against it and fit every QNAME.
-  ///
-  /// Another zone's name must be written in full: were it below this one, it would point into the QNAME.
-  private static func placeholder(for soa: SOAOwner?) -> DomainName {
-    let usual = DomainName(unchecked: [1, 0x78, 0])
-    if case .zone(let zone) = soa, zone.isAtOrBelow(usual) { return DomainName(unchecked: [1, 0x79, 0]) }
-    return usual
-  }
-
   /// Composes the table's local answers.
   init(_ answers: [LocalAnswer]) {
     count = answers.count + 1
@@ -55,18 +46,48 @@ final class PreparedAnswers: @unchecked Sendable {
     soaOwner: nil, isAuthoritative: false, extendedError: nil)
 
   private static func prepare(_ answer: LocalAnswer) -> Prepared {
-    let response = ResolvedAnswer(answer, to: placeholder(for: answer.soaOwner)).response
-    var head = ResponseHead(responseCode: response.responseCode.rawValue)
-    head.isAuthoritative = answer.isAuthoritative
-    head.answers = response.answers
-    head.authorities = response.authorities
-    head.bodyLength = response.body.count
+    let octets = body(of: answer)
+    let longest = 65_535 - ResponseWriter.overhead
+    var head = ResponseHead(responseCode: ResponseCode.servFail.rawValue)
+    if octets.count <= longest {
+      head.responseCode = answer.responseCode.rawValue
+      head.isAuthoritative = answer.isAuthoritative
+      head.answers = UInt16(answer.records.count)
+      head.authorities = answer.soaOwner == nil ? 0 : 1
+      head.bodyLength = octets.count
+    }
     head.extendedError = answer.extendedError?.rawValue ?? ResponseHead.noExtendedError
-    let body = UnsafeMutablePointer<UInt8>.allocate(capacity: max(1, response.body.count))
-    response.body.withUnsafeBufferPointer { source in
-      if let base = source.baseAddress { body.update(from: base, count: source.count) }
+    let body = UnsafeMutablePointer<UInt8>.allocate(capacity: max(1, head.bodyLength))
+    octets.withUnsafeBufferPointer { source in
+      if let base = source.baseAddress { body.update(from: base, count: head.bodyLength) }
     }
     return Prepared(head: head, body: body)
+  }
+
+  /// The records in wire form behind whatever question. Where they will stand depends on QNAME's length, so that QNAME is
+  /// the one name that a pointer may lead to; all others are written in full.
+  private static func body(of answer: LocalAnswer) -> [UInt8] {
+    let pointer: [UInt8] = [0xC0, UInt8(QueryReader.headerLength)]
+    var octets: [UInt8] = []
+    func append(_ owner: [UInt8], _ type: RecordType, _ ttl: UInt32, _ rdata: [UInt8]) {
+      octets += owner
+      for word in [type.rawValue, 1, UInt16(ttl >> 16), UInt16(ttl & 0xFFFF), UInt16(truncatingIfNeeded: rdata.count)] {
+        octets += [UInt8(word >> 8), UInt8(word & 0xFF)]
+      }
+      octets += rdata
+    }
+    for record in answer.records { append(pointer, record.type, record.ttl, record.rdata) }
+    let owner: [UInt8]? = answer.soaOwner.map { owner in
+      switch owner {
+      case .queryName: pointer
+      case .zone(let zone): zone.octets
+      }
+    }
+    if let owner {
+      let soa = SyntheticSOA.record(.root, ttl: LocalAnswer.ttl)
+      append(owner, soa.type, soa.ttl, soa.rdata)
+    }
+    return octets
   }
 }
 

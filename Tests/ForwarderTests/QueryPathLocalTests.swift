@@ -27,6 +27,21 @@ import Testing
     }
   }
 
+  @Test(arguments: [
+    "localhost", "a.localhost", "a.longer.localhost", "invalid", "x.invalid", "www.much.longer.invalid",
+    "blocked.invalid",
+  ])
+  func `has its zone's SOA record whole behind a question of any length`(name: String) throws {
+    let scene = try QueryPathScene(rules: [("blocked.invalid", .nxDomain)])
+    let message = try scene.reply(name, .mx)
+    let soa = try #require(message.authorities.first)
+    let asked = try #require(DomainName(text: name))
+    #expect(message.authorities.count == 1 && soa.type == .soa && asked.isAtOrBelow(soa.owner) && !soa.owner.isRoot)
+    // The zone's own name is at the end of these, and must not be where a pointer from another question leads.
+    let names = ["localhost", "nobody.invalid"].flatMap { DomainName(text: $0)!.octets }
+    #expect(soa.rdata.count == names.count + 20 && soa.rdata.starts(with: names))
+  }
+
   @Test func `of a rule comes before the cache`() throws {
     let scene = try QueryPathScene(rules: [("blocked.example", .nxDomain), ("refused.example", .refused)])
     for name in ["blocked.example", "a.blocked.example", "refused.example"] { try scene.keep(name, [address(name, 1)]) }
