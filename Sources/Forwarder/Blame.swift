@@ -209,6 +209,7 @@ extension UpstreamFailure {
   var isBogus: Bool { blame == .answer && ExtendedError.validation.contains(extendedError) }
 
   static let unserved = UpstreamFailure(.notSupported, "no provider serves this type", .question)
+  static let unaskable = UpstreamFailure(.notSupported, "no provider takes a name with such characters", .question)
   static let notListed = UpstreamFailure(.notSupported, "not in the table", .question)
   static let noServer = UpstreamFailure(.noReachableAuthority, "no resolver to ask", .network)
   static let noTimeLeft = UpstreamFailure(.noReachableAuthority, "no time left", .network)

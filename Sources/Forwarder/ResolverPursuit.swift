@@ -106,6 +106,7 @@ extension Resolver {
       let outcome = await askLocal(pursuit, isFallback: true)
       if case .success = outcome.result { return outcome }
     }
+    let failure = failure ?? unaskable(pursuit, route)
     let lastResort = empty ?? (failure == nil ? unserved(pursuit, route) : nil)
     guard pursuit.isAskingLocal else {
       return lastResort ?? Outcome(result: .failure(failure ?? .unserved), source: .ourselves)
@@ -114,6 +115,19 @@ extension Resolver {
     pursuit.held = pursuit.held ?? lastResort
     return Outcome(result: .failure(failure ?? .unserved), source: .ourselves)
   }
+
+  /// Why nobody was asked where providers carry the type, but not for a name with such octets: it may well have data.
+  private func unaskable(_ pursuit: Pursuit, _ route: Route) -> UpstreamFailure? {
+    let providers = route.providers.map { pursuit.service.upstreams[$0] }
+    var plain = pursuit.question
+    plain.name = Resolver.plainName
+    guard !providers.contains(where: { $0.serves(pursuit.question) }), providers.contains(where: { $0.serves(plain) })
+    else { return nil }
+    return .unaskable
+  }
+
+  /// A name that every dialect can carry.
+  private static let plainName = DomainName(unchecked: [1, 97, 0])
 
   /// NODATA with the reason.
   private func unserved(_ pursuit: Pursuit, _ route: Route) -> Outcome {

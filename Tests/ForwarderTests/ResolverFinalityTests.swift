@@ -70,6 +70,21 @@ import Testing
     #expect(local.asked.isEmpty)
   }
 
+  @Test func `a name that no provider can carry is SERVFAIL with the reason, unless LocalDNS answers`() throws {
+    let provider = ScriptedUpstream(on: loop) { _, _ in .failure(.notSupported, .question) }
+    provider.isForPlainNames = true
+    let odd = #"two\032words.example.com"#
+    let answer = try ResolverScene(on: loop, [provider]).answer(odd)
+    #expect(answer.responseCode == .servFail && answer.extendedError == .notSupported)
+    #expect(answer.authorities.isEmpty && provider.asked.isEmpty)
+    // A type that it carries for no name is NODATA, as it is for other names.
+    provider.unserved = [.txt]
+    #expect(try ResolverScene(on: loop, [provider]).answer(odd, .txt).responseCode == .noError)
+    let local = local()
+    #expect(try ResolverScene(on: loop, [provider], local: local).answer(odd).responseCode == .noError)
+    #expect(local.asked.count == 1)
+  }
+
   @Test func `a final word that comes while LocalDNS's answer is held wins, and that one is not kept`() throws {
     let provider = ScriptedUpstream(on: loop) { _, _ in self.refusal(.servFail, after: .milliseconds(1500)) }
     let local = local()

@@ -49,6 +49,8 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
   var timeout = Duration.seconds(2)
   /// The types that it cannot carry.
   var unserved: Set<RecordType> = []
+  /// Whether it carries no names but those of letters, digits, hyphens and underscores.
+  var isForPlainNames = false
   var subnetPolicy = SubnetPolicy.none
   /// Attempts of `timeout` each that it makes of a silent step, as a provider of so many servers would.
   var servers = 1
@@ -103,7 +105,9 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
 
   func subnet(for client: IPPrefix?) -> IPPrefix? { subnetPolicy.subnet(for: client) }
 
-  func serves(_ question: HTTPDNSQuestion) -> Bool { !unserved.contains(question.type) }
+  func serves(_ question: HTTPDNSQuestion) -> Bool {
+    !unserved.contains(question.type) && (!isForPlainNames || question.name.isPlain)
+  }
 
   func ask(
     _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
