@@ -19,9 +19,11 @@ extension Configuration {
     public var giveUpAfter = 3
     /// Shorter TTLs are not refreshed ahead; whole seconds.
     public var minTTL: Duration = .seconds(10)
-    /// Transfers that refreshing may cause in a minute.
+    /// Billing units that refreshing may cost in a minute.
     public var budgetPerMinute = 60
-    /// Transfers that refreshing may cause in a day.
+    /// Transfers that refreshing may cause in a minute to providers that bill nothing: the same key, with its own default.
+    public var freePerMinute = 1200
+    /// Billing units that refreshing may cost in a day; there is no limit for providers that bill nothing.
     public var budgetPerDay = 10_000
     /// Whether several names go in one transfer where the provider can.
     public var batch = true
@@ -37,7 +39,9 @@ extension Configuration.Refresh {
     reader.read("hot_hits", &hotHits, .integer(0...1_000_000))
     reader.read("give_up_after", &giveUpAfter, .integer(1...1_000_000))
     reader.read("min_ttl", &minTTL, .ttl())
-    reader.read("budget_per_minute", &budgetPerMinute, .integer(0...1_000_000))
+    var perMinute = -1
+    reader.read("budget_per_minute", &perMinute, .integer(0...1_000_000))
+    if perMinute >= 0 { (budgetPerMinute, freePerMinute) = (perMinute, perMinute) }
     reader.read("budget_per_day", &budgetPerDay, .integer(0...1_000_000_000))
     reader.read("batch", &batch, .boolean)
   }

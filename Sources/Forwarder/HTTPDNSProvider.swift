@@ -41,12 +41,12 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   var hasTrouble = false
   /// Told that it has answered after that.
   var recoveryTold: (() -> Void)?
-  private let dialect: any Dialect
+  let dialect: any Dialect
   let batchDialect: (any BatchDialect)?
   let note: ProviderNote
   /// What was said last of whether it is down, and which server is asked first.
   var toldStanding = ProviderStanding()
-  private var limit: RequestLimit
+  var limit: RequestLimit
   var budget: UnitBudget
   let ledger: UnitLedger?
   /// Whether a reload has taken it out; who has its name since, and pays for it.

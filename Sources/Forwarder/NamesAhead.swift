@@ -121,8 +121,11 @@ extension Refresher {
 
   /// Within the budget: one transfer, of whoever is well.
   private func refresh(_ transfer: RefreshTransfer, _ heat: [RoutedQuestion: Heat]) async -> Int {
-    guard let source = transfer.source, takeFromBudget() else { return 0 }
-    return await ask(transfer, source, heat).count { $0 }
+    guard let source = transfer.source else { return 0 }
+    let isPaid = takeFromBudget(transfer.asked, source)
+    let asked = zip(transfer.asked, isPaid).filter(\.1).map(\.0)
+    guard !asked.isEmpty else { return 0 }
+    return await ask(RefreshTransfer(source: source, asked: asked), source, heat).count { $0 }
   }
 
   /// At start: whoever does not get an answer that way is asked for as by a client, with everything that may help.

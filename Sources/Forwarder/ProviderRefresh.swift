@@ -8,7 +8,7 @@ import ProviderPool
 extension HTTPDNSProvider {
   var isFit: Bool {
     guard case .up = health.fitness(now: loop.now.nanoseconds), !servers.isEmpty else { return false }
-    return hasUnits
+    return hasUnits && limit.hasSpare(now: loop.now.nanoseconds)
   }
 
   func networkHasChanged() {
@@ -18,11 +18,23 @@ extension HTTPDNSProvider {
     schedule?.networkHasChanged()
   }
 
+  var refreshPrice: RefreshPrice {
+    let billing = dialect.billing
+    guard billing.isBilled else { return .free }
+    return RefreshPrice(
+      isBilled: true, perTransfer: billing.unitsPerTransfer, perAnswer: billing.unitsPerAnswer)
+  }
+
   var mostNames: Int { batchDialect?.mostNames ?? 0 }
 
   func refresh(
     _ questions: [HTTPDNSQuestion], deadline: BootInstant
   ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
+    // Several may have begun since it was fit.
+    guard limit.hasSpare(now: loop.now.nanoseconds) else {
+      let reason = "requests_per_second (\(settings.requestsPerSecond)) is left to clients"
+      return .failure(UpstreamFailure(.other, reason, .ourselves))
+    }
     let replies = await askServers(asked(questions), deadline: deadline, isLastResort: false, attempts: 1)
     return replies.map { replies in
       var answers: [HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>] = [:]

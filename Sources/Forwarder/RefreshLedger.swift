@@ -1,20 +1,21 @@
 // RefreshLedger.swift -- what refreshing has cost in the last day, kept in the state directory: a restart does not open
 // `refresh.budget_per_day` anew.
 //
-// Resolver's loop only. A line of text for each five minutes: when they began in seconds since 1970, the transfers.
+// Resolver's loop only. A line of text for each five minutes: when they began in seconds since 1970, the units, and those
+// of them that were for names of `refresh.keep`. Version 0.1.0 wrote transfers, and no third number.
 
 import EventLoop
 import Persistence
 import Refresh
 
-/// The transfers of the last day, on disk.
+/// The units of the last day, on disk.
 final class RefreshLedger {
   private let loop: any Loop
   private let file: StateFile
   private let budget = Shared()
   private let writer: StateWriter
 
-  private final class Shared { var spent: () -> [(age: Int64, transfers: Int)] = { [] } }
+  private final class Shared { var spent: () -> [RefreshBudget.Spent] = { [] } }
 
   /// Refreshing goes on all day: a disk is not to be written to more often for that.
   private static let delay = Duration.seconds(300)
@@ -35,20 +36,21 @@ final class RefreshLedger {
     guard lines.first.map(String.init) == RefreshLedger.firstLine else { return }
     for line in lines.dropFirst() {
       let fields = line.split(separator: " ")
-      guard fields.count == 2, let time = Int64(fields[0]), let count = Int(fields[1]), time >= 0, count > 0,
+      guard 2...3 ~= fields.count, let time = Int64(fields[0]), let units = Int(fields[1]), time >= 0, units > 0,
+        let kept = fields.count == 3 ? Int(fields[2]) : 0, 0...units ~= kept,
         time > loop.wallTime - RefreshLedger.remembered
       else { continue }
       // A clock that has gone back does not make anything younger than now.
       let age = max(loop.wallTime - time, 0) * 1_000_000_000
-      budget.restore(count, age: age, now: loop.now.nanoseconds)
+      budget.restore(RefreshBudget.Spent(units, kept: kept, age: age), now: loop.now.nanoseconds)
     }
   }
 
-  /// Seconds for which a transfer may count: a day and the five minutes that it was counted in.
+  /// Seconds for which a unit may count: a day and the five minutes that it was counted in.
   private static let remembered: Int64 = 86_700
 
   /// Keeps a budget from now on.
-  func keep(_ spent: @escaping () -> [(age: Int64, transfers: Int)]) { budget.spent = spent }
+  func keep(_ spent: @escaping () -> [RefreshBudget.Spent]) { budget.spent = spent }
 
   /// Something was spent.
   func didSpend() { writer.changed() }
@@ -56,8 +58,8 @@ final class RefreshLedger {
   /// Writes what has not been written, before it returns.
   func close() { writer.close() }
 
-  private static func text(_ spent: [(age: Int64, transfers: Int)], wallTime: Int64) -> [UInt8] {
-    let lines = spent.map { "\(wallTime - $0.age / 1_000_000_000) \($0.transfers)" }
+  private static func text(_ spent: [RefreshBudget.Spent], wallTime: Int64) -> [UInt8] {
+    let lines = spent.map { "\(wallTime - $0.age / 1_000_000_000) \($0.units) \($0.keptUnits)" }
     return Array(([firstLine] + lines).joined(separator: "\n").utf8) + [0x0A]
   }
 }

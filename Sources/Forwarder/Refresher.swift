@@ -69,8 +69,8 @@ final class Refresher: @unchecked Sendable {
     self.resolver = resolver
     self.cache = cache
     self.loop = loop
-    spending = RefreshSpending(
-      perMinute: settings.transfersPerMinute, perDay: settings.transfersPerDay, on: loop, ledger: ledger, note: note)
+    spending = RefreshSpending(settings.limits, on: loop, ledger: ledger, note: note)
+    spending.reserve(forKept: keep.count)
   }
 
   /// Begins to follow what the resolver keeps. The loop runs.
@@ -83,7 +83,8 @@ final class Refresher: @unchecked Sendable {
   /// spent today stays spent.
   func use(_ settings: RefresherSettings, keep: [RoutedQuestion], preload: [RoutedQuestion]) {
     if settings.timing != self.settings.timing { earlierTiming = self.settings.timing }
-    spending.use(perMinute: settings.transfersPerMinute, perDay: settings.transfersPerDay)
+    spending.use(settings.limits)
+    spending.reserve(forKept: keep.count)
     self.settings = settings
     let known = Set(self.keep + self.preload)
     self.keep = keep
@@ -325,12 +326,12 @@ final class Refresher: @unchecked Sendable {
       cache.state(hash: detail.hash).map { $0.storedAt == detail.storedAt } ?? true
     }
     guard !wanted.isEmpty else { return }
-    let details = wanted.map(\.1)
-    guard takeFromBudget() else {
-      for detail in details { failed(detail.hash, now: now) }
-      return
-    }
-    let questions = wanted.map { RefreshedQuestion(question: $0.question, route: $0.route, heat: $1.heat.rawValue) }
+    let isPaid = takeFromBudget(wanted.map(\.0), transfer.source)
+    for (detail, isPaid) in zip(wanted.map(\.1), isPaid) where !isPaid { failed(detail.hash, now: now) }
+    let asked = zip(wanted, isPaid).filter(\.1).map(\.0)
+    guard !asked.isEmpty else { return }
+    let details = asked.map(\.1)
+    let questions = asked.map { RefreshedQuestion(question: $0.question, route: $0.route, heat: $1.heat.rawValue) }
     underWay.formUnion(details.map(\.hash))
     Task(executorPreference: loop) { [self] in
       let results = await ask(questions, transfer.source)
@@ -355,21 +356,29 @@ final class Refresher: @unchecked Sendable {
     if !isThere || !isScheduled { failed(detail.hash, now: loop.now.nanoseconds) }
   }
 
-  /// Whether one more transfer may be made.
-  func takeFromBudget() -> Bool {
-    let isFree = spending.take()
-    if isFree { counters.transfers += 1 } else { counters.overBudget += 1 }
-    return isFree
+  /// Spends what a transfer to `source` costs that asks those questions: which of them it may ask.
+  func takeFromBudget(_ asked: [RoutedQuestion], _ source: EntrySource?) -> [Bool] {
+    let isPaid = spending.take(
+      asked.map { RefreshSpending.Item(name: $0.question.name, isKept: keepsFresh($0.question)) }, price(of: source))
+    if isPaid.contains(true) { counters.transfers += 1 }
+    if isPaid.contains(false) { counters.overBudget += 1 }
+    return isPaid
+  }
+
+  private func price(of source: EntrySource?) -> RefreshPrice {
+    guard case .provider(let number) = source else { return .free }
+    return resolver.assumeIsolated { resolver in
+      resolver.service.place(ofProvider: number).map { resolver.upstreams[$0].refreshPrice } ?? .free
+    }
   }
 
   /// Who is asked, and how many names one transfer there carries: 0 where each question travels alone.
   func way(of asked: RoutedQuestion, after last: EntrySource) -> (source: EntrySource, mostNames: Int)? {
-    resolver.assumeIsolated { resolver in
-      resolver.refreshSource(asked.question, asked.route, after: last).map { source in
-        let mostNames = resolver.mostNames(source)
-        return (source, settings.batches ? mostNames : min(mostNames, 1))
-      }
+    let way = resolver.assumeIsolated { resolver in
+      resolver.refreshSource(asked.question, asked.route, after: last).map { ($0, resolver.mostNames($0)) }
     }
+    guard let (source, mostNames) = way else { return nil }
+    return (source, min(mostNames, settings.batches ? spending.mostNames(price(of: source)) : 1))
   }
 
   /// What an entry that is fetched ahead shall remember: as much as before.

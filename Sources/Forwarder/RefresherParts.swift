@@ -7,10 +7,17 @@ import Refresh
 struct RefresherSettings {
   var timing: RefreshTiming
   var heat: HeatPolicy
+  /// Billing units, of providers that bill.
+  var unitsPerMinute: Int
+  var unitsPerDay: Int
+  /// Transfers to whoever bills nothing.
   var transfersPerMinute: Int
-  var transfersPerDay: Int
   /// Whether several names go in one transfer where the provider can.
   var batches: Bool
+
+  var limits: RefreshLimits {
+    RefreshLimits(unitsPerMinute: unitsPerMinute, unitsPerDay: unitsPerDay, transfersPerMinute: transfersPerMinute)
+  }
 }
 
 /// A question and the route that it takes.

@@ -60,7 +60,10 @@ extension Resolver {
   private func fetchAgain(_ stale: Pursuit) {
     let (question, key) = (stale.question, stale.key)
     guard inFlight[key] == nil, !places.isFull, kept(question, key, stale.route, stale.subnet) == nil,
-      refresher?.takeFromBudget() ?? true
+      refresher?.takeFromBudget(
+        [RoutedQuestion(question: question, route: stale.route.number)],
+        refreshSource(question, stale.route.number, after: .nobody)
+      ).first ?? true
     else { return }
     let pursuit = makePursuit(question, key, service, stale.route, stale.subnet)
     pursuit.isRefresh = true

@@ -46,9 +46,10 @@ extension Resolver {
     }
     // What is only of another network costs what refreshing may cost: one transfer.
     let last = EntrySource(number: cache.state(hash: key.keyedHash)?.source ?? EntrySource.nobody.number)
-    guard let source = refreshSource(question, route.number, after: last), refresher?.takeFromBudget() ?? true else {
-      return
-    }
+    let asked = RoutedQuestion(question: question, route: route.number)
+    guard let source = refreshSource(question, route.number, after: last),
+      refresher?.takeFromBudget([asked], source).first ?? true
+    else { return }
     let pursuit = makePursuit(question, key, service, route, subnet)
     pursuit.isRefresh = true
     pursuit.attempts += 1

@@ -105,6 +105,7 @@ extension RefresherSettings {
     self.init(
       timing: RefreshTiming(fraction: refresh.at, minimumTTL: refresh.minTTL.nanoseconds),
       heat: HeatPolicy(hotHits: refresh.hotHits, giveUpAfter: refresh.giveUpAfter),
-      transfersPerMinute: refresh.budgetPerMinute, transfersPerDay: refresh.budgetPerDay, batches: refresh.batch)
+      unitsPerMinute: refresh.budgetPerMinute, unitsPerDay: refresh.budgetPerDay,
+      transfersPerMinute: refresh.freePerMinute, batches: refresh.batch)
   }
 }

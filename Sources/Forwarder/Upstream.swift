@@ -98,6 +98,8 @@ public protocol Upstream: AnyObject {
   var names: NameLedger? { get set }
   /// Whether it answers from memory: then nothing is gained by asking before an answer expires.
   var answersAtOnce: Bool { get }
+  /// What a transfer costs of the budget of refreshing.
+  var refreshPrice: RefreshPrice { get }
   /// Names that one transfer may carry, in both address families; 0 where each question travels alone.
   var mostNames: Int { get }
   /// Asks one server once, for all questions in one transfer; what several names need, `mostNames` allows.
@@ -149,6 +151,9 @@ extension Upstream {
 
   /// Whether it can be told of DO and CD.
   var knowsDNSSECFlags: Bool { true }
+
+  /// What a transfer costs of the budget of refreshing: nobody is billed, where nothing else is said.
+  var refreshPrice: RefreshPrice { .free }
 
   /// Names that one transfer may carry, in both address families; 0 where each question travels alone.
   var mostNames: Int { 0 }

@@ -60,7 +60,7 @@ public struct AliDNSDialect: Dialect {
     self.form = form
     self.path = path
     billing = Billing(
-      unitsPerTransfer: isEncrypted ? 5 : 1,
+      unitsPerTransfer: isEncrypted ? 5 : 1, isBilled: credential != nil,
       source: "Alibaba Cloud DNS, HTTPDNS SDK guides: HTTPS is billed at five times the price of HTTP")
   }
 

@@ -114,9 +114,14 @@ public struct Billing: Hashable, Sendable {
   public let isEstimate: Bool
   /// The document that says so, or what the guess rests on.
   public let source: String
+  /// Whether anybody is billed: not where there is no account. Units are counted all the same.
+  public let isBilled: Bool
 
   /// A price and where it is written.
-  public init(unitsPerTransfer: Int, unitsPerAnswer: Int = 0, isEstimate: Bool = false, source: String) {
+  public init(
+    unitsPerTransfer: Int, unitsPerAnswer: Int = 0, isEstimate: Bool = false, isBilled: Bool = true, source: String
+  ) {
+    self.isBilled = isBilled
     self.unitsPerTransfer = unitsPerTransfer
     self.unitsPerAnswer = unitsPerAnswer
     self.isEstimate = isEstimate
@@ -124,7 +129,8 @@ public struct Billing: Hashable, Sendable {
   }
 
   /// A public service without an account: nobody is billed.
-  public static let free = Billing(unitsPerTransfer: 0, source: "public service, no account")
+  public static let free = Billing(
+    unitsPerTransfer: 0, isBilled: false, source: "public service, no account")
 
   /// Units for one transfer.
   ///

@@ -22,12 +22,23 @@ public struct RequestLimit: Sendable {
   /// - Parameter now: nanoseconds of a clock that never goes back.
   public mutating func take(now: Int64) -> Bool {
     guard rate > 0 else { return true }
-    let elapsed = min(now - (last ?? now), billion)
-    last = now
-    tokens = min(tokens + elapsed * rate, rate * billion)
+    fill(now)
     guard tokens >= billion else { return false }
     tokens -= billion
     return true
+  }
+
+  /// Whether a token may be taken for what nobody waits for: half of a second's tokens are left to those who wait.
+  public mutating func hasSpare(now: Int64) -> Bool {
+    guard rate > 0 else { return true }
+    fill(now)
+    return tokens - billion >= rate / 2 * billion
+  }
+
+  private mutating func fill(_ now: Int64) {
+    let elapsed = min(now - (last ?? now), billion)
+    last = now
+    tokens = min(tokens + elapsed * rate, rate * billion)
   }
 }
 

@@ -24,18 +24,23 @@ struct SlidingWindow: Sendable {
     buckets = Array(repeating: 0, count: span + 1)
   }
 
-  /// Whether one more event is allowed.
-  mutating func isOpen(now: Int64) -> Bool {
+  /// The events of the window.
+  mutating func total(now: Int64) -> Int {
     advance(now)
-    return sum < limit
+    return sum
   }
 
-  /// Counts an event.
-  ///
-  /// - Precondition: `isOpen(now:)` has just said yes.
-  mutating func count() {
-    buckets[slot(newest)] += 1
-    sum += 1
+  /// Counts events.
+  mutating func count(_ events: Int, now: Int64) {
+    advance(now)
+    add(events, at: newest)
+  }
+
+  private mutating func add(_ events: Int, at bucket: Int64) {
+    let room = UInt32.max - buckets[slot(bucket)]
+    let added = UInt32(clamping: min(events, Int(room)))
+    buckets[slot(bucket)] += added
+    sum += Int(added)
   }
 
   /// Counts events that happened at that time; those from before the window count for nothing.
@@ -43,10 +48,7 @@ struct SlidingWindow: Sendable {
     advance(now)
     let bucket = time / width
     guard time >= 0, events > 0, bucket <= newest, newest - bucket < Int64(buckets.count) else { return }
-    let room = UInt32.max - buckets[slot(bucket)]
-    let added = UInt32(clamping: min(events, Int(room)))
-    buckets[slot(bucket)] += added
-    sum += Int(added)
+    add(events, at: bucket)
   }
 
   /// The events of the window, oldest first: when their buckets began, and how many there were.

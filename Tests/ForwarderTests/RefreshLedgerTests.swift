@@ -59,6 +59,7 @@ import Testing
   @Test(arguments: [
     "", "something else\n1 2\n", "httpdnsd refreshes 1\n",
     "httpdnsd refreshes 1\nx y\n-5 9\n5\n7 99999999999999999999\n",
+    "httpdnsd refreshes 1\n9999999999 5 6\n9999999999 5 -1\n9999999999 5 x\n9999999999 5 1 1\n",
     "httpdnsd refreshes 1\n5 1000\n", "httpdnsd refreshes 1\n\u{0}\u{ff}",
   ])
   func `a damaged or old file spends nothing`(_ text: String) throws {
@@ -73,6 +74,17 @@ import Testing
     fputs("httpdnsd refreshes 1\n\(loop.wallTime + 1_000_000) 4\n", file)
     fclose(file)
     #expect(left() == 6)
+  }
+
+  @Test func `what was for kept names leaves the others theirs`() throws {
+    let file = try #require(fopen("\(folder.path)/refreshes", "w"))
+    fputs("httpdnsd refreshes 1\n\(loop.wallTime - 9) 5 5\n", file)
+    fclose(file)
+    var budget = RefreshBudget(perMinute: 100, perDay: 10)
+    budget.needOfKept = 100
+    ledger().restore(&budget)
+    let now = loop.now.nanoseconds
+    #expect((0..<9).count { _ in budget.take(now: now) } == 5)
   }
 
   @Test func `where the file cannot be written somebody is told`() {

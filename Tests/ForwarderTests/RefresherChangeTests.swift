@@ -66,7 +66,8 @@ import Testing
   }
 
   @Test func `has its budget as it was where that is the same`() throws {
-    let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.transfersPerDay = 2 }
+    let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.unitsPerDay = 2 }
+    provider.refreshPrice = RefreshPrice(isBilled: true, perTransfer: 1, perAnswer: 0)
     func spend() throws {
       for text in ["a.example", "b.example"] {
         _ = try scene.scene.answer(text)
@@ -77,12 +78,12 @@ import Testing
     try spend()
     #expect(provider.refreshes.count == 2)
     var same = settings
-    same.transfersPerDay = 2
+    same.unitsPerDay = 2
     scene.refresher.use(same, keep: [], preload: [])
     loop.advance(by: .seconds(200))
     try spend()
     #expect(provider.refreshes.count == 2)
-    same.transfersPerDay = 3
+    same.unitsPerDay = 3
     scene.refresher.use(same, keep: [], preload: [])
     loop.advance(by: .seconds(200))
     try spend()

@@ -19,7 +19,7 @@ final class RefresherScene {
 
   static let settings = RefresherSettings(
     timing: RefreshTiming(fraction: 0.75, minimumTTL: 10_000_000_000), heat: HeatPolicy(hotHits: 5, giveUpAfter: 3),
-    transfersPerMinute: 60, transfersPerDay: 10_000, batches: true)
+    unitsPerMinute: 60, unitsPerDay: 10_000, transfersPerMinute: 60, batches: true)
 
   init(
     _ scene: ResolverScene, keep: [String] = [], preload: [String] = [], types: [RecordType] = [.a],

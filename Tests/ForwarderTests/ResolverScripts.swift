@@ -66,6 +66,7 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
   /// Whether it may be asked for what nobody waits for.
   var isFit = true
   var mostNames = 0
+  var refreshPrice = RefreshPrice.free
   /// The questions of each transfer that was made for nobody who waits.
   private(set) var refreshes: [(questions: [HTTPDNSQuestion], at: BootInstant)] = []
   private(set) var networkChanges = 0

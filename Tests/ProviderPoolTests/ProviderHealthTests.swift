@@ -163,6 +163,21 @@ private let second: Int64 = 1_000_000_000
 }
 
 @Suite struct RequestLimitTests {
+  @Test func `what nobody waits for leaves half to those who wait`() {
+    for rate in [1, 2, 5, 10] {
+      var limit = RequestLimit(perSecond: rate)
+      var refreshes = 0
+      while limit.hasSpare(now: 0) {
+        let taken = limit.take(now: 0)
+        #expect(taken)
+        refreshes += 1
+      }
+      #expect(refreshes == rate - rate / 2)
+      let clients = (0..<20).count { _ in limit.take(now: 0) }
+      #expect(clients == rate / 2)
+    }
+  }
+
   @Test func `no more than the rate in any second, whatever the pace`() {
     var limit = RequestLimit(perSecond: 10)
     var taken: [Int64] = []

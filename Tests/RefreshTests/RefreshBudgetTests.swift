@@ -129,10 +129,10 @@ import Testing
     var first = RefreshBudget(perMinute: 100, perDay: 10)
     for hour in 0..<10 { _ = first.take(now: Int64(hour) * 3600 * second + 1) }
     let spent = first.spentOfDay(now: 12 * 3600 * second)
-    #expect(spent.map(\.transfers).reduce(0, +) == 10)
+    #expect(spent.map(\.units).reduce(0, +) == 10)
     // The machine has started anew, and with it the clock.
     var second = RefreshBudget(perMinute: 100, perDay: 10)
-    for stretch in spent { second.restore(stretch.transfers, age: stretch.age, now: 5) }
+    for stretch in spent { second.restore(stretch, now: 5) }
     let taken = second.take(now: 6)
     #expect(!taken)
     let opening = second.nextOpening(now: 6)
@@ -145,7 +145,7 @@ import Testing
   @Test(arguments: [-1, 172_800_000_000_000, .max] as [Int64])
   func `what was spent at an impossible time or long ago counts for nothing`(age: Int64) {
     var budget = RefreshBudget(perMinute: 5, perDay: 1)
-    budget.restore(1, age: age, now: 7)
+    budget.restore(RefreshBudget.Spent(1, age: age), now: 7)
     let taken = budget.take(now: 8)
     #expect(taken)
   }

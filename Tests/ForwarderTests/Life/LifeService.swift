@@ -172,6 +172,9 @@ final class LifeProvider: Upstream {
       }, loop: loop)
   }
 
+  /// A unit for each transfer, so that the plan's budget holds whatever the dialect.
+  let refreshPrice = RefreshPrice(isBilled: true, perTransfer: 1, perAnswer: 0)
+
   /// Billing units so far.
   var units: Int { inner.counters.units }
   var name: String { inner.name }
