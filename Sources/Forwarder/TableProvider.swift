@@ -48,6 +48,8 @@ final class TableProvider: Upstream, @unchecked Sendable {
   private var isStarted = false
   /// Whether a load has ended, well or not: who asks before that waits for it.
   private var hasLoaded = false
+  /// How often the file was read.
+  private var readings = 0
 
   /// How long after a failure a server is asked again, where that is less than the interval.
   private static let retryAfter = Duration.seconds(30)
@@ -133,15 +135,34 @@ final class TableProvider: Upstream, @unchecked Sendable {
   }
 
   private func read(_ path: String) {
-    hasLoaded = true
+    readings += 1
     guard let octets = StateFile(path: path, onFailure: { _ in }).read(limit: AddressTable.mostOctets) else {
+      hasLoaded = true
       let problem = access(path, R_OK) == 0 ? nil : String(cString: strerror(errno))
       return keep(
         because: "\(path): \(problem ?? "not a file, or longer than \(AddressTable.mostOctets) octets")")
     }
-    do throws(AddressTableFault) {
-      take(try AddressTable(text: octets), from: path)
-    } catch { keep(because: "\(path): \(error)") }
+    guard octets.count > TableReading.mostHere else {
+      hasLoaded = true
+      do throws(AddressTableFault) {
+        take(try AddressTable(text: octets), from: path)
+      } catch { keep(because: "\(path): \(error)") }
+      return
+    }
+    let number = readings
+    Task(executorPreference: loop) { [self] in
+      let outcome = await TableReading.outcome(of: octets.count, on: loop) { () throws(AddressTableFault) in
+        try AddressTable(text: octets)
+      }
+      // The file has been read again since.
+      guard number == readings else { return }
+      hasLoaded = true
+      switch outcome {
+      case .success(let table): take(table, from: path)
+      case .failure(let fault): keep(because: "\(path): \(fault)")
+      }
+      waiters.resumeAll()
+    }
   }
 
   private func load() {
@@ -179,11 +200,16 @@ final class TableProvider: Upstream, @unchecked Sendable {
         if let table { take(table, from: "\(server)") }
         return true
       case .response(let response):
-        do throws(AddressTableFault) {
-          take(try AddressTable(TransferResponse(response)), from: "\(server)")
+        let reply = TransferResponse(response)
+        let outcome = await TableReading.outcome(of: reply.body.count, on: loop) { () throws(AddressTableFault) in
+          try AddressTable(reply)
+        }
+        switch outcome {
+        case .success(let fresh):
+          take(fresh, from: "\(server)")
           entityTag = response.entityTag
           return true
-        } catch {
+        case .failure(let error):
           counters.failures.count(response.status == 200 ? .unreadable : .status)
           reason = "\(server): \(error)"
         }
@@ -195,7 +221,9 @@ final class TableProvider: Upstream, @unchecked Sendable {
 
   private func take(_ fresh: AddressTable, from origin: String) {
     let isNews = table == nil || problem != nil || table?.isEnabled != fresh.isEnabled
+    let old = table
     (table, problem, self.origin) = (fresh, nil, origin)
+    TableReading.free(old)
     guard isNews else { return }
     if !fresh.isEnabled {
       note(.warning, "provider \(name): its table is switched off")

@@ -4,30 +4,65 @@
 // entries take.
 
 import DNSWire
-import Glibc
 
 /// Which names a person means.
+///
+/// A look costs the same however many they are: each entry of the cache is looked at, and each remembered failure.
 public struct CacheSelection: Sendable {
-  /// In wire form and lower case; nil for every name there is.
-  private let names: [[UInt8]]?
+  /// Names in wire form and lower case.
+  private struct Names: Sendable {
+    private var names: Set<[UInt8]> = []
+    /// Of the same, so that most looks need no copy of a name.
+    private var hashes: Set<UInt64> = []
+
+    mutating func insert(_ name: ArraySlice<UInt8>) {
+      names.insert(Array(name))
+      hashes.insert(name.withUnsafeBufferPointer { Names.hash($0) })
+    }
+
+    func contains(_ name: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+      hashes.contains(Names.hash(UnsafeBufferPointer(rebasing: name))) && names.contains(Array(name))
+    }
+
+    /// FNV-1a: the names are a person's own.
+    private static func hash(_ octets: UnsafeBufferPointer<UInt8>) -> UInt64 {
+      octets.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+    }
+  }
+
+  /// Nil for every name there is.
+  private let names: Names?
+  /// What is above them.
+  private let ancestors: Names
   private let includesBelow: Bool
 
   /// Every name.
-  public static let everything = CacheSelection(names: nil, includesBelow: true)
+  public static let everything = CacheSelection(names: nil, ancestors: Names(), includesBelow: true)
 
-  private init(names: [[UInt8]]?, includesBelow: Bool) {
+  private init(names: Names?, ancestors: Names, includesBelow: Bool) {
     self.names = names
+    self.ancestors = ancestors
     self.includesBelow = includesBelow
   }
 
   /// Those names, and with `andBelow` also whatever is below them.
   public init(_ names: [DomainName], andBelow: Bool) {
-    self.init(names: names.map(\.lowercased.octets), includesBelow: andBelow)
+    var (these, ancestors) = (Names(), Names())
+    for name in names {
+      let octets = name.lowercased.octets
+      these.insert(octets[...])
+      var start = 0
+      while start < octets.count, octets[start] != 0 {
+        start += Int(octets[start]) + 1
+        if start < octets.count { ancestors.insert(octets[start...]) }
+      }
+    }
+    self.init(names: these, ancestors: ancestors, includesBelow: andBelow)
   }
 
   /// Whether a name is one of them, in any case.
   ///
-  /// - Complexity: O(n) in the number of names.
+  /// - Complexity: O(labels)
   public func contains(_ name: DomainName) -> Bool {
     name.lowercased.octets.withUnsafeBufferPointer { contains(name: $0, isDenial: false) }
   }
@@ -35,7 +70,7 @@ public struct CacheSelection: Sendable {
   /// Whether an entry of that key says something about one of them. The denial of a name, for every type, does so about
   /// whatever is below (RFC 8020).
   ///
-  /// - Complexity: O(n) in the number of names.
+  /// - Complexity: O(labels)
   public func contains(key: [UInt8]) -> Bool { key.withUnsafeBufferPointer { contains(key: $0) } }
 
   /// Whether an entry says something about one of them.
@@ -50,26 +85,15 @@ public struct CacheSelection: Sendable {
 
   private func contains(name: UnsafeBufferPointer<UInt8>, isDenial: Bool) -> Bool {
     guard let names else { return true }
-    for wanted in names {
-      let isMeant = wanted.withUnsafeBufferPointer { wanted in
-        if name.count == wanted.count { return name.elementsEqual(wanted) }
-        return name.count > wanted.count
-          ? includesBelow && isBelow(name, wanted) : isDenial && isBelow(wanted, name)
-      }
-      if isMeant { return true }
+    if names.contains(name[...]) || isDenial && ancestors.contains(name[...]) { return true }
+    guard includesBelow else { return false }
+    var start = 0
+    while start < name.count, name[start] != 0 {
+      start += Int(name[start]) + 1
+      if start < name.count, names.contains(name[start...]) { return true }
     }
     return false
   }
-}
-
-/// Whether the longer one of two names is below the other.
-private func isBelow(_ name: UnsafeBufferPointer<UInt8>, _ ancestor: UnsafeBufferPointer<UInt8>) -> Bool {
-  guard let octets = name.baseAddress, let tail = ancestor.baseAddress else { return false }
-  let extra = name.count - ancestor.count
-  guard memcmp(octets + extra, tail, ancestor.count) == 0 else { return false }
-  var position = 0
-  while position < extra { position += Int(octets[position]) + 1 }
-  return position == extra
 }
 
 /// A removal under way. One thread at a time.

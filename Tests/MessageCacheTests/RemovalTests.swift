@@ -1,7 +1,9 @@
 // RemovalTests.swift -- entries that are taken out by their names, while others use the rest.
 
 import DNSWire
+import Glibc
 import MessageCache
+import TestSupport
 import Testing
 
 private func name(_ text: String) -> DomainName { DomainName(text: text)! }
@@ -100,6 +102,42 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
     #expect(cache.changes == before)
     #expect(remove(.everything) == 1)
     #expect(cache.changes > before)
+  }
+
+  @Test func `a selection of many names is the one that a look at each of them finds`() {
+    var random = SeededGenerator(seed: testSeed)
+    func draw() -> DomainName {
+      let labels = (0..<Int.random(in: 1...4, using: &random)).map { _ in
+        ["a", "b", "ab"].randomElement(using: &random)!
+      }
+      return name(labels.joined(separator: "."))
+    }
+    for _ in 0..<200 {
+      let names = (0..<Int.random(in: 1...6, using: &random)).map { _ in draw() }
+      let (exact, below) = (CacheSelection(names, andBelow: false), CacheSelection(names, andBelow: true))
+      for _ in 0..<50 {
+        let other = draw()
+        #expect(exact.contains(other) == names.contains(other))
+        #expect(below.contains(other) == names.contains { other.octets.suffix($0.octets.count) == $0.octets[...] })
+      }
+    }
+  }
+
+  @Test func `a look takes as long for 256 names as for one`() {
+    let looked = (0..<5_000).map { name("host\($0).example.com") }
+    func time(_ count: Int) -> Int {
+      let selection = CacheSelection((0..<count).map { name("other\($0).example.com") }, andBelow: true)
+      var begin = timespec()
+      var end = timespec()
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin)
+      let found = looked.count { selection.contains($0) }
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end)
+      #expect(found == 0)
+      return (end.tv_sec - begin.tv_sec) * 1_000_000_000 + end.tv_nsec - begin.tv_nsec
+    }
+    _ = time(1)
+    // One after the other it was some hundred times.
+    #expect(time(256) < 8 * time(1))
   }
 
   @Test func `a selection knows its names`() {
