@@ -18,7 +18,7 @@ EXAMPLES = $(DOCDIR)/examples
 SOURCES  = Package.swift Sources Tests Fuzz
 
 .DEFAULT_GOAL := build
-.PHONY: help run build test test-system simulate check format fuzz bench-setup bench bench-hostile soak compare install deb clean
+.PHONY: help run build test test-system simulate sanitize check format fuzz bench-setup bench bench-hostile soak compare install deb clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -38,6 +38,9 @@ test-system: ## boot a machine and try units, package and image there, as root; 
 
 simulate: ## live through SEEDS=N simulated weeks with an outage an hour, each from a seed of its own
 	@Scripts/simulate $(SEEDS)
+
+sanitize: ## unit tests under AddressSanitizer, then ThreadSanitizer; ONLY='address' or 'thread' for one: half an hour each
+	@Scripts/sanitize $(ONLY)
 
 check: ## formatting, layers, file sizes, warnings
 	@Scripts/check
@@ -92,4 +95,4 @@ deb: build ## build the Debian package into .build/deb
 	@Scripts/deb
 
 clean: ## remove everything that was built
-	rm -rf .build
+	rm -rf .build .build-asan .build-tsan
