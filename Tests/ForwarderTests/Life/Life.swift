@@ -23,6 +23,9 @@ final class Life {
   private var random: SeededGenerator
   private var id: UInt16 = 0
   private var networks = 0
+  private let bursts: LifeBursts
+  private var burst = 0
+  private var hostileID: UInt16 = 0
   /// The queries that are sent, by name and family.
   private let messages: [[UInt8]]
   /// The sums of the names' shares, in the manner of Zipf.
@@ -31,11 +34,13 @@ final class Life {
   init(_ plan: LifePlan) {
     self.plan = plan
     random = SeededGenerator(seed: plan.seed)
+    bursts = LifeBursts(plan)
     zone = LifeZone(plan)
     let weather = LifeWeather(plan)
     service = LifeService(plan, zone, weather, on: loop)
     provider = LifeProvider(plan, service, on: loop)
     scene = ResolverScene(on: loop, [provider], cacheSeed: plan.seed) { settings in
+      (settings.missesPerClient, settings.missesPerDomain) = (500, LifeHostileJudge.missesPerSecond)
       for index in settings.routes.indices { settings.routes[index].stale = plan.stale }
     }
     let kept = zone.hosts.suffix(plan.kept).flatMap { host in
@@ -76,12 +81,15 @@ final class Life {
       if isThere == nil { judge.refreshes() }
       if isThere == true { judge.refreshed(questions) }
     }
+    provider.onHostile = { [judge] in judge.hostile.askedProvider($0) }
     let end = loop.now + .seconds(plan.span)
+    var nextBurst = bursts.pause > 0 ? loop.now + .nanoseconds(bursts.pause) : end
+    var hostileQueries = 0
     var nextChange = plan.flap > 0 ? loop.now + .seconds(plan.flap) : end
     var nextSleep = plan.wakefulness > 0 ? loop.now + .seconds(plan.wakefulness) : end
     while loop.now < end, judge.violations.count < 5 {
       let wait = -log(Double.random(in: 0.000_001..<1, using: &random)) / plan.rate
-      let next = min(loop.now + .nanoseconds(Int64(wait * 1e9)), nextChange, nextSleep)
+      let next = min(loop.now + .nanoseconds(Int64(wait * 1e9)), nextChange, nextSleep, nextBurst)
       loop.advance(by: next - loop.now)
       if next == nextChange {
         changeNetwork()
@@ -90,6 +98,14 @@ final class Life {
         sleep()
         nextSleep = loop.now + .seconds(plan.wakefulness)
         nextChange = max(nextChange, loop.now)
+        nextBurst = max(nextBurst, loop.now)
+      } else if next == nextBurst {
+        askHostile(hostileQueries)
+        hostileQueries += 1
+        nextBurst = nextBurst + .milliseconds(1000 / LifeBursts.rate)
+        guard hostileQueries == LifeBursts.rate * LifeBursts.length else { continue }
+        (hostileQueries, burst) = (0, burst + 1)
+        nextBurst = nextBurst + .nanoseconds(bursts.pause)
       } else {
         ask()
       }
@@ -101,6 +117,7 @@ final class Life {
     tally.overBudget = Int(refresher.counters.overBudget)
     tally.transfers = service.transfers
     tally.units = provider.units
+    tally.hostile = judge.hostile.asked
     return (judge.violations + leftovers(), tally)
   }
 
@@ -127,7 +144,19 @@ final class Life {
     message[1] = UInt8(truncatingIfNeeded: id)
     judge.asked(question, id: id)
     // Another client each time: one that asks again may have a second attempt.
-    scene.send(message, from: id, port: 5353)
+    scene.send(message, from: plan.isOneMachine ? Life.machine : id, port: plan.isOneMachine ? 1024 | id : 5353)
+  }
+
+  /// The address that hostile clients have.
+  private static let machine: UInt16 = 0xFFFF
+
+  /// The next query of a hostile client's burst.
+  private func askHostile(_ number: Int) {
+    let question = bursts.malice(burst).question(burst, number, hosts: plan.names)
+    hostileID &+= 1
+    judge.hostile.asks(id: hostileID)
+    let message = ResolverScene.octets(ClientQuestion(name: question.name, type: question.type), id: hostileID)
+    scene.send(message, from: Life.machine, port: 1024 | hostileID)
   }
 
   /// As the follower of the network does it, to and fro between two networks.

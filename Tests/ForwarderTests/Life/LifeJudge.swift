@@ -42,7 +42,10 @@ final class LifeJudge {
     var haste: String?
   }
 
-  private(set) var violations: [String] = []
+  private var ownViolations: [String] = []
+  /// What was against the rules, also towards hostile clients.
+  var violations: [String] { ownViolations + hostile.violations }
+  let hostile: LifeHostileJudge
   private(set) var tally = LifeTally()
   private let plan: LifePlan
   private let zone: LifeZone
@@ -75,6 +78,7 @@ final class LifeJudge {
     self.zone = zone
     self.weather = weather
     self.now = now
+    hostile = LifeHostileJudge(now: now)
     self.overBudget = overBudget
     lines = Array(repeating: Line(), count: 2 * plan.names)
   }
@@ -92,8 +96,12 @@ final class LifeJudge {
 
   /// A reply has come.
   func replied(_ octets: [UInt8]) {
-    guard let message = try? Message.parse(octets), let query = pending.removeValue(forKey: message.id) else {
-      return violations.append("a reply to nobody")
+    let message = try? Message.parse(octets)
+    if let message, let asked = message.questions.first?.question, LifeMalice(asked.name, asked.type) != nil {
+      return hostile.replied(message)
+    }
+    guard let message, let query = pending.removeValue(forKey: message.id) else {
+      return ownViolations.append("a reply to nobody")
     }
     let question = query.question
     lines[question.place].waiting -= 1
@@ -170,13 +178,14 @@ final class LifeJudge {
 
   /// The life is over: everybody has an answer, and the budget has held all the time.
   func end() {
+    hostile.end()
     for query in pending.values { violate(query.question, "no reply") }
     for (span, limit) in [(60 * second, plan.perMinute), (86_400 * second, plan.perDay)] {
       var first = 0
       for last in budgeted.indices {
         while budgeted[last] - budgeted[first] >= span { first += 1 }
         guard last - first + 1 > limit else { continue }
-        return violations.append(
+        return ownViolations.append(
           "\(last - first + 1) transfers that nobody waited for in \(span / second) s, up to \(time(budgeted[last]))")
       }
     }
@@ -292,7 +301,7 @@ final class LifeJudge {
   private func hasSlept(since time: Int64) -> Bool { wokeAt >= time }
 
   private func violate(_ question: LifeQuestion, _ text: String) {
-    violations.append("\(time(now())) host\(question.host) \(question.isIPv6 ? "AAAA" : "A"): \(text)")
+    ownViolations.append("\(time(now())) host\(question.host) \(question.isIPv6 ? "AAAA" : "A"): \(text)")
   }
 
   private func time(_ instant: Int64) -> String { "at \(instant / millisecond) ms" }
@@ -315,6 +324,8 @@ struct LifeTally: Equatable {
   var overBudget = 0
   var transfers = 0
   var units = 0
+  /// Queries of hostile clients.
+  var hostile = 0
   /// Of all replies and when they came.
   var digest: UInt64 = 0
 

@@ -50,6 +50,10 @@ struct LifePlan {
   var flap: Int64 = 0
   /// Seconds from one sleep of the machine to the next; 0 for none.
   var wakefulness: Int64 = 0
+  /// Seconds from one burst of a hostile client to the next; 0 for none.
+  var hostility: Int64 = 0
+  /// Whether all clients, hostile ones as well, have one address, as programs of one machine have.
+  var isOneMachine = false
   var perMinute = 60
   var perDay = 10_000
   /// How many names are always kept fresh: the least popular ones.

@@ -18,8 +18,9 @@ struct LifeQuestion: Hashable {
     self.isIPv6 = isIPv6
   }
 
-  /// The question as it goes upstream.
-  init(_ question: HTTPDNSQuestion) {
+  /// The question as it goes upstream; nil for a hostile client's.
+  init?(_ question: HTTPDNSQuestion) {
+    guard LifeMalice(question.name, question.type) == nil else { return nil }
     let label = question.name.octets.dropFirst(5).prefix { (48...57).contains($0) }
     host = label.reduce(0) { $0 * 10 + Int($1) - 48 }
     isIPv6 = question.type == .aaaa
@@ -66,6 +67,14 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
       return plan.dialect == .json ? .json(#"{"Status":2}"#) : .status(503)
     case nil: break
     }
+    let asked = names(request.target)
+    if let name = DomainName(text: asked.names),
+      let malice = LifeMalice(name, RecordType(plan.dialect == .json ? UInt16(asked.type)! : 1))
+    {
+      await loop.sleep(for: malice == .lameZone ? timeout : min(.nanoseconds(latency), timeout))
+      guard .nanoseconds(latency) <= timeout else { return .failure(HTTPFailure(.timeout, "the time was up")) }
+      return malice.result(plan.dialect, asked.names, asked.type)
+    }
     let questions = questions(request.target)
     let said = questions.map { question in
       zone.state(zone.hosts[question.host], isIPv6: question.isIPv6, at: begin)
@@ -80,13 +89,26 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
     return reply(questions, said)
   }
 
-  private func questions(_ target: String) -> [LifeQuestion] {
+  private func parameters(_ target: String) -> [Substring: Substring] {
     var parameters: [Substring: Substring] = [:]
     for part in target.drop(while: { $0 != "?" }).dropFirst().split(separator: "&") {
       let pair = part.split(separator: "=", maxSplits: 1)
       parameters[pair[0]] = pair.count > 1 ? pair[1] : ""
     }
-    let names = parameters["name"] ?? parameters["host"] ?? parameters["dn"] ?? ""
+    return parameters
+  }
+
+  /// What the parameters for names and type say.
+  private func names(_ target: String) -> (names: String, type: String) {
+    let parameters = parameters(target)
+    return (
+      String(parameters["name"] ?? parameters["host"] ?? parameters["dn"] ?? ""), String(parameters["type"] ?? "1")
+    )
+  }
+
+  private func questions(_ target: String) -> [LifeQuestion] {
+    let parameters = parameters(target)
+    let names = names(target).names
     let isIPv6: [Bool]
     switch plan.dialect {
     case .json: isIPv6 = [parameters["type"] == "28"]
@@ -153,6 +175,7 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
 /// A provider that tells what it is asked, for whom anybody waits or not.
 final class LifeProvider: Upstream {
   var onAsk: ((LifeQuestion) -> Void)?
+  var onHostile: ((LifeMalice) -> Void)?
   var onRefresh: (([LifeQuestion], _ isThere: Bool?) -> Void)?
   private let inner: HTTPDNSProvider
 
@@ -192,8 +215,10 @@ final class LifeProvider: Upstream {
   func ask(
     _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
-    onAsk?(LifeQuestion(question))
-    return await LifeService.$askedHosts.withValue([LifeQuestion(question).host]) {
+    let asked = LifeQuestion(question)
+    if let asked { onAsk?(asked) }
+    if let malice = LifeMalice(question.name, question.type) { onHostile?(malice) }
+    return await LifeService.$askedHosts.withValue(asked.map { [$0.host] } ?? []) {
       await inner.ask(question, deadline: deadline, isLastResort: isLastResort)
     }
   }
@@ -201,7 +226,7 @@ final class LifeProvider: Upstream {
   func refresh(
     _ questions: [HTTPDNSQuestion], deadline: BootInstant
   ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
-    let asked = questions.map { LifeQuestion($0) }
+    let asked = questions.compactMap { LifeQuestion($0) }
     onRefresh?(asked, nil)
     let result = await LifeService.$askedHosts.withValue(Set(asked.map(\.host))) {
       await inner.refresh(questions, deadline: deadline)

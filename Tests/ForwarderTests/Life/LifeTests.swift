@@ -40,6 +40,15 @@ import Testing
     return plan
   }
 
+  /// A quarter of an hour with a hostile client that comes every two minutes.
+  private static func siege(_ seed: UInt64) -> LifePlan {
+    var plan = LifePlan(seed: seed, span: 1000, rate: 0.5)
+    plan.hostility = 110
+    plan.isOneMachine = seed % 2 == 0
+    plan.wakefulness = 0
+    return plan
+  }
+
   /// How many weeks are to be lived through: `make simulate SEEDS=N`.
   private static let weeks = getenv("HTTPDNSD_SIMULATE_WEEKS").flatMap { Int(String(cString: $0)) } ?? 1
 
@@ -70,9 +79,17 @@ import Testing
 
   @Test(arguments: 0..<4)
   func `a week with an outage an hour`(_ part: Int) {
-    live(stride(from: part, to: LifeTests.weeks, by: 4)) {
-      LifeTests.week($0, rate: LifeTests.weeks > 1 ? 0.1 : 0.02)
+    live(stride(from: part, to: LifeTests.weeks, by: 4)) { seed in
+      var plan = LifeTests.week(seed, rate: LifeTests.weeks > 1 ? 0.1 : 0.02)
+      if LifeTests.weeks > 1 { (plan.hostility, plan.isOneMachine) = (6 * 3600, seed % 2 == 0) }
+      return plan
     }
+  }
+
+  @Test(arguments: 0..<4)
+  func `hostile clients take nothing from anybody, and no more than their share`(_ part: Int) {
+    let tallies = live((0..<5).map { $0 * 4 + part }) { LifeTests.siege($0) }
+    #expect(tallies.allSatisfy { $0.hostile > 5000 }, "\(tallies)")
   }
 
   @Test func `the same seed is the same life`() {
