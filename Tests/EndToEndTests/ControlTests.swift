@@ -135,7 +135,7 @@ import Testing
         Settings.doh(simulator.http, "name = \"second\""))
       settings.control = "socket = \"\(socket)\""
       let daemon = try lab.daemon(settings.text)
-      try simulator.fault("kind=status&code=429&retry-after=600&count=3")
+      try simulator.fault("kind=status&code=429&retry-after=600&path=/resolve")
       for domain in ["a.example", "b.example", "c.example"] { try ask(daemon.address, domain) }
       let (ending, output, _) = try lab.run("providers", "--socket", socket)
       #expect(ending == .exited(0))

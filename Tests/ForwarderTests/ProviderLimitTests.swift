@@ -129,10 +129,12 @@ import Testing
   @Test func `there is no probe as long as the day's units are spent`() {
     let body = #"{"Status":0,"Question":{"name":"www.example.com.","type":1},"Answer":[]}"#
     let only = ScriptedTransport(on: loop) { number in
-      number == 1 ? (.refused, .milliseconds(20)) : (.json(body), .milliseconds(10))
+      number == 1
+        ? (.failure(HTTPFailure(.refused, "refused", wasSent: true)), .milliseconds(20))
+        : (.json(body), .milliseconds(10))
     }
     let provider = provider(
-      [only], ProviderSettings(name: "first", attemptsBeforeSwitch: 1, unitsPerDay: 5),
+      [only], ProviderSettings(name: "first", attemptsBeforeSwitch: 1, unitsPerDay: 6),
       dialect: AliDNSDialect(credential: nil, isEncrypted: true))
     // The first one's answer spends what there is, the second one's failure brings the provider down.
     #expect(successes(ask(provider, times: 2)) == 1)

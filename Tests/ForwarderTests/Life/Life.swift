@@ -77,6 +77,7 @@ final class Life {
     loop.advance(by: .seconds(5))
     // What is fetched at start is not refreshing.
     provider.onAsk = { [judge] in judge.askedProvider($0) }
+    provider.onRecovery = { [judge] in judge.providerIsBack() }
     provider.onRefresh = { [judge] questions, isThere in
       if isThere == nil { judge.refreshes() }
       if isThere == true { judge.refreshed(questions) }

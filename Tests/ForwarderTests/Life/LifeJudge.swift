@@ -58,7 +58,10 @@ final class LifeJudge {
   private(set) var budgeted: [Int64] = []
   private var wokeAt = Int64.min / 2
   private var changedAt = Int64.min / 2
+  private var recoveredAt = Int64.min / 2
 
+  /// How often a provider's return counts, at most: what is in use is asked for again then.
+  private static let recoveryInterval = 10 * second
   /// What a transfer may take.
   private static let longestTransfer = 2 * second
   /// After an outage the first probe may be a minute away. A refresh that failed comes back when half of what was left
@@ -140,6 +143,9 @@ final class LifeJudge {
     if let other = lines[sibling].latest, now() >= other.end { lines[sibling].isDenied = true }
   }
 
+  /// The provider has answered after it had failed.
+  func providerIsBack() { recoveredAt = now() }
+
   /// The provider is asked as a client would: because clients wait, or because somebody was given what is old.
   func askedProvider(_ question: LifeQuestion) {
     let line = lines[question.place]
@@ -147,7 +153,8 @@ final class LifeJudge {
     if line.waiting == 0, isFresh { budgeted.append(now()) }
     // RFC 8767 section 5.
     if hasUsableStaleData(question), let last = line.askedAt, now() - last < 29_900 * millisecond,
-      last >= line.latest?.end ?? 0, last > changedAt, !hasSlept(since: last)
+      last >= line.latest?.end ?? 0, last > changedAt, last > recoveredAt + LifeJudge.recoveryInterval,
+      !hasSlept(since: last)
     {
       violate(question, "asked again after \((now() - last) / millisecond) ms without an answer")
     }

@@ -175,6 +175,7 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
 /// A provider that tells what it is asked, for whom anybody waits or not.
 final class LifeProvider: Upstream {
   var onAsk: ((LifeQuestion) -> Void)?
+  var onRecovery: (() -> Void)?
   var onHostile: ((LifeMalice) -> Void)?
   var onRefresh: (([LifeQuestion], _ isThere: Bool?) -> Void)?
   private let inner: HTTPDNSProvider
@@ -210,7 +211,13 @@ final class LifeProvider: Upstream {
   func serves(_ question: HTTPDNSQuestion) -> Bool { inner.serves(question) }
   func networkHasChanged() { inner.networkHasChanged() }
   func follow(keptNames: Set<DomainName>) { inner.follow(keptNames: keptNames) }
-  func tellRecovery(to told: @escaping () -> Void) { inner.tellRecovery(to: told) }
+
+  func tellRecovery(to told: @escaping () -> Void) {
+    inner.tellRecovery { [weak self] in
+      self?.onRecovery?()
+      told()
+    }
+  }
 
   func ask(
     _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
