@@ -91,9 +91,8 @@ import Testing
     let greedy = (0..<300).map { "host\($0).greedy.com" }
     let modest = (0..<10).map { "host\($0).modest.org" }
     let waits = try waits(scene, greedy + modest, minutes: 10)
-    // The first minutes are needed to see what they want.
-    let most = modest.map { waits[$0] ?? 0 }.max() ?? 0
-    #expect(most <= 2)
+    // The first minutes are needed to see what they want. In turn with the others each would wait some seven times.
+    #expect(modest.reduce(0) { $0 + (waits[$1] ?? 0) } <= 3 * modest.count)
     #expect(greedy.reduce(0) { $0 + (waits[$1] ?? 0) } > 1_000)
     // What the modest domain does not want is the other's.
     let late = provider.refreshes.filter { scene.seconds($0.at) >= 300 }.flatMap(\.questions)
