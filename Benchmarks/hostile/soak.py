@@ -346,8 +346,10 @@ def main() -> int:
   if os.geteuid() != 0:
     print("soak: must run as root: it makes a network namespace", file=sys.stderr)
     return 2
-  if _INSIDE not in os.environ:
-    os.environ[_INSIDE] = "1"
+  # The name of the network that it was started in: what is left in an environment must not do for a namespace.
+  outside = os.readlink("/proc/self/ns/net")
+  if os.environ.get(_INSIDE, outside) == outside:
+    os.environ[_INSIDE] = outside
     os.execvp("unshare", ["unshare", "--net", "--mount", "--", sys.executable, *sys.argv])
   for command in (["link", "set", "lo", "up"], ["link", "add", "soak0", "type", "veth", "peer", "name", "soak1"],
                   ["link", "set", "soak1", "up"], ["addr", "add", "10.66.0.2/24", "dev", "soak0"],

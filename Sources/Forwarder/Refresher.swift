@@ -142,6 +142,17 @@ final class Refresher: @unchecked Sendable {
     for hash in kept.keys where kept[hash]?.due == .max { failed(hash, now: loop.now.nanoseconds) }
   }
 
+  /// A provider is back: kept names that have expired meanwhile wait no longer.
+  func providerIsBack() {
+    let now = loop.now.nanoseconds
+    let waiting = kept.filter { $0.value.due < .max && $0.value.due > now }.keys.sorted()
+    for hash in waiting {
+      guard cache.state(hash: hash).map({ now >= $0.expiresAt }) ?? true else { continue }
+      kept[hash]?.doublings = 0
+      schedule(kept: hash, at: now)
+    }
+  }
+
   /// Questions that are hot, on whichever network: they have been refreshed for that reason, or would be now. With what
   /// the schedule will remember of them.
   func hotQuestions() -> [(asked: RoutedQuestion, heat: Heat)] {

@@ -8,8 +8,9 @@ import MessageCache
 
 /// What a provider's return sets going.
 struct Recovery {
-  /// Questions whose clients get stale data for want of a provider, by their keys.
-  var inUse: [QuestionKey: Pursuit] = [:]
+  /// Questions whose clients get stale data for want of a provider, in the order in which they came.
+  private(set) var inUse: [Pursuit] = []
+  private var known: Set<QuestionKey> = []
   /// Not again before that.
   var next = BootInstant(nanoseconds: .min)
   var timer: LoopTimer?
@@ -17,7 +18,19 @@ struct Recovery {
   /// How often a return counts, at most.
   static let interval = Duration.seconds(10)
   /// A bound on memory; names beyond it are asked for again as clients ask.
-  static let most = 1024
+  private static let most = 1024
+
+  /// The clients of a question get stale data.
+  mutating func add(_ pursuit: Pursuit) {
+    guard inUse.count < Recovery.most, known.insert(pursuit.key).inserted else { return }
+    inUse.append(pursuit)
+  }
+
+  /// Forgets them all.
+  mutating func takeInUse() -> [Pursuit] {
+    defer { (inUse, known) = ([], []) }
+    return inUse
+  }
 }
 
 extension Resolver {
@@ -32,8 +45,7 @@ extension Resolver {
 
   /// The clients of a question get stale data because of a provider.
   func awaitsRecovery(_ pursuit: Pursuit) {
-    guard pursuit.service === service, recovery.inUse.count < Recovery.most else { return }
-    recovery.inUse[pursuit.key] = pursuit
+    if pursuit.service === service { recovery.add(pursuit) }
   }
 
   /// A provider has answered after it had failed. Waits that were its fault, its account's or the network's are over, and
@@ -51,10 +63,9 @@ extension Resolver {
     recovery.timer = nil
     recovery.next = loop.now + Recovery.interval
     failures.endWaitsForProviders()
-    let inUse = recovery.inUse.values
-    recovery.inUse = [:]
-    for pursuit in inUse where pursuit.service === service { fetchAgain(pursuit) }
-    refresher?.resume()
+    // Kept names come first.
+    refresher?.providerIsBack()
+    for pursuit in recovery.takeInUse() where pursuit.service === service { fetchAgain(pursuit) }
   }
 
   private func fetchAgain(_ stale: Pursuit) {

@@ -40,7 +40,8 @@ extension Resolver {
         counters.shares.add(limit, stale: true)
         return onLimit(limit)
       }
-      let pursuit = makePursuit(question, key, service, route, subnet)
+      // Somebody asked for it: it takes one of that client's places.
+      let pursuit = makePursuit(question, key, service, route, subnet, isKept ? .ourselves : client)
       pursuit.isRefresh = true
       return start(pursuit)
     }

@@ -93,6 +93,7 @@ final class TCPService {
       let slot = queries.take(client)
       guard slot >= 0 else { return }
       queries.fill(slot, path.query, of: message.baseAddress!, route: route, receivedAt: arrival, descriptor: -1)
+      queries.peer(slot).pointee.address = connection.client.storage
       queries.slots[slot].wantsAnswer = false
       resolver.assumeIsolated { $0.accept(slot) }
     case .drop: connection.discard()

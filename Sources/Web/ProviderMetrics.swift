@@ -14,7 +14,7 @@ extension Exposition {
         }
       }
     }
-    counter("httpdnsd_provider_transfers_total", "Transfers to the provider, probes and checks among them.") { samples in
+    counter("httpdnsd_provider_transfers_total", "Transfers to the provider, with probes and checks.") { samples in
       for report in providers { samples.add(report.transfers, name(report)) }
     }
     counter("httpdnsd_provider_failures_total", "Transfers that brought no reply of any use, by reason.") { samples in
@@ -25,7 +25,7 @@ extension Exposition {
       }
     }
     counter(
-      "httpdnsd_provider_probes_total", "Transfers that found out whether a provider is well, or whose fault a failure was."
+      "httpdnsd_provider_probes_total", "Transfers that found out whether it is well, or whose fault a failure was."
     ) { samples in
       for report in providers { samples.add(report.probes, name(report)) }
     }

@@ -21,10 +21,9 @@ struct HTTPDNSDaemon: ParsableCommand {
   /// Before anything else: a signal may come before the daemon is ready to answer it, and must not be its end.
   static func main() {
     ProcessEnvironment.disarm()
-    if CommandLine.arguments.dropFirst().first == RunCommand.configuration.commandName {
-      AnsweredSignals.hold()
-      process_keep_memory_private()
-    }
+    // Other commands read the same secrets.
+    process_keep_memory_private()
+    if CommandLine.arguments.dropFirst().first == RunCommand.configuration.commandName { AnsweredSignals.hold() }
     main(nil)
     // What was printed may still be in memory; that it cannot be written is a failure like any other.
     guard fflush(nil) == 0 else { Console.cannotWrite(errno) }
