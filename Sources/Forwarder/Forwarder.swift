@@ -335,7 +335,7 @@ public final class Forwarder {
     if local.allServers != servers { loopGuard.probe(local.allServers) }
   }
 
-  /// The network hands out those search domains: says what they mean, and has the tables made anew where they are others.
+  /// The network hands out those search domains: says what they mean, and rebuilds the tables where they differ.
   private func searchDomainsFound(_ domains: [DomainName], isNews: Bool) {
     let isOther = SearchDomain.judged(domains) != preparation.plan.searchDomains
     if isNews || isOther, let line = NetworkView.line(about: SearchDomain.judged(domains), configuration) {

@@ -48,7 +48,7 @@ public final class Reloader: @unchecked Sendable {
   private let logger: Logger
   private var startedAt = BootInstant.now
   private var isReloading = false
-  /// Why everything is made anew.
+  /// Why everything is rebuilt.
   private enum Reason { case file, network }
 
   private var reason = Reason.file
@@ -98,7 +98,7 @@ public final class Reloader: @unchecked Sendable {
   /// Reads the file and takes what it says. Returns at once; of several calls during a reload one more comes.
   public func begin() { begin(.file) }
 
-  /// Makes everything anew: by the file, or by the running configuration, because what it stands for is another one.
+  /// Rebuilds everything: by the file, or by the running configuration, because what it stands for is another one.
   private func begin(_ reason: Reason) {
     guard !isReloading else {
       // A look at the file is a look at the network as well.

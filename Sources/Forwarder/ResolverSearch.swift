@@ -58,7 +58,7 @@ extension Resolver {
     return outcome
   }
 
-  /// Whether LocalDNS is asked anew for what it has said below a search domain: as long as its word comes first. Otherwise
+  /// Whether LocalDNS is asked again for what it has said below a search domain: as long as its word comes first. Otherwise
   /// nobody is, so that a client's question goes the whole way.
   func isNetworksWord(_ question: HTTPDNSQuestion, _ route: Route) -> Bool {
     maySearch(route) && (route.search == .first || isDenied(question, route))
