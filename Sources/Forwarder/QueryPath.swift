@@ -81,7 +81,9 @@ package final class QueryPath {
   /// Queries beyond the limit, as far as this thread has told of them.
   private var toldLimited: UInt64 = 0
   /// The query that was read last; `accept` leaves it for whoever forwards.
-  private(set) var query = Query()
+  var query: Query { @_noAllocation @inline(__always) get { read.pointee } }
+  /// In memory of its own: a property of an object is checked for exclusive access at each use.
+  private let read: UnsafeMutablePointer<Query>
   private let key: UnsafeMutablePointer<UInt8>
   /// What `tally` writes to.
   let counters: QueryCounters
@@ -89,7 +91,7 @@ package final class QueryPath {
   var keepalive: Int32
   /// How this thread counts.
   let tally: QueryTally
-  /// In memory of its own: a property of an object is checked for exclusive access at each write.
+  /// In memory of its own, like `read`.
   private let end: UnsafeMutablePointer<QueryEnd>
   /// How the query ended that was answered last.
   var lastEnd: QueryEnd { @_noAllocation get { end.pointee } }
@@ -102,6 +104,8 @@ package final class QueryPath {
     self.counters = counters
     tally = counters.tally
     keepalive = tables.keepalive
+    read = .allocate(capacity: 1)
+    read.initialize(to: Query())
     end = .allocate(capacity: 1)
     end.initialize(to: QueryEnd(.dropped, 0))
     access = .passUnretained(tables.access)
@@ -120,6 +124,7 @@ package final class QueryPath {
 
   deinit {
     key.deallocate()
+    read.deallocate()
     end.deallocate()
   }
 
@@ -136,7 +141,7 @@ package final class QueryPath {
     _ message: UnsafeBufferPointer<UInt8>, from client: UnsafePointer<sockaddr_storage>, _ transport: QueryTransport,
     now: Int64, into output: UnsafeMutablePointer<UInt8>
   ) -> QueryOutcome {
-    let verdict = QueryReader.read(message.span, into: &query)
+    let verdict = QueryReader.read(message.span, into: &read.pointee)
     if case .drop = verdict {
       tally.count(.dropped, transport)
       return .drop
@@ -179,7 +184,7 @@ package final class QueryPath {
   func turnAway(
     _ message: UnsafeBufferPointer<UInt8>, _ transport: QueryTransport, into output: UnsafeMutablePointer<UInt8>
   ) -> QueryOutcome {
-    if case .drop = QueryReader.read(message.span, into: &query) {
+    if case .drop = QueryReader.read(message.span, into: &read.pointee) {
       tally.count(.dropped, transport)
       return .drop
     }
