@@ -1,4 +1,4 @@
-"""hits.py -- instructions for a cached answer, by valgrind's callgrind: the same on every machine and every day."""
+"""hits.py -- what a cached answer costs by valgrind's callgrind: the same on every machine and every day."""
 
 from __future__ import annotations
 
@@ -17,8 +17,12 @@ _FEW, _MANY = 2_000, 10_000
 _NAMES = [f"hit{number}.good{number}.example" for number in range(50)]
 
 
-def _count(programs: Programs, queries: int) -> int:
-  """Instructions of a whole run with so many cached answers, asked one at a time."""
+#: What gives memory.
+_ALLOCATORS = {"malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign"}
+
+
+def _count(programs: Programs, queries: int) -> tuple[int, int]:
+  """Instructions and calls for memory of a whole run with so many cached answers, asked one at a time."""
   with OpenLab(programs) as lab:
     simulator = lab.simulator()
     result = lab.folder / "callgrind.out"
@@ -35,19 +39,39 @@ def _count(programs: Programs, queries: int) -> int:
         client.recv(4096)
     daemon = next(child for child in lab.children if child.log.name == "httpdnsd.log")
     daemon.stop()
-    return _instructions(result, daemon)
+    return _counted(result, daemon)
 
 
-def _instructions(result: Path, daemon: Child) -> int:
+def _counted(result: Path, daemon: Child) -> tuple[int, int]:
   for _ in range(100):
-    if result.exists() and (found := re.search(r"^(?:summary|totals): (\d+)", result.read_text(), re.MULTILINE)):
-      return int(found.group(1))
+    if result.exists() and (found := re.search(r"^(?:summary|totals): (\d+)", text := result.read_text(), re.MULTILINE)):
+      return int(found.group(1)), calls(text)
     time.sleep(0.1)
   raise BenchError(f"callgrind wrote nothing:\n{daemon.log.read_text(errors='replace')[-500:]}")
 
 
-def instructions_per_hit(programs: Programs) -> float | None:
-  """Instructions in the program for a cached answer over UDP; None without valgrind."""
+def calls(profile: str) -> int:
+  """How often a profile of callgrind's says that memory was asked for."""
+  # A name stands beside its number the first time only.
+  numbers: set[str] = set()
+  total, is_allocator = 0, False
+  for line in profile.splitlines():
+    if (found := re.match(r"c?fn=(\(\d+\))(?: (.*))?", line)) is not None:
+      number, name = found.groups()
+      if name is not None and re.split(r"['@]", name)[0] in _ALLOCATORS:
+        numbers.add(number)
+      is_allocator = line.startswith("cfn=") and number in numbers
+    elif is_allocator and line.startswith("calls="):
+      total += int(line.removeprefix("calls=").split()[0])
+  return total
+
+
+def cost_of_a_hit(programs: Programs) -> dict[str, float]:
+  """Instructions and calls for memory, in the program and its libraries, for a cached answer over UDP."""
   if find_program("valgrind") is None:
-    return None
-  return (_count(programs, _MANY) - _count(programs, _FEW)) / (_MANY - _FEW)
+    raise BenchError("valgrind is not installed")
+  few, many = _count(programs, _FEW), _count(programs, _MANY)
+  if few[1] == 0:
+    raise BenchError("callgrind saw no call for memory at all, not even of the start")
+  instructions, allocations = ((more - less) / (_MANY - _FEW) for less, more in zip(few, many, strict=True))
+  return {"instructions": instructions, "allocations": allocations}

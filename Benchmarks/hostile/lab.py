@@ -37,7 +37,9 @@ def zone_text() -> str:
   lines = ["$TTL 300", "$ORIGIN example.", "@ SOA ns1.example. hostmaster.example. 1 3600 600 604800 60"]
   lines += [f"*.good{number} A {GOOD}" for number in range(GOOD_DOMAINS)]
   lines += [f"*.{name} A 192.0.2.99" for name in ("hostile", "flood", "slow")]
-  return "\n".join(lines) + "\n" + f"$ORIGIN com.\nwww.example A {GOOD}\n*.www A {GOOD}\n"
+  return "\n".join(lines) + "\n" + (
+    f"$ORIGIN com.\n@ SOA ns1.example. hostmaster.example. 1 3600 600 604800 60\n"
+    f"*.www.example A {GOOD}\n*.www.public A {GOOD}\n")
 
 
 class Child:

@@ -7,6 +7,7 @@ import json
 import multiprocessing.pool
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -28,44 +29,56 @@ def _arguments() -> argparse.Namespace:
   parser.add_argument("--before", type=Path,
                       help="another httpdnsd, measured in the same way for comparison; or the JSON file of an earlier run")
   parser.add_argument("--parts", default=",".join(PARTS), help=f"default all: {', '.join(PARTS)}")
-  parser.add_argument("--seconds", type=float, default=8, help="of each kind of hostile question; default 8")
+  parser.add_argument("--seconds", type=float, default=10, help="of each kind of hostile question; default 10")
   parser.add_argument("--outage", type=float, default=140, help="seconds; default 140")
-  parser.add_argument("--jobs", type=int, default=1, help="scenes at a time; more than one makes latencies useless")
+  parser.add_argument("--jobs", type=int, default=1, help="scenes at a time; more than one makes latencies useless. Outages run side by side in any case")
   parser.add_argument("--only", default="", help="of 'spoiled', the kinds whose name has this")
   parser.add_argument("--output", type=Path, default=_ROOT / "Benchmarks/results/hostile.md")
   return parser.parse_args()
 
 
-def _scenes(options: argparse.Namespace, programs: Programs) -> list[Callable[[], object]]:
+@dataclass(frozen=True)
+class _Scene:
+  """A scene that is to be measured: what its figures will be called, and how they come about."""
+
+  scene: str
+  way: str
+  place: str
+  perform: Callable[[], object]
+
+
+def _scenes(options: argparse.Namespace, programs: Programs) -> tuple[list[_Scene], list[_Scene]]:
+  """The scenes that need the machine for themselves, and the outages, which do little but wait."""
   parts = options.parts.split(",")
   if unknown := set(parts) - set(PARTS):
     raise BenchError(f"--parts: {', '.join(sorted(unknown))} is not known")
-  chosen: list[Callable[[], object]] = []
+  chosen, outages = [], []
   pairs = [(way, place) for way in scenes.WAYS for place in scenes.PLACES]
   if "spoiled" in parts:
-    chosen += [partial(scenes.spoiled, programs, spoil, way, place, options.seconds)
+    chosen += [_Scene(spoil, way, place, partial(scenes.spoiled, programs, spoil, way, place, options.seconds))
                for spoil in scenes.SPOILS if options.only in spoil for way, place in pairs]
   if "flood" in parts:
-    chosen += [partial(scenes.flood, programs, way, place) for way, place in pairs]
+    chosen += [_Scene("10,000 random names", way, place, partial(scenes.flood, programs, way, place)) for way, place in pairs]
   if "slow" in parts:
-    chosen += [partial(scenes.slow, programs, way, place) for way, place in pairs]
+    chosen += [_Scene("1,100 slow questions", way, place, partial(scenes.slow, programs, way, place)) for way, place in pairs]
   if "search" in parts:
-    chosen += [partial(scenes.search_domain, programs, way) for way in scenes.WAYS]
+    chosen += [_Scene("search com", way, "same address", partial(scenes.search_domain, programs, way)) for way in scenes.WAYS]
   if "outage" in parts:
-    chosen += [partial(scenes.outage, programs, way, options.outage, frozen=frozen)
-               for way in scenes.WAYS for frozen in (False, True)]
-  return chosen
+    # One unbound for each kind of outage is enough.
+    outages = [_Scene(f"outage of {options.outage:.0f} s, {'frozen' if frozen else 'ended'}", way, place,
+                      partial(scenes.outage, programs, way, place, options.outage, frozen=frozen,
+                              has_peer=(way, place) == pairs[0]))
+               for way, place in pairs for frozen in (False, True)]
+  return chosen, outages
 
 
-def _perform(scene: Callable[[], object]) -> list[scenes.Figure] | str:
-  """Runs one scene; its failure is a line in the report."""
+def _perform(scene: _Scene) -> tuple[_Scene, list[scenes.Figure] | str]:
+  """Runs one scene; whatever stops it, the others go on, and the report says so."""
   try:
-    result = scene()
-  except BenchError as error:
-    return f"{scene.func.__name__} {scene.args[1:]}: {error}"  # type: ignore[attr-defined]
-  if result is None:
-    return f"{scene.func.__name__}: not possible here"  # type: ignore[attr-defined]
-  return result if isinstance(result, list) else [result]  # type: ignore[list-item]
+    result = scene.perform()
+  except Exception as error:  # noqa: BLE001 (a scene without figures is a missed one, for whatever reason)
+    return scene, f"{type(error).__name__}: {error}"
+  return scene, result if isinstance(result, list) else [result]  # type: ignore[list-item]
 
 
 def _measure(options: argparse.Namespace, httpdnsd: Path) -> dict[str, object]:
@@ -73,22 +86,31 @@ def _measure(options: argparse.Namespace, httpdnsd: Path) -> dict[str, object]:
   for path in (httpdnsd, options.simulator):
     if not path.exists():
       raise BenchError(f"{path} is not built")
-  figures, notes = [], []
-  with multiprocessing.pool.ThreadPool(options.jobs) as pool:
-    for result in pool.imap(_perform, _scenes(options, programs)):
-      if isinstance(result, str):
-        notes.append(result)
-        print(result, file=sys.stderr, flush=True)
-        continue
-      for figure in result:
-        print(figure, file=sys.stderr, flush=True)
-        figures.append(figure.as_dict())
-  instructions = hits.instructions_per_hit(programs) if "hits" in options.parts.split(",") else None
-  return {"figures": figures, "notes": notes, "instructions": instructions}
+  figures, missing = [], []
+  chosen, outages = _scenes(options, programs)
+  for group, jobs in ((chosen, options.jobs), (outages, max(options.jobs, len(outages)))):
+    if not group:
+      continue
+    with multiprocessing.pool.ThreadPool(jobs) as pool:
+      for scene, result in pool.imap(_perform, group):
+        if isinstance(result, str):
+          missing.append({"scene": scene.scene, "way": scene.way, "place": scene.place, "why": result})
+          print(missing[-1], file=sys.stderr, flush=True)
+          continue
+        for figure in result:
+          print(figure, file=sys.stderr, flush=True)
+          figures.append(figure.as_dict())
+  results: dict[str, object] = {"figures": figures, "missing": missing}
+  if "hits" in options.parts.split(","):
+    try:
+      results |= hits.cost_of_a_hit(programs)
+    except Exception as error:  # noqa: BLE001 (as above)
+      missing.append({"scene": "a cached answer", "way": "json", "place": "–", "why": f"{type(error).__name__}: {error}"})
+  return results
 
 
 def main() -> int:
-  """Measures and writes the report; 1 where a figure is not what it must be."""
+  """Measures and writes the report; 1 where a figure is missing or not what it must be."""
   options = _arguments()
   try:
     results = {"now": _measure(options, options.httpdnsd)}

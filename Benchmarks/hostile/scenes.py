@@ -7,10 +7,13 @@ import os
 import random
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from bench.processes import BenchError
 
 from .clients import Stream, drive
 from .lab import GOOD, GOOD_DOMAINS, MARK, Lab, OpenLab, Programs, Simulator
@@ -19,6 +22,9 @@ from .lab import GOOD, GOOD_DOMAINS, MARK, Lab, OpenLab, Programs, Simulator
 GOOD_RATE, HOSTILE_RATE = 40.0, 20.0
 #: Seconds for which the hostile client asks alone.
 _ALONE = 2.0
+#: Seconds for which the others go on to ask after an outage.
+_AFTER = 20.0
+_NXDOMAIN = 3
 #: Where the others are.
 OTHERS = "127.0.0.1"
 #: Where the hostile client is: at the others' address, or at one of its own.
@@ -37,11 +43,14 @@ SPOILS = {
   "unreadable name": "kind=bad-name",
   "unreadable RDATA": "kind=bad-rdata",
   "HTTP 400": "kind=status&code=400",
+  "HTTP 401": "kind=status&code=401",
   "HTTP 403": "kind=status&code=403",
   "HTTP 404": "kind=status&code=404",
   "HTTP 429": "kind=status&code=429",
   "HTTP 500": "kind=status&code=500",
   "HTTP 503": "kind=status&code=503",
+  "a page of HTML": "kind=html",
+  "empty body": "kind=big&octets=0",
   "SERVFAIL, EDE 9": "kind=bogus&ede=9",
 }
 
@@ -100,6 +109,8 @@ def _peace_and_war(lab: Lab, port: int, figure: Figure, hostile: Stream, peace: 
   # A provider is judged most easily while nobody else asks.
   good = Stream(OTHERS, GOOD_RATE, good_names(2), begin=alone)
   drive(port, [good, hostile], war + alone)
+  if before.failed(GOOD):
+    raise BenchError(f"{before.failed(GOOD)} of {len(before.queries)} names were not answered by the provider in peace")
   figure.slower = good.latency() / before.latency()
   figure.hostile_localdns = hostile.answered(MARK)
   return _finish(figure, good)
@@ -146,40 +157,48 @@ def slow(programs: Programs, way: str, place: str, names: int = 1_100) -> Figure
     return _finish(figure, good)
 
 
-def search_domain(programs: Programs, way: str) -> Figure | None:
-  """`search com` from the network, and 20 public names below it; None where no namespace can be made."""
+def search_domain(programs: Programs, way: str) -> Figure:
+  """`search com` from the network: 20 public names below it, and 20 that do not exist, are the provider's to answer."""
   with OpenLab(programs) as lab:
     simulator = lab.simulator()
     # A resolver that the network hands out is asked at port 53.
     try:
       plain = lab.plain(host="127.53.66.1", port=53)
-    except Exception:  # noqa: BLE001 (the port is not ours to take)
-      return None
+    except BenchError as error:
+      raise BenchError(f"port 53 of 127.53.66.1 is not ours to take: {error}") from error
     file = lab.folder / "resolv.conf"
     file.write_text(f"search com\nnameserver {plain.host}\n")
     enter = ("unshare", "--mount", "sh", "-c",
              f'mount --bind "{file}" /etc/resolv.conf && exec "$0" "$@"')
     if subprocess.run([*enter, "true"], capture_output=True).returncode != 0:
-      return None
+      raise BenchError("no mount namespace can be made: it takes root")
     port = lab.daemon(way, simulator.port, "system", more='fallback = "never"\n', prefix=enter)
-    names = ["www.example.com"] + [f"n{number}.www.example.com" for number in range(19)]
-    good = Stream(OTHERS, 20, iter(names))
-    drive(port, [good], 1)
-    return _finish(Figure("search com", way, "same address"), good)
+    names = [f"n{number}.www.{'example' if number % 2 else 'public'}.com" for number in range(20)]
+    absent = [f"n{number}.nowhere.example.com" for number in range(20)]
+    good, denied = Stream(OTHERS, 20, iter(names)), Stream(OTHERS, 20, iter(absent))
+    drive(port, [good, denied], 1)
+    figure = Figure("search com", way, "same address", transfers=simulator.transfers("com"))
+    _finish(figure, good)
+    figure.asked += len(denied.queries)
+    figure.localdns += denied.answered(MARK)
+    figure.failed += sum(query.rcode != _NXDOMAIN and query.address != MARK for query in denied.queries)
+    return figure
 
 
-def outage(programs: Programs, way: str, seconds: float, *, frozen: bool) -> list[Figure]:
-  """20 names asked once a second while nobody answers, and what follows; unbound beside it where that is installed."""
+def outage(programs: Programs, way: str, place: str, seconds: float, *, frozen: bool, has_peer: bool) -> list[Figure]:
+  """20 names asked once a second while nobody answers, beside a hostile client, and what follows; unbound for comparison
+  where it is installed and wanted."""
   with OpenLab(programs) as lab:
     simulator = lab.simulator()
     port = lab.daemon(way, simulator.port, None)
     plain = lab.plain(address=GOOD)
-    peer = lab.unbound(plain.port)
+    peer = lab.unbound(plain.port) if has_peer else None
     for asked in [port] + ([peer] if peer else []):
       drive(asked, [Stream(OTHERS, GOOD_RATE, good_names(0))], 1)
     _take_away(simulator, plain, frozen)
     names = [f"outage.good{number}.example" for number in range(20)]
-    streams = [Stream(OTHERS, 20, itertools.cycle(names))]
+    good = Stream(OTHERS, 20, itertools.cycle(names))
+    hostile = Stream(PLACES[place], HOSTILE_RATE, _hostile_names("hostile.example"))
     returned = time.monotonic() + seconds
     state = {"is back": False, "at": 0.0}
 
@@ -189,16 +208,17 @@ def outage(programs: Programs, way: str, seconds: float, *, frozen: bool) -> lis
         _give_back(lab, simulator, plain, frozen)
         state["at"] = time.monotonic()
 
-    beside = []
+    beside = Stream(OTHERS, 20, itertools.cycle(names))
+    # The two would wait for each other in one loop.
+    thread = threading.Thread(target=drive, args=(peer, [beside], seconds + _AFTER), daemon=True)
     if peer:
-      # Its clients are in a process of their own, or the two would wait for each other.
-      beside = _beside(peer, names, seconds + 20)
-    drive(port, streams, seconds + 20, tick)
+      thread.start()
+    drive(port, [good, hostile], seconds + _AFTER, tick)
     title = f"outage of {seconds:.0f} s, {'frozen' if frozen else 'ended'}"
-    figures = [_after_outage(Figure(title, way, "same address"), streams[0], state["at"])]
+    figures = [_after_outage(Figure(title, way, place), good, state["at"])]
     if peer:
-      stream = beside[0]()
-      figures.append(_after_outage(Figure(f"{title}: unbound", "plain", "same address"), stream, state["at"]))
+      thread.join()
+      figures.append(_after_outage(Figure(f"{title}: unbound", "plain", place), beside, state["at"]))
     return figures
 
 
@@ -218,29 +238,6 @@ def _give_back(lab: Lab, simulator: Simulator, plain: object, frozen: bool) -> N
   for server in (simulator, plain):
     server.start()  # type: ignore[attr-defined]
     lab.children.append(server.child)  # type: ignore[attr-defined]
-
-
-def _beside(port: int, names: list[str], seconds: float) -> list:
-  """Asks unbound the same in a child process; the result is a function that waits for it."""
-  import multiprocessing
-
-  receiving, sending = multiprocessing.Pipe(duplex=False)
-
-  def work() -> None:
-    stream = Stream(OTHERS, 20, itertools.cycle(names))
-    drive(port, [stream], seconds)
-    sending.send(stream.queries)
-
-  process = multiprocessing.get_context("fork").Process(target=work, daemon=True)
-  process.start()
-
-  def result() -> Stream:
-    stream = Stream(OTHERS, 20, iter(()))
-    stream.queries = receiving.recv()
-    process.join()
-    return stream
-
-  return [result]
 
 
 def _after_outage(figure: Figure, stream: Stream, returned: float) -> Figure:

@@ -1,0 +1,71 @@
+"""test_hostile.py -- the verdict of Benchmarks/run-hostile notices what it is there for."""
+
+from __future__ import annotations
+
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "Benchmarks"))
+
+from hostile import hits  # noqa: E402  (the path must be set first)
+from hostile.report import compose  # noqa: E402
+from hostile.scenes import Figure  # noqa: E402
+
+MISSING = {"scene": "late zone (6 s)", "way": "doh", "place": "same address", "why": "BenchError: no answer"}
+
+
+def verdict(*figures: Figure, missing: tuple[dict, ...] = (), **more: object) -> bool:
+  """Whether a report with these figures says that all is as it must be."""
+  now = {"figures": [figure.as_dict() for figure in figures], "missing": list(missing), **more}
+  return compose({"machine": "none", "now": now})[1]
+
+
+def good(**changes: object) -> Figure:
+  """A scene in which all is well, but for the changes."""
+  return Figure(**{"scene": "late zone (6 s)", "way": "json", "place": "same address", "asked": 400, "slower": 1.1,
+                   "transfers": 240, **changes})
+
+
+class ReportTests(unittest.TestCase):
+  """run-hostile's verdict."""
+
+  def test_good_figures_are_met(self) -> None:
+    self.assertTrue(verdict(good()))
+
+  def test_a_bad_figure_is_missed(self) -> None:
+    for changes in ({"localdns": 1}, {"failed": 1}, {"slower": 1.51}):
+      self.assertFalse(verdict(good(**changes)), changes)
+    self.assertFalse(verdict(good(scene="10,000 random names", transfers=501)))
+
+  def test_a_scene_that_was_not_measured_is_missed(self) -> None:
+    self.assertFalse(verdict(good(), missing=(MISSING,)))
+    self.assertFalse(verdict())
+
+  def test_a_scene_in_which_nothing_happened_is_missed(self) -> None:
+    for changes in ({"asked": 0}, {"transfers": 0}, {"slower": 0.0}, {"slower": float("inf")}, {"slower": float("nan")}):
+      self.assertFalse(verdict(good(**changes)), changes)
+
+  def test_a_name_that_is_late_after_an_outage_is_missed(self) -> None:
+    title = "outage of 140 s, ended"
+    self.assertTrue(verdict(good(scene=title, asked=20, within=20)))
+    self.assertFalse(verdict(good(scene=title, asked=20, within=19)))
+    self.assertFalse(verdict(good(scene=title, asked=0, within=0)))
+    self.assertFalse(verdict(good(), missing=({**MISSING, "scene": title},)))
+
+  def test_a_hit_may_cost_no_memory(self) -> None:
+    self.assertTrue(verdict(good(), instructions=2800, allocations=-0.03))
+    self.assertFalse(verdict(good(), instructions=2800, allocations=1.0))
+
+
+class ProfileTests(unittest.TestCase):
+  """What is read from callgrind's profile."""
+
+  def test_calls_for_memory_are_added_up(self) -> None:
+    profile = "\n".join(["fn=(1) serve", "cfn=(2) malloc", "calls=3 0", "0 10", "cfn=(3) free", "calls=9 0", "0 10", "fn=(4) read",
+                         "cfn=(2)", "calls=4 0", "0 10", "cfn=(5) calloc'2", "calls=1 0", "0 10", "fn=(2)", "0 5"])
+    self.assertEqual(hits.calls(profile), 8)
+
+
+if __name__ == "__main__":
+  unittest.main()
