@@ -36,15 +36,32 @@ _LOCAL_TTL = 5
 #: Seconds of one round, and the others' queries a second.
 _ROUND, _RATE = 10.0, 200.0
 #: Rounds from one of these to the next.
-_RELOADS, _NETWORKS, _OUTAGES, _ZONES = 2, 3, 12, 30
+_RELOADS, _NETWORKS, _OUTAGES, _ZONES = 2, 3, 11, 30
 #: Within a round: when the reload and the change of network come, and from when to when the provider is out.
 _RELOAD_AT, _NETWORK_AT, _OUT_FROM, _OUT_TO = 3.0, 5.0, 1.0, 7.0
 #: Seconds after an outage, a reload or another network by which everything must be as before.
 _GRACE = 2.0
+#: A provider that went down is looked at again after 5 s, which may be too early, and then after 10 s more.
+_DOWN = 10.0
 #: Growth that is allowed from the second fifth of the samples to the last one.
-_MEMORY_SHARE, _MEMORY_OCTETS, _DESCRIPTORS, _THREADS = 1.15, 8 << 20, 12, 1
+_MEMORY_SHARE, _MEMORY_OCTETS, _DESCRIPTORS, _THREADS = 1.15, 4 << 20, 12, 1
+_NXDOMAIN = 3
 
 _THEMES = ["nobody", "flood", "slow", "odd packets", "silent TCP", "odd types", *SPOILS]
+#: Rounds that it takes to speak of growth: every theme in each fifth of them.
+_LEAST_SAMPLES = 5 * len(_THEMES)
+#: Search lists that the networks hand out in turn: none, top level domains, which have no effect, and a domain whose names
+#: go to LocalDNS where the provider denies them.
+_INTRANET = "corp.example"
+_SEARCH_LISTS = ["", "com example", _INTRANET]
+#: Its names: those that the provider denies, those that it knows, and queries a second.
+_DENIED, _KNOWN, _INTRANET_RATE = 200, 20, 10.0
+#: Seconds for which an answer of the network before may be given: none is kept for longer.
+_SEARCH_GRACE = _LOCAL_TTL + _GRACE
+#: Seconds after an outage for which LocalDNS may answer in the provider's place.
+_LOCAL_AFTER = _DOWN + _LOCAL_TTL + _GRACE
+#: What becomes of a query.
+FATES = ("right", "of the intranet", "denied", "by LocalDNS", "failed", "lost", "wrong")
 _OUTAGE_KINDS = ["kind=status&code=503", "kind=stall", "kind=reset", "killed"]
 
 
@@ -56,22 +73,51 @@ def _name(number: int) -> str:
   return f"h{number}.good{number % _DOMAINS}.example"
 
 
+def _known(number: int) -> str:
+  return f"k{number}.{_INTRANET}"
+
+
 def _zone(era: int) -> str:
   lines = [f"$TTL {_TTL}", "$ORIGIN example.", "@ SOA ns1.example. hostmaster.example. 1 3600 600 604800 60"]
   lines += [f"{_name(number)}. A {_address(number, era)}" for number in range(_NAMES)]
+  lines += [f"{_known(number)}. A {_address(number, era)}" for number in range(_KNOWN)]
   lines += [f"*.{name} A 192.0.2.99" for name in ("hostile", "flood", "slow")]
   return "\n".join(lines) + "\n"
 
 
 @dataclass
-class _Sample:
+class Sample:
+  """What the daemon uses at the end of a round."""
+
   resident: int
   descriptors: int
   threads: int
 
 
+def growth(samples: list[Sample]) -> tuple[list[str], list[str]]:
+  """What the daemon used, in words, and what of it grew beyond what is allowed."""
+  lines, found = [], []
+  fifth = max(1, len(samples) // 5)
+  early, late = samples[fifth:2 * fifth] or samples, samples[-fifth:]
+  if is_short := len(samples) < _LEAST_SAMPLES:
+    lines.append(f"growth is not judged: {len(samples)} rounds, where {_LEAST_SAMPLES} show every theme in each fifth")
+  for what, unit, limit in (("resident", 1 << 20, lambda old: max(old * _MEMORY_SHARE, old + _MEMORY_OCTETS)),
+                            ("descriptors", 1, lambda old: old + _DESCRIPTORS),
+                            ("threads", 1, lambda old: old + _THREADS)):
+    old, new = (median(getattr(sample, what) for sample in part) for part in (early, late))
+    most = max(getattr(sample, what) for sample in samples)
+    lines.append(f"{what}: {old / unit:.1f} in the second fifth, {new / unit:.1f} in the last, {most / unit:.1f} at most"
+                 + (" (MiB)" if unit > 1 else ""))
+    if new > limit(old) and not is_short:
+      found.append(f"{what}: growth from {old / unit:.1f} to {new / unit:.1f}")
+  return lines, found
+
+
 class Judge:
-  """What the answers may be: the zone's at the time, LocalDNS's in an outage and shortly after it, failures only then."""
+  """What the answers may be: the zone's at the time, LocalDNS's in an outage and shortly after it, failures only then.
+
+  Below the intranet's domain LocalDNS answers what the provider denies, on the network that hands the domain out.
+  """
 
   def __init__(self) -> None:
     self.fates: Counter[str] = Counter()
@@ -80,6 +126,8 @@ class Judge:
     self.eras: list[float] = []
     #: When the provider was out.
     self.outages: list[tuple[float, float]] = []
+    #: When each network began, and its search list.
+    self.networks: list[tuple[float, str]] = []
 
   def judge(self, query: Query) -> None:
     """One query that is over."""
@@ -87,14 +135,33 @@ class Judge:
     end = query.sent + (query.latency or 0)
     if query.latency is None:
       self._note("lost", query, is_allowed=False)
+    elif query.name.startswith("i"):
+      self._judge_intranet(query, end)
     elif query.address == MARK:
-      self._note("by LocalDNS", query, is_allowed=self._was_out(query.sent, end, _LOCAL_TTL + _GRACE))
+      self._note("by LocalDNS", query, is_allowed=self._was_out(query.sent, end, _LOCAL_AFTER))
     elif query.rcode != 0 or query.address is None:
       self._note("failed", query, is_allowed=self._was_out(query.sent, end, _GRACE))
     elif self._is_right(query.address, number, query.sent, end):
       self._note("right", query, is_allowed=True)
     else:
       self._note("wrong", query, is_allowed=False)
+
+  def _judge_intranet(self, query: Query, end: float) -> None:
+    """A name that the provider denies: LocalDNS's on the network that hands its domain out, and nobody's elsewhere."""
+    begin = query.sent - _SEARCH_GRACE
+    later = [moment for moment, _ in self.networks[1:]] + [float("inf")]
+    lists = {search for (moment, search), over in zip(self.networks, later, strict=True) if moment <= end and begin <= over}
+    if query.address == MARK:
+      self._note("of the intranet", query,
+                 is_allowed=_INTRANET in lists or self._was_out(query.sent, end, _LOCAL_AFTER))
+    elif query.rcode == _NXDOMAIN:
+      self._note("denied", query, is_allowed=lists != {_INTRANET})
+    else:
+      self._note("failed", query, is_allowed=query.address is None and self._was_out(query.sent, end, _GRACE))
+
+  def missing(self) -> list[str]:
+    """What never came about, so that nothing was shown of it."""
+    return [f"no query was {fate}" for fate in ("right", "of the intranet", "denied") if not self.fates[fate]]
 
   def _note(self, fate: str, query: Query, *, is_allowed: bool) -> None:
     self.fates[fate] += 1
@@ -124,7 +191,7 @@ class Soak:
     self._lab, self._seconds = lab, seconds
     self._random = random.Random(seed)
     self._judge = Judge()
-    self._samples: list[_Sample] = []
+    self._samples: list[Sample] = []
     self._events: Counter[str] = Counter()
     self._era = 0
     self._network = 0
@@ -141,7 +208,8 @@ class Soak:
     self._resolv_conf = self._lab.folder / "resolv.conf"
     self._write_resolv_conf()
     subprocess.run(["mount", "--bind", str(self._resolv_conf), "/etc/resolv.conf"], check=True)
-    more = f'max_ttl = "{_LOCAL_TTL}s"\n[cache]\nmax_entries = 20000\n'
+    # So few that the cache is full within a minute: what grows afterwards is something else.
+    more = f'max_ttl = "{_LOCAL_TTL}s"\n[cache]\nmax_entries = 2000\n'
     self._port = self._lab.daemon("json", self._simulator.port, "system", more=more)
     end = time.monotonic() + self._seconds
     for number in itertools.count():
@@ -158,6 +226,7 @@ class Soak:
     if number % _ZONES == _ZONES - 1:
       self._new_zone()
     good = [Stream(f"127.0.0.{host}", _RATE / 4, self._names()) for host in (1, 2, 3, 4)]
+    good.append(Stream("127.0.0.5", _INTRANET_RATE, self._intranet()))
     self._simulator.control("DELETE", "fault")
     hostile = self._hostile(theme)
     pending = []
@@ -193,6 +262,11 @@ class Soak:
         middle = (low + high) // 2
         low, high = (low, middle) if self._weights[middle] >= point else (middle + 1, high)
       yield _name(low)
+
+  def _intranet(self):
+    while True:
+      yield f"i{self._random.randrange(_DENIED)}.{_INTRANET}"
+      yield _known(self._random.randrange(_KNOWN))
 
   def _hostile(self, theme: str) -> list[Stream]:
     """The hostile client of a round, once at the others' address and once at its own."""
@@ -249,14 +323,16 @@ class Soak:
     os.kill(self._lab.daemon_process.pid, signal.SIGHUP)
 
   def _write_resolv_conf(self) -> None:
-    # What a hostile DHCP server would hand out, every other time.
-    search = "search com example\n" if self._network % 2 else ""
-    self._resolv_conf.write_text(f"{search}nameserver {self._plain.host}\n")
+    search = _SEARCH_LISTS[self._network % len(_SEARCH_LISTS)]
+    line = f"search {search}\n" if search else ""
+    self._resolv_conf.write_text(f"{line}nameserver {self._plain.host}\n")
+    self._judge.networks.append((time.monotonic(), search))
+    self._events[f"search list: {search or 'none'}"] += 1
 
   def _change_network(self) -> None:
     self._events["network changes"] += 1
     self._network += 1
-    net = self._network % 2
+    net = self._network % len(_SEARCH_LISTS)
     for command in (["addr", "flush", "dev", "soak0"], ["addr", "add", f"10.66.{net}.2/24", "dev", "soak0"],
                     ["route", "replace", "default", "via", f"10.66.{net}.1"]):
       subprocess.run(["ip", *command], check=True)
@@ -296,24 +372,14 @@ class Soak:
     if self._lab.daemon_process.poll() is not None:
       raise BenchError(f"the daemon has ended:\n{(self._lab.folder / 'httpdnsd.log').read_text()[-3000:]}")
     status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines() if ":" in line)
-    self._samples.append(_Sample(int(status["VmRSS"].split()[0]) * 1024, len(list((process / "fd").iterdir())),
+    self._samples.append(Sample(int(status["VmRSS"].split()[0]) * 1024, len(list((process / "fd").iterdir())),
                                  int(status["Threads"])))
 
   def _summary(self) -> bool:
-    fifth = max(1, len(self._samples) // 5)
-    early, late = self._samples[fifth:2 * fifth] or self._samples, self._samples[-fifth:]
-    found = []
-    lines = [f"{sum(self._judge.fates[fate] for fate in ('right', 'by LocalDNS', 'failed', 'lost', 'wrong')):,} queries of "
+    lines = [f"{sum(self._judge.fates[fate] for fate in FATES):,} queries of "
              f"others: " + ", ".join(f"{count:,} {fate}" for fate, count in sorted(self._judge.fates.items()))]
-    for what, unit, limit in (("resident", 1 << 20, lambda old: max(old * _MEMORY_SHARE, old + _MEMORY_OCTETS)),
-                              ("descriptors", 1, lambda old: old + _DESCRIPTORS),
-                              ("threads", 1, lambda old: old + _THREADS)):
-      old, new = (median(getattr(sample, what) for sample in samples) for samples in (early, late))
-      most = max(getattr(sample, what) for sample in self._samples)
-      lines.append(f"{what}: {old / unit:.1f} in the second fifth, {new / unit:.1f} in the last, {most / unit:.1f} at most"
-                   + (" (MiB)" if unit > 1 else ""))
-      if new > limit(old):
-        found.append(f"{what} grow")
+    used, found = growth(self._samples)
+    lines += used
     state = json.loads(subprocess.run(
       [str(self._lab.programs.httpdnsd), "stats", "--json", "--socket", str(self._lab.folder / "control.sock")],
       capture_output=True, check=True, text=True).stdout)
@@ -322,7 +388,7 @@ class Soak:
     if state["waiting_clients"] or state["questions_under_way"] > 8:
       found.append("questions are left over")
     lines.append("events: " + ", ".join(f"{count} {name}" for name, count in sorted(self._events.items())))
-    found += self._judge.violations
+    found += self._judge.missing() + self._judge.violations
     print("\n".join([*lines, *(f"VIOLATION {violation}" for violation in found)]))
     print("soak: all was well" if not found else "soak: FAILED")
     if found:
