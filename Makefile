@@ -42,7 +42,7 @@ simulate: ## live through SEEDS=N simulated weeks with an outage an hour, each f
 sanitize: ## unit tests under AddressSanitizer, then ThreadSanitizer; ONLY='address' or 'thread' for one: half an hour each
 	@Scripts/sanitize $(ONLY)
 
-check: ## formatting, layers, file sizes, warnings
+check: ## formatting, layers, file sizes, links, warnings
 	@Scripts/check
 
 format: ## put the sources into the project's format
@@ -80,14 +80,17 @@ install: ## copy program, units, configuration and documents; DESTDIR=, PREFIX=/
 	  install -m 644 Config/httpdnsd.toml '$(DESTDIR)$(SYSCONFDIR)/httpdnsd/httpdnsd.toml'
 
 bench-hostile: ## build, measure what a hostile client does to the others, write Benchmarks/results/hostile.md
+	@Scripts/install-packages hostile
 	@Scripts/build httpdnsd httpdns-simulator
 	@Benchmarks/run-hostile --before Benchmarks/results/hostile-0.1.0.json
 
 soak: ## load, faults, reloads, network changes and hostile clients for HOURS=N (or MINUTES=N), as root
+	@Scripts/install-packages hostile
 	@Scripts/build httpdnsd httpdns-simulator
 	@Benchmarks/run-soak $(if $(MINUTES),--minutes $(MINUTES),--hours $(HOURS))
 
-compare: ## 18,802 answers beside those of a resolver behind the same provider; needs nsd unbound dnsdist ldnsutils
+compare: ## 18,802 answers beside those of a resolver behind the same provider
+	@Scripts/install-packages compare
 	@Scripts/build httpdnsd
 	@/usr/bin/python3 Tests/System/compare
 
