@@ -1,0 +1,64 @@
+"""test_check_files.py -- Scripts/check-files finds links that lead nowhere, and two ADRs with one number."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tempfile
+import unittest
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+
+SCRIPT = Path(__file__).resolve().parents[2] / "Scripts/check-files"
+sys.dont_write_bytecode = True
+_spec = importlib.util.spec_from_loader("check_files", SourceFileLoader("check_files", str(SCRIPT)))
+check_files = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(check_files)
+
+
+class LinkTests(unittest.TestCase):
+  """Links between documents."""
+
+  def broken(self, text: str) -> list[str]:
+    """What is wrong with a document of that text, beside one that has two headings."""
+    with tempfile.TemporaryDirectory() as name:
+      root = Path(name)
+      (root / "docs").mkdir()
+      (root / "docs/other.md").write_text("# A name, `quoted`\n## Twice\n## Twice\n```\n# no heading\n```\n")
+      (root / "here.md").write_text(text)
+      return check_files.broken_links(root, Path("here.md"))
+
+  def test_links_that_lead_somewhere(self) -> None:
+    self.assertEqual(self.broken("[a](docs/other.md) [b](docs) [c](https://example.com/nowhere) [d](docs/other.md#twice-1)"), [])
+    self.assertEqual(self.broken("# Here\n[a](#here) [b](docs/other.md#a-name-quoted)\n[c]: docs/other.md\n"), [])
+
+  def test_links_that_lead_nowhere(self) -> None:
+    self.assertEqual(self.broken("\n[a](docs/none.md)"), ["here.md:2: docs/none.md leads to no file"])
+    self.assertEqual(len(self.broken("[a](#nowhere) [b](docs/other.md#no-heading) [c](docs/other.md#twice-2)")), 3)
+    self.assertEqual(len(self.broken("[c]: docs/none.md\n")), 1)
+
+  def test_code_has_no_links(self) -> None:
+    self.assertEqual(self.broken("`[a](none.md)`\n\n```\n[b](none.md)\n```\n"), [])
+
+
+class DecisionTests(unittest.TestCase):
+  """Numbers and headings of ADRs."""
+
+  def mistakes(self, **files: str) -> list[str]:
+    """What is wrong with a folder of these."""
+    with tempfile.TemporaryDirectory() as name:
+      for stem, text in files.items():
+        (Path(name) / f"{stem}.md").write_text(text)
+      return check_files.decision_mistakes(Path(name))
+
+  def test_one_form_of_heading(self) -> None:
+    self.assertEqual(self.mistakes(**{"0001-a": "# 0001: A\n", "0003-b": "# 0003: B\n"}), [])
+    self.assertEqual(len(self.mistakes(**{"0001-a": "# 1. A\n", "0002-b": "# 0003: B\n"})), 2)
+
+  def test_one_decision_a_number(self) -> None:
+    self.assertEqual(len(self.mistakes(**{"0001-a": "# 0001: A\n", "0001-b": "# 0001: B\n"})), 1)
+    self.assertEqual(len(self.mistakes(**{"1-a": "# 1: A\n"})), 1)
+
+
+if __name__ == "__main__":
+  unittest.main()
