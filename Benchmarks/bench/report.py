@@ -226,7 +226,7 @@ def _rounds(findings: Findings) -> str:
   """How the figures of the rounds came about."""
   return (
     f"Rounds: {findings.rounds}, each server for {findings.seconds:g} s at each load in each of them, in random "
-    f"order; {ZONE_NAMES:,} names, caches warm. At saturation dnsperf keeps {OUTSTANDING} queries under way. Figures "
+    f"order; {ZONE_NAMES:,} names, caches warm. At saturation dnsperf keeps {OUTSTANDING} queries in flight. Figures "
     "are medians over the rounds, in parentheses the lowest and the highest; starts are medians of "
     f"{findings.start_count}. A ratio is taken within a round; a miss is always compared with the echo at the full "
     "load.")

@@ -33,7 +33,7 @@ class Programs:
 
 
 def zone_text() -> str:
-  """A zone with wildcards: the others' domains, and `hostile.example` for what the simulator is told to spoil."""
+  """A zone with wildcards: the others' domains, and `hostile.example` for what the simulator spoils."""
   lines = ["$TTL 300", "$ORIGIN example.", "@ SOA ns1.example. hostmaster.example. 1 3600 600 604800 60"]
   lines += [f"*.good{number} A {GOOD}" for number in range(GOOD_DOMAINS)]
   lines += [f"*.{name} A 192.0.2.99" for name in ("hostile", "flood", "slow")]

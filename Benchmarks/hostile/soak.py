@@ -384,7 +384,7 @@ class Soak:
       [str(self._lab.programs.httpdnsd), "stats", "--json", "--socket", str(self._lab.folder / "control.sock")],
       capture_output=True, check=True, text=True).stdout)
     lines.append(f"the daemon: {state['queries']:,} queries, {state['cache']['entries']:,} entries in the cache, "
-                 f"{state['questions_under_way']} questions under way, {state['waiting_clients']} clients wait")
+                 f"{state['questions_under_way']} questions in flight, {state['waiting_clients']} clients wait")
     if state["waiting_clients"] or state["questions_under_way"] > 8:
       found.append("questions are left over")
     lines.append("events: " + ", ".join(f"{count} {name}" for name, count in sorted(self._events.items())))

@@ -17,7 +17,7 @@ struct ContentText: ControlText {
     var lines = content.entries.flatMap(lines)
     if content.more > 0 { lines.append("and \(content.more) more \(content.more == 1 ? "entry" : "entries")") }
     for failure in content.failures {
-      lines.append("\(title(failure.question)): asked in vain, not again for \(TimeText.rough(failure.waits))")
+      lines.append("\(title(failure.question)): failed, not asked again for \(TimeText.rough(failure.waits))")
     }
     return lines.map { "\($0)\n" }.joined()
   }

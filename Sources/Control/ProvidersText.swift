@@ -68,7 +68,7 @@ extension ProviderReport.State {
       switch self {
       case .up: "up"
       case .down: "down"
-      case .aside, .spent: "left alone until \(LogTime.text(unixTime: until ?? 0))"
+      case .aside, .spent: "not asked until \(LogTime.text(unixTime: until ?? 0))"
       }
     return reason.map { "\(verb): \($0)" } ?? verb
   }

@@ -18,8 +18,8 @@ struct RefreshText: ControlText {
     if !summary.wasKept, !summary.reports.isEmpty { lines.append("nothing was kept of \(name.text); asked for now:") }
     lines += summary.reports.map(line)
     if summary.reports.isEmpty { lines.append("nobody is asked for \(name.text): rules or special names answer it") }
-    if summary.more > 0 { lines.append("\(entries(summary.more, "more ")) left alone") }
-    if summary.elsewhere > 0 { lines.append("\(entries(summary.elsewhere)) of another network left alone") }
+    if summary.more > 0 { lines.append("\(entries(summary.more, "more ")) not asked for") }
+    if summary.elsewhere > 0 { lines.append("\(entries(summary.elsewhere)) of another network not asked for") }
     return lines.map { "\($0)\n" }.joined()
   }
 

@@ -25,7 +25,7 @@ struct StatsText: ControlText {
     rows += [
       ["answers at hand", latency(queries.atHand)], ["answers that waited", latency(queries.resolved)],
       ["cache", "\(cache.entries) of \(cache.maxEntries) entries, \(kibibytes(cache.octets)) of \(maximum)"],
-      ["under way", "\(statistics.questionsUnderWay) questions, \(statistics.waitingClients) clients wait"],
+      ["in flight", "\(statistics.questionsUnderWay) questions, \(statistics.waitingClients) clients wait"],
     ]
     let limited = ShareLimit.allCases.map { ($0, statistics.resolver.shares.count($0)) }.filter { $0.1 > 0 }
     if !limited.isEmpty {

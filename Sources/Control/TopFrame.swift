@@ -99,7 +99,7 @@ extension TopFrame {
       "waited     \(latency(sample.resolved - earlier.resolved))",
       "cache      \(sample.entries) of \(sample.maxEntries) entries, \(sample.octets >> 10) of "
         + "\(sample.maxOctets >> 10) KiB; \(decimal(rate(sample.refreshes, earlier.refreshes))) refreshes/s",
-      "under way  \(sample.underWay) questions, \(sample.waiting) clients wait",
+      "in flight  \(sample.underWay) questions, \(sample.waiting) clients wait",
     ]
   }
 

@@ -76,7 +76,7 @@ public final class BucketTable: @unchecked Sendable {
   /// How often `take` has refused so far. Each is counted, though two at the same moment may count as one.
   public var refusalCount: UInt64 { hot_counter_read(refusals) }
 
-  /// Whether it is a minute since somebody was told of refusals, or longer, and there have been some: then it is told now.
+  /// Whether refusals are due to be reported: there have been some, and the last report is a minute old, or older.
   ///
   /// - Parameter seen: refusals that the caller knows of; brought up to date.
   @_noAllocation

@@ -68,7 +68,7 @@ struct ServerFailure: Error {
   var evidence: Evidence
   /// What the provider refused us for; nil where it did not.
   var refusal: HTTPDNSFailure?
-  /// Whether the server could not at present (HTTP 5xx, a connection that was cut off): it is tried once more.
+  /// Whether the server could not right now (HTTP 5xx, a connection that was cut off): it is tried once more.
   var isTemporary = false
 }
 
@@ -91,7 +91,7 @@ extension HTTPFailure.Kind {
     }
   }
 
-  /// What a client is told.
+  /// What the client gets.
   fileprivate var extendedError: ExtendedError {
     switch self {
     case .tooLarge, .badHTTP: .invalidData
@@ -113,7 +113,7 @@ extension HTTPDNSFailure {
     }
   }
 
-  /// What a client is told.
+  /// What the client gets.
   fileprivate var extendedError: ExtendedError {
     switch self {
     case .unreadable, .wrongQuestion, .truncated: .invalidData
@@ -195,7 +195,7 @@ extension UpstreamFailure {
     }
   }
 
-  /// A server has answered with another code than NOERROR and NXDOMAIN; the client is told the server's own reason.
+  /// A server has answered with another code than NOERROR and NXDOMAIN; the client gets the server's own reason.
   static func refused(
     _ code: ResponseCode, by server: String?, _ extendedError: ExtendedError? = nil
   ) -> UpstreamFailure {

@@ -3,7 +3,7 @@
 import Configuration
 
 extension Configuration {
-  /// Descriptors that may be open at once: a socket for each question that LocalDNS is asked, under way or after it has
+  /// Descriptors that may be open at once: a socket for each question that LocalDNS is asked, in flight or after it has
   /// lost its place, and all else.
   public var descriptorNeed: Int {
     // Old connections go on to their end beside the ones that replace them.

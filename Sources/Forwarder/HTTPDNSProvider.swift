@@ -214,7 +214,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     if servers.isEmpty { failure.reason = noServers }
     if servers.isEmpty { hasTrouble = true }
     var order = health.rotation.order.prefix(attempts).filter { servers.indices.contains($0) }
-    // What a server says that it cannot at present, another one may, or the same a moment later.
+    // What a server cannot right now, another one may, or the same a moment later.
     var hasRepeated = attempts == 1
     while !order.isEmpty, hasUnits {
       let index = order.removeFirst()
@@ -404,7 +404,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     ledger?.didSpend()
   }
 
-  /// A provider that refuses every server's request alike is not asked for a while, and a person is told what would help.
+  /// A provider that refuses every server's request alike is not asked for a while, and the log says what would help.
   func setAside(for reason: HTTPDNSFailure) {
     var pause: Duration?
     let aside: AsideReason

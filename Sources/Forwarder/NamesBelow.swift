@@ -1,4 +1,4 @@
-// NamesBelow.swift -- names that have others below them, so that a denial of theirs covers nothing.
+// NamesBelow.swift -- names that have others below them, so that NXDOMAIN for them covers nothing.
 //
 // Resolver's loop only. A table of fixed size without keys: a collision forgets, and costs an answer too careless by what
 // the resolver of anybody else would have said, never more.

@@ -8,7 +8,7 @@ import Routing
 
 /// What the present network changes about a configuration.
 public struct NetworkView: Sendable {
-  /// The resolvers that LocalDNS means at present.
+  /// The resolvers that LocalDNS currently means.
   public let servers: [String]
   /// The search domains, and what each of them means.
   public let searchDomains: [(name: String, meaning: String)]

@@ -214,10 +214,10 @@ extension ProviderFactory {
     guard ledger == nil, configuration.providers.contains(where: { $0.unitsPerDay > 0 }) else { return }
     let occasional = OccasionalLog(logger, on: loop)
     if let problem = FileProblem.foreseeable(at: "\(state.path)/units") {
-      logger.warning("units_per_day will begin anew with a restart: \(problem)")
+      logger.warning("units_per_day will start from zero with a restart: \(problem)")
     }
     let file = state.file("units") { problem in
-      let text = "units_per_day will begin anew with a restart: \(problem)"
+      let text = "units_per_day will start from zero with a restart: \(problem)"
       occasional.log(.warning, reason: text, now: BootInstant.now.nanoseconds, text)
     }
     ledger = UnitLedger(file, on: loop)

@@ -74,7 +74,7 @@ final class Pursuit: @unchecked Sendable {
   var slots: [Int] = []
   /// Those of them that came over UDP, to know who asks again.
   var askers = Askers()
-  /// Its place among those that are under way; nil where it has none, or none any more.
+  /// Its place among those that are in flight; nil where it has none, or none any more.
   var place: PlaceShares<Pursuit>.Place?
   /// Whether somebody else has its place, and its transfers have not ended yet: it asks nobody else.
   var isDisplaced = false

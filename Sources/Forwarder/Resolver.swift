@@ -90,7 +90,7 @@ public actor Resolver {
   let replies: ReplySender
   var inFlight: [QuestionKey: Pursuit] = [:]
   var failures: FailureCache
-  /// Who is under way upstream.
+  /// Whose questions are in flight upstream.
   let places: PlaceShares<Pursuit>
   /// Questions that have lost their place, and whose transfers have not ended.
   var lingering = 0

@@ -48,7 +48,7 @@ extension Resolver {
     // What LocalDNS says in a provider's place is not trusted for longer than `localdns.max_ttl`: it ends with that.
     if source != .localDNS || pursuit.route.providers.isEmpty {
       if policy.mode != .off { life.staleFor = policy.maxAge }
-      // A denial is never given before it has been asked again: the name may be there by now.
+      // NXDOMAIN is never given before it has been asked again: the name may be there by now.
       life.isServedStale = hasData && (policy.mode == .immediate || policy.isImmutable)
       life.isImmutable = hasData && policy.isImmutable
     }
@@ -78,7 +78,7 @@ extension Resolver {
     return deniedAbove(question, route, scope, now: now)
   }
 
-  /// RFC 8020: the denial of a name holds for everything below it, where whoever said it means the whole tree.
+  /// RFC 8020: NXDOMAIN holds for everything below the name, where whoever said it means the whole tree.
   ///
   /// A network's resolver does not: it has private zones below names that it denies. Nor do some providers, that deny the
   /// empty names between two zones; they are found out by what is kept below.
@@ -88,7 +88,7 @@ extension Resolver {
     guard settings.nxdomainCut, !route.providers.isEmpty, !route.isSearched, !isThere(question.name, denial, now)
     else { return nil }
     var name = question.name
-    // The denial of a single label is nobody's word about a whole top level domain.
+    // NXDOMAIN for a single label is nobody's word about a whole top level domain.
     while let parent = name.parent, parent.labelCount > 1 {
       name = parent
       if namesBelow.hasNames(below: parent, denial, now: loop.now) { return nil }
@@ -114,7 +114,7 @@ extension Resolver {
     _ question: HTTPDNSQuestion, _ route: Route, by above: FinishedAnswer, at parent: DomainName
   ) -> FinishedAnswer? {
     guard let message = above.response.message(to: Question(name: parent, type: question.type)) else { return nil }
-    // It was validated, if at all, when it was kept: AD is the name's that was denied, and holds below.
+    // It was validated, if at all, when it was kept: AD belongs to the name that does not exist, and holds below.
     let isAuthenticated = above.response.isAuthenticated
     return AnswerPolicy(ttl: route.ttl, trustsAD: isAuthenticated).negative(
       .nxDomain, question, chain: [], authorities: message.authorities, isAuthenticated: isAuthenticated)

@@ -8,7 +8,7 @@ import HTTPDNS
 import MessageCache
 
 extension Resolver {
-  /// How long a denial counts that LocalDNS did not confirm, since it did not answer; in seconds.
+  /// How long NXDOMAIN counts that LocalDNS did not confirm, since it did not answer; in seconds.
   static let unconfirmedDenial: UInt32 = 5
 
   /// Whether LocalDNS may be asked for what the providers deny or do not list.
@@ -16,7 +16,7 @@ extension Resolver {
     route.isSearched && (local?.hasServers(route.localServers) ?? false)
   }
 
-  /// LocalDNS's word where it comes before the providers', or where they have denied the name a moment ago: the other types
+  /// LocalDNS's word where it comes before the providers', or where they said NXDOMAIN a moment ago: the other types
   /// of a name that only the network has cost no transfer. Nil where the providers are to be asked.
   func askNetworkFirst(_ pursuit: Pursuit) async -> Outcome? {
     let route = pursuit.route
@@ -26,7 +26,7 @@ extension Resolver {
     let outcome = await askLocal(pursuit, isFallback: true)
     if outcome.isThere { return outcome }
     guard isDenied else { return nil }
-    pursuit.trace("denied by the providers a moment ago")
+    pursuit.trace("NXDOMAIN by the providers a moment ago")
     if case .success = outcome.result { return outcome }
     guard !pursuit.isRefresh else { return outcome }
     let denial = AnswerPolicy(ttl: route.ttl).negative(.nxDomain, pursuit.question, chain: [], authorities: [])
@@ -34,7 +34,7 @@ extension Resolver {
     return Outcome(result: .success(denial), source: .ourselves).unconfirmed
   }
 
-  /// What a provider's denial comes to: below a search domain LocalDNS is asked as well, and its data wins.
+  /// What a provider's NXDOMAIN comes to: below a search domain LocalDNS is asked as well, and its data wins.
   func afterDenial(_ pursuit: Pursuit, _ outcome: Outcome) async -> Outcome {
     guard case .success(let answer) = outcome.result, answer.response.responseCode == .nxDomain,
       maySearch(pursuit.route)
@@ -50,7 +50,7 @@ extension Resolver {
       return Outcome(result: .failure(.unserved), source: .ourselves)
     }
     if let held = pursuit.held, held.isThere { return held }
-    // Before the provider: it has denied the name as well.
+    // Before the provider: it has said NXDOMAIN as well.
     guard !pursuit.hasAskedLocal else { return outcome }
     let word = await askLocal(pursuit, isFallback: true)
     if word.isThere { return word }
@@ -68,7 +68,7 @@ extension Resolver {
     deniedNames.contains(deniedKey(question, route), now: loop.now)
   }
 
-  /// The denial holds for every type, and on every network.
+  /// NXDOMAIN holds for every type, and on every network.
   private func deniedKey(_ question: HTTPDNSQuestion, _ route: Route) -> QuestionKey {
     let scope = CacheScope(
       type: CacheKey.everyType, dnssecOK: false, checkingDisabled: false, route: route.number, network: 0)
@@ -76,17 +76,17 @@ extension Resolver {
   }
 }
 
-/// Names that the providers have denied a moment ago. Resolver's loop only.
+/// Names for which the providers said NXDOMAIN a moment ago. Resolver's loop only.
 struct DeniedNames {
   private var ends: [QuestionKey: BootInstant] = [:]
 
-  /// A bound on memory: beyond it, denials that are over make room, then any.
+  /// A bound on memory: beyond it, names whose time is over make room, then any.
   private static let limit = 4096
 
-  /// Whether the name was denied, and that still counts.
+  /// Whether the name does not exist by the providers' word, and that still counts.
   func contains(_ key: QuestionKey, now: BootInstant) -> Bool { ends[key].map { now < $0 } ?? false }
 
-  /// The name was denied.
+  /// The providers said NXDOMAIN for the name.
   mutating func note(_ key: QuestionKey, until end: BootInstant, now: BootInstant) {
     if ends.count >= DeniedNames.limit, ends[key] == nil {
       ends = ends.filter { now < $0.value }
@@ -112,14 +112,14 @@ extension Outcome {
     if case .success(let answer) = result { answer.response.responseCode == .nxDomain } else { false }
   }
 
-  /// A denial counts for a moment only.
+  /// NXDOMAIN counts for a moment only.
   fileprivate var unconfirmed: Outcome {
     guard case .success(var answer) = result else { return self }
     answer.lifetime = min(answer.lifetime, Resolver.unconfirmedDenial)
     return Outcome(result: .success(answer), source: source)
   }
 
-  /// A denial becomes a failure: what is kept goes on.
+  /// NXDOMAIN becomes a failure: what is cached goes on.
   var unlessDenied: Outcome {
     isDenial ? Outcome(result: .failure(.unserved), source: source) : self
   }

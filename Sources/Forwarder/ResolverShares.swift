@@ -39,7 +39,7 @@ public enum ShareLimit: Int, CaseIterable, Sendable {
       "more names of one domain are asked for that are not in the cache than listen.misses_per_domain allows; "
         + "beyond it stale data or SERVFAIL; raise it if so many names are right"
     case .places:
-      "listen.max_in_flight questions are under way; those of the client or domain with most make room, or get stale data "
+      "listen.max_in_flight questions are in flight; those of the client or domain with most make room, or get stale data "
         + "or SERVFAIL; raise it if so many questions are right"
     case .waiting:
       "as many queries wait as may, in all or of one client or domain; more get stale data or SERVFAIL; raise "
@@ -198,7 +198,7 @@ extension UpstreamFailure {
       switch limit {
       case .missesPerClient: "more than misses_per_client"
       case .missesPerDomain: "more than misses_per_domain"
-      case .places: "too many questions under way"
+      case .places: "too many questions in flight"
       case .waiting: "too many clients wait for names of this domain"
       }
     return UpstreamFailure(.other, reason, .ourselves)

@@ -134,7 +134,7 @@ final class TCPService {
 }
 
 extension TCPConnection {
-  /// The idle timeout that its client is told, in units of 100 ms (RFC 7828).
+  /// The idle timeout that its client gets, in units of 100 ms (RFC 7828).
   var keepalive: Int32 { Int32(clamping: idleTimeout.nanoseconds / 100_000_000) }
 }
 
@@ -154,7 +154,7 @@ extension TCPConnectionTable.Shortage {
     switch (isOwnLimit, isRefused) {
     case (true, true):
       (
-        "a TCP connection from \(client) is closed: its client has \(limits.perClient) with queries under way; "
+        "a TCP connection from \(client) is closed: its client has \(limits.perClient) with queries in flight; "
           + "listen.tcp_per_client allows more", "tcp-client-refused"
       )
     case (true, false):
@@ -164,7 +164,7 @@ extension TCPConnectionTable.Shortage {
       )
     case (false, true):
       (
-        "a TCP connection from \(client) is closed: all \(limits.connections) places have queries under way, "
+        "a TCP connection from \(client) is closed: all \(limits.connections) places have queries in flight, "
           + "\(most.count) of them of the client of \(most.client); listen.tcp_connections allows more", "tcp-refused"
       )
     case (false, false):

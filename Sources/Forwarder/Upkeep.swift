@@ -94,7 +94,7 @@ extension RefreshLedger {
   /// What refreshing costs, in a file of the state directory; where there is none, a restart begins anew.
   fileprivate convenience init(in folder: StateFolder, on loop: EventLoop, _ logger: Logger) {
     let file = folder.file("refreshes") { problem in
-      logger.debug("refresh.budget_per_day begins anew with a restart: \(problem)")
+      logger.debug("refresh.budget_per_day starts from zero with a restart: \(problem)")
     }
     self.init(file, on: loop)
   }

@@ -81,7 +81,7 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
       return HTTPFailure(.calm, "the server asked for fewer transfers a moment ago")
     }
     guard inFlight < settings.options.maxInFlight else {
-      return HTTPFailure(.busy, "\(settings.options.maxInFlight) transfers are under way")
+      return HTTPFailure(.busy, "\(settings.options.maxInFlight) transfers are in flight")
     }
     return current.begin(request, timeout: timeout, continuation)
   }

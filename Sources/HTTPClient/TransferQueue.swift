@@ -1,9 +1,9 @@
 // TransferQueue.swift -- transfers that wait for a connection or a stream: owners in turn, each owner's in order.
 //
-// An owner may have three times as many under way as are free, so that somebody else's next one always finds a place: one
+// An owner may have three times as many in flight as are free, so that somebody else's next one always finds a place: one
 // whose transfers all hang has three quarters at most. Loop thread only.
 
-/// Transfers that wait, and how many each owner has under way.
+/// Transfers that wait, and how many each owner has in flight.
 final class TransferQueue {
   /// Whose transfers share what there is.
   fileprivate final class Owner {
@@ -75,7 +75,7 @@ final class TransferQueue {
   /// Takes the next one that may begin.
   ///
   /// - Parameter free: how many may begin, this one among them.
-  /// - Complexity: O(1), beside those who have too much: a third of all that are under way at most.
+  /// - Complexity: O(1), beside those who have too much: a third of all that are in flight at most.
   func next(free: Int) -> Transfer? {
     var left = round.count
     while left > 0, free > 0 {

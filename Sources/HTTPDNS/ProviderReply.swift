@@ -50,7 +50,7 @@ struct ProviderReply {
     authorities.contains { $0.type == .ns && name.isAtOrBelow($0.owner) } && !authorities.contains { $0.type == .soa }
   }
 
-  /// RRsets of proofs that are kept. A denial takes four at most (RFC 5155 section 7.2), and links out of wildcards one
+  /// RRsets of proofs that are kept. A negative answer takes four at most (RFC 5155 section 7.2), and links out of wildcards one
   /// each; a section of 64 KiB has room for thousands.
   static let mostProofs = 8
 

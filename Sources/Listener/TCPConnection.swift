@@ -47,7 +47,7 @@ public final class TCPConnection {
   /// Whether the connection is still there to answer on.
   public var isOpen: Bool { buffers != nil }
 
-  /// How long the connection may be silent at present, with nothing under way.
+  /// How long the connection may currently be silent, with nothing in flight.
   public var idleTimeout: Duration { table.idleTimeout }
 
   /// Sends one response that answers a query of this connection.

@@ -10,7 +10,7 @@ public struct TCPLimits: Sendable {
   public var connections: Int
   /// Connections of one client: an IPv4 address, or an IPv6 /56.
   public var perClient: Int
-  /// How long a connection may be silent with nothing under way, while there is plenty of room.
+  /// How long a connection may be silent with nothing in flight, while there is plenty of room.
   public var idle: Duration
 
   /// The three limits.
@@ -55,10 +55,10 @@ public final class TCPConnectionTable {
   /// An empty table.
   public init(limits: TCPLimits) { self.limits = limits }
 
-  /// Connections at present.
+  /// Open connections.
   public var count: Int { places.count }
 
-  /// How long a connection may be silent at present: less and less, from the time on that half of the places are taken.
+  /// How long a connection may currently be silent: less and less, from the time on that half of the places are taken.
   public var idleTimeout: Duration {
     let half = limits.connections / 2
     guard count > half else { return limits.idle }
@@ -129,7 +129,7 @@ public final class TCPConnectionTable {
     armTimer()
   }
 
-  /// Stops reading on every connection: what is under way is still answered, then each is closed.
+  /// Stops reading on every connection: what is in flight is still answered, then each is closed.
   public func drain() {
     for connection in connections { connection?.drain() }
   }

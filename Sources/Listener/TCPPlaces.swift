@@ -4,7 +4,7 @@
 
 import EventLoop
 
-/// The places of connections, by client: those with a query under way, and those that are idle, each since when.
+/// The places of connections, by client: those with a query in flight, and those that are idle, each since when.
 package struct TCPPlaces {
   private struct Place {
     var client: Int

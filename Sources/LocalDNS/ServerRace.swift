@@ -81,7 +81,7 @@ final class ServerRace: @unchecked Sendable {
     runners[place] = nil
     let server = servers[place]
     switch result {
-    // What was under way while the machine slept is as old as that.
+    // What was in flight while the machine slept is as old as that.
     case .success where clock.hasSlept(since: starts[place], waitingFor: share): failed(place, .timedOut)
     case .success(let message):
       client.standing.answered(server, at: clock.now)
@@ -100,7 +100,7 @@ final class ServerRace: @unchecked Sendable {
     failure = reason
     if reason == .timedOut { client.noteSilence(of: servers[place]) }
     if let denial, runners.keys.allSatisfy({ $0 > denial.place }) { return giveDenial() }
-    // Beside another one that is under way the next one begins in its time.
+    // Beside another one that is in flight the next one begins in its time.
     if runners.isEmpty { startNext() }
   }
 

@@ -76,7 +76,7 @@ public struct RefreshBudget: Sendable {
   /// Half of what may be spent, but no more than is needed.
   private func reserve(_ limit: Int, minutes: Int) -> Int { min((limit + 1) / 2, needOfKept * minutes) }
 
-  /// What may be spent at present.
+  /// What may be spent now.
   public mutating func room(_ purpose: Purpose, now: Int64) -> Int {
     let reserves = (minute: reserve(minute.limit, minutes: 1), day: reserve(day.limit, minutes: 1440))
     return min(

@@ -37,7 +37,7 @@ public struct RefreshShares<Holder: Hashable & Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - limit: units of a minute for all of them.
-  ///   - left: what is left of those at present.
+  ///   - left: what is left of those now.
   /// - Complexity: O(n) in the number of holders of the last two minutes, at most 256.
   public mutating func admits(_ holder: Holder?, _ units: Int, limit: Int, left: Int, now: Int64) -> Bool {
     turn(now)

@@ -77,7 +77,7 @@ public struct LocalAnswer: Hashable, Sendable {
   }
 
   /// The name does not exist as far as anybody can say here. The SOA record is the name's own: a resolver behind us takes
-  /// one of a zone above, the root at worst, for a denial of everything in that.
+  /// one of a zone above, the root at worst, for NXDOMAIN of everything in that.
   static func unknown(isAuthoritative: Bool) -> LocalAnswer {
     LocalAnswer(
       responseCode: .nxDomain, records: [], soaOwner: .queryName, isAuthoritative: isAuthoritative, extendedError: nil)

@@ -200,10 +200,10 @@ extension Plan {
       notes.append("the C library asks \(ResolverText.mostServers) servers; the last of these is not asked any more")
     }
     if isMounted {
-      notes.append("/etc/resolv.conf is mounted by itself (a container's?): who mounts it may write it anew")
+      notes.append("/etc/resolv.conf is mounted by itself (a container's?): who mounts it may overwrite it")
     }
     for client in ["dhclient", "udhcpc", "dhcpcd"] where SystemCommand.find(client, in: root) != nil {
-      notes.append("\(client) is installed and may write /etc/resolv.conf anew with its next lease")
+      notes.append("\(client) is installed and may overwrite /etc/resolv.conf with its next lease")
     }
   }
 }

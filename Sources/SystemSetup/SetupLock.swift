@@ -41,7 +41,7 @@ final class SetupLock {
       guard attempt < patience.attempts else { break }
       patience.rest()
     }
-    throw .refused("another `httpdnsd setup` is under way")
+    throw .refused("another `httpdnsd setup` is running")
   }
 
   deinit {

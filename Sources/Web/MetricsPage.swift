@@ -59,7 +59,7 @@ struct MetricsPage {
       page.counter(
         "httpdnsd_udp_receive_drops_total", "Datagrams that the kernel dropped because a UDP socket was full.", dropped)
     }
-    page.gauge("httpdnsd_tcp_connections", "Clients' TCP connections at present.", statistics.tcpConnections)
+    page.gauge("httpdnsd_tcp_connections", "Clients' TCP connections.", statistics.tcpConnections)
     page.counter(
       "httpdnsd_tcp_connections_refused_total", "TCP connections that were closed on arrival: there were too many.",
       statistics.refusedTCPConnections)
@@ -74,7 +74,7 @@ struct MetricsPage {
   }
 
   private mutating func write(_ resolver: ResolverCounters, _ statistics: ForwarderStatistics) {
-    page.gauge("httpdnsd_questions_in_flight", "Questions under way upstream.", statistics.questionsUnderWay)
+    page.gauge("httpdnsd_questions_in_flight", "Questions in flight upstream.", statistics.questionsUnderWay)
     page.gauge(
       "httpdnsd_questions_in_flight_limit", "listen.max_in_flight of the configuration.",
       statistics.mostQuestionsUnderWay)
@@ -83,7 +83,7 @@ struct MetricsPage {
     page.counter(
       "httpdnsd_upstream_failures_total", "Questions that ended without an answer or stale data.", resolver.failures)
     page.counter(
-      "httpdnsd_upstream_overflows_total", "Queries that were refused because too many questions were under way.",
+      "httpdnsd_upstream_overflows_total", "Queries that were refused because too many questions were in flight.",
       resolver.overflows)
     page.counter(
       "httpdnsd_limited_queries_total", "Queries that a share of the resolver's stood in the way of, by what they got."
@@ -108,7 +108,7 @@ struct MetricsPage {
       "httpdnsd_duplicate_queries_total", "Queries that came again, octet by octet, while the first one waited.",
       resolver.duplicates)
     page.counter(
-      "httpdnsd_joined_queries_total", "Queries that joined an equal question under way.", resolver.joined)
+      "httpdnsd_joined_queries_total", "Queries that joined an equal question in flight.", resolver.joined)
     page.counter(
       "httpdnsd_stale_answers_total", "Stale data that the resolver gave for want of a fresh answer.", resolver.stale)
     page.counter(
@@ -132,7 +132,7 @@ struct MetricsPage {
     page.gauge("httpdnsd_refresh_scheduled", "Questions that will be looked at before they expire.", scheduled)
     page.counter("httpdnsd_refresh_transfers_total", "Transfers for refreshing.", refresh.transfers)
     page.counter("httpdnsd_refresh_answers_total", "Questions that were refreshed.", refresh.answers)
-    page.counter("httpdnsd_refresh_failures_total", "Questions that were refreshed in vain.", refresh.failures)
+    page.counter("httpdnsd_refresh_failures_total", "Questions that could not be refreshed.", refresh.failures)
     page.counter("httpdnsd_refresh_over_budget_total", "Transfers that the budget forbade.", refresh.overBudget)
   }
 

@@ -8,7 +8,7 @@ import DNSWire
 struct RefreshCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "refresh",
-    abstract: "Let the running daemon ask anew for a name, now.",
+    abstract: "Let the running daemon fetch a name again, now.",
     discussion: """
       Asks for everything that is kept of the name; where that is nothing, or that there is no such name, for the types \
       of refresh.types. What was kept is given to clients until the new answer is there, and stays where none comes. \

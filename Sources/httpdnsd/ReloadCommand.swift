@@ -9,7 +9,7 @@ import Glibc
 struct ReloadCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "reload",
-    abstract: "Let the running daemon read its configuration anew, and tell what came of it.",
+    abstract: "Let the running daemon read its configuration again, and report the result.",
     discussion: """
       The cache, the sockets and what is under way stay. A file with a mistake changes nothing: each mistake is told. \
       SIGHUP does the same, and tells only the log. Called by systemd (ExecReload=) it makes do with SIGHUP where nobody \
@@ -60,7 +60,7 @@ struct ReloadCommand: ParsableCommand {
       Console.error("httpdnsd: process \(process): \(String(cString: strerror(errno)))")
       throw ExitCode.failure
     }
-    print("process \(process) was told to; its log has what comes of it")
+    print("process \(process) got SIGHUP; its log has the result")
   }
 
   /// The daemon's process, as systemd says it to ExecReload=.

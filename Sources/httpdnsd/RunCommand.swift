@@ -93,7 +93,7 @@ struct RunCommand: ParsableCommand {
       let (address, transport) = (error.address, error.transport)
       text +=
         PortHolder.find(address, transport: transport).map { "; held by \($0)" }
-        ?? "; `\(PortHolder.command(address, transport: transport))` tells who holds it"
+        ?? "; `\(PortHolder.command(address, transport: transport))` shows who holds it"
     }
     if error.code == EACCES { text += "; ports below 1024 need root or CAP_NET_BIND_SERVICE" }
     return text

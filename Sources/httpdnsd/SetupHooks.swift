@@ -81,7 +81,7 @@ extension Setup.Outcome? {
 struct SetupRenewCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "renew",
-    abstract: "Write the network's servers anew, for setup networkmanager and resolvconf; their hooks call this.")
+    abstract: "Write the network's servers again, for setup networkmanager and resolvconf; their hooks call this.")
 
   @OptionGroup var options: SetupHookOptions
 
@@ -89,7 +89,7 @@ struct SetupRenewCommand: ParsableCommand {
     let root = options.root.place
     if try Setup.journal(root) != nil { try Setup.needRoot(root) }
     switch try Setup.attempt({ () throws(SetupError) in try Installation(root: root).renew() }) {
-    case .written(let path): options.say("\(path) is written anew")
+    case .written(let path): options.say("\(path) is written again")
     case .same(let path): options.say("\(path) has the network's servers already")
     case .unneeded(let method): options.say("`setup \(method.rawValue)` keeps no servers of the network: nothing to do")
     case nil: options.say("nothing is applied")

@@ -54,7 +54,7 @@ struct SetupStatusCommand: ParsableCommand {
     print("applied: \(journal.method.rawValue), for \(journal.nameserver.host)\(port)")
     let isEngaged = Engagement(journal, root: root.place).isEngaged
     if let isEngaged, root.place.isMachine {
-      print(isEngaged ? "the machine's names go to httpdnsd" : "the machine's names do not go to httpdnsd at present")
+      print(isEngaged ? "the machine's names go to httpdnsd" : "the machine's names do not go to httpdnsd")
     }
     for change in journal.changes where !change.isFolder { print("  \(change.path)") }
   }

@@ -21,7 +21,7 @@ final class Supervision: @unchecked Sendable {
     self.environment = environment
     notifier = environment.notifySocket.flatMap(ServiceNotifier.init)
     if let name = environment.notifySocket, notifier == nil {
-      logger.warning("NOTIFY_SOCKET: \(name) is not the name of a socket; the service manager is told nothing")
+      logger.warning("NOTIFY_SOCKET: \(name) is not the name of a socket; nothing is reported to the service manager")
     }
   }
 

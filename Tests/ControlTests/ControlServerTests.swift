@@ -61,9 +61,9 @@ import Testing
       lines[1].split(separator: " ").map(String.init) == [
         "alidns", "up", "223.5.5.5", "12.0", "ms", "7", "100", "9", "1",
       ])
-    #expect(lines[2].contains("left alone until 2027-01-15T08:00:00Z: it refuses the credentials"))
+    #expect(lines[2].contains("not asked until 2027-01-15T08:00:00Z: it refuses the credentials"))
     #expect(lines[3].contains("down: a \"quoted\" reason (a remark)"))
-    #expect(lines[4].contains("left alone until 1970-01-02T00:00:00Z: units_per_day are spent"))
+    #expect(lines[4].contains("not asked until 1970-01-02T00:00:00Z: units_per_day are spent"))
     let json = try scene.client.providers(.json).content
     #expect(json.contains("\"failures_by_reason\":{\"timeout\":1}"))
     #expect(json.contains("\"round_trip_ms\":{\"count\":1,\"mean\":12,"))

@@ -141,7 +141,7 @@ import Testing
       #expect(ending == .exited(0))
       let lines = output.split(separator: "\n").map(String.init)
       try #require(lines.count == 3)
-      let first = /^first +left alone until \S+Z: its quota is used up +\S+ +[\d.]+ ms +0 +1000 +3 +3$/
+      let first = /^first +not asked until \S+Z: its quota is used up +\S+ +[\d.]+ ms +0 +1000 +3 +3$/
       #expect(lines[1].firstMatch(of: first) != nil)
       #expect(lines[2].firstMatch(of: /^second +up +\S+ +[\d.]+ ms +\d+ +- +3 +0$/) != nil)
       let json = try lab.run("providers", "--json", "--socket", socket).output

@@ -14,7 +14,7 @@ WELL = "✔ Test run with 3 tests in 1 suite passed after 1 seconds."
 
 
 class SanitizeTests(unittest.TestCase):
-  """The script, with a `swift` that says what it is told to."""
+  """The script, with a `swift` that writes a given log."""
 
   def exit_code(self, log: str, then: str) -> int:
     """What the script ends with when `swift test` writes a log and then does something."""
