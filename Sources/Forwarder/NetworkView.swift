@@ -51,10 +51,10 @@ public struct NetworkView: Sendable {
     case _ where order == .ignore: return "no effect: localdns.search_domains = \"ignore\""
     case _ where configuration.localDNS.servers.isEmpty: return "no effect: no LocalDNS"
     case _ where !configuration.names.special: return "no effect: names.special = false"
-    case .networkOnly: return "its names are asked of LocalDNS alone"
+    case .networkOnly: return "its names go to LocalDNS alone"
     case .shared where configuration.providers.isEmpty: return "no effect: no provider"
-    case .shared where order == .first: return "its names are asked of LocalDNS, then of the providers"
-    case .shared: return "its names are asked of the providers, and of LocalDNS what they deny"
+    case .shared where order == .first: return "its names go to LocalDNS first, then to the providers"
+    case .shared: return "its names go to the providers first, then to LocalDNS"
     }
   }
 }

@@ -33,17 +33,17 @@ public enum ShareLimit: Int, CaseIterable, Sendable {
   var warning: String {
     switch self {
     case .missesPerClient:
-      "a client asks for more names that are not in the cache than listen.misses_per_client allows while others ask; "
-        + "beyond it stale data or SERVFAIL; raise it if that client may"
+      "a client asks for more names upstream than listen.misses_per_client allows while others ask; "
+        + "further queries get stale data or SERVFAIL; raise it if that client may"
     case .missesPerDomain:
-      "more names of one domain are asked for that are not in the cache than listen.misses_per_domain allows; "
-        + "beyond it stale data or SERVFAIL; raise it if so many names are right"
+      "clients ask for more names of one domain upstream than listen.misses_per_domain allows; "
+        + "further queries get stale data or SERVFAIL; raise it if so many names are expected"
     case .places:
-      "listen.max_in_flight questions are in flight; those of the client or domain with most make room, or get stale data "
-        + "or SERVFAIL; raise it if so many questions are right"
+      "listen.max_in_flight questions are in flight; the client or domain with the most makes room, and further queries "
+        + "get stale data or SERVFAIL; raise it if so many questions are expected"
     case .waiting:
-      "as many queries wait as may, in all or of one client or domain; more get stale data or SERVFAIL; raise "
-        + "listen.max_in_flight, four times which they are, if so many are right"
+      "too many queries wait, in all or of one client or domain; further ones get stale data or SERVFAIL; raise "
+        + "listen.max_in_flight if so many are expected: four times as many queries may wait"
     }
   }
 }

@@ -47,8 +47,8 @@ extension Forwarder {
     guard hasLocalDNS else { return names }
     let fallback = route.fallsBack ? "; LocalDNS when they fail" : ""
     return switch route.search {
-    case .afterDenial: "\(names), and LocalDNS for what they deny\(fallback)"
-    case .first: "LocalDNS, and \(names) for what it denies or does not answer"
+    case .afterDenial: "\(names); LocalDNS for names that do not exist there\(fallback)"
+    case .first: "LocalDNS; \(names) for names that do not exist there"
     case nil: "\(names)\(fallback)"
     }
   }

@@ -150,8 +150,8 @@ struct NetworkTests {
       // com is a public suffix, example.com a domain like any other: neither is the network's to answer.
       try machine.setResolvers([machine.routers[0]], more: "options ndots:15", "search com example.com")
       try daemon.waitForLog(
-        "INFO search domains of the network: com. (no effect: a public suffix), example.com. (its names are asked of the "
-          + "providers, and of LocalDNS what they deny)\n")
+        "INFO search domains of the network: com. (no effect: a public suffix), example.com. (its names go to the "
+          + "providers first, then to LocalDNS)\n")
       try daemon.waitForLog("INFO search domains taken over in ")
       #expect(try ask(daemon.address, "www.example.com").data != ["10.6.6.6"])
       #expect(!server.queries.contains { "\($0.message.questions[0].question.name)" == "www.example.com." })
@@ -186,8 +186,8 @@ struct NetworkTests {
       let check = try run("check")
       for line in [
         "LocalDNS: \(machine.routers[0]):53", "search domain com.: no effect: a public suffix",
-        "search domain corp.example.com.: its names are asked of the providers, and of LocalDNS what they deny",
-        "search domain ad.local.: its names are asked of LocalDNS alone",
+        "search domain corp.example.com.: its names go to the providers first, then to LocalDNS",
+        "search domain ad.local.: its names go to LocalDNS alone",
       ] {
         #expect(check.contains("\(line)\n"), "\(check)")
       }
@@ -198,7 +198,7 @@ struct NetworkTests {
         ("www.example.com", "no rule: json; LocalDNS when they fail", "json (\(simulator.http))"),
         (
           "web.corp.example.com",
-          "search domain corp.example.com. of the network: json, and LocalDNS for what they deny; LocalDNS when they fail",
+          "search domain corp.example.com. of the network: json; LocalDNS for names that do not exist there; LocalDNS when they fail",
           "LocalDNS\nafter        json: no such name"
         ),
         ("dc.ad.local", "search domain ad.local. of the network: LocalDNS", "LocalDNS"),
