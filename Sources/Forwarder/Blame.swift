@@ -137,7 +137,7 @@ extension UnreadableReason {
 extension LocalDNSFailure {
   var blame: Blame {
     switch self {
-    case .responseCode: .answer
+    case .responseCode, .referral: .answer
     case .cancelled: .ourselves
     case .noServer, .timedOut, .closed, .network: isOwnLimit ? .ourselves : .network
     }
@@ -191,6 +191,7 @@ extension UpstreamFailure {
     case .network(let code): self.init(.networkError, String(cString: strerror(code)), failure.blame)
     case .closed: self.init(.networkError, "the server closed the connection", failure.blame)
     case .responseCode(let code, let extendedError): self = .refused(code, by: nil, extendedError)
+    case .referral: self.init(HTTPDNSFailure.unreadable(.referral))
     case .cancelled: self.init(.other, "cancelled", failure.blame)
     }
   }

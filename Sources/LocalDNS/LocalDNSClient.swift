@@ -1,7 +1,7 @@
 // LocalDNSClient.swift -- asks the network's resolvers: UDP, TCP where UDP is too small, the next server where one fails.
 //
-// Lives on one loop and is used on its thread only. An `ask` has one socket open, or one for each server that keeps silent;
-// its caller bounds how many run at once.
+// Lives on one loop and is used on its thread only. An `ask` has one socket open, or up to three where servers keep silent; its
+// caller bounds how many run at once.
 
 import DNSWire
 import EventLoop
@@ -22,6 +22,9 @@ public struct LocalDNSCounters: Equatable, Sendable {
 
 /// Plain DNS over the sockets of this machine.
 public final class LocalDNSClient: LocalDNSTransport, @unchecked Sendable {
+  /// Sockets that are open for one question at once, at most.
+  public static let mostSockets = ServerRace.mostRunners
+
   /// What has happened so far. Read it on the loop's thread.
   public var counters: LocalDNSCounters {
     var counters = counted
@@ -99,7 +102,16 @@ private struct Turn {
 
   private func accept(_ message: Message) -> Result<Message, LocalDNSFailure> {
     let code = message.responseCode
+    guard !message.isReferral else { return .failure(.referral) }
     return code == .noError || code == .nxDomain
       ? .success(message) : .failure(.responseCode(code, message.extendedError))
+  }
+}
+
+extension Message {
+  /// Whether it names servers that may know the name, and says neither that there is such data nor that there is none.
+  fileprivate var isReferral: Bool {
+    responseCode == .noError && !header.aa && answers.isEmpty && authorities.contains { $0.type == .ns }
+      && !authorities.contains { $0.type == .soa }
   }
 }

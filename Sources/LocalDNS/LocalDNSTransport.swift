@@ -16,6 +16,8 @@ public enum LocalDNSFailure: Error, Hashable, Sendable {
   case closed
   /// The response code of a server that would not answer, such as SERVFAIL or REFUSED, and the extended error that it gave.
   case responseCode(ResponseCode, ExtendedError? = nil)
+  /// A server named others that may know the name instead of answering (RFC 2308 section 2.2): it resolves nothing for us.
+  case referral
   /// The asking task was cancelled.
   case cancelled
 
@@ -28,7 +30,7 @@ public enum LocalDNSFailure: Error, Hashable, Sendable {
 
 /// Asks plain resolvers. `LocalDNSClient` conforms, and so do the scripts of the resolver's tests.
 public protocol LocalDNSTransport: Sendable {
-  /// Asks servers, in order at first, until one answers with NOERROR or NXDOMAIN.
+  /// Asks servers, in order at first, until one answers with NOERROR, and no referral, or NXDOMAIN.
   ///
   /// Runs on the caller's executor.
   ///

@@ -1,6 +1,7 @@
 // ServerRace.swift -- one question's servers: the next one is asked beside one that is silent for 300 ms.
 //
-// On the loop's thread only. There are as many sockets open at once as servers that keep silent, and one more.
+// On the loop's thread only. A question has three sockets at most: for a fourth server the one that is silent for longest is
+// given up.
 
 import DNSWire
 import EventLoop
@@ -9,6 +10,9 @@ import EventLoop
 final class ServerRace: @unchecked Sendable {
   /// How long a server may be silent before the next one is asked as well.
   static let headStart = Duration.milliseconds(300)
+
+  /// Servers of one question that are waited for at once.
+  static let mostRunners = 3
 
   private let client: LocalDNSClient
   private let servers: [SocketAddress]
@@ -65,6 +69,13 @@ final class ServerRace: @unchecked Sendable {
       if runners.isEmpty { finish(denial.map { .success($0.message) } ?? .failure(failure)) }
       return
     }
+    if runners.count == ServerRace.mostRunners, let oldest = runners.keys.min() {
+      let runner = runners.removeValue(forKey: oldest)
+      failure = .timedOut
+      client.noteSilence(of: servers[oldest])
+      runner?.cancel()
+      if let denial, runners.keys.allSatisfy({ $0 > denial.place }) { return giveDenial() }
+    }
     let now = clock.now
     let share = (end - now) / (servers.count - place)
     starts.append(now)
@@ -77,8 +88,8 @@ final class ServerRace: @unchecked Sendable {
   }
 
   private func ended(_ place: Int, _ result: Result<Message, LocalDNSFailure>, share: Duration) {
-    guard continuation != nil else { return }
-    runners[place] = nil
+    // One that was given up says that it was cancelled.
+    guard continuation != nil, runners.removeValue(forKey: place) != nil else { return }
     let server = servers[place]
     switch result {
     // What was in flight while the machine slept is as old as that.
@@ -91,7 +102,10 @@ final class ServerRace: @unchecked Sendable {
       denialTimer = clock.schedule(at: begin + (end - begin) / servers.count) { [self] in giveDenial() }
     case .failure(.cancelled): finish(.failure(.cancelled))
     case .failure(let reason):
-      if case .responseCode = reason { client.standing.answered(server, at: clock.now) }
+      switch reason {
+      case .responseCode, .referral: client.standing.answered(server, at: clock.now)
+      default: break
+      }
       failed(place, reason)
     }
   }

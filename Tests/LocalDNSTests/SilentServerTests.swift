@@ -13,6 +13,9 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
     var latency = Duration.milliseconds(10)
     var code = ResponseCode.noError
     var hasRecords = true
+    /// Records of its authority section.
+    var authorities: [ResourceRecord] = []
+    var isAuthoritative = false
   }
 
   private let loop: SimulatedLoop
@@ -24,19 +27,34 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
 
   init(on loop: SimulatedLoop) { self.loop = loop }
 
+  /// Exchanges that have neither ended nor been cancelled, and how many there were at once.
+  private var open: Set<Int> = []
+  private(set) var mostOpen = 0
+
   func forget() { asked = [] }
 
+  /// A socket is closed as soon as its exchange is cancelled.
   func exchange(
     _ query: PreparedQuery, with server: SocketAddress, over transport: WireTransport, until deadline: BootInstant
   ) async -> ExchangeOutcome {
+    let number = (open.max() ?? 0) + 1
     asked.append((server, loop.now))
+    open.insert(number)
+    mostOpen = max(mostOpen, open.count)
+    defer { open.remove(number) }
     let latency = manners[server]?.latency ?? .seconds(3600)
-    await loop.sleep(for: min(latency, deadline - loop.now))
+    await withTaskCancellationHandler {
+      await loop.sleep(for: min(latency, deadline - loop.now))
+    } onCancel: {
+      open.remove(number)
+    }
     guard !Task.isCancelled else { return .failure(.cancelled) }
     guard let manner = manners[server], loop.now < deadline, var message = try? Message.parse(query.octets)
     else { return .failure(.timedOut) }
     message.header.qr = true
     message.header.rcode = UInt8(manner.code.rawValue)
+    message.header.aa = manner.isAuthoritative
+    message.authorities = manner.authorities
     if manner.hasRecords {
       message.answers = [
         ResourceRecord(
@@ -139,5 +157,61 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
     client.networkHasChanged()
     _ = ask(servers)
     #expect(wire.asked.first?.server == servers[0])
+  }
+
+  @Test func `of many three are waited for at once, and the one that is silent for longest makes room`() {
+    let many = (1...8).map { SocketAddress(text: "198.51.100.\($0):53")! }
+    wire.manners[many[7]] = .init()
+    #expect(ask(many, timeout: .seconds(5)) == (8, .milliseconds(2110)))
+    #expect(wire.mostOpen == ServerRace.mostRunners)
+    #expect(wire.asked.map(\.server) == many)
+    // Those that were given up are silent.
+    #expect(many[..<7].allSatisfy { client.standing.isSilent($0, at: loop.now) })
+    wire.manners[many[7]] = nil
+    #expect(ask(many, timeout: .seconds(5)) == (nil, .seconds(5)))
+    #expect(wire.mostOpen == ServerRace.mostRunners)
+  }
+
+  @Test func `one of many that has the time of three others is heard`() {
+    let many = (1...8).map { SocketAddress(text: "198.51.100.\($0):53")! }
+    wire.manners[many[2]] = .init(latency: .milliseconds(800))
+    #expect(ask(many, timeout: .seconds(5)) == (3, .milliseconds(1400)))
+  }
+}
+
+@Suite struct `A resolver that refers to others` {
+  private let loop = SimulatedLoop()
+  private let servers = (1...2).map { SocketAddress(text: "192.0.2.\($0):53")! }
+
+  private func record(_ owner: String, _ type: RecordType) -> ResourceRecord {
+    ResourceRecord(
+      owner: DomainName(text: owner)!, type: type, ttl: 300, rdata: DomainName(text: "ns.example")!.octets)
+  }
+
+  private func ask(
+    _ authorities: [ResourceRecord], isAuthoritative: Bool = false, then other: ScriptedWire.Manner?
+  ) -> Result<UInt8?, LocalDNSFailure> {
+    let wire = ScriptedWire(on: loop)
+    wire.manners[servers[0]] = .init(hasRecords: false, authorities: authorities, isAuthoritative: isAuthoritative)
+    wire.manners[servers[1]] = other
+    let client = LocalDNSClient(over: wire)
+    return loop.run { [servers] in
+      await client.ask(
+        Question(name: DomainName(text: "www.example.com")!, type: .a), dnssecOK: false, checkingDisabled: false,
+        servers: other == nil ? [servers[0]] : servers, timeout: .seconds(1)
+      ).map { $0.answers.first?.rdata.last }
+    }
+  }
+
+  @Test func `has not answered: the next one is asked`() {
+    #expect(ask([record("com", .ns)], then: .init()) == .success(2))
+    #expect(ask([record("com", .ns)], then: nil) == .failure(.referral))
+    #expect(ask([record("com", .ns)], then: .init(code: .refused)) == .failure(.responseCode(.refused)))
+  }
+
+  @Test func `is told from one that has no such data`() {
+    #expect(ask([record("com", .ns), record("com", .soa)], then: .init()) == .success(nil))
+    #expect(ask([], then: .init()) == .success(nil))
+    #expect(ask([record("www.example.com", .ns)], isAuthoritative: true, then: .init()) == .success(nil))
   }
 }
