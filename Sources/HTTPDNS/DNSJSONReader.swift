@@ -93,7 +93,7 @@ struct DNSJSONReader {
     // These have one form everywhere: another text is a broken reply, not an unknown form.
     case .a, .aaaa, .cname: throw .unreadable(.rdata)
     case question.type: throw .unsupported
-    case .soa: return nil
+    case .soa, .ns: return nil
     default:
       isProofComplete = false
       return nil
@@ -119,7 +119,8 @@ struct DNSJSONReader {
   }
 
   private func isWantedInAuthority(_ type: RecordType) -> Bool {
-    type == .soa || question.dnssecOK && (type == .rrsig || type.isDenial)
+    // NS for telling a referral from NODATA.
+    type == .soa || type == .ns || question.dnssecOK && (type == .rrsig || type.isDenial)
   }
 
   /// Whether only a validator needs the record.

@@ -166,4 +166,22 @@ import Testing
       #expect(failure(of: object(names + [names[count / 2]]), to: question("a")) == .unreadable(.syntax))
     }
   }
+
+  @Test func `takes a referral for no answer`() throws {
+    let asked = question("www.example.com")
+    let servers = record("example.com.", 2, "ns.example.net.")
+    for dialect in [google, cloudflare, generic] {
+      #expect(throws: HTTPDNSFailure.unreadable(.referral)) {
+        try dialect.answer(to: asked, from: reply("www.example.com.", authority: [servers]))
+      }
+    }
+    let zone = record("example.com.", 6, "ns.example.com. hostmaster.example.com. 1 3600 600 86400 60")
+    #expect(try google.answer(to: asked, from: reply("www.example.com.", authority: [servers, zone])).isNegative)
+    // Data counts whatever stands beside it, be it readable or not.
+    for data in ["ns.example.net.", "?"] {
+      let address = record("www.example.com.", 1, "192.0.2.1")
+      let body = reply("www.example.com.", answer: [address], authority: [record("example.com.", 2, data)])
+      #expect(try google.answer(to: asked, from: body).isAuthenticated)
+    }
+  }
 }
