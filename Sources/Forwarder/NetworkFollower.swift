@@ -28,7 +28,7 @@ final class NetworkFollower: @unchecked Sendable {
   /// Whether the machine has slept since it was on a network that is known.
   private var hasSlept = false
   /// What the connections stand on.
-  private var footing: NetworkFooting?
+  private var footing = FollowedFooting(nil)
   /// Whether they were renewed since `settled` was known.
   private var hasRenewed = false
   /// Told of the search domains that are handed out, at the start, on another network, and when they are others.
@@ -61,7 +61,7 @@ final class NetworkFollower: @unchecked Sendable {
       watch = try NetworkWatch(on: loop) { [unowned self] in networkChanged($0) }
       clock = try ClockWatch(on: loop) { [unowned self] in if $0.contains(.resume) { networkChanged($0) } }
     } catch { logger.warning("changes of the network are not noticed: \(error)") }
-    footing = currentFooting()
+    footing = FollowedFooting(currentFooting())
     settle(isStart: true)
     searchDomainsFound(resolvers?.current.searchDomains ?? [], true)
     // They may have become others since the program looked first.
@@ -100,9 +100,7 @@ final class NetworkFollower: @unchecked Sendable {
       hasSlept = true
       refresher?.hasSlept()
     }
-    let now = currentFooting()
-    let carries = footing.flatMap { earlier in now.map { $0.carriesConnections(of: earlier) } } ?? false
-    footing = now
+    let carries = footing.move(to: currentFooting())
     let isNews = change.contains(.resume) || !carries
     if isNews { renew() }
     if resolvers?.check() != true, isNews { loopGuard.probe(local.allServers) }

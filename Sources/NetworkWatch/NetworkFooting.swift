@@ -80,6 +80,24 @@ public struct NetworkFooting: Sendable {
   }
 }
 
+/// The footing that connections were opened on, from one look at the network to the next.
+public struct FollowedFooting: Sendable {
+  private var last: NetworkFooting?
+
+  /// The footing at the start; nil where the kernel did not answer.
+  public init(_ footing: NetworkFooting?) { last = footing }
+
+  /// Takes the present footing; nil where the kernel did not answer, and then the next one is compared with the last that is
+  /// known.
+  ///
+  /// - Returns: whether connections go on: not where that cannot be known.
+  public mutating func move(to now: NetworkFooting?) -> Bool {
+    guard let now else { return false }
+    defer { last = now }
+    return last.map { now.carriesConnections(of: $0) } ?? false
+  }
+}
+
 extension IPAddress {
   fileprivate var isLoopback: Bool {
     isIPv6 ? octets.dropLast().allSatisfy { $0 == 0 } && octets.last == 1 : octets[0] == 127

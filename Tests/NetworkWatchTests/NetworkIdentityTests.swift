@@ -44,6 +44,28 @@ private func identity(
   }
 }
 
+@Suite struct `The footing that is followed` {
+  private func footing(_ identity: NetworkIdentity) -> NetworkFooting {
+    NetworkFooting(identity: identity, defaultRoutes: DefaultRoutes(), addresses: [], destinations: [], sources: [:])
+  }
+
+  /// Whether connections go on, for each look in turn.
+  private func carried(from first: NetworkFooting?, _ looks: [NetworkFooting?]) -> [Bool] {
+    var followed = FollowedFooting(first)
+    return looks.map { followed.move(to: $0) }
+  }
+
+  @Test func `is not lost when the kernel does not answer once`() {
+    let (here, there) = (footing(identity()), footing(identity("eth1")))
+    #expect(carried(from: here, [here, nil, here, there, there]) == [true, false, true, false, true])
+  }
+
+  @Test func `is known from the first look that succeeds`() {
+    let here = footing(identity())
+    #expect(carried(from: nil, [here, here]) == [false, true])
+  }
+}
+
 @Suite struct `This machine's network` {
   @Test func `can be read and watched without privileges`() throws {
     let identity = try NetworkIdentity.read()
