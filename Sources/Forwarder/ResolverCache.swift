@@ -14,6 +14,10 @@ extension Resolver {
     var response = answer.response
     if answer.deniesName { scope.type = CacheKey.everyType }
     let life = life(of: answer, pursuit, source)
+    // What nobody has said of a name does not show that it is there.
+    if !answer.deniesName, source != .ourselves {
+      namesBelow.note(pursuit.question.name, scope, until: loop.now + .seconds(Int64(life.lifetime)))
+    }
     if pursuit.question.clientSubnet != nil, answer.scope != 0 {
       // Only under the subnet that was sent, and under the type that was asked: other subnets may have the name.
       let isKept = pursuit.key.withCacheKey { cache.insert($0, response, now: now, life) }
@@ -31,7 +35,6 @@ extension Resolver {
       // It would be found before the denial.
       _ = pursuit.key.withCacheKey { cache.remove($0) }
     } else if response.answers > 0 {
-      if isKept { namesBelow.note(pursuit.question.name, scope, life.lifetime, now: loop.now) }
       scope.type = CacheKey.everyType
       withKey(pursuit.question.name, scope) { _ = cache.remove($0) }
     }

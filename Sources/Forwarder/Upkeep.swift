@@ -63,7 +63,13 @@ final class Upkeep: @unchecked Sendable {
     follower.start(on: loop, notAt: listeners)
     resolver.assumeIsolated { $0.startUpstreams() }
     // What the file has fresh need not be asked for.
-    if let keeper { keeper.start { [self] in resolveAhead($0, on: loop) } } else { resolveAhead([], on: loop) }
+    guard let keeper else { return resolveAhead([], on: loop) }
+    // What is in the file may have names below one that is denied meanwhile.
+    resolver.assumeIsolated { $0.namesBelow.isWhole = false }
+    keeper.start { [self] in
+      Task(executorPreference: loop) { [resolver] in await resolver.learnNames() }
+      resolveAhead($0, on: loop)
+    }
   }
 
   private func resolveAhead(_ loaded: [LoadedEntry], on loop: EventLoop) {

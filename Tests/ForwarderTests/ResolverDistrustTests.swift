@@ -88,6 +88,76 @@ import Testing
     #expect(try scene.answer("d.ent.example.com").addresses == ["192.0.2.1"])
   }
 
+  /// A provider that denies `ent.example.com`, and says of all other names what `answer` does.
+  private func forgetful(_ answer: @escaping (DomainName) -> HTTPDNSAnswer) -> ScriptedUpstream {
+    ScriptedUpstream(on: loop) { question, _ in
+      .answer(
+        question.name == name("ent.example.com")
+          ? .negative(.nxDomain, zone: name("example.com")) : answer(question.name))
+    }
+  }
+
+  @Test func `nor where something below it is there without data, as an alias, or for one subnet`() throws {
+    let target = name("gone.example.net")
+    let alias: (DomainName) -> HTTPDNSAnswer = {
+      var answer = HTTPDNSAnswer.negative(.nxDomain, zone: name("example.net"))
+      answer.answers = [.alias($0, target, ttl: 10)]
+      return answer
+    }
+    var scoped = HTTPDNSAnswer.addresses(name("a.ent.example.com"), "192.0.2.1", ttl: 10)
+    scoped.scopePrefixLength = 24
+    let answers = [{ _ in .negative(.noError, zone: name("example.com")) }, alias, { _ in scoped }]
+    for answer in answers {
+      let provider = forgetful(answer)
+      provider.subnetPolicy = .fromClient
+      let scene = ResolverScene(on: loop, [provider])
+      var first = ClientQuestion(name: "a.ent.example.com")
+      first.subnet = IPPrefix(text: "203.0.7.0/24")
+      _ = try scene.answer(first)
+      _ = try scene.answer("ent.example.com")
+      provider.script = { question, _ in .answer(.addresses(question.name, "192.0.2.2")) }
+      #expect(try scene.answer("b.ent.example.com").addresses == ["192.0.2.2"])
+    }
+  }
+
+  @Test func `nor after a restart where something below it came out of the file`() throws {
+    let provider = forgetful { .addresses($0, "192.0.2.1", ttl: 10) }
+    let before = ResolverScene(on: loop, [provider]) { $0.setStale(.tested(.onFailure)) }
+    _ = try before.answer("a.ent.example.com")
+    loop.advance(by: .seconds(60))
+    let scene = ResolverScene(on: loop, [provider])
+    before.cache.forEachRecord(now: loop.now.nanoseconds) { record in
+      scene.cache.restore(record, route: 0, now: loop.now.nanoseconds) == .kept
+    }
+    #expect(scene.cache.usage.entries == 1)
+    loop.run { [resolver = scene.resolver] in await resolver.learnNames() }
+    _ = try scene.answer("ent.example.com")
+    #expect(try scene.answer("b.ent.example.com").addresses == ["192.0.2.1"])
+  }
+
+  @Test func `nor while it is not known what the file has`() throws {
+    let provider = forgetful { .addresses($0, "192.0.2.1", ttl: 10) }
+    let scene = ResolverScene(on: loop, [provider])
+    scene.resolver.assumeIsolated { $0.namesBelow.isWhole = false }
+    _ = try scene.answer("ent.example.com")
+    #expect(try scene.answer("b.ent.example.com").addresses == ["192.0.2.1"])
+    // What came meanwhile counts as well.
+    loop.run { [resolver = scene.resolver] in await resolver.learnNames() }
+    #expect(try scene.answer("c.ent.example.com").addresses == ["192.0.2.1"])
+  }
+
+  @Test func `nor where the table of such names is full, and otherwise it does`() {
+    var table = NamesBelow()
+    let scope = CacheScope(type: 1, dnssecOK: false, checkingDisabled: false, route: 0, network: 0)
+    let quiet = name("quiet.example")
+    #expect(!table.hasNames(below: quiet, scope, now: loop.now))
+    for number in 0..<50_000 { table.note(name("www.n\(number).example"), scope, until: loop.now) }
+    for number in 0..<50_000 {
+      #expect(table.hasNames(below: name("n\(number).example"), scope, now: loop.now))
+    }
+    #expect(!table.hasNames(below: quiet, scope, now: loop.now + .seconds(3602)))
+  }
+
   @Test(arguments: [StalePolicy.Mode.onFailure, .immediate])
   func `ends with its TTL when it came in a provider's place`(mode: StalePolicy.Mode) throws {
     let provider = ScriptedUpstream(on: loop) { _, _ in .failure() }
