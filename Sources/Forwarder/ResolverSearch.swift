@@ -36,9 +36,10 @@ extension Resolver {
 
   /// What a provider's NXDOMAIN comes to: below a search domain LocalDNS is asked as well, and its data wins.
   func afterDenial(_ pursuit: Pursuit, _ outcome: Outcome) async -> Outcome {
-    guard case .success(let answer) = outcome.result, answer.response.responseCode == .nxDomain,
-      maySearch(pursuit.route)
-    else { return outcome }
+    // A name that is an alias is there, wherever that leads.
+    guard case .success(let answer) = outcome.result, answer.deniesName, maySearch(pursuit.route) else {
+      return outcome
+    }
     let (question, route) = (pursuit.question, pursuit.route)
     deniedNames.note(
       deniedKey(question, route), until: loop.now + .seconds(Int64(max(answer.lifetime, route.ttl.highestFallback))),
@@ -103,14 +104,10 @@ struct DeniedNames {
 
 extension Outcome {
   /// Whether it says that the name exists.
-  var isThere: Bool {
-    if case .success(let answer) = result { answer.response.responseCode == .noError } else { false }
-  }
+  var isThere: Bool { if case .success(let answer) = result { !answer.deniesName } else { false } }
 
   /// Whether it says that the name does not exist.
-  var isDenial: Bool {
-    if case .success(let answer) = result { answer.response.responseCode == .nxDomain } else { false }
-  }
+  var isDenial: Bool { if case .success(let answer) = result { answer.deniesName } else { false } }
 
   /// NXDOMAIN counts for a moment only.
   fileprivate var unconfirmed: Outcome {

@@ -91,6 +91,21 @@ import Testing
     #expect(try scene.answer("web.corp.example").addresses == ["10.0.0.1"])
   }
 
+  @Test(arguments: [SearchOrder.afterDenial, .first])
+  func `an alias that leads nowhere is known to the provider, and the network is not asked`(order: SearchOrder) throws {
+    let (provider, local) = (provider(), network())
+    let alias = ResourceRecord.alias(name("web.corp.example"), name("gone.example.net"), ttl: 60)
+    var nowhere = denial
+    nowhere.answers = [alias]
+    provider.script = { [nowhere] _, _ in .answer(nowhere) }
+    if order == .first { local.script = { [denial] _, _ in .answer(denial) } }
+    let scene = scene(provider, local) { $0.routes[4].search = order }
+    let message = try scene.answer("web.corp.example")
+    #expect(message.responseCode == .nxDomain)
+    #expect(message.answers == [alias])
+    #expect(local.asked.count == (order == .first ? 1 : 0))
+  }
+
   @Test func `a provider that fails is no denial`() throws {
     let (provider, local) = (provider(), network())
     provider.script = { _, _ in .failure() }
