@@ -32,7 +32,7 @@ public final class QueryProperty: Property {
       let plan = RoutingPlan(loaded.configuration, hosts: HostsFile(), searchDomains: [])
       path = QueryPath(
         QueryTables(
-          loaded.configuration, plan, cache: cache, network: CurrentNetwork(), keepalive: 150,
+          loaded.configuration, plan, cache: cache, network: CurrentNetwork(of: cache), keepalive: 150,
           subnetRoutes: [0]))
     } catch {
       preconditionFailure("\(error)")

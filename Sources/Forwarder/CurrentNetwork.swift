@@ -1,13 +1,15 @@
 // CurrentNetwork.swift -- the network that the machine is on, as a number that any thread may read.
 
+import MessageCache
 import Synchronization
 
 /// Which network answers belong to now. Any thread.
 public final class CurrentNetwork: Sendable {
   private let current = Atomic<UInt32>(0)
+  private let cache: MessageCache
 
-  /// Not known yet.
-  public init() {}
+  /// Not known yet; `cache` learns of each change.
+  public init(of cache: MessageCache) { self.cache = cache }
 
   /// The number; 0 until it is known.
   var number: UInt32 {
@@ -15,5 +17,8 @@ public final class CurrentNetwork: Sendable {
   }
 
   /// Takes another network's number.
-  func change(to number: UInt32) { current.store(number, ordering: .relaxed) }
+  func change(to number: UInt32) {
+    current.store(number, ordering: .relaxed)
+    cache.setNetwork(number)
+  }
 }

@@ -108,7 +108,7 @@ public final class Forwarder {
         maxOctets: given.cache.maxBytes, maxEntries: given.cache.maxEntries,
         staleTTL: UInt32(clamping: given.cache.staleTTL.components.seconds)))
     surroundings = Preparation.Surroundings(
-      listeners: listeners, cache: cache, network: CurrentNetwork(), loopZone: loopGuard.zone, logger: logger)
+      listeners: listeners, cache: cache, network: CurrentNetwork(of: cache), loopZone: loopGuard.zone, logger: logger)
     let preparation = try Preparation(given, ServiceNumbers(), surroundings)
     self.preparation = preparation
     let configuration = preparation.configuration

@@ -121,6 +121,12 @@ final class NetworkFollower: @unchecked Sendable {
   /// Finds out which network this is. Entries of another one are kept, and fetched anew when they are used, and so are those
   /// from before a sleep; coming back to the same one, as after a link that failed for a moment, changes nothing.
   private func settle(isStart: Bool) {
+  private func change(to number: UInt32) {
+    guard number != network.number else { return }
+    network.change(to: number)
+    resolver.assumeIsolated { $0.networkIsAnother() }
+  }
+
     guard let identity = try? watch?.identity() else { return }
     guard identity != .none else {
       if isStart { beganOffline = true }
@@ -128,11 +134,11 @@ final class NetworkFollower: @unchecked Sendable {
     }
     guard identity.isComplete else {
       // After a link has failed its router is mostly the one that it was.
-      if settled.map({ !identity.mayBecome($0) }) ?? true { network.change(to: identity.number) }
+      if settled.map({ !identity.mayBecome($0) }) ?? true { change(to: identity.number) }
       watch?.knock()
       return
     }
-    network.change(to: identity.number)
+    change(to: identity.number)
     guard identity != settled || hasSlept else {
       hasRenewed = false
       return

@@ -177,6 +177,16 @@ public actor Resolver {
   ///
   /// Queries with routes of the one before may come until `forgetEarlier`.
   func use(_ service: Service) {
+  /// The number of the network is another one: what LocalDNS said on the one before is given to nobody, and it is asked again.
+  func networkIsAnother() {
+    for pursuit in inFlight.values where pursuit.network != network.number && pursuit.held?.source == .localDNS {
+      pursuit.held = nil
+      pursuit.heldUntil = nil
+      pursuit.hasAskedLocal = false
+      setTimer(pursuit)
+    }
+  }
+
     earlier = self.service
     self.service = service
     connectUpstreams(of: service)
@@ -195,6 +205,10 @@ public actor Resolver {
     takeQueries()
     earlier = nil
   }
+  /// Names take their routes by another table from now on, as on a network with other search domains. What is under way, and
+  /// what has failed, stays what it is.
+  func use(_ table: RouteTable?) { self.table = table }
+
 
   /// The route that a listener has found, in the service that it is of.
   private func place(_ number: UInt16) -> (service: Service, route: Route) {
@@ -296,6 +310,7 @@ public actor Resolver {
     counters.pursuits += 1
     return pursuit
   }
+    pursuit.network = network.number
 
   private func begin(_ pursuit: Pursuit) {
     setTimer(pursuit)

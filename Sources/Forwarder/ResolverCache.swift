@@ -48,8 +48,11 @@ extension Resolver {
     let policy = pursuit.route.stale
     let hasData = !answer.isNegative
     var life = EntryLife(lifetime: answer.lifetime)
-    // What LocalDNS says in a provider's place is not trusted for longer than `localdns.max_ttl`: it ends with that.
-    if source != .localDNS || pursuit.route.providers.isEmpty {
+    // What LocalDNS says in a provider's place is not trusted for longer than `localdns.max_ttl`: it ends with that. On
+    // another network it is nothing.
+    if source == .localDNS, !pursuit.route.providers.isEmpty {
+      life.network = pursuit.network
+    } else {
       if policy.mode != .off { life.staleFor = policy.maxAge }
       // NXDOMAIN is never given before it has been asked again: the name may be there by now.
       life.isServedStale = hasData && (policy.mode == .immediate || policy.isImmutable)

@@ -41,7 +41,7 @@ extension Resolver {
       guard now.nanoseconds < copy.usefulUntil, var report = EntryReport(copy, parts, now: now.nanoseconds) else {
         return nil
       }
-      report.question.isHere = isHere(parts)
+      report.question.isHere = isHere(parts) && copy.life.network.map { $0 == network.number } ?? true
       report.upstreams = upstreamNames(parts.scope.route)
       report.source = self.name(of: EntrySource(number: copy.life.source))
       report.refresh = plans[copy.hash] ?? .none

@@ -16,6 +16,8 @@ public struct Route: Sendable {
   public var filtersPrivate = true
   /// Whether answers count on the network that gave them only.
   public var belongsToNetwork = false
+  /// Whether LocalDNS's answers are the word of whoever runs the network: they speak of the network's own names alone.
+  public var isConfined = false
   /// Below a search domain: whether LocalDNS is asked beside the providers, and when.
   public var search: SearchOrder?
   /// What may be done with data that has expired.

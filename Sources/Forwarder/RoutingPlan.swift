@@ -73,13 +73,13 @@ package struct RoutingPlan: Sendable {
     standard.belongsToNetwork = configuration.cache.perNetwork
     standard.stale = StalePolicy(configuration.cache)
     var network = Route(providers: [], localServers: local, fallsBack: true, ttl: bounds)
-    network.belongsToNetwork = configuration.cache.perNetwork
+    network.belongsToNetwork = true
+    network.isConfined = true
     network.stale = standard.stale
     network.isNetwork = true
     network.filtersPrivate = false
     var portal = network
     portal.isNetwork = false
-    portal.belongsToNetwork = true
     portal.stale = StalePolicy()
     portal.ttl.highest = min(10, bounds.highest)
     portal.ttl.highestNegative = min(10, bounds.highestNegative)
@@ -90,6 +90,7 @@ package struct RoutingPlan: Sendable {
     search.search = SearchOrder(configuration.localDNS.searchDomains)
     // What the network adds counts there only.
     search.belongsToNetwork = true
+    search.isConfined = true
     return [standard, network, portal, loopProbe, search]
   }
 
@@ -110,13 +111,14 @@ package struct RoutingPlan: Sendable {
       let servers = rule.servers.isEmpty ? defaults : LocalServers(rule.servers)
       route = Route(providers: [], localServers: servers, fallsBack: true, ttl: TTLBounds(configuration))
       route.filtersPrivate = false
+      route.isConfined = servers.entries.contains(.system)
     case .provider(let name):
       let providers = configuration.providers.indices.filter { configuration.providers[$0].name == name }
       let fallback = rule.fallback ?? configuration.localDNS.fallback
       route = Route(
         providers: providers, localServers: defaults, fallsBack: fallback == .onFailure, ttl: TTLBounds(configuration))
     }
-    route.belongsToNetwork = configuration.cache.perNetwork
+    route.belongsToNetwork = configuration.cache.perNetwork || route.isConfined
     route.stale = StalePolicy(configuration.cache)
     if let stale = rule.stale { route.stale.mode = StalePolicy.Mode(stale) }
     if let isImmutable = rule.isImmutable { route.stale.isImmutable = isImmutable }

@@ -19,7 +19,7 @@ struct CacheEntry {
   var staleFor: UInt32
   /// Hits since it was stored. Addresses rotate by it too.
   var hits: UInt32 = 0
-  /// The network's state when the entry was stored or last refreshed.
+  /// The network's state when the entry was stored or last refreshed; of one that counts on one network alone, its number.
   var epoch: UInt32
   var heat: UInt32
   /// When it was last used; see `stamp`.
@@ -41,6 +41,7 @@ struct CacheEntry {
   var isAuthoritative: Bool { @_noAllocation @inline(__always) get { flags.has(EntryFlags.authoritative) } }
   var isForEverySubnet: Bool { @_noAllocation @inline(__always) get { flags.has(EntryFlags.forEverySubnet) } }
   var isImmutable: Bool { @_noAllocation @inline(__always) get { flags.has(EntryFlags.immutable) } }
+  var isOfOneNetwork: Bool { @_noAllocation @inline(__always) get { flags.has(EntryFlags.ofOneNetwork) } }
 }
 
 /// What is so or not so of an entry, in one octet: there may be a hundred thousand entries.
@@ -51,11 +52,15 @@ struct EntryFlags {
   static var authoritative: UInt8 { @_noAllocation @inline(__always) get { 2 } }
   static var forEverySubnet: UInt8 { @_noAllocation @inline(__always) get { 4 } }
   static var immutable: UInt8 { @_noAllocation @inline(__always) get { 8 } }
+  static var ofOneNetwork: UInt8 { @_noAllocation @inline(__always) get { 16 } }
 
-  init(isAuthenticated: Bool, isAuthoritative: Bool, isForEverySubnet: Bool, isImmutable: Bool) {
+  init(
+    isAuthenticated: Bool, isAuthoritative: Bool, isForEverySubnet: Bool, isImmutable: Bool, isOfOneNetwork: Bool
+  ) {
     bits =
       (isAuthenticated ? EntryFlags.authenticated : 0) | (isAuthoritative ? EntryFlags.authoritative : 0)
       | (isForEverySubnet ? EntryFlags.forEverySubnet : 0) | (isImmutable ? EntryFlags.immutable : 0)
+      | (isOfOneNetwork ? EntryFlags.ofOneNetwork : 0)
   }
 
   private init(bits: UInt8) { self.bits = bits }

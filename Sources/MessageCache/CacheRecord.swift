@@ -115,6 +115,7 @@ extension CacheRecord {
     life.isImmutable = fields.isImmutable
     life.source = fields.source
     life.heat = fields.heat
+    if fields.isOfOneNetwork { life.network = fields.epoch }
     self.init(
       key: UnsafeBufferPointer(start: CacheEntry.key(entry), count: Int(fields.keyLength)),
       body: UnsafeBufferPointer(start: CacheEntry.body(entry), count: Int(fields.bodyLength)),
@@ -158,14 +159,14 @@ extension CacheRecord {
       to: CacheEntry(
         hash: key.hash, storedAt: storedAt, expiresAt: life.expiry(storedAt: storedAt),
         staleUntil: life.isServedStale ? .max : .min, refreshAt: life.isImmutable ? .max : .min,
-        staleFor: life.isImmutable ? .max : life.staleFor, hits: hits, epoch: 0, heat: life.heat,
+        staleFor: life.isImmutable ? .max : life.staleFor, hits: hits, epoch: life.network ?? 0, heat: life.heat,
         usedAt: CacheEntry.stamp(usedAt), keyLength: UInt16(key.length), ttlCount: UInt16(ttlCount),
         bodyLength: UInt16(body.count), answers: answers, authorities: authorities, extendedError: extendedError,
         rotationStart: rotationStart, rotationCount: rotationCount, rotationSize: rotationSize,
         responseCode: responseCode,
         flags: EntryFlags(
           isAuthenticated: isAuthenticated, isAuthoritative: isAuthoritative, isForEverySubnet: isForEverySubnet,
-          isImmutable: life.isImmutable),
+          isImmutable: life.isImmutable, isOfOneNetwork: life.network != nil),
         source: life.source))
     hot_copy(CacheEntry.key(entry), key.octets, key.length)
     if let base = body.baseAddress { hot_copy(CacheEntry.body(entry), base, body.count) }

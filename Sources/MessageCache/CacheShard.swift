@@ -16,6 +16,8 @@ final class CacheShard: @unchecked Sendable {
   /// The longest TTL of stale data, in seconds. Under the lock.
   private var staleTTL: UInt32
   private var epoch: UInt32 = 0
+  /// The network that the machine is on. Under the lock.
+  private var network: UInt32 = 0
   private var changeCount: UInt64 = 0
   /// Told of each entry that goes and has had hits; set before anybody uses the shard.
   var onDeparture: ((DepartedEntry) -> Void)?
@@ -51,6 +53,13 @@ final class CacheShard: @unchecked Sendable {
     staleTTL = seconds
   }
 
+  /// Entries that count on another network alone are not seen from now on.
+  func setNetwork(_ number: UInt32) {
+    hot_mutex_lock(lock)
+    defer { hot_mutex_unlock(lock) }
+    network = number
+  }
+
   /// Entries and octets at present, the table included.
   var usage: (entries: Int, octets: Int) {
     hot_mutex_lock(lock)
@@ -84,7 +93,9 @@ final class CacheShard: @unchecked Sendable {
   ) -> CacheLookup {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
-    guard let entry = lookUp(key), !onlyForEverySubnet || entry.pointee.isForEverySubnet else { return .miss }
+    guard let entry = lookUp(key), !onlyForEverySubnet || entry.pointee.isForEverySubnet, countsHere(entry) else {
+      return .miss
+    }
     let isFresh = now < entry.pointee.expiresAt
     if !isFresh {
       guard now < CacheEntry.end(entry) else { return .miss }
@@ -120,9 +131,16 @@ final class CacheShard: @unchecked Sendable {
     return lookup
   }
 
+  /// Whether an entry counts on the network that the machine is on.
+  @_noAllocation @inline(__always)
+  private func countsHere(_ entry: EntryPointer) -> Bool {
+    entry.pointee.isOfOneNetwork ? entry.pointee.epoch == network : true
+  }
+
   /// Once for each change of the network, and for stale data once in a while.
   @_noAllocation @inline(__always)
   private func wantsRefresh(_ entry: EntryPointer, isFresh: Bool, now: Int64) -> Bool {
+    guard !entry.pointee.isOfOneNetwork else { return false }
     let isElsewhere = entry.pointee.isImmutable ? false : entry.pointee.epoch != epoch
     let isDue = isFresh ? false : now >= entry.pointee.refreshAt
     guard isElsewhere || isDue else { return false }
@@ -143,7 +161,7 @@ final class CacheShard: @unchecked Sendable {
     let entry = CacheEntry.allocate(key, response, storedAt: now, life)
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
-    entry.pointee.epoch = life.epoch ?? epoch
+    entry.pointee.epoch = life.network ?? life.epoch ?? epoch
     entry.pointee.hits = life.hits
     // The table stays when entries go, so a response that has no room beside it cannot be helped by evictions.
     guard size + tableOctets(for: count + 1) <= budget.bounds.maxOctets else {
@@ -171,7 +189,7 @@ final class CacheShard: @unchecked Sendable {
     guard budget.hasRoom(entries: 1, octets: size + tableOctets(for: count + 1) - tableOctets(for: count)) else {
       return .noRoom
     }
-    entry.pointee.epoch = epoch
+    if !entry.pointee.isOfOneNetwork { entry.pointee.epoch = epoch }
     link(entry, size)
     pushOldest(entry)
     return .kept
@@ -213,7 +231,9 @@ final class CacheShard: @unchecked Sendable {
   func peek(_ key: CacheKey, now: Int64, orStale: Bool) -> CachedResponse? {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
-    guard let entry = lookUp(key), now < (orStale ? CacheEntry.end(entry) : entry.pointee.expiresAt) else { return nil }
+    guard let entry = lookUp(key), countsHere(entry),
+      now < (orStale ? CacheEntry.end(entry) : entry.pointee.expiresAt)
+    else { return nil }
     let body = UnsafeBufferPointer(start: CacheEntry.body(entry), count: Int(entry.pointee.bodyLength))
     return CachedResponse(
       responseCode: ResponseCode(rawValue: UInt16(entry.pointee.responseCode)), answers: entry.pointee.answers,
@@ -231,7 +251,7 @@ final class CacheShard: @unchecked Sendable {
     entry.pointee.staleUntil = end
     entry.pointee.refreshAt = end
     // It has just been asked for in vain, on this network.
-    entry.pointee.epoch = epoch
+    if !entry.pointee.isOfOneNetwork { entry.pointee.epoch = epoch }
   }
 
   /// What a schedule has to know of the entry whose key has that hash.

@@ -18,6 +18,9 @@ public struct EntryLife: Hashable, Sendable {
   public var hits: UInt32 = 0
   /// The epoch of the cache in which it was asked for; nil for the present one.
   public var epoch: UInt32?
+  /// The network that it counts on alone: elsewhere `find` and `peek` do not see it. Nil where it counts everywhere. Such an
+  /// entry calls for no refresh after `beginEpoch`.
+  public var network: UInt32?
 
   /// Fresh for that many seconds, and of no use afterwards.
   public init(lifetime: UInt32) { self.lifetime = lifetime }

@@ -216,6 +216,11 @@ public final class MessageCache: @unchecked Sendable {
     for index in 0..<shardCount { shards[index].takeUnretainedValue().setStaleTTL(seconds) }
   }
 
+  /// The machine is on the network of that number: `EntryLife.network`.
+  public func setNetwork(_ number: UInt32) {
+    for index in 0..<shardCount { shards[index].takeUnretainedValue().setNetwork(number) }
+  }
+
   /// Each entry that is there now calls for a refresh the next time that it is used: the network is another one.
   public func beginEpoch() {
     for index in 0..<shardCount { shards[index].takeUnretainedValue().beginEpoch() }

@@ -193,6 +193,8 @@ public struct CacheImage {
       responseCode: number(Layout.responseCode))
     guard let saved = record.route else { return .unsound }
     guard let route = map.route(saved), let source = map.source(number(Layout.source)) else { return .past }
+    // What another source said in a provider's place counts on one network, which may be another one by now.
+    guard meanings.terms(of: route)?.substitute != source else { return .past }
     record.life.source = source
     record.life.goOn(meanings.terms(of: route)?.terms(of: source), isFresh: age < Int64(life.lifetime) * 1_000_000_000)
     record.hits = number(Layout.hits)

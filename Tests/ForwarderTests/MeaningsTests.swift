@@ -15,13 +15,10 @@ import Testing
 
 @Suite struct `The meaning of a number in the cache file` {
   private func preparation(_ text: String, names: String = "") throws -> Preparation {
-    let surroundings = Preparation.Surroundings(
-      listeners: [], cache: MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 100)), network: CurrentNetwork(),
-      loopZone: name("probe.invalid"), logger: Logger(label: "") { _ in SwiftLogNoOpLogHandler() })
     let configuration = try Configuration.parse(
       text: "\(text)\n[names]\nhosts_file = \"\"\n\(names)", fileName: "", environment: { _ in nil }
     ).configuration
-    return try Preparation(configuration, ServiceNumbers(), surroundings)
+    return try Preparation(configuration, ServiceNumbers(), .quiet)
   }
 
   private func meanings(_ text: String, names: String = "") throws -> CacheMeanings {

@@ -12,9 +12,7 @@ import Testing
 @testable import Forwarder
 
 @Suite struct `The next configuration` {
-  private let surroundings = Preparation.Surroundings(
-    listeners: [], cache: MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 100)), network: CurrentNetwork(),
-    loopZone: name("probe.invalid"), logger: Logger(label: "") { _ in SwiftLogNoOpLogHandler() })
+  private let surroundings = Preparation.Surroundings.quiet
 
   private func configuration(_ text: String) throws -> Configuration {
     let names = "[names]\nhosts_file = \"\"\n"
@@ -142,3 +140,53 @@ import Testing
     #expect(next.keepFixed(of: running).isEmpty)
   }
 }
+
+  @Test func `of the network has the hosts file as it was, unless that is large`() throws {
+    let folder = TemporaryFolder()
+    func configuration(_ hosts: String) throws -> Configuration {
+      try Configuration.parse(
+        text: "[names]\nhosts_file = \"\(hosts)\"\n", fileName: "", environment: { _ in nil }
+      ).configuration
+    }
+    func answers(_ preparation: Preparation) -> Bool {
+      let octets = name("host.example").octets
+      if case .local = preparation.plan.table.find(octets, length: octets.count, type: 1) { return true }
+      return false
+    }
+    let line = "192.0.2.9 host.example\n"
+    let filler = String(repeating: "# a long list\n", count: Preparation.Hosts.longest / 10)
+    for (text, isLarge) in [(line, false), (line + filler, true)] {
+      let path = folder.write(text, to: "hosts")
+      let first = try Preparation(configuration(path), ServiceNumbers(), surroundings)
+      #expect(answers(first))
+      #expect(try answers(Preparation(first.configuration, first.numbers, surroundings, hostsOf: first)))
+      #expect(unlink(path) == 0)
+      let second = Result {
+        try Preparation(first.configuration, first.numbers, surroundings, hostsOf: first)
+      }
+      #expect(((try? second.get()).map(answers) ?? false) == !isLarge)
+    }
+    // One that could not be read before is no reason to stay.
+    let missing = try Preparation(configuration("\(folder.path)/none"), ServiceNumbers(), surroundings)
+    let next = try Preparation(missing.configuration, missing.numbers, surroundings, hostsOf: missing)
+    #expect(next.missingHosts == "\(folder.path)/none")
+  }
+
+  @Test func `of the network comes at once, and then 10 s after the one before`() {
+    var pace = RebuildPace()
+    let start = BootInstant(nanoseconds: 5_000_000_000)
+    #expect(pace.delay(at: start) == .zero)
+    pace.begins(at: start)
+    #expect(pace.delay(at: start + .seconds(3)) == .seconds(7))
+    #expect(pace.delay(at: start + .seconds(11)) == .zero)
+  }
+}
+
+extension Preparation.Surroundings {
+  /// A cache of its own, and no log.
+  static var quiet: Preparation.Surroundings {
+    let cache = MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 100))
+    return Preparation.Surroundings(
+      listeners: [], cache: cache, network: CurrentNetwork(of: cache), loopZone: name("probe.invalid"),
+      logger: Logger(label: "") { _ in SwiftLogNoOpLogHandler() })
+  }

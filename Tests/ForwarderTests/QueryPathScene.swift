@@ -28,7 +28,7 @@ final class QueryPathScene {
   static let plainRoute: UInt16 = 6
 
   let cache = MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 1000))
-  let network = CurrentNetwork()
+  let network: CurrentNetwork
   /// The routes of queries that were answered and handed on all the same.
   private(set) var refreshes: [UInt16] = []
   private(set) var tables: QueryTables
@@ -46,6 +46,7 @@ final class QueryPathScene {
     allow: [String] = ["127.0.0.0/8", "::1/128"], maxUDPPayload: Int = 1232, cacheEnabled: Bool = true,
     rateLimit: Int = 0
   ) throws {
+    network = CurrentNetwork(of: cache)
     let table = RouteTable(
       rules: try rules.map { names, action in
         RouteRule(names: try names.split(separator: " ").map { try #require(NamePattern(text: $0)) }, action: action)

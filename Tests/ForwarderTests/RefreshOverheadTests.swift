@@ -65,7 +65,7 @@ private final class InstantUpstream: Upstream, @unchecked Sendable {
       settings: ResolverSettings(
         routes: ResolverScene.routes(providers: 1), maxInFlight: 1024, cacheEnabled: true, nxdomainCut: true,
         staleTTL: 30, localTimeout: .seconds(1), longestFailureWait: .seconds(300)),
-      cache: cache, network: CurrentNetwork(), upstreams: parts.0, local: nil, replies: parts.1
+      cache: cache, network: CurrentNetwork(of: cache), upstreams: parts.0, local: nil, replies: parts.1
     ) { _, _ in }
   }
 

@@ -42,7 +42,7 @@ struct ClientTransaction {
 final class ResolverScene: @unchecked Sendable {
   let loop: SimulatedLoop
   let cache: MessageCache
-  let network = CurrentNetwork()
+  let network: CurrentNetwork
   let queries: ClientQueries
   let replies: ReplySender
   let resolver: Resolver
@@ -63,16 +63,18 @@ final class ResolverScene: @unchecked Sendable {
     let standard = Route(providers: Array(0..<providers), localServers: local, fallsBack: true, ttl: bounds)
     var network = Route(providers: [], localServers: local, fallsBack: true, ttl: bounds)
     network.isNetwork = true
+    network.belongsToNetwork = true
+    network.isConfined = true
     network.filtersPrivate = false
     var portal = network
     portal.isNetwork = false
-    portal.belongsToNetwork = true
     portal.ttl.highest = 10
     portal.ttl.highestNegative = 10
     let loopProbe = Route(providers: [], localServers: LocalServers([.system]), fallsBack: false, ttl: bounds)
     var search = standard
     search.search = .afterDenial
     search.belongsToNetwork = true
+    search.isConfined = true
     return [standard, network, portal, loopProbe, search]
   }
 
@@ -88,6 +90,7 @@ final class ResolverScene: @unchecked Sendable {
     configure(&settings)
     let bounds = CacheBounds(maxOctets: cacheOctets, maxEntries: 4000)
     cache = cacheSeed.map { MessageCache(bounds, seed: $0) } ?? MessageCache(bounds)
+    network = CurrentNetwork(of: cache)
     queries = ClientQueries(capacity: slots)
     replies = ReplySender(queries, maxUDPPayload: 1232, keepalive: 150) { [mailbox] response, _, peer in
       mailbox.deliver(Array(response), to: peer.pointee)

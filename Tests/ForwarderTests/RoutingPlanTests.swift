@@ -34,10 +34,18 @@ import Testing
       #expect(policy.wait == .milliseconds(1800))
       #expect(policy.maxAge == 86_400)
       #expect(!policy.isImmutable)
-      #expect(!routes[number].belongsToNetwork)
+      // What the network's resolvers say counts on that network.
+      #expect(routes[number].belongsToNetwork == [1, first].contains(number))
       #expect(routes[number].ttl.highest == 3600)
     }
     #expect(routes[second].fallsBack)
+  }
+
+  @Test func `to resolvers that the configuration names are the same on every network`() throws {
+    let rule = "[[rule]]\nnames = [\"corp.example\"]\nuse = \"localdns\"\nservers = [\"10.0.0.1\"]"
+    let route = try routes(rule)[Int(Route.Number.firstRule)]
+    #expect(!route.belongsToNetwork)
+    #expect(!route.isConfined)
   }
 
   @Test func `of a portal are never stale, nor known on another network`() throws {

@@ -148,4 +148,33 @@ import Testing
     #expect(AllocationTrap.run(looks) == .clean)
     #expect(AllocationTrap.run { _ = ComposedResponse.filled(name, octets: 10, with: 1) } == .allocated)
   }
+
+  @Test func `does not see what counts on another network alone, fresh or stale`() {
+    let key = OwnedKey(name, in: cache)
+    var life = EntryLife(lifetime: 10)
+    (life.network, life.staleFor, life.isServedStale) = (1, 3600, true)
+    cache.setNetwork(1)
+    cache.insert(key.key, ComposedResponse(.noError), now: 0, life)
+    cache.beginEpoch()
+    func isSeen(at second: Int64) -> [Bool] {
+      let now = second * 1_000_000_000
+      return [
+        cache.serve(key, now: now, servesStale: true) != nil,
+        cache.peek(key.key, now: now, orStale: true) != nil,
+      ]
+    }
+    #expect(isSeen(at: 1) == [true, true])
+    cache.setNetwork(2)
+    #expect(isSeen(at: 1) == [false, false])
+    #expect(isSeen(at: 11) == [false, false])
+    cache.setNetwork(1)
+    #expect(isSeen(at: 11) == [true, true])
+    // Out of a copy as well.
+    let other = MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 1000), seed: cache.seed)
+    cache.forEachRecord(now: 0) { other.restore($0, route: 0, now: 0) == .kept }
+    #expect(other.usage.entries == 1)
+    #expect(other.peek(key.key, now: 1) == nil)
+    other.setNetwork(1)
+    #expect(other.peek(key.key, now: 1) != nil)
+  }
 }
