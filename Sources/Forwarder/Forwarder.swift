@@ -142,7 +142,7 @@ public final class Forwarder {
     resolver = Resolver(
       on: loop, settings: ResolverSettings(configuration, preparation.plan.routes), cache: cache,
       network: surroundings.network,
-      upstreams: upstreams, local: local, replies: replies,
+      upstreams: upstreams, local: local, replies: replies, table: preparation.plan.table,
       onLimit: { limit in
         occasional.log(.warning, reason: limit.word, now: BootInstant.now.nanoseconds, limit.warning)
       }
@@ -324,7 +324,7 @@ public final class Forwarder {
     local.use(configured: LocalServers(configuration.localDNS.servers), others: routes.map(\.localServers))
     let service = Service(
       ResolverSettings(configuration, routes), providers.upstreams, providerNumbers: preparation.providerNumbers)
-    resolver.assumeIsolated { $0.use(service) }
+    resolver.assumeIsolated { $0.use(service, preparation.plan.table) }
     old.retire(for: providers)
     surroundings.cache.setStaleTTL(UInt32(clamping: configuration.cache.staleTTL.components.seconds))
     tcpService.use(preparation.tables)

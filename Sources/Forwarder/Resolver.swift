@@ -88,6 +88,8 @@ public actor Resolver {
   let network: CurrentNetwork
   let local: (any LocalUpstream)?
   let replies: ReplySender
+  /// Which names take which route; nil where nobody has said so.
+  private(set) var table: RouteTable?
   var inFlight: [QuestionKey: Pursuit] = [:]
   var failures: FailureCache
   /// Whose questions are in flight upstream.
@@ -136,6 +138,7 @@ public actor Resolver {
   init(
     on loop: any Loop, settings: ResolverSettings, cache: MessageCache, network: CurrentNetwork,
     upstreams: sending [any Upstream], local: sending (any LocalUpstream)?, replies: sending ReplySender,
+    table: RouteTable? = nil,
     onLimit: @escaping @Sendable (ShareLimit) -> Void = { _ in },
     onFailure: @escaping @Sendable (String, UpstreamFailure) -> Void
   ) {
@@ -147,6 +150,7 @@ public actor Resolver {
     self.names = names
     self.local = local
     self.replies = replies
+    self.table = table
     self.onFailure = onFailure
     self.onLimit = onLimit
     places = PlaceShares(capacity: settings.maxInFlight)
@@ -173,10 +177,6 @@ public actor Resolver {
     failures.removeAll()
   }
 
-  /// Goes by another configuration from now on. What is under way goes on as it began, and nobody joins it any more.
-  ///
-  /// Queries with routes of the one before may come until `forgetEarlier`.
-  func use(_ service: Service) {
   /// The number of the network is another one: what LocalDNS said on the one before is given to nobody, and it is asked again.
   func networkIsAnother() {
     for pursuit in inFlight.values where pursuit.network != network.number && pursuit.held?.source == .localDNS {
@@ -187,6 +187,11 @@ public actor Resolver {
     }
   }
 
+  /// Goes by another configuration from now on. What is under way goes on as it began, and nobody joins it any more.
+  ///
+  /// Queries with routes of the one before may come until `forgetEarlier`.
+  func use(_ service: Service, _ table: RouteTable? = nil) {
+    use(table)
     earlier = self.service
     self.service = service
     connectUpstreams(of: service)
@@ -200,15 +205,15 @@ public actor Resolver {
     startUpstreams()
   }
 
+  /// Names take their routes by another table from now on, as on a network with other search domains. What is under way, and
+  /// what has failed, stays what it is.
+  func use(_ table: RouteTable?) { self.table = table }
+
   /// No listener reads queries under the configuration before this one any more: what they have read is taken over first.
   func forgetEarlier() {
     takeQueries()
     earlier = nil
   }
-  /// Names take their routes by another table from now on, as on a network with other search domains. What is under way, and
-  /// what has failed, stays what it is.
-  func use(_ table: RouteTable?) { self.table = table }
-
 
   /// The route that a listener has found, in the service that it is of.
   private func place(_ number: UInt16) -> (service: Service, route: Route) {
@@ -305,12 +310,12 @@ public actor Resolver {
     let pursuit = Pursuit(
       key: key, question: question, service, route, scope: scope(question, route), subnet: subnet,
       domain: domain ?? DomainKey(of: question.name), epoch: cache.epoch, startedAt: loop.now)
+    pursuit.network = network.number
     inFlight[key] = pursuit
     pursuit.place = places.enter(pursuit, client, pursuit.domain, now: loop.now.nanoseconds)
     counters.pursuits += 1
     return pursuit
   }
-    pursuit.network = network.number
 
   private func begin(_ pursuit: Pursuit) {
     setTimer(pursuit)

@@ -164,7 +164,7 @@ extension Resolver {
     case .success(let reply):
       counters.localRoundTrips.observe(loop.preciseNow - began)
       if isFallback { counters.fallbacks += 1 }
-      return finish(reply.answer, from: .localDNS, pursuit, route, isFallback: isFallback)
+      return finish(confined(reply.answer, pursuit), from: .localDNS, pursuit, route, isFallback: isFallback)
     case .failure(let reason):
       counters.localFailures += 1
       note("localdns", reason)

@@ -95,13 +95,14 @@ final class ResolverScene: @unchecked Sendable {
     replies = ReplySender(queries, maxUDPPayload: 1232, keepalive: 150) { [mailbox] response, _, peer in
       mailbox.deliver(Array(response), to: peer.pointee)
     }
-    path = QueryPath(ResolverScene.tables(settings, upstreams, rules, searchDomains, cache, network))
+    let tables = ResolverScene.tables(settings, upstreams, rules, searchDomains, cache, network)
+    path = QueryPath(tables)
     output = .allocate(capacity: 1232 + ResponseWriter.overhead)
     let log = mailbox
     nonisolated(unsafe) let parts = (upstreams, local as (any LocalUpstream)?, replies)
     resolver = Resolver(
       on: loop, settings: settings, cache: cache, network: network, upstreams: parts.0, local: parts.1,
-      replies: parts.2,
+      replies: parts.2, table: tables.routes,
       onLimit: { log.limits.append($0) }
     ) { name, failure in log.failures.append((name, failure)) }
     mailbox.loop = loop
@@ -149,8 +150,8 @@ final class ResolverScene: @unchecked Sendable {
     settings.routes = ResolverScene.routes(providers: upstreams.count)
     configure(&settings)
     let service = Service(settings, upstreams, providerNumbers: numbers)
-    resolver.assumeIsolated { $0.use(service) }
     let tables = ResolverScene.tables(settings, upstreams, rules, searchDomains, cache, network)
+    resolver.assumeIsolated { $0.use(service, tables.routes) }
     return { [self] in
       path = path.successor(tables)
       resolver.assumeIsolated { $0.forgetEarlier() }

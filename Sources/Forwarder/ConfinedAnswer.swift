@@ -1,0 +1,87 @@
+// ConfinedAnswer.swift -- what the network's resolver says of the network's names speaks of no other names.
+//
+// docs/adr/0024-the-network-speaks-of-its-own-names.md. A cache behind this program takes each record as its owner's: an
+// alias that leads out of the network would bring it public names' addresses.
+
+import DNSWire
+import HTTPDNS
+import Routing
+
+extension HTTPDNSAnswer {
+  /// The answer without owners that are not the network's. Where a link of the chain leads to one, what is said at the
+  /// chain's end is said of the last name before, unsigned; a name that leads nowhere is there without data.
+  ///
+  /// - Parameter isOwn: whether a name is the network's to speak of; not asked for QNAME.
+  /// - Complexity: O(records)
+  func confined(to question: HTTPDNSQuestion, _ isOwn: (DomainName) -> Bool) -> HTTPDNSAnswer {
+    guard question.type != .cname else { return withoutRedirections(to: question) }
+    var confined = self
+    confined.answers = []
+    var (owner, longest, hasLeft) = (question.name, UInt32.max, false)
+    for var record in answers {
+      switch record.type {
+      // The chain's links stand beside it.
+      case .dname where question.type != .dname: continue
+      case .cname:
+        hasLeft = hasLeft || !(DomainName(octets: record.rdata).map(isOwn) ?? false)
+        guard hasLeft else {
+          owner = DomainName(octets: record.rdata) ?? owner
+          break
+        }
+        longest = min(longest, record.ttl)
+        continue
+      case .rrsig where question.type != .rrsig:
+        guard !hasLeft, !record.covers(.dname) else { continue }
+      default:
+        guard hasLeft else { break }
+        record.owner = owner
+        record.ttl = min(record.ttl, longest)
+      }
+      confined.answers.append(record)
+    }
+    guard hasLeft else { return confined }
+    confined.isAuthenticated = false
+    // They are about where the chain has led.
+    confined.authorities = []
+    confined.responseCode = .noError
+    return confined
+  }
+
+  private func withoutRedirections(to question: HTTPDNSQuestion) -> HTTPDNSAnswer {
+    var answer = self
+    answer.answers.removeAll { $0.owner != question.name }
+    return answer
+  }
+}
+
+extension ResourceRecord {
+  /// Whether it is a signature of records of that type (RFC 4034 section 3.1.1).
+  fileprivate func covers(_ type: RecordType) -> Bool {
+    rdata.count >= 2 && UInt16(rdata[0]) << 8 | UInt16(rdata[1]) == type.rawValue
+  }
+}
+
+extension Resolver {
+  /// What LocalDNS has answered, as far as it may speak.
+  func confined(_ answer: HTTPDNSAnswer, _ pursuit: Pursuit) -> HTTPDNSAnswer {
+    guard pursuit.route.isConfined else { return answer }
+    let type = pursuit.question.type.rawValue
+    let confined = answer.confined(to: pursuit.question) { name in
+      // Below a search domain the providers may know other names than the one that they have denied.
+      guard let number = self.route(of: name, type), number == pursuit.route.number || number == Route.Number.network,
+        let route = pursuit.service.route(number)
+      else { return false }
+      return route.isConfined && route.providers.isEmpty
+    }
+    if confined.answers != answer.answers { pursuit.trace("localdns: its alias leads out of the network") }
+    return confined
+  }
+
+  private func route(of name: DomainName, _ type: UInt16) -> UInt16? {
+    let decision = name.lowercased.octets.withUnsafeBufferPointer { octets in
+      table?.find(octets.baseAddress!, length: octets.count, type: type)
+    }
+    guard case .route(let number)? = decision else { return nil }
+    return number
+  }
+}
