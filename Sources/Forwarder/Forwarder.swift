@@ -66,6 +66,7 @@ public final class Forwarder {
   private var toldLimited: UInt64 = 0
   /// For failures that may be many.
   public let occasional: OccasionalLog
+  private let networkLog: NetworkLog
   let watch: AnswerWatch
   /// Whether it reads no more queries, and ends when those under way are answered. Resolver's loop only.
   public private(set) var isStopping = false
@@ -134,6 +135,7 @@ public final class Forwarder {
     ) { outbox.add($0, through: $1, to: $2) }
     let occasional = OccasionalLog(logger, recorder: recorder, on: loop)
     self.occasional = occasional
+    networkLog = NetworkLog(occasional)
     replies.log = queryLog
     let watch = AnswerWatch(on: loop) { [logger] in logger.debug("\($0)") }
     self.watch = watch
@@ -301,7 +303,7 @@ public final class Forwarder {
       Upkeep.Parts(
         resolver: resolver, cache: surroundings.cache, network: surroundings.network, local: local,
         loopGuard: loopGuard, keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
-        meanings: CacheMeanings(preparation), state: factory.state
+        meanings: CacheMeanings(preparation), state: factory.state, networkLog: networkLog
       ) { [unowned self] in searchDomainsFound($0, isNews: $1) },
       loop: loop, logger: logger)
   }
@@ -317,7 +319,6 @@ public final class Forwarder {
   /// Goes by another configuration from now on; the listener threads in a moment. Resolver's loop only.
   func use(_ preparation: Preparation, _ providers: ProviderSet) {
     let old = self.providers
-    self.preparation = preparation
     self.providers = providers
     let (configuration, routes) = (preparation.configuration, preparation.plan.routes)
     let servers = local.allServers
@@ -327,19 +328,29 @@ public final class Forwarder {
     resolver.assumeIsolated { $0.use(service, preparation.plan.table) }
     old.retire(for: providers)
     surroundings.cache.setStaleTTL(UInt32(clamping: configuration.cache.staleTTL.components.seconds))
+    use(tablesOf: preparation, isForNetwork: false)
+    if local.allServers != servers { loopGuard.probe(local.allServers) }
+  }
+
+  /// Finds routes by other tables from now on; the listener threads in a moment. Resolver's loop only.
+  ///
+  /// - Parameter isForNetwork: whether the configuration is the same, and only the network another one.
+  func use(tablesOf preparation: Preparation, isForNetwork: Bool = true) {
+    self.preparation = preparation
+    let configuration = preparation.configuration
+    resolver.assumeIsolated { $0.use(preparation.plan.table) }
     tcpService.use(preparation.tables)
     for thread in listenerThreads { thread.offer(preparation.tables) }
     upkeep?.use(
       configuration, keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
-      CacheMeanings(preparation))
-    if local.allServers != servers { loopGuard.probe(local.allServers) }
+      CacheMeanings(preparation), isForNetwork: isForNetwork)
   }
 
   /// The network hands out those search domains: says what they mean, and rebuilds the tables where they differ.
   private func searchDomainsFound(_ domains: [DomainName], isNews: Bool) {
     let isOther = SearchDomain.judged(domains) != preparation.plan.searchDomains
     if isNews || isOther, let line = NetworkView.line(about: SearchDomain.judged(domains), configuration) {
-      logger.info("\(line)")
+      networkLog.tell("search domains", line)
     }
     if isOther { searchDomainsHaveChanged?() }
   }

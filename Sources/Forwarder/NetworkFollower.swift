@@ -18,6 +18,7 @@ final class NetworkFollower: @unchecked Sendable {
   private let local: LocalDNSUpstream
   private let loopGuard: LoopGuard
   private let logger: Logger
+  private let news: NetworkLog
   private var watch: NetworkWatch?
   private var clock: ClockWatch?
   private var resolvers: ResolverWatch?
@@ -41,7 +42,8 @@ final class NetworkFollower: @unchecked Sendable {
 
   init(
     resolver: Resolver, refresher: Refresher?, cache: MessageCache, network: CurrentNetwork, local: LocalDNSUpstream,
-    loopGuard: LoopGuard, logger: Logger, searchDomainsFound: @escaping ([DomainName], _ isNews: Bool) -> Void
+    loopGuard: LoopGuard, logger: Logger, news: NetworkLog,
+    searchDomainsFound: @escaping ([DomainName], _ isNews: Bool) -> Void
   ) {
     self.resolver = resolver
     self.refresher = refresher
@@ -50,6 +52,7 @@ final class NetworkFollower: @unchecked Sendable {
     self.local = local
     self.loopGuard = loopGuard
     self.logger = logger
+    self.news = news
     self.searchDomainsFound = searchDomainsFound
   }
 
@@ -88,7 +91,7 @@ final class NetworkFollower: @unchecked Sendable {
   private func use(_ found: SystemResolvers) {
     local.systemServers = found.servers
     let list = found.servers.isEmpty ? "none" : found.servers.map(\.description).joined(separator: ", ")
-    logger.info("the network's resolvers: \(list)")
+    news.tell("resolvers", "the network's resolvers: \(list)")
     loopGuard.probe(local.allServers)
     searchDomainsFound(found.searchDomains, false)
   }
@@ -118,15 +121,15 @@ final class NetworkFollower: @unchecked Sendable {
     watch?.footing(toward: Set(resolver.assumeIsolated { $0.upstreams.flatMap(\.serverAddresses) }))
   }
 
-  /// Finds out which network this is. Entries of another one are kept, and fetched anew when they are used, and so are those
-  /// from before a sleep; coming back to the same one, as after a link that failed for a moment, changes nothing.
-  private func settle(isStart: Bool) {
   private func change(to number: UInt32) {
     guard number != network.number else { return }
     network.change(to: number)
     resolver.assumeIsolated { $0.networkIsAnother() }
   }
 
+  /// Finds out which network this is. Entries of another one are kept, and fetched anew when they are used, and so are those
+  /// from before a sleep; coming back to the same one, as after a link that failed for a moment, changes nothing.
+  private func settle(isStart: Bool) {
     guard let identity = try? watch?.identity() else { return }
     guard identity != .none else {
       if isStart { beganOffline = true }
@@ -146,7 +149,7 @@ final class NetworkFollower: @unchecked Sendable {
     // The first to be known is the one that the program began in, unless it began in none.
     let isNews = settled != nil || beganOffline
     if identity != settled {
-      logger.info("network: \(identity)")
+      news.tell("identity", "network: \(identity)")
       // The router is another one with the same address: nothing else has told that.
       if settled != nil, !hasRenewed { renew() }
       if settled != nil, let domains = resolvers?.current.searchDomains { searchDomainsFound(domains, true) }

@@ -30,6 +30,27 @@ extension OccasionalLog {
   }
 }
 
+/// What the network hands out, for the log: four lines a minute of each kind, however often it changes its mind. Resolver's
+/// loop only.
+final class NetworkLog: @unchecked Sendable {
+  private let log: OccasionalLog
+  private var counts: [String: Int] = [:]
+
+  private static let linesPerMinute = 4
+
+  init(_ log: OccasionalLog) { self.log = log }
+
+  /// Logs a line, or counts it.
+  ///
+  /// - Parameter kind: one of a few words.
+  func tell(_ kind: String, _ line: String, at now: BootInstant = .now) {
+    let count = counts[kind, default: 0]
+    counts[kind] = count + 1
+    log.log(
+      .info, reason: "network: \(kind) \(count % NetworkLog.linesPerMinute)", now: now.nanoseconds, line)
+  }
+}
+
 extension Forwarder {
   /// Tells the log and the recorder what has been counted and not told yet. Resolver's loop only.
   public func tellCounts() {

@@ -37,6 +37,19 @@ struct Preparation: Sendable {
   let providerNumbers: [Int]
   /// The hosts file, where it could not be read.
   let missingHosts: String?
+  /// What the tables know of the hosts file.
+  let hosts: Hosts
+
+  /// A hosts file, for who makes other tables with the same one.
+  enum Hosts: Sendable {
+    /// Its octets; none where there is no such file.
+    case octets([UInt8])
+    /// It is too large to be held beside the tables.
+    case large
+
+    /// Nearly every hosts file is shorter; long lists of blocked names are not.
+    static let longest = 1 << 20
+  }
 
   /// Makes the tables. Blocks: reads the hosts file.
   ///
@@ -47,17 +60,48 @@ struct Preparation: Sendable {
   init(
     _ given: Configuration, _ numbers: ServiceNumbers, _ surroundings: Surroundings, needsHosts: Bool = false
   ) throws(StartError) {
-    let configuration = given.withoutOurselves(surroundings.listeners, surroundings.logger)
-    var numbers = numbers
-    system = SystemResolvers.find(notAt: surroundings.listeners)
-    let hosts = Preparation.hosts(configuration)
-    if let problem = hosts.problem {
+    var octets: [UInt8] = []
+    var problem: String?
+    if let path = given.names.hostsFile {
+      do throws(FileFault) {
+        octets = try WholeFile.read(path, limit: HostsFile.maximumSize)
+      } catch {
+        problem = "hosts file \(path): \(error)"
+      }
+    }
+    if let problem {
       guard !needsHosts else { throw .other(problem) }
       surroundings.logger.warning("\(problem)")
     }
-    missingHosts = hosts.problem.flatMap { _ in configuration.names.hostsFile }
+    try self.init(given, numbers, surroundings, octets, missingHosts: problem.flatMap { _ in given.names.hostsFile })
+  }
+
+  /// Makes tables with the hosts file that others were made with, whatever the file is by now. Blocks: reads one that is large.
+  ///
+  /// - Throws: as above.
+  init(
+    _ given: Configuration, _ numbers: ServiceNumbers, _ surroundings: Surroundings, hostsOf earlier: Preparation
+  ) throws(StartError) {
+    switch earlier.hosts {
+    case .octets(let octets):
+      try self.init(given, numbers, surroundings, octets, missingHosts: earlier.missingHosts)
+    case .large: try self.init(given, numbers, surroundings, needsHosts: true)
+    }
+  }
+
+  private init(
+    _ given: Configuration, _ numbers: ServiceNumbers, _ surroundings: Surroundings, _ octets: [UInt8],
+    missingHosts: String?
+  ) throws(StartError) {
+    let configuration = given.withoutOurselves(surroundings.listeners, surroundings.logger)
+    var numbers = numbers
+    system = SystemResolvers.find(notAt: surroundings.listeners)
+    self.missingHosts = missingHosts
+    hosts = octets.count <= Hosts.longest ? .octets(octets) : .large
+    // What was read is not longer.
+    let file = (try? HostsFile(octets: octets)) ?? HostsFile()
     let plan = RoutingPlan(
-      configuration, hosts: hosts.file, searchDomains: system.searchDomains,
+      configuration, hosts: file, searchDomains: system.searchDomains,
       loopZone: surroundings.loopZone, numbers: &numbers.routes)
     guard let plan, let places = numbers.providers.assign(configuration.providers.map(\.meaning), kin: { $0 }) else {
       throw .other("too many rules or providers, those that are being replaced included")
@@ -78,14 +122,6 @@ struct Preparation: Sendable {
         return !providers.isEmpty && !providers.contains { configuration.providers[$0].knowsDNSSECFlags }
       }.map(UInt16.init), count: plan.routes.count)
     self.tables = tables
-  }
-
-  /// The hosts file, or an empty one and why.
-  private static func hosts(_ configuration: Configuration) -> (file: HostsFile, problem: String?) {
-    guard let path = configuration.names.hostsFile else { return (HostsFile(), nil) }
-    do throws(FileFault) {
-      return (try HostsFile(path: path), nil)
-    } catch { return (HostsFile(), "hosts file \(path): \(error)") }
   }
 }
 

@@ -81,7 +81,11 @@ final class Refresher: @unchecked Sendable {
 
   /// Goes by other settings from now on, and resolves the names that have come. What is scheduled stays so, and what was
   /// spent today stays spent.
-  func use(_ settings: RefresherSettings, keep: [RoutedQuestion], preload: [RoutedQuestion]) {
+  ///
+  /// - Parameter isForNetwork: whether another network is the reason: then the budget counts.
+  func use(
+    _ settings: RefresherSettings, keep: [RoutedQuestion], preload: [RoutedQuestion], isForNetwork: Bool = false
+  ) {
     if settings.timing != self.settings.timing { earlierTiming = self.settings.timing }
     spending.use(settings.limits)
     spending.reserve(forKept: keep.count)
@@ -91,7 +95,7 @@ final class Refresher: @unchecked Sendable {
     self.preload = preload.filter { !keep.contains($0) }
     markKept()
     let new = (keep + self.preload).filter { !known.contains($0) && !isFresh($0) }
-    resolveAhead(new, "after the reload", isBudgeted: false)
+    resolveAhead(new, isForNetwork ? "for other search domains" : "after the reload", isBudgeted: isForNetwork)
   }
 
   /// Finds the entries of the names that are always kept: where they belong to a network, it is the present one.

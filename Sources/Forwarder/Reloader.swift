@@ -74,6 +74,10 @@ public final class Reloader: @unchecked Sendable {
     func free() { preparation = nil }
   }
 
+  /// How often the network makes the tables follow.
+  private var pace = RebuildPace()
+  private var networkTimer: LoopTimer?
+
   /// How often it looks whether every listener goes by the new tables: a thread that is about to wait may miss the signal.
   private static let listenerCheck = Duration.milliseconds(1)
   /// Steps of a revision in one turn of the loop: a millisecond or so, after which queries come first.
@@ -84,7 +88,17 @@ public final class Reloader: @unchecked Sendable {
     self.forwarder = forwarder
     self.path = path
     self.logger = logger
-    forwarder.searchDomainsHaveChanged = { [weak self] in self?.begin(.network) }
+    forwarder.searchDomainsHaveChanged = { [weak self] in self?.followNetwork() }
+  }
+
+  /// The network hands out other search domains: the tables follow at once, or when it has been quiet for long enough. What
+  /// it hands out then counts.
+  private func followNetwork() {
+    guard networkTimer == nil else { return }
+    networkTimer = forwarder.loop.schedule(after: pace.delay(at: .now)) { [weak self] in
+      self?.networkTimer = nil
+      self?.begin(.network)
+    }
   }
 
   /// Reads the file and takes what it says: as it is now or later, whatever is under way.
@@ -108,18 +122,17 @@ public final class Reloader: @unchecked Sendable {
     guard !forwarder.isStopping else { return abandon() }
     isReloading = true
     self.reason = reason
-    if reason == .file { (waiting, waitingNext) = (waitingNext, []) }
+    if reason == .file { (waiting, waitingNext) = (waitingNext, []) } else { pace.begins(at: .now) }
     report = ReloadReport()
     startedAt = .now
     if reason == .file { willReload() }
-    let (running, numbers) = (forwarder.configuration, freeNumbers())
+    let numbers = freeNumbers()
     let (path, surroundings, loop) = (path, forwarder.surroundings, forwarder.loop)
-    let missingHosts = forwarder.preparation.missingHosts
+    let earlier = forwarder.preparation
     Errand.start("reload") { [self] in
       let reading =
         reason == .file
-        ? Reading(path, running, numbers, surroundings, missingHosts: missingHosts)
-        : Reading(running, numbers, surroundings, missingHosts: missingHosts)
+        ? Reading(path, numbers, surroundings, after: earlier) : Reading(numbers, surroundings, after: earlier)
       loop.execute { [self] in take(reading) }
     }
   }
@@ -130,8 +143,9 @@ public final class Reloader: @unchecked Sendable {
     guard !forwarder.isStopping else { return abandon() }
     do throws(StartError) {
       guard let preparation = reading.preparation else { return refuse(reading.mistakes) }
+      guard reason == .file else { return takeNetwork(of: preparation) }
       let providers = try forwarder.providers(for: preparation.configuration)
-      if reason == .file { didTake(preparation.configuration) }
+      didTake(preparation.configuration)
       report.fixedKeys = reading.fixedKeys
       if !reading.fixedKeys.isEmpty {
         logger.warning("\(path): needs a restart to change: \(reading.fixedKeys.joined(separator: ", "))")
@@ -144,9 +158,27 @@ public final class Reloader: @unchecked Sendable {
     } catch { refuse(["\(error)"]) }
   }
 
+  /// The same configuration on another network: only the tables are others. Questions that wait, failures and denials that are
+  /// remembered stay, or a network that changes its mind would cost transfers.
+  private func takeNetwork(of preparation: Preparation) {
+    guard preparation.plan.searchDomains != forwarder.preparation.plan.searchDomains else { return end([]) }
+    let terms = RevisedTerms(from: forwarder.preparation, to: preparation)
+    let old = OldTables(forwarder.preparation)
+    forwarder.use(tablesOf: preparation)
+    finish(terms, old)
+  }
+
   private func refuse(_ reasons: [String]) {
-    for line in reasons { logger.error("\(line)") }
-    logger.error("\(reason == .file ? "configuration" : "routes by search domains") unchanged")
+    switch reason {
+    case .file:
+      for line in reasons { logger.error("\(line)") }
+      logger.error("configuration unchanged")
+    case .network:
+      let text = "search domains are not taken over, and tried again: \(reasons.joined(separator: "; "))"
+      forwarder.occasional.log(.error, reason: "search domains", now: BootInstant.now.nanoseconds, text)
+      // The network will not say it again.
+      followNetwork()
+    }
     end(reasons)
   }
 
@@ -219,6 +251,19 @@ public final class Reloader: @unchecked Sendable {
   }
 }
 
+/// How often a network may have the tables rebuilt by changing its mind: each time costs the listeners a moment.
+struct RebuildPace {
+  private var last: BootInstant?
+
+  static let pause = Duration.seconds(10)
+
+  /// How long to wait now.
+  func delay(at now: BootInstant) -> Duration { last.map { max(.zero, $0 + RebuildPace.pause - now) } ?? .zero }
+
+  /// They are rebuilt.
+  mutating func begins(at now: BootInstant) { last = now }
+}
+
 /// What a configuration file says at the time, and what is made of it. Any thread.
 private struct Reading: Sendable {
   var warnings: [String] = []
@@ -230,19 +275,18 @@ private struct Reading: Sendable {
 
   /// Blocks: reads files.
   ///
-  /// - Parameter missingHosts: the hosts file that could not be read before: nothing of it can be lost.
+  /// A hosts file that could not be read before need not be readable: nothing of it can be lost.
   init(
-    _ path: String, _ running: Configuration, _ numbers: ServiceNumbers, _ surroundings: Preparation.Surroundings,
-    missingHosts: String?
+    _ path: String, _ numbers: ServiceNumbers, _ surroundings: Preparation.Surroundings, after earlier: Preparation
   ) {
     do throws(Mistakes) {
       let loaded = try Configuration.load(path: path)
       warnings = loaded.warnings.map(\.description)
       var configuration = loaded.configuration
-      fixedKeys = configuration.keepFixed(of: running)
+      fixedKeys = configuration.keepFixed(of: earlier.configuration)
       do throws(StartError) {
         preparation = try Preparation(
-          configuration, numbers, surroundings, needsHosts: configuration.names.hostsFile != missingHosts)
+          configuration, numbers, surroundings, needsHosts: configuration.names.hostsFile != earlier.missingHosts)
       } catch { mistakes = [error.description] }
     } catch {
       warnings = error.warnings.map(\.description)
@@ -250,13 +294,10 @@ private struct Reading: Sendable {
     }
   }
 
-  /// The running configuration on another network. Blocks: reads the hosts file.
-  init(
-    _ running: Configuration, _ numbers: ServiceNumbers, _ surroundings: Preparation.Surroundings, missingHosts: String?
-  ) {
+  /// The running configuration on another network, with the hosts file as it was. Blocks: reads that again where it is large.
+  init(_ numbers: ServiceNumbers, _ surroundings: Preparation.Surroundings, after earlier: Preparation) {
     do throws(StartError) {
-      preparation = try Preparation(
-        running, numbers, surroundings, needsHosts: running.names.hostsFile != missingHosts)
+      preparation = try Preparation(earlier.configuration, numbers, surroundings, hostsOf: earlier)
     } catch { mistakes = [error.description] }
   }
 }

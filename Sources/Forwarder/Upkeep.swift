@@ -30,6 +30,7 @@ final class Upkeep: @unchecked Sendable {
     var preload: [RoutedQuestion]
     var meanings: CacheMeanings
     var state: StateFolder
+    var networkLog: NetworkLog
     /// Told of the search domains that the network hands out.
     var searchDomainsFound: ([DomainName], _ isNews: Bool) -> Void = { _, _ in }
   }
@@ -47,7 +48,7 @@ final class Upkeep: @unchecked Sendable {
       ) { logger.info("\($0)") } : nil
     follower = NetworkFollower(
       resolver: resolver, refresher: refresher, cache: parts.cache, network: parts.network, local: parts.local,
-      loopGuard: parts.loopGuard, logger: logger, searchDomainsFound: parts.searchDomainsFound)
+      loopGuard: parts.loopGuard, logger: logger, news: parts.networkLog, searchDomainsFound: parts.searchDomainsFound)
     keeper = (isCaching ? configuration.cache.persist : nil).map { path in
       if let problem = FileProblem.foreseeable(at: path) { logger.warning("the cache will not be saved: \(problem)") }
       return CacheKeeper(parts.cache, CacheFile(path: path), parts.meanings, on: loop) { note in
@@ -80,10 +81,12 @@ final class Upkeep: @unchecked Sendable {
 
   /// Goes by another configuration from now on.
   func use(
-    _ configuration: Configuration, keep: [RoutedQuestion], preload: [RoutedQuestion], _ meanings: CacheMeanings
+    _ configuration: Configuration, keep: [RoutedQuestion], preload: [RoutedQuestion], _ meanings: CacheMeanings,
+    isForNetwork: Bool
   ) {
     keeper?.meanings = meanings
-    refresher?.use(RefresherSettings(configuration.refresh), keep: keep, preload: preload)
+    refresher?.use(
+      RefresherSettings(configuration.refresh), keep: keep, preload: preload, isForNetwork: isForNetwork)
   }
 
   /// Whether the cache is being loaded or saved, with the numbers that counted when that began.

@@ -160,11 +160,55 @@ struct NetworkTests {
       #expect(try ask(daemon.address, "web.corp.example.com").data == ["10.6.6.6"])
       #expect(try ask(daemon.address, "web.corp.example.com", "AAAA").code == .noError)
       #expect(try simulator.count.transfers == transfers + 1)
-      // Without the search domain it is nobody's.
+      // Without the search domain it is nobody's, ten seconds after the last time that the list was taken over.
       try machine.setResolvers([machine.routers[0]])
-      try eventually("the denial") {
+      try eventually("the denial", within: .seconds(20)) {
         try ask(daemon.address, "web.corp.example.com").code == .nxDomain ? true : nil
       }
+      withExtendedLifetime(server) {}
+    }
+  }
+
+  @Test func `a network that keeps changing its search list costs no transfer, and its last one counts`() throws {
+    try withLab { lab in
+      let machine = try NetworkNamespace(in: lab)
+      let simulator = try lab.simulator([], at: machine.world)
+      let server = try PlainServer(
+        addresses: ["web.corp.example.com.": "10.6.6.6", "web.last.example.com.": "10.6.6.7"],
+        at: Address(machine.routers[0], 53))
+      let hosts = try lab.folder.write("192.0.2.9 host.example\n", to: "hosts")
+      try machine.setResolvers([machine.routers[0]])
+      var settings = Settings(Settings.json(simulator.http))
+      settings.addresses = ["\(machine.host):0"]
+      settings.listen = "allow = [\"100.64.0.0/10\"]"
+      let text = settings.text.replacing("[localdns]\nservers = []", with: "[localdns]\nservers = [\"system\"]")
+        .replacing("hosts_file = \"\"", with: "hosts_file = \"\(hosts)\"")
+      let daemon = try lab.daemon(text, prefix: machine.prefix)
+      try settle(daemon, machine, over: 0)
+      // What was read counts, also when the file is gone.
+      #expect(unlink(hosts) == 0)
+      let taken = "INFO search domains taken over in "
+      func search(_ list: String) throws {
+        try machine.setResolvers([machine.routers[0]], more: "search corp.example.com \(list)")
+        try daemon.process.wait(for: list, in: .error, within: .seconds(5)) { $0.contains(list) ? true : nil }
+      }
+      try search("first.example.com")
+      try daemon.waitForLog(taken)
+      #expect(try ask(daemon.address, "web.corp.example.com").data == ["10.6.6.6"])
+      let transfers = try simulator.count.transfers
+      let began = ContinuousClock.now
+      for list in ["second.example.com", "third.example.com", "last.example.com"] { try search(list) }
+      #expect(daemon.log.components(separatedBy: taken).count == 2)
+      try daemon.process.wait(for: taken, in: .error, within: .seconds(20)) {
+        $0.components(separatedBy: taken).count > 2 ? true : nil
+      }
+      #expect(ContinuousClock.now - began > .seconds(5))
+      // The provider's denial is remembered.
+      for type in ["AAAA", "MX"] { #expect(try ask(daemon.address, "web.corp.example.com", type).code == .noError) }
+      #expect(try simulator.count.transfers == transfers)
+      #expect(try ask(daemon.address, "web.last.example.com").data == ["10.6.6.7"])
+      #expect(try ask(daemon.address, "host.example").data == ["192.0.2.9"])
+      #expect(daemon.log.components(separatedBy: taken).count == 3)
       withExtendedLifetime(server) {}
     }
   }

@@ -3,10 +3,12 @@
 import Configuration
 import DNSWire
 import EventLoop
+import Glibc
 import Logging
 import MessageCache
 import Persistence
 import Routing
+import TestSupport
 import Testing
 
 @testable import Forwarder
@@ -139,7 +141,6 @@ import Testing
     #expect(next == running)
     #expect(next.keepFixed(of: running).isEmpty)
   }
-}
 
   @Test func `of the network has the hosts file as it was, unless that is large`() throws {
     let folder = TemporaryFolder()
@@ -190,3 +191,4 @@ extension Preparation.Surroundings {
       listeners: [], cache: cache, network: CurrentNetwork(of: cache), loopZone: name("probe.invalid"),
       logger: Logger(label: "") { _ in SwiftLogNoOpLogHandler() })
   }
+}
