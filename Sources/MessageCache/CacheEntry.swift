@@ -42,6 +42,14 @@ struct CacheEntry {
   var isForEverySubnet: Bool { @_noAllocation @inline(__always) get { flags.has(EntryFlags.forEverySubnet) } }
   var isImmutable: Bool { @_noAllocation @inline(__always) get { flags.has(EntryFlags.immutable) } }
   var isOfOneNetwork: Bool { @_noAllocation @inline(__always) get { flags.has(EntryFlags.ofOneNetwork) } }
+
+  /// Whether it was asked for in more seconds than one: it took the place of an older one, or had a hit later.
+  var isInUse: Bool { flags.has(EntryFlags.inUse) || hits > 0 && usedAt > CacheEntry.stamp(storedAt) }
+
+  /// Whether an entry that takes its place at `now` is in use: the name is asked for in another second.
+  func isInUse(again now: Int64) -> Bool {
+    answers > 0 && responseCode == 0 && (isInUse || now &- storedAt >= 1_000_000_000)
+  }
 }
 
 /// What is so or not so of an entry, in one octet: there may be a hundred thousand entries.
@@ -53,20 +61,25 @@ struct EntryFlags {
   static var forEverySubnet: UInt8 { @_noAllocation @inline(__always) get { 4 } }
   static var immutable: UInt8 { @_noAllocation @inline(__always) get { 8 } }
   static var ofOneNetwork: UInt8 { @_noAllocation @inline(__always) get { 16 } }
+  static var inUse: UInt8 { @_noAllocation @inline(__always) get { 32 } }
 
   init(
-    isAuthenticated: Bool, isAuthoritative: Bool, isForEverySubnet: Bool, isImmutable: Bool, isOfOneNetwork: Bool
+    isAuthenticated: Bool, isAuthoritative: Bool, isForEverySubnet: Bool, isImmutable: Bool, isOfOneNetwork: Bool,
+    isInUse: Bool
   ) {
     bits =
       (isAuthenticated ? EntryFlags.authenticated : 0) | (isAuthoritative ? EntryFlags.authoritative : 0)
       | (isForEverySubnet ? EntryFlags.forEverySubnet : 0) | (isImmutable ? EntryFlags.immutable : 0)
-      | (isOfOneNetwork ? EntryFlags.ofOneNetwork : 0)
+      | (isOfOneNetwork ? EntryFlags.ofOneNetwork : 0) | (isInUse ? EntryFlags.inUse : 0)
   }
 
   private init(bits: UInt8) { self.bits = bits }
 
   /// The others.
   var withoutImmutable: EntryFlags { EntryFlags(bits: bits & ~EntryFlags.immutable) }
+
+  /// The same, of an entry that is in use.
+  var withInUse: EntryFlags { EntryFlags(bits: bits | EntryFlags.inUse) }
 
   @_noAllocation @inline(__always)
   func has(_ flag: UInt8) -> Bool { bits & flag != 0 }

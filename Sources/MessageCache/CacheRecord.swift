@@ -116,6 +116,7 @@ extension CacheRecord {
     life.source = fields.source
     life.heat = fields.heat
     if fields.isOfOneNetwork { life.network = fields.epoch }
+    life.isInUse = fields.isInUse
     self.init(
       key: UnsafeBufferPointer(start: CacheEntry.key(entry), count: Int(fields.keyLength)),
       body: UnsafeBufferPointer(start: CacheEntry.body(entry), count: Int(fields.bodyLength)),
@@ -166,7 +167,7 @@ extension CacheRecord {
         responseCode: responseCode,
         flags: EntryFlags(
           isAuthenticated: isAuthenticated, isAuthoritative: isAuthoritative, isForEverySubnet: isForEverySubnet,
-          isImmutable: life.isImmutable, isOfOneNetwork: life.network != nil),
+          isImmutable: life.isImmutable, isOfOneNetwork: life.network != nil, isInUse: life.isInUse),
         source: life.source))
     hot_copy(CacheEntry.key(entry), key.octets, key.length)
     if let base = body.baseAddress { hot_copy(CacheEntry.body(entry), base, body.count) }

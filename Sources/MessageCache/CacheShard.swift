@@ -168,7 +168,10 @@ final class CacheShard: @unchecked Sendable {
       UnsafeMutableRawPointer(entry).deallocate()
       return false
     }
-    if let previous = lookUp(key) { remove(previous) }
+    if let previous = lookUp(key) {
+      if previous.pointee.isInUse(again: now) { entry.pointee.flags = entry.pointee.flags.withInUse }
+      remove(previous)
+    }
     link(entry, size)
     pushNewest(entry)
     changeCount &+= 1
@@ -240,7 +243,7 @@ final class CacheShard: @unchecked Sendable {
       authorities: entry.pointee.authorities, isAuthenticated: entry.pointee.isAuthenticated,
       extendedError: ExtendedError(kept: entry.pointee.extendedError), body: Array(body),
       storedAt: entry.pointee.storedAt, expiresAt: entry.pointee.expiresAt, staleUntil: entry.pointee.staleUntil,
-      isForEverySubnet: entry.pointee.isForEverySubnet, source: entry.pointee.source)
+      isForEverySubnet: entry.pointee.isForEverySubnet, isInUse: entry.pointee.isInUse, source: entry.pointee.source)
   }
 
   /// Lets an entry be served stale until then.

@@ -14,6 +14,8 @@ public struct EntryLife: Hashable, Sendable {
   public var source: UInt8 = 0
   /// What the caller's schedule of refreshes remembers of it.
   public var heat: UInt32 = 0
+  /// Whether it is known to be asked for in more seconds than one; the cache finds that out by itself as well.
+  public var isInUse = false
   /// Hits that it begins with.
   public var hits: UInt32 = 0
   /// The epoch of the cache in which it was asked for; nil for the present one.

@@ -74,6 +74,8 @@ public struct CachedResponse: Sendable {
   public var staleUntil: Int64
   /// Whether it holds for every client subnet, and not only for queries that send none upstream.
   public var isForEverySubnet: Bool
+  /// Whether it was asked for in more seconds than one.
+  public var isInUse: Bool
   /// Who gave it, as it was inserted.
   public var source: UInt8
 }

@@ -49,6 +49,7 @@ enum RecordLayout {
   static let forEverySubnet: UInt8 = 4
   static let servedStale: UInt8 = 8
   static let immutable: UInt8 = 16
+  static let inUse: UInt8 = 32
 }
 
 /// One moment on both clocks, in nanoseconds.

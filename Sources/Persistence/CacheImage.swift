@@ -182,6 +182,7 @@ public struct CacheImage {
     life.staleFor = number(Layout.staleFor)
     life.isServedStale = flags & Layout.servedStale != 0
     life.isImmutable = flags & Layout.immutable != 0
+    life.isInUse = flags & Layout.inUse != 0
     life.heat = number(Layout.heat)
     guard let age = age(storedAt: number(Layout.storedAt), life, time) else { return .past }
     var record = CacheRecord(

@@ -44,6 +44,7 @@ struct CacheWriter {
     if record.isForEverySubnet { flags |= Layout.forEverySubnet }
     if record.life.isServedStale { flags |= Layout.servedStale }
     if record.life.isImmutable { flags |= Layout.immutable }
+    if record.life.isInUse { flags |= Layout.inUse }
     let (storedAt, usedAt) = (wall(record.storedAt), wall(record.usedAt))
     // On the stack: this runs once for each entry.
     try withUnsafeTemporaryAllocation(byteCount: Layout.length, alignment: 8) { (fixed) throws(FileProblem) in

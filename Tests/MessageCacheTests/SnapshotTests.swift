@@ -43,6 +43,7 @@ import Testing
     #expect(records(of: target, now: 8 * second) == records(of: first, now: 8 * second))
     #expect(records(of: first, now: 8 * second).map(\.hits).max() == 1)
     let other = OwnedKey(name, in: target)
+    #expect(target.peek(other.key, now: 8 * second)?.isInUse == true)
     for now in [9, 30, 64].map({ $0 * second }) {
       let (before, after) = try (#require(first.serve(key, now: now)), #require(target.serve(other, now: now)))
       #expect(before.body == after.body)

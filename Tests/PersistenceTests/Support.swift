@@ -103,6 +103,7 @@ extension MessageCache {
     life.isServedStale = true
     life.source = 2
     life.heat = 9
+    life.isInUse = true
     insert("www.example.com", route: 1, response, at: seconds, life)
     var denial = ComposedResponse(.nxDomain)
     denial.isForEverySubnet = false
