@@ -73,7 +73,7 @@ let layer2: [Target] =
   module("HTTPDNS", ["DNSWire", "Ciphers", "CJSON"], data: true)
   + module("MessageCache", ["DNSWire", "CLock"])
   + module("Routing", ["DNSWire", "Files", "PublicSuffixes"])
-  + module("Listener", ["EventLoop", "CSocket", "CEvent"])
+  + module("Listener", ["EventLoop", "FairShares", "CSocket", "CEvent"])
   + module("HTTPClient", ["EventLoop", "CCurl", "CProcess"])
   + module("LocalDNS", ["EventLoop", "DNSWire", "Files", "CSocket"], tests: ["CEvent"])
   + module("ProviderPool", ["HTTPDNS"])

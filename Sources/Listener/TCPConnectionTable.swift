@@ -3,6 +3,7 @@
 // Nobody is shut out by connections that do nothing: when all places are taken, a newcomer gets one of theirs.
 
 import EventLoop
+import FairShares
 
 /// What a listener allows.
 public struct TCPLimits: Sendable {
@@ -70,7 +71,7 @@ public final class TCPConnectionTable {
   ///
   /// - Complexity: O(log n)
   func admits(_ peer: SocketAddress, now: BootInstant) -> Bool {
-    let client = TCPClient(peer)
+    let client = ClientKey(peer)
     let isOwnLimit = places.count(of: client) >= limits.perClient
     guard isOwnLimit || count >= limits.connections else { return true }
     let place = isOwnLimit ? places.placeOfItsOwn(client) : places.placeOfAnother(client, now: now)
@@ -90,7 +91,7 @@ public final class TCPConnectionTable {
   /// Adds a connection: its place.
   func add(_ connection: TCPConnection, on loop: EventLoop) -> Int {
     self.loop = loop
-    let place = places.add(TCPClient(connection.client), now: loop.now)
+    let place = places.add(ClientKey(connection.client), now: loop.now)
     while connections.count <= place { connections.append(nil) }
     connections[place] = connection
     armTimer()

@@ -3,6 +3,7 @@
 // Pure: it knows neither sockets nor clocks. A change costs O(log n) in the number of clients.
 
 import EventLoop
+import FairShares
 
 /// The places of connections, by client: those with a query in flight, and those that are idle, each since when.
 package struct TCPPlaces {
@@ -17,7 +18,7 @@ package struct TCPPlaces {
   }
 
   private struct Client {
-    var key: TCPClient
+    var key: ClientKey
     var count = 0
     var idle = Row()
     var busy = Row()
@@ -31,7 +32,7 @@ package struct TCPPlaces {
   private var freePlaces: [Int] = []
   private var clients: [Client] = []
   private var freeClients: [Int] = []
-  private var known: [TCPClient: Int] = [:]
+  private var known: [ClientKey: Int] = [:]
   /// The places of a client that are idle, and those that are not.
   private var clientLinks = RowLinks()
   /// All places, by their last use.
@@ -52,10 +53,10 @@ package struct TCPPlaces {
   package private(set) var count = 0
 
   /// Connections of a client.
-  package func count(of key: TCPClient) -> Int { known[key].map { clients[$0].count } ?? 0 }
+  package func count(of key: ClientKey) -> Int { known[key].map { clients[$0].count } ?? 0 }
 
   /// Adds an idle connection: its place, a small number that is used again after `remove`.
-  package mutating func add(_ key: TCPClient, now: BootInstant) -> Int {
+  package mutating func add(_ key: ClientKey, now: BootInstant) -> Int {
     let client = known[key] ?? addClient(key)
     let place = freePlaces.popLast() ?? places.count
     changes += 1
@@ -69,7 +70,7 @@ package struct TCPPlaces {
     return place
   }
 
-  private mutating func addClient(_ key: TCPClient) -> Int {
+  private mutating func addClient(_ key: ClientKey) -> Int {
     let client = freeClients.popLast() ?? clients.count
     if client == clients.count { clients.append(Client(key: key)) } else { clients[client] = Client(key: key) }
     known[key] = client
@@ -129,7 +130,7 @@ package struct TCPPlaces {
   }
 
   /// The place that a newcomer takes where its client may have no more of them: its own that is idle for longest.
-  package func placeOfItsOwn(_ key: TCPClient) -> Int? {
+  package func placeOfItsOwn(_ key: ClientKey) -> Int? {
     guard let client = known[key], !clients[client].idle.isEmpty else { return nil }
     return clients[client].idle.first
   }
@@ -139,7 +140,7 @@ package struct TCPPlaces {
   /// What is idle goes first, that of the client with the most connections, and of several such clients that which is idle
   /// for longest. Where clients wait for answers on all places, one that has at least two more than the newcomer's loses the
   /// one that waits for longest.
-  package func placeOfAnother(_ key: TCPClient, now: BootInstant) -> Int? {
+  package func placeOfAnother(_ key: ClientKey, now: BootInstant) -> Int? {
     let count = count(of: key)
     let idle = idleClients.first.map { clients[$0].idle.first }
     if let idle, now - places[idle].since >= TCPPlaces.settledAfter { return idle }

@@ -1,6 +1,7 @@
 // TCPPlaceTests.swift -- who makes room when all places for connections are taken.
 
 import EventLoop
+import FairShares
 import Glibc
 import Listener
 import TestSupport
@@ -114,7 +115,7 @@ import Testing
     ("[::ffff:192.0.2.1]:1", "[::ffff:192.0.2.2]:1", false), ("[::1]:1", "0.0.0.0:1", false),
   ])
   func `a client is an IPv4 address or an IPv6 /56`(one: String, other: String, isSame: Bool) throws {
-    let clients = try [one, other].map { TCPClient(try #require(SocketAddress(text: $0))) }
+    let clients = try [one, other].map { ClientKey(try #require(SocketAddress(text: $0))) }
     #expect((clients[0] == clients[1]) == isSame)
   }
 
@@ -160,13 +161,13 @@ import Testing
     }
   }
 
-  private func client(_ host: Int) -> TCPClient { TCPClient(SocketAddress(text: "127.0.0.\(host):1")!) }
+  private func client(_ host: Int) -> ClientKey { ClientKey(SocketAddress(text: "127.0.0.\(host):1")!) }
 }
 
 /// The same by looking at every place.
 private struct Model {
   struct Place {
-    var key: TCPClient
+    var key: ClientKey
     var isIdle = true
     var since: BootInstant
     var lastUse: BootInstant
@@ -174,13 +175,13 @@ private struct Model {
 
   var places: [Int: Place] = [:]
 
-  func count(_ key: TCPClient) -> Int { places.values.count { $0.key == key } }
+  func count(_ key: ClientKey) -> Int { places.values.count { $0.key == key } }
 
   func oldest(where isMeant: (Place) -> Bool) -> Int? {
     places.filter { isMeant($0.value) }.min { $0.value.since < $1.value.since }?.key
   }
 
-  func placeOfAnother(_ key: TCPClient, _ now: BootInstant) -> Int? {
+  func placeOfAnother(_ key: ClientKey, _ now: BootInstant) -> Int? {
     let idle = places.values.filter(\.isIdle)
     let mostWithIdle = idle.map { count($0.key) }.max() ?? 0
     let victim = oldest { $0.isIdle && count($0.key) == mostWithIdle }
