@@ -205,7 +205,7 @@ final class Generation {
     isClosed = true
     timer?.cancel()
     resting = []
-    waiting.removeAll()
+    _ = waiting.takeAll()
     fresh = []
     curl_multi_cleanup(handle)
     for socket in sockets.values { socket.disarm() }
@@ -320,7 +320,9 @@ final class Generation {
     origin.didFinish(self, result, isLifeless: !isAlive)
     continuation.resume(returning: result)
     // Those that wait would be the next ones too many.
-    while case .failure(let failure) = result, failure.kind == .calm, let next = waiting.any { finish(next, result) }
+    if case .failure(let failure) = result, failure.kind == .calm {
+      for next in waiting.takeAll() { finish(next, result) }
+    }
   }
 
   // MARK: - Corking

@@ -36,12 +36,12 @@ final class TransferQueue {
   private var round: [Owner] = []
   private var turn = 0
 
+  /// Owners that were looked at so far, for tests.
+  private(set) var steps = 0
+
   private static let timesFree = 3
 
   var isEmpty: Bool { count == 0 }
-
-  /// One that waits; nil where none does.
-  var any: Transfer? { round.lazy.compactMap(\.first).first }
 
   /// A transfer waits behind those of the same owner.
   ///
@@ -80,6 +80,7 @@ final class TransferQueue {
     var left = round.count
     while left > 0, free > 0 {
       left -= 1
+      steps += 1
       if turn >= round.count { turn = 0 }
       let owner = round[turn]
       guard let transfer = owner.first else {
@@ -106,11 +107,24 @@ final class TransferQueue {
     forget(transfer)
   }
 
-  /// Forgets all.
-  func removeAll() {
-    while let transfer = any { remove(transfer) }
+  /// Takes all of them out: nobody waits any more.
+  ///
+  /// - Complexity: O(n) in those that wait and their owners.
+  func takeAll() -> [Transfer] {
+    var taken: [Transfer] = []
+    taken.reserveCapacity(count)
+    for owner in round {
+      steps += 1
+      owner.isInRound = false
+      while let transfer = owner.first {
+        steps += 1
+        remove(transfer)
+        taken.append(transfer)
+      }
+    }
     round = []
-    owners = [:]
+    turn = 0
+    return taken
   }
 
   private func owner(of transfer: Transfer, _ share: UInt64) -> Owner {

@@ -1,0 +1,54 @@
+// TransferQueueTests.swift -- transfers that wait: who is next, and what it costs to take them all out.
+
+import Testing
+
+@testable import HTTPClient
+
+@Suite struct TransferQueueTests {
+  private let settings: OriginSettings
+
+  init() throws {
+    let server = try #require(HTTPServerAddress(scheme: .http, addresses: ["192.0.2.1"]))
+    settings = try OriginSettings(server, HTTPClientOptions())
+  }
+
+  private func transfers(_ count: Int) throws -> [Transfer] {
+    // Nobody starts them: the pointer is only passed on.
+    try (0..<count).map { _ in
+      try #require(Transfer(settings, generation: Unmanaged.passUnretained(settings).toOpaque()))
+    }
+  }
+
+  @Test func `all come out once, in any state of the queue, and it is empty then`() throws {
+    let queue = TransferQueue()
+    let all = try transfers(12)
+    for (number, transfer) in all.enumerated() { queue.append(transfer, share: UInt64(number % 4)) }
+    let begun = (0..<3).compactMap { _ in queue.next(free: 100) }
+    queue.takeBack(begun[0])
+    queue.remove(all[11])
+    let taken = queue.takeAll()
+    #expect(Set(taken.map(ObjectIdentifier.init)).count == 9)
+    #expect(taken.count == 9)
+    #expect(!taken.contains { $0 === begun[1] || $0 === begun[2] || $0 === all[11] })
+    #expect(queue.isEmpty && queue.next(free: 100) == nil)
+    // Those that had begun end as ever, and others come.
+    for transfer in begun[1...] { queue.ended(transfer) }
+    queue.append(all[0], share: 1)
+    #expect(queue.next(free: 1) === all[0])
+    #expect(queue.next(free: 1) == nil)
+  }
+
+  @Test func `to take out ten times as many of as many owners takes ten times the steps`() throws {
+    func steps(_ count: Int, owners: Int) throws -> Int {
+      let queue = TransferQueue()
+      for (number, transfer) in try transfers(count).enumerated() {
+        queue.append(transfer, share: UInt64(number % owners))
+      }
+      #expect(queue.takeAll().count == count)
+      return queue.steps
+    }
+    for (count, owners) in [(100, 100), (1000, 1000), (1000, 3), (1000, 1)] {
+      #expect(try steps(count, owners: owners) <= 2 * count)
+    }
+  }
+}
