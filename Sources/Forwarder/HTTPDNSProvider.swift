@@ -134,14 +134,14 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   func serves(_ question: HTTPDNSQuestion) -> Bool { dialect.serves(question) }
 
   func ask(
-    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
+    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     if notListed.contains(question, now: loop.now) {
       counters.notListed += 1
       let answer = HTTPDNSAnswer(responseCode: .noError, isNegative: true, isEmptyAmbiguous: true)
       return .success(UpstreamAnswer(answer, server: "remembered"))
     }
-    let result = await replies(to: question, deadline: deadline, isLastResort: isLastResort)
+    let result = await replies(to: question, deadline: deadline, isLastResort: isLastResort, isWanted: isWanted)
     return result.flatMap { replies in
       switch replies.answer(to: question) {
       case .success(let answer):
@@ -176,10 +176,10 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   /// Both families of a name in one transfer where both have been asked for before and the dialect can; who asks for
   /// the other one meanwhile waits for the same transfer.
   private func replies(
-    to question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
+    to question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
   ) async -> Result<ProviderReplies, UpstreamFailure> {
     guard batchDialect != nil, pairs.note(question) else {
-      return await askServers(.one(question), deadline: deadline, isLastResort: isLastResort)
+      return await askServers(.one(question), deadline: deadline, isLastResort: isLastResort, isWanted: isWanted)
     }
     let key = HTTPDNSQuestion(name: question.name, type: .a, clientSubnet: question.clientSubnet)
     let pair: PairUnderWay
@@ -190,17 +190,21 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       pairsUnderWay[key] = pair
       let batch = QuestionBatch(names: [question.name], types: [.a, .aaaa], clientSubnet: question.clientSubnet)
       Task(executorPreference: loop) {
-        let result = await self.askServers(.batch(batch), deadline: deadline, isLastResort: isLastResort)
+        let result = await self.askServers(
+          .batch(batch), deadline: deadline, isLastResort: isLastResort, isWanted: { pair.isWanted })
         self.pairsUnderWay[key] = nil
         pair.end(result)
       }
     }
-    return await pair.result(by: deadline)
+    return await pair.result(by: deadline, isWanted: isWanted)
   }
 
-  /// - Parameter attempts: servers that are asked, one after the other.
+  /// - Parameters:
+  ///   - attempts: servers that are asked, one after the other.
+  ///   - isWanted: whether another one may be asked after one that has failed.
   func askServers(
-    _ asked: AskedQuestions, deadline: BootInstant, isLastResort: Bool, attempts: Int = HTTPDNSProvider.mostAttempts
+    _ asked: AskedQuestions, deadline: BootInstant, isLastResort: Bool, attempts: Int = HTTPDNSProvider.mostAttempts,
+    isWanted: @Sendable () -> Bool = { true }
   ) async -> Result<ProviderReplies, UpstreamFailure> {
     if servers.isEmpty { await schedule?.ready(by: deadline) }
     if let refusal = refusal(isLastResort: isLastResort) {
@@ -213,11 +217,9 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     var failure = UpstreamFailure.noTimeLeft
     if servers.isEmpty { failure.reason = noServers }
     if servers.isEmpty { hasTrouble = true }
-    var order = health.rotation.order.prefix(attempts).filter { servers.indices.contains($0) }
-    // What a server cannot right now, another one may, or the same a moment later.
-    var hasRepeated = attempts == 1
-    while !order.isEmpty, hasUnits {
-      let index = order.removeFirst()
+    var order = AttemptOrder(health.rotation.order.filter { servers.indices.contains($0) }, most: attempts)
+    // The clients of a question whose place is another's have been answered: no more transfers for it.
+    while hasUnits, isWanted(), let index = order.next() {
       let time = min(timeout, deadline - loop.now)
       guard time >= HTTPDNSProvider.shortestAttempt else { break }
       let began = loop.now
@@ -228,17 +230,14 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
         return .success(replies)
       case .failure(let problem):
         failure = problem.failure
-        let isRepeated = problem.isTemporary && !hasRepeated
-        if isRepeated { hasRepeated = true }
-        if isRepeated, order.isEmpty {
-          order = [index]
-        } else if isCurrent(servers) {
+        let secondChance = problem.isTemporary ? order.secondChance(after: index) : nil
+        if secondChance != .sameServer, isCurrent(servers) {
           failure = await judged(
             problem, at: index, asked.first, began: began,
             hadItsTime: time >= min(timeout, HTTPDNSProvider.longestAttempt), deadline: deadline)
         }
         failure.reason = "\(servers[index]): \(failure.reason)"
-        guard isRepeated || failure.blame.leadsToNextServer else { return .failure(failure) }
+        guard secondChance != nil || failure.blame.leadsToNextServer else { return .failure(failure) }
       }
     }
     return .failure(failure)

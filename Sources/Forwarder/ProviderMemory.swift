@@ -112,6 +112,7 @@ final class PairUnderWay: @unchecked Sendable {
   private let loop: any Loop
   private let waiters: Waiters
   private var result: Result<ProviderReplies, UpstreamFailure>?
+  private var wanted: [@Sendable () -> Bool] = []
 
   init(on loop: any Loop) {
     self.loop = loop
@@ -124,8 +125,16 @@ final class PairUnderWay: @unchecked Sendable {
     waiters.resumeAll()
   }
 
+  /// Whether any of the askers wants another server to be asked.
+  var isWanted: Bool { wanted.isEmpty || wanted.contains { $0() } }
+
   /// What the transfer comes to, or a failure at that time.
-  func result(by deadline: BootInstant) async -> Result<ProviderReplies, UpstreamFailure> {
+  ///
+  /// - Parameter isWanted: whether this asker wants another server to be asked after one that has failed.
+  func result(
+    by deadline: BootInstant, isWanted: @escaping @Sendable () -> Bool
+  ) async -> Result<ProviderReplies, UpstreamFailure> {
+    wanted.append(isWanted)
     if result == nil { await waiters.wait(atMost: deadline - loop.now) }
     return result ?? .failure(.noTimeLeft)
   }

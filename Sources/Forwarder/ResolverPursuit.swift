@@ -59,7 +59,9 @@ extension Resolver {
   ) async -> Outcome {
     var question = pursuit.question
     question.clientSubnet = upstream.subnet(for: pursuit.question.clientSubnet)
-    switch await upstream.ask(question, deadline: deadline, isLastResort: isLastResort) {
+    let result = await upstream.ask(
+      question, deadline: deadline, isLastResort: isLastResort, isWanted: { !pursuit.isDisplaced })
+    switch result {
     case .success(let reply):
       let source = AnswerSource.provider(upstream.name, server: reply.server)
       keepAlong(reply.others, of: pursuit, from: source, route, trustsAD: upstream.trustsAD)

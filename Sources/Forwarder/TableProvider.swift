@@ -83,7 +83,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
   }
 
   func ask(
-    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
+    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     start()
     if !hasLoaded { await waiters.wait(atMost: deadline - loop.now) }

@@ -67,9 +67,11 @@ public protocol Upstream: AnyObject {
   func awaitsTime(toAsk question: HTTPDNSQuestion) -> Bool
   /// Asks one server after the other until one answers or `deadline` is near.
   ///
-  /// - Parameter isLastResort: whether there is nobody else to ask: then a provider that is down is asked all the same.
+  /// - Parameters:
+  ///   - isLastResort: whether there is nobody else to ask: then a provider that is down is asked all the same.
+  ///   - isWanted: whether another server may be asked after one that has failed; called on the resolver's loop.
   func ask(
-    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
+    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure>
   /// Why it should not be asked now for a name that was not in the cache before: what is left of its units is for others.
   /// Nil where it may be.
@@ -109,6 +111,13 @@ public protocol Upstream: AnyObject {
 }
 
 extension Upstream {
+  /// Asks one server after the other, for somebody who waits until the end.
+  func ask(
+    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
+  ) async -> Result<UpstreamAnswer, UpstreamFailure> {
+    await ask(question, deadline: deadline, isLastResort: isLastResort, isWanted: { true })
+  }
+
   /// None, where there are no transfers.
   var serverAddresses: [IPAddress] { [] }
 

@@ -28,7 +28,7 @@ private final class InstantUpstream: Upstream, @unchecked Sendable {
   func serves(_ question: HTTPDNSQuestion) -> Bool { true }
 
   func ask(
-    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
+    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     questions += 1
     return .success(answer(question))

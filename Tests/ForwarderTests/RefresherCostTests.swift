@@ -26,7 +26,7 @@ private final class PairingUpstream: Upstream, @unchecked Sendable {
   func serves(_ question: HTTPDNSQuestion) -> Bool { true }
 
   func ask(
-    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
+    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     let result = await inner.ask(question, deadline: deadline, isLastResort: isLastResort)
     guard question.type == .aaaa else { return result }

@@ -111,7 +111,7 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
   }
 
   func ask(
-    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
+    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     let step = script(question, count)
     count += 1

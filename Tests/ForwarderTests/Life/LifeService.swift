@@ -220,7 +220,7 @@ final class LifeProvider: Upstream {
   }
 
   func ask(
-    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
+    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     let asked = LifeQuestion(question)
     if let asked { onAsk?(asked) }
