@@ -416,6 +416,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     }
     let length = health.setAside(aside, for: pause?.nanoseconds, now: loop.now.nanoseconds)
     guard let length else { return }
+    counters.demotions.count(.aside)
     note(.warning, "provider \(name): \(reason); backing off for \(length / 1_000_000_000) s; \(remedy(for: reason))")
   }
 

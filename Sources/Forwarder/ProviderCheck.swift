@@ -174,8 +174,12 @@ extension HTTPDNSProvider {
   func failed(_ index: Int) {
     hasTrouble = true
     if servers.indices.contains(index) { servers[index].connectionFailed(now: loop.now) }
+    let (first, wasUp) = (health.rotation.current, health.fitness(now: loop.now.nanoseconds) == .up)
     health.failed(index, now: loop.now.nanoseconds)
-    if health.fitness(now: loop.now.nanoseconds) == .down { schedule?.allHaveFailed() }
+    let isDown = health.fitness(now: loop.now.nanoseconds) == .down
+    if health.rotation.current != first { counters.demotions.count(.server) }
+    if isDown, wasUp { counters.demotions.count(.down) }
+    if isDown { schedule?.allHaveFailed() }
     tellStanding()
     armProbe()
   }

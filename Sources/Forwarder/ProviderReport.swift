@@ -60,6 +60,8 @@ public struct ProviderReport: Sendable, Equatable {
   public var units = 0
   /// Questions since the start that were not sent because it was down, aside or at its limit.
   public var refusals = 0
+  /// How often since the start it, or a server of it, was put behind others.
+  public var demotions = ProviderDemotions()
 
   /// A provider that is up and has not been asked.
   public init(name: String) { self.name = name }
@@ -71,6 +73,7 @@ public struct ProviderReport: Sendable, Equatable {
     roundTrips = counters.roundTrips
     units = counters.units
     refusals = counters.refusals
+    demotions = counters.demotions
   }
 }
 

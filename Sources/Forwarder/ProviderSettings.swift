@@ -74,6 +74,8 @@ final class ProviderCounters {
   var checks = 0
   /// Questions that were not sent because the provider was down, aside or at its limit.
   var refusals = 0
+  /// How often it, or a server of it, was put behind others.
+  var demotions = ProviderDemotions()
   /// Questions that were not sent because the provider had said lately that it has nothing for them.
   var notListed = 0
 }

@@ -34,6 +34,16 @@ extension Exposition {
     ) { samples in
       for report in providers { samples.add(report.refusals, name(report)) }
     }
+    counter(
+      "httpdnsd_provider_demotions_total",
+      "Times that others were asked first from then on: a server failed, all were down, or the provider refused to serve."
+    ) { samples in
+      for report in providers {
+        for kind in ProviderDemotions.Kind.allCases {
+          samples.add(report.demotions[kind], name(report) + [MetricLabel("kind", kind.rawValue)])
+        }
+      }
+    }
     counter("httpdnsd_provider_units_total", "Billing units since the start, as far as they are known.") { samples in
       for report in providers { samples.add(report.units, name(report)) }
     }

@@ -58,6 +58,8 @@ import Testing
     let began = loop.now
     for _ in 0..<100 { #expect(!isSuccess(ask(provider))) }
     #expect(loop.now == began)
+    #expect(provider.report.demotions[.down] == 1)
+    #expect(provider.report.demotions[.aside] == 0)
     #expect(servers.map(\.sent.count) == sent)
     // The first probe finds it down, the second one up.
     loop.advance(by: .seconds(6))
@@ -67,6 +69,36 @@ import Testing
     loop.advance(by: .seconds(10))
     #expect(isSuccess(ask(provider)))
     #expect(provider.counters.probes == 3)
+  }
+
+  @Test func `a server that has failed often enough is put behind the next one, and that is counted`() {
+    let servers = [server { _ in .refused }, server { _ in .address("192.0.2.7") }]
+    let (provider, _) = provider(servers, settings: ProviderSettings(name: "first", attemptsBeforeSwitch: 2))
+    for _ in 0..<5 { #expect(isSuccess(ask(provider))) }
+    #expect(servers.map(\.sent.count) == [2, 5])
+    #expect(ProviderDemotions.Kind.allCases.map { provider.report.demotions[$0] } == [1, 0, 0])
+  }
+
+  @Test func `what nobody wants any more goes to no other server`() {
+    let servers = [server { _ in .refused }, server { _ in .address("192.0.2.7") }]
+    let (provider, _) = provider(servers)
+    let isWanted = Flag()
+    func ask() -> Result<UpstreamAnswer, UpstreamFailure> {
+      loop.run { [loop, question] in
+        await provider.ask(
+          question, deadline: loop.now + .milliseconds(4400), isLastResort: false, isWanted: { isWanted.value })
+      }
+    }
+    isWanted.value = true
+    #expect(isSuccess(ask()))
+    #expect(servers.map(\.sent.count) == [1, 1])
+    // Somebody else gets its place while the first server has it.
+    servers[0].script = { _ in
+      isWanted.value = false
+      return (.refused, .milliseconds(10))
+    }
+    #expect(!isSuccess(ask()))
+    #expect(servers.map(\.sent.count) == [2, 1])
   }
 
   @Test func `a provider that goes down on its second server is probed within seconds too`() {

@@ -90,6 +90,7 @@ import Testing
     expected.failureCounts.count(.quota)
     expected.roundTrips.observe(.milliseconds(10))
     expected.state = .aside("its quota is used up", until: loop.wallTime + 5)
+    expected.demotions.count(.aside)
     #expect(provider.report == expected)
     loop.advance(by: .seconds(6))
     transport.script = { _ in (.failure(HTTPFailure(.refused, "refused")), .milliseconds(10)) }
@@ -97,6 +98,7 @@ import Testing
     expected.transfers = 2
     expected.failureCounts.count(.refused)
     expected.state = .down("all of its servers have failed")
+    expected.demotions.count(.down)
     #expect(provider.report == expected)
     provider.use([])
     #expect(provider.report.server == nil)

@@ -22,6 +22,8 @@ import Testing
     report.state = .aside("its quota is used up", until: 0)
     (report.transfers, report.units, report.unitsToday, report.unitsPerDay) = (9, 8, 7, 100)
     report.refusals = 3
+    for _ in 0..<4 { report.demotions.count(.server) }
+    report.demotions.count(.aside)
     report.failureCounts.count(.timeout)
     report.failureCounts.count(.timeout)
     report.failureCounts.count(.quota)
@@ -38,6 +40,9 @@ import Testing
       "httpdnsd_provider_failures_total{provider=\"first\",reason=\"quota\"}": "1",
       "httpdnsd_provider_failures_total{provider=\"second\",reason=\"quota\"}": "0",
       "httpdnsd_provider_refusals_total{provider=\"first\"}": "3",
+      "httpdnsd_provider_demotions_total{provider=\"first\",kind=\"server\"}": "4",
+      "httpdnsd_provider_demotions_total{provider=\"first\",kind=\"down\"}": "0",
+      "httpdnsd_provider_demotions_total{provider=\"first\",kind=\"aside\"}": "1",
       "httpdnsd_provider_units_total{provider=\"first\"}": "8",
       "httpdnsd_provider_units_today{provider=\"first\"}": "7",
       "httpdnsd_provider_units_per_day{provider=\"first\"}": "100",
