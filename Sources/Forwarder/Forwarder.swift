@@ -63,7 +63,7 @@ public final class Forwarder {
   private var tcpListeners: [TCPListener] = []
   private let tcpService: TCPService
   /// Queries beyond the rate limit, as far as the log was told.
-  private var toldLimited: UInt64 = 0
+  private var toldLimited = ToldRefusals()
   /// For failures that may be many.
   public let occasional: OccasionalLog
   private let networkLog: NetworkLog
@@ -288,9 +288,7 @@ public final class Forwarder {
 
   /// A listener thread has woken the loop for that, or it turns anyway.
   private func tellLimited() {
-    let count = preparation.tables.rateLimit.refusalCount
-    guard count != toldLimited else { return }
-    toldLimited = count
+    guard toldLimited.hasNews(of: preparation.tables.rateLimit) else { return }
     let text =
       "clients send more queries than listen.rate_limit allows: over UDP they get an empty answer with TC, over TCP they "
       + "wait up to 1 s; raise it if they may"

@@ -57,6 +57,21 @@ import Testing
     #expect(try answered(scene, 9, from: "2001:db8:0:100::2", at: 1) == 5)
   }
 
+  @Test func `refusals of another configuration's table are no news of this one's`() {
+    let (before, after) = (BucketTable(rate: 1, burst: 1), BucketTable(rate: 2, burst: 1))
+    var told = ToldRefusals()
+    func hasNews(_ table: BucketTable) -> Bool { told.hasNews(of: table) }
+    #expect(!hasNews(before))
+    for _ in 0..<9 { _ = before.take(7, now: 1) }
+    #expect(hasNews(before))
+    #expect(!hasNews(before))
+    // After a reload.
+    #expect(!hasNews(after))
+    for _ in 0..<3 { _ = after.take(7, now: 1) }
+    #expect(hasNews(after))
+    #expect(!hasNews(after))
+  }
+
   @Test func `a miss is limited before anybody is asked, and what is no query gets nothing`() throws {
     let scene = try scene(rateLimit: 1)
     let miss = RawQuery { $0.name = RawQuery.name("miss.example.com") }
