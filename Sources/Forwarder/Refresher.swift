@@ -131,10 +131,9 @@ final class Refresher: @unchecked Sendable {
   /// Entries that are scheduled in one turn of the loop: half a millisecond or so.
   private static let portion = 512
 
-  /// Whether a question is one of those that are always kept fresh, whatever its flags and its client's subnet.
-  func keepsFresh(_ question: HTTPDNSQuestion) -> Bool {
-    !keptQuestions.isEmpty && keptQuestions.contains(HTTPDNSQuestion(name: question.name, type: question.type))
-  }
+  /// Whether a question is one of those that are always kept fresh. With DO, CD or a client's subnet it is another one, of
+  /// which there may be any number.
+  func keepsFresh(_ question: HTTPDNSQuestion) -> Bool { !keptQuestions.isEmpty && keptQuestions.contains(question) }
 
   /// Whether there is a fresh answer.
   func isFresh(_ asked: RoutedQuestion) -> Bool {

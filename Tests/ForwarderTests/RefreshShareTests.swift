@@ -70,6 +70,20 @@ import Testing
     for time in times { #expect(times.count { (time..<(time + 60)).contains($0) } * units <= 60) }
   }
 
+  @Test func `counts as kept the plain question alone: with DO, CD or a subnet one name would be any number of them`() {
+    let scene = scene(provider(.free), keep: ["kept.example"])
+    func isKept(_ change: (inout HTTPDNSQuestion) -> Void) -> Bool {
+      var question = HTTPDNSQuestion(name: name("kept.example"), type: .a)
+      change(&question)
+      return scene.refresher.keepsFresh(question)
+    }
+    #expect(isKept { _ in })
+    #expect(!isKept { $0.dnssecOK = true })
+    #expect(!isKept { $0.checkingDisabled = true })
+    #expect(!isKept { $0.clientSubnet = IPPrefix(text: "192.0.2.0/24") })
+    #expect(!isKept { $0.type = .txt })
+  }
+
   @Test func `is everybody's where nothing is kept, and kept names' beyond their half, too`() throws {
     let alone = provider(Self.billed)
     let hot = scene(alone)
