@@ -69,7 +69,7 @@ extension Refresher {
     let begin = loop.now
     Task(executorPreference: loop) { [self] in
       let count = await resolveAhead(names, heat, isBudgeted: isBudgeted)
-      resume()
+      retryKept()
       let time = (loop.now - begin).nanoseconds / 1_000_000
       note("\(count) of \(names.count) names and types resolved \(occasion) in \(time) ms")
     }

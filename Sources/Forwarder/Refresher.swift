@@ -140,19 +140,18 @@ final class Refresher: @unchecked Sendable {
     cache.state(hash: hash(of: asked)).map { loop.now.nanoseconds < $0.expiresAt } ?? false
   }
 
-  /// Kept names that nobody has an answer for are tried again.
-  func resume() {
-    for hash in kept.keys where kept[hash]?.due == .max { failed(hash, now: loop.now.nanoseconds) }
-  }
-
-  /// A provider is back: kept names that have expired meanwhile wait no longer.
-  func providerIsBack() {
+  /// Kept names that nobody has an answer for, and that are not being fetched, are tried again after a wait.
+  ///
+  /// - Parameter isBack: whether a provider is back: then those that have expired and wait already do so no longer.
+  func retryKept(isBack: Bool = false) {
     let now = loop.now.nanoseconds
-    let waiting = kept.filter { $0.value.due < .max && $0.value.due > now }.keys.sorted()
-    for hash in waiting {
-      guard cache.state(hash: hash).map({ now >= $0.expiresAt }) ?? true else { continue }
-      kept[hash]?.doublings = 0
-      schedule(kept: hash, at: now)
+    for (hash, name) in kept.sorted(by: { $0.key < $1.key }) {
+      if name.due == .max {
+        if !underWay.contains(hash) { failed(hash, now: now) }
+      } else if isBack, name.due > now, cache.state(hash: hash).map({ now >= $0.expiresAt }) ?? true {
+        kept[hash]?.doublings = 0
+        schedule(kept: hash, at: now)
+      }
     }
   }
 

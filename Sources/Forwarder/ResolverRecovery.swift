@@ -64,7 +64,7 @@ extension Resolver {
     recovery.next = loop.now + Recovery.interval
     failures.endWaitsForProviders()
     // Kept names come first.
-    refresher?.providerIsBack()
+    refresher?.retryKept(isBack: true)
     for pursuit in recovery.takeInUse() where pursuit.service === service { fetchAgain(pursuit) }
   }
 
