@@ -11,8 +11,8 @@ public final class PlaceShares<Holder: AnyObject> {
     public private(set) unowned var holder: Holder
     /// Since when, in nanoseconds of the caller's clock.
     public let since: Int64
-    /// Whether it is one of those that may go for their age: it is a client's, and no other client waits for it.
-    fileprivate var isAgeing = false
+    /// Whose it is, and since when: after a while it may go for its age.
+    fileprivate var age = Age.none
     fileprivate let domain: DomainKey
     /// Nil where the place is the program's own, which nobody else gets.
     fileprivate var group: Group?
@@ -24,6 +24,16 @@ public final class PlaceShares<Holder: AnyObject> {
       self.domain = domain
       self.since = since
     }
+  }
+
+  /// What decides when a place may go for its age.
+  fileprivate enum Age {
+    /// It does not: it is the program's own.
+    case none
+    /// It is one client's.
+    case alone
+    /// Another client has waited for it, too, since then.
+    case shared(since: Int64)
   }
 
   /// Places before and after one in a list.
@@ -59,10 +69,15 @@ public final class PlaceShares<Holder: AnyObject> {
   public private(set) var count = 0
   private var clients: [ClientKey: Client] = [:]
   private var heap = CountHeap<Client>()
-  private var byAge = PlaceList(\.byAge)
+  /// Places of one client each, the oldest first.
+  private var alone = PlaceList(\.byAge)
+  /// Places for which several wait, those that were shared first at the front.
+  private var shared = PlaceList(\.byAge)
 
   /// A place may change hands for its age from then on, in nanoseconds.
   public static var oldAge: Int64 { 200_000_000 }
+  /// The same of a place for which several wait, since a second client came.
+  public static var oldSharedAge: Int64 { 1_000_000_000 }
 
   /// All are free.
   public init(capacity: Int) { self.capacity = capacity }
@@ -84,8 +99,8 @@ public final class PlaceShares<Holder: AnyObject> {
     count += 1
     guard client != .ourselves else { return place }
     assign(place, client)
-    byAge.append(place)
-    place.isAgeing = true
+    alone.append(place)
+    place.age = .alone
     return place
   }
 
@@ -96,11 +111,15 @@ public final class PlaceShares<Holder: AnyObject> {
     release(place)
   }
 
-  /// A client waits for what another one has the place for. It does not go for its age any more, and counts as the one's
-  /// that has less: nobody's question suffers from being somebody greedy's too.
-  public func join(_ place: Place, _ client: ClientKey) {
+  /// A client waits for what another one has the place for. It is older when it goes for its age, counted once and from now,
+  /// and counts as the one's that has less: nobody's question suffers from being somebody greedy's too.
+  public func join(_ place: Place, _ client: ClientKey, now: Int64) {
     guard let group = place.group, group.client.key != client else { return }
-    stopAgeing(place)
+    if case .alone = place.age {
+      stopAgeing(place)
+      place.age = .shared(since: now)
+      shared.append(place)
+    }
     guard count(of: client) + 1 < group.client.count else { return }
     release(place)
     assign(place, client)
@@ -110,37 +129,59 @@ public final class PlaceShares<Holder: AnyObject> {
   ///
   /// The client with most gives up the oldest place of its busiest domain. Where that is the newcomer's own client, its
   /// busiest domain gives one up, if that has more than the newcomer's domain. Else age decides: the oldest place of all,
-  /// unless its client has less than the newcomer's.
+  /// unless its client has less than the newcomer's; one for which several wait after the others.
   /// - Complexity: O(1)
   public func candidate(for client: ClientKey, _ domain: DomainKey, now: Int64) -> Candidate? {
     let own = clients[client]
     let has = own?.count ?? 0
     if let most = heap.top, most.count > has + 1, let place = most.heap.top?.places.first {
-      return Candidate(place: place, isByAge: false)
+      return Candidate(place: place, reason: .client)
     }
     if let own, let most = own.heap.top, most.count > (own.groups[domain]?.count ?? 0) + 1,
       let place = most.places.first
     {
-      return Candidate(place: place, isByAge: false)
+      return Candidate(place: place, reason: .domain)
     }
-    guard let oldest = byAge.first, now - oldest.since >= Self.oldAge, let group = oldest.group,
-      group.client.count >= has
-    else { return nil }
-    return Candidate(place: oldest, isByAge: true)
+    for oldest in [alone.first, shared.first] {
+      guard let oldest, isOld(oldest, now: now), let group = oldest.group, group.client.count >= has else { continue }
+      return Candidate(place: oldest, reason: .age)
+    }
+    return nil
+  }
+
+  /// Why a place changes hands.
+  public enum Reason: Sendable {
+    /// Its client has more places than the newcomer's.
+    case client
+    /// Its domain has more of the client's places than the newcomer's domain.
+    case domain
+    /// It is old.
+    case age
   }
 
   /// A place that changes hands.
   public struct Candidate {
     /// The place.
     public let place: Place
-    /// Whether that is for its age, and not for what its client has beyond its share.
-    public let isByAge: Bool
+    /// Why it is that one.
+    public let reason: Reason
+  }
+
+  private func isOld(_ place: Place, now: Int64) -> Bool {
+    switch place.age {
+    case .none: false
+    case .alone: now - place.since >= Self.oldAge
+    case .shared(let since): now - since >= Self.oldSharedAge
+    }
   }
 
   private func stopAgeing(_ place: Place) {
-    guard place.isAgeing else { return }
-    place.isAgeing = false
-    byAge.remove(place)
+    switch place.age {
+    case .none: return
+    case .alone: alone.remove(place)
+    case .shared: shared.remove(place)
+    }
+    place.age = .none
   }
 
   private func assign(_ place: Place, _ key: ClientKey) {

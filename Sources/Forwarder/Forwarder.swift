@@ -145,8 +145,8 @@ public final class Forwarder {
       on: loop, settings: ResolverSettings(configuration, preparation.plan.routes), cache: cache,
       network: surroundings.network,
       upstreams: upstreams, local: local, replies: replies, table: preparation.plan.table,
-      onLimit: { limit in
-        occasional.log(.warning, reason: limit.word, now: BootInstant.now.nanoseconds, limit.warning)
+      onLimit: { bound in
+        occasional.log(.warning, reason: bound.word, now: BootInstant.now.nanoseconds, bound.warning)
       }
     ) { name, failure in
       occasional.log(failure, of: name, now: BootInstant.now)

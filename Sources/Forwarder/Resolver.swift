@@ -125,7 +125,7 @@ public actor Resolver {
   private var refusedQueries: UInt64 = 0
   private let keyBuffer = KeyBuffer()
   private let onFailure: @Sendable (String, UpstreamFailure) -> Void
-  let onLimit: @Sendable (ShareLimit) -> Void
+  let onLimit: @Sendable (ReachedBound) -> Void
 
   /// The resolver's loop.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -139,7 +139,7 @@ public actor Resolver {
     on loop: any Loop, settings: ResolverSettings, cache: MessageCache, network: CurrentNetwork,
     upstreams: sending [any Upstream], local: sending (any LocalUpstream)?, replies: sending ReplySender,
     table: RouteTable? = nil,
-    onLimit: @escaping @Sendable (ShareLimit) -> Void = { _ in },
+    onLimit: @escaping @Sendable (ReachedBound) -> Void = { _ in },
     onFailure: @escaping @Sendable (String, UpstreamFailure) -> Void
   ) {
     self.loop = loop
@@ -228,7 +228,7 @@ public actor Resolver {
     let refused = replies.queries.drain(into: &batch)
     if refused != refusedQueries {
       refusedQueries = refused
-      onLimit(.waiting)
+      onLimit(.share(.waiting))
     }
     for slot in batch { accept(slot) }
   }
@@ -267,7 +267,9 @@ public actor Resolver {
       return replies.send(given(stale, or: .failedLately, question), to: slot)
     }
     let isKept = refresher?.keepsFresh(question) ?? false
-    let limit = isCrowded(domain) && !isKept ? .waiting : refusal(route, service, client, domain, isKept: isKept)
+    let limit =
+      isCrowded(domain) && !isKept
+      ? .waiting : refusal(route, service, client, domain, isKept: isKept, isInUse: stale?.isInUse ?? false)
     if let limit { return refuse(slot, limit, stale, question) }
     let pursuit = makePursuit(question, key, service, route, subnet, isKept ? .ourselves : client, domain)
     pursuit.isTrial = isTrial
@@ -338,7 +340,7 @@ public actor Resolver {
     guard relation == .duplicate || isKept || !isCrowded(pursuit.domain) else {
       return refuse(slot, .waiting, staleData(pursuit.question, pursuit.route, pursuit.subnet), pursuit.question)
     }
-    if let place = pursuit.place { places.join(place, client) }
+    if let place = pursuit.place { places.join(place, client, now: loop.now.nanoseconds) }
     wait(for: pursuit)
     if pursuit.slots.isEmpty, staleData(pursuit.question, pursuit.route, pursuit.subnet) != nil {
       giveStaleInTime(pursuit)
@@ -357,7 +359,10 @@ public actor Resolver {
       && loop.now - pursuit.lastAttempt >= ResolverSettings.retryAfter
     guard mayStart, relation != .new else { return }
     // Another attempt costs as much as the first one.
-    if isKept || missLimit(pursuit.route, pursuit.service, client, pursuit.domain) == nil { start(pursuit) }
+    let limit =
+      isKept
+      ? nil : missLimit(pursuit.route, pursuit.service, client, pursuit.domain, isInUse: isInUse(pursuit))
+    if limit == nil { start(pursuit) }
   }
 
   /// The task prefers the loop as its executor: a continuation is resumed on the task's executor, not the actor's, and

@@ -36,9 +36,11 @@ extension Resolver {
     // For stale data a client would have had to ask.
     guard kept(question, key, route, subnet) != nil else {
       let isKept = refresher?.keepsFresh(question) ?? false
-      if !isKept, let limit = missLimit(route, service, client, DomainKey(of: question.name)) {
+      let isInUse = !isKept && staleData(question, route, subnet)?.isInUse ?? false
+      let limit = isKept ? nil : missLimit(route, service, client, DomainKey(of: question.name), isInUse: isInUse)
+      if let limit {
         counters.shares.add(limit, stale: true)
-        return onLimit(limit)
+        return onLimit(.share(limit))
       }
       // Somebody asked for it: it takes one of that client's places.
       let pursuit = makePursuit(question, key, service, route, subnet, isKept ? .ourselves : client)

@@ -48,6 +48,32 @@ public enum ShareLimit: Int, CaseIterable, Sendable {
   }
 }
 
+/// What is said in the log, once a minute at most, when a bound of ours is reached.
+public enum ReachedBound: Hashable, Sendable {
+  /// A query got stale data or SERVFAIL for it.
+  case share(ShareLimit)
+  /// `subnets_per_name`: a query was taken as if it had no client subnet.
+  case subnetsPerName
+
+  /// One word for programs.
+  var word: String {
+    switch self {
+    case .share(let limit): limit.word
+    case .subnetsPerName: "subnets_per_name"
+    }
+  }
+
+  /// What has happened and what would help, for a person, without the name that was asked for or who asked.
+  var warning: String {
+    switch self {
+    case .share(let limit): limit.warning
+    case .subnetsPerName:
+      "clients of more networks than the provider's subnets_per_name ask for one name; the others get the answer that holds "
+        + "for no network in particular; raise it if so many are right"
+    }
+  }
+}
+
 /// Queries that a limit of ours stood in the way of.
 public struct ShareCounters: Sendable, Equatable {
   private var counts = [UInt64](repeating: 0, count: 2 * ShareLimit.allCases.count)
@@ -74,30 +100,37 @@ extension Resolver {
 
   /// Whether the question may go upstream, and has a place there from now on if it does; otherwise why not.
   ///
-  /// - Parameter isKept: whether it is one of `refresh.keep`, which come first.
+  /// - Parameters:
+  ///   - isKept: whether it is one of `refresh.keep`, which come first.
+  ///   - isInUse: whether its name is in use already.
   func refusal(
-    _ route: Route, _ service: Service, _ client: ClientKey, _ domain: DomainKey, isKept: Bool
+    _ route: Route, _ service: Service, _ client: ClientKey, _ domain: DomainKey, isKept: Bool, isInUse: Bool
   ) -> ShareLimit? {
-    if !isKept, let limit = missLimit(route, service, client, domain) { return limit }
-    return makeRoom(for: isKept ? .ourselves : client, domain) || isKept ? nil : .places
+    let room = room(for: isKept ? .ourselves : client, domain)
+    guard let room else { return isKept ? nil : .places }
+    // A question without a place does not cost its client and its domain anything, and nobody makes room in vain.
+    if !isKept, let limit = missLimit(route, service, client, domain, isInUse: isInUse) { return limit }
+    if case .of(let pursuit) = room { displace(pursuit) }
+    return nil
   }
 
   /// What a second's worth of questions says: only where the route leads to somebody who may bill.
-  func missLimit(_ route: Route, _ service: Service, _ client: ClientKey, _ domain: DomainKey) -> ShareLimit? {
+  func missLimit(
+    _ route: Route, _ service: Service, _ client: ClientKey, _ domain: DomainKey, isInUse: Bool
+  ) -> ShareLimit? {
     guard route.providers.contains(where: { !service.upstreams[$0].answersAtOnce }) else { return nil }
-    switch misses.take(client, domain, now: loop.now.nanoseconds) {
+    switch misses.take(client, domain, isInUse: isInUse, now: loop.now.nanoseconds) {
     case .client: return .missesPerClient
     case .domain: return .missesPerDomain
     case nil: return nil
     }
   }
 
-  /// Whether a question has its part of what is kept of a day's units: it has had data that are in the cache still, or is
-  /// always kept fresh, or is fetched again.
+  /// Whether a question has its part of what is kept of a day's units: it has data that are in use, or is always kept
+  /// fresh, or is fetched again.
   func isInUse(_ pursuit: Pursuit) -> Bool {
     if pursuit.isRefresh || refresher?.keepsFresh(pursuit.question) ?? false { return true }
-    let data = staleData(pursuit.question, pursuit.route, pursuit.subnet)
-    return data.map { $0.found.answers > 0 && $0.found.responseCode == .noError } ?? false
+    return staleData(pursuit.question, pursuit.route, pursuit.subnet)?.isInUse ?? false
   }
 
   /// The client's own subnet, where the route's providers are told it, and the name does not have its share of them.
@@ -111,18 +144,28 @@ extension Resolver {
     let keys = hashes.map { UInt64(bitPattern: Int64($0.finalize())) }
     let isAdmitted = subnets.admits(
       name: keys[0], subnet: keys[1], most: service.subnetsPerName(route), now: loop.now.nanoseconds)
-    if !isAdmitted { counters.surplusSubnets += 1 }
+    if !isAdmitted {
+      counters.surplusSubnets += 1
+      onLimit(.subnetsPerName)
+    }
     return isAdmitted ? subnet : none
   }
 
-  /// Whether there is a place, or somebody with more gives one up.
-  private func makeRoom(for client: ClientKey, _ domain: DomainKey) -> Bool {
-    guard places.isFull else { return true }
-    guard let candidate = places.candidate(for: client, domain, now: loop.now.nanoseconds) else { return false }
-    // The transfers of those that have lost their place go on for a while, and must have a bound as well.
-    guard lingering < (candidate.isByAge ? places.capacity / 2 : places.capacity) else { return false }
-    displace(candidate.place.holder)
-    return true
+  /// Where a newcomer finds a place.
+  private enum Room {
+    case free
+    /// This one has to give it up.
+    case of(Pursuit)
+  }
+
+  /// A place that is free, or that of somebody with more; nil where there is neither.
+  private func room(for client: ClientKey, _ domain: DomainKey) -> Room? {
+    guard places.isFull else { return .free }
+    guard let candidate = places.candidate(for: client, domain, now: loop.now.nanoseconds) else { return nil }
+    // The transfers of those that have lost their place go on for a while, and must have a bound as well. Half of that is
+    // for clients that have less than others: nobody uses it up by changes among its own questions.
+    guard lingering < (candidate.reason == .client ? places.capacity : places.capacity / 2) else { return nil }
+    return .of(candidate.place.holder)
   }
 
   /// A question gives its place up: its clients get what there is. What comes of it still is kept.
@@ -136,7 +179,7 @@ extension Resolver {
     guard !pursuit.isAnswered else { return }
     let isStale = staleData(pursuit.question, pursuit.route, pursuit.subnet) != nil
     counters.shares.add(.places, stale: isStale, pursuit.slots.count)
-    onLimit(.places)
+    onLimit(.share(.places))
     let held = pursuit.held?.source == .localDNS ? nil : pursuit.held
     deliver(pursuit, held ?? Outcome(result: .failure(.limited(.places)), source: .ourselves))
   }
@@ -186,7 +229,7 @@ extension Resolver {
   func refuse(_ slot: Int, _ limit: ShareLimit, _ stale: StaleData?, _ question: HTTPDNSQuestion) {
     if limit == .places { counters.overflows += 1 }
     counters.shares.add(limit, stale: stale != nil)
-    onLimit(limit)
+    onLimit(.share(limit))
     replies.send(given(stale, or: .limited(limit), question), to: slot)
   }
 }

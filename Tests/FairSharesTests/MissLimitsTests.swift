@@ -22,7 +22,7 @@ private let second: Int64 = 1_000_000_000
       let now = Int64(number) * second / 2000
       if limits.take(number % 2 == 0 ? one : other, DomainKey(value: 9), now: now) == nil { passed += 1 }
     }
-    #expect((449...450).contains(passed))
+    #expect((445...450).contains(passed))
     #expect(limits.take(one, DomainKey(value: 8), now: 5 * second) == nil)
     #expect((0..<2).map { _ in limits.take(one, DomainKey(value: 9), now: 5 * second) }.last == .domain)
   }
@@ -49,6 +49,56 @@ private let second: Int64 = 1_000_000_000
     #expect(passed(&limits, one, 1000, at: 2 * second) == 10)
     #expect(passed(&limits, one, 1000, at: second + MissLimits.company) == 40)
     #expect(passed(&limits, one, 1000, at: second + MissLimits.company + 1) == 1000)
+  }
+
+  @Test func `one client that takes all it can of a domain leaves others a part of it`() {
+    var limits = MissLimits(perClient: 0, perDomain: 50)
+    let domain = DomainKey(value: 9)
+    var (flood, modest, asked) = (0, 0, 0)
+    for number in 0..<20_000 {
+      let now = Int64(number) * second / 2000
+      if number % 500 == 250 {
+        asked += 1
+        if limits.take(other, domain, now: now) == nil { modest += 1 }
+      }
+      if limits.take(one, domain, now: now) == nil { flood += 1 }
+    }
+    // Four questions a second beside 2,000.
+    #expect(asked == 40)
+    #expect(modest == asked)
+    // In all it is no more than the domain's rate.
+    #expect(flood + modest <= 200 + 50 * 10)
+    #expect(flood >= 160 + 40 * 10)
+  }
+
+  @Test func `two that flood have the domain's rate, not twice that`() {
+    var limits = MissLimits(perClient: 0, perDomain: 50)
+    var passed = 0
+    for number in 0..<20_000 {
+      let client = ClientKey(value: UInt64(number % 7 + 1))
+      if limits.take(client, DomainKey(value: 9), now: Int64(number) * second / 2000) == nil { passed += 1 }
+    }
+    #expect((695...700).contains(passed))
+  }
+
+  @Test func `names in use have a bucket of their own, of the same rate`() {
+    var limits = MissLimits(perClient: 0, perDomain: 50)
+    let domain = DomainKey(value: 9)
+    while limits.take(one, domain, now: 0) == nil {}
+    #expect(limits.take(one, domain, now: 0) == .domain)
+    #expect((0..<1000).count { _ in limits.take(one, domain, isInUse: true, now: 0) == nil } == 200)
+    // A second later there is as much as grows in one, in both.
+    let later = (0..<1000).count { _ in limits.take(one, domain, isInUse: true, now: second) == nil }
+    #expect((90...95).contains(later))
+  }
+
+  @Test func `the smallest rates have no part that could be set aside`() {
+    for rate in 1...4 {
+      var limits = MissLimits(perClient: 0, perDomain: rate)
+      _ = limits.take(other, DomainKey(value: 8), now: 0)
+      let passed = (0..<1000).count { _ in limits.take(one, DomainKey(value: 9), now: 0) == nil }
+      #expect((4 * rate - 1...4 * rate).contains(passed))
+    }
   }
 
   @Test func `0 is no limit`() {

@@ -40,6 +40,8 @@ import Testing
       holders[number] = nil
     }
 
+    func join(_ number: Int, client: UInt64) { shares.join(places[number]!, ClientKey(value: client), now: now) }
+
     func count(_ client: UInt64) -> Int { shares.count(of: ClientKey(value: client)) }
   }
 
@@ -97,27 +99,56 @@ import Testing
     #expect(!scene.come(11, client: 21, domain: 1))
   }
 
-  @Test func `what several clients wait for does not go for its age`() {
+  @Test func `what several clients wait for goes for its age after the others, a second after the first of them`() {
     let scene = Scene(2)
     scene.come(0, client: 1, domain: 1)
     scene.come(1, client: 2, domain: 1)
-    scene.shares.join(scene.places[0]!, ClientKey(value: 3))
+    scene.now = 100_000_000
+    scene.join(0, client: 3)
     scene.now = 1_000_000_000
     #expect(scene.come(2, client: 4, domain: 1))
     #expect(scene.lost == [1])
-    #expect(scene.shares.candidate(for: ClientKey(value: 5), DomainKey(value: 1), now: scene.now) == nil)
+    // Further clients do not make it younger.
+    scene.join(0, client: 5)
+    #expect(!scene.come(3, client: 6, domain: 1))
+    scene.now = 1_100_000_000
+    #expect(scene.come(3, client: 6, domain: 1))
+    #expect(scene.lost == [1, 0])
+  }
+
+  @Test func `a client with two addresses does not keep its places for ever by asking twice`() {
+    let scene = Scene(100)
+    for number in 0..<100 {
+      scene.come(number, client: UInt64(number % 50 + 1), domain: 1)
+      scene.join(number, client: UInt64(number % 50 + 2))
+    }
+    scene.now = 1_000_000_000
+    for number in 100..<110 { #expect(scene.come(number, client: UInt64(number), domain: 2)) }
+  }
+
+  @Test func `it is said why a place changes hands`() {
+    let scene = Scene(4)
+    for number in 0..<4 { scene.come(number, client: 1, domain: 1) }
+    func reason(_ client: UInt64, _ domain: UInt64) -> PlaceShares<Holder>.Reason? {
+      scene.shares.candidate(for: ClientKey(value: client), DomainKey(value: domain), now: scene.now)?.reason
+    }
+    #expect(reason(2, 1) == .client)
+    #expect(reason(1, 2) == .domain)
+    #expect(reason(1, 1) == nil)
+    scene.now = 200_000_000
+    #expect(reason(1, 1) == .age)
   }
 
   @Test func `what a greedy client and another one wait for counts as the other one's`() {
     let scene = Scene(100)
     for number in 0..<100 { scene.come(number, client: 1, domain: 1) }
-    scene.shares.join(scene.places[0]!, ClientKey(value: 2))
+    scene.join(0, client: 2)
     #expect(scene.count(2) == 1)
     #expect(scene.count(1) == 99)
     for number in 100..<130 { scene.come(number, client: 3, domain: 1) }
     #expect(scene.lost == Array(1...30))
     // One that joins its own question changes nothing, nor does one that has as much.
-    scene.shares.join(scene.places[99]!, ClientKey(value: 1))
+    scene.join(99, client: 1)
     #expect(scene.count(1) == 69)
   }
 

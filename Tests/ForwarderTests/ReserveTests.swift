@@ -38,16 +38,48 @@ import Testing
       $0.routes[0].stale.mode = .onFailure
       $0.routes[0].stale.maxAge = 86_400
     }
-    for known in ["www.example", "none.example"] { _ = try scene.answer(known) }
-    loop.advance(by: .seconds(600))
+    for _ in 0..<2 {
+      for known in ["www.example", "none.example"] { _ = try scene.answer(known) }
+      loop.advance(by: .seconds(600))
+    }
+    #expect(provider.count == 4)
     provider.refusalOfNew = UpstreamFailure.limited(.places)
     #expect(try scene.answer("www.example").addresses == ["192.0.2.1"])
     #expect(try scene.answer("www.example").extendedError == nil)
-    #expect(provider.count == 3)
+    #expect(provider.count == 5)
     // Neither a new name nor one of which only the denial is known.
     #expect(try scene.answer("new.example").responseCode == .servFail)
     _ = try scene.answer("none.example")
-    #expect(provider.count == 3)
+    #expect(provider.count == 5)
+  }
+
+  @Test func `names of a wildcard with a TTL of a second are not in use for having been asked for once`() throws {
+    let provider = ScriptedUpstream(on: loop) { question, _ in
+      .answer(.addresses(question.name, "192.0.2.1", ttl: 1), after: .zero)
+    }
+    let scene = ResolverScene(on: loop, [provider]) { $0.routes[0].stale = .tested(.onFailure) }
+    for number in 0..<50 {
+      // Twice at once is once.
+      for _ in 0..<2 { _ = try scene.answer("x\(number).wild.example") }
+    }
+    loop.advance(by: .seconds(2))
+    provider.refusalOfNew = UpstreamFailure.limited(.places)
+    for number in 0..<50 { #expect(try scene.answer("x\(number).wild.example").extendedError == .staleAnswer) }
+    #expect(provider.count == 50)
+  }
+
+  @Test func `a name that was answered from the cache in a later second is in use`() throws {
+    let provider = ScriptedUpstream(on: loop) { question, _ in .answer(.addresses(question.name, "192.0.2.1", ttl: 60))
+    }
+    let scene = ResolverScene(on: loop, [provider]) { $0.routes[0].stale = .tested(.onFailure) }
+    for _ in 0..<2 {
+      _ = try scene.answer("www.example")
+      loop.advance(by: .seconds(30))
+    }
+    loop.advance(by: .seconds(100))
+    provider.refusalOfNew = UpstreamFailure.limited(.places)
+    #expect(try scene.answer("www.example").extendedError == nil)
+    #expect(provider.count == 2)
   }
 
   @Test func `the next provider serves new names meanwhile`() throws {
@@ -79,6 +111,8 @@ import Testing
     #expect(provider.asked.count { $0.question.clientSubnet == nil } == 1)
     #expect(scene.cache.usage.entries == 5)
     #expect(scene.counters.surplusSubnets == 96)
+    #expect(scene.toldSubnets == 96)
+    #expect(ReachedBound.subnetsPerName.word == "subnets_per_name")
     // Those that it has, and other names, go on.
     #expect(try ask(0, "www.example").edns?.clientSubnet?.scope == 24)
     #expect(try ask(99, "www.example").edns?.clientSubnet == nil)

@@ -48,6 +48,8 @@ final class ResolverScene: @unchecked Sendable {
   let resolver: Resolver
   /// The limits that the resolver told of.
   var toldLimits: [ShareLimit] { mailbox.limits }
+  /// How often it told that a name is asked for on behalf of too many subnets.
+  var toldSubnets: Int { mailbox.surplusSubnets }
   private let mailbox = Mailbox()
   private var path: QueryPath
   /// Whether the resolver takes a query over as soon as a listener has handed it over.
@@ -103,7 +105,7 @@ final class ResolverScene: @unchecked Sendable {
     resolver = Resolver(
       on: loop, settings: settings, cache: cache, network: network, upstreams: parts.0, local: parts.1,
       replies: parts.2, table: tables.routes,
-      onLimit: { log.limits.append($0) }
+      onLimit: { log.note($0) }
     ) { name, failure in log.failures.append((name, failure)) }
     mailbox.loop = loop
   }
@@ -297,8 +299,16 @@ private final class Mailbox: @unchecked Sendable {
   var transactions: [ClientTransaction] = []
   var failures: [(name: String, failure: UpstreamFailure)] = []
   var limits: [ShareLimit] = []
+  var surplusSubnets = 0
   var strays = 0
   private var latest: [String: Int] = [:]
+
+  func note(_ bound: ReachedBound) {
+    switch bound {
+    case .share(let limit): limits.append(limit)
+    case .subnetsPerName: surplusSubnets += 1
+    }
+  }
 
   func expect(_ transaction: ClientTransaction) -> Int {
     tally.queries += 1
