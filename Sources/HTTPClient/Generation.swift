@@ -81,6 +81,9 @@ final class Generation {
     return handle
   }
 
+  /// Octets of content that all handles hold.
+  var heldOctets: Int { (active + resting).reduce(0) { $0 + $1.heldOctets } }
+
   /// How many handles there are, in use or at rest.
   var handleCount: Int { active.count + resting.count }
 
@@ -313,6 +316,7 @@ final class Generation {
       active[transfer.position] = last
       last.position = transfer.position
     }
+    transfer.rest()
     if resting.count < Self.restingLimit { resting.append(transfer) }
     if transfer.heardCalm { origin.enhanceCalm() }
     // A connection that has carried a response in the second half of a transfer's time is well.

@@ -53,6 +53,9 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   /// Connections that are open or being opened.
   public var connectionCount: Int { draining.reduce(current?.sockets.count ?? 0) { $0 + $1.sockets.count } }
 
+  /// Octets of responses that handles hold, those of transfers in flight and those that are kept for later.
+  public var heldOctets: Int { draining.reduce(current?.heldOctets ?? 0) { $0 + $1.heldOctets } }
+
   /// libcurl's handles, in use or kept for later.
   public var handleCount: Int { draining.reduce(current?.handleCount ?? 0) { $0 + $1.handleCount } }
 

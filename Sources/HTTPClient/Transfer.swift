@@ -136,6 +136,12 @@ final class Transfer {
     return .response(response)
   }
 
+  /// Forgets what a transfer that has failed left behind: a handle at rest holds no content.
+  func rest() { body = [] }
+
+  /// Octets of content that it holds.
+  var heldOctets: Int { body.capacity }
+
   private func holdContent(_ octets: [UInt8]) {
     if octets.count > content.count || content.isEmpty {
       content.deallocate()

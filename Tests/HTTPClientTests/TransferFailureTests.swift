@@ -20,6 +20,21 @@ import Testing
     #expect(after.response?.body.count == 1000)
   }
 
+  @Test func `content that was too long, or broke off, is not kept in a handle at rest`() throws {
+    let half = "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + String(repeating: "x", count: 50_000)
+    let server = TestServer {
+      $0.head.contains("/long") ? .send(response(String(repeating: "x", count: 100_001))) : .sendAndClose(half)
+    }
+    defer { server.stop() }
+    let (failures, held) = try withOrigin(server) { options in
+      options.maxBody = 100_000
+    } body: { origin in
+      (await [origin.get("/long").failure?.kind, origin.get("/half").failure?.kind], origin.heldOctets)
+    }
+    #expect(failures == [.tooLarge, .reset])
+    #expect(held == 0)
+  }
+
   @Test func `a header section without end is cut off`() throws {
     let fields = String(repeating: "X-Filler: \(String(repeating: "y", count: 80))\r\n", count: 400)
     let server = TestServer { _ in .send(response("x", fields: fields)) }
