@@ -24,7 +24,7 @@ struct AttemptOrder {
   /// The server to ask now; nil where none is left.
   mutating func next() -> Int? { servers.popFirst() }
 
-  /// What a server cannot do at present another one may, or the same one a moment later.
+  /// What a server cannot do right now another one may, or the same one a moment later.
   ///
   /// - Returns: where the question goes once more; nil where it has had its second chance.
   mutating func secondChance(after server: Int) -> SecondChance? {

@@ -108,7 +108,7 @@ extension Resolver {
   ) -> ShareLimit? {
     let room = room(for: isKept ? .ourselves : client, domain)
     guard let room else { return isKept ? nil : .places }
-    // A question without a place does not cost its client and its domain anything, and nobody makes room in vain.
+    // A question without a place costs its client and its domain nothing, and nobody gives up a place for one that is refused.
     if !isKept, let limit = missLimit(route, service, client, domain, isInUse: isInUse) { return limit }
     if case .of(let pursuit) = room { displace(pursuit) }
     return nil

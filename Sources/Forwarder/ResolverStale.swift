@@ -108,8 +108,8 @@ struct StaleData {
   /// Whether the client is told for which addresses it holds.
   var answersSubnet = false
 
-  /// Whether it is data, not a denial, that was asked for in more seconds than one. A stranger's zone can make any number of
-  /// names that were asked for once.
+  /// Whether it is data, not a negative answer, that was asked for in more seconds than one. A stranger's zone can make any
+  /// number of names that were asked for once.
   var isInUse: Bool { found.isInUse && found.answers > 0 && found.responseCode == .noError }
 
   /// Whether nobody needs to be asked: it is fresh, or served stale at present.

@@ -47,7 +47,7 @@ import Testing
     #expect(try isInUse(now: 3 * second))
   }
 
-  @Test func `not after a denial of the same question`() throws {
+  @Test func `not after a negative answer to the same question`() throws {
     try keep(now: 0, .nxDomain)
     try keep(now: 20 * second)
     #expect(try !isInUse(now: 21 * second))
