@@ -20,6 +20,21 @@ import Testing
     }
   }
 
+  @Test func `looks at three rows for each name that is new, however many names there are`() {
+    for most in [100, 1000] {
+      var (table, looks) = (BusyNameTable(most: most), 0)
+      for number in 0..<20_000 {
+        table.count(UInt64(number), name: [1], type: 1, now: 0) { $0.counts.asked(.answer, rtt: nil) }
+        guard table.isFull else { continue }
+        table.prune { _ in
+          looks += 1
+          return 0
+        }
+      }
+      #expect(looks <= 3 * 20_000)
+    }
+  }
+
   @Test func `keeps a busy name, with what was counted, while thousands pass that are asked for once`() {
     var table = BusyNameTable(most: 10)
     for number in 1...5000 {

@@ -1,6 +1,7 @@
 // AddressTableTests.swift -- self-built tables: what they say, and which ones are refused.
 
 import DNSWire
+import TestSupport
 import Testing
 
 @testable import HTTPDNS
@@ -150,5 +151,17 @@ import Testing
   @Test func `a fault says where and shows nothing of the table`() {
     let shown = fault(text([entry("a.example", "192.0.2.1"), entry("a.example", "canary")])).map { "\($0)" }
     #expect(shown == "unreadable, not addresses or other data where they have to be, at domainlist[1]")
+  }
+
+  @Test(arguments: [false, true]) func `ten times the names take ten times as long`(isOneName: Bool) throws {
+    func octets(_ count: Int) -> [UInt8] {
+      Array(text((0..<count).map { entry(isOneName ? "one.example" : "host\($0).example", "192.0.2.1") }).utf8)
+    }
+    let (small, large) = (octets(1_000), octets(10_000))
+    let times = try (
+      cpuTime { _ = try AddressTable(text: small) }, cpuTime { _ = try AddressTable(text: large) }
+    )
+    // The square of it would be a hundred times.
+    #expect(times.1 < 30 * times.0)
   }
 }
