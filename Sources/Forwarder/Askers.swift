@@ -66,18 +66,20 @@ struct Askers {
   /// Marks that were looked for so far, for tests.
   private(set) var steps = 0
 
-  /// A query comes.
-  mutating func add(_ asker: Asker) -> Relation {
-    guard let first else {
-      first = asker
-      return .new
-    }
+  /// What a query that comes is to them; whether it may wait as well is another matter.
+  mutating func relation(of asker: Asker) -> Relation {
+    guard let first else { return .new }
     if marks.isEmpty { note(first) }
     steps += 3
     guard !marks.contains(.whole(asker)) else { return .duplicate }
     let isKnown = marks.contains(.port(asker.address, asker.port)) || marks.contains(.id(asker.address, asker.id))
-    note(asker)
     return isKnown ? .again : .new
+  }
+
+  /// It waits from now on.
+  mutating func add(_ asker: Asker) {
+    guard first != nil else { return first = asker }
+    note(asker)
   }
 
   private mutating func note(_ asker: Asker) {

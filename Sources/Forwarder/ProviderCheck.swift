@@ -45,6 +45,12 @@ struct GoodQuestions {
     latest.append((domain, good))
   }
 
+  /// What was known to whoever had the name before.
+  mutating func inherit(_ other: GoodQuestions) {
+    latest = other.latest
+    nextNote = other.nextNote
+  }
+
   /// All of them: probes take one after the other, since one of their zones may be dead.
   var all: [HTTPDNSQuestion] { [chosen, kept].compactMap(\.self) + latest.map(\.question) }
 
@@ -67,6 +73,26 @@ struct ServerSuspicion {
   var isConfirmed = false
   /// When it last gave a reply of any use.
   var lastReply = BootInstant(nanoseconds: .min)
+  /// The first failure since then for which there was nothing to check with.
+  private var unchecked: (domain: DomainName, at: BootInstant)?
+
+  /// How long a domain alone may fail that has the only names known to be good.
+  private static let longestAlone = Duration.seconds(10)
+
+  init() {}
+
+  init(lastReply: BootInstant) { self.lastReply = lastReply }
+
+  /// A question has failed, and there is none to check with: only names of its own domain are known to be good.
+  ///
+  /// - Returns: whether that speaks against the server: another domain fares alike, or it has been silent for long.
+  mutating func isAgainstServer(_ domain: DomainName, now: BootInstant) -> Bool {
+    guard let first = unchecked else {
+      unchecked = (domain, now)
+      return false
+    }
+    return first.domain != domain || now - first.at >= ServerSuspicion.longestAlone
+  }
 }
 
 /// What a check has found.
@@ -147,18 +173,21 @@ extension HTTPDNSProvider {
     // A server that had less than its time has not failed; another one may still be quicker.
     case (.server, .late), (.network, .late):
       guard hadItsTime else { break }
-      if hasReplied(index) {
+      let isTheQuestion = hasReplied(index) || wasWell(index)
+      if !hasReplied(index), suspect(index, asked) {
+        Task(executorPreference: loop) { _ = await self.check(index, insteadOf: asked, began: began) }
+      }
+      if isTheQuestion {
         failure.blame = .question
         failure.isLate = true
-      } else if suspect(index, asked) {
-        Task(executorPreference: loop) { _ = await self.check(index, insteadOf: asked, began: began) }
       }
     case (.server, .doubtful), (.network, .doubtful):
       if hasReplied(index) {
         failure.blame = .answer
       } else if suspect(index, asked) {
         let verdict = await check(index, insteadOf: asked, began: began, deadline: deadline)
-        if case .isWell = verdict { failure.blame = .answer }
+        // Where it is too soon for another check, the last one counts.
+        if case .isWell = verdict { failure.blame = .answer } else if wasWell(index) { failure.blame = .answer }
       }
     }
     return failure
@@ -166,6 +195,13 @@ extension HTTPDNSProvider {
 
   private func hasReplied(_ index: Int) -> Bool {
     isFresh(suspicions[index].lastReply)
+  }
+
+  /// Whether the check after which another one would come too soon has found the server well.
+  private func wasWell(_ index: Int) -> Bool {
+    guard let lastCheck, lastCheck.startedAt + HTTPDNSProvider.checkInterval > loop.now else { return false }
+    if case .isWell = lastCheck.verdicts[index] { return !suspicions[index].isConfirmed }
+    return false
   }
 
   private func isFresh(_ time: BootInstant) -> Bool { time + HTTPDNSProvider.freshReply >= loop.now }
@@ -190,7 +226,12 @@ extension HTTPDNSProvider {
   private func suspect(_ index: Int, _ asked: HTTPDNSQuestion) -> Bool {
     hasTrouble = true
     guard !suspicions[index].isConfirmed, !good.questions(insteadOf: asked).isEmpty else {
-      failed(index)
+      // Whoever owns the only domain that is known to be good would decide alone.
+      if suspicions[index].isConfirmed || good.isEmpty
+        || suspicions[index].isAgainstServer(PublicSuffixes.domain(of: asked.name), now: loop.now)
+      {
+        failed(index)
+      }
       return false
     }
     suspicions[index].failures += 1
@@ -203,7 +244,7 @@ extension HTTPDNSProvider {
   ) async -> Bool {
     guard !good.questions(insteadOf: asked).isEmpty else {
       // Nothing has ever been answered: who has an account may have a wrong one.
-      if settings.hasAccount, !refusal.mayBeTheQuestion { return true }
+      if good.isEmpty, settings.hasAccount, !refusal.mayBeTheQuestion { return true }
       refusedDomains.insert(PublicSuffixes.domain(of: asked.name))
       return refusedDomains.count >= HTTPDNSProvider.mostRefusedDomains
     }
@@ -218,11 +259,13 @@ extension HTTPDNSProvider {
   ) async -> CheckVerdict {
     let longest = HTTPDNSProvider.longestCheck
     let wait = deadline.map { min($0 - loop.now, longest) } ?? longest
+    if let running = lastCheck, !running.isOver { await running.waiters.wait(atMost: wait) }
+    // Whoever has waited beside us may have begun another one.
     if let last = lastCheck {
-      if !last.isOver { await last.waiters.wait(atMost: wait) }
       if let verdict = last.verdicts[index], last.startedAt >= began || isFresh(last.startedAt) {
         return verdict
       }
+      guard last.isOver else { return .saysNothing }
       let next = last.startedAt + HTTPDNSProvider.checkInterval
       guard loop.now >= next else {
         armCheck(at: next, insteadOf: asked)

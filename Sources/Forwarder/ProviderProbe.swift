@@ -51,7 +51,7 @@ extension HTTPDNSProvider {
       case .saysNothing:
         counters.probes -= 1
         return health.probeWasPutOff(now: loop.now.nanoseconds)
-      case .isNotWell: break
+      case .isNotWell: servers[index].connectionFailed(now: loop.now)
       }
     }
     health.probeFailed(now: loop.now.nanoseconds)

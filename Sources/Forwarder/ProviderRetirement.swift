@@ -12,7 +12,8 @@ protocol CountingUpstream: Upstream {
 
 extension HTTPDNSProvider: CountingUpstream {
   /// What is under way goes on. Who has the name from now on takes over the day's units, and pays for what
-  /// is under way; failures are nothing to an heir whose settings may have been changed because of them.
+  /// is under way, and knows which questions were answered; failures are nothing to an heir whose settings may have been
+  /// changed because of them.
   func retire(for heir: (any Upstream)?) {
     isRetired = true
     probeTimer?.cancel()
@@ -23,6 +24,7 @@ extension HTTPDNSProvider: CountingUpstream {
     }
     self.heir = heir
     heir.takeOver(budget)
+    heir.good.inherit(good)
   }
 
   private func takeOver(_ budget: UnitBudget) {

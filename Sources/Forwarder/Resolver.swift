@@ -274,7 +274,7 @@ public actor Resolver {
     let pursuit = makePursuit(question, key, service, route, subnet, isKept ? .ourselves : client, domain)
     pursuit.isTrial = isTrial
     if isTrial { failures.tries(domain, now: loop.now) }
-    if let asker = replies.asker(slot) { _ = pursuit.askers.add(asker) }
+    if let asker = replies.asker(slot) { pursuit.askers.add(asker) }
     addWaiter(slot, pursuit)
     if stale != nil { giveStaleInTime(pursuit) }
     begin(pursuit)
@@ -335,7 +335,8 @@ public actor Resolver {
   /// A retry by the same client a second later may mean that the attempt under way is lost.
   private func join(_ pursuit: Pursuit, _ slot: Int) {
     let client = replies.client(slot)
-    let relation = replies.asker(slot).map { pursuit.askers.add($0) } ?? .new
+    let asker = replies.asker(slot)
+    let relation = asker.map { pursuit.askers.relation(of: $0) } ?? .new
     let isKept = refresher?.keepsFresh(pursuit.question) ?? false
     guard relation == .duplicate || isKept || !isCrowded(pursuit.domain) else {
       return refuse(slot, .waiting, staleData(pursuit.question, pursuit.route, pursuit.subnet), pursuit.question)
@@ -351,6 +352,7 @@ public actor Resolver {
       replies.queries.release(slot)
     } else {
       counters.joined += 1
+      if let asker { pursuit.askers.add(asker) }
       addWaiter(slot, pursuit)
     }
     // Where there is stale data one attempt is enough (RFC 8767 section 5).

@@ -22,8 +22,9 @@ extension Resolver {
       pursuit.trace("\(upstream.name): \(reason.reason)")
       guard reason != .notListed else { return }
       note(upstream.name, reason)
-      // What keeps LocalDNS out counts, whoever fails after it.
+      // What keeps LocalDNS out counts, whoever fails after it, and from now on.
       if failed?.failure?.leadsToLocalDNS ?? true { failed = outcome }
+      if !reason.leadsToLocalDNS { keepLocalOut(of: pursuit) }
     }
     for (index, upstream) in candidates.enumerated() {
       if pursuit.isDisplaced { return Outcome(result: .failure(.limited(.places)), source: .ourselves) }
@@ -50,8 +51,8 @@ extension Resolver {
         guard !reason.isBogus else { return outcome }
       }
     }
-    if let failed, failed.failure?.leadsToLocalDNS == false { return empty ?? failed }
-    return await withoutProvider(pursuit, route, failed?.failure, empty)
+    if let failed, failed.failure?.leadsToLocalDNS == false { return failed }
+    return await withoutProvider(pursuit, route, failed?.failure, empty, isCarried: !candidates.isEmpty)
   }
 
   private func ask(
@@ -100,10 +101,15 @@ extension Resolver {
 
   /// No provider has an answer: LocalDNS where no provider was reached, the empty answer of a dialect that cannot say more,
   /// or NODATA for a type that nobody serves (never NXDOMAIN or SERVFAIL, over which browsers stall).
+  ///
+  /// - Parameter isCarried: whether there is a provider that serves the name and the type.
   private func withoutProvider(
-    _ pursuit: Pursuit, _ route: Route, _ failure: UpstreamFailure?, _ empty: Outcome?
+    _ pursuit: Pursuit, _ route: Route, _ failure: UpstreamFailure?, _ empty: Outcome?, isCarried: Bool
   ) async -> Outcome {
-    let mayAsk = mayFallBack(route) || failure == nil && maySearch(route)
+    // SVCB and HTTPS lead to addresses and to other names: the network must not decide about those beside a provider that
+    // does about A and AAAA (docs/adr/0024-types-that-no-provider-carries.md).
+    let isReserved = !isCarried && (pursuit.question.type == .svcb || pursuit.question.type == .https)
+    let mayAsk = mayFallBack(route) && !isReserved || failure == nil && maySearch(route)
     if mayAsk, !pursuit.hasAskedLocal, !pursuit.isDisplaced, !isSparing(pursuit) {
       let outcome = await askLocal(pursuit, isFallback: true)
       if case .success = outcome.result { return outcome }
@@ -179,6 +185,8 @@ extension Resolver {
     _ answer: HTTPDNSAnswer, from source: AnswerSource, _ pursuit: Pursuit, _ route: Route, trustsAD: Bool = false,
     isFallback: Bool = false
   ) -> Outcome {
+    var answer = answer
+    if source == .localDNS { answer.dropRootSOA(of: pursuit.question.name) }
     guard answer.responseCode == .noError || answer.responseCode == .nxDomain else {
       let failure = UpstreamFailure.refused(answer.responseCode, by: source.server, answer.extendedError)
       return Outcome(result: .failure(failure), source: source)
@@ -215,7 +223,7 @@ extension Resolver {
 
   func mayAskLocalAsWell(_ pursuit: Pursuit) -> Bool {
     let route = pursuit.route
-    return !route.providers.isEmpty && mayFallBack(route)
+    return !pursuit.isDecided && !route.providers.isEmpty && mayFallBack(route)
   }
 
   /// Sets the timer for what comes first.
@@ -282,14 +290,19 @@ extension Resolver {
     case .success where outcome.source == .localDNS && pursuit.isDecided:
       if pursuit.attempts == 0 { deliver(pursuit, Outcome(result: .failure(.limitedBefore), source: .ourselves)) }
     case .success: deliver(pursuit, outcome)
-    case .failure(let reason) where outcome.source.isProvider && (reason.isFinal || reason.blame == .ourselves):
-      pursuit.isDecided = true
-      if pursuit.held?.source == .localDNS { pursuit.held = nil }
+    case .failure(let reason) where outcome.source.isProvider && !reason.leadsToLocalDNS:
+      keepLocalOut(of: pursuit)
       if reason.isFinal || pursuit.attempts == 0 { deliver(pursuit, outcome) }
     case .failure where pursuit.attempts > 0: break
     case .failure: deliver(pursuit, pursuit.held ?? outcome)
     }
     if pursuit.attempts == 0 { leave(pursuit) }
+  }
+
+  /// A provider was reached, or a limit of ours stands before it: LocalDNS says nothing any more.
+  private func keepLocalOut(of pursuit: Pursuit) {
+    pursuit.isDecided = true
+    if pursuit.held?.source == .localDNS { pursuit.held = nil }
   }
 
   /// What LocalDNS says late must not take the place of what a provider has said.
@@ -314,7 +327,10 @@ extension Resolver {
       pursuit.hasAnswer = true
       keep(answer, of: pursuit, from: outcome.source)
     case .failure(let reason):
-      guard !pursuit.isAnswered else { return }
+      guard !pursuit.isAnswered else {
+        if outcome.source.isProvider, reason.isFinal { forgetLocalAnswer(of: pursuit, reason) }
+        return
+      }
       if pursuit.isRefresh { goOnServingStale(pursuit, reason) } else { given = afterFailure(pursuit, reason) }
     }
     guard !pursuit.isAnswered else { return }
@@ -329,6 +345,16 @@ extension Resolver {
     for continuation in pursuit.continuations { continuation.resume(returning: resolved) }
     pursuit.slots = []
     pursuit.continuations = []
+  }
+}
+
+extension HTTPDNSAnswer {
+  /// An SOA of the root becomes one of the name: a resolver behind us may take the root's as the word that the whole top
+  /// level domain does not exist, which is not the network's to say.
+  fileprivate mutating func dropRootSOA(of name: DomainName) {
+    guard !name.isRoot, authorities.contains(where: { $0.type == .soa && $0.owner.isRoot }) else { return }
+    authorities = authorities.filter { $0.type == .soa && $0.owner.isRoot }
+    for index in authorities.indices { authorities[index].owner = name }
   }
 }
 

@@ -69,6 +69,21 @@ extension Resolver {
     return given
   }
 
+  /// A provider's final word has come after LocalDNS's answer was given, which does not outlive it.
+  func forgetLocalAnswer(of pursuit: Pursuit, _ reason: UpstreamFailure) {
+    let now = loop.now.nanoseconds
+    func forget(_ key: CacheKey) -> Bool {
+      guard cache.peek(key, now: now)?.source == EntrySource.localDNS.number else { return false }
+      return cache.remove(key)
+    }
+    var everyType = pursuit.scope
+    everyType.type = CacheKey.everyType
+    let wasKept = [
+      pursuit.key.withCacheKey(forget), withKey(pursuit.question.name, everyType, subnet: pursuit.subnet, forget),
+    ].contains(true)
+    if wasKept, pursuit.service === service { failures.failed(pursuit.key, reason.blame, now: loop.now) }
+  }
+
   /// An attempt that nobody waited for has failed: stale data that was given when it began has half a minute again.
   func goOnServingStale(_ pursuit: Pursuit, _ reason: UpstreamFailure) {
     guard reason.blame.isRemembered, let data = staleData(pursuit.question, pursuit.route, pursuit.subnet),

@@ -117,7 +117,9 @@ final class ServerSchedule: @unchecked Sendable {
       }
       let request = source.request(unixTime: loop.wallTime)
       switch await transport.send(HTTPRequest(request, headers: []), timeout: timeout) {
-      case .failure(let failure): (reason, remedy) = ("\(server): \(failure)", "")
+      case .failure(let failure):
+        server.connectionFailed(now: loop.now)
+        (reason, remedy) = ("\(server): \(failure)", "")
       case .response(let response):
         do throws(HTTPDNSFailure) {
           let (servers, lifetime) = try source.list(from: TransferResponse(response))

@@ -194,6 +194,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
       if case .response = outcome { counters.roundTrips.observe(loop.now - begin) }
       switch outcome {
       case .failure(let failure):
+        server.connectionFailed(now: loop.now)
         counters.failures.count(TransferFailureReason(failure.kind))
         reason = "\(server): \(failure)"
       case .response(let response) where response.status == 304 && table != nil:

@@ -222,6 +222,72 @@ private enum Saying {
     #expect(isUp(provider))
   }
 
+  @Test func `a check that takes longer than that is still the only one`() {
+    var settings = ProviderSettings(name: "first")
+    settings.timeout = .seconds(10)
+    let (provider, service) = make(servers: 2, settings)
+    for number in 0..<3 { ask(provider, "www.good\(number).example") }
+    loop.advance(by: .seconds(5))
+    service.everything = .silence
+    for number in 0..<60 {
+      Task(executorPreference: loop) { [loop] in
+        _ = await provider.ask(
+          HTTPDNSQuestion(name: name("n\(number).odd.example"), type: .a), deadline: loop.now + .seconds(4),
+          isLastResort: false)
+      }
+      loop.advance(by: .milliseconds(250))
+    }
+    // Two questions of each server in each check, whose time is ten seconds.
+    #expect(provider.counters.checks <= 4, "\(provider.counters.checks)")
+  }
+
+  @Test func `what fails too soon for another check is judged by the last one`() {
+    let (provider, service) = make()
+    service.odd = ["odd.example": .result(.status(500)), "late.example": .silence]
+    ask(provider, "www.good.example")
+    loop.advance(by: .seconds(6))
+    #expect(failure(ask(provider, "a.odd.example"))?.blame == .answer)
+    loop.advance(by: .seconds(2))
+    #expect(failure(ask(provider, "b.odd.example"))?.blame == .answer)
+    let late = failure(ask(provider, "c.late.example"))
+    #expect(late?.blame == .question && late?.isLate == true)
+  }
+
+  @Test(arguments: [false, true])
+  func `the only domain that was good does not decide alone`(isAccount: Bool) {
+    var settings = ProviderSettings(name: "first")
+    settings.hasAccount = isAccount
+    let (provider, service) = make(settings)
+    ask(provider, "www.evil.example")
+    loop.advance(by: .seconds(2))
+    service.odd["evil.example"] = isAccount ? .result(.status(403)) : .silence
+    for number in 0..<3 { ask(provider, "n\(number).evil.example") }
+    #expect(isUp(provider))
+    #expect(failure(ask(provider, "www.good.example")) == nil)
+    // When it falls silent for that domain alone, as long as nothing else is asked, that is seen after all.
+    guard !isAccount else { return }
+    service.everything = .silence
+    loop.advance(by: .seconds(2))
+    let (alone, dead) = make()
+    ask(alone, "www.evil.example")
+    dead.everything = .silence
+    for number in 0..<8 {
+      ask(alone, "n\(number).evil.example")
+      loop.advance(by: .seconds(2))
+    }
+    #expect(!isUp(alone))
+  }
+
+  @Test func `who takes over the name of a provider knows what was good`() {
+    let (provider, _) = make()
+    ask(provider, "www.good.example")
+    let (heir, service) = make()
+    provider.retire(for: heir)
+    service.odd["odd.example"] = .result(.status(403))
+    ask(heir, "www.odd.example")
+    #expect(service.transports[0].asked.last == "www.good.example")
+  }
+
   @Test func `the name of the configuration is asked first, then a kept one, and never what has just failed`() {
     var settings = ProviderSettings(name: "first")
     settings.checkName = name("check.example.net")

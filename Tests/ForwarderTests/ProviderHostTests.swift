@@ -4,6 +4,7 @@ import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
+import ProviderPool
 import TestSupport
 import Testing
 
@@ -60,8 +61,8 @@ import Testing
     #expect(client.asked.count == 2)
   }
 
-  @Test func `addresses are kept for their TTL, a minute at least, and the old ones serve until there are new ones`() {
-    for (ttl, lifetime) in [(300, 300), (5, 60)] as [(UInt32, Int)] {
+  @Test func `addresses are kept for their TTL, a minute at least and an hour at most, or until there are new ones`() {
+    for (ttl, lifetime) in [(300, 300), (5, 60), (0x7FFF_FFFF, 3600)] as [(UInt32, Int)] {
       let client = resolver { _, number in (["192.0.2.\(number + 1)"], ttl, .milliseconds(20)) }
       let lookUp = lookUp(client, types: [.a])
       #expect(find(lookUp) == ["192.0.2.1"])
@@ -153,6 +154,30 @@ import Testing
     }
     _ = loop.run { await server.transport(timeout: .seconds(2)) }
     #expect(connected == [["192.0.2.1", "192.0.2.2"], ["192.0.2.3"]])
+  }
+
+  @Test func `a connection that fails leads to another look-up, once in five seconds, also where only probes ask`() {
+    let client = resolver { _, number in (["192.0.2.\(number + 1)"], 3600, .zero) }
+    let transport = ScriptedTransport(on: loop) { _ in (.refused, .zero) }
+    let provider = HTTPDNSProvider(
+      ProviderSettings(name: "first"), dialect: JSONDialect(flavour: .generic, path: "/resolve"),
+      servers: [ProviderServer("dns.example:443", lookUp: lookUp(client, types: [.a])) { _ in transport }], loop: loop)
+    func ask() {
+      loop.run { [loop] in
+        _ = await provider.ask(
+          HTTPDNSQuestion(name: name("www.example.com"), type: .a), deadline: loop.now + .seconds(1),
+          isLastResort: false)
+      }
+    }
+    for _ in 0..<3 { ask() }
+    #expect(provider.health.fitness(now: loop.now.nanoseconds) == .down)
+    let asked = client.asked.count
+    #expect(asked == 2)
+    // Clients' questions do not come so far.
+    loop.advance(by: .seconds(60))
+    let times = client.asked.map(\.at)
+    #expect(client.asked.count > asked)
+    #expect(zip(times.dropFirst(1), times.dropFirst(2)).allSatisfy { $1 - $0 >= .seconds(5) })
   }
 
   @Test func `a provider whose server's name is found too late sends nothing, and the deadline holds`() {

@@ -61,6 +61,53 @@ import Testing
     }
   }
 
+  @Test(arguments: [Blame.answer, .ourselves])
+  func `the same where the next one is silent: LocalDNS is not asked as well`(blame: Blame) throws {
+    let reached = ScriptedUpstream("reached", on: loop) { _, _ in
+      blame == .answer ? self.refusal(.servFail) : .failure(.other, blame)
+    }
+    let silent = ScriptedUpstream("silent", on: loop) { _, _ in .silence }
+    let local = local()
+    let scene = ResolverScene(on: loop, [reached, silent], local: local)
+    #expect(try scene.answer("www.example.com").responseCode == .servFail)
+    #expect(local.asked.isEmpty)
+  }
+
+  @Test func `a final word that comes after LocalDNS's answer was given ends that`() throws {
+    let silent = ScriptedUpstream("silent", on: loop) { _, _ in .silence }
+    let late = ScriptedUpstream("late", on: loop) { _, _ in self.refusal(.servFail, after: .milliseconds(500)) }
+    let local = local()
+    let scene = ResolverScene(on: loop, [silent, late], local: local)
+    #expect(try scene.answer("www.example.com").addresses == ["10.0.0.1"])
+    #expect(try scene.answer("www.example.com").addresses == ["10.0.0.1"])
+    loop.advance(by: .seconds(1))
+    #expect(try scene.answer("www.example.com").extendedError == .cachedError)
+    #expect(local.asked.count == 1)
+  }
+
+  @Test func `an empty answer that may mean "not listed" is no NODATA where another provider fails the name`() throws {
+    let first = ScriptedUpstream(on: loop) { _, _ in
+      .answer(HTTPDNSAnswer(responseCode: .noError, isNegative: true, isEmptyAmbiguous: true))
+    }
+    let second = ScriptedUpstream("second", on: loop) { _, _ in self.refusal(.servFail) }
+    let local = local()
+    let scene = ResolverScene(on: loop, [first, second], local: local)
+    #expect(try scene.answer("www.example.com").responseCode == .servFail)
+    #expect(local.asked.isEmpty)
+  }
+
+  @Test func `LocalDNS's NXDOMAIN carries no SOA of the root, which would deny a whole top level domain`() throws {
+    let root = ResourceRecord(
+      owner: .root, type: .soa, ttl: 86_400, rdata: [0, 0] + Array(repeating: 0, count: 16) + [0, 0, 14, 16])
+    let local = ScriptedLocalDNS(on: loop) { _, _ in
+      .answer(HTTPDNSAnswer(responseCode: .nxDomain, authorities: [root]))
+    }
+    let provider = ScriptedUpstream(on: loop) { _, _ in .failure(.networkError, .server) }
+    let message = try ResolverScene(on: loop, [provider], local: local).answer("nas")
+    #expect(message.responseCode == .nxDomain)
+    #expect(message.authorities.map(\.owner) == [name("nas")])
+  }
+
   @Test func `data that cannot be represented is SERVFAIL with the reason, and not an empty answer`() throws {
     let provider = ScriptedUpstream(on: loop) { _, _ in .failure(.notSupported, .question) }
     let local = local()

@@ -49,12 +49,26 @@ import Testing
     #expect(try scene.reply(number).after == .milliseconds(20))
   }
 
+  @Test(arguments: [RecordType.https, .svcb])
+  func `where to find a service is not for the network to say`(type: RecordType) throws {
+    let local = ScriptedLocalDNS(on: loop) { question, _ in
+      .answer(
+        HTTPDNSAnswer(
+          responseCode: .noError,
+          answers: [ResourceRecord(owner: question.name, type: type, ttl: 300, rdata: [0, 0, 1, 97, 0])]))
+    }
+    let first = provider("first", unserved: [type], answering("192.0.2.1"))
+    let message = try ResolverScene(on: loop, [first], local: local).answer("www.example.com", type)
+    #expect(message.responseCode == .noError && message.answers.isEmpty && message.extendedError == .notSupported)
+    #expect(local.asked.isEmpty)
+  }
+
   @Test(arguments: [true, false])
   func `a type that nobody serves is NODATA with the reason, never NXDOMAIN or SERVFAIL`(hasLocal: Bool) throws {
     let local = ScriptedLocalDNS(on: loop) { _, _ in .failure() }
     local.isThere = hasLocal
-    let first = provider("first", unserved: [.https], answering("192.0.2.1"))
-    let message = try ResolverScene(on: loop, [first], local: local).answer("www.example.com", .https)
+    let first = provider("first", unserved: [.txt], answering("192.0.2.1"))
+    let message = try ResolverScene(on: loop, [first], local: local).answer("www.example.com", .txt)
     #expect(message.responseCode == .noError)
     #expect(message.answers.isEmpty)
     #expect(message.authorities.map(\.type) == [.soa])

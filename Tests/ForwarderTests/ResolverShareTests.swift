@@ -312,6 +312,19 @@ import Testing
     #expect(scene.transactions.allSatisfy { $0.replies.count == 1 })
   }
 
+  @Test func `who was refused a place to wait gets a reply to the same query once more`() throws {
+    let scene = ResolverScene(on: loop, [silent()])
+    func ask(_ number: Int) -> Int {
+      scene.ask(ClientQuestion(name: "www.slow.example", client: 1, port: UInt16(1000 + number), id: UInt16(number)))
+    }
+    for number in 0..<5000 { _ = ask(number) }
+    loop.settle()
+    #expect(try scene.reply(4999).message.responseCode == .servFail)
+    let again = ask(4999)
+    loop.settle()
+    #expect(try scene.reply(again).message.responseCode == .servFail)
+  }
+
   @Test func `who joins is known in as many steps however many wait`() {
     let scene = ResolverScene(on: loop, [silent()], slots: 20_000)
     scene.onlyCount()
