@@ -107,7 +107,7 @@ extension Resolver {
     _ pursuit: Pursuit, _ route: Route, _ failure: UpstreamFailure?, _ empty: Outcome?, isCarried: Bool
   ) async -> Outcome {
     // SVCB and HTTPS lead to addresses and to other names: the network must not decide about those beside a provider that
-    // does about A and AAAA (docs/adr/0024-types-that-no-provider-carries.md).
+    // does about A and AAAA (docs/adr/0025-types-that-no-provider-carries.md).
     let isReserved = !isCarried && (pursuit.question.type == .svcb || pursuit.question.type == .https)
     let mayAsk = mayFallBack(route) && !isReserved || failure == nil && maySearch(route)
     if mayAsk, !pursuit.hasAskedLocal, !pursuit.isDisplaced, !isSparing(pursuit) {
