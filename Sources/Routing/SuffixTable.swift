@@ -54,6 +54,11 @@ struct SuffixTable {
   }
 
   /// A hash of a node and a label with its length octet; eight octets at a time.
+  ///
+  /// It needs no seed. Names get into the table by the configuration and the hosts file, and a few by the network's search
+  /// list: a lookup adds nothing. The worst that a stranger can ask for is the longest run of places that are taken, a hundred
+  /// or so in half-empty tables of any size (`SuffixTableTests`). Whoever writes a blocklist could make longer ones, but can
+  /// as well deny every name.
   @_noAllocation @inline(__always)
   static func hash(_ parent: UInt32, _ label: UnsafePointer<UInt8>) -> UInt32 {
     let count = Int(label[0]) + 1
