@@ -68,8 +68,8 @@ public enum ReachedBound: Hashable, Sendable {
     switch self {
     case .share(let limit): limit.warning
     case .subnetsPerName:
-      "clients of more networks than the provider's subnets_per_name ask for one name; the others get the answer that holds "
-        + "for no network in particular; raise it if so many are right"
+      "clients in more networks than the provider's subnets_per_name allows ask for one name; further ones share an answer; "
+        + "raise it if so many networks are expected"
     }
   }
 }
