@@ -117,8 +117,9 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
       let type = parameters["type"]
       isIPv6 = type == nil ? [false] : type == "aaaa" ? [true] : [false, true]
     }
-    return names.replacing("%2C", with: ",").split(separator: ",").flatMap { name in
-      let host = Int(name.dropFirst(4).prefix { $0.isNumber })!
+    return names.replacing("%2C", with: ",").split(separator: ",").flatMap { name -> [LifeQuestion] in
+      // A hostile client's name among others in one transfer is not in the list.
+      guard let host = Int(name.dropFirst(4).prefix { $0.isNumber }) else { return [] }
       return isIPv6.map { LifeQuestion(host, isIPv6: $0) }
     }
   }
