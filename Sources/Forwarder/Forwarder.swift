@@ -71,7 +71,7 @@ public final class Forwarder {
   /// Whether it reads no more queries, and ends when those under way are answered. Resolver's loop only.
   public private(set) var isStopping = false
   /// Called when the network hands out other search domains than those that the tables were made with.
-  var searchDomainsHaveChanged: (() -> Void)?
+  var searchDomainsHaveChanged: ((_ hasResolvers: Bool) -> Void)?
   /// Called in every turn of the loop, when everything else has been done.
   public var afterTurn: (() -> Void)?
 
@@ -350,7 +350,7 @@ public final class Forwarder {
     if isNews || isOther, let line = NetworkView.line(about: SearchDomain.judged(domains), configuration) {
       networkLog.tell("search domains", line)
     }
-    if isOther { searchDomainsHaveChanged?() }
+    if isOther { searchDomainsHaveChanged?(!local.systemServers.isEmpty) }
   }
 
   /// The questions for those names in the types of `refresh.types`, without those that are answered here.

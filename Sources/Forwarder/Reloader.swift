@@ -77,6 +77,8 @@ public final class Reloader: @unchecked Sendable {
   /// How often the network makes the tables follow.
   private var pace = RebuildPace()
   private var networkTimer: LoopTimer?
+  /// Whether that was set when there were no resolvers, and is a longer time than need be where there are some.
+  private var isBetweenNetworks = false
 
   /// How often it looks whether every listener goes by the new tables: a thread that is about to wait may miss the signal.
   private static let listenerCheck = Duration.milliseconds(1)
@@ -88,14 +90,16 @@ public final class Reloader: @unchecked Sendable {
     self.forwarder = forwarder
     self.path = path
     self.logger = logger
-    forwarder.searchDomainsHaveChanged = { [weak self] in self?.followNetwork() }
+    forwarder.searchDomainsHaveChanged = { [weak self] in self?.followNetwork(hasResolvers: $0) }
   }
 
-  /// The network hands out other search domains: the tables follow at once, or when it has been quiet for long enough. What
-  /// it hands out then counts.
-  private func followNetwork() {
-    guard networkTimer == nil else { return }
-    networkTimer = forwarder.loop.schedule(after: pace.delay(at: .now)) { [weak self] in
+  /// The network hands out other search domains: the tables follow at once, or some time after they did so last. What it hands
+  /// out then counts. Between two networks there is nothing to follow.
+  private func followNetwork(hasResolvers: Bool) {
+    guard networkTimer == nil || isBetweenNetworks && hasResolvers else { return }
+    isBetweenNetworks = !hasResolvers
+    networkTimer?.cancel()
+    networkTimer = forwarder.loop.schedule(after: pace.delay(at: .now, hasResolvers: hasResolvers)) { [weak self] in
       self?.networkTimer = nil
       self?.begin(.network)
     }
@@ -177,7 +181,7 @@ public final class Reloader: @unchecked Sendable {
       let text = "search domains are not taken over, and tried again: \(reasons.joined(separator: "; "))"
       forwarder.occasional.log(.error, reason: "search domains", now: BootInstant.now.nanoseconds, text)
       // The network will not say it again.
-      followNetwork()
+      followNetwork(hasResolvers: true)
     }
     end(reasons)
   }
@@ -257,8 +261,12 @@ struct RebuildPace {
 
   static let pause = Duration.seconds(10)
 
-  /// How long to wait now.
-  func delay(at now: BootInstant) -> Duration { last.map { max(.zero, $0 + RebuildPace.pause - now) } ?? .zero }
+  /// How long to wait now. A machine without resolvers has left one network and is not on another one yet: to follow that would
+  /// put off the next one.
+  func delay(at now: BootInstant, hasResolvers: Bool = true) -> Duration {
+    guard hasResolvers else { return RebuildPace.pause }
+    return last.map { max(.zero, $0 + RebuildPace.pause - now) } ?? .zero
+  }
 
   /// They are rebuilt.
   mutating func begins(at now: BootInstant) { last = now }

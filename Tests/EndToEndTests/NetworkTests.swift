@@ -213,6 +213,29 @@ struct NetworkTests {
     }
   }
 
+  @Test func `between two networks there is no search list to follow`() throws {
+    try withMachine(resolvers: []) { daemon, _, machine in
+      let server = try PlainServer(
+        addresses: ["web.corp.example.com.": "10.6.6.6"], at: Address(machine.routers[0], 53))
+      func wait(for line: String, times: Int) throws {
+        try daemon.process.wait(for: line, in: .error, within: .seconds(5)) {
+          $0.components(separatedBy: line).count > times ? true : nil
+        }
+      }
+      let (found, taken) = ("INFO the network's resolvers: ", "INFO search domains taken over in ")
+      try settle(daemon, machine, over: 0)
+      try machine.setResolvers([machine.routers[0]], more: "search corp.example.com")
+      try wait(for: taken, times: 1)
+      try machine.setResolvers([])
+      try wait(for: "\(found)none", times: 2)
+      try machine.setResolvers([machine.routers[0]], more: "search corp.example.com")
+      try wait(for: "\(found)\(machine.routers[0])", times: 2)
+      #expect(try ask(daemon.address, "web.corp.example.com").data == ["10.6.6.6"])
+      #expect(daemon.log.components(separatedBy: taken).count == 2)
+      withExtendedLifetime(server) {}
+    }
+  }
+
   @Test func `check, doctor and query say what the network changes, and why a name goes where it goes`() throws {
     try withLab { lab in
       let machine = try NetworkNamespace(in: lab)

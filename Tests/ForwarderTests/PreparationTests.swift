@@ -180,6 +180,8 @@ import Testing
     pace.begins(at: start)
     #expect(pace.delay(at: start + .seconds(3)) == .seconds(7))
     #expect(pace.delay(at: start + .seconds(11)) == .zero)
+    // Between two networks there is nothing to follow, so that the next one does not have to wait for that.
+    #expect(pace.delay(at: start + .seconds(11), hasResolvers: false) == .seconds(10))
   }
 }
 
