@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import random
 import shutil
 import signal
 import socket
@@ -13,6 +14,7 @@ from pathlib import Path
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 _ports_given: set[int] = set()
+_FIRST_PORT = 10_000
 
 
 class BenchError(Exception):
@@ -25,12 +27,17 @@ def find_program(name: str) -> str | None:
 
 
 def free_port() -> int:
-  """A port of 127.0.0.1 that is free for UDP and TCP now, and that was not handed out before."""
+  """A port of 127.0.0.1 that is free for UDP and TCP now, and that was not handed out before.
+
+  It is none of those that the kernel gives to clients, which could have it while a server is down for a while.
+  """
+  first_of_clients = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
   for _ in range(1000):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp, socket.socket() as tcp:
-      udp.bind(("127.0.0.1", 0))
-      port = udp.getsockname()[1]
+      port = random.randrange(_FIRST_PORT, first_of_clients) if first_of_clients > _FIRST_PORT else 0
       try:
+        udp.bind(("127.0.0.1", port))
+        port = udp.getsockname()[1]
         tcp.bind(("127.0.0.1", port))
       except OSError:
         continue
