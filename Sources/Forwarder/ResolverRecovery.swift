@@ -11,8 +11,10 @@ struct Recovery {
   /// Questions whose clients get stale data for want of a provider, in the order in which they came.
   private(set) var inUse: [Pursuit] = []
   private var known: Set<QuestionKey> = []
+  /// When a return last counted.
+  private(set) var last = BootInstant(nanoseconds: .min)
   /// Not again before that.
-  var next = BootInstant(nanoseconds: .min)
+  private(set) var next = BootInstant(nanoseconds: .min)
   var timer: LoopTimer?
 
   /// How often a return counts, at most.
@@ -24,6 +26,12 @@ struct Recovery {
   mutating func add(_ pursuit: Pursuit) {
     guard inUse.count < Recovery.most, known.insert(pursuit.key).inserted else { return }
     inUse.append(pursuit)
+  }
+
+  /// A return counts.
+  mutating func begin(now: BootInstant) {
+    last = now
+    next = now + Recovery.interval
   }
 
   /// Forgets them all.
@@ -48,6 +56,13 @@ extension Resolver {
     if pursuit.service === service { recovery.add(pursuit) }
   }
 
+  /// Whether a failure makes its question wait. One that began before a provider was back, and was lost all the same, says
+  /// nothing about now: its wait would begin when all others are over.
+  func isRemembered(_ reason: UpstreamFailure, of pursuit: Pursuit) -> Bool {
+    guard reason.blame.isRemembered, pursuit.service === service else { return false }
+    return !reason.blame.endsWithRecovery || pursuit.startedAt > recovery.last
+  }
+
   /// A provider has answered after it had failed. Waits that were its fault, its account's or the network's are over, and
   /// names in use are fetched again as far as the refresh budget allows; what was the answer's own fault stays.
   private func providerIsBack() {
@@ -61,7 +76,7 @@ extension Resolver {
 
   private func recover() {
     recovery.timer = nil
-    recovery.next = loop.now + Recovery.interval
+    recovery.begin(now: loop.now)
     failures.endWaitsForProviders()
     // Kept names come first.
     refresher?.retryKept(isBack: true)

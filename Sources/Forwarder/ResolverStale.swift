@@ -62,9 +62,7 @@ extension Resolver {
       if reason.blame.endsWithRecovery { awaitsRecovery(pursuit) }
     case .failure:
       counters.failures += 1
-      if reason.blame.isRemembered, pursuit.service === service {
-        failures.failed(pursuit.key, reason.blame, now: loop.now)
-      }
+      if isRemembered(reason, of: pursuit) { failures.failed(pursuit.key, reason.blame, now: loop.now) }
     }
     return given
   }

@@ -86,6 +86,23 @@ import Testing
     #expect(try scene.answer("a.example").responseCode == .noError)
   }
 
+  @Test func `a question that was lost before a provider's return does not wait after it`() throws {
+    let first = ScriptedUpstream(on: loop) { question, number in
+      number < 2 ? .failure(after: .seconds(2)) : .answer(.addresses(question.name, "192.0.2.1"))
+    }
+    let scene = ResolverScene(on: loop, [first])
+    scene.ask("a.example")
+    loop.advance(by: .seconds(1))
+    scene.ask("b.example")
+    first.tellBack()
+    loop.advance(by: .milliseconds(1500))
+    #expect(scene.transactions[0].replies.first?.message.responseCode == .servFail)
+    #expect(try scene.answer("a.example").responseCode == .noError)
+    // One that began with the return or after it has failed by itself.
+    loop.advance(by: .seconds(1))
+    #expect(scene.transactions[1].replies.first?.message.responseCode == .servFail)
+  }
+
   @Test func `names in use are fetched again at once, as far as the budget allows`() throws {
     let state = Switch()
     let (provider, _) = provider(.refused, state, servers: 1)
