@@ -372,7 +372,8 @@ class Soak:
     if self._lab.daemon_process.poll() is not None:
       raise BenchError(f"the daemon has ended:\n{(self._lab.folder / 'httpdnsd.log').read_text()[-3000:]}")
     status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines() if ":" in line)
-    self._samples.append(Sample(int(status["VmRSS"].split()[0]) * 1024, len(list((process / "fd").iterdir())),
+    # Without pages of files: those of the program come in as parts of it are used for the first time.
+    self._samples.append(Sample(int(status["RssAnon"].split()[0]) * 1024, len(list((process / "fd").iterdir())),
                                  int(status["Threads"])))
 
   def _summary(self) -> bool:
