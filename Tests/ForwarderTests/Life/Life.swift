@@ -119,7 +119,11 @@ final class Life {
     tally.transfers = service.transfers
     tally.units = provider.units
     tally.hostile = judge.hostile.asked
-    return (judge.violations + leftovers(), tally)
+    var violations = judge.violations + leftovers()
+    if !(service.bill.least...service.bill.most).contains(tally.units) {
+      violations.append("\(tally.units) units were counted; the provider bills \(service.bill)")
+    }
+    return (violations, tally)
   }
 
   /// When transfers were made that nobody waited for, in seconds.

@@ -70,8 +70,10 @@ final class LifeJudge {
   private static let lastOpportunity = 75 * second
   /// After an outage: a minute to the probe, half a minute until stale data is looked at again.
   private static let staleAfterOutage = 100 * second
-  /// Failures are remembered for five minutes at most, and providers are probed each minute.
-  private static let failureAfterOutage = 370 * second
+  /// The first question of a second finds out that a provider is back, and then waits end, once in 10 s at most.
+  private static let failureAfterOutage = 12 * second
+  /// What a provider said about a name itself (SERVFAIL) is remembered for five minutes, back or not.
+  private static let failureAfterWord = 370 * second
 
   init(
     _ plan: LifePlan, _ zone: LifeZone, _ weather: LifeWeather, now: @escaping () -> Int64,
@@ -277,7 +279,10 @@ final class LifeJudge {
     }
     if hasUsableStaleData(question) { violate(question, "SERVFAIL although there is stale data") }
     let begin = now() - LifeJudge.failureAfterOutage
-    if !weather.isTroubled(from: begin, to: now()), !hasSlept(since: begin) {
+    let wasSaid =
+      plan.dialect == .json
+      && weather.isTroubled(from: now() - LifeJudge.failureAfterWord, to: now(), by: .failure)
+    if !wasSaid, !weather.isTroubled(from: begin, to: now()), !hasSlept(since: begin) {
       violate(question, "SERVFAIL although the provider is up")
     }
   }

@@ -37,6 +37,8 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
   /// The hosts that a transfer is made for, and not to probe or check a server.
   @TaskLocal static var askedHosts: Set<Int> = []
   private(set) var transfers = 0
+  /// Billing units that it asks for at least, and at most: a reply that was lost on its way may be billed.
+  private(set) var bill = (least: 0, most: 0)
   private let plan: LifePlan
   private let zone: LifeZone
   private let weather: LifeWeather
@@ -54,6 +56,33 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
   nonisolated(nonsending) func send(_ request: HTTPRequest, timeout: Duration) async -> HTTPResult {
     transfers += 1
     let begin = loop.now.nanoseconds
+    let result = await result(request, timeout: timeout, begin: begin)
+    note(request, result)
+    return result
+  }
+
+  /// The prices of the services' documents: nothing, each name and family with addresses, each transfer.
+  private func note(_ request: HTTPRequest, _ result: HTTPResult) {
+    if case .failure(let failure) = result, failure.kind == .refused { return }
+    let isReplied = if case .response = result { true } else { false }
+    let (questions, hostile) = questions(request.target)
+    switch plan.dialect {
+    case .json: break
+    case .emas:
+      if case .response(let response) = result, response.status == 200 {
+        let families = String(decoding: response.body, as: UTF8.self).matches(of: /"ips(v6)?":\["/).count
+        bill.least += families
+      }
+      bill.most += questions.count + 2 * hostile.count
+    case .tencent:
+      bill.least += isReplied ? 1 : 0
+      bill.most += 1
+    }
+  }
+
+  private nonisolated(nonsending) func result(
+    _ request: HTTPRequest, timeout: Duration, begin: Int64
+  ) async -> HTTPResult {
     let latency = weather.latency(at: begin, request.target)
     switch weather.outage(at: begin) {
     case .silence:
@@ -68,14 +97,15 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
     case nil: break
     }
     let asked = names(request.target)
-    if let name = DomainName(text: asked.names),
+    let isBatch = asked.names.contains("%2C") || asked.names.contains(",")
+    if !isBatch, let name = DomainName(text: asked.names),
       let malice = LifeMalice(name, RecordType(plan.dialect == .json ? UInt16(asked.type)! : 1))
     {
       await loop.sleep(for: malice == .lameZone ? timeout : min(.nanoseconds(latency), timeout))
       guard .nanoseconds(latency) <= timeout else { return .failure(HTTPFailure(.timeout, "the time was up")) }
       return malice.result(plan.dialect, asked.names, asked.type)
     }
-    let questions = questions(request.target)
+    let (questions, hostile) = questions(request.target)
     let said = questions.map { question in
       zone.state(zone.hosts[question.host], isIPv6: question.isIPv6, at: begin)
     }
@@ -86,7 +116,7 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
     if isForAnswer, loop.now.nanoseconds - begin <= 2 * timeout.nanoseconds {
       for (question, state) in zip(questions, said) { onArrival?(question, state) }
     }
-    return reply(questions, said)
+    return reply(questions, said, hostile)
   }
 
   private func parameters(_ target: String) -> [Substring: Substring] {
@@ -106,7 +136,8 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
     )
   }
 
-  private func questions(_ target: String) -> [LifeQuestion] {
+  /// The hosts that are asked for, and the hostile names in the same batch: those that were answered may be in use.
+  private func questions(_ target: String) -> ([LifeQuestion], hostile: [String]) {
     let parameters = parameters(target)
     let names = names(target).names
     let isIPv6: [Bool]
@@ -117,18 +148,19 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
       let type = parameters["type"]
       isIPv6 = type == nil ? [false] : type == "aaaa" ? [true] : [false, true]
     }
-    return names.replacing("%2C", with: ",").split(separator: ",").flatMap { name -> [LifeQuestion] in
-      // A hostile client's name among others in one transfer is not in the list.
-      guard let host = Int(name.dropFirst(4).prefix { $0.isNumber }) else { return [] }
+    let list = names.replacing("%2C", with: ",").split(separator: ",")
+    let questions = list.filter { $0.hasPrefix("host") }.flatMap { name in
+      let host = Int(name.dropFirst(4).prefix { $0.isNumber })!
       return isIPv6.map { LifeQuestion(host, isIPv6: $0) }
     }
+    return (questions, list.filter { !$0.hasPrefix("host") }.map(String.init))
   }
 
-  private func reply(_ questions: [LifeQuestion], _ said: [LifeState]) -> HTTPResult {
+  private func reply(_ questions: [LifeQuestion], _ said: [LifeState], _ hostile: [String]) -> HTTPResult {
     let answers = zip(questions, said).map { (question: $0, state: $1, texts: texts($0, $1)) }
-    let first = zone.hosts[questions[0].host]
     switch plan.dialect {
     case .json:
+      let first = zone.hosts[questions[0].host]
       let type = questions[0].isIPv6 ? 28 : 1
       let records = answers[0].texts.map {
         #"{"name":"\#(first.text)","type":\#(type),"TTL":\#(first.ttl),"data":"\#($0)"}"#
@@ -147,7 +179,7 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
         }
         let ttl = zone.hosts[host].ttl
         return #"{"host":"\#(zone.hosts[host].text)","ttl":\#(ttl),"origin_ttl":\#(ttl)\#(lists.joined())}"#
-      }
+      } + hostile.map { #"{"host":"\#($0)","ttl":60,"origin_ttl":60,"ips":[]}"# }
       return .json(elements.count == 1 ? elements[0] : "{\"dns\":[\(elements.joined(separator: ","))]}")
     case .tencent:
       let lines = hosts(questions).map { host in
@@ -155,7 +187,7 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
           answer.texts.isEmpty ? "0" : answer.texts.joined(separator: ";") + ",\(zone.hosts[host].ttl)"
         }
         return "\(zone.hosts[host].text).:\(families.joined(separator: "-"))|192.0.2.1"
-      }
+      } + hostile.map { "\($0).:0|192.0.2.1" }
       return .response(HTTPResponse(status: 200, body: Array(lines.joined(separator: "\n").utf8)))
     }
   }

@@ -125,10 +125,11 @@ struct LifeWeather {
     return LifeWeather.Outage.allCases[Int(lifeNumber(seed, 12, time / LifeWeather.hour) % 3)]
   }
 
-  /// Whether something was wrong at any time between those.
-  func isTroubled(from begin: Int64, to end: Int64) -> Bool {
+  /// Whether something was wrong at any time between those, or that which `kind` says.
+  func isTroubled(from begin: Int64, to end: Int64, by kind: Outage? = nil) -> Bool {
     for hour in (begin / LifeWeather.hour)...max(begin / LifeWeather.hour, end / LifeWeather.hour) {
-      if let span = span(inHour: hour), span.overlaps(begin..<max(end, begin + 1)) { return true }
+      guard let span = span(inHour: hour), span.overlaps(begin..<max(end, begin + 1)) else { continue }
+      if kind == nil || kind == outage(at: span.lowerBound) { return true }
     }
     return false
   }
