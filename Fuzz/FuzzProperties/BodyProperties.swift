@@ -100,13 +100,19 @@ public struct EMASBodyProperty: Property {
   /// The fuzz target.
   public static let name = "EMASBody"
   private let dialect = EMASDialect(accountID: "100000", secretKey: nil, isEncrypted: true)
+  private let schedule = EMASSchedule(accountID: "100000")
 
   /// With whatever it needs set up.
   public init() {}
 
   /// Throws what does not hold for the input.
   public func check(_ input: [UInt8]) throws(Violation) {
-    for status in [200, 403] { try check(batches: dialect, TransferResponse(status: status, body: input)) }
+    for status in [200, 403] {
+      let response = TransferResponse(status: status, body: input)
+      try check(batches: dialect, response)
+      guard case .servers(let servers)? = try? schedule.outcome(from: response) else { continue }
+      try require((1...32).contains(servers.count), "a list of \(servers.count) servers")
+    }
   }
 }
 

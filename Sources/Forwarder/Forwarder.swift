@@ -64,6 +64,8 @@ public final class Forwarder {
   private let tcpService: TCPService
   /// Queries beyond the rate limit, as far as the log was told.
   private var toldLimited = ToldRefusals()
+  /// Queries over TCP that were put off, as far as the log has been told.
+  private var toldDelayed: UInt64 = 0
   /// For failures that may be many.
   public let occasional: OccasionalLog
   private let networkLog: NetworkLog
@@ -145,9 +147,7 @@ public final class Forwarder {
       on: loop, settings: ResolverSettings(configuration, preparation.plan.routes), cache: cache,
       network: surroundings.network,
       upstreams: upstreams, local: local, replies: replies, table: preparation.plan.table,
-      onLimit: { bound in
-        occasional.log(.warning, reason: bound.word, now: BootInstant.now.nanoseconds, bound.warning)
-      }
+      onLimit: { bound in occasional.log(bound, now: BootInstant.now) }
     ) { name, failure in
       occasional.log(failure, of: name, now: BootInstant.now)
     }
@@ -288,7 +288,9 @@ public final class Forwarder {
 
   /// A listener thread has woken the loop for that, or it turns anyway.
   private func tellLimited() {
-    guard toldLimited.hasNews(of: preparation.tables.rateLimit) else { return }
+    let isDelayed = tcpService.delayed > toldDelayed
+    toldDelayed = tcpService.delayed
+    guard toldLimited.hasNews(of: preparation.tables.rateLimit) || isDelayed else { return }
     let text =
       "clients send more queries than listen.rate_limit allows: over UDP they get an empty answer with TC, over TCP they "
       + "wait up to 1 s; raise it if they may"

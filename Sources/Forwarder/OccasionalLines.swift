@@ -30,6 +30,13 @@ extension OccasionalLog {
   }
 }
 
+extension OccasionalLog {
+  /// Logs that a bound of ours was reached: once a minute for each.
+  func log(_ bound: ReachedBound, now: BootInstant) {
+    log(.warning, reason: bound.word, now: now.nanoseconds, bound.warning)
+  }
+}
+
 /// What the network hands out, for the log: four lines a minute of each kind, however often it changes its mind. Resolver's
 /// loop only.
 final class NetworkLog: @unchecked Sendable {

@@ -73,6 +73,8 @@ struct ServerSuspicion {
   var isConfirmed = false
   /// When it last gave a reply of any use.
   var lastReply = BootInstant(nanoseconds: .min)
+  /// Since when replies of use have come without a pause.
+  var wellSince = BootInstant(nanoseconds: .min)
   /// The first failure since then for which there was nothing to check with.
   private var unchecked: (domain: DomainName, at: BootInstant)?
 
@@ -81,7 +83,10 @@ struct ServerSuspicion {
 
   init() {}
 
-  init(lastReply: BootInstant) { self.lastReply = lastReply }
+  init(lastReply: BootInstant, wellSince: BootInstant) {
+    self.lastReply = lastReply
+    self.wellSince = wellSince
+  }
 
   /// A question has failed, and there is none to check with: only names of its own domain are known to be good.
   ///
@@ -139,7 +144,10 @@ extension HTTPDNSProvider {
   /// A server has given a reply of use.
   func replied(_ index: Int) {
     health.succeeded(index, now: loop.now.nanoseconds)
-    if suspicions.indices.contains(index) { suspicions[index] = ServerSuspicion(lastReply: loop.now) }
+    if suspicions.indices.contains(index) {
+      let wellSince = isFresh(suspicions[index].lastReply) ? suspicions[index].wellSince : loop.now
+      suspicions[index] = ServerSuspicion(lastReply: loop.now, wellSince: wellSince)
+    }
     refusedDomains = []
     tellStanding()
     // What was in flight when the provider was set aside does not end that.
@@ -173,8 +181,9 @@ extension HTTPDNSProvider {
     // A server that had less than its time has not failed; another one may still be quicker.
     case (.server, .late), (.network, .late):
       guard hadItsTime else { break }
-      let isTheQuestion = hasReplied(index) || wasWell(index)
-      if !hasReplied(index), suspect(index, asked) {
+      let hasReplied = hasReplied(index, since: began)
+      let isTheQuestion = hasReplied || wasWell(index)
+      if !hasReplied, suspect(index, asked) {
         Task(executorPreference: loop) { _ = await self.check(index, insteadOf: asked, began: began) }
       }
       if isTheQuestion {
@@ -182,7 +191,7 @@ extension HTTPDNSProvider {
         failure.isLate = true
       }
     case (.server, .doubtful), (.network, .doubtful):
-      if hasReplied(index) {
+      if hasReplied(index, since: began) {
         failure.blame = .answer
       } else if suspect(index, asked) {
         let verdict = await check(index, insteadOf: asked, began: began, deadline: deadline)
@@ -193,8 +202,10 @@ extension HTTPDNSProvider {
     return failure
   }
 
-  private func hasReplied(_ index: Int) -> Bool {
-    isFresh(suspicions[index].lastReply)
+  /// Whether the server has replied to others all the time. One that has just come back says nothing about what was lost
+  /// before.
+  private func hasReplied(_ index: Int, since began: BootInstant) -> Bool {
+    isFresh(suspicions[index].lastReply) && suspicions[index].wellSince <= began
   }
 
   /// Whether the check after which another one would come too soon has found the server well.

@@ -51,7 +51,7 @@ final class RefreshSpending {
   private var nextNote = BootInstant(nanoseconds: .min)
 
   /// How often a person is told that nothing is left: that may go on for hours.
-  private static let calm = Duration.seconds(600)
+  private static let calm = Duration.seconds(60)
   /// How often a kept question may be due in a minute, where its TTL is the least that is refreshed ahead.
   private static let mostPerMinute = 8
   /// The dearest answer (`Billing`).

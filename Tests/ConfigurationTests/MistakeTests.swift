@@ -18,6 +18,11 @@ private let lines: [(text: String, line: String)] = [
   ("listen = 3", "listen: found 3; allowed: a table: [listen]"),
   ("provider = 3", "provider: found 3; allowed: an array of tables: [[provider]]"),
   ("provider = [3]", "provider[0]: found 3; allowed: a table: [[provider]]"),
+  (
+    "provider = [{ proxy = \"http://proxy.lan:3128\" }]",
+    "provider[0].proxy: found \"http://proxy.lan:3128\"; allowed: an address as host, since names of proxies are not "
+      + "looked up"
+  ),
   ("[rule]\nuse = \"refused\"", "rule: found a table; allowed: an array of tables: [[rule]]"),
   ("provider = []", "provider: found an empty array; allowed: at least one [[provider]], or no key for the default"),
   // Lists: every wrong element has its own line.

@@ -42,6 +42,18 @@ import Testing
     #expect(lines.all.count == 6)
   }
 
+  @Test func `each bound of ours that is reached has a line a minute, which names its key`() {
+    let bounds = ShareLimit.allCases.map { ReachedBound.share($0) } + [.subnetsPerName]
+    for second in 0..<60 {
+      let now = BootInstant(nanoseconds: Int64(second) * 1_000_000_000)
+      for bound in bounds { log.log(bound, now: now) }
+    }
+    #expect(lines.all.count == bounds.count)
+    for key in ["misses_per_client", "misses_per_domain", "max_in_flight", "subnets_per_name"] {
+      #expect(lines.all.contains { $0.hasPrefix("warning ") && $0.contains(key) }, "\(key)")
+    }
+  }
+
   @Test func `a network that changes its mind each second has a few lines a minute`() {
     let network = NetworkLog(log)
     for second in 0..<60 {

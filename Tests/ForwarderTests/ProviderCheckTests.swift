@@ -253,6 +253,22 @@ private enum Saying {
     #expect(late?.blame == .question && late?.isLate == true)
   }
 
+  @Test func `what was lost before a server came back is not the question's own fault`() {
+    let (provider, service) = make()
+    for text in ["www.good.example", "www.fine.example"] { ask(provider, text) }
+    loop.advance(by: .seconds(30))
+    service.everything = .silence
+    let lost = Task(executorPreference: loop) { [loop] in
+      await provider.ask(
+        HTTPDNSQuestion(name: name("www.other.example"), type: .a), deadline: loop.now + .seconds(4), isLastResort: false)
+    }
+    loop.advance(by: .milliseconds(1500))
+    service.everything = nil
+    ask(provider, "www.good.example")
+    let failure = failure(loop.run { await lost.value })
+    #expect(failure?.blame == .server)
+  }
+
   @Test(arguments: [false, true])
   func `the only domain that was good does not decide alone`(isAccount: Bool) {
     var settings = ProviderSettings(name: "first")

@@ -70,6 +70,36 @@ import Testing
     for time in times { #expect(times.count { (time..<(time + 60)).contains($0) } * units <= 60) }
   }
 
+  @Test func `bounds what is fetched again when a provider is back, and kept names come first`() throws {
+    let provider = provider(RefreshPrice(isBilled: true, perTransfer: 1, perAnswer: 0), ttl: 30)
+    let resolver = ResolverScene(on: loop, [provider]) { settings in
+      for index in settings.routes.indices {
+        (settings.routes[index].stale.mode, settings.routes[index].stale.maxAge) = (.onFailure, 86_400)
+      }
+    }
+    let scene = RefresherScene(resolver, keep: ["kept.example"]) {
+      $0 = RefresherSettings(Configuration().refresh)
+      $0.unitsPerMinute = 20
+    }
+    let names = (0..<100).map { "host\($0).d\($0).example" }
+    func askAll() {
+      for name in names { resolver.ask(name) }
+      loop.advance(by: .seconds(3))
+    }
+    askAll()
+    provider.script = { _, _ in .failure() }
+    loop.advance(by: .seconds(90))
+    askAll()
+    provider.script = { question, _ in .answer(.addresses(question.name, "192.0.2.1", ttl: 30)) }
+    let (asked, refreshed) = (provider.asked.count, provider.refreshes.count)
+    provider.tellBack()
+    loop.advance(by: .seconds(2))
+    let spent = provider.asked.count - asked + provider.refreshes.count - refreshed
+    #expect((1...20).contains(spent), "\(spent)")
+    #expect(provider.refreshes[refreshed].questions.first?.name == name("kept.example"))
+    #expect(scene.refresher.counters.overBudget > 0)
+  }
+
   @Test func `counts as kept the plain question alone: with DO, CD or a subnet one name would be any number of them`() {
     let scene = scene(provider(.free), keep: ["kept.example"])
     func isKept(_ change: (inout HTTPDNSQuestion) -> Void) -> Bool {

@@ -84,6 +84,20 @@ import Testing
     first.tellBack()
     #expect(try scene.answer("odd.example").extendedError == .cachedError)
     #expect(try scene.answer("a.example").responseCode == .noError)
+    // The next return counts when ten seconds are over.
+    first.script = { _, _ in .failure() }
+    for wait in [0, 1, 3] {
+      loop.advance(by: .seconds(wait))
+      #expect(try scene.answer("b.example").responseCode == .servFail)
+    }
+    let asked = first.asked.count
+    first.tellBack()
+    #expect(try scene.answer("b.example").extendedError == .cachedError)
+    #expect(first.asked.count == asked)
+    loop.advance(by: .seconds(5))
+    first.script = { question, _ in .answer(.addresses(question.name, "192.0.2.1")) }
+    loop.advance(by: .seconds(1))
+    #expect(try scene.answer("b.example").responseCode == .noError)
   }
 
   @Test func `a question that was lost before a provider's return does not wait after it`() throws {

@@ -164,6 +164,20 @@ import Testing
     #expect(generations == [1, 1, 1, 1, 1, 2, 2, 2])
   }
 
+  @Test func `timeouts beside answers say nothing about the connections`() throws {
+    let server = TestServer { $0.head.contains("/stall") ? .stall : .send(response("x")) }
+    defer { server.stop() }
+    let generations = try withOrigin(server) { origin in
+      async let first = origin.get("/stall", timeout: .milliseconds(300))
+      async let second = origin.get("/stall", timeout: .milliseconds(300))
+      while origin.inFlight < 2 { await Task.yield() }
+      while origin.inFlight > 0 { _ = await origin.get("/") }
+      _ = await (first, second)
+      return origin.generationCount
+    }
+    #expect(generations == 1)
+  }
+
   @Test func `many timeouts of one burst open one generation`() throws {
     let server = TestServer { _ in .stall }
     defer { server.stop() }
