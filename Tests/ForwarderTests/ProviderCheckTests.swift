@@ -260,7 +260,8 @@ private enum Saying {
     service.everything = .silence
     let lost = Task(executorPreference: loop) { [loop] in
       await provider.ask(
-        HTTPDNSQuestion(name: name("www.other.example"), type: .a), deadline: loop.now + .seconds(4), isLastResort: false)
+        HTTPDNSQuestion(name: name("www.other.example"), type: .a), deadline: loop.now + .seconds(4),
+        isLastResort: false)
     }
     loop.advance(by: .milliseconds(1500))
     service.everything = nil

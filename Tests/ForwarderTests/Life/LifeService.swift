@@ -170,24 +170,26 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
         #"{"Status":\#(said[0] == .noName ? 3 : 0),"Question":[{"name":"\#(first.text)","type":\#(type)}],"#
           + #""Answer":[\#(records.joined(separator: ","))],"Authority":[\#(records.isEmpty ? authority : "")]}"#)
     case .emas:
-      let elements = hosts(questions).map { host in
-        let lists = [false, true].map { isIPv6 in
-          answers.first { $0.question == LifeQuestion(host, isIPv6: isIPv6) }.map { answer in
-            let list = answer.texts.map { "\"\($0)\"" }.joined(separator: ",")
-            return ",\"\(isIPv6 ? "ipsv6" : "ips")\":[\(list)]"
-          } ?? ""
-        }
-        let ttl = zone.hosts[host].ttl
-        return #"{"host":"\#(zone.hosts[host].text)","ttl":\#(ttl),"origin_ttl":\#(ttl)\#(lists.joined())}"#
-      } + hostile.map { #"{"host":"\#($0)","ttl":60,"origin_ttl":60,"ips":[]}"# }
+      let elements =
+        hosts(questions).map { host in
+          let lists = [false, true].map { isIPv6 in
+            answers.first { $0.question == LifeQuestion(host, isIPv6: isIPv6) }.map { answer in
+              let list = answer.texts.map { "\"\($0)\"" }.joined(separator: ",")
+              return ",\"\(isIPv6 ? "ipsv6" : "ips")\":[\(list)]"
+            } ?? ""
+          }
+          let ttl = zone.hosts[host].ttl
+          return #"{"host":"\#(zone.hosts[host].text)","ttl":\#(ttl),"origin_ttl":\#(ttl)\#(lists.joined())}"#
+        } + hostile.map { #"{"host":"\#($0)","ttl":60,"origin_ttl":60,"ips":[]}"# }
       return .json(elements.count == 1 ? elements[0] : "{\"dns\":[\(elements.joined(separator: ","))]}")
     case .tencent:
-      let lines = hosts(questions).map { host in
-        let families = answers.filter { $0.question.host == host }.map { answer in
-          answer.texts.isEmpty ? "0" : answer.texts.joined(separator: ";") + ",\(zone.hosts[host].ttl)"
-        }
-        return "\(zone.hosts[host].text).:\(families.joined(separator: "-"))|192.0.2.1"
-      } + hostile.map { "\($0).:0|192.0.2.1" }
+      let lines =
+        hosts(questions).map { host in
+          let families = answers.filter { $0.question.host == host }.map { answer in
+            answer.texts.isEmpty ? "0" : answer.texts.joined(separator: ";") + ",\(zone.hosts[host].ttl)"
+          }
+          return "\(zone.hosts[host].text).:\(families.joined(separator: "-"))|192.0.2.1"
+        } + hostile.map { "\($0).:0|192.0.2.1" }
       return .response(HTTPResponse(status: 200, body: Array(lines.joined(separator: "\n").utf8)))
     }
   }
