@@ -70,6 +70,8 @@ struct ServerFailure: Error {
   var refusal: HTTPDNSFailure?
   /// Whether the server could not right now (HTTP 5xx, a connection that was cut off): it is tried once more.
   var isTemporary = false
+  /// Whether the server has said it over HTTP, so that it was reached.
+  var isReply = false
 }
 
 extension HTTPFailure.Kind {
@@ -239,5 +241,6 @@ extension ServerFailure {
     let blame = failure.blame
     self.init(failure: UpstreamFailure(failure), evidence: .doubtful, refusal: blame == .account ? failure : nil)
     if case .server(let status) = failure { isTemporary = status >= 500 }
+    isReply = true
   }
 }

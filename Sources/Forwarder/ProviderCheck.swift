@@ -182,7 +182,8 @@ extension HTTPDNSProvider {
     case (.server, .late), (.network, .late):
       guard hadItsTime else { break }
       let hasReplied = hasReplied(index, since: began)
-      let isTheQuestion = hasReplied || wasWell(index)
+      // Another server may still have an answer.
+      let isTheQuestion = hasReplied || servers.count == 1 && wasWell(index)
       if !hasReplied, suspect(index, asked) {
         Task(executorPreference: loop) { _ = await self.check(index, insteadOf: asked, began: began) }
       }
@@ -196,7 +197,8 @@ extension HTTPDNSProvider {
       } else if suspect(index, asked) {
         let verdict = await check(index, insteadOf: asked, began: began, deadline: deadline)
         // Where it is too soon for another check, the last one counts.
-        if case .isWell = verdict { failure.blame = .answer } else if wasWell(index) { failure.blame = .answer }
+        if case .isWell = verdict { failure.blame = .answer }
+        if problem.isReply, wasWell(index) { failure.blame = .answer }
       }
     }
     return failure

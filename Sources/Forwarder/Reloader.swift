@@ -126,7 +126,7 @@ public final class Reloader: @unchecked Sendable {
     guard !forwarder.isStopping else { return abandon() }
     isReloading = true
     self.reason = reason
-    if reason == .file { (waiting, waitingNext) = (waitingNext, []) } else { pace.begins(at: .now) }
+    if reason == .file { (waiting, waitingNext) = (waitingNext, []) }
     report = ReloadReport()
     startedAt = .now
     if reason == .file { willReload() }
@@ -166,6 +166,7 @@ public final class Reloader: @unchecked Sendable {
   /// remembered stay, or a network that changes its mind would cost transfers.
   private func takeNetwork(of preparation: Preparation) {
     guard preparation.plan.searchDomains != forwarder.preparation.plan.searchDomains else { return end([]) }
+    pace.begins(at: .now)
     let terms = RevisedTerms(from: forwarder.preparation, to: preparation)
     let old = OldTables(forwarder.preparation)
     forwarder.use(tablesOf: preparation)
@@ -178,6 +179,7 @@ public final class Reloader: @unchecked Sendable {
       for line in reasons { logger.error("\(line)") }
       logger.error("configuration unchanged")
     case .network:
+      pace.begins(at: .now)
       let text = "search domains are not taken over, and tried again: \(reasons.joined(separator: "; "))"
       forwarder.occasional.log(.error, reason: "search domains", now: BootInstant.now.nanoseconds, text)
       // The network will not say it again.

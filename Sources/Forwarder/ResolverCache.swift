@@ -9,6 +9,8 @@ extension Resolver {
   /// Keeps an answer under what it depends on. One that may not be kept takes the place of older ones all the same.
   func keep(_ answer: FinishedAnswer, of pursuit: Pursuit, from source: AnswerSource) {
     guard settings.cacheEnabled, isStillRouted(pursuit) else { return }
+    // Its key is that of the network on which the question began.
+    if source == .localDNS, pursuit.route.belongsToNetwork, pursuit.scope.network != pursuit.network { return }
     let now = loop.now.nanoseconds
     var scope = pursuit.scope
     var response = answer.response

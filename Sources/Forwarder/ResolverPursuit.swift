@@ -41,6 +41,10 @@ extension Resolver {
       let outcome = await ask(
         upstream, pursuit, route, deadline: min(deadline, loop.now + share),
         isLastResort: isLastResort)
+      // Whoever has lost the place says nothing about the provider.
+      if pursuit.isDisplaced, outcome.failure != nil {
+        return Outcome(result: .failure(.limited(.places)), source: .ourselves)
+      }
       switch outcome.result {
       case .success(let answer) where answer.isAmbiguous:
         empty = empty ?? outcome
@@ -160,13 +164,20 @@ extension Resolver {
     }
     var question = pursuit.question
     question.clientSubnet = nil
-    let rest = pursuit.startedAt + ResolverSettings.answerBy - loop.now
-    let timeout = isFallback ? min(settings.localTimeout, rest) : rest
     pursuit.isAskingLocal = true
     counters.localQuestions += 1
-    let began = loop.preciseNow
-    let result = await local.ask(question, route.localServers, timeout: timeout)
+    var began = loop.preciseNow
+    var result: Result<UpstreamAnswer, UpstreamFailure>
+    repeat {
+      began = loop.preciseNow
+      let rest = pursuit.startedAt + ResolverSettings.answerBy - loop.now
+      pursuit.network = network.number
+      result = await local.ask(
+        question, route.localServers, timeout: isFallback ? min(settings.localTimeout, rest) : rest)
+      // What was asked of another network's resolver says nothing here.
+    } while pursuit.network != network.number && loop.now < pursuit.startedAt + ResolverSettings.answerBy
     pursuit.isAskingLocal = false
+    if pursuit.network != network.number { result = .failure(.noAnswerInTime) }
     if isFallback { names.wentToLocalDNS(question, result) }
     switch result {
     case .success(let reply):
@@ -271,7 +282,9 @@ extension Resolver {
     pursuit.attempts -= 1
     // The provider's answer is still preferred while its attempt has time.
     let providerEnd = pursuit.startedAt + min(longestTimeout(pursuit), ResolverSettings.answerBy)
-    guard case .success = outcome.result, pursuit.attempts > 0, loop.now < providerEnd, !pursuit.isAnswered else {
+    guard case .success = outcome.result, pursuit.attempts > 0, loop.now < providerEnd, !pursuit.isAnswered,
+      !pursuit.isDecided
+    else {
       return settle(pursuit, outcome)
     }
     pursuit.held = outcome
@@ -288,7 +301,11 @@ extension Resolver {
     switch outcome.result {
     // A limit of ours never leads to LocalDNS, and what a provider has said is final.
     case .success where outcome.source == .localDNS && pursuit.isDecided:
-      if pursuit.attempts == 0 { deliver(pursuit, Outcome(result: .failure(.limitedBefore), source: .ourselves)) }
+      guard pursuit.attempts == 0 else {
+        mayNeedLocalAgain(pursuit)
+        break
+      }
+      deliver(pursuit, pursuit.held ?? Outcome(result: .failure(.limitedBefore), source: .ourselves))
     case .success: deliver(pursuit, outcome)
     case .failure(let reason) where outcome.source.isProvider && !reason.leadsToLocalDNS:
       keepLocalOut(of: pursuit)
@@ -302,7 +319,14 @@ extension Resolver {
   /// A provider was reached, or a limit of ours stands before it: LocalDNS says nothing any more.
   private func keepLocalOut(of pursuit: Pursuit) {
     pursuit.isDecided = true
-    if pursuit.held?.source == .localDNS { pursuit.held = nil }
+    guard pursuit.held?.source == .localDNS else { return }
+    pursuit.held = nil
+    mayNeedLocalAgain(pursuit)
+  }
+
+  /// Below a search domain the next provider's NXDOMAIN gives LocalDNS a say after all, whose answer was dropped.
+  private func mayNeedLocalAgain(_ pursuit: Pursuit) {
+    if maySearch(pursuit.route) { pursuit.hasAskedLocal = false }
   }
 
   /// What LocalDNS says late must not take the place of what a provider has said.

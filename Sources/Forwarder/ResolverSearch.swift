@@ -45,6 +45,8 @@ extension Resolver {
       deniedKey(question, route), until: loop.now + .seconds(Int64(max(answer.lifetime, route.ttl.highestFallback))),
       now: loop.now)
     pursuit.trace("\(outcome.source.name): no such name")
+    // By the rule of search domains LocalDNS has a say again, whatever another provider has failed with.
+    pursuit.isDecided = false
     if pursuit.isAskingLocal {
       // It is given when LocalDNS, asked beside the provider, does not answer in time.
       pursuit.held = outcome.unconfirmed

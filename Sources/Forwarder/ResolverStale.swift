@@ -56,7 +56,7 @@ extension Resolver {
     let given = given(data, or: reason, question)
     switch given {
     case .success:
-      guard let data, reason.blame.isRemembered else { break }
+      guard let data, isRemembered(reason, of: pursuit) else { break }
       let end = (loop.now + Resolver.staleRecheck).nanoseconds
       withKey(question.name, data.scope, subnet: data.subnet) { cache.serveStale($0, until: end) }
       if reason.blame.endsWithRecovery { awaitsRecovery(pursuit) }

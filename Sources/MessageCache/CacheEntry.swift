@@ -43,8 +43,8 @@ struct CacheEntry {
   var isImmutable: Bool { @_noAllocation @inline(__always) get { flags.has(EntryFlags.immutable) } }
   var isOfOneNetwork: Bool { @_noAllocation @inline(__always) get { flags.has(EntryFlags.ofOneNetwork) } }
 
-  /// Whether it was asked for in more seconds than one: it took the place of an older one, or had a hit later.
-  var isInUse: Bool { flags.has(EntryFlags.inUse) || hits > 0 && usedAt > CacheEntry.stamp(storedAt) }
+  /// Whether it was asked for a second later again, by stamps of about a second: it took the place of an older one, or had a hit later.
+  var isInUse: Bool { flags.has(EntryFlags.inUse) || hits > 0 && usedAt > CacheEntry.stamp(storedAt) + 1 }
 
   /// Whether an entry that takes its place at `now` is in use: the name is asked for in another second.
   func isInUse(again now: Int64) -> Bool {

@@ -261,8 +261,9 @@ final class CacheShard: @unchecked Sendable {
   func state(hash: UInt64) -> EntryState? {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
-    return lookUp(hash: hash).map { entry in
-      EntryState(
+    return lookUp(hash: hash).flatMap { entry in
+      guard countsHere(entry) else { return nil }
+      return EntryState(
         storedAt: entry.pointee.storedAt, expiresAt: entry.pointee.expiresAt, hits: entry.pointee.hits,
         source: entry.pointee.source, heat: entry.pointee.heat)
     }

@@ -270,6 +270,17 @@ private enum Saying {
     #expect(failure?.blame == .server)
   }
 
+  @Test func `a server that dies a moment after a check is replaced by the next one`() {
+    let (provider, service) = make(servers: 2)
+    for text in ["www.good.example", "www.fine.example"] { ask(provider, text) }
+    loop.advance(by: .seconds(10))
+    service.odd["late.example"] = .silence
+    ask(provider, "a.late.example")
+    loop.advance(by: .seconds(1))
+    service.transports[0].own = .silence
+    for number in 0..<3 { #expect(failure(ask(provider, "n\(number).good.example")) == nil) }
+  }
+
   @Test(arguments: [false, true])
   func `the only domain that was good does not decide alone`(isAccount: Bool) {
     var settings = ProviderSettings(name: "first")
@@ -281,10 +292,8 @@ private enum Saying {
     for number in 0..<3 { ask(provider, "n\(number).evil.example") }
     #expect(isUp(provider))
     #expect(failure(ask(provider, "www.good.example")) == nil)
-    // When it falls silent for that domain alone, as long as nothing else is asked, that is seen after all.
     guard !isAccount else { return }
-    service.everything = .silence
-    loop.advance(by: .seconds(2))
+    // One that is silent, with nothing else asked, is seen after all.
     let (alone, dead) = make()
     ask(alone, "www.evil.example")
     dead.everything = .silence

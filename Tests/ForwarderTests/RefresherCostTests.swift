@@ -179,7 +179,7 @@ private final class PairingUpstream: Upstream, @unchecked Sendable {
     #expect(UInt64(asked) == scene.refresher.counters.transfers)
   }
 
-  @Test func `a budget that is spent is told once in ten minutes`() throws {
+  @Test func `a budget that is spent has a line a minute`() throws {
     let provider = provider(ttl: 60)
     let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.transfersPerMinute = 1 }
     let names = (0..<20).map { "host\($0).example" }
@@ -187,7 +187,7 @@ private final class PairingUpstream: Upstream, @unchecked Sendable {
       for name in names { scene.scene.ask(name) }
       loop.advance(by: .seconds(1))
     }
-    #expect(scene.log.count == 1)
+    #expect((9...10).contains(scene.log.count))
     #expect(scene.log.first?.hasPrefix("the budget of [refresh] is spent") == true)
   }
 

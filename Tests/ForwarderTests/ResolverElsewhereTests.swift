@@ -79,6 +79,28 @@ import Testing
     scene.resolver.assumeIsolated { $0.networkIsAnother() }
     loop.advance(by: .seconds(2))
     #expect(try scene.reply(number).message.addresses == ["10.9.9.9"])
+    // It is that network's, although the question began on the one before.
+    local.script = { _, _ in .silence }
+    #expect(try scene.answer("www.example.com").addresses == ["10.9.9.9"])
+    scene.network.change(to: 1)
+    #expect(try scene.answer("www.example.com").responseCode == .servFail)
+  }
+
+  @Test(arguments: ["www.example.com", "nas.lan"])
+  func `is not given on another network that comes while it is on its way`(text: String) throws {
+    let scene = scene()
+    local.script = { question, _ in .answer(.addresses(question.name, "10.0.0.1"), after: .milliseconds(400)) }
+    let number = scene.ask(text)
+    loop.advance(by: .milliseconds(200))
+    #expect(local.asked.count == 1)
+    local.script = { question, _ in .answer(.addresses(question.name, "10.9.9.9")) }
+    scene.network.change(to: 2)
+    scene.resolver.assumeIsolated { $0.networkIsAnother() }
+    loop.advance(by: .seconds(3))
+    #expect(try scene.reply(number).message.addresses == ["10.9.9.9"])
+    local.script = { _, _ in .silence }
+    scene.network.change(to: 1)
+    #expect(try scene.answer(text).addresses.isEmpty)
   }
 
   @Test func `while a provider was silent is given where the network is the same one`() throws {

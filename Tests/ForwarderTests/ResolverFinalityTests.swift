@@ -73,6 +73,18 @@ import Testing
     #expect(local.asked.isEmpty)
   }
 
+  @Test func `the same where LocalDNS answers after one provider's word and before the silent one's time is up`() throws
+  {
+    let reached = ScriptedUpstream("reached", on: loop) { _, _ in self.refusal(.servFail, after: .milliseconds(1100)) }
+    let silent = ScriptedUpstream("silent", on: loop) { _, _ in .silence }
+    let local = ScriptedLocalDNS(on: loop) { question, _ in
+      .answer(.addresses(question.name, "10.0.0.1"), after: .milliseconds(300))
+    }
+    let scene = ResolverScene(on: loop, [reached, silent], local: local)
+    #expect(try scene.answer("www.example.com").responseCode == .servFail)
+    #expect(local.asked.count == 1)
+  }
+
   @Test func `a final word that comes after LocalDNS's answer was given ends that`() throws {
     let silent = ScriptedUpstream("silent", on: loop) { _, _ in .silence }
     let late = ScriptedUpstream("late", on: loop) { _, _ in self.refusal(.servFail, after: .milliseconds(500)) }

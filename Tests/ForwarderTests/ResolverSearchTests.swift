@@ -60,6 +60,30 @@ import Testing
     #expect(try scene.answer("none.corp.example").authorities.map(\.owner) == [name("example")])
   }
 
+  @Test(arguments: [0, 900, 1100], [0, 500])
+  func `another provider's failure does not keep out the network, whose data wins`(latency: Int, after: Int) throws {
+    let failing = ScriptedUpstream("failing", on: loop) { _, _ in
+      .answer(HTTPDNSAnswer(responseCode: .servFail), after: .milliseconds(latency))
+    }
+    let (second, local) = (provider(), network())
+    second.timeout = .seconds(2)
+    let (script, answer) = (second.script, local.script)
+    second.script = { question, number in
+      var step = script(question, number)
+      step.latency = .milliseconds(after)
+      return step
+    }
+    local.script = { question, number in
+      var step = answer(question, number)
+      step.latency = .milliseconds(300)
+      return step
+    }
+    let scene = ResolverScene(on: loop, [failing, second], local: local, searchDomains: ["corp.example"])
+    #expect(try scene.answer("web.corp.example").addresses == ["10.0.0.1"])
+    #expect(try scene.answer("none.corp.example").responseCode == .nxDomain)
+    #expect(second.asked.count == 2)
+  }
+
   @Test func `the denial is remembered by name, so that a name costs one request`() throws {
     let (provider, local) = (provider(), network())
     let scene = scene(provider, local)
