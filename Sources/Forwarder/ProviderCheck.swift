@@ -183,7 +183,7 @@ extension HTTPDNSProvider {
       guard hadItsTime else { break }
       let hasReplied = hasReplied(index, since: began)
       // Another server may still have an answer.
-      let isTheQuestion = hasReplied || servers.count == 1 && wasWell(index)
+      let isTheQuestion = hasReplied || servers.count == 1 && wasWell(index, since: began)
       if !hasReplied, suspect(index, asked) {
         Task(executorPreference: loop) { _ = await self.check(index, insteadOf: asked, began: began) }
       }
@@ -198,7 +198,7 @@ extension HTTPDNSProvider {
         let verdict = await check(index, insteadOf: asked, began: began, deadline: deadline)
         // Where it is too soon for another check, the last one counts.
         if case .isWell = verdict { failure.blame = .answer }
-        if problem.isReply, wasWell(index) { failure.blame = .answer }
+        if problem.isReply, wasWell(index, since: began) { failure.blame = .answer }
       }
     }
     return failure
@@ -210,9 +210,12 @@ extension HTTPDNSProvider {
     isFresh(suspicions[index].lastReply) && suspicions[index].wellSince <= began
   }
 
-  /// Whether the check after which another one would come too soon has found the server well.
-  private func wasWell(_ index: Int) -> Bool {
-    guard let lastCheck, lastCheck.startedAt + HTTPDNSProvider.checkInterval > loop.now else { return false }
+  /// Whether the check after which another one would come too soon has found the server well, and that was before the
+  /// question was sent: one that has just come back says nothing about what was lost before.
+  private func wasWell(_ index: Int, since began: BootInstant) -> Bool {
+    guard let lastCheck, lastCheck.startedAt + HTTPDNSProvider.checkInterval > loop.now,
+      suspicions[index].wellSince <= began
+    else { return false }
     if case .isWell = lastCheck.verdicts[index] { return !suspicions[index].isConfirmed }
     return false
   }

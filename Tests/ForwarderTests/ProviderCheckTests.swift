@@ -253,6 +253,28 @@ private enum Saying {
     #expect(late?.blame == .question && late?.isLate == true)
   }
 
+  @Test func `what was lost before a server came back is its fault, also where a check has found it well since`() {
+    let (provider, service) = make()
+    for text in ["www.good.example", "www.fine.example"] { ask(provider, text) }
+    loop.advance(by: .seconds(30))
+    service.everything = .silence
+    let lost = (0..<2).map { number in
+      let task = Task(executorPreference: loop) { [loop] in
+        await provider.ask(
+          HTTPDNSQuestion(name: name("www.other\(number).example"), type: .a), deadline: loop.now + .seconds(4),
+          isLastResort: false)
+      }
+      loop.advance(by: .milliseconds(600))
+      return task
+    }
+    loop.advance(by: .milliseconds(900))
+    // The first one has been lost, and the first question of the check is.
+    service.everything = nil
+    let failures = lost.map { task in failure(loop.run { await task.value }) }
+    #expect(provider.counters.checks > 0)
+    #expect(failures.map { $0?.blame } == [.server, .server])
+  }
+
   @Test func `what was lost before a server came back is not the question's own fault`() {
     let (provider, service) = make()
     for text in ["www.good.example", "www.fine.example"] { ask(provider, text) }
