@@ -20,9 +20,10 @@ public struct ControlActions: Sendable {
   public var numbers: @Sendable () async -> DaemonNumbers
   /// What was counted for the busiest names, the busiest one first.
   public var names: @Sendable () async -> BusyNamesReport
-
-  /// Reads the configuration anew.
+  /// Reads the configuration again.
   public var reload: @Sendable () async -> ReloadReport
+  /// The path of the file that a reload reads.
+  public var file: String
 
   /// Those closures.
   public init(
@@ -32,7 +33,7 @@ public struct ControlActions: Sendable {
     refresh: @escaping @Sendable (DomainName, [RecordType]) async -> RefreshSummary,
     reportBad: @escaping @Sendable (IPAddress, DomainName) async -> BadAddressOutcome,
     numbers: @escaping @Sendable () async -> DaemonNumbers, names: @escaping @Sendable () async -> BusyNamesReport,
-    reload: @escaping @Sendable () async -> ReloadReport
+    reload: @escaping @Sendable () async -> ReloadReport, file: String
   ) {
     self.flush = flush
     self.providers = providers
@@ -42,10 +43,13 @@ public struct ControlActions: Sendable {
     self.numbers = numbers
     self.names = names
     self.reload = reload
+    self.file = file
   }
 
   /// What a forwarder can do, which has to live as long. Its resolver is looked up for each request.
-  public init(_ forwarder: Forwarder, _ reloader: Reloader) {
+  ///
+  /// - Parameter file: the path of the file that the reloader reads.
+  public init(_ forwarder: Forwarder, _ reloader: Reloader, file: String) {
     // All of it runs on the forwarder's loop.
     nonisolated(unsafe) unowned let forwarder = forwarder
     self.init(
@@ -56,6 +60,7 @@ public struct ControlActions: Sendable {
       reportBad: { await forwarder.resolver.reportBad($0, of: $1) },
       numbers: { forwarder.numbers() },
       names: { await forwarder.busyNames() },
-      reload: { await reloader.reload() })
+      reload: { await reloader.reload() },
+      file: file)
   }
 }

@@ -110,9 +110,22 @@ public struct ControlClient: Sendable {
     try ask("POST", "/report-bad", form, lines: [name, address])
   }
 
-  /// Lets the daemon read its configuration anew.
+  /// Lets the daemon read its configuration again.
   public func reload(_ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
     try ask("POST", "/reload", form)
+  }
+
+  /// The path of the file that the daemon reads; nil where it is of a version that does not say so.
+  public func file() throws(ControlClientError) -> String? {
+    do throws(ControlClientError) {
+      let path = try ask("GET", "/configuration", .text).content.dropLast()
+      guard path.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control }) else {
+        throw .unreadable(path: self.path)
+      }
+      return String(path)
+    } catch .refused {
+      return nil
+    } catch { throw error }
   }
 
   /// The numbers for `top`.

@@ -7,6 +7,7 @@
 //   POST /refresh           a name and types, one a line; without types it means those that are kept
 //   POST /report-bad        a name and an address, one a line
 //   POST /reload
+//   GET /configuration      the path of the file that a reload reads
 //   GET /top                for `httpdnsd top`
 //
 // JSON comes where the Accept field is `application/json`. A refusal is a line of text. An answer that finds nothing, or
@@ -91,7 +92,9 @@ struct ControlHandler {
         }
       }
     case "/reload":
-      return Command(.post) { _ in { ReloadText(report: await actions.reload()) } }
+      return Command(.post) { _ in { ReloadText(report: await actions.reload(), file: actions.file) } }
+    case "/configuration":
+      return Command(.get) { _ in { ConfigurationText(file: actions.file) } }
     case "/top":
       return Command(.get) { _ in { TopSample(await actions.numbers(), names: await actions.names().reports) } }
     default: return nil

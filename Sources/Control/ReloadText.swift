@@ -1,4 +1,4 @@
-// ReloadText.swift -- what reading the configuration anew has come to, as text and as JSON.
+// ReloadText.swift -- which configuration is read, and what reading it again has come to, as text and as JSON.
 
 import Forwarder
 import Telemetry
@@ -6,6 +6,8 @@ import Telemetry
 /// What a reload has come to.
 struct ReloadText: ControlText {
   let report: ReloadReport
+  /// The file that was read.
+  let file: String
 
   /// Whether the configuration stays what it was.
   var isNothing: Bool { !report.mistakes.isEmpty }
@@ -18,17 +20,27 @@ struct ReloadText: ControlText {
       if !report.fixedKeys.isEmpty {
         lines.append("needs a restart to change: \(report.fixedKeys.joined(separator: ", "))")
       }
-      lines.append("configuration reloaded in \(TimeText.milliseconds(report.duration))")
+      lines.append("configuration reloaded from \(file) in \(TimeText.milliseconds(report.duration))")
     }
     return lines.map { "\($0)\n" }.joined()
   }
 
   var json: String {
     JSONText.object([
-      "reloaded": "\(!isNothing)", "mistakes": JSONText.array(report.mistakes.map(JSONText.string)),
+      "reloaded": "\(!isNothing)", "file": JSONText.string(file),
+      "mistakes": JSONText.array(report.mistakes.map(JSONText.string)),
       "warnings": JSONText.array(report.warnings.map(JSONText.string)),
       "needs_restart": JSONText.array(report.fixedKeys.map(JSONText.string)),
       "took_ms": isNothing ? nil : JSONText.milliseconds(report.duration),
     ])
   }
+}
+
+/// Which file is read.
+struct ConfigurationText: ControlText {
+  let file: String
+
+  var text: String { "\(file)\n" }
+
+  var json: String { JSONText.object(["file": JSONText.string(file)]) }
 }

@@ -11,12 +11,14 @@ import Logging
 /// The control socket of a daemon.
 enum ControlSocket {
   /// The server for `[control]`, which listens; nil where it is switched off or cannot be opened. The path goes with it.
+  ///
+  /// - Parameter file: the path of the file that the reloader reads.
   static func open(
-    _ settings: Configuration.Control, _ forwarder: Forwarder, _ reloader: Reloader, _ logger: Logger
+    _ settings: Configuration.Control, _ forwarder: Forwarder, _ reloader: Reloader, file: String, _ logger: Logger
   ) -> ControlServer? {
     guard let path = settings.socket else { return nil }
     do throws(HTTPServerError) {
-      let server = try ControlServer(on: forwarder.loop, ControlActions(forwarder, reloader))
+      let server = try ControlServer(on: forwarder.loop, ControlActions(forwarder, reloader, file: file))
       server.onFailure = AcceptFailures.log(of: "the control socket", forwarder.occasional)
       try server.listen(path: path)
       if let problem = problem(settings) { logger.warning("\(problem)") }

@@ -1,18 +1,19 @@
-// ReloadCommand.swift -- `httpdnsd reload`: the running daemon reads its configuration anew, and says what came of it.
+// ReloadCommand.swift -- `httpdnsd reload`: the running daemon reads its configuration again, and reports the result.
 
 import ArgumentParser
 import Configuration
 import Control
 import Glibc
 
-/// Lets the daemon read its configuration anew.
+/// Lets the daemon read its configuration again.
 struct ReloadCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "reload",
     abstract: "Let the running daemon read its configuration again, and report the result.",
     discussion: """
-      The cache, the sockets and what is under way stay. A file with a mistake changes nothing: each mistake is told. \
-      SIGHUP does the same, and tells only the log. Called by systemd (ExecReload=) it makes do with SIGHUP where nobody \
+      The daemon reads the file that it was started with: --config with another one is refused. The cache, the sockets \
+      and queries in flight stay. A file with a mistake changes nothing: each mistake is printed. SIGHUP does the same, \
+      and only the log has the result. Called by systemd (ExecReload=) it makes do with SIGHUP where nobody \
       listens at the control socket that the file names.
 
       Example: httpdnsd reload
@@ -36,7 +37,11 @@ struct ReloadCommand: ParsableCommand {
     if let path {
       let answer: ControlAnswer
       do throws(ControlClientError) {
-        answer = try ControlClient(path: path, patience: ReloadCommand.patience).reload(control.form)
+        let client = ControlClient(path: path, patience: ReloadCommand.patience)
+        if let given = control.options.given, let file = try client.file(), !FilePath.isSame(given, file) {
+          throw .refused("it reads \(file); --config only says where its socket is")
+        }
+        answer = try client.reload(control.form)
       } catch {
         for mistake in mistakes { Console.error("\(mistake)") }
         guard case .notRunning = error, let process = ReloadCommand.systemdsProcess else {

@@ -57,7 +57,8 @@ struct RunCommand: ParsableCommand {
     reloader.didTake = { logService.follow($0.log) }
     (reloader.willReload, reloader.didReload) = (supervision.reloads, supervision.hasReloaded)
     let reloadSignal = LoopEvent(on: forwarder.loop, signal: SIGHUP) { reloader.begin() }
-    let control = ControlSocket.open(loaded.configuration.control, forwarder, reloader, logger)
+    let control = ControlSocket.open(
+      loaded.configuration.control, forwarder, reloader, file: FilePath.absolute(options.config), logger)
     let signals = [SIGTERM, SIGINT].map { signal in
       LoopEvent(on: forwarder.loop, signal: signal) {
         logger.info("stopping")

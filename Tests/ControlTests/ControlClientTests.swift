@@ -91,6 +91,15 @@ private func serveOne(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPo
     }
   }
 
+  @Test func `a daemon that does not say which file it reads, or says it with control characters`() throws {
+    let earlier = try Stranger(says: "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n?\n")
+    #expect(try ControlClient(path: earlier.folder.socket).file() == nil)
+    let strange = try Stranger(says: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n/\u{1B}[2\n")
+    #expect(throws: ControlClientError.unreadable(path: strange.folder.socket)) {
+      try ControlClient(path: strange.folder.socket).file()
+    }
+  }
+
   @Test func `does not wait for somebody who is silent`() throws {
     let stranger = try Stranger(says: nil)
     #expect(throws: ControlClientError.tooLate(path: stranger.folder.socket)) {

@@ -20,6 +20,14 @@ import Testing
     #expect(status.st_mode == S_IFSOCK | 0o660)
   }
 
+  @Test func `says which file a reload reads, and has read`() throws {
+    let scene = try ControlScene()
+    let file = "/etc/httpdnsd/httpdnsd.toml"
+    #expect(try scene.client.file() == file)
+    #expect(try scene.client.reload(.text).content.hasPrefix("configuration reloaded from \(file) in "))
+    #expect(try scene.client.reload(.json).content.contains("\"file\":\"\(file)\""))
+  }
+
   @Test func `forgets everything, names, or names and what is below`() throws {
     var told = Told()
     (told.counts.entries, told.counts.failures, told.counts.notListed) = (12, 1, 2)

@@ -75,7 +75,7 @@ final class ControlScene {
         journal.commands.withLock { $0.append("report-bad \(name) \(address)") }
         return told.bad
       }, numbers: { told.numbers }, names: { BusyNamesReport(reports: told.names, network: "eth0") },
-      reload: { told.reload })
+      reload: { told.reload }, file: "/etc/httpdnsd/httpdnsd.toml")
     server = try ControlServer(on: loop, actions)
     try server.listen(path: folder.socket)
     thread = LoopThread(running: loop)

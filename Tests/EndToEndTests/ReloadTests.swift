@@ -120,7 +120,8 @@ import Testing
         return (ending, output)
       }
       let (done, text) = try reload(pinned("192.0.2.77"))
-      #expect(done == .exited(0) && text.contains(/\nconfiguration reloaded in [0-9.]+ ms\n$/), "\(text)")
+      #expect(done == .exited(0) && text.hasSuffix(" ms\n"), "\(text)")
+      #expect(text.hasPrefix("configuration reloaded from \(daemon.configuration) in "), "\(text)")
       // It counts from the moment at which the command ends.
       #expect(try ask(daemon.address, "pinned.example").data == ["192.0.2.77"])
       let (refused, reasons) = try reload("[cache]\nmax_ttl = \"soon\"\nstale = 7\n")
@@ -131,6 +132,26 @@ import Testing
       let report = try #require(try JSONSerialization.jsonObject(with: Data(object.utf8)) as? [String: Any])
       #expect(fixed == .exited(0) && report["reloaded"] as? Bool == true)
       #expect(report["needs_restart"] as? [String] == ["cache.max_entries"])
+    }
+  }
+
+  @Test func `another file than the daemon's is refused, and its own one is taken by any path`() throws {
+    try withLab { lab in
+      var settings = Settings(Settings.json(try lab.simulator().http))
+      settings.openControl(in: lab)
+      let daemon = try lab.daemon(settings.text)
+      let other = try lab.file(settings.text + pinned("192.0.2.77"))
+      let (ending, output, error) = try lab.run("reload", "--config", other)
+      #expect(ending == .exited(1) && output.isEmpty)
+      let reason = "it reads \(daemon.configuration); --config only says where its socket is"
+      #expect(error == "httpdnsd: the daemon refuses: \(reason)\n")
+      #expect(!daemon.log.contains("configuration reloaded"))
+      let link = "\(lab.folder.path)/link.toml"
+      try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: daemon.configuration)
+      for path in [daemon.configuration, link] {
+        let (ending, output, error) = try lab.run("reload", "--config", path)
+        #expect(ending == .exited(0) && output.contains(" from \(daemon.configuration) in "), "\(output) \(error)")
+      }
     }
   }
 
