@@ -32,6 +32,17 @@ long process_raise_descriptors(long wanted) {
   return limit.rlim_cur < LONG_MAX ? (long)limit.rlim_cur : LONG_MAX;
 }
 
+static int argument_count;
+static char **arguments;
+
+// glibc gives a constructor what main() gets.
+__attribute__((constructor)) static void keep_arguments(int count, char **values) {
+  argument_count = count;
+  arguments = values;
+}
+
+const char *process_argument(long number) { return number >= 0 && number < argument_count ? arguments[number] : NULL; }
+
 const char *process_variable(long number) { return environ ? environ[number] : NULL; }
 
 void process_use_bind_capability(void) {

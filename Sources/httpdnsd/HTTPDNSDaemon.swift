@@ -23,8 +23,9 @@ struct HTTPDNSDaemon: ParsableCommand {
     ProcessEnvironment.disarm()
     // Other commands read the same secrets.
     process_keep_memory_private()
-    if CommandLine.arguments.dropFirst().first == RunCommand.configuration.commandName { AnsweredSignals.hold() }
-    main(nil)
+    let arguments = Array(ProcessEnvironment.arguments.dropFirst())
+    if arguments.first == RunCommand.configuration.commandName { AnsweredSignals.hold() }
+    main(arguments)
     // What was printed may still be in memory; that it cannot be written is a failure like any other.
     guard fflush(nil) == 0 else { Console.cannotWrite(errno) }
   }

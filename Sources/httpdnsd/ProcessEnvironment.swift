@@ -1,5 +1,7 @@
-// ProcessEnvironment.swift -- variables that are other libraries' and change whom this program trusts, or what it gives away.
+// ProcessEnvironment.swift -- the command line, and variables of other libraries that change whom this program trusts or what
+// it gives away.
 
+import CProcess
 import Glibc
 import Logging
 
@@ -10,6 +12,13 @@ enum ProcessEnvironment {
   /// Where OpenSSL finds trusted authorities in the place of its own file and folder.
   private static let authorities = ["SSL_CERT_FILE", "SSL_CERT_DIR"]
   nonisolated(unsafe) private static var hadKeyLog = false
+
+  /// The command line. `CommandLine.arguments` is read from /proc, and is empty in a root that has none.
+  static var arguments: [String] {
+    var arguments: [String] = []
+    while let argument = process_argument(arguments.count) { arguments.append(String(cString: argument)) }
+    return arguments
+  }
 
   /// Takes away what would give secrets away. To be called before there are threads, and before any library looks.
   static func disarm() {

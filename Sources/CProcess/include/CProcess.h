@@ -24,6 +24,10 @@ void process_use_bind_capability(void);
 /// (/proc/self/environ is root's where the program's file has a capability.)
 const char *process_variable(long number);
 
+/// The argument of the command line with that number, the program's name being the first one; a null pointer behind the last
+/// one. (/proc/self/cmdline need not be there.)
+const char *process_argument(long number);
+
 /// The day of the build in C's form, `Nov  1 2026`; of SOURCE_DATE_EPOCH where the build sets that.
 const char *process_build_date(void);
 
