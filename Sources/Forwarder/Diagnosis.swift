@@ -170,8 +170,8 @@ extension Resolver {
     switch await answer(question, of: provider) {
     case .failure(let failure):
       return ResolvedAnswer(
-        response: ComposedResponse(.servFail, extendedError: failure.extendedError), lifetime: 0,
-        source: .provider(provider, server: ""), failure: failure.reason)
+        response: ComposedResponse(.servFail, extendedError: failure.extendedError), lifetime: 0, source: .ourselves,
+        failure: failure.reason)
     case .success(let reply):
       let policy = AnswerPolicy(ttl: TTLBounds(lowest: 0, highest: .max, highestNegative: .max, highestFallback: .max))
       let source = AnswerSource.provider(provider, server: reply.server)

@@ -4,7 +4,7 @@ import DNSWire
 
 extension IPAddress {
   /// The owner of the address's PTR record: RFC 1035 section 3.5 and RFC 3596 section 2.5.
-  var reverseName: DomainName {
+  public var reverseName: DomainName {
     var octets: [UInt8] = []
     octets.reserveCapacity(isIPv6 ? 74 : 30)
     for octet in self.octets.reversed() {

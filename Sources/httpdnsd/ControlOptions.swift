@@ -82,18 +82,3 @@ struct ControlOptions: ParsableArguments {
     return .failure
   }
 }
-
-extension DomainName {
-  /// A name from the command line.
-  ///
-  /// - Throws: `ValidationError`, which ends the program with 64.
-  init(argument: String) throws {
-    guard argument.utf8.allSatisfy({ $0 < 0x80 }) else {
-      throw ValidationError("'\(argument)': names are written in ASCII (xn--…)")
-    }
-    guard !argument.contains("\n"), let name = DomainName(text: argument) else {
-      throw ValidationError("'\(argument)' is not a domain name")
-    }
-    self = name
-  }
-}

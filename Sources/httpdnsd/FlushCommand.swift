@@ -30,7 +30,13 @@ struct FlushCommand: ParsableCommand {
   var names: [String] = []
 
   func validate() throws {
-    for name in names { try ControlOptions.check(name) }
+    for name in names {
+      if name.hasPrefix("*.") {
+        let domain = name.dropFirst(2)
+        throw ValidationError("'\(name)': * is no wildcard here; `flush --below \(domain)` takes it with all below it")
+      }
+      try ControlOptions.check(name)
+    }
     if below, names.isEmpty { throw ValidationError("--below needs a name") }
     if names.count > FlushRequest.mostNames {
       throw ValidationError("\(names.count) names; at most \(FlushRequest.mostNames) at once")

@@ -6,6 +6,7 @@ import DNSWire
 import EventLoop
 import Forwarder
 import Glibc
+import Routing
 import Telemetry
 
 /// Asks one question by the rules, providers and LocalDNS of a configuration; no daemon needs to run.
@@ -15,9 +16,11 @@ struct QueryCommand: ParsableCommand {
     abstract: "Ask as the daemon would: shows the route and why, who answered, how long it took, and the records.",
     discussion: """
       Past the cache; a provider that charges is paid. What a rule or a special name says is answered by httpdnsd itself. \
-      A line "after" stands for each one that was asked before and did not answer, or denied the name.
+      A line "after" stands for each one that was asked before and did not answer, or denied the name. With an address \
+      and PTR it asks for the address's name.
 
       Example: httpdnsd query www.example.com AAAA
+      Example: httpdnsd query 192.0.2.1 PTR
 
       Exit code 0: there is an answer, also one that says that there is no such name or record; 1: there is none \
       (SERVFAIL), or a mistake in the configuration; 64: a mistake on the command line, or a provider or type that does \
@@ -47,13 +50,22 @@ struct QueryCommand: ParsableCommand {
     if answer.failure != nil { throw ExitCode.failure }
   }
 
+  /// The name and the type, in either order.
   private func question() throws -> Question {
-    let name = try DomainName(argument: name)
-    guard let type = RecordType(text: type), type.rawValue != 0, !(128...255).contains(type.rawValue), type != .opt
-    else {
-      throw ValidationError("'\(type)' is not a record type that can be asked for, such as A, AAAA, TXT or TYPE65")
+    let isTypeFirst = QueryCommand.recordType(type) == nil && QueryCommand.recordType(name) != nil
+    let (owner, word) = isTypeFirst ? (type, name) : (name, type)
+    guard let type = QueryCommand.recordType(word) else {
+      throw ValidationError("'\(word)' is not a record type that can be asked for, such as A, AAAA, TXT or TYPE65")
     }
-    return Question(name: name, type: type)
+    if type == .ptr, let address = IPAddress(text: owner) { return Question(name: address.reverseName, type: type) }
+    return Question(name: try DomainName(argument: owner), type: type)
+  }
+
+  /// The type of a text, where it can be asked for.
+  private static func recordType(_ text: String) -> RecordType? {
+    RecordType(text: text).flatMap { type in
+      type.rawValue == 0 || (128...255).contains(type.rawValue) || type == .opt ? nil : type
+    }
   }
 
   private func ask(
@@ -80,16 +92,17 @@ struct QueryCommand: ParsableCommand {
     for step in answer.trail { print("after        \(step)") }
     print("took         \(TimeText.tenths(took)) ms")
     print("status       \(answer.response.responseCode)")
-    if let reason = answer.failure ?? answer.response.extendedError.map(text) { print("reason       \(reason)") }
+    let reason = answer.failure ?? answer.response.extendedError.map { text($0, of: question) }
+    if let reason { print("reason       \(reason)") }
     guard let message = answer.response.message(to: question) else { return }
     for record in message.answers + message.authorities {
       print("\(record.owner)\t\(record.ttl)\tIN\t\(record.type)\t\(RDATA.text(record.rdata, type: record.type))")
     }
   }
 
-  private func text(_ error: ExtendedError) -> String {
+  private func text(_ error: ExtendedError, of question: Question) -> String {
     switch error {
-    case .notSupported: "no provider serves this name and type"
+    case .notSupported: "no provider serves type \(question.type)"
     case .blocked: "blocked by a rule"
     case .filtered: "its addresses are private (names.rebind_protection)"
     default: "extended error \(error.rawValue) (RFC 8914)"

@@ -80,12 +80,61 @@ import Testing
         #expect(error.contains("Usage: httpdnsd query "))
       }
       let (_, output, _) = try lab.run("query", "--config", file, "example.com", "TXT")
-      #expect(output.contains("reason       no provider serves this name and type\n"))
+      #expect(output.contains("reason       no provider serves type TXT\n"))
       let stranger = try lab.run("query", "--config", file, "--provider", "stranger", "example.com")
       #expect(stranger.error == "httpdnsd: there is no provider 'stranger', but table\n")
       let unserved = try lab.run("query", "--config", file, "--provider", "table", "example.com", "TXT")
       #expect(unserved.error == "httpdnsd: provider 'table' cannot serve type TXT\n")
     }
+  }
+
+  @Test(arguments: [
+    ("http://www.example.com/", "is a URL, not a name; did you mean www.example.com?"),
+    ("https://user@www.example.com:8443/a?b#c", "is a URL, not a name; did you mean www.example.com?"),
+    ("https://[::1]/", "is a URL, not a name; did you mean ::1?"), ("http://", "is a URL, not a name"),
+    ("www.example.com/", "is a host with a port or a path, not a name; did you mean www.example.com?"),
+    ("www.example.com:443", "is a host with a port or a path, not a name; did you mean www.example.com?"),
+    ("192.0.2.1", "is an address, not a name; `httpdnsd query 192.0.2.1 PTR` asks for its name"),
+    ("::1", "is an address, not a name; `httpdnsd query ::1 PTR` asks for its name"),
+  ]) func `what is not a name gets the name that was meant`(text: String, problem: String) throws {
+    for command in ["query", "doctor", "cache"] {
+      let (ending, output, error) = try ChildProcess.run([Programs.daemon, command, text])
+      #expect(ending == .exited(64) && output.isEmpty)
+      #expect(error.hasPrefix("Error: '\(text)' \(problem)\n"), "\(error)")
+    }
+  }
+
+  @Test func `query takes name and type in either order, an address with PTR, and names with a slash`() throws {
+    try withLab { lab in
+      let file = try lab.file(Settings(Settings.json(try lab.simulator().http)).text)
+      for (arguments, question) in [
+        (["AAAA", "example.com"], "example.com. AAAA"), (["65", "example.com"], "example.com. HTTPS"),
+        (["mx", "aaaa"], "mx. AAAA"), (["192.0.2.1", "PTR"], "1.2.0.192.in-addr.arpa. PTR"),
+        (["ptr", "2001:db8::1"], "1\(String(repeating: ".0", count: 23)).8.b.d.0.1.0.0.2.ip6.arpa. PTR"),
+        (["0/26.2.0.192.in-addr.arpa", "PTR"], "0/26.2.0.192.in-addr.arpa. PTR"),
+      ] {
+        let (_, output, error) = try lab.run(["query", "--config", file] + arguments)
+        #expect(output.hasPrefix("question     \(question)\n"), "\(output) \(error)")
+      }
+    }
+  }
+
+  @Test func `flush knows no wildcards, and says what takes a name and all below it`() throws {
+    let (ending, output, error) = try ChildProcess.run([Programs.daemon, "flush", "*.example.com"])
+    #expect(ending == .exited(64) && output.isEmpty)
+    let line = "Error: '*.example.com': * is no wildcard here; `flush --below example.com` takes"
+    #expect(error.hasPrefix(line), "\(error)")
+  }
+
+  @Test(.enabled(if: geteuid() == 0)) func `commands see their arguments in a root without /proc`() throws {
+    let script = "mount -t tmpfs none /proc && exec \"$@\""
+    func run(_ arguments: String...) throws -> (ending: ChildProcess.Ending, output: String, error: String) {
+      try ChildProcess.run(["unshare", "--mount", "sh", "-c", script, "sh", Programs.daemon] + arguments)
+    }
+    let version = try run("--version")
+    #expect(version.ending == .exited(0) && version.output.wholeMatch(of: /\d+\.\d+\.\d+\n/) != nil, "\(version)")
+    let check = try run("check", "--config", "/nonexistent/x.toml")
+    #expect(check.ending == .exited(1) && check.error.contains("x.toml: no such file"), "\(check)")
   }
 
   @Test func `query says who answered`() throws {

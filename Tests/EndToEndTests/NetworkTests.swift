@@ -271,7 +271,7 @@ struct NetworkTests {
         ("dc.ad.local", "search domain ad.local. of the network: LocalDNS", "LocalDNS"),
         ("rule.corp.example.com", "rule 1 (rule.corp.example.com.): answered by httpdnsd itself", "httpdnsd itself"),
         ("nas", "name of one label: LocalDNS", "LocalDNS"), ("x.lan", "special name lan.: LocalDNS", "LocalDNS"),
-        ("1.2.3.4", "address instead of a name: answered by httpdnsd itself", "httpdnsd itself"),
+        ("1.2.3.4.", "address instead of a name: answered by httpdnsd itself", "httpdnsd itself"),
         ("captive.apple.com", "captive portal's probe: LocalDNS", "LocalDNS"),
       ] {
         let output = try run("query", name)
