@@ -56,7 +56,10 @@ enum EnvironmentSettings {
       }
       let place = setting.table.map { Place.root.key($0) } ?? .root
       report.take(setting.pattern, from: setting.variable)
-      guard let value = setting.value(text, place.key(setting.key), report) else { continue }
+      guard let value = setting.value(text, place.key(setting.key), report) else {
+        report.giveBack(setting.pattern)
+        continue
+      }
       if let old = table[setting.key], old != value {
         report.warn("takes the place of \(setting.pattern) in \(report.file)", at: place.key(setting.key))
       }

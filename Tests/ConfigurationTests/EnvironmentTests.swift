@@ -117,6 +117,15 @@ func `a mistake in a variable names the variable`(variable: String, text: String
   #expect(lines.count == 1 && !lines[0].contains("canary"), "\(lines)")
 }
 
+@Test func `where a variable is a mistake, what is said of the file names the file`() {
+  let text = "[[provider]]\nkind = \"tencent\"\ntoken = \"4711\""
+  let environment = ["HTTPDNSD_PROVIDER": "tencent"]
+  let lines = mistakes(text, environment: environment)
+  #expect(lines.map { $0.hasPrefix("environment: HTTPDNSD_PROVIDER[0]: ") } == [true], "\(lines)")
+  let told = warnings(text, environment: environment)
+  #expect(told.map { $0.hasPrefix("test.toml: provider[0].token: a secret in") } == [true], "\(told)")
+}
+
 @Test func `a section that is no table is the file's mistake`() {
   #expect(
     mistakes("listen = 3", environment: ["HTTPDNSD_LISTEN": "127.0.0.1:53"])

@@ -60,6 +60,9 @@ final class Report {
   /// Where a place is: in the file, or in the environment.
   private func origin(of place: Place) -> (file: String, path: String) {
     for (pattern, variable) in variables where place.pattern == pattern || place.pattern.hasPrefix("\(pattern).") {
+  /// From now on what is said about a key is said about the file again: the variable was a mistake, and its value stays.
+  func giveBack(_ pattern: String) { variables[pattern] = nil }
+
       return ("environment", variable + place.text.dropFirst(pattern.count))
     }
     return (file, place.text)
