@@ -60,6 +60,8 @@ extension Configuration.Provider {
     }
     readService(kind, from: reader)
     refuseContradictions(reader, context)
+    // What only this machine's own services are shown is a secret of tests.
+    if !isOnThisMachine { reader.warnOfInlineSecrets() }
     reader.refuseUnknownKeys { key in
       let owners = ServiceKind.allCases.filter { $0.owns(key) }.map { "\"\($0.rawValue)\"" }
       return owners.isEmpty ? nil : "a key of kind \(owners.joined(separator: " or "))"
@@ -68,6 +70,15 @@ extension Configuration.Provider {
 
   private mutating func readCommonKeys(from reader: TableReader) {
     reader.read("ca_file", &caFile, .optional(.absolutePath))
+  private func leavesMachineInTheClear(_ server: Configuration.Server) -> Bool {
+    server.scheme == .http && (proxy != nil || !server.host.isLoopback)
+  }
+
+  /// Whether every transfer ends on this machine; a proxy's loopback is another machine's.
+  private var isOnThisMachine: Bool {
+    !servers.isEmpty && proxy == nil && servers.allSatisfy(\.host.isLoopback)
+  }
+
     reader.read("pins", &pins, .distinctList(of: .pin))
     reader.read("bootstrap", &bootstrap, .distinctList(of: .resolver))
     reader.read("proxy", &proxy, .optional(.credentialURL(schemes: ["http", "socks5h"])))
@@ -167,7 +178,7 @@ extension Configuration.Provider {
     }
     guard !servers.isEmpty else { return }
     if servers.contains(where: { $0.scheme == .http }) {
-      if !service.encryptsReplies {
+      if !service.encryptsReplies, servers.contains(where: leavesMachineInTheClear) {
         let key = scheme == .https ? "servers" : ["scheme", "url"].first { reader.isGiven($0) } ?? "servers"
         reader.warn(key, "over http everyone on the path can read and forge every answer")
       }
@@ -196,6 +207,9 @@ extension Configuration.Provider {
 extension Host {
   /// Whether the host has, or may have, an address of the family.
   fileprivate func mayBe(_ family: Configuration.Family) -> Bool {
+  /// Whether the host is a loopback address.
+  fileprivate var isLoopback: Bool { if case .address(let address) = self { address.isLoopback } else { false } }
+
     guard case .address(let address) = self else { return true }
     return family == .auto || address.isIPv6 == (family == .ipv6)
   }

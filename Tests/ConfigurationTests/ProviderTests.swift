@@ -165,6 +165,46 @@ func `a provider that cannot work is one mistake`(text: String, key: String) {
     } == [true])
 }
 
+@Test func `http to a service on this machine is not warned of`() {
+  let near = "[[provider]]\nkind = \"json\"\nurl = \"http://127.0.0.1:8053/resolve\"\n"
+  #expect(warnings(near).isEmpty)
+  let mixed = "[[provider]]\nkind = \"doh\"\nservers = [\"http://[::1]:8053/q\", \"https://192.0.2.1/q\"]"
+  #expect(warnings(mixed).isEmpty)
+  for text in [
+    near + "servers = [\"127.0.0.1:8053\", \"192.0.2.1\"]", near + "proxy = \"http://192.0.2.9:3128\"",
+    "[[provider]]\nkind = \"json\"\nurl = \"http://localhost:8053/resolve\"",
+  ] {
+    #expect(warnings(text).map { $0.contains("over http") } == [true], "\(text)")
+  }
+}
+
+@Test func `a key of another kind names that kind, and the one it is used with`() {
+  let url = "[[provider]]\nurl = \"https://192.0.2.1/\"\n"
+  let kinds = "provider[0].url: a key of kind \"json\" or \"doh\" or \"table\""
+  #expect(mistakes(url) == ["test.toml: \(kinds); without kind this provider is \"alidns\""])
+  #expect(
+    mistakes(url + "kind = \"tencent\"\ntoken_env = \"T\"", environment: ["T": "1"])
+      == ["test.toml: \(kinds); this provider is of kind \"tencent\""])
+}
+
+@Test func `an unknown key of a provider names the one that was meant, and not all of them`() {
+  #expect(
+    mistakes("[[provider]]\ntimeuot = \"1s\"") == [
+      "test.toml: provider[0].timeuot: found an unknown key (did you mean \"timeout\"?); allowed: the keys that "
+        + "httpdnsd.toml(5) and README list"
+    ])
+}
+
+@Test func `a file of certificates that cannot be used says why`() {
+  for (path, line) in [
+    ("/nonexistent", "no such file; give the path of a file with certificates in PEM"),
+    ("/tmp", "is a directory; expected a file with certificates in PEM"),
+    ("/dev/null", "found a file without certificates in PEM; allowed: a file with certificates in PEM"),
+  ] {
+    #expect(mistakes("[[provider]]\nca_file = \"\(path)\"") == ["test.toml: provider[0].ca_file: \(line)"])
+  }
+}
+
 @Suite struct `The regions of EMAS HTTPDNS` {
   private func servers(_ region: Configuration.EMASRegion) throws -> [Configuration.Server] {
     let text = "[[provider]]\nkind = \"emas\"\naccount_id = \"1\"\nregion = \"\(region.rawValue)\""

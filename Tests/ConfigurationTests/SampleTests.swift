@@ -14,6 +14,10 @@ import Testing
   #expect(loaded.warnings.isEmpty)
 }
 
+@Test func `the demonstration has nothing to warn of`() throws {
+  #expect(try sample("demo.toml").warnings.isEmpty)
+}
+
 /// A text whose secrets come from the environment and not from files, which only its reader has.
 private func withoutSecretFiles(_ text: some StringProtocol) -> String {
   String(text).replacing(/(\w+)_file = "[^"]*(secret|key|aes)"/) { "\($0.output.1)_env = \"\($0.output.1)\"" }

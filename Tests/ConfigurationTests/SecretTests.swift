@@ -91,7 +91,16 @@ func `a secret file is named by its whole path, and what stands there instead is
 @Test(arguments: ["/nonexistent/secret", "/tmp", "/dev/zero"])
 func `a secret file that cannot be read says what would help`(path: String) {
   let found = mistakes(account + "access_key_secret_file = \"\(path)\"")
-  #expect(found.map { $0.contains("allowed: a ") && $0.hasSuffix("or a systemd credential") } == [true])
+  #expect(found == ["test.toml: provider[0].access_key_secret_file: \(line)"])
+}
+
+@Test func `a secret in the text for a service on this machine is not warned of`() {
+  let demonstration = account + "access_key_secret = \"canary\"\nscheme = \"http\"\n"
+  #expect(warnings(demonstration + "servers = [\"127.0.0.1:8053\", \"[::1]:8053\"]").isEmpty)
+  for servers in ["\"127.0.0.1:8053\", \"192.0.2.1\"", "\"localhost:8053\""] {
+    let lines = warnings(demonstration + "servers = [\(servers)]")
+    #expect(lines.contains { $0.contains("better access_key_secret_file") }, "\(lines)")
+  }
 }
 
 @Test(.enabled(if: geteuid() != 0, "root may read everything"))

@@ -52,8 +52,15 @@ extension TableReader {
   }
 
   private func inlineSecret(_ key: String, _ setting: String) -> Secret? {
-    warn(key, "a secret in the configuration file is read by everyone who reads the file; better \(key)_file")
+    inlineSecrets.append(key)
     return Secret(setting)
+  }
+
+  /// Warns of every secret that was read out of the text itself.
+  func warnOfInlineSecrets() {
+    for key in inlineSecrets {
+      warn(key, "a secret in the configuration file is read by everyone who reads the file; better \(key)_file")
+    }
   }
 
   private func secretVariable(_ key: String, _ setting: String) -> Secret? {

@@ -11,6 +11,8 @@ final class TableReader {
   private var ignored: Set<String> = []
   private var unsound: Set<String> = []
 
+  /// The keys whose secret is in the text itself.
+  var inlineSecrets: [String] = []
   init(_ table: [String: Value], at place: Place, _ report: Report) {
     self.table = table
     self.place = place
