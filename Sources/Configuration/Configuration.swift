@@ -53,7 +53,7 @@ extension Configuration {
     root.section("control") { control.read(from: $0) }
     root.section("web") { web.read(from: $0) }
     root.section("log") { log.read(from: $0) }
-    root.refuseUnknownKeys()
+    root.refuseUnknownKeys(Configuration.misplaced)
     if let directory = root.report.environment("STATE_DIRECTORY")?.split(separator: ":").first {
       // systemd separates several directories by colons; the unit has one, and the first is ours.
       stateDirectory = String(directory)

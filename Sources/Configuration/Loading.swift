@@ -46,7 +46,11 @@ extension Configuration {
     do {
       octets = try FileContent.read(path, limit: maxFileSize).octets
     } catch {
-      throw Mistakes(file: path, location: .file, found: error.found, allowed: error.remedy)
+      throw Mistakes(
+        file: path, location: .file, found: error.found,
+        allowed: error.remedy(
+          "a TOML file", missing: "create it (an empty one means the defaults) or give --config FILE"),
+        wording: error.wording)
     }
     guard let text = String(validating: octets, as: UTF8.self) else {
       throw Mistakes(file: path, location: .file, found: "octets that are not UTF-8", allowed: "TOML, which is UTF-8")
@@ -88,8 +92,10 @@ extension Configuration {
 }
 
 extension Mistakes {
-  fileprivate init(file: String, location: Mistake.Location, found: String, allowed: String) {
-    self.init(
-      mistakes: [Mistake(file: file, location: location, found: found, allowed: allowed)], warnings: [])
+  fileprivate init(
+    file: String, location: Mistake.Location, found: String, allowed: String, wording: Mistake.Wording = .value
+  ) {
+    let mistake = Mistake(file: file, location: location, found: found, allowed: allowed, wording: wording)
+    self.init(mistakes: [mistake], warnings: [])
   }
 }

@@ -12,23 +12,38 @@ public struct Mistake: Hashable, Sendable {
     case key(String)
   }
 
+  /// How the line is worded.
+  public enum Wording: Hashable, Sendable {
+    /// About a value: `found X; allowed: Y`.
+    case value
+    /// About something that is missing or cannot be used: `X; Y`.
+    case failure
+  }
+
   /// The file's name as the caller gave it.
   public let file: String
   /// Where in the file.
   public let location: Location
-  /// What was found there.
+  /// What was found there, or what is wrong there.
   public let found: String
-  /// What is allowed there.
+  /// What is allowed there, or what to do.
   public let allowed: String
+  /// How the line is worded.
+  public let wording: Wording
 }
 
 extension Mistake: CustomStringConvertible {
   /// One line: file, place, what was found, what is allowed.
   public var description: String {
-    switch location {
-    case .file: "\(shownText(file)): found \(found); allowed: \(allowed)"
-    case .position(let line, let column): "\(shownText(file)):\(line):\(column): found \(found); allowed: \(allowed)"
-    case .key(let path): "\(shownText(file)): \(path): found \(found); allowed: \(allowed)"
+    let text =
+      switch wording {
+      case .value: "found \(found); allowed: \(allowed)"
+      case .failure: "\(found); \(allowed)"
+      }
+    return switch location {
+    case .file: "\(shownText(file)): \(text)"
+    case .position(let line, let column): "\(shownText(file)):\(line):\(column): \(text)"
+    case .key(let path): "\(shownText(file)): \(path): \(text)"
     }
   }
 }

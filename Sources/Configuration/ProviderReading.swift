@@ -42,7 +42,7 @@ extension Configuration.Provider {
     return Set(counts.filter { $0.value == 1 }.keys)
   }
 
-  private mutating func read(from reader: TableReader, _ context: Context) {
+  mutating func read(from reader: TableReader, _ context: Context) {
     var kind = ServiceKind.alidns
     reader.read("kind", &kind, .choice)
     name = kind.rawValue
@@ -64,12 +64,12 @@ extension Configuration.Provider {
     if !isOnThisMachine { reader.warnOfInlineSecrets() }
     reader.refuseUnknownKeys { key in
       let owners = ServiceKind.allCases.filter { $0.owns(key) }.map { "\"\($0.rawValue)\"" }
-      return owners.isEmpty ? nil : "a key of kind \(owners.joined(separator: " or "))"
+      guard !owners.isEmpty else { return nil }
+      let own = reader.isGiven("kind") ? "this provider is of kind" : "without kind this provider is"
+      return ("a key of kind \(owners.joined(separator: " or "))", "\(own) \"\(kind.rawValue)\"")
     }
   }
 
-  private mutating func readCommonKeys(from reader: TableReader) {
-    reader.read("ca_file", &caFile, .optional(.absolutePath))
   private func leavesMachineInTheClear(_ server: Configuration.Server) -> Bool {
     server.scheme == .http && (proxy != nil || !server.host.isLoopback)
   }
@@ -79,6 +79,8 @@ extension Configuration.Provider {
     !servers.isEmpty && proxy == nil && servers.allSatisfy(\.host.isLoopback)
   }
 
+  private mutating func readCommonKeys(from reader: TableReader) {
+    reader.read("ca_file", &caFile, .optional(.absolutePath))
     reader.read("pins", &pins, .distinctList(of: .pin))
     reader.read("bootstrap", &bootstrap, .distinctList(of: .resolver))
     reader.read("proxy", &proxy, .optional(.credentialURL(schemes: ["http", "socks5h"])))
@@ -205,11 +207,11 @@ extension Configuration.Provider {
 }
 
 extension Host {
-  /// Whether the host has, or may have, an address of the family.
-  fileprivate func mayBe(_ family: Configuration.Family) -> Bool {
   /// Whether the host is a loopback address.
   fileprivate var isLoopback: Bool { if case .address(let address) = self { address.isLoopback } else { false } }
 
+  /// Whether the host has, or may have, an address of the family.
+  fileprivate func mayBe(_ family: Configuration.Family) -> Bool {
     guard case .address(let address) = self else { return true }
     return family == .auto || address.isIPv6 == (family == .ipv6)
   }

@@ -4,6 +4,7 @@ import ArgumentParser
 import Configuration
 import Control
 import DNSWire
+import Glibc
 
 /// The options of each command that speaks with a running daemon.
 struct ControlOptions: ParsableArguments {
@@ -27,7 +28,11 @@ struct ControlOptions: ParsableArguments {
     let answer: ControlAnswer
     do throws(ControlClientError) {
       answer = try ask(client, form)
-    } catch { throw ControlOptions.failure(error) }
+    } catch {
+      let hint = isWithoutFile ? " There is no \(options.config); --socket names another one" : ""
+      Console.error("httpdnsd: \(error)\(hint)")
+      throw ExitCode.failure
+    }
     try show(answer)
   }
 
@@ -60,10 +65,16 @@ struct ControlOptions: ParsableArguments {
     return try Configuration.control(path: options.config).socket
   }
 
-  /// The path of the socket.
+  /// Whether nothing says where the socket is: no option, and no file in the usual place.
+  private var isWithoutFile: Bool {
+    socket == nil && options.given == nil && access(options.config, F_OK) != 0 && errno == ENOENT
+  }
+
+  /// The path of the socket; without a configuration the usual one.
   ///
   /// - Throws: `ExitCode.failure`, after the reason has been written to stderr.
   func path() throws -> String {
+    if isWithoutFile, let usual = Configuration.usualControl().socket { return usual }
     let path: String?
     do throws(Mistakes) {
       path = try find()

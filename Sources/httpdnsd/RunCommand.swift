@@ -3,6 +3,7 @@
 import ArgumentParser
 import CProcess
 import Configuration
+import DNSWire
 import EventLoop
 import Forwarder
 import Glibc
@@ -89,6 +90,9 @@ struct RunCommand: ParsableCommand {
 
   /// Why an address cannot be had, who has it, and what would help.
   static func explain(_ error: ListenError) -> String {
+    if error.code == EADDRNOTAVAIL, let address = IPAddress(octets: error.address.octets) {
+      return "cannot listen on \(error.transport) \(error.address): no interface of this machine has \(address)"
+    }
     var text = "cannot listen on \(error.reason)"
     if error.code == EADDRINUSE {
       let (address, transport) = (error.address, error.transport)

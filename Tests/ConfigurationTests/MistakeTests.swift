@@ -82,6 +82,12 @@ private let lines: [(text: String, line: String)] = [
   ),
   ("log.colour = 1", "log.colour: found an unknown key; allowed: level, format, queries"),
   ("log.\"a\\nb\" = 1", "log.\"a\\u{A}b\": found an unknown key; allowed: level, format, queries"),
+  ("addresses = [\"127.0.0.1:53\"]", "addresses: a key outside of its table; it belongs below [listen]"),
+  ("kind = \"json\"", "kind: a key outside of its table; it belongs below [[provider]]"),
+  ("url = \"https://192.0.2.1/\"", "url: a key outside of its table; it belongs below [[provider]]"),
+  (
+    "servers = [\"192.0.2.1\"]", "servers: a key outside of its table; it belongs below [localdns] or [[provider]]"
+  ),
   // Values that contradict each other.
   ("cache.min_ttl = \"2h\"", "cache.min_ttl: found \"2h\"; allowed: at most max_ttl, which is \"1h\""),
   (
@@ -143,4 +149,19 @@ func `what is not TOML is refused with line and column`(text: String, line: Stri
   for text in ["localdns.servers = [\"192.0.2.1:0\"]", "provider = [{ servers = [\"192.0.2.1:0\"] }]"] {
     #expect(mistakes(text).count == 1, "\(text)")
   }
+}
+
+@Test func `a configuration file that is not there or is none says what to do`() throws {
+  func line(_ path: String) -> String? {
+    do throws(Mistakes) {
+      _ = try Configuration.load(path: path) { _ in nil }
+      return nil
+    } catch { return error.description }
+  }
+  #expect(
+    line("/nonexistent/x.toml")
+      == "/nonexistent/x.toml: no such file; create it (an empty one means the defaults) or give --config FILE")
+  #expect(line("/tmp") == "/tmp: is a directory; expected a TOML file")
+  #expect(line("/dev/zero") == "/dev/zero: is not a regular file; expected a TOML file")
+  #expect(line("/dev/null") == nil)
 }

@@ -130,7 +130,7 @@ private let refusals: [(text: String, key: String)] = [
 func `a provider that cannot work is one mistake`(text: String, key: String) {
   let found = mistakes("[[provider]]\n\(text)")
   #expect(found.count == 1)
-  #expect(found.first?.contains("].\(key): found ") == true, "\(found)")
+  #expect(found.first?.contains("].\(key): ") == true, "\(found)")
 }
 
 @Test func `two providers of one name are a mistake`() {

@@ -42,6 +42,21 @@ import Testing
     }
   }
 
+  @Test func `without a configuration the usual socket is asked, and one line says so where nobody is there`() throws {
+    try withLab { lab in
+      var settings = Settings(Settings.doh(Address("127.0.0.1", 1)))
+      settings.openControl(in: lab)
+      let none = "\(lab.folder.path)/none.toml"
+      let environment = ["HTTPDNSD_CONFIG": none, "RUNTIME_DIRECTORY": lab.folder.path]
+      let nobody = try lab.run("stats", environment: environment)
+      #expect(nobody.ending == .exited(1))
+      #expect(nobody.error.hasSuffix("There is no \(none); --socket names another one\n"), "\(nobody.error)")
+      #expect(nobody.error.split(separator: "\n").count == 1, "\(nobody.error)")
+      _ = try lab.daemon(settings.text)
+      #expect(try lab.run("stats", environment: environment).ending == .exited(0))
+    }
+  }
+
   @Test func `a mistake on the command line is exit code 64, and nothing is asked`() throws {
     try withLab { lab in
       for arguments in [

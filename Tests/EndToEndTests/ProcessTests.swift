@@ -139,7 +139,8 @@ import Testing
       settings.addresses = ["192.0.2.5:0"]
       let (ending, _, error) = try lab.run("run", "--config", lab.file(settings.text))
       #expect(ending == .exited(1))
-      #expect(error.contains("192.0.2.5:0"))
+      let line = "cannot listen on (tcp|udp) 192.0.2.5:0: no interface of this machine has 192.0.2.5\\n"
+      #expect(error.contains(try Regex(line)), "\(error)")
     }
   }
 

@@ -13,12 +13,29 @@ struct FileContent {
 
   /// Why a file could not be read.
   struct Failure: Error {
-    /// What was found.
+    /// What is wrong with it.
+    enum Kind: Equatable { case missing, denied, directory, special, tooLarge(limit: Int), unreadable }
+
+    let kind: Kind
+    /// What is wrong with it, in words that `remedy` goes on with.
     let found: String
+
+    /// How the two are put together.
+    var wording: Mistake.Wording { if case .tooLarge = kind { .value } else { .failure } }
+
     /// What would help.
-    let remedy: String
-    /// Whether permissions are what is missing.
-    var isDenied = false
+    ///
+    /// - Parameters:
+    ///   - wanted: what the file has to be, with its article.
+    ///   - missing: what to do where there is none.
+    func remedy(_ wanted: String, missing: String) -> String {
+      switch kind {
+      case .missing: missing
+      case .denied: "that user has to be able to read it (chmod) and to enter its folders"
+      case .directory, .special, .unreadable: "expected \(wanted)"
+      case .tooLarge(let limit): "at most \(limit) octets"
+      }
+    }
   }
 
   /// Reads a file.
@@ -29,8 +46,11 @@ struct FileContent {
     defer { close(file) }
     var status = stat()
     guard fstat(file, &status) == 0 else { throw failure(errno) }
-    guard status.st_mode & S_IFMT == S_IFREG else {
-      throw Failure(found: "something that is not a regular file", remedy: "a regular file")
+    switch status.st_mode & S_IFMT {
+    case S_IFREG: break
+    case S_IFCHR where status.st_rdev == nullDevice: break
+    case S_IFDIR: throw Failure(kind: .directory, found: "is a directory")
+    default: throw Failure(kind: .special, found: "is not a regular file")
     }
     var mount = statvfs()
     let isReadOnly = fstatvfs(file, &mount) == 0 && mount.f_flag & UInt(ST_RDONLY) != 0
@@ -40,20 +60,18 @@ struct FileContent {
     } catch .unreadable(let code) {
       throw failure(code)
     } catch {
-      throw Failure(found: "a file of more than \(limit) octets", remedy: "at most \(limit) octets")
+      throw Failure(kind: .tooLarge(limit: limit), found: "a file of more than \(limit) octets")
     }
   }
 
+  /// /dev/null, which stands for an empty file.
+  private static let nullDevice = dev_t(1 << 8 | 3)
+
   private static func failure(_ code: Int32) -> Failure {
-    let reason = String(cString: strerror(code))
-    let user = geteuid() == 0 ? "root" : "user \(geteuid())"
-    return switch code {
-    case EACCES, EPERM:
-      Failure(
-        found: "a file that \(user) may not read", remedy: "a file that \(user) can reach and read (chmod, chown)",
-        isDenied: true)
-    case ENOENT, ENOTDIR: Failure(found: "no such file", remedy: "a file that exists")
-    default: Failure(found: "a file that \(user) cannot read (\(reason))", remedy: "a readable file")
+    switch code {
+    case EACCES, EPERM: Failure(kind: .denied, found: "\(Reader.ours.user) may not read it")
+    case ENOENT, ENOTDIR: Failure(kind: .missing, found: "no such file")
+    default: Failure(kind: .unreadable, found: "cannot be read (\(String(cString: strerror(code))))")
     }
   }
 }

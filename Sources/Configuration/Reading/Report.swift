@@ -20,13 +20,14 @@ final class Report {
   }
 
   /// Records a mistake; `found` must be fit to be shown.
-  func refuse(_ found: String, at place: Place, allowed: String) {
+  func refuse(_ found: String, at place: Place, allowed: String, _ wording: Mistake.Wording = .value) {
     guard !isFull else {
       hasOmitted = true
       return
     }
     let origin = origin(of: place)
-    recorded.append(Mistake(file: origin.file, location: .key(origin.path), found: found, allowed: allowed))
+    recorded.append(
+      Mistake(file: origin.file, location: .key(origin.path), found: found, allowed: allowed, wording: wording))
   }
 
   /// Whether no more mistakes are recorded.
@@ -35,7 +36,9 @@ final class Report {
   /// All mistakes; where there are too many, the last one says so.
   var mistakes: [Mistake] {
     guard hasOmitted else { return recorded }
-    return recorded + [Mistake(file: file, location: .file, found: "more mistakes than are listed", allowed: "none")]
+    let last = Mistake(
+      file: file, location: .file, found: "more mistakes than are listed", allowed: "none", wording: .value)
+    return recorded + [last]
   }
 
   /// Records that a value is not what is allowed in its place.
@@ -57,12 +60,12 @@ final class Report {
   /// From now on what is said about a key, or about what is in it, is said about a variable.
   func take(_ pattern: String, from variable: String) { variables[pattern] = variable }
 
-  /// Where a place is: in the file, or in the environment.
-  private func origin(of place: Place) -> (file: String, path: String) {
-    for (pattern, variable) in variables where place.pattern == pattern || place.pattern.hasPrefix("\(pattern).") {
   /// From now on what is said about a key is said about the file again: the variable was a mistake, and its value stays.
   func giveBack(_ pattern: String) { variables[pattern] = nil }
 
+  /// Where a place is: in the file, or in the environment.
+  private func origin(of place: Place) -> (file: String, path: String) {
+    for (pattern, variable) in variables where place.pattern == pattern || place.pattern.hasPrefix("\(pattern).") {
       return ("environment", variable + place.text.dropFirst(pattern.count))
     }
     return (file, place.text)

@@ -126,8 +126,11 @@ extension TableReader {
     do {
       return try FileContent.read(path, limit: maxSecretSize)
     } catch {
-      let remedy = error.isDenied ? "a file that user \(geteuid()) owns (chown) and can reach" : error.remedy
-      report.refuse(error.found, at: place.key(key), allowed: remedy + ", or a systemd credential")
+      let remedy =
+        error.kind == .denied
+        ? "expected \(Reader.ours.secretRemedy)"
+        : error.remedy("a file with the secret", missing: "create it with mode 0600") + ", or use a systemd credential"
+      report.refuse(error.found, at: place.key(key), allowed: remedy, error.wording)
       return nil
     }
   }

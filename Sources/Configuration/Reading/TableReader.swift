@@ -7,12 +7,13 @@ final class TableReader {
   /// Where mistakes go.
   let report: Report
   private let table: [String: Value]
-  private var known: [String] = []
+  /// The keys that were asked for.
+  private(set) var known: [String] = []
   private var ignored: Set<String> = []
   private var unsound: Set<String> = []
-
   /// The keys whose secret is in the text itself.
   var inlineSecrets: [String] = []
+
   init(_ table: [String: Value], at place: Place, _ report: Report) {
     self.table = table
     self.place = place
@@ -122,17 +123,28 @@ final class TableReader {
       report.refuse("a file without \(mark.kind)", at: place.key(key), allowed: "a file with \(mark.kind)")
     } catch {
       unsound.insert(key)
-      report.refuse(error.found, at: place.key(key), allowed: error.remedy)
+      let wanted = mark.map { "a file with \($0.kind)" } ?? "a regular file"
+      report.refuse(
+        error.found, at: place.key(key), allowed: error.remedy(wanted, missing: "give the path of \(wanted)"),
+        error.wording)
     }
   }
 
-  /// Records every key that was not asked for; `described` may say what a key is instead of unknown.
-  func refuseUnknownKeys(_ described: (String) -> String? = { _ in nil }) {
+  /// Nobody reads a list of more keys than that in one line.
+  private static let mostListedKeys = 16
+
+  /// Records every key that was not asked for; `described` may say what a key is instead of unknown, and why not here.
+  func refuseUnknownKeys(_ described: (String) -> (what: String, reason: String)? = { _ in nil }) {
     let expected = Set(known).union(ignored)
     for key in table.keys.sorted() where !expected.contains(key) {
+      if let (what, reason) = described(key) {
+        report.refuse(what, at: place.key(key), allowed: reason, .failure)
+        continue
+      }
       let similar = report.isFull ? "" : closest(to: key, among: known).map { " (did you mean \"\($0)\"?)" } ?? ""
-      let found = described(key) ?? "an unknown key" + similar
-      report.refuse(found, at: place.key(key), allowed: known.joined(separator: ", "))
+      let isLong = known.count > TableReader.mostListedKeys
+      let allowed = isLong ? "the keys that httpdnsd.toml(5) and README list" : known.joined(separator: ", ")
+      report.refuse("an unknown key" + similar, at: place.key(key), allowed: allowed)
     }
     ignored.formUnion(table.keys)
   }
