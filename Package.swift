@@ -52,6 +52,7 @@ let layer0: [Target] = [
   .target(name: "CLock", cSettings: glibc),
   .target(name: "CProcess", cSettings: glibc),
   .systemLibrary(name: "CNetlink"),
+  .systemLibrary(name: "CAccess"),
   .systemLibrary(name: "CPublicSuffix", pkgConfig: "libpsl", providers: [.apt(["libpsl-dev"])]),
 ]
 
@@ -97,7 +98,7 @@ let programs: [Target] =
     "Control",
     [
       "DNSWire", "EventLoop", "Configuration", "MessageCache", "HTTPServer", "Forwarder", "BusyNames", "Metrics",
-      "Telemetry",
+      "Telemetry", "CAccess",
     ],
     tests: ["HTTPTestSupport", logging])
   + module(

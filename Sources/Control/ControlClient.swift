@@ -32,7 +32,7 @@ extension ControlClientError: CustomStringConvertible {
       "the daemon cannot be reached by \(path): \(String(cString: strerror(number))); "
         + "is it running, and is this its control.socket?"
     case .notPermitted(let path):
-      "no permission to use \(path): it is for root, the daemon's user and the group control.group"
+      "no permission to use \(path): it is for root, the daemon's user and group, and the group control.group"
     case .unusablePath(let path): "\(path) cannot be the path of a socket: 1 to 107 octets are allowed"
     case .tooLate(let path): "no answer by \(path) in time; is the daemon busy, or is it another program's socket?"
     case .unreadable(let path): "what answers by \(path) is not httpdnsd"

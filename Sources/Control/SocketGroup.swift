@@ -1,7 +1,8 @@
-// SocketGroup.swift -- gives the control socket to a group of this machine.
+// SocketGroup.swift -- lets a group of this machine use the control socket.
 //
 // The group is looked up in /etc/group alone: a directory service could ask us for the name of its server.
 
+import CAccess
 import Glibc
 
 /// A group of this machine.
@@ -28,10 +29,14 @@ public struct SocketGroup: Equatable, Sendable {
     return nil
   }
 
-  /// Gives a path to the group.
+  /// Lets the group use a path: it becomes the path's, or else one of its access list.
   ///
-  /// - Returns: errno where the kernel refuses it: only root may, and members of the group with files of their own.
+  /// - Returns: errno where neither can be: the file is another user's, or its file system keeps no access lists.
   public func take(_ path: String) -> Int32? {
-    lchown(path, uid_t.max, number) == 0 ? nil : errno
+    if lchown(path, uid_t.max, number) == 0 { return nil }
+    let code = errno
+    // Only root and members of the group may give a file to it; the unit's filter of system calls allows nobody to.
+    guard code == EPERM else { return code }
+    return access_add_group(path, number) == 0 ? nil : errno
   }
 }

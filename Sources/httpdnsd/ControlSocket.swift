@@ -40,9 +40,7 @@ enum ControlSocket {
 
   private static func give(_ path: String, to name: String, _ logger: Logger) {
     guard let number = SocketGroup(name)?.take(path) else { return }
-    let help =
-      "the daemon's user has to be root, or in it and allowed to chown"
-      + " (with systemd: SupplementaryGroups=\(name) and SystemCallFilter=@chown)"
+    let help = "root and members of the group can give it, others where the file system keeps access lists"
     logger.warning("control.group: \(path) cannot be given to \(name): \(String(cString: strerror(number))); \(help)")
   }
 

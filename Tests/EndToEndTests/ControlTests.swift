@@ -241,6 +241,22 @@ import Testing
     }
   }
 
+  @Test(.enabled(if: geteuid() == 0))
+  func `a daemon that may give no file away lets control.group in all the same`() throws {
+    try withLab { lab in
+      chmod(lab.folder.path, 0o755)
+      var settings = Settings(Settings.doh(try lab.simulator().http))
+      let socket = "\(lab.folder.path)/group.sock"
+      settings.control = "socket = \"\(socket)\"\ngroup = \"4711\""
+      let daemon = try lab.daemon(settings.text, prefix: ["setpriv", "--bounding-set=-chown", "--inh-caps=-all"])
+      #expect(!daemon.log.contains("cannot be given"), "\(daemon.log)")
+      let somebody = ["setpriv", "--reuid=65534", "--regid=65534"]
+      let command = [Programs.daemon, "providers", "--socket", socket]
+      #expect(try ChildProcess.run(somebody + ["--groups=4711"] + command).ending == .exited(0))
+      #expect(try ChildProcess.run(somebody + ["--groups=4712"] + command).ending == .exited(1))
+    }
+  }
+
   @Test func `a socket that is switched off is told`() throws {
     try withLab { lab in
       let off = try lab.file("[control]\nsocket = \"\"")

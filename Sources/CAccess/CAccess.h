@@ -1,0 +1,36 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+// CAccess.h -- access lists of files, as acl(5) has them.
+#ifndef HTTPDNSD_CACCESS_H
+#define HTTPDNSD_CACCESS_H
+
+#include <endian.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
+#include <stdint.h>
+#include <sys/xattr.h>
+
+/// Lets the members of one more group read and write a path, beside its owner and its own group; all others may do
+/// nothing. The owner may do that, whatever groups the process is in. 0, or -1 with errno.
+static inline int access_add_group(const char *path, uint32_t group) {
+  uint16_t both = htole16(ACL_READ | ACL_WRITE);
+  uint32_t nobody = htole32((uint32_t)ACL_UNDEFINED_ID);
+  struct {
+    struct posix_acl_xattr_header header;
+    struct posix_acl_xattr_entry entries[5];
+  } list = {
+      .header = {.a_version = htole32(POSIX_ACL_XATTR_VERSION)},
+      .entries =
+          {
+              {.e_tag = htole16(ACL_USER_OBJ), .e_perm = both, .e_id = nobody},
+              {.e_tag = htole16(ACL_GROUP_OBJ), .e_perm = both, .e_id = nobody},
+              {.e_tag = htole16(ACL_GROUP), .e_perm = both, .e_id = htole32(group)},
+              {.e_tag = htole16(ACL_MASK), .e_perm = both, .e_id = nobody},
+              {.e_tag = htole16(ACL_OTHER), .e_perm = 0, .e_id = nobody},
+          },
+  };
+  return lsetxattr(path, "system.posix_acl_access", &list, sizeof list, 0);
+}
+
+#endif
