@@ -11,14 +11,12 @@ SEEDS      ?= 20
 HOURS      ?= 1
 MINUTES    ?=
 
-BINDIR   = $(PREFIX)/bin
 UNITDIR  = $(PREFIX)/lib/systemd/system
-DOCDIR   = $(PREFIX)/share/doc/httpdnsd
-EXAMPLES = $(DOCDIR)/examples
+PLACES   = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' SYSCONFDIR='$(SYSCONFDIR)' UNITDIR='$(UNITDIR)'
 SOURCES  = Package.swift Sources Tests Fuzz
 
 .DEFAULT_GOAL := build
-.PHONY: help run build test test-system simulate sanitize check format fuzz bench-setup bench bench-hostile soak compare install deb clean
+.PHONY: help run build test test-system simulate sanitize check format fuzz bench-setup bench bench-hostile soak compare install uninstall deb clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -58,26 +56,11 @@ bench: ## build, measure, and write Benchmarks/results/latest.md
 	@Scripts/build httpdnsd httpdns-simulator refresh-bench cache-bench
 	@Benchmarks/run
 
-install: ## copy program, units, configuration and documents; DESTDIR=, PREFIX=/usr/local, SYSCONFDIR=/etc
-	@test -x .build/bin/httpdnsd || { echo "install: there is no .build/bin/httpdnsd; run 'make build' first" >&2; exit 1; }
-	install -D -m 755 .build/bin/httpdnsd '$(DESTDIR)$(BINDIR)/httpdnsd'
-	install -d '$(DESTDIR)$(UNITDIR)' '$(DESTDIR)$(SYSCONFDIR)/httpdnsd'
-	sed -e 's|/usr/local/bin|$(BINDIR)|' -e 's|/etc/httpdnsd|$(SYSCONFDIR)/httpdnsd|' \
-	  -e 's|/usr/local/share/doc/httpdnsd|$(DOCDIR)|' systemd/httpdnsd.service > '$(DESTDIR)$(UNITDIR)/httpdnsd.service'
-	chmod 644 '$(DESTDIR)$(UNITDIR)/httpdnsd.service'
-	install -m 644 systemd/httpdnsd.socket '$(DESTDIR)$(UNITDIR)/httpdnsd.socket'
-	install -D -m 644 -t '$(DESTDIR)$(EXAMPLES)/grafana' Config/grafana/httpdnsd.json
-	install -D -m 644 -t '$(DESTDIR)$(EXAMPLES)/prometheus' Config/prometheus/httpdnsd.rules.yml
-	sed -e 's|/etc/httpdnsd|$(SYSCONFDIR)/httpdnsd|' systemd/credentials.conf.example \
-	  > '$(DESTDIR)$(EXAMPLES)/credentials.conf.example'
-	@# What it names by its place in the sources is elsewhere now.
-	sed -e 's|systemd/credentials\.conf|$(EXAMPLES)/credentials.conf|g' \
-	  -e 's|systemd/httpdnsd\.s|$(UNITDIR)/httpdnsd.s|g' -e 's#Config/\(grafana\|prometheus\)/#$(EXAMPLES)/\1/#g' \
-	  -e 's|Config/httpdnsd\.toml|$(SYSCONFDIR)/httpdnsd/httpdnsd.toml|g' README.md > '$(DESTDIR)$(DOCDIR)/README.md'
-	chmod 644 '$(DESTDIR)$(EXAMPLES)/credentials.conf.example' '$(DESTDIR)$(DOCDIR)/README.md'
-	@# A configuration that is there is the administrator's.
-	test -e '$(DESTDIR)$(SYSCONFDIR)/httpdnsd/httpdnsd.toml' || \
-	  install -m 644 Config/httpdnsd.toml '$(DESTDIR)$(SYSCONFDIR)/httpdnsd/httpdnsd.toml'
+install: ## copy program, units, man pages, completions, configuration; DESTDIR=, PREFIX=/usr/local, SYSCONFDIR=/etc
+	@$(PLACES) Scripts/install
+
+uninstall: ## remove what install has put there, with the same variables; the configuration stays
+	@$(PLACES) Scripts/install --remove
 
 bench-hostile: ## build, measure what a hostile client does to the others, write Benchmarks/results/hostile.md
 	@Scripts/install-packages hostile
