@@ -13,6 +13,8 @@ extension Configuration {
     public let configuration: Configuration
     /// What its author should know.
     public let warnings: [Warning]
+    /// The keys by which it names files with secrets; all of them could be read.
+    public let secretFiles: [String]
   }
 
   /// Gives the value of an environment variable; nil where it is not set.
@@ -86,7 +88,8 @@ extension Configuration {
       var configuration = Configuration()
       configuration.read(from: TableReader(EnvironmentSettings.applied(to: table, report), at: .root, report))
       guard report.mistakes.isEmpty else { throw Mistakes(mistakes: report.mistakes, warnings: report.warnings) }
-      return Loaded(configuration: configuration, warnings: report.warnings)
+      return Loaded(
+        configuration: configuration, warnings: report.warnings, secretFiles: report.secretFiles)
     }
   }
 }

@@ -11,6 +11,8 @@ import Telemetry
 struct LoadedConfiguration {
   let configuration: Configuration
   let warnings: [Warning]
+  /// The keys that name files with secrets, which could be read.
+  let secretFiles: [String]
   /// What `log.level` and `log.format` apply to; who runs for long has a flight recorder.
   let log: LogOutput
 
@@ -22,6 +24,7 @@ struct LoadedConfiguration {
       let loaded = try Configuration.load(path: path)
       configuration = loaded.configuration
       warnings = loaded.warnings
+      secretFiles = loaded.secretFiles
       log = LogOutput(
         LogThreshold(Logger.Level(loaded.configuration.log.level)), LogFormat(loaded.configuration.log.format),
         recorder: recorder)

@@ -47,6 +47,7 @@ func `a secret file that others can read is refused`(mode: mode_t) throws {
     let text = "access_key_secret_credential = \"secret\""
     #expect(secret(text, environment: environment) == Array("canary".utf8))
     #expect(mistakes(account + text).map { $0.contains("no $CREDENTIALS_DIRECTORY") } == [true])
+    #expect(mistakes(account + text).map { $0.contains("by hand, CREDENTIALS_DIRECTORY=FOLDER ") } == [true])
     let path = account + "access_key_secret_credential = \"../secret\""
     #expect(mistakes(path, environment: environment).map { $0.contains("without \"/\"") } == [true])
     let other = account + "access_key_secret_credential = \"other\""

@@ -10,6 +10,8 @@ from scene import CONFIGURATION, CONFIGURATION_FILE, LINK, NAME, NETWORK, PROVID
 
 RESOLVER = "../run/systemd/resolve/stub-resolv.conf"
 LINK_FILE = "/etc/systemd/network/net0.network"
+# What systemd-sysusers writes.
+USERS = {f"etc/{name}{old}" for name in ("passwd", "group", "shadow", "gshadow") for old in ("", "-")} | {"etc/.pwd.lock"}
 # Where dpkg's own scripts find their programs.
 DPKG = ("env", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive", "dpkg")
 
@@ -45,9 +47,25 @@ def installed(scene: Scene, package: Path) -> None:
   machine.run("systemctl", "restart", SERVICE)
   said = machine.dig("+short", "@127.0.0.1", NAME)
   check(said == PROVIDER, f"with a configuration, a name is found through it: {said}")
+  secret(machine)
   said = scene.setup("resolved", "--apply")
   check("ExecStartPost=+-/usr/bin/httpdnsd setup resume" in said, "setup's hooks start the package's program")
   scene.expect(PROVIDER, "setup resolved --apply: the machine uses it")
+
+
+def secret(machine: Machine) -> None:
+  """A secret as README.md says: the service reads it, and check says so."""
+  path = "/etc/httpdnsd/alidns.secret"
+  machine.run("install", "-m", "600", "-o", "httpdnsd", "/dev/stdin", path, text="demo-secret\n")
+  account = f'[[provider]]\naccount_id = "1"\naccess_key_id = "id"\naccess_key_secret_file = "{path}"\n'
+  machine.write(CONFIGURATION_FILE, CONFIGURATION + account)
+  machine.run("systemctl", "restart", SERVICE)
+  check(machine.show(SERVICE, "ActiveState") == "active", "a secret of the user httpdnsd is read by the service")
+  said = machine.run("/usr/bin/httpdnsd", "check")
+  check("access_key_secret_file: the service, user httpdnsd, can read it" in said, "httpdnsd check says so")
+  machine.run("rm", path)
+  machine.write(CONFIGURATION_FILE, CONFIGURATION)
+  machine.run("systemctl", "restart", SERVICE)
 
 
 @contextlib.contextmanager
@@ -104,9 +122,10 @@ def removed(scene: Scene, before: dict[str, tuple], resolver: str) -> None:
   check(machine.main_pid() == 0 and "refused" in machine.dig("@127.0.0.1", NAME), "and nobody has the port")
   check((machine.root / CONFIGURATION_FILE.lstrip("/")).exists(), "the configuration stays")
   machine.run(*DPKG, "--purge", "httpdnsd", seconds=120)
+  check("httpdnsd:" in machine.run("cat", "/etc/passwd"), "purged, its user stays, who may own secrets")
   wait_for("the service's end", lambda: machine.show(SERVICE, "LoadState") == "not-found")
   found = machine.run("find", "/etc", "/var", "/usr", "/run", "-xdev", "-name", "*httpdnsd*", check=False).split()
   left = [path for path in found if not path.startswith("/var/log/")]
   check(not left, f"purged, nothing of it is left {left or ''}")
-  scene.same(before, "and as before the installation")
+  scene.same(before, "and but for that user as before the installation", but=USERS)
   scene.expect(NETWORK, "the network's server answers")

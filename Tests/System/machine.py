@@ -97,8 +97,10 @@ class Machine:
     subprocess.run([str(part) for part in command], check=True, timeout=60)
 
   def install(self) -> None:
-    """Puts program, units and configuration there, by `make install`, and the simulator beside them."""
+    """Puts program, units, user and configuration there, by `make install`, and the simulator beside them."""
     self._run("make", "-s", "-C", REPOSITORY, "install", f"DESTDIR={self.root}")
+    # With DESTDIR= no user is made.
+    self._run("systemd-sysusers", f"--root={self.root}", "httpdnsd.conf")
     shutil.copy(BINARIES / "httpdns-simulator", self.root / "usr/local/bin")
 
   def write(self, path: str, text: str, mode: int = 0o644) -> None:

@@ -186,4 +186,25 @@ import Testing
     machine.file("/usr/local/lib/systemd/system/httpdnsd.service", "[Service]\n\(text)")
     #expect(ServiceUnit(machine.root).program == program)
   }
+
+  @Test(
+    arguments: [
+      ("User=dns\n", nil, "dns", "/opt/httpdnsd.toml"), ("", nil, nil, "/opt/httpdnsd.toml"),
+      ("User=dns\n", "[Service]\nUser=other\n", "other", "/opt/httpdnsd.toml"),
+      (
+        "User=dns\n", "[Service]\nExecStart=\nExecStart=/usr/bin/httpdnsd run --config /srv/dns.toml\n", "dns",
+        "/srv/dns.toml"
+      ), ("User=dns\n", "[Service]\nExecStart=\nExecStart=/usr/bin/httpdnsd run\n", "dns", nil),
+    ] as [(String, String?, String?, String?)])
+  func `the unit, with its drop-ins, names the user and the configuration`(
+    setting: String, dropIn: String?, user: String?, configuration: String?
+  ) {
+    let machine = Machine()
+    #expect(ServiceUnit(machine.root).user == nil && ServiceUnit(machine.root).configuration == nil)
+    let command = "ExecStart=/usr/bin/httpdnsd run --config /opt/httpdnsd.toml\n"
+    machine.file("/lib/systemd/system/httpdnsd.service", "[Service]\n\(command)\(setting)")
+    if let dropIn { machine.file("/etc/systemd/system/httpdnsd.service.d/local.conf", dropIn) }
+    #expect(ServiceUnit(machine.root).user == user)
+    #expect(ServiceUnit(machine.root).configuration == configuration)
+  }
 }

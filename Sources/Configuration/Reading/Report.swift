@@ -11,6 +11,8 @@ final class Report {
   private var recorded: [Mistake] = []
   private var hasOmitted = false
   private(set) var warnings: [Warning] = []
+  /// The keys that name a file with a secret which could be read.
+  private(set) var secretFiles: [String] = []
   /// Key path → the environment variable that took its place.
   private var variables: [String: String] = [:]
 
@@ -51,6 +53,9 @@ final class Report {
     let origin = origin(of: place)
     warnings.append(Warning(file: origin.file, key: origin.path, text: text))
   }
+
+  /// Records that the file with a secret could be read; what stands at the key is not shown.
+  func didReadSecret(at place: Place) { secretFiles.append(place.text) }
 
   /// Records a warning about a variable of the environment.
   func warn(_ text: String, ofVariable name: String) {

@@ -76,7 +76,7 @@ extension TableReader {
     guard let directory = report.environment("CREDENTIALS_DIRECTORY"), !directory.isEmpty else {
       report.refuse(
         "no $CREDENTIALS_DIRECTORY in the environment", at: place.key(key),
-        allowed: "a name that the unit's LoadCredential= gives")
+        allowed: "a name that the unit's LoadCredential= gives; by hand, CREDENTIALS_DIRECTORY=FOLDER with such files")
       return nil
     }
     guard !setting.contains("/"), setting != ".", setting != ".." else {
@@ -100,6 +100,7 @@ extension TableReader {
       return nil
     }
     guard let content = content(key, setting) else { return nil }
+    report.didReadSecret(at: place.key(key))
     if content.mode & 0o077 != 0 {
       let mode = "0" + String(content.mode, radix: 8)
       guard content.isOnReadOnlyMount || isHandedOut(setting) else {
