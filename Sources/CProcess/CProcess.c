@@ -76,4 +76,9 @@ void process_trim(void) {
   dl_iterate_phdr(drop_read_only, &go_on);
 }
 
+void process_give_back(long spare) {
+  const struct mallinfo2 heap = mallinfo2();
+  if (heap.fordblks > (size_t)spare && heap.fordblks > heap.uordblks) malloc_trim(0);
+}
+
 const char *process_build_date(void) { return __DATE__; }

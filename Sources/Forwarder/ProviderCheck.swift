@@ -75,28 +75,12 @@ struct ServerSuspicion {
   var lastReply = BootInstant(nanoseconds: .min)
   /// Since when replies of use have come without a pause.
   var wellSince = BootInstant(nanoseconds: .min)
-  /// The first failure since then for which there was nothing to check with.
-  private var unchecked: (domain: DomainName, at: BootInstant)?
-
-  /// How long a domain alone may fail that has the only names known to be good.
-  private static let longestAlone = Duration.seconds(10)
 
   init() {}
 
   init(lastReply: BootInstant, wellSince: BootInstant) {
     self.lastReply = lastReply
     self.wellSince = wellSince
-  }
-
-  /// A question has failed, and there is none to check with: only names of its own domain are known to be good.
-  ///
-  /// - Returns: whether that speaks against the server: another domain fares alike, or it has been silent for long.
-  mutating func isAgainstServer(_ domain: DomainName, now: BootInstant) -> Bool {
-    guard let first = unchecked else {
-      unchecked = (domain, now)
-      return false
-    }
-    return first.domain != domain || now - first.at >= ServerSuspicion.longestAlone
   }
 }
 
@@ -242,12 +226,7 @@ extension HTTPDNSProvider {
   private func suspect(_ index: Int, _ asked: HTTPDNSQuestion) -> Bool {
     hasTrouble = true
     guard !suspicions[index].isConfirmed, !good.questions(insteadOf: asked).isEmpty else {
-      // Whoever owns the only domain that is known to be good would decide alone.
-      if suspicions[index].isConfirmed || good.isEmpty
-        || suspicions[index].isAgainstServer(PublicSuffixes.domain(of: asked.name), now: loop.now)
-      {
-        failed(index)
-      }
+      failed(index)
       return false
     }
     suspicions[index].failures += 1

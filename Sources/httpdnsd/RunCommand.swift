@@ -68,7 +68,10 @@ struct RunCommand: ParsableCommand {
       }
     }
     // Once the first transfers have set up TLS, much of what the start needed is not needed again.
-    forwarder.loop.schedule(after: .seconds(30)) { process_trim() }
+    forwarder.loop.schedule(after: .seconds(30)) {
+      process_trim()
+      giveBackMemory(on: forwarder.loop)
+    }
     logger.info("ready")
     AnsweredSignals.release()
     do throws(StartError) {
@@ -118,6 +121,14 @@ enum AnsweredSignals {
     sigemptyset(&signals)
     for signal in [SIGHUP, SIGUSR1, SIGUSR2] { sigaddset(&signals, signal) }
     pthread_sigmask(what, &signals, nil)
+  }
+}
+
+/// What bursts have left behind goes back once a minute: a heap that was large once would stay so.
+private func giveBackMemory(on loop: EventLoop) {
+  loop.schedule(after: .seconds(60)) {
+    process_give_back(4 << 20)
+    giveBackMemory(on: loop)
   }
 }
 

@@ -183,7 +183,9 @@ extension Daemon {
       var settings = settings(simulator)
       let daemon = try lab.daemon(settings.text, environment: ["NOTIFY_SOCKET": manager.path])
       _ = try #require(manager.receive("READY=1"))
-      let listener = try FrozenThread(#require(daemon.threads.first { $0.name == "listener" }).id, in: lab)
+      // A thread takes its name when it begins.
+      let thread = try eventually("the listener's thread") { daemon.threads.first { $0.name == "listener" }?.id }
+      let listener = try FrozenThread(thread, in: lab)
       settings.more = "[[rule]]\nnames = [\"pinned.example\"]\nuse = \"pinned\"\naddresses = [\"192.0.2.7\"]"
       try daemon.reload(settings.text, expecting: nil)
       // TCP goes by the new configuration already.

@@ -303,27 +303,16 @@ private enum Saying {
     for number in 0..<3 { #expect(failure(ask(provider, "n\(number).good.example")) == nil) }
   }
 
-  @Test(arguments: [false, true])
-  func `the only domain that was good does not decide alone`(isAccount: Bool) {
+  @Test func `before another domain was good, a refusal of one name is not the account's`() {
     var settings = ProviderSettings(name: "first")
-    settings.hasAccount = isAccount
+    settings.hasAccount = true
     let (provider, service) = make(settings)
     ask(provider, "www.evil.example")
     loop.advance(by: .seconds(2))
-    service.odd["evil.example"] = isAccount ? .result(.status(403)) : .silence
+    service.odd["evil.example"] = .result(.status(403))
     for number in 0..<3 { ask(provider, "n\(number).evil.example") }
     #expect(isUp(provider))
     #expect(failure(ask(provider, "www.good.example")) == nil)
-    guard !isAccount else { return }
-    // One that is silent, with nothing else asked, is seen after all.
-    let (alone, dead) = make()
-    ask(alone, "www.evil.example")
-    dead.everything = .silence
-    for number in 0..<8 {
-      ask(alone, "n\(number).evil.example")
-      loop.advance(by: .seconds(2))
-    }
-    #expect(!isUp(alone))
   }
 
   @Test func `who takes over the name of a provider knows what was good`() {

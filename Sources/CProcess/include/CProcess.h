@@ -35,4 +35,7 @@ const char *process_build_date(void);
 /// libraries. They stay in the page cache; what is used again is mapped again.
 void process_trim(void);
 
+/// Gives free memory of the heap back where it is more than `spare` octets and more than what is in use.
+void process_give_back(long spare);
+
 #endif
