@@ -49,7 +49,8 @@ func configure(_ easy: Easy, _ settings: OriginSettings, generation: UnsafeMutab
   easy.set(CURLOPT_PATH_AS_IS, 1)
   easy.set(CURLOPT_HTTPGET, 1)
   easy.set(CURLOPT_FOLLOWLOCATION, 0)
-  easy.set(CURLOPT_NETRC, Int(CURL_NETRC_IGNORED.rawValue))
+  // CURL_NETRC_IGNORED: an enumeration in libcurl 7.88, a macro in 8.14.
+  easy.set(CURLOPT_NETRC, 0)
   easy.set(CURLOPT_HTTP_CONTENT_DECODING, 0)
   easy.set(CURLOPT_HTTP09_ALLOWED, 0)
   easy.set(CURLOPT_SHARE, UnsafeRawPointer(settings.share))
