@@ -95,8 +95,10 @@ import Testing
     #expect(throws: FileFault.tooLarge) { try HostsFile(path: "/dev/zero") }
   }
 
-  @Test func `the machine's own file can be read`() throws {
+  @Test func `a device that has nothing is an empty file`() throws {
     #expect(try HostsFile(path: "/dev/null").hosts.isEmpty)
-    _ = try HostsFile(path: "/etc/hosts")
   }
+
+  @Test(.enabled(if: access("/etc/hosts", R_OK) == 0, "a minimal root has none"))
+  func `the machine's own file can be read`() throws { _ = try HostsFile(path: "/etc/hosts") }
 }
