@@ -5,6 +5,10 @@ SYSCONFDIR ?= /etc
 DESTDIR    ?=
 # `make run CONFIG=FILE`: that configuration, and no simulator.
 CONFIG     ?=
+# `make test-fresh RELEASE=bookworm|trixie AS=root|user`, and of its tasks `run` and `test` those.
+RELEASE    ?= trixie
+AS         ?= user
+TASKS      ?=
 # `make simulate SEEDS=N`: so many lives.
 SEEDS      ?= 20
 # `make soak HOURS=N`, or MINUTES=N.
@@ -16,7 +20,7 @@ PLACES   = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' SYSCONFDIR='$(SYSCONFDIR)' UN
 SOURCES  = Package.swift Sources Tests Fuzz
 
 .DEFAULT_GOAL := build
-.PHONY: help run build test test-system simulate sanitize check format fuzz bench-setup bench bench-hostile soak compare install uninstall deb clean
+.PHONY: help run build test test-system test-fresh simulate sanitize check format fuzz bench-setup bench bench-hostile soak compare install uninstall deb clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -33,6 +37,9 @@ test: ## install what is missing, build and run every test; TESTS='--filter NAME
 
 test-system: ## boot a machine and try units, package and image there, as root; ONLY='NAME ...' for some
 	@Scripts/test-system $(ONLY)
+
+test-fresh: ## both commands of the README on a fresh Debian, as root: RELEASE=bookworm|trixie AS=root|user; TASKS='run' for one
+	@Tests/System/fresh-test '$(RELEASE)' '$(AS)' $(TASKS)
 
 simulate: ## live through SEEDS=N simulated weeks with an outage an hour, each from a seed of its own
 	@Scripts/simulate $(SEEDS)
