@@ -40,7 +40,7 @@ struct Preparation: Sendable {
   /// What the tables know of the hosts file.
   let hosts: Hosts
 
-  /// A hosts file, for who makes other tables with the same one.
+  /// A hosts file, so that other tables can be made with it.
   enum Hosts: Sendable {
     /// Its octets; none where there is no such file.
     case octets([UInt8])

@@ -64,7 +64,7 @@ final class Pursuit: @unchecked Sendable {
   let domain: DomainKey
   /// The cache's epoch when it began: an answer that was asked for on another network counts as one of that.
   let epoch: UInt32
-  /// The network that it began on.
+  /// The network whose LocalDNS was asked last; before that, the one that it began on.
   var network: UInt32 = 0
   /// When it began; of a refresh that clients have joined since, when they did.
   var startedAt: BootInstant

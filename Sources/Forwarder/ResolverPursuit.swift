@@ -29,11 +29,11 @@ extension Resolver {
     for (index, upstream) in candidates.enumerated() {
       if pursuit.isDisplaced { return Outcome(result: .failure(.limited(.places)), source: .ourselves) }
       if mayFallBack(route), upstream.awaitsTime(toAsk: pursuit.question) {
-        take(.noTime, Outcome(result: .failure(.noTime), source: .provider(upstream.name, server: "")), upstream)
+        take(.noTime, failure(.noTime, of: upstream), upstream)
         continue
       }
       if let refusal = upstream.refusalOfNewNames(), !isInUse(pursuit) {
-        take(refusal, Outcome(result: .failure(refusal), source: .provider(upstream.name, server: "")), upstream)
+        take(refusal, failure(refusal, of: upstream), upstream)
         continue
       }
       // A provider whose servers are all silent must leave the next ones their time.
@@ -76,9 +76,13 @@ extension Resolver {
         outcome.dropScope()
       }
       return outcome
-    case .failure(let reason):
-      return Outcome(result: .failure(reason), source: .provider(upstream.name, server: ""))
+    case .failure(let reason): return failure(reason, of: upstream)
     }
+  }
+
+  /// What comes of a provider none of whose servers has answered.
+  private func failure(_ reason: UpstreamFailure, of upstream: any Upstream) -> Outcome {
+    Outcome(result: .failure(reason), source: .provider(upstream.name, server: ""))
   }
 
   /// Keeps answers to questions that were not asked but came along: of the same names' other address family, say.
@@ -166,7 +170,7 @@ extension Resolver {
     question.clientSubnet = nil
     pursuit.isAskingLocal = true
     counters.localQuestions += 1
-    var began = loop.preciseNow
+    var began: BootInstant
     var result: Result<UpstreamAnswer, UpstreamFailure>
     repeat {
       began = loop.preciseNow

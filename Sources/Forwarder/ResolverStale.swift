@@ -76,10 +76,9 @@ extension Resolver {
     }
     var everyType = pursuit.scope
     everyType.type = CacheKey.everyType
-    let wasKept = [
-      pursuit.key.withCacheKey(forget), withKey(pursuit.question.name, everyType, subnet: pursuit.subnet, forget),
-    ].contains(true)
-    if wasKept, pursuit.service === service { failures.failed(pursuit.key, reason.blame, now: loop.now) }
+    let hadType = pursuit.key.withCacheKey(forget)
+    let hadName = withKey(pursuit.question.name, everyType, subnet: pursuit.subnet, forget)
+    if hadType || hadName, pursuit.service === service { failures.failed(pursuit.key, reason.blame, now: loop.now) }
   }
 
   /// An attempt that nobody waited for has failed: stale data that was given when it began has half a minute again.

@@ -17,7 +17,7 @@ struct ServiceReader {
   /// Nil where this is not root, or where the service reads another configuration or has no user that stays.
   init?(of configuration: String) {
     let unit = ServiceUnit(Root())
-    guard geteuid() == 0, let named = unit.configuration, ServiceReader.isSame(named, configuration),
+    guard geteuid() == 0, let named = unit.configuration, FilePath.isSame(named, configuration),
       let user = unit.user, uid_t(user) == nil
     else { return nil }
     guard let account = UserAccount(user) else {
@@ -44,12 +44,5 @@ struct ServiceReader {
     _ = seteuid(0)
     _ = setegid(getgid())
     _ = setgroups(groups.count, groups)
-  }
-
-  /// Whether two paths lead to one file.
-  private static func isSame(_ one: String, _ other: String) -> Bool {
-    var (first, second) = (stat(), stat())
-    guard stat(one, &first) == 0, stat(other, &second) == 0 else { return one == other }
-    return (first.st_dev, first.st_ino) == (second.st_dev, second.st_ino)
   }
 }
