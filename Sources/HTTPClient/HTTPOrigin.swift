@@ -14,24 +14,21 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   /// How many generations there have been.
   public private(set) var generationCount = 1
 
-  private let loop: EventLoop
+  let loop: EventLoop
+  /// The time by which the server is spared.
+  var clock: () -> BootInstant
   private let settings: OriginSettings
   private var current: Generation?
   private var draining: [Generation] = []
   private var timeoutsInARow = 0
   private var isClosed = false
-  /// Nothing is sent until then.
-  private var calmUntil: BootInstant?
-  /// What the next pause is a multiple of the shortest one by.
-  private var calmFactor = 1
+  private var calm: CalmPause
   /// Whether a transfer was cut off since the last response: then the next ones are watched for the server's reason,
   /// which costs libcurl the composition of texts.
   private(set) var isWatchful = false
 
   /// Timeouts in a row after which the connections are taken for dead.
   private static let timeoutLimit = 2
-  /// How many times the shortest pause the longest one is.
-  private static let calmLimit = 64
 
   /// An origin that connects with the first request.
   ///
@@ -41,6 +38,8 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   ) throws(HTTPSetupError) {
     self.server = server
     self.loop = loop
+    clock = { [unowned loop] in loop.now }
+    calm = CalmPause(shortest: options.calmPause)
     settings = try OriginSettings(server, options)
     current = try Generation(settings, on: loop, of: self)
   }
@@ -80,7 +79,7 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     guard settings.isReachable else {
       return HTTPFailure(.unreachable, "the server has no address of the family that may be used")
     }
-    if let calmUntil, loop.now < calmUntil {
+    if calm.isOn(at: clock()) {
       return HTTPFailure(.calm, "the server asked for fewer transfers a moment ago")
     }
     guard inFlight < settings.options.maxInFlight else {
@@ -120,21 +119,13 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   }
 
   /// Pauses, because the server has asked for fewer transfers. What was under way then says it again.
-  func enhanceCalm() {
-    let now = loop.now
-    if let calmUntil, now < calmUntil { return }
-    calmUntil = now + settings.options.calmPause * calmFactor
-    calmFactor = min(calmFactor * 2, Self.calmLimit)
-  }
+  func enhanceCalm() { calm.begin(at: clock()) }
 
   private func noteWhetherCutOff(_ result: HTTPResult) {
     switch result {
     case .response:
       isWatchful = false
-      // One that was under way when the pause began does not end it.
-      if let calmUntil, loop.now < calmUntil { return }
-      calmUntil = nil
-      calmFactor = 1
+      calm.answered(at: clock())
     case .failure(let failure): if failure.kind == .reset { isWatchful = true }
     }
   }

@@ -12,6 +12,7 @@ import Glibc
 /// A burst is reported once, when nothing came for 500 ms; one that does not end, after 5 s, and so on.
 public final class NetworkWatch {
   private let loop: EventLoop
+  private let clock: () -> BootInstant
   private let descriptor: Int32
   private let changed: (NetworkChange) -> Void
   private var event: LoopEvent?
@@ -28,7 +29,16 @@ public final class NetworkWatch {
   /// Calls `changed` a moment after something has changed.
   ///
   /// - Throws: what the system refused. Without this watch everything else goes on; a change is then noticed by timeouts.
-  public init(on loop: EventLoop, changed: @escaping (NetworkChange) -> Void) throws(NetworkWatchError) {
+  public convenience init(
+    on loop: EventLoop, changed: @escaping (NetworkChange) -> Void
+  ) throws(NetworkWatchError) {
+    try self.init(on: loop, clock: { loop.now }, changed: changed)
+  }
+
+  /// - Parameter clock: what the time is; the timers are the loop's.
+  init(
+    on loop: EventLoop, clock: @escaping () -> BootInstant, changed: @escaping (NetworkChange) -> Void
+  ) throws(NetworkWatchError) {
     let groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE
     // Subscribed before the state is read: what happens between is then told twice, and not missed.
     let descriptor = netlink_open(UInt32(groups))
@@ -41,6 +51,7 @@ public final class NetworkWatch {
     }
     self.descriptor = descriptor
     self.loop = loop
+    self.clock = clock
     self.changed = changed
     event = LoopEvent(on: loop, descriptor: descriptor, .read) { [unowned self] _ in readable() }
   }
@@ -125,7 +136,7 @@ public final class NetworkWatch {
   private func note(_ change: NetworkChange) {
     guard !change.isEmpty else { return }
     pending.formUnion(change)
-    delay.note(at: loop.now)
+    delay.note(at: clock())
   }
 
   /// One timer for a burst: where the burst went on meanwhile, it is set once more.
@@ -138,7 +149,7 @@ public final class NetworkWatch {
   }
 
   private func report() {
-    guard delay.take(at: loop.now) else { return schedule() }
+    guard delay.take(at: clock()) else { return schedule() }
     let change = pending
     pending = []
     // Some routes go without a word when their address or link does. Where the kernel does not answer, what the events

@@ -54,41 +54,71 @@ import Testing
       })
   }
 
+  /// Runs `body` with a watch, whose quiet time passes only when the body says so, and the number of changes that were told.
+  private func watch(_ body: @escaping @Sendable (WatchedList) async -> Void) throws {
+    let told = Box(0)
+    let list = WatchedList(folder, loop, told)
+    list.watch = PathWatch([folder.path(of: "list")], on: loop, quiet: .seconds(3600)) { told.value += 1 }
+    try #require(list.watch != nil)
+    Task(executorPreference: loop) { [loop] in
+      await body(list)
+      loop.stop()
+    }
+    loop.run()
+  }
+
   @Test func `tells nothing of what is there, of other files, and of what is only read`() throws {
-    var found: [UInt8]?
-    #expect(
-      try !isTold(within: .milliseconds(300)) {
-        folder.write("other", to: "other")
-        found = folder.read("list")
-      })
-    #expect(found == Array("first".utf8))
+    try watch { list in
+      list.folder.write("other", to: "other")
+      #expect(list.folder.read("list") == Array("first".utf8))
+      #expect(await list.toldLater == 0)
+      list.folder.write("second", to: "list")
+      #expect(await list.toldLater == 1)
+    }
   }
 
   @Test func `tells of many steps once, and of what comes later once more`() throws {
-    let told = Box(0)
-    let made = PathWatch([folder.path(of: "list")], on: loop, quiet: .milliseconds(50)) { told.value += 1 }
-    let watch = try #require(made)
-    for step in 0..<20 { folder.write("\(step)", to: "list") }
-    loop.schedule(after: .milliseconds(300)) { [folder] in
-      #expect(told.value == 1)
-      folder.write("later", to: "list")
+    try watch { list in
+      for step in 0..<20 { list.folder.write("\(step)", to: "list") }
+      #expect(await list.toldLater == 1)
+      list.folder.write("later", to: "list")
+      #expect(await list.toldLater == 2)
     }
-    loop.schedule(after: .milliseconds(600)) { [loop] in loop.stop() }
-    loop.run()
-    withExtendedLifetime(watch) {}
-    #expect(told.value == 2)
   }
 
   @Test func `that has gone tells nothing`() throws {
-    let told = Box(false)
-    var watch = PathWatch([folder.path(of: "list")], on: loop, quiet: .milliseconds(100)) { told.value = true }
-    try #require(watch != nil)
-    folder.write("second", to: "list")
-    // Between the change and the time when it is told.
-    loop.schedule(after: .milliseconds(50)) { watch = nil }
-    loop.schedule(after: .milliseconds(300)) { [loop] in loop.stop() }
-    loop.run()
-    #expect(!told.value && watch == nil)
+    try watch { list in
+      list.folder.write("second", to: "list")
+      // Between the change and the time when it is told.
+      await list.loop.turn()
+      list.watch = nil
+      #expect(await list.toldLater == 0)
+    }
+  }
+}
+
+/// A watch on a file in a folder. On the loop's thread only.
+private final class WatchedList: @unchecked Sendable {
+  let folder: TemporaryFolder
+  let loop: EventLoop
+  var watch: PathWatch?
+  private let told: Box<Int>
+
+  init(_ folder: TemporaryFolder, _ loop: EventLoop, _ told: Box<Int>) {
+    self.folder = folder
+    self.loop = loop
+    self.told = told
+  }
+
+  /// The changes that were told, after time enough for all of them.
+  var toldLater: Int {
+    get async {
+      for _ in 0..<2 {
+        await loop.turn()
+        loop.skip(.seconds(7200))
+      }
+      return told.value
+    }
   }
 }
 

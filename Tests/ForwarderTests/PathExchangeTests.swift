@@ -43,13 +43,9 @@ import Testing
     return reply.addresses
   }
 
-  /// Waits as the resolver does; false where a thread does not take them within ten seconds.
+  /// Waits as the resolver does; false where a thread does not take them.
   private func haveTaken(_ threads: [ListenerThread]) -> Bool {
-    for _ in 0..<10_000 {
-      if threads.allSatisfy({ $0.hasTakenTables() }) { return true }
-      usleep(1000)
-    }
-    return false
+    comes { threads.allSatisfy { $0.hasTakenTables() } }
   }
 
   @Test func `are taken by threads that wait, and by helpers that sleep`() throws {

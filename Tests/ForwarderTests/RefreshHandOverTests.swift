@@ -53,10 +53,12 @@ import Testing
     let tcp = try TCPServiceScene(scene)
     let query = RawQuery { $0.records = [opt()] }
     tcp.send([query])
-    // The refresh takes a millisecond of the same loop's time; then the client asks again, and that is the end.
-    tcp.loop.schedule(after: .milliseconds(50)) {
-      tcp.send([query])
-      tcp.client.finish()
+    // When it has been refreshed the client asks again, and that is the end.
+    nonisolated(unsafe) let shared = tcp
+    Task(executorPreference: tcp.loop) {
+      _ = await shared.loop.until { shared.upstream.count == 1 && shared.queries.inUse == 0 }
+      shared.send([query])
+      shared.client.finish()
     }
     let messages = try tcp.messages()
     #expect(messages.count == 2)

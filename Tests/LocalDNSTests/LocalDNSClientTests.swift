@@ -4,6 +4,7 @@ import DNSWire
 import EventLoop
 import Glibc
 import LocalDNS
+import TestSupport
 import Testing
 
 private let question = Question(name: DomainName(text: "WWW.Example")!, type: .a)
@@ -140,17 +141,6 @@ private func isFree(_ port: UInt16) -> Bool {
     }
   }
 
-  @Test func `the time is bounded, however many servers keep silent`() throws {
-    try onLoop { loop in
-      let silent = ScriptedServer(on: loop, onDatagram: { _ in [] })
-      let start = BootInstant.now
-      let servers = Array(repeating: silent.address, count: 4)
-      #expect(await LocalDNSClient(loop: loop).ask(servers, timeout: .milliseconds(120)).failure == .timedOut)
-      let spent = BootInstant.now - start
-      #expect(spent >= .milliseconds(110) && spent < .milliseconds(1000), "\(spent)")
-    }
-  }
-
   @Test func `a lost query is made up for by the second one`() throws {
     try onLoop { loop in
       var isFirst = true
@@ -198,13 +188,12 @@ private func isFree(_ port: UInt16) -> Bool {
       close(descriptor)
       let server = ScriptedServer(on: loop, onDatagram: { [.reply(response($0))] })
       let client = LocalDNSClient(loop: loop)
-      let start = BootInstant.now
       #expect(await client.ask([closed, server.address]).address == [192, 0, 2, 1])
       #expect(await client.ask([closed]).failure == .network(ECONNREFUSED))
       // Loopback's broadcast address: the kernel refuses to connect to it, with a network or without.
       #expect(await client.ask([SocketAddress(text: "127.255.255.255:53")!]).failure == .network(EACCES))
       #expect(await client.ask([]).failure == .noServer)
-      #expect(BootInstant.now - start < .seconds(2))
+      #expect(client.counters.timeouts == 0)
     }
   }
 
@@ -240,7 +229,7 @@ private func isFree(_ port: UInt16) -> Bool {
       for server in [silent, hanging] {
         let address = server.address
         let task = Task(executorPreference: loop) { await client.ask([address], timeout: .seconds(60)) }
-        await loop.sleep(for: .milliseconds(20))
+        #expect(await loop.until { server === hanging ? server.streams.count == 1 : server.ports.count == 1 })
         #expect(isFree(server.ports[0]) == (server === hanging))
         task.cancel()
         #expect(await task.value.failure == .cancelled)
@@ -251,8 +240,7 @@ private func isFree(_ port: UInt16) -> Bool {
       let task = Task(executorPreference: loop) { await client.ask([address], timeout: .seconds(60)) }
       task.cancel()
       #expect(await task.value.failure == .cancelled)
-      await loop.sleep(for: .milliseconds(20))
-      #expect(hanging.connectionCount == 0)
+      #expect(await loop.until { hanging.connectionCount == 0 })
     }
   }
 
@@ -267,8 +255,7 @@ private func isFree(_ port: UInt16) -> Bool {
         let server = ScriptedServer(on: loop, onDatagram: script, onStream: { [.reply(response($0))] })
         _ = await client.ask([server.address], timeout: .milliseconds(30))
         #expect(!server.ports.isEmpty && server.ports.allSatisfy(isFree))
-        await loop.sleep(for: .milliseconds(5))
-        #expect(server.connectionCount == 0)
+        #expect(await loop.until { server.connectionCount == 0 })
       }
     }
   }

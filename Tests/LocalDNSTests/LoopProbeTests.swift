@@ -60,14 +60,13 @@ private let servers = [SocketAddress(text: "192.0.2.1:53")!, SocketAddress(text:
       let silent = ScriptedServer(on: loop) { _ in [] }
       var probe = LoopProbe()
       let probes = probe.begin([silent.address, answering.address, silent.address])
-      let start = loop.now
       await LoopProbe.send(probes, by: LocalDNSClient(loop: loop), timeout: .milliseconds(300))
-      #expect(loop.now - start < .milliseconds(600))
       #expect(answering.datagrams.count == 1)
       #expect(answering.datagrams[0].questions.map(\.question) == [probes[1].question])
       #expect(answering.datagrams[0].header.rd)
-      #expect(
-        Set(silent.datagrams.map { $0.questions[0].question.name }) == Set([0, 2].map { probes[$0].question.name }))
+      // Both before one of them is asked a second time: nobody waits for another's silence.
+      let names = silent.datagrams.map { $0.questions[0].question.name }
+      #expect(Set(names.prefix(2)) == Set([0, 2].map { probes[$0].question.name }))
     }
   }
 }

@@ -17,6 +17,16 @@ extension TemporaryFolder {
   fileprivate func write(server: String, to name: String) { write("nameserver \(server)\n", to: name) }
 }
 
+extension EventLoop {
+  /// The steps of all changes until now are over, and what they led to has been looked at.
+  fileprivate func settle() async {
+    for _ in 0..<2 {
+      await turn()
+      skip(.seconds(1))
+    }
+  }
+}
+
 /// What a watch on two files says, change after change.
 private final class Watched: @unchecked Sendable {
   private let loop: EventLoop
@@ -33,11 +43,13 @@ private final class Watched: @unchecked Sendable {
 
   var current: [String] { watch!.current.servers.map(\.description) }
 
-  /// The servers that are reported next; nil where nothing is within the time.
-  func next(within limit: Duration = .seconds(8)) async -> [String]? {
-    let end = loop.now + limit
-    while reports.isEmpty, loop.now < end { await loop.sleep(for: .milliseconds(5)) }
-    return reports.isEmpty ? nil : reports.removeFirst()
+  /// The servers that are reported next; nil where none ever are.
+  func next() async -> [String]? { await loop.until { !reports.isEmpty } ? reports.removeFirst() : nil }
+
+  /// Whether nothing is reported of all that has happened until now.
+  func isSilent() async -> Bool {
+    await loop.settle()
+    return reports.isEmpty
   }
 }
 
@@ -71,7 +83,7 @@ private final class Watched: @unchecked Sendable {
       for index in 1...3 {
         folder.make("run/manager")
         // A folder is noticed before there is a file in it.
-        #expect(await watched.next(within: .milliseconds(300)) == nil)
+        #expect(await watched.isSilent())
         folder.write(server: "192.0.2.\(index)", to: "run/manager/resolv.conf")
         #expect(await watched.next() == ["192.0.2.\(index):53"])
         folder.remove("run/manager")
@@ -120,11 +132,11 @@ private final class Watched: @unchecked Sendable {
       // Only the first file with a server gives servers.
       folder.make("run/manager")
       folder.write(server: "192.0.2.9", to: "run/manager/resolv.conf")
-      #expect(await watched.next(within: .milliseconds(600)) == nil)
+      #expect(await watched.isSilent())
       // Many steps are one change.
       for index in 2...50 { folder.write(server: "192.0.2.\(index)", to: "etc/resolv.conf") }
       #expect(await watched.next() == ["192.0.2.50:53"])
-      #expect(await watched.next(within: .milliseconds(600)) == nil)
+      #expect(await watched.isSilent())
     }
   }
 
@@ -137,7 +149,7 @@ private final class Watched: @unchecked Sendable {
       #expect(watch.isWatching && !watch.check())
       folder.write(server: "192.0.2.2", to: "etc/resolv.conf")
       #expect(watch.check() && reports == 1)
-      await loop.sleep(for: .milliseconds(400))
+      await loop.settle()
       #expect(reports == 1)
     }
   }

@@ -132,6 +132,11 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
     #expect(ask(servers) == (nil, .milliseconds(30)))
   }
 
+  @Test(arguments: [1, 4, 9]) func `the time is bounded, however many servers keep silent`(count: Int) {
+    let silent = (1...count).map { SocketAddress(text: "198.51.100.\($0):53")! }
+    #expect(ask(silent, timeout: .milliseconds(120)) == (nil, .milliseconds(120)))
+  }
+
   @Test func `a server that is slow with one name and answers others is not silent`() {
     #expect(ask([servers[0]]).0 == 1)
     wire.manners[servers[0]]?.latency = .milliseconds(600)

@@ -120,7 +120,13 @@ import Testing
     #expect(SystemResolvers.isOurs(SocketAddress(text: "127.0.0.1:53")!, [SocketAddress(text: "0.0.0.0:53")!]))
   }
 
-  @Test func `the machine's own files can be read`() {
-    _ = SystemResolvers.find(notAt: [])
+  @Test func `the machine's own files say whom it asks, if they are there`() {
+    let files = SystemResolvers.usualPaths.compactMap { ResolverFile(path: $0) }
+    let named = Set(files.flatMap(\.servers))
+    let found = SystemResolvers.find(notAt: [])
+    #expect(Set(found.servers).isSubset(of: named))
+    #expect(Set(found.searchDomains) == Set(files.flatMap(\.searchDomains)))
+    // At whichever address it would ask itself, it asks nobody.
+    #expect(SystemResolvers.find(notAt: Array(named)).servers.isEmpty)
   }
 }

@@ -2,6 +2,7 @@
 
 import EventLoop
 import Glibc
+import TestSupport
 import Testing
 
 @testable import NetworkWatch
@@ -42,7 +43,10 @@ import Testing
     let loop = try EventLoop()
     var changes: [NetworkChange] = []
     let watch = try ClockWatch(on: loop) { changes.append($0) }
-    loop.schedule(after: .milliseconds(20)) { loop.stop() }
+    Task(executorPreference: loop) {
+      await loop.turn()
+      loop.stop()
+    }
     loop.run()
     #expect(changes.isEmpty && !watch.check() && watch.lastSleep == .zero)
   }

@@ -74,13 +74,31 @@ final class NetworkNamespace: Sendable {
     try ip(arguments)
   }
 
-  /// Puts a cable between an interface of the machine and one of the router, and switches both on.
+  /// Puts a cable between an interface of the machine and one of the router, switches both on, and waits until the kernel
+  /// has seen that there is a link.
   func cable(_ name: String, routerName: String, routerAddress: String? = nil) throws {
     try ip("link add \(name) type veth peer name \(routerName)")
     try ip("link set \(routerName) netns /proc/\(getpid())/fd/\(router)")
     if let routerAddress { try routerIP("link set \(routerName) address \(routerAddress)") }
     try routerIP("link set \(routerName) up")
     try ip("link set \(name) up")
+    guard comes(within: .seconds(20), { NetworkNamespace.isRunning(name) }) else {
+      throw Failure(description: "\(name) has no carrier")
+    }
+  }
+
+  /// Whether an interface of the calling thread's network is up and has a carrier.
+  private static func isRunning(_ name: String) -> Bool {
+    var first: UnsafeMutablePointer<ifaddrs>?
+    guard getifaddrs(&first) == 0 else { return false }
+    defer { freeifaddrs(first) }
+    var next = first
+    while let entry = next {
+      next = entry.pointee.ifa_next
+      guard String(cString: entry.pointee.ifa_name) == name else { continue }
+      return entry.pointee.ifa_flags & UInt32(IFF_RUNNING) != 0
+    }
+    return false
   }
 
   private static func enterNew() throws -> Int32 {

@@ -41,6 +41,37 @@ class LinkTests(unittest.TestCase):
     self.assertEqual(self.broken("`[a](none.md)`\n\n```\n[b](none.md)\n```\n"), [])
 
 
+class SleepTests(unittest.TestCase):
+  """Tests that let real time pass."""
+
+  def lines(self, text: str, path: str = "Tests/ATests/ATests.swift") -> list[int]:
+    """The lines that are refused."""
+    return [int(mistake.split(":")[0]) for mistake in check_files.sleeps(Path(path), text)]
+
+  def test_whatever_sleeps_is_found(self) -> None:
+    for call in ("try? await Task.sleep(for: .seconds(2))", "Thread.sleep(forTimeInterval: 1)", "usleep(1000)", "sleep(1)",
+                 "nanosleep(&time, nil)", "poll(nil, 0, 100)", "select(0, nil, nil, nil, &time)"):
+      self.assertEqual(self.lines(f"import A\n{call}\n"), [2], call)
+
+  def test_a_real_loop_is_no_virtual_one(self) -> None:
+    sleep = "await loop.sleep(for: .milliseconds(20))\n"
+    self.assertEqual(self.lines(f"let loop = try EventLoop()\n{sleep}"), [2])
+    self.assertEqual(self.lines(f"try onLoop {{ loop in\n{sleep}"), [2])
+    self.assertEqual(self.lines(f"let loop = SimulatedLoop()\n{sleep}"), [])
+    self.assertEqual(self.lines("try EventLoop()\nloop.schedule(after: .milliseconds(3)) { loop.stop() }\n"), [2])
+
+  def test_waiting_with_a_limit_is_no_sleep(self) -> None:
+    for call in ("await loop.sleep(for: .zero)", "poll(&entry, 1, 10_000)", "await loop.until { isDone }", "comes { isDone }",
+                 "loop.schedule(after: .seconds(30)) { loop.stop() }", "loop.sleep(through: .seconds(5))"):
+      self.assertEqual(self.lines(f"try EventLoop()\n{call}\n"), [], call)
+
+  def test_those_that_may(self) -> None:
+    self.assertEqual(self.lines("usleep(10)\n", "Tests/EndToEndTests/Support/Deadline.swift"), [])
+    self.assertEqual(self.lines("usleep(10)\n", "Sources/A/A.swift"), [])
+    for path in check_files.MAY_SLEEP:
+      self.assertTrue((check_files.ROOT / path).is_file(), path)
+
+
 class DecisionTests(unittest.TestCase):
   """Numbers and headings of ADRs."""
 
