@@ -33,7 +33,7 @@ public final class QueryProperty: Property {
       path = QueryPath(
         QueryTables(
           loaded.configuration, plan, cache: cache, network: CurrentNetwork(of: cache), keepalive: 150,
-          subnetRoutes: [0]))
+          passesSubnets: { _ in true }))
     } catch {
       preconditionFailure("\(error)")
     }

@@ -111,16 +111,8 @@ struct Preparation: Sendable {
     self.numbers = numbers
     providerNumbers = places
     var tables = QueryTables(
-      configuration, plan, cache: surroundings.cache, network: surroundings.network, keepalive: configuration.keepalive,
-      subnetRoutes: plan.routes.indices.filter { number in
-        plan.routes[number].providers.contains { configuration.providers[$0].passesClientSubnet }
-      })
+      configuration, plan, cache: surroundings.cache, network: surroundings.network, keepalive: configuration.keepalive)
     tables.rateLimit = surroundings.rateLimits.table(perSecond: configuration.listen.rateLimit)
-    tables.plainRoutes = RouteSet(
-      plan.routes.indices.filter { number in
-        let providers = plan.routes[number].providers
-        return !providers.isEmpty && !providers.contains { configuration.providers[$0].knowsDNSSECFlags }
-      }.map(UInt16.init), count: plan.routes.count)
     self.tables = tables
   }
 }

@@ -121,24 +121,10 @@ final class ResolverScene: @unchecked Sendable {
       settings: SpecialNamesSettings(
         searchDomains: searchDomains.map { DomainName(text: $0)! }, searchRoute: Route.Number.search,
         networkRoute: Route.Number.network, portalRoute: Route.Number.portal))
-    let prepared = PreparedAnswers(table.localAnswers)
-    var tables = QueryTables(
-      access: AccessPolicy([IPPrefix(text: "0.0.0.0/0")!]), routes: table, prepared: prepared, cache: cache,
-      anyAnswer: prepared.anyAnswer, cacheEnabled: settings.cacheEnabled,
-      subnetRoutes: RouteSet(
-        settings.routes.indices.filter { index in
-          settings.routes[index].providers.contains { upstreams[$0].takesClientSubnet }
-        }.map(UInt16.init), count: settings.routes.count),
-      networkRoutes: RouteSet(
-        settings.routes.indices.filter { settings.routes[$0].belongsToNetwork }.map(UInt16.init),
-        count: settings.routes.count),
-      network: network, maxUDPPayload: 1232, keepalive: 150)
-    tables.plainRoutes = RouteSet(
-      settings.routes.indices.filter { index in
-        let providers = settings.routes[index].providers
-        return !providers.isEmpty && !providers.contains { upstreams[$0].knowsDNSSECFlags }
-      }.map(UInt16.init), count: settings.routes.count)
-    return tables
+    return QueryTables(
+      access: AccessPolicy([IPPrefix(text: "0.0.0.0/0")!]), table: table, routes: settings.routes, cache: cache,
+      network: network, cacheEnabled: settings.cacheEnabled, maxUDPPayload: 1232, keepalive: 150,
+      passesSubnets: { upstreams[$0].takesClientSubnet }, knowsFlags: { upstreams[$0].knowsDNSSECFlags })
   }
 
   /// The resolver goes by another configuration; the listener goes on by the old one until it is given the tables.
