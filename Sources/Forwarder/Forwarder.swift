@@ -283,7 +283,15 @@ public final class Forwarder {
   private func turn() {
     resolver.assumeIsolated { $0.takeQueries() }
     tellLimited()
+    tellRefused()
     queryLog.turn()
+  }
+
+  /// A listener thread has woken the loop for that, or it turns anyway.
+  private func tellRefused() {
+    let now = loop.now.nanoseconds
+    guard let refused = preparation.tables.access.takeRefused(now: now) else { return }
+    occasional.log(.info, reason: "listen.allow", now: now, refused.text)
   }
 
   /// A listener thread has woken the loop for that, or it turns anyway.

@@ -220,9 +220,11 @@ package final class QueryPath {
     return .reply(ResponseWriter.complete(query, of: message.span, ResponseHead(), limits, into: output))
   }
 
-  /// Whether the resolver's loop should be woken to tell of queries beyond the limit: once a minute.
-  func hasNewsOfLimit(now: Int64) -> Bool {
-    isLimited && rateLimit._withUnsafeGuaranteedRef { $0.hasNews(&toldLimited, now: now) }
+  /// Whether the resolver's loop should be woken to log queries beyond the limit, or of clients that may not ask: once a
+  /// minute each.
+  func hasNews(now: Int64) -> Bool {
+    if isLimited, rateLimit._withUnsafeGuaranteedRef({ $0.hasNews(&toldLimited, now: now) }) { return true }
+    return access._withUnsafeGuaranteedRef { $0.hasNews(now: now) }
   }
 
   @_noAllocation @inline(__always)

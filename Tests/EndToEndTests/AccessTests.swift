@@ -57,6 +57,7 @@ import Testing
         let refused = try ask(server, TestQuery("example.com"), over: transport)
         #expect(refused.code == .refused)
         #expect(refused.errors == [18])
+        try daemon.waitForLog("INFO refused 1 query from 127.0.0.0/24: not in listen.allow\n")
         #expect(try simulator.count.transfers == (transport == .udp ? 0 : 1))
         let answered = try ask(server, TestQuery("example.com"), over: transport, from: "127.0.0.2")
         #expect(answered.data == ["192.0.2.1"])

@@ -72,6 +72,33 @@ import Testing
     #expect(allowed > 2_000)
   }
 
+  @Test func `reports refused queries once a minute, with the network of the first one`() throws {
+    let policy = AccessPolicy([try #require(IPPrefix(text: "127.0.0.0/8"))])
+    func ask(_ addresses: String...) throws {
+      for address in addresses { _ = policy.allows(try #require(IPAddress(text: address))) }
+    }
+    func report(at second: Int64) -> String? { policy.takeRefused(now: second * 1_000_000_000)?.text }
+    try ask("127.0.0.1")
+    #expect(report(at: 1) == nil && !policy.hasNews(now: 1_000_000_000))
+    try ask("192.0.2.7")
+    #expect(policy.hasNews(now: 1_000_000_000))
+    #expect(report(at: 1) == "refused 1 query from 192.0.2.0/24: not in listen.allow")
+    try ask("2001:db8:1:234::1", "2001:db8:1:2ff::9", "2001:db8:2::1", "198.51.100.1", "127.0.0.1")
+    #expect(report(at: 60) == nil)
+    let text = "refused 2 queries from 2001:db8:1:200::/56 and 2 from other networks: not in listen.allow"
+    #expect(report(at: 61) == text)
+    #expect(report(at: 200) == nil)
+    // An IPv4 address in the form of an IPv6 one is an IPv4 address.
+    try ask("::ffff:203.0.113.5", "203.0.113.200", "0.0.0.1")
+    #expect(report(at: 200) == "refused 2 queries from 203.0.113.0/24 and 1 from other networks: not in listen.allow")
+  }
+
+  @Test(.enabled(if: AllocationTrap.isAvailable)) func `refuses without allocating`() throws {
+    let scene = try QueryPathScene(allow: [])
+    #expect(scene.allocations(for: RawQuery().octets) == .clean)
+    #expect(scene.path.hasNews(now: 1))
+  }
+
   @Test func `knows the networks of this machine, loopback at least`() throws {
     let networks = AccessPolicy.connectedNetworks()
     #expect(networks.contains(try #require(IPPrefix(text: "127.0.0.0/8"))))

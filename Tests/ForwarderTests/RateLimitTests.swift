@@ -114,13 +114,13 @@ import Testing
   @Test func `the loop is to be woken for a log line once a minute`() throws {
     let scene = try scene(rateLimit: 1)
     let second: Int64 = 1_000_000_000
-    #expect(!scene.path.hasNewsOfLimit(now: second))
+    #expect(!scene.path.hasNews(now: second))
     for _ in 0..<3 { _ = scene.ask(RawQuery().octets, now: 1) }
-    #expect(scene.path.hasNewsOfLimit(now: second))
-    #expect(!scene.path.hasNewsOfLimit(now: second))
+    #expect(scene.path.hasNews(now: second))
+    #expect(!scene.path.hasNews(now: second))
     for _ in 0..<3 { _ = scene.ask(RawQuery().octets, now: 2) }
-    #expect(!scene.path.hasNewsOfLimit(now: 60 * second))
-    #expect(scene.path.hasNewsOfLimit(now: 61 * second))
+    #expect(!scene.path.hasNews(now: 60 * second))
+    #expect(scene.path.hasNews(now: 61 * second))
   }
 
   @Test func `over TCP a query beyond the limit waits, a second at most, and is answered`() throws {
