@@ -283,7 +283,7 @@ final class Generation {
       if !transfer.isAgain, transfer.wasRepeated(code) {
         startAgain(transfer)
       } else {
-        finish(transfer, transfer.result(code))
+        finish(transfer, transfer.result(code, isFirst: lastResponse == nil))
       }
     }
     // Only now: one that has failed already has no connection either.

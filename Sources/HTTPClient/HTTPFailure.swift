@@ -60,6 +60,23 @@ extension HTTPFailure: CustomStringConvertible {
 }
 
 extension HTTPFailure {
+  /// Adds what is probably wrong in the configuration.
+  ///
+  /// - Parameters:
+  ///   - detail: libcurl's own sentence.
+  ///   - isFirst: whether the server has answered nothing yet.
+  mutating func explain(_ code: CURLcode, scheme: HTTPServerAddress.Scheme, detail: String, isFirst: Bool) {
+    switch (kind, scheme) {
+    case (.tls, .https) where detail.contains("wrong version number") || detail.contains("packet length too long"):
+      reason = "the server does not speak TLS; is its URL http://?"
+    case (.reset, .http) where isFirst && (code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR):
+      reason += "; is it an https port?"
+    case (.certificate, _) where detail.contains("issuer certificate") || detail.contains("self-signed certificate"):
+      reason += "; if the server is your own, give its CA by ca_file"
+    default: break
+    }
+  }
+
   /// What a code of libcurl means.
   ///
   /// - Parameters:

@@ -118,14 +118,18 @@ final class Transfer {
   func wasRepeated(_ code: CURLcode) -> Bool { code == CURLE_SEND_ERROR && detail.hasPrefix(repeatedInVain) }
 
   /// What the transfer has come to.
-  func result(_ code: CURLcode) -> HTTPResult {
+  ///
+  /// - Parameter isFirst: whether the server has answered nothing yet.
+  func result(_ code: CURLcode, isFirst: Bool) -> HTTPResult {
     if let refusal { return .failure(refusal) }
     guard code == CURLE_OK else {
       let detail = detail
       if code == CURLE_HTTP2_STREAM, detail.contains(streamCalm) { heardCalm = true }
       if heardCalm { return .failure(HTTPFailure(.calm, "the server asked for fewer transfers")) }
       let systemError = socketError == 0 ? Int32(easy.long(CURLINFO_OS_ERRNO)) : socketError
-      return .failure(HTTPFailure(code: code, systemError: systemError, detail: detail))
+      var failure = HTTPFailure(code: code, systemError: systemError, detail: detail)
+      failure.explain(code, scheme: settings.server.scheme, detail: detail, isFirst: isFirst)
+      return .failure(failure)
     }
     let response = HTTPResponse(
       status: easy.long(CURLINFO_RESPONSE_CODE), contentType: headers.contentType, age: headers.age,

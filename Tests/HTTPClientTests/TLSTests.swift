@@ -46,6 +46,15 @@ import Testing
     try serving { server in
       let result = try get(server, authority: Certificates.otherAuthority)
       #expect(result.failure?.kind == .certificate)
+      #expect(result.failure?.reason.hasSuffix("; if the server is your own, give its CA by ca_file") == true)
+    }
+  }
+
+  @Test func `is not asked for over plain HTTP, and the failure says what the port may be`() throws {
+    try serving { server in
+      let failure = try withOrigin(server) { await $0.get() }.failure
+      #expect(
+        failure?.kind == .reset && failure?.reason.hasSuffix("; is it an https port?") == true, "\(failure as Any)")
     }
   }
 
