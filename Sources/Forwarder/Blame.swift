@@ -158,6 +158,10 @@ public struct UpstreamFailure: Error, Sendable, Equatable {
   public var blame: Blame
   /// Whether nothing was said in time, so that nothing was said about the name.
   public var isLate = false
+  /// What would help, for a person; empty where nothing is known.
+  public var advice = ""
+  /// What each server that was asked has said, in their order; empty where none was asked.
+  public var steps: [String] = []
 
   /// A failure, its reason and whom it counts against.
   public init(_ extendedError: ExtendedError, _ reason: String, _ blame: Blame) {
@@ -165,6 +169,14 @@ public struct UpstreamFailure: Error, Sendable, Equatable {
     self.reason = reason
     self.blame = blame
     kind = reason
+  }
+
+  /// The reason with what would help, for a person who has asked.
+  var explanation: String { advice.isEmpty ? reason : "\(reason); \(advice)" }
+  /// What was asked and why it failed, a line for each server.
+  func trail(of name: String) -> [String] {
+    guard !steps.isEmpty else { return ["\(name): \(explanation)"] }
+    return steps.map { "\(name): \($0)" }
   }
 
   /// Whether a reachable provider has said this about the name: nobody else may say something better.
@@ -181,8 +193,11 @@ extension UpstreamFailure {
     if failure.kind == .calm, !failure.wasSent { blame = .ourselves }
   }
 
-  init(_ failure: HTTPDNSFailure) {
+  /// - Parameter code: the service's own word for it, one of those that are known.
+  init(_ failure: HTTPDNSFailure, code: String? = nil) {
     self.init(failure.extendedError, failure.description, failure.blame)
+    if let code { reason += " (\(code))" }
+    if failure.blame == .account { advice = failure.remedy }
     if case .server = failure { kind = "another HTTP status" }
   }
 
@@ -237,9 +252,10 @@ extension ServerFailure {
     isTemporary = failure.kind == .reset
   }
 
-  init(_ failure: HTTPDNSFailure) {
+  init(_ failure: HTTPDNSFailure, code: String? = nil) {
     let blame = failure.blame
-    self.init(failure: UpstreamFailure(failure), evidence: .doubtful, refusal: blame == .account ? failure : nil)
+    self.init(
+      failure: UpstreamFailure(failure, code: code), evidence: .doubtful, refusal: blame == .account ? failure : nil)
     if case .server(let status) = failure { isTemporary = status >= 500 }
     isReply = true
   }

@@ -73,7 +73,7 @@ extension Resolver {
       else { return false }
       return route.isConfined && route.providers.isEmpty
     }
-    if confined.answers != answer.answers { pursuit.trace("localdns: its alias leads out of the network") }
+    if confined.answers != answer.answers { pursuit.trace("LocalDNS: its alias leads out of the network") }
     return confined
   }
 

@@ -171,7 +171,7 @@ extension Resolver {
     case .failure(let failure):
       return ResolvedAnswer(
         response: ComposedResponse(.servFail, extendedError: failure.extendedError), lifetime: 0, source: .ourselves,
-        failure: failure.reason)
+        failure: failure.explanation, trail: failure.trail(of: provider))
     case .success(let reply):
       let policy = AnswerPolicy(ttl: TTLBounds(lowest: 0, highest: .max, highestNegative: .max, highestFallback: .max))
       let source = AnswerSource.provider(provider, server: reply.server)

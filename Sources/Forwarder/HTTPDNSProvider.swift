@@ -215,6 +215,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     probeQuestion = probeQuestion ?? asked.first
     let servers = servers
     var failure = UpstreamFailure.noTimeLeft
+    var steps: [String] = []
     if servers.isEmpty { failure.reason = noServers }
     if servers.isEmpty { hasTrouble = true }
     var order = AttemptOrder(health.rotation.order.filter { servers.indices.contains($0) }, most: attempts)
@@ -237,6 +238,9 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
             hadItsTime: time >= min(timeout, HTTPDNSProvider.longestAttempt), deadline: deadline)
         }
         failure.reason = "\(servers[index]): \(failure.reason)"
+        if let refusal = problem.refusal, failure.blame == .account { failure.advice = remedy(for: refusal) }
+        steps.append(failure.explanation)
+        failure.steps = steps
         guard secondChance != nil || failure.blame.leadsToNextServer else { return .failure(failure) }
       }
     }
@@ -309,9 +313,9 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     // reply teaches something.
     let offset = clock.offset
     var outcome = await transfer(transport, server, asked, timeout: end - loop.now)
-    if case .failure(.refused(let reason)) = outcome, reason.mayBeTheClock, clock.offset != offset {
+    if case .failure(.refused(let reason, let code)) = outcome, reason.mayBeTheClock, clock.offset != offset {
       guard end - loop.now >= HTTPDNSProvider.shortestAttempt, limit.take(now: loop.now.nanoseconds) else {
-        var failure = ServerFailure(reason)
+        var failure = ServerFailure(reason, code: code)
         failure.failure.blame = .ourselves
         return .failure(failure)
       }
@@ -320,7 +324,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     switch outcome {
     case .success(let replies): return .success(replies)
     case .failure(.transfer(let reason)): return .failure(ServerFailure(reason))
-    case .failure(.refused(let reason)): return .failure(ServerFailure(reason))
+    case .failure(.refused(let reason, let code)): return .failure(ServerFailure(reason, code: code))
     }
   }
 
@@ -371,7 +375,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       } catch {
         pay(most)
         counters.failures.count(TransferFailureReason(error))
-        return .failure(.refused(error))
+        return .failure(.refused(error, code: dialect.errorCode(in: TransferResponse(response))))
       }
     }
   }

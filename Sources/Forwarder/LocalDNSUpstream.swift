@@ -81,13 +81,21 @@ final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
     switch reply {
     case .failure(let reason):
       if reason == .timedOut { loopGuard?.suspect(asked) }
-      return .failure(UpstreamFailure(reason))
+      return .failure(failure(UpstreamFailure(reason), of: asked))
     case .success(let message):
       do throws(HTTPDNSFailure) {
         return .success(UpstreamAnswer(try HTTPDNSAnswer(message, to: question), server: "localdns"))
       } catch {
-        return .failure(UpstreamFailure(error))
+        return .failure(failure(UpstreamFailure(error), of: asked))
       }
     }
+  }
+
+  /// With whom was asked, for a person: the last of them has failed for that.
+  private func failure(_ reason: UpstreamFailure, of asked: [SocketAddress]) -> UpstreamFailure {
+    guard !asked.isEmpty else { return reason }
+    var reason = reason
+    reason.steps = ["\(asked.map(\.description).joined(separator: ", ")): \(reason.reason)"]
+    return reason
   }
 }

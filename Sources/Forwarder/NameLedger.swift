@@ -25,7 +25,8 @@ public struct NameReport: Sendable {
 /// Why a transfer brought no answer.
 enum TransferFailure: Error {
   case transfer(HTTPFailure)
-  case refused(HTTPDNSFailure)
+  /// With the service's own word for it, where that is one of those that are known.
+  case refused(HTTPDNSFailure, code: String? = nil)
 }
 
 /// Counts for each name, as long as it is among the busiest. Resolver's loop only.
@@ -198,7 +199,7 @@ public final class NameLedger: @unchecked Sendable {
       case .success: (.answer, true)
       case .failure(let reason): (AskedOutcome(reason), true)
       }
-    case .failure(.refused(let reason)): (AskedOutcome(reason), true)
+    case .failure(.refused(let reason, _)): (AskedOutcome(reason), true)
     case .failure(.transfer(let reason)): (reason.kind == .timeout ? .timeout : .noResponse, false)
     }
   }

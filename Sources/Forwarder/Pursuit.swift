@@ -135,6 +135,11 @@ final class Pursuit: @unchecked Sendable {
     // Only who waits inside the program reads it.
     if !continuations.isEmpty, trail.count < Pursuit.longestTrail { trail.append(step()) }
   }
+
+  /// Remembers several steps.
+  func trace(_ steps: @autoclosure () -> [String]) {
+    if !continuations.isEmpty { for step in steps() { trace(step) } }
+  }
 }
 
 /// What a caller inside the program gets.

@@ -19,7 +19,7 @@ extension Resolver {
     var failed: Outcome?
     var empty: Outcome?
     func take(_ reason: UpstreamFailure, _ outcome: Outcome, _ upstream: any Upstream) {
-      pursuit.trace("\(upstream.name): \(reason.reason)")
+      pursuit.trace(reason.trail(of: upstream.name))
       guard reason != .notListed else { return }
       note(upstream.name, reason)
       // What keeps LocalDNS out counts, whoever fails after it, and from now on.
@@ -191,7 +191,7 @@ extension Resolver {
     case .failure(let reason):
       counters.localFailures += 1
       note("localdns", reason)
-      pursuit.trace("localdns: \(reason.reason)")
+      pursuit.trace(reason.trail(of: "LocalDNS"))
       return Outcome(result: .failure(reason), source: .ourselves)
     }
   }
@@ -394,7 +394,7 @@ extension ResolvedAnswer {
     case .failure(let reason):
       self.init(
         response: ComposedResponse(.servFail, extendedError: reason.extendedError), lifetime: 0, source: outcome.source,
-        failure: reason.reason)
+        failure: reason.explanation)
     }
   }
 }

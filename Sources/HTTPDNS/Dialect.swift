@@ -24,6 +24,9 @@ public protocol Dialect: Sendable {
     to question: HTTPDNSQuestion, from response: TransferResponse
   ) throws(HTTPDNSFailure) -> HTTPDNSAnswer
 
+  /// The service's own word for what is wrong, where the reply has one that its documents name.
+  func errorCode(in response: TransferResponse) -> String?
+
   /// What a transfer costs.
   var billing: Billing { get }
 
@@ -34,6 +37,9 @@ public protocol Dialect: Sendable {
 extension Dialect {
   /// Whether it has a word for DO and CD: not where nothing else is said.
   public var knowsDNSSECFlags: Bool { false }
+
+  /// The service's own word for what is wrong: none, where nothing else is said.
+  public func errorCode(in response: TransferResponse) -> String? { nil }
 }
 
 /// A dialect in which one transfer can ask for several names, and for both address families of them.

@@ -49,6 +49,9 @@ public struct EMASDialect: BatchDialect {
     return TransferRequest(method: .get, target: target.text)
   }
 
+  /// The service's own word for what is wrong.
+  public func errorCode(in response: TransferResponse) -> String? { emasErrorCode(response) }
+
   /// The answers in a body with `ips` and `ipsv6`, or with a list `dns` of such elements.
   public func answers(
     to batch: QuestionBatch, from response: TransferResponse

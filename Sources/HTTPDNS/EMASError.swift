@@ -39,6 +39,12 @@ enum EMASErrorCode: String {
   }
 }
 
+/// The code of an error's body, where a document names it.
+func emasErrorCode(_ response: TransferResponse) -> String? {
+  guard response.body.count <= JSONLimit.octets else { return nil }
+  return (try? withJSON(response.body, EMASErrorCode.init(in:)))?.rawValue
+}
+
 /// Hands the root of a reply's body to `read`, unless the reply says that something is wrong. What the body says counts
 /// before the status; a code that is not known says nothing.
 func withEMASReply<Value>(

@@ -73,6 +73,9 @@ public struct EMASv2Dialect: BatchDialect {
     return TransferRequest(method: .get, target: query.target(signedWith: signingKey))
   }
 
+  /// The service's own word for what is wrong.
+  public func errorCode(in response: TransferResponse) -> String? { emasErrorCode(response) }
+
   /// The answers in a body with `data`, which must be encrypted as the request was: a plain reply to an encrypted
   /// request came from someone else.
   public func answers(

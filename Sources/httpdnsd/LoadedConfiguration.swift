@@ -61,8 +61,12 @@ enum Console {
   /// - Throws: `ExitCode.failure`, after the reason has been written to stderr.
   static func forwarder(_ loaded: LoadedConfiguration) throws -> Forwarder {
     Process.prepare(loaded.configuration)
+    // What is asked says itself why there is no answer. Whoever wants to see more has set the level.
+    var logger = loaded.logger
+    let level = Logger.Level(loaded.configuration.log.level)
+    logger.logLevel = level <= .debug ? level : .error
     do throws(StartError) {
-      return try Forwarder(loaded.configuration, logger: loaded.logger)
+      return try Forwarder(loaded.configuration, logger: logger)
     } catch {
       if case .other(let text) = error { Console.error("httpdnsd: \(text)") }
       throw ExitCode.failure

@@ -24,7 +24,14 @@ import Testing
       for contentType in ["application/json", "text/html", nil] {
         let response = json(#"{"code":"\#(code)"}"#, status: status, contentType: contentType)
         #expect(failure(of: response, to: asked, with: dialect) == expected)
+        #expect(dialect.errorCode(in: response) == code)
       }
+    }
+  }
+
+  @Test func `only a code that a document names is shown to people`() {
+    for body in ["", "<html>", "{}", #"{"code":"Unheard of"}"#, #"{"code":7}"#, #"{"code":"success"}"#] {
+      #expect(emas.errorCode(in: json(body, status: 403)) == nil)
     }
   }
 
