@@ -106,11 +106,26 @@ final class ProviderCheck: @unchecked Sendable {
   var bad: [Int: Int] = [:]
   var isOver = false
   let waiters: Waiters
+  /// Who waits for a server's first reply of either kind.
+  private var firstReplies: [Int: Waiters] = [:]
+  private let loop: any Loop
 
   init(on loop: any Loop) {
+    self.loop = loop
     startedAt = loop.now
     waiters = Waiters(on: loop)
   }
+
+  /// Returns when a server has replied, or after that time.
+  func firstReply(of index: Int, atMost timeout: Duration) async {
+    guard verdicts[index] == nil, bad[index] == nil else { return }
+    let those = firstReplies[index] ?? Waiters(on: loop)
+    firstReplies[index] = those
+    await those.wait(atMost: timeout)
+  }
+
+  /// A server has replied.
+  func hasReplied(_ index: Int) { firstReplies[index]?.resumeAll() }
 }
 
 extension HTTPDNSProvider {
@@ -308,16 +323,14 @@ extension HTTPDNSProvider {
         group.addTask(executorPreference: loop) { (index, await self.verdict(at: index, questions[0])) }
         guard questions.count > 1 else { continue }
         group.addTask(executorPreference: loop) {
-          let end = self.loop.now + HTTPDNSProvider.secondCheck
-          while check.verdicts[index] == nil, check.bad[index] == nil, self.loop.now < end {
-            await self.loop.sleep(for: .milliseconds(20))
-          }
+          await check.firstReply(of: index, atMost: HTTPDNSProvider.secondCheck)
           guard check.verdicts[index] == nil else { return (index, nil) }
           return (index, await self.verdict(at: index, questions[1]))
         }
       }
       for await (index, verdict) in group where isCurrent(servers) {
         guard let verdict, check.verdicts[index] == nil else { continue }
+        defer { check.hasReplied(index) }
         if case .isWell = verdict {
         } else {
           check.bad[index, default: 0] += 1
