@@ -15,24 +15,40 @@ struct CheckCommand: ParsableCommand {
 
       As root, and for the configuration of httpdnsd.service, files are read as the service's user: a secret that the \
       service may not read is a mistake.
+
+      Example: httpdnsd check
+      Example: httpdnsd check ./httpdnsd.toml
       """
   )
 
   @OptionGroup var options: ConfigurationOption
 
+  @Argument(help: "The configuration file, as --config gives it.", completion: .file())
+  var file: String?
+
+  /// The path of the file.
+  private var path: String { Configuration.path(given: file ?? options.given) }
+
+  func validate() throws {
+    guard file == nil || options.given == nil else {
+      throw ValidationError("the configuration file is given twice, by --config and without")
+    }
+  }
+
   func run() throws {
-    var service = ServiceReader(of: options.config)
+    let path = path
+    var service = ServiceReader(of: path)
     if service?.begin() == false { service = nil }
     let loaded: LoadedConfiguration
     do {
       defer { service?.end() }
-      loaded = try LoadedConfiguration(path: options.config)
+      loaded = try LoadedConfiguration(path: path)
     }
     for warning in loaded.warnings { Console.error("warning: \(warning)") }
     if let problem = ControlSocket.problem(loaded.configuration.control) {
-      Console.error("warning: \(options.config): \(problem)")
+      Console.error("warning: \(path): \(problem)")
     }
-    print("\(options.config): no mistakes")
+    print("\(path): no mistakes")
     if let service { for key in loaded.secretFiles { print("\(key): the service, user \(service.name), can read it") } }
     for line in NetworkView(loaded.configuration).lines { print(line) }
   }

@@ -70,11 +70,22 @@ struct ControlOptions: ParsableArguments {
     socket == nil && options.given == nil && access(options.config, F_OK) != 0 && errno == ENOENT
   }
 
+  /// What to say where the configuration that would name the socket is not there; nil where it is.
+  var missingFile: String? {
+    guard socket == nil, access(options.config, F_OK) != 0, errno == ENOENT else { return nil }
+    return "httpdnsd: there is no configuration at \(options.config), which would name the daemon's control socket; "
+      + "--socket PATH names it"
+  }
+
   /// The path of the socket; without a configuration the usual one.
   ///
   /// - Throws: `ExitCode.failure`, after the reason has been written to stderr.
   func path() throws -> String {
     if isWithoutFile, let usual = Configuration.usualControl().socket { return usual }
+    if let missingFile {
+      Console.error(missingFile)
+      throw ExitCode.failure
+    }
     let path: String?
     do throws(Mistakes) {
       path = try find()

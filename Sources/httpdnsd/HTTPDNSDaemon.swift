@@ -25,9 +25,28 @@ struct HTTPDNSDaemon: ParsableCommand {
     process_keep_memory_private()
     let arguments = Array(ProcessEnvironment.arguments.dropFirst())
     if arguments.first == RunCommand.configuration.commandName { AnsweredSignals.hold() }
+    if let word = arguments.first, let meant = meant(by: word) {
+      exit(withError: ValidationError("there is no subcommand '\(word)'; did you mean '\(meant)'?"))
+    }
     main(arguments)
     // What was printed may still be in memory; that it cannot be written is a failure like any other.
     guard fflush(nil) == 0 else { Console.cannotWrite(errno) }
+  }
+}
+
+extension HTTPDNSDaemon {
+  /// What other programs call the subcommands.
+  private static let others = [
+    "start": "run", "serve": "run", "daemon": "run", "test": "check", "validate": "check", "configtest": "check",
+    "dig": "query", "lookup": "query", "resolve": "query", "ask": "query", "status": "stats", "statistics": "stats",
+    "clear": "flush", "purge": "flush", "diagnose": "doctor", "install": "setup", "restart": "reload",
+  ]
+
+  /// The subcommand that was probably meant by a word that is none; nil where nobody knows.
+  private static func meant(by word: String) -> String? {
+    let names = configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
+    guard !names.contains(word), !word.hasPrefix("-") else { return nil }
+    return others[word] ?? closest(to: word, among: names)
   }
 }
 

@@ -1,5 +1,6 @@
 // PortHolder.swift -- who holds a port that is in use, as far as /proc tells.
 
+import DNSWire
 import EventLoop
 import Files
 import Glibc
@@ -27,6 +28,31 @@ enum PortHolder {
     return nil
   }
 
+  /// What to do where a port cannot be had at every address, as one address has it: which that is, as far as /proc tells.
+  static func adviceForWildcard(_ address: SocketAddress, transport: String) -> String {
+    let advice = "list your addresses one by one in listen.addresses"
+    let bound = [transport, "\(transport)6"].flatMap { table in
+      sockets(table: "/proc/net/\(table)", port: address.port)
+    }
+    let places = Set(bound.compactMap { octets(ofPlace: String($0[1].prefix { $0 != ":" })) })
+    // Where somebody has the wildcard itself, no other address can be had either.
+    guard !places.contains(where: { $0.allSatisfy { $0 == 0 } }) else { return "" }
+    let taken = places.compactMap { IPAddress(octets: $0).map { "\($0)" } }.sorted()
+    guard !taken.isEmpty else {
+      return "; if a program has the port at one address, as systemd-resolved has, \(advice)"
+    }
+    return "; port \(address.port) is taken at \(taken.joined(separator: ", ")): \(advice)"
+  }
+
+  /// The address that /proc/net writes as 32-bit words in the machine's order.
+  private static func octets(ofPlace text: String) -> [UInt8]? {
+    let octets = stride(from: 0, to: text.utf8.count, by: 8).flatMap { start -> [UInt8] in
+      let word = text.dropFirst(start).prefix(8)
+      return UInt32(word, radix: 16).map { withUnsafeBytes(of: $0, Array.init) } ?? []
+    }
+    return octets.count == 4 || octets.count == 16 ? octets : nil
+  }
+
   /// What tells a person who holds the port, where `find` cannot: the unit's /proc shows neither /proc/net nor others.
   static func command(_ address: SocketAddress, transport: String) -> String {
     "sudo ss -l\(transport == "udp" ? "u" : "t")np sport = :\(address.port)"
@@ -51,15 +77,18 @@ enum PortHolder {
   /// The inodes of the sockets in a table of /proc/net that are bound to the port at one of the places (at any, where none
   /// is given) and receive: listening TCP, any UDP.
   private static func inodesOfSockets(table: String, port: UInt16, places: Set<String>) -> [String] {
+    sockets(table: table, port: port).filter { fields in
+      places.isEmpty || places.contains(String(fields[1].prefix { $0 != ":" }))
+    }.map { String($0[9]) }
+  }
+
+  /// The fields of a table of /proc/net, of each socket that is bound to the port and receives.
+  private static func sockets(table: String, port: UInt16) -> [[Substring]] {
     let lines = text(of: table)?.split(separator: "\n").dropFirst() ?? []
-    return lines.compactMap { line in
-      let fields = line.split(separator: " ")
-      guard fields.count > 9, let colon = fields[1].lastIndex(of: ":"),
-        UInt16(fields[1][fields[1].index(after: colon)...], radix: 16) == port,
-        places.isEmpty || places.contains(String(fields[1][..<colon])),
-        table.contains("udp") || fields[3] == "0A"
-      else { return nil }
-      return String(fields[9])
+    return lines.map { $0.split(separator: " ") }.filter { fields in
+      guard fields.count > 9, let colon = fields[1].lastIndex(of: ":") else { return false }
+      return UInt16(fields[1][fields[1].index(after: colon)...], radix: 16) == port
+        && (table.contains("udp") || fields[3] == "0A")
     }
   }
 

@@ -43,10 +43,13 @@ struct ReloadCommand: ParsableCommand {
         }
         answer = try client.reload(control.form)
       } catch {
-        for mistake in mistakes { Console.error("\(mistake)") }
-        guard case .notRunning = error, let process = ReloadCommand.systemdsProcess else {
-          throw ControlOptions.failure(error)
+        let process = ReloadCommand.systemdsProcess
+        if case .notRunning = error, process == nil, let missing = control.missingFile {
+          Console.error("\(missing), and no daemon listens at \(path)")
+          throw ExitCode.failure
         }
+        for mistake in mistakes { Console.error("\(mistake)") }
+        guard case .notRunning = error, let process else { throw ControlOptions.failure(error) }
         try hangUp(process)
         if mistakes.isEmpty { return }
         throw ControlOptions.nothing

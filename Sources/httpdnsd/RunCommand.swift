@@ -17,7 +17,22 @@ import Web
 struct RunCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run",
-    abstract: "Serve DNS until SIGTERM or SIGINT; SIGHUP reloads the configuration. Logs go to stderr.")
+    abstract: "Serve DNS until SIGTERM or SIGINT; SIGHUP reloads the configuration. Logs go to stderr.",
+    discussion: """
+      Signals: SIGTERM and SIGINT answer what is in flight, for two seconds at most, and stop; SIGHUP reloads the \
+      configuration as `httpdnsd reload` does, and the log has the result; SIGUSR2 writes the last debug lines to the log; \
+      SIGUSR1 and SIGPIPE do nothing.
+
+      Variables: HTTPDNSD_CONFIG names the configuration file, HTTPDNSD_LISTEN, HTTPDNSD_PROVIDER and the others of \
+      httpdnsd.toml(5) take the place of its keys; systemd's LISTEN_FDS, NOTIFY_SOCKET, WATCHDOG_USEC and \
+      CREDENTIALS_DIRECTORY are used; SSLKEYLOGFILE is not.
+
+      Example: httpdnsd run --config /etc/httpdnsd/httpdnsd.toml
+      Example: HTTPDNSD_LISTEN=127.0.0.1:5300 httpdnsd run --config /dev/null
+
+      Exit code 0: it was told to stop; 1: a mistake in the configuration, or it cannot listen; 64: a mistake on the \
+      command line.
+      """)
 
   /// Milliseconds for which the end waits for who reads the log.
   private static let lastLinesWithin = 500
@@ -102,6 +117,8 @@ struct RunCommand: ParsableCommand {
       text +=
         PortHolder.find(address, transport: transport).map { "; held by \($0)" }
         ?? "; `\(PortHolder.command(address, transport: transport))` shows who holds it"
+      // systemd-resolved has 127.0.0.53, libvirt's dnsmasq an address of its bridge.
+      if address.octets.allSatisfy({ $0 == 0 }) { text += PortHolder.adviceForWildcard(address, transport: transport) }
     }
     if error.code == EACCES { text += "; ports below 1024 need root or CAP_NET_BIND_SERVICE" }
     return text

@@ -220,6 +220,95 @@ import Testing
     #expect(output.isEmpty && error.contains("Error: "))
   }
 
+  @Test(arguments: [
+    ("start", "run"), ("serve", "run"), ("chek", "check"), ("validate", "check"), ("querry", "query"),
+    ("status", "stats"),
+    ("provider", "providers"), ("reprot-bad", "report-bad"),
+  ]) func `a subcommand of other programs, or with a slip, gets the one that was meant`(word: String, meant: String)
+    throws
+  {
+    let (ending, output, error) = try ChildProcess.run([Programs.daemon, word, "--config", "/dev/null"])
+    #expect(ending == .exited(64) && output.isEmpty)
+    #expect(error.hasPrefix("Error: there is no subcommand '\(word)'; did you mean '\(meant)'?\nUsage: "), "\(error)")
+  }
+
+  @Test func `check takes the file as an argument`() throws {
+    try withLab { lab in
+      let file = try lab.file(Settings(Settings.doh(Address("127.0.0.1", 1))).text)
+      let (ending, output, _) = try lab.run("check", file)
+      #expect(ending == .exited(0) && output.hasPrefix("\(file): no mistakes\n"))
+      let none = try lab.run("check", "\(file).none")
+      #expect(none.ending == .exited(1) && none.error.hasPrefix("\(file).none: no such file; "))
+      let twice = try lab.run("check", file, "--config", file)
+      #expect(twice.ending == .exited(64) && twice.error.hasPrefix("Error: the configuration file is given twice"))
+    }
+  }
+
+  @Test func `query has a line for each server that was asked, says nothing twice, and logs nothing`() throws {
+    try withLab { lab in
+      let (first, second, plain) = (try lab.nobody(), try lab.nobody(), try lab.nobody())
+      var settings = Settings(
+        Settings.provider(
+          "alidns", "name = \"one\"\nscheme = \"http\"\nservers = \(quoted([first, second].map(\.description)))"))
+      settings.localServers = [plain]
+      let file = try lab.file(quiet(settings))
+      let (ending, output, error) = try lab.run("query", "--config", file, "www.example.com")
+      #expect(ending == .exited(1) && error.isEmpty, "\(error)")
+      let refused = "refused: Connection refused"
+      #expect(
+        output.contains(
+          "answered by  nobody\nafter        one: \(first): \(refused)\nafter        one: \(second): \(refused)\n"
+            + "after        LocalDNS: \(plain): no answer in time\ntook "), "\(output)")
+      let one = try lab.run("query", "--config", file, "--provider", "one", "www.example.com")
+      #expect(one.output.contains("after        one: \(second): \(refused)\n") && one.error.isEmpty, "\(one)")
+      // Whoever wants the log has said so.
+      let loud = try lab.run("query", "--config", lab.file(settings.text), "www.example.com")
+      #expect(loud.error.contains("WARNING provider one: "), "\(loud.error)")
+    }
+  }
+
+  @Test func `query says what would help with refused credentials, and the service's own word for it`() throws {
+    try withLab { lab in
+      let kind = AccountKind.named("emas, v1 over HTTP")
+      let simulator = try lab.simulator("--emas-secret", String(repeating: "ab", count: 32))
+      let file = try lab.file(quiet(Settings(kind.provider(simulator))))
+      let (ending, output, error) = try lab.run("query", "--config", file, "www.example.com")
+      #expect(ending == .exited(1) && error.isEmpty)
+      #expect(
+        output.contains(
+          "the provider refused the credentials (InvalidSignature); check the account's id and its key, token or secret in "
+            + "the configuration\n"), "\(output)")
+    }
+  }
+
+  @Test func `a URL with the other scheme's port is named as such, and a CA that is not known`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator(https: true)
+      let https = try #require(simulator.https).address
+      for (url, reason) in [
+        ("https://\(simulator.http)", "\(simulator.http): tls: the server does not speak TLS; is its URL http://?"),
+        ("http://\(https)", "; is it an https port?"),
+        ("https://\(https)", "; if the server is your own, give its CA by ca_file"),
+      ] {
+        let file = try lab.file(quiet(Settings(Settings.provider("json", "url = \"\(url)/resolve\""))))
+        let (_, output, _) = try lab.run("query", "--config", file, "www.example.com")
+        #expect(output.contains("\(reason)\n"), "\(output)")
+      }
+    }
+  }
+
+  /// A configuration with the usual level of the log: debugging lines are wanted of the others.
+  private func quiet(_ settings: Settings) -> String {
+    settings.text.replacingOccurrences(of: "level = \"debug\"", with: "level = \"info\"")
+  }
+
+  @Test func `the help of run has signals, variables, an example and exit codes`() throws {
+    let help = try ChildProcess.run([Programs.daemon, "run", "--help"]).output
+    for word in ["SIGTERM", "SIGHUP", "SIGUSR2", "HTTPDNSD_CONFIG", "HTTPDNSD_PROVIDER", "Example: ", "Exit code 0: "] {
+      #expect(help.contains(word), "\(word)")
+    }
+  }
+
   @Test func `version and help are printed`() throws {
     let version = try ChildProcess.run([Programs.daemon, "--version"])
     #expect(version.ending == .exited(0))

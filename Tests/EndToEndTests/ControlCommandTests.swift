@@ -52,6 +52,16 @@ import Testing
       #expect(nobody.ending == .exited(1))
       #expect(nobody.error.hasSuffix("There is no \(none); --socket names another one\n"), "\(nobody.error)")
       #expect(nobody.error.split(separator: "\n").count == 1, "\(nobody.error)")
+      let reload = try lab.run("reload", environment: environment)
+      #expect(reload.ending == .exited(1))
+      #expect(
+        reload.error == "httpdnsd: there is no configuration at \(none), which would name the daemon's control socket; "
+          + "--socket PATH names it, and no daemon listens at \(lab.folder.path)/control.sock\n")
+      let given = try lab.run("stats", "--config", none)
+      #expect(given.ending == .exited(1))
+      #expect(
+        given.error == "httpdnsd: there is no configuration at \(none), which would name the daemon's control socket; "
+          + "--socket PATH names it\n")
       _ = try lab.daemon(settings.text)
       #expect(try lab.run("stats", environment: environment).ending == .exited(0))
     }

@@ -91,6 +91,28 @@ import Testing
     }
   }
 
+  @Test func `a port that one address has cannot be had at all of them, and the advice is to list addresses`() throws {
+    try withLab { lab in
+      let holder = try Socket.pair().udp
+      var settings = Settings(Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\""))
+      settings.addresses = ["0.0.0.0:\(holder.address.port)"]
+      let (ending, _, error) = try lab.run("run", "--config", lab.file(settings.text))
+      #expect(ending == .exited(1))
+      let advice =
+        "(pid \(getpid())); port \(holder.address.port) is taken at 127.0.0.1: list your addresses one by one in "
+        + "listen.addresses\n"
+      #expect(error.contains("udp 0.0.0.0:\(holder.address.port): Address already in use; held by "), "\(error)")
+      #expect(error.hasSuffix(advice), "\(error)")
+      // Not where the wildcard itself is taken.
+      settings.addresses = ["0.0.0.0:0"]
+      let neighbour = try lab.daemon(settings.text)
+      settings.addresses = [neighbour.address.description]
+      let second = try lab.run("run", "--config", lab.file(settings.text))
+      #expect(second.error.hasSuffix("(pid \(neighbour.process.pid))\n"), "\(second.error)")
+      withExtendedLifetime(holder) {}
+    }
+  }
+
   @Test func `the holder of a port is who has that very address`() throws {
     try withLab { lab in
       let holder = try Socket.pair().udp

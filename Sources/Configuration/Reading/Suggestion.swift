@@ -1,7 +1,7 @@
 // Suggestion.swift -- which known key an unknown one was probably meant to be.
 
 /// The candidate that differs least from the key: by at most two edits, and by less than half of the key.
-func closest(to key: String, among candidates: some Sequence<String>) -> String? {
+package func closest(to key: String, among candidates: some Sequence<String>) -> String? {
   // A longer key is no slip of the finger, and comparing it would take long.
   guard key.utf8.count <= 40 else { return nil }
   let similar = candidates.filter { abs($0.utf8.count - key.utf8.count) <= 2 }
