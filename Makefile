@@ -23,6 +23,7 @@ SOURCES  = Package.swift Sources Tests Fuzz
 .PHONY: help run build test test-system test-fresh simulate sanitize check format fuzz bench-setup bench bench-hostile soak compare install uninstall deb clean
 
 help: ## this list
+	@echo 'Start here: make run, make test. All targets:'
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
 run: build ## build, then run httpdnsd with the simulator on 127.0.0.1:5300; CONFIG=FILE: that configuration alone

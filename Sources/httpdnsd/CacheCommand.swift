@@ -7,7 +7,7 @@ import Control
 struct CacheCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "cache",
-    abstract: "Show what the running daemon keeps of a name.",
+    abstract: "Show what the running daemon's cache has for a name.",
     discussion: """
       Every answer that is kept, to whatever type, on whatever route and network, for whatever client subnet: its \
       records with the TTLs that are left, how old it is, for how long it counts and may be given as stale data, how \

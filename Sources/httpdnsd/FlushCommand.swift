@@ -7,7 +7,7 @@ import Control
 struct FlushCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "flush",
-    abstract: "Let the running daemon forget what it knows, of all names or of some.",
+    abstract: "Remove names from the running daemon's cache.",
     discussion: """
       Answers go (fresh, stale and immutable ones), denials that cover a name, remembered failures, and what \
       providers have said that they do not list. Names of refresh.keep are fetched again at once, within the budget of \

@@ -11,11 +11,20 @@ struct HTTPDNSDaemon: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "httpdnsd",
     abstract: "A nameserver for this machine that resolves through HTTPDNS.",
+    discussion: """
+      Example: httpdnsd check && httpdnsd run
+      Example: httpdnsd query www.example.com
+      Example: httpdnsd setup
+      """,
     version: ProgramVersion.text,
-    subcommands: [
-      RunCommand.self, CheckCommand.self, QueryCommand.self, DoctorCommand.self, StatsCommand.self, TopCommand.self,
-      CacheCommand.self, FlushCommand.self, RefreshCommand.self, ReportBadCommand.self, ProvidersCommand.self,
-      ReloadCommand.self, HealthcheckCommand.self, SetupCommand.self,
+    groupedSubcommands: [
+      CommandGroup(name: "Serve", subcommands: [RunCommand.self, CheckCommand.self, ReloadCommand.self]),
+      CommandGroup(name: "Ask", subcommands: [QueryCommand.self, DoctorCommand.self]),
+      CommandGroup(name: "Watch", subcommands: [TopCommand.self, StatsCommand.self, ProvidersCommand.self]),
+      CommandGroup(
+        name: "Cache",
+        subcommands: [CacheCommand.self, FlushCommand.self, RefreshCommand.self, ReportBadCommand.self]),
+      CommandGroup(name: "Machine", subcommands: [SetupCommand.self, HealthcheckCommand.self]),
     ])
 
   /// Before anything else: a signal may come before the daemon is ready to answer it, and must not be its end.

@@ -13,7 +13,7 @@ import Telemetry
 struct HealthcheckCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "healthcheck",
-    abstract: "Ask the running daemon whether it answers; exit code 0 or 1.",
+    abstract: "Check that the running daemon answers; exit code 0 or 1.",
     discussion: """
       Asks every address of listen.addresses (or of HTTPDNSD_LISTEN), over UDP and then over TCP, for something that the \
       daemon answers by itself: an outage of the providers changes nothing. An address that stands for all is asked on \

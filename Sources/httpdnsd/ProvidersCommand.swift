@@ -7,7 +7,7 @@ import Control
 struct ProvidersCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "providers",
-    abstract: "Show how the running daemon's providers fare.",
+    abstract: "Show each provider's state, round trip and usage.",
     discussion: """
       A line for each provider, in the order of the configuration: whether it is up, down, or left alone, until when \
       and why; the server that is asked first; how long replies took on average since the start; billing units of \

@@ -32,10 +32,14 @@ struct QueryCommand: ParsableCommand {
   @Option(help: ArgumentHelp("Ask this provider only, past the rules.", valueName: "name"))
   var provider: String?
 
+  /// What a shell completes.
+  static let usualTypes = ["A", "AAAA", "CAA", "CNAME", "HTTPS", "MX", "NS", "PTR", "SOA", "SRV", "SVCB", "TXT"]
+
   @Argument(help: "The domain name.")
   var name: String
 
-  @Argument(help: "The record type: a mnemonic, TYPE65 or a number.")
+  @Argument(
+    help: "The record type: a mnemonic, TYPE65 or a number.", completion: .list(QueryCommand.usualTypes))
   var type = "A"
 
   func validate() throws { _ = try question() }

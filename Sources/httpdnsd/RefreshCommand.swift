@@ -8,7 +8,7 @@ import DNSWire
 struct RefreshCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "refresh",
-    abstract: "Let the running daemon fetch a name again, now.",
+    abstract: "Fetch a name again now, for the running daemon's cache.",
     discussion: """
       Asks for everything that is kept of the name; where that is nothing, or that there is no such name, for the types \
       of refresh.types. What was kept is given to clients until the new answer is there, and stays where none comes. \

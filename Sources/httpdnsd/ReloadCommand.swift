@@ -9,7 +9,7 @@ import Glibc
 struct ReloadCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "reload",
-    abstract: "Let the running daemon read its configuration again, and report the result.",
+    abstract: "Reload the running daemon's configuration and report the result.",
     discussion: """
       The daemon reads the file that it was started with: --config with another one is refused. The cache, the sockets \
       and queries in flight stay. A file with a mistake changes nothing: each mistake is printed. SIGHUP does the same, \

@@ -8,7 +8,7 @@ import DNSWire
 struct ReportBadCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "report-bad",
-    abstract: "Let an address that does not work go last in the answers to a name.",
+    abstract: "Put an address that does not work last in a name's answers.",
     discussion: """
       In every answer that is kept for the name and has the address, it comes after all others until the next answer \
       takes that one's place; the others go on taking turns. An only address stays.

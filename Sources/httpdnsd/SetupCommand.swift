@@ -7,7 +7,7 @@ import SystemSetup
 struct SetupCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "setup",
-    abstract: "Make httpdnsd the machine's nameserver, or take that back.",
+    abstract: "Make httpdnsd the machine's nameserver, or undo that.",
     discussion: """
       Each way shows what it will change; with --apply it does so. `undo` puts back every octet of what was there. No file \
       of another program is edited: what one reads in a folder of its own (a drop-in) is added there, and where \

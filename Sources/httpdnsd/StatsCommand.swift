@@ -7,7 +7,7 @@ import Control
 struct StatsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "stats",
-    abstract: "Show what the running daemon has counted, in all or by name.",
+    abstract: "Show the running daemon's counters, in all or by name.",
     discussion: """
       Since the start: queries and what became of them, how long answers took, the cache, refreshing, and the counters \
       of Alibaba's SDKs under their names, with times in milliseconds. With --by-name those counters for each of the \

@@ -10,7 +10,7 @@ import Terminal
 struct TopCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "top",
-    abstract: "Watch what the running daemon does.",
+    abstract: "Watch the running daemon: queries, cache, providers, busiest names.",
     discussion: """
       Rate of queries and what becomes of them, hit ratio, how long answers take, providers, and the busiest names: \
       what happened in the last interval; at first, since the daemon started. The key q ends it, the space bar brings \

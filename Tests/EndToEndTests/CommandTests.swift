@@ -302,6 +302,15 @@ import Testing
     settings.text.replacingOccurrences(of: "level = \"debug\"", with: "level = \"info\"")
   }
 
+  @Test func `the help has its subcommands in groups, and examples`() throws {
+    let help = try ChildProcess.run([Programs.daemon, "--help"]).output
+    for word in ["Example: httpdnsd query www.example.com", "SERVE SUBCOMMANDS:", "CACHE SUBCOMMANDS:"] {
+      #expect(help.contains(word), "\(help)")
+    }
+    let bash = try ChildProcess.run([Programs.daemon, "--generate-completion-script", "bash"]).output
+    #expect(bash.contains("HTTPS") && bash.contains("report-bad"))
+  }
+
   @Test func `the help of run has signals, variables, an example and exit codes`() throws {
     let help = try ChildProcess.run([Programs.daemon, "run", "--help"]).output
     for word in ["SIGTERM", "SIGHUP", "SIGUSR2", "HTTPDNSD_CONFIG", "HTTPDNSD_PROVIDER", "Example: ", "Exit code 0: "] {

@@ -4,13 +4,13 @@ import ArgumentParser
 
 /// `--tencent-…`.
 struct TencentArguments: ParsableArguments {
-  @Option(help: "The account's id, 1 to 100000.")
+  @Option(help: ArgumentHelp("The account's id, 1 to 100000.", valueName: "number"))
   var tencentId = TencentAccount().identifier
-  @Option(help: "Its key for DES; 8 octets count.")
+  @Option(help: ArgumentHelp("Its key for DES; 8 octets count.", valueName: "key"))
   var tencentDesKey = TencentAccount().desKey
-  @Option(help: "Its key for AES, 16 octets.")
+  @Option(help: ArgumentHelp("Its key for AES, 16 octets.", valueName: "key"))
   var tencentAesKey = TencentAccount().aesKey
-  @Option(help: "Its token for HTTPS.")
+  @Option(help: ArgumentHelp("Its token for HTTPS.", valueName: "token"))
   var tencentToken = TencentAccount().token
 
   var account: TencentAccount {
@@ -27,11 +27,16 @@ struct TencentArguments: ParsableArguments {
 
 /// `--emas-…`.
 struct EMASArguments: ParsableArguments {
-  @Option(help: "The account's number.")
+  @Option(help: ArgumentHelp("The account's number.", valueName: "number"))
   var emasAccount = EMASAccount().identifier
-  @Option(help: "Its secret: v1 signs with the text, v2 with the octets of its hexadecimal digits. Empty: unchecked.")
+  @Option(
+    help: ArgumentHelp(
+      "Its secret: v1 signs with the text, v2 with the octets of its hexadecimal digits. Empty: unchecked.",
+      valueName: "secret"))
   var emasSecret = EMASAccount().secret
-  @Option(help: "Its AES key for v2, 32 hexadecimal digits. Empty: v2's encrypted modes are refused.")
+  @Option(
+    help: ArgumentHelp(
+      "Its AES key for v2, 32 hexadecimal digits. Empty: v2's encrypted modes are refused.", valueName: "key"))
   var emasAesSecret = EMASAccount().aesSecret
 
   var account: EMASAccount {

@@ -11,50 +11,64 @@ struct SimulatorCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "httpdns-simulator",
     abstract: "An HTTPDNS service that speaks every provider's dialect, with faults on demand.",
-    discussion: "Prints one line for every address it listens on, then serves until SIGTERM or SIGINT.")
+    discussion: """
+      Prints one line for every address it listens on, then serves until SIGTERM or SIGINT.
 
-  @Option(help: "Serve plain HTTP on an address such as 127.0.0.1:8053; port 0 picks a free one. May be repeated.")
+      Example: httpdns-simulator --listen 127.0.0.1:8053 --zone Config/demo.zone
+      Example: httpdns-simulator --listen-tls 127.0.0.1:8443 --ca-out ca.pem --fault 'kind=delay&ms=200'
+      """)
+
+  @Option(
+    help: ArgumentHelp(
+      "Serve plain HTTP on an address such as 127.0.0.1:8053; port 0 picks a free one. May be repeated.",
+      valueName: "address:port"))
   var listen: [Endpoint] = []
-  @Option(help: "Serve HTTPS on an address. May be repeated.")
+  @Option(help: ArgumentHelp("Serve HTTPS on an address. May be repeated.", valueName: "address:port"))
   var listenTls: [Endpoint] = []
-  @Option(help: "Write the CA's certificate to this file, as PEM.")
+  @Option(help: ArgumentHelp("Write the CA's certificate to this file, as PEM.", valueName: "file"))
   var caOut: String?
-  @Option(help: "One more host name or address for the certificate. May be repeated.")
+  @Option(help: ArgumentHelp("One more host name or address for the certificate. May be repeated.", valueName: "name"))
   var tlsName: [String] = []
-  @Option(help: "How long ago the certificate became valid, in seconds.")
+  @Option(help: ArgumentHelp("How long ago the certificate became valid, in seconds.", valueName: "seconds"))
   var tlsAge = 3_600
-  @Option(help: "Serve the control paths also on an address or the path of a Unix socket.")
+  @Option(
+    help: ArgumentHelp(
+      "Serve the control paths also on an address or the path of a Unix socket.", valueName: "address:port|path"))
   var control: ControlEndpoint?
-  @Option(help: "Answer from this zone file instead of the built-in zone.")
+  @Option(help: ArgumentHelp("Answer from this zone file instead of the built-in zone.", valueName: "file"))
   var zone: String?
-  @Option(help: "The TTL of records that give none, in seconds.")
+  @Option(help: ArgumentHelp("The TTL of records that give none, in seconds.", valueName: "seconds"))
   var defaultTtl: UInt32 = 300
-  @Option(help: "The number of an account whose signatures are checked. May be repeated, with its two keys.")
+  @Option(
+    help: ArgumentHelp(
+      "The number of an account whose signatures are checked. May be repeated, with its two keys.", valueName: "number")
+  )
   var account: [String] = []
-  @Option(help: "The account's access key ID.")
+  @Option(help: ArgumentHelp("The account's access key ID.", valueName: "id"))
   var accessKeyId: [String] = []
-  @Option(help: "The account's access key secret.")
+  @Option(help: ArgumentHelp("The account's access key secret.", valueName: "secret"))
   var accessKeySecret: [String] = []
   @Flag(help: "Refuse requests of accounts that are not signed.")
   var requireSignature = false
-  @Option(help: "How far a signature's time may be from the clock, in seconds.")
+  @Option(help: ArgumentHelp("How far a signature's time may be from the clock, in seconds.", valueName: "seconds"))
   var signatureWindow: Int64 = 600
-  @Option(help: "How far the service's clock is ahead of the machine's, in seconds.")
+  @Option(
+    help: ArgumentHelp("How far the service's clock is ahead of the machine's, in seconds.", valueName: "seconds"))
   var clockOffset: Int64 = 0
   @OptionGroup(title: "Tencent's account")
   var tencent: TencentArguments
   @OptionGroup(title: "EMAS's account")
   var emas: EMASArguments
   @Option(
-    help:
-      "A setting from the start, such as 'emas-signed-only=true'. May be repeated; GET /_simulator/settings lists them."
-  )
+    help: ArgumentHelp(
+      "A setting from the start, such as 'emas-signed-only=true'. May be repeated; GET /_simulator/settings lists them.",
+      valueName: "key=value"))
   var setting: [String] = []
   @Flag(help: "End Cloudflare's names with a dot.")
   var cloudflareFinalDot = false
   @Flag(help: "Write Cloudflare's newer types as RFC 3597 text, as it was until 2026.")
   var cloudflareGeneric = false
-  @Option(help: "Send an Age field of so many seconds with RFC 8484 responses.")
+  @Option(help: ArgumentHelp("Send an Age field of so many seconds with RFC 8484 responses.", valueName: "seconds"))
   var age: UInt32?
   @Option(
     help: """
@@ -62,9 +76,9 @@ struct SimulatorCommand: ParsableCommand {
       \(Fault.Kind.allCases.map(\.rawValue).joined(separator: ", ")).
       """)
   var fault: [String] = []
-  @Option(help: "The seed of the dice that faults with a probability throw.")
+  @Option(help: ArgumentHelp("The seed of the dice that faults with a probability throw.", valueName: "number"))
   var seed: UInt64 = 1
-  @Option(help: "How many requests the record keeps.")
+  @Option(help: ArgumentHelp("How many requests the record keeps.", valueName: "count"))
   var recordLimit = 10_000
 
   func validate() throws {
