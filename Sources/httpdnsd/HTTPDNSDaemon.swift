@@ -62,7 +62,7 @@ extension HTTPDNSDaemon {
 /// The program's version.
 enum ProgramVersion {
   /// As `--version` prints it; CHANGELOG.md says what came with it.
-  static let text = "0.1.0"
+  static let text = "0.2.0"
 }
 
 /// `--config`, as every subcommand has it.
