@@ -1,4 +1,4 @@
-"""machine.py -- a Debian that boots in a container for one test, from an overlay of the shared root.
+"""machine.py -- a Debian that boots in a container for one test, from an overlay of its release's root.
 
 Nothing outside can be reached from it; commands run in there as root.
 """
@@ -43,10 +43,11 @@ def wait_for(what: str, condition, seconds: float = 20, pause: float = 0.05):
 
 
 class Machine:
-  """A machine of its own: use it in a `with` statement."""
+  """A machine of its own: use it in a `with` statement. Without a release it has that of the machine that it runs on."""
 
-  def __init__(self, limit: int = 420):
+  def __init__(self, limit: int = 420, release: str | None = None):
     self.limit = limit
+    self.release = release
     self.leader = 0
     self._nspawn = None
     self._cleanup = contextlib.ExitStack()
@@ -61,8 +62,8 @@ class Machine:
       if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS) != 0:
         raise Failure(f"no mount namespace: {os.strerror(ctypes.get_errno())}")
       self._run("mount", "--make-rprivate", "/")
-      made = subprocess.run(
-        [REPOSITORY / "Tests/System/make-root"], check=True, stdout=subprocess.PIPE, text=True, timeout=900)
+      maker = [str(REPOSITORY / "Tests/System/make-root")] + ([self.release, "machine"] if self.release else [])
+      made = subprocess.run(maker, check=True, stdout=subprocess.PIPE, text=True, timeout=1800)
       self.folder = pathlib.Path(tempfile.mkdtemp(prefix="httpdnsd-system-"))
       self._cleanup.callback(shutil.rmtree, self.folder, ignore_errors=True)
       self._run("mount", "-t", "tmpfs", "-o", "size=1g", "tmpfs", self.folder)
