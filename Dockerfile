@@ -1,13 +1,24 @@
 # Dockerfile -- httpdnsd as a container image: docker build -t httpdnsd .
 #
-# The two images may be replaced (--build-arg BUILD_IMAGE=… RUNTIME_IMAGE=…); both must be of one Debian release, since
-# the program is linked against its libraries. What is made is neither: the program, the libraries that it needs, and
-# certificates; no shell.
+# Swift 6.3 has images of Debian 12 and none of Debian 13, so that its toolchain is taken out of one; another comes with
+# --build-arg SWIFT_IMAGE=…. The other two may be replaced too, by images of Debian 13. What is made is none of them: the
+# program, the libraries that it needs, and certificates; no shell.
 
-ARG BUILD_IMAGE=swift:6.3-bookworm
-ARG RUNTIME_IMAGE=debian:bookworm-slim
+ARG SWIFT_IMAGE=swift:6.3-bookworm
+ARG BUILD_IMAGE=debian:trixie
+ARG RUNTIME_IMAGE=debian:trixie-slim
+
+FROM ${SWIFT_IMAGE} AS swift
+COPY Scripts/image-toolchain /
+RUN /image-toolchain /toolchain
 
 FROM ${BUILD_IMAGE} AS build
+RUN apt-get update -q \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
+      binutils ca-certificates git libc6-dev libcurl4t64 libgcc-14-dev libncurses6 libsqlite3-0 libstdc++-14-dev libuuid1 \
+      libxml2 tzdata zlib1g-dev
+COPY --from=swift /toolchain /opt/toolchain
+ENV PATH=/opt/toolchain/usr/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 WORKDIR /source
 # By themselves, so that a change of the sources does not install packages again.
 COPY Scripts/install-packages Scripts/
@@ -20,7 +31,8 @@ RUN Scripts/build httpdnsd \
 FROM ${RUNTIME_IMAGE} AS runtime
 RUN apt-get update -q \
  && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
-      ca-certificates libcurl4 libevent-2.1-7 libevent-openssl-2.1-7 libpsl5 libsimdjson14 libssl3 libstdc++6
+      ca-certificates libcurl4t64 libevent-2.1-7t64 libevent-openssl-2.1-7t64 libpsl5t64 libsimdjson25 libssl3t64 \
+      libstdc++6
 COPY --from=build /source/.build/bin/httpdnsd /usr/local/bin/httpdnsd
 COPY Scripts/image-root /usr/local/sbin/
 RUN image-root /image /usr/local/bin/httpdnsd
@@ -28,7 +40,7 @@ RUN image-root /image /usr/local/bin/httpdnsd
 FROM scratch
 LABEL org.opencontainers.image.title="httpdnsd" \
       org.opencontainers.image.description="A nameserver that resolves through HTTPDNS" \
-      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.version="0.2.0" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=runtime /image /
 COPY --from=runtime --chown=65532:65532 /image/var/lib/httpdnsd /var/lib/httpdnsd

@@ -1,12 +1,12 @@
 """images.py -- builds the image by the Dockerfile, on base images of this machine's making, and unpacks it.
 
 No registry is asked: the base images come from debootstrap, the toolchain is this machine's, and where git is told to
-read packages from a folder, that folder is there in the build too.
+read packages from a folder, that folder is there in the build too. The image of Swift's has links to the toolchain, which
+is there in the build as well: its gigabytes are not copied from image to image.
 """
 
 import contextlib
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -15,14 +15,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 WORK = ROOT / ".build/system"
-SUITE = "bookworm"
-# The names that the Dockerfile has, as a registry would write them in full.
-BUILD_IMAGE, RUNTIME_IMAGE = "docker.io/library/swift:6.3-bookworm", "docker.io/library/debian:bookworm-slim"
-# What a toolchain needs of Debian (as swift's own image has it), and git.
-TOOLCHAIN_PACKAGES = [
-  "ca-certificates", "git", "binutils", "libc6-dev", "libgcc-12-dev", "libstdc++-12-dev", "libcurl4", "libncurses6",
-  "libsqlite3-0", "libuuid1", "libxml2", "tzdata", "zlib1g-dev",
-]
+# The names that the Dockerfile has, as a registry would write them in full, and their releases.
+SWIFT_IMAGE = "docker.io/library/swift:6.3-bookworm"
+BASE_IMAGES = {SWIFT_IMAGE: "bookworm", "docker.io/library/debian:trixie": "trixie",
+               "docker.io/library/debian:trixie-slim": "trixie"}
 BUILD_TIME = 3000
 
 
@@ -83,33 +79,22 @@ def buildah(*words: str, seconds: float = 600, log: Path | None = None) -> str:
   return run("buildah", *storage, *words, seconds=seconds, log=log).strip()
 
 
-def debian() -> Path:
-  """The least Debian there is; made once."""
-  root, log = WORK / "base", WORK / "base.log"
-  mark = WORK / "base.complete"
-  if not mark.exists():
-    shutil.rmtree(root, ignore_errors=True)
-    mirror = os.environ.get("HTTPDNSD_TEST_DEBIAN_MIRROR")
-    run("debootstrap", "--variant=minbase", SUITE, str(root), *([mirror] if mirror else []), seconds=900, log=log)
-    mark.touch()
-  return root
+def debian(release: str, kind: str = "least") -> Path:
+  """A root of Debian; made once."""
+  return Path(run(str(ROOT / "Tests/System/make-root"), release, kind, seconds=1800).strip())
 
 
-def base_image(name: str, packages: list[str], environment: dict[str, str]) -> None:
-  """Makes an image of Debian and some packages, unless it is there."""
+def base_image(name: str, release: str, links: Path | None) -> None:
+  """Makes an image of Debian, and links in /usr to the files of a folder, unless it is there."""
   log = WORK / "images.log"
   names = buildah("images", "--format", "{{.Name}}:{{.Tag}}").splitlines()
   if name in names:
     return
   container = buildah("from", "scratch")
   folder = buildah("mount", container)
-  run("cp", "-a", f"{debian()}/.", folder, log=log)
-  if packages:
-    install = "apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "
-    buildah("run", "--isolation", "chroot", "--network", "host", container, "--", "sh", "-c",
-            install + " ".join(packages) + " && rm -rf /var/lib/apt/lists/*", seconds=900, log=log)
-  for key, value in environment.items():
-    buildah("config", "--env", f"{key}={value}", container)
+  run("cp", "-a", f"{debian(release)}/.", folder, log=log)
+  if links:
+    run("cp", "-as", f"{links}/.", f"{folder}/usr", log=log)
   buildah("commit", "--format", "docker", "--rm", container, name, log=log)
 
 
@@ -131,9 +116,8 @@ def build(resources: contextlib.ExitStack, keeps: bool) -> Image:
   log = WORK / "images.log"
   log.write_text("")
   usr, folders = toolchain()
-  base_image(RUNTIME_IMAGE, [], {})
-  base_image(BUILD_IMAGE, TOOLCHAIN_PACKAGES, {
-    "PATH": f"{usr}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"})
+  for image, release in BASE_IMAGES.items():
+    base_image(image, release, usr if image == SWIFT_IMAGE else None)
   name = "localhost/httpdnsd:test"
   volumes = [usr, *folders]
   settings = Path("/etc/gitconfig")
