@@ -5,8 +5,8 @@ SYSCONFDIR ?= /etc
 DESTDIR    ?=
 # `make run CONFIG=FILE`: that configuration, and no simulator.
 CONFIG     ?=
-# `make test-fresh RELEASE=bookworm|trixie AS=root|user`, and of its tasks `run` and `test` those.
-RELEASE    ?= trixie
+# `make test-fresh RELEASE=bookworm|trixie AS=root|user`, and of its tasks `run` and `test` those; `make deb RELEASE=...`.
+RELEASE    ?=
 AS         ?= user
 TASKS      ?=
 # `make simulate SEEDS=N`: so many lives.
@@ -36,11 +36,11 @@ build: ## install what is missing, build the release into .build/bin
 test: ## install what is missing, build and run every test; TESTS='--filter NAME' for some
 	@Scripts/test $(TESTS)
 
-test-system: ## boot a machine and try units, package and image there, as root; ONLY='NAME ...' for some
+test-system: ## boot machines and try units, packages, upgrades and the image there, as root; ONLY='NAME ...' for some
 	@Scripts/test-system $(ONLY)
 
 test-fresh: ## both commands of the README on a fresh Debian, as root: RELEASE=bookworm|trixie AS=root|user; TASKS='run' for one
-	@Tests/System/fresh-test '$(RELEASE)' '$(AS)' $(TASKS)
+	@Tests/System/fresh-test '$(or $(RELEASE),trixie)' '$(AS)' $(TASKS)
 
 simulate: ## live through SEEDS=N simulated weeks with an outage an hour, each from a seed of its own
 	@Scripts/simulate $(SEEDS)
@@ -85,8 +85,8 @@ compare: ## 18,802 answers beside those of a resolver behind the same provider
 	@Scripts/build httpdnsd
 	@/usr/bin/python3 Tests/System/compare
 
-deb: build ## build the Debian package into .build/deb
-	@Scripts/deb
+deb: ## build the Debian package into .build/deb; RELEASE=bookworm|trixie: from what is committed, for that release
+	@$(if $(RELEASE),Scripts/deb-release '$(RELEASE)',Scripts/build && Scripts/deb)
 
 clean: ## remove everything that was built
 	rm -rf .build .build-asan .build-tsan

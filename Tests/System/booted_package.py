@@ -1,6 +1,7 @@
 """booted_package.py -- the Debian package on a machine that runs: its service, setup, an upgrade, and the removal."""
 
 import contextlib
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,13 +17,16 @@ USERS = {f"etc/{name}{old}" for name in ("passwd", "group", "shadow", "gshadow")
 DPKG = ("env", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive", "dpkg")
 
 
-def try_booted(package: Path, newer: Path) -> None:
+# Of `systemd-analyze security`, where 0 is the best there is.
+LARGEST_EXPOSURE = 1.5
+# Seconds that a restart may take: a lookup that meets it waits for five until the machine's resolver asks again.
+RESTART = 15
+
+
+def try_booted(release: str, package: Path, newer: Path) -> None:
   """Installs the package beside systemd-resolved, upgrades it to the newer one while it is asked, and removes it."""
-  with Machine() as machine:
-    scene = Scene(machine, is_installed=False)
-    machine.write(LINK_FILE, LINK)
-    scene.enable("systemd-resolved.service", "/lib")
-    scene.resolver(RESOLVER)
+  with Machine(release=release) as machine:
+    scene = beside_resolved(machine)
     for file in (package, newer):
       shutil.copy(file, machine.root / "root" / file.name)
     scene.boot()
@@ -30,10 +34,32 @@ def try_booted(package: Path, newer: Path) -> None:
       before = scene.tree()
       resolver = machine.run("cat", "/etc/resolv.conf")
       installed(scene, package)
+      analysed(machine)
       upgraded(scene, newer)
       removed(scene, before, resolver)
     finally:
       scene.end()
+
+
+def beside_resolved(machine: Machine) -> Scene:
+  """A machine whose names systemd-resolved finds, and to which a package is going to come."""
+  scene = Scene(machine, is_installed=False)
+  machine.write(LINK_FILE, LINK)
+  scene.enable("systemd-resolved.service", "/lib")
+  scene.resolver(RESOLVER)
+  return scene
+
+
+def analysed(machine: Machine) -> None:
+  """What the machine's own systemd says of the units."""
+  version = machine.run("systemctl", "--version").split()[1]
+  said = machine.run("systemd-analyze", "verify", SERVICE, "httpdnsd.socket", check=False)
+  check(said == "", f"systemd {version}: systemd-analyze verify says nothing {said}")
+  said = machine.run("systemd-analyze", "security", SERVICE)
+  level = float(re.search(r"exposure level for httpdnsd.service: ([\d.]+)", said)[1])
+  check(level <= LARGEST_EXPOSURE, f"systemd {version}: systemd-analyze security: {level}, at most {LARGEST_EXPOSURE}")
+  said = machine.journal()
+  check("Unknown key" not in said and "deprecated" not in said, "and its log has nothing against the unit")
 
 
 def installed(scene: Scene, package: Path) -> None:
@@ -69,22 +95,50 @@ def secret(machine: Machine) -> None:
 
 
 @contextlib.contextmanager
-def lookups(scene: Scene):
-  """Looks the name up over and over from now on; gives what ends that, and tells what was found."""
-  stop = scene.machine.root / "root/stop"
-  lookup = f"getent ahostsv4 {NAME} | head -n 1 | grep -o '^[^ ]*' || echo nothing"
+def repeated(machine: Machine, command: str):
+  """Runs a line of shell over and over from now on; gives what ends that, and returns when each was done and what it said."""
+  stop = machine.root / f"root/stop-{len(command)}"
+  inside = f"/root/{stop.name}"
   program = subprocess.Popen(
-    scene.machine.command("sh", "-c", f"until [ -e /root/stop ]; do {lookup}; done"), stdout=subprocess.PIPE, text=True)
+    machine.command("bash", "-c", f"until [ -e {inside} ]; do said=$({command}); echo $EPOCHREALTIME $said; done"),
+    stdout=subprocess.PIPE, text=True)
 
-  def end() -> list[str]:
+  def end() -> list[tuple[float, str]]:
     stop.touch()
-    return program.communicate(timeout=60)[0].split()
+    lines = (line.split(" ", 1) for line in program.communicate(timeout=60)[0].splitlines())
+    stop.unlink()
+    return [(float(time), said) for time, said in lines]
 
   try:
     yield end
   finally:
     program.kill()
     program.wait()
+
+
+def lookups(scene: Scene):
+  """Looks the name up over and over: the address that a program of the machine's gets, or `nothing`."""
+  return repeated(scene.machine, f"getent ahostsv4 {NAME} | head -n 1 | grep -o '^[^ ]*' || echo nothing")
+
+
+def starts(machine: Machine):
+  """Starts the program over and over: whether it is able to."""
+  return repeated(machine, "/usr/bin/httpdnsd --version > /dev/null 2>&1 && echo able || echo unable; sleep 0.1")
+
+
+def without(wanted: str, found: list[tuple[float, str]]) -> float:
+  """The longest time, in seconds, between two that said what is wanted."""
+  times = [time for time, said in found if said == wanted]
+  return max((after - before for before, after in zip(times, times[1:])), default=float("inf"))
+
+
+def answered(found: list[tuple[float, str]]) -> None:
+  """No lookup went past the daemon, which was away for as long as a restart takes."""
+  addresses = [said for _, said in found]
+  check(NETWORK not in addresses and PROVIDER in addresses,
+        f"of {len(found)} lookups meanwhile none went to the network's server ({addresses.count('nothing')} found nothing)")
+  longest = without(PROVIDER, found)
+  check(longest < RESTART, f"and {longest:.1f} s passed at most between two that found the provider's answer")
 
 
 def upgraded(scene: Scene, newer: Path) -> None:
@@ -97,9 +151,8 @@ def upgraded(scene: Scene, newer: Path) -> None:
   version = machine.run("dpkg-query", "--show", "--showformat=${Version}", "httpdnsd")
   check(version in newer.name, f"the package is {version}")
   check(machine.main_pid() not in (0, old) and machine.show(SERVICE, "ActiveState") == "active",
-        "the service was started anew")
-  check(NETWORK not in found and PROVIDER in found,
-        f"of {len(found)} lookups meanwhile none went to the network's server ({found.count('nothing')} found nothing)")
+        "the service was started again")
+  answered(found)
   scene.same(before, "the configuration and what setup has made stay")
   check("applied: resolved" in scene.setup(), "setup is applied as before")
   machine.run("systemctl", "stop", SERVICE)

@@ -37,30 +37,32 @@ LINK = f"[Match]\nName=net0\n[Network]\nAddress=10.9.9.2/24\nLinkLocalAddressing
 
 
 class Scene:
-  """A machine with a network's server and a provider; the daemon as a service, unless a package is to bring it."""
+  """A machine with a network's server and a provider; the daemon as a service, unless a package is to bring it: then the
+  provider runs outside, with this machine's libraries, and only has the other's network."""
 
   def __init__(self, machine: Machine, packages: tuple[str, ...] = (), is_installed: bool = True):
     self.machine = machine
     self.servers: list[subprocess.Popen] = []
     # Whether another program writes /etc/resolv.conf as a file, when its servers or its settings change.
     self.is_rewritten = bool(packages)
+    self.is_installed = is_installed
     if is_installed:
       machine.install()
       machine.write(CONFIGURATION_FILE, CONFIGURATION)
       self.enable(SERVICE, "/usr/local/lib")
-    else:
-      shutil.copy(BINARIES / "httpdns-simulator", machine.root / "usr/local/bin")
+      machine.write("/etc/systemd/system/simulator.service", SIMULATOR)
+      self.enable("simulator.service", "/etc")
     if packages:
-      self._add(packages)
-    machine.write("/etc/systemd/system/simulator.service", SIMULATOR)
+      # In systemd-resolved's place; what was fetched is kept.
+      self.outside("apt-get -qq update && apt-get -qq -o Dpkg::Options::=--force-confold --no-install-recommends install "
+                   f"{' '.join(packages)} systemd-resolved-", REPOSITORY / ".build/system/packages")
     for path, text in LINKS.items():
       machine.write(path, text)
-    self.enable("simulator.service", "/etc")
     self.enable("systemd-networkd.service", "/lib")
 
-  def _add(self, packages: tuple[str, ...]) -> None:
-    """Installs packages of Debian's in systemd-resolved's place before the root runs; keeps what was fetched."""
-    root, kept = self.machine.root, REPOSITORY / ".build/system/packages"
+  def outside(self, script: str, kept: pathlib.Path, seconds: float = 240) -> None:
+    """Runs a shell script in the root before it runs, with this machine's network; packages are fetched into a folder."""
+    root = self.machine.root
     kept.mkdir(parents=True, exist_ok=True)
     resolver = root / "etc/resolv.conf"
     was = os.readlink(resolver) if resolver.is_symlink() else resolver.read_bytes() if resolver.exists() else None
@@ -69,15 +71,13 @@ class Scene:
     mounts = ((kept, root / "var/cache/apt/archives"), (pathlib.Path("/dev"), root / "dev"))
     for source, target in mounts:
       subprocess.run(["mount", "--bind", source, target], check=True)
-    script = ("apt-get -qq update && apt-get -qq -o Dpkg::Options::=--force-confold --no-install-recommends install "
-              + " ".join(packages) + " systemd-resolved-")
     done = subprocess.run(
-      ["chroot", root, "env", "DEBIAN_FRONTEND=noninteractive", "sh", "-c", script], check=False, timeout=240,
+      ["chroot", root, "env", "DEBIAN_FRONTEND=noninteractive", "sh", "-c", script], check=False, timeout=seconds,
       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     for _, target in mounts:
       subprocess.run(["umount", target], check=True)
     if done.returncode != 0:
-      raise Failure(f"apt-get install {packages}: {done.stdout[-2000:]}")
+      raise Failure(f"{script}: {done.stdout[-2000:]}")
     # A package may have put its own link there.
     if not resolver.is_symlink():
       resolver.unlink()
@@ -107,11 +107,27 @@ class Scene:
     self.machine.boot()
     for address in (SERVER, OTHER_SERVER):
       wait_for(address, lambda address=address: address in self.machine.run("ip", "-brief", "address"))
-      server = subprocess.Popen(
-        ["nsenter", f"--net=/proc/{self.machine.leader}/ns/net", sys.executable,
-         pathlib.Path(__file__).parent / "plain_dns.py", address, NETWORK], stdout=subprocess.PIPE)
-      self.servers.append(server)
-      server.stdout.readline()
+      self._serve(sys.executable, pathlib.Path(__file__).parent / "plain_dns.py", address, NETWORK)
+    if not self.is_installed:
+      self.start_provider()
+
+  def start_provider(self) -> None:
+    """Starts the provider outside."""
+    self.provider = self._serve(BINARIES / "httpdns-simulator", "--listen", "127.0.0.1:8053")
+
+  def stop_provider(self) -> None:
+    """Ends the provider outside."""
+    self.servers.remove(self.provider)
+    self.provider.kill()
+    self.provider.wait()
+
+  def _serve(self, *command) -> subprocess.Popen:
+    """Starts a server of this machine's in the other's network, and waits for its first line."""
+    server = subprocess.Popen(
+      ["nsenter", f"--net=/proc/{self.machine.leader}/ns/net", *command], stdout=subprocess.PIPE)
+    self.servers.append(server)
+    server.stdout.readline()
+    return server
 
   def reboot(self) -> None:
     """Shuts the machine down and starts it again."""
