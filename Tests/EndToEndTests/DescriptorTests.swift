@@ -94,6 +94,8 @@ import Testing
       for number in 0..<20 { #expect(try ask(daemon.address, "n\(number).bench.example").code == .servFail) }
       try daemon.limitDescriptors(toMore: 10)
       #expect(try ask(daemon.address, "example.com", over: .tcp).data == ["192.0.2.1"])
+      try daemon.waitForLog("a TCP connection is not accepted: ")
+      try daemon.waitForLog("WARNING provider json: ")
       let lines = daemon.log.split(separator: "\n").filter {
         $0.contains("Too many open files") && !$0.contains(" DEBUG ")
       }
@@ -148,6 +150,9 @@ import Testing
         let client = try connect()
         client.send(Array("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8))
         #expect(String(decoding: try #require(client.receive()), as: UTF8.self).hasPrefix("HTTP/1.1 404 "))
+      }
+      for server in ["the control socket", "web.address"] {
+        try daemon.waitForLog(" WARNING a connection to \(server) is not accepted: ")
       }
       let lines = daemon.log.split(separator: "\n").filter { $0.contains("Too many open files") }
       #expect(lines.count == 2, "\(lines)")
