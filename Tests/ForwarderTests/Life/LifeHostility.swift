@@ -100,6 +100,7 @@ final class LifeHostileJudge {
   private(set) var violations: [String] = []
   private(set) var asked = 0
   private var pending: [UInt16: Int64] = [:]
+  private var wokeAt = Int64.min
   /// When questions of hostile clients went to the provider.
   private var upstream: [(at: Int64, malice: LifeMalice)] = []
   private let now: () -> Int64
@@ -115,12 +116,17 @@ final class LifeHostileJudge {
     pending[id] = now()
   }
 
+  /// The machine has slept, and with it whatever a client waits for.
+  func hasWoken() { wokeAt = now() }
+
   /// A reply to a hostile client.
   func replied(_ message: Message) {
     guard let askedAt = pending.removeValue(forKey: message.id) else {
       return violations.append("a second reply to a hostile client")
     }
-    if now() - askedAt > LifeHostileJudge.longestWait { violations.append("a hostile client waited too long") }
+    if now() - max(askedAt, wokeAt) > LifeHostileJudge.longestWait {
+      violations.append("a hostile client waited too long")
+    }
     if !message.answers.isEmpty { violations.append("a hostile client got data that its zone does not have") }
   }
 

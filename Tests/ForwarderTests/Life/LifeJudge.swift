@@ -183,7 +183,10 @@ final class LifeJudge {
   func networkHasChanged() { changedAt = now() }
 
   /// The machine has slept.
-  func hasWoken() { wokeAt = now() }
+  func hasWoken() {
+    wokeAt = now()
+    hostile.hasWoken()
+  }
 
   /// The life is over: everybody has an answer, and the budget has held all the time.
   func end() {
