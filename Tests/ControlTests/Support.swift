@@ -83,6 +83,6 @@ final class ControlScene {
 
   deinit { thread.join() }
 
-  var client: ControlClient { ControlClient(path: folder.socket) }
+  var client: ControlClient { ControlClient(path: folder.socket, patience: .seconds(60)) }
   var raw: RawClient? { RawClient(toPath: folder.socket) }
 }

@@ -168,15 +168,27 @@ import Testing
   @Test func `timeouts beside answers say nothing about the connections`() throws {
     let server = TestServer { $0.head.contains("/stall") ? .stall : .send(response("x")) }
     defer { server.stop() }
-    let generations = try withOrigin(server) { origin in
-      async let first = origin.get("/stall", timeout: .milliseconds(300))
-      async let second = origin.get("/stall", timeout: .milliseconds(300))
-      while origin.inFlight < 2 { await Task.yield() }
-      while origin.inFlight > 0 { _ = await origin.get("/") }
-      _ = await (first, second)
-      return origin.generationCount
+    // A machine that is busy elsewhere may have no answer shortly before a short time is up.
+    for timeout in [Duration.milliseconds(300), .seconds(3), .seconds(30)] {
+      let (hadLateAnswer, generations) = try withOrigin(server) { origin in
+        async let first = origin.get("/stall", timeout: timeout)
+        async let second = origin.get("/stall", timeout: timeout)
+        while origin.inFlight < 2 { await Task.yield() }
+        let begin = ContinuousClock.now
+        var lastAnswer = begin
+        while true {
+          _ = await origin.get("/")
+          guard origin.inFlight == 2 else { break }
+          lastAnswer = .now
+        }
+        _ = await (first, second)
+        return (lastAnswer - begin > timeout * 0.9, origin.generationCount)
+      }
+      guard hadLateAnswer else { continue }
+      #expect(generations == 1)
+      return
     }
-    #expect(generations == 1)
+    Issue.record("no answer shortly before the timeouts")
   }
 
   @Test func `many timeouts of one burst open one generation`() throws {
