@@ -107,9 +107,13 @@ extension HTTPServerRequest {
     }
     let input = evhttp_request_get_input_buffer(request)
     let length = evbuffer_get_length(input)
-    let body = [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
-      count = length == 0 ? 0 : max(0, evbuffer_copyout(input, buffer.baseAddress, length))
-    }
+    // An array of no capacity is one that all threads share, and its count is written here.
+    let body =
+      length == 0
+      ? []
+      : [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
+        count = max(0, evbuffer_copyout(input, buffer.baseAddress, length))
+      }
     self.init(
       method: method, target: String(cString: evhttp_request_get_uri(request)), fields: fields, body: body,
       peer: evhttp_request_get_connection(request).flatMap(peerAddress))
