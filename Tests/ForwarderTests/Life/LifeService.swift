@@ -34,8 +34,8 @@ struct LifeQuestion: Hashable {
 final class LifeService: HTTPTransport, @unchecked Sendable {
   /// Told what a reply says that the resolver is waiting for.
   var onArrival: ((LifeQuestion, LifeState) -> Void)?
-  /// The hosts that a transfer is made for, and not to probe or check a server.
-  @TaskLocal static var askedHosts: Set<Int> = []
+  /// What a transfer is made for, and not to probe or check a server.
+  @TaskLocal static var wanted: Set<LifeQuestion> = []
   private(set) var transfers = 0
   /// Billing units that it asks for at least, and at most: a reply that was lost on its way may be billed.
   private(set) var bill = (least: 0, most: 0)
@@ -112,9 +112,11 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
     await loop.sleep(for: min(.nanoseconds(latency), timeout))
     guard .nanoseconds(latency) <= timeout else { return .failure(HTTPFailure(.timeout, "the time was up")) }
     // What was on its way while the machine slept is as old as that sleep, and does not count.
-    let isForAnswer = questions.allSatisfy { LifeService.askedHosts.contains($0.host) }
+    let wanted = LifeService.wanted
+    let isForAnswer = questions.allSatisfy { question in wanted.contains { $0.host == question.host } }
     if isForAnswer, loop.now.nanoseconds - begin <= 2 * timeout.nanoseconds {
-      for (question, state) in zip(questions, said) { onArrival?(question, state) }
+      // A batch asks for each of its names in each of its families; one that was in flight by itself is not kept.
+      for (question, state) in zip(questions, said) where wanted.contains(question) { onArrival?(question, state) }
     }
     return reply(questions, said, hostile)
   }
@@ -260,7 +262,9 @@ final class LifeProvider: Upstream {
     let asked = LifeQuestion(question)
     if let asked { onAsk?(asked) }
     if let malice = LifeMalice(question.name, question.type) { onHostile?(malice) }
-    return await LifeService.$askedHosts.withValue(asked.map { [$0.host] } ?? []) {
+    // What came along of the other family is kept.
+    let families = asked.map { host in [false, true].map { LifeQuestion(host.host, isIPv6: $0) } } ?? []
+    return await LifeService.$wanted.withValue(Set(families)) {
       await inner.ask(question, deadline: deadline, isLastResort: isLastResort)
     }
   }
@@ -270,7 +274,7 @@ final class LifeProvider: Upstream {
   ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
     let asked = questions.compactMap { LifeQuestion($0) }
     onRefresh?(asked, nil)
-    let result = await LifeService.$askedHosts.withValue(Set(asked.map(\.host))) {
+    let result = await LifeService.$wanted.withValue(Set(asked)) {
       await inner.refresh(questions, deadline: deadline)
     }
     if case .success = result { onRefresh?(asked, true) } else { onRefresh?(asked, false) }
