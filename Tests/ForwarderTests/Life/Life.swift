@@ -79,7 +79,7 @@ final class Life {
     provider.onAsk = { [judge] in judge.askedProvider($0) }
     provider.onRecovery = { [judge] in judge.providerIsBack() }
     provider.onRefresh = { [judge] questions, isThere in
-      if isThere == nil { judge.refreshes() }
+      if isThere == nil { judge.refreshes(questions) }
       if isThere == true { judge.refreshed(questions) }
     }
     provider.onHostile = { [judge] in judge.hostile.askedProvider($0) }

@@ -28,6 +28,8 @@ final class LifeJudge {
     var earlyHits = 0
     /// Refreshes since the last query.
     var fruitless = 0
+    /// When the last one began.
+    var refreshedAt = Int64.min
     /// When the provider was asked last.
     var askedAt: Int64?
     /// When stale data was given to somebody who had waited.
@@ -164,14 +166,17 @@ final class LifeJudge {
   }
 
   /// A transfer begins that nobody waits for.
-  func refreshes() {
+  func refreshes(_ questions: [LifeQuestion]) {
+    for question in questions { lines[question.place].refreshedAt = now() }
     budgeted.append(now())
     tally.refreshes += 1
   }
 
-  /// Such a transfer has ended. It counts where it has brought an answer: failures come back by themselves.
+  /// Such a transfer has ended. It counts where it has brought an answer: failures come back by themselves. What a change
+  /// of the network has overtaken is of the network before.
   func refreshed(_ questions: [LifeQuestion]) {
     for question in questions where !isKept(question) && lines[question.place].latest?.at == now() {
+      guard lines[question.place].refreshedAt >= changedAt else { continue }
       lines[question.place].fruitless += 1
       tally.mostFruitless = max(tally.mostFruitless, lines[question.place].fruitless)
       guard lines[question.place].fruitless > LifePlan.giveUpAfter else { continue }
