@@ -7,7 +7,7 @@ import Testing
 
 /// A client's socket.
 final class SocketClient {
-  private let descriptor: Int32
+  let descriptor: Int32
   private var received: [UInt8] = []
 
   init(to server: SocketAddress, _ type: Int32) throws {

@@ -54,9 +54,12 @@ final class TCPServiceScene {
 
   /// Runs the loop until the client, which has to have said that it is finished, has read the end of what is answered.
   func messages() throws -> [Message] {
-    loop.everyTurn { [loop, client] in if client.hasEnded { loop.stop() } }
+    // The end may reach the client when nothing happens at the server any more.
+    let reader = LoopEvent(on: loop, descriptor: client.descriptor, .read) { [loop, client] _ in
+      if client.hasEnded { loop.stop() }
+    }
     loop.schedule(after: .seconds(10)) { [loop] in loop.stop() }
-    loop.run()
+    withExtendedLifetime(reader) { loop.run() }
     return try client.framesReceived().map { try Message.parse($0) }
   }
 }
