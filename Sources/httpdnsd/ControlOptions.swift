@@ -65,14 +65,15 @@ struct ControlOptions: ParsableArguments {
     return try Configuration.control(path: options.config).socket
   }
 
+  /// Whether the file is not there.
+  private var hasNoFile: Bool { access(options.config, F_OK) != 0 && errno == ENOENT }
+
   /// Whether nothing says where the socket is: no option, and no file in the usual place.
-  private var isWithoutFile: Bool {
-    socket == nil && options.given == nil && access(options.config, F_OK) != 0 && errno == ENOENT
-  }
+  private var isWithoutFile: Bool { socket == nil && options.given == nil && hasNoFile }
 
   /// What to say where the configuration that would name the socket is not there; nil where it is.
   var missingFile: String? {
-    guard socket == nil, access(options.config, F_OK) != 0, errno == ENOENT else { return nil }
+    guard socket == nil, hasNoFile else { return nil }
     return "httpdnsd: there is no configuration at \(options.config), which would name the daemon's control socket; "
       + "--socket PATH names it"
   }
