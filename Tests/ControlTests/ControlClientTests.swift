@@ -137,10 +137,7 @@ private func serveOne(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPo
 @Suite struct `The socket's group` {
   @Test func `is found by its name in the file, or is a number`() {
     let folder = TemporaryFolder()
-    let file = "\(folder.path)/group"
-    let stream = fopen(file, "w")
-    fputs("root:x:0:\ndns:x:4711:alice,bob\n", stream)
-    fclose(stream)
+    let file = folder.write(Array("root:x:0:\ndns:x:4711:alice,bob\n".utf8), to: "group")
     #expect(SocketGroup("dns", in: file)?.number == 4711)
     #expect(SocketGroup("alice", in: file) == nil)
     #expect(SocketGroup("12", in: file)?.number == 12)
