@@ -23,7 +23,8 @@ import Testing
     }
   }
 
-  @Test func `a question that gets no socket fails at once, and may be asked again as soon as there is one`() throws {
+  @Test(.looksInside)
+  func `a question that gets no socket fails at once, and may be asked again as soon as there is one`() throws {
     try withLab { lab in
       let network = try Socket.pair().udp
       var settings = Settings(Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\""))
@@ -62,7 +63,7 @@ import Testing
     }
   }
 
-  @Test func `a transfer that gets no socket is not the provider's failure`() throws {
+  @Test(.looksInside) func `a transfer that gets no socket is not the provider's failure`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)
@@ -80,7 +81,9 @@ import Testing
     }
   }
 
-  @Test func `without descriptors a client over TCP is turned away at once, and the log says so once`() throws {
+  @Test(.looksInside) func `without descriptors a client over TCP is turned away at once, and the log says so once`()
+    throws
+  {
     try withLab { lab in
       let simulator = try lab.simulator()
       let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)
@@ -104,7 +107,9 @@ import Testing
     }
   }
 
-  @Test func `a connection that cannot even be dropped waits, and costs no time until it can be taken`() throws {
+  @Test(.looksInside) func `a connection that cannot even be dropped waits, and costs no time until it can be taken`()
+    throws
+  {
     try withLab { lab in
       let simulator = try lab.simulator()
       let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)
@@ -139,7 +144,8 @@ import Testing
     }
   }
 
-  @Test func `without descriptors scrapes and commands are turned away at once, and the log says so once`() throws {
+  @Test(.looksInside)
+  func `without descriptors scrapes and commands are turned away at once, and the log says so once`() throws {
     try withServers { daemon, servers in
       try daemon.limitDescriptors(toMore: 0)
       for connect in servers {
@@ -170,7 +176,7 @@ import Testing
     }
   }
 
-  @Test func `scrapes and commands that cannot even be dropped wait, and cost no time`() throws {
+  @Test(.looksInside) func `scrapes and commands that cannot even be dropped wait, and cost no time`() throws {
     try withServers { daemon, servers in
       try daemon.limitDescriptors(to: 3)
       let clients = try servers.map { try $0() }

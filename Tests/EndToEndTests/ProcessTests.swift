@@ -91,7 +91,8 @@ import Testing
     }
   }
 
-  @Test func `a port that one address has cannot be had at all of them, and the advice is to list addresses`() throws {
+  @Test(.looksInside)
+  func `a port that one address has cannot be had at all of them, and the advice is to list addresses`() throws {
     try withLab { lab in
       let holder = try Socket.pair().udp
       var settings = Settings(Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\""))
@@ -113,7 +114,7 @@ import Testing
     }
   }
 
-  @Test func `the holder of a port is who has that very address`() throws {
+  @Test(.looksInside) func `the holder of a port is who has that very address`() throws {
     try withLab { lab in
       let holder = try Socket.pair().udp
       var settings = Settings(Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\""))
@@ -203,7 +204,7 @@ import Testing
     #expect(output == "127.0.0.1 53")
   }
 
-  @Test func `libc is really not to be asked for names`() throws {
+  @Test(.looksInside) func `libc is really not to be asked for names`() throws {
     try withLab { lab in
       let daemon = try lab.daemon(Settings(Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\"")).text)
       #expect(try daemon.kernelFile("maps").contains("/refuse_lookups.so"))

@@ -87,7 +87,9 @@ import Testing
     }
   }
 
-  @Test func `while the daemon says nothing, a window of another size is no answer, and Ctrl-C ends it`() throws {
+  @Test(.looksInside) func `while the daemon says nothing, a window of another size is no answer, and Ctrl-C ends it`()
+    throws
+  {
     try withDaemon { _, daemon, socket in
       let ending = try watch(socket, "wait:\(daemon.process.pid)")
       expectAsBefore(ending)
