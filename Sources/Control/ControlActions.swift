@@ -7,26 +7,26 @@ import MessageCache
 /// What the commands of the control socket do. Called on the loop.
 public struct ControlActions: Sendable {
   /// Forgets what is known of names.
-  public var flush: @Sendable (CacheSelection) async -> FlushCounts
+  package var flush: @Sendable (CacheSelection) async -> FlushCounts
   /// How the providers fare.
-  public var providers: @Sendable () async -> [ProviderReport]
+  package var providers: @Sendable () async -> [ProviderReport]
   /// What is kept of a name.
-  public var content: @Sendable (DomainName) async -> NameContent
+  package var content: @Sendable (DomainName) async -> NameContent
   /// Asks anew for a name in those types; none for whatever is kept.
-  public var refresh: @Sendable (DomainName, [RecordType]) async -> RefreshSummary
+  package var refresh: @Sendable (DomainName, [RecordType]) async -> RefreshSummary
   /// Lets an address go last in the answers to a name.
-  public var reportBad: @Sendable (IPAddress, DomainName) async -> BadAddressOutcome
+  package var reportBad: @Sendable (IPAddress, DomainName) async -> BadAddressOutcome
   /// All numbers of the moment.
-  public var numbers: @Sendable () async -> DaemonNumbers
+  package var numbers: @Sendable () async -> DaemonNumbers
   /// What was counted for the busiest names, the busiest one first.
-  public var names: @Sendable () async -> BusyNamesReport
+  package var names: @Sendable () async -> BusyNamesReport
   /// Reads the configuration again.
-  public var reload: @Sendable () async -> ReloadReport
+  package var reload: @Sendable () async -> ReloadReport
   /// The path of the file that a reload reads.
   public var file: String
 
   /// Those closures.
-  public init(
+  package init(
     flush: @escaping @Sendable (CacheSelection) async -> FlushCounts,
     providers: @escaping @Sendable () async -> [ProviderReport],
     content: @escaping @Sendable (DomainName) async -> NameContent,
@@ -49,7 +49,7 @@ public struct ControlActions: Sendable {
   /// What a forwarder can do, which has to live as long. Its resolver is looked up for each request.
   ///
   /// - Parameter file: the path of the file that the reloader reads.
-  public init(_ forwarder: Forwarder, _ reloader: Reloader, file: String) {
+  package init(_ forwarder: Forwarder, _ reloader: Reloader, file: String) {
     // All of it runs on the forwarder's loop.
     nonisolated(unsafe) unowned let forwarder = forwarder
     self.init(

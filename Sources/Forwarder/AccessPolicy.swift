@@ -6,7 +6,7 @@ import DNSWire
 import Glibc
 
 /// The prefixes of `listen.allow`. Immutable; shared by every thread.
-public final class AccessPolicy: @unchecked Sendable {
+package final class AccessPolicy: @unchecked Sendable {
   private struct Prefix {
     var isIPv6: Bool
     var high: UInt64
@@ -25,7 +25,7 @@ public final class AccessPolicy: @unchecked Sendable {
   private static let silence: UInt64 = 60_000_000_000
 
   /// A policy that allows the addresses in any of the prefixes.
-  public init(_ allowed: [IPPrefix]) {
+  package init(_ allowed: [IPPrefix]) {
     count = allowed.count
     prefixes = .allocate(capacity: max(1, allowed.count))
     // A cache line of its own: threads that refuse much do not slow down those that only read.
@@ -150,7 +150,7 @@ struct RefusedQueries {
 
 extension AccessPolicy {
   /// The networks that the machine's interfaces are on at present: what `"connected"` stands for.
-  public static func connectedNetworks() -> [IPPrefix] {
+  package static func connectedNetworks() -> [IPPrefix] {
     var list: UnsafeMutablePointer<ifaddrs>?
     guard getifaddrs(&list) == 0 else { return [] }
     defer { freeifaddrs(list) }

@@ -7,7 +7,7 @@ import HTTPDNS
 import LocalDNS
 
 /// Whom a failure counts against.
-public enum Blame: Hashable, CaseIterable, Sendable {
+package enum Blame: Hashable, CaseIterable, Sendable {
   /// The question: the provider replied that it does not serve this one, or it is late with this one alone.
   case question
   /// The answer: a reachable server replied, and what it said cannot be given to anybody.
@@ -147,24 +147,24 @@ extension LocalDNSFailure {
 }
 
 /// Why nobody could be asked, or nobody answered.
-public struct UpstreamFailure: Error, Sendable, Equatable {
+package struct UpstreamFailure: Error, Sendable, Equatable {
   /// What to tell the client (RFC 8914).
-  public var extendedError: ExtendedError
+  package var extendedError: ExtendedError
   /// One line for the log, without secrets and endpoint queries.
-  public var reason: String
+  package var reason: String
   /// What it is, without what the one who was asked can choose: failures of one kind share lines of the log.
-  public var kind: String
+  package var kind: String
   /// Whom it counts against.
-  public var blame: Blame
+  package var blame: Blame
   /// Whether nothing was said in time, so that nothing was said about the name.
-  public var isLate = false
+  package var isLate = false
   /// What would help, for a person; empty where nothing is known.
-  public var advice = ""
+  package var advice = ""
   /// What each server that was asked has said, in their order; empty where none was asked.
-  public var steps: [String] = []
+  package var steps: [String] = []
 
   /// A failure, its reason and whom it counts against.
-  public init(_ extendedError: ExtendedError, _ reason: String, _ blame: Blame) {
+  package init(_ extendedError: ExtendedError, _ reason: String, _ blame: Blame) {
     self.extendedError = extendedError
     self.reason = reason
     self.blame = blame

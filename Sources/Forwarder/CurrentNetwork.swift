@@ -4,12 +4,12 @@ import MessageCache
 import Synchronization
 
 /// Which network answers belong to now. Any thread.
-public final class CurrentNetwork: Sendable {
+package final class CurrentNetwork: Sendable {
   private let current = Atomic<UInt32>(0)
   private let cache: MessageCache
 
   /// Not known yet; `cache` learns of each change.
-  public init(of cache: MessageCache) { self.cache = cache }
+  package init(of cache: MessageCache) { self.cache = cache }
 
   /// The number; 0 until it is known.
   var number: UInt32 {

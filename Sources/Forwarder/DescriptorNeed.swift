@@ -6,7 +6,7 @@ import LocalDNS
 extension Configuration {
   /// Descriptors that may be open at once: the sockets of each question that LocalDNS is asked, in flight or after it has
   /// lost its place, and all else.
-  public var descriptorNeed: Int {
+  package var descriptorNeed: Int {
     // Old connections go on to their end beside the ones that replace them.
     let connections = providers.reduce(0) { $0 + $1.servers.count * 2 * $1.connections }
     // On each address UDP, TCP and the reserve of TCP.
@@ -29,7 +29,7 @@ extension Configuration {
   }
 
   /// Connections to the control socket, or to `web.address`, at once.
-  public static let httpConnections = 32
+  package static let httpConnections = 32
 
   /// Standard streams, loops, and files that are read now and then.
   private static let ownDescriptors = 32

@@ -8,9 +8,9 @@ import LocalDNS
 import Routing
 
 /// What one upstream says about a name's addresses of one family.
-public struct Opinion: Sendable {
+package struct Opinion: Sendable {
   /// Who was asked.
-  public enum Who: Hashable, Sendable {
+  package enum Who: Hashable, Sendable {
     /// A provider, by its name in the configuration.
     case provider(String)
     /// A plain resolver, by its address.
@@ -18,16 +18,16 @@ public struct Opinion: Sendable {
   }
 
   /// Who was asked.
-  public var who: Who
+  package var who: Who
   /// A or AAAA.
-  public var type: RecordType
+  package var type: RecordType
   /// How long it took.
-  public var took: Duration
+  package var took: Duration
   /// What came back.
-  public var outcome: Outcome
+  package var outcome: Outcome
 
   /// What came back.
-  public enum Outcome: Hashable, Sendable {
+  package enum Outcome: Hashable, Sendable {
     /// Addresses, and the lowest TTL in seconds.
     case addresses([IPAddress], ttl: UInt32)
     /// The name exists, or so it is said, and has no such address.
@@ -40,7 +40,7 @@ public struct Opinion: Sendable {
     case failure(String)
 
     /// The addresses; empty for anything else.
-    public var addresses: [IPAddress] {
+    package var addresses: [IPAddress] {
       if case .addresses(let addresses, _) = self { addresses } else { [] }
     }
 
@@ -54,7 +54,7 @@ public struct Opinion: Sendable {
   }
 
   /// An opinion.
-  public init(_ who: Who, _ type: RecordType, took: Duration, _ outcome: Outcome) {
+  package init(_ who: Who, _ type: RecordType, took: Duration, _ outcome: Outcome) {
     self.who = who
     self.type = type
     self.took = took
@@ -63,7 +63,7 @@ public struct Opinion: Sendable {
 }
 
 /// How a plain resolver's word compares with the providers'.
-public enum Verdict: Hashable, Sendable {
+package enum Verdict: Hashable, Sendable {
   /// A provider's word: what the others are compared with.
   case reference
   /// The providers say the same, or share an address with it.
@@ -80,7 +80,7 @@ public enum Verdict: Hashable, Sendable {
   case denied
 
   /// Whether it looks like a hijack.
-  public var isSuspicious: Bool {
+  package var isSuspicious: Bool {
     switch self {
     case .privateAddress, .invented, .denied, .differs: true
     case .reference, .agrees, .unknown: false
@@ -88,7 +88,7 @@ public enum Verdict: Hashable, Sendable {
   }
 
   /// Compares one opinion with all others about the same family.
-  public init(of opinion: Opinion, among all: [Opinion]) {
+  package init(of opinion: Opinion, among all: [Opinion]) {
     if case .provider = opinion.who {
       self = .reference
       return
@@ -117,20 +117,6 @@ public enum Verdict: Hashable, Sendable {
   }
 
   private static func isPrivate(_ address: IPAddress) -> Bool { RebindFilter.isPrivate(address.octets) }
-}
-
-extension Forwarder {
-  /// Asks every provider and every of the network's resolvers at once for a name's addresses. Runs the loop until all have
-  /// answered or their time is over; each provider's transfer is billed.
-  public func opinions(on name: DomainName, _ types: [RecordType] = [.a, .aaaa]) -> [Opinion] {
-    runLoop { [resolver] in await resolver.opinions(on: name.lowercased, types) } ?? []
-  }
-
-  /// Asks one provider, past rules and cache; nil where no provider has that name or it cannot serve the question.
-  public func ask(_ question: Question, of provider: String) -> ResolvedAnswer? {
-    let question = HTTPDNSQuestion(name: question.name.lowercased, type: question.type)
-    return runLoop { [resolver] in await resolver.ask(question, of: provider) } ?? nil
-  }
 }
 
 extension Resolver {

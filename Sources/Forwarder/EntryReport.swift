@@ -6,31 +6,31 @@ import HTTPDNS
 import MessageCache
 
 /// One entry of the cache.
-public struct EntryReport: Sendable {
+package struct EntryReport: Sendable {
   /// Whom the entry is for, and what it answers.
-  public var question: EntryQuestion
+  package var question: EntryQuestion
   /// Who is asked for such names, in order, for people.
-  public var upstreams: [String]
+  package var upstreams: [String]
   /// Who gave it, by name.
-  public var source: String
+  package var source: String
   /// RCODE.
-  public var responseCode: ResponseCode
+  package var responseCode: ResponseCode
   /// The answer section, with the TTLs that are left, in seconds.
-  public var answers: [ResourceRecord]
+  package var answers: [ResourceRecord]
   /// The authority section, with the TTLs that are left, in seconds.
-  public var authorities: [ResourceRecord]
+  package var authorities: [ResourceRecord]
   /// How long ago it was stored.
-  public var age: Duration
+  package var age: Duration
   /// How long it stays fresh; negative where it has expired.
-  public var freshFor: Duration
+  package var freshFor: Duration
   /// How long it may still be given, the time as stale data included; nil for as long as the program runs.
-  public var usefulFor: Duration?
+  package var usefulFor: Duration?
   /// How long ago it was last used or stored, to about a second.
-  public var unusedFor: Duration
+  package var unusedFor: Duration
   /// Hits since it was stored.
-  public var hits: UInt32
+  package var hits: UInt32
   /// When it is asked for anew before it expires.
-  public var refresh: RefreshPlan
+  package var refresh: RefreshPlan
 
   /// An entry in words; nil where it makes no sense.
   init?(_ copy: EntryCopy, _ parts: KeyParts, now: Int64) {
@@ -61,23 +61,23 @@ public struct EntryReport: Sendable {
 }
 
 /// What an entry answers.
-public struct EntryQuestion: Hashable, Sendable {
+package struct EntryQuestion: Hashable, Sendable {
   /// The name, in lower case; another one above it for a denial that covers more.
-  public var name: DomainName
+  package var name: DomainName
   /// The type; 0 for a denial, which holds for every type.
-  public var type: RecordType
+  package var type: RecordType
   /// The DO bit.
-  public var dnssecOK: Bool
+  package var dnssecOK: Bool
   /// The CD bit.
-  public var checkingDisabled: Bool
+  package var checkingDisabled: Bool
   /// The route's number.
-  public var route: UInt16
+  package var route: UInt16
   /// The network that it belongs to; 0 where that does not matter.
-  public var network: UInt32
+  package var network: UInt32
   /// Whether that is the network that the machine is on, or none.
-  public var isHere = true
+  package var isHere = true
   /// The client's subnet that it is for; nil for everybody.
-  public var subnet: IPPrefix?
+  package var subnet: IPPrefix?
 
   init(_ parts: KeyParts) {
     name = parts.name
@@ -91,25 +91,25 @@ public struct EntryQuestion: Hashable, Sendable {
 }
 
 /// Everything that is kept of a name.
-public struct NameContent: Sendable {
+package struct NameContent: Sendable {
   /// The entries.
-  public var entries: [EntryReport] = []
+  package var entries: [EntryReport] = []
   /// How many more there are.
-  public var more = 0
+  package var more = 0
   /// Remembered failures of the name.
-  public var failures: [FailureReport] = []
+  package var failures: [FailureReport] = []
 }
 
 /// A question that was asked in vain a moment ago.
-public struct FailureReport: Sendable {
+package struct FailureReport: Sendable {
   /// What was asked.
-  public var question: EntryQuestion
+  package var question: EntryQuestion
   /// How long it is not asked again.
-  public var waits: Duration
+  package var waits: Duration
 }
 
 /// When an entry is asked for anew before it expires.
-public enum RefreshPlan: Sendable, Equatable {
+package enum RefreshPlan: Sendable, Equatable {
   /// Not before somebody asks for it after its end.
   case none
   /// Now: it has been asked for, or waits for others that travel with it.
@@ -123,16 +123,16 @@ public enum RefreshPlan: Sendable, Equatable {
 }
 
 /// What a report of a bad address has come to.
-public struct BadAddressOutcome: Sendable, Equatable {
+package struct BadAddressOutcome: Sendable, Equatable {
   /// Answers in which the address goes last from now on.
-  public var moved = 0
+  package var moved = 0
   /// Answers in which it went last already.
-  public var already = 0
+  package var already = 0
   /// Answers that have no other address.
-  public var alone = 0
+  package var alone = 0
 
   /// So many.
-  public init(moved: Int = 0, already: Int = 0, alone: Int = 0) {
+  package init(moved: Int = 0, already: Int = 0, alone: Int = 0) {
     self.moved = moved
     self.already = already
     self.alone = alone

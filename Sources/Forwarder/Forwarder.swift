@@ -19,32 +19,16 @@ import Routing
 import ServiceManager
 import Telemetry
 
-/// Why the program could not start.
-public enum StartError: Error, CustomStringConvertible {
-  /// An address could not be listened on.
-  case listen(ListenError)
-  /// Anything else, in one line for a person.
-  case other(String)
-
-  /// One line.
-  public var description: String {
-    switch self {
-    case .listen(let error): error.reason
-    case .other(let text): text
-    }
-  }
-}
-
 /// A forwarder. Reloader.swift gives it another configuration.
-public final class Forwarder {
+package final class Forwarder {
   /// The resolver's loop.
-  public let loop: EventLoop
+  package let loop: EventLoop
   /// The cold path.
-  public let resolver: Resolver
+  package let resolver: Resolver
   /// The numbers of what it does; to be read on the loop.
-  public let statistics = StatisticsSource()
+  package let statistics = StatisticsSource()
   /// Off unless somebody switches it on. Resolver's loop only, or before that runs.
-  public let queryLog: QueryLog
+  package let queryLog: QueryLog
   /// What it has from its configuration.
   private(set) var preparation: Preparation
   private(set) var providers: ProviderSet
@@ -67,15 +51,15 @@ public final class Forwarder {
   /// Queries over TCP that were put off, as far as the log has been told.
   private var toldDelayed: UInt64 = 0
   /// For failures that may be many.
-  public let occasional: OccasionalLog
+  package let occasional: OccasionalLog
   private let networkLog: NetworkLog
   let watch: AnswerWatch
   /// Whether it reads no more queries, and ends when those under way are answered. Resolver's loop only.
-  public private(set) var isStopping = false
+  package private(set) var isStopping = false
   /// Called when the network hands out other search domains than those that the tables were made with.
   var searchDomainsHaveChanged: ((_ hasResolvers: Bool) -> Void)?
   /// Called in every turn of the loop, when everything else has been done.
-  public var afterTurn: (() -> Void)?
+  package var afterTurn: (() -> Void)?
 
   /// What clients may wait for at once, as a multiple of the questions under way: many wait for one question.
   private static let waitersPerQuestion = 4
@@ -92,7 +76,7 @@ public final class Forwarder {
   ///   - inherited: sockets from the service manager, which are served in the place of `listen.addresses`.
   ///   - recorder: gets the counts of `tellCounts`.
   /// - Throws: `StartError`
-  public init(
+  package init(
     _ given: Configuration, inherited: [InheritedSocket] = [], logger: Logger, recorder: FlightRecorder? = nil
   ) throws(StartError) {
     let listeners =
@@ -126,7 +110,9 @@ public final class Forwarder {
       ledger: nil
     ) { [logger] in logger.log(level: $0, "\($1)") }
     factory.follow(configuration, logger)
-    providers = try ProviderSet().following(configuration, factory)
+    do throws(ProviderSetupError) {
+      providers = try ProviderSet().following(configuration, factory)
+    } catch { throw .other(error.description) }
     nonisolated(unsafe) let upstreams = providers.upstreams
     queries = ClientQueries(capacity: configuration.listen.maxInFlight * Forwarder.waitersPerQuestion)
     let outbox = UDPOutbox(responseSize: configuration.listen.maxUDPPayload + ResponseWriter.overhead)
@@ -157,7 +143,8 @@ public final class Forwarder {
         idle: configuration.listen.tcpIdle))
     connections.log(to: occasional)
     tcpService = TCPService(
-      preparation.tables, queries: queries, replies: replies, resolver: resolver, counters: statistics.tcp)
+      preparation.tables, queries: queries, replies: replies, loop: loop, counters: statistics.tcp
+    ) { [resolver] slot in resolver.assumeIsolated { $0.accept(slot) } }
     tcpService.log = queryLog
     statistics.follow(
       StatisticsSource.Parts(
@@ -173,10 +160,10 @@ public final class Forwarder {
   ///
   /// - Returns: the addresses, with the ports that the kernel chose where 0 was given.
   /// - Throws: `StartError.listen`; a missing IPv6 loopback is only logged.
-  public func bind() throws(StartError) -> [ListeningAddress] {
+  package func bind() throws(StartError) -> [ListeningAddress] {
     let service = tcpService
     let streams = ListeningSockets.Streams(loop: loop, table: connections) { service.accept($0, $1) }
-    let endpoints = configuration.listen.addresses
+    let endpoints = configuration.listen.addresses.map { SocketAddress($0) }
     let sockets =
       inherited.isEmpty
       ? try ListeningSockets(binding: endpoints, streams, logger)
@@ -214,11 +201,11 @@ public final class Forwarder {
   }
 
   /// The threads beside the resolver's, for a watchdog; none before `bind`.
-  public var watchedThreads: [any WatchedThread] { listenerThreads }
+  package var watchedThreads: [any WatchedThread] { listenerThreads }
 
   /// The names of those that do not go round when they are asked to; none while it ends. To be called from a task that
   /// prefers the loop.
-  public func standingThreads(within patience: Duration) async -> [String] {
+  package func standingThreads(within patience: Duration) async -> [String] {
     let standing = isStopping ? [] : await RollCall.standing(watchedThreads, on: loop, within: patience)
     return isStopping ? [] : standing
   }
@@ -226,7 +213,7 @@ public final class Forwarder {
   /// Serves until `stop`; the calling thread becomes the resolver's.
   ///
   /// - Throws: `StartError.other` where there is no thread for a listener.
-  public func run() throws(StartError) {
+  package func run() throws(StartError) {
     loop.everyTurn { [unowned self] in turn() }
     loop.beforeWaiting { [unowned self] in
       outbox.flush()
@@ -254,7 +241,7 @@ public final class Forwarder {
   ///
   /// What comes from now on waits in the sockets: in those of a service manager until the next process reads it. Whatever
   /// was read is answered, at the end of that time with stale data or SERVFAIL.
-  public func stop() {
+  package func stop() {
     guard !isStopping else { return }
     isStopping = true
     stopWhenDone()
@@ -321,7 +308,9 @@ public final class Forwarder {
   /// - Throws: `StartError.other` where one cannot be made.
   func providers(for configuration: Configuration) throws(StartError) -> ProviderSet {
     factory.follow(configuration, logger)
-    return try providers.following(configuration, factory)
+    do throws(ProviderSetupError) {
+      return try providers.following(configuration, factory)
+    } catch { throw .other(error.description) }
   }
 
   /// Goes by another configuration from now on; the listener threads in a moment. Resolver's loop only.
@@ -390,7 +379,7 @@ public final class Forwarder {
 
   /// Asks as the daemon would, past the cache: rules, special names, providers, LocalDNS. Runs the loop until the answer
   /// is there; nothing needs to be bound.
-  public func ask(_ question: Question) -> ResolvedAnswer? {
+  package func ask(_ question: Question) -> ResolvedAnswer? {
     switch decision(question.name, question.type) {
     case .local(let index):
       return ResolvedAnswer(preparation.plan.table.localAnswers[Int(index)], to: question.name)
@@ -415,44 +404,4 @@ public final class Forwarder {
 /// Carries a value from a task on the loop to the thread that runs the loop: the same one.
 private final class ValueBox<Value>: @unchecked Sendable {
   var value: Value?
-}
-
-extension QueryTables {
-  /// - Parameter passesSubnets: whether a provider is sent the client's own subnet, where not what the configuration says.
-  package init(
-    _ configuration: Configuration, _ plan: RoutingPlan, cache: MessageCache, network: CurrentNetwork, keepalive: Int32,
-    passesSubnets: ((Int) -> Bool)? = nil
-  ) {
-    let allowed = configuration.listen.allow.flatMap { network in
-      switch network {
-      case .prefix(let prefix): [prefix]
-      case .connected: AccessPolicy.connectedNetworks()
-      }
-    }
-    let providers = configuration.providers
-    self.init(
-      access: AccessPolicy(allowed), table: plan.table, routes: plan.routes, cache: cache, network: network,
-      cacheEnabled: configuration.cache.isEnabled, maxUDPPayload: configuration.listen.maxUDPPayload,
-      keepalive: keepalive, passesSubnets: passesSubnets ?? { providers[$0].passesClientSubnet },
-      knowsFlags: { providers[$0].knowsDNSSECFlags })
-  }
-
-  /// - Parameters:
-  ///   - routes: whom the names of `table` go to.
-  ///   - passesSubnets: whether a provider is sent the client's own subnet.
-  ///   - knowsFlags: whether a provider has a word for DO or CD.
-  init(
-    access: AccessPolicy, table: RouteTable, routes: [Route], cache: MessageCache, network: CurrentNetwork,
-    cacheEnabled: Bool, maxUDPPayload: Int, keepalive: Int32, passesSubnets: (Int) -> Bool, knowsFlags: (Int) -> Bool
-  ) {
-    func those(_ isOne: (Route) -> Bool) -> RouteSet {
-      RouteSet(routes.indices.filter { isOne(routes[$0]) }.map(UInt16.init), count: routes.count)
-    }
-    let prepared = PreparedAnswers(table.localAnswers)
-    self.init(
-      access: access, routes: table, prepared: prepared, cache: cache, anyAnswer: prepared.anyAnswer,
-      cacheEnabled: cacheEnabled, subnetRoutes: those { $0.providers.contains(where: passesSubnets) },
-      networkRoutes: those(\.belongsToNetwork), network: network, maxUDPPayload: maxUDPPayload, keepalive: keepalive,
-      plainRoutes: those { !$0.providers.isEmpty && !$0.providers.contains(where: knowsFlags) })
-  }
 }

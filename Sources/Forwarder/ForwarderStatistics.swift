@@ -6,44 +6,44 @@ import MessageCache
 import Metrics
 
 /// What a forwarder has done so far and how it stands. The difference of two readings is what happened between them.
-public struct ForwarderStatistics: Sendable {
+package struct ForwarderStatistics: Sendable {
   /// When it was read.
-  public var time: BootInstant
+  package var time: BootInstant
   /// Since when the forwarder counts.
-  public var startedAt: BootInstant
+  package var startedAt: BootInstant
   /// Queries: their fates, response codes and types, and how long answers took; over all threads and reloads.
-  public var queries: QueryTotals
+  package var queries: QueryTotals
   /// The cold path.
-  public var resolver: ResolverCounters
+  package var resolver: ResolverCounters
   /// Questions under way upstream at present.
-  public var questionsUnderWay: Int
+  package var questionsUnderWay: Int
   /// Questions that may be under way at once: `listen.max_in_flight`.
-  public var mostQuestionsUnderWay: Int
+  package var mostQuestionsUnderWay: Int
   /// Clients that wait for an answer at present.
-  public var waitingClients: Int
+  package var waitingClients: Int
   /// Refreshing; nil where nothing is kept.
-  public var refresh: RefreshCounters?
+  package var refresh: RefreshCounters?
   /// Questions that are scheduled for refreshing, some of which may have been replaced since.
-  public var scheduledRefreshes: Int
+  package var scheduledRefreshes: Int
   /// The cache.
-  public var cache: CacheStatistics
+  package var cache: CacheStatistics
   /// Octets that wait in the UDP sockets to be received; nil where the kernel does not tell.
-  public var unreadOctets: Int?
+  package var unreadOctets: Int?
   /// Datagrams so far that the kernel dropped because a UDP socket was full; nil where the kernel does not tell.
-  public var droppedDatagrams: Int?
+  package var droppedDatagrams: Int?
   /// TCP connections at present.
-  public var tcpConnections: Int
+  package var tcpConnections: Int
   /// TCP connections so far that were closed on arrival because there were too many.
-  public var refusedTCPConnections: UInt64
+  package var refusedTCPConnections: UInt64
   /// Clients' TCP connections that were closed for a newcomer.
-  public var displacedTCPConnections: UInt64 = 0
+  package var displacedTCPConnections: UInt64 = 0
   /// Queries over TCP so far that were put off, since their client sent more than `listen.rate_limit`.
-  public var delayedTCPQueries: UInt64 = 0
+  package var delayedTCPQueries: UInt64 = 0
   /// The providers, in the order of the configuration.
-  public var providers: [ProviderReport]
+  package var providers: [ProviderReport]
 
   /// A reading of those numbers.
-  public init(
+  package init(
     time: BootInstant, startedAt: BootInstant, queries: QueryTotals, resolver: ResolverCounters, questionsUnderWay: Int,
     mostQuestionsUnderWay: Int, waitingClients: Int, refresh: RefreshCounters?, scheduledRefreshes: Int,
     cache: CacheStatistics, unreadOctets: Int?, droppedDatagrams: Int?, tcpConnections: Int,
@@ -67,13 +67,13 @@ public struct ForwarderStatistics: Sendable {
   }
 
   /// Since when it counts, until the reading.
-  public var uptime: Duration { time - startedAt }
+  package var uptime: Duration { time - startedAt }
 }
 
 /// Reads the numbers of a forwarder. To be called on the resolver's loop, while that runs.
 ///
 /// The counters of queries belong to it: whatever a reload replaces, they go on.
-public final class StatisticsSource: @unchecked Sendable {
+package final class StatisticsSource: @unchecked Sendable {
   /// What it reads beside its own counters.
   struct Parts {
     var resolver: Resolver
@@ -109,7 +109,7 @@ public final class StatisticsSource: @unchecked Sendable {
   func follow(_ sockets: [UDPSocket]) { self.sockets = sockets }
 
   /// All numbers of this moment; it takes some microseconds for each thread and each provider.
-  public func read() -> ForwarderStatistics {
+  package func read() -> ForwarderStatistics {
     guard let parts else { preconditionFailure("read before the forwarder was made") }
     let now = BootInstant.now
     let backlogs = sockets.compactMap(\.backlog)

@@ -19,7 +19,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   let loop: any Loop
   /// Numbers so far, those of who had the name before among them.
   var counters = ProviderCounters()
-  var names: NameLedger?
+  var observer: (any TransferObserver)?
   var health: ProviderHealth
   var probeTimer: LoopTimer?
   /// A question that the provider can be probed with where none is known to be good: the first that was asked of it.
@@ -209,7 +209,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     if servers.isEmpty { await schedule?.ready(by: deadline) }
     if let refusal = refusal(isLastResort: isLastResort) {
       counters.refusals += 1
-      names?.wereRefusedHere(asked)
+      observer?.wereRefusedHere(asked)
       return .failure(refusal)
     }
     probeQuestion = probeQuestion ?? asked.first
@@ -305,7 +305,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     }
     guard limit.take(now: loop.now.nanoseconds) else {
       counters.refusals += 1
-      names?.wereRefusedHere(asked)
+      observer?.wereRefusedHere(asked)
       let reason = "more than requests_per_second (\(settings.requestsPerSecond))"
       return .failure(ServerFailure(failure: UpstreamFailure(.other, reason, .ourselves), evidence: .certain))
     }
@@ -333,7 +333,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   ) async -> Result<ProviderReplies, TransferFailure> {
     let begin = loop.now
     let outcome = await exchange(transport, server, asked, timeout: timeout)
-    names?.asked(asked, outcome, time: loop.now - begin)
+    observer?.asked(asked, outcome, time: loop.now - begin)
     return outcome
   }
 

@@ -1,6 +1,5 @@
 // ListeningSockets.swift -- the sockets that are served: bound here, or by the service manager.
 
-import Configuration
 import DNSWire
 import EventLoop
 import Glibc
@@ -9,16 +8,16 @@ import Logging
 import ServiceManager
 
 /// An address that is listened on.
-public struct ListeningAddress: Sendable, Equatable, CustomStringConvertible {
+package struct ListeningAddress: Sendable, Equatable, CustomStringConvertible {
   /// The address, with the port that the kernel chose where 0 was given.
-  public var address: SocketAddress
+  package var address: SocketAddress
   /// Whether queries come over UDP.
-  public var isUDP = false
+  package var isUDP = false
   /// Whether they come over TCP.
-  public var isTCP = false
+  package var isTCP = false
 
   /// `127.0.0.1:53, UDP and TCP`.
-  public var description: String { "\(address), \(isUDP && isTCP ? "UDP and TCP" : isUDP ? "UDP" : "TCP")" }
+  package var description: String { "\(address), \(isUDP && isTCP ? "UDP and TCP" : isUDP ? "UDP" : "TCP")" }
 }
 
 /// The sockets of a forwarder. Resolver's loop only.
@@ -49,15 +48,15 @@ struct ListeningSockets {
   /// Binds every endpoint.
   ///
   /// - Throws: `StartError.listen`; a missing IPv6 loopback is only logged.
-  init(binding endpoints: [Endpoint], _ streams: Streams, _ logger: Logger) throws(StartError) {
+  init(binding endpoints: [SocketAddress], _ streams: Streams, _ logger: Logger) throws(StartError) {
     for endpoint in endpoints {
       do throws(ListenError) {
         let listener = try TCPListener(
-          binding: SocketAddress(endpoint), on: streams.loop, table: streams.table, handler: streams.handler)
+          binding: endpoint, on: streams.loop, table: streams.table, handler: streams.handler)
         datagrams.append(try UDPSocket(binding: listener.address))
         self.streams.append(listener)
       } catch {
-        guard endpoint.address.isIPv6, error.code == EADDRNOTAVAIL || error.code == EAFNOSUPPORT else {
+        guard endpoint.family == AF_INET6, error.code == EADDRNOTAVAIL || error.code == EAFNOSUPPORT else {
           throw .listen(error)
         }
         logger.warning("not listening on \(error.reason)")
@@ -71,7 +70,7 @@ struct ListeningSockets {
   /// - Parameter endpoints: those of the configuration, which do not count; that they differ is logged.
   /// - Throws: `StartError.listen`
   init(
-    adopting sockets: [InheritedSocket], insteadOf endpoints: [Endpoint], _ streams: Streams, _ logger: Logger
+    adopting sockets: [InheritedSocket], insteadOf endpoints: [SocketAddress], _ streams: Streams, _ logger: Logger
   ) throws(StartError) {
     do throws(ListenError) {
       for socket in sockets {
@@ -85,7 +84,7 @@ struct ListeningSockets {
         }
       }
     } catch { throw .listen(error) }
-    let (given, configured) = (addresses.map(\.address), endpoints.map { SocketAddress($0) })
+    let (given, configured) = (addresses.map(\.address), endpoints)
     if Set(given) != Set(configured) {
       func list(_ addresses: [SocketAddress]) -> String { addresses.map(\.description).joined(separator: ", ") }
       logger.warning(

@@ -30,9 +30,21 @@ struct LoggedQuery {
     /// It was answered with stale data after an attempt to ask.
     case stale
     /// It was answered by whom was asked for it, or by what had been kept meanwhile.
-    case asked(AnswerSource)
+    case asked(Source)
     /// Nobody had an answer.
     case failed
+  }
+
+  /// Where an answer to a query that had to wait came from.
+  enum Source: Equatable {
+    /// A provider, by its name in the configuration.
+    case provider(String)
+    /// A plain resolver.
+    case localDNS
+    /// The cache.
+    case cache
+    /// The daemon itself.
+    case ourselves
   }
 
   /// The line, with the time of the query's reception.
@@ -45,7 +57,7 @@ struct LoggedQuery {
       LogField("type", .text("\(RecordType(type))")),
       LogField("outcome", .text(outcome.text)),
     ]
-    if case .asked(.provider(let name, _)) = outcome { fields.append(LogField("provider", .text(name))) }
+    if case .asked(.provider(let name)) = outcome { fields.append(LogField("provider", .text(name))) }
     fields += [
       LogField("rcode", .text("\(ResponseCode(rawValue: code))")),
       LogField("ms", .number(TimeText.thousandths(took))),

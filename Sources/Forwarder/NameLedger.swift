@@ -11,26 +11,19 @@ import HTTPDNS
 import MessageCache
 
 /// A name and type, and what was counted.
-public struct NameReport: Sendable {
+package struct NameReport: Sendable {
   /// The name, in lower case.
-  public var name: DomainName
+  package var name: DomainName
   /// The type; 0 for the denial of the name, which holds for every type.
-  public var type: RecordType
+  package var type: RecordType
   /// How long it has been counted.
-  public var time: Duration
+  package var time: Duration
   /// What was counted.
-  public var counts: NameCounts
-}
-
-/// Why a transfer brought no answer.
-enum TransferFailure: Error {
-  case transfer(HTTPFailure)
-  /// With the service's own word for it, where that is one of those that are known.
-  case refused(HTTPDNSFailure, code: String? = nil)
+  package var counts: NameCounts
 }
 
 /// Counts for each name, as long as it is among the busiest. Resolver's loop only.
-public final class NameLedger: @unchecked Sendable {
+package final class NameLedger: TransferObserver, @unchecked Sendable {
   /// Names and types that are shown.
   static let most = 1000
   /// Questions of all names; `cacheDnsNum` of it is not counted.
@@ -61,7 +54,7 @@ public final class NameLedger: @unchecked Sendable {
   }
 
   /// A transfer has ended.
-  func asked(
+  package func asked(
     _ asked: AskedQuestions, _ outcome: Result<ProviderReplies, TransferFailure>, time: Duration
   ) {
     asked.forEachQuestion { question in
@@ -73,7 +66,7 @@ public final class NameLedger: @unchecked Sendable {
   }
 
   /// Nothing was sent: the provider is left alone, or at a limit of ours.
-  func wereRefusedHere(_ asked: AskedQuestions) {
+  package func wereRefusedHere(_ asked: AskedQuestions) {
     asked.forEachQuestion { question in
       totals.wasRefusedHere()
       count(question.name, question.type.rawValue) { $0.counts.wasRefusedHere() }
@@ -222,16 +215,6 @@ extension AskedOutcome {
     case .badParameter, .name: self = .badParameter
     case .badPath: self = .badPath
     case .server, .unreadable, .wrongQuestion, .truncated, .unsupported: self = .noResponse
-    }
-  }
-}
-
-extension AskedQuestions {
-  /// Calls `body` with each question. Most transfers carry one: it is not put into an array for this.
-  func forEachQuestion(_ body: (HTTPDNSQuestion) -> Void) {
-    switch self {
-    case .one(let question): body(question)
-    case .batch(let batch): batch.questions.forEach(body)
     }
   }
 }

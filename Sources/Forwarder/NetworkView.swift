@@ -7,14 +7,14 @@ import LocalDNS
 import Routing
 
 /// What the present network changes about a configuration.
-public struct NetworkView: Sendable {
+package struct NetworkView: Sendable {
   /// The resolvers that LocalDNS currently means.
-  public let servers: [String]
+  package let servers: [String]
   /// The search domains, and what each of them means.
-  public let searchDomains: [(name: String, meaning: String)]
+  package let searchDomains: [(name: String, meaning: String)]
 
   /// Looks at the files of the system.
-  public init(_ configuration: Configuration) {
+  package init(_ configuration: Configuration) {
     let listeners = configuration.listen.addresses.map { SocketAddress($0) }
     let system = SystemResolvers.find(notAt: listeners)
     var servers: [String] = []
@@ -31,7 +31,7 @@ public struct NetworkView: Sendable {
   }
 
   /// One line each.
-  public var lines: [String] {
+  package var lines: [String] {
     let servers = servers.isEmpty ? "none" : servers.joined(separator: ", ")
     return ["LocalDNS: \(servers)"] + searchDomains.map { "search domain \($0.name): \($0.meaning)" }
   }

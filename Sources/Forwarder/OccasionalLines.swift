@@ -10,7 +10,7 @@ extension OccasionalLog {
   /// - Parameters:
   ///   - recorder: gets what is not in the log yet, when `recordCounts` is called.
   ///   - loop: the loop that tells how often something has happened.
-  public convenience init(_ logger: Logger, recorder: FlightRecorder? = nil, on loop: EventLoop) {
+  package convenience init(_ logger: Logger, recorder: FlightRecorder? = nil, on loop: EventLoop) {
     self.init(logger, recorder: recorder) { [weak loop] deadline, action in
       loop?.execute { [weak loop] in
         loop?.schedule(at: BootInstant(nanoseconds: deadline)) {
@@ -60,7 +60,7 @@ final class NetworkLog: @unchecked Sendable {
 
 extension Forwarder {
   /// Tells the log and the recorder what has been counted and not told yet. Resolver's loop only.
-  public func tellCounts() {
+  package func tellCounts() {
     watch.flush(at: loop.now)
     occasional.recordCounts()
   }

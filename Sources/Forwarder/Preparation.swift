@@ -137,3 +137,43 @@ extension Configuration {
   /// The idle timeout that clients over TCP are told, in units of 100 ms.
   var keepalive: Int32 { Int32(clamping: listen.tcpIdle.nanoseconds / 100_000_000) }
 }
+
+extension QueryTables {
+  /// - Parameter passesSubnets: whether a provider is sent the client's own subnet, where not what the configuration says.
+  package init(
+    _ configuration: Configuration, _ plan: RoutingPlan, cache: MessageCache, network: CurrentNetwork, keepalive: Int32,
+    passesSubnets: ((Int) -> Bool)? = nil
+  ) {
+    let allowed = configuration.listen.allow.flatMap { network in
+      switch network {
+      case .prefix(let prefix): [prefix]
+      case .connected: AccessPolicy.connectedNetworks()
+      }
+    }
+    let providers = configuration.providers
+    self.init(
+      access: AccessPolicy(allowed), table: plan.table, routes: plan.routes, cache: cache, network: network,
+      cacheEnabled: configuration.cache.isEnabled, maxUDPPayload: configuration.listen.maxUDPPayload,
+      keepalive: keepalive, passesSubnets: passesSubnets ?? { providers[$0].passesClientSubnet },
+      knowsFlags: { providers[$0].knowsDNSSECFlags })
+  }
+
+  /// - Parameters:
+  ///   - routes: whom the names of `table` go to.
+  ///   - passesSubnets: whether a provider is sent the client's own subnet.
+  ///   - knowsFlags: whether a provider has a word for DO or CD.
+  init(
+    access: AccessPolicy, table: RouteTable, routes: [Route], cache: MessageCache, network: CurrentNetwork,
+    cacheEnabled: Bool, maxUDPPayload: Int, keepalive: Int32, passesSubnets: (Int) -> Bool, knowsFlags: (Int) -> Bool
+  ) {
+    func those(_ isOne: (Route) -> Bool) -> RouteSet {
+      RouteSet(routes.indices.filter { isOne(routes[$0]) }.map(UInt16.init), count: routes.count)
+    }
+    let prepared = PreparedAnswers(table.localAnswers)
+    self.init(
+      access: access, routes: table, prepared: prepared, cache: cache, anyAnswer: prepared.anyAnswer,
+      cacheEnabled: cacheEnabled, subnetRoutes: those { $0.providers.contains(where: passesSubnets) },
+      networkRoutes: those(\.belongsToNetwork), network: network, maxUDPPayload: maxUDPPayload, keepalive: keepalive,
+      plainRoutes: those { !$0.providers.isEmpty && !$0.providers.contains(where: knowsFlags) })
+  }
+}

@@ -102,20 +102,3 @@ enum SyntheticSOA {
     return ResourceRecord(owner: owner, type: .soa, ttl: ttl, rdata: rdata)
   }
 }
-
-extension ResolvedAnswer {
-  /// A local answer to a question of that name.
-  init(_ answer: LocalAnswer, to name: DomainName) {
-    let records = answer.records.map { ResourceRecord(owner: name, type: $0.type, ttl: $0.ttl, rdata: $0.rdata) }
-    let authorities = answer.soaOwner.map { owner in
-      switch owner {
-      case .queryName: [SyntheticSOA.record(name, ttl: LocalAnswer.ttl)]
-      case .zone(let zone): [SyntheticSOA.record(zone, ttl: LocalAnswer.ttl)]
-      }
-    }
-    self.init(
-      response: ComposedResponse(answer.responseCode, to: name, answers: records, authorities: authorities ?? [])
-        ?? ComposedResponse(.servFail),
-      lifetime: 0, source: .ourselves)
-  }
-}

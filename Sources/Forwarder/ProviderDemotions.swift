@@ -1,9 +1,9 @@
 // ProviderDemotions.swift -- how often a provider, or a server of it, was put behind others.
 
 /// Numbers by what was put behind.
-public struct ProviderDemotions: Sendable, Equatable {
+package struct ProviderDemotions: Sendable, Equatable {
   /// What was put behind others, and why.
-  public enum Kind: String, CaseIterable, Sendable {
+  package enum Kind: String, CaseIterable, Sendable {
     /// A server that has failed: the next one is asked first.
     case server
     /// The provider, whose servers have all failed.
@@ -15,13 +15,13 @@ public struct ProviderDemotions: Sendable, Equatable {
   private var counts = [Int](repeating: 0, count: Kind.allCases.count)
 
   /// None.
-  public init() {}
+  package init() {}
 
   /// How often that happened.
-  public subscript(kind: Kind) -> Int { counts[ProviderDemotions.place(kind)] }
+  package subscript(kind: Kind) -> Int { counts[ProviderDemotions.place(kind)] }
 
   /// It has happened once more.
-  public mutating func count(_ kind: Kind) { counts[ProviderDemotions.place(kind)] += 1 }
+  package mutating func count(_ kind: Kind) { counts[ProviderDemotions.place(kind)] += 1 }
 
   private static func place(_ kind: Kind) -> Int { Kind.allCases.firstIndex(of: kind)! }
 }

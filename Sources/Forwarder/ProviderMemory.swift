@@ -7,7 +7,7 @@ import HTTPDNS
 import MessageCache
 
 /// What one transfer asks.
-enum AskedQuestions {
+package enum AskedQuestions {
   case one(HTTPDNSQuestion)
   case batch(QuestionBatch)
 
@@ -29,7 +29,7 @@ enum AskedQuestions {
 }
 
 /// What one transfer brought.
-struct ProviderReplies: Sendable {
+package struct ProviderReplies: Sendable {
   /// The server, for people.
   var server: String
   /// What was said to each question.
@@ -173,6 +173,16 @@ extension HTTPDNSFailure {
     case .badPath: "check the path in url or servers"
     case .quota: "raise the quota in the provider's console, or lower requests_per_second"
     default: "check the provider's keys in the configuration"
+    }
+  }
+}
+
+extension AskedQuestions {
+  /// Calls `body` with each question. Most transfers carry one: it is not put into an array for this.
+  func forEachQuestion(_ body: (HTTPDNSQuestion) -> Void) {
+    switch self {
+    case .one(let question): body(question)
+    case .batch(let batch): batch.questions.forEach(body)
     }
   }
 }

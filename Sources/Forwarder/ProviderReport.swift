@@ -7,9 +7,9 @@ import Metrics
 import ProviderPool
 
 /// How a provider fares.
-public struct ProviderReport: Sendable, Equatable {
+package struct ProviderReport: Sendable, Equatable {
   /// What it is fit for.
-  public enum State: Sendable, Equatable {
+  package enum State: Sendable, Equatable {
     /// It is asked.
     case up
     /// Every server has failed, or there is none: why, where that is known. A probe ends it, or a list of servers.
@@ -20,10 +20,10 @@ public struct ProviderReport: Sendable, Equatable {
     case spent(until: Int64)
 
     /// All words.
-    public static let words = ["up", "down", "aside", "spent"]
+    package static let words = ["up", "down", "aside", "spent"]
 
     /// One word for programs.
-    public var word: String {
+    package var word: String {
       switch self {
       case .up: "up"
       case .down: "down"
@@ -34,37 +34,37 @@ public struct ProviderReport: Sendable, Equatable {
   }
 
   /// Its name in the configuration.
-  public var name: String
+  package var name: String
   /// What it is fit for.
-  public var state = State.up
+  package var state = State.up
   /// What a person should know though it does its work, in a few words.
-  public var remark: String?
+  package var remark: String?
   /// The server that is asked first; nil where there is none.
-  public var server: String?
+  package var server: String?
   /// Billing units of this day (UTC), as far as they are known, those before a restart among them where a ledger keeps
   /// them.
-  public var unitsToday = 0
+  package var unitsToday = 0
   /// `units_per_day`; 0 for no limit.
-  public var unitsPerDay = 0
+  package var unitsPerDay = 0
   /// Transfers since the start, probes and checks among them.
-  public var transfers = 0
+  package var transfers = 0
   /// Transfers of those that found out whether it is well, or whose fault a failure was.
-  public var probes = 0
+  package var probes = 0
   /// Transfers of those that brought no reply of any use.
-  public var failures: Int { failureCounts.total }
+  package var failures: Int { failureCounts.total }
   /// The same by reason.
-  public var failureCounts = TransferFailures()
+  package var failureCounts = TransferFailures()
   /// How long replies took since the start.
-  public var roundTrips = LatencyHistogram()
+  package var roundTrips = LatencyHistogram()
   /// Billing units since the start, as far as they are known.
-  public var units = 0
+  package var units = 0
   /// Questions since the start that were not sent because it was down, aside or at its limit.
-  public var refusals = 0
+  package var refusals = 0
   /// How often since the start it, or a server of it, was put behind others.
-  public var demotions = ProviderDemotions()
+  package var demotions = ProviderDemotions()
 
   /// A provider that is up and has not been asked.
-  public init(name: String) { self.name = name }
+  package init(name: String) { self.name = name }
 
   mutating func take(_ counters: ProviderCounters) {
     transfers = counters.transfers

@@ -6,6 +6,17 @@ import Configuration
 import Glibc
 import HTTPClient
 
+/// Why a provider cannot be set up.
+struct ProviderSetupError: Error, CustomStringConvertible {
+  /// Its name in the configuration.
+  var provider: String
+  /// What is wrong with its settings or with this machine.
+  var reason: HTTPSetupError
+
+  /// One line.
+  var description: String { "provider \(provider): \(reason.description)" }
+}
+
 /// The providers of a configuration, in its order.
 struct ProviderSet {
   private struct Member {
@@ -44,8 +55,10 @@ struct ProviderSet {
   /// The providers of another configuration. One whose settings are the same stays as it is, with its connections, its
   /// health and what it remembers; the others are made.
   ///
-  /// - Throws: `StartError.other` where one cannot be made; nothing has changed then.
-  func following(_ configuration: Configuration, _ factory: ProviderFactory) throws(StartError) -> ProviderSet {
+  /// - Throws: `ProviderSetupError` where one cannot be made; nothing has changed then.
+  func following(
+    _ configuration: Configuration, _ factory: ProviderFactory
+  ) throws(ProviderSetupError) -> ProviderSet {
     var next = ProviderSet()
     for settings in configuration.providers {
       let wanted = Member(
@@ -57,7 +70,7 @@ struct ProviderSet {
       }
       do throws(HTTPSetupError) {
         next.members.append((wanted, try factory.make(settings)))
-      } catch { throw .other("provider \(settings.name): \(error.description)") }
+      } catch { throw ProviderSetupError(provider: settings.name, reason: error) }
     }
     return next
   }

@@ -143,15 +143,15 @@ final class Pursuit: @unchecked Sendable {
 }
 
 /// What a caller inside the program gets.
-public struct ResolvedAnswer: Sendable {
+package struct ResolvedAnswer: Sendable {
   /// The response as it is kept, or an empty one with the RCODE and the extended error.
-  public var response: ComposedResponse
+  package var response: ComposedResponse
   /// Seconds that the answer holds; 0 for a failure.
-  public var lifetime: UInt32
+  package var lifetime: UInt32
   /// Who gave it.
-  public var source: AnswerSource
+  package var source: AnswerSource
   /// Why it failed, where it did.
-  public var failure: String?
+  package var failure: String?
   /// What has led on from one who was asked to the next.
-  public var trail: [String] = []
+  package var trail: [String] = []
 }

@@ -11,9 +11,9 @@ import Logging
 import Telemetry
 
 /// The query log, which is off unless somebody switches it on.
-public final class QueryLog {
+package final class QueryLog {
   /// Lines a second at most: the journal takes some thousands.
-  public static let linesPerSecond = 5000
+  package static let linesPerSecond = 5000
   /// How long queries wait in the taps.
   private static let pause = Duration.milliseconds(100)
   private static let linesPerPause = linesPerSecond / 10
@@ -21,7 +21,7 @@ public final class QueryLog {
   private static let reportPause = Duration.seconds(1)
 
   /// Whether queries are logged.
-  public private(set) var isOn = false
+  package private(set) var isOn = false
   private let loop: EventLoop
   private var output: LogOutput?
   private var taps: [(tap: QueryTap, leftOut: Int)] = []
@@ -42,7 +42,7 @@ public final class QueryLog {
   }
 
   /// Switches it on or off.
-  public func setOn(_ isOn: Bool, writingTo output: LogOutput) {
+  package func setOn(_ isOn: Bool, writingTo output: LogOutput) {
     self.output = output
     if self.isOn, !isOn { drain() }
     self.isOn = isOn

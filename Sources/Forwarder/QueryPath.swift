@@ -11,7 +11,7 @@ import MessageCache
 import Routing
 
 /// What every thread's query path looks into.
-public struct QueryTables: Sendable {
+package struct QueryTables: Sendable {
   let access: AccessPolicy
   let routes: RouteTable
   let prepared: PreparedAnswers
@@ -49,7 +49,7 @@ package enum QueryOutcome {
 }
 
 /// Which transport a query came by.
-public enum QueryTransport: UInt8, CaseIterable, Sendable {
+package enum QueryTransport: UInt8, CaseIterable, Sendable {
   case udp
   case tcp
 
@@ -399,7 +399,7 @@ enum RefusalReason: UInt16 {
 }
 
 /// A set of route numbers as bits in memory of its own. Immutable.
-public final class RouteSet: @unchecked Sendable {
+package final class RouteSet: @unchecked Sendable {
   private let bits: UnsafeMutablePointer<Bool>
   private let count: Int
 

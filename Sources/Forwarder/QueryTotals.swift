@@ -3,7 +3,7 @@
 import Metrics
 
 /// What became of a query. Each counts once.
-public enum QueryFate: Int, CaseIterable, Sendable {
+package enum QueryFate: Int, CaseIterable, Sendable {
   /// Answered from the cache with what is fresh.
   case hit
   /// Answered at once from the cache with what has expired.
@@ -27,18 +27,18 @@ public enum QueryFate: Int, CaseIterable, Sendable {
 }
 
 /// The response codes that are told apart.
-public enum CountedCode: Int, CaseIterable, Sendable {
+package enum CountedCode: Int, CaseIterable, Sendable {
   case noError, formErr, servFail, nxDomain, notImp, refused, badVers, other
 }
 
 /// The types of questions that are told apart.
-public enum CountedType: Int, CaseIterable, Sendable {
+package enum CountedType: Int, CaseIterable, Sendable {
   case a, aaaa, https, ptr, other
 }
 
 extension QueryFate {
   /// One word for programs: in labels, in JSON and in the query log.
-  public var word: String {
+  package var word: String {
     switch self {
     case .hit: "hit"
     case .stale: "stale"
@@ -56,7 +56,7 @@ extension QueryFate {
 
 extension CountedCode {
   /// One word for programs: the mnemonic in lower case.
-  public var word: String {
+  package var word: String {
     switch self {
     case .noError: "noerror"
     case .formErr: "formerr"
@@ -72,7 +72,7 @@ extension CountedCode {
 
 extension CountedType {
   /// One word for programs: the mnemonic in lower case.
-  public var word: String {
+  package var word: String {
     switch self {
     case .a: "a"
     case .aaaa: "aaaa"
@@ -85,7 +85,7 @@ extension CountedType {
 
 extension QueryTransport {
   /// One word for programs.
-  public var word: String {
+  package var word: String {
     switch self {
     case .udp: "udp"
     case .tcp: "tcp"
@@ -96,23 +96,23 @@ extension QueryTransport {
 /// What all threads have counted so far.
 ///
 /// Each number is whole; of those that several threads write together one may be a moment older than another.
-public struct QueryTotals: Sendable, Equatable {
+package struct QueryTotals: Sendable, Equatable {
   var udp = [UInt64](repeating: 0, count: QueryFate.allCases.count)
   var tcp = [UInt64](repeating: 0, count: QueryFate.allCases.count)
   var codes = [UInt64](repeating: 0, count: CountedCode.allCases.count)
   var types = [UInt64](repeating: 0, count: CountedType.allCases.count)
   /// Responses over UDP that the kernel did not take.
-  public internal(set) var unsent: UInt64 = 0
+  package internal(set) var unsent: UInt64 = 0
   /// How long it took from the query's arrival to the answer, where that was at hand: a batch at a time.
-  public internal(set) var atHand = LatencyHistogram()
+  package internal(set) var atHand = LatencyHistogram()
   /// The same for queries that the resolver answered.
-  public internal(set) var resolved = LatencyHistogram()
+  package internal(set) var resolved = LatencyHistogram()
 
   /// Nothing.
-  public init() {}
+  package init() {}
 
   /// Queries over one transport with that fate.
-  public func count(_ fate: QueryFate, over transport: QueryTransport) -> UInt64 {
+  package func count(_ fate: QueryFate, over transport: QueryTransport) -> UInt64 {
     switch transport {
     case .udp: udp[fate.rawValue]
     case .tcp: tcp[fate.rawValue]
@@ -120,29 +120,29 @@ public struct QueryTotals: Sendable, Equatable {
   }
 
   /// Queries over both transports with that fate.
-  public func count(_ fate: QueryFate) -> UInt64 { udp[fate.rawValue] &+ tcp[fate.rawValue] }
+  package func count(_ fate: QueryFate) -> UInt64 { udp[fate.rawValue] &+ tcp[fate.rawValue] }
 
   /// Responses with that code.
-  public func count(_ code: CountedCode) -> UInt64 { codes[code.rawValue] }
+  package func count(_ code: CountedCode) -> UInt64 { codes[code.rawValue] }
 
   /// Questions of that type; queries that could not be read have none.
-  public func count(_ type: CountedType) -> UInt64 { types[type.rawValue] }
+  package func count(_ type: CountedType) -> UInt64 { types[type.rawValue] }
 
   /// All queries.
-  public var queries: UInt64 { udp.reduce(0, &+) &+ tcp.reduce(0, &+) }
+  package var queries: UInt64 { udp.reduce(0, &+) &+ tcp.reduce(0, &+) }
 
   /// Queries that the cache answered at once, of those that it could have: from 0 to 1; nil where there was none.
-  public var hitRatio: Double? {
+  package var hitRatio: Double? {
     let hits = count(.hit) &+ count(.stale)
     let all = hits &+ count(.miss) &+ count(.overflow)
     return all == 0 ? nil : Double(hits) / Double(all)
   }
 
   /// How long answers took, at hand or not.
-  public var durations: LatencyHistogram { atHand + resolved }
+  package var durations: LatencyHistogram { atHand + resolved }
 
   /// What was counted between an earlier reading and a later one.
-  public static func - (later: QueryTotals, earlier: QueryTotals) -> QueryTotals {
+  package static func - (later: QueryTotals, earlier: QueryTotals) -> QueryTotals {
     func difference(_ left: [UInt64], _ right: [UInt64]) -> [UInt64] { zip(left, right).map { $0 > $1 ? $0 - $1 : 0 } }
     var totals = QueryTotals()
     totals.udp = difference(later.udp, earlier.udp)

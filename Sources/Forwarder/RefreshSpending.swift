@@ -7,18 +7,6 @@ import EventLoop
 import FairShares
 import Refresh
 
-/// What a transfer of refreshing costs.
-public struct RefreshPrice: Hashable, Sendable {
-  /// Whether it is billed: billing units are counted then, and else transfers.
-  var isBilled: Bool
-  var perTransfer: Int
-  /// For each answer that is awaited.
-  var perAnswer: Int
-
-  /// Nobody is billed.
-  public static let free = RefreshPrice(isBilled: false, perTransfer: 1, perAnswer: 0)
-}
-
 /// How much refreshing may cost.
 struct RefreshLimits: Equatable {
   /// Billing units in any minute and in any day, of providers that bill.

@@ -27,16 +27,16 @@ struct RoutedQuestion: Hashable, Sendable {
 }
 
 /// Numbers about refreshing.
-public struct RefreshCounters: Sendable, Equatable {
+package struct RefreshCounters: Sendable, Equatable {
   /// Transfers, and questions to LocalDNS.
-  public var transfers: UInt64 = 0
+  package var transfers: UInt64 = 0
   /// Answers that came.
-  public var answers: UInt64 = 0
+  package var answers: UInt64 = 0
   /// Questions that were asked in vain.
-  public var failures: UInt64 = 0
+  package var failures: UInt64 = 0
   /// Transfers that the budget forbade.
-  public var overBudget: UInt64 = 0
+  package var overBudget: UInt64 = 0
 
   /// Nothing so far.
-  public init() {}
+  package init() {}
 }

@@ -11,18 +11,18 @@ import Persistence
 import Telemetry
 
 /// What has come of a reload.
-public struct ReloadReport: Sendable {
+package struct ReloadReport: Sendable {
   /// Why the configuration stays what it was; empty where it was taken.
-  public var mistakes: [String] = []
+  package var mistakes: [String] = []
   /// What was noticed in the file.
-  public var warnings: [String] = []
+  package var warnings: [String] = []
   /// Keys that have changed and need a restart.
-  public var fixedKeys: [String] = []
+  package var fixedKeys: [String] = []
   /// From the look at the file until every listener goes by it.
-  public var duration = Duration.zero
+  package var duration = Duration.zero
 
   /// A report.
-  public init(
+  package init(
     mistakes: [String] = [], warnings: [String] = [], fixedKeys: [String] = [], duration: Duration = .zero
   ) {
     self.mistakes = mistakes
@@ -35,13 +35,13 @@ public struct ReloadReport: Sendable {
 }
 
 /// Reloads the configuration of a forwarder. Resolver's loop only.
-public final class Reloader: @unchecked Sendable {
+package final class Reloader: @unchecked Sendable {
   /// Called before a reload looks at the file.
-  public var willReload: () -> Void = {}
+  package var willReload: () -> Void = {}
   /// Called when the reload has ended, with what was wrong: nothing where the configuration is another one.
-  public var didReload: (_ mistakes: [String]) -> Void = { _ in }
+  package var didReload: (_ mistakes: [String]) -> Void = { _ in }
   /// Gets each configuration that is taken, for what is not the forwarder's.
-  public var didTake: (Configuration) -> Void = { _ in }
+  package var didTake: (Configuration) -> Void = { _ in }
 
   private let forwarder: Forwarder
   private let path: String
@@ -86,7 +86,7 @@ public final class Reloader: @unchecked Sendable {
   private static let revisionSteps = 64
 
   /// - Parameter path: the configuration file.
-  public init(_ forwarder: Forwarder, path: String, logger: Logger) {
+  package init(_ forwarder: Forwarder, path: String, logger: Logger) {
     self.forwarder = forwarder
     self.path = path
     self.logger = logger
@@ -106,7 +106,7 @@ public final class Reloader: @unchecked Sendable {
   }
 
   /// Reads the file and takes what it says: as it is now or later, whatever is under way.
-  public func reload() async -> ReloadReport {
+  package func reload() async -> ReloadReport {
     await withCheckedContinuation { continuation in
       waitingNext.append(continuation)
       begin()
@@ -114,7 +114,7 @@ public final class Reloader: @unchecked Sendable {
   }
 
   /// Reads the file and takes what it says. Returns at once; of several calls during a reload one more comes.
-  public func begin() { begin(.file) }
+  package func begin() { begin(.file) }
 
   /// Rebuilds everything: by the file, or by the running configuration, because what it stands for is another one.
   private func begin(_ reason: Reason) {

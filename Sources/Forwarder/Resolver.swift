@@ -12,73 +12,73 @@ import Metrics
 import Routing
 
 /// What the resolver goes by. Immutable.
-public struct ResolverSettings: Sendable {
+package struct ResolverSettings: Sendable {
   /// The routes, by number.
-  public var routes: [Route]
+  package var routes: [Route]
   /// Questions under way upstream at once; beyond it SERVFAIL.
-  public var maxInFlight: Int
+  package var maxInFlight: Int
   /// Whether answers are kept.
-  public var cacheEnabled: Bool
+  package var cacheEnabled: Bool
   /// Whether NXDOMAIN covers the names below (RFC 8020).
-  public var nxdomainCut: Bool
+  package var nxdomainCut: Bool
   /// The longest TTL of stale data, in seconds.
-  public var staleTTL: UInt32
+  package var staleTTL: UInt32
   /// How long LocalDNS may take.
-  public var localTimeout: Duration
+  package var localTimeout: Duration
   /// The longest wait after failures.
-  public var longestFailureWait: Duration
+  package var longestFailureWait: Duration
   /// Refuses private addresses, where that is switched on.
-  public var rebindFilter: RebindFilter?
+  package var rebindFilter: RebindFilter?
   /// Questions a second that one client may send upstream while others want to; 0 for no limit.
-  public var missesPerClient = 0
+  package var missesPerClient = 0
   /// Questions a second about one domain that may go upstream; 0 for no limit.
-  public var missesPerDomain = 0
+  package var missesPerDomain = 0
   /// Names that are always kept fresh.
-  public var keptNames: Set<DomainName> = []
+  package var keptNames: Set<DomainName> = []
 
   /// How long a provider may be silent before LocalDNS is asked as well.
-  public static let localDNSDelay = Duration.seconds(1)
+  package static let localDNSDelay = Duration.seconds(1)
   /// When a client that has no answer yet gets SERVFAIL: glibc and systemd-resolved ask again after 5 s.
-  public static let answerBy = Duration.milliseconds(4400)
+  package static let answerBy = Duration.milliseconds(4400)
   /// A client that asks again after this long may start another attempt.
-  public static let retryAfter = Duration.seconds(1)
+  package static let retryAfter = Duration.seconds(1)
   /// Attempts of one question at once.
-  public static let mostAttempts = 3
+  package static let mostAttempts = 3
 }
 
 /// Numbers about the cold path.
-public struct ResolverCounters: Sendable, Equatable {
+package struct ResolverCounters: Sendable, Equatable {
   /// Questions that went upstream.
-  public var pursuits: UInt64 = 0
+  package var pursuits: UInt64 = 0
   /// Queries that joined one that was under way.
-  public var joined: UInt64 = 0
+  package var joined: UInt64 = 0
   /// Queries that came twice while the first one waited, and got one answer.
-  public var duplicates: UInt64 = 0
+  package var duplicates: UInt64 = 0
   /// Queries that were taken as if they had no client subnet, since their name has enough of them.
-  public var surplusSubnets: UInt64 = 0
+  package var surplusSubnets: UInt64 = 0
   /// Queries that a limit of ours stood in the way of.
-  public var shares = ShareCounters()
+  package var shares = ShareCounters()
   /// Queries that were refused because too many were under way.
-  public var overflows: UInt64 = 0
+  package var overflows: UInt64 = 0
   /// Questions that LocalDNS answered in a provider's place.
-  public var fallbacks: UInt64 = 0
+  package var fallbacks: UInt64 = 0
   /// Questions that ended without an answer.
-  public var failures: UInt64 = 0
+  package var failures: UInt64 = 0
   /// Times that stale data was given for want of a fresh answer.
-  public var stale: UInt64 = 0
+  package var stale: UInt64 = 0
   /// Questions that LocalDNS was asked.
-  public var localQuestions: UInt64 = 0
+  package var localQuestions: UInt64 = 0
   /// Questions of those that it did not answer.
-  public var localFailures: UInt64 = 0
+  package var localFailures: UInt64 = 0
   /// How long its answers took.
-  public var localRoundTrips = LatencyHistogram()
+  package var localRoundTrips = LatencyHistogram()
 
   /// Nothing so far.
-  public init() {}
+  package init() {}
 }
 
 /// Resolves what the hot path has no answer to.
-public actor Resolver {
+package actor Resolver {
   nonisolated let loop: any Loop
   /// What the configuration says; another one after a reload.
   private(set) var service: Service
@@ -117,9 +117,9 @@ public actor Resolver {
   /// Writes what is kept to the file that outlives the program; says why that failed.
   var save: (@Sendable () async -> String?)?
   /// Numbers so far.
-  public internal(set) var counters = ResolverCounters()
+  package internal(set) var counters = ResolverCounters()
   /// Numbers about refreshing so far, and how many questions are scheduled for it; nil where nothing is kept.
-  public var refreshing: (counters: RefreshCounters, scheduled: Int)? { refresher.map { ($0.counters, $0.scheduled) } }
+  package var refreshing: (counters: RefreshCounters, scheduled: Int)? { refresher.map { ($0.counters, $0.scheduled) } }
   private var batch: [Int] = []
   /// Queries that the listeners have refused, as far as it was told.
   private var refusedQueries: UInt64 = 0
@@ -128,7 +128,7 @@ public actor Resolver {
   let onLimit: @Sendable (ReachedBound) -> Void
 
   /// The resolver's loop.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   /// A resolver that runs on `loop`.
   ///
@@ -165,7 +165,7 @@ public actor Resolver {
   var upstreams: [any Upstream] { service.upstreams }
 
   /// Questions under way upstream.
-  public var questionsUnderWay: Int { places.count }
+  package var questionsUnderWay: Int { places.count }
   var underWay: Int { places.count }
 
   /// Lets the providers begin what goes on beside questions.

@@ -6,33 +6,33 @@ import HTTPDNS
 import MessageCache
 
 /// What asking anew for one question has come to.
-public struct RefreshReport: Sendable {
+package struct RefreshReport: Sendable {
   /// The name.
-  public var name: DomainName
+  package var name: DomainName
   /// The type.
-  public var type: RecordType
+  package var type: RecordType
   /// The DO bit.
-  public var dnssecOK: Bool
+  package var dnssecOK: Bool
   /// The CD bit.
-  public var checkingDisabled: Bool
+  package var checkingDisabled: Bool
   /// The client's subnet; nil for everybody.
-  public var subnet: IPPrefix?
+  package var subnet: IPPrefix?
   /// What came; with the reason where nothing did, and then what was kept is still there.
-  public var answer: ResolvedAnswer
+  package var answer: ResolvedAnswer
   /// How long it took.
-  public var time: Duration
+  package var time: Duration
 }
 
 /// What asking anew for a name has come to.
-public struct RefreshSummary: Sendable {
+package struct RefreshSummary: Sendable {
   /// Each question that was asked.
-  public var reports: [RefreshReport] = []
+  package var reports: [RefreshReport] = []
   /// Questions that were left alone since there were too many.
-  public var more = 0
+  package var more = 0
   /// Entries that belong to another network, where nobody can be asked now.
-  public var elsewhere = 0
+  package var elsewhere = 0
   /// Whether anything was kept of the name, its denial among that.
-  public var wasKept = false
+  package var wasKept = false
 }
 
 /// A question on its route, for whomever it is asked.
@@ -59,7 +59,7 @@ extension Resolver {
   /// - Parameters:
   ///   - types: the types that are asked for in any case, with the route of each.
   ///   - onlyThese: whether kept entries of other types are left alone.
-  public func refresh(
+  package func refresh(
     _ name: DomainName, types: [(type: RecordType, route: UInt16)], onlyThese: Bool
   ) async -> RefreshSummary {
     var summary = RefreshSummary()

@@ -170,7 +170,7 @@ extension CachedResponse {
 
 extension ComposedResponse {
   /// The records, parsed.
-  public func message(to question: Question) -> Message? {
+  package func message(to question: Question) -> Message? {
     Message.assembled(
       question.name, type: question.type, answers: answers, authorities: authorities, responseCode: responseCode,
       body: body)

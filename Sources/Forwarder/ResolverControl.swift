@@ -4,18 +4,18 @@ import EventLoop
 import MessageCache
 
 /// What a flush has removed.
-public struct FlushCounts: Sendable, Equatable {
+package struct FlushCounts: Sendable, Equatable {
   /// Cached responses.
-  public var entries = 0
+  package var entries = 0
   /// Remembered failures.
-  public var failures = 0
+  package var failures = 0
   /// Names and types that a provider had said that it does not list.
-  public var notListed = 0
+  package var notListed = 0
   /// Why the cache file still has what was removed; nil where it has not, or there is none.
-  public var saveProblem: String?
+  package var saveProblem: String?
 
   /// Nothing.
-  public init() {}
+  package init() {}
 }
 
 extension Resolver {
@@ -26,7 +26,7 @@ extension Resolver {
   /// what providers have said that they do not list. Names that are always kept are fetched again at once.
   ///
   /// What is under way upstream goes on, and is kept when it comes. To be called from a task that prefers the loop.
-  public func flush(_ names: CacheSelection) async -> FlushCounts {
+  package func flush(_ names: CacheSelection) async -> FlushCounts {
     var counts = FlushCounts()
     counts.failures = failures.remove(names)
     deniedNames.remove(names)
@@ -44,7 +44,7 @@ extension Resolver {
   }
 
   /// How the providers fare, in the order of the configuration.
-  public func providerReports() -> [ProviderReport] { upstreams.map(\.report) }
+  package func providerReports() -> [ProviderReport] { upstreams.map(\.report) }
 
   /// What was counted for the busiest names. To be called from a task that prefers the loop.
   func nameReports() async -> [NameReport] { await names.report() }

@@ -31,7 +31,7 @@ extension Resolver {
 
   /// What is kept of a name: the answers to every type, on every route and network, for every subnet, and denials of names
   /// above that cover it. To be called from a task that prefers the loop.
-  public func content(of name: DomainName) async -> NameContent {
+  package func content(of name: DomainName) async -> NameContent {
     let selection = CacheSelection([name], andBelow: false)
     let (found, more) = await entries(of: selection)
     let now = loop.now
@@ -57,7 +57,7 @@ extension Resolver {
 
   /// Lets an address go last in the answers that are kept of a name, each until the next answer takes its place. To be called
   /// from a task that prefers the loop.
-  public func reportBad(_ address: IPAddress, of name: DomainName) async -> BadAddressOutcome {
+  package func reportBad(_ address: IPAddress, of name: DomainName) async -> BadAddressOutcome {
     var outcome = BadAddressOutcome()
     for (copy, parts) in await entries(of: CacheSelection([name], andBelow: false)).entries {
       guard parts.name == name, let report = EntryReport(copy, parts, now: loop.now.nanoseconds) else { continue }

@@ -45,7 +45,7 @@ extension Resolver {
   /// Everything that the providers tell by themselves.
   nonisolated func connectUpstreams(of service: Service) {
     for upstream in service.upstreams {
-      upstream.names = names
+      upstream.observer = names
       upstream.follow(keptNames: service.settings.keptNames)
       upstream.tellRecovery { [weak self] in self?.assumeIsolated { $0.providerIsBack() } }
     }

@@ -9,7 +9,7 @@ import HTTPDNS
 import MessageCache
 
 /// What stood in a query's way.
-public enum ShareLimit: Int, CaseIterable, Sendable {
+package enum ShareLimit: Int, CaseIterable, Sendable {
   /// `listen.misses_per_client`
   case missesPerClient
   /// `listen.misses_per_domain`
@@ -20,7 +20,7 @@ public enum ShareLimit: Int, CaseIterable, Sendable {
   case waiting
 
   /// One word for programs.
-  public var word: String {
+  package var word: String {
     switch self {
     case .missesPerClient: "misses_per_client"
     case .missesPerDomain: "misses_per_domain"
@@ -49,7 +49,7 @@ public enum ShareLimit: Int, CaseIterable, Sendable {
 }
 
 /// What is said in the log, once a minute at most, when a bound of ours is reached.
-public enum ReachedBound: Hashable, Sendable {
+package enum ReachedBound: Hashable, Sendable {
   /// A query got stale data or SERVFAIL for it.
   case share(ShareLimit)
   /// `subnets_per_name`: a query was taken as if it had no client subnet.
@@ -75,19 +75,19 @@ public enum ReachedBound: Hashable, Sendable {
 }
 
 /// Queries that a limit of ours stood in the way of.
-public struct ShareCounters: Sendable, Equatable {
+package struct ShareCounters: Sendable, Equatable {
   private var counts = [UInt64](repeating: 0, count: 2 * ShareLimit.allCases.count)
   /// Questions that gave up their place for somebody with less.
-  public internal(set) var displaced: UInt64 = 0
+  package internal(set) var displaced: UInt64 = 0
 
   /// None.
-  public init() {}
+  package init() {}
 
   /// Queries that got stale data, or SERVFAIL, for that.
-  public func count(_ limit: ShareLimit, stale: Bool) -> UInt64 { counts[2 * limit.rawValue + (stale ? 1 : 0)] }
+  package func count(_ limit: ShareLimit, stale: Bool) -> UInt64 { counts[2 * limit.rawValue + (stale ? 1 : 0)] }
 
   /// Queries that got the one or the other.
-  public func count(_ limit: ShareLimit) -> UInt64 { count(limit, stale: true) + count(limit, stale: false) }
+  package func count(_ limit: ShareLimit) -> UInt64 { count(limit, stale: true) + count(limit, stale: false) }
 
   mutating func add(_ limit: ShareLimit, stale: Bool, _ queries: Int = 1) {
     counts[2 * limit.rawValue + (stale ? 1 : 0)] += UInt64(queries)

@@ -3,27 +3,27 @@
 import EventLoop
 
 /// A route: the outcome of the rules for a name, by number.
-public struct Route: Sendable {
+package struct Route: Sendable {
   /// The providers to ask, in order, as numbers in the resolver's list.
-  public var providers: [Int]
+  package var providers: [Int]
   /// The plain resolvers to ask, by fallback or instead of providers; empty for none.
-  public var localServers: LocalServers
+  package var localServers: LocalServers
   /// Whether LocalDNS may answer where no provider did.
-  public var fallsBack: Bool
+  package var fallsBack: Bool
   /// Whether the names belong to the network: without LocalDNS they do not exist (RFC 8375, RFC 6303).
-  public var isNetwork = false
+  package var isNetwork = false
   /// Whether rebind protection applies: not where a rule or the kind of name says that private addresses are right.
-  public var filtersPrivate = true
+  package var filtersPrivate = true
   /// Whether answers count on the network that gave them only.
-  public var belongsToNetwork = false
+  package var belongsToNetwork = false
   /// Whether LocalDNS's answers are the word of whoever runs the network: they speak of the network's own names alone.
-  public var isConfined = false
+  package var isConfined = false
   /// Below a search domain: whether LocalDNS is asked beside the providers, and when.
-  public var search: SearchOrder?
+  package var search: SearchOrder?
   /// What may be done with data that has expired.
-  public var stale = StalePolicy()
+  package var stale = StalePolicy()
   /// The bounds on TTLs, in seconds.
-  public var ttl: TTLBounds
+  package var ttl: TTLBounds
   /// Its number in the cache's keys: its place in the list of a service.
   var number: UInt16 = 0
   /// Whether questions that differ in DO or CD alone differ at all: not where no provider can be told. LocalDNS behind
@@ -44,7 +44,7 @@ public struct Route: Sendable {
   }()
 
   /// A route that asks those.
-  public init(providers: [Int], localServers: LocalServers, fallsBack: Bool, ttl: TTLBounds) {
+  package init(providers: [Int], localServers: LocalServers, fallsBack: Bool, ttl: TTLBounds) {
     self.providers = providers
     self.localServers = localServers
     self.fallsBack = fallsBack
@@ -52,24 +52,24 @@ public struct Route: Sendable {
   }
 
   /// The numbers of the routes that are always there.
-  public enum Number {
+  package enum Number {
     /// Everything that no rule names.
-    public static let standard: UInt16 = 0
+    package static let standard: UInt16 = 0
     /// Names of the network: LocalDNS or NXDOMAIN.
-    public static let network: UInt16 = 1
+    package static let network: UInt16 = 1
     /// Captive portals' probe names: LocalDNS.
-    public static let portal: UInt16 = 2
+    package static let portal: UInt16 = 2
     /// Names by which LocalDNS servers are found that lead back to us; nobody is asked.
-    public static let loopProbe: UInt16 = 3
+    package static let loopProbe: UInt16 = 3
     /// Names below a search domain of the network: providers and LocalDNS.
-    public static let search: UInt16 = 4
+    package static let search: UInt16 = 4
     /// The first rule that routes.
-    public static let firstRule: UInt16 = 5
+    package static let firstRule: UInt16 = 5
   }
 }
 
 /// In which order providers and LocalDNS are asked for names below a search domain of the network.
-public enum SearchOrder: String, Sendable, Hashable {
+package enum SearchOrder: String, Sendable, Hashable {
   /// LocalDNS, for what the providers deny or do not list.
   case afterDenial = "after-denial"
   /// LocalDNS, and the providers for what it denies or does not answer.
@@ -77,9 +77,9 @@ public enum SearchOrder: String, Sendable, Hashable {
 }
 
 /// What may be done with data that has expired (RFC 8767).
-public struct StalePolicy: Sendable, Hashable {
+package struct StalePolicy: Sendable, Hashable {
   /// When it is given.
-  public enum Mode: Sendable {
+  package enum Mode: Sendable {
     /// Never.
     case off
     /// When there is no fresh answer in time.
@@ -89,51 +89,34 @@ public struct StalePolicy: Sendable, Hashable {
   }
 
   /// When it is given.
-  public var mode = Mode.off
+  package var mode = Mode.off
   /// The longest that a client waits for a fresh answer before it gets stale data.
-  public var wait = Duration.milliseconds(1800)
+  package var wait = Duration.milliseconds(1800)
   /// Seconds after its expiry for which it may be given.
-  public var maxAge: UInt32 = 0
+  package var maxAge: UInt32 = 0
   /// Whether addresses never expire while the program runs.
-  public var isImmutable = false
+  package var isImmutable = false
 
   /// No stale data.
-  public init() {}
+  package init() {}
 }
 
 /// Bounds on the TTLs of what is kept and given out, in seconds.
-public struct TTLBounds: Sendable, Hashable {
+package struct TTLBounds: Sendable, Hashable {
   /// Lower TTLs are raised to this; never those of failures.
-  public var lowest: UInt32
+  package var lowest: UInt32
   /// Higher TTLs are cut to this.
-  public var highest: UInt32
+  package var highest: UInt32
   /// Higher TTLs of negative answers are cut to this.
-  public var highestNegative: UInt32
+  package var highestNegative: UInt32
   /// Higher TTLs of answers that came from LocalDNS by fallback are cut to this.
-  public var highestFallback: UInt32
+  package var highestFallback: UInt32
 
   /// The four bounds.
-  public init(lowest: UInt32, highest: UInt32, highestNegative: UInt32, highestFallback: UInt32) {
+  package init(lowest: UInt32, highest: UInt32, highestNegative: UInt32, highestFallback: UInt32) {
     self.lowest = lowest
     self.highest = highest
     self.highestNegative = highestNegative
     self.highestFallback = highestFallback
   }
-}
-
-/// The plain resolvers of a route, in order.
-public struct LocalServers: Sendable, Hashable {
-  /// One resolver, or those of the network.
-  public enum Entry: Sendable, Hashable {
-    /// What the network hands out.
-    case system
-    /// This one.
-    case address(SocketAddress)
-  }
-
-  /// The resolvers; none for no LocalDNS.
-  public var entries: [Entry]
-
-  /// Those resolvers.
-  public init(_ entries: [Entry]) { self.entries = entries }
 }

@@ -180,22 +180,3 @@ extension StalePolicy.Mode {
     }
   }
 }
-
-extension LocalServers {
-  init(_ servers: [Configuration.LocalServer]) {
-    self.init(
-      servers.map { server in
-        switch server {
-        case .system: .system
-        case .endpoint(let endpoint): .address(SocketAddress(endpoint))
-        }
-      })
-  }
-}
-
-extension SocketAddress {
-  /// A configured endpoint in the form that system calls take.
-  init(_ endpoint: Endpoint) {
-    self.init(octets: endpoint.address.octets, port: endpoint.port)!
-  }
-}

@@ -14,7 +14,9 @@ final class TCPService {
   private var path: QueryPath
   private let queries: ClientQueries
   private let replies: ReplySender
-  private let resolver: Resolver
+  private let loop: any Loop
+  /// Hands a filled slot to the resolver.
+  private let submit: (Int) -> Void
   private let output: UnsafeMutablePointer<UInt8>
   private var rateLimit: BucketTable
   /// Octets of queries that are put off.
@@ -29,16 +31,20 @@ final class TCPService {
   /// Told of each query that is answered at once, where queries are logged.
   var log: QueryLog?
 
-  /// - Parameter counters: those of queries over TCP.
+  /// - Parameters:
+  ///   - loop: the resolver's loop.
+  ///   - counters: those of queries over TCP.
+  ///   - submit: takes the slot of a query that has to wait; called on the loop.
   init(
-    _ tables: QueryTables, queries: ClientQueries, replies: ReplySender, resolver: Resolver,
-    counters: QueryCounters = QueryCounters()
+    _ tables: QueryTables, queries: ClientQueries, replies: ReplySender, loop: any Loop,
+    counters: QueryCounters = QueryCounters(), submit: @escaping (Int) -> Void
   ) {
     path = QueryPath(tables, counters)
     rateLimit = tables.rateLimit
     self.queries = queries
     self.replies = replies
-    self.resolver = resolver
+    self.loop = loop
+    self.submit = submit
     output = .allocate(capacity: 65535 + ResponseWriter.overhead)
   }
 
@@ -63,7 +69,7 @@ final class TCPService {
     }
     let octets = Array(message)
     putOff += octets.count
-    resolver.loop.schedule(after: .nanoseconds(delay)) { [self] in
+    loop.schedule(after: .nanoseconds(delay)) { [self] in
       putOff -= octets.count
       guard connection.isOpen else { return connection.discard() }
       octets.withUnsafeBufferPointer { answer(connection, $0, since: now) }
@@ -95,7 +101,7 @@ final class TCPService {
       queries.fill(slot, path.query, of: message.baseAddress!, route: route, receivedAt: arrival, descriptor: -1)
       queries.peer(slot).pointee.address = connection.client.storage
       queries.slots[slot].wantsAnswer = false
-      resolver.assumeIsolated { $0.accept(slot) }
+      submit(slot)
     case .drop: connection.discard()
     case .forward(let route):
       let slot = queries.take(client)
@@ -109,7 +115,7 @@ final class TCPService {
       queries.fill(slot, path.query, of: message.baseAddress!, route: route, receivedAt: arrival, descriptor: -1)
       queries.peer(slot).pointee.address = connection.client.storage
       replies.setConnection(connection, for: slot)
-      resolver.assumeIsolated { $0.accept(slot) }
+      submit(slot)
     }
   }
 

@@ -3,8 +3,15 @@
 import HTTPClient
 import HTTPDNS
 
+/// Why a transfer brought no answer.
+package enum TransferFailure: Error {
+  case transfer(HTTPFailure)
+  /// With the service's own word for it, where that is one of those that are known.
+  case refused(HTTPDNSFailure, code: String? = nil)
+}
+
 /// Why a transfer brought no reply of any use. The raw values are labels of the metrics.
-public enum TransferFailureReason: String, CaseIterable, Sendable {
+package enum TransferFailureReason: String, CaseIterable, Sendable {
   // No response.
   case timeout, busy, refused, unreachable, certificate, pin, tls, proxy, reset, calm
   case tooLarge = "too_large"
@@ -24,20 +31,20 @@ public enum TransferFailureReason: String, CaseIterable, Sendable {
 }
 
 /// How many transfers were in vain, by reason.
-public struct TransferFailures: Sendable, Equatable {
+package struct TransferFailures: Sendable, Equatable {
   private var counts: [TransferFailureReason: Int] = [:]
 
   /// None.
-  public init() {}
+  package init() {}
 
   /// So many for that reason.
-  public subscript(reason: TransferFailureReason) -> Int { counts[reason, default: 0] }
+  package subscript(reason: TransferFailureReason) -> Int { counts[reason, default: 0] }
 
   /// So many for whatever reason.
-  public var total: Int { counts.values.reduce(0, +) }
+  package var total: Int { counts.values.reduce(0, +) }
 
   /// Counts one.
-  public mutating func count(_ reason: TransferFailureReason) { counts[reason, default: 0] += 1 }
+  package mutating func count(_ reason: TransferFailureReason) { counts[reason, default: 0] += 1 }
 }
 
 extension TransferFailureReason {

@@ -6,7 +6,7 @@ import HTTPDNS
 import MessageCache
 
 /// Who gave an answer, for people.
-public enum AnswerSource: Sendable, Equatable {
+package enum AnswerSource: Sendable, Equatable {
   /// A provider, by its name in the configuration, and the server that replied.
   case provider(String, server: String)
   /// A plain resolver.
@@ -28,16 +28,16 @@ extension AnswerSource {
 }
 
 /// An answer and the server that gave it.
-public struct UpstreamAnswer: Sendable {
+package struct UpstreamAnswer: Sendable {
   /// The answer.
-  public var answer: HTTPDNSAnswer
+  package var answer: HTTPDNSAnswer
   /// The server's address or name, for people.
-  public var server: String
+  package var server: String
   /// Answers to other questions that came along.
-  public var others: [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)]
+  package var others: [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)]
 
   /// An answer from that server.
-  public init(
+  package init(
     _ answer: HTTPDNSAnswer, server: String, others: [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)] = []
   ) {
     self.answer = answer
@@ -47,7 +47,7 @@ public struct UpstreamAnswer: Sendable {
 }
 
 /// A provider as the resolver sees it.
-public protocol Upstream: AnyObject {
+package protocol Upstream: AnyObject {
   /// Its name in the configuration.
   var name: String { get }
   /// Begins what goes on beside questions. Called when the daemon starts to serve, and again after a reload.
@@ -96,8 +96,8 @@ public protocol Upstream: AnyObject {
   func follow(keptNames: Set<DomainName>)
   /// Whom it tells that it has answered after it had failed; called on the resolver's loop.
   func tellRecovery(to told: @escaping () -> Void)
-  /// Told of each question that a transfer carried, and of those that were not sent.
-  var names: NameLedger? { get set }
+  /// Counts each question that a transfer carried, and those that were not sent.
+  var observer: (any TransferObserver)? { get set }
   /// Whether it answers from memory: then nothing is gained by asking before an answer expires.
   var answersAtOnce: Bool { get }
   /// What a transfer costs of the budget of refreshing.
@@ -141,7 +141,7 @@ extension Upstream {
   func tellRecovery(to told: @escaping () -> Void) {}
 
   /// Nobody, where there are no transfers.
-  var names: NameLedger? {
+  var observer: (any TransferObserver)? {
     get { nil }
     set {}
   }
@@ -183,8 +183,18 @@ extension Upstream {
   func awaitsTime(toAsk question: HTTPDNSQuestion) -> Bool { false }
 }
 
+/// Sees what came of the transfers of a provider. Resolver's loop only.
+package protocol TransferObserver: AnyObject {
+  /// A transfer has ended.
+  ///
+  /// - Parameter time: since it began.
+  func asked(_ asked: AskedQuestions, _ outcome: Result<ProviderReplies, TransferFailure>, time: Duration)
+  /// Nothing was sent: the provider is not used at the moment, or a limit of ours was reached.
+  func wereRefusedHere(_ asked: AskedQuestions)
+}
+
 /// LocalDNS as the resolver sees it.
-public protocol LocalUpstream: AnyObject {
+package protocol LocalUpstream: AnyObject {
   /// Whether there is a server to ask.
   func hasServers(_ servers: LocalServers) -> Bool
   /// The resolvers of the configuration, as they are at present.

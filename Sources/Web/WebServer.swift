@@ -16,14 +16,14 @@ public struct WebSources {
   /// The program's version.
   public var version: String
   /// All numbers.
-  public var statistics: () -> ForwarderStatistics
+  package var statistics: () -> ForwarderStatistics
   /// The names of the threads that do not go round when they are asked to. Takes a while where there is one.
   public var standing: () async -> [String]
   /// Whether the daemon stops.
   public var isStopping: () -> Bool
 
   /// Those closures.
-  public init(
+  package init(
     version: String, statistics: @escaping () -> ForwarderStatistics, standing: @escaping () async -> [String],
     isStopping: @escaping () -> Bool
   ) {
@@ -34,7 +34,7 @@ public struct WebSources {
   }
 
   /// What a forwarder tells.
-  public init(version: String, _ forwarder: Forwarder) {
+  package init(version: String, _ forwarder: Forwarder) {
     let statistics = forwarder.statistics
     self.init(
       version: version, statistics: { statistics.read() },

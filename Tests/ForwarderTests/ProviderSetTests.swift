@@ -56,7 +56,7 @@ import Testing
     let file = TemporaryFile("-----BEGIN CERTIFICATE-----\nnothing\n")
     let first = try ProviderSet().following(configuration(provider("a")), factory)
     let bad = try configuration(provider("a", "192.0.2.2") + provider("b", "192.0.2.3", "ca_file = \"\(file.path)\""))
-    #expect(throws: StartError.self) { try first.following(bad, factory) }
+    #expect(throws: ProviderSetupError.self) { try first.following(bad, factory) }
     #expect(first.upstreams.map(\.name) == ["a"])
   }
 

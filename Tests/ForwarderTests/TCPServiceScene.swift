@@ -36,7 +36,9 @@ final class TCPServiceScene {
       on: loop, settings: settings, cache: scene.cache, network: scene.network, upstreams: parts.0, local: nil,
       replies: parts.1
     ) { _, _ in }
-    let service = TCPService(scene.tables, queries: queries, replies: replies, resolver: resolver)
+    let service = TCPService(scene.tables, queries: queries, replies: replies, loop: loop) { slot in
+      resolver.assumeIsolated { $0.accept(slot) }
+    }
     self.service = service
     listener = try TCPListener(binding: #require(SocketAddress(text: "127.0.0.1:0")), on: loop, table: table) {
       service.accept($0, $1)

@@ -1,4 +1,4 @@
-// RouteWay.swift -- who is asked for a name, and why, in a line for a person.
+// RouteExplanation.swift -- why a question goes where it goes, and who is asked, in one line.
 
 import Configuration
 import DNSWire
@@ -6,7 +6,7 @@ import Routing
 
 extension Forwarder {
   /// Why a question goes where it goes, and who is asked: `search domain corp.example.: alidns, then LocalDNS …`.
-  public func way(of question: Question) -> String {
+  package func way(of question: Question) -> String {
     let (name, type) = (question.name.lowercased, question.type)
     let decision = name.octets.withUnsafeBufferPointer {
       preparation.plan.table.find($0.baseAddress!, length: $0.count, type: type.rawValue)
