@@ -51,10 +51,9 @@ struct ListeningSockets {
   init(binding endpoints: [SocketAddress], _ streams: Streams, _ logger: Logger) throws(StartError) {
     for endpoint in endpoints {
       do throws(ListenError) {
-        let listener = try TCPListener(
-          binding: endpoint, on: streams.loop, table: streams.table, handler: streams.handler)
-        datagrams.append(try UDPSocket(binding: listener.address))
-        self.streams.append(listener)
+        let (datagram, stream) = try ListeningSockets.pair(at: endpoint, streams)
+        datagrams.append(datagram)
+        self.streams.append(stream)
       } catch {
         guard endpoint.family == AF_INET6, error.code == EADDRNOTAVAIL || error.code == EAFNOSUPPORT else {
           throw .listen(error)
@@ -63,6 +62,28 @@ struct ListeningSockets {
       }
     }
     guard !datagrams.isEmpty else { throw .other("none of listen.addresses exists on this machine") }
+  }
+
+  /// How many ports the kernel may choose for an endpoint of port 0.
+  private static let portAttempts = 16
+
+  /// UDP and TCP at one endpoint. Where its port is 0, the kernel chooses a port that is free for TCP; if a program has
+  /// that port for UDP, the kernel chooses another one.
+  private static func pair(at endpoint: SocketAddress, _ streams: Streams) throws(ListenError) -> (
+    UDPSocket, TCPListener
+  ) {
+    // Those stay bound meanwhile, so that the kernel does not choose their ports again.
+    var refused: [TCPListener] = []
+    while true {
+      let listener = try TCPListener(
+        binding: endpoint, on: streams.loop, table: streams.table, handler: streams.handler)
+      do throws(ListenError) {
+        return (try UDPSocket(binding: listener.address), listener)
+      } catch {
+        refused.append(listener)
+        guard error.code == EADDRINUSE, endpoint.port == 0, refused.count < portAttempts else { throw error }
+      }
+    }
   }
 
   /// Takes over what the service manager has bound.
