@@ -46,7 +46,7 @@ final class NetworkNamespace {
       "unshare", "--net", "--mount", "--", "sh", "-c", "mount --bind '\(files)' /etc && echo there && exec sleep 300",
     ])
     try process.wait(for: "namespace", in: .output) { $0.contains("there") ? true : nil }
-    prefix = ["nsenter", "--target", "\(process.pid)", "--net", "--mount", "--"]
+    prefix = ["nsenter", "--target", "\(process.pid)", "--net", "--mount", "--root", "--"]
     link = "hd\(getpid())n\(number)"
     try run("ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", "\(process.pid)")
     // /32: the routers are neighbours there, and all of this is a part of nobody's network here.
