@@ -49,7 +49,7 @@ let layer0: [Target] = [
   .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
   .target(name: "CJSON", cSettings: glibc, linkerSettings: [.linkedLibrary("simdjson")]),
   .target(name: "CSocket", cSettings: glibc),
-  .target(name: "CLock", cSettings: glibc),
+  .target(name: "CHotPath", cSettings: glibc),
   .target(name: "CProcess", cSettings: glibc),
   .systemLibrary(name: "CNetlink"),
   .systemLibrary(name: "CAccess"),
@@ -65,44 +65,66 @@ let layer1: [Target] =
   + module("Telemetry", [logging])
   + module("Files")
   + module("ServiceManager", ["EventLoop"])
-  + module("Metrics", ["CLock"])
   + module("Terminal")
   + module("PublicSuffixes", ["DNSWire", "CPublicSuffix"])
 
 // Layer 2: one responsibility each, none knows another's.
 let layer2: [Target] =
   module("HTTPDNS", ["DNSWire", "Ciphers", "CJSON"], data: true)
-  + module("MessageCache", ["DNSWire", "CLock"])
+  + module("MessageCache", ["DNSWire", "CHotPath"])
   + module("Routing", ["DNSWire", "Files", "PublicSuffixes"])
   + module("Listener", ["EventLoop", "FairShares", "CSocket", "CEvent"])
   + module("HTTPClient", ["EventLoop", "CCurl", "CProcess"])
   + module("LocalDNS", ["EventLoop", "DNSWire", "Files", "CSocket"], tests: ["CEvent"])
-  + module("ProviderPool", ["HTTPDNS"])
   + module("Refresh")
-  + module("BusyNames")
-  + module("FairShares", ["DNSWire", "CLock", "PublicSuffixes"])
+  + module("FairShares", ["DNSWire", "CHotPath", "PublicSuffixes"])
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
   + module("Persistence", ["MessageCache", "EventLoop", "Ciphers", "Files"], tests: ["DNSWire"])
   + module("HTTPServer", ["EventLoop", "CEvent", "CTLS"], tests: ["HTTPTestSupport"])
   + module("SystemSetup", ["Files"])
 
-// Layer 3 and 4: the program.
+// Layer 3: what the daemon is made of. What clients meet and whom it asks do not know each other.
+let layer3: [Target] =
+  module(
+    "Frontend",
+    [
+      "DNSWire", "EventLoop", "Routing", "MessageCache", "Listener", "FairShares", "Telemetry", "ServiceManager",
+      "CSocket", "CHotPath", "CEvent", logging,
+    ])
+  + module(
+    "Upstreams",
+    [
+      "DNSWire", "EventLoop", "Ciphers", "Configuration", "HTTPDNS", "HTTPClient", "LocalDNS", "MessageCache",
+      "Persistence", "FairShares", "PublicSuffixes", "Telemetry", logging,
+    ])
+  + module(
+    "Resolver",
+    [
+      "Frontend", "Upstreams", "DNSWire", "EventLoop", "Configuration", "MessageCache", "Routing", "Refresh", "HTTPDNS",
+      "HTTPClient", "LocalDNS", "Persistence", "FairShares", "Telemetry", "CSocket", "CHotPath", logging,
+    ])
+
+// Layer 4: the daemon, its two HTTP faces, and the programs.
 let forwarderParts: [Target.Dependency] = [
-  "DNSWire", "EventLoop", "Ciphers", "Configuration", "Telemetry", "HTTPDNS", "MessageCache", "Routing", "Listener",
-  "HTTPClient", "LocalDNS", "NetworkWatch", "ProviderPool", "Refresh", "BusyNames", "Persistence", "Metrics", "CSocket",
-  "CLock", "ServiceManager", "Files", "PublicSuffixes", "FairShares",
+  "Frontend", "Upstreams", "Resolver", "DNSWire", "EventLoop", "Ciphers", "Configuration", "Telemetry", "HTTPDNS",
+  "MessageCache", "Routing", "Listener", "HTTPClient", "LocalDNS", "NetworkWatch", "Refresh", "Persistence", "CSocket",
+  "CHotPath", "ServiceManager", "Files", "PublicSuffixes", "FairShares",
 ]
 let programs: [Target] =
   module("Forwarder", forwarderParts + [logging], tests: ["FuzzProperties"])
   + module(
     "Control",
     [
-      "DNSWire", "EventLoop", "Configuration", "MessageCache", "HTTPServer", "Forwarder", "BusyNames", "Metrics",
-      "Telemetry", "CAccess",
+      "DNSWire", "EventLoop", "Configuration", "MessageCache", "HTTPServer", "Frontend", "Upstreams", "Resolver",
+      "Forwarder", "Telemetry", "CAccess",
     ],
     tests: ["HTTPTestSupport", logging])
   + module(
-    "Web", ["DNSWire", "EventLoop", "Files", "Configuration", "MessageCache", "Metrics", "HTTPServer", "Forwarder"],
+    "Web",
+    [
+      "DNSWire", "EventLoop", "Files", "Configuration", "MessageCache", "HTTPServer", "Frontend", "Upstreams",
+      "Resolver", "Forwarder", "Telemetry",
+    ],
     tests: ["HTTPTestSupport"])
   + [
     .executableTarget(
@@ -149,7 +171,7 @@ let fuzzing: [Target] =
       dependencies: [
         "DNSWire", "EventLoop", "Ciphers", "Configuration", "HTTPDNS", "MessageCache", "Routing", "Listener",
         "LocalDNS",
-        "Persistence", "Forwarder", "CEvent",
+        "Persistence", "Frontend", "Resolver", "Forwarder", "CEvent",
       ],
       path: "Fuzz/FuzzProperties", cSettings: glibc, swiftSettings: strict),
     .testTarget(name: "CorpusTests", dependencies: ["FuzzProperties"], cSettings: glibc, swiftSettings: strict),
@@ -174,6 +196,6 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
   ],
-  targets: layer0 + layer1 + layer2 + programs + fuzzing,
+  targets: layer0 + layer1 + layer2 + layer3 + programs + fuzzing,
   cxxLanguageStandard: .cxx17
 )

@@ -5,6 +5,7 @@ import DNSWire
 import Forwarder
 import HTTPDNS
 import LocalDNS
+import Resolver
 
 /// The JSON dialect in its flavours. The input is the type that is asked for, a line end, and the body.
 public struct JSONBodyProperty: Property {

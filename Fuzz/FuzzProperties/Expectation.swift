@@ -2,6 +2,7 @@
 
 import DNSWire
 import Forwarder
+import Frontend
 
 /// What a reply to a query must be like.
 struct Expectation {

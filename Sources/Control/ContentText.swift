@@ -3,6 +3,7 @@
 import DNSWire
 import EventLoop
 import Forwarder
+import Resolver
 import Telemetry
 
 /// Everything that is kept of a name.

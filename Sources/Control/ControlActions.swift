@@ -3,6 +3,8 @@
 import DNSWire
 import Forwarder
 import MessageCache
+import Resolver
+import Upstreams
 
 /// What the commands of the control socket do. Called on the loop.
 public struct ControlActions: Sendable {

@@ -1,8 +1,8 @@
 // ProvidersText.swift -- how the providers fare, as a table and as JSON.
 
 import Forwarder
-import Metrics
 import Telemetry
+import Upstreams
 
 /// The providers in the order of the configuration.
 struct ProvidersText: ControlText {

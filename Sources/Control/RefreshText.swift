@@ -3,7 +3,9 @@
 import DNSWire
 import EventLoop
 import Forwarder
+import Resolver
 import Telemetry
+import Upstreams
 
 /// What asking anew for a name has come to.
 struct RefreshText: ControlText {

@@ -1,11 +1,11 @@
 // StatsText.swift -- the numbers of the daemon, and what was counted for the busiest names, as text and as JSON.
 
-import BusyNames
 import DNSWire
 import EventLoop
 import Forwarder
+import Frontend
 import MessageCache
-import Metrics
+import Resolver
 import Telemetry
 
 /// All numbers of a moment.

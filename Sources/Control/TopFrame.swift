@@ -2,7 +2,7 @@
 
 import EventLoop
 import Forwarder
-import Metrics
+import Frontend
 import Telemetry
 
 /// What happened between two samples; since the start where there is no earlier one, or the daemon is another one now.

@@ -3,12 +3,14 @@
 // Two programs of one version speak here with each other: a line for each group of numbers, separated by tabs, texts
 // percent-encoded. The first line says the version.
 
-import BusyNames
 import DNSWire
 import EventLoop
 import Forwarder
+import Frontend
 import MessageCache
-import Metrics
+import Resolver
+import Telemetry
+import Upstreams
 
 /// What the daemon has done until a moment.
 public struct TopSample: Sendable, Equatable {

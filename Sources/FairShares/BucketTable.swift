@@ -3,7 +3,7 @@
 // A bucket is one number: the time at which it is full again. One that is full is worth as much as none, so a row is free
 // as soon as its bucket has filled up, and a key that has no row has a full bucket.
 
-import CLock
+import CHotPath
 
 /// How often each key may do something: `rate` times a second, and `burst` seconds' worth at once.
 ///

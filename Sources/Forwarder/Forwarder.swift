@@ -6,6 +6,7 @@ import Configuration
 import DNSWire
 import EventLoop
 import FairShares
+import Frontend
 import Glibc
 import HTTPClient
 import HTTPDNS
@@ -15,9 +16,11 @@ import Logging
 import MessageCache
 import Persistence
 import Refresh
+import Resolver
 import Routing
 import ServiceManager
 import Telemetry
+import Upstreams
 
 /// A forwarder. Reloader.swift gives it another configuration.
 package final class Forwarder {
@@ -87,6 +90,9 @@ package final class Forwarder {
     do { loop = try EventLoop() } catch { throw .other(error.description) }
     self.loop = loop
     queryLog = QueryLog(loop)
+    let occasional = OccasionalLog(logger, recorder: recorder, on: loop)
+    self.occasional = occasional
+    networkLog = NetworkLog(occasional)
     let client = LocalDNSClient(loop: loop)
     let loopGuard = LoopGuard(client, loop: loop, logger: logger)
     self.loopGuard = loopGuard
@@ -109,7 +115,7 @@ package final class Forwarder {
       maxInFlight: configuration.listen.maxInFlight, state: StateFolder(configuration.stateDirectory, logger),
       ledger: nil
     ) { [logger] in logger.log(level: $0, "\($1)") }
-    factory.follow(configuration, logger)
+    factory.follow(configuration, logger, occasional)
     do throws(ProviderSetupError) {
       providers = try ProviderSet().following(configuration, factory)
     } catch { throw .other(error.description) }
@@ -121,9 +127,6 @@ package final class Forwarder {
       queries, maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: configuration.keepalive,
       counters: statistics.waiting
     ) { outbox.add($0, through: $1, to: $2) }
-    let occasional = OccasionalLog(logger, recorder: recorder, on: loop)
-    self.occasional = occasional
-    networkLog = NetworkLog(occasional)
     replies.log = queryLog
     let watch = AnswerWatch(on: loop) { [logger] in logger.debug("\($0)") }
     self.watch = watch
@@ -307,7 +310,7 @@ package final class Forwarder {
   ///
   /// - Throws: `StartError.other` where one cannot be made.
   func providers(for configuration: Configuration) throws(StartError) -> ProviderSet {
-    factory.follow(configuration, logger)
+    factory.follow(configuration, logger, occasional)
     do throws(ProviderSetupError) {
       return try providers.following(configuration, factory)
     } catch { throw .other(error.description) }

@@ -2,14 +2,16 @@
 //
 // Resolver's loop only.
 
-import BusyNames
 import Configuration
 import DNSWire
 import EventLoop
+import Frontend
 import HTTPDNS
 import MessageCache
 import NetworkWatch
+import Resolver
 import Routing
+import Upstreams
 
 /// All numbers of a moment.
 package struct DaemonNumbers: Sendable {

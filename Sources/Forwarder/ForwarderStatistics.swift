@@ -1,9 +1,12 @@
 // ForwarderStatistics.swift -- all numbers of a running forwarder at one moment, as a value.
 
 import EventLoop
+import Frontend
 import Listener
 import MessageCache
-import Metrics
+import Resolver
+import Telemetry
+import Upstreams
 
 /// What a forwarder has done so far and how it stands. The difference of two readings is what happened between them.
 package struct ForwarderStatistics: Sendable {

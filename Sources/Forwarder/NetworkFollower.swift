@@ -4,10 +4,13 @@
 
 import DNSWire
 import EventLoop
+import Frontend
 import LocalDNS
 import Logging
 import MessageCache
 import NetworkWatch
+import Resolver
+import Upstreams
 
 /// Brings everything that depends on the network up to date when that changes.
 final class NetworkFollower: @unchecked Sendable {

@@ -5,6 +5,7 @@ import DNSWire
 import EventLoop
 import LocalDNS
 import Routing
+import Upstreams
 
 /// What the present network changes about a configuration.
 package struct NetworkView: Sendable {

@@ -1,8 +1,11 @@
 // OccasionalLines.swift -- what is counted before it is told: alarms from a loop, and all of it before a dump.
 
 import EventLoop
+import Frontend
 import Logging
+import Resolver
 import Telemetry
+import Upstreams
 
 extension OccasionalLog {
   /// A log of events that are timed by `BootInstant`.

@@ -2,7 +2,9 @@
 
 import Configuration
 import DNSWire
+import Resolver
 import Routing
+import Upstreams
 
 extension Forwarder {
   /// Why a question goes where it goes, and who is asked: `search domain corp.example.: alidns, then LocalDNS …`.

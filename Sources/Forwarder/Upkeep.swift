@@ -5,10 +5,14 @@
 import Configuration
 import DNSWire
 import EventLoop
+import Files
+import Frontend
 import Logging
 import MessageCache
 import Persistence
 import Refresh
+import Resolver
+import Upstreams
 
 /// Everything that a daemon does without being asked.
 final class Upkeep: @unchecked Sendable {

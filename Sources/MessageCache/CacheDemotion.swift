@@ -3,7 +3,7 @@
 // In place: the addresses that are left in front go on rotating, and the hit path does what it does with any answer. The
 // next answer takes the entry's place, and with it all of this is forgotten.
 
-import CLock
+import CHotPath
 import Glibc
 
 extension MessageCache {

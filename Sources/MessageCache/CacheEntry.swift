@@ -1,6 +1,6 @@
 // CacheEntry.swift -- one cached response: a fixed part, and behind it in the same block TTL offsets, key and body.
 
-import CLock
+import CHotPath
 import DNSWire
 
 /// The fixed part of an entry. Blocks are allocated on insertion and freed on removal, under the shard's lock.

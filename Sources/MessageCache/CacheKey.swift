@@ -1,6 +1,6 @@
 // CacheKey.swift -- what an answer depends on, as octets in a caller's buffer, with a hash.
 
-import CLock
+import CHotPath
 import DNSWire
 
 /// The octets that name an entry: QNAME in lower case, QTYPE, DO and CD, route, network, client subnet.

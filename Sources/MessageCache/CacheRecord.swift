@@ -1,6 +1,6 @@
 // CacheRecord.swift -- an entry outside of the cache: taken out to be saved, or read from a file to be put back.
 
-import CLock
+import CHotPath
 import DNSWire
 
 /// Everything that an entry holds. Key and body are views of octets that belong to whoever made the record.

@@ -2,7 +2,7 @@
 //
 // Like a removal it takes steps that hold one lock for as long as a few dozen entries take.
 
-import CLock
+import CHotPath
 
 /// On which terms the entries of a route are kept. An entry never gains by them, it only loses.
 public struct EntryTerms: Hashable, Sendable {

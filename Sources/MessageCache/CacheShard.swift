@@ -1,6 +1,6 @@
 // CacheShard.swift -- a part of the cache: a hash table with chains, a list from the newest use to the oldest, a lock.
 
-import CLock
+import CHotPath
 import DNSWire
 
 /// One shard. Every method takes the shard's lock itself, and none is called with it held, unless it says so.

@@ -3,7 +3,7 @@
 // On a thread that may take its time. No lock is held for longer than a few dozen entries take to be copied, and no
 // lock is taken twice in a row: who waits for it gets it in between.
 
-import CLock
+import CHotPath
 import DNSWire
 
 /// What became of a record.

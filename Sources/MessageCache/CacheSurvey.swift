@@ -1,6 +1,6 @@
 // CacheSurvey.swift -- looks at every entry, in steps, and changes none.
 
-import CLock
+import CHotPath
 import DNSWire
 
 /// A look at everything that is kept. One thread at a time.

@@ -2,7 +2,7 @@
 //
 // A key cannot be looked up by its name alone: it has a type, a route, a network and a subnet too.
 
-import CLock
+import CHotPath
 
 /// A walk through every bucket of a cache. One thread at a time.
 ///

@@ -2,7 +2,7 @@
 //
 // Shards keep threads out of each other's way; within a shard the least recently used entry goes first.
 
-import CLock
+import CHotPath
 import DNSWire
 
 /// What a look into the cache found.

@@ -1,5 +1,6 @@
 // CacheFile.swift -- the file that a cache is saved to and loaded from. On a thread that may block.
 
+import Files
 import Glibc
 import MessageCache
 

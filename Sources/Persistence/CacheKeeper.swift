@@ -3,6 +3,7 @@
 // Resolver's loop only. What may block is done by a thread that lives for it; the result comes back through the loop.
 
 import EventLoop
+import Files
 import MessageCache
 import Synchronization
 

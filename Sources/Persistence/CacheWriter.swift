@@ -1,6 +1,7 @@
 // CacheWriter.swift -- a cache becomes a cache file, piece by piece: it is never in the memory as a whole.
 
 import Ciphers
+import Files
 import MessageCache
 
 /// Takes a header and records, and gives pieces.

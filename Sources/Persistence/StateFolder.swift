@@ -1,5 +1,6 @@
 // StateFolder.swift -- the state directory: what one program keeps there, and another one beside it only reads.
 
+import Files
 import Glibc
 import Synchronization
 

@@ -2,8 +2,9 @@
 
 import EventLoop
 import Forwarder
+import Frontend
 import MessageCache
-import Metrics
+import Resolver
 
 /// The page of one scrape.
 struct MetricsPage {

@@ -1,7 +1,7 @@
 // ProviderMetrics.swift -- the numbers of each provider; the label is its name in the configuration.
 
 import Forwarder
-import Metrics
+import Upstreams
 
 extension Exposition {
   /// The families that have a sample for each provider.

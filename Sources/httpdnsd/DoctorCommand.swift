@@ -5,6 +5,7 @@ import Control
 import DNSWire
 import EventLoop
 import Forwarder
+import Resolver
 import Telemetry
 
 /// Asks every provider and every plain resolver of a configuration for a name's addresses; no daemon needs to run.

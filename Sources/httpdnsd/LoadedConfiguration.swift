@@ -3,6 +3,7 @@
 import ArgumentParser
 import Configuration
 import Forwarder
+import Frontend
 import Glibc
 import Logging
 import Telemetry

@@ -5,6 +5,7 @@
 import Configuration
 import EventLoop
 import Forwarder
+import Frontend
 import Glibc
 import Logging
 import Telemetry

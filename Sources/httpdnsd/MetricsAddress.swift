@@ -4,6 +4,7 @@ import Configuration
 import DNSWire
 import EventLoop
 import Forwarder
+import Frontend
 import Glibc
 import HTTPServer
 import Listener

@@ -6,8 +6,10 @@ import DNSWire
 import EventLoop
 import Forwarder
 import Glibc
+import Resolver
 import Routing
 import Telemetry
+import Upstreams
 
 /// Asks one question by the rules, providers and LocalDNS of a configuration; no daemon needs to run.
 struct QueryCommand: ParsableCommand {

@@ -6,6 +6,7 @@ import Configuration
 import DNSWire
 import EventLoop
 import Forwarder
+import Frontend
 import Glibc
 import Listener
 import Logging

@@ -2,9 +2,12 @@
 
 import EventLoop
 import Forwarder
+import Frontend
 import Listener
 import Logging
+import Resolver
 import ServiceManager
+import Upstreams
 
 /// What a service manager hands over and is told; nothing happens where there is none. Main thread only.
 final class Supervision: @unchecked Sendable {

@@ -5,12 +5,14 @@ import DNSWire
 import Glibc
 import HTTPTestSupport
 import MessageCache
-import Metrics
+import Resolver
 import Synchronization
+import Telemetry
 import Testing
 
 @testable import Control
 @testable import Forwarder
+@testable import Upstreams
 
 @Suite struct `The control socket` {
   @Test func `is its user's and its group's`() throws {

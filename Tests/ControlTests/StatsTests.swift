@@ -1,8 +1,8 @@
 // StatsTests.swift -- the counters under the names that Alibaba's SDKs give them.
 
-import BusyNames
 import DNSWire
 import EventLoop
+import Resolver
 import Testing
 
 @testable import Control

@@ -1,14 +1,16 @@
 // Support.swift -- a control server on a loop of its own, and a folder for its socket.
 
-import BusyNames
 import EventLoop
 import Glibc
 import HTTPTestSupport
+import Resolver
 import Synchronization
 import TestSupport
 
 @testable import Control
 @testable import Forwarder
+@testable import Upstreams
+@testable import Frontend
 @testable import MessageCache
 
 extension TemporaryFolder {

@@ -2,7 +2,7 @@
 
 import EventLoop
 import Forwarder
-import Metrics
+import Frontend
 import Telemetry
 import Testing
 

@@ -7,6 +7,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct `The access policy` {
   private func allows(_ prefixes: [String], _ address: String) throws -> Bool {

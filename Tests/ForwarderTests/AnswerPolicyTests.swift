@@ -5,6 +5,9 @@ import HTTPDNS
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct AnswerPolicyTests {
   private let www = name("www.example.com")

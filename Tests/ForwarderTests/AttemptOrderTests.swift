@@ -3,6 +3,9 @@
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct AttemptOrderTests {
   /// All that are left.

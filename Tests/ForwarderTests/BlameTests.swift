@@ -8,6 +8,9 @@ import LocalDNS
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct BlameTests {
   @Test func `of a transfer that brought nothing, each kind counts against somebody`() {

@@ -8,6 +8,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct `An alias that the network's resolver gives` {
   let loop = SimulatedLoop()

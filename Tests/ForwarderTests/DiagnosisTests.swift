@@ -7,6 +7,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct DiagnosisTests {
   private func opinion(_ who: Opinion.Who, _ outcome: Opinion.Outcome, _ type: RecordType = .a) -> Opinion {

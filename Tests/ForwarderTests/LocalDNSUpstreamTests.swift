@@ -11,6 +11,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct LocalDNSUpstreamTests {
   @Test func `an error of the network has the kernel's words`() {

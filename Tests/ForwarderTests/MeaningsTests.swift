@@ -12,6 +12,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct `The meaning of a number in the cache file` {
   private func preparation(_ text: String, names: String = "") throws -> Preparation {

@@ -1,6 +1,5 @@
 // NameLedgerTests.swift -- every hit and every transfer of a busy name is counted once, whatever becomes of its entries.
 
-import BusyNames
 import DNSWire
 import EventLoop
 import HTTPClient
@@ -10,6 +9,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct NameLedgerTests {
   let loop = SimulatedLoop()

@@ -4,6 +4,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct `Numbers of meanings` {
   private func kin(_ text: String) -> Character { text.first ?? " " }

@@ -12,6 +12,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct `The next configuration` {
   private let surroundings = Preparation.Surroundings.quiet

@@ -7,11 +7,13 @@ import HTTPClient
 import HTTPDNS
 import LocalDNS
 import Logging
-import ProviderPool
 import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 /// What a service says to a name.
 private enum Saying {

@@ -9,6 +9,9 @@ import Persistence
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct `A provider is made` {
   /// Why it is not; nil where it is.

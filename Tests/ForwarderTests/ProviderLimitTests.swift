@@ -6,11 +6,13 @@ import EventLoop
 import HTTPClient
 import HTTPDNS
 import Logging
-import ProviderPool
 import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct ProviderLimitTests {
   private let loop = SimulatedLoop()

@@ -9,6 +9,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct ProviderMemoryTests {
   private let now = BootInstant(nanoseconds: 1_000_000_000_000)

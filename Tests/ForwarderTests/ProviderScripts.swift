@@ -7,6 +7,9 @@ import HTTPDNS
 import LocalDNS
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 /// A server that carries transfers over HTTP.
 final class ScriptedTransport: HTTPTransport, @unchecked Sendable {

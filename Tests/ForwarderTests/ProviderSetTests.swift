@@ -6,11 +6,13 @@ import Glibc
 import HTTPClient
 import LocalDNS
 import Persistence
-import ProviderPool
 import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct `The providers of the next configuration` {
   private let loop: EventLoop

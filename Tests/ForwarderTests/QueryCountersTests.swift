@@ -5,12 +5,15 @@ import EventLoop
 import Glibc
 import Listener
 import MessageCache
-import Metrics
 import Routing
+import Telemetry
 import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 extension QueryPathScene {
   /// What its path has counted.

@@ -7,6 +7,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct `An answer from the cache` {
   private let name = "www.example.com"

@@ -6,6 +6,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct `A local answer` {
   @Test func `to QTYPE ANY is HINFO, for any name, with and without RD`() throws {

@@ -8,6 +8,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct `The queue to the resolver` {
   @Test func `has as many slots as it was made with, and each only once`() {

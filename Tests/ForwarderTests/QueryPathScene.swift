@@ -10,6 +10,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 /// What became of a query.
 enum PathResult: Equatable {

@@ -6,6 +6,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 /// A query and what is to become of it.
 struct PathCase: CustomTestStringConvertible, Sendable {

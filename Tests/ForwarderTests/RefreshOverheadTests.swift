@@ -13,6 +13,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 /// A provider that has every answer at once, eight names a transfer.
 private final class InstantUpstream: Upstream, @unchecked Sendable {

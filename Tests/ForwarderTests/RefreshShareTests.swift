@@ -10,6 +10,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct `The budget of refreshing` {
   private let loop = SimulatedLoop()

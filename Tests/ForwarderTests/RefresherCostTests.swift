@@ -9,6 +9,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 /// A provider that gives both families to who asks for AAAA, as those do that can.
 private final class PairingUpstream: Upstream, @unchecked Sendable {

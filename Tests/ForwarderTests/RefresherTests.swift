@@ -8,6 +8,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 /// A resolver that keeps fresh what is in use.
 final class RefresherScene {

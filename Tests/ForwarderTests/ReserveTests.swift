@@ -4,11 +4,13 @@ import DNSWire
 import EventLoop
 import HTTPDNS
 import MessageCache
-import ProviderPool
 import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct ReserveTests {
   let loop = SimulatedLoop()

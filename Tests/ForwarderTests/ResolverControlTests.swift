@@ -5,12 +5,14 @@ import EventLoop
 import HTTPClient
 import HTTPDNS
 import MessageCache
-import Metrics
-import ProviderPool
+import Telemetry
 import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct ResolverControlTests {
   let loop = SimulatedLoop()

@@ -9,6 +9,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct `Stale data at once` {
   @Test func `comes from the hot path, and the refresh's answer comes next`() throws {

@@ -7,6 +7,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct `A client who joins a refresh` {
   /// A scene whose name is being refreshed since `ahead`, and has expired since.

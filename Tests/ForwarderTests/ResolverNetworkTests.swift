@@ -8,6 +8,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct `On another network` {
   @Test func `each entry calls for one refresh at its next use, and is given at once`() throws {

@@ -11,6 +11,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct ResolverOverloadTests {
   let loop = SimulatedLoop()

@@ -4,11 +4,13 @@ import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
-import ProviderPool
 import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 /// How a server, or LocalDNS, is down.
 enum Outage: CaseIterable, Sendable {

@@ -7,6 +7,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct `A fresh answer` {
   private let zone = name("example.com")

@@ -9,6 +9,9 @@ import Listener
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct ResolverReplyTests {
   @Test(arguments: ["127.0.0.1:0", "[::1]:0"])

@@ -12,6 +12,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 /// What a client's query is made of.
 struct ClientQuestion {

@@ -5,6 +5,9 @@ import EventLoop
 import HTTPDNS
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 /// What a scripted upstream does with one question.
 struct ScriptedStep {

@@ -7,6 +7,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 /// Random latencies, failures, silences and outages of one upstream, from one seed.
 private final class Weather: @unchecked Sendable {

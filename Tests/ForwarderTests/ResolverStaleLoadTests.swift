@@ -9,6 +9,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct `While upstream is down` {
   /// Asks 100 times a second for ten minutes.

@@ -8,6 +8,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 /// What a query path's scene becomes when its queries come over TCP. Whatever is asked upstream is answered with
 /// 192.0.2.77, in a millisecond.

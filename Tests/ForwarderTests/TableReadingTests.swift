@@ -8,6 +8,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct `A large table` {
   @Test func `is read off the loop, and whoever asks first waits for it`() throws {

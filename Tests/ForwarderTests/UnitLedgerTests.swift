@@ -3,11 +3,13 @@
 import EventLoop
 import Glibc
 import Persistence
-import ProviderPool
 import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct UnitLedgerTests {
   private let loop = SimulatedLoop()

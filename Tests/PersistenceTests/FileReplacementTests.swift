@@ -1,5 +1,6 @@
 // FileReplacementTests.swift -- at every moment the file has its old content or its new one.
 
+import Files
 import Glibc
 import MessageCache
 import TestSupport

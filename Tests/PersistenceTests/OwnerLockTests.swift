@@ -1,6 +1,7 @@
 // OwnerLockTests.swift -- of two programs with the same path one writes, and the other says who does.
 
 import EventLoop
+import Files
 import Glibc
 import MessageCache
 import Synchronization

@@ -3,8 +3,10 @@
 import Forwarder
 import Glibc
 import MessageCache
-import Metrics
+import Resolver
+import Telemetry
 import Testing
+import Upstreams
 
 @testable import Web
 

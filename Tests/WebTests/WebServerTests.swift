@@ -2,9 +2,10 @@
 
 import EventLoop
 import Forwarder
+import Frontend
 import HTTPTestSupport
 import MessageCache
-import Metrics
+import Resolver
 import Synchronization
 import Testing
 

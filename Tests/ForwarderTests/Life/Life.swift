@@ -9,6 +9,9 @@ import Refresh
 import TestSupport
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 /// A simulated life.
 final class Life {

@@ -4,6 +4,9 @@ import DNSWire
 import EventLoop
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 /// Looks on while a life is lived, and notes what is against the rules.
 final class LifeJudge {

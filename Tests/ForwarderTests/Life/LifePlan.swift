@@ -4,6 +4,9 @@ import EventLoop
 import TestSupport
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 /// Seconds and milliseconds as the nanoseconds of a loop's clock.
 let second: Int64 = 1_000_000_000

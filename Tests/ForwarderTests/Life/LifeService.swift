@@ -7,6 +7,9 @@ import HTTPClient
 import HTTPDNS
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 /// A question about a host of the zone.
 struct LifeQuestion: Hashable {

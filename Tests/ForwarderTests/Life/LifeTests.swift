@@ -5,6 +5,9 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct LifeTests {
   /// A life of a bit more than a virtual hour with a bit of everything.

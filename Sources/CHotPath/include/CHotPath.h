@@ -1,0 +1,62 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+// CHotPath.h -- a mutex, counters and block copies that the hot path may call: declared as free of allocation.
+#ifndef HTTPDNSD_CHOTPATH_H
+#define HTTPDNSD_CHOTPATH_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__clang__)
+#define HTTPDNSD_NO_ALLOCATION __attribute__((swift_attr("@_noAllocation")))
+#else
+#define HTTPDNSD_NO_ALLOCATION
+#endif
+
+/// A mutex; the storage is the caller's and must not move.
+typedef struct {
+  pthread_mutex_t mutex;
+} hot_mutex;
+
+static inline void hot_mutex_init(hot_mutex *lock) { pthread_mutex_init(&lock->mutex, NULL); }
+static inline void hot_mutex_destroy(hot_mutex *lock) { pthread_mutex_destroy(&lock->mutex); }
+
+HTTPDNSD_NO_ALLOCATION
+static inline void hot_mutex_lock(hot_mutex *lock) { pthread_mutex_lock(&lock->mutex); }
+
+HTTPDNSD_NO_ALLOCATION
+static inline void hot_mutex_unlock(hot_mutex *lock) { pthread_mutex_unlock(&lock->mutex); }
+
+HTTPDNSD_NO_ALLOCATION
+static inline void hot_copy(void *to, const void *from, size_t count) { memcpy(to, from, count); }
+
+HTTPDNSD_NO_ALLOCATION
+static inline int hot_equal(const void *left, const void *right, size_t count) {
+  return memcmp(left, right, count) == 0;
+}
+
+/// Adds to a counter that one thread writes and any may read. Not an atomic addition, which would lock the bus: both halves
+/// are atomic, so that a reader never sees half a number, and nobody else writes between them.
+HTTPDNSD_NO_ALLOCATION
+static inline void hot_counter_add(uint64_t *counter, uint64_t count) {
+  __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + count, __ATOMIC_RELAXED);
+}
+
+HTTPDNSD_NO_ALLOCATION
+static inline void hot_counter_set(uint64_t *counter, uint64_t value) {
+  __atomic_store_n(counter, value, __ATOMIC_RELAXED);
+}
+
+HTTPDNSD_NO_ALLOCATION
+static inline uint64_t hot_counter_read(const uint64_t *counter) {
+  return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+/// Begins to fetch the cache line at `address`, which need not be valid.
+HTTPDNSD_NO_ALLOCATION
+static inline void hot_prefetch(const void *address) { __builtin_prefetch(address, 1); }
+
+#endif

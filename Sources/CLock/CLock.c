@@ -1,2 +1,0 @@
-// CLock.c -- everything is inline; a target needs a source file.
-#include "CLock.h"

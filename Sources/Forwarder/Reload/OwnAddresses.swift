@@ -1,0 +1,29 @@
+// OwnAddresses.swift -- takes our own addresses out of the plain resolvers of a configuration: a query to them would come
+// back to us.
+
+import Configuration
+import EventLoop
+import LocalDNS
+import Logging
+import Upstreams
+
+extension Configuration {
+  /// The configuration without plain resolvers that are this program itself; each one that goes is logged.
+  ///
+  /// What can be told from the text alone is refused as a mistake before; this knows the machine's addresses as well.
+  func withoutOurselves(_ listeners: [SocketAddress], _ logger: Logger) -> Configuration {
+    func isOurs(_ endpoint: Endpoint) -> Bool {
+      guard SystemResolvers.isOurs(SocketAddress(endpoint), listeners) else { return false }
+      logger.warning("plain resolver \(endpoint) is this program itself and is left out")
+      return true
+    }
+    func isOurServer(_ server: LocalServer) -> Bool {
+      if case .endpoint(let endpoint) = server { isOurs(endpoint) } else { false }
+    }
+    var configuration = self
+    configuration.localDNS.servers.removeAll(where: isOurServer)
+    for index in configuration.rules.indices { configuration.rules[index].servers.removeAll(where: isOurServer) }
+    for index in configuration.providers.indices { configuration.providers[index].bootstrap.removeAll(where: isOurs) }
+    return configuration
+  }
+}

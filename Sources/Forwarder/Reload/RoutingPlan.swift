@@ -1,0 +1,185 @@
+// RoutingPlan.swift -- the configuration's rules, as the table that the hot path asks and the routes that it names.
+
+import Configuration
+import DNSWire
+import EventLoop
+import Resolver
+import Routing
+import Upstreams
+
+/// Rules, hosts file and special names, compiled.
+package struct RoutingPlan: Sendable {
+  /// What the hot path asks.
+  let table: RouteTable
+  /// The routes, by the numbers that the table gives; numbers that it does not give are `Route.unused`.
+  let routes: [Route]
+  /// What the network's search domains mean.
+  let searchDomains: [SearchDomain]
+  /// What `table` was made of, beside the hosts file.
+  let rules: [RouteRule]
+  let settings: SpecialNamesSettings
+
+  /// Compiles a configuration.
+  ///
+  /// - Parameters:
+  ///   - searchDomains: the network's.
+  ///   - hosts: the parsed hosts file.
+  ///   - loopZone: where the names lie by which `LoopGuard` finds circles.
+  ///   - numbers: those of rules' routes so far, and from now on.
+  /// - Returns: nil where there are not enough of them.
+  init?(
+    _ configuration: Configuration, hosts: HostsFile, searchDomains: [DomainName], loopZone: DomainName?,
+    numbers: inout NumberRegistry<RouteMeaning>
+  ) {
+    let names = configuration.providers.map(\.meaning)
+    let targets = configuration.rules.map { RoutingPlan.target(of: $0, configuration) }
+    let meanings = targets.compactMap { target in
+      if case .route(let route) = target { RouteMeaning(route, providers: names) } else { nil }
+    }
+    guard let assigned = numbers.assign(meanings, kin: { $0.source }) else { return nil }
+    var routes = RoutingPlan.fixedRoutes(configuration)
+    let count = assigned.reduce(routes.count) { max($0, $1 + 1) }
+    routes += Array(repeating: Route.unused, count: count - routes.count)
+    var rules: [RouteRule] = []
+    if let loopZone {
+      rules.append(RouteRule(names: [.subtree(loopZone)], action: .route(Route.Number.loopProbe)))
+    }
+    var rest = assigned[...]
+    for (rule, target) in zip(configuration.rules, targets) {
+      switch target {
+      case .local(let action): rules.append(RouteRule(names: rule.names, action: action))
+      case .route(let route):
+        let number = rest.removeFirst()
+        routes[number] = route
+        rules.append(RouteRule(names: rule.names, action: .route(UInt16(number))))
+      }
+    }
+    self.routes = routes
+    self.searchDomains = SearchDomain.judged(searchDomains)
+    self.rules = rules
+    let hasLocalDNS = !configuration.localDNS.servers.isEmpty
+    settings = SpecialNamesSettings(
+      special: configuration.names.special, portalNames: configuration.localDNS.portalNames,
+      searchDomains: searchDomains,
+      searchRoute: configuration.localDNS.searchDomains == .ignore ? nil : Route.Number.search,
+      networkRoute: hasLocalDNS ? Route.Number.network : nil, portalRoute: hasLocalDNS ? Route.Number.portal : nil)
+    table = RouteTable(rules: rules, hosts: hosts, settings: settings)
+  }
+
+  private static func fixedRoutes(_ configuration: Configuration) -> [Route] {
+    let local = LocalServers(configuration.localDNS.servers)
+    let bounds = TTLBounds(configuration)
+    var standard = Route(
+      providers: Array(configuration.providers.indices), localServers: local,
+      fallsBack: configuration.localDNS.fallback == .onFailure, ttl: bounds)
+    standard.belongsToNetwork = configuration.cache.perNetwork
+    standard.stale = StalePolicy(configuration.cache)
+    var network = Route(providers: [], localServers: local, fallsBack: true, ttl: bounds)
+    network.belongsToNetwork = true
+    network.isConfined = true
+    network.stale = standard.stale
+    network.isNetwork = true
+    network.filtersPrivate = false
+    var portal = network
+    portal.isNetwork = false
+    portal.stale = StalePolicy()
+    portal.ttl.highest = min(10, bounds.highest)
+    portal.ttl.highestNegative = min(10, bounds.highestNegative)
+    portal.ttl.lowest = 0
+    let loopProbe = Route(
+      providers: [], localServers: LocalServers([LocalServers.Entry]()), fallsBack: false, ttl: bounds)
+    var search = standard
+    search.search = SearchOrder(configuration.localDNS.searchDomains)
+    // What the network adds counts there only.
+    search.belongsToNetwork = true
+    search.isConfined = true
+    return [standard, network, portal, loopProbe, search]
+  }
+
+  /// Where a rule leads.
+  private enum Target {
+    case local(RouteAction)
+    case route(Route)
+  }
+
+  private static func target(of rule: Configuration.Rule, _ configuration: Configuration) -> Target {
+    let defaults = LocalServers(configuration.localDNS.servers)
+    var route: Route
+    switch rule.use {
+    case .nxdomain: return .local(.nxDomain)
+    case .refused: return .local(.refused)
+    case .pinned: return .local(.pinned(rule.addresses))
+    case .localDNS:
+      let servers = rule.servers.isEmpty ? defaults : LocalServers(rule.servers)
+      route = Route(providers: [], localServers: servers, fallsBack: true, ttl: TTLBounds(configuration))
+      route.filtersPrivate = false
+      route.isConfined = servers.entries.contains(.system)
+    case .provider(let name):
+      let providers = configuration.providers.indices.filter { configuration.providers[$0].name == name }
+      let fallback = rule.fallback ?? configuration.localDNS.fallback
+      route = Route(
+        providers: providers, localServers: defaults, fallsBack: fallback == .onFailure, ttl: TTLBounds(configuration))
+    }
+    route.belongsToNetwork = configuration.cache.perNetwork || route.isConfined
+    route.stale = StalePolicy(configuration.cache)
+    if let stale = rule.stale { route.stale.mode = StalePolicy.Mode(stale) }
+    if let isImmutable = rule.isImmutable { route.stale.isImmutable = isImmutable }
+    if let highest = rule.maxTTL { route.ttl.highest = UInt32(clamping: highest.components.seconds) }
+    if let lowest = rule.minTTL { route.ttl.lowest = UInt32(clamping: lowest.components.seconds) }
+    return .route(route)
+  }
+}
+
+extension RoutingPlan {
+  /// Compiles the first configuration of a program.
+  ///
+  /// - Precondition: there are fewer rules than route numbers.
+  package init(
+    _ configuration: Configuration, hosts: HostsFile, searchDomains: [DomainName], loopZone: DomainName? = nil
+  ) {
+    var numbers = ServiceNumbers().routes
+    self.init(
+      configuration, hosts: hosts, searchDomains: searchDomains, loopZone: loopZone, numbers: &numbers)!
+  }
+}
+
+extension TTLBounds {
+  init(_ configuration: Configuration) {
+    self.init(
+      lowest: UInt32(clamping: configuration.cache.minTTL.components.seconds),
+      highest: UInt32(clamping: configuration.cache.maxTTL.components.seconds),
+      highestNegative: UInt32(clamping: configuration.cache.maxNegativeTTL.components.seconds),
+      highestFallback: UInt32(clamping: configuration.localDNS.maxTTL.components.seconds))
+  }
+}
+
+extension SearchOrder {
+  /// Nil where search domains have no effect.
+  init?(_ order: Configuration.SearchDomains) {
+    switch order {
+    case .afterDenial: self = .afterDenial
+    case .first: self = .first
+    case .ignore: return nil
+    }
+  }
+}
+
+extension StalePolicy {
+  init(_ cache: Configuration.Cache) {
+    self.init()
+    mode = Mode(cache.stale)
+    wait = cache.staleWait
+    maxAge = UInt32(clamping: cache.staleMaxAge.components.seconds)
+    isImmutable = cache.isImmutable
+  }
+}
+
+extension StalePolicy.Mode {
+  init(_ stale: Configuration.Stale) {
+    switch stale {
+    case .off: self = .off
+    case .onFailure: self = .onFailure
+    case .immediate: self = .immediate
+    }
+  }
+}

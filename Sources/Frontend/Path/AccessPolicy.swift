@@ -1,0 +1,177 @@
+// AccessPolicy.swift -- who may ask: a short list of prefixes, compared as numbers on the hot path.
+
+import CHotPath
+import CSocket
+import DNSWire
+import Glibc
+
+/// The prefixes of `listen.allow`. Immutable; shared by every thread.
+package final class AccessPolicy: @unchecked Sendable {
+  private struct Prefix {
+    var isIPv6: Bool
+    var high: UInt64
+    var low: UInt64
+    var highMask: UInt64
+    var lowMask: UInt64
+  }
+
+  private let prefixes: UnsafeMutablePointer<Prefix>
+  private let count: Int
+  /// Queries that were not allowed and that the log does not know of: see `RefusedQueries`. Any thread may write; two at the
+  /// same moment may count as one.
+  private let refused: UnsafeMutablePointer<UInt64>
+
+  /// Nanoseconds between two reports of refused queries.
+  private static let silence: UInt64 = 60_000_000_000
+
+  /// A policy that allows the addresses in any of the prefixes.
+  package init(_ allowed: [IPPrefix]) {
+    count = allowed.count
+    prefixes = .allocate(capacity: max(1, allowed.count))
+    // A cache line of its own: threads that refuse much do not slow down those that only read.
+    let line = UnsafeMutableRawPointer.allocate(byteCount: 64, alignment: 64)
+    refused = line.bindMemory(to: UInt64.self, capacity: RefusedWord.count)
+    refused.initialize(repeating: 0, count: RefusedWord.count)
+    for (index, prefix) in allowed.enumerated() {
+      let isIPv6 = prefix.address.isIPv6
+      let octets = prefix.address.octets + [UInt8](repeating: 0, count: isIPv6 ? 0 : 12)
+      (prefixes + index).initialize(
+        to: Prefix(
+          isIPv6: isIPv6, high: AccessPolicy.number(octets[..<8]), low: AccessPolicy.number(octets[8...]),
+          highMask: AccessPolicy.mask(prefix.length), lowMask: AccessPolicy.mask(prefix.length - 64)))
+    }
+  }
+
+  deinit {
+    prefixes.deallocate()
+    refused.deallocate()
+  }
+
+  /// Whether a query from that address is answered; an IPv4-mapped IPv6 address counts as the IPv4 one.
+  @_noAllocation
+  func allows(_ address: UnsafePointer<sockaddr_storage>) -> Bool {
+    let raw = UnsafeRawPointer(address)
+    var isIPv6 = raw.load(as: sa_family_t.self) == 10
+    var high: UInt64
+    var low: UInt64 = 0
+    if isIPv6 {
+      high = UInt64(bigEndian: raw.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+      low = UInt64(bigEndian: raw.loadUnaligned(fromByteOffset: 16, as: UInt64.self))
+      if high == 0, low >> 32 == 0xFFFF {
+        isIPv6 = false
+        high = low << 32
+        low = 0
+      }
+    } else {
+      high = UInt64(UInt32(bigEndian: raw.loadUnaligned(fromByteOffset: 4, as: UInt32.self))) << 32
+    }
+    var index = 0
+    while index < count {
+      let prefix = prefixes + index
+      if prefix.pointee.isIPv6 == isIPv6, high & prefix.pointee.highMask == prefix.pointee.high,
+        low & prefix.pointee.lowMask == prefix.pointee.low
+      {
+        return true
+      }
+      index &+= 1
+    }
+    noteRefused(isIPv6 ? RefusedWord.version6 | high >> 8 : RefusedWord.version4 | high >> 40)
+    return false
+  }
+
+  @_noAllocation
+  private func noteRefused(_ network: UInt64) {
+    let first = hot_counter_read(refused + RefusedWord.network)
+    if first == 0 { hot_counter_set(refused + RefusedWord.network, network) }
+    hot_counter_add(refused + (first == 0 || first == network ? RefusedWord.fromIt : RefusedWord.fromOthers), 1)
+  }
+
+  /// Whether refused queries are due to be reported: there are some, and the last report is a minute old, or older.
+  @_noAllocation
+  func hasNews(now: Int64) -> Bool {
+    guard hot_counter_read(refused + RefusedWord.fromIt) != 0 else { return false }
+    return UInt64(bitPattern: now) >= hot_counter_read(refused + RefusedWord.nextReport)
+  }
+
+  /// The refused queries since the last report, where one is due. Resolver's loop only.
+  package func takeRefused(now: Int64) -> RefusedQueries? {
+    guard hasNews(now: now) else { return nil }
+    let words = (0..<RefusedWord.nextReport).map { hot_counter_read(refused + $0) }
+    for index in 0..<RefusedWord.nextReport { hot_counter_set(refused + index, 0) }
+    hot_counter_set(refused + RefusedWord.nextReport, UInt64(bitPattern: now) + AccessPolicy.silence)
+    return RefusedQueries(network: words[RefusedWord.network], words[RefusedWord.fromIt], words[RefusedWord.fromOthers])
+  }
+
+  private static func number(_ octets: ArraySlice<UInt8>) -> UInt64 { octets.reduce(0) { $0 << 8 | UInt64($1) } }
+
+  private static func mask(_ bits: Int) -> UInt64 { bits <= 0 ? 0 : bits >= 64 ? .max : ~(UInt64.max >> UInt64(bits)) }
+}
+
+/// What stands where in a policy's count of refused queries.
+private enum RefusedWord {
+  /// The network that the first of them came from, or 0.
+  static var network: Int { @_noAllocation get { 0 } }
+  /// How many came from it, and how many from others.
+  static var fromIt: Int { @_noAllocation get { 1 } }
+  static var fromOthers: Int { @_noAllocation get { 2 } }
+  /// When the next report may be given.
+  static var nextReport: Int { @_noAllocation get { 3 } }
+  static var count: Int { 4 }
+  /// The first octet of a network, before 24 bits of an IPv4 address or 56 bits of an IPv6 address.
+  static var version4: UInt64 { @_noAllocation get { 4 << 56 } }
+  static var version6: UInt64 { @_noAllocation get { 6 << 56 } }
+}
+
+/// Queries of clients that may not ask, for the log.
+package struct RefusedQueries {
+  /// The network of the first one.
+  let network: IPPrefix
+  /// How many came from it.
+  let count: UInt64
+  /// How many came from other networks.
+  let others: UInt64
+
+  fileprivate init?(network word: UInt64, _ count: UInt64, _ others: UInt64) {
+    let octets = (0..<7).reversed().map { UInt8(truncatingIfNeeded: word >> (UInt64($0) * 8)) }
+    let isIPv6 = word >> 56 == 6
+    let address = isIPv6 ? octets + [UInt8](repeating: 0, count: 9) : octets[4...] + [0]
+    guard let network = IPAddress(octets: Array(address)).flatMap({ IPPrefix($0, length: isIPv6 ? 56 : 24) }) else {
+      return nil
+    }
+    (self.network, self.count, self.others) = (network, count, others)
+  }
+
+  /// One line for the log.
+  package var text: String {
+    let rest = others == 0 ? "" : " and \(others) from other networks"
+    return "refused \(count) \(count == 1 ? "query" : "queries") from \(network)\(rest): not in listen.allow"
+  }
+}
+
+extension AccessPolicy {
+  /// The networks that the machine's interfaces are on at present: what `"connected"` stands for.
+  package static func connectedNetworks() -> [IPPrefix] {
+    var list: UnsafeMutablePointer<ifaddrs>?
+    guard getifaddrs(&list) == 0 else { return [] }
+    defer { freeifaddrs(list) }
+    var networks: [IPPrefix] = []
+    var next = list
+    while let entry = next {
+      next = entry.pointee.ifa_next
+      guard let address = octets(entry.pointee.ifa_addr), let mask = octets(entry.pointee.ifa_netmask) else { continue }
+      let length = mask.reduce(0) { $0 + $1.nonzeroBitCount }
+      if let prefix = IPAddress(octets: address).flatMap({ IPPrefix($0, length: length) }) { networks.append(prefix) }
+    }
+    return networks
+  }
+
+  private static func octets(_ address: UnsafeMutablePointer<sockaddr>?) -> [UInt8]? {
+    guard let address else { return nil }
+    let raw = UnsafeRawBufferPointer(start: address, count: MemoryLayout<sockaddr_in6>.size)
+    switch Int32(raw.load(as: sa_family_t.self)) {
+    case AF_INET: return Array(raw[4..<8])
+    case AF_INET6: return Array(raw[8..<24])
+    default: return nil
+    }
+  }
+}

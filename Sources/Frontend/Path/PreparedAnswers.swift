@@ -1,0 +1,104 @@
+// PreparedAnswers.swift -- answers that need no upstream, composed at start: pinned, special and hosts-file names, HINFO.
+
+import CHotPath
+import DNSWire
+import Routing
+
+/// Composed local answers, found by their number. Immutable; shared by every thread.
+package final class PreparedAnswers: @unchecked Sendable {
+  private struct Prepared {
+    var head: ResponseHead
+    var body: UnsafeMutablePointer<UInt8>
+  }
+
+  private let prepared: UnsafeMutablePointer<Prepared>
+  private let count: Int
+  /// The number of the answer to QTYPE ANY.
+  package let anyAnswer: UInt32
+
+  /// Composes the table's local answers.
+  package init(_ answers: [LocalAnswer]) {
+    count = answers.count + 1
+    prepared = .allocate(capacity: count)
+    anyAnswer = UInt32(answers.count)
+    for (index, answer) in (answers + [PreparedAnswers.hinfo]).enumerated() {
+      (prepared + index).initialize(to: PreparedAnswers.prepare(answer))
+    }
+  }
+
+  deinit {
+    for index in 0..<count { prepared[index].body.deallocate() }
+    prepared.deallocate()
+  }
+
+  /// Writes the body of answer `index` to `output` and fills `head`; with `capacity` too small, only `head`.
+  @_noAllocation
+  func copy(_ index: UInt32, to output: UnsafeMutablePointer<UInt8>, capacity: Int, _ head: inout ResponseHead) {
+    let entry = prepared + Int(index)
+    head = entry.pointee.head
+    if head.bodyLength <= capacity { hot_copy(output, entry.pointee.body, head.bodyLength) }
+  }
+
+  /// RFC 8482 section 4.2: what answers a query of type ANY.
+  private static let hinfo = LocalAnswer(
+    responseCode: .noError,
+    records: [LocalRecord(type: .hinfo, ttl: 3600, rdata: [7] + Array("RFC8482".utf8) + [0])],
+    soaOwner: nil, isAuthoritative: false, extendedError: nil)
+
+  private static func prepare(_ answer: LocalAnswer) -> Prepared {
+    let octets = body(of: answer)
+    let longest = 65_535 - ResponseWriter.overhead
+    var head = ResponseHead(responseCode: ResponseCode.servFail.rawValue)
+    if octets.count <= longest {
+      head.responseCode = answer.responseCode.rawValue
+      head.isAuthoritative = answer.isAuthoritative
+      head.answers = UInt16(answer.records.count)
+      head.authorities = answer.soaOwner == nil ? 0 : 1
+      head.bodyLength = octets.count
+    }
+    head.extendedError = answer.extendedError?.rawValue ?? ResponseHead.noExtendedError
+    let body = UnsafeMutablePointer<UInt8>.allocate(capacity: max(1, head.bodyLength))
+    octets.withUnsafeBufferPointer { source in
+      if let base = source.baseAddress { body.update(from: base, count: head.bodyLength) }
+    }
+    return Prepared(head: head, body: body)
+  }
+
+  /// The records in wire form behind whatever question. Where they will stand depends on QNAME's length, so that QNAME is
+  /// the one name that a pointer may lead to; all others are written in full.
+  private static func body(of answer: LocalAnswer) -> [UInt8] {
+    let pointer: [UInt8] = [0xC0, UInt8(QueryReader.headerLength)]
+    var octets: [UInt8] = []
+    func append(_ owner: [UInt8], _ type: RecordType, _ ttl: UInt32, _ rdata: [UInt8]) {
+      octets += owner
+      for word in [type.rawValue, 1, UInt16(ttl >> 16), UInt16(ttl & 0xFFFF), UInt16(truncatingIfNeeded: rdata.count)] {
+        octets += [UInt8(word >> 8), UInt8(word & 0xFF)]
+      }
+      octets += rdata
+    }
+    for record in answer.records { append(pointer, record.type, record.ttl, record.rdata) }
+    let owner: [UInt8]? = answer.soaOwner.map { owner in
+      switch owner {
+      case .queryName: pointer
+      case .zone(let zone): zone.octets
+      }
+    }
+    if let owner {
+      let soa = SyntheticSOA.record(.root, ttl: LocalAnswer.ttl)
+      append(owner, soa.type, soa.ttl, soa.rdata)
+    }
+    return octets
+  }
+}
+
+/// The SOA record of negative answers that have none from upstream: stub resolvers that cache need one (RFC 2308 section 5).
+package enum SyntheticSOA {
+  /// An SOA record of that owner, its minimum equal to its TTL.
+  package static func record(_ owner: DomainName, ttl: UInt32) -> ResourceRecord {
+    var rdata = DomainName(text: "localhost.")!.octets + DomainName(text: "nobody.invalid.")!.octets
+    for number in [1, 3600, 1200, 604_800, ttl] as [UInt32] {
+      withUnsafeBytes(of: number.bigEndian) { rdata.append(contentsOf: $0) }
+    }
+    return ResourceRecord(owner: owner, type: .soa, ttl: ttl, rdata: rdata)
+  }
+}

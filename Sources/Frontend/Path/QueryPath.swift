@@ -1,0 +1,448 @@
+// QueryPath.swift -- the hot path: from a query's octets to its answer, on the listener's thread, without allocation.
+//
+// Each thread has its own; cache, routes and policy are shared. What is not at hand is handed to the resolver.
+
+import CHotPath
+import CSocket
+import DNSWire
+import FairShares
+import Glibc
+import MessageCache
+import Routing
+
+/// What every thread's query path looks into.
+package struct QueryTables: Sendable {
+  package let access: AccessPolicy
+  let routes: RouteTable
+  let prepared: PreparedAnswers
+  let cache: MessageCache
+  /// The number of the answer to QTYPE ANY.
+  let anyAnswer: UInt32
+  /// Whether answers are kept at all.
+  let cacheEnabled: Bool
+  /// The routes whose providers are told the client's own subnet.
+  let subnetRoutes: RouteSet
+  /// The routes whose answers belong to the network that gave them.
+  let networkRoutes: RouteSet
+  /// The network that the machine is on.
+  let network: CurrentNetwork
+  /// The largest UDP response, in octets.
+  let maxUDPPayload: Int
+  /// The idle timeout told over TCP, in units of 100 ms.
+  let keepalive: Int32
+  /// The routes of which no provider has a word for DO or CD: questions that differ in nothing else are one.
+  var plainRoutes = RouteSet([], count: 0)
+  /// `listen.rate_limit`, over all threads.
+  package var rateLimit = BucketTable(rate: 0, burst: 1)
+
+  package init(
+    access: AccessPolicy, routes: RouteTable, prepared: PreparedAnswers, cache: MessageCache, anyAnswer: UInt32,
+    cacheEnabled: Bool, subnetRoutes: RouteSet, networkRoutes: RouteSet, network: CurrentNetwork, maxUDPPayload: Int,
+    keepalive: Int32, plainRoutes: RouteSet = RouteSet([], count: 0),
+    rateLimit: BucketTable = BucketTable(rate: 0, burst: 1)
+  ) {
+    self.access = access
+    self.routes = routes
+    self.prepared = prepared
+    self.cache = cache
+    self.anyAnswer = anyAnswer
+    self.cacheEnabled = cacheEnabled
+    self.subnetRoutes = subnetRoutes
+    self.networkRoutes = networkRoutes
+    self.network = network
+    self.maxUDPPayload = maxUDPPayload
+    self.keepalive = keepalive
+    self.plainRoutes = plainRoutes
+    self.rateLimit = rateLimit
+  }
+}
+
+/// What becomes of a query.
+package enum QueryOutcome {
+  /// The response stands in the output, that many octets.
+  case reply(Int)
+  /// The response stands in the output; the resolver gets the query all the same, by that route, to ask anew.
+  case replyAndRefresh(Int, UInt16)
+  /// No answer.
+  case drop
+  /// The answer is not at hand: the resolver gets it, by that route.
+  case forward(UInt16)
+}
+
+/// Which transport a query came by.
+package enum QueryTransport: UInt8, CaseIterable, Sendable {
+  case udp
+  case tcp
+
+  /// Whether it is UDP; the comparison of raw values may allocate, as far as the compiler knows.
+  @inlinable var isUDP: Bool {
+    @_noAllocation get {
+      switch self {
+      case .udp: true
+      case .tcp: false
+      }
+    }
+  }
+}
+
+/// One thread's way from query to answer.
+package final class QueryPath {
+  private let tables: QueryTables
+  // The same objects as in `tables`, which keeps them alive: a plain reference would be retained for each use.
+  private let access: Unmanaged<AccessPolicy>
+  private let routes: Unmanaged<RouteTable>
+  private let prepared: Unmanaged<PreparedAnswers>
+  private let subnetRoutes: Unmanaged<RouteSet>
+  private let networkRoutes: Unmanaged<RouteSet>
+  private let network: Unmanaged<CurrentNetwork>
+  private let cache: Unmanaged<MessageCache>
+  private let plainRoutes: Unmanaged<RouteSet>
+  private let rateLimit: Unmanaged<BucketTable>
+  private let isLimited: Bool
+  /// Queries beyond the limit, as far as this thread has told of them.
+  private var toldLimited: UInt64 = 0
+  /// The query that was read last; `accept` leaves it for whoever forwards.
+  var query: Query { @_noAllocation @inline(__always) get { read.pointee } }
+  /// In memory of its own: a property of an object is checked for exclusive access at each use.
+  private let read: UnsafeMutablePointer<Query>
+  private let key: UnsafeMutablePointer<UInt8>
+  /// What `tally` writes to.
+  let counters: QueryCounters
+  /// The idle timeout told over TCP, in units of 100 ms.
+  var keepalive: Int32
+  /// How this thread counts.
+  let tally: QueryTally
+  /// In memory of its own, like `read`.
+  private let end: UnsafeMutablePointer<QueryEnd>
+  /// How the query ended that was answered last.
+  var lastEnd: QueryEnd { @_noAllocation get { end.pointee } }
+
+  package convenience init(_ tables: QueryTables) { self.init(tables, QueryCounters()) }
+
+  /// - Parameter counters: the thread's own, which outlive the tables.
+  package init(_ tables: QueryTables, _ counters: QueryCounters) {
+    self.tables = tables
+    self.counters = counters
+    tally = counters.tally
+    keepalive = tables.keepalive
+    read = .allocate(capacity: 1)
+    read.initialize(to: Query())
+    end = .allocate(capacity: 1)
+    end.initialize(to: QueryEnd(.dropped, 0))
+    access = .passUnretained(tables.access)
+    routes = .passUnretained(tables.routes)
+    prepared = .passUnretained(tables.prepared)
+    subnetRoutes = .passUnretained(tables.subnetRoutes)
+    networkRoutes = .passUnretained(tables.networkRoutes)
+    network = .passUnretained(tables.network)
+    cache = .passUnretained(tables.cache)
+    plainRoutes = .passUnretained(tables.plainRoutes)
+    rateLimit = .passUnretained(tables.rateLimit)
+    isLimited = tables.rateLimit.isOn
+    key = .allocate(capacity: CacheKey.longest)
+    key.initialize(repeating: 0, count: CacheKey.longest)
+  }
+
+  deinit {
+    key.deallocate()
+    read.deallocate()
+    end.deallocate()
+  }
+
+  /// The path of the same thread through other tables.
+  func successor(_ tables: QueryTables) -> QueryPath { QueryPath(tables, counters) }
+
+  /// Answers `message` from what is at hand.
+  ///
+  /// - Parameters:
+  ///   - now: nanoseconds of the boot-time clock.
+  ///   - output: room for the transport's largest response and `ResponseWriter.overhead`.
+  @_noAllocation
+  package func accept(
+    _ message: UnsafeBufferPointer<UInt8>, from client: UnsafePointer<sockaddr_storage>, _ transport: QueryTransport,
+    now: Int64, into output: UnsafeMutablePointer<UInt8>
+  ) -> QueryOutcome {
+    let verdict = QueryReader.read(message.span, into: &read.pointee)
+    if case .drop = verdict {
+      tally.count(.dropped, transport)
+      return .drop
+    }
+    guard access._withUnsafeGuaranteedRef({ $0.allows(client) }) else {
+      return refuse(.refused, ede: .prohibited, message, transport, output)
+    }
+    // Over TCP whoever reads the connection puts the query off.
+    if isLimited, transport.isUDP, isBeyondLimit(client, now: now) {
+      guard case .query = verdict else {
+        tally.count(.limited, transport)
+        return .drop
+      }
+      return truncate(message, output)
+    }
+    switch verdict {
+    case .query: break
+    case .formErr: return refuse(.formErr, ede: .none, message, transport, output)
+    case .notImp: return refuse(.notImp, ede: .none, message, transport, output)
+    default: return refuse(.badVers, ede: .none, message, transport, output)
+    }
+    tally.count(type: query.type)
+    guard query.qclass == 1 else { return refuse(.refused, ede: .notSupported, message, transport, output) }
+    // Type 0 and the types that only a question has (RFC 6895 section 3.1), of which only ANY has an answer.
+    if query.type == 255 { return local(tables.anyAnswer, message, transport, output) }
+    if query.type &- 1 > 126, query.type < 256 {
+      return refuse(.refused, ede: .notSupported, message, transport, output)
+    }
+    QueryReader.lowercaseName(of: message.span, length: query.nameLength, into: key)
+    // Closures that capture `self` would retain it: they get copies of what they need.
+    let (name, length, type) = (key, query.nameLength, query.type)
+    let decision = routes._withUnsafeGuaranteedRef { $0.find(name, length: length, type: type) }
+    switch decision {
+    case .local(let index): return local(index, message, transport, output)
+    case .route(let route): return cached(route, message, transport, now: now, output)
+    }
+  }
+
+  /// SERVFAIL for a query that there is no room for, whatever it asks.
+  func turnAway(
+    _ message: UnsafeBufferPointer<UInt8>, _ transport: QueryTransport, into output: UnsafeMutablePointer<UInt8>
+  ) -> QueryOutcome {
+    if case .drop = QueryReader.read(message.span, into: &read.pointee) {
+      tally.count(.dropped, transport)
+      return .drop
+    }
+    return refuse(.servFail, ede: .other, message, transport, output)
+  }
+
+  /// A response of that code without records, for a query that was read last, which is counted as refused.
+  @_noAllocation
+  func refuse(
+    _ code: Refusal, ede: RefusalReason, _ message: UnsafeBufferPointer<UInt8>, _ transport: QueryTransport,
+    _ output: UnsafeMutablePointer<UInt8>
+  ) -> QueryOutcome {
+    let head = ResponseHead(responseCode: code.responseCode, extendedError: ede.infoCode)
+    note(code.fate, code.responseCode, transport)
+    return .reply(ResponseWriter.complete(query, of: message.span, head, limits(transport), into: output))
+  }
+
+  @_noAllocation
+  private func isBeyondLimit(_ client: UnsafePointer<sockaddr_storage>, now: Int64) -> Bool {
+    let key = ClientKey(client).value
+    return rateLimit._withUnsafeGuaranteedRef { $0.take(key, now: now) == BucketLimit.refused }
+  }
+
+  /// TC and nothing else: who is real comes again over TCP, and who has forged an address gains nothing by it.
+  @_noAllocation
+  private func truncate(
+    _ message: UnsafeBufferPointer<UInt8>, _ output: UnsafeMutablePointer<UInt8>
+  ) -> QueryOutcome {
+    note(.limited, 0, .udp)
+    var limits = limits(.udp)
+    // Nothing fits.
+    limits.size = 0
+    return .reply(ResponseWriter.complete(query, of: message.span, ResponseHead(), limits, into: output))
+  }
+
+  /// Whether the resolver's loop should be woken to log queries beyond the limit, or of clients that may not ask: once a
+  /// minute each.
+  func hasNews(now: Int64) -> Bool {
+    if isLimited, rateLimit._withUnsafeGuaranteedRef({ $0.hasNews(&toldLimited, now: now) }) { return true }
+    return access._withUnsafeGuaranteedRef { $0.hasNews(now: now) }
+  }
+
+  @_noAllocation @inline(__always)
+  private func note(_ fate: QueryFate, _ code: UInt16, _ transport: QueryTransport) {
+    tally.count(fate, transport)
+    tally.count(code: code)
+    end.pointee = QueryEnd(fate, code)
+  }
+
+  @_noAllocation
+  private func local(
+    _ index: UInt32, _ message: UnsafeBufferPointer<UInt8>, _ transport: QueryTransport,
+    _ output: UnsafeMutablePointer<UInt8>
+  ) -> QueryOutcome {
+    let limits = limits(transport)
+    var head = ResponseHead()
+    let start = query.questionEnd
+    prepared._withUnsafeGuaranteedRef {
+      $0.copy(index, to: output + start, capacity: limits.size - start, &head)
+    }
+    note(head.extendedError == RefusalReason.blocked.infoCode ? .blocked : .local, head.responseCode, transport)
+    return .reply(ResponseWriter.complete(query, of: message.span, head, limits, into: output))
+  }
+
+  @_noAllocation
+  private func cached(
+    _ route: UInt16, _ message: UnsafeBufferPointer<UInt8>, _ transport: QueryTransport, now: Int64,
+    _ output: UnsafeMutablePointer<UInt8>
+  ) -> QueryOutcome {
+    let limits = limits(transport)
+    var head = ResponseHead()
+    let knowsSubnet = subnetRoutes._withUnsafeGuaranteedRef { $0.contains(route) }
+    if knowsSubnet, query.hasBrokenSubnet { return refuse(.formErr, ede: .none, message, transport, output) }
+    if tables.cacheEnabled {
+      let usesSubnet = knowsSubnet ? query.clientSubnet.sourceLength > 0 : false
+      let capacity = limits.size - query.questionEnd
+      let found = find(route, usesSubnet, now: now, output + query.questionEnd, capacity, &head)
+      if found.isAnswer {
+        note(found.isStale ? .stale : .hit, head.responseCode, transport)
+        let length = ResponseWriter.complete(query, of: message.span, head, limits, into: output)
+        return found.wantsRefresh ? .replyAndRefresh(length, route) : .reply(length)
+      }
+    }
+    guard query.recursionDesired else { return refuse(.refused, ede: .none, message, transport, output) }
+    return .forward(route)
+  }
+
+  /// Fresh data first, whatever of it answers the question; where there is none, the newest of what has expired.
+  @_noAllocation
+  private func find(
+    _ route: UInt16, _ usesSubnet: Bool, now: Int64, _ output: UnsafeMutablePointer<UInt8>, _ capacity: Int,
+    _ head: inout ResponseHead
+  ) -> CacheLookup {
+    let isApart = networkRoutes._withUnsafeGuaranteedRef { $0.contains(route) }
+    var (dnssecOK, checkingDisabled) = (query.dnssecOK, query.checkingDisabled)
+    if dnssecOK || checkingDisabled, plainRoutes._withUnsafeGuaranteedRef({ $0.contains(route) }) {
+      (dnssecOK, checkingDisabled) = (false, false)
+    }
+    let asked = CacheScope(
+      type: query.type, dnssecOK: dnssecOK, checkingDisabled: checkingDisabled, route: route,
+      network: isApart ? network._withUnsafeGuaranteedRef { $0.number } : 0)
+    var own = CacheLookup.miss
+    if usesSubnet {
+      own = findOwn(asked, now: now, servesStale: false, output, capacity, &head)
+      if own.isAnswer { return own }
+    }
+    let shared = findShared(asked, usesSubnet, now: now, servesStale: false, output, capacity, &head)
+    if shared.isAnswer { return shared }
+    // NXDOMAIN holds for every type of the name.
+    var everyType = asked
+    everyType.type = CacheKey.everyType
+    let denial = findShared(everyType, usesSubnet, now: now, servesStale: false, output, capacity, &head)
+    if denial.isAnswer { return denial }
+    if own.storedAt > shared.storedAt, own.storedAt > denial.storedAt {
+      guard own.kind == .stale else { return .miss }
+      return findOwn(asked, now: now, servesStale: true, output, capacity, &head)
+    }
+    let isDenied = denial.storedAt >= shared.storedAt
+    guard (isDenied ? denial : shared).kind == .stale else { return .miss }
+    return findShared(
+      isDenied ? everyType : asked, usesSubnet, now: now, servesStale: true, output, capacity, &head)
+  }
+
+  /// What is kept for the client's own subnet.
+  @_noAllocation
+  private func findOwn(
+    _ scope: CacheScope, now: Int64, servesStale: Bool, _ output: UnsafeMutablePointer<UInt8>, _ capacity: Int,
+    _ head: inout ResponseHead
+  ) -> CacheLookup {
+    let subnet = query.clientSubnet.capped
+    head.subnetScope = Int16(subnet.sourceLength)
+    let (buffer, length) = (key, query.nameLength)
+    return cache._withUnsafeGuaranteedRef { cache in
+      let key = cache.key(in: buffer, nameLength: length, scope, subnet: subnet)
+      return cache.find(key, now: now, servesStale: servesStale, into: output, capacity: capacity, &head)
+    }
+  }
+
+  /// What is kept for everybody.
+  @_noAllocation
+  private func findShared(
+    _ scope: CacheScope, _ usesSubnet: Bool, now: Int64, servesStale: Bool, _ output: UnsafeMutablePointer<UInt8>,
+    _ capacity: Int, _ head: inout ResponseHead
+  ) -> CacheLookup {
+    if usesSubnet { head.subnetScope = 0 }
+    let (buffer, length) = (key, query.nameLength)
+    return cache._withUnsafeGuaranteedRef { cache in
+      let key = cache.key(in: buffer, nameLength: length, scope, subnet: QueryClientSubnet())
+      return cache.find(
+        key, now: now, servesStale: servesStale, onlyForEverySubnet: usesSubnet, into: output, capacity: capacity, &head
+      )
+    }
+  }
+
+  @_noAllocation
+  func limits(_ transport: QueryTransport) -> ResponseLimits {
+    switch transport {
+    case .udp: ResponseLimits.udp(query, maximum: tables.maxUDPPayload)
+    case .tcp:
+      ResponseLimits(
+        size: 65535, advertisedPayload: UInt16(truncatingIfNeeded: tables.maxUDPPayload), keepalive: keepalive)
+    }
+  }
+}
+
+/// The codes that the hot path refuses with.
+enum Refusal: UInt16 {
+  case formErr, servFail, notImp, refused, badVers
+
+  @inlinable var responseCode: UInt16 {
+    @_noAllocation get {
+      switch self {
+      case .formErr: 1
+      case .servFail: 2
+      case .notImp: 4
+      case .refused: 5
+      case .badVers: 16
+      }
+    }
+  }
+}
+
+extension Refusal {
+  /// As what a query is counted that is refused with this code.
+  @inlinable var fate: QueryFate {
+    @_noAllocation get {
+      switch self {
+      case .formErr, .notImp, .badVers: .invalid
+      case .servFail: .overflow
+      case .refused: .refused
+      }
+    }
+  }
+}
+
+/// The Extended DNS Errors that the hot path gives, RFC 8914.
+enum RefusalReason: UInt16 {
+  case none, notReady, blocked, prohibited, notSupported, other
+
+  @inlinable var infoCode: UInt16 {
+    @_noAllocation get {
+      switch self {
+      case .none: 0xFFFF
+      case .other: 0
+      case .notReady: 14
+      case .blocked: 15
+      case .prohibited: 18
+      case .notSupported: 21
+      }
+    }
+  }
+}
+
+/// A set of route numbers as bits in memory of its own. Immutable.
+package final class RouteSet: @unchecked Sendable {
+  private let bits: UnsafeMutablePointer<Bool>
+  private let count: Int
+
+  package init(_ routes: some Sequence<UInt16>, count: Int) {
+    self.count = count
+    bits = .allocate(capacity: max(1, count))
+    bits.initialize(repeating: false, count: max(1, count))
+    for route in routes { bits[Int(route)] = true }
+  }
+
+  deinit { bits.deallocate() }
+
+  @_noAllocation
+  func contains(_ route: UInt16) -> Bool {
+    guard Int(route) < count else { return false }
+    return bits[Int(route)]
+  }
+}
+
+extension QueryClientSubnet {
+  /// No more of a client's address than /24 or /56 goes upstream (RFC 7871 section 11.1).
+  @inlinable package var capped: QueryClientSubnet {
+    @_noAllocation get { masked(to: family == 1 ? 24 : 56) }
+  }
+}

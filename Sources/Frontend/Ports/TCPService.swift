@@ -1,0 +1,183 @@
+// TCPService.swift -- queries over TCP: the same query path as over UDP, on the resolver's loop.
+
+import CSocket
+import DNSWire
+import EventLoop
+import FairShares
+import Glibc
+import Listener
+import Logging
+import Telemetry
+
+/// Answers queries of TCP connections. Resolver's loop only.
+package final class TCPService {
+  private var path: QueryPath
+  private let queries: ClientQueries
+  private let replies: ReplySender
+  private let loop: any Loop
+  /// Hands a filled slot to the resolver.
+  private let submit: (Int) -> Void
+  private let output: UnsafeMutablePointer<UInt8>
+  private var rateLimit: BucketTable
+  /// Octets of queries that are put off.
+  private var putOff = 0
+  /// Queries so far that were put off.
+  package private(set) var delayed: UInt64 = 0
+
+  /// How long a query beyond `listen.rate_limit` is put off at most.
+  private static let longestDelay = Duration.seconds(1)
+  /// Octets of queries that may wait for that; what is beyond gets SERVFAIL.
+  private static let mostPutOff = 4 << 20
+  /// Told of each query that is answered at once, where queries are logged.
+  package var log: QueryLog?
+
+  /// - Parameters:
+  ///   - loop: the resolver's loop.
+  ///   - counters: those of queries over TCP.
+  ///   - submit: takes the slot of a query that has to wait; called on the loop.
+  package init(
+    _ tables: QueryTables, queries: ClientQueries, replies: ReplySender, loop: any Loop,
+    counters: QueryCounters = QueryCounters(), submit: @escaping (Int) -> Void
+  ) {
+    path = QueryPath(tables, counters)
+    rateLimit = tables.rateLimit
+    self.queries = queries
+    self.replies = replies
+    self.loop = loop
+    self.submit = submit
+    output = .allocate(capacity: 65535 + ResponseWriter.overhead)
+  }
+
+  deinit { output.deallocate() }
+
+  /// Answers by those tables from now on.
+  package func use(_ tables: QueryTables) {
+    path = path.successor(tables)
+    rateLimit = tables.rateLimit
+  }
+
+  /// Takes one query, and answers it as soon as its client may have an answer.
+  package func accept(_ connection: TCPConnection, _ message: UnsafeBufferPointer<UInt8>) {
+    let now = BootInstant.now.nanoseconds
+    path.keepalive = connection.keepalive
+    let delay = delay(of: connection, now: now)
+    guard delay > 0 else { return answer(connection, message, since: now) }
+    delayed += 1
+    guard putOff + message.count <= TCPService.mostPutOff else {
+      guard case .reply(let length) = path.turnAway(message, .tcp, into: output) else { return connection.discard() }
+      return send(length, connection, message, since: now)
+    }
+    let octets = Array(message)
+    putOff += octets.count
+    loop.schedule(after: .nanoseconds(delay)) { [self] in
+      putOff -= octets.count
+      guard connection.isOpen else { return connection.discard() }
+      octets.withUnsafeBufferPointer { answer(connection, $0, since: now) }
+    }
+  }
+
+  /// Nanoseconds for which a client's query has to wait.
+  private func delay(of connection: TCPConnection, now: Int64) -> Int64 {
+    guard rateLimit.isOn else { return 0 }
+    let longest = TCPService.longestDelay.nanoseconds
+    let key = withUnsafePointer(to: connection.client.storage) { ClientKey($0).value }
+    let wait = rateLimit.take(key, now: now, patience: longest)
+    return wait == BucketLimit.refused ? longest : wait
+  }
+
+  /// Answers one query, now or through the resolver.
+  private func answer(_ connection: TCPConnection, _ message: UnsafeBufferPointer<UInt8>, since arrival: Int64) {
+    let now = BootInstant.now.nanoseconds
+    path.keepalive = connection.keepalive
+    let (outcome, client) = withUnsafePointer(to: connection.client.storage) {
+      (path.accept(message, from: $0, .tcp, now: now, into: output), ClientKey($0))
+    }
+    switch outcome {
+    case .reply(let length): send(length, connection, message, since: arrival)
+    case .replyAndRefresh(let length, let route):
+      send(length, connection, message, since: arrival)
+      let slot = queries.take(client)
+      guard slot >= 0 else { return }
+      queries.fill(slot, path.query, of: message.baseAddress!, route: route, receivedAt: arrival, descriptor: -1)
+      queries.peer(slot).pointee.address = connection.client.storage
+      queries.slots[slot].wantsAnswer = false
+      submit(slot)
+    case .drop: connection.discard()
+    case .forward(let route):
+      let slot = queries.take(client)
+      guard slot >= 0 else {
+        if case .reply(let length) = path.refuse(.servFail, ede: .other, message, .tcp, output) {
+          send(length, connection, message, since: arrival)
+        }
+        return
+      }
+      path.tally.count(.miss, .tcp)
+      queries.fill(slot, path.query, of: message.baseAddress!, route: route, receivedAt: arrival, descriptor: -1)
+      queries.peer(slot).pointee.address = connection.client.storage
+      replies.setConnection(connection, for: slot)
+      submit(slot)
+    }
+  }
+
+  private func send(
+    _ length: Int, _ connection: TCPConnection, _ message: UnsafeBufferPointer<UInt8>, since arrival: Int64
+  ) {
+    connection.send(UnsafeBufferPointer(start: output, count: length))
+    let (now, receivedAt) = (BootInstant.now, BootInstant(nanoseconds: arrival))
+    path.tally.count(answers: 1, took: (now - receivedAt).nanoseconds)
+    log?.add(logged(connection, message, receivedAt: receivedAt, took: now - receivedAt))
+  }
+
+  private func logged(
+    _ connection: TCPConnection, _ message: UnsafeBufferPointer<UInt8>, receivedAt: BootInstant, took: Duration
+  ) -> LoggedQuery {
+    let name = QueryReader.headerLength..<(QueryReader.headerLength + path.query.nameLength)
+    return LoggedQuery(
+      receivedAt: receivedAt, took: took, client: connection.client.octets, transport: .tcp,
+      name: name.upperBound <= message.count ? Array(message[name]) : [], type: path.query.type,
+      code: path.lastEnd.code, outcome: .atOnce(QueryFate(rawValue: Int(path.lastEnd.fate)) ?? .invalid))
+  }
+}
+
+extension TCPConnection {
+  /// The idle timeout that its client gets, in units of 100 ms (RFC 7828).
+  var keepalive: Int32 { Int32(clamping: idleTimeout.nanoseconds / 100_000_000) }
+}
+
+extension TCPConnectionTable {
+  /// Logs what becomes of newcomers when there is no free place, once a minute each.
+  package func log(to occasional: OccasionalLog) {
+    let limits = limits
+    onShortage = { shortage in
+      let (text, kind) = shortage.description(limits)
+      occasional.log(shortage.isRefused ? .warning : .info, reason: kind, now: BootInstant.now.nanoseconds, text)
+    }
+  }
+}
+
+extension TCPConnectionTable.Shortage {
+  fileprivate func description(_ limits: TCPLimits) -> (text: String, kind: String) {
+    switch (isOwnLimit, isRefused) {
+    case (true, true):
+      (
+        "a TCP connection from \(client) is closed: its client has \(limits.perClient) with queries in flight; "
+          + "listen.tcp_per_client allows more", "tcp-client-refused"
+      )
+    case (true, false):
+      (
+        "a TCP connection from \(client) takes the place of an idle one of its client, which has \(limits.perClient); "
+          + "listen.tcp_per_client allows more", "tcp-client-displaced"
+      )
+    case (false, true):
+      (
+        "a TCP connection from \(client) is closed: all \(limits.connections) places have queries in flight, "
+          + "\(most.count) of them of the client of \(most.client); listen.tcp_connections allows more", "tcp-refused"
+      )
+    case (false, false):
+      (
+        "a TCP connection from \(client) takes the place of another one: all \(limits.connections) are taken, "
+          + "\(most.count) of them by the client of \(most.client); listen.tcp_connections allows more", "tcp-displaced"
+      )
+    }
+  }
+}

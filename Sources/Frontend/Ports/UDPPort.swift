@@ -1,0 +1,123 @@
+// UDPPort.swift -- one listener thread's UDP socket: the straight line of the hot path, a batch at a time.
+
+import CSocket
+import DNSWire
+import EventLoop
+import FairShares
+import Listener
+
+/// One thread's service of a UDP socket.
+package struct UDPPort {
+  private let listener: UDPListener
+  /// The thread's query path, which a reload replaces.
+  let paths: PathExchange
+  private let queries: ClientQueries
+  private let resolverLoop: EventLoop
+  private let tap: QueryTap
+
+  /// - Parameter tap: the thread's own, for the query log.
+  package init(
+    _ listener: UDPListener, path: QueryPath, queries: ClientQueries, resolverLoop: EventLoop,
+    tap: QueryTap = QueryTap()
+  ) {
+    self.listener = listener
+    paths = PathExchange(path)
+    self.queries = queries
+    self.resolverLoop = resolverLoop
+    self.tap = tap
+  }
+
+  /// Answers a batch of queries.
+  ///
+  /// - Parameters:
+  ///   - waiting: whether to wait for the first one.
+  ///   - whenFull: called before the answers are looked up where there may be more queries than one batch holds.
+  /// - Returns: whether there may be more.
+  func serve(waiting: Bool, whenFull: () -> Void) -> Bool {
+    let count = listener.receive(waiting: waiting)
+    // Not before it has waited: whatever was received since a reload is answered by the new tables.
+    let path = paths.current
+    guard count > 0 else { return false }
+    let isFull = count == UDPListener.batchSize
+    if isFull { whenFull() }
+    let now = BootInstant.now.nanoseconds
+    let isLogging = tap.isOn
+    let batch = answerBatch(count, now: now, listener, path, queries, tap, isLogging: isLogging)
+    if batch.handedOver || path.hasNews(now: now) { resolverLoop.wake() }
+    if batch.answers > 0 {
+      let end = BootInstant.now.nanoseconds
+      path.tally.count(answers: batch.answers, took: end &- now)
+      if isLogging, tap.publish(at: end) { resolverLoop.wake() }
+    }
+    return isFull
+  }
+}
+
+/// What came of a batch.
+private struct AnsweredBatch {
+  /// Queries that were answered at once.
+  var answers = 0
+  /// Whether the resolver has to be woken.
+  var handedOver = false
+
+  @_noAllocation
+  init() {}
+}
+
+/// Answers what is at hand and hands over the rest.
+///
+/// - Parameter isLogging: whether `tap` gets what was answered.
+@_noAllocation
+private func answerBatch(
+  _ count: Int, now: Int64, _ listener: UDPListener, _ path: QueryPath, _ queries: ClientQueries, _ tap: QueryTap,
+  isLogging: Bool
+) -> AnsweredBatch {
+  var batch = AnsweredBatch()
+  var index = 0
+  while index < count {
+    let message = listener.query(index)
+    let output = listener.response()
+    switch path.accept(message, from: listener.sender(index), .udp, now: now, into: output) {
+    case .reply(let length):
+      listener.reply(to: index, length: length)
+      batch.answers &+= 1
+      if isLogging { tap.add(path, message, from: listener.sender(index), receivedAt: now) }
+    case .replyAndRefresh(let length, let route):
+      listener.reply(to: index, length: length)
+      batch.answers &+= 1
+      if isLogging { tap.add(path, message, from: listener.sender(index), receivedAt: now) }
+      if handOver(index, message, route, wantsAnswer: false, now: now, listener, path, queries) {
+        batch.handedOver = true
+      }
+    case .drop: break
+    case .forward(let route):
+      if handOver(index, message, route, wantsAnswer: true, now: now, listener, path, queries) {
+        batch.handedOver = true
+        path.tally.count(.miss, .udp)
+      } else if case .reply(let length) = path.refuse(.servFail, ede: .other, message, .udp, output) {
+        listener.reply(to: index, length: length)
+        batch.answers &+= 1
+        if isLogging { tap.add(path, message, from: listener.sender(index), receivedAt: now) }
+      }
+    }
+    index &+= 1
+  }
+  let unsent = listener.send()
+  if unsent > 0 { path.tally.count(unsent: unsent) }
+  return batch
+}
+
+/// False where no slot is free.
+@_noAllocation
+private func handOver(
+  _ index: Int, _ message: UnsafeBufferPointer<UInt8>, _ route: UInt16, wantsAnswer: Bool, now: Int64,
+  _ listener: UDPListener, _ path: QueryPath, _ queries: ClientQueries
+) -> Bool {
+  let slot = queries.take(ClientKey(listener.sender(index)))
+  guard slot >= 0, let octets = message.baseAddress else { return false }
+  queries.fill(slot, path.query, of: octets, route: route, receivedAt: now, descriptor: listener.descriptor)
+  queries.slots[slot].wantsAnswer = wantsAnswer
+  listener.copyPeer(index, to: queries.peer(slot))
+  queries.submit(slot)
+  return true
+}

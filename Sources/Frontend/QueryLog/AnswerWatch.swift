@@ -1,0 +1,65 @@
+// AnswerWatch.swift -- answers that were slow or failed, summed up for the flight recorder, without names and clients.
+//
+// Resolver's loop only.
+
+import EventLoop
+
+/// Sums up, and tells of it no more often than once a second.
+package final class AnswerWatch {
+  /// An answer that takes longer is slow.
+  static let slow = Duration.seconds(1)
+  private static let pause = Duration.seconds(1)
+
+  private let loop: any Loop
+  private let tell: (String) -> Void
+  private var toldAt: BootInstant?
+  /// Set while there is something to tell.
+  private var timer: LoopTimer?
+  private var slowAnswers = 0
+  private var longest = Duration.zero
+  private var failures: [String: Int] = [:]
+
+  /// - Parameter tell: takes one line.
+  package init(on loop: any Loop, _ tell: @escaping (String) -> Void) {
+    self.loop = loop
+    self.tell = tell
+  }
+
+  /// A client has got its answer. The first of a burst is told at once, the others when a second has passed.
+  ///
+  /// - Parameter failure: why it was SERVFAIL, where it was.
+  func answered(at now: BootInstant, took: Duration, failure: String?) {
+    let isSlow = took > AnswerWatch.slow
+    guard isSlow || failure != nil else { return }
+    if isSlow {
+      slowAnswers += 1
+      longest = max(longest, took)
+    }
+    if let failure { failures[failure, default: 0] += 1 }
+    guard timer == nil else { return }
+    guard let toldAt, now - toldAt < AnswerWatch.pause else { return flush(at: now) }
+    timer = loop.schedule(at: toldAt + AnswerWatch.pause) { [weak self] in
+      guard let self else { return }
+      flush(at: loop.now)
+    }
+  }
+
+  /// Tells what waits to be told, if anything does.
+  package func flush(at now: BootInstant) {
+    timer?.cancel()
+    timer = nil
+    guard slowAnswers > 0 || !failures.isEmpty else { return }
+    toldAt = now
+    tell(summary)
+    (slowAnswers, longest, failures) = (0, .zero, [:])
+  }
+
+  private var summary: String {
+    var parts: [String] = []
+    if slowAnswers > 0 {
+      parts.append("\(slowAnswers) took longer than 1 s, the longest \(longest.nanoseconds / 1_000_000) ms")
+    }
+    parts += failures.sorted { $0.key < $1.key }.map { "\($0.value) failed: \($0.key)" }
+    return "answers that had to wait: \(parts.joined(separator: "; "))"
+  }
+}

@@ -1,0 +1,117 @@
+// LoggedQuery.swift -- what the query log says of one query. All of it is personal data.
+
+import CEvent
+import CSocket
+import DNSWire
+import EventLoop
+import Glibc
+import Logging
+import Telemetry
+
+/// An answered query.
+package struct LoggedQuery {
+  /// When it was received.
+  var receivedAt: BootInstant
+  /// How long its answer took.
+  var took: Duration
+  /// The client's address, 4 or 16 octets.
+  var client: [UInt8]
+  var transport: QueryTransport
+  /// QNAME in wire form; empty where the query could not be read so far.
+  var name: [UInt8]
+  var type: UInt16
+  var code: UInt16
+  var outcome: Outcome
+
+  /// What became of it.
+  package enum Outcome: Equatable {
+    /// It was answered at once.
+    case atOnce(QueryFate)
+    /// It was answered with stale data after an attempt to ask.
+    case stale
+    /// It was answered by whom was asked for it, or by what had been kept meanwhile.
+    case asked(Source)
+    /// Nobody had an answer.
+    case failed
+  }
+
+  /// Where an answer to a query that had to wait came from.
+  package enum Source: Equatable {
+    /// A provider, by its name in the configuration.
+    case provider(String)
+    /// A plain resolver.
+    case localDNS
+    /// The cache.
+    case cache
+    /// The daemon itself.
+    case ourselves
+  }
+
+  /// The line, with the time of the query's reception.
+  func line() -> LogLine {
+    let age = (BootInstant.now - receivedAt).nanoseconds
+    var fields = [
+      LogField("client", .text(LoggedQuery.text(client))),
+      LogField("transport", .text(transport.word)),
+      LogField("name", .text(nameText)),
+      LogField("type", .text("\(RecordType(type))")),
+      LogField("outcome", .text(outcome.text)),
+    ]
+    if case .asked(.provider(let name)) = outcome { fields.append(LogField("provider", .text(name))) }
+    fields += [
+      LogField("rcode", .text("\(ResponseCode(rawValue: code))")),
+      LogField("ms", .number(TimeText.thousandths(took))),
+    ]
+    return LogLine(
+      time: LogTime(nanoseconds: LogTime.now.nanoseconds - age), level: .info, message: "query", fields: fields)
+  }
+
+  /// Presentation text; `-` where there is no name.
+  private var nameText: String {
+    var position = 0
+    while position < name.count, name[position] != 0, name[position] < 64 { position += Int(name[position]) + 1 }
+    guard position == name.count - 1, name[position] == 0 else { return "-" }
+    return DomainName(unchecked: name).text
+  }
+
+  private static func text(_ octets: [UInt8]) -> String {
+    var text = [CChar](repeating: 0, count: 46)
+    inet_ntop(octets.count == 4 ? AF_INET : AF_INET6, octets, &text, 46)
+    return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+  }
+}
+
+extension LoggedQuery {
+  /// What a listener thread has left.
+  init(_ query: TappedQuery, name: UnsafeBufferPointer<UInt8>) {
+    receivedAt = BootInstant(nanoseconds: query.receivedAt)
+    took = .nanoseconds(query.took)
+    client = withUnsafeBytes(of: query.address) { Array($0[..<(query.isIPv6 ? 16 : 4)]) }
+    transport = .udp
+    self.name = Array(name)
+    type = query.type
+    code = query.code
+    outcome = .atOnce(QueryFate(rawValue: Int(query.fate)) ?? .invalid)
+  }
+
+  /// The address in the kernel's form.
+  static func client(_ storage: UnsafePointer<sockaddr_storage>) -> [UInt8] {
+    let raw = UnsafeRawBufferPointer(start: storage, count: 24)
+    return Array(Int32(storage.pointee.ss_family) == AF_INET6 ? raw[8..<24] : raw[4..<8])
+  }
+}
+
+extension LoggedQuery.Outcome {
+  /// One word.
+  var text: String {
+    switch self {
+    case .atOnce(let fate): fate.word
+    case .stale: "stale"
+    case .asked(.provider): "provider"
+    case .asked(.localDNS): "localdns"
+    case .asked(.cache): "hit"
+    case .asked(.ourselves): "local"
+    case .failed: "failure"
+    }
+  }
+}

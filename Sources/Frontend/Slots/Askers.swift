@@ -1,0 +1,93 @@
+// Askers.swift -- who waits for one answer, so that a client that asks again is known at once, however many wait.
+
+import CEvent
+import CSocket
+import Glibc
+
+/// Where a query over UDP came from, and which one of its client it is.
+package struct Asker: Hashable {
+  /// The client's address.
+  fileprivate let address: Address
+  fileprivate let port: UInt16
+  fileprivate let id: UInt16
+  /// Through which socket, and to which of our addresses.
+  fileprivate let descriptor: Int32
+  fileprivate let local: Address
+
+  fileprivate struct Address: Hashable {
+    var high: UInt64
+    var low: UInt64
+  }
+
+  /// - Parameters:
+  ///   - peer: as the listener left it.
+  ///   - id: the message's.
+  init(_ peer: datagram_peer, id: UInt16, descriptor: Int32) {
+    (address, port) = withUnsafeBytes(of: peer.address) { raw in
+      let isIPv6 = peer.address.ss_family == sa_family_t(AF_INET6)
+      let port = raw.loadUnaligned(fromByteOffset: 2, as: UInt16.self)
+      guard isIPv6 else {
+        return (Address(high: 4, low: UInt64(raw.loadUnaligned(fromByteOffset: 4, as: UInt32.self))), port)
+      }
+      let high = raw.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
+      return (Address(high: high, low: raw.loadUnaligned(fromByteOffset: 16, as: UInt64.self)), port)
+    }
+    local = withUnsafeBytes(of: peer.local) { raw in
+      Address(
+        high: raw.loadUnaligned(as: UInt64.self), low: raw.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+    }
+    self.id = id
+    self.descriptor = descriptor
+  }
+}
+
+/// Who waits for one answer over UDP.
+///
+/// - Complexity: O(1) for each that comes.
+package struct Askers {
+  /// What a query is to those that wait already.
+  package enum Relation {
+    /// Its client does not wait yet.
+    case new
+    /// Its client waits: the address is the same, and the port or the ID.
+    case again
+    /// It is the same query once more, whose one answer is enough.
+    case duplicate
+  }
+
+  private enum Mark: Hashable {
+    case whole(Asker)
+    case port(Asker.Address, UInt16)
+    case id(Asker.Address, UInt16)
+  }
+
+  /// Most questions are one client's: nothing is noted of it before a second one comes.
+  private var first: Asker?
+  private var marks: Set<Mark> = []
+  /// Marks that were looked for so far, for tests.
+  private(set) var steps = 0
+
+  /// Nobody waits.
+  package init() {}
+
+  /// What a query that comes is to them; whether it may wait as well is another matter.
+  package mutating func relation(of asker: Asker) -> Relation {
+    guard let first else { return .new }
+    if marks.isEmpty { note(first) }
+    steps += 3
+    guard !marks.contains(.whole(asker)) else { return .duplicate }
+    let isKnown = marks.contains(.port(asker.address, asker.port)) || marks.contains(.id(asker.address, asker.id))
+    return isKnown ? .again : .new
+  }
+
+  /// It waits from now on.
+  package mutating func add(_ asker: Asker) {
+    guard first != nil else { return first = asker }
+    note(asker)
+  }
+
+  private mutating func note(_ asker: Asker) {
+    steps += 3
+    marks.formUnion([.whole(asker), .port(asker.address, asker.port), .id(asker.address, asker.id)])
+  }
+}

@@ -1,0 +1,159 @@
+// ClientQueries.swift -- queries whose answer is not at hand, on their way from a listener to the resolver and back.
+//
+// A bounded pool of fixed slots: a listener takes one, fills it and queues it; the resolver answers from it and gives it
+// back. When none is free, or the client has its share, the listener answers SERVFAIL itself, so nothing grows with the load.
+
+import CHotPath
+import CSocket
+import DNSWire
+import FairShares
+
+/// A query that waits for its answer.
+package struct ClientQuery {
+  /// What it says.
+  package var query = Query()
+  /// The route that the table gave it.
+  package var route: UInt16 = 0
+  /// When it was received, in nanoseconds of the boot-time clock.
+  var receivedAt: Int64 = 0
+  /// The UDP socket to answer through, or -1 for a TCP connection that the resolver holds.
+  var descriptor: Int32 = -1
+  /// Whether the client still waits; otherwise it has been answered from the cache, and only the cache is to be told.
+  package var wantsAnswer = true
+
+  /// Octets of a header and the longest question: no more of a query is needed to answer it.
+  @inlinable static var messageSize: Int { @_noAllocation get { 12 + 255 + 4 } }
+  /// A client may have so many times as many slots as are free: alone eight ninths of all, two greedy ones eight
+  /// seventeenths each. So a newcomer finds some.
+  @inlinable static var mostTimesFree: Int { @_noAllocation get { 8 } }
+}
+
+/// The pool and the queue. Any thread.
+package final class ClientQueries: @unchecked Sendable {
+  /// The slots; whoever holds an index may read and write that slot.
+  package let slots: UnsafeMutablePointer<ClientQuery>
+  private let capacity: Int
+  private let messages: UnsafeMutablePointer<UInt8>
+  private let peers: UnsafeMutablePointer<datagram_peer>
+  private let lock: UnsafeMutablePointer<hot_mutex>
+  private let free: UnsafeMutablePointer<UInt32>
+  private var freeCount: Int
+  private let queue: UnsafeMutablePointer<UInt32>
+  private var queued = 0
+  /// Whose each slot is.
+  private let owners: UnsafeMutablePointer<ClientKey>
+  private var held: HolderCounts
+  /// Queries that got no slot.
+  private var refusals: UInt64 = 0
+
+  /// A pool of `capacity` slots. Memory is touched only as far as slots are in use at once.
+  package init(capacity: Int) {
+    self.capacity = capacity
+    slots = .allocate(capacity: capacity)
+    messages = .allocate(capacity: capacity * ClientQuery.messageSize)
+    peers = .allocate(capacity: capacity)
+    lock = .allocate(capacity: 1)
+    hot_mutex_init(lock)
+    free = .allocate(capacity: capacity)
+    queue = .allocate(capacity: capacity)
+    for index in 0..<capacity { free[index] = UInt32(capacity - 1 - index) }
+    freeCount = capacity
+    owners = .allocate(capacity: capacity)
+    held = HolderCounts(things: capacity)
+  }
+
+  deinit {
+    slots.deallocate()
+    messages.deallocate()
+    peers.deallocate()
+    free.deallocate()
+    owners.deallocate()
+    queue.deallocate()
+    hot_mutex_destroy(lock)
+    lock.deallocate()
+  }
+
+  /// Slots that nobody has.
+  package var available: Int { capacity - inUse }
+
+  /// Slots in use.
+  package var inUse: Int {
+    hot_mutex_lock(lock)
+    defer { hot_mutex_unlock(lock) }
+    return capacity - freeCount
+  }
+
+  /// A slot for a query of that client, or -1 where none is free for it.
+  @_noAllocation
+  func take(_ client: ClientKey) -> Int {
+    hot_mutex_lock(lock)
+    defer { hot_mutex_unlock(lock) }
+    guard freeCount > 0, held.count(client) < ClientQuery.mostTimesFree &* freeCount else {
+      refusals &+= 1
+      return -1
+    }
+    freeCount &-= 1
+    let slot = Int(free[freeCount])
+    owners[slot] = client
+    held.add(client)
+    return slot
+  }
+
+  /// Queues a filled slot for the resolver, which must be woken afterwards.
+  @_noAllocation
+  func submit(_ slot: Int) {
+    hot_mutex_lock(lock)
+    queue[queued] = UInt32(truncatingIfNeeded: slot)
+    queued &+= 1
+    hot_mutex_unlock(lock)
+  }
+
+  /// Takes everything that is queued, in order.
+  ///
+  /// - Returns: how many queries have got no slot so far: none was free, or their client had its share.
+  @discardableResult
+  package func drain(into batch: inout [Int]) -> UInt64 {
+    batch.removeAll(keepingCapacity: true)
+    hot_mutex_lock(lock)
+    for index in 0..<queued { batch.append(Int(queue[index])) }
+    queued = 0
+    let refused = refusals
+    hot_mutex_unlock(lock)
+    return refused
+  }
+
+  /// Gives a slot back.
+  package func release(_ slot: Int) {
+    hot_mutex_lock(lock)
+    held.remove(owners[slot])
+    free[freeCount] = UInt32(slot)
+    freeCount += 1
+    hot_mutex_unlock(lock)
+  }
+
+  /// Fills a slot with what an answer will need. The caller holds the slot.
+  @_noAllocation
+  func fill(
+    _ slot: Int, _ query: Query, of message: UnsafePointer<UInt8>, route: UInt16, receivedAt: Int64, descriptor: Int32
+  ) {
+    let entry = slots + slot
+    entry.pointee.query = query
+    entry.pointee.route = route
+    entry.pointee.receivedAt = receivedAt
+    entry.pointee.descriptor = descriptor
+    entry.pointee.wantsAnswer = true
+    hot_copy(messages + slot &* ClientQuery.messageSize, message, query.questionEnd)
+  }
+
+  /// Header and question of a slot.
+  @_noAllocation
+  package func message(_ slot: Int) -> UnsafePointer<UInt8> {
+    UnsafePointer(messages + slot &* ClientQuery.messageSize)
+  }
+
+  /// Where the answer of a slot goes: over UDP all of it counts, over TCP only the address.
+  @_noAllocation
+  func peer(_ slot: Int) -> UnsafeMutablePointer<datagram_peer> {
+    peers + slot
+  }
+}

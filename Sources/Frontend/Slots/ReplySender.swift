@@ -1,0 +1,105 @@
+// ReplySender.swift -- answers the queries that waited, over UDP or TCP. Resolver's loop only.
+
+import CEvent
+import CSocket
+import DNSWire
+import EventLoop
+import FairShares
+import Glibc
+import Listener
+
+/// Sends responses to queries in slots and gives the slots back.
+package final class ReplySender {
+  /// Sends a response over UDP, now or at the end of the loop's turn: its octets, the socket's descriptor, the peer.
+  package typealias SendDatagram = (UnsafeBufferPointer<UInt8>, Int32, UnsafePointer<datagram_peer>) -> Void
+
+  /// The queries that wait.
+  package let queries: ClientQueries
+  private let maxUDPPayload: Int
+  private let keepalive: Int32
+  private let sendDatagram: SendDatagram
+  private let counters: QueryCounters
+  private let output: UnsafeMutablePointer<UInt8>
+  private var connections: [Int: TCPConnection] = [:]
+  /// Told of each query that was answered, where queries are logged.
+  package var log: QueryLog?
+  /// Told of answers that were slow or failed.
+  package var watch: AnswerWatch?
+
+  /// - Parameters:
+  ///   - keepalive: the idle timeout that clients over TCP are told, in units of 100 ms.
+  ///   - counters: those of queries that had to wait.
+  ///   - sendDatagram: how responses over UDP leave.
+  package init(
+    _ queries: ClientQueries, maxUDPPayload: Int, keepalive: Int32, counters: QueryCounters = QueryCounters(),
+    sendDatagram: @escaping SendDatagram
+  ) {
+    self.queries = queries
+    self.counters = counters
+    self.maxUDPPayload = maxUDPPayload
+    self.keepalive = keepalive
+    self.sendDatagram = sendDatagram
+    output = .allocate(capacity: 65535 + ResponseWriter.overhead)
+  }
+
+  deinit { output.deallocate() }
+
+  /// Queries that wait on a TCP connection are answered there.
+  func setConnection(_ connection: TCPConnection, for slot: Int) { connections[slot] = connection }
+
+  /// Whose query it is.
+  package func client(_ slot: Int) -> ClientKey {
+    withUnsafePointer(to: queries.peer(slot).pointee.address) { ClientKey($0) }
+  }
+
+  /// Where a query over UDP came from; nil over TCP.
+  package func asker(_ slot: Int) -> Asker? {
+    let descriptor = queries.slots[slot].descriptor
+    guard descriptor >= 0 else { return nil }
+    return Asker(queries.peer(slot).pointee, id: queries.slots[slot].query.id, descriptor: descriptor)
+  }
+
+  /// Sends a response and gives the slot back.
+  ///
+  /// - Parameters:
+  ///   - body: the records in wire form, with pointers into the query's own question.
+  ///   - failure: why there is no answer, for the log.
+  package func complete(
+    _ slot: Int, _ head: ResponseHead, body: [UInt8], _ outcome: LoggedQuery.Outcome, failure: String? = nil
+  ) {
+    let query = queries.slots[slot].query
+    let isUDP = queries.slots[slot].descriptor >= 0
+    let limits =
+      isUDP
+      ? ResponseLimits.udp(query, maximum: maxUDPPayload)
+      : ResponseLimits(
+        size: 65535, advertisedPayload: UInt16(maxUDPPayload), keepalive: connections[slot]?.keepalive ?? keepalive)
+    if query.questionEnd + body.count <= limits.size {
+      body.withUnsafeBufferPointer { source in
+        if let base = source.baseAddress { (output + query.questionEnd).update(from: base, count: source.count) }
+      }
+    }
+    let message = UnsafeBufferPointer(start: queries.message(slot), count: query.questionEnd)
+    let length = ResponseWriter.complete(query, of: message.span, head, limits, into: output)
+    let response = UnsafeBufferPointer(start: UnsafePointer(output), count: length)
+    if isUDP {
+      sendDatagram(response, queries.slots[slot].descriptor, queries.peer(slot))
+    } else {
+      connections.removeValue(forKey: slot)?.send(response)
+    }
+    counters.tally.count(code: head.responseCode)
+    let (now, receivedAt) = (BootInstant.now, BootInstant(nanoseconds: queries.slots[slot].receivedAt))
+    counters.tally.count(answers: 1, took: (now - receivedAt).nanoseconds)
+    watch?.answered(at: now, took: now - receivedAt, failure: failure)
+    log?.add(
+      LoggedQuery(
+        receivedAt: receivedAt, took: now - receivedAt, client: clientOctets(slot), transport: isUDP ? .udp : .tcp,
+        name: Array(message[QueryReader.headerLength..<(QueryReader.headerLength + query.nameLength)]),
+        type: query.type, code: head.responseCode, outcome: outcome))
+    queries.release(slot)
+  }
+
+  private func clientOctets(_ slot: Int) -> [UInt8] {
+    withUnsafePointer(to: queries.peer(slot).pointee.address) { LoggedQuery.client($0) }
+  }
+}

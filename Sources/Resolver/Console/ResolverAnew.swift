@@ -1,0 +1,127 @@
+// ResolverAnew.swift -- asks anew for what is kept of a name, because a person wants it now.
+
+import DNSWire
+import EventLoop
+import HTTPDNS
+import MessageCache
+
+/// What asking anew for one question has come to.
+package struct RefreshReport: Sendable {
+  /// The name.
+  package var name: DomainName
+  /// The type.
+  package var type: RecordType
+  /// The DO bit.
+  package var dnssecOK: Bool
+  /// The CD bit.
+  package var checkingDisabled: Bool
+  /// The client's subnet; nil for everybody.
+  package var subnet: IPPrefix?
+  /// What came; with the reason where nothing did, and then what was kept is still there.
+  package var answer: ResolvedAnswer
+  /// How long it took.
+  package var time: Duration
+}
+
+/// What asking anew for a name has come to.
+package struct RefreshSummary: Sendable {
+  /// Each question that was asked.
+  package var reports: [RefreshReport] = []
+  /// Questions that were left alone since there were too many.
+  package var more = 0
+  /// Entries that belong to another network, where nobody can be asked now.
+  package var elsewhere = 0
+  /// Whether anything was kept of the name, its denial among that.
+  package var wasKept = false
+
+  package init(reports: [RefreshReport] = [], more: Int = 0, elsewhere: Int = 0, wasKept: Bool = false) {
+    self.reports = reports
+    self.more = more
+    self.elsewhere = elsewhere
+    self.wasKept = wasKept
+  }
+}
+
+/// A question on its route, for whomever it is asked.
+struct KeptQuestion {
+  var question: HTTPDNSQuestion
+  var route: UInt16
+  var subnet = QueryClientSubnet()
+}
+
+extension Resolver {
+  /// Questions that are asked for one name at a time: each is a transfer at worst.
+  static let mostAskedAnew = 64
+
+  /// The types that are kept of a name, on the network that the machine is on; 0 for its denial. To be called from a task that
+  /// prefers the loop.
+  package func keptTypes(of name: DomainName) async -> Set<RecordType> {
+    let entries = await entries(of: CacheSelection([name], andBelow: false)).entries
+    return Set(entries.filter { $0.parts.name == name && isHere($0.parts) }.map { RecordType($0.parts.scope.type) })
+  }
+
+  /// Asks anew for a name: for everything that is kept of it, and for `types`. No budget counts, since a person asks; what it
+  /// costs is counted as refreshing. A failure leaves alone what is kept. To be called from a task that prefers the loop.
+  ///
+  /// - Parameters:
+  ///   - types: the types that are asked for in any case, with the route of each.
+  ///   - onlyThese: whether kept entries of other types are left alone.
+  package func refresh(
+    _ name: DomainName, types: [(type: RecordType, route: UInt16)], onlyThese: Bool
+  ) async -> RefreshSummary {
+    var summary = RefreshSummary()
+    let name = name.lowercased
+    var wanted: [KeptQuestion] = []
+    var known: Set<QuestionKey> = []
+    func add(_ kept: KeptQuestion) {
+      guard let route = service.route(kept.route),
+        known.insert(questionKey(kept.question, route, kept.subnet)).inserted
+      else { return }
+      if wanted.count < Resolver.mostAskedAnew { wanted.append(kept) } else { summary.more += 1 }
+    }
+    for (type, route) in types { add(KeptQuestion(question: HTTPDNSQuestion(name: name, type: type), route: route)) }
+    let (entries, more) = await entries(of: CacheSelection([name], andBelow: false))
+    summary.more += more
+    summary.wasKept = more > 0 || entries.contains { $0.parts.name == name }
+    for (_, parts) in entries where parts.name == name && parts.scope.type != CacheKey.everyType {
+      guard !onlyThese || types.contains(where: { $0.type.rawValue == parts.scope.type }) else { continue }
+      guard isHere(parts) else {
+        summary.elsewhere += 1
+        continue
+      }
+      let question = HTTPDNSQuestion(
+        name: name, type: RecordType(parts.scope.type), dnssecOK: parts.scope.dnssecOK,
+        checkingDisabled: parts.scope.checkingDisabled, clientSubnet: parts.subnet.prefix)
+      add(KeptQuestion(question: question, route: parts.scope.route, subnet: parts.subnet))
+    }
+    summary.reports = await withTaskGroup(of: (Int, RefreshReport).self) { group in
+      for (index, kept) in wanted.enumerated() {
+        guard let route = service.route(kept.route) else { continue }
+        group.addTask(executorPreference: loop) { (index, await self.askAnew(kept, route)) }
+      }
+      var reports: [(Int, RefreshReport)] = []
+      for await report in group { reports.append(report) }
+      return reports.sorted { $0.0 < $1.0 }.map(\.1)
+    }
+    return summary
+  }
+
+  /// Asks as a refresh does: nobody's answer gets worse by it.
+  private func askAnew(_ kept: KeptQuestion, _ route: Route) async -> RefreshReport {
+    let begin = loop.preciseNow
+    let key = questionKey(kept.question, route, kept.subnet)
+    let answer = await withCheckedContinuation { continuation in
+      if let pursuit = inFlight[key] { return pursuit.continuations.append(continuation) }
+      refresher?.countTransfer()
+      let pursuit = makePursuit(kept.question, key, service, route, kept.subnet)
+      pursuit.isRefresh = true
+      inherit(pursuit)
+      pursuit.continuations.append(continuation)
+      start(pursuit)
+    }
+    return RefreshReport(
+      name: kept.question.name, type: kept.question.type, dnssecOK: kept.question.dnssecOK,
+      checkingDisabled: kept.question.checkingDisabled, subnet: kept.question.clientSubnet, answer: answer,
+      time: loop.preciseNow - begin)
+  }
+}

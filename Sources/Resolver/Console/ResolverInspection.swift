@@ -1,0 +1,113 @@
+// ResolverInspection.swift -- what is kept of a name, looked up for a person; and an address that a person has found bad.
+
+import DNSWire
+import EventLoop
+import Frontend
+import HTTPDNS
+import MessageCache
+import Upstreams
+
+extension Resolver {
+  /// Steps of a look at the whole cache in one turn of the loop: half a millisecond or so, after which queries come first.
+  private static let surveySteps = 64
+  /// Entries of one name that are told; with clients' subnets there can be thousands.
+  private static let mostEntries = 256
+
+  /// Copies of the entries that are meant, in no particular order, and how many more there are.
+  func entries(of names: CacheSelection) async -> (entries: [(copy: EntryCopy, parts: KeyParts)], more: Int) {
+    var found: [(EntryCopy, KeyParts)] = []
+    var more = 0
+    var survey = CacheSurvey(of: cache)
+    while true {
+      survey.advance(steps: Resolver.surveySteps) { record, hash in
+        guard names.contains(record) else { return }
+        guard found.count < Resolver.mostEntries else { return more += 1 }
+        let copy = EntryCopy(record, hash: hash)
+        if let parts = KeyParts(copy.key) { found.append((copy, parts)) }
+      }
+      guard !survey.isDone else { break }
+      await loop.sleep(for: .zero)
+    }
+    return (found, more)
+  }
+
+  /// What is kept of a name: the answers to every type, on every route and network, for every subnet, and denials of names
+  /// above that cover it. To be called from a task that prefers the loop.
+  package func content(of name: DomainName) async -> NameContent {
+    let selection = CacheSelection([name], andBelow: false)
+    let (found, more) = await entries(of: selection)
+    let now = loop.now
+    let plans = refresher?.plans(Set(found.map(\.copy.hash))) ?? [:]
+    var content = NameContent(more: more)
+    content.entries = found.compactMap { copy, parts -> EntryReport? in
+      guard now.nanoseconds < copy.usefulUntil, var report = EntryReport(copy, parts, now: now.nanoseconds) else {
+        return nil
+      }
+      report.question.isHere = isHere(parts) && copy.life.network.map { $0 == network.number } ?? true
+      report.upstreams = upstreamNames(parts.scope.route)
+      report.source = self.name(of: EntrySource(number: copy.life.source))
+      report.refresh = plans[copy.hash] ?? .none
+      return report
+    }
+    content.entries.sort { $0.question.isBefore($1.question) }
+    content.failures = failures.waiting(selection, now: now).compactMap { key, until in
+      KeyParts(key).map { FailureReport(question: EntryQuestion($0), waits: until - now) }
+    }
+    content.failures.sort { $0.question.isBefore($1.question) }
+    return content
+  }
+
+  /// Lets an address go last in the answers that are kept of a name, each until the next answer takes its place. To be called
+  /// from a task that prefers the loop.
+  package func reportBad(_ address: IPAddress, of name: DomainName) async -> BadAddressOutcome {
+    var outcome = BadAddressOutcome()
+    for (copy, parts) in await entries(of: CacheSelection([name], andBelow: false)).entries {
+      guard parts.name == name, let report = EntryReport(copy, parts, now: loop.now.nanoseconds) else { continue }
+      let addresses = report.answers.filter { $0.type == (address.isIPv6 ? .aaaa : .a) }
+      guard addresses.contains(where: { $0.rdata == address.octets }) else { continue }
+      if cache.demote(address.octets, hash: copy.hash) {
+        outcome.moved += 1
+      } else if addresses.allSatisfy({ $0.rdata == address.octets }) {
+        outcome.alone += 1
+      } else {
+        outcome.already += 1
+      }
+    }
+    return outcome
+  }
+
+  /// Whether an entry can be given on the network that the machine is on.
+  func isHere(_ parts: KeyParts) -> Bool {
+    guard let route = service.route(parts.scope.route) else { return false }
+    return parts.scope.network == (route.belongsToNetwork ? network.number : 0)
+  }
+
+  private func upstreamNames(_ number: UInt16) -> [String] {
+    guard let route = service.route(number) else { return [] }
+    let usesLocal = route.fallsBack && !route.localServers.entries.isEmpty
+    return route.providers.map { upstreams[$0].name } + (usesLocal ? ["localdns"] : [])
+  }
+
+  private func name(of source: EntrySource) -> String {
+    switch source {
+    case .nobody: "httpdnsd"
+    case .localDNS: "localdns"
+    case .provider(let number): service.place(ofProvider: number).map { upstreams[$0].name } ?? "unknown"
+    }
+  }
+}
+
+extension EntryQuestion {
+  /// By name, type, and whatever else tells questions apart.
+  fileprivate func isBefore(_ other: EntryQuestion) -> Bool {
+    func order(_ question: EntryQuestion) -> [UInt32] {
+      [
+        UInt32(question.name.octets.count), UInt32(question.type.rawValue), UInt32(question.route), question.network,
+        question.dnssecOK ? 1 : 0, question.checkingDisabled ? 1 : 0,
+      ]
+    }
+    let (mine, others) = (order(self), order(other))
+    guard mine == others else { return mine.lexicographicallyPrecedes(others) }
+    return "\(subnet.map { "\($0)" } ?? "")" < "\(other.subnet.map { "\($0)" } ?? "")"
+  }
+}

@@ -1,0 +1,227 @@
+// NameLedger.swift -- what was asked about the busiest names: their transfers, and the hits of their entries.
+//
+// Resolver's loop only. The hot path does nothing for it: an entry counts its hits in any case. They are added up when the
+// entry goes, and for those that are there by a look at the whole cache, in steps.
+
+import DNSWire
+import EventLoop
+import HTTPClient
+import HTTPDNS
+import MessageCache
+import Upstreams
+
+/// A name and type, and what was counted.
+package struct NameReport: Sendable {
+  /// The name, in lower case.
+  package var name: DomainName
+  /// The type; 0 for the denial of the name, which holds for every type.
+  package var type: RecordType
+  /// How long it has been counted.
+  package var time: Duration
+  /// What was counted.
+  package var counts: NameCounts
+
+  package init(name: DomainName, type: RecordType, time: Duration, counts: NameCounts) {
+    self.name = name
+    self.type = type
+    self.time = time
+    self.counts = counts
+  }
+}
+
+/// Counts for each name, as long as it is among the busiest. Resolver's loop only.
+package final class NameLedger: TransferObserver, @unchecked Sendable {
+  /// Names and types that are shown.
+  static let most = 1000
+  /// Questions of all names; `cacheDnsNum` of it is not counted.
+  package private(set) var totals = NameCounts()
+  private let cache: MessageCache
+  private let loop: any Loop
+  private var table: BusyNameTable
+  private var readings: [Reading] = []
+
+  /// Steps of a reading in one turn of the loop: half a millisecond or so.
+  private static let readingSteps = 32
+
+  /// A look at the hits of what is in the cache.
+  private final class Reading {
+    /// Hits by row.
+    var live: [UInt64: UInt64] = [:]
+    /// Which hits those are, by the entry: when it goes they are in its row.
+    var seen: [UInt64: (row: UInt64, hits: UInt64)] = [:]
+    /// Entries of those that have gone: what takes their place is not looked at any more.
+    var passed: Set<UInt64> = []
+  }
+
+  init(of cache: MessageCache, on loop: any Loop, most: Int = NameLedger.most) {
+    self.cache = cache
+    self.loop = loop
+    table = BusyNameTable(most: most)
+    cache.tellDepartures { [weak self] in self?.departed($0) }
+  }
+
+  /// A transfer has ended.
+  package func asked(
+    _ asked: AskedQuestions, _ outcome: Result<ProviderReplies, TransferFailure>, time: Duration
+  ) {
+    asked.forEachQuestion { question in
+      let (result, hasResponse) = NameLedger.result(of: question, outcome)
+      let rtt = hasResponse ? time.nanoseconds : nil
+      totals.asked(result, rtt: rtt)
+      count(question.name, question.type.rawValue) { $0.counts.asked(result, rtt: rtt) }
+    }
+  }
+
+  /// Nothing was sent: the provider is left alone, or at a limit of ours.
+  package func wereRefusedHere(_ asked: AskedQuestions) {
+    asked.forEachQuestion { question in
+      totals.wasRefusedHere()
+      count(question.name, question.type.rawValue) { $0.counts.wasRefusedHere() }
+    }
+  }
+
+  /// LocalDNS was asked in a provider's place.
+  func wentToLocalDNS(_ question: HTTPDNSQuestion, _ result: Result<UpstreamAnswer, UpstreamFailure>) {
+    let isAnswered = (try? result.get()) != nil
+    totals.wentToLocalDNS(isAnswered: isAnswered)
+    count(question.name, question.type.rawValue) { $0.counts.wentToLocalDNS(isAnswered: isAnswered) }
+  }
+
+  /// An answer is kept under that hash.
+  ///
+  /// - Parameter type: as in the key: `CacheKey.everyType` for the denial of the name.
+  ///
+  /// - Parameter hits: with how many hits of the entry before it the new one begins: they are counted there.
+  func kept(_ name: DomainName, _ type: UInt16, as hash: UInt64, inheriting hits: UInt32) {
+    count(name, type) { row in
+      row.entry = hash
+      row.inherited += UInt64(hits)
+    }
+    guard hits > 0 else { return }
+    for reading in readings where reading.passed.contains(hash) {
+      let row = key(name.octets, type)
+      reading.live[row, default: 0] += UInt64(hits)
+      reading.seen[hash] = (row, UInt64(hits))
+    }
+  }
+
+  /// The busiest names, the busiest one first. To be called from a task that prefers the loop.
+  func report() async -> [NameReport] {
+    let reading = Reading()
+    readings.append(reading)
+    defer { readings.removeAll { $0 === reading } }
+    var survey = CacheSurvey(of: cache)
+    while true {
+      for _ in 0..<NameLedger.readingSteps where !survey.isDone {
+        survey.advance(steps: 1) { look(at: $0, $1, reading) }
+        prune()
+      }
+      guard !survey.isDone else { break }
+      await loop.sleep(for: .zero)
+    }
+    let now = loop.now
+    let reports = table.all.map { row in
+      var counts = row.counts
+      counts.cacheDnsNum += reading.live[key(row.name, row.type)] ?? 0
+      counts.cacheDnsNum -= min(row.inherited, counts.cacheDnsNum)
+      return NameReport(
+        name: DomainName(unchecked: row.name), type: RecordType(row.type),
+        time: now - BootInstant(nanoseconds: row.since), counts: counts)
+    }
+    return Array(reports.sorted { $0.isBusier(than: $1) }.prefix(table.most))
+  }
+
+  /// With a lock of the cache held.
+  private func look(at record: CacheRecord, _ hash: UInt64, _ reading: Reading) {
+    guard record.hits > 0, let octets = CacheKey.nameAndType(of: record.key) else { return }
+    let row = cache.hash(of: octets)
+    guard isCounted(row, octets, hits: record.hits, entry: hash) else { return }
+    reading.live[row, default: 0] += UInt64(record.hits)
+    reading.seen[hash] = (row, UInt64(record.hits))
+  }
+
+  /// An entry has gone, or another one has taken its place. With a lock of the cache held.
+  private func departed(_ entry: DepartedEntry) {
+    guard let octets = CacheKey.nameAndType(of: entry.key) else { return }
+    let row = cache.hash(of: octets)
+    for reading in readings {
+      guard let seen = reading.seen.removeValue(forKey: entry.hash) else { continue }
+      reading.live[seen.row]? -= seen.hits
+      reading.passed.insert(entry.hash)
+    }
+    guard isCounted(row, octets, hits: entry.hits, entry: entry.hash) else { return }
+    table.change(row) { $0.counts.cacheDnsNum += UInt64(entry.hits) }
+  }
+
+  /// Whether there is a row; one is made where the hits are worth it and there is room until the next pruning, which has to
+  /// wait for the lock.
+  private func isCounted(
+    _ row: UInt64, _ octets: UnsafeBufferPointer<UInt8>, hits: UInt32, entry: UInt64
+  ) -> Bool {
+    guard !table.contains(row) else { return true }
+    guard UInt64(hits) > table.threshold, table.count < 2 * table.most else { return false }
+    let (name, type) = (octets.dropLast(2), octets.suffix(2).reduce(0) { $0 << 8 | UInt16($1) })
+    table.count(row, name: Array(name), type: type, now: loop.now.nanoseconds) { $0.entry = entry }
+    return true
+  }
+
+  private func count(_ name: DomainName, _ type: UInt16, _ body: (inout BusyNameTable.Row) -> Void) {
+    table.count(key(name.octets, type), name: name.octets, type: type, now: loop.now.nanoseconds, body)
+    prune()
+  }
+
+  /// The name of a row: its octets as they begin a key of the cache.
+  private func key(_ name: [UInt8], _ type: UInt16) -> UInt64 {
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: name.count + 2) { octets in
+      let end = octets.initialize(fromContentsOf: name)
+      octets.initializeElement(at: end, to: UInt8(type >> 8))
+      octets.initializeElement(at: end + 1, to: UInt8(truncatingIfNeeded: type))
+      return cache.hash(of: UnsafeBufferPointer(octets))
+    }
+  }
+
+  private func prune() {
+    guard table.isFull else { return }
+    table.prune { row in row.entry == 0 ? 0 : cache.state(hash: row.entry).map { UInt64($0.hits) } ?? 0 }
+    for reading in readings {
+      reading.live = reading.live.filter { table.contains($0.key) }
+      reading.seen = reading.seen.filter { table.contains($0.value.row) }
+    }
+  }
+
+  /// What came of one question of a transfer, and whether there was a response at all.
+  private static func result(
+    of question: HTTPDNSQuestion, _ outcome: Result<ProviderReplies, TransferFailure>
+  ) -> (AskedOutcome, hasResponse: Bool) {
+    switch outcome {
+    case .success(let replies):
+      switch replies.answer(to: question) {
+      case .success: (.answer, true)
+      case .failure(let reason): (AskedOutcome(reason), true)
+      }
+    case .failure(.refused(let reason, _)): (AskedOutcome(reason), true)
+    case .failure(.transfer(let reason)): (reason.kind == .timeout ? .timeout : .noResponse, false)
+    }
+  }
+}
+
+extension NameReport {
+  /// In a fixed order where nothing else tells them apart.
+  fileprivate func isBusier(than other: NameReport) -> Bool {
+    let (mine, others) = (counts.activity, other.counts.activity)
+    guard mine == others else { return mine > others }
+    guard name.octets == other.name.octets else { return name.octets.lexicographicallyPrecedes(other.name.octets) }
+    return type.rawValue < other.type.rawValue
+  }
+}
+
+extension AskedOutcome {
+  init(_ failure: HTTPDNSFailure) {
+    switch failure {
+    case .authentication, .expired, .account, .quota: self = .noPermission
+    case .badParameter, .name: self = .badParameter
+    case .badPath: self = .badPath
+    case .server, .unreadable, .wrongQuestion, .truncated, .unsupported: self = .noResponse
+    }
+  }
+}

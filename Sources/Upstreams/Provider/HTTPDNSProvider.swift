@@ -1,0 +1,450 @@
+// HTTPDNSProvider.swift -- one provider of the configuration: its dialect, its servers, which of them is asked now.
+//
+// Resolver's loop only.
+
+import DNSWire
+import EventLoop
+import FairShares
+import HTTPClient
+import HTTPDNS
+import Logging
+import MessageCache
+import Telemetry
+
+/// A provider that is asked over HTTP. Resolver's loop only: timers and tasks there carry it about.
+final class HTTPDNSProvider: Upstream, @unchecked Sendable {
+  let settings: ProviderSettings
+  private(set) var servers: [ProviderServer]
+  let loop: any Loop
+  /// Numbers so far, those of who had the name before among them.
+  var counters = ProviderCounters()
+  var observer: (any TransferObserver)?
+  var health: ProviderHealth
+  var probeTimer: LoopTimer?
+  /// A question that the provider can be probed with where none is known to be good: the first that was asked of it.
+  var probeQuestion: HTTPDNSQuestion?
+  /// Questions that it is known to answer.
+  var good: GoodQuestions
+  /// What is suspected of each server.
+  var suspicions: [ServerSuspicion]
+  /// The check that was begun last.
+  var lastCheck: ProviderCheck?
+  var checkTimer: LoopTimer?
+  /// Domains that were refused since the last reply, as long as no question is known to be good.
+  var refusedDomains: Set<DomainName> = []
+  /// Probes so far, each with another of the good questions.
+  var probeNumber = 0
+  /// Units that transfers in flight may cost.
+  var unitsInFlight = 0
+  /// Whether it has failed since its last reply, for what is not the question's fault.
+  var hasTrouble = false
+  /// Told that it has answered after that.
+  var recoveryTold: (() -> Void)?
+  let dialect: any Dialect
+  let batchDialect: (any BatchDialect)?
+  let note: ProviderNote
+  /// What was said last of whether it is down, and which server is asked first.
+  var toldStanding = ProviderStanding()
+  var limit: RequestLimit
+  var budget: UnitBudget
+  let ledger: UnitLedger?
+  /// Whether a reload has taken it out; who has its name since, and pays for it.
+  var isRetired = false
+  var heir: HTTPDNSProvider?
+  let schedule: ServerSchedule?
+  private var clock = ProviderClock()
+  /// Seconds by which the last response's date was ahead of the clock that signed its request.
+  private var clockDifference: Int64 = 0
+  let certificateClock: CertificateClock?
+  /// When the time may be asked for again; nil while it is being asked for.
+  var nextTimeCheck: BootInstant? = BootInstant(nanoseconds: .min)
+  private var notListed = NotListedNames()
+  private var pairs = PairedNames()
+  private(set) var pairsUnderWay: [HTTPDNSQuestion: PairUnderWay] = [:]
+  private var headers: [HTTPField] = []
+
+  /// Servers that one question is sent to, one after the other.
+  static let mostAttempts = 3
+  /// A server that is silent for so long has failed, whatever more it might have had: no question lasts much longer.
+  private static let longestAttempt = Duration.seconds(4)
+  /// With less time than this no transfer is worth its price.
+  static let shortestAttempt = Duration.milliseconds(100)
+  /// Seconds from which on a clock's difference is worth a word; signatures are good for minutes.
+  private static let oddClock: Int64 = 60
+
+  /// - Parameters:
+  ///   - servers: may be empty where a schedule will bring some.
+  ///   - schedule: tells which servers there are.
+  ///   - ledger: keeps what was spent beyond the program's life.
+  ///   - certificateClock: what is known of the time where the machine's clock cannot be right.
+  ///   - note: told in one line what a person should know: what the provider refuses, and what would help.
+  init(
+    _ settings: ProviderSettings, dialect: any Dialect, servers: [ProviderServer], loop: any Loop,
+    ledger: UnitLedger? = nil, schedule: ServerSchedule? = nil, certificateClock: CertificateClock? = nil,
+    note: @escaping ProviderNote = { _, _ in }
+  ) {
+    self.settings = settings
+    self.dialect = dialect
+    self.servers = servers
+    self.loop = loop
+    self.note = note
+    batchDialect = dialect as? any BatchDialect
+    health = ProviderHealth(servers: servers.count, settings)
+    good = GoodQuestions(checkName: settings.checkName)
+    suspicions = Array(repeating: ServerSuspicion(), count: servers.count)
+    limit = RequestLimit(perSecond: settings.requestsPerSecond)
+    budget =
+      ledger?.budget(of: settings.name, perDay: settings.unitsPerDay) ?? UnitBudget(perDay: settings.unitsPerDay)
+    self.ledger = ledger
+    self.schedule = schedule
+    self.certificateClock = certificateClock
+  }
+
+  deinit {
+    probeTimer?.cancel()
+    checkTimer?.cancel()
+  }
+
+  var name: String { settings.name }
+  var trustsAD: Bool { settings.trustsAD }
+  var knowsDNSSECFlags: Bool { dialect.knowsDNSSECFlags }
+  var timeout: Duration { settings.timeout }
+
+  func start() {
+    ledger?.add(name) { [weak self] in self?.budget }
+    schedule?.start()
+  }
+
+  var serverAddresses: [IPAddress] { servers.flatMap(\.addresses) }
+
+  /// Asks those servers from now on; what is under way goes on with the old ones.
+  func use(_ servers: [ProviderServer]) {
+    self.servers = servers
+    probeTimer?.cancel()
+    probeTimer = nil
+    health = ProviderHealth(servers: servers.count, settings)
+    suspicions = Array(repeating: ServerSuspicion(), count: servers.count)
+    lastCheck = nil
+    if servers.isEmpty { health.setAside(.account, now: loop.now.nanoseconds) }
+  }
+
+  func subnet(for client: IPPrefix?) -> IPPrefix? { settings.subnetPolicy.subnet(for: client) }
+
+  func serves(_ question: HTTPDNSQuestion) -> Bool { dialect.serves(question) }
+
+  func ask(
+    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
+  ) async -> Result<UpstreamAnswer, UpstreamFailure> {
+    if notListed.contains(question, now: loop.now) {
+      counters.notListed += 1
+      let answer = HTTPDNSAnswer(responseCode: .noError, isNegative: true, isEmptyAmbiguous: true)
+      return .success(UpstreamAnswer(answer, server: "remembered"))
+    }
+    let result = await replies(to: question, deadline: deadline, isLastResort: isLastResort, isWanted: isWanted)
+    return result.flatMap { replies in
+      switch replies.answer(to: question) {
+      case .success(let answer):
+        let others = replies.answers.filter { $0.question != question }
+        return .success(
+          UpstreamAnswer(
+            taken(answer, to: question), server: replies.server,
+            others: others.map { ($0.question, taken($0.answer, to: $0.question)) }))
+      case .failure(let failure): return .failure(UpstreamFailure(failure))
+      }
+    }
+  }
+
+  func follow(keptNames: Set<DomainName>) { good.keptNames = keptNames }
+
+  func tellRecovery(to told: @escaping () -> Void) { recoveryTold = told }
+
+  @discardableResult
+  func forgetNotListed(_ names: CacheSelection) -> Int { notListed.remove(names) }
+
+  /// An answer as this provider's settings take it: emptiness that may mean "not in the list" is remembered, or believed.
+  func taken(_ answer: HTTPDNSAnswer, to question: HTTPDNSQuestion) -> HTTPDNSAnswer {
+    guard answer.isEmptyAmbiguous else { return answer }
+    var answer = answer
+    answer.isEmptyAmbiguous = settings.fallsBackOnEmpty
+    if settings.fallsBackOnEmpty {
+      notListed.insert(question, until: loop.now + settings.notListedTTL, now: loop.now)
+    }
+    return answer
+  }
+
+  /// Both families of a name in one transfer where both have been asked for before and the dialect can; who asks for
+  /// the other one meanwhile waits for the same transfer.
+  private func replies(
+    to question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
+  ) async -> Result<ProviderReplies, UpstreamFailure> {
+    guard batchDialect != nil, pairs.note(question) else {
+      return await askServers(.one(question), deadline: deadline, isLastResort: isLastResort, isWanted: isWanted)
+    }
+    let key = HTTPDNSQuestion(name: question.name, type: .a, clientSubnet: question.clientSubnet)
+    let pair: PairUnderWay
+    if let underWay = pairsUnderWay[key] {
+      pair = underWay
+    } else {
+      pair = PairUnderWay(on: loop)
+      pairsUnderWay[key] = pair
+      let batch = QuestionBatch(names: [question.name], types: [.a, .aaaa], clientSubnet: question.clientSubnet)
+      Task(executorPreference: loop) {
+        let result = await self.askServers(
+          .batch(batch), deadline: deadline, isLastResort: isLastResort, isWanted: { pair.isWanted })
+        self.pairsUnderWay[key] = nil
+        pair.end(result)
+      }
+    }
+    return await pair.result(by: deadline, isWanted: isWanted)
+  }
+
+  /// - Parameters:
+  ///   - attempts: servers that are asked, one after the other.
+  ///   - isWanted: whether another one may be asked after one that has failed.
+  func askServers(
+    _ asked: AskedQuestions, deadline: BootInstant, isLastResort: Bool, attempts: Int = HTTPDNSProvider.mostAttempts,
+    isWanted: @Sendable () -> Bool = { true }
+  ) async -> Result<ProviderReplies, UpstreamFailure> {
+    if servers.isEmpty { await schedule?.ready(by: deadline) }
+    if let refusal = refusal(isLastResort: isLastResort) {
+      counters.refusals += 1
+      observer?.wereRefusedHere(asked)
+      return .failure(refusal)
+    }
+    probeQuestion = probeQuestion ?? asked.first
+    let servers = servers
+    var failure = UpstreamFailure.noTimeLeft
+    var steps: [String] = []
+    if servers.isEmpty { failure.reason = noServers }
+    if servers.isEmpty { hasTrouble = true }
+    var order = AttemptOrder(health.rotation.order.filter { servers.indices.contains($0) }, most: attempts)
+    // The clients of a question whose place is another's have been answered: no more transfers for it.
+    while hasUnits, isWanted(), let index = order.next() {
+      let time = min(timeout, deadline - loop.now)
+      guard time >= HTTPDNSProvider.shortestAttempt else { break }
+      let began = loop.now
+      switch await ask(servers[index], asked, timeout: time) {
+      case .success(let replies):
+        if isCurrent(servers) { replied(index) }
+        noteGood(replies)
+        return .success(replies)
+      case .failure(let problem):
+        failure = problem.failure
+        let secondChance = problem.isTemporary ? order.secondChance(after: index) : nil
+        if secondChance != .sameServer, isCurrent(servers) {
+          failure = await judged(
+            problem, at: index, asked.first, began: began,
+            hadItsTime: time >= min(timeout, HTTPDNSProvider.longestAttempt), deadline: deadline)
+        }
+        failure.reason = "\(servers[index]): \(failure.reason)"
+        if let refusal = problem.refusal, failure.blame == .account { failure.advice = remedy(for: refusal) }
+        steps.append(failure.explanation)
+        failure.steps = steps
+        guard secondChance != nil || failure.blame.leadsToNextServer else { return .failure(failure) }
+      }
+    }
+    return .failure(failure)
+  }
+
+  /// Answers with data show which questions the provider serves.
+  private func noteGood(_ replies: ProviderReplies) {
+    for (question, answer) in replies.answers where answer.responseCode == .noError && !answer.isNegative {
+      return good.note(question, now: loop.now)
+    }
+  }
+
+  private var noServers: String {
+    "its list of servers has not come" + (schedule?.problem.map { ": \($0)" } ?? "")
+  }
+
+  /// Whether no other list of servers has come since.
+  func isCurrent(_ servers: [ProviderServer]) -> Bool {
+    servers.count == self.servers.count && zip(servers, self.servers).allSatisfy { $0 === $1 }
+  }
+
+  /// Why nothing may be sent now.
+  private func refusal(isLastResort: Bool) -> UpstreamFailure? {
+    switch health.fitness(now: loop.now.nanoseconds) {
+    case .up: break
+    // Where there is nobody else to ask, an attempt may still succeed.
+    case .down where isLastResort: break
+    case .down:
+      hasTrouble = true
+      return UpstreamFailure(.noReachableAuthority, "all of its servers are down", .server)
+    case .aside(let reason):
+      hasTrouble = true
+      return UpstreamFailure(.other, "backing off: \(reason.text)", .account)
+    }
+    guard hasUnits else {
+      hasTrouble = true
+      return UpstreamFailure(.other, "units_per_day (\(settings.unitsPerDay)) are spent, until 0:00 UTC", .account)
+    }
+    return nil
+  }
+
+  /// Whether the day's units are neither spent nor in flight.
+  var hasUnits: Bool {
+    budget.isOpen(unixTime: loop.wallTime, now: loop.now.nanoseconds, reserve: unitsInFlight)
+  }
+
+  /// Asks one server; once more where the signature's time was wrong and the reply has taught us better: not every
+  /// provider tells such a signature from one with a wrong key. Each transfer takes one of those that
+  /// `requests_per_second` allows.
+  func ask(
+    _ server: ProviderServer, _ asked: AskedQuestions, timeout: Duration
+  ) async -> Result<ProviderReplies, ServerFailure> {
+    let end = loop.now + timeout
+    guard let transport = await server.transport(timeout: timeout) else {
+      let failure = UpstreamFailure(.noReachableAuthority, ProviderServer.notFound, .network)
+      return .failure(ServerFailure(failure: failure, evidence: .certain))
+    }
+    guard end - loop.now >= HTTPDNSProvider.shortestAttempt else {
+      let failure = UpstreamFailure(.noReachableAuthority, "its name was resolved too late", .network)
+      return .failure(ServerFailure(failure: failure, evidence: .late))
+    }
+    guard limit.take(now: loop.now.nanoseconds) else {
+      counters.refusals += 1
+      observer?.wereRefusedHere(asked)
+      let reason = "more than requests_per_second (\(settings.requestsPerSecond))"
+      return .failure(ServerFailure(failure: UpstreamFailure(.other, reason, .ourselves), evidence: .certain))
+    }
+    // Compared, and not asked whether anything was learned: of many that are refused at a time only the first one's
+    // reply teaches something.
+    let offset = clock.offset
+    var outcome = await transfer(transport, server, asked, timeout: end - loop.now)
+    if case .failure(.refused(let reason, let code)) = outcome, reason.mayBeTheClock, clock.offset != offset {
+      guard end - loop.now >= HTTPDNSProvider.shortestAttempt, limit.take(now: loop.now.nanoseconds) else {
+        var failure = ServerFailure(reason, code: code)
+        failure.failure.blame = .ourselves
+        return .failure(failure)
+      }
+      outcome = await transfer(transport, server, asked, timeout: end - loop.now)
+    }
+    switch outcome {
+    case .success(let replies): return .success(replies)
+    case .failure(.transfer(let reason)): return .failure(ServerFailure(reason))
+    case .failure(.refused(let reason, let code)): return .failure(ServerFailure(reason, code: code))
+    }
+  }
+
+  private func transfer(
+    _ transport: any HTTPTransport, _ server: ProviderServer, _ asked: AskedQuestions, timeout: Duration
+  ) async -> Result<ProviderReplies, TransferFailure> {
+    let begin = loop.now
+    let outcome = await exchange(transport, server, asked, timeout: timeout)
+    observer?.asked(asked, outcome, time: loop.now - begin)
+    return outcome
+  }
+
+  private func exchange(
+    _ transport: any HTTPTransport, _ server: ProviderServer, _ asked: AskedQuestions, timeout: Duration
+  ) async -> Result<ProviderReplies, TransferFailure> {
+    counters.transfers += 1
+    if case .batch(let batch) = asked, batch.types.count == 2 { counters.pairs += 1 }
+    let request = request(asked)
+    let begin = loop.preciseNow
+    var message = HTTPRequest(request, headers: fields(request))
+    // A zone whose answers hang holds some of the connections only.
+    message.share = DomainKey(of: asked.first.name).value
+    // What has been sent is charged in full unless an answer says what it costs: nobody knows how the other side counts.
+    let most = dialect.billing.units(answers: asked.count)
+    unitsInFlight += most
+    defer { unitsInFlight -= most }
+    switch await transport.send(message, timeout: timeout) {
+    case .failure(let reason):
+      // It may have arrived: whoever bills counts what has arrived.
+      if reason.wasSent { pay(most) }
+      counters.failures.count(TransferFailureReason(reason.kind))
+      return .failure(.transfer(reason))
+    case .response where loop.hasSlept(since: begin, waitingFor: timeout):
+      pay(most)
+      counters.failures.count(.slept)
+      return .failure(.transfer(HTTPFailure(.timeout, "the machine has slept")))
+    case .response(let response):
+      counters.roundTrips.observe(loop.preciseNow - begin)
+      if let date = response.date {
+        if server.isVerified { clock.learn(date, wallTime: loop.wallTime) }
+        clockDifference = date - clock.unixTime(wallTime: loop.wallTime)
+      }
+      do throws(HTTPDNSFailure) {
+        let replies = ProviderReplies(
+          server: server.description, results: try results(asked, TransferResponse(response)))
+        pay(dialect.billing.units(answers: replies.answers.count { !$0.answer.isNegative }))
+        return .success(replies)
+      } catch {
+        pay(most)
+        counters.failures.count(TransferFailureReason(error))
+        return .failure(.refused(error, code: dialect.errorCode(in: TransferResponse(response))))
+      }
+    }
+  }
+
+  private func request(_ asked: AskedQuestions) -> TransferRequest {
+    let time = clock.unixTime(wallTime: loop.wallTime)
+    if case .batch(let batch) = asked, let batchDialect { return batchDialect.request(for: batch, unixTime: time) }
+    return dialect.request(for: asked.first, unixTime: time)
+  }
+
+  private func results(
+    _ asked: AskedQuestions, _ response: TransferResponse
+  ) throws(HTTPDNSFailure) -> [(HTTPDNSQuestion, Result<HTTPDNSAnswer, HTTPDNSFailure>)] {
+    if case .batch(let batch) = asked, let batchDialect {
+      return Array(zip(batch.questions, try batchDialect.answers(to: batch, from: response)))
+    }
+    return [(asked.first, .success(try dialect.answer(to: asked.first, from: response)))]
+  }
+
+  func pay(_ units: Int) {
+    if let heir { return heir.pay(units) }
+    counters.units += units
+    guard units > 0 else { return }
+    let milestone = budget.spend(units, unixTime: loop.wallTime, now: loop.now.nanoseconds)
+    if let milestone {
+      let rest = milestone < 100 ? "" : "; it is asked again after 0:00 UTC"
+      note(.warning, "provider \(name): \(milestone) % of units_per_day (\(settings.unitsPerDay)) are spent\(rest)")
+    }
+    ledger?.didSpend()
+  }
+
+  /// A provider that refuses every server's request alike is not asked for a while, and the log says what would help.
+  func setAside(for reason: HTTPDNSFailure) {
+    var pause: Duration?
+    let aside: AsideReason
+    switch reason {
+    case .authentication, .expired: aside = .authentication
+    case .account: aside = .account
+    case .quota(let retryAfter): (aside, pause) = (.quota, retryAfter)
+    case .badParameter, .badPath: aside = .parameters
+    default: return
+    }
+    let length = health.setAside(aside, for: pause?.nanoseconds, now: loop.now.nanoseconds)
+    guard let length else { return }
+    counters.demotions.count(.aside)
+    note(.warning, "provider \(name): \(reason); backing off for \(length / 1_000_000_000) s; \(remedy(for: reason))")
+  }
+
+  /// What would help, for a person. A clock is corrected only by a server that is certain: over TLS.
+  private func remedy(for reason: HTTPDNSFailure) -> String {
+    let isTimely = abs(clockDifference) < HTTPDNSProvider.oddClock
+    guard !isTimely, reason == .authentication || reason == .expired else { return reason.remedy }
+    return "set the machine's clock, which differs from the provider's by \(abs(clockDifference)) s"
+  }
+
+  /// The header fields of a dialect rarely change: the client recognises the same array and prepares nothing anew.
+  private func fields(_ request: TransferRequest) -> [HTTPField] {
+    let isSame =
+      headers.count == request.headers.count
+      && zip(headers, request.headers).allSatisfy { $0.name == $1.name && $0.value == $1.value }
+    if !isSame { headers = request.headers.map { HTTPField($0.name, $0.value) } }
+    return headers
+  }
+}
+
+extension ProviderHealth {
+  init(servers: Int, _ settings: ProviderSettings) {
+    // Until a schedule has brought servers there is none to be asked; the rotation is made anew then.
+    self.init(
+      servers: max(servers, 1), attemptsBeforeSwitch: settings.attemptsBeforeSwitch,
+      returnToFirst: settings.returnToFirst.nanoseconds)
+  }
+}

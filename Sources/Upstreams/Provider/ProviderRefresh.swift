@@ -1,0 +1,65 @@
+// ProviderRefresh.swift -- asking a provider for what nobody waits for: one server, one transfer, only when it is well.
+
+import DNSWire
+import EventLoop
+import HTTPDNS
+
+extension HTTPDNSProvider {
+  var isFit: Bool {
+    guard case .up = health.fitness(now: loop.now.nanoseconds), !servers.isEmpty else { return false }
+    return hasUnits && limit.hasSpare(now: loop.now.nanoseconds)
+  }
+
+  func networkHasChanged() {
+    for server in servers { server.networkHasChanged() }
+    health.networkHasChanged()
+    armProbe()
+    schedule?.networkHasChanged()
+  }
+
+  var refreshPrice: RefreshPrice {
+    let billing = dialect.billing
+    guard billing.isBilled else { return .free }
+    return RefreshPrice(
+      isBilled: true, perTransfer: billing.unitsPerTransfer, perAnswer: billing.unitsPerAnswer)
+  }
+
+  var mostNames: Int { batchDialect?.mostNames ?? 0 }
+
+  func refresh(
+    _ questions: [HTTPDNSQuestion], deadline: BootInstant
+  ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
+    // Several may have begun since it was fit.
+    guard limit.hasSpare(now: loop.now.nanoseconds) else {
+      let reason = "requests_per_second (\(settings.requestsPerSecond)) is left to clients"
+      return .failure(UpstreamFailure(.other, reason, .ourselves))
+    }
+    let replies = await askServers(asked(questions), deadline: deadline, isLastResort: false, attempts: 1)
+    return replies.map { replies in
+      var answers: [HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>] = [:]
+      for question in questions {
+        answers[question] = replies.answer(to: question).map {
+          UpstreamAnswer(taken($0, to: question), server: replies.server)
+        }.mapError { UpstreamFailure($0) }
+      }
+      return answers
+    }
+  }
+
+  /// The transfer that asks all of them. What is under way already may be missing among several names in both families:
+  /// it is asked again, since a transfer asks for each of its names in each of its families.
+  ///
+  /// - Precondition: the dialect takes so many names.
+  private func asked(_ questions: [HTTPDNSQuestion]) -> AskedQuestions {
+    guard questions.count > 1 else {
+      var question = questions[0]
+      question.clientSubnet = subnet(for: question.clientSubnet)
+      return .one(question)
+    }
+    let subnet = subnet(for: nil)
+    var names: [DomainName] = []
+    for question in questions where !names.contains(question.name) { names.append(question.name) }
+    let types = [RecordType.a, .aaaa].filter { type in questions.contains { $0.type == type } }
+    return .batch(QuestionBatch(names: names, types: types, clientSubnet: subnet))
+  }
+}

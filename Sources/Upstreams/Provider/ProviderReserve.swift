@@ -1,0 +1,28 @@
+// ProviderReserve.swift -- the last units of a day are for names that are in use.
+
+import DNSWire
+import EventLoop
+
+extension HTTPDNSProvider {
+  /// Units of a day that are kept.
+  private var reserve: Int { Int(Double(settings.unitsPerDay) * settings.unitsReserve) }
+
+  var subnetsPerName: Int { settings.subnetsPerName }
+
+  func refusalOfNewNames() -> UpstreamFailure? {
+    guard settings.unitsPerDay > 0, reserve > 0 else { return nil }
+    let (unixTime, now) = (loop.wallTime, loop.now.nanoseconds)
+    // Where none are left at all it says so itself.
+    guard budget.isOpen(unixTime: unixTime, now: now), !budget.isOpen(unixTime: unixTime, now: now, reserve: reserve)
+    else { return nil }
+    counters.refusals += 1
+    return .reserved(settings.unitsPerDay, reserve)
+  }
+}
+
+extension UpstreamFailure {
+  fileprivate static func reserved(_ unitsPerDay: Int, _ reserve: Int) -> UpstreamFailure {
+    let text = "units_per_day (\(unitsPerDay)) but for units_reserve (\(reserve)) are spent; those are for names in use"
+    return UpstreamFailure(.other, text, .ourselves)
+  }
+}

@@ -1,0 +1,294 @@
+// ProviderFactory.swift -- a provider of the configuration becomes a dialect with servers to ask.
+
+import Ciphers
+import Configuration
+import DNSWire
+import EventLoop
+import Files
+import HTTPClient
+import HTTPDNS
+import LocalDNS
+import Logging
+import Persistence
+import Telemetry
+
+/// Builds providers on the resolver's loop.
+package struct ProviderFactory {
+  let loop: EventLoop
+  let localClient: any LocalDNSTransport
+  /// The network's plain resolvers at the time: they find servers given by name where there is no `bootstrap`.
+  let systemServers: () -> [SocketAddress]
+  var localServers: [Configuration.LocalServer]
+  let maxInFlight: Int
+  /// Where providers keep what survives a restart.
+  package let state: StateFolder
+  /// One for all: what one provider teaches helps the others.
+  let certificateClock = CertificateClock()
+  /// Keeps what was spent.
+  package var ledger: UnitLedger?
+  /// Told in one line what a person should know.
+  let note: ProviderNote
+
+  package init(
+    loop: EventLoop, localClient: any LocalDNSTransport, systemServers: @escaping () -> [SocketAddress],
+    localServers: [Configuration.LocalServer], maxInFlight: Int, state: StateFolder, ledger: UnitLedger? = nil,
+    note: @escaping ProviderNote
+  ) {
+    self.loop = loop
+    self.localClient = localClient
+    self.systemServers = systemServers
+    self.localServers = localServers
+    self.maxInFlight = maxInFlight
+    self.state = state
+    self.ledger = ledger
+    self.note = note
+  }
+
+  /// The provider as the resolver sees it.
+  ///
+  /// - Throws: `HTTPSetupError` where a CA file, a pin, a key or a name cannot be used.
+  func make(_ provider: Configuration.Provider) throws(HTTPSetupError) -> any Upstream {
+    var servers: [ProviderServer] = []
+    for server in provider.servers { servers.append(try make(server, of: provider)) }
+    if case .table(let source) = provider.service { return table(source, provider, servers) }
+    switch provider.service {
+    case .emas(let account) where account.isScheduled:
+      let region = EMASSchedule.Region(rawValue: account.region.rawValue) ?? .cn
+      return try scheduled(
+        provider, by: EMASSchedule(accountID: account.accountID, region: region),
+        identity: "\(account.accountID) \(provider.scheme) \(account.region)", bootServers: servers,
+        keepsBootServers: false)
+    case .alidns(_, _, isScheduled: true):
+      return try scheduled(
+        provider, by: AliDNSServerList(path: provider.path, isEncrypted: provider.scheme == .https),
+        identity: "\(provider.scheme)", bootServers: servers, keepsBootServers: true)
+    default:
+      return HTTPDNSProvider(
+        ProviderSettings(provider), dialect: try dialect(of: provider), servers: servers, loop: loop, ledger: ledger,
+        certificateClock: certificateClock, note: note)
+    }
+  }
+
+  /// A provider whose servers are told by those that a client begins with.
+  ///
+  /// - Parameter keepsBootServers: whether those answer questions too, after the listed ones.
+  private func scheduled(
+    _ provider: Configuration.Provider, by source: any ServerListSource, identity: String,
+    bootServers: [ProviderServer], keepsBootServers: Bool
+  ) throws(HTTPSetupError) -> HTTPDNSProvider {
+    let (note, name) = (note, provider.name)
+    let schedule = ServerSchedule(
+      source, identity: identity, bootServers: bootServers,
+      file: state.file("servers-\(name)") {
+        note(.warning, "provider \(name): its list of servers is not kept for the next start: \($0)")
+      },
+      timeout: provider.timeout, loop: loop
+    ) { note($0, "provider \(name): \($1)") }
+    let scheduled = HTTPDNSProvider(
+      ProviderSettings(provider), dialect: try dialect(of: provider), servers: keepsBootServers ? bootServers : [],
+      loop: loop, ledger: ledger, schedule: schedule, certificateClock: certificateClock, note: note)
+    schedule.onList = { [weak scheduled] listed in
+      let servers = listed.compactMap { server in
+        let place = Configuration.Server(
+          host: Host(server.host), port: server.port ?? provider.scheme.defaultPort, scheme: provider.scheme,
+          tlsName: provider.tlsName, path: provider.path)
+        return try? make(place, of: provider)
+      }
+      scheduled?.use(servers + (keepsBootServers ? bootServers : []))
+    }
+    return scheduled
+  }
+
+  private func table(
+    _ source: Configuration.TableSource, _ provider: Configuration.Provider, _ servers: [ProviderServer]
+  ) -> TableProvider {
+    let place: TableProvider.Source =
+      switch source.place {
+      case .file(let path): .file(path)
+      case .url: .servers(servers, target: provider.path, host: source.host)
+      }
+    return TableProvider(
+      name: provider.name, place, timeout: provider.timeout, interval: source.interval,
+      ttl: UInt32(clamping: source.ttl.components.seconds), loop: loop,
+      watch: { [loop] path, changed in PathWatch([path], on: loop, changed: changed) }, note: note)
+  }
+
+  private func dialect(of provider: Configuration.Provider) throws(HTTPSetupError) -> any Dialect {
+    let isEncrypted = provider.scheme == .https
+    switch provider.service {
+    case .alidns(let account, let short, _):
+      let credential = account.map {
+        AliDNSDialect.Credential(
+          accountID: $0.accountID, accessKeyID: $0.accessKeyID, accessKeySecret: $0.accessKeySecret)
+      }
+      return AliDNSDialect(
+        credential: credential, form: short ? .short : .full, isEncrypted: isEncrypted, path: provider.path)
+    case .tencent(let account):
+      return TencentDialect(credential: TencentDialect.Credential(account), path: provider.path)
+    case .emas(let account) where account.api == .v1:
+      return EMASDialect(accountID: account.accountID, secretKey: account.secretKey, isEncrypted: isEncrypted)
+    case .emas(let account):
+      do throws(EMASKeyError) {
+        return try EMASv2Dialect(
+          accountID: account.accountID, secretKey: account.secretKey, aesSecretKey: account.aesSecretKey,
+          aesMode: account.aesMode == .gcm ? .gcm : .cbc, isEncrypted: isEncrypted)
+      } catch { throw HTTPSetupError(description: error.description) }
+    case .json:
+      return JSONDialect(
+        flavour: JSONDialect.Flavour(host: provider.tlsName, path: provider.path), path: provider.path)
+    case .doh(let method):
+      return MessageDialect(method: method == .get ? .get : .post, path: provider.path)
+    case .table: preconditionFailure("a table speaks no dialect")
+    }
+  }
+
+  private func make(
+    _ server: Configuration.Server, of provider: Configuration.Provider
+  ) throws(HTTPSetupError) -> ProviderServer {
+    let (loop, options) = (loop, options(of: provider))
+    let scheme: HTTPServerAddress.Scheme = server.scheme == .https ? .https : .http
+    let connect: ProviderServer.Connect = { addresses in
+      HTTPServerAddress(
+        scheme: scheme, name: server.tlsName, addresses: addresses.map(\.description), port: server.port
+      ).flatMap { try? HTTPOrigin($0, options: options, on: loop) }
+    }
+    let proxy = provider.proxy.map { ", by proxy \($0.host.urlText):\($0.port)" } ?? ""
+    let text = "\(server.host.urlText):\(server.port)\(proxy)"
+    // Made once more than needed, so that a mistake stops the start, also where the server has yet to be found.
+    guard
+      let place = HTTPServerAddress(scheme: scheme, name: server.tlsName, addresses: ["127.0.0.1"], port: server.port)
+    else { throw HTTPSetupError(description: "\(text): \"\(server.tlsName)\" cannot be the name of a server") }
+    _ = try HTTPOrigin(place, options: options, on: loop)
+    switch server.host {
+    case .address(let address):
+      return ProviderServer(text, addresses: [address], isVerified: scheme == .https, connect: connect)
+    case .name(let name) where provider.proxy != nil && provider.bootstrap.isEmpty:
+      guard
+        let place = HTTPServerAddress(
+          scheme: scheme, name: server.tlsName, proxiedHost: name.description, port: server.port)
+      else { throw HTTPSetupError(description: "\(text): \"\(name)\" cannot be the name of a server") }
+      return ProviderServer(text, addresses: [], isVerified: scheme == .https) { _ in
+        try? HTTPOrigin(place, options: options, on: loop)
+      }
+    case .name(let name):
+      let lookUp = HostLookUp(
+        name, types: types(provider.family), client: localClient, loop: loop, servers: resolvers(of: provider))
+      return ProviderServer(text, lookUp: lookUp, isVerified: scheme == .https, connect: connect)
+    }
+  }
+
+  private func resolvers(of provider: Configuration.Provider) -> () -> [SocketAddress] {
+    let fixed = provider.bootstrap.map { SocketAddress($0) }
+    guard fixed.isEmpty else { return { fixed } }
+    let (systemServers, localServers) = (systemServers, LocalServers(localServers))
+    return {
+      localServers.entries.flatMap { entry in
+        switch entry {
+        case .system: systemServers()
+        case .address(let address): [address]
+        }
+      }
+    }
+  }
+
+  private func types(_ family: Configuration.Family) -> [RecordType] {
+    switch family {
+    case .auto: [.a, .aaaa]
+    case .ipv4: [.a]
+    case .ipv6: [.aaaa]
+    }
+  }
+
+  private func options(of provider: Configuration.Provider) -> HTTPClientOptions {
+    var options = HTTPClientOptions()
+    options.caFile = provider.caFile ?? ""
+    options.pins = provider.pins
+    options.proxy = provider.proxy.map { String(decoding: $0.text.reveal, as: UTF8.self) } ?? ""
+    // Questions that have lost their place have transfers for a while, up to as many again.
+    options.maxInFlight = 2 * maxInFlight
+    options.maxConnections = provider.connections
+    options.certificateClock = certificateClock
+    if case .table = provider.service {
+      options.maxBody = AddressTable.mostOctets
+      options.usesHTTP2 = false
+    }
+    if case .json = provider.service { options.maxBody = min(JSONDialect.mostOctets, HTTPClientOptions.mostHTTP2Body) }
+    switch provider.family {
+    case .auto: options.family = .any
+    case .ipv4: options.family = .ipv4
+    case .ipv6: options.family = .ipv6
+    }
+    return options
+  }
+}
+
+extension ProviderFactory {
+  /// Makes providers of that configuration from now on.
+  package mutating func follow(_ configuration: Configuration, _ logger: Logger, _ occasional: OccasionalLog) {
+    localServers = configuration.localDNS.servers
+    // Where a provider has a budget, what it costs is kept beyond a restart.
+    guard ledger == nil, configuration.providers.contains(where: { $0.unitsPerDay > 0 }) else { return }
+    if let problem = FileProblem.foreseeable(at: "\(state.path)/units") {
+      logger.warning("units_per_day will start from zero with a restart: \(problem)")
+    }
+    let file = state.file("units") { problem in
+      let text = "units_per_day will start from zero with a restart: \(problem)"
+      occasional.log(.warning, reason: text, now: BootInstant.now.nanoseconds, text)
+    }
+    ledger = UnitLedger(file, on: loop)
+  }
+}
+
+extension StateFolder {
+  /// The folder at that path, which a daemon uses as soon as it runs, and a query never.
+  package convenience init(_ path: String, _ logger: Logger) {
+    self.init(path: path) { note in
+      switch note {
+      case .notOurs: logger.warning("\(note)")
+      case .ours: logger.info("\(note)")
+      }
+    }
+  }
+}
+
+extension SubnetPolicy {
+  init(_ subnet: Configuration.ClientSubnet) {
+    switch subnet {
+    case .none: self = .none
+    case .fixed(let prefix): self = .fixed(prefix)
+    case .fromClient: self = .fromClient
+    }
+  }
+}
+
+extension ProviderSettings {
+  init(_ provider: Configuration.Provider) {
+    self.init(
+      name: provider.name, checkName: provider.checkName?.lowercased, hasAccount: provider.service.hasAccount,
+      timeout: provider.timeout, attemptsBeforeSwitch: provider.attemptsBeforeSwitch,
+      returnToFirst: provider.returnToFirst, subnetPolicy: SubnetPolicy(provider.clientSubnet),
+      trustsAD: provider.trustsAD, requestsPerSecond: provider.requestsPerSecond, unitsPerDay: provider.unitsPerDay,
+      unitsReserve: provider.unitsReserve, subnetsPerName: provider.subnetsPerName,
+      fallsBackOnEmpty: provider.fallbackOnEmpty, notListedTTL: provider.notListedTTL)
+  }
+}
+
+extension TencentDialect.Credential {
+  init(_ account: Configuration.TencentAccount) {
+    switch account {
+    case .https(let token, let id): self = .https(token: token, id: id)
+    case .aes(let id, let key): self = .aes(id: id, key: key)
+    case .des(let id, let key): self = .des(id: id, key: key)
+    }
+  }
+}
+
+extension Host {
+  /// A server's host from a provider's list.
+  fileprivate init(_ host: ListedServer.Host) {
+    switch host {
+    case .address(let address): self = .address(address)
+    case .name(let name): self = .name(name)
+    }
+  }
+}

@@ -1,0 +1,82 @@
+// UnitLedger.swift -- what each provider has cost today, kept in the state directory: a restart does not open a budget anew.
+//
+// Resolver's loop only. A line of text for each provider: its name, the day in days since 1970, the units.
+
+import EventLoop
+import Persistence
+
+/// Today's billing units by provider, on disk.
+package final class UnitLedger {
+  private let budgets = Budgets()
+  private let writer: StateWriter
+
+  private final class Budgets {
+    var ofProvider: [String: () -> UnitBudget?] = [:]
+    /// Of providers that are not asked, since they are not configured or not yet.
+    var kept: [String: (day: Int64, units: Int)] = [:]
+  }
+
+  private static let delay = Duration.seconds(10)
+  private static let largest = 64 * 1024
+  private static let firstLine = "httpdnsd units 1"
+
+  /// Reads what was kept. Lines that cannot be read are skipped.
+  init(_ file: StateFile, on loop: any Loop) {
+    budgets.kept = UnitLedger.parse(file.read(limit: UnitLedger.largest) ?? [])
+    writer = StateWriter(file, on: loop, after: UnitLedger.delay) { [budgets] in UnitLedger.content(budgets) }
+  }
+
+  /// The budget of a provider with what was spent before.
+  func budget(of provider: String, perDay: Int) -> UnitBudget {
+    if let known = budgets.ofProvider[provider]?() {
+      return UnitBudget(perDay: perDay, day: known.day, spent: known.spent)
+    }
+    guard let entry = budgets.kept[provider] else { return UnitBudget(perDay: perDay) }
+    return UnitBudget(perDay: perDay, day: entry.day, spent: entry.units)
+  }
+
+  /// Keeps a provider's budget from now on.
+  func add(_ provider: String, _ budget: @escaping () -> UnitBudget?) {
+    budgets.ofProvider[provider] = budget
+    budgets.kept[provider] = nil
+  }
+
+  /// The provider is no longer asked, but may be again today.
+  func leave(_ provider: String, _ budget: UnitBudget) {
+    budgets.ofProvider[provider] = nil
+    budgets.kept[provider] = (budget.day, budget.spent)
+    writer.changed()
+  }
+
+  /// Something was spent.
+  func didSpend() { writer.changed() }
+
+  /// Writes what has not been written, before it returns.
+  package func close() { writer.close() }
+
+  private static func content(_ budgets: Budgets) -> [UInt8] {
+    var text = UnitLedger.firstLine + "\n"
+    var entries = budgets.kept
+    for (name, budget) in budgets.ofProvider {
+      if let now = budget() { entries[name] = (now.day, now.spent) }
+    }
+    for (name, entry) in entries.sorted(by: { $0.key < $1.key }) { text += "\(name) \(entry.day) \(entry.units)\n" }
+    return Array(text.utf8)
+  }
+
+  private static func parse(_ octets: [UInt8]) -> [String: (day: Int64, units: Int)] {
+    let lines = String(decoding: octets, as: UTF8.self).split(separator: "\n")
+    guard lines.first.map(String.init) == firstLine else { return [:] }
+    var entries: [String: (day: Int64, units: Int)] = [:]
+    for line in lines.dropFirst() {
+      let fields = line.split(separator: " ")
+      guard fields.count == 3, let day = Int64(fields[1]), let units = Int(fields[2]), day >= 0,
+        (0...UnitBudget.mostUnits).contains(units)
+      else {
+        continue
+      }
+      entries[String(fields[0])] = (day, units)
+    }
+    return entries
+  }
+}

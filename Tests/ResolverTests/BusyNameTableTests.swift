@@ -1,0 +1,127 @@
+// BusyNameTableTests.swift -- who is busy stays, however many others come by; counters say what was told.
+
+@testable import Resolver
+import TestSupport
+import Testing
+
+@Suite struct `The table of busy names` {
+  private func use(_ table: inout BusyNameTable, _ number: Int, times: Int = 1) {
+    table.count(UInt64(number), name: [UInt8(number & 0xFF)], type: 1, now: 0) { row in
+      for _ in 0..<times { row.counts.asked(.answer, rtt: nil) }
+    }
+    if table.isFull { table.prune { _ in 0 } }
+  }
+
+  @Test func `is bounded, whatever comes`() {
+    var table = BusyNameTable(most: 10)
+    for number in 0..<10_000 {
+      use(&table, number)
+      #expect(table.count < 15)
+    }
+  }
+
+  @Test func `looks at three rows for each name that is new, however many names there are`() {
+    for most in [100, 1000] {
+      var (table, looks) = (BusyNameTable(most: most), 0)
+      for number in 0..<20_000 {
+        table.count(UInt64(number), name: [1], type: 1, now: 0) { $0.counts.asked(.answer, rtt: nil) }
+        guard table.isFull else { continue }
+        table.prune { _ in
+          looks += 1
+          return 0
+        }
+      }
+      #expect(looks <= 3 * 20_000)
+    }
+  }
+
+  @Test func `keeps a busy name, with what was counted, while thousands pass that are asked for once`() {
+    var table = BusyNameTable(most: 10)
+    for number in 1...5000 {
+      use(&table, number)
+      if number % 4 == 0 { use(&table, 0) }
+    }
+    #expect(table[0]?.counts.requestPDnsNum == 1250)
+  }
+
+  @Test func `lets a name that was busy once give way to those that are busy now`() {
+    var table = BusyNameTable(most: 5)
+    use(&table, 0, times: 1000)
+    for round in 0..<100 {
+      for number in 1...4 { use(&table, number, times: 10) }
+      use(&table, 100 + round * 2)
+      use(&table, 101 + round * 2)
+    }
+    #expect(table[0] == nil)
+    for number in 1...4 { #expect(table[UInt64(number)]?.counts.requestPDnsNum == 1000) }
+  }
+
+  @Test func `takes into account what was not counted in a row yet`() {
+    var table = BusyNameTable(most: 2)
+    for number in 0..<3 {
+      table.count(UInt64(number), name: [UInt8(number)], type: 1, now: 0) { row in
+        for _ in 0..<(3 - number) { row.counts.asked(.answer, rtt: nil) }
+      }
+    }
+    #expect(table.isFull)
+    // The name that was asked for least often has a thousand hits in the cache.
+    table.prune { $0.name == [2] ? 1000 : 0 }
+    #expect(table.contains(0) && !table.contains(1) && table.contains(2))
+    #expect(table.threshold == 3)
+    table.prune { _ in 0 }
+    #expect(table.count == 2)
+  }
+
+  @Test(arguments: 0..<20) func `has the busiest of a skewed load`(seed: Int) {
+    var generator = SeededGenerator(seed: UInt64(seed))
+    var table = BusyNameTable(most: 100)
+    for _ in 0..<50_000 {
+      // About as the names of a household: the n-th is asked for 1/n as often as the first.
+      let number = Int(pow2(Double.random(in: 0..<13, using: &generator)))
+      use(&table, number)
+    }
+    #expect((1...10).allSatisfy { table.contains(UInt64($0)) }, "seed \(seed)")
+  }
+
+  private func pow2(_ exponent: Double) -> Double {
+    var (result, rest) = (1.0, exponent)
+    while rest >= 1 { (result, rest) = (result * 2, rest - 1) }
+    return result * (1 + rest)
+  }
+}
+
+@Suite struct `Counters of a name` {
+  @Test func `tell each reason apart`() {
+    var counts = NameCounts()
+    let outcomes: [AskedOutcome] = [.answer, .timeout, .noResponse, .noPermission, .badParameter, .badPath]
+    for (index, outcome) in outcomes.enumerated() {
+      for _ in 0...index { counts.asked(outcome, rtt: nil) }
+    }
+    let numbers = [
+      counts.successNum, counts.timeoutErro, counts.noResponseErro, counts.noPermissionErro, counts.urlParameterErro,
+      counts.urlPathErro,
+    ]
+    #expect(numbers == [1, 2, 3, 4, 5, 6])
+    #expect(counts.requestPDnsNum == 21 && counts.localErro == 0)
+  }
+
+  @Test func `have the average and the longest time of what had a response`() {
+    var counts = NameCounts()
+    #expect(counts.avgRtt == 0 && counts.maxRtt == 0)
+    counts.asked(.answer, rtt: 10)
+    counts.asked(.timeout, rtt: nil)
+    counts.asked(.noPermission, rtt: 40)
+    counts.asked(.answer, rtt: 25)
+    #expect(counts.avgRtt == 25 && counts.maxRtt == 40)
+  }
+
+  @Test func `tell LocalDNS in a provider's place, and what failed on this side`() {
+    var counts = NameCounts()
+    counts.wentToLocalDNS(isAnswered: true)
+    #expect(counts.gobackLocaldnsNum == 1 && counts.localErro == 0)
+    counts.wentToLocalDNS(isAnswered: false)
+    counts.wasRefusedHere()
+    #expect(counts.gobackLocaldnsNum == 2 && counts.localErro == 2)
+    #expect(counts.requestPDnsNum == 0 && counts.activity == 2)
+  }
+}
