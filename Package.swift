@@ -95,13 +95,13 @@ let layer3: [Target] =
     "Upstreams",
     [
       "DNSWire", "EventLoop", "Ciphers", "Configuration", "HTTPDNS", "HTTPClient", "LocalDNS", "MessageCache",
-      "Persistence", "FairShares", "PublicSuffixes", "Telemetry", logging,
+      "Persistence", "FairShares", "PublicSuffixes", "Files", "Telemetry", logging,
     ])
   + module(
     "Resolver",
     [
       "Frontend", "Upstreams", "DNSWire", "EventLoop", "Configuration", "MessageCache", "Routing", "Refresh", "HTTPDNS",
-      "HTTPClient", "LocalDNS", "Persistence", "FairShares", "Telemetry", "CSocket", "CHotPath", logging,
+      "HTTPClient", "LocalDNS", "Persistence", "FairShares", "Telemetry", "CHotPath",
     ])
 
 // Layer 4: the daemon, its two HTTP faces, and the programs.
