@@ -1,5 +1,5 @@
 // swift-tools-version: 6.2
-// Package.swift -- the modules, their layers, and what each may import (docs/ARCHITECTURE.md, "Modules").
+// Package.swift -- the modules, their layers, and what each may import (docs/architecture.md, "Modules").
 
 import PackageDescription
 

@@ -1,4 +1,4 @@
-// Blame.swift -- whom a failure counts against, and what follows: the one table of both (docs/ARCHITECTURE.md, "Blame").
+// Blame.swift -- whom a failure counts against, and what follows: the one table of both (docs/architecture.md, "Blame").
 
 import DNSWire
 import Glibc
