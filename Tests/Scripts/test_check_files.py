@@ -1,4 +1,4 @@
-"""test_check_files.py -- Scripts/check-files finds links that lead nowhere, and two ADRs with one number."""
+"""test_check_files.py -- Scripts/check-files finds links that lead nowhere, old words, and two ADRs with one number."""
 
 from __future__ import annotations
 
@@ -70,6 +70,34 @@ class SleepTests(unittest.TestCase):
     self.assertEqual(self.lines("usleep(10)\n", "Sources/A/A.swift"), [])
     for path in check_files.MAY_SLEEP:
       self.assertTrue((check_files.ROOT / path).is_file(), path)
+
+
+class PlainEnglishTests(unittest.TestCase):
+  """Phrases for which there are plain words."""
+
+  def lines(self, text: str, path: str = "docs/a.md") -> list[int]:
+    """The lines that are refused."""
+    return [int(mistake.split(":")[0]) for mistake in check_files.old_words(Path(path), text)]
+
+  def test_old_words_are_found(self) -> None:
+    for phrase in check_files.BETTER_WORDS:
+      self.assertEqual(self.lines(f"first\nIt is {phrase}.\n"), [2], phrase)
+      self.assertEqual(self.lines(f"{phrase.upper()}\n"), [1], phrase)
+    self.assertEqual(self.lines("a\n/// is told\n/// of it\n", "Sources/A/A.swift"), [2])
+    self.assertEqual(self.lines("as it goes\nby\n"), [1])
+    self.assertIn("write: again", check_files.old_words(Path("a.md"), "anew")[0])
+
+  def test_other_words_are_none(self) -> None:
+    self.assertEqual(self.lines("renewed; untold offers; for whom; underway; in vainglory; told often\n"), [])
+
+  def test_code_in_a_document_is_left_out(self) -> None:
+    text = "say `again`, not `anew`\n```\nasked in vain\n```\n"
+    self.assertEqual(self.lines(text), [])
+    self.assertEqual(self.lines("func `it is read anew`()\n", "Tests/A/A.swift"), [1])
+
+  def test_places_are_there(self) -> None:
+    for place in check_files.PLAIN_ENGLISH:
+      self.assertTrue((check_files.ROOT / place).exists(), place)
 
 
 class DecisionTests(unittest.TestCase):
