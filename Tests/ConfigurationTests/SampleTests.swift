@@ -18,9 +18,11 @@ import Testing
   #expect(try sample("demo.toml").warnings.isEmpty)
 }
 
-/// A text whose secrets come from the environment and not from files, which only its reader has.
+/// A text whose secrets come from the environment and not from files and credentials, which only its reader has.
 private func withoutSecretFiles(_ text: some StringProtocol) -> String {
-  String(text).replacing(/(\w+)_file = "[^"]*(secret|key|aes)"/) { "\($0.output.1)_env = \"\($0.output.1)\"" }
+  String(text).replacing(/\b(access_key_secret|aes_secret_key|secret_key|token|key)_(?:file|credential) = "[^"]*"/) {
+    "\($0.output.1)_env = \"\($0.output.1)\""
+  }
 }
 
 /// One secret for each key, of the form that it needs.
@@ -54,12 +56,80 @@ private let least = [
   }
 }
 
-@Test func `every configuration in the README is accepted`() throws {
-  let blocks = try repositoryText("README.md").split(separator: "```toml\n").dropFirst()
-  #expect(blocks.count >= 8)
-  for block in blocks {
+@Test(arguments: documentPaths()) func `every configuration that a document shows is accepted`(path: String) throws {
+  for block in try repositoryText(path).split(separator: "```toml\n").dropFirst() {
     let text = withoutSecretFiles(block.split(separator: "```")[0])
     #expect(mistakes(text, environment: secrets) == [], "\(text)")
+  }
+}
+
+@Test func `the documents show a configuration for each kind of provider`() throws {
+  let text = try documentPaths().map { try repositoryText($0) }.joined()
+  for kind in ["alidns", "tencent", "emas", "json", "doh", "table"] {
+    #expect(text.contains("\nkind = \"\(kind)\"\n"), "\(kind)")
+  }
+  #expect(text.split(separator: "```toml\n").count > 12)
+}
+
+/// The keys of a file, as `section.key`, each with the values that the file shows; a secret's by its name without `_file`.
+private struct ShownKeys {
+  private(set) var values: [String: Set<String>] = [:]
+
+  mutating func add(_ section: Substring, _ key: Substring, _ value: Substring) {
+    var key = String(key)
+    for secret in secrets.keys where ["_file", "_credential", "_env"].contains(where: { key == secret + $0 }) {
+      key = secret
+      break
+    }
+    values["\(section).\(key)", default: []].insert(String(value))
+  }
+}
+
+/// The keys of the sample file, those in comments among them.
+private func sampleKeys() throws -> ShownKeys {
+  var keys = ShownKeys()
+  var section: Substring = ""
+  for line in try sampleText("httpdnsd.toml").split(separator: "\n") {
+    let text = line.hasPrefix("# ") ? line.dropFirst(2) : line
+    if let heading = text.prefixMatch(of: /\[+([a-z]+)\]/) {
+      section = heading.output.1
+    } else if let key = text.prefixMatch(
+      of: /([a-z_]+) = ("[^"]*"|\[(?:"[^"]*"|[^"\]])*\]|\{[^}]*\}|[^\s#]+)/)
+    {
+      keys.add(section, key.output.1, key.output.2)
+      // A key that excludes that one stands in its comment.
+      if let other = text.firstMatch(of: /; or ([a-z_]+) = ("[^"]*")/) {
+        keys.add(section, other.output.1, other.output.2)
+      }
+    }
+  }
+  return keys
+}
+
+/// The keys in the tables of docs/configuration.md, below the heading of their section, with their defaults.
+private func explainedKeys() throws -> ShownKeys {
+  var keys = ShownKeys()
+  var section: Substring?
+  for line in try repositoryText("docs/configuration.md").split(separator: "\n") {
+    if line.hasPrefix("#") {
+      section = line == "### State" ? "" : line.wholeMatch(of: /#+ `\[+([a-z]+)\]+`/)?.output.1
+    } else if let section, let row = line.prefixMatch(of: /\| `([a-z_]+)` +\| (?:`([^`]*)`|none) +\|/) {
+      keys.add(section, row.output.1, row.output.2 ?? "")
+    }
+  }
+  return keys
+}
+
+@Test func `configuration.md explains every key of the sample file and no other`() throws {
+  let (shown, explained) = (try sampleKeys().values, try explainedKeys().values)
+  #expect(shown.count > 100)
+  #expect(Set(shown.keys).symmetricDifference(explained.keys) == [])
+}
+
+@Test func `configuration.md and the sample file show the same defaults`() throws {
+  let shown = try sampleKeys().values
+  for (key, values) in try explainedKeys().values {
+    #expect(shown[key, default: []].isSuperset(of: values.subtracting([""])), "\(key): \(values)")
   }
 }
 

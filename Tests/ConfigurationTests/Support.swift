@@ -76,6 +76,19 @@ func repositoryText(_ path: String) throws -> String {
   return String(decoding: octets[..<count], as: UTF8.self)
 }
 
+/// The documents that may show configurations, as paths in the repository.
+func documentPaths() -> [String] {
+  var names: [String] = []
+  if let folder = opendir(repositoryPath("docs")) {
+    defer { closedir(folder) }
+    while let entry = readdir(folder) {
+      let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+      if name.hasSuffix(".md") { names.append("docs/\(name)") }
+    }
+  }
+  return ["README.md", "README.zh-CN.md"] + names.sorted()
+}
+
 struct SampleMissing: Error {}
 
 private func samplePath(_ name: String) -> String { repositoryPath("Config/\(name)") }
