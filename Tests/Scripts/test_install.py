@@ -18,11 +18,12 @@ class InstallTest(unittest.TestCase):
     self.folder = Path(tempfile.mkdtemp(prefix="httpdnsd-install-"))
     self.addCleanup(shutil.rmtree, self.folder)
     sources = self.folder / "sources"
-    for folder in ("Config", "systemd"):
+    for folder in ("Config", "docs", "systemd"):
       shutil.copytree(ROOT / folder, sources / folder)
     (sources / "Scripts").mkdir()
     shutil.copy(ROOT / "Scripts/install", sources / "Scripts/install")
-    shutil.copy(ROOT / "README.md", sources / "README.md")
+    for name in ("README.md", "README.zh-CN.md"):
+      shutil.copy(ROOT / name, sources / name)
     program = sources / ".build/bin/httpdnsd"
     program.parent.mkdir(parents=True)
     program.write_text(PROGRAM, encoding="utf-8")
@@ -54,8 +55,12 @@ class InstallTest(unittest.TestCase):
     files = self.files()
     for path in ("bin/httpdnsd", "lib/systemd/system/httpdnsd.service", "lib/sysusers.d/httpdnsd.conf",
                  "share/bash-completion/completions/httpdnsd", "share/zsh/site-functions/_httpdnsd",
-                 "share/fish/vendor_completions.d/httpdnsd.fish", "share/doc/httpdnsd/README.md"):
+                 "share/fish/vendor_completions.d/httpdnsd.fish", "share/doc/httpdnsd/README.md",
+                 "share/doc/httpdnsd/README.zh-CN.md", "share/doc/httpdnsd/docs/configuration.md",
+                 "share/doc/httpdnsd/docs/providers.md"):
       self.assertIn(f"/usr/local/{path}", files)
+    for name in ("architecture.md", "packaging.md"):
+      self.assertNotIn(f"/usr/local/share/doc/httpdnsd/docs/{name}", files)
     self.run_script("--remove")
     self.assertEqual(self.files(), {"/etc/httpdnsd/httpdnsd.toml"})
     self.assertFalse((self.destination / "usr/local/share/doc/httpdnsd").exists())
@@ -79,6 +84,9 @@ class InstallTest(unittest.TestCase):
     text = (self.destination / "opt/share/doc/httpdnsd/README.md").read_text(encoding="utf-8")
     self.assertIn("/opt/lib/sysusers.d/httpdnsd.conf", text)
     self.assertNotIn("systemd/sysusers.conf", text)
+    text = (self.destination / "opt/share/doc/httpdnsd/docs/configuration.md").read_text(encoding="utf-8")
+    self.assertIn("[/opt/etc/httpdnsd/httpdnsd.toml](/opt/etc/httpdnsd/httpdnsd.toml)", text)
+    self.assertNotIn("Config/httpdnsd.toml", text)
     self.run_script("--remove", PREFIX="/opt", SYSCONFDIR="/opt/etc")
     self.assertEqual(self.files(), {"/opt/etc/httpdnsd/httpdnsd.toml"})
 
