@@ -31,7 +31,8 @@ struct QueryCommand: ParsableCommand {
 
   @OptionGroup var options: ConfigurationOption
 
-  @Option(help: ArgumentHelp("Ask this provider only, past the rules.", valueName: "name"))
+  @Option(
+    help: ArgumentHelp("Ask this provider only, past the rules.", valueName: "name"), completion: .configuredProviders)
   var provider: String?
 
   /// What a shell completes.
