@@ -83,35 +83,57 @@ let layer2: [Target] =
   + module("HTTPServer", ["EventLoop", "CEvent", "CTLS"], tests: ["HTTPTestSupport"])
   + module("SystemSetup", ["Files"])
 
-// Layer 3: what the daemon is made of. What clients meet and whom it asks do not know each other.
+// Layers 3 and 4: the daemon. What clients meet and whom it asks do not know each other.
+let daemonLibraries: [Target.Dependency] = [
+  "DNSWire", "EventLoop", "Ciphers", "Configuration", "Telemetry", "HTTPDNS", "MessageCache", "Routing", "Listener",
+  "HTTPClient", "LocalDNS", "NetworkWatch", "Refresh", "Persistence", "CSocket", "CHotPath", "ServiceManager", "Files",
+  "PublicSuffixes", "FairShares", logging,
+]
+let daemonParts: [Target.Dependency] = ["Frontend", "Upstreams", "Resolver"]
+
+/// A part of the daemon. Its tests may use all the others: their scenes join them.
+func part(_ name: String, _ dependencies: [Target.Dependency]) -> [Target] {
+  [
+    .target(name: name, dependencies: dependencies, cSettings: glibc, swiftSettings: strict),
+    .testTarget(
+      name: "\(name)Tests",
+      dependencies: daemonParts + daemonLibraries + [
+        "Forwarder", "ForwarderTestSupport", "TestSupport", "FuzzProperties",
+      ],
+      cSettings: glibc, swiftSettings: strict),
+  ]
+}
+
 let layer3: [Target] =
-  module(
+  part(
     "Frontend",
     [
       "DNSWire", "EventLoop", "Routing", "MessageCache", "Listener", "FairShares", "Telemetry", "ServiceManager",
       "CSocket", "CHotPath", "CEvent", logging,
     ])
-  + module(
+  + part(
     "Upstreams",
     [
       "DNSWire", "EventLoop", "Ciphers", "Configuration", "HTTPDNS", "HTTPClient", "LocalDNS", "MessageCache",
       "Persistence", "FairShares", "PublicSuffixes", "Files", "Telemetry", logging,
     ])
-  + module(
+  + part(
     "Resolver",
     [
       "Frontend", "Upstreams", "DNSWire", "EventLoop", "Configuration", "MessageCache", "Routing", "Refresh", "HTTPDNS",
       "HTTPClient", "LocalDNS", "Persistence", "FairShares", "Telemetry", "CHotPath",
     ])
 
-// Layer 4: the daemon, its two HTTP faces, and the programs.
-let forwarderParts: [Target.Dependency] = [
-  "Frontend", "Upstreams", "Resolver", "DNSWire", "EventLoop", "Ciphers", "Configuration", "Telemetry", "HTTPDNS",
-  "MessageCache", "Routing", "Listener", "HTTPClient", "LocalDNS", "NetworkWatch", "Refresh", "Persistence", "CSocket",
-  "CHotPath", "ServiceManager", "Files", "PublicSuffixes", "FairShares",
-]
+// Layer 4: the assembly, the two HTTP faces, and the programs.
 let programs: [Target] =
-  module("Forwarder", forwarderParts + [logging], tests: ["FuzzProperties"])
+  part("Forwarder", daemonParts + daemonLibraries)
+  // Scenes of the daemon's tests: test targets, since they look inside what they join.
+  + [
+    .testTarget(
+      name: "ForwarderTestSupport",
+      dependencies: daemonParts + daemonLibraries + ["Forwarder", "TestSupport"], cSettings: glibc,
+      swiftSettings: strict)
+  ]
   + module(
     "Control",
     [
@@ -132,7 +154,7 @@ let programs: [Target] =
       dependencies: [
         "Forwarder", "Control", "Web", "HTTPServer", "SystemSetup", "Terminal", "CProcess", argumentParser,
       ]
-        + forwarderParts + [logging],
+        + daemonParts + daemonLibraries,
       cSettings: glibc, swiftSettings: strict),
     .executableTarget(
       name: "httpdns-simulator",

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import ForwarderTestSupport
 @testable import Frontend
 @testable import Resolver
 @testable import Upstreams

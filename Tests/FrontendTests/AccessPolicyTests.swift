@@ -1,0 +1,117 @@
+// AccessPolicyTests.swift -- which addresses may ask.
+
+import DNSWire
+import EventLoop
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Forwarder
+@testable import ForwarderTestSupport
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
+
+@Suite struct `The access policy` {
+  private func allows(_ prefixes: [String], _ address: String) throws -> Bool {
+    let policy = AccessPolicy(try prefixes.map { try #require(IPPrefix(text: $0)) })
+    return policy.allows(try #require(IPAddress(text: address)))
+  }
+
+  @Test func `allows nobody where nothing is listed`() throws {
+    for address in ["127.0.0.1", "0.0.0.0", "::1", "::", "::ffff:0.0.0.0"] { #expect(try !allows([], address)) }
+  }
+
+  @Test(
+    arguments: [
+      (
+        "127.0.0.0/8", ["127.0.0.0", "127.0.0.1", "127.255.255.255"], ["126.255.255.255", "128.0.0.0", "::1", "7f00::"]
+      ),
+      ("192.0.2.128/25", ["192.0.2.128", "192.0.2.255"], ["192.0.2.127", "192.0.3.128", "192.0.2.0"]),
+      ("192.0.2.1/32", ["192.0.2.1"], ["192.0.2.0", "192.0.2.2", "193.0.2.1"]),
+      ("0.0.0.0/0", ["0.0.0.0", "255.255.255.255", "::ffff:192.0.2.1"], ["::", "::1", "::fffe:192.0.2.1"]),
+      ("::/0", ["::", "::1", "ffff::"], ["127.0.0.1", "::ffff:127.0.0.1"]),
+      ("::1/128", ["::1"], ["::", "::2", "0.0.0.1", "1::1"]),
+      ("2001:db8::/32", ["2001:db8::", "2001:db8:ffff::1"], ["2001:db9::", "2001:db7:ffff::", "32.1.13.184"]),
+      ("2001:db8::/64", ["2001:db8::1", "2001:db8::ffff:0:0:1"], ["2001:db8:0:1::"]),
+      ("2001:db8::8000:0:0:0/65", ["2001:db8::8000:0:0:1"], ["2001:db8::7fff:0:0:1", "2001:db8::"]),
+    ] as [(String, [String], [String])])
+  func `allows what is in a prefix and nothing beside it`(prefix: String, inside: [String], outside: [String]) throws {
+    for address in inside { #expect(try allows([prefix], address), "\(address)") }
+    for address in outside { #expect(try !allows([prefix], address), "\(address)") }
+  }
+
+  @Test func `takes an IPv4-mapped address for the IPv4 address`() throws {
+    #expect(try allows(["192.0.2.0/24"], "::ffff:192.0.2.7"))
+    #expect(try !allows(["192.0.2.0/24"], "::ffff:192.0.3.7"))
+    #expect(try !allows(["192.0.2.0/24"], "::fffe:192.0.2.7"))
+    #expect(try !allows(["192.0.2.0/24"], "1::ffff:192.0.2.7"))
+  }
+
+  @Test func `allows what is in any of its prefixes`() throws {
+    let prefixes = ["127.0.0.0/8", "::1/128", "10.0.0.0/8", "fd00::/8"]
+    for address in ["127.0.0.1", "::1", "10.1.2.3", "fdff::"] { #expect(try allows(prefixes, address)) }
+    for address in ["11.0.0.0", "fc00::1", "::2"] { #expect(try !allows(prefixes, address)) }
+  }
+
+  @Test func `agrees with a comparison bit by bit`() {
+    var random = SeededGenerator(seed: testSeed)
+    var allowed = 0
+    for _ in 0..<20_000 {
+      // Few bits differ, so that prefixes are hit.
+      let isIPv6 = random.oneIn(2)
+      let base = random.octets(isIPv6 ? 16 : 4)
+      var octets = base
+      octets[Int.random(in: 0..<base.count, using: &random)] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+      guard let whole = IPAddress(octets: base), let address = IPAddress(octets: octets),
+        let prefix = IPPrefix(whole, length: Int.random(in: 0...(base.count * 8), using: &random))
+      else { return }
+      let isInside = prefix.contains(address)
+      if isInside { allowed += 1 }
+      guard AccessPolicy([prefix]).allows(address) == isInside else {
+        Issue.record("\(address) in \(prefix)")
+        return
+      }
+    }
+    #expect(allowed > 2_000)
+  }
+
+  @Test func `reports refused queries once a minute, with the network of the first one`() throws {
+    let policy = AccessPolicy([try #require(IPPrefix(text: "127.0.0.0/8"))])
+    func ask(_ addresses: String...) throws {
+      for address in addresses { _ = policy.allows(try #require(IPAddress(text: address))) }
+    }
+    func report(at second: Int64) -> String? { policy.takeRefused(now: second * 1_000_000_000)?.text }
+    try ask("127.0.0.1")
+    #expect(report(at: 1) == nil && !policy.hasNews(now: 1_000_000_000))
+    try ask("192.0.2.7")
+    #expect(policy.hasNews(now: 1_000_000_000))
+    #expect(report(at: 1) == "refused 1 query from 192.0.2.0/24: not in listen.allow")
+    try ask("2001:db8:1:234::1", "2001:db8:1:2ff::9", "2001:db8:2::1", "198.51.100.1", "127.0.0.1")
+    #expect(report(at: 60) == nil)
+    let text = "refused 2 queries from 2001:db8:1:200::/56 and 2 from other networks: not in listen.allow"
+    #expect(report(at: 61) == text)
+    #expect(report(at: 200) == nil)
+    // An IPv4 address in the form of an IPv6 one is an IPv4 address.
+    try ask("::ffff:203.0.113.5", "203.0.113.200", "0.0.0.1")
+    #expect(report(at: 200) == "refused 2 queries from 203.0.113.0/24 and 1 from other networks: not in listen.allow")
+  }
+
+  @Test(.enabled(if: AllocationTrap.isAvailable)) func `refuses without allocating`() throws {
+    let scene = try QueryPathScene(allow: [])
+    #expect(scene.allocations(for: RawQuery().octets) == .clean)
+    #expect(scene.path.hasNews(now: 1))
+  }
+
+  @Test func `knows the networks of this machine, loopback at least`() throws {
+    let networks = AccessPolicy.connectedNetworks()
+    #expect(networks.contains(try #require(IPPrefix(text: "127.0.0.0/8"))))
+    #expect(networks.allSatisfy { $0.length > 0 })
+  }
+}
+
+extension AccessPolicy {
+  fileprivate func allows(_ address: IPAddress) -> Bool {
+    withUnsafePointer(to: SocketAddress(octets: address.octets, port: 53)!.storage) { allows($0) }
+  }
+}

@@ -1,0 +1,230 @@
+// QueryTapTests.swift -- what a listener thread leaves for the query log: all of it in order, or counted.
+
+import DNSWire
+import EventLoop
+import Glibc
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import Forwarder
+@testable import ForwarderTestSupport
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
+
+@Suite struct `A query tap` {
+  private let tap = QueryTap()
+  private let client = SocketAddress(text: "192.0.2.7:4711")!
+
+  private func add(_ number: Int, from client: SocketAddress? = nil) {
+    let octets = RawQuery {
+      $0.id = UInt16(truncatingIfNeeded: number)
+      $0.name = RawQuery.name("n\(number).example")
+    }.octets
+    var query = Query()
+    _ = QueryReader.read(octets.span, into: &query)
+    octets.withUnsafeBufferPointer { message in
+      withUnsafePointer(to: (client ?? self.client).storage) {
+        tap.add(query, of: message, from: $0, QueryEnd(.hit, 3), receivedAt: Int64(number))
+      }
+    }
+  }
+
+  private func takeAll() -> [LoggedQuery] {
+    var all: [LoggedQuery] = []
+    while let query = tap.take({ LoggedQuery($0, name: $1) }) { all.append(query) }
+    return all
+  }
+
+  @Test func `that is off takes nothing`() {
+    #expect(!tap.isOn)
+    add(1)
+    #expect(!tap.publish(at: 2))
+    #expect(takeAll().isEmpty)
+  }
+
+  @Test func `gives what was left, when it has been published`() throws {
+    tap.setOn(true)
+    #expect(tap.isOn)
+    add(5)
+    #expect(takeAll().isEmpty)
+    #expect(tap.publish(at: 12))
+    let query = try #require(takeAll().first)
+    #expect(query.client == [192, 0, 2, 7])
+    #expect(query.name == DomainName(text: "n5.example")?.octets)
+    #expect(query.type == 1)
+    #expect(query.code == 3)
+    #expect(query.outcome == .atOnce(.hit))
+    #expect(query.receivedAt.nanoseconds == 5)
+    #expect(query.took == .nanoseconds(7))
+  }
+
+  @Test func `has whole IPv6 addresses`() throws {
+    tap.setOn(true)
+    add(1, from: SocketAddress(text: "[2001:db8::5]:53"))
+    _ = tap.publish(at: 1)
+    #expect(try #require(takeAll().first).client == SocketAddress(text: "[2001:db8::5]:53")?.octets)
+  }
+
+  @Test func `wakes its reader once until that has looked`() {
+    tap.setOn(true)
+    add(1)
+    #expect(tap.publish(at: 1))
+    add(2)
+    #expect(!tap.publish(at: 2))
+    #expect(!tap.publish(at: 2))
+    tap.clearNews()
+    add(3)
+    #expect(tap.publish(at: 3))
+    #expect(takeAll().count == 3)
+  }
+
+  @Test func `that is full leaves queries out and counts them, and goes on when there is room`() {
+    tap.setOn(true)
+    let count = TapSize.queries + 10
+    for number in 0..<count { add(number) }
+    _ = tap.publish(at: 0)
+    var last = 0
+    #expect(tap.takeLeftOut(&last) == 10)
+    #expect(tap.takeLeftOut(&last) == 0)
+    #expect(takeAll().map(\.receivedAt.nanoseconds) == (0..<Int64(TapSize.queries)).map { $0 })
+    for round in 0..<5 {
+      for number in 0..<700 { add(round * 700 + number) }
+      _ = tap.publish(at: 0)
+      #expect(takeAll().map(\.receivedAt.nanoseconds) == (0..<700).map { Int64(round * 700 + $0) })
+    }
+    #expect(tap.takeLeftOut(&last) == 0)
+  }
+
+  @Test func `loses nothing between two threads but what it counts`() {
+    tap.setOn(true)
+    let total = 50_000
+    final class Writer: @unchecked Sendable {
+      let work: () -> Void
+      init(_ work: @escaping () -> Void) { self.work = work }
+    }
+    let writer = Writer { [self] in
+      for number in 0..<total {
+        add(number)
+        if number % 7 == 0 { _ = tap.publish(at: Int64(number)) }
+      }
+      _ = tap.publish(at: Int64(total))
+    }
+    var thread = pthread_t()
+    pthread_create(
+      &thread, nil,
+      { context in
+        Unmanaged<Writer>.fromOpaque(context!).takeRetainedValue().work()
+        return nil
+      }, Unmanaged.passRetained(writer).toOpaque())
+    var seen: [LoggedQuery] = []
+    var (lost, last) = (0, 0)
+    while seen.count + lost < total {
+      seen += takeAll()
+      lost += tap.takeLeftOut(&last)
+    }
+    pthread_join(thread, nil)
+    #expect(seen.count + lost == total)
+    let numbers = seen.map(\.receivedAt.nanoseconds)
+    #expect(numbers == numbers.sorted() && Set(numbers).count == numbers.count)
+    #expect(seen.allSatisfy { $0.name == DomainName(text: "n\($0.receivedAt.nanoseconds).example")?.octets })
+  }
+}
+
+@Suite struct `A line of the query log` {
+  private func query(_ name: [UInt8], _ outcome: LoggedQuery.Outcome = .atOnce(.hit)) -> LoggedQuery {
+    LoggedQuery(
+      receivedAt: .now, took: .microseconds(1042),
+      client: [0x20, 1, 0xD, 0xB8] + [UInt8](repeating: 0, count: 11) + [1],
+      transport: .tcp, name: name, type: 65, code: 0, outcome: outcome)
+  }
+
+  @Test func `says who asked what, and what became of it`() throws {
+    let name = try #require(DomainName(text: "Www.Example.com"))
+    let line = query(name.octets, .asked(.provider("alidns"))).line()
+    #expect(
+      line.written(as: .text, isJournal: true)
+        == "<6>query client=2001:db8::1 transport=tcp name=Www.Example.com. type=HTTPS outcome=provider"
+        + " provider=alidns rcode=NOERROR ms=1.042\n")
+  }
+
+  @Test func `is one line for names of any octets`() {
+    for octet in UInt8.min...UInt8.max {
+      let text = query([2, octet, 0x61, 0]).line().written(as: .text, isJournal: false)
+      #expect(text.utf8.allSatisfy { $0 == 0x0A || 0x20...0x7E ~= $0 })
+      #expect(text.split(separator: " ").count == 10)
+    }
+  }
+
+  @Test(arguments: [[], [0, 0], [3, 1, 0], [64, 0], [192, 12], [1, 97]] as [[UInt8]])
+  func `has a dash for a name that is none`(octets: [UInt8]) {
+    #expect(query(octets).line().written(as: .text, isJournal: true).contains(" name=- "))
+  }
+
+  @Test(
+    arguments: [
+      (.asked(.cache), "hit"), (.asked(.localDNS), "localdns"), (.asked(.ourselves), "local"), (.stale, "stale"),
+      (.failed, "failure"), (.atOnce(.blocked), "blocked"), (.atOnce(.refused), "refused"),
+      (.atOnce(.invalid), "invalid"), (.atOnce(.overflow), "overflow"), (.atOnce(.stale), "stale"),
+    ] as [(LoggedQuery.Outcome, String)])
+  func `has one word for what became of a query`(outcome: LoggedQuery.Outcome, word: String) {
+    #expect(
+      query([0], outcome).line().written(as: .text, isJournal: true).contains(" name=. type=HTTPS outcome=\(word) "))
+  }
+}
+
+@Suite struct `What is said of slow and failed answers` {
+  private let loop = SimulatedLoop()
+
+  /// A watch, and what it has told.
+  private func withWatch(_ body: (AnswerWatch, () -> [String]) -> Void) {
+    var told: [String] = []
+    let watch = AnswerWatch(on: loop) { told.append($0) }
+    body(watch) {
+      defer { told = [] }
+      return told
+    }
+  }
+
+  @Test func `is told at once of the first, and of the others when a second has passed`() {
+    withWatch { watch, told in
+      watch.answered(at: loop.now, took: .milliseconds(900), failure: nil)
+      #expect(told() == [])
+      watch.answered(at: loop.now, took: .milliseconds(1500), failure: nil)
+      #expect(told() == ["answers that had to wait: 1 took longer than 1 s, the longest 1500 ms"])
+      loop.advance(by: .milliseconds(600))
+      watch.answered(at: loop.now, took: .milliseconds(4400), failure: "no answer in time")
+      watch.answered(at: loop.now, took: .milliseconds(2), failure: "no answer in time")
+      watch.answered(at: loop.now, took: .milliseconds(2), failure: "refused")
+      loop.advance(by: .milliseconds(399))
+      #expect(told() == [])
+      loop.advance(by: .milliseconds(1))
+      #expect(
+        told() == [
+          "answers that had to wait: 1 took longer than 1 s, the longest 4400 ms; 2 failed: no answer in time; "
+            + "1 failed: refused"
+        ])
+      // A line begins another second, and nothing ticks where there is nothing to tell.
+      watch.answered(at: loop.now, took: .zero, failure: "refused")
+      #expect(told() == [])
+      loop.advance(by: .seconds(1))
+      #expect(told() == ["answers that had to wait: 1 failed: refused"])
+      #expect(loop.timers.earliest == nil)
+      loop.advance(by: .seconds(3600))
+      #expect(told() == [])
+    }
+  }
+
+  @Test func `is told before its time where somebody asks`() {
+    withWatch { watch, told in
+      watch.flush(at: loop.now)
+      #expect(told() == [])
+      for _ in 0..<30 { watch.answered(at: loop.now, took: .zero, failure: "refused") }
+      #expect(told() == ["answers that had to wait: 1 failed: refused"])
+      watch.flush(at: loop.now)
+      #expect(told() == ["answers that had to wait: 29 failed: refused"])
+      #expect(loop.timers.earliest == nil)
+    }
+  }
+}

@@ -1,0 +1,147 @@
+// RateLimitTests.swift -- listen.rate_limit: an empty answer with TC over UDP, a wait over TCP, and others go on.
+
+import DNSWire
+import EventLoop
+import FairShares
+import Listener
+import TestSupport
+import Testing
+
+@testable import Forwarder
+@testable import ForwarderTestSupport
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
+
+@Suite struct RateLimitTests {
+  private func scene(rateLimit: Int) throws -> QueryPathScene {
+    let scene = try QueryPathScene(allow: ["127.0.0.0/8", "2001:db8::/32"], rateLimit: rateLimit)
+    try scene.keep("www.example.com", [address("www.example.com", 1)])
+    return scene
+  }
+
+  private func message(_ result: PathResult) throws -> Message {
+    guard case .reply(let octets) = result else {
+      Issue.record("\(result)")
+      return try Message.parse([])
+    }
+    return try Message.parse(octets)
+  }
+
+  /// How many of `count` queries at one moment are answered, and not with TC.
+  private func answered(
+    _ scene: QueryPathScene, _ count: Int, from client: String = "127.0.0.1", at now: Double
+  ) throws -> Int {
+    try (0..<count).count { _ in try !message(scene.ask(RawQuery().octets, from: client, now: now)).header.tc }
+  }
+
+  @Test func `beyond the limit an answer over UDP is empty, with TC and the question`() throws {
+    let scene = try scene(rateLimit: 5)
+    #expect(try answered(scene, 5, at: 1) == 5)
+    let query = RawQuery { $0.records = [opt(option(3))] }
+    let reply = try message(scene.ask(query.octets, now: 1))
+    #expect(reply.header.tc && reply.header.qr)
+    #expect(reply.responseCode == .noError)
+    #expect(reply.questions.count == 1)
+    #expect(reply.answers.isEmpty && reply.authorities.isEmpty)
+    #expect(reply.edns != nil)
+    #expect(scene.totals.count(.limited, over: .udp) == 1)
+    #expect(scene.totals.count(.hit) == 5)
+    // A fifth of a second later there is one more, a second later all five.
+    #expect(try answered(scene, 9, at: 1.2) == 1)
+    #expect(try answered(scene, 9, at: 3) == 5)
+  }
+
+  @Test func `another client is not touched, and a client is an IPv4 address or an IPv6 /56`() throws {
+    let scene = try scene(rateLimit: 5)
+    #expect(try answered(scene, 9, at: 1) == 5)
+    #expect(try answered(scene, 9, from: "127.0.0.2", at: 1) == 5)
+    #expect(try answered(scene, 3, from: "2001:db8::1", at: 1) == 3)
+    #expect(try answered(scene, 9, from: "2001:db8:0:ff::2", at: 1) == 2)
+    #expect(try answered(scene, 9, from: "2001:db8:0:100::2", at: 1) == 5)
+  }
+
+  @Test func `refusals of another configuration's table are no news of this one's`() {
+    let (before, after) = (BucketTable(rate: 1, burst: 1), BucketTable(rate: 2, burst: 1))
+    var told = ToldRefusals()
+    func hasNews(_ table: BucketTable) -> Bool { told.hasNews(of: table) }
+    #expect(!hasNews(before))
+    for _ in 0..<9 { _ = before.take(7, now: 1) }
+    #expect(hasNews(before))
+    #expect(!hasNews(before))
+    // After a reload.
+    #expect(!hasNews(after))
+    for _ in 0..<3 { _ = after.take(7, now: 1) }
+    #expect(hasNews(after))
+    #expect(!hasNews(after))
+  }
+
+  @Test func `a miss is limited before anybody is asked, and what is no query gets nothing`() throws {
+    let scene = try scene(rateLimit: 1)
+    let miss = RawQuery { $0.name = RawQuery.name("miss.example.com") }
+    #expect(scene.ask(miss.octets, now: 1) == .forward(0))
+    #expect(try message(scene.ask(miss.octets, now: 1)).header.tc)
+    #expect(scene.ask(RawQuery { $0.flags |= 1 << 11 }.octets, now: 1) == .drop)
+    #expect(scene.totals.count(.limited) == 2)
+  }
+
+  @Test func `who may not ask is refused and takes nothing`() throws {
+    let scene = try scene(rateLimit: 1)
+    for _ in 0..<10 {
+      #expect(try message(scene.ask(RawQuery().octets, from: "192.0.2.1", now: 1)).responseCode == .refused)
+    }
+    #expect(scene.totals.count(.limited) == 0)
+  }
+
+  @Test func `the path itself limits nothing over TCP, and nothing at all where there is no limit`() throws {
+    let limited = try scene(rateLimit: 1)
+    for _ in 0..<10 { #expect(try !message(limited.ask(RawQuery().octets, .tcp, now: 1)).answers.isEmpty) }
+    let free = try scene(rateLimit: 0)
+    #expect(try answered(free, 10_000, at: 1) == 10_000)
+  }
+
+  @Test func `all threads share one table, also after a reload that leaves the limit as it is`() throws {
+    let limits = RateLimits()
+    let table = limits.table(perSecond: 5)
+    #expect(limits.table(perSecond: 5) === table)
+    #expect(limits.table(perSecond: 6) !== table)
+    #expect(!limits.table(perSecond: 0).isOn)
+  }
+
+  @Test(.enabled(if: AllocationTrap.isAvailable)) func `limiting allocates nothing`() throws {
+    let scene = try scene(rateLimit: 5)
+    // The clock of `allocations` hardly moves: most of these are beyond the limit.
+    #expect(scene.allocations(for: RawQuery().octets) == .clean)
+    #expect(scene.totals.count(.limited) > 0)
+  }
+
+  @Test func `the loop is to be woken for a log line once a minute`() throws {
+    let scene = try scene(rateLimit: 1)
+    let second: Int64 = 1_000_000_000
+    #expect(!scene.path.hasNews(now: second))
+    for _ in 0..<3 { _ = scene.ask(RawQuery().octets, now: 1) }
+    #expect(scene.path.hasNews(now: second))
+    #expect(!scene.path.hasNews(now: second))
+    for _ in 0..<3 { _ = scene.ask(RawQuery().octets, now: 2) }
+    #expect(!scene.path.hasNews(now: 60 * second))
+    #expect(scene.path.hasNews(now: 61 * second))
+  }
+
+  @Test func `over TCP a query beyond the limit waits, a second at most, and is answered`() throws {
+    let scene = try QueryPathScene(rateLimit: 50)
+    scene.storedAt = BootInstant.now.nanoseconds
+    try scene.keep("www.example.com", [address("www.example.com", 1)])
+    let tcp = try TCPServiceScene(scene)
+    let begin = BootInstant.now
+    tcp.send((0..<60).map { number in RawQuery { $0.id = UInt16(number) } })
+    tcp.client.finish()
+    let replies = try tcp.messages()
+    let time = BootInstant.now - begin
+    #expect(Set(replies.map(\.id)) == Set(0..<60))
+    #expect(replies.allSatisfy { $0.addresses == ["192.0.2.1"] && !$0.header.tc })
+    // Ten more than a second's worth, at 50 a second.
+    #expect(time >= .milliseconds(190))
+    #expect(time < longestStep)
+    #expect(tcp.delayed == 10)
+  }
+}

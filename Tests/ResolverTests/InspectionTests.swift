@@ -1,0 +1,224 @@
+// InspectionTests.swift -- what a person sees of a name, asks anew, and reports as bad.
+
+import DNSWire
+import EventLoop
+import HTTPDNS
+import MessageCache
+import TestSupport
+import Testing
+
+@testable import Forwarder
+@testable import ForwarderTestSupport
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
+
+@Suite struct InspectionTests {
+  let loop = SimulatedLoop()
+
+  private func content(_ scene: ResolverScene, _ text: String) -> NameContent {
+    loop.run { await scene.resolver.content(of: name(text)) }
+  }
+
+  private func refresh(
+    _ scene: ResolverScene, _ text: String, _ types: [RecordType] = [], onlyThese: Bool = false
+  ) -> RefreshSummary {
+    loop.run { await scene.resolver.refresh(name(text), types: types.map { ($0, 0) }, onlyThese: onlyThese) }
+  }
+
+  private func bad(_ scene: ResolverScene, _ address: String, _ text: String) -> BadAddressOutcome {
+    loop.run { await scene.resolver.reportBad(IPAddress(text: address)!, of: name(text)) }
+  }
+
+  private func addresses(_ scene: ResolverScene, times: Int, _ type: RecordType = .a) throws -> [[String]] {
+    try (0..<times).map { _ in try scene.answer("www.example.com", type).addresses }
+  }
+
+  @Test func `an entry is shown with what is left of its time, from whom, and how often it was used`() throws {
+    let provider = ScriptedUpstream(on: loop) { question, _ in
+      .answer(.addresses(question.name, "192.0.2.1", "192.0.2.2", ttl: 100))
+    }
+    let scene = ResolverScene(on: loop, [provider]) { $0.routes[0].stale = .tested(.onFailure, maxAge: 1000) }
+    _ = try scene.answer("www.example.com")
+    loop.advance(by: .seconds(30))
+    for _ in 0..<3 { _ = try scene.answer("WWW.example.com") }
+    let seen = content(scene, "www.example.com")
+    try #require(seen.entries.count == 1)
+    let entry = seen.entries[0]
+    #expect(entry.source == "first" && entry.upstreams == ["first", "localdns"] && entry.hits == 3)
+    #expect(entry.answers.map(\.ttl) == [70, 70] && entry.authorities.isEmpty)
+    #expect(abs((entry.age - .seconds(30)).nanoseconds) < 100_000_000)
+    #expect(abs((entry.freshFor - .seconds(70)).nanoseconds) < 100_000_000)
+    #expect(entry.usefulFor.map { abs(($0 - .seconds(1070)).nanoseconds) < 100_000_000 } == true)
+    #expect(entry.question.type == .a && entry.question.isHere && entry.question.subnet == nil)
+    loop.advance(by: .seconds(100))
+    let stale = try #require(content(scene, "www.example.com").entries.first)
+    #expect(stale.freshFor < .zero && stale.answers.map(\.ttl) == [0, 0])
+    loop.advance(by: .seconds(2000))
+    #expect(content(scene, "www.example.com").entries.isEmpty)
+  }
+
+  @Test func `every type is shown, denials above that cover the name, and failures`() throws {
+    let provider = ScriptedUpstream(on: loop) { question, _ in
+      switch question.type {
+      case .a: .answer(.addresses(question.name, "192.0.2.1"))
+      case .aaaa: .answer(.negative(.noError, zone: name("example.com")))
+      case .txt: .answer(.negative(.nxDomain, zone: name("example.com")))
+      default: .failure()
+      }
+    }
+    let scene = ResolverScene(on: loop, [provider])
+    for type in [RecordType.a, .aaaa] { _ = try scene.answer("a.b.example.com", type) }
+    _ = try scene.answer("a.b.example.com", .mx)
+    _ = try scene.answer("b.example.com", .txt)
+    let seen = content(scene, "a.b.example.com")
+    #expect(
+      seen.entries.map(\.question.name) == [name("b.example.com"), name("a.b.example.com"), name("a.b.example.com")])
+    #expect(seen.entries.map(\.question.type) == [RecordType(0), .a, .aaaa])
+    #expect(seen.entries.map(\.responseCode) == [.nxDomain, .noError, .noError])
+    #expect(seen.entries[2].authorities.map(\.type) == [.soa])
+    #expect(seen.failures.map(\.question.type) == [.mx] && seen.failures[0].waits > .zero)
+    #expect(content(scene, "c.example.com").entries.isEmpty)
+  }
+
+  @Test(arguments: [true, false])
+  func `an entry that is refreshed at this moment is said to be, whether it is always kept or in use`(isKept: Bool)
+    throws
+  {
+    let provider = ScriptedUpstream(on: loop) { question, number in
+      .answer(.addresses(question.name, "192.0.2.1", ttl: 100), after: .milliseconds(number == 0 ? 0 : 1500))
+    }
+    let scene = ResolverScene(on: loop, [provider])
+    let refreshing = RefresherScene(scene, keep: isKept ? ["www.example.com"] : [])
+    _ = try scene.answer("www.example.com")
+    if !isKept { try refreshing.use("www.example.com", times: 10) }
+    func plan() throws -> RefreshPlan { try #require(content(scene, "www.example.com").entries.first).refresh }
+    func time(_ plan: RefreshPlan) -> Duration? {
+      switch plan {
+      case .kept(let time): isKept ? time : nil
+      case .hot(let time): isKept ? nil : time
+      case .none, .underWay, .ifHit: nil
+      }
+    }
+    let wait = try #require(time(try plan()))
+    loop.advance(by: wait + .seconds(1))
+    #expect(provider.count == 2)
+    #expect(try plan() == .underWay)
+    loop.advance(by: .seconds(4))
+    #expect(try plan() != .underWay)
+  }
+
+  @Test func `clients' subnets have entries of their own, of which some are told and the rest counted`() throws {
+    let provider = ScriptedUpstream(on: loop) { question, _ in
+      var answer = HTTPDNSAnswer.addresses(question.name, "192.0.2.1")
+      answer.scopePrefixLength = 24
+      return .answer(answer)
+    }
+    provider.subnetPolicy = .fromClient
+    let scene = ResolverScene(on: loop, [provider])
+    for number in 0..<300 {
+      var question = ClientQuestion(name: "www.example.com")
+      question.subnet = IPPrefix(text: "10.\(number / 256).\(number % 256).0/24")
+      _ = try scene.answer(question)
+    }
+    let seen = content(scene, "www.example.com")
+    #expect(seen.entries.count == 256 && seen.more == 44)
+    #expect(Set(seen.entries.compactMap { $0.question.subnet?.description }).count == 256)
+    let outcome = refresh(scene, "www.example.com")
+    #expect(outcome.reports.count == 64 && outcome.more == 236)
+    #expect(provider.count == 364)
+  }
+
+  @Test func `a bad address goes last until the next answer, for those who must wait as well`() throws {
+    let provider = ScriptedUpstream(on: loop) { question, _ in
+      .answer(.addresses(question.name, "192.0.2.1", "192.0.2.2", "192.0.2.3", ttl: 100))
+    }
+    let scene = ResolverScene(on: loop, [provider]) { $0.routes[0].stale = .tested(.immediate, maxAge: 1000) }
+    _ = try scene.answer("www.example.com")
+    #expect(bad(scene, "192.0.2.2", "www.example.com") == BadAddressOutcome(moved: 1))
+    #expect(bad(scene, "192.0.2.2", "www.example.com") == BadAddressOutcome(already: 1))
+    #expect(bad(scene, "192.0.2.9", "www.example.com") == BadAddressOutcome())
+    #expect(bad(scene, "192.0.2.2", "example.com") == BadAddressOutcome())
+    #expect(try addresses(scene, times: 6).allSatisfy { $0.last == "192.0.2.2" && $0.count == 3 })
+    let kept = try scene.resolver.assumeIsolated { resolver in
+      let question = HTTPDNSQuestion(name: name("www.example.com"), type: .a)
+      let route = try #require(resolver.service.route(0))
+      let key = resolver.questionKey(question, route, QueryClientSubnet())
+      return resolver.kept(question, key, route, QueryClientSubnet())
+    }
+    #expect(
+      kept?.response.message(to: Question(name: name("www.example.com"), type: .a))?.addresses.last == "192.0.2.2")
+    loop.advance(by: .seconds(150))
+    // Stale data is given at once, and the next answer behind it.
+    #expect(try addresses(scene, times: 1)[0].last == "192.0.2.2")
+    loop.advance(by: .seconds(1))
+    #expect(Set(try addresses(scene, times: 6).map { $0.last! }).count == 3)
+  }
+
+  @Test func `an only address stays, and so does what is not an answer to the name`() throws {
+    let provider = ScriptedUpstream(on: loop) { question, _ in .answer(.addresses(question.name, "192.0.2.1")) }
+    let scene = ResolverScene(on: loop, [provider])
+    _ = try scene.answer("www.example.com")
+    #expect(bad(scene, "192.0.2.1", "www.example.com") == BadAddressOutcome(alone: 1))
+    #expect(try addresses(scene, times: 2) == [["192.0.2.1"], ["192.0.2.1"]])
+  }
+
+  @Test func `asking anew brings the next answer at once, and what was kept is given meanwhile`() throws {
+    let provider = ScriptedUpstream(on: loop) { question, count in
+      .answer(.addresses(question.name, "192.0.2.\(count + 1)", ttl: 100), after: .milliseconds(500))
+    }
+    let scene = ResolverScene(on: loop, [provider])
+    _ = try scene.answer("www.example.com")
+    var question = ClientQuestion(name: "www.example.com")
+    question.dnssecOK = true
+    _ = try scene.answer(question)
+    let summary: RefreshSummary = loop.run { [loop] in
+      loop.schedule(after: .milliseconds(100)) { scene.ask("www.example.com") }
+      return await scene.resolver.refresh(name("www.example.com"), types: [], onlyThese: false)
+    }
+    #expect(scene.transactions.last?.replies.first?.message.addresses == ["192.0.2.1"])
+    #expect(summary.reports.map(\.type) == [.a, .a] && summary.reports.map(\.dnssecOK).contains(true))
+    #expect(summary.reports.allSatisfy { $0.answer.failure == nil && $0.time == .milliseconds(500) })
+    #expect(provider.count == 4)
+    #expect(try scene.answer("www.example.com").addresses != ["192.0.2.1"])
+  }
+
+  @Test func `asking anew in vain leaves everything as it is, and asks nobody less`() throws {
+    let provider = ScriptedUpstream(on: loop) { question, count in
+      count == 0 ? .answer(.addresses(question.name, "192.0.2.1", ttl: 100)) : .failure()
+    }
+    let local = ScriptedLocalDNS(on: loop) { question, _ in .answer(.addresses(question.name, "192.0.2.66")) }
+    let scene = ResolverScene(on: loop, [provider], local: local)
+    _ = try scene.answer("www.example.com")
+    let summary = refresh(scene, "www.example.com")
+    #expect(summary.reports.map(\.answer.failure) == ["scripted"])
+    #expect(local.asked.isEmpty, "a provider's fresh answer must not give way to LocalDNS's")
+    #expect(try scene.answer("www.example.com").addresses == ["192.0.2.1"])
+    // No failure is remembered.
+    _ = refresh(scene, "www.example.com")
+    #expect(provider.count == 3)
+  }
+
+  @Test func `types that are asked for are asked whether they are kept or not, and only they if that is wanted`() throws
+  {
+    let provider = ScriptedUpstream(on: loop) { question, _ in .answer(.addresses(question.name, "192.0.2.1")) }
+    let scene = ResolverScene(on: loop, [provider])
+    _ = try scene.answer("www.example.com", .a)
+    _ = try scene.answer("www.example.com", .mx)
+    #expect(refresh(scene, "www.example.com", [.a, .txt], onlyThese: true).reports.map(\.type) == [.a, .txt])
+    #expect(Set(refresh(scene, "www.example.com").reports.map(\.type)).isSuperset(of: [.a, .mx]))
+    #expect(refresh(scene, "other.example.com").reports.isEmpty)
+  }
+
+  @Test func `what belongs to another network is shown and is not asked for here`() throws {
+    let provider = ScriptedUpstream(on: loop) { question, _ in .answer(.addresses(question.name, "192.0.2.1")) }
+    let scene = ResolverScene(on: loop, [provider]) { $0.routes[0].belongsToNetwork = true }
+    scene.network.change(to: 7)
+    _ = try scene.answer("www.example.com")
+    scene.network.change(to: 8)
+    let entry = try #require(content(scene, "www.example.com").entries.first)
+    #expect(!entry.question.isHere && entry.question.network == 7)
+    let summary = refresh(scene, "www.example.com")
+    #expect(summary.reports.isEmpty && summary.elsewhere == 1)
+  }
+}

@@ -1,0 +1,287 @@
+// LifeService.swift -- a simulated provider: a server that speaks a dialect, and the provider as the resolver sees it.
+
+import Ciphers
+import DNSWire
+import EventLoop
+import HTTPClient
+import HTTPDNS
+
+@testable import Forwarder
+@testable import ForwarderTestSupport
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
+
+/// A question about a host of the zone.
+struct LifeQuestion: Hashable {
+  var host: Int
+  var isIPv6: Bool
+
+  init(_ host: Int, isIPv6: Bool) {
+    self.host = host
+    self.isIPv6 = isIPv6
+  }
+
+  /// The question as it goes upstream; nil for a hostile client's.
+  init?(_ question: HTTPDNSQuestion) {
+    guard LifeMalice(question.name, question.type) == nil else { return nil }
+    let label = question.name.octets.dropFirst(5).prefix { (48...57).contains($0) }
+    host = label.reduce(0) { $0 * 10 + Int($1) - 48 }
+    isIPv6 = question.type == .aaaa
+  }
+
+  /// Its place in a list of all.
+  var place: Int { 2 * host + (isIPv6 ? 1 : 0) }
+}
+
+/// The servers of a provider, which all know the same.
+final class LifeService: HTTPTransport, @unchecked Sendable {
+  /// Told what a reply says that the resolver is waiting for.
+  var onArrival: ((LifeQuestion, LifeState) -> Void)?
+  /// What a transfer is made for, and not to probe or check a server.
+  @TaskLocal static var wanted: Set<LifeQuestion> = []
+  private(set) var transfers = 0
+  /// Billing units that it asks for at least, and at most: a reply that was lost on its way may be billed.
+  private(set) var bill = (least: 0, most: 0)
+  private let plan: LifePlan
+  private let zone: LifeZone
+  private let weather: LifeWeather
+  private let loop: any Loop
+
+  init(_ plan: LifePlan, _ zone: LifeZone, _ weather: LifeWeather, on loop: any Loop) {
+    self.plan = plan
+    self.zone = zone
+    self.weather = weather
+    self.loop = loop
+  }
+
+  func renewConnections() {}
+
+  nonisolated(nonsending) func send(_ request: HTTPRequest, timeout: Duration) async -> HTTPResult {
+    transfers += 1
+    let begin = loop.now.nanoseconds
+    let result = await result(request, timeout: timeout, begin: begin)
+    note(request, result)
+    return result
+  }
+
+  /// The prices of the services' documents: nothing, each name and family with addresses, each transfer.
+  private func note(_ request: HTTPRequest, _ result: HTTPResult) {
+    if case .failure(let failure) = result, failure.kind == .refused { return }
+    let isReplied = if case .response = result { true } else { false }
+    let (questions, hostile) = questions(request.target)
+    switch plan.dialect {
+    case .json: break
+    case .emas:
+      if case .response(let response) = result, response.status == 200 {
+        let families = String(decoding: response.body, as: UTF8.self).matches(of: /"ips(v6)?":\["/).count
+        bill.least += families
+      }
+      bill.most += questions.count + 2 * hostile.count
+    case .tencent:
+      bill.least += isReplied ? 1 : 0
+      bill.most += 1
+    }
+  }
+
+  private nonisolated(nonsending) func result(
+    _ request: HTTPRequest, timeout: Duration, begin: Int64
+  ) async -> HTTPResult {
+    let latency = weather.latency(at: begin, request.target)
+    switch weather.outage(at: begin) {
+    case .silence:
+      await loop.sleep(for: timeout)
+      return .failure(HTTPFailure(.timeout, "the time was up"))
+    case .refusal:
+      await loop.sleep(for: .milliseconds(1))
+      return .refused
+    case .failure:
+      await loop.sleep(for: .nanoseconds(latency))
+      return plan.dialect == .json ? .json(#"{"Status":2}"#) : .status(503)
+    case nil: break
+    }
+    let asked = names(request.target)
+    let isBatch = asked.names.contains("%2C") || asked.names.contains(",")
+    if !isBatch, let name = DomainName(text: asked.names),
+      let malice = LifeMalice(name, RecordType(plan.dialect == .json ? UInt16(asked.type)! : 1))
+    {
+      await loop.sleep(for: malice == .lameZone ? timeout : min(.nanoseconds(latency), timeout))
+      guard .nanoseconds(latency) <= timeout else { return .failure(HTTPFailure(.timeout, "the time was up")) }
+      return malice.result(plan.dialect, asked.names, asked.type)
+    }
+    let (questions, hostile) = questions(request.target)
+    let said = questions.map { question in
+      zone.state(zone.hosts[question.host], isIPv6: question.isIPv6, at: begin)
+    }
+    await loop.sleep(for: min(.nanoseconds(latency), timeout))
+    guard .nanoseconds(latency) <= timeout else { return .failure(HTTPFailure(.timeout, "the time was up")) }
+    // What was on its way while the machine slept is as old as that sleep, and does not count.
+    let wanted = LifeService.wanted
+    let isForAnswer = questions.allSatisfy { question in wanted.contains { $0.host == question.host } }
+    if isForAnswer, loop.now.nanoseconds - begin <= 2 * timeout.nanoseconds {
+      // A batch asks for each of its names in each of its families; one that was in flight by itself is not kept.
+      for (question, state) in zip(questions, said) where wanted.contains(question) { onArrival?(question, state) }
+    }
+    return reply(questions, said, hostile)
+  }
+
+  private func parameters(_ target: String) -> [Substring: Substring] {
+    var parameters: [Substring: Substring] = [:]
+    for part in target.drop(while: { $0 != "?" }).dropFirst().split(separator: "&") {
+      let pair = part.split(separator: "=", maxSplits: 1)
+      parameters[pair[0]] = pair.count > 1 ? pair[1] : ""
+    }
+    return parameters
+  }
+
+  /// What the parameters for names and type say.
+  private func names(_ target: String) -> (names: String, type: String) {
+    let parameters = parameters(target)
+    return (
+      String(parameters["name"] ?? parameters["host"] ?? parameters["dn"] ?? ""), String(parameters["type"] ?? "1")
+    )
+  }
+
+  /// The hosts that are asked for, and the hostile names in the same batch: those that were answered may be in use.
+  private func questions(_ target: String) -> ([LifeQuestion], hostile: [String]) {
+    let parameters = parameters(target)
+    let names = names(target).names
+    let isIPv6: [Bool]
+    switch plan.dialect {
+    case .json: isIPv6 = [parameters["type"] == "28"]
+    case .emas: isIPv6 = parameters["query"] == "4" ? [false] : parameters["query"] == "6" ? [true] : [false, true]
+    case .tencent:
+      let type = parameters["type"]
+      isIPv6 = type == nil ? [false] : type == "aaaa" ? [true] : [false, true]
+    }
+    let list = names.replacing("%2C", with: ",").split(separator: ",")
+    let questions = list.filter { $0.hasPrefix("host") }.flatMap { name in
+      let host = Int(name.dropFirst(4).prefix { $0.isNumber })!
+      return isIPv6.map { LifeQuestion(host, isIPv6: $0) }
+    }
+    return (questions, list.filter { !$0.hasPrefix("host") }.map(String.init))
+  }
+
+  private func reply(_ questions: [LifeQuestion], _ said: [LifeState], _ hostile: [String]) -> HTTPResult {
+    let answers = zip(questions, said).map { (question: $0, state: $1, texts: texts($0, $1)) }
+    switch plan.dialect {
+    case .json:
+      let first = zone.hosts[questions[0].host]
+      let type = questions[0].isIPv6 ? 28 : 1
+      let records = answers[0].texts.map {
+        #"{"name":"\#(first.text)","type":\#(type),"TTL":\#(first.ttl),"data":"\#($0)"}"#
+      }
+      let authority = #"{"name":"example","type":6,"TTL":30,"data":"ns.example. admin.example. 1 60 60 60 30"}"#
+      return .json(
+        #"{"Status":\#(said[0] == .noName ? 3 : 0),"Question":[{"name":"\#(first.text)","type":\#(type)}],"#
+          + #""Answer":[\#(records.joined(separator: ","))],"Authority":[\#(records.isEmpty ? authority : "")]}"#)
+    case .emas:
+      let elements =
+        hosts(questions).map { host in
+          let lists = [false, true].map { isIPv6 in
+            answers.first { $0.question == LifeQuestion(host, isIPv6: isIPv6) }.map { answer in
+              let list = answer.texts.map { "\"\($0)\"" }.joined(separator: ",")
+              return ",\"\(isIPv6 ? "ipsv6" : "ips")\":[\(list)]"
+            } ?? ""
+          }
+          let ttl = zone.hosts[host].ttl
+          return #"{"host":"\#(zone.hosts[host].text)","ttl":\#(ttl),"origin_ttl":\#(ttl)\#(lists.joined())}"#
+        } + hostile.map { #"{"host":"\#($0)","ttl":60,"origin_ttl":60,"ips":[]}"# }
+      return .json(elements.count == 1 ? elements[0] : "{\"dns\":[\(elements.joined(separator: ","))]}")
+    case .tencent:
+      let lines =
+        hosts(questions).map { host in
+          let families = answers.filter { $0.question.host == host }.map { answer in
+            answer.texts.isEmpty ? "0" : answer.texts.joined(separator: ";") + ",\(zone.hosts[host].ttl)"
+          }
+          return "\(zone.hosts[host].text).:\(families.joined(separator: "-"))|192.0.2.1"
+        } + hostile.map { "\($0).:0|192.0.2.1" }
+      return .response(HTTPResponse(status: 200, body: Array(lines.joined(separator: "\n").utf8)))
+    }
+  }
+
+  private func hosts(_ questions: [LifeQuestion]) -> [Int] {
+    var hosts: [Int] = []
+    for question in questions where hosts.last != question.host { hosts.append(question.host) }
+    return hosts
+  }
+
+  private func texts(_ question: LifeQuestion, _ state: LifeState) -> [String] {
+    guard case .addresses(let era) = state else { return [] }
+    return zone.addresses(zone.hosts[question.host], isIPv6: question.isIPv6, era: era)
+      .map { IPAddress(octets: $0)!.description }
+  }
+}
+
+/// A provider that tells what it is asked, for whom anybody waits or not.
+final class LifeProvider: Upstream {
+  var onAsk: ((LifeQuestion) -> Void)?
+  var onRecovery: (() -> Void)?
+  var onHostile: ((LifeMalice) -> Void)?
+  var onRefresh: (([LifeQuestion], _ isThere: Bool?) -> Void)?
+  private let inner: HTTPDNSProvider
+
+  init(_ plan: LifePlan, _ service: LifeService, on loop: any Loop) {
+    let dialect: any Dialect =
+      switch plan.dialect {
+      case .json: JSONDialect(flavour: .generic, path: "/resolve")
+      case .emas: EMASDialect(accountID: "1", secretKey: nil, isEncrypted: false)
+      case .tencent: TencentDialect(credential: .https(token: Secret("token"), id: nil))
+      }
+    var settings = ProviderSettings(name: "first")
+    settings.fallsBackOnEmpty = false
+    inner = HTTPDNSProvider(
+      settings, dialect: dialect,
+      servers: (1...plan.servers).map { number in
+        ProviderServer("server\(number)", addresses: [IPAddress(text: "192.0.2.\(number)")!]) { _ in service }
+      }, loop: loop)
+  }
+
+  /// A unit for each transfer, so that the plan's budget holds whatever the dialect.
+  let refreshPrice = RefreshPrice(isBilled: true, perTransfer: 1, perAnswer: 0)
+
+  /// Billing units so far.
+  var units: Int { inner.counters.units }
+  var name: String { inner.name }
+  var trustsAD: Bool { inner.trustsAD }
+  var timeout: Duration { inner.timeout }
+  var isFit: Bool { inner.isFit }
+  var mostNames: Int { inner.mostNames }
+
+  func subnet(for client: IPPrefix?) -> IPPrefix? { inner.subnet(for: client) }
+  func serves(_ question: HTTPDNSQuestion) -> Bool { inner.serves(question) }
+  func networkHasChanged() { inner.networkHasChanged() }
+  func follow(keptNames: Set<DomainName>) { inner.follow(keptNames: keptNames) }
+
+  func tellRecovery(to told: @escaping () -> Void) {
+    inner.tellRecovery { [weak self] in
+      self?.onRecovery?()
+      told()
+    }
+  }
+
+  func ask(
+    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
+  ) async -> Result<UpstreamAnswer, UpstreamFailure> {
+    let asked = LifeQuestion(question)
+    if let asked { onAsk?(asked) }
+    if let malice = LifeMalice(question.name, question.type) { onHostile?(malice) }
+    // What came along of the other family is kept.
+    let families = asked.map { host in [false, true].map { LifeQuestion(host.host, isIPv6: $0) } } ?? []
+    return await LifeService.$wanted.withValue(Set(families)) {
+      await inner.ask(question, deadline: deadline, isLastResort: isLastResort)
+    }
+  }
+
+  func refresh(
+    _ questions: [HTTPDNSQuestion], deadline: BootInstant
+  ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
+    let asked = questions.compactMap { LifeQuestion($0) }
+    onRefresh?(asked, nil)
+    let result = await LifeService.$wanted.withValue(Set(asked)) {
+      await inner.refresh(questions, deadline: deadline)
+    }
+    if case .success = result { onRefresh?(asked, true) } else { onRefresh?(asked, false) }
+    return result
+  }
+}

@@ -1,0 +1,121 @@
+// RefreshOverheadTests.swift -- what the schedule costs with everything that it works with: cache, resolver, budget.
+//
+// In a release build with 100,000 names: Benchmarks/README.md has the command. Otherwise with few, for the code's sake.
+
+import DNSWire
+import EventLoop
+import Glibc
+import HTTPDNS
+import LocalDNS
+import MessageCache
+import Refresh
+import TestSupport
+import Testing
+
+@testable import Forwarder
+@testable import ForwarderTestSupport
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
+
+/// A provider that has every answer at once, eight names a transfer.
+private final class InstantUpstream: Upstream, @unchecked Sendable {
+  let name = "instant"
+  let trustsAD = false
+  let timeout = Duration.seconds(2)
+  let isFit = true
+  let mostNames = 8
+  /// Questions that were asked.
+  var questions = 0
+
+  func subnet(for client: IPPrefix?) -> IPPrefix? { nil }
+  func serves(_ question: HTTPDNSQuestion) -> Bool { true }
+
+  func ask(
+    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
+  ) async -> Result<UpstreamAnswer, UpstreamFailure> {
+    questions += 1
+    return .success(answer(question))
+  }
+
+  func refresh(
+    _ questions: [HTTPDNSQuestion], deadline: BootInstant
+  ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
+    self.questions += questions.count
+    return .success(Dictionary(uniqueKeysWithValues: questions.map { ($0, .success(answer($0))) }))
+  }
+
+  private func answer(_ question: HTTPDNSQuestion) -> UpstreamAnswer {
+    UpstreamAnswer(.addresses(question.name, "192.0.2.1", ttl: 600), server: "instant")
+  }
+}
+
+@Suite(.serialized) struct RefreshOverheadTests {
+  private let loop = SimulatedLoop()
+  private let upstream = InstantUpstream()
+  private let cache = MessageCache(CacheBounds(maxOctets: 256 << 20, maxEntries: 200_000), seed: 1)
+  private let resolver: Resolver
+  private let questions: [HTTPDNSQuestion]
+
+  private static let names = getenv("HTTPDNSD_TEST_COST") == nil ? 1_000 : 100_000
+
+  init() {
+    questions = (0..<Self.names).map { HTTPDNSQuestion(name: name("host\($0).bench.example"), type: .a) }
+    nonisolated(unsafe) let parts: ([any Upstream], ReplySender) = (
+      [upstream], ReplySender(ClientQueries(capacity: 64), maxUDPPayload: 1232, keepalive: 150) { _, _, _ in }
+    )
+    resolver = Resolver(
+      on: loop,
+      settings: ResolverSettings(
+        routes: ResolverScene.routes(providers: 1), maxInFlight: 1024, cacheEnabled: true, nxdomainCut: true,
+        staleTTL: 30, localTimeout: .seconds(1), longestFailureWait: .seconds(300)),
+      cache: cache, network: CurrentNetwork(of: cache), upstreams: parts.0, local: nil, replies: parts.1
+    ) { _, _ in }
+  }
+
+  /// CPU seconds of this process so far.
+  private var cpu: Double {
+    var time = timespec()
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+  }
+
+  /// Asks for each name, eight at a time, spread over a TTL.
+  private func askAll() {
+    for first in stride(from: 0, to: questions.count, by: 8) {
+      let asked = questions[first..<min(first + 8, questions.count)].map {
+        RefreshedQuestion(question: $0, route: 0, heat: 1)
+      }
+      loop.run { [resolver] in _ = await resolver.refresh(asked, from: 0) }
+      loop.advance(by: .nanoseconds(600_000_000_000 * 8 / Int64(questions.count)))
+    }
+  }
+
+  @Test func `a refresh costs a few microseconds beyond its transfer and what becomes of the answer`() {
+    // The same transfers, kept in the same cache, that nobody has scheduled.
+    askAll()
+    let begin = cpu
+    askAll()
+    let plain = (cpu - begin) / Double(questions.count)
+    let refresher = Refresher(
+      RefresherSettings(
+        timing: RefreshTiming(fraction: 0.75, minimumTTL: 10_000_000_000),
+        heat: HeatPolicy(hotHits: 5, giveUpAfter: 1_000_000), unitsPerMinute: 1_000_000,
+        unitsPerDay: 1_000_000_000, transfersPerMinute: 1_000_000, batches: true),
+      keep: [], preload: [], resolver: resolver, cache: cache, loop: loop, note: { _ in })
+    refresher.begin()
+    askAll()
+    #expect(refresher.scheduled >= questions.count)
+    let (asked, start) = (upstream.questions, cpu)
+    loop.advance(by: .seconds(900))
+    let count = upstream.questions - asked
+    let scheduled = (cpu - start) / Double(count)
+    #expect(count > questions.count)
+    #expect(refresher.counters.failures == 0 && refresher.counters.overBudget == 0)
+    let cost = (scheduled - plain) * 1e6
+    print(
+      "refreshing \(questions.count) names: \(scheduled * 1e6) us each, \(plain * 1e6) us without the schedule: \(cost) us"
+    )
+    if getenv("HTTPDNSD_TEST_COST") != nil { #expect(cost <= 5) }
+  }
+}

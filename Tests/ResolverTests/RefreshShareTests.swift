@@ -1,0 +1,209 @@
+// RefreshShareTests.swift -- what refreshing may cost, whom it is for first, and that nobody takes it alone.
+
+import Ciphers
+import Configuration
+import DNSWire
+import EventLoop
+import HTTPDNS
+import Refresh
+import TestSupport
+import Testing
+
+@testable import Forwarder
+@testable import ForwarderTestSupport
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
+
+@Suite struct `The budget of refreshing` {
+  private let loop = SimulatedLoop()
+
+  private static let billed = RefreshPrice(isBilled: true, perTransfer: 1, perAnswer: 0)
+
+  private func provider(_ price: RefreshPrice, ttl: UInt32 = 60) -> ScriptedUpstream {
+    let upstream = ScriptedUpstream(on: loop) { question, _ in
+      .answer(.addresses(question.name, "192.0.2.1", ttl: ttl), after: .milliseconds(20))
+    }
+    upstream.refreshPrice = price
+    return upstream
+  }
+
+  private func scene(
+    _ provider: ScriptedUpstream, keep: [String] = [], _ configure: (inout RefresherSettings) -> Void = { _ in }
+  ) -> RefresherScene {
+    RefresherScene(ResolverScene(on: loop, [provider]), keep: keep) {
+      $0 = RefresherSettings(Configuration().refresh)
+      configure(&$0)
+    }
+  }
+
+  /// Asks for each name once a second.
+  ///
+  /// - Returns: how often each of them had to wait after the first minute.
+  private func waits(_ scene: RefresherScene, _ names: [String], minutes: Int) throws -> [String: Int] {
+    var waits: [String: Int] = [:]
+    for second in 0..<(60 * minutes) {
+      let asked = names.map { ($0, scene.scene.ask($0)) }
+      loop.advance(by: .milliseconds(500))
+      for (name, number) in asked where second >= 60 {
+        if try scene.scene.reply(number).after > .zero { waits[name, default: 0] += 1 }
+      }
+      loop.advance(by: .milliseconds(500))
+    }
+    return waits
+  }
+
+  @Test func `keeps 200 hot names with a TTL of 60 s fresh by the defaults where nobody bills`() throws {
+    let provider = provider(.free)
+    let scene = scene(provider)
+    let names = (0..<200).map { "host\($0).example\($0 % 7).com" }
+    #expect(try waits(scene, names, minutes: 6).isEmpty)
+    #expect(scene.refresher.counters.overBudget == 0)
+    #expect(provider.refreshes.count > 1_000)
+  }
+
+  @Test(arguments: [1, 5]) func `is kept names' first: 150 hot names do not make their clients wait`(units: Int) throws
+  {
+    let provider = provider(RefreshPrice(isBilled: true, perTransfer: units, perAnswer: 0))
+    let scene = scene(provider, keep: ["kept.example"])
+    let names = (0..<150).map { "host\($0).other.com" }
+    let waits = try waits(scene, names + ["kept.example"], minutes: 10)
+    #expect(waits["kept.example"] == nil)
+    #expect(waits.count == 150)
+    let times = scene.refreshes(provider)
+    for time in times { #expect(times.count { (time..<(time + 60)).contains($0) } * units <= 60) }
+  }
+
+  @Test func `bounds what is fetched again when a provider is back, and kept names come first`() throws {
+    let provider = provider(RefreshPrice(isBilled: true, perTransfer: 1, perAnswer: 0), ttl: 30)
+    let resolver = ResolverScene(on: loop, [provider]) { settings in
+      for index in settings.routes.indices {
+        (settings.routes[index].stale.mode, settings.routes[index].stale.maxAge) = (.onFailure, 86_400)
+      }
+    }
+    let scene = RefresherScene(resolver, keep: ["kept.example"]) {
+      $0 = RefresherSettings(Configuration().refresh)
+      $0.unitsPerMinute = 20
+    }
+    let names = (0..<100).map { "host\($0).d\($0).example" }
+    func askAll() {
+      for name in names { resolver.ask(name) }
+      loop.advance(by: .seconds(3))
+    }
+    askAll()
+    provider.script = { _, _ in .failure() }
+    loop.advance(by: .seconds(90))
+    askAll()
+    provider.script = { question, _ in .answer(.addresses(question.name, "192.0.2.1", ttl: 30)) }
+    let (asked, refreshed) = (provider.asked.count, provider.refreshes.count)
+    provider.tellBack()
+    loop.advance(by: .seconds(2))
+    let spent = provider.asked.count - asked + provider.refreshes.count - refreshed
+    #expect((1...20).contains(spent), "\(spent)")
+    #expect(provider.refreshes[refreshed].questions.first?.name == name("kept.example"))
+    #expect(scene.refresher.counters.overBudget > 0)
+  }
+
+  @Test func `counts as kept the plain question alone: with DO, CD or a subnet one name would be any number of them`() {
+    let scene = scene(provider(.free), keep: ["kept.example"])
+    func isKept(_ change: (inout HTTPDNSQuestion) -> Void) -> Bool {
+      var question = HTTPDNSQuestion(name: name("kept.example"), type: .a)
+      change(&question)
+      return scene.refresher.keepsFresh(question)
+    }
+    #expect(isKept { _ in })
+    #expect(!isKept { $0.dnssecOK = true })
+    #expect(!isKept { $0.checkingDisabled = true })
+    #expect(!isKept { $0.clientSubnet = IPPrefix(text: "192.0.2.0/24") })
+    #expect(!isKept { $0.type = .txt })
+  }
+
+  @Test func `is everybody's where nothing is kept, and kept names' beyond their half, too`() throws {
+    let alone = provider(Self.billed)
+    let hot = scene(alone)
+    _ = try waits(hot, (0..<150).map { "host\($0).other.com" }, minutes: 4)
+    // With half of it kept back, no minute would have more than 30.
+    let times = hot.refreshes(alone)
+    #expect(times.contains { time in times.count { (time..<(time + 60)).contains($0) } > 31 })
+    let provider = provider(Self.billed)
+    let kept = scene(provider, keep: (0..<25).map { "kept\($0).example" })
+    loop.advance(by: .seconds(240))
+    #expect(provider.refreshes.count >= 25 * 240 / 60)
+    #expect(kept.refresher.counters.overBudget == 0)
+    withExtendedLifetime(hot) {}
+  }
+
+  @Test func `leaves a domain its share beside one that could take it all`() throws {
+    let provider = provider(Self.billed)
+    let scene = scene(provider)
+    let greedy = (0..<300).map { "host\($0).greedy.com" }
+    let modest = (0..<10).map { "host\($0).modest.org" }
+    let waits = try waits(scene, greedy + modest, minutes: 10)
+    // The first minutes are needed to see what they want. In turn with the others each would wait some seven times.
+    #expect(modest.reduce(0) { $0 + (waits[$1] ?? 0) } <= 3 * modest.count)
+    #expect(greedy.reduce(0) { $0 + (waits[$1] ?? 0) } > 1_000)
+    // What the modest domain does not want is the other's.
+    let late = provider.refreshes.filter { scene.seconds($0.at) >= 300 }.flatMap(\.questions)
+    let names = Set(greedy.map { name($0) })
+    #expect(late.count { names.contains($0.name) } >= 5 * 35)
+  }
+
+  @Test func `counts units: what costs five is fetched a fifth as often, and a batch no more than can be paid`() throws
+  {
+    let one = provider(RefreshPrice(isBilled: true, perTransfer: 5, perAnswer: 0))
+    let costly = scene(one)
+    _ = try waits(costly, (0..<100).map { "host\($0).example" }, minutes: 4)
+    #expect((1...12 * 4).contains(one.refreshes.count))
+    let batch = provider(RefreshPrice(isBilled: true, perTransfer: 0, perAnswer: 8))
+    batch.mostNames = 5
+    let scene = scene(batch, keep: ["a.example", "b.example", "c.example"])
+    loop.advance(by: .seconds(600))
+    #expect(scene.refresher.counters.overBudget == 0)
+    for refresh in batch.refreshes { #expect(refresh.questions.count * 8 <= 30) }
+    #expect(batch.refreshes.flatMap(\.questions).count > 30)
+    withExtendedLifetime(costly) {}
+  }
+
+  @Test func `is what the configuration says for either kind of provider`() throws {
+    let text = { (text: String) in try Configuration.parse(text: text, fileName: "test") }
+    let defaults = RefresherSettings(try text("").configuration.refresh)
+    #expect(
+      defaults.limits == RefreshLimits(unitsPerMinute: 60, unitsPerDay: 10_000, transfersPerMinute: 1_200))
+    let given = RefresherSettings(
+      try text("[refresh]\nbudget_per_minute = 7\nbudget_per_day = 9").configuration.refresh)
+    #expect(given.limits == RefreshLimits(unitsPerMinute: 7, unitsPerDay: 9, transfersPerMinute: 7))
+  }
+
+  @Test func `has no limit of a day where nobody bills, unless that is nothing at all`() {
+    for (perDay, expected) in [(3, 20), (0, 0)] {
+      let spending = RefreshSpending(
+        RefreshLimits(unitsPerMinute: 1_000, unitsPerDay: perDay, transfersPerMinute: 1_000), on: loop, ledger: nil,
+        note: { _ in })
+      let item = RefreshSpending.Item(name: name("www.example"), isKept: true)
+      #expect((0..<20).count { _ in spending.take([item], .free) == [true] } == expected)
+      #expect((0..<20).count { _ in spending.take([item], Self.billed) == [true] } == perDay)
+    }
+  }
+
+  @Test func `is billed where somebody is billed`() {
+    let credential = AliDNSDialect.Credential(
+      accountID: "1", accessKeyID: "id", accessKeySecret: Secret("secret"))
+    let dialects: [(any Dialect, RefreshPrice)] = [
+      (JSONDialect(flavour: .generic, path: "/resolve"), .free),
+      (AliDNSDialect(credential: nil, isEncrypted: true), .free),
+      (
+        AliDNSDialect(credential: credential, isEncrypted: true),
+        RefreshPrice(isBilled: true, perTransfer: 5, perAnswer: 0)
+      ),
+      (
+        EMASDialect(accountID: "1", secretKey: nil, isEncrypted: true),
+        RefreshPrice(isBilled: true, perTransfer: 0, perAnswer: 5)
+      ),
+      (TencentDialect(credential: .https(token: Secret("token"), id: nil)), Self.billed),
+    ]
+    for (dialect, price) in dialects {
+      let provider = HTTPDNSProvider(ProviderSettings(name: "p"), dialect: dialect, servers: [], loop: loop)
+      #expect(provider.refreshPrice == price)
+    }
+  }
+}

@@ -1,0 +1,96 @@
+// RefresherChangeTests.swift -- other settings for a refresher that is at work.
+
+import DNSWire
+import EventLoop
+import HTTPDNS
+import Refresh
+import TestSupport
+import Testing
+
+@testable import Forwarder
+@testable import ForwarderTestSupport
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
+
+@Suite struct `A refresher with other settings` {
+  private let loop = SimulatedLoop()
+  private let provider: ScriptedUpstream
+
+  init() {
+    provider = ScriptedUpstream(on: loop) { question, _ in
+      .answer(.addresses(question.name, "192.0.2.1", ttl: 100), after: .zero)
+    }
+  }
+
+  private func asked(_ text: String) -> RoutedQuestion {
+    RoutedQuestion(question: HTTPDNSQuestion(name: name(text), type: .a), route: 0)
+  }
+
+  private var settings: RefresherSettings { RefresherScene.settings }
+
+  @Test func `fetches names that have come, and goes on with those that were there`() throws {
+    let kept = RefresherScene(ResolverScene(on: loop, [provider]), keep: ["a.example"], preload: ["p.example"])
+    loop.advance(by: .seconds(50))
+    #expect(provider.asked.count == 2)
+    kept.refresher.use(
+      settings, keep: [asked("a.example"), asked("b.example")], preload: [asked("p.example"), asked("q.example")])
+    loop.advance(by: .zero)
+    #expect(provider.asked.dropFirst(2).map(\.question.name) == [name("b.example"), name("q.example")])
+    #expect(kept.log.last == "2 of 2 names and types resolved after the reload in 0 ms")
+    for _ in 0..<500 {
+      loop.advance(by: .seconds(1))
+      try kept.use("a.example")
+      try kept.use("b.example")
+    }
+    #expect(provider.asked.count == 4)
+  }
+
+  @Test func `lets names go that are kept no more`() throws {
+    let kept = RefresherScene(ResolverScene(on: loop, [provider]), keep: ["a.example", "b.example"])
+    loop.advance(by: .seconds(10))
+    kept.refresher.use(settings, keep: [asked("b.example")], preload: [])
+    loop.advance(by: .seconds(1000))
+    #expect(Set(provider.refreshes.flatMap(\.questions).map(\.name)) == [name("b.example")])
+  }
+
+  @Test func `refreshes hot names in time that were scheduled by other times`() throws {
+    let scene = RefresherScene(ResolverScene(on: loop, [provider]))
+    _ = try scene.scene.answer("www.example.com")
+    try scene.use("www.example.com", times: 5)
+    var later = settings
+    later.timing = RefreshTiming(fraction: 0.9, minimumTTL: 10_000_000_000)
+    scene.refresher.use(later, keep: [], preload: [])
+    for _ in 0..<300 {
+      loop.advance(by: .seconds(1))
+      try scene.use("www.example.com")
+    }
+    #expect(provider.asked.count == 1)
+    #expect(provider.refreshes.count >= 3)
+  }
+
+  @Test func `has its budget as it was where that is the same`() throws {
+    let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.unitsPerDay = 2 }
+    provider.refreshPrice = RefreshPrice(isBilled: true, perTransfer: 1, perAnswer: 0)
+    func spend() throws {
+      for text in ["a.example", "b.example"] {
+        _ = try scene.scene.answer(text)
+        try scene.use(text, times: 5)
+      }
+      loop.advance(by: .seconds(99))
+    }
+    try spend()
+    #expect(provider.refreshes.count == 2)
+    var same = settings
+    same.unitsPerDay = 2
+    scene.refresher.use(same, keep: [], preload: [])
+    loop.advance(by: .seconds(200))
+    try spend()
+    #expect(provider.refreshes.count == 2)
+    same.unitsPerDay = 3
+    scene.refresher.use(same, keep: [], preload: [])
+    loop.advance(by: .seconds(200))
+    try spend()
+    #expect(provider.refreshes.count > 2)
+  }
+}

@@ -1,0 +1,247 @@
+// RefresherTests.swift -- names in use are fetched before they expire: which, when, by whom, and what that may cost.
+
+import DNSWire
+import EventLoop
+import HTTPDNS
+import Refresh
+import TestSupport
+import Testing
+
+@testable import Forwarder
+@testable import ForwarderTestSupport
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
+
+/// A resolver that keeps fresh what is in use.
+final class RefresherScene {
+  let scene: ResolverScene
+  let refresher: Refresher
+  let loop: SimulatedLoop
+  private(set) var notes: [String] = []
+  private let begin: BootInstant
+
+  static let settings = RefresherSettings(
+    timing: RefreshTiming(fraction: 0.75, minimumTTL: 10_000_000_000), heat: HeatPolicy(hotHits: 5, giveUpAfter: 3),
+    unitsPerMinute: 60, unitsPerDay: 10_000, transfersPerMinute: 60, batches: true)
+
+  init(
+    _ scene: ResolverScene, keep: [String] = [], preload: [String] = [], types: [RecordType] = [.a],
+    _ configure: (inout RefresherSettings) -> Void = { _ in }
+  ) {
+    var settings = RefresherScene.settings
+    configure(&settings)
+    self.scene = scene
+    loop = scene.loop
+    begin = loop.now
+    func routed(_ names: [String]) -> [RoutedQuestion] {
+      names.flatMap { text in
+        types.map { RoutedQuestion(question: HTTPDNSQuestion(name: name(text), type: $0), route: 0) }
+      }
+    }
+    let box = Box()
+    refresher = Refresher(
+      settings, keep: routed(keep), preload: routed(preload), resolver: scene.resolver, cache: scene.cache, loop: loop
+    ) { box.lines.append($0) }
+    noteBox = box
+    refresher.begin()
+    refresher.start()
+    loop.advance(by: .zero)
+  }
+
+  private final class Box { var lines: [String] = [] }
+  private let noteBox: Box
+  /// What the log was told.
+  var log: [String] { noteBox.lines }
+
+  /// Seconds since the beginning.
+  func seconds(_ instant: BootInstant) -> Double { Double((instant - begin).nanoseconds) / 1e9 }
+
+  /// When transfers were made for nobody who waited.
+  func refreshes(_ upstream: ScriptedUpstream) -> [Double] { upstream.refreshes.map { seconds($0.at) } }
+
+  /// Uses a name, which must be at hand.
+  func use(_ name: String, _ type: RecordType = .a, times: Int = 1, _ location: SourceLocation = #_sourceLocation)
+    throws
+  {
+    for _ in 0..<times {
+      #expect(try scene.reply(scene.ask(name, type)).after == .zero, sourceLocation: location)
+    }
+  }
+}
+
+@Suite struct RefresherTests {
+  let loop = SimulatedLoop()
+
+  private func provider(ttl: UInt32 = 100, after latency: Duration = .zero, mostNames: Int = 0) -> ScriptedUpstream {
+    let upstream = ScriptedUpstream(on: loop) { question, _ in
+      .answer(
+        .addresses(question.name, question.type == .a ? "192.0.2.1" : "2001:db8::1", ttl: ttl), after: latency)
+    }
+    upstream.mostNames = mostNames
+    return upstream
+  }
+
+  @Test func `a kept name is fetched at start and again at 75 % of its TTL, so that its users never wait`() throws {
+    let provider = provider()
+    let kept = RefresherScene(ResolverScene(on: loop, [provider]), keep: ["www.example.com"])
+    for _ in 0..<1000 {
+      loop.advance(by: .seconds(1))
+      try kept.use("www.example.com")
+    }
+    #expect(provider.asked.count == 1)
+    let times = [0] + kept.refreshes(provider)
+    for (last, next) in zip(times, times.dropFirst()) { #expect((67.5...82.5).contains(next - last)) }
+    #expect((12...14).contains(times.count))
+    #expect(loop.timers.count == 1)
+    #expect(kept.log == ["1 of 1 names and types resolved at start in 0 ms"])
+  }
+
+  @Test func `what is hot is fetched ahead, what is not expires`() throws {
+    let provider = provider()
+    let scene = RefresherScene(ResolverScene(on: loop, [provider]))
+    for name in ["hot.example", "warm.example"] { _ = try scene.scene.answer(name) }
+    try scene.use("hot.example", times: 5)
+    try scene.use("warm.example", times: 4)
+    loop.advance(by: .seconds(90))
+    #expect(provider.refreshes.map(\.questions) == [[HTTPDNSQuestion(name: name("hot.example"), type: .a)]])
+    loop.advance(by: .seconds(11))
+    try scene.use("hot.example")
+    #expect(try scene.scene.answer("warm.example").addresses == ["192.0.2.1"])
+    #expect(provider.asked.count == 3)
+  }
+
+  @Test func `three refreshes without a hit, and it is left to expire`() throws {
+    let provider = provider()
+    let scene = RefresherScene(ResolverScene(on: loop, [provider]))
+    _ = try scene.scene.answer("www.example.com")
+    try scene.use("www.example.com", times: 5)
+    loop.advance(by: .seconds(1000))
+    #expect(provider.refreshes.count == 3)
+    #expect(scene.refresher.scheduled == 0)
+    #expect(loop.timers.count == 0)
+  }
+
+  @Test func `one hit in a lifetime keeps a hot name hot`() throws {
+    let provider = provider()
+    let scene = RefresherScene(ResolverScene(on: loop, [provider]))
+    _ = try scene.scene.answer("www.example.com")
+    try scene.use("www.example.com", times: 5)
+    for _ in 0..<20 {
+      loop.advance(by: .seconds(65))
+      try scene.use("www.example.com")
+    }
+    #expect(provider.asked.count == 1)
+    #expect(provider.refreshes.count > 10)
+  }
+
+  @Test func `nothing is refreshed by itself where hot_hits is 0`() throws {
+    let provider = provider()
+    let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.heat = HeatPolicy(hotHits: 0, giveUpAfter: 3) }
+    _ = try scene.scene.answer("www.example.com")
+    try scene.use("www.example.com", times: 1000)
+    loop.advance(by: .seconds(100))
+    #expect(provider.refreshes.isEmpty)
+  }
+
+  @Test func `a failed refresh leaves what is kept and comes back before it expires`() throws {
+    var failures = 0
+    let provider = ScriptedUpstream(on: loop) { question, number in
+      guard (1...2).contains(number) else {
+        return .answer(.addresses(question.name, "192.0.2.1", ttl: 100), after: .zero)
+      }
+      failures += 1
+      return .failure(after: .zero)
+    }
+    let scene = RefresherScene(ResolverScene(on: loop, [provider]))
+    _ = try scene.scene.answer("www.example.com")
+    try scene.use("www.example.com", times: 5)
+    for _ in 0..<110 {
+      loop.advance(by: .seconds(1))
+      try scene.use("www.example.com")
+    }
+    #expect(failures == 2)
+    #expect(provider.asked.count == 1)
+    #expect(provider.refreshes.count == 3)
+    #expect(scene.scene.counters.failures == 0)
+  }
+
+  @Test func `no more than the budget, and what is over it comes later`() throws {
+    let provider = provider(ttl: 60)
+    let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.transfersPerMinute = 7 }
+    let names = (0..<20).map { "host\($0).example" }
+    for name in names { _ = try scene.scene.answer(name) }
+    for _ in 0..<600 {
+      for name in names { scene.scene.ask(name) }
+      loop.advance(by: .seconds(1))
+    }
+    let times = scene.refreshes(provider)
+    #expect(times.count > 50)
+    for time in times { #expect(times.count { (time...(time + 60)).contains($0) } <= 7) }
+  }
+
+  @Test func `a provider that is not well is not asked for what nobody waits for`() throws {
+    let provider = provider()
+    let scene = RefresherScene(ResolverScene(on: loop, [provider]), keep: ["kept.example"])
+    _ = try scene.scene.answer("www.example.com")
+    try scene.use("www.example.com", times: 5)
+    provider.isFit = false
+    loop.advance(by: .seconds(99))
+    #expect(provider.refreshes.isEmpty)
+    provider.isFit = true
+    loop.advance(by: .seconds(300))
+    #expect(provider.refreshes.map { $0.questions[0].name }.contains(name("kept.example")))
+  }
+
+  @Test func `both families and several names travel in one transfer where the dialect can`() throws {
+    let provider = provider(mostNames: 5)
+    let scene = RefresherScene(ResolverScene(on: loop, [provider]))
+    let names = (0..<7).map { "host\($0).example" }
+    for name in names {
+      for type in [RecordType.a, .aaaa] {
+        _ = try scene.scene.answer(name, type)
+        try scene.use(name, type, times: 5)
+      }
+    }
+    loop.advance(by: .seconds(99))
+    #expect(provider.refreshes.map(\.questions.count) == [10, 4])
+    #expect(Set(provider.refreshes.flatMap(\.questions)).count == 14)
+  }
+
+  @Test func `without batches both families still travel together`() throws {
+    let provider = provider(mostNames: 5)
+    let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.batches = false }
+    for name in ["one.example", "two.example"] {
+      for type in [RecordType.a, .aaaa] {
+        _ = try scene.scene.answer(name, type)
+        try scene.use(name, type, times: 5)
+      }
+    }
+    loop.advance(by: .seconds(99))
+    #expect(provider.refreshes.map(\.questions.count) == [2, 2])
+  }
+
+  @Test func `a client that asks while a refresh is under way waits for the same transfer`() throws {
+    let provider = provider(ttl: 20, after: .milliseconds(1900))
+    let scene = RefresherScene(ResolverScene(on: loop, [provider]), keep: ["www.example.com"])
+    let first = scene.scene.ask("www.example.com")
+    loop.advance(by: .seconds(2))
+    #expect(try scene.scene.reply(first).after == .milliseconds(1900))
+    #expect(provider.asked.count + provider.refreshes.count == 1)
+  }
+
+  @Test func `preloaded names are asked for once at start and again on another network, hot ones too`() throws {
+    let provider = provider(ttl: 3600)
+    let scene = RefresherScene(ResolverScene(on: loop, [provider]), preload: ["a.example", "b.example"])
+    #expect(provider.asked.count == 2)
+    #expect(scene.log == ["2 of 2 names and types resolved at start in 0 ms"])
+    _ = try scene.scene.answer("hot.example")
+    _ = try scene.scene.answer("cold.example")
+    try scene.use("hot.example", times: 5)
+    scene.refresher.networkHasChanged()
+    loop.advance(by: .zero)
+    #expect(
+      provider.refreshes.flatMap(\.questions).map(\.name) == ["a.example", "b.example", "hot.example"].map { name($0) })
+    #expect(scene.log.last == "3 of 3 names and types resolved for another network in 0 ms")
+  }
+}

@@ -1,0 +1,126 @@
+// ResolverControlTests.swift -- what a person lets the resolver forget, and sees of the providers.
+
+import DNSWire
+import EventLoop
+import HTTPClient
+import HTTPDNS
+import MessageCache
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import Forwarder
+@testable import ForwarderTestSupport
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
+
+@Suite struct ResolverControlTests {
+  let loop = SimulatedLoop()
+
+  private func flush(_ scene: ResolverScene, _ names: CacheSelection = .everything) -> FlushCounts {
+    loop.run { await scene.resolver.flush(names) }
+  }
+
+  @Test func `a flush forgets fresh, stale and immutable answers`() throws {
+    let provider = ScriptedUpstream(on: loop) { question, _ in
+      .answer(.addresses(question.name, "192.0.2.1", ttl: 100))
+    }
+    let scene = ResolverScene(on: loop, [provider]) {
+      $0.routes[0].stale = .tested(.off, isImmutable: true)
+    }
+    _ = try scene.answer("www.example.com")
+    loop.advance(by: .seconds(1000))
+    _ = try scene.answer("www.example.com")
+    #expect(provider.asked.count == 1)
+    #expect(flush(scene, CacheSelection([name("other.example.com")], andBelow: true)).entries == 0)
+    #expect(flush(scene, CacheSelection([name("example.com")], andBelow: true)).entries == 1)
+    _ = try scene.answer("www.example.com")
+    #expect(provider.asked.count == 2)
+  }
+
+  @Test func `a flush forgets failures, of the names that are meant`() throws {
+    let provider = ScriptedUpstream(on: loop) { _, _ in .failure() }
+    let scene = ResolverScene(on: loop, [provider])
+    for text in ["a.example", "b.example"] { _ = try scene.answer(text) }
+    #expect(provider.asked.count == 2)
+    let counts = flush(scene, CacheSelection([name("a.example")], andBelow: false))
+    #expect(counts.failures == 1 && counts.entries == 0)
+    for text in ["a.example", "b.example"] { _ = try scene.answer(text) }
+    #expect(provider.asked.map(\.question.name.text) == ["a.example.", "b.example.", "a.example."])
+    #expect(flush(scene).failures == 2)
+  }
+
+  @Test func `a large flush lets queries through in between`() throws {
+    let provider = ScriptedUpstream(on: loop) { question, _ in
+      .answer(.addresses(question.name, "192.0.2.1", ttl: 3600))
+    }
+    let scene = ResolverScene(on: loop, [provider])
+    for number in 0..<4000 {
+      scene.ask(ClientQuestion(name: "n\(number).example.com"))
+      if number % 500 == 499 { loop.advance(by: .seconds(1)) }
+    }
+    let before = scene.cache.usage.entries
+    #expect(before > 3500)
+    let seen = Seen()
+    let counts: FlushCounts = loop.run { [loop] in
+      loop.schedule(after: .zero) { seen.entries = scene.cache.usage.entries }
+      return await scene.resolver.flush(.everything)
+    }
+    // Some were gone and some were there when the loop did something else.
+    #expect(0 < seen.entries && seen.entries < before)
+    #expect(counts.entries == before && scene.cache.usage.entries == 0)
+  }
+
+  @Test func `a provider that refuses, is out of units or down says so, and until when`() {
+    let transport = ScriptedTransport(on: loop) { _ in (.response(HTTPResponse(status: 429)), .milliseconds(10)) }
+    let settings = ProviderSettings(name: "first", hasAccount: true, attemptsBeforeSwitch: 1, unitsPerDay: 3)
+    let provider = HTTPDNSProvider(
+      settings, dialect: JSONDialect(flavour: .generic, path: "/resolve"),
+      servers: [ProviderServer("server", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in transport }], loop: loop)
+    func ask() {
+      _ = loop.run { [loop] in
+        await provider.ask(
+          HTTPDNSQuestion(name: name("www.example.com"), type: .a), deadline: loop.now + .seconds(4),
+          isLastResort: false)
+      }
+    }
+    var expected = ProviderReport(name: "first")
+    (expected.server, expected.unitsPerDay) = ("server", 3)
+    #expect(provider.report == expected)
+    ask()
+    expected.transfers = 1
+    expected.failureCounts.count(.quota)
+    expected.roundTrips.observe(.milliseconds(10))
+    expected.state = .aside("its quota is used up", until: loop.wallTime + 5)
+    expected.demotions.count(.aside)
+    #expect(provider.report == expected)
+    loop.advance(by: .seconds(6))
+    transport.script = { _ in (.failure(HTTPFailure(.refused, "refused")), .milliseconds(10)) }
+    ask()
+    expected.transfers = 2
+    expected.failureCounts.count(.refused)
+    expected.state = .down("all of its servers have failed")
+    expected.demotions.count(.down)
+    #expect(provider.report == expected)
+    provider.use([])
+    #expect(provider.report.server == nil)
+    provider.budget.spend(3, unixTime: loop.wallTime, now: loop.now.nanoseconds)
+    #expect(provider.report.unitsToday == 3)
+    let day = loop.wallTime / 86_400
+    loop.advance(by: .seconds(86_400))
+    #expect(provider.report.unitsToday == 0)
+    #expect(loop.wallTime / 86_400 == day + 1)
+  }
+
+  @Test func `the reports stand in the order of the configuration`() {
+    let script: ScriptedUpstream.Script = { _, _ in .failure() }
+    let scene = ResolverScene(
+      on: loop, [ScriptedUpstream("b", on: loop, script), ScriptedUpstream("a", on: loop, script)])
+    #expect(scene.resolver.assumeIsolated { $0.providerReports() }.map(\.name) == ["b", "a"])
+  }
+}
+
+private final class Seen: @unchecked Sendable {
+  var entries = 0
+}

@@ -1,0 +1,305 @@
+// ResolverStaleTests.swift -- stale data for want of a fresh answer (RFC 8767): when, how old, and what it looks like.
+
+import DNSWire
+import EventLoop
+import HTTPDNS
+import MessageCache
+import TestSupport
+import Testing
+
+@testable import Forwarder
+@testable import ForwarderTestSupport
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
+
+@Suite struct `Stale data on failure` {
+  @Test(arguments: [ScriptedStep.silence, .failure()])
+  func `is never given where it is switched off`(step: ScriptedStep) throws {
+    let stale = StaleScene(.tested(.off))
+    try stale.keep()
+    stale.providerNow { _ in step }
+    #expect(try stale.reply().message.responseCode == .servFail)
+    #expect(stale.scene.counters.stale == 0)
+  }
+
+  @Test(arguments: [500, 1800, 3000]) func `is given after exactly stale_wait where the provider is silent`(wait: Int)
+    throws
+  {
+    var policy = StalePolicy.tested(.onFailure)
+    policy.wait = .milliseconds(wait)
+    let stale = StaleScene(policy)
+    stale.provider.servers = 3
+    try stale.keep()
+    stale.providerNow { _ in .silence }
+    let reply = try stale.reply()
+    expectStale(reply.message)
+    #expect(reply.after == .milliseconds(wait))
+    #expect(stale.scene.counters.stale == 1)
+    #expect(stale.scene.counters.failures == 0)
+  }
+
+  @Test func `is given to everybody who waits, whenever they came`() throws {
+    let stale = StaleScene()
+    try stale.keep()
+    stale.providerNow { _ in .silence }
+    let first = stale.scene.ask("www.example.com", client: 1)
+    stale.loop.advance(by: .milliseconds(1500))
+    let second = stale.scene.ask("www.example.com", client: 2)
+    stale.loop.advance(by: .seconds(10))
+    #expect(try stale.scene.reply(first).after == .milliseconds(1800))
+    #expect(try stale.scene.reply(second).after == .milliseconds(300))
+    expectStale(try stale.scene.reply(second).message)
+  }
+
+  @Test func `has no TTL above stale_ttl, nor above its own`() throws {
+    let stale = StaleScene()
+    let target = name("web.example.net")
+    stale.providerNow { [www = stale.www] _ in
+      .answer(
+        HTTPDNSAnswer(
+          responseCode: .noError,
+          answers: [
+            .alias(www, target, ttl: 600),
+            ResourceRecord(owner: target, type: .a, ttl: 20, rdata: [192, 0, 2, 1]),
+          ]))
+    }
+    try stale.keep()
+    stale.providerNow { _ in .failure() }
+    // The resolver's own, then the listener's.
+    for _ in 0..<2 { #expect(try stale.scene.answer("www.example.com").answers.map(\.ttl) == [30, 20]) }
+    #expect(stale.provider.count == 2)
+  }
+
+  @Test func `does not end the attempt, whose late answer is kept`() throws {
+    let stale = StaleScene()
+    try stale.keep()
+    stale.provider.servers = 2
+    stale.providerNow(has: "192.0.2.2", after: .seconds(3))
+    expectStale(try stale.reply().message)
+    expectFresh(try stale.scene.answer("www.example.com"), ["192.0.2.2"])
+    #expect(stale.provider.count == 2)
+    #expect(stale.scene.underWay == 0)
+  }
+
+  @Test func `is given at once where the provider fails at once`() throws {
+    let stale = StaleScene()
+    try stale.keep()
+    stale.providerNow { _ in .failure(after: .milliseconds(20)) }
+    let reply = try stale.reply()
+    expectStale(reply.message)
+    #expect(reply.after == .milliseconds(20))
+  }
+
+  @Test func `gives way to LocalDNS's answer that is at hand by then`() throws {
+    let stale = StaleScene(hasLocal: true)
+    try stale.keep()
+    stale.providerNow { _ in .silence }
+    let reply = try stale.reply()
+    expectFresh(reply.message, ["198.51.100.1"])
+    #expect(reply.after == .milliseconds(1800))
+  }
+
+  @Test func `gives way to LocalDNS's answer where the provider fails at once`() throws {
+    let stale = StaleScene(hasLocal: true)
+    try stale.keep()
+    stale.providerNow { _ in .failure() }
+    expectFresh(try stale.reply().message, ["198.51.100.1"])
+  }
+
+  @Test func `is given where LocalDNS is too slow, whose answer is kept all the same`() throws {
+    let stale = StaleScene(hasLocal: true)
+    try stale.keep()
+    stale.providerNow { _ in .silence }
+    stale.local.script = { question, _ in
+      .answer(.addresses(question.name, "198.51.100.2"), after: .milliseconds(1200))
+    }
+    let reply = try stale.reply()
+    expectStale(reply.message)
+    #expect(reply.after == .milliseconds(1800))
+    expectFresh(try stale.scene.answer("www.example.com"), ["198.51.100.2"])
+  }
+
+  @Test func `is no older than stale_max_age`() throws {
+    let stale = StaleScene(.tested(.onFailure, maxAge: 100))
+    try stale.keep(thenWait: 0)
+    stale.loop.advance(by: .seconds(159))
+    stale.providerNow { _ in .failure(after: .zero) }
+    expectStale(try stale.scene.answer("www.example.com"))
+    stale.loop.advance(by: .milliseconds(999))
+    let end = stale.scene.transactions[0].replies[0].at + .seconds(160)
+    stale.loop.advance(by: end - stale.loop.now + .nanoseconds(-1))
+    expectStale(try stale.scene.answer("www.example.com"))
+    stale.loop.advance(by: .nanoseconds(1))
+    #expect(try stale.scene.answer("www.example.com").responseCode == .servFail)
+  }
+
+  @Test func `that went while it was waited for leaves the provider the usual time`() throws {
+    let stale = StaleScene()
+    try stale.keep()
+    stale.provider.servers = 2
+    stale.providerNow(has: "192.0.2.2", after: .seconds(3))
+    let number = stale.scene.ask("www.example.com")
+    stale.loop.advance(by: .seconds(1))
+    stale.scene.cache.removeAll()
+    stale.loop.advance(by: .seconds(10))
+    let reply = try stale.scene.reply(number)
+    expectFresh(reply.message, ["192.0.2.2"])
+    #expect(reply.after == .seconds(3))
+  }
+
+  @Test func `of a denial is told from that of a name that is there`() throws {
+    let stale = StaleScene()
+    let zone = name("example.com")
+    for (code, error) in [(ResponseCode.nxDomain, ExtendedError.staleNXDomain), (.noError, .staleAnswer)] {
+      let asked = "\(code).example.com"
+      stale.providerNow { _ in .answer(.negative(code, zone: zone)) }
+      _ = try stale.scene.answer(asked)
+      stale.loop.advance(by: .seconds(31))
+      stale.providerNow { _ in .failure() }
+      for _ in 0..<2 {
+        let message = try stale.scene.answer(asked)
+        #expect(message.responseCode == code)
+        #expect(message.extendedError == error)
+        #expect(message.answers.isEmpty)
+        #expect(message.authorities.map(\.type) == [.soa])
+        #expect(message.authorities[0].ttl == 30)
+      }
+    }
+    #expect(stale.provider.count == 4)
+  }
+
+  @Test func `is given where too many questions are under way, and nothing is remembered of that`() throws {
+    let stale = StaleScene { $0.maxInFlight = 1 }
+    try stale.keep()
+    stale.providerNow(has: "192.0.2.2", after: .seconds(1))
+    stale.scene.ask("other.example.com")
+    let number = stale.scene.ask("www.example.com")
+    expectStale(try stale.scene.reply(number).message)
+    #expect(try stale.scene.reply(number).after == .zero)
+    stale.loop.advance(by: .seconds(2))
+    expectFresh(try stale.scene.answer("www.example.com"), ["192.0.2.2"])
+  }
+
+  @Test func `by our own limits is not remembered: the next query asks again`() throws {
+    let stale = StaleScene()
+    try stale.keep()
+    let busy = UpstreamFailure(.other, "no free connection", .ourselves)
+    stale.providerNow { _ in ScriptedStep(latency: .milliseconds(20), result: .failure(busy)) }
+    for asked in 2...4 {
+      expectStale(try stale.scene.answer("www.example.com"))
+      #expect(stale.provider.count == asked)
+    }
+  }
+
+  @Test func `wins over a kept failure`() throws {
+    let stale = StaleScene()
+    stale.providerNow {
+      $0.type == .a ? .failure(.networkError, .answer, after: .zero) : .answer(.negative(.nxDomain, ttl: 5, minimum: 5))
+    }
+    for wait in [1, 2, 4, 8, 16, 32] {
+      #expect(try stale.scene.answer("www.example.com").extendedError == .networkError)
+      if wait < 32 { stale.loop.advance(by: .seconds(wait)) }
+    }
+    #expect(try stale.scene.answer("www.example.com").extendedError == .cachedError)
+    _ = try stale.scene.answer("www.example.com", .aaaa)
+    stale.loop.advance(by: .seconds(31))
+    let asked = stale.provider.count
+    let message = try stale.scene.answer("www.example.com")
+    #expect(message.responseCode == .nxDomain)
+    #expect(message.extendedError == .staleNXDomain)
+    #expect(stale.provider.count == asked)
+  }
+
+  @Test func `belongs to its own DO and CD`() throws {
+    let stale = StaleScene()
+    let plain = ClientQuestion(name: "www.example.com")
+    var others = [plain, plain, plain]
+    others[0].dnssecOK = true
+    others[1].checkingDisabled = true
+    others[2].dnssecOK = true
+    others[2].checkingDisabled = true
+    for question in others { _ = try stale.scene.answer(question) }
+    stale.loop.advance(by: .seconds(61))
+    stale.providerNow { _ in .failure() }
+    #expect(try stale.scene.answer(plain).responseCode == .servFail)
+    for question in others + others { expectStale(try stale.scene.answer(question)) }
+  }
+
+  @Test func `does not cut short what the program itself asks for`() throws {
+    let stale = StaleScene()
+    try stale.keep()
+    stale.provider.servers = 2
+    stale.providerNow(has: "192.0.2.2", after: .seconds(3))
+    let question = HTTPDNSQuestion(name: stale.www, type: .a)
+    let answer = stale.loop.run { [resolver = stale.scene.resolver] in
+      await resolver.resolve(question, route: 0, fresh: true)
+    }
+    #expect(answer.failure == nil)
+    #expect(stale.scene.counters.stale == 0)
+  }
+
+  @Test func `is given in time to a client who joins what the program itself asks for`() throws {
+    let stale = StaleScene()
+    try stale.keep()
+    stale.provider.servers = 2
+    stale.providerNow { _ in .silence }
+    let question = HTTPDNSQuestion(name: stale.www, type: .a)
+    Task(executorPreference: stale.loop) { [resolver = stale.scene.resolver] in
+      _ = await resolver.resolve(question, route: 0, fresh: true)
+    }
+    stale.loop.advance(by: .seconds(1))
+    let reply = try stale.reply()
+    expectStale(reply.message)
+    #expect(reply.after == .milliseconds(1800))
+    #expect(stale.provider.count == 2)
+  }
+
+  @Test func `that is fresh yet is counted as what it is where a refresh fails`() throws {
+    let stale = StaleScene()
+    try stale.keep(thenWait: 30)
+    stale.providerNow { _ in .failure() }
+    let question = HTTPDNSQuestion(name: stale.www, type: .a)
+    _ = stale.loop.run { [resolver = stale.scene.resolver] in
+      await resolver.resolve(question, route: 0, fresh: true)
+    }
+    #expect(stale.scene.counters.stale == 0)
+    expectFresh(try stale.scene.answer("www.example.com"), ["192.0.2.1"])
+  }
+}
+
+@Suite struct `Stale data of client subnets` {
+  private func ask(_ subnet: String?) -> ClientQuestion {
+    ClientQuestion(name: "www.example.com", subnet: subnet.map { IPPrefix(text: $0)! })
+  }
+
+  @Test(arguments: [0, 24]) func `is given to those for whom it was, and to no others`(scope: Int) throws {
+    let loop = SimulatedLoop()
+    var works = true
+    let provider = ScriptedUpstream(on: loop) { question, _ in
+      guard works else { return .failure() }
+      var answer = HTTPDNSAnswer.addresses(question.name, "192.0.2.1", ttl: 60)
+      if question.clientSubnet != nil { answer.scopePrefixLength = scope }
+      return .answer(answer)
+    }
+    provider.subnetPolicy = .fromClient
+    let scene = ResolverScene(on: loop, [provider]) { $0.setStale(.tested(.onFailure)) }
+    _ = try scene.answer(ask("203.0.7.0/24"))
+    loop.advance(by: .seconds(61))
+    works = false
+    for _ in 0..<2 {
+      let message = try scene.answer(ask("203.0.7.0/24"))
+      expectStale(message)
+      #expect(message.edns?.clientSubnet?.scope == UInt8(scope))
+    }
+    #expect(provider.count == 2)
+    for subnet in ["203.0.9.0/24", nil] {
+      let message = try scene.answer(ask(subnet))
+      if scope == 0 {
+        expectStale(message)
+      } else {
+        #expect(message.responseCode == .servFail)
+      }
+    }
+  }
+}

@@ -1,0 +1,146 @@
+// ResolverSubnetTests.swift -- client subnets (RFC 7871): what is told upstream, what shares an answer, what is echoed.
+
+import DNSWire
+import EventLoop
+import HTTPDNS
+import MessageCache
+import TestSupport
+import Testing
+
+@testable import Forwarder
+@testable import ForwarderTestSupport
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
+
+@Suite struct ResolverSubnetTests {
+  let loop = SimulatedLoop()
+
+  /// A provider whose address for a name is the third octet of the subnet that it is told.
+  private func provider(_ policy: SubnetPolicy, scope: Int?) -> ScriptedUpstream {
+    let upstream = ScriptedUpstream(on: loop) { question, _ in
+      let octet = question.clientSubnet.map { $0.address.octets[2] } ?? 0
+      var answer = HTTPDNSAnswer.addresses(question.name, "192.0.2.\(octet)")
+      if question.clientSubnet != nil { answer.scopePrefixLength = scope }
+      return .answer(answer)
+    }
+    upstream.subnetPolicy = policy
+    return upstream
+  }
+
+  private func question(_ subnet: String?, client: UInt16 = 1) -> ClientQuestion {
+    ClientQuestion(name: "www.example.com", client: client, subnet: subnet.map { IPPrefix(text: $0)! })
+  }
+
+  private func told(_ upstream: ScriptedUpstream) -> [String?] {
+    upstream.asked.map { $0.question.clientSubnet?.description }
+  }
+
+  @Test func `by default no subnet goes upstream, and none comes back`() throws {
+    let provider = provider(.none, scope: 24)
+    let scene = ResolverScene(on: loop, [provider])
+    #expect(try scene.answer(question("203.0.7.0/24")).edns?.clientSubnet == nil)
+    _ = try scene.answer(question("203.0.9.0/24"))
+    _ = try scene.answer(question(nil))
+    #expect(told(provider) == [nil])
+  }
+
+  @Test(arguments: ["198.51.5.0/24", "192.0.2.0/24", "198.51.100.0/24"])
+  func `a fixed subnet is told for everybody, shared by everybody, and nobody hears of it`(fixed: String) throws {
+    let provider = provider(.fixed(IPPrefix(text: fixed)!), scope: 24)
+    let scene = ResolverScene(on: loop, [provider])
+    for asked in [nil, "203.0.7.0/24", fixed] {
+      let message = try scene.answer(question(asked))
+      #expect(message.edns?.options.isEmpty == true)
+    }
+    #expect(told(provider) == [fixed])
+    loop.advance(by: .seconds(400))
+    // The other way round: the first one to ask has a subnet of its own.
+    for asked in ["203.0.7.0/24", fixed, nil] { #expect(try scene.answer(question(asked)).edns?.clientSubnet == nil) }
+    #expect(told(provider) == [fixed, fixed])
+  }
+
+  @Test func `a client's own subnet is told, cut to 24 bits, and its answer is kept for that subnet`() throws {
+    let provider = provider(.fromClient, scope: 24)
+    let scene = ResolverScene(on: loop, [provider])
+    for _ in 0..<2 {
+      let message = try scene.answer(question("203.0.7.99/32"))
+      #expect(message.addresses == ["192.0.2.7"])
+      let echoed = try #require(message.edns?.clientSubnet)
+      #expect(echoed.prefix == IPPrefix(text: "203.0.7.99/32")!)
+      #expect(echoed.scope == 24)
+    }
+    #expect(try scene.answer(question("203.0.7.0/24")).addresses == ["192.0.2.7"])
+    #expect(told(provider) == ["203.0.7.0/24"])
+    #expect(try scene.answer(question("203.0.9.0/24")).addresses == ["192.0.2.9"])
+    #expect(try scene.answer(question(nil)).addresses == ["192.0.2.0"])
+    #expect(told(provider) == ["203.0.7.0/24", "203.0.9.0/24", nil])
+    // An answer to those who name no subnet is not for those who do.
+    #expect(try scene.answer(question("203.0.11.0/24")).addresses == ["192.0.2.11"])
+  }
+
+  @Test func `subnets under way do not share a request, equal ones do`() {
+    let provider = provider(.fromClient, scope: 24)
+    let scene = ResolverScene(on: loop, [provider])
+    for (client, subnet) in ["203.0.7.0/24", "203.0.7.128/25", "203.0.9.0/24", nil].enumerated() {
+      scene.ask(question(subnet, client: UInt16(client)))
+    }
+    loop.advance(by: .seconds(1))
+    #expect(told(provider) == ["203.0.7.0/24", "203.0.9.0/24", nil])
+    #expect(
+      scene.transactions.map { $0.replies[0].message.addresses } == [
+        ["192.0.2.7"], ["192.0.2.7"], ["192.0.2.9"], ["192.0.2.0"],
+      ])
+  }
+
+  @Test func `an answer with scope 0 is for everybody`() throws {
+    let provider = provider(.fromClient, scope: 0)
+    let scene = ResolverScene(on: loop, [provider])
+    #expect(try scene.answer(question("203.0.7.0/24")).edns?.clientSubnet?.scope == 0)
+    #expect(try scene.answer(question("203.0.9.0/24")).edns?.clientSubnet?.scope == 0)
+    #expect(try scene.answer(question(nil)).edns?.clientSubnet == nil)
+    #expect(told(provider) == ["203.0.7.0/24"])
+  }
+
+  @Test func `a client that says /0 wants nothing told, and shares with those who say nothing`() throws {
+    let provider = provider(.fromClient, scope: 24)
+    let scene = ResolverScene(on: loop, [provider])
+    #expect(try scene.answer(question("0.0.0.0/0")).addresses == ["192.0.2.0"])
+    _ = try scene.answer(question(nil))
+    _ = try scene.answer(question("::/0"))
+    #expect(told(provider) == [nil])
+  }
+
+  @Test
+  func `NXDOMAIN for a subnet is for that subnet and type alone, and no addresses of another one speak against it`()
+    throws
+  {
+    let upstream = ScriptedUpstream(on: loop) { question, _ in
+      var answer =
+        question.type == .a && question.clientSubnet?.address.octets[2] == 7
+        ? HTTPDNSAnswer.addresses(question.name, "192.0.2.7") : .negative(.nxDomain, zone: name("example.com"))
+      answer.scopePrefixLength = 24
+      return .answer(answer)
+    }
+    upstream.subnetPolicy = .fromClient
+    let scene = ResolverScene(on: loop, [upstream])
+    #expect(try scene.answer(question("203.0.9.0/24")).responseCode == .nxDomain)
+    #expect(try scene.answer(question("203.0.7.0/24")).responseCode == .noError)
+    var other = question("203.0.9.0/24")
+    other.type = .aaaa
+    #expect(try scene.answer(other).responseCode == .nxDomain)
+    other = question("203.0.7.0/24")
+    other.type = .aaaa
+    #expect(try scene.answer(other).responseCode == .noError)
+    #expect(upstream.asked.count == 4)
+  }
+
+  @Test func `LocalDNS is told no subnet`() throws {
+    let failing = ScriptedUpstream(on: loop) { _, _ in .failure() }
+    failing.subnetPolicy = .fromClient
+    let local = ScriptedLocalDNS(on: loop) { question, _ in .answer(.addresses(question.name, "198.51.100.1")) }
+    let scene = ResolverScene(on: loop, [failing], local: local)
+    #expect(try scene.answer(question("203.0.7.0/24")).addresses == ["198.51.100.1"])
+    #expect(local.asked.map(\.question.clientSubnet) == [nil])
+  }
+}

@@ -1,0 +1,61 @@
+// LocalDNSUpstreamTests.swift -- what a failure of LocalDNS is called in the log, and what it gives rise to.
+
+import DNSWire
+import EventLoop
+import Glibc
+import HTTPDNS
+import LocalDNS
+import Logging
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Forwarder
+@testable import ForwarderTestSupport
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
+
+@Suite struct LocalDNSUpstreamTests {
+  @Test func `an error of the network has the kernel's words`() {
+    let failure = UpstreamFailure(LocalDNSFailure.network(ECONNREFUSED))
+    #expect(failure.reason == "Connection refused")
+    #expect(failure.extendedError == .networkError)
+  }
+
+  @Test func `a server that is silent is probed once a minute, and found where it has begun to lead back to us`() {
+    let loop = SimulatedLoop()
+    let transport = SilentTransport()
+    let loopGuard = LoopGuard(transport, loop: loop, logger: Logger(label: "quiet") { _ in SwiftLogNoOpLogHandler() })
+    let server = SocketAddress(octets: [192, 0, 2, 53], port: 53)!
+    let servers = LocalServers([.address(server)])
+    let upstream = LocalDNSUpstream(transport, systemServers: [], configured: servers, loopGuard: loopGuard)
+    let question = HTTPDNSQuestion(name: DomainName(text: "www.example.com")!, type: .a)
+    func ask() {
+      loop.run { _ = await upstream.ask(question, servers, timeout: .seconds(1)) }
+      loop.advance(by: .zero)
+    }
+    for _ in 0..<10 { ask() }
+    #expect(transport.probes.count == 1)
+    loop.advance(by: .seconds(60))
+    ask()
+    #expect(transport.probes.count == 2)
+    #expect(upstream.hasServers(servers))
+    loopGuard.received(transport.probes[1])
+    #expect(!upstream.hasServers(servers))
+  }
+}
+
+/// Nobody answers.
+private final class SilentTransport: LocalDNSTransport {
+  private let asked = Mutex<[DomainName]>([])
+  /// The names of probes.
+  var probes: [DomainName] { asked.withLock { $0 } }
+
+  func ask(
+    _ question: Question, dnssecOK: Bool, checkingDisabled: Bool, servers: [SocketAddress], timeout: Duration
+  ) async -> Result<Message, LocalDNSFailure> {
+    if question.type == .txt { asked.withLock { $0.append(question.name) } }
+    return .failure(.timedOut)
+  }
+}

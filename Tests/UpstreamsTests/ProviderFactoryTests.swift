@@ -1,0 +1,64 @@
+// ProviderFactoryTests.swift -- a provider that could never be asked stops the start.
+
+import Configuration
+import DNSWire
+import EventLoop
+import HTTPClient
+import LocalDNS
+import Persistence
+import Testing
+
+@testable import Forwarder
+@testable import ForwarderTestSupport
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
+
+@Suite struct `A provider is made` {
+  /// Why it is not; nil where it is.
+  private func mistake(_ adjust: (inout Configuration.Provider) throws -> Void) throws -> String? {
+    let loop = try EventLoop()
+    let factory = ProviderFactory(
+      loop: loop, localClient: LocalDNSClient(loop: loop), systemServers: { [] }, localServers: [], maxInFlight: 10,
+      state: StateFolder(path: "/nonexistent") { _ in }, ledger: nil
+    ) { _, _ in }
+    var provider = Configuration.Provider()
+    try adjust(&provider)
+    do throws(HTTPSetupError) {
+      _ = try factory.make(provider)
+      return nil
+    } catch { return error.description }
+  }
+
+  private func server(_ host: String, named name: String) throws -> Configuration.Server {
+    Configuration.Server(
+      host: try #require(Host(text: host)), port: 443, scheme: .https, tlsName: name, path: "/dns-query")
+  }
+
+  @Test(arguments: ["192.0.2.1", "2001:db8::1", "dns.example"]) func `of a server by address or name`(host: String)
+    throws
+  {
+    #expect(try mistake { $0.servers = [try server(host, named: "dns.example")] } == nil)
+    #expect(try mistake { $0.servers = [try server(host, named: host)] } == nil)
+  }
+
+  @Test(arguments: ["192.0.2.1", "dns.example"])
+  func `only of certificates that can be read, also where the server has yet to be found`(host: String) throws {
+    for (file, reason) in [
+      ("/nonexistent/ca.pem", "No such file or directory"), ("/dev/null", "no certificate (PEM) in it"),
+    ] {
+      let mistake = try mistake { provider in
+        provider.servers = [try server(host, named: "dns.example")]
+        provider.caFile = file
+      }
+      #expect(mistake == "certificates \(file): \(reason)")
+    }
+  }
+
+  @Test func `only where every server can be used`() throws {
+    let mistake = try mistake {
+      $0.servers = [try server("192.0.2.1", named: "a.example"), try server("192.0.2.2", named: "b/c")]
+    }
+    #expect(mistake == "192.0.2.2:443: \"b/c\" cannot be the name of a server")
+  }
+}

@@ -1,0 +1,120 @@
+// ProviderMemoryTests.swift -- what is remembered of a provider: bounds, ends, and the time that it goes by.
+
+import Ciphers
+import DNSWire
+import EventLoop
+import HTTPClient
+import HTTPDNS
+import TestSupport
+import Testing
+
+@testable import Forwarder
+@testable import ForwarderTestSupport
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
+
+@Suite struct ProviderMemoryTests {
+  private let now = BootInstant(nanoseconds: 1_000_000_000_000)
+
+  private func question(_ number: Int, _ type: RecordType = .a) -> HTTPDNSQuestion {
+    HTTPDNSQuestion(name: name("n\(number).example.com"), type: type)
+  }
+
+  @Test func `a name is a pair from the question after both families on`() {
+    var pairs = PairedNames()
+    let notes = [(1, RecordType.a), (1, .a), (1, .aaaa), (1, .aaaa), (2, .a), (1, .a)].map {
+      pairs.note(question($0, $1))
+    }
+    #expect(notes == [false, false, false, true, false, true])
+  }
+
+  @Test func `ten thousand names are remembered as pairs, and one more makes room for itself`() {
+    var pairs = PairedNames()
+    for number in 0..<10_000 {
+      for type in [RecordType.a, .aaaa] {
+        let isPair = pairs.note(question(number, type))
+        #expect(!isPair)
+      }
+    }
+    let before = [0, 9999].map { pairs.note(question($0)) }
+    #expect(before == [true, true])
+    _ = pairs.note(question(10_000))
+    let after = [0, 9999].map { pairs.note(question($0)) }
+    #expect(after == [false, false])
+  }
+
+  @Test func `what is not listed is forgotten when its time is over, each type for itself`() {
+    var names = NotListedNames()
+    names.insert(question(1), until: now + .seconds(10), now: now)
+    #expect(names.contains(question(1), now: now + .milliseconds(9999)))
+    #expect(!names.contains(question(1), now: now + .seconds(10)))
+    #expect(!names.contains(question(1, .aaaa), now: now))
+    #expect(!names.contains(question(2), now: now))
+  }
+
+  @Test func `of ten thousand unlisted names those make room that are over, and all where none is`() {
+    var names = NotListedNames()
+    for number in 0..<10_000 {
+      names.insert(question(number), until: now + .seconds(number < 5000 ? 1 : 100), now: now)
+    }
+    let later = now + .seconds(2)
+    names.insert(question(10_000), until: later + .seconds(100), now: later)
+    #expect(names.contains(question(9999), now: later) && names.contains(question(10_000), now: later))
+    for number in 20_000..<24_999 { names.insert(question(number), until: later + .seconds(100), now: later) }
+    #expect(names.contains(question(9999), now: later))
+    names.insert(question(30_000), until: later + .seconds(100), now: later)
+    #expect(names.contains(question(30_000), now: later))
+    #expect(!names.contains(question(9999), now: later))
+  }
+
+  @Test func `differences of up to two seconds are the way's and not the clock's`() {
+    var clock = ProviderClock()
+    for difference in [-2, -1, 0, 1, 2] as [Int64] {
+      clock.learn(1_800_000_000 + difference, wallTime: 1_800_000_000)
+      #expect(clock.unixTime(wallTime: 1_800_000_000) == 1_800_000_000)
+    }
+    clock.learn(1_800_000_003, wallTime: 1_800_000_000)
+    #expect(clock.offset == 3)
+    #expect(clock.unixTime(wallTime: 1_800_000_010) == 1_800_000_013)
+    // Around what was learned the same tolerance holds, and a clock that was set right needs no difference.
+    clock.learn(1_800_000_005, wallTime: 1_800_000_000)
+    #expect(clock.unixTime(wallTime: 1_800_000_000) == 1_800_000_003)
+    clock.learn(1_800_000_000, wallTime: 1_800_000_000)
+    #expect(clock.unixTime(wallTime: 1_800_000_000) == 1_800_000_000)
+  }
+
+  @Test func `a signature that has expired is made once more with the time that the reply has taught`() throws {
+    let loop = SimulatedLoop()
+    let expired = #"{"code":"SignatureExpired"}"#
+    func transfers(offsets: [Int64], fails: @escaping (Int) -> Bool) -> (count: Int, isSuccess: Bool) {
+      let only = ScriptedTransport(on: loop) { number in
+        let date = loop.wallTime + offsets[min(number, offsets.count - 1)]
+        let body = fails(number) ? expired : #"{"host":"www.example.com","ips":["192.0.2.7"],"ttl":300}"#
+        return (
+          .response(
+            HTTPResponse(
+              status: fails(number) ? 403 : 200, contentType: "application/json", date: date, body: Array(body.utf8))),
+          .milliseconds(10)
+        )
+      }
+      let provider = HTTPDNSProvider(
+        ProviderSettings(name: "first"),
+        dialect: EMASDialect(accountID: "100000", secretKey: Secret("key"), isEncrypted: true),
+        servers: [
+          ProviderServer("server", addresses: [IPAddress(text: "192.0.2.1")!], isVerified: true) { _ in only }
+        ], loop: loop)
+      let result = loop.run {
+        await provider.ask(
+          HTTPDNSQuestion(name: name("www.example.com"), type: .a), deadline: loop.now + .seconds(4), isLastResort: true
+        )
+      }
+      if case .success = result { return (only.sent.count, true) }
+      return (only.sent.count, false)
+    }
+    #expect(transfers(offsets: [90_000]) { $0 == 0 } == (2, true))
+    // Never more than once, not even where each reply teaches another time; and not at all where it teaches nothing.
+    #expect(transfers(offsets: [90_000, 180_000, 270_000]) { _ in true } == (2, false))
+    #expect(transfers(offsets: [1]) { _ in true } == (1, false))
+  }
+}

@@ -1,0 +1,146 @@
+// ProviderSetTests.swift -- which providers stay over a reload, and what the new ones have from the old.
+
+import Configuration
+import EventLoop
+import Glibc
+import HTTPClient
+import LocalDNS
+import Persistence
+import TestSupport
+import Testing
+
+@testable import Forwarder
+@testable import ForwarderTestSupport
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
+
+@Suite struct `The providers of the next configuration` {
+  private let loop: EventLoop
+  private var factory: ProviderFactory
+
+  init() throws {
+    loop = try EventLoop()
+    factory = ProviderFactory(
+      loop: loop, localClient: LocalDNSClient(loop: loop), systemServers: { [] }, localServers: [], maxInFlight: 10,
+      state: StateFolder(path: "/nonexistent") { _ in }, ledger: nil
+    ) { _, _ in }
+  }
+
+  private func configuration(_ text: String) throws -> Configuration {
+    try Configuration.parse(text: text, fileName: "", environment: { _ in nil }).configuration
+  }
+
+  private func provider(_ name: String, _ host: String = "192.0.2.1", _ more: String = "") -> String {
+    "[[provider]]\nname = \"\(name)\"\nkind = \"doh\"\nurl = \"https://\(host)/dns-query\"\n\(more)\n"
+  }
+
+  @Test func `are the same objects where their settings are the same, wherever they stand`() throws {
+    let first = try ProviderSet().following(
+      configuration(provider("a") + provider("b", "192.0.2.2") + provider("c", "192.0.2.3")), factory)
+    let second = try first.following(
+      configuration(provider("d") + provider("c", "192.0.2.3") + provider("a") + provider("b", "192.0.2.9")), factory)
+    #expect(second.upstreams.map(\.name) == ["d", "c", "a", "b"])
+    #expect(second.upstreams[1] === first.upstreams[2])
+    #expect(second.upstreams[2] === first.upstreams[0])
+    #expect(second.upstreams[3] !== first.upstreams[1])
+  }
+
+  @Test func `are made anew where the servers are found by other resolvers`() throws {
+    let texts = ["[localdns]\nservers = [\"192.0.2.53\"]\n", "[localdns]\nservers = [\"192.0.2.54\"]\n"].map {
+      provider("a") + provider("b", "dns.example") + provider("c", "dns.example", "bootstrap = [\"192.0.2.55\"]") + $0
+    }
+    let first = try ProviderSet().following(configuration(texts[0]), factory)
+    let second = try first.following(configuration(texts[1]), factory)
+    #expect(zip(first.upstreams, second.upstreams).map { $0 === $1 } == [true, false, true])
+  }
+
+  @Test func `are none where one of them cannot be made, and nothing has changed`() throws {
+    let file = TemporaryFile("-----BEGIN CERTIFICATE-----\nnothing\n")
+    let first = try ProviderSet().following(configuration(provider("a")), factory)
+    let bad = try configuration(provider("a", "192.0.2.2") + provider("b", "192.0.2.3", "ca_file = \"\(file.path)\""))
+    #expect(throws: ProviderSetupError.self) { try first.following(bad, factory) }
+    #expect(first.upstreams.map(\.name) == ["a"])
+  }
+
+  @Test func `are made anew where the file of their certificates is another`() throws {
+    let file = TemporaryFile(TestAuthority.certificate)
+    let configuration = try configuration(provider("a", "192.0.2.1", "ca_file = \"\(file.path)\"") + provider("b"))
+    let first = try ProviderSet().following(configuration, factory)
+    let same = try first.following(configuration, factory)
+    #expect(zip(first.upstreams, same.upstreams).allSatisfy { $0 === $1 })
+    file.rewrite(TestAuthority.certificate + TestAuthority.certificate)
+    let second = try first.following(configuration, factory)
+    #expect(zip(first.upstreams, second.upstreams).map { $0 === $1 } == [false, true])
+  }
+
+  @Test func `have the numbers and the day's units of who had their name, and pay for what is under way`() throws {
+    let first = try ProviderSet().following(configuration(provider("a", "192.0.2.1", "units_per_day = 100")), factory)
+    let old = try #require(first.upstreams[0] as? HTTPDNSProvider)
+    old.counters.transfers = 12
+    old.budget.spend(70, unixTime: loop.wallTime, now: loop.now.nanoseconds)
+    let second = try first.following(configuration(provider("a", "192.0.2.2", "units_per_day = 71")), factory)
+    let new = try #require(second.upstreams[0] as? HTTPDNSProvider)
+    first.retire(for: second)
+    #expect(old.isRetired && !new.isRetired)
+    #expect((new.report.unitsToday, new.report.unitsPerDay, new.report.transfers) == (70, 71, 12))
+    #expect(new.hasUnits)
+    old.pay(1)
+    #expect(new.report.unitsToday == 71)
+    #expect(!new.hasUnits)
+    #expect(new.report.units == 1)
+    old.counters.refusals += 1
+    #expect(new.report.refusals == 1)
+  }
+
+  @Test func `go on counting where the one before left off, also where they are of another kind`() throws {
+    func table(_ interval: String) -> String {
+      "[[provider]]\nname = \"a\"\nkind = \"table\"\nurl = \"https://192.0.2.1/table\"\ninterval = \"\(interval)\"\n"
+    }
+    var set = try ProviderSet().following(configuration(provider("a")), factory)
+    let first = try #require(set.upstreams[0] as? HTTPDNSProvider)
+    first.counters.transfers = 12
+    for (number, next) in [table("5m"), table("6m"), provider("a", "192.0.2.2")].enumerated() {
+      let heirs = try set.following(configuration(next), factory)
+      set.retire(for: heirs)
+      set = heirs
+      #expect(set.upstreams[0].report.transfers == 12 + number)
+      // What was under way from the start goes on.
+      first.counters.transfers += 1
+    }
+    #expect(set.upstreams[0].report.transfers == 15)
+  }
+
+  @Test func `begin with what was spent today where one has gone and comes again`() throws {
+    let file = TemporaryFile("")
+    var factory = factory
+    let ledger = UnitLedger(StateFile(path: file.path) { _ in }, on: loop)
+    factory.ledger = ledger
+    let limited = provider("a", "192.0.2.1", "units_per_day = 100")
+    let first = try ProviderSet().following(configuration(limited), factory)
+    let old = try #require(first.upstreams[0] as? HTTPDNSProvider)
+    old.start()
+    old.pay(30)
+    let second = try first.following(configuration(provider("b")), factory)
+    first.retire(for: second)
+    ledger.close()
+    let third = try second.following(configuration(limited), factory)
+    #expect((third.upstreams[0] as? HTTPDNSProvider)?.budget.spent == 30)
+    let later = UnitLedger(StateFile(path: file.path) { _ in }, on: loop)
+    #expect(later.budget(of: "a", perDay: 100).spent == 30)
+  }
+
+  @Test func `are let go when nothing is under way`() throws {
+    weak var old: HTTPDNSProvider?
+    var set = try ProviderSet().following(configuration(provider("a")), factory)
+    old = set.upstreams[0] as? HTTPDNSProvider
+    for number in 2...50 {
+      let next = try set.following(configuration(provider("a", "192.0.2.\(number)")), factory)
+      set.retire(for: next)
+      set = next
+      #expect(old == nil)
+      old = set.upstreams[0] as? HTTPDNSProvider
+    }
+    #expect(loop.timers.count == 0)
+  }
+}

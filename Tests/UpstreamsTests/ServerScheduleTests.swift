@@ -1,0 +1,320 @@
+// ServerScheduleTests.swift -- a provider that tells its servers: when the list is asked for, kept, and no longer counts.
+
+import DNSWire
+import EventLoop
+import Glibc
+import HTTPClient
+import HTTPDNS
+import Persistence
+import TestSupport
+import Testing
+
+@testable import Forwarder
+@testable import ForwarderTestSupport
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
+
+@Suite struct ServerScheduleTests {
+  private let loop = SimulatedLoop()
+  private let begin = SimulatedLoop().now
+  private let folder = TemporaryFolder()
+  private let notes = Notes()
+  private let question = HTTPDNSQuestion(name: name("www.example.com"), type: .a)
+  /// What the servers of a list do, by their address.
+  private let listed = ListedServers()
+
+  private func file() -> StateFile { StateFile(path: "\(folder.path)/servers") { [notes] in notes.add($0) } }
+
+  private func boot(
+    after latency: Duration = .milliseconds(10), _ script: @escaping (Int) -> HTTPResult
+  ) -> ScriptedTransport {
+    ScriptedTransport(on: loop) { (script($0), latency) }
+  }
+
+  private func server(_ address: String, after latency: Duration = .milliseconds(10), _ result: HTTPResult) {
+    listed.transports[address] = ScriptedTransport(on: loop) { _ in (result, latency) }
+  }
+
+  private func answering(_ address: String) {
+    server(address, .json(#"{"host":"www.example.com","ips":["203.0.113.7"],"ttl":300}"#))
+  }
+
+  private func provider(
+    _ boot: [ScriptedTransport], identity: String = "100000 http cn", file: StateFile? = nil,
+    attemptsBeforeSwitch: Int = 1, listTimeout: Duration = .seconds(2)
+  ) -> HTTPDNSProvider {
+    let schedule = ServerSchedule(
+      EMASSchedule(accountID: "100000"), identity: identity,
+      bootServers: boot.enumerated().map { number, transport in
+        ProviderServer("boot\(number)", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in transport }
+      }, file: file, timeout: listTimeout, loop: loop
+    ) { [notes] in notes.add($1) }
+    let provider = HTTPDNSProvider(
+      ProviderSettings(name: "first", attemptsBeforeSwitch: attemptsBeforeSwitch),
+      dialect: EMASDialect(accountID: "100000", secretKey: nil, isEncrypted: false), servers: [], loop: loop,
+      schedule: schedule
+    ) { [notes] in notes.add($1) }
+    schedule.onList = { [weak provider, listed] servers in
+      provider?.use(
+        servers.map { server in
+          guard case .address(let address) = server.host else { preconditionFailure("these lists have addresses only") }
+          let text = "\(address)\(server.port.map { ":\($0)" } ?? "")"
+          return ProviderServer(text, addresses: [address]) { _ in listed.transports["\(address)"] }
+        })
+    }
+    return provider
+  }
+
+  private func ask(_ provider: HTTPDNSProvider) -> Result<UpstreamAnswer, UpstreamFailure> {
+    loop.run { [loop, question] in
+      await provider.ask(question, deadline: loop.now + .milliseconds(4400), isLastResort: false)
+    }
+  }
+
+  private func failure(_ provider: HTTPDNSProvider) -> UpstreamFailure? {
+    if case .failure(let failure) = ask(provider) { failure } else { nil }
+  }
+
+  private func times(_ transport: ScriptedTransport) -> [Duration] { transport.sent.map { $0.at - begin } }
+
+  @Test func `the first question waits for the list, and all who ask meanwhile for the same one`() throws {
+    let boot = boot(after: .milliseconds(300)) { _ in .list("198.51.100.1") }
+    answering("198.51.100.1")
+    let provider = provider([boot])
+    let answers = loop.run { [loop, question] in
+      let tasks = (0..<20).map { _ in
+        Task(executorPreference: loop) {
+          await provider.ask(question, deadline: loop.now + .milliseconds(4400), isLastResort: false)
+        }
+      }
+      var servers: [String?] = []
+      for task in tasks { servers.append(try? await task.value.get().server) }
+      return servers
+    }
+    #expect(answers == Array(repeating: "198.51.100.1", count: 20))
+    #expect(loop.now - begin == .milliseconds(310))
+    #expect(boot.sent.map(\.request.target) == ["/100000/ss?region=cn"])
+  }
+
+  @Test func `who waits for the first list waits no longer than their time`() {
+    let silent = (0..<5).map { _ in boot(after: .seconds(60)) { _ in .refused } }
+    let provider = provider(silent)
+    #expect(failure(provider)?.reason == "its list of servers has not come")
+    #expect(loop.now - begin == .milliseconds(4400))
+    loop.advance(by: .seconds(6))
+    #expect(silent.map(\.sent.count) == [1, 1, 1, 1, 1])
+    // Between two attempts nobody waits at all.
+    let now = loop.now
+    #expect(failure(provider)?.reason.hasPrefix("its list of servers has not come: boot4: timeout") == true)
+    #expect(loop.now == now)
+  }
+
+  @Test func `the next boot server is asked where one fails`() throws {
+    let servers = [boot { _ in .refused }, boot { _ in .json("<html>") }, boot { _ in .list("198.51.100.1") }]
+    answering("198.51.100.1")
+    #expect(try ask(provider(servers)).get().server == "198.51.100.1")
+    #expect(notes.all.isEmpty)
+  }
+
+  @Test func `the list is asked for again after eight hours, and the same list changes nothing`() throws {
+    let boot = boot { .list($0 < 2 ? "198.51.100.1" : "198.51.100.2") }
+    for address in ["198.51.100.1", "198.51.100.2"] { answering(address) }
+    let provider = provider([boot])
+    provider.start()
+    provider.start()
+    loop.settle()
+    loop.advance(by: .seconds(8 * 3600))
+    let before = provider.servers.map(ObjectIdentifier.init)
+    loop.advance(by: .seconds(1))
+    #expect(times(boot) == [.zero, .seconds(28_800) + .milliseconds(10)])
+    #expect(provider.servers.map(ObjectIdentifier.init) == before)
+    #expect(loop.timers.count == 1)
+    loop.advance(by: .seconds(28_800))
+    #expect(try ask(provider).get().server == "198.51.100.2")
+    #expect(boot.sent.count == 3)
+  }
+
+  @Test func `when every server of an older list has failed, a new one is asked for at once`() throws {
+    let boot = boot { .list($0 == 0 ? "198.51.100.1" : "198.51.100.2") }
+    answering("198.51.100.1")
+    answering("198.51.100.2")
+    let provider = provider([boot])
+    _ = try ask(provider).get()
+    loop.advance(by: .seconds(100))
+    listed.transports["198.51.100.1"]!.script = { _ in (.refused, .milliseconds(10)) }
+    let failedAt = loop.now + .milliseconds(10)
+    #expect(failure(provider) != nil)
+    loop.advance(by: .milliseconds(10))
+    #expect(boot.sent.map(\.at) == [begin, failedAt])
+    #expect(try ask(provider).get().server == "198.51.100.2")
+  }
+
+  @Test func `a list whose servers all fail is asked for again, but never twice within 30 seconds`() throws {
+    let boot = boot { .list($0 < 5 ? "198.51.100.1" : "198.51.100.2") }
+    server("198.51.100.1", .refused)
+    answering("198.51.100.2")
+    let provider = provider([boot])
+    #expect(failure(provider) != nil)
+    for _ in 0..<20 {
+      _ = ask(provider)
+      loop.advance(by: .seconds(1))
+    }
+    #expect(boot.sent.count == 1)
+    loop.advance(by: .seconds(600))
+    let gaps = zip(boot.sent.dropFirst(), boot.sent).map { $0.at - $1.at }
+    #expect(gaps.count == 5)
+    #expect(gaps.allSatisfy { $0 >= .seconds(30) && $0 <= .seconds(90) })
+    #expect(try ask(provider).get().server == "198.51.100.2")
+  }
+
+  @Test func `where the list cannot be had the pause doubles from ten seconds to an hour, and begins anew`() {
+    let boot = boot { $0 == 12 ? .list("198.51.100.1") : .refused }
+    answering("198.51.100.1")
+    let provider = provider([boot])
+    provider.start()
+    loop.advance(by: .seconds(13 * 3600))
+    let gaps = zip(times(boot).dropFirst(), times(boot)).map { $0 - $1 - .milliseconds(10) }
+    let expected = [10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600, 3600, 28_800, 10, 20]
+    #expect(Array(gaps.prefix(15)) == expected.map { Duration.seconds($0) })
+    #expect(loop.timers.count == 1)
+    #expect(notes.all.allSatisfy { $0.contains("no list of the provider's servers: boot0: ") })
+    #expect(!provider.servers.isEmpty)
+  }
+
+  @Test func `the kept list serves at once, and another account's list does not`() throws {
+    let list =
+      #"{"service_ip":["198.51.100.1","198.51.100.2"],"service_ip_port":[8080],"service_ipv6":["2001:db8::1"]}"#
+    let first = provider([boot { _ in .json(list) }], file: file())
+    first.start()
+    loop.advance(by: .seconds(1))
+    let expected = "httpdnsd servers 1 100000 http cn\n198.51.100.1 8080\n198.51.100.2 -\n2001:db8::1 -\n"
+    #expect(eventually { file().read(limit: 4096) == Array(expected.utf8) })
+    answering("198.51.100.1")
+    let silent = boot(after: .seconds(60)) { _ in .refused }
+    let second = provider([silent], file: file())
+    let now = loop.now
+    #expect(try ask(second).get().server == "198.51.100.1:8080")
+    #expect(loop.now - now == .milliseconds(10))
+    #expect(silent.sent.count == 1)
+    #expect(second.servers.map(\.description) == ["198.51.100.1:8080", "198.51.100.2", "2001:db8::1"])
+    let other = provider([boot { _ in .refused }], identity: "100001 http cn", file: file())
+    #expect(failure(other) != nil)
+    #expect(other.servers.isEmpty)
+  }
+
+  @Test(arguments: [
+    "", "\n", "httpdnsd servers 1 100000 http cn", "httpdnsd servers 2 100000 http cn\n198.51.100.9 -\n",
+    "httpdnsd servers 1 100000 http cn\n\n198.51.100.9\n198.51.100.9 65536\n198.51.100.9 -1\n198.51.100.9 0\n 1\n",
+    "\u{0}\u{ff}httpdnsd servers 1 100000 http cn\n198.51.100.9 -\n",
+  ])
+  func `a damaged file is ignored`(_ text: String) throws {
+    file().saveNow(Array(text.utf8))
+    let boot = boot(after: .milliseconds(50)) { _ in .list("198.51.100.1") }
+    answering("198.51.100.1")
+    let provider = provider([boot], file: file())
+    #expect(try ask(provider).get().server == "198.51.100.1")
+    #expect(loop.now - begin == .milliseconds(60))
+    #expect(
+      eventually { file().read(limit: 4096) == Array("httpdnsd servers 1 100000 http cn\n198.51.100.1 -\n".utf8) })
+  }
+
+  @Test func `a list that says that the service is switched off puts the provider aside, until one has servers`() throws
+  {
+    let boot = boot { (1...3).contains($0) ? .json(#"{"service_status":"disable"}"#) : .list("198.51.100.1") }
+    answering("198.51.100.1")
+    let provider = provider([boot])
+    _ = try ask(provider).get()
+    loop.advance(by: .seconds(28_801))
+    #expect(provider.servers.isEmpty)
+    #expect(notes.all == ["the provider's list of servers says that the service is switched off"])
+    // It is asked for again every hour, and all that time nobody waits.
+    for hour in 0..<3 {
+      #expect(boot.sent.count == hour + 2)
+      let now = loop.now
+      #expect(failure(provider)?.reason == "backing off: it does not serve the account")
+      #expect(loop.now == now)
+      loop.advance(by: .seconds(3601))
+    }
+    #expect(try ask(provider).get().server == "198.51.100.1")
+  }
+
+  @Test func `what a server of the old list refuses does not set the new list's servers aside`() throws {
+    let boot = boot { .list($0 == 0 ? "198.51.100.1" : "198.51.100.2") }
+    server("198.51.100.1", after: .milliseconds(1900), .status(403))
+    answering("198.51.100.2")
+    let provider = provider([boot])
+    provider.start()
+    loop.advance(by: .seconds(28_799))
+    #expect(failure(provider)?.reason.hasPrefix("198.51.100.1: ") == true)
+    #expect(provider.servers.map(\.description) == ["198.51.100.2"])
+    #expect(notes.all.isEmpty)
+    #expect(try ask(provider).get().server == "198.51.100.2")
+  }
+
+  @Test
+  func `a question that is under way when a new list comes ends with the old servers and costs the new ones nothing`() {
+    let boot = boot { .list($0 == 0 ? "198.51.100.1" : "198.51.100.2") }
+    server("198.51.100.1", after: .seconds(60), .refused)
+    answering("198.51.100.2")
+    let provider = provider([boot])
+    provider.start()
+    loop.advance(by: .seconds(28_799))
+    #expect(failure(provider)?.reason.hasPrefix("198.51.100.1: ") == true)
+    #expect(provider.servers.map(\.description) == ["198.51.100.2"])
+    #expect(provider.health.fitness(now: loop.now.nanoseconds) == .up)
+    #expect(provider.probeTimer == nil)
+    #expect((try? ask(provider).get().server) == "198.51.100.2")
+  }
+
+  @Test func `a probe that is under way when a shorter list comes says nothing of the new servers`() throws {
+    let boot = ScriptedTransport(on: loop) { number in
+      number == 0
+        ? (.list("198.51.100.1", "198.51.100.2", "198.51.100.3"), .milliseconds(10))
+        : (.list("198.51.100.4"), .seconds(6))
+    }
+    server("198.51.100.1", .refused)
+    server("198.51.100.2", .refused)
+    let third = ScriptedTransport(on: loop) { number in
+      number == 0
+        ? (.refused, .milliseconds(10)) : (.json(#"{"host":"www.example.com","ips":[]}"#), .milliseconds(1500))
+    }
+    listed.transports["198.51.100.3"] = third
+    answering("198.51.100.4")
+    let provider = provider([boot], listTimeout: .seconds(10))
+    provider.start()
+    loop.advance(by: .seconds(100))
+    #expect(failure(provider) != nil)
+    #expect(provider.health.fitness(now: loop.now.nanoseconds) == .down)
+    loop.advance(by: .seconds(10))
+    #expect(third.sent.count == 2)
+    #expect(provider.servers.map(\.description) == ["198.51.100.4"])
+    #expect(provider.health.rotation.order == [0])
+    #expect(try ask(provider).get().server == "198.51.100.4")
+    loop.advance(by: .seconds(3600))
+    #expect(third.sent.count == 2)
+  }
+}
+
+/// The servers that lists may name.
+private final class ListedServers: @unchecked Sendable {
+  var transports: [String: ScriptedTransport] = [:]
+}
+
+extension HTTPResult {
+  /// A list of servers as EMAS gives it.
+  fileprivate static func list(_ addresses: String...) -> HTTPResult {
+    json(#"{"service_ip":[\#(addresses.map { "\"\($0)\"" }.joined(separator: ","))]}"#)
+  }
+}
+
+/// Whether a thread of the program gets there; the bound is wall time.
+private func eventually(_ isReached: () -> Bool) -> Bool {
+  let clock = ContinuousClock()
+  let end = clock.now + .seconds(10)
+  while !isReached() {
+    guard clock.now < end else { return false }
+    sched_yield()
+  }
+  return true
+}

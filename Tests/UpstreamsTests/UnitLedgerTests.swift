@@ -1,0 +1,73 @@
+// UnitLedgerTests.swift -- what was spent survives a restart; a file that is damaged or cannot be written harms nobody.
+
+import EventLoop
+import Glibc
+import Persistence
+import TestSupport
+import Testing
+
+@testable import Forwarder
+@testable import ForwarderTestSupport
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
+
+@Suite struct UnitLedgerTests {
+  private let loop = SimulatedLoop()
+  private let folder = TemporaryFolder()
+  private let problems = Notes()
+
+  private func file(_ path: String? = nil) -> StateFile {
+    StateFile(path: path ?? "\(folder.path)/units") { [problems] in problems.add($0) }
+  }
+
+  @Test func `what was spent today is spent after a restart too, and what was spent yesterday is not`() {
+    let today: Int64 = 20_000 * 86_400
+    var spent = UnitBudget(perDay: 100)
+    spent.spend(70, unixTime: today, now: 0)
+    let first = UnitLedger(file(), on: loop)
+    first.add("a") { spent }
+    first.didSpend()
+    first.close()
+    let second = UnitLedger(file(), on: loop)
+    var budget = second.budget(of: "a", perDay: 70)
+    let isOpenToday = budget.isOpen(unixTime: today + 10, now: 0)
+    #expect(!isOpenToday)
+    let isOpenTomorrow = budget.isOpen(unixTime: today + 86_400, now: 86_400_000_000_000)
+    #expect(isOpenTomorrow)
+    #expect(second.budget(of: "b", perDay: 70).spent == 0)
+    var status = stat()
+    #expect(stat("\(folder.path)/units", &status) == 0)
+    #expect(status.st_mode & 0o777 == 0o600)
+    #expect(problems.all.isEmpty)
+  }
+
+  @Test func `without anything new there is no write at the end`() {
+    let ledger = UnitLedger(file(), on: loop)
+    ledger.add("a") { UnitBudget(perDay: 1) }
+    ledger.close()
+    #expect(access("\(folder.path)/units", F_OK) != 0)
+  }
+
+  @Test(arguments: [
+    "", "something else\na 1 2\n",
+    "httpdnsd units 1\na\nb 1\nc x y\nd -1 5\ne 1 99999999999999999999\nf 1 9223372036854775807\n\u{0}\u{ff}",
+  ])
+  func `a damaged file is no reason to stop`(content: String) {
+    file().saveNow(Array(content.utf8))
+    let ledger = UnitLedger(file(), on: loop)
+    for name in ["a", "b", "c", "d", "e", "f"] { #expect(ledger.budget(of: name, perDay: 5).spent == 0) }
+  }
+
+  @Test func `a place that cannot be written to is told, by name`() {
+    file("\(folder.path)/no/such/folder").saveNow([1])
+    #expect(problems.all.first?.contains("no/such/folder: No such file or directory") == true)
+  }
+
+  @Test func `of many contents the last one stands in the file in the end`() {
+    let file = file()
+    for number in 0..<200 { file.save(Array("\(number)".utf8)) }
+    file.saveNow(Array("last".utf8))
+    #expect(file.read(limit: 100) == Array("last".utf8))
+  }
+}
