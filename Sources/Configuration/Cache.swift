@@ -3,37 +3,37 @@
 extension Configuration {
   /// The cache of responses.
   public struct Cache: Hashable, Sendable {
-    /// Whether there is a cache at all.
+    /// Whether responses are cached.
     public var isEnabled = true
-    /// Octets that the entries may take, keys included.
+    /// The memory limit of all entries with their keys, in octets.
     public var maxBytes = 32 << 20
-    /// How many entries there may be.
+    /// The largest number of entries.
     public var maxEntries = 100_000
-    /// Shorter TTLs are raised to this one, except those of failures; whole seconds, as all TTLs here.
+    /// Shorter TTLs are raised to this one, except those of failures; whole seconds, like all TTLs here.
     public var minTTL: Duration = .zero
     /// Longer TTLs are lowered to this one.
     public var maxTTL: Duration = .seconds(3600)
     /// The longest TTL of NODATA and NXDOMAIN (RFC 2308 section 5).
     public var maxNegativeTTL: Duration = .seconds(30)
-    /// The longest that a failure is remembered, at most five minutes (RFC 9520 section 3.2).
+    /// The longest time that a failure is cached, at most five minutes (RFC 9520 section 3.2).
     public var maxFailureTTL: Duration = .seconds(300)
     /// When expired data may be served (RFC 8767).
     public var stale = Stale.onFailure
-    /// The longest that a client waits before it gets stale data.
+    /// The longest time that a client waits before it gets stale data.
     public var staleWait: Duration = .milliseconds(1800)
     /// The TTL of stale data in a response.
     public var staleTTL: Duration = .seconds(30)
     /// How long after its expiry data may be served.
     public var staleMaxAge: Duration = .seconds(86_400)
-    /// Whether an entry never expires while the program runs.
+    /// Whether entries never expire while the daemon runs.
     public var isImmutable = false
-    /// The file that the cache is saved to and loaded from; nil means none.
+    /// The absolute path of the file that holds the cache across restarts; nil means none.
     public var persist: String?
-    /// Whether NXDOMAIN covers the names below (RFC 8020), within one route.
+    /// Whether NXDOMAIN also covers the names below (RFC 8020), within one route.
     public var nxdomainCut = true
-    /// Whether each network that the machine is on has entries of its own.
+    /// Whether each network has its own entries.
     public var perNetwork = false
-    /// URL of the second level that a fleet shares; nil means none. May hold a password.
+    /// URL of a second-level cache shared by several machines; nil means none. May contain a password.
     public var redis: CredentialURL?
   }
 
@@ -41,7 +41,7 @@ extension Configuration {
   public enum Stale: String, CaseIterable, Hashable, Sendable {
     /// Never.
     case off
-    /// When there is no fresh answer in time.
+    /// When no fresh answer arrives in time.
     case onFailure = "on-failure"
     /// At once, while a fresh answer is fetched.
     case immediate

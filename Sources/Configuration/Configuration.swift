@@ -1,36 +1,36 @@
 // Configuration.swift -- the whole configuration as one immutable value; every property starts at its default.
 
-/// What the configuration file says, read and checked once. Names follow the file's keys (docs: configuration page).
+/// The settings of the daemon, parsed and validated once. Properties are named after the keys of the file.
 public struct Configuration: Hashable, Sendable {
-  /// Where the file is looked for when neither the command line nor the environment names one.
+  /// The file that is used if neither the command line nor the environment names one.
   public static let defaultPath = "/etc/httpdnsd/httpdnsd.toml"
 
-  /// Absolute path of the folder for what survives a restart; `$STATE_DIRECTORY` wins over the file.
+  /// Absolute path of the folder for data that survives a restart; `$STATE_DIRECTORY` overrides the file.
   public var stateDirectory = "/var/lib/httpdnsd"
-  /// Who is served, where and how much.
+  /// Addresses, permitted clients and limits.
   public var listen = Listen()
   /// The providers in the order in which they are tried; never empty.
   public var providers = [Provider()]
-  /// The plain resolvers of the network.
+  /// The network's own resolvers.
   public var localDNS = LocalDNS()
   /// The cache of responses.
   public var cache = Cache()
-  /// What is fetched again before it expires.
+  /// Refreshing of entries before they expire.
   public var refresh = Refresh()
   /// The order of addresses in a response.
   public var ranking = Ranking()
   /// Exceptions for names; the first match wins.
   public var rules: [Rule] = []
-  /// Names that are answered here.
+  /// Names that the daemon answers itself.
   public var names = Names()
   /// The control socket.
   public var control = Control()
   /// Metrics and health over HTTP.
   public var web = Web()
-  /// What is logged.
+  /// Log level and format.
   public var log = Log()
 
-  /// The defaults: what an empty file means.
+  /// The defaults, which are also those of an empty file.
   public init() {}
 }
 
@@ -53,9 +53,9 @@ extension Configuration {
     root.section("control") { control.read(from: $0) }
     root.section("web") { web.read(from: $0) }
     root.section("log") { log.read(from: $0) }
-    root.refuseUnknownKeys(Configuration.misplaced)
+    root.refuseUnknownKeys()
     if let directory = root.report.environment("STATE_DIRECTORY")?.split(separator: ":").first {
-      // systemd separates several directories by colons; the unit has one, and the first is ours.
+      // systemd separates several directories by colons. The shipped unit has one; otherwise the first counts.
       stateDirectory = String(directory)
     }
     control.move(to: root.report.environment("RUNTIME_DIRECTORY"))

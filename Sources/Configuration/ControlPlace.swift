@@ -1,12 +1,12 @@
-// ControlPlace.swift -- where the daemon of a configuration file can be reached, for who may not read its secrets.
+// ControlPlace.swift -- the control socket of a configuration, for callers that cannot read its secrets.
 
 import Glibc
 
 extension Configuration {
-  /// The `[control]` section of a configuration file, whatever else is wrong there or cannot be read here: a running daemon
-  /// has read it, and its secrets are no business of who only speaks with it.
+  /// The `[control]` section of a configuration file. Ignores mistakes and unreadable files elsewhere in the configuration:
+  /// a client of the control socket needs no access to the daemon's secrets.
   ///
-  /// - Throws: What is wrong with the file as a whole, or with the section.
+  /// - Throws: Mistakes of the file as a whole and of the section.
   public static func control(
     path: String = defaultPath, environment: Environment = processEnvironment
   ) throws(Mistakes) -> Control {
@@ -22,7 +22,7 @@ extension Configuration {
     }
   }
 
-  /// The `[control]` section of a file that has none.
+  /// The defaults of the `[control]` section, with `$RUNTIME_DIRECTORY` applied.
   public static func usualControl(environment: Environment = processEnvironment) -> Control {
     var control = Control()
     control.move(to: environment("RUNTIME_DIRECTORY"))

@@ -1,4 +1,4 @@
-// EMASAccount.swift -- the keys of kind "emas": account, generation of the interface, encryption and region.
+// EMASAccount.swift -- the keys of kind "emas": account, API version, encryption and region.
 
 import Ciphers
 import DNSWire
@@ -6,22 +6,22 @@ import DNSWire
 extension Configuration {
   /// An account of EMAS HTTPDNS.
   public struct EMASAccount: Hashable, Sendable {
-    /// The account's number: a part of the path (`v1`), or sent as `id` (`v2`).
+    /// The account id: part of the path (`v1`), or sent as `id` (`v2`).
     public var accountID: String
-    /// What signs: any text for `v1`, hexadecimal digits for `v2`. Nil leaves requests unsigned.
+    /// The signing key: any text for `v1`, hexadecimal digits for `v2`. Nil leaves requests unsigned.
     public var secretKey: Secret?
-    /// Which generation of the interface is spoken.
+    /// The version of the provider's API.
     public var api: EMASAPI
-    /// The key of the encryption as 32 hexadecimal digits, which are 16 octets; only with `v2`. Nil encrypts nothing.
+    /// The encryption key as 32 hexadecimal digits (16 octets); only with `v2`. Nil disables encryption.
     public var aesSecretKey: Secret?
-    /// How it encrypts.
+    /// The mode of the encryption.
     public var aesMode: AESMode
-    /// Where service addresses are wanted.
+    /// The region of the boot and service addresses.
     public var region: EMASRegion
-    /// Whether service addresses come from the scheduling interface (`/ss`), asked at the provider's servers.
+    /// Whether service addresses come from the scheduling interface (`/ss`) of the provider's servers.
     public var isScheduled: Bool
 
-    /// An account of these parts; all but the number have the defaults of the file.
+    /// Creates an account; the default arguments are the defaults of the file.
     public init(
       accountID: String, secretKey: Secret? = nil, api: EMASAPI = .v1, aesSecretKey: Secret? = nil,
       aesMode: AESMode = .cbc, region: EMASRegion = .cn, isScheduled: Bool = true
@@ -36,31 +36,31 @@ extension Configuration {
     }
   }
 
-  /// The generations of EMAS HTTPDNS's interface.
+  /// The versions of the EMAS HTTPDNS API.
   public enum EMASAPI: String, CaseIterable, Hashable, Sendable {
-    /// `/{account}/d` and its relatives, signed by MD5.
+    /// `/{account}/d` and related paths, signed with MD5.
     case v1
-    /// `/v2/d`, signed by HMAC-SHA256, with or without encryption.
+    /// `/v2/d`, signed with HMAC-SHA256, with or without encryption.
     case v2
   }
 
-  /// The modes of AES-128 that EMAS HTTPDNS knows.
+  /// The modes of AES-128 that EMAS HTTPDNS supports.
   public enum AESMode: String, CaseIterable, Hashable, Sendable {
-    /// Cipher block chaining, padded as PKCS#7 says.
+    /// Cipher block chaining with PKCS#7 padding; unauthenticated.
     case cbc
-    /// Galois/counter mode: what was changed on the way is noticed.
+    /// Galois/counter mode, which detects modified messages.
     case gcm
   }
 }
 
 extension Configuration.EMASAccount {
-  /// The path of the interface: `v1` has the account in it, and the kind of request behind it.
+  /// The path of the API; with `v1`, the kind of request is appended to it.
   var path: String { api == .v1 ? "/\(accountID)" : "/v2/d" }
 
-  /// The account of a provider. Where something about it is a mistake, what is missing stays empty.
+  /// Reads the account of a provider. After a mistake, required values stay empty.
   init(from reader: TableReader) {
     self.init(accountID: "")
-    reader.require("account_id", allowed: "the account's id, with kind \"emas\"")
+    reader.require("account_id", allowed: "the id of the EMAS account")
     reader.read("account_id", &accountID, .identifier)
     reader.read("api", &api, .choice)
     reader.read("aes_mode", &aesMode, .choice)
@@ -70,19 +70,21 @@ extension Configuration.EMASAccount {
     guard reader.isSound("api"), api == .v1 else {
       aesSecretKey = reader.secret("aes_secret_key", .aesKey)
       if reader.isGiven("aes_mode"), reader.isSound("aes_mode"), !reader.isSecretGiven("aes_secret_key") {
-        reader.refuse("aes_mode", allowed: "nothing here without aes_secret_key, the key to encrypt with")
+        reader.refuse(
+          "aes_mode", "has no effect without aes_secret_key", remedy: "give the encryption key or remove aes_mode")
       }
       return
     }
-    let allowed = "nothing here with api \"v1\", which encrypts nothing; or api = \"v2\""
-    reader.refuseSecret("aes_secret_key", allowed: allowed)
-    if reader.isGiven("aes_mode") { reader.refuse("aes_mode", allowed: allowed) }
+    let problem = "not supported by api \"v1\", which does not encrypt"
+    let remedy = "remove the key or set api = \"v2\""
+    reader.refuseSecret("aes_secret_key", problem, remedy: remedy)
+    if reader.isGiven("aes_mode") { reader.refuse("aes_mode", problem, remedy: remedy) }
   }
 }
 
 extension SecretForm {
   fileprivate static var hexadecimal: SecretForm {
-    SecretForm("an even number of hexadecimal digits with api \"v2\"") { Hexadecimal.decode($0) != nil }
+    SecretForm("an even number of hexadecimal digits for api \"v2\"") { Hexadecimal.decode($0) != nil }
   }
 
   fileprivate static var aesKey: SecretForm {

@@ -1,9 +1,9 @@
-// EMASRegion.swift -- the regions of EMAS HTTPDNS and the addresses that are asked first in each.
+// EMASRegion.swift -- the regions of EMAS HTTPDNS and the boot addresses of each.
 
 import DNSWire
 
 extension Configuration {
-  /// Where EMAS HTTPDNS is to be near to.
+  /// The region whose servers are used.
   public enum EMASRegion: String, CaseIterable, Hashable, Sendable {
     /// Mainland China.
     case cn
@@ -15,13 +15,13 @@ extension Configuration {
     case de
     /// The United States, for the Americas.
     case us
-    /// Wherever the provider chooses.
+    /// The provider chooses.
     case global
   }
 }
 
 extension Configuration.EMASRegion {
-  /// The boot addresses ("startup endpoints", help.aliyun.com/document_detail/616049.html) of a family, IPv4 first.
+  /// The boot addresses of a family, IPv4 first ("startup endpoints", help.aliyun.com/document_detail/616049.html).
   func bootAddresses(_ family: Configuration.Family) -> [Host] {
     let texts =
       switch family {
@@ -34,7 +34,7 @@ extension Configuration.EMASRegion {
 
   private var ipv4: [String] {
     switch self {
-    // The provider has no addresses of its own for "global", and its own programs begin at these.
+    // The provider documents no addresses for "global"; its own SDKs start with those of mainland China.
     case .cn, .global:
       ["203.107.1.1", "203.107.1.97", "203.107.1.100", "203.119.238.240", "106.11.25.239", "59.82.99.47"]
     case .hk: ["47.56.234.194", "47.56.119.115"]

@@ -1,4 +1,4 @@
-// Endpoint.swift -- an address with a port, and a host that is an address or a name.
+// Endpoint.swift -- an address with a port; a host that is an address or a name.
 
 import DNSWire
 
@@ -6,10 +6,10 @@ import DNSWire
 public struct Endpoint: Hashable, Sendable {
   /// The address.
   public var address: IPAddress
-  /// The port; 0 only where it is to be chosen by the kernel.
+  /// The port. 0, only for listening, lets the kernel choose.
   public var port: UInt16
 
-  /// An endpoint of these parts.
+  /// Creates an endpoint.
   public init(address: IPAddress, port: UInt16) {
     self.address = address
     self.port = port
@@ -18,7 +18,7 @@ public struct Endpoint: Hashable, Sendable {
   /// An endpoint from `127.0.0.1:53` or `[::1]:53`; nil for anything else.
   public init?(text: String) { self.init(text: text, ports: 1...UInt16.max) }
 
-  /// An endpoint to listen on: port 0 is one that the kernel chooses.
+  /// An endpoint to listen on, where port 0 lets the kernel choose.
   init?(listening text: String) { self.init(text: text, ports: 0...UInt16.max) }
 
   private init?(text: String, ports: ClosedRange<UInt16>) {
@@ -36,7 +36,7 @@ public struct Endpoint: Hashable, Sendable {
 }
 
 extension Endpoint {
-  /// Whether who sends to this endpoint reaches one of these listening endpoints on the same machine.
+  /// Whether a packet from this machine to this endpoint reaches one of its listening endpoints.
   func reaches(_ listening: [Endpoint]) -> Bool {
     listening.contains { own in
       let isWildcard = own.address.octets.allSatisfy { $0 == 0 } && own.address.isIPv6 == address.isIPv6
@@ -50,7 +50,7 @@ extension Endpoint: CustomStringConvertible {
   public var description: String { "\(Host.address(address).urlText):\(port)" }
 }
 
-/// A host: an address, or a name whose address has to be found.
+/// A host: an address, or a name to look up.
 public enum Host: Hashable, Sendable {
   /// An address.
   case address(IPAddress)
@@ -70,7 +70,7 @@ public enum Host: Hashable, Sendable {
     self = .name(name.lowercased)
   }
 
-  /// Whether the host has to be found first.
+  /// Whether the host is a name, which has to be looked up.
   public var isName: Bool { if case .name = self { true } else { false } }
 
   /// The address without brackets, or the name without its final dot: for SNI and the certificate check.
@@ -87,7 +87,7 @@ public enum Host: Hashable, Sendable {
   }
 }
 
-/// The number of a port; nil for anything else.
+/// The port number of a text; nil if it is not a decimal number in the range.
 func portNumber(_ text: some StringProtocol, in ports: ClosedRange<UInt16> = 1...UInt16.max) -> UInt16? {
   guard !text.isEmpty, text.utf8.allSatisfy({ isDigit($0) }), let port = UInt16(text), ports.contains(port) else {
     return nil
@@ -95,7 +95,7 @@ func portNumber(_ text: some StringProtocol, in ports: ClosedRange<UInt16> = 1..
   return port
 }
 
-/// Splits `host`, `host:port`, `[IPv6]`, `[IPv6]:port` or a bare IPv6 address; nil where the port is none.
+/// Splits `host`, `host:port`, `[IPv6]`, `[IPv6]:port` or a bare IPv6 address; nil if the port is invalid.
 func splitPort(_ text: String, in ports: ClosedRange<UInt16> = 1...UInt16.max) -> (host: String, port: UInt16?)? {
   if text.hasPrefix("[") {
     guard let end = text.firstIndex(of: "]") else { return nil }

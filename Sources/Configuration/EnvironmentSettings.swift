@@ -1,24 +1,22 @@
-// EnvironmentSettings.swift -- the variables that take the place of keys of the file: for a container that has none of its own.
+// EnvironmentSettings.swift -- environment variables that override keys of the file, for containers without one.
 //
-// A value goes into the tables that were parsed, so that it is read and checked as the file's would be. A mistake in it names
-// the variable.
+// A value is put into the parsed tables, so that it is validated like the file's. A mistake in it names the variable.
 
 extension Configuration {
-  /// Where the configuration file is: what the command line gives, or else `$HTTPDNSD_CONFIG`, or else the usual place.
+  /// The path of the configuration file: the command line's, else `$HTTPDNSD_CONFIG`, else `defaultPath`.
   public static func path(given: String?, environment: Environment = processEnvironment) -> String {
     given ?? EnvironmentSettings.text(of: "HTTPDNSD_CONFIG", environment) ?? defaultPath
   }
 }
 
-/// The variables, and what they say in terms of the file.
 enum EnvironmentSettings {
-  /// A variable and the key whose place it takes.
+  /// A variable and the key that it overrides.
   private struct Setting: Sendable {
     let variable: String
-    /// The table and the key in it; no table means the root.
+    /// The table of the key; nil means the root.
     let table: String?
     let key: String
-    /// What the text means; nil where it is a mistake, which has been recorded.
+    /// Converts the text; records a mistake and returns nil if it is invalid.
     let value: @Sendable (String, Place, Report) -> Value?
 
     var pattern: String { table.map { "\($0).\(key)" } ?? key }
@@ -33,24 +31,24 @@ enum EnvironmentSettings {
     Setting(variable: "HTTPDNSD_LOG_LEVEL", table: "log", key: "level") { text, _, _ in .string(text) },
   ]
 
-  /// The variables that take the place of a key.
+  /// The names of the variables that override a key.
   static var variables: [String] { settings.map(\.variable) }
 
-  /// The text of a variable without white space around it; nil where it is not set, or blank.
+  /// The text of a variable without surrounding white space; nil if it is not set or blank.
   static func text(of variable: String, _ environment: Configuration.Environment) -> String? {
     guard let text = environment(variable) else { return nil }
     let trimmed = text.drop(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed()
     return trimmed.isEmpty ? nil : String(trimmed)
   }
 
-  /// The file's tables with what the variables say in the place of its keys.
+  /// The tables of the file with the keys that variables override.
   static func applied(to root: [String: Value], _ report: Report) -> [String: Value] {
     var root = root
     for setting in settings {
       guard let text = text(of: setting.variable, report.environment) else { continue }
       var table = root
       if let name = setting.table {
-        // What is no table there is a mistake of the file, and told as one.
+        // A value that is not a table is a mistake in the file, and is reported as one.
         guard case .table(let inner) = root[name] ?? .table([:]) else { continue }
         table = inner
       }
@@ -61,7 +59,7 @@ enum EnvironmentSettings {
         continue
       }
       if let old = table[setting.key], old != value {
-        report.warn("takes the place of \(setting.pattern) in \(report.file)", at: place.key(setting.key))
+        report.warn("overrides \(setting.pattern) in \(report.file)", at: place.key(setting.key))
       }
       table[setting.key] = value
       if let name = setting.table { root[name] = .table(table) } else { root = table }
@@ -69,14 +67,14 @@ enum EnvironmentSettings {
     return root
   }
 
-  /// Words between commas and white space.
+  /// The words of a text, separated by commas or white space.
   private static func words(_ text: String) -> [String] {
     text.split { $0 == "," || $0.isWhitespace }.map { String($0) }
   }
 
   private static func list(_ text: String) -> Value { .array(words(text).map { .string($0) }) }
 
-  /// Providers as `KIND` or `KIND+URL`, without what only a file can say of them.
+  /// Providers as `KIND` or `KIND+URL`. Kinds that need an account are not possible here.
   private static func providers(_ text: String, _ place: Place, _ report: Report) -> Value? {
     var names: [String: Int] = [:]
     let tables = words(text).enumerated().compactMap { index, word -> Value? in
@@ -86,7 +84,7 @@ enum EnvironmentSettings {
       guard let kind, known.contains(kind) else {
         report.refuse(
           .string(word), at: place.index(index),
-          allowed: "alidns, json, doh, json+URL, doh+URL or table+URL; whatever has an account needs a file")
+          allowed: "alidns, json, doh, json+URL, doh+URL or table+URL; providers with an account need a file")
         return nil
       }
       names[kind.rawValue, default: 0] += 1
@@ -96,7 +94,7 @@ enum EnvironmentSettings {
       if parts.count == 2 { table["url"] = .string(parts[1]) }
       return .table(table)
     }
-    // Of what is a mistake nothing is left to read.
+    // Without a valid provider the file's value stays.
     return tables.isEmpty ? nil : .array(tables)
   }
 }

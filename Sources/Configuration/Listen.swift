@@ -1,39 +1,39 @@
-// Listen.swift -- the `[listen]` section: addresses, who may ask, and the limits towards clients.
+// Listen.swift -- the `[listen]` section: addresses, permitted clients, and limits.
 
 import DNSWire
 
 extension Configuration {
-  /// Who is served, where and how much.
+  /// Addresses, permitted clients and limits.
   public struct Listen: Hashable, Sendable {
-    /// UDP and TCP are served on each; never empty.
+    /// The addresses to serve UDP and TCP on; never empty.
     public var addresses = [Endpoint(text: "127.0.0.1:53")!, Endpoint(text: "[::1]:53")!]
-    /// Listener threads for each address, 0 to 256; 0 means as many as there are cores.
+    /// Listener threads per address, 0 to 256; 0 means one per core.
     public var workers = 1
-    /// Who may ask; never empty.
+    /// The permitted clients; never empty.
     public var allow: [ClientNetwork] = [.prefix(IPPrefix(text: "127.0.0.0/8")!), .prefix(IPPrefix(text: "::1/128")!)]
     /// The largest UDP response in octets, 512 to 4096.
     public var maxUDPPayload = 1232
-    /// TCP connections in all.
+    /// The largest number of TCP connections.
     public var tcpConnections = 128
-    /// TCP connections of one client: an IPv4 address, or an IPv6 /56.
+    /// The largest number of TCP connections from one client: an IPv4 address or an IPv6 /56.
     public var tcpPerClient = 16
-    /// How long a TCP connection may be silent while less than half of them are open (RFC 7766 section 6.2.3).
+    /// How long a TCP connection may be idle while fewer than half of `tcpConnections` are open (RFC 7766 section 6.2.3).
     public var tcpIdle: Duration = .seconds(15)
-    /// Questions under way upstream; beyond it clients get an error at once.
+    /// Questions in flight upstream; above it, clients get an error at once.
     public var maxInFlight = 1024
-    /// Questions a second that one client may send upstream while others want to; 0 means no limit.
+    /// Questions per second that one client may cause upstream while others compete; 0 means no limit.
     public var missesPerClient = 500
-    /// Questions a second about one domain that may go upstream; 0 means no limit.
+    /// Questions per second about one domain that may go upstream; 0 means no limit.
     public var missesPerDomain = 50
-    /// Queries a second of one client; 0 means no limit.
+    /// Queries per second from one client; 0 means no limit.
     public var rateLimit = 0
   }
 
   /// One entry of `listen.allow`.
   public enum ClientNetwork: Hashable, Sendable {
-    /// Clients of this prefix.
+    /// Clients with an address in this prefix.
     case prefix(IPPrefix)
-    /// Clients of the networks that this machine has an address in.
+    /// Clients in a network that this machine is directly connected to.
     case connected
   }
 }
@@ -52,17 +52,17 @@ extension Configuration.Listen {
     reader.read("misses_per_domain", &missesPerDomain, .integer(0...1_000_000))
     reader.read("rate_limit", &rateLimit, .integer(0...1_000_000))
     for case .prefix(let prefix) in allow where prefix.length == 0 {
-      reader.warn("allow", "\(prefix) lets everyone ask: an open resolver is used to attack others (RFC 5358)")
+      reader.warn("allow", "\(prefix) allows every client: open resolvers are abused to attack others (RFC 5358)")
     }
   }
 }
 
 extension Form where Result == Endpoint {
-  /// `address:port`; the port must be there, because `::1:53` is an address too. Port 0 is one that the kernel chooses.
+  /// `address:port`. The port is required, because `::1:53` is also an address. With port 0 the kernel chooses one.
   ///
-  /// - Parameter port: what an example has.
+  /// - Parameter port: the port in the example that messages give.
   static func listenEndpoint(port: UInt16) -> Form {
-    Form("an address with a port, such as \"127.0.0.1:\(port)\" or \"[::1]:\(port)\"") { value in
+    Form("an address with a port, e.g. \"127.0.0.1:\(port)\" or \"[::1]:\(port)\"") { value in
       value.line.flatMap { Endpoint(listening: $0) }
     }
   }
@@ -70,7 +70,7 @@ extension Form where Result == Endpoint {
 
 extension Form where Result == Configuration.ClientNetwork {
   static var clientNetwork: Form {
-    Form("a prefix such as \"192.0.2.0/24\", or \"connected\"") { value in
+    Form("\"connected\" or a prefix, e.g. \"192.0.2.0/24\"") { value in
       guard let line = value.line else { return nil }
       return line == "connected" ? .connected : IPPrefix(text: line).map { .prefix($0) }
     }

@@ -1,10 +1,10 @@
-// ListenPlace.swift -- where the daemon of a configuration answers, for who only asks it and may not read its secrets.
+// ListenPlace.swift -- the listening addresses of a configuration, for callers that cannot read its secrets.
 
 extension Configuration {
-  /// The `listen.addresses` of a configuration file, or what the environment says in their place, whatever else is wrong
-  /// there or cannot be read here.
+  /// The `listen.addresses` of a configuration file, or the environment's override. Ignores mistakes and unreadable files
+  /// elsewhere in the configuration.
   ///
-  /// - Throws: What is wrong with the file as a whole, or with the section.
+  /// - Throws: Mistakes of the file as a whole and of the section.
   public static func listenAddresses(
     path: String = defaultPath, environment: Environment = processEnvironment
   ) throws(Mistakes) -> [Endpoint] {

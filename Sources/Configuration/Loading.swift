@@ -1,41 +1,42 @@
-// Loading.swift -- from a file or a text to a configuration, or to all of its mistakes.
+// Loading.swift -- reads a configuration from a file or a text, or reports all of its mistakes.
 
 import DNSWire
 import Glibc
 
 extension Configuration {
-  /// The largest file that is read, in octets.
+  /// The largest accepted configuration file, in octets.
   public static let maxFileSize = 1 << 20
 
   /// A configuration that was accepted.
   public struct Loaded: Hashable, Sendable {
-    /// What the file says.
+    /// The settings, with defaults for what the file leaves out.
     public let configuration: Configuration
-    /// What its author should know.
+    /// Accepted settings that are probably not intended.
     public let warnings: [Warning]
-    /// The keys by which it names files with secrets; all of them could be read.
+    /// The keys that name a secret file; each of these files was read.
     public let secretFiles: [String]
   }
 
-  /// Gives the value of an environment variable; nil where it is not set.
+  /// Returns the value of an environment variable, or nil if it is not set.
   public typealias Environment = (String) -> String?
 
-  /// The environment of this process.
+  /// The value of a variable of this process. Not safe while another thread calls `setenv`.
   public static func processEnvironment(_ name: String) -> String? {
     getenv(name).map { String(cString: $0) }
   }
 
-  /// Reads and checks a configuration file with what the environment says in its place, and the secret files that it names.
+  /// Reads and checks a configuration file, the environment variables that override it, and the secret files that it
+  /// names. Blocks on file I/O.
   ///
-  /// - Throws: All mistakes of the file, an unreadable file among them.
+  /// - Throws: All mistakes; a file that cannot be read is one.
   public static func load(path: String = defaultPath) throws(Mistakes) -> Loaded {
     try load(path: path, environment: processEnvironment, variables: UnknownVariables.ofProcess())
   }
 
-  /// Reads and checks a configuration file in another environment than this process's.
+  /// Reads and checks a configuration file as above, in the given environment.
   ///
-  /// - Parameter variables: The names of all variables there; those that are nobody's are warned of.
-  /// - Throws: All mistakes of the file, an unreadable file among them.
+  /// - Parameter variables: The names of all variables; unknown ones that begin with `HTTPDNSD_` cause a warning.
+  /// - Throws: All mistakes; a file that cannot be read is one.
   public static func load(
     path: String, environment: Environment, variables: [String] = []
   ) throws(Mistakes) -> Loaded {
@@ -52,10 +53,11 @@ extension Configuration {
         file: path, location: .file, found: error.found,
         allowed: error.remedy(
           "a TOML file", missing: "create it (an empty one means the defaults) or give --config FILE"),
-        wording: error.wording)
+        wording: .failure)
     }
     guard let text = String(validating: octets, as: UTF8.self) else {
-      throw Mistakes(file: path, location: .file, found: "octets that are not UTF-8", allowed: "TOML, which is UTF-8")
+      throw Mistakes(
+        file: path, location: .file, found: "is not valid UTF-8", allowed: "a TOML file in UTF-8", wording: .value)
     }
     return text
   }
@@ -67,17 +69,17 @@ extension Configuration {
     } catch {
       throw Mistakes(
         file: fileName, location: .position(line: error.line, column: error.column), found: error.found,
-        allowed: error.allowed)
+        allowed: error.allowed, wording: error.allowed.isEmpty ? .failure : .value)
     }
   }
 
-  /// Reads and checks the text of a configuration file with what the environment says in its place, and the secret files
+  /// Reads and checks the text of a configuration file, the environment variables that override it, and the secret files
   /// that it names.
   ///
   /// - Parameters:
-  ///   - fileName: What mistakes and warnings call the text.
-  ///   - variables: The names of all variables in the environment; those that are nobody's are warned of.
-  /// - Throws: All mistakes of the text.
+  ///   - fileName: The name of the text in mistakes and warnings.
+  ///   - variables: The names of all variables; unknown ones that begin with `HTTPDNSD_` cause a warning.
+  /// - Throws: All mistakes.
   public static func parse(
     text: String, fileName: String, environment: Environment = processEnvironment, variables: [String] = []
   ) throws(Mistakes) -> Loaded {
@@ -96,7 +98,7 @@ extension Configuration {
 
 extension Mistakes {
   fileprivate init(
-    file: String, location: Mistake.Location, found: String, allowed: String, wording: Mistake.Wording = .value
+    file: String, location: Mistake.Location, found: String, allowed: String, wording: Mistake.Wording
   ) {
     let mistake = Mistake(file: file, location: location, found: found, allowed: allowed, wording: wording)
     self.init(mistakes: [mistake], warnings: [])

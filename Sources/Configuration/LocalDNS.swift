@@ -1,43 +1,43 @@
-// LocalDNS.swift -- the `[localdns]` section: the plain resolvers of the network.
+// LocalDNS.swift -- the `[localdns]` section: the network's own resolvers, queried over classic DNS.
 
 extension Configuration {
-  /// The plain resolvers of the network.
+  /// The network's own resolvers.
   public struct LocalDNS: Hashable, Sendable {
-    /// Where to ask; empty means that there is no LocalDNS.
+    /// The resolvers to query; empty disables LocalDNS.
     public var servers: [LocalServer] = [.system]
-    /// When a name that belongs to a provider is asked of LocalDNS.
+    /// When LocalDNS replaces the providers for a name that is theirs.
     public var fallback = Fallback.onFailure
-    /// How long one attempt may take.
+    /// The time limit of one attempt.
     public var timeout: Duration = .milliseconds(1500)
-    /// The longest TTL of an answer that came by fallback; whole seconds.
+    /// The longest TTL of an answer obtained by fallback; whole seconds.
     public var maxTTL: Duration = .seconds(60)
-    /// Whether the captive-portal probe names of the desktop systems go to LocalDNS.
+    /// Whether the names that desktop systems use to detect captive portals go to LocalDNS.
     public var portalNames = true
-    /// Who is asked for names below the network's search domains.
+    /// Which upstreams resolve names below the network's search domains.
     public var searchDomains = SearchDomains.afterDenial
   }
 
-  /// Who is asked for names below the network's search domains.
+  /// Which upstreams resolve names below the network's search domains.
   public enum SearchDomains: String, CaseIterable, Hashable, Sendable {
-    /// The providers, and LocalDNS for what they deny.
+    /// The providers; LocalDNS if they answer NXDOMAIN.
     case afterDenial = "after-denial"
-    /// LocalDNS, and the providers for what it denies.
+    /// LocalDNS; the providers if it answers NXDOMAIN.
     case first
-    /// The providers, as for any name.
+    /// The providers, as for any other name.
     case ignore
   }
 
   /// One LocalDNS resolver.
   public enum LocalServer: Hashable, Sendable {
-    /// What the network hands out, without this program's own addresses.
+    /// The resolvers that the network announces, except the daemon's own addresses.
     case system
     /// This resolver, over UDP and TCP.
     case endpoint(Endpoint)
   }
 
-  /// When LocalDNS answers in the place of the providers.
+  /// When LocalDNS answers instead of the providers.
   public enum Fallback: String, CaseIterable, Hashable, Sendable {
-    /// When no provider could answer.
+    /// When no provider answered.
     case onFailure = "on-failure"
     /// Never.
     case never
@@ -58,7 +58,7 @@ extension Configuration.LocalDNS {
 
 extension Form where Result == Configuration.LocalServer {
   static var localServer: Form {
-    Form("\"system\", or an address with or without a port, such as \"192.0.2.1\" or \"[2001:db8::1]:53\"") { value in
+    Form("\"system\" or an address, optionally with a port, e.g. \"192.0.2.1\" or \"[2001:db8::1]:53\"") { value in
       guard let line = value.line else { return nil }
       return line == "system" ? .system : Endpoint(text: line, defaultPort: 53).map { .endpoint($0) }
     }
@@ -66,10 +66,12 @@ extension Form where Result == Configuration.LocalServer {
 }
 
 extension TableReader {
-  /// Records resolvers that are this program itself: a query to them would come back for ever.
+  /// Records resolvers that are the daemon itself: queries to them would loop.
   func refuseOwn(_ key: String, _ servers: [Configuration.LocalServer], _ ownAddresses: [Endpoint]) {
     for case .endpoint(let endpoint) in servers where endpoint.reaches(ownAddresses) {
-      report.refuse("our own \(endpoint)", at: place.key(key), allowed: "other addresses than in listen.addresses")
+      report.refuse(
+        "\(endpoint) is the daemon's own address", at: place.key(key),
+        allowed: "an address that is not in listen.addresses")
     }
   }
 }

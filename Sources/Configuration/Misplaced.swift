@@ -1,9 +1,9 @@
-// Misplaced.swift -- where a key belongs that stands outside of its table.
+// Misplaced.swift -- finds the table of a key that is in the wrong table.
 
-/// What reads one table of the file.
+/// A value that one table of the file fills.
 protocol Section: Sendable {
   init()
-  /// Reads the keys of the table, which may be an empty one.
+  /// Asks the reader for every key of the table, also where the table is empty.
   mutating func read(from reader: TableReader)
 }
 
@@ -23,30 +23,37 @@ extension Configuration.Provider: Section {
 }
 
 extension Configuration {
-  /// The headers of the tables that have a key of that name.
-  private static let headers: [String: [String]] = {
-    let sections: [(header: String, type: any Section.Type)] = [
-      ("[listen]", Listen.self), ("[localdns]", LocalDNS.self), (provider, Provider.self), ("[cache]", Cache.self),
-      ("[refresh]", Refresh.self), ("[ranking]", Ranking.self), ("[names]", Names.self), ("[control]", Control.self),
-      ("[web]", Web.self), ("[log]", Log.self),
+  /// Each key of the other tables, with the full names that a message gives it, such as `listen.addresses`.
+  private static let fullNames: [String: [String]] = {
+    let sections: [(table: String, type: any Section.Type)] = [
+      ("listen", Listen.self), ("localdns", LocalDNS.self), ("cache", Cache.self), ("refresh", Refresh.self),
+      ("ranking", Ranking.self), ("names", Names.self), ("control", Control.self), ("web", Web.self),
+      ("log", Log.self),
     ]
-    var headers: [String: [String]] = [:]
+    var names = ["state_directory": ["state_directory at the top of the file"]]
     for section in sections {
-      let reader = TableReader([:], at: .root, Report(file: "", environment: { _ in nil }))
-      var value = section.type.init()
-      value.read(from: reader)
-      for key in reader.known { headers[key, default: []].append(section.header) }
+      for key in keys(of: section.type) { names[key, default: []].append("\(section.table).\(key)") }
     }
-    return headers
+    // The keys that belong to one kind of provider come last: a provider without a kind does not ask for them.
+    for key in keys(of: Provider.self) + ServiceKind.allCases.flatMap(\.ownKeys) {
+      let name = "\(key) in [[provider]]"
+      if names[key]?.contains(name) != true { names[key, default: []].append(name) }
+    }
+    return names
   }()
 
-  private static let provider = "[[provider]]"
+  private static func keys(of section: any Section.Type) -> [String] {
+    let reader = TableReader([:], at: .root, Report(file: "", environment: { _ in nil }))
+    var value = section.init()
+    value.read(from: reader)
+    return reader.known
+  }
 
-  /// What a key at the top of the file is that belongs below a header, and below which; nil where it does not.
-  static func misplaced(_ key: String) -> (what: String, reason: String)? {
-    let isProviders = ServiceKind.allCases.contains { $0.owns(key) }
-    let found = headers[key] ?? (isProviders ? [provider] : [])
-    guard !found.isEmpty else { return nil }
-    return ("a key outside of its table", "it belongs below \(found.joined(separator: " or "))")
+  /// The full names of the keys in any table that equal `key` or, where none does, are nearest to it; nil where none is near.
+  static func elsewhere(_ key: String) -> String? {
+    let isSecretOfProvider = fullNames[key] == nil && ServiceKind.allCases.contains { $0.owns(key) }
+    if isSecretOfProvider { return "\(key) in [[provider]]" }
+    let names = fullNames[key] ?? closest(to: key, among: fullNames.keys.sorted()).flatMap { fullNames[$0] }
+    return names?.joined(separator: " or ")
   }
 }

@@ -1,44 +1,44 @@
-// Mistake.swift -- what is wrong or doubtful in a configuration, one line each.
+// Mistake.swift -- errors and warnings about a configuration, one line each.
 
-/// One mistake in a configuration file. No part of it holds the value of a secret.
+/// One mistake in a configuration. It never contains a secret.
 public struct Mistake: Hashable, Sendable {
-  /// Where in the file a mistake is.
+  /// A position in the file.
   public enum Location: Hashable, Sendable {
     /// The file as a whole.
     case file
-    /// A line and a column, both from 1: the text is not TOML.
+    /// A line and a column, counted from 1: the text is not valid TOML.
     case position(line: Int, column: Int)
     /// A key path such as `provider["alidns"].servers[0]`.
     case key(String)
   }
 
-  /// How the line is worded.
+  /// How `found` and `allowed` form one sentence.
   public enum Wording: Hashable, Sendable {
-    /// About a value: `found X; allowed: Y`.
+    /// `found` says what is wrong, `allowed` describes a correct value: `X is not valid; expected Y`.
     case value
-    /// About something that is missing or cannot be used: `X; Y`.
+    /// `found` says what is wrong, `allowed` what to do about it: `X; Y`. An empty `allowed` is left out.
     case failure
   }
 
-  /// The file's name as the caller gave it.
+  /// The file's name as the caller gave it, or `environment`.
   public let file: String
-  /// Where in the file.
+  /// The position in the file.
   public let location: Location
-  /// What was found there, or what is wrong there.
+  /// What is wrong there.
   public let found: String
-  /// What is allowed there, or what to do.
+  /// A correct value, or a remedy: see `Wording`.
   public let allowed: String
-  /// How the line is worded.
+  /// How `found` and `allowed` are joined.
   public let wording: Wording
 }
 
 extension Mistake: CustomStringConvertible {
-  /// One line: file, place, what was found, what is allowed.
+  /// One line: file, position, what is wrong, what is expected.
   public var description: String {
     let text =
       switch wording {
-      case .value: "found \(found); allowed: \(allowed)"
-      case .failure: "\(found); \(allowed)"
+      case .value: "\(found); expected \(allowed)"
+      case .failure: allowed.isEmpty ? found : "\(found); \(allowed)"
       }
     return switch location {
     case .file: "\(shownText(file)): \(text)"
@@ -48,26 +48,26 @@ extension Mistake: CustomStringConvertible {
   }
 }
 
-/// Something that is accepted, but that its author should know. No part of it holds the value of a secret.
+/// A remark on a setting that is accepted but probably not intended. It never contains a secret.
 public struct Warning: Hashable, Sendable {
-  /// The file's name as the caller gave it.
+  /// The file's name as the caller gave it, or `environment`.
   public let file: String
   /// The key path.
   public let key: String
-  /// What is doubtful about it.
+  /// The remark.
   public let text: String
 }
 
 extension Warning: CustomStringConvertible {
-  /// One line: file, key path, what is doubtful.
+  /// One line: file, key path, remark.
   public var description: String { "\(shownText(file)): \(key): \(text)" }
 }
 
-/// A configuration that was not accepted.
+/// The reasons why a configuration was rejected.
 public struct Mistakes: Error, Hashable, Sendable, CustomStringConvertible {
-  /// All mistakes that could be found in one go; never empty.
+  /// All mistakes that one pass found; never empty.
   public let mistakes: [Mistake]
-  /// What else was noticed.
+  /// The warnings of the same pass.
   public let warnings: [Warning]
 
   /// One line for each mistake.

@@ -1,19 +1,19 @@
-// Names.swift -- the `[names]` section: names that are answered here.
+// Names.swift -- the `[names]` section: names that the daemon answers itself, and rebind protection.
 
 import DNSWire
 
 extension Configuration {
-  /// Names that are answered here.
+  /// Names that the daemon answers itself, and rebind protection.
   public struct Names: Hashable, Sendable {
     /// The hosts file; nil means none.
     public var hostsFile: String? = "/etc/hosts"
-    /// Whether special-use names (RFC 6761 and others) are answered here and never forwarded.
+    /// Whether special-use names (RFC 6761 and others) are answered locally and never forwarded.
     public var special = true
-    /// Whether private addresses are taken out of answers for public names.
+    /// Whether private addresses are removed from answers for public names.
     public var rebindProtection = false
-    /// Names that may have private addresses nevertheless.
+    /// Names that may have private addresses all the same.
     public var rebindAllow: [NamePattern] = []
-    /// Addresses that count as private beside those that are not routed on the Internet.
+    /// Addresses that count as private in addition to those that are not routed on the Internet.
     public var rebindPrefixes: [IPPrefix] = []
   }
 }
@@ -30,7 +30,7 @@ extension Configuration.Names {
 
 extension Form where Result == IPPrefix {
   static var prefix: Form {
-    Form("a prefix such as \"203.0.113.0/24\" or \"2001:db8::/32\"") { value in
+    Form("a prefix, e.g. \"203.0.113.0/24\" or \"2001:db8::/32\"") { value in
       value.line.flatMap { IPPrefix(text: $0) }
     }
   }

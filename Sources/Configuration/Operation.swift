@@ -5,40 +5,40 @@ import DNSWire
 extension Configuration {
   /// The control socket.
   public struct Control: Hashable, Sendable {
-    /// Path of the socket, mode 0660; nil means none.
+    /// Path of the socket, which has mode 0660; nil means none.
     public var socket: String? = "/run/httpdnsd/control.sock"
-    /// The folder of the default socket: `$RUNTIME_DIRECTORY` takes its place.
+    /// The folder of the default socket; `$RUNTIME_DIRECTORY` replaces it.
     static let usualFolder = "/run/httpdnsd/"
-    /// Group of the socket, by its name in /etc/group or its number; nil leaves it as it is.
+    /// Group of the socket, by name in /etc/group or by number; nil means the daemon's own.
     public var group: String?
   }
 
   /// Metrics and health over HTTP.
   public struct Web: Hashable, Sendable {
-    /// Where it is served; nil means not at all.
+    /// The address to serve them on; nil disables them.
     public var address: Endpoint?
   }
 
-  /// What is logged.
+  /// Log level, format and query log.
   public struct Log: Hashable, Sendable {
-    /// Less important messages are left out.
+    /// The lowest level that is logged.
     public var level = LogLevel.info
-    /// How a message is written.
+    /// The format of a message.
     public var format = LogFormat.text
     /// Whether each query is logged.
     public var queries = false
   }
 
-  /// How important a message is; the raw values are those of swift-log.
+  /// The level of a message; the raw values are those of swift-log.
   public enum LogLevel: String, CaseIterable, Hashable, Sendable {
     case trace, debug, info, notice, warning, error, critical
   }
 
-  /// How a message is written.
+  /// The format of a message.
   public enum LogFormat: String, CaseIterable, Hashable, Sendable {
-    /// One line of words.
+    /// One line of text.
     case text
-    /// One JSON object a line.
+    /// One JSON object per line.
     case json
   }
 }
@@ -49,7 +49,7 @@ extension Configuration.Control {
     reader.read("group", &group, .optional(.identifier))
   }
 
-  /// What stands in the usual folder is in systemd's instead, where that is another one.
+  /// Moves a socket in the default folder to systemd's runtime directory, if that is another one.
   mutating func move(to directories: String?) {
     guard let directory = directories?.split(separator: ":").first, let socket,
       socket.hasPrefix(Configuration.Control.usualFolder)

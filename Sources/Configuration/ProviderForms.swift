@@ -4,7 +4,7 @@ import DNSWire
 
 extension Form where Result == Configuration.ClientSubnet {
   static var clientSubnet: Form {
-    Form("a prefix such as \"192.0.2.0/24\", \"from-client\" or \"\"") { value in
+    Form("\"from-client\", \"\" or a prefix, e.g. \"192.0.2.0/24\"") { value in
       switch value.line {
       case "": Configuration.ClientSubnet.none
       case "from-client": .fromClient
@@ -15,23 +15,23 @@ extension Form where Result == Configuration.ClientSubnet {
 }
 
 extension Form where Result == Endpoint {
-  /// A plain resolver, on port 53 where none is given.
+  /// A classic DNS resolver; the default port is 53.
   static var resolver: Form {
-    Form("an address with or without a port, such as \"192.0.2.1\" or \"[2001:db8::1]:53\"") { value in
+    Form("an address, optionally with a port, e.g. \"192.0.2.1\" or \"[2001:db8::1]:53\"") { value in
       value.line.flatMap { Endpoint(text: $0, defaultPort: 53) }
     }
   }
 }
 
 extension Form where Result == String {
-  /// A name, or an address, that a certificate can hold.
+  /// A name or an address to check a certificate against.
   static var tlsName: Form {
     Form("a host name, or an address without brackets") { value in value.line.flatMap { Host(text: $0)?.text } }
   }
 
-  /// A pin as libcurl takes it: SHA-256 of the public key, 32 octets in base64.
+  /// A pin in libcurl's form: SHA-256 of the public key, 32 octets in Base64.
   static var pin: Form {
-    Form("\"sha256//\" and 44 characters of base64") { value in
+    Form("\"sha256//\" and 44 characters of Base64") { value in
       guard let line = value.line, line.hasPrefix("sha256//") else { return nil }
       let base64 = line.dropFirst(8)
       let isSound = base64.utf8.count == 44 && base64.hasSuffix("=") && base64.utf8.dropLast().allSatisfy(isBase64)

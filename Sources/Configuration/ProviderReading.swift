@@ -3,7 +3,7 @@
 import DNSWire
 
 extension Configuration.Provider {
-  /// Reads all providers; `context` is what they may lean on.
+  /// Reads all providers, or the default one if the file has none.
   static func readAll(from root: TableReader, _ context: Context) -> [Configuration.Provider] {
     guard let value = root.value("provider") else { return [Configuration.Provider()] }
     var providers: [Configuration.Provider] = []
@@ -15,24 +15,27 @@ extension Configuration.Provider {
     root.tables("provider", atMost: 64, name: shownName) { reader in
       var provider = Configuration.Provider()
       provider.read(from: reader, context)
-      // Without a kind there is no default name that could clash.
+      // A provider without a valid kind has no default name that could clash.
       let isNamed = reader.isSound("kind") || reader.isGiven("name")
       if isNamed, !names.insert(provider.name).inserted {
-        reader.refuse("name", allowed: "a name of its own; an earlier provider is \"\(provider.name)\" too")
+        reader.refuse(
+          "name", "another provider is already named \"\(provider.name)\"", remedy: "give each a unique name")
       }
       providers.append(provider)
     }
-    if value == .array([]) { root.refuse("provider", allowed: "at least one [[provider]], or no key for the default") }
+    if value == .array([]) {
+      root.refuse("provider", is: "is not enough", allowed: "at least one [[provider]], or no such key for the default")
+    }
     return providers
   }
 
-  /// What a provider may lean on, and what it must not.
+  /// The parts of the configuration that a provider is checked against.
   struct Context {
     let hasLocalDNS: Bool
     let ownAddresses: [Endpoint]
   }
 
-  /// A provider is called by its name in messages where that is sound and unique, and else by its index.
+  /// The names by which messages call a provider: valid and unique ones. Other providers are called by their index.
   private static func uniqueNames(of value: Value) -> Set<String> {
     guard case .array(let tables) = value else { return [] }
     var counts: [String: Int] = [:]
@@ -48,11 +51,11 @@ extension Configuration.Provider {
     name = kind.rawValue
     reader.read("name", &name, .identifier)
     if Configuration.Use.words[name] != nil {
-      reader.refuse("name", allowed: "a name that is no word of rules, as \"\(name)\" is")
+      reader.refuse("name", is: "is reserved for rules", allowed: "another name")
     }
     readCommonKeys(from: reader)
     guard reader.isSound("kind") else {
-      // What else is right or wrong here depends on the kind.
+      // Without the kind these keys cannot be checked.
       reader.ignore { key in
         ["scheme", "servers", "tls_name"].contains(key) || ServiceKind.allCases.contains { $0.owns(key) }
       }
@@ -60,13 +63,14 @@ extension Configuration.Provider {
     }
     readService(kind, from: reader)
     refuseContradictions(reader, context)
-    // What only this machine's own services are shown is a secret of tests.
+    // A secret that is only sent to this machine belongs to a test or a demonstration.
     if !isOnThisMachine { reader.warnOfInlineSecrets() }
     reader.refuseUnknownKeys { key in
       let owners = ServiceKind.allCases.filter { $0.owns(key) }.map { "\"\($0.rawValue)\"" }
-      guard !owners.isEmpty else { return nil }
-      let own = reader.isGiven("kind") ? "this provider is of kind" : "without kind this provider is"
-      return ("a key of kind \(owners.joined(separator: " or "))", "\(own) \"\(kind.rawValue)\"")
+      guard let last = owners.last else { return nil }
+      let others = owners.dropLast().joined(separator: ", ")
+      let own = reader.isGiven("kind") ? "this provider has kind" : "without kind, a provider has kind"
+      return ("needs kind = \(others.isEmpty ? last : "\(others) or \(last)")", "\(own) \"\(kind.rawValue)\"")
     }
   }
 
@@ -74,7 +78,7 @@ extension Configuration.Provider {
     server.scheme == .http && (proxy != nil || !server.host.isLoopback)
   }
 
-  /// Whether every transfer ends on this machine; a proxy's loopback is another machine's.
+  /// Whether every transfer stays on this machine. With a proxy, a loopback address is the proxy's.
   private var isOnThisMachine: Bool {
     !servers.isEmpty && proxy == nil && servers.allSatisfy(\.host.isLoopback)
   }
@@ -99,7 +103,7 @@ extension Configuration.Provider {
     reader.read("fallback_on_empty", &fallbackOnEmpty, .boolean)
     reader.read("not_listed_ttl", &notListedTTL, .ttl())
     // "-----BEGIN CERTIFICATE-----", or TRUSTED CERTIFICATE.
-    if let caFile { reader.requireReadable("ca_file", caFile, mark: ("CERTIFICATE-----", "certificates in PEM")) }
+    if let caFile { reader.requireReadable("ca_file", caFile, mark: ("CERTIFICATE-----", "PEM certificates")) }
   }
 
   private mutating func readService(_ kind: ServiceKind, from reader: TableReader) {
@@ -140,7 +144,9 @@ extension Configuration.Provider {
     if reader.isSound("cipher") {
       service = .tencent(Configuration.TencentAccount(cipher, from: reader))
       if cipher == .https, scheme == .http {
-        reader.refuse("scheme", allowed: "\"https\" with cipher \"https\"; or cipher = \"aes\", which needs no TLS")
+        reader.refuse(
+          "scheme", is: "is not valid with cipher \"https\"",
+          allowed: "\"https\", or cipher = \"aes\", which needs no TLS")
       }
     } else {
       reader.ignore { ServiceKind.tencent.owns($0) }
@@ -164,19 +170,23 @@ extension Configuration.Provider {
     readServers(at: place, from: reader)
   }
 
-  /// The place at the file's `url`, or at that one where the file has none.
+  /// The service at the file's `url`; `standard` if the file has none.
   private func givenPlace(_ standard: ServiceURL, from reader: TableReader) -> ServicePlace {
     var url = standard
     reader.read("url", &url, .serviceURL)
     var scheme = url.scheme
     reader.read("scheme", &scheme, .choice)
-    if scheme != url.scheme { reader.refuse("scheme", allowed: "\"\(url.scheme)\", as in url, or no scheme") }
+    if scheme != url.scheme {
+      reader.refuse("scheme", is: "contradicts url", allowed: "\"\(url.scheme)\", or no scheme")
+    }
     return ServicePlace(url: url, isURLGiven: true)
   }
 
   private func refuseContradictions(_ reader: TableReader, _ context: Context) {
     if case .table = service, clientSubnet != .none {
-      reader.refuse("client_subnet", allowed: "\"\" with kind \"table\", which is the same for every client")
+      reader.refuse(
+        "client_subnet", is: "is not valid with kind \"table\"",
+        allowed: "\"\", because a table is the same for every client")
     }
     guard !servers.isEmpty else { return }
     if servers.contains(where: { $0.scheme == .http }) {
@@ -184,24 +194,30 @@ extension Configuration.Provider {
         let key = scheme == .https ? "servers" : ["scheme", "url"].first { reader.isGiven($0) } ?? "servers"
         reader.warn(key, "over http everyone on the path can read and forge every answer")
       }
-      if !pins.isEmpty { reader.refuse("pins", allowed: "nothing here with http, which has no certificate") }
+      if !pins.isEmpty {
+        reader.refuse(
+          "pins", "not possible with http, which has no certificates", remedy: "use https or remove the key")
+      }
     }
     if servers.allSatisfy({ !$0.host.mayBe(family) }) {
-      reader.refuse("family", allowed: "a family that one of the servers has")
+      reader.refuse("family", is: "matches none of the servers", allowed: "the family of at least one server")
     }
     reader.refuseOwn("bootstrap", bootstrap.map { .endpoint($0) }, context.ownAddresses)
     if !bootstrap.isEmpty, servers.allSatisfy({ !$0.host.isName }) {
-      let known = reader.isGiven("servers") ? "every server is an address" : "the addresses of this service are known"
-      reader.warn("bootstrap", "not used: \(known), and no name has to be found")
+      let isGiven = reader.isGiven("servers")
+      let known = isGiven ? "every server is an address" : "the addresses of this service are built in"
+      reader.warn("bootstrap", "not used: \(known)")
     }
-    // A proxy finds names itself.
+    // A proxy looks up names itself.
     let canFindNames = !bootstrap.isEmpty || context.hasLocalDNS || proxy != nil
     if !canFindNames, servers.allSatisfy({ $0.host.isName }) {
       let key = ["servers", "url"].first { reader.isGiven($0) } ?? "servers"
-      reader.refuse(key, allowed: "an address, since neither bootstrap nor localdns.servers can find a name")
+      reader.refuse(
+        key, "only names, and no resolver to look them up", remedy: "give an address, bootstrap or localdns.servers")
     }
     if let proxy, proxy.host.isName {
-      reader.refuse("proxy", allowed: "an address as host, since names of proxies are not looked up")
+      reader.refuse(
+        "proxy", is: "has a name as its host", allowed: "an address, because names of proxies are not looked up")
     }
   }
 }
@@ -210,7 +226,7 @@ extension Host {
   /// Whether the host is a loopback address.
   fileprivate var isLoopback: Bool { if case .address(let address) = self { address.isLoopback } else { false } }
 
-  /// Whether the host has, or may have, an address of the family.
+  /// Whether the host has an address of the family. A name may have one.
   fileprivate func mayBe(_ family: Configuration.Family) -> Bool {
     guard case .address(let address) = self else { return true }
     return family == .auto || address.isIPv6 == (family == .ipv6)

@@ -7,9 +7,9 @@ extension Configuration {
   public struct Ranking: Hashable, Sendable {
     /// How addresses are measured.
     public var probe = Probe.off
-    /// How long a measurement counts.
+    /// How long a measurement is valid.
     public var interval: Duration = .seconds(600)
-    /// Other probes for some names.
+    /// Probes that replace `probe` for some names.
     public var domains: [DomainName: Probe] = [:]
   }
 
@@ -34,7 +34,7 @@ extension Configuration.Ranking {
 
 extension Form where Result == Configuration.Probe {
   static var probe: Form {
-    Form("\"off\", \"icmp\", or \"tcp:PORT\"") { value in
+    Form("\"off\", \"icmp\" or \"tcp:PORT\"") { value in
       switch value.line {
       case "off": .off
       case "icmp": .icmp
@@ -48,7 +48,7 @@ extension Form where Result == Configuration.Probe {
 extension Form where Result == [DomainName: Configuration.Probe] {
   /// A table from names to probes.
   static var probes: Form {
-    let allowed = "a table such as { \"www.example.com\" = \"tcp:443\" }"
+    let allowed = "a table, e.g. { \"www.example.com\" = \"tcp:443\" }"
     return Form(allowed: allowed) { value, place, report in
       guard case .table(let table) = value else {
         report.refuse(value, at: place, allowed: allowed)

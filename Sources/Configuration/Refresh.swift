@@ -1,31 +1,31 @@
-// Refresh.swift -- the `[refresh]` section: what is fetched again before it expires.
+// Refresh.swift -- the `[refresh]` section: refreshing of entries before they expire (prefetch).
 
 import DNSWire
 
 extension Configuration {
-  /// What is fetched again before it expires, so that its users never wait.
+  /// Refreshing of entries before they expire (prefetch), so that clients do not wait for them.
   public struct Refresh: Hashable, Sendable {
-    /// After which part of its TTL an entry is fetched again, 0.1 to 0.99.
+    /// The fraction of its TTL after which an entry is refreshed, 0.1 to 0.99.
     public var at = 0.75
-    /// Names that are always kept fresh, asked for or not.
+    /// Names that are always kept fresh, whether clients ask for them or not.
     public var keep: [DomainName] = []
     /// Names that are resolved once at start and after a change of network.
     public var preload: [DomainName] = []
-    /// The types that `keep` and `preload` mean.
+    /// The record types of the names in `keep` and `preload`.
     public var types: [RecordType] = [.a, .aaaa]
-    /// Hits within one TTL that make a name hot; 0 means that nothing is refreshed by itself.
+    /// Hits within one TTL that make a name hot; 0 disables refreshing of hot names.
     public var hotHits = 5
     /// Refreshes without a hit after which a name is no longer hot.
     public var giveUpAfter = 3
-    /// Shorter TTLs are not refreshed ahead; whole seconds.
+    /// Entries with a shorter TTL are not refreshed; whole seconds.
     public var minTTL: Duration = .seconds(10)
-    /// Billing units that refreshing may cost in a minute.
+    /// Billing units per minute that refreshing may cost.
     public var budgetPerMinute = 60
-    /// Transfers that refreshing may cause in a minute to providers that bill nothing: the same key, with its own default.
+    /// Transfers per minute for refreshing at providers that do not bill: the same key, with another default.
     public var freePerMinute = 1200
-    /// Billing units that refreshing may cost in a day; there is no limit for providers that bill nothing.
+    /// Billing units per day that refreshing may cost; providers that do not bill have no daily limit.
     public var budgetPerDay = 10_000
-    /// Whether several names go in one transfer where the provider can.
+    /// Whether one transfer refreshes several names, if the provider supports it.
     public var batch = true
   }
 }
@@ -48,9 +48,9 @@ extension Configuration.Refresh {
 }
 
 extension Form where Result == RecordType {
-  /// A type of data: no type that is only asked for or belongs to the message (RFC 6895 section 3.1).
+  /// A data type; QTYPEs and meta types are refused (RFC 6895 section 3.1).
   static var dataType: Form {
-    Form("a record type such as \"AAAA\" or \"TYPE65\", not a meta type") { value in
+    Form("a record type, e.g. \"AAAA\" or \"TYPE65\", but no meta type") { value in
       guard let type = value.line.flatMap({ RecordType(text: $0) }) else { return nil }
       return type.rawValue == 0 || type == .opt || (128...255).contains(type.rawValue) ? nil : type
     }

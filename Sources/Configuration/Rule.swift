@@ -1,19 +1,19 @@
-// Rule.swift -- one `[[rule]]`: names, and where their answers come from.
+// Rule.swift -- one `[[rule]]`: names and the source of their answers.
 
 import DNSWire
 
 extension Configuration {
-  /// An exception for some names. Of all rules the first that matches wins.
+  /// An exception for some names. The first rule that matches wins.
   public struct Rule: Hashable, Sendable {
     /// The names; never empty.
     public var names: [NamePattern]
-    /// Where their answers come from.
+    /// The source of their answers.
     public var use: Use
-    /// Overrides `localdns.fallback`; nil keeps it.
+    /// Overrides `localdns.fallback`; nil leaves it unchanged.
     public var fallback: Fallback?
-    /// With `.localDNS`: these resolvers in the place of `localdns.servers`; empty keeps those.
+    /// With `.localDNS`: the resolvers to use instead of `localdns.servers`; empty means those.
     public var servers: [LocalServer] = []
-    /// With `.pinned`: the addresses to answer; never empty there.
+    /// With `.pinned`: the addresses in the answer; never empty there.
     public var addresses: [IPAddress] = []
     /// Overrides `cache.max_ttl`; whole seconds.
     public var maxTTL: Duration?
@@ -21,7 +21,7 @@ extension Configuration {
     public var minTTL: Duration?
     /// Overrides `cache.stale`.
     public var stale: Stale?
-    /// Overrides `cache.immutable`: whether entries of these names never expire while the program runs.
+    /// Overrides `cache.immutable`: whether entries of these names never expire while the daemon runs.
     public var isImmutable: Bool?
 
     /// A rule without overrides.
@@ -31,17 +31,17 @@ extension Configuration {
     }
   }
 
-  /// Where the answers of a rule's names come from.
+  /// The source of the answers for a rule's names.
   public enum Use: Hashable, Sendable {
-    /// From the provider of this name.
+    /// The provider of this name.
     case provider(String)
-    /// From LocalDNS.
+    /// LocalDNS.
     case localDNS
-    /// Nowhere: the name does not exist.
+    /// The daemon answers NXDOMAIN.
     case nxdomain
-    /// Nowhere: the query is refused.
+    /// The daemon answers REFUSED.
     case refused
-    /// From the rule itself.
+    /// The daemon answers with the rule's own addresses.
     case pinned
 
     static let words: [String: Use] = [
@@ -51,14 +51,13 @@ extension Configuration {
 }
 
 extension Configuration.Rule {
-  /// What a rule may lean on, and what it must not.
+  /// The parts of the configuration that a rule is checked against.
   struct Context {
     let providers: [String]
     let hasLocalDNS: Bool
     let ownAddresses: [Endpoint]
   }
 
-  /// Reads all rules.
   static func readAll(from root: TableReader, _ context: Context) -> [Configuration.Rule] {
     var rules: [Configuration.Rule] = []
     var seen: Set<NamePattern> = []
@@ -66,7 +65,7 @@ extension Configuration.Rule {
       var rule = Configuration.Rule(names: [], use: .localDNS)
       rule.read(from: reader, context)
       for name in rule.names where !seen.insert(name).inserted {
-        reader.warn("names", "an earlier rule has \(shownText(name.description)) too, and the first match wins")
+        reader.warn("names", "an earlier rule already covers \(shownText(name.description)); the first match wins")
       }
       rules.append(rule)
     }
@@ -93,27 +92,28 @@ extension Configuration.Rule {
   }
 
   private func refuseContradictions(_ reader: TableReader, _ context: Context) {
-    // Where `use` itself is wrong, what may stand beside it is not known.
+    // Which other keys are allowed depends on `use`.
     guard reader.isSound("use") else { return }
     if case .provider(let name) = use, !context.providers.contains(name) {
       let choices = context.providers + Configuration.Use.words.keys.sorted()
-      reader.refuse("use", allowed: choices.map { "\"\($0)\"" }.joined(separator: ", "))
+      let words = choices.map { "\"\($0)\"" }.joined(separator: ", ")
+      reader.refuse("use", is: "is not a configured provider", allowed: "one of \(words)")
     }
     if use == .localDNS, servers.isEmpty, !context.hasLocalDNS, reader.isSound("servers") {
-      reader.refuse("use", allowed: "\"localdns\" only with servers here or in [localdns]")
+      reader.refuse("use", is: "has no servers", allowed: "servers in this rule or in [localdns]")
     }
     reader.refuseOwn("servers", servers, context.ownAddresses)
     if !servers.isEmpty, use != .localDNS {
-      reader.refuse("servers", allowed: "nothing here, unless use = \"localdns\"")
+      reader.refuse("servers", "only valid with use = \"localdns\"", remedy: "remove the key")
     }
     if !addresses.isEmpty, use != .pinned {
-      reader.refuse("addresses", allowed: "nothing here, unless use = \"pinned\"")
+      reader.refuse("addresses", "only valid with use = \"pinned\"", remedy: "remove the key")
     }
     if use == .pinned, addresses.isEmpty, reader.isSound("addresses") {
-      reader.refuse("addresses", allowed: "at least one address where use = \"pinned\"")
+      reader.refuse("addresses", is: "is not enough", allowed: "at least one address for use = \"pinned\"")
     }
     if fallback != nil, Configuration.Use.words.values.contains(use) {
-      reader.refuse("fallback", allowed: "nothing here, unless use names a provider")
+      reader.refuse("fallback", "only valid if use names a provider", remedy: "remove the key")
     }
     if let minTTL, let maxTTL { reader.refuseInverted("min_ttl", minTTL, "max_ttl", maxTTL) }
   }

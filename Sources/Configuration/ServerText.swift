@@ -2,16 +2,16 @@
 
 import DNSWire
 
-/// An entry of `servers` as it stands in the file.
+/// An entry of `servers` as written in the file.
 enum ServerText: Hashable {
   /// An address or a name, with or without a port.
   case host(Host, port: UInt16?)
   /// A whole URL.
   case url(ServiceURL)
 
-  /// The server, with what the entry does not say taken from the provider's URL.
+  /// The server; parts that the entry leaves out come from the provider's URL.
   ///
-  /// - Parameter tlsName: the name in the certificate of an address; nil means that address.
+  /// - Parameter tlsName: the name in the certificate of a server given by address; nil means that address.
   func server(of base: ServiceURL, tlsName: String?) -> Configuration.Server {
     switch self {
     case .host(let host, let port):
@@ -20,7 +20,7 @@ enum ServerText: Hashable {
     }
   }
 
-  /// A server given by name has its certificate under that name; one given by address under the provider's.
+  /// The certificate of a server given by name is checked against that name, that of an address against `tlsName`.
   private static func server(
     _ host: Host, _ port: UInt16, _ scheme: Scheme, _ tlsName: String?, _ path: String
   ) -> Configuration.Server {
@@ -30,7 +30,7 @@ enum ServerText: Hashable {
 }
 
 extension Form where Result == ServerText {
-  /// A server, by URL only where the kind has a path of its own.
+  /// A server. URLs are allowed only for kinds with a `url` key.
   static func server(allowsURL: Bool) -> Form {
     Form("address[:port], [IPv6]:port or name[:port]" + (allowsURL ? ", or a URL without user and query" : "")) {
       value in

@@ -1,35 +1,35 @@
-// Service.swift -- what is spoken with a provider: one case for each kind, with that kind's own keys.
+// Service.swift -- the protocol of a provider: one case for each kind, with the keys of that kind.
 
 import Ciphers
 
 extension Configuration {
-  /// What is spoken with a provider.
+  /// The protocol of a provider.
   public enum Service: Hashable, Sendable {
-    /// Alibaba Cloud DNS; without an account unsigned, `short` asks for addresses only. Where it is
-    /// scheduled, the servers that it publishes under `auto.sdk.alidns.com` come before the provider's own.
+    /// Alibaba Cloud DNS, unsigned without an account; `short` requests addresses only. If it is scheduled, the servers
+    /// published under `auto.sdk.alidns.com` are tried before the configured ones.
     case alidns(account: AliDNSAccount?, short: Bool, isScheduled: Bool = false)
     /// Tencent Cloud HTTPDNS.
     case tencent(TencentAccount)
     /// EMAS HTTPDNS of Alibaba Cloud.
     case emas(EMASAccount)
-    /// JSON over HTTP as Google and Cloudflare have it.
+    /// The JSON API of Google and Cloudflare.
     case json
-    /// RFC 8484.
+    /// DNS over HTTPS (DoH, RFC 8484).
     case doh(method: DoHMethod)
-    /// A table of names and addresses that somebody keeps himself.
+    /// A self-maintained table of names and addresses.
     case table(TableSource)
   }
 
   /// An account of Alibaba Cloud DNS.
   public struct AliDNSAccount: Hashable, Sendable {
-    /// The account's number, sent as `uid`.
+    /// The account id, sent as `uid`.
     public var accountID: String
-    /// The AccessKey's public part, sent as `ak`.
+    /// The public part of the AccessKey, sent as `ak`.
     public var accessKeyID: String
-    /// The AccessKey's secret part.
+    /// The secret part of the AccessKey; never sent.
     public var accessKeySecret: Secret
 
-    /// An account of these parts.
+    /// Creates an account.
     public init(accountID: String, accessKeyID: String, accessKeySecret: Secret) {
       self.accountID = accountID
       self.accessKeyID = accessKeyID
@@ -39,15 +39,15 @@ extension Configuration {
 
   /// The HTTP method of RFC 8484 transfers.
   public enum DoHMethod: String, CaseIterable, Hashable, Sendable {
-    /// The query is the body: shorter URLs, and nothing of it in logs on the way.
+    /// The query is the body: URLs are short, and names do not appear in the logs of proxies.
     case post
-    /// The query is in the URL: caches on the way can answer.
+    /// The query is in the URL: HTTP caches can answer.
     case get
   }
 }
 
 extension Configuration.Service {
-  /// Whether the service knows who asks.
+  /// Whether requests identify an account.
   public var hasAccount: Bool {
     switch self {
     case .alidns(let account, _, _): account != nil
@@ -56,7 +56,7 @@ extension Configuration.Service {
     }
   }
 
-  /// Whether a reply is encrypted also where the transport is not.
+  /// Whether replies are encrypted independently of TLS.
   var encryptsReplies: Bool {
     switch self {
     case .tencent(.aes), .tencent(.des): true
@@ -67,17 +67,17 @@ extension Configuration.Service {
 }
 
 extension Configuration.AliDNSAccount {
-  /// The account of a provider: all of its three keys, or nil.
+  /// Reads the account of a provider; nil if none of its three keys is given. Records a mistake if only some are.
   init?(from reader: TableReader) {
     let isSecretGiven = reader.isSecretGiven("access_key_secret")
     let keys = [("account_id", reader.isGiven("account_id")), ("access_key_id", reader.isGiven("access_key_id"))]
     guard isSecretGiven || keys.contains(where: { $0.1 }) else { return nil }
     for (key, isGiven) in keys where !isGiven {
-      reader.require(key, allowed: "all of account_id, access_key_id and access_key_secret_file, or none (unsigned)")
+      reader.require(key, allowed: "account_id, access_key_id and access_key_secret_file together, or none (unsigned)")
     }
     if !isSecretGiven {
       reader.require(
-        "access_key_secret", allowed: "access_key_secret_file, _credential or _env beside the account's other keys")
+        "access_key_secret", allowed: "access_key_secret_file, _credential or _env with account_id and access_key_id")
     }
     var (accountID, accessKeyID) = ("", "")
     reader.read("account_id", &accountID, .identifier)

@@ -1,10 +1,10 @@
-// ServiceKind.swift -- the kinds of providers: their own keys, and what they fill in.
+// ServiceKind.swift -- the kinds of providers: their own keys and default URLs.
 
 /// The values of `kind`.
 enum ServiceKind: String, CaseIterable {
   case alidns, tencent, emas, json, doh, table
 
-  /// The keys that belong to this kind and not to all providers; secrets without their suffixes.
+  /// The keys that not every kind has. Secrets are listed without their suffixes.
   var ownKeys: [String] {
     switch self {
     case .alidns: ["account_id", "access_key_id", "access_key_secret", "short", "schedule"]
@@ -16,7 +16,7 @@ enum ServiceKind: String, CaseIterable {
     }
   }
 
-  /// Whether the key is one of this kind's, or a way to give one of its secrets.
+  /// Whether the key is one of `ownKeys`, with or without the suffix of a secret.
   func owns(_ key: String) -> Bool {
     ["", "_file", "_credential", "_env"].contains { suffix in
       key.hasSuffix(suffix) && ownKeys.contains(String(key.dropLast(suffix.count)))
@@ -24,15 +24,15 @@ enum ServiceKind: String, CaseIterable {
   }
 }
 
-/// The services that are meant where the file has no URL.
+/// The default services.
 extension ServiceURL {
   static let aliDNS = ServiceURL(text: "https://dns.alidns.com/resolve")!
-  /// The name is that of the certificate of every boot and service address.
+  /// The certificates of all boot and service addresses have this name.
   static let emas = ServiceURL(text: "https://resolvers.httpdns.aliyuncs.com/")!
   static let googleJSON = ServiceURL(text: "https://dns.google/resolve")!
   static let googleDoH = ServiceURL(text: "https://dns.google/dns-query")!
 
-  /// Tencent's address for a transport: one serves HTTP only, the other HTTPS only
+  /// Tencent's address for a scheme: one serves HTTP only, the other HTTPS only
   /// (cloud.tencent.com/document/product/379/95497 and …/61200).
   static func tencent(_ scheme: Scheme) -> ServiceURL {
     ServiceURL(text: scheme == .https ? "https://119.29.29.99/d" : "http://119.29.29.98/d")!

@@ -1,19 +1,17 @@
-// ServicePlace.swift -- where a kind's service is, and what the file's servers, scheme and names make of that.
+// ServicePlace.swift -- the servers of a provider: those built in for its kind, changed by the configuration.
 
 import DNSWire
 
-/// Where a service is as long as the file says nothing else.
+/// The location of a service before `servers` and `tls_name` are applied.
 struct ServicePlace {
-  /// Transport, host, port and path.
   var url: ServiceURL
-  /// The servers that are asked; nil means the known addresses of the URL's host, or that host.
+  /// The servers; nil means the known addresses of the URL's host or, where none are known, that host.
   var addresses: [Host]?
-  /// The name in the certificate of a server that is an address; nil means that address.
+  /// The name in the certificate of a server given by address; nil means that address.
   var name: String?
-  /// Whether the file gives the URL: then it may give URLs of servers too.
+  /// Whether the kind has a `url` key; then `servers` may hold URLs too.
   let isURLGiven: Bool
 
-  /// A place at that URL.
   init(url: ServiceURL, addresses: [Host]? = nil, isURLGiven: Bool = false) {
     self.url = url
     self.addresses = addresses
@@ -21,9 +19,9 @@ struct ServicePlace {
     self.isURLGiven = isURLGiven
   }
 
-  /// The servers that are asked where the file names none.
+  /// The servers if the file lists none.
   ///
-  /// - Parameter tlsName: what the file says of names in certificates.
+  /// - Parameter tlsName: the file's `tls_name`; nil if it has none.
   func servers(tlsName: String?) -> [Configuration.Server] {
     let hosts = addresses ?? ServicePlace.knownAddresses(of: url.host) ?? [url.host]
     return hosts.map { host in
@@ -32,7 +30,7 @@ struct ServicePlace {
     }
   }
 
-  /// Addresses that public services publish, so that no name has to be found before the first transfer.
+  /// Published addresses of public services, which save a look-up before the first transfer.
   private static func knownAddresses(of host: Host) -> [Host]? {
     let texts: [String]? =
       switch host.text {
@@ -47,7 +45,7 @@ struct ServicePlace {
 }
 
 extension Configuration.Provider {
-  /// Fills in where transfers go.
+  /// Reads the keys for servers and certificate names and fills in the servers.
   mutating func readServers(at place: ServicePlace, from reader: TableReader) {
     scheme = place.url.scheme
     path = place.url.path
@@ -63,12 +61,12 @@ extension Configuration.Provider {
 }
 
 extension ServiceURL {
-  /// The same service over another transport; a port that was the old scheme's becomes the new one's.
+  /// The same service over another scheme; the default port of the old scheme becomes that of the new one.
   func with(_ scheme: Scheme) -> ServiceURL {
     ServiceURL(
       scheme: scheme, host: host, port: port == self.scheme.defaultPort ? scheme.defaultPort : port, path: path)
   }
 
-  /// The same service under another path, which begins with `/`.
+  /// The same service with another path, which begins with `/`.
   func with(path: String) -> ServiceURL { ServiceURL(scheme: scheme, host: host, port: port, path: path) }
 }

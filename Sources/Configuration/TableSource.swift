@@ -1,28 +1,28 @@
-// TableSource.swift -- the keys of kind "table": where a self-built table is, and how long it counts.
+// TableSource.swift -- the keys of kind "table": the location of a self-maintained table, and its intervals.
 
 import DNSWire
 
 extension Configuration {
-  /// A table of names and addresses that somebody keeps himself.
+  /// A self-maintained table of names and addresses.
   public struct TableSource: Hashable, Sendable {
-    /// Where a table is.
+    /// The location of a table.
     public enum Place: Hashable, Sendable {
-      /// Behind a URL; the provider's servers are asked for it.
+      /// A URL; the table is fetched from the provider's servers.
       case url(ServiceURL)
-      /// In a file, by its absolute path.
+      /// A file, by its absolute path.
       case file(String)
     }
 
-    /// Where the table is.
+    /// The location of the table.
     public var place: Place
     /// The Host header of its transfers; nil means the server's name, as in every other transfer.
     public var host: String?
-    /// After which time it is fetched again.
+    /// The time after which the table is read again.
     public var interval: Duration
-    /// The TTL of its addresses, which have none of their own; whole seconds.
+    /// The TTL of all answers, because a table has no TTLs; whole seconds.
     public var ttl: Duration
 
-    /// A table in that place; the rest has the defaults of the file.
+    /// Creates a table; the default arguments are the defaults of the file.
     public init(
       _ place: Place, host: String? = nil, interval: Duration = .seconds(300), ttl: Duration = .seconds(60)
     ) {
@@ -35,12 +35,12 @@ extension Configuration {
 }
 
 extension Configuration.TableSource {
-  /// What only a table behind a URL has a use for.
+  /// The keys that apply only to a table with a URL.
   static let transferKeys = [
     "host", "scheme", "servers", "tls_name", "ca_file", "pins", "bootstrap", "proxy", "family",
   ]
 
-  /// The table of a provider. Where something about its place is a mistake, that is a file without a path.
+  /// Reads the table of a provider. After a mistake about its location, the location is a file with an empty path.
   init(from reader: TableReader) {
     self.init(.file(""))
     var (url, file): (ServiceURL?, String?)
@@ -50,12 +50,12 @@ extension Configuration.TableSource {
     reader.read("interval", &interval, .duration(.seconds(1) ... .seconds(86_400)))
     reader.read("ttl", &ttl, .ttl())
     switch (reader.isGiven("url"), reader.isGiven("file")) {
-    case (true, true): reader.refuse("file", allowed: "only one of url and file")
-    case (false, false): reader.require("url", allowed: "url or file: where the table is")
+    case (true, true): reader.refuse("file", "url is given too", remedy: "remove one of the two")
+    case (false, false): reader.require("url", allowed: "url or file with the location of the table")
     case (true, false): if let url { place = .url(url) }
     case (false, true):
       for key in Configuration.TableSource.transferKeys where reader.isGiven(key) {
-        reader.refuse(key, allowed: "nothing here with file, for which nobody is asked")
+        reader.refuse(key, "has no effect with file, which needs no transfer", remedy: "remove the key")
       }
       guard let file else { break }
       reader.requireReadable("file", file)
@@ -65,7 +65,7 @@ extension Configuration.TableSource {
 }
 
 extension Form {
-  /// Another form, for a property that may be nil.
+  /// Another form, for an optional property.
   fileprivate static func some<Wrapped>(_ form: Form<Wrapped>) -> Form where Result == Wrapped? {
     Form(allowed: form.allowed) { value, place, report in form.read(value, place, report).map { .some($0) } }
   }

@@ -1,4 +1,4 @@
-// URLs.swift -- the URLs of services, and URLs that may hold a password.
+// URLs.swift -- URLs of services, and URLs that may contain a password.
 
 import Ciphers
 
@@ -9,27 +9,27 @@ public enum Scheme: String, CaseIterable, Hashable, Sendable {
   /// HTTP in the clear.
   case http
 
-  /// The port where none is given.
+  /// The port of a URL without one.
   public var defaultPort: UInt16 { self == .https ? 443 : 80 }
 }
 
-/// The URL of a service: scheme, host, port and path, nothing else.
+/// The URL of a service: scheme, host, port and path, without user, query and fragment.
 public struct ServiceURL: Hashable, Sendable {
   /// The transport.
   public let scheme: Scheme
   /// The host.
   public let host: Host
-  /// The port; the scheme's where the text gives none.
+  /// The port; the scheme's default if the text has none.
   public let port: UInt16
   /// The path, which begins with `/`.
   public let path: String
 
-  /// A URL of these parts; `path` begins with `/`.
+  /// Creates a URL; `path` must begin with `/`.
   init(scheme: Scheme, host: Host, port: UInt16, path: String) {
     (self.scheme, self.host, self.port, self.path) = (scheme, host, port, path)
   }
 
-  /// A URL from its text. Nil where there is a user, a query or a fragment, or a character that has to be escaped.
+  /// A URL from its text; nil if it has a user, a query, a fragment or a character that must be escaped.
   public init?(text: String) {
     guard let parts = URLParts(text), let scheme = Scheme(rawValue: parts.scheme),
       let (host, port) = splitPort(parts.authority), let host = Host(text: host)
@@ -42,13 +42,13 @@ public struct ServiceURL: Hashable, Sendable {
 }
 
 extension ServiceURL: CustomStringConvertible {
-  /// The text, with the port where it is not the scheme's.
+  /// The text; the port is left out if it is the scheme's default.
   public var description: String {
     "\(scheme)://\(host.urlText)\(port == scheme.defaultPort ? "" : ":\(port)")\(path)"
   }
 }
 
-/// A URL that may hold a user and a password. Its description leaves them out.
+/// A URL that may contain a user and a password. Its description omits them.
 public struct CredentialURL: Hashable, Sendable {
   /// The scheme in lower case.
   public let scheme: String
@@ -56,12 +56,12 @@ public struct CredentialURL: Hashable, Sendable {
   public let host: Host
   /// The port.
   public let port: UInt16
-  /// The whole text, for the library that connects.
+  /// The whole text, for libcurl.
   public let text: Secret
   /// Whether a user or a password is given.
   public let hasCredentials: Bool
 
-  /// A URL from its text: one of these schemes, and a port.
+  /// A URL from its text, which needs one of these schemes and a port.
   public init?(text: String, schemes: [String]) {
     var bare = text
     if let slashes = text.firstRange(of: "://"), let at = text.lastIndex(of: "@"), at >= slashes.upperBound {
@@ -79,11 +79,11 @@ public struct CredentialURL: Hashable, Sendable {
 }
 
 extension CredentialURL: CustomStringConvertible {
-  /// Scheme, host and port; `…@` stands for a user.
+  /// Scheme, host and port; `…@` replaces user and password.
   public var description: String { "\(scheme)://\(hasCredentials ? "…@" : "")\(host.urlText):\(port)" }
 }
 
-/// A URL without user, query and fragment, taken apart.
+/// The parts of a URL without user, query and fragment.
 private struct URLParts {
   let scheme: String
   let authority: String
@@ -98,7 +98,7 @@ private struct URLParts {
     path = String(rest[slash...])
   }
 
-  /// The characters of RFC 3986 sections 2.2 and 2.3 that may stand in an authority or a path here.
+  /// The characters of RFC 3986 sections 2.2 and 2.3 that an authority or a path may contain here.
   private static func isAllowed(_ octet: UInt8) -> Bool {
     isLetterOrDigit(octet) || "-._~:/[]!$&'()*+,;=%".utf8.contains(octet)
   }
@@ -106,7 +106,7 @@ private struct URLParts {
 
 extension Form where Result == ServiceURL {
   static var serviceURL: Form {
-    Form("a URL such as \"https://dns.example/path\", without user, query and fragment") { value in
+    Form("a URL without user, query and fragment, e.g. \"https://dns.example/path\"") { value in
       value.line.flatMap { ServiceURL(text: $0) }
     }
   }

@@ -1,8 +1,7 @@
-// UnknownVariables.swift -- variables of the environment that look like ours and are none: most are misspelt.
+// UnknownVariables.swift -- warns about environment variables with our prefix that do not exist, most of them misspelt.
 
 import CProcess
 
-/// Finds the variables that nobody reads.
 enum UnknownVariables {
   private static let prefix = "HTTPDNSD_"
   private static let known = ["HTTPDNSD_CONFIG"] + EnvironmentSettings.variables
@@ -16,19 +15,19 @@ enum UnknownVariables {
     return names
   }
 
-  /// Warns of each.
+  /// Warns about each unknown variable.
   ///
-  /// - Parameter names: all variables that there are.
+  /// - Parameter names: the names of all variables.
   static func warn(of names: some Sequence<String>, _ report: Report) {
     for name in names.sorted() where name.hasPrefix(prefix) && !known.contains(name) {
       if isMeantForOthers(name, report.environment(name) ?? "") { continue }
       let hint = nearest(to: name).map { "did you mean \($0)?" } ?? "known are \(known.joined(separator: ", "))"
-      report.warn("nobody reads this variable (\(hint))", ofVariable: name)
+      report.warn("unknown variable; \(hint)", ofVariable: name)
     }
   }
 
-  /// Kubernetes gives each container variables for the services of its namespace, Docker for links, and services may be
-  /// called as we are: `HTTPDNSD_SERVICE_HOST`, `HTTPDNSD_NODE_PORT_53_UDP_ADDR`. The tests have some of their own.
+  /// Kubernetes sets variables for the services of the namespace, Docker for links, and such a service may be named
+  /// httpdnsd: `HTTPDNSD_SERVICE_HOST`, `HTTPDNSD_NODE_PORT_53_UDP_ADDR`. `HTTPDNSD_TEST_` belongs to the tests.
   private static func isMeantForOthers(_ name: String, _ value: String) -> Bool {
     if name.hasPrefix("\(prefix)TEST_") || name.hasSuffix("_SERVICE_HOST") || name.contains("_SERVICE_PORT") {
       return true
@@ -38,7 +37,7 @@ enum UnknownVariables {
     return name[port.upperBound...].utf8.first.map { isDigit($0) } ?? false
   }
 
-  /// The known one that differs by a slip, or by words at the end.
+  /// The known variable that differs by a typing mistake, or only at the end.
   private static func nearest(to name: String) -> String? {
     closest(to: name, among: known) ?? known.first { name.hasPrefix($0) || $0.hasPrefix(name) }
   }

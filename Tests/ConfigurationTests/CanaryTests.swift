@@ -1,4 +1,4 @@
-// CanaryTests.swift -- a secret in any place, right or wrong, is in no message and in no description.
+// CanaryTests.swift -- a secret in any position, right or wrong, appears in no message and no description.
 
 import Configuration
 import Testing
@@ -17,7 +17,7 @@ private let texts: [String] = [
   "[[provider]]\naccess_key_secret.value = \"\(canary)\"",
   "[[provider]]\naccess_key_secret = \"\"\"\n\(canary)\n\"\"\"",
   "[[provider]]\naccess_key_secret = \"\(canary)\\n\"",
-  // In a key beside its own, or in a table where it does not belong.
+  // In a neighbouring key, or in the wrong table.
   "[[provider]]\naccess_key_secret_file = \"\(canary)\"",
   "[[provider]]\naccess_key_secret_file = \"/\(canary)/\(canary)\"",
   "[[provider]]\naccess_key_secret_env = \"\(canary)\"",
@@ -31,7 +31,7 @@ private let texts: [String] = [
   "[[provider]]\nacces_key_secret = \"\(canary)\"",
   "access_key_secret = \"\(canary)\"",
   "[log]\nsecret = \"\(canary)\"",
-  // The secrets of the other kinds: right, of a wrong form, of a wrong type, where they have no use.
+  // The secrets of the other kinds: valid, of the wrong form, of the wrong type, or not used.
   "[[provider]]\nkind = \"tencent\"\ntoken = \"\(canary)\"",
   "[[provider]]\nkind = \"tencent\"\ntoken = \" \(canary)\"",
   "[[provider]]\nkind = \"tencent\"\ntoken = \(canary)",
@@ -80,7 +80,7 @@ private let texts: [String] = [
 ]
 
 @Test(arguments: texts)
-func `a secret is in no mistake, no warning and no description`(text: String) {
+func `a secret appears in no mistake, no warning and no description`(text: String) {
   let environment = ["CREDENTIALS_DIRECTORY": "/nonexistent"]
   for line in mistakes(text, environment: environment) + warnings(text, environment: environment) {
     #expect(!line.contains(canary), "\(line)")

@@ -1,4 +1,4 @@
-// HostileTests.swift -- no file, however strange, does more than get refused.
+// HostileTests.swift -- hostile files are refused; none crashes the parser.
 
 import Configuration
 import TestSupport
@@ -49,7 +49,7 @@ private let hostile: [(name: String, text: String)] = [
 ]
 
 @Test(arguments: hostile.map(\.name))
-func `a hostile text is refused in lines of text`(name: String) throws {
+func `the messages about a hostile text are single lines of limited length`(name: String) throws {
   let text = try #require(hostile.first { $0.name == name }).text
   let found = mistakes(text)
   #expect(!found.isEmpty)
@@ -65,13 +65,13 @@ func `a file that is not UTF-8 is refused`(octets: [UInt8]) throws {
 }
 
 @Test(arguments: ["/nonexistent.toml", "/tmp", "/dev/zero", "a\nb"])
-func `a file that cannot be read is one mistake`(path: String) throws {
+func `an unreadable file is one mistake`(path: String) throws {
   let failure = #expect(throws: Mistakes.self) { try Configuration.load(path: path, environment: { _ in nil }) }
   #expect(failure?.mistakes.count == 1)
   #expect(isOneLine(failure?.description ?? "\n"))
 }
 
-@Test func `whatever happens to the sample file, each mistake is one line`() throws {
+@Test func `each mistake in a mutated sample file is one line`() throws {
   var generator = SeededGenerator(seed: testSeed)
   let original = Array(try sampleText("httpdnsd.toml").utf8)
   for _ in 0..<2000 {
@@ -84,7 +84,7 @@ func `a file that cannot be read is one mistake`(path: String) throws {
   }
 }
 
-@Test func `whatever is made of TOML's characters, each mistake is one line`() {
+@Test func `each mistake in a random text of TOML tokens is one line`() {
   var generator = SeededGenerator(seed: testSeed)
   for _ in 0..<5000 {
     let opening = Bool.random(using: &generator) ? "k = " : ""

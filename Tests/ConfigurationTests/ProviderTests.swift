@@ -1,4 +1,4 @@
-// ProviderTests.swift -- what a provider's kind fills in, and what does not belong together.
+// ProviderTests.swift -- the defaults of each kind of provider, and keys that contradict each other.
 
 import Ciphers
 import Configuration
@@ -52,11 +52,11 @@ private let resolved: [(text: String, servers: [String])] = [
 ]
 
 @Test(arguments: resolved)
-func `a provider knows where its transfers go`(text: String, expected: [String]) throws {
+func `a provider's transfers go to the servers of its kind or of its keys`(text: String, expected: [String]) throws {
   #expect(try servers(text) == expected)
 }
 
-@Test func `a provider keeps what it says`() throws {
+@Test func `every key of a provider is read`() throws {
   let provider = try configuration(
     """
     [[provider]]
@@ -86,7 +86,7 @@ func `a provider knows where its transfers go`(text: String, expected: [String])
   #expect(provider.trustsAD)
 }
 
-@Test func `a provider without a name is called by its kind`() throws {
+@Test func `a provider without a name is named after its kind`() throws {
   let text = "[[provider]]\nkind = \"json\"\n[[provider]]\nkind = \"doh\"\nclient_subnet = \"from-client\""
   let providers = try configuration(text).providers
   #expect(providers.map(\.name) == ["json", "doh"])
@@ -115,7 +115,7 @@ private let refusals: [(text: String, key: String)] = [
   ("scheme = \"http\"\npins = [\"sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"]", "pins"),
   ("proxy = \"socks4://127.0.0.1:1080\"", "proxy"),
   ("proxy = \"http://127.0.0.1\"", "proxy"),
-  // Nobody looks it up.
+  // Names of proxies are not looked up.
   ("proxy = \"http://proxy.example:3128\"", "proxy"),
   ("bootstrap = [\"dns.google\"]", "bootstrap[0]"),
   ("bootstrap = [\"127.0.0.1\"]", "bootstrap"),
@@ -133,19 +133,19 @@ func `a provider that cannot work is one mistake`(text: String, key: String) {
   #expect(found.first?.contains("].\(key): ") == true, "\(found)")
 }
 
-@Test func `two providers of one name are a mistake`() {
+@Test func `two providers with one name are a mistake`() {
   let found = mistakes("[[provider]]\nname = \"a\"\n[[provider]]\nname = \"a\"\n")
   #expect(
-    found == ["test.toml: provider[1].name: found \"a\"; allowed: a name of its own; an earlier provider is \"a\" too"])
+    found == ["test.toml: provider[1].name: another provider is already named \"a\"; give each a unique name"])
 }
 
-@Test func `a provider with a name of its own is called by it`() {
+@Test func `messages call a provider by its unique name`() {
   #expect(
     mistakes("[[provider]]\nname = \"home\"\ntimeout = 1").first?.hasPrefix("test.toml: provider[\"home\"].timeout:")
       == true)
 }
 
-@Test func `somebody has to find a server that is given by name`() {
+@Test func `a server given by name needs a resolver to look it up`() {
   let named = "[[provider]]\nkind = \"doh\"\nurl = \"https://dns.example/q\"\n"
   let nobody = "[localdns]\nservers = []\n"
   #expect(mistakes(named).isEmpty)
@@ -157,7 +157,7 @@ func `a provider that cannot work is one mistake`(text: String, key: String) {
   #expect(mistakes(proxied).map { $0.contains("provider[0].proxy") } == [true])
 }
 
-@Test func `who speaks http is warned`() {
+@Test func `http causes a warning`() {
   #expect(warnings("[[provider]]\nscheme = \"http\"").map { $0.contains("provider[0].scheme: over http") } == [true])
   #expect(
     warnings("[[provider]]\nkind = \"doh\"\nservers = [\"http://192.0.2.1/q\"]").map {
@@ -165,7 +165,7 @@ func `a provider that cannot work is one mistake`(text: String, key: String) {
     } == [true])
 }
 
-@Test func `http to a service on this machine is not warned of`() {
+@Test func `http to a service on this machine causes no warning`() {
   let near = "[[provider]]\nkind = \"json\"\nurl = \"http://127.0.0.1:8053/resolve\"\n"
   #expect(warnings(near).isEmpty)
   let mixed = "[[provider]]\nkind = \"doh\"\nservers = [\"http://[::1]:8053/q\", \"https://192.0.2.1/q\"]"
@@ -178,28 +178,32 @@ func `a provider that cannot work is one mistake`(text: String, key: String) {
   }
 }
 
-@Test func `a key of another kind names that kind, and the one it is used with`() {
+@Test func `the message about a key of another kind names both kinds`() {
   let url = "[[provider]]\nurl = \"https://192.0.2.1/\"\n"
-  let kinds = "provider[0].url: a key of kind \"json\" or \"doh\" or \"table\""
-  #expect(mistakes(url) == ["test.toml: \(kinds); without kind this provider is \"alidns\""])
+  let kinds = "provider[0].url: needs kind = \"json\", \"doh\" or \"table\""
+  #expect(mistakes(url) == ["test.toml: \(kinds); without kind, a provider has kind \"alidns\""])
   #expect(
     mistakes(url + "kind = \"tencent\"\ntoken_env = \"T\"", environment: ["T": "1"])
-      == ["test.toml: \(kinds); this provider is of kind \"tencent\""])
+      == ["test.toml: \(kinds); this provider has kind \"tencent\""])
 }
 
-@Test func `an unknown key of a provider names the one that was meant, and not all of them`() {
+@Test func `the message about an unknown key of a provider suggests the intended one and lists no others`() {
   #expect(
-    mistakes("[[provider]]\ntimeuot = \"1s\"") == [
-      "test.toml: provider[0].timeuot: found an unknown key (did you mean \"timeout\"?); allowed: the keys that "
-        + "httpdnsd.toml(5) and README list"
-    ])
+    mistakes("[[provider]]\ntimeuot = \"1s\"") == ["test.toml: provider[0].timeuot: unknown key; did you mean timeout?"]
+  )
+  #expect(
+    mistakes("[[provider]]\nnonsense = 1")
+      == ["test.toml: provider[0].nonsense: unknown key; httpdnsd.toml(5) lists all keys"])
+  #expect(
+    mistakes("[[provider]]\nmax_ttl = \"1s\"")
+      == ["test.toml: provider[0].max_ttl: unknown key; did you mean localdns.max_ttl or cache.max_ttl?"])
 }
 
-@Test func `a file of certificates that cannot be used says why`() {
+@Test func `the message about an unusable certificate file says why`() {
   for (path, line) in [
-    ("/nonexistent", "no such file; give the path of a file with certificates in PEM"),
-    ("/tmp", "is a directory; expected a file with certificates in PEM"),
-    ("/dev/null", "found a file without certificates in PEM; allowed: a file with certificates in PEM"),
+    ("/nonexistent", "no such file; give the path of a file with PEM certificates"),
+    ("/tmp", "is a directory; expected a file with PEM certificates"),
+    ("/dev/null", "the file contains no PEM certificates; expected a file with PEM certificates"),
   ] {
     #expect(mistakes("[[provider]]\nca_file = \"\(path)\"") == ["test.toml: provider[0].ca_file: \(line)"])
   }
@@ -212,7 +216,7 @@ func `a provider that cannot work is one mistake`(text: String, key: String) {
   }
 
   @Test(arguments: Configuration.EMASRegion.allCases)
-  func `each has addresses of both families to start with`(region: Configuration.EMASRegion) throws {
+  func `every region has boot addresses of both families`(region: Configuration.EMASRegion) throws {
     let servers = try servers(region)
     let addresses = servers.compactMap { if case .address(let address) = $0.host { address } else { nil } }
     #expect(addresses.count == servers.count && addresses.count >= 4 && Set(addresses).count == addresses.count)
@@ -220,7 +224,7 @@ func `a provider that cannot work is one mistake`(text: String, key: String) {
     #expect(servers.allSatisfy { $0.tlsName == "resolvers.httpdns.aliyuncs.com" })
   }
 
-  @Test func `anywhere begins where China does`() throws {
+  @Test func `the region global has the boot addresses of mainland China`() throws {
     #expect(try servers(.cn).count == 10)
     #expect(try servers(.global) == servers(.cn))
   }

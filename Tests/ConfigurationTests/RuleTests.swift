@@ -1,4 +1,4 @@
-// RuleTests.swift -- `[[rule]]`: patterns, destinations and what contradicts itself.
+// RuleTests.swift -- `[[rule]]`: patterns, sources of answers, and keys that contradict each other.
 
 import Configuration
 import DNSWire
@@ -18,11 +18,11 @@ func `a pattern selects a name, what is below it, or both`(text: String, pattern
 }
 
 @Test(arguments: ["", "*", "=", "a..b", "a.*.b", "**.a", "*.*.a", "a b", "bücher.example", "a\u{0}", "=*.a"])
-func `what is no pattern is refused`(text: String) {
+func `a text that is not a pattern is refused`(text: String) {
   #expect(NamePattern(text: text) == nil)
 }
 
-@Test func `a rule keeps what it says`() throws {
+@Test func `every key of a rule is read`() throws {
   let rules = try configuration(
     """
     [[rule]]
@@ -68,13 +68,13 @@ func `a rule that contradicts itself is one mistake`(text: String, key: String) 
   #expect(found.first?.hasPrefix("test.toml: rule[0].\(key): ") == true)
 }
 
-@Test func `a rule cannot use LocalDNS where there is none`() {
+@Test func `a rule cannot use LocalDNS without servers`() {
   let text = "[localdns]\nservers = []\n[[rule]]\nnames = [\"lan\"]\nuse = \"localdns\"\n"
   #expect(mistakes(text).count == 1)
   #expect(mistakes(text + "servers = [\"192.0.2.1\"]").isEmpty)
 }
 
-@Test func `a name of an earlier rule is warned of`() {
+@Test func `a name of an earlier rule causes a warning`() {
   let rule = "[[rule]]\nnames = [\"lan\"]\nuse = \"nxdomain\"\n"
   #expect(warnings(rule).isEmpty)
   #expect(warnings(rule + rule).map { $0.hasPrefix("test.toml: rule[1].names: ") } == [true])

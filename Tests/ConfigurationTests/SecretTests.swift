@@ -1,4 +1,4 @@
-// SecretTests.swift -- the ways to give a secret, and that none of it is ever shown.
+// SecretTests.swift -- the ways to give a secret, and their messages, which never show it.
 
 import Ciphers
 import Configuration
@@ -28,7 +28,7 @@ func `a secret file that others can read is refused`(mode: mode_t) throws {
   try withFile("canary", mode: mode) { _, path in
     let found = mistakes(account + "access_key_secret_file = \"\(path)\"")
     let octal = String(mode, radix: 8)
-    #expect(found.map { $0.contains("found a file of mode 0\(octal); allowed: mode 0600") } == [true])
+    #expect(found.map { $0.contains("other users can access the file (mode 0\(octal)); expected mode 0600") } == [true])
   }
 }
 
@@ -41,51 +41,55 @@ func `a secret file that others can read is refused`(mode: mode_t) throws {
   }
 }
 
-@Test func `a systemd credential is found by its name`() throws {
+@Test func `a systemd credential is given by its name`() throws {
   try withFile("canary\n", mode: 0o440) { directory, _ in
     let environment = ["CREDENTIALS_DIRECTORY": directory]
     let text = "access_key_secret_credential = \"secret\""
     #expect(secret(text, environment: environment) == Array("canary".utf8))
-    #expect(mistakes(account + text).map { $0.contains("no $CREDENTIALS_DIRECTORY") } == [true])
-    #expect(mistakes(account + text).map { $0.contains("by hand, CREDENTIALS_DIRECTORY=FOLDER ") } == [true])
+    #expect(mistakes(account + text).map { $0.contains("$CREDENTIALS_DIRECTORY is not set; ") } == [true])
+    #expect(mistakes(account + text).map { $0.contains("set CREDENTIALS_DIRECTORY=FOLDER") } == [true])
     let path = account + "access_key_secret_credential = \"../secret\""
     #expect(mistakes(path, environment: environment).map { $0.contains("without \"/\"") } == [true])
     let other = account + "access_key_secret_credential = \"other\""
-    #expect(mistakes(other, environment: environment).map { $0.contains("LoadCredential= gives") } == [true])
+    #expect(mistakes(other, environment: environment).map { $0.contains("LoadCredential= defines") } == [true])
   }
 }
 
 @Test func `a secret comes from an environment variable`() throws {
   let text = "access_key_secret_env = \"ALIDNS\""
   #expect(secret(text, environment: ["ALIDNS": "canary"]) == Array("canary".utf8))
-  #expect(mistakes(account + text).map { $0.contains("a variable that is not set") } == [true])
-  #expect(mistakes(account + text, environment: ["ALIDNS": "\n"]).map { $0.contains("an empty secret") } == [true])
+  #expect(mistakes(account + text).map { $0.contains("the variable is not set") } == [true])
+  #expect(mistakes(account + text, environment: ["ALIDNS": "\n"]).map { $0.contains("the secret is empty") } == [true])
 }
 
 @Test func `a secret in the text is accepted with a warning`() throws {
   #expect(secret("access_key_secret = \"canary\"") == Array("canary".utf8))
   #expect(
-    warnings(account + "access_key_secret = \"canary\"").map { $0.contains("better access_key_secret_file") } == [true])
+    warnings(account + "access_key_secret = \"canary\"").map { $0.contains("use access_key_secret_file instead") } == [
+      true
+    ])
 }
 
-@Test func `a secret is given in one way only`() throws {
+@Test func `a secret given in two ways is refused`() throws {
   let text = account + "access_key_secret = \"canary\"\naccess_key_secret_env = \"X\""
   #expect(
-    mistakes(text).map { $0.contains("access_key_secret_env and access_key_secret; allowed: only one") } == [true])
+    mistakes(text).map { $0.contains("given by access_key_secret_env and access_key_secret; expected only one") } == [
+      true
+    ])
 }
 
 @Test(arguments: ["", "\n", "one\ntwo", "tab\tbed"])
-func `a secret is one line that is not empty`(content: String) throws {
+func `a secret that is empty or has several lines is refused`(content: String) throws {
   try withFile(content) { _, path in
     #expect(mistakes(account + "access_key_secret_file = \"\(path)\"").count == 1)
   }
 }
 
 @Test(arguments: ["secret", "./secret", "~/secret"])
-func `a secret file is named by its whole path, and what stands there instead is not shown`(path: String) {
+func `a relative path of a secret file is refused and not shown`(path: String) {
   let found = mistakes(account + "access_key_secret_file = \"\(path)\"")
   #expect(
-    found.map { $0.hasSuffix("found no absolute path (not shown); allowed: the path of a file, from \"/\" on") }
+    found.map { $0.hasSuffix("not an absolute path (not shown); expected a path that begins with \"/\"") }
       == [true])
 }
 
@@ -94,22 +98,22 @@ func `a secret file is named by its whole path, and what stands there instead is
   ("/tmp", "is a directory; expected a file with the secret, or use a systemd credential"),
   ("/dev/zero", "is not a regular file; expected a file with the secret, or use a systemd credential"),
 ])
-func `a secret file that cannot be read says what would help`(path: String, line: String) {
+func `the message about an unreadable secret file says what to do`(path: String, line: String) {
   let found = mistakes(account + "access_key_secret_file = \"\(path)\"")
   #expect(found == ["test.toml: provider[0].access_key_secret_file: \(line)"])
 }
 
-@Test func `a secret in the text for a service on this machine is not warned of`() {
+@Test func `a secret in the text for a service on this machine causes no warning`() {
   let demonstration = account + "access_key_secret = \"canary\"\nscheme = \"http\"\n"
   #expect(warnings(demonstration + "servers = [\"127.0.0.1:8053\", \"[::1]:8053\"]").isEmpty)
   for servers in ["\"127.0.0.1:8053\", \"192.0.2.1\"", "\"localhost:8053\""] {
     let lines = warnings(demonstration + "servers = [\(servers)]")
-    #expect(lines.contains { $0.contains("better access_key_secret_file") }, "\(lines)")
+    #expect(lines.contains { $0.contains("use access_key_secret_file instead") }, "\(lines)")
   }
 }
 
-@Test(.enabled(if: geteuid() != 0, "root may read everything"))
-func `a secret file of another user names the user that tried`() throws {
+@Test(.enabled(if: geteuid() != 0, "root can read every file"))
+func `the message about another user's secret file names the current user`() throws {
   try withFile("canary", mode: 0) { _, path in
     let found = mistakes(account + "access_key_secret_file = \"\(path)\"")
     #expect(found.map { $0.contains(" may not read it; expected a ") } == [true])
@@ -120,6 +124,6 @@ func `a secret file of another user names the user that tried`() throws {
   "account_id = \"1\"", "access_key_id = \"1\"", "access_key_secret = \"canary\"",
   "account_id = \"1\"\naccess_key_secret = \"canary\"",
 ])
-func `a part of an account is a mistake`(text: String) {
+func `an incomplete account is a mistake`(text: String) {
   #expect(!mistakes("[[provider]]\n\(text)").isEmpty)
 }

@@ -1,4 +1,4 @@
-// ServiceMistakeTests.swift -- what is wrong with the keys of Tencent HTTPDNS, EMAS HTTPDNS and self-built tables.
+// ServiceMistakeTests.swift -- mistakes in the keys of Tencent HTTPDNS, EMAS HTTPDNS and self-maintained tables.
 
 import Configuration
 import Testing
@@ -17,83 +17,82 @@ private let table = "kind = \"table\"\n"
 private let tableURL = table + "url = \"https://192.0.2.10/table.json\"\n"
 
 private let lines: [(text: String, line: String)] = [
-  (tencent, "token: found nothing; allowed: token_file, _credential or _env, which cipher \"https\" needs"),
+  (tencent, "token: missing; expected token_file, token_credential or token_env for cipher \"https\""),
   (
     tencent + "token_env = \"TOKEN\"\nkey_env = \"AES\"",
-    "key_env: found a string (not shown); allowed: nothing here with cipher \"https\", which takes token; "
-      + "or cipher = \"aes\""
+    "key_env: not used by cipher \"https\", which takes token; remove the key or set cipher = \"aes\""
   ),
   (
     tencent + "token_env = \"TOKEN\"\nscheme = \"http\"",
-    "scheme: found \"http\"; allowed: \"https\" with cipher \"https\"; or cipher = \"aes\", which needs no TLS"
+    "scheme: \"http\" is not valid with cipher \"https\"; expected \"https\", or cipher = \"aes\", which needs no TLS"
   ),
-  (tencentAES, "key: found nothing; allowed: key_file, _credential or _env, which cipher \"aes\" needs"),
+  (tencentAES, "key: missing; expected key_file, key_credential or key_env for cipher \"aes\""),
   (
     tencent + "cipher = \"aes\"\nkey_env = \"AES\"",
-    "id: found nothing; allowed: the account's id, which cipher \"aes\" needs"
+    "id: missing; expected the account's id for cipher \"aes\""
   ),
   (
     tencentAES + "key_env = \"LONG\"",
-    "key_env: found a secret of another form; allowed: exactly 16 characters of ASCII with cipher \"aes\""
+    "key_env: the secret has the wrong form; expected exactly 16 ASCII characters for cipher \"aes\""
   ),
   (
     tencent + "cipher = \"des\"\nid = \"1234\"\nkey = \"DesKey0\"",
-    "key: found a secret of another form; allowed: at least 8 characters of ASCII with cipher \"des\""
+    "key: the secret has the wrong form; expected at least 8 ASCII characters for cipher \"des\""
   ),
   (
     tencentAES + "key = \"AesKey012345678é\"",
-    "key: found a secret of another form; allowed: exactly 16 characters of ASCII with cipher \"aes\""
+    "key: the secret has the wrong form; expected exactly 16 ASCII characters for cipher \"aes\""
   ),
   (
     tencentAES + "key_env = \"AES\"\ntoken_env = \"TOKEN\"",
-    "token_env: found a string (not shown); allowed: nothing here with cipher \"aes\", which takes id and key"
+    "token_env: not used by cipher \"aes\", which takes id and key; remove the key"
   ),
   (
     tencent + "token = \"a&b\"",
-    "token: found a secret of another form; allowed: up to 63 letters, digits, \"-\", \"_\" or \".\""
+    "token: the secret has the wrong form; expected 1 to 63 letters, digits, \"-\", \"_\" or \".\""
   ),
   (
     tencent + "token_env = \"TOKEN\"\nid = 1234",
-    "id: found an integer (not shown); allowed: 1 to 10 digits as text, such as \"1234\""
+    "id: an integer (not shown) is not valid; expected 1 to 10 digits in quotes, e.g. \"1234\""
   ),
-  (tencent + "cipher = \"rot13\"", "cipher: found \"rot13\"; allowed: one of \"https\", \"aes\", \"des\""),
-  ("kind = \"emas\"", "account_id: found nothing; allowed: the account's id, with kind \"emas\""),
+  (tencent + "cipher = \"rot13\"", "cipher: \"rot13\" is not valid; expected one of \"https\", \"aes\", \"des\""),
+  ("kind = \"emas\"", "account_id: missing; expected the id of the EMAS account"),
   (
     emas + "aes_secret_key_env = \"AES\"",
-    "aes_secret_key_env: found a string (not shown); allowed: nothing here with api \"v1\", which encrypts nothing; "
-      + "or api = \"v2\""
+    "aes_secret_key_env: not supported by api \"v1\", which does not encrypt; remove the key or set api = \"v2\""
   ),
   (
     emas + "aes_mode = \"gcm\"",
-    "aes_mode: found \"gcm\"; allowed: nothing here with api \"v1\", which encrypts nothing; or api = \"v2\""
+    "aes_mode: not supported by api \"v1\", which does not encrypt; remove the key or set api = \"v2\""
   ),
   (
     emas + "api = \"v2\"\naes_mode = \"cbc\"",
-    "aes_mode: found \"cbc\"; allowed: nothing here without aes_secret_key, the key to encrypt with"
+    "aes_mode: has no effect without aes_secret_key; give the encryption key or remove aes_mode"
   ),
   (
     emas + "api = \"v2\"\nsecret_key_env = \"ODD\"",
-    "secret_key_env: found a secret of another form; allowed: an even number of hexadecimal digits with api \"v2\""
+    "secret_key_env: the secret has the wrong form; expected an even number of hexadecimal digits for api \"v2\""
   ),
   (
     emas + "api = \"v2\"\naes_secret_key_env = \"HEX\"",
-    "aes_secret_key_env: found a secret of another form; allowed: 32 hexadecimal digits"
+    "aes_secret_key_env: the secret has the wrong form; expected 32 hexadecimal digits"
   ),
   (
     emas + "region = \"fr\"",
-    "region: found \"fr\"; allowed: one of \"cn\", \"hk\", \"sg\", \"de\", \"us\", \"global\""
+    "region: \"fr\" is not valid; expected one of \"cn\", \"hk\", \"sg\", \"de\", \"us\", \"global\""
   ),
-  (table, "url: found nothing; allowed: url or file: where the table is"),
-  (tableURL + "file = \"/dev/null\"", "file: found \"/dev/null\"; allowed: only one of url and file"),
+  (table, "url: missing; expected url or file with the location of the table"),
+  (tableURL + "file = \"/dev/null\"", "file: url is given too; remove one of the two"),
   (
     tableURL + "client_subnet = \"from-client\"",
-    "client_subnet: found \"from-client\"; allowed: \"\" with kind \"table\", which is the same for every client"
+    "client_subnet: \"from-client\" is not valid with kind \"table\"; expected \"\", because a table is the same for every "
+      + "client"
   ),
-  (tableURL + "scheme = \"http\"", "scheme: found \"http\"; allowed: \"https\", as in url, or no scheme"),
+  (tableURL + "scheme = \"http\"", "scheme: \"http\" contradicts url; expected \"https\", or no scheme"),
 ]
 
 @Test(arguments: lines)
-func `a mistake in a service's own keys says what is allowed`(text: String, line: String) {
+func `a mistake in a service's own keys says what is expected`(text: String, line: String) {
   #expect(found(text) == ["test.toml: provider[0].\(line)"])
 }
 
@@ -136,20 +135,21 @@ func `a service that cannot work is one mistake`(text: String, key: String) {
   "host = \"table.example\"", "scheme = \"https\"", "servers = [\"192.0.2.1\"]", "tls_name = \"table.example\"", pin,
   "bootstrap = [\"192.0.2.53\"]", "proxy = \"http://127.0.0.1:3128\"", "family = \"ipv4\"",
 ])
-func `a table in a file has no use for what transfers need`(line: String) throws {
+func `a table in a file takes no key of transfers`(line: String) throws {
   try withFile("{}") { _, path in
     let found = found(table + "file = \"\(path)\"\n\(line)")
     #expect(found.count == 1, "\(found)")
-    #expect(found.first?.hasSuffix("allowed: nothing here with file, for which nobody is asked") == true, "\(found)")
+    let message = "has no effect with file, which needs no transfer; remove the key"
+    #expect(found.first?.hasSuffix(message) == true, "\(found)")
   }
 }
 
-@Test func `a kind that is mistyped takes no other key with it`() {
+@Test func `a mistyped kind makes no other key a mistake`() {
   let text = "kind = \"emsa\"\nsecret_key_file = \"/x\"\nregion = \"cn\"\nservers = [\"192.0.2.1\"]\nnonsense = 1"
   #expect(found(text).map { $0.contains(".kind: ") || $0.contains(".nonsense: ") } == [true, true])
 }
 
-@Test func `a cipher that is mistyped takes no other key with it`() {
+@Test func `a mistyped cipher makes no other key a mistake`() {
   #expect(found("kind = \"tencent\"\ncipher = \"ase\"\nid = \"1\"\nkey_env = \"AES\"").count == 1)
 }
 
@@ -157,7 +157,7 @@ func `a table in a file has no use for what transfers need`(line: String) throws
   ("kind = \"tencent\"\n", "token"), (tencentAES, "key"), (emas, "secret_key"),
   (emas + "api = \"v2\"\n", "aes_secret_key"),
 ])
-func `a secret of any service that cannot be read says what would help`(text: String, key: String) {
+func `an unreadable secret of any service says what to do`(text: String, key: String) {
   let found = found(text + "\(key)_file = \"/nonexistent/secret\"")
   #expect(found.count == 1, "\(found)")
   #expect(found.first?.contains(".\(key)_file: no such file; create it with mode 0600") == true, "\(found)")

@@ -1,4 +1,4 @@
-// ServiceTests.swift -- the keys of Tencent HTTPDNS, EMAS HTTPDNS and self-built tables.
+// ServiceTests.swift -- the keys of Tencent HTTPDNS, EMAS HTTPDNS and self-maintained tables.
 
 import Ciphers
 import Configuration
@@ -42,7 +42,7 @@ private let tableURL = table + "url = \"https://192.0.2.10/table.json\"\n"
   #expect(try provider(tencentDES).service == .tencent(.des(id: "1234", key: Secret("DesKey01"))))
 }
 
-@Test func `an EMAS account needs no more than its id`() throws {
+@Test func `an EMAS account needs only its id`() throws {
   let expected = Configuration.EMASAccount(
     accountID: "100000", secretKey: nil, api: .v1, aesSecretKey: nil, aesMode: .cbc, region: .cn, isScheduled: true)
   #expect(try provider(emas).service == .emas(expected))
@@ -50,7 +50,7 @@ private let tableURL = table + "url = \"https://192.0.2.10/table.json\"\n"
   #expect(warningLines(emas) == [])
 }
 
-@Test func `an EMAS account keeps what it says`() throws {
+@Test func `every key of an EMAS account is read`() throws {
   let text = emasAES + "secret_key_env = \"HEX\"\naes_mode = \"gcm\"\nregion = \"de\"\nschedule = false"
   let expected = Configuration.EMASAccount(
     accountID: "100000", secretKey: Secret("00ff"), api: .v2, aesSecretKey: Secret("000102030405060708090A0B0C0D0E0F"),
@@ -59,7 +59,7 @@ private let tableURL = table + "url = \"https://192.0.2.10/table.json\"\n"
   #expect(try provider(text).path == "/v2/d")
 }
 
-@Test func `a table is behind a URL or in a file`() throws {
+@Test func `a table has a URL or a file`() throws {
   let url = ServiceURL(text: "https://192.0.2.10/table.json")!
   #expect(try provider(tableURL).service == .table(Configuration.TableSource(.url(url))))
   let text = tableURL + "host = \"Table.example.com\"\ninterval = \"30s\"\nttl = \"2m\""
@@ -143,7 +143,7 @@ private let resolved: [(text: String, servers: [String])] = [
 ]
 
 @Test(arguments: resolved)
-func `a service of its own kind knows where its transfers go`(text: String, expected: [String]) throws {
+func `the transfers of a service with an account go to its servers`(text: String, expected: [String]) throws {
   #expect(try servers(text) == expected)
 }
 
@@ -158,13 +158,13 @@ func `every region of EMAS has boot addresses of both families`(region: Configur
   #expect(ipv6.allSatisfy { $0.hasPrefix("https://[") })
 }
 
-@Test func `a service without a region of its own begins in mainland China`() throws {
+@Test func `the region global has the servers of mainland China`() throws {
   #expect(try servers(emas + "region = \"global\"") == servers(emas))
 }
 
 // MARK: - Warnings
 
-@Test func `an encrypted answer over http is not warned of`() {
+@Test func `an encrypted answer over http causes no warning`() {
   #expect(warningLines(tencentAES) == [])
   #expect(warningLines(tencentDES).map { $0.hasPrefix("test.toml: provider[0].cipher: DES is broken") } == [true])
   #expect(warningLines(emasAES + "scheme = \"http\"") == [])
@@ -174,14 +174,14 @@ func `every region of EMAS has boot addresses of both families`(region: Configur
   (emas + "scheme = \"http\"", "scheme"), (emas + "api = \"v2\"\nscheme = \"http\"", "scheme"),
   (table + "url = \"http://192.0.2.10/table.json\"", "url"),
 ])
-func `a clear answer over http is warned of`(text: String, key: String) {
+func `an unencrypted answer over http causes a warning`(text: String, key: String) {
   #expect(warningLines(text).map { $0.hasPrefix("test.toml: provider[0].\(key): over http everyone") } == [true])
 }
 
-@Test func `resolvers for names that nobody has to find are warned of`() {
+@Test func `unneeded bootstrap resolvers cause a warning`() {
   let bootstrap = "bootstrap = [\"192.0.2.53\"]\n"
   let known =
-    "test.toml: provider[0].bootstrap: not used: the addresses of this service are known, and no name has to be found"
+    "test.toml: provider[0].bootstrap: not used: the addresses of this service are built in"
   for text in ["kind = \"alidns\"\n", "kind = \"doh\"\n", tencentHTTPS, emas] {
     #expect(warningLines(text + bootstrap) == [known])
   }

@@ -1,4 +1,4 @@
-// Support.swift -- parses texts for the tests and gives back what they look at.
+// Support.swift -- parses texts for the tests and returns configurations, mistakes and warnings.
 
 import Configuration
 import Glibc
@@ -48,7 +48,7 @@ func messages(_ text: String) -> [String] {
   }
 }
 
-/// A new folder with one file of this content and mode; both go away afterwards.
+/// Runs a body with a new folder that has one file of this content and mode; removes both afterwards.
 func withFile(
   _ content: [UInt8], mode: mode_t = 0o600, _ body: (_ directory: String, _ path: String) throws -> Void
 ) throws {
@@ -57,7 +57,7 @@ func withFile(
   withExtendedLifetime(folder) {}
 }
 
-/// A new folder with one file of this text and mode; both go away afterwards.
+/// Runs a body with a new folder that has one file of this text and mode; removes both afterwards.
 func withFile(
   _ content: String, mode: mode_t = 0o600, _ body: (_ directory: String, _ path: String) throws -> Void
 ) throws {

@@ -1,4 +1,4 @@
-// UserAccountTests.swift -- users of the machine, and what is advised where one may not read a secret.
+// UserAccountTests.swift -- users of the machine, and the advice if one cannot read a secret.
 
 import Testing
 
@@ -7,7 +7,7 @@ import Testing
 @Suite struct `A user of the machine` {
   private static let users = "root:x:0:0:root:/root:/bin/sh\nhttpdnsd:x:998:997:DNS:/:/usr/sbin/nologin\n"
 
-  @Test func `is found by name and by number`() throws {
+  @Test func `a user is found by name and by id`() throws {
     try withFile(Self.users) { directory, file in
       let account = try #require(UserAccount("httpdnsd", in: file))
       #expect(account.user == 998 && account.group == 997)
@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  @Test func `that has a name is advised to own the secret`() {
+  @Test func `a permanent user is advised to own the secret`() {
     let reader = Reader(998, "httpdnsd")
     #expect(reader.user == "user httpdnsd")
     #expect(reader.secretRemedy.contains("user httpdnsd owns (chown httpdnsd)"))
@@ -26,13 +26,13 @@ import Testing
   }
 
   @Test(arguments: [61_184, 62_503, 65_519] as [UInt32])
-  func `that goes with its service is advised to own nothing`(number: UInt32) {
+  func `a dynamic user is advised to use a credential`(number: UInt32) {
     let reader = Reader(number, nil)
     #expect(!reader.secretRemedy.contains("chown") && reader.secretRemedy.contains("LoadCredential="))
   }
 }
 
-@Test func `the keys of secret files that could be read are known, their paths are not`() throws {
+@Test func `the keys of secret files are reported, their paths are not`() throws {
   try withFile("canary") { _, path in
     let account = "[[provider]]\nname = \"one\"\naccount_id = \"999999\"\naccess_key_id = \"id\"\n"
     guard case .success(let loaded) = parse("\(account)access_key_secret_file = \"\(path)\"") else {

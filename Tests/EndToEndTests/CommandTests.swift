@@ -205,9 +205,9 @@ import Testing
       let (ending, _, error) = try lab.run("check", "--config", file, environment: variables)
       #expect(ending == .exited(0))
       #expect(error.contains("warning: \(file): control.group: there is no group no-such-group in /etc/group; "))
-      #expect(error.contains("warning: environment: HTTPDNSD_LISTN: nobody reads this variable (did you mean "))
+      #expect(error.contains("warning: environment: HTTPDNSD_LISTN: unknown variable; did you mean "))
       let daemon = try lab.daemon(Settings(Settings.json(try lab.simulator().http)).text, environment: variables)
-      #expect(daemon.log.contains("WARNING environment: HTTPDNSD_LISTN: nobody reads this variable"))
+      #expect(daemon.log.contains("WARNING environment: HTTPDNSD_LISTN: unknown variable"))
     }
   }
 

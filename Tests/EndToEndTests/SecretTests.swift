@@ -86,7 +86,8 @@ import Testing
       for command in ["check", "run"] {
         let (ending, output, error) = try lab.run(command, "--config", file)
         #expect(ending == .exited(1))
-        #expect(error.contains("provider[\"three\"].access_key_secret_file: found a file of mode 0644"))
+        #expect(
+          error.contains("provider[\"three\"].access_key_secret_file: other users can access the file (mode 0644)"))
         check(output, error)
       }
     }

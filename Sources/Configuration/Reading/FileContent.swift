@@ -1,4 +1,4 @@
-// FileContent.swift -- reads a whole regular file of limited size, with what its permissions say.
+// FileContent.swift -- reads a whole regular file of limited size, with its permissions.
 
 import Files
 import Glibc
@@ -8,39 +8,34 @@ struct FileContent {
   let octets: [UInt8]
   /// The permission bits.
   let mode: mode_t
-  /// Whether the file's mount is read-only.
+  /// Whether the file is on a read-only mount, where its mode cannot be changed.
   let isOnReadOnlyMount: Bool
 
   /// Why a file could not be read.
   struct Failure: Error {
-    /// What is wrong with it.
     enum Kind: Equatable { case missing, denied, directory, special, tooLarge(limit: Int), unreadable }
 
     let kind: Kind
-    /// What is wrong with it, in words that `remedy` goes on with.
+    /// What is wrong with the file: the first clause of a `Mistake` of the wording `.failure`.
     let found: String
 
-    /// How the two are put together.
-    var wording: Mistake.Wording { if case .tooLarge = kind { .value } else { .failure } }
-
-    /// What would help.
+    /// What to do about it: the second clause.
     ///
     /// - Parameters:
-    ///   - wanted: what the file has to be, with its article.
-    ///   - missing: what to do where there is none.
+    ///   - wanted: the expected kind of file, with its article.
+    ///   - missing: the remedy if the file does not exist.
     func remedy(_ wanted: String, missing: String) -> String {
       switch kind {
       case .missing: missing
-      case .denied: "that user has to be able to read it (chmod) and to enter its folders"
+      case .denied: "allow this user to read it (chmod) and to enter its folders"
       case .directory, .special, .unreadable: "expected \(wanted)"
-      case .tooLarge(let limit): "at most \(limit) octets"
+      case .tooLarge(let limit): "expected at most \(limit) octets"
       }
     }
   }
 
-  /// Reads a file.
   static func read(_ path: String, limit: Int) throws(Failure) -> FileContent {
-    // Non-blocking, because opening a FIFO would wait for its writer.
+    // O_NONBLOCK: opening a FIFO would otherwise wait for its writer.
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard file >= 0 else { throw failure(errno) }
     defer { close(file) }
@@ -60,11 +55,11 @@ struct FileContent {
     } catch .unreadable(let code) {
       throw failure(code)
     } catch {
-      throw Failure(kind: .tooLarge(limit: limit), found: "a file of more than \(limit) octets")
+      throw Failure(kind: .tooLarge(limit: limit), found: "is too large")
     }
   }
 
-  /// /dev/null, which stands for an empty file.
+  /// /dev/null is accepted as an empty file.
   private static let nullDevice = dev_t(1 << 8 | 3)
 
   private static func failure(_ code: Int32) -> Failure {

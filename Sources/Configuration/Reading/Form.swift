@@ -1,37 +1,39 @@
-// Form.swift -- what a key may hold: the words for it and the conversion of it.
+// Form.swift -- the form of a value: its description for messages and its conversion.
 
 /// A form that a value can have.
 struct Form<Result> {
-  /// What is allowed, in words.
+  /// The allowed values, as the object of "expected".
   let allowed: String
-  /// Converts a value, or records what is wrong with it and returns nil.
+  /// Converts a value, or records a mistake and returns nil.
   let read: (Value, Place, Report) -> Result?
 
-  /// A form that records its mistakes itself.
+  /// A form whose `read` records mistakes itself.
   init(allowed: String, read: @escaping (Value, Place, Report) -> Result?) {
     self.allowed = allowed
     self.read = read
   }
 
-  /// A form of one piece: where the conversion gives nil, the whole value is refused.
-  init(_ allowed: String, _ convert: @escaping (Value) -> Result?) {
+  /// A form that refuses the value as a whole where the conversion returns nil.
+  ///
+  /// - Parameter predicate: what a message says of a refused value, before `; expected`.
+  init(_ allowed: String, is predicate: String = "is not valid", _ convert: @escaping (Value) -> Result?) {
     self.init(allowed: allowed) { value, place, report in
       let result = convert(value)
-      if result == nil { report.refuse(value, at: place, allowed: allowed) }
+      if result == nil { report.refuse(value, is: predicate, at: place, allowed: allowed) }
       return result
     }
   }
 
-  /// An empty string for nothing, or another form.
+  /// Another form, or an empty string for nil.
   static func optional<Wrapped>(_ form: Form<Wrapped>) -> Form where Result == Wrapped? {
     Form(allowed: form.allowed + ", or \"\"") { value, place, report in
       value == .string("") ? .some(nil) : form.read(value, place, report).map { .some($0) }
     }
   }
 
-  /// An array of a form; all of its wrong elements are recorded.
+  /// An array of a form. Every invalid element is a mistake of its own.
   static func list<Element>(of form: Form<Element>, atLeast least: Int = 0) -> Form where Result == [Element] {
-    let allowed = "an array" + (least > 0 ? " of at least \(least)" : "") + "; each: \(form.allowed)"
+    let allowed = "an array" + (least > 0 ? " of at least \(least)" : "") + ", each element \(form.allowed)"
     return Form(allowed: allowed) { value, place, report in
       guard case .array(let values) = value, values.count >= least else {
         report.refuse(value, at: place, allowed: allowed)
@@ -42,7 +44,7 @@ struct Form<Result> {
     }
   }
 
-  /// An array of a form without repetition.
+  /// An array of a form, without duplicates.
   static func distinctList<Element: Hashable>(
     of form: Form<Element>, atLeast least: Int = 0
   ) -> Form where Result == [Element] {
@@ -51,7 +53,8 @@ struct Form<Result> {
       guard let elements = list.read(value, place, report), case .array(let values) = value else { return nil }
       var seen: Set<Element> = []
       for (index, element) in elements.enumerated() where !seen.insert(element).inserted {
-        report.refuse("\(values[index].shown(at: place)) again", at: place.index(index), allowed: "each only once")
+        report.refuse(
+          "\(values[index].shown(at: place)) is listed twice", at: place.index(index), allowed: "remove one", .failure)
       }
       return seen.count == elements.count ? elements : nil
     }

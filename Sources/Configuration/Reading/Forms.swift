@@ -19,9 +19,10 @@ extension Form where Result == Int {
     }
   }
 
-  /// Octets, as text such as `32MiB`.
+  /// A number of octets, as text such as `32MiB`.
   static func size(_ range: ClosedRange<Int>) -> Form {
-    Form("a size such as \"32MiB\", from \(sizeText(range.lowerBound)) to \(sizeText(range.upperBound))") { value in
+    let predicate = "is not a size from \(sizeText(range.lowerBound)) to \(sizeText(range.upperBound))"
+    return Form("e.g. \"32MiB\"", is: predicate) { value in
       guard let size = value.line.flatMap({ parseSize($0) }), range.contains(size) else { return nil }
       return size
     }
@@ -43,16 +44,17 @@ extension Form where Result == Double {
 extension Form where Result == Duration {
   static func duration(_ range: ClosedRange<Duration>) -> Form {
     let bounds = "from \(durationText(range.lowerBound)) to \(durationText(range.upperBound))"
-    return Form("a duration such as \"1500ms\", \"3s\", \"10m\", \"2h\" or \"1d\", \(bounds)") { value in
+    return Form("e.g. \"1500ms\", \"3s\", \"10m\", \"2h\" or \"1d\"", is: "is not a duration \(bounds)") { value in
       guard let duration = value.line.flatMap({ parseDuration($0) }), range.contains(duration) else { return nil }
       return duration
     }
   }
 
-  /// A duration of whole seconds. The longest TTL is RFC 8767 section 4's week.
+  /// A duration of whole seconds, by default up to seven days (RFC 8767 section 4).
   static func ttl(_ range: ClosedRange<Duration> = .zero ... .seconds(604_800)) -> Form {
     let bounds = "from \(durationText(range.lowerBound)) to \(durationText(range.upperBound))"
-    return Form("whole seconds such as \"30s\", \"10m\", \"2h\" or \"1d\", \(bounds)") { value in
+    let predicate = "is not a duration in whole seconds \(bounds)"
+    return Form("e.g. \"30s\", \"10m\", \"2h\" or \"1d\"", is: predicate) { value in
       guard let duration = value.line.flatMap({ parseDuration($0) }), range.contains(duration),
         duration.components.attoseconds == 0
       else { return nil }
@@ -70,19 +72,18 @@ extension Form where Result: RawRepresentable & CaseIterable, Result.RawValue ==
 }
 
 extension Form where Result == String {
-  /// The path of a file, from the root.
+  /// The absolute path of a file.
   static var absolutePath: Form {
     Form("a path that begins with \"/\"") { value in value.line.flatMap { $0.hasPrefix("/") ? $0 : nil } }
   }
 
-  /// What is used as a label: 1 to 63 letters, digits, `-`, `_` and `.`.
+  /// A name for use in rules, logs and metrics.
   static var identifier: Form {
     Form("1 to 63 letters, digits, \"-\", \"_\" or \".\", in quotes") { value in
       value.line.flatMap { isIdentifier($0) ? $0 : nil }
     }
   }
 
-  /// One line of text that is not empty.
   static var text: Form {
     Form("one line of text, not empty") { value in value.line.flatMap { $0.isEmpty ? nil : $0 } }
   }

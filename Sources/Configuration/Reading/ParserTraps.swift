@@ -1,8 +1,8 @@
-// ParserTraps.swift -- texts on which the TOML parser (toml++ 3.4) fails an assertion, and with it the process.
+// ParserTraps.swift -- detects texts on which the TOML parser (toml++ 3.4) fails an assertion and aborts the process.
 
-/// Whether a key, or an end that the parser expects, follows the opening brackets of a table header.
+/// Whether a key, `]` or the end of the text follows the opening brackets of a table header.
 ///
-/// The parser reads a key there without looking whether one begins.
+/// Anything else makes the parser abort: it reads a key without checking that one begins.
 func isHeaderWithKey(_ text: UnsafeBufferPointer<UInt8>, at bracket: Int) -> Bool {
   var next = bracket + 1
   if next < text.count, text[next] == UInt8(ascii: "[") { next += 1 }
@@ -12,14 +12,14 @@ func isHeaderWithKey(_ text: UnsafeBufferPointer<UInt8>, at bracket: Int) -> Boo
 
 /// Whether ten characters that look like a date begin here, and a space and a digit follow them.
 ///
-/// The parser then expects a time and does not look whether the value ends behind its first digit. Between keys and
-/// values nothing else looks like that.
+/// The parser then expects a time and does not check that more than one digit follows. No valid text looks like that
+/// between keys and values.
 func isDateBeforeDigit(_ text: UnsafeBufferPointer<UInt8>, at start: Int) -> Bool {
   guard isDigit(text[start]), start == 0 || !isBareKeyOctet(text[start - 1]) else { return false }
   var next = start
   var characters = 0
   while next < text.count, text[next] > UInt8(ascii: " "), characters <= 10 {
-    // The parser counts neither underscores nor the further octets of a character.
+    // The parser counts neither underscores nor UTF-8 continuation octets.
     if text[next] != UInt8(ascii: "_"), text[next] & 0xC0 != 0x80 {
       let isHyphenPlace = characters == 4 || characters == 7
       if isHyphenPlace, text[next] != UInt8(ascii: "-") { return false }
@@ -30,9 +30,9 @@ func isDateBeforeDigit(_ text: UnsafeBufferPointer<UInt8>, at start: Int) -> Boo
   return characters == 10 && next + 1 < text.count && text[next] == UInt8(ascii: " ") && isDigit(text[next + 1])
 }
 
-/// Whether a date and a T begin here, and no digit follows them.
+/// Whether a date and a `T` begin here, and no digit follows them.
 ///
-/// The parser then parses a time without looking whether one begins.
+/// The parser then parses a time without checking that one begins.
 func isDateWithoutTime(_ text: UnsafeBufferPointer<UInt8>, at start: Int) -> Bool {
   guard start == 0 || !isBareKeyOctet(text[start - 1]), start + 11 < text.count else { return false }
   for (place, sample) in "0000-00-00".utf8.enumerated() {

@@ -1,18 +1,18 @@
-// Place.swift -- where a value stands: as a person reads it, and as the tables of this module look it up.
+// Place.swift -- the path of a value in the configuration: for messages, and for look-ups by key path.
 
 /// A path of keys.
 struct Place {
-  /// As a person reads it: `provider["alidns"].servers[0]`.
+  /// The path in messages: `provider["alidns"].servers[0]`.
   let text: String
   /// The keys alone: `provider.servers`.
   let pattern: String
-  /// The last key; indices do not count.
+  /// The last key, ignoring indices.
   let lastKey: String
 
-  /// The whole file.
+  /// The root table.
   static let root = Place(text: "", pattern: "", lastKey: "")
 
-  /// A key of this table.
+  /// The path of a key in this table.
   func key(_ key: String) -> Place {
     let isBare = !key.isEmpty && key.utf8.allSatisfy { isLetterOrDigit($0) || $0 == UInt8(ascii: "_") }
     let shown = isBare && key.utf8.count <= shownLimit ? key : "\"\(shownText(key, limit: shownLimit))\""
@@ -21,10 +21,10 @@ struct Place {
       lastKey: key)
   }
 
-  /// An element of this array.
+  /// The path of an element of this array.
   func index(_ index: Int) -> Place { Place(text: "\(text)[\(index)]", pattern: pattern, lastKey: lastKey) }
 
-  /// An element of this array of tables, which has a name of its own.
+  /// The path of an element of this array of tables, by its unique name.
   func named(_ name: String) -> Place { Place(text: "\(text)[\"\(name)\"]", pattern: pattern, lastKey: lastKey) }
 }
 

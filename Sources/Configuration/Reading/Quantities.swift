@@ -1,4 +1,4 @@
-// Quantities.swift -- durations and sizes as text.
+// Quantities.swift -- converts durations and sizes from and to text.
 
 private let durationUnits: [(name: String, milliseconds: Int)] = [
   ("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000),
@@ -18,7 +18,7 @@ func parseSize(_ text: String) -> Int? {
   quantity(text, sizeUnits.map { ($0.name, $0.octets) })
 }
 
-/// The duration in the largest unit that gives a whole number.
+/// The duration in the largest unit that yields a whole number.
 func durationText(_ duration: Duration) -> String {
   let (seconds, attoseconds) = duration.components
   let milliseconds = Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)
@@ -27,7 +27,7 @@ func durationText(_ duration: Duration) -> String {
   return "\(milliseconds / unit.milliseconds)\(unit.name)"
 }
 
-/// The size in the largest unit that gives a whole number.
+/// The size in the largest unit that yields a whole number.
 func sizeText(_ octets: Int) -> String {
   let unit = sizeUnits.last { octets.isMultiple(of: $0.octets) } ?? sizeUnits[0]
   return "\(octets / unit.octets)\(unit.name)"

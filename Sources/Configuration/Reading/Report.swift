@@ -1,8 +1,8 @@
-// Report.swift -- collects the mistakes and warnings of one reading.
+// Report.swift -- collects the mistakes and warnings of one configuration.
 
 /// The mistakes and warnings found so far. Lives for one call of `Configuration.parse`, on its thread.
 final class Report {
-  /// More than these are not listed: nobody reads them, and a hostile file has a hundred thousand.
+  /// Mistakes beyond this number are dropped: a hostile file can have a hundred thousand.
   static let maxMistakes = 1000
 
   let file: String
@@ -11,9 +11,9 @@ final class Report {
   private var recorded: [Mistake] = []
   private var hasOmitted = false
   private(set) var warnings: [Warning] = []
-  /// The keys that name a file with a secret which could be read.
+  /// The keys that name a secret file; each of these files was read.
   private(set) var secretFiles: [String] = []
-  /// Key path → the environment variable that took its place.
+  /// Key path → the environment variable that overrides it.
   private var variables: [String: String] = [:]
 
   init(file: String, environment: @escaping Configuration.Environment) {
@@ -21,7 +21,7 @@ final class Report {
     self.environment = environment
   }
 
-  /// Records a mistake; `found` must be fit to be shown.
+  /// Records a mistake. The caller makes sure that `found` holds no secret and no control character.
   func refuse(_ found: String, at place: Place, allowed: String, _ wording: Mistake.Wording = .value) {
     guard !isFull else {
       hasOmitted = true
@@ -32,43 +32,43 @@ final class Report {
       Mistake(file: origin.file, location: .key(origin.path), found: found, allowed: allowed, wording: wording))
   }
 
-  /// Whether no more mistakes are recorded.
+  /// Whether further mistakes are dropped.
   var isFull: Bool { recorded.count >= Report.maxMistakes }
 
-  /// All mistakes; where there are too many, the last one says so.
+  /// All recorded mistakes; if some were dropped, the last one says so.
   var mistakes: [Mistake] {
     guard hasOmitted else { return recorded }
     let last = Mistake(
-      file: file, location: .file, found: "more mistakes than are listed", allowed: "none", wording: .value)
+      file: file, location: .file, found: "more mistakes follow", allowed: "correct these first", wording: .failure)
     return recorded + [last]
   }
 
-  /// Records that a value is not what is allowed in its place.
-  func refuse(_ value: Value, at place: Place, allowed: String) {
-    refuse(value.shown(at: place), at: place, allowed: allowed)
+  /// Records a value that is not allowed: `VALUE PREDICATE; expected ALLOWED`. The value of a secret is not shown.
+  func refuse(_ value: Value, is predicate: String = "is not valid", at place: Place, allowed: String) {
+    refuse("\(value.shown(at: place)) \(predicate)", at: place, allowed: allowed)
   }
 
-  /// Records a warning; `text` must be fit to be shown.
+  /// Records a warning. The caller makes sure that `text` holds no secret and no control character.
   func warn(_ text: String, at place: Place) {
     let origin = origin(of: place)
     warnings.append(Warning(file: origin.file, key: origin.path, text: text))
   }
 
-  /// Records that the file with a secret could be read; what stands at the key is not shown.
+  /// Records the key of a secret file that was read, not its path: people write the secret itself there.
   func didReadSecret(at place: Place) { secretFiles.append(place.text) }
 
-  /// Records a warning about a variable of the environment.
+  /// Records a warning about an environment variable.
   func warn(_ text: String, ofVariable name: String) {
     warnings.append(Warning(file: "environment", key: shownText(name, limit: shownLimit), text: text))
   }
 
-  /// From now on what is said about a key, or about what is in it, is said about a variable.
+  /// Attributes messages about a key, and about everything below it, to an environment variable.
   func take(_ pattern: String, from variable: String) { variables[pattern] = variable }
 
-  /// From now on what is said about a key is said about the file again: the variable was a mistake, and its value stays.
+  /// Attributes messages about a key to the file again: the variable was invalid, so the file's value stays.
   func giveBack(_ pattern: String) { variables[pattern] = nil }
 
-  /// Where a place is: in the file, or in the environment.
+  /// The source of a key, the file or `environment`, and its name there.
   private func origin(of place: Place) -> (file: String, path: String) {
     for (pattern, variable) in variables where place.pattern == pattern || place.pattern.hasPrefix("\(pattern).") {
       return ("environment", variable + place.text.dropFirst(pattern.count))

@@ -1,15 +1,14 @@
-// SecretForm.swift -- what a secret has to look like, and what is said of one that must or must not be there.
+// SecretForm.swift -- the form of a secret, and secrets that are required or not allowed.
 
 import Ciphers
 
-/// What a secret has to look like.
+/// The form that a secret must have.
 struct SecretForm {
-  /// What is allowed, in words.
+  /// The allowed form, as the object of "expected".
   let allowed: String
-  /// Whether these octets, which are one line of text, are.
+  /// Whether the octets, which are one line of UTF-8, have the form.
   let accepts: ([UInt8]) -> Bool
 
-  /// A form by its words and its test.
   init(_ allowed: String, _ accepts: @escaping ([UInt8]) -> Bool) {
     self.allowed = allowed
     self.accepts = accepts
@@ -17,14 +16,14 @@ struct SecretForm {
 }
 
 extension TableReader {
-  /// The secret of a key that `user` cannot do without; empty where it is not given or is a mistake.
+  /// The secret of a key that `user` requires. Records a mistake and returns an empty secret if it is missing or invalid.
   func requiredSecret(_ key: String, of user: String, _ form: SecretForm) -> Secret {
-    if !isSecretGiven(key) { require(key, allowed: "\(key)_file, _credential or _env, which \(user) needs") }
+    if !isSecretGiven(key) { require(key, allowed: "\(key)_file, \(key)_credential or \(key)_env for \(user)") }
     return secret(key, form) ?? Secret("")
   }
 
-  /// Records every way in which a secret is given that has no use here.
-  func refuseSecret(_ key: String, allowed: String) {
-    for way in waysGiven(key) { refuse(way, allowed: allowed) }
+  /// Records a mistake for every key that gives a secret where none is allowed.
+  func refuseSecret(_ key: String, _ problem: String, remedy: String) {
+    for way in waysGiven(key) { refuse(way, problem, remedy: remedy) }
   }
 }

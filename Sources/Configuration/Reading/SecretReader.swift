@@ -1,11 +1,11 @@
-// SecretReader.swift -- a secret by file, systemd credential, environment variable or in the text itself.
+// SecretReader.swift -- reads a secret from a file, a systemd credential, an environment variable or the text itself.
 //
-// No message repeats what stands in a secret's key, not even a file name: people put the secret itself there.
+// No message repeats the value of a secret's key, not even a file name: people write the secret itself there.
 
 import Ciphers
 import Glibc
 
-/// The longest secret in octets; every provider's is far shorter.
+/// The longest accepted secret in octets; the secrets of all providers are far shorter.
 private let maxSecretSize = 4096
 
 /// The ways to give the secret of a key.
@@ -17,22 +17,22 @@ private enum Source: String, CaseIterable {
 }
 
 extension TableReader {
-  /// Whether the file gives the secret in any way.
+  /// Whether the configuration gives the secret in any way.
   func isSecretGiven(_ key: String) -> Bool { !waysGiven(key).isEmpty }
 
-  /// The keys by which the file gives the secret.
+  /// The keys that give the secret.
   func waysGiven(_ key: String) -> [String] {
-    // Every way has to become a known key, so no short circuit.
+    // `isGiven` makes a key known, so it is called for every way.
     Source.allCases.map { key + $0.rawValue }.filter { isGiven($0) }
   }
 
-  /// The secret of a key; nil where it is not given or is a mistake.
+  /// The secret of a key; nil if it is missing or invalid. A missing one is no mistake.
   func secret(_ key: String, _ form: SecretForm? = nil) -> Secret? {
     let given = Source.allCases.filter { isGiven(key + $0.rawValue) }
     guard let source = given.first else { return nil }
     guard given.count == 1 else {
       let keys = given.map { key + $0.rawValue }.joined(separator: " and ")
-      report.refuse(keys, at: place.key(key), allowed: "only one of them")
+      report.refuse("given by \(keys)", at: place.key(key), allowed: "only one of them")
       return nil
     }
     let key = key + source.rawValue
@@ -47,7 +47,7 @@ extension TableReader {
       case .inline: inlineSecret(key, setting)
       }
     guard let secret, let form, !form.accepts(secret.reveal) else { return secret }
-    report.refuse("a secret of another form", at: place.key(key), allowed: form.allowed)
+    report.refuse("the secret has the wrong form", at: place.key(key), allowed: form.allowed)
     return nil
   }
 
@@ -56,17 +56,17 @@ extension TableReader {
     return Secret(setting)
   }
 
-  /// Warns of every secret that was read out of the text itself.
+  /// Warns about every secret in the configuration file itself.
   func warnOfInlineSecrets() {
     for key in inlineSecrets {
-      warn(key, "a secret in the configuration file is read by everyone who reads the file; better \(key)_file")
+      warn(key, "everyone who can read this file can read the secret; use \(key)_file instead")
     }
   }
 
   private func secretVariable(_ key: String, _ setting: String) -> Secret? {
     guard let value = report.environment(setting) else {
       report.refuse(
-        "a variable that is not set", at: place.key(key), allowed: "the name of an environment variable that is set")
+        "the variable is not set", at: place.key(key), allowed: "the name of an environment variable that is set")
       return nil
     }
     return secret(key, Array(value.utf8))
@@ -75,28 +75,29 @@ extension TableReader {
   private func secretCredential(_ key: String, _ setting: String) -> Secret? {
     guard let directory = report.environment("CREDENTIALS_DIRECTORY"), !directory.isEmpty else {
       report.refuse(
-        "no $CREDENTIALS_DIRECTORY in the environment", at: place.key(key),
-        allowed: "a name that the unit's LoadCredential= gives; by hand, CREDENTIALS_DIRECTORY=FOLDER with such files")
+        "$CREDENTIALS_DIRECTORY is not set", at: place.key(key),
+        allowed: "systemd sets it for a unit with LoadCredential=; outside the unit, set CREDENTIALS_DIRECTORY=FOLDER",
+        .failure)
       return nil
     }
     guard !setting.contains("/"), setting != ".", setting != ".." else {
-      report.refuse("a path", at: place.key(key), allowed: "the name of a credential, without \"/\"")
+      report.refuse("is a path", at: place.key(key), allowed: "the name of a credential, without \"/\"")
       return nil
     }
     let path = "\(directory)/\(setting)"
     guard access(path, F_OK) == 0 else {
       report.refuse(
         "no such credential in $CREDENTIALS_DIRECTORY", at: place.key(key),
-        allowed: "a name that the unit's LoadCredential= gives")
+        allowed: "a name that the unit's LoadCredential= defines")
       return nil
     }
     return content(key, path).flatMap { secret(key, $0.octets) }
   }
 
   private func secretFile(_ key: String, _ setting: String) -> Secret? {
-    // Where the program is started from must not decide which file is read.
+    // The working directory must not decide which file is read.
     guard setting.hasPrefix("/") else {
-      report.refuse("no absolute path (not shown)", at: place.key(key), allowed: "the path of a file, from \"/\" on")
+      report.refuse("not an absolute path (not shown)", at: place.key(key), allowed: "a path that begins with \"/\"")
       return nil
     }
     guard let content = content(key, setting) else { return nil }
@@ -104,17 +105,19 @@ extension TableReader {
     if content.mode & 0o077 != 0 {
       let mode = "0" + String(content.mode, radix: 8)
       guard content.isOnReadOnlyMount || isHandedOut(setting) else {
-        report.refuse("a file of mode \(mode)", at: place.key(key), allowed: "mode 0600 or stricter (chmod 600)")
+        report.refuse(
+          "other users can access the file (mode \(mode))", at: place.key(key),
+          allowed: "mode 0600 or stricter (chmod 600)")
         return nil
       }
       warn(
         key,
-        "mode \(mode) lets others read the file; accepted, because its folder is one that secrets are handed out in")
+        "mode \(mode) lets other users read the file; accepted, because its folder is meant for secrets or read-only")
     }
     return secret(key, content.octets)
   }
 
-  /// Whether the file lies where container engines and systemd put secrets, which they make readable by others.
+  /// Whether the file is where container engines and systemd provide secrets, often with a mode that others can read.
   private func isHandedOut(_ path: String) -> Bool {
     guard let resolved = realpath(path, nil) else { return false }
     defer { free(resolved) }
@@ -131,21 +134,21 @@ extension TableReader {
         error.kind == .denied
         ? "expected \(Reader.ours.secretRemedy)"
         : error.remedy("a file with the secret", missing: "create it with mode 0600") + ", or use a systemd credential"
-      report.refuse(error.found, at: place.key(key), allowed: remedy, error.wording)
+      report.refuse(error.found, at: place.key(key), allowed: remedy, .failure)
       return nil
     }
   }
 
-  /// The secret in these octets, without the line end that editors and `echo` leave.
+  /// The secret in these octets, without the line end that editors and `echo` add.
   private func secret(_ key: String, _ octets: [UInt8]) -> Secret? {
     var octets = octets[...]
     while let last = octets.last, last == UInt8(ascii: "\n") || last == UInt8(ascii: "\r") { octets.removeLast() }
     guard !octets.isEmpty else {
-      report.refuse("an empty secret", at: place.key(key), allowed: "a secret that is not empty")
+      report.refuse("the secret is empty", at: place.key(key), allowed: "one line of text")
       return nil
     }
     guard let text = String(validating: octets, as: UTF8.self), let line = Value.string(text).line else {
-      report.refuse("a secret that is not one line of text", at: place.key(key), allowed: "one line of UTF-8")
+      report.refuse("the secret is not one line of text", at: place.key(key), allowed: "one line of UTF-8")
       return nil
     }
     return Secret(line)

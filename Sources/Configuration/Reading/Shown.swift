@@ -1,9 +1,9 @@
-// Shown.swift -- how found text may appear in a message: on one line, short, and without secrets.
+// Shown.swift -- how messages quote text from the configuration: on one line, short, and without secrets.
 
-/// The longest text out of a file that a message repeats, in characters.
+/// The longest text from a file that a message quotes, in characters.
 let shownLimit = 60
 
-/// The text on one line: what cannot be seen or would move the cursor is escaped, and the rest is cut at the limit.
+/// The text on one line, cut at the limit. Characters that are invisible or move the cursor are escaped.
 func shownText(_ text: String, limit: Int = 4096) -> String {
   var shown = ""
   var count = 0
@@ -20,11 +20,12 @@ func shownText(_ text: String, limit: Int = 4096) -> String {
 }
 
 extension Value {
-  /// The value as a message may repeat it.
+  /// The value as a message quotes it.
   func shown(at place: Place) -> String {
     if holdsSecret(place.lastKey) { return "\(kind) (not shown)" }
     return switch self {
-    case .string(let text): "\"\(shownText(withoutCredentials(text), limit: shownLimit))\""
+    case .string(let text):
+      "\"\(shownText(withoutCredentials(text, at: place), limit: shownLimit))\""
     case .integer(let number): "\(number)"
     case .float(let number): "\(number)"
     case .boolean(let flag): "\(flag)"
@@ -34,16 +35,16 @@ extension Value {
   }
 }
 
-/// Whether a key's name says that its value, or what was put there by mistake, should not be seen.
+/// Whether the name of a key suggests that its value is a secret, or that people put one there by mistake.
 func holdsSecret(_ key: String) -> Bool {
   let key = key.lowercased()
-  // The number of an account stands beside its secret, and is easily mistaken for it.
+  // The id of an account is next to its secret and easily confused with it.
   if key == "id" { return true }
   return ["secret", "key", "token", "password", "passwd", "credential", "account", "auth"].contains { key.contains($0) }
 }
 
-/// The text without what could be a password in a URL or before a host, and without a URL's query and fragment.
-func withoutCredentials(_ text: String) -> String {
+/// The text without a user and a password before a host, and without the query and fragment of a URL.
+func withoutCredentials(_ text: String, at place: Place) -> String {
   var scheme = ""
   var rest = text[...]
   if let separator = rest.firstRange(of: "://") {
@@ -52,9 +53,10 @@ func withoutCredentials(_ text: String) -> String {
   }
   if let at = rest.lastIndex(of: "@") { rest = "…" + rest[at...] }
   if let query = rest.firstIndex(where: { $0 == "?" || $0 == "#" }) { rest = rest[...query] + "…" }
-  // `user:password` without its `@host` looks like a host with a strange port.
+  // `user:password` without `@host` looks like a host with an invalid port. Only URLs and these keys can hold one.
+  let mayHoldPassword = !scheme.isEmpty || ["proxy", "redis"].contains(place.lastKey)
   let authority = rest.prefix { $0 != "/" }
-  if !authority.hasPrefix("["), let colon = authority.firstIndex(of: ":"),
+  if mayHoldPassword, !authority.hasPrefix("["), let colon = authority.firstIndex(of: ":"),
     portNumber(authority[authority.index(after: colon)...]) == nil,
     !isMistypedPort(authority[authority.index(after: colon)...], of: authority[..<colon]),
     Endpoint(text: String(authority), defaultPort: 1) == nil
@@ -64,8 +66,8 @@ func withoutCredentials(_ text: String) -> String {
   return scheme + rest
 }
 
-/// Whether what stands behind an address or a name with dots is nothing, or a number that is no port: no user is called so, and
-/// no password is so short.
+/// Whether the text after an address or a dotted name is empty or a number, that is, a mistyped port: users do not have such
+/// names, and passwords are longer.
 private func isMistypedPort(_ text: Substring, of host: Substring) -> Bool {
   text.utf8.count <= 6 && text.utf8.allSatisfy { isDigit($0) } && host.contains(".") && Host(text: String(host)) != nil
 }

@@ -1,8 +1,8 @@
-// Suggestion.swift -- which known key an unknown one was probably meant to be.
+// Suggestion.swift -- finds the known key that an unknown one was probably meant to be.
 
-/// The candidate that differs least from the key: by at most two edits, and by less than half of the key.
+/// The candidate that differs least from the key; nil if it takes more than two edits, or half of the key or more.
 package func closest(to key: String, among candidates: some Sequence<String>) -> String? {
-  // A longer key is no slip of the finger, and comparing it would take long.
+  // A longer key is not a typing mistake, and the comparison is quadratic.
   guard key.utf8.count <= 40 else { return nil }
   let similar = candidates.filter { abs($0.utf8.count - key.utf8.count) <= 2 }
   let distances = similar.map { (name: $0, distance: editDistance(Array(key.utf8), Array($0.utf8))) }
@@ -10,7 +10,7 @@ package func closest(to key: String, among candidates: some Sequence<String>) ->
   return best.distance <= 2 && best.distance * 2 < key.utf8.count ? best.name : nil
 }
 
-/// How many insertions, deletions, replacements and swaps of neighbours make one text of the other.
+/// The number of insertions, deletions, replacements and swaps of neighbours between two texts.
 private func editDistance(_ left: [UInt8], _ right: [UInt8]) -> Int {
   var twoBack: [Int] = []
   var previous = Array(0...right.count)

@@ -1,8 +1,8 @@
-// TOMLDocument.swift -- text → values; the only file that knows TOMLKit.
+// TOMLDocument.swift -- parses TOML into values; the only file that uses TOMLKit.
 
 import TOMLKit
 
-/// A text that is not TOML, or that no configuration needs to be.
+/// A text that is not TOML, or exceeds a limit. `allowed` is empty where `found` says it all.
 struct SyntaxMistake: Error, Equatable {
   let line: Int
   let column: Int
@@ -13,7 +13,7 @@ struct SyntaxMistake: Error, Equatable {
 /// The values of a TOML text.
 func parseTOML(_ text: String) throws(SyntaxMistake) -> [String: Value] {
   guard text.utf8.count <= Configuration.maxFileSize else {
-    let found = "\(text.utf8.count) octets"
+    let found = "the text has \(text.utf8.count) octets"
     throw SyntaxMistake(line: 1, column: 1, found: found, allowed: "at most \(Configuration.maxFileSize) octets")
   }
   try TextScan.check(text)
@@ -22,14 +22,14 @@ func parseTOML(_ text: String) throws(SyntaxMistake) -> [String: Value] {
   } catch let error as TOMLParseError {
     let position = error.source.begin
     throw SyntaxMistake(
-      line: position.line, column: position.column, found: shownReason(error.description), allowed: "TOML 1.0")
+      line: position.line, column: position.column, found: shownReason(error.description), allowed: "")
   } catch {
-    throw SyntaxMistake(line: 1, column: 1, found: "a text that cannot be read", allowed: "TOML 1.0")
+    throw SyntaxMistake(line: 1, column: 1, found: "not valid TOML", allowed: "")
   }
 }
 
 private func table(_ table: TOMLTable) -> [String: Value] {
-  // By key and not by TOMLTable's iterator, which unwraps by force.
+  // Not by TOMLTable's iterator, which force-unwraps.
   var values: [String: Value] = [:]
   for key in table.keys {
     if let found = table[key] { values[key] = value(found) }
@@ -52,7 +52,7 @@ private func value(_ found: any TOMLValueConvertible) -> Value {
 /// The parser's reason on one line, without the numbers that it quotes: such a number may be a secret.
 private func shownReason(_ description: String) -> String {
   let opening = "Error while parsing "
-  let reason = description.hasPrefix(opening) ? "a broken " + description.dropFirst(opening.count) : description
+  let reason = description.hasPrefix(opening) ? "invalid " + description.dropFirst(opening.count) : description
   let parts = shownText(reason, limit: 200).split(separator: "'", omittingEmptySubsequences: false)
   return parts.enumerated().map { index, part in
     index % 2 == 1 && part.count > 1 && part.contains { $0.isNumber } ? "…" : part

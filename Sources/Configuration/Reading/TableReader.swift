@@ -1,17 +1,16 @@
-// TableReader.swift -- reads the keys of one table into properties, and knows which keys nobody asked for.
+// TableReader.swift -- reads the keys of one table into properties and reports the unknown ones.
 
-/// Reads one TOML table. Every key that is asked for is known; `refuseUnknownKeys` reports the others.
+/// Reads one TOML table. A key becomes known when it is asked for; `refuseUnknownKeys` reports all others.
 final class TableReader {
-  /// Where the table stands.
+  /// The position of the table.
   let place: Place
-  /// Where mistakes go.
   let report: Report
   private let table: [String: Value]
-  /// The keys that were asked for.
+  /// The keys that were asked for, in that order.
   private(set) var known: [String] = []
   private var ignored: Set<String> = []
   private var unsound: Set<String> = []
-  /// The keys whose secret is in the text itself.
+  /// The keys whose secret is written in the configuration file itself.
   var inlineSecrets: [String] = []
 
   init(_ table: [String: Value], at place: Place, _ report: Report) {
@@ -20,7 +19,7 @@ final class TableReader {
     self.report = report
   }
 
-  /// The value of a key, which is known from now on.
+  /// The value of a key; makes the key known.
   func value(_ key: String) -> Value? {
     if !known.contains(key) { known.append(key) }
     return table[key]
@@ -29,7 +28,7 @@ final class TableReader {
   /// Whether the file has the key.
   func isGiven(_ key: String) -> Bool { value(key) != nil }
 
-  /// Whether nothing wrong was found at the key.
+  /// Whether no mistake was recorded for the key so far.
   func isSound(_ key: String) -> Bool { !unsound.contains(key) }
 
   /// Reads a key into a property that holds its default. A mistake leaves the default.
@@ -37,9 +36,11 @@ final class TableReader {
     guard let value = value(key) else { return }
     let place = place.key(key)
     if let needs = UnavailableFeature.needs(of: place, value) {
-      // What else is wrong with it helps nobody.
+      // One mistake is enough: whether the value has the right form does not matter.
       let unheard = Report(file: report.file, environment: report.environment)
-      if form.read(value, place, unheard) != property { refuse(key, allowed: "its default; \(needs) in this version") }
+      if form.read(value, place, unheard) != property {
+        refuse(key, "not supported in this version: \(needs)", remedy: "remove the key")
+      }
       return
     }
     guard let result = form.read(value, place, report) else {
@@ -49,11 +50,11 @@ final class TableReader {
     property = result
   }
 
-  /// Reads a table of its own below this one.
+  /// Reads a table inside this one.
   func section(_ key: String, _ body: (TableReader) -> Void) {
     guard let value = value(key) else { return }
     guard case .table(let table) = value else {
-      report.refuse(value, at: place.key(key), allowed: "a table: [\(key)]")
+      report.refuse(value, is: "is not a table", at: place.key(key), allowed: "[\(key)]")
       return
     }
     let reader = TableReader(table, at: place.key(key), report)
@@ -61,7 +62,7 @@ final class TableReader {
     reader.refuseUnknownKeys()
   }
 
-  /// Reads an array of tables; `name` gives what an element is called by in messages, else by its index.
+  /// Reads an array of tables. Messages call an element by its `name`, or by its index where that is nil.
   func tables(
     _ key: String, atMost most: Int = .max, name: ([String: Value]) -> String? = { _ in nil },
     _ body: (TableReader) -> Void
@@ -69,15 +70,15 @@ final class TableReader {
     guard let value = value(key) else { return }
     let place = place.key(key)
     guard case .array(let elements) = value else {
-      report.refuse(value, at: place, allowed: "an array of tables: [[\(key)]]")
+      report.refuse(value, is: "is not an array of tables", at: place, allowed: "[[\(key)]]")
       return
     }
     if elements.count > most {
-      report.refuse("\(elements.count) of [[\(key)]]", at: place, allowed: "at most \(most)")
+      report.refuse("\(elements.count) tables", at: place, allowed: "at most \(most)")
     }
     for (index, element) in elements.prefix(most).enumerated() {
       guard case .table(let table) = element else {
-        report.refuse(element, at: place.index(index), allowed: "a table: [[\(key)]]")
+        report.refuse(element, is: "is not a table", at: place.index(index), allowed: "[[\(key)]]")
         continue
       }
       let reader = TableReader(table, at: name(table).map(place.named) ?? place.index(index), report)
@@ -86,66 +87,77 @@ final class TableReader {
     }
   }
 
-  /// Records that the file must have the key.
+  /// Records a mistake if the key is missing.
   func require(_ key: String, allowed: String) {
     guard !isGiven(key) else { return }
     unsound.insert(key)
-    report.refuse("nothing", at: place.key(key), allowed: allowed)
+    report.refuse("missing", at: place.key(key), allowed: allowed)
   }
 
-  /// Records that the value of a key, or its absence, is not allowed here.
-  func refuse(_ key: String, allowed: String) {
+  /// Records that the value of a key, or its absence, is a mistake: `"VALUE" PREDICATE; expected ALLOWED`.
+  func refuse(_ key: String, is predicate: String, allowed: String) {
     unsound.insert(key)
     let place = place.key(key)
-    report.refuse(value(key)?.shown(at: place) ?? "nothing", at: place, allowed: allowed)
+    report.refuse(
+      value(key).map { "\($0.shown(at: place)) \(predicate)" } ?? "missing", at: place, allowed: allowed)
   }
 
-  /// Records that a lower limit is above an upper one.
+  /// Records that the key must not be there, whatever its value: `PROBLEM; REMEDY`.
+  func refuse(_ key: String, _ problem: String, remedy: String) {
+    unsound.insert(key)
+    report.refuse(problem, at: place.key(key), allowed: remedy, .failure)
+  }
+
+  /// Records a mistake if the lower limit is above the upper one.
   func refuseInverted(_ lower: String, _ lowerLimit: Duration, _ upper: String, _ upperLimit: Duration) {
     guard lowerLimit > upperLimit, isSound(lower), isSound(upper) else { return }
-    refuse(lower, allowed: "at most \(upper), which is \"\(durationText(upperLimit))\"")
+    refuse(lower, is: "is above \(upper)", allowed: "at most \"\(durationText(upperLimit))\"")
   }
 
-  /// Records a warning about a key; `text` must be fit to be shown.
+  /// Records a warning about a key. The caller makes sure that `text` holds no secret and no control character.
   func warn(_ key: String, _ text: String) { report.warn(text, at: place.key(key)) }
 
-  /// Leaves keys alone: neither read nor unknown.
+  /// Marks keys that are neither read nor reported as unknown.
   func ignore(_ isIgnored: (String) -> Bool) { ignored.formUnion(table.keys.filter(isIgnored)) }
 
-  /// Records that the file of a path cannot be read, or is of another kind.
+  /// Records a mistake if the file cannot be read or lacks the mark.
   ///
-  /// - Parameter mark: octets that must be somewhere in it, and what such a file has.
+  /// - Parameter mark: octets that the file must contain, and what they stand for.
   func requireReadable(_ key: String, _ path: String, mark: (octets: String, kind: String)? = nil) {
     do {
       let octets = try FileContent.read(path, limit: 16 << 20).octets
       guard let mark, octets.firstRange(of: Array(mark.octets.utf8)) == nil else { return }
       unsound.insert(key)
-      report.refuse("a file without \(mark.kind)", at: place.key(key), allowed: "a file with \(mark.kind)")
+      report.refuse(
+        "the file contains no \(mark.kind)", at: place.key(key), allowed: "a file with \(mark.kind)")
     } catch {
       unsound.insert(key)
       let wanted = mark.map { "a file with \($0.kind)" } ?? "a regular file"
       report.refuse(
         error.found, at: place.key(key), allowed: error.remedy(wanted, missing: "give the path of \(wanted)"),
-        error.wording)
+        .failure)
     }
   }
 
-  /// Nobody reads a list of more keys than that in one line.
-  private static let mostListedKeys = 16
+  /// A longer list of keys does not fit on one line.
+  private static let mostListedKeys = 6
 
-  /// Records every key that was not asked for; `described` may say what a key is instead of unknown, and why not here.
+  /// Records every key that was not asked for.
+  ///
+  /// - Parameter described: may give a better message than "unknown key".
   func refuseUnknownKeys(_ described: (String) -> (what: String, reason: String)? = { _ in nil }) {
     let expected = Set(known).union(ignored)
     for key in table.keys.sorted() where !expected.contains(key) {
-      if let (what, reason) = described(key) {
-        report.refuse(what, at: place.key(key), allowed: reason, .failure)
-        continue
-      }
-      let similar = report.isFull ? "" : closest(to: key, among: known).map { " (did you mean \"\($0)\"?)" } ?? ""
-      let isLong = known.count > TableReader.mostListedKeys
-      let allowed = isLong ? "the keys that httpdnsd.toml(5) and README list" : known.joined(separator: ", ")
-      report.refuse("an unknown key" + similar, at: place.key(key), allowed: allowed)
+      let (what, reason) = described(key) ?? (what: "unknown key", reason: report.isFull ? "" : hint(for: key))
+      report.refuse(what, at: place.key(key), allowed: reason, .failure)
     }
     ignored.formUnion(table.keys)
+  }
+
+  /// What to write instead of an unknown key: a similar key of this table, the key of another table, or any of this table.
+  private func hint(for key: String) -> String {
+    if let meant = closest(to: key, among: known) ?? Configuration.elsewhere(key) { return "did you mean \(meant)?" }
+    let isLong = known.count > TableReader.mostListedKeys
+    return isLong ? "httpdnsd.toml(5) lists all keys" : "known keys are \(known.joined(separator: ", "))"
   }
 }

@@ -1,16 +1,16 @@
-// TextScan.swift -- refuses, before the TOML parser sees a text, what would end the process or cut a string.
+// TextScan.swift -- refuses texts that would crash the TOML parser or truncate a string, before the parser sees them.
 //
 // The parser recurses once for each bracket and frees a dotted key of n parts with n nested calls. Some of its
-// assertions fail on texts that are wrong (see also ParserTraps.swift). Its strings reach us as C strings, which end at
-// a NUL. What else is wrong with a text is left to the parser.
+// assertions fail on invalid texts (see also ParserTraps.swift). It returns C strings, which end at a NUL. The parser
+// reports all other errors.
 
 struct TextScan {
-  /// How many arrays and inline tables may be open at once.
+  /// The deepest nesting of arrays and inline tables.
   static let maxBrackets = 16
-  /// How many dots a key may have.
+  /// The most dots in a key.
   static let maxDots = 16
 
-  /// Refuses NUL, also as an escape, and nesting beyond the limits.
+  /// Throws for a NUL, also an escaped one, for nesting beyond the limits, and for texts that trap the parser.
   static func check(_ text: String) throws(SyntaxMistake) {
     var text = text
     var scan = TextScan()
@@ -32,22 +32,22 @@ struct TextScan {
   private var position = 0
   private var line = 1
   private var column = 1
-  /// The brackets that are open.
+  /// The open brackets.
   private var brackets: [UInt8] = []
   private var dots = 0
-  /// Whether only white space stands between here and the beginning of a line that may be a table header.
+  /// Whether only white space precedes on a line that may be a table header.
   private var isLineStart = true
 
-  /// Looks at the next octets; returns what to refuse there.
+  /// Scans the next octets; returns a mistake if they must be refused.
   private mutating func step(_ text: UnsafeBufferPointer<UInt8>) -> SyntaxMistake? {
     let octet = text[position]
-    if octet == 0 { return refuse("a NUL", "text without NUL") }
+    if octet == 0 { return refuse("NUL octet", "text without NUL") }
     switch state {
     case .bare: if let refusal = bare(octet, text) { return refusal }
     case .comment: break
     case .basic, .longBasic:
       if octet == UInt8(ascii: "\\") {
-        if isEscapedNUL(text) { return refuse("an escaped NUL", "text without NUL") }
+        if isEscapedNUL(text) { return refuse("escaped NUL", "text without NUL") }
         advance(text)
       } else if octet == UInt8(ascii: "\"") {
         closeString(text, quote: octet)
@@ -73,28 +73,30 @@ struct TextScan {
     case UInt8(ascii: "["), UInt8(ascii: "{"):
       dots = 0
       if isLineStart, octet == UInt8(ascii: "["), !isHeaderWithKey(text, at: position) {
-        return refuse("a table header without a key", "[key] or [[key]]")
+        return refuse("table header without a key", "[key] or [[key]]")
       }
       brackets.append(octet)
       if brackets.count > TextScan.maxBrackets {
-        return refuse("\(brackets.count) open brackets", "at most \(TextScan.maxBrackets) open at once")
+        return refuse("\(brackets.count) nested brackets", "at most \(TextScan.maxBrackets)")
       }
     case UInt8(ascii: "]"), UInt8(ascii: "}"):
       dots = 0
-      // "]" and "}" stand two places behind "[" and "{" in ASCII.
+      // In ASCII, "]" is "[" + 2 and "}" is "{" + 2.
       if let open = brackets.popLast(), open + 2 != octet {
-        return refuse("a bracket that closes none of its kind", "brackets in pairs")
+        return refuse("unmatched closing bracket", "brackets in pairs")
       }
     case UInt8(ascii: "="), UInt8(ascii: ","), UInt8(ascii: "\n"): dots = 0
     case UInt8(ascii: "."):
       dots += 1
-      if dots > TextScan.maxDots { return refuse("a key of many parts", "at most \(TextScan.maxDots) dots in a key") }
+      if dots > TextScan.maxDots {
+        return refuse("a key has too many parts", "at most \(TextScan.maxDots) dots in a key")
+      }
     case UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\r"): break
     case 0x21...0x7E:
       if isDateBeforeDigit(text, at: position) || isDateWithoutTime(text, at: position) {
-        return refuse("a date and a time", "no dates: no key takes one")
+        return refuse("date or time", "another value: no key takes a date")
       }
-    default: return refuse("a control or non-ASCII character", "it in strings and comments only")
+    default: return refuse("control or non-ASCII character", "such characters only in strings and comments")
     }
     isLineStart = isLineStart && (octet == UInt8(ascii: " ") || octet == UInt8(ascii: "\t"))
     return nil
@@ -105,7 +107,7 @@ struct TextScan {
       state = .bare
       return
     }
-    // Three quotes close a long string, and up to two more before them belong to it.
+    // Three quotes close a long string. Up to two quotes before them are part of the string.
     let quotes = min(run(of: quote, text), 5)
     if quotes >= 3 { state = .bare }
     skip(quotes - 1, text)
@@ -117,7 +119,7 @@ struct TextScan {
     return end - position
   }
 
-  /// Whether `\u0000` or `\U00000000` stands here.
+  /// Whether `\u0000` or `\U00000000` begins here.
   private func isEscapedNUL(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
     guard position + 1 < text.count else { return false }
     let digits = text[position + 1] == UInt8(ascii: "u") ? 4 : text[position + 1] == UInt8(ascii: "U") ? 8 : 0

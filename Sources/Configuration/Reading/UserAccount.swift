@@ -1,29 +1,29 @@
-// UserAccount.swift -- a user of this machine: its name, its numbers, and what to advise where it may not read a file.
+// UserAccount.swift -- a user of this machine: its name, its ids, and the advice if it cannot read a secret.
 //
-// Users are looked up in /etc/passwd alone: a directory service could ask us for the name of its server.
+// Users are looked up in /etc/passwd only: a directory service might resolve the name of its server through this daemon.
 
 import Glibc
 
 /// A user of this machine.
 public struct UserAccount: Equatable, Sendable {
-  /// What /etc/passwd calls it.
+  /// The login name.
   public let name: String
-  /// Its number.
+  /// The user id.
   public let user: uid_t
-  /// The number of its group.
+  /// The id of the primary group.
   public let group: gid_t
 
-  /// The numbers that systemd gives to users that exist only while a service runs: the next start has another one.
+  /// The ids that systemd assigns with DynamicUser=. Such a user exists only while its service runs.
   static let passing: ClosedRange<uid_t> = 61_184...65_519
 
-  /// The user of that name; nil where there is none.
+  /// The user of that name; nil if there is no such user. Reads the file.
   ///
   /// - Parameter file: a file in the format of passwd(5).
   public init?(_ name: String, in file: String = "/etc/passwd") {
     self.init(in: file) { $0.name == name }
   }
 
-  /// The user of that number; nil where there is none.
+  /// The user with that id; nil if there is no such user.
   init?(number: uid_t, in file: String = "/etc/passwd") {
     self.init(in: file) { $0.user == number }
   }
@@ -46,17 +46,16 @@ public struct UserAccount: Equatable, Sendable {
   }
 }
 
-/// The user as whom files are read, in words.
+/// Words for messages about a user that reads files.
 struct Reader {
-  /// `root`, `user httpdnsd`, or `user 65532` where it has no name.
+  /// `root`, `user httpdnsd`, or `user 65532` if it has no name.
   let user: String
-  /// What makes a secret readable for this user.
+  /// How to make a secret readable for this user, as the object of "expected".
   let secretRemedy: String
 
-  /// This process.
+  /// The user of this process.
   static var ours: Reader { Reader(geteuid(), UserAccount(number: geteuid())?.name) }
 
-  /// A user by its number; it may have a name.
   init(_ number: uid_t, _ name: String?) {
     let called = name ?? "\(number)"
     user = number == 0 ? "root" : "user \(called)"

@@ -1,6 +1,6 @@
 // Value.swift -- a TOML value as a plain Swift value.
 
-/// A TOML value. Dates stand for themselves only: no key takes one.
+/// A TOML value. A date carries no content, because no key takes one.
 enum Value: Equatable {
   case string(String)
   case integer(Int)
@@ -10,14 +10,14 @@ enum Value: Equatable {
   case array([Value])
   case table([String: Value])
 
-  /// The text of a string that is one line without control characters; nil for everything else.
+  /// The text of a string without control characters, that is, of one line; nil for everything else.
   var line: String? {
     guard case .string(let text) = self, text.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control })
     else { return nil }
     return text
   }
 
-  /// What kind of value this is, with its article.
+  /// The type of the value, with its article.
   var kind: String {
     switch self {
     case .string: "a string"
