@@ -1,19 +1,19 @@
-// FlightRecorder.swift -- the last events in memory, for the moment when somebody wants to know what came before.
+// FlightRecorder.swift -- keeps the last events in memory, so that a dump shows what led to a problem.
 
 import Glibc
 import Logging
 import Synchronization
 
-/// An event as it was recorded.
+/// A recorded event.
 public struct RecordedEvent: Sendable, Equatable {
-  /// When it happened.
+  /// The wall-clock time.
   public var time: LogTime
-  /// How important it was.
+  /// The log level.
   public var level: Logger.Level
-  /// What happened, cut to `FlightRecorder.longestText`.
+  /// Message and values, truncated to `FlightRecorder.longestText` octets.
   public var text: String
 
-  /// An event.
+  /// Creates an event.
   public init(time: LogTime, level: Logger.Level, text: String) {
     self.time = time
     self.level = level
@@ -21,23 +21,23 @@ public struct RecordedEvent: Sendable, Equatable {
   }
 }
 
-/// A ring of the last events, in one block of a fixed size of which only what is used takes memory. Any thread.
+/// A ring of the last events, in one block of fixed size whose pages are allocated on first use. Any thread.
 public final class FlightRecorder: Sendable {
-  /// Events that it holds.
+  /// The default capacity, in events.
   public static let usualCapacity = 4096
-  /// Octets of UTF-8 that are kept of an event.
+  /// The longest text of an event, in octets of UTF-8.
   public static let longestText = slotSize - headSize
 
-  /// Octets of an event: time, level and length, and then its text. 4,096 of them are 1 MiB.
+  /// Octets per event: time, level, length and text. 4,096 events take 1 MiB.
   private static let slotSize = 256
   private static let headSize = 10
 
   private let capacity: Int
   nonisolated(unsafe) private let slots: UnsafeMutableRawPointer
-  /// How many events there have been; the lock of `slots`.
+  /// The number of events so far. The mutex also protects `slots`.
   private let count = Mutex<Int>(0)
 
-  /// A recorder of so many events.
+  /// Creates a recorder for the last `capacity` events.
   public init(capacity: Int = usualCapacity) {
     self.capacity = capacity
     slots = .allocate(byteCount: capacity * FlightRecorder.slotSize, alignment: 16)
@@ -45,7 +45,7 @@ public final class FlightRecorder: Sendable {
 
   deinit { slots.deallocate() }
 
-  /// Records an event; the oldest makes room where there are too many.
+  /// Records an event. When the ring is full, it overwrites the oldest one.
   public func record(_ time: LogTime, _ level: Logger.Level, _ text: String) {
     var text = text
     let place = UInt8(Logger.Level.allCases.firstIndex(of: level) ?? 0)
@@ -62,7 +62,7 @@ public final class FlightRecorder: Sendable {
     }
   }
 
-  /// The events that are there, the oldest first.
+  /// The recorded events, oldest first.
   public var events: [RecordedEvent] {
     count.withLock { count in
       (max(0, count - capacity)..<count).map { number in
@@ -77,7 +77,7 @@ public final class FlightRecorder: Sendable {
     }
   }
 
-  /// As many of the octets as are whole characters.
+  /// The length of the longest prefix of whole characters.
   private static func whole(_ octets: UnsafeBufferPointer<UInt8>, atMost limit: Int) -> Int {
     guard octets.count > limit else { return octets.count }
     var end = limit

@@ -1,8 +1,8 @@
-// JSONText.swift -- values as JSON (RFC 8259), on one line whatever they hold.
+// JSONText.swift -- writes JSON (RFC 8259), always on one line.
 
-/// Writes JSON. What stands in it as a value of type `String` is JSON already, but where a text is asked for.
+/// Writes JSON. A `String` argument is JSON already, except that of `string(_:)` and the names of members.
 public enum JSONText {
-  /// A text between quotation marks.
+  /// A JSON string: the text quoted and escaped.
   public static func string(_ text: String) -> String {
     var result = ""
     append(text, to: &result)
@@ -17,7 +17,7 @@ public enum JSONText {
     members.compactMap { name, value in value.map { (name, $0) } }
   }
 
-  /// An object of members that are there in any case.
+  /// An object of these members.
   public static func object(_ members: some Sequence<(String, String)>) -> String {
     "{\(members.map { "\(string($0)):\($1)" }.joined(separator: ","))}"
   }
@@ -25,16 +25,16 @@ public enum JSONText {
   /// An array.
   public static func array(_ elements: some Sequence<String>) -> String { "[\(elements.joined(separator: ","))]" }
 
-  /// Seconds with milliseconds, without needless zeros.
+  /// A JSON number: seconds with up to three decimal places.
   public static func seconds(_ duration: Duration) -> String { decimal(TimeText.nanoseconds(duration) / 1_000_000) }
 
-  /// Milliseconds with microseconds, without needless zeros.
+  /// A JSON number: milliseconds with up to three decimal places.
   public static func milliseconds(_ duration: Duration) -> String { decimal(TimeText.nanoseconds(duration) / 1000) }
 
-  /// A number of seconds, without needless zeros.
+  /// A JSON number: seconds, rounded to three decimal places.
   public static func short(_ seconds: Double) -> String { JSONText.seconds(.milliseconds(Int64(seconds * 1000 + 0.5))) }
 
-  /// Thousandths as a decimal fraction.
+  /// Thousandths as a decimal fraction without trailing zeros.
   private static func decimal(_ thousandths: Int64) -> String {
     let (whole, rest) = abs(thousandths).quotientAndRemainder(dividingBy: 1000)
     var digits = "\(1000 + rest)".dropFirst()
@@ -42,7 +42,7 @@ public enum JSONText {
     return "\(thousandths < 0 ? "-" : "")\(whole)\(digits.isEmpty ? "" : ".\(digits)")"
   }
 
-  /// Appends a string. Control characters and line ends are escaped, everything else stands as it is in UTF-8.
+  /// Appends a quoted string. Control characters and line separators are escaped; other characters are not.
   static func append(_ string: String, to text: inout String) {
     text += "\""
     for scalar in string.unicodeScalars {
@@ -61,7 +61,6 @@ public enum JSONText {
     text += "\""
   }
 
-  /// Appends a value.
   static func append(_ value: LogValue, to text: inout String) {
     switch value {
     case .text(let string): append(string, to: &text)

@@ -1,8 +1,8 @@
-// LogLine.swift -- an event as one line: of words, or as a JSON object.
+// LogLine.swift -- an event as one line: plain text or a JSON object.
 
 import Logging
 
-/// How lines are written.
+/// The format of log lines.
 public enum LogFormat: Int, CaseIterable, Sendable {
   /// `TIME LEVEL message key=value …`
   case text
@@ -10,44 +10,44 @@ public enum LogFormat: Int, CaseIterable, Sendable {
   case json
 }
 
-/// A value that goes with an event.
+/// A value attached to an event.
 public enum LogValue: Sendable, Equatable {
   /// Text.
   case text(String)
-  /// A number, in the digits that JSON allows too.
+  /// A number as text, which must be a valid JSON number.
   case number(String)
-  /// Several values.
+  /// A list of values.
   case list([LogValue])
-  /// Values by their names.
+  /// Named values.
   case fields([LogField])
 }
 
 /// A named value of an event.
 public struct LogField: Sendable, Equatable {
-  /// Its name.
+  /// The name.
   public var key: String
-  /// Its value.
+  /// The value.
   public var value: LogValue
 
-  /// A named value.
+  /// Creates a named value.
   public init(_ key: String, _ value: LogValue) {
     self.key = key
     self.value = value
   }
 }
 
-/// An event, ready to be written.
+/// An event to be written as one line.
 public struct LogLine: Sendable {
-  /// When it happened.
+  /// The wall-clock time.
   public var time: LogTime
-  /// How important it is.
+  /// The log level.
   public var level: Logger.Level
-  /// What happened.
+  /// The message.
   public var message: String
-  /// What goes with it, in this order.
+  /// The values after the message, in this order.
   public var fields: [LogField]
 
-  /// An event.
+  /// Creates an event.
   public init(time: LogTime, level: Logger.Level, message: String, fields: [LogField] = []) {
     self.time = time
     self.level = level
@@ -55,10 +55,10 @@ public struct LogLine: Sendable {
     self.fields = fields
   }
 
-  /// The line with its line break.
+  /// The line, including its line break.
   ///
-  /// - Parameter isJournal: whether the journal reads it, which takes the level from a `<N>` before the line (sd-daemon(3))
-  ///   and knows the time.
+  /// - Parameter isJournal: whether the reader is the journal, which takes the level from a `<N>` prefix (sd-daemon(3)) and
+  ///   records the time itself.
   public func written(as format: LogFormat, isJournal: Bool) -> String {
     var line = isJournal ? "<\(priority)>" : ""
     switch format {
@@ -70,14 +70,14 @@ public struct LogLine: Sendable {
     return line + "\n"
   }
 
-  /// Message and values, without time and level.
+  /// Message and values on one line, without time and level.
   var words: String {
     var text = clean(message)
     for field in fields { text += " \(clean(field.key))=\(clean(field.value.words))" }
     return text
   }
 
-  /// The keys that every object begins with; a value of such a name gets an underscore.
+  /// The keys of every object; a field with such a name gets a trailing underscore.
   private static let reserved: Set<String> = ["time", "level", "message"]
 
   private var json: String {
@@ -103,7 +103,7 @@ public struct LogLine: Sendable {
     }
   }
 
-  /// A line break would make two events of one, and a control character can do things to a terminal.
+  /// Replaces control characters: a line break would split the event, and others control terminals.
   private func clean(_ text: String) -> String {
     guard text.unicodeScalars.contains(where: \.isControl) else { return text }
     return String(String.UnicodeScalarView(text.unicodeScalars.map { $0.isControl ? " " : $0 }))
@@ -119,7 +119,7 @@ extension LogValue {
     }
   }
 
-  /// A value of swift-log; keys in their order.
+  /// A metadata value of swift-log; dictionaries are sorted by key.
   init(_ value: Logger.MetadataValue) {
     switch value {
     case .string(let text): self = .text(text)
@@ -131,13 +131,13 @@ extension LogValue {
 }
 
 extension LogField {
-  /// Values of swift-log in the order of their keys.
+  /// The metadata of swift-log, sorted by key.
   static func sorted(_ metadata: Logger.Metadata) -> [LogField] {
     metadata.sorted { $0.key < $1.key }.map { LogField($0.key, LogValue($0.value)) }
   }
 }
 
 extension Unicode.Scalar {
-  /// C0, DEL, C1, and the separators that some readers take for a line's end.
+  /// C0, DEL, C1, and the separators that some readers treat as line ends.
   var isControl: Bool { value < 0x20 || 0x7F...0x9F ~= value || value == 0x2028 || value == 0x2029 }
 }

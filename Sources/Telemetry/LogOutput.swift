@@ -1,22 +1,22 @@
-// LogOutput.swift -- where all loggers of the program write: level, format, journal or not, and the flight recorder.
+// LogOutput.swift -- the destination of all loggers: level, format, descriptor and flight recorder.
 
 import Glibc
 import Logging
 import Synchronization
 
-/// The log. Level and format may change at any time. Any thread.
+/// The log of the process. Level and format may change at any time. Any thread.
 public final class LogOutput: Sendable {
-  /// Events below its level are not written; the recorder gets them from `debug` on.
+  /// Events below this level are not written. The recorder gets all events of `debug` and above.
   public let threshold: LogThreshold
-  /// Remembers the last events; nil where nobody will ask.
+  /// Keeps the last events for dumps; nil in commands that never dump.
   public let recorder: FlightRecorder?
   private let formatSwitch: FormatSwitch
   private let isJournal: Bool
   private let writer: LogWriter
 
-  /// A log that is written to a descriptor.
+  /// Creates a log that writes to a descriptor, which stays the caller's.
   ///
-  /// - Parameter isJournal: whether the journal reads it.
+  /// - Parameter isJournal: whether the reader is the journal.
   public init(
     _ threshold: LogThreshold, _ format: LogFormat = .text, recorder: FlightRecorder? = nil, descriptor: Int32,
     isJournal: Bool
@@ -28,12 +28,12 @@ public final class LogOutput: Sendable {
     self.formatSwitch = formatSwitch
     writer = LogWriter(descriptor) { lost in
       LogLine(
-        time: .now, level: .warning, message: "\(lost) lines of this log are lost: they were not read in time"
+        time: .now, level: .warning, message: "\(lost) log lines lost: the reader was too slow"
       ).written(as: formatSwitch.format, isJournal: isJournal)
     }
   }
 
-  /// A log on stderr, which is the journal's where systemd says so.
+  /// Creates a log on stderr; `$JOURNAL_STREAM` says whether that is the journal.
   public convenience init(_ threshold: LogThreshold, _ format: LogFormat = .text, recorder: FlightRecorder? = nil) {
     let stream = getenv("JOURNAL_STREAM").map { String(cString: $0) }
     self.init(
@@ -41,34 +41,34 @@ public final class LogOutput: Sendable {
       isJournal: LogOutput.isJournal(stream, descriptor: 2))
   }
 
-  /// How lines are written; another format counts from the next event on.
+  /// The format of lines; a change takes effect with the next event.
   public var format: LogFormat {
     get { formatSwitch.format }
     set { formatSwitch.format = newValue }
   }
 
-  /// Writes a line, whatever the level.
+  /// Writes a line regardless of its level. Never blocks.
   ///
-  /// - Returns: whether it was taken: not where the reader is far behind.
+  /// - Returns: false if the line was dropped because the reader is too far behind.
   @discardableResult
   public func write(_ line: LogLine, _ importance: LogWriter.Importance = .usual) -> Bool {
     writer.write(line.written(as: format, isJournal: isJournal), importance)
   }
 
-  /// Calls `action` each time when whoever reads begins to be too slow; `retry` has to be called from then on.
+  /// Sets the action to run whenever the reader falls behind. From then on, call `retry` until it returns true.
   public func whenBehind(_ action: @escaping @Sendable () -> Void) { writer.whenBehind(action) }
 
-  /// Writes what waits; whether nothing waits any more.
+  /// Writes buffered lines without blocking. Returns true when the buffer is empty.
   public func retry() -> Bool { writer.retry() }
 
-  /// Whether there is room for many lines.
+  /// Whether the buffer has room for many lines.
   public var hasRoom: Bool { writer.hasRoom }
 
-  /// Writes what waits, for no longer than so many milliseconds: at the end of the program.
+  /// Writes buffered lines and blocks for up to `milliseconds`; for the end of the process.
   public func finish(within milliseconds: Int) { writer.finish(within: milliseconds) }
 
-  /// Whether a descriptor is the one that systemd connected to the journal: the variable names its device and inode, and
-  /// is inherited by what was redirected since (systemd.exec(5)).
+  /// Whether a descriptor is the one that systemd connected to the journal. The variable names its device and inode, because
+  /// a process with a redirected stderr inherits it too (systemd.exec(5)).
   static func isJournal(_ stream: String?, descriptor: Int32) -> Bool {
     var status = stat()
     guard let stream, fstat(descriptor, &status) == 0 else { return false }
@@ -76,7 +76,7 @@ public final class LogOutput: Sendable {
   }
 }
 
-/// A format that any thread may change.
+/// A format that any thread may read and change.
 private final class FormatSwitch: Sendable {
   private let place: Atomic<Int>
 

@@ -1,24 +1,24 @@
-// LogRetries.swift -- tries again what whoever reads the log did not take yet, and never in two chains at once.
+// LogRetries.swift -- retries buffered log lines on a timer, never with two timers at once.
 //
-// The loop that owns it only. A reader that takes a little at a time begins to be slow again and again.
+// Only on the loop that owns it. A reader that takes a little at a time falls behind again and again.
 
-/// Writes what waits of a log, in one chain of tries.
+/// Writes the buffered lines of a log in one chain of retries.
 public final class LogRetries {
   private let attempt: () -> Bool
   private let schedule: (@escaping () -> Void) -> Void
   private var isScheduled = false
 
-  /// Tries by which a log gets rid of what waits.
+  /// Creates the retries of a log.
   ///
   /// - Parameters:
-  ///   - attempt: writes what waits; whether nothing waits any more.
-  ///   - schedule: calls what it is given once, after a pause, on this loop.
+  ///   - attempt: writes buffered lines; returns true when the buffer is empty.
+  ///   - schedule: calls its argument once, after a pause, on this loop.
   public init(attempt: @escaping () -> Bool, schedule: @escaping (@escaping () -> Void) -> Void) {
     self.attempt = attempt
     self.schedule = schedule
   }
 
-  /// Tries at once, and from then on until nothing waits. Where a try is due already, it does nothing.
+  /// Tries at once, then repeatedly until the buffer is empty. Does nothing if a retry is scheduled.
   public func begin() {
     guard !isScheduled, !attempt() else { return }
     isScheduled = true

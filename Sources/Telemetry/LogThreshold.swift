@@ -1,17 +1,17 @@
-// LogThreshold.swift -- how important an event has to be to be logged, for all loggers of the program at once.
+// LogThreshold.swift -- the lowest level that is logged, shared by all loggers of the process.
 
 import Logging
 import Synchronization
 
-/// The level below which events are left out. Any thread.
+/// The level below which events are not logged. Any thread.
 public final class LogThreshold: Sendable {
-  /// The level's place among all levels.
+  /// The index of the level in `Logger.Level.allCases`.
   private let place: Atomic<Int>
 
-  /// A threshold at that level.
+  /// Creates a threshold.
   public init(_ level: Logger.Level) { place = Atomic(LogThreshold.place(of: level)) }
 
-  /// The level; another one counts from the next event on.
+  /// The level; a change takes effect with the next event.
   public var level: Logger.Level {
     get { Logger.Level.allCases[place.load(ordering: .relaxed)] }
     set { place.store(LogThreshold.place(of: newValue), ordering: .relaxed) }

@@ -1,16 +1,16 @@
-// LogTime.swift -- when an event happened, as log lines say it.
+// LogTime.swift -- the wall-clock time of an event, and its text in log lines.
 
 import Glibc
 
-/// A moment of the wall clock, in nanoseconds since 1970.
+/// A wall-clock time.
 public struct LogTime: Sendable, Equatable {
   /// Nanoseconds since 1970-01-01T00:00:00Z.
   public var nanoseconds: Int64
 
-  /// That moment.
+  /// Creates a time.
   public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
-  /// The present.
+  /// The current time.
   public static var now: LogTime {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)

@@ -1,23 +1,23 @@
-// LogWriter.swift -- writes lines to a descriptor and never waits for whoever reads them.
+// LogWriter.swift -- writes lines to a descriptor without ever blocking.
 //
-// A journal or a container's log that is stuck must not stop the nameserver. What the reader does not take waits in a
-// bounded buffer; beyond that lines are lost, and counted.
+// A stalled journal or container log must not stop the nameserver. Lines that the reader does not take are buffered up
+// to a limit; above it they are dropped and counted.
 
 import Glibc
 import Synchronization
 
 /// Writes lines. Any thread.
 public final class LogWriter: Sendable {
-  /// How important it is that a line arrives.
+  /// The share of the buffer that a line may use.
   public enum Importance: Sendable {
-    /// One of many, which leaves the others half of the room.
+    /// Half of the buffer: for lines that come in large numbers. Dropped ones are not counted here.
     case minor
-    /// One that says something by itself.
+    /// The whole buffer.
     case usual
   }
 
   private struct State: Sendable {
-    /// What the reader has not taken yet, from `start` on.
+    /// The buffer; octets before `start` are written already.
     var waiting: [UInt8] = []
     var start = 0
     var lost = 0
@@ -31,26 +31,26 @@ public final class LogWriter: Sendable {
   private let lossLine: @Sendable (Int) -> String
   private let behind = Mutex<(@Sendable () -> Void)?>(nil)
 
-  /// What the descriptor is, and so how it is written to without waiting.
+  /// The kind of descriptor, which decides how to write without blocking.
   private enum Target {
-    /// One of our own, opened without waiting.
+    /// A descriptor of our own, opened with O_NONBLOCK.
     case own(Int32)
-    /// A socket, which can be asked not to wait each time.
+    /// A socket: each call passes MSG_DONTWAIT.
     case socket
-    /// A file takes everything at once.
+    /// A regular file never blocks.
     case file
-    /// A pipe of somebody else: where it is ready it takes so much without waiting.
+    /// A pipe or terminal that cannot be reopened: written when poll reports it ready.
     case other
   }
 
-  /// Octets that may wait.
+  /// The size of the buffer, in octets.
   public static let mostWaiting = 256 << 10
-  /// Octets that a pipe takes whole or not at all (pipe(7)), and takes where it is said to be ready.
+  /// PIPE_BUF: the most octets that a pipe takes atomically, and without blocking when poll reports it ready (pipe(7)).
   private static let portion = 4096
 
-  /// A writer to `descriptor`, which stays the caller's.
+  /// Creates a writer to `descriptor`, which stays the caller's.
   ///
-  /// - Parameter lossLine: a line, with its line break, that says how many were lost.
+  /// - Parameter lossLine: returns a line, with its line break, that reports the number of dropped lines.
   public init(_ descriptor: Int32, lossLine: @escaping @Sendable (Int) -> String) {
     self.descriptor = descriptor
     self.lossLine = lossLine
@@ -59,8 +59,8 @@ public final class LogWriter: Sendable {
 
   deinit { if case .own(let descriptor) = target { close(descriptor) } }
 
-  /// O_NONBLOCK belongs to what all who inherited the descriptor share, a shell's terminal say. Opened anew, a pipe or
-  /// a terminal has a flag of its own; where another user made it, it cannot be opened.
+  /// O_NONBLOCK applies to the open file description, which other processes share, such as the shell at a terminal. A
+  /// reopened pipe or terminal has its own; one that belongs to another user cannot be reopened.
   private static func target(of descriptor: Int32) -> Target {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { return .other }
@@ -74,13 +74,12 @@ public final class LogWriter: Sendable {
     }
   }
 
-  /// Calls `action` each time when the reader begins to be too slow: `retry` has to be called until it says that nothing
-  /// waits.
+  /// Sets the action to run whenever the reader falls behind. From then on, call `retry` until it returns true.
   public func whenBehind(_ action: @escaping @Sendable () -> Void) { behind.withLock { $0 = action } }
 
-  /// Writes a line with its line break, now, later or, where too much waits, not at all.
+  /// Writes or buffers a line, which ends with its line break. Never blocks.
   ///
-  /// - Returns: whether it was taken.
+  /// - Returns: false if the line was dropped because the buffer is full.
   @discardableResult
   public func write(_ line: String, _ importance: Importance = .usual) -> Bool {
     var line = line
@@ -100,12 +99,12 @@ public final class LogWriter: Sendable {
     return isTaken
   }
 
-  /// Whether there is room for a good deal more.
+  /// Whether less than a quarter of the buffer is in use.
   public var hasRoom: Bool { state.withLock { $0.count < LogWriter.mostWaiting / 4 } }
 
-  /// Writes what waits, as far as it is taken.
+  /// Writes buffered lines without blocking.
   ///
-  /// - Returns: whether nothing waits any more.
+  /// - Returns: true when the buffer is empty.
   @discardableResult
   public func retry() -> Bool {
     state.withLock { state in
@@ -114,7 +113,7 @@ public final class LogWriter: Sendable {
     }
   }
 
-  /// Writes what waits, for no longer than so many milliseconds.
+  /// Writes buffered lines and blocks for up to `milliseconds`.
   public func finish(within milliseconds: Int) {
     for _ in 0..<max(1, milliseconds / 10) where !retry() {
       var ready = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
@@ -147,7 +146,7 @@ public final class LogWriter: Sendable {
     }
   }
 
-  /// Whole lines where that is possible: others may write to the same pipe.
+  /// The end of the next portion: whole lines if possible, because other processes may write to the same pipe.
   private func portionEnd(_ state: State) -> Int {
     let limit = state.start + LogWriter.portion
     guard limit < state.waiting.count else { return state.waiting.count }
@@ -155,7 +154,7 @@ public final class LogWriter: Sendable {
     return lineBreak.map { $0 + 1 } ?? limit
   }
 
-  /// Octets that were taken; 0 where the reader is not ready, negative where nobody will ever read them.
+  /// The number of octets written; 0 if the reader is not ready, negative if there will never be a reader.
   private func push(_ octets: Slice<UnsafeRawBufferPointer>) -> Int {
     let octets = UnsafeRawBufferPointer(rebasing: octets)
     while true {
@@ -169,7 +168,7 @@ public final class LogWriter: Sendable {
       if count >= 0 { return count }
       switch errno {
       case EINTR: continue
-      // A full disk has room again some day.
+      // A full disk may have room again later.
       case EAGAIN, ENOBUFS, ENOSPC, EDQUOT: return 0
       default: return -1
       }

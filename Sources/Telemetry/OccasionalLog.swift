@@ -1,23 +1,23 @@
-// OccasionalLog.swift -- a failure that repeats is logged once a minute, with how often it happened in between.
+// OccasionalLog.swift -- logs a repeated event once a minute, with the number of repetitions.
 
 import Logging
 import Synchronization
 
-/// Passes on the first event of a reason, and at most once a minute how often it has happened since. Any thread.
+/// Logs the first event of a reason, then at most once a minute the number of events since. Any thread.
 public final class OccasionalLog: Sendable {
-  /// Calls back at a time, with the time at that moment; both by the clock of the events.
+  /// Calls `action` at `deadline` with the current time; both use the clock of the events, in nanoseconds.
   public typealias Alarm = @Sendable (_ deadline: Int64, _ action: @escaping @Sendable (_ now: Int64) -> Void) -> Void
 
   private struct Reason: Sendable {
-    /// The event that was logged last.
+    /// The last logged event.
     var level: Logger.Level
     var text: String
-    /// When that was, by the clock of the events and by that of the log.
+    /// Its time by the clock of the events, and by the wall clock.
     var lastLogged: Int64
     var time = LogTime.now
-    /// How many have been left out since.
+    /// The number of events suppressed since.
     var suppressed = 0
-    /// How many of them the recorder knows of.
+    /// How many of those the recorder has been given.
     var recorded = 0
 
     var isTold: Bool { suppressed == recorded }
@@ -33,10 +33,10 @@ public final class OccasionalLog: Sendable {
 
   private struct Reasons: Sendable {
     var known: [String: Reason] = [:]
-    /// When those that are over were forgotten last.
+    /// The time of the last removal of expired reasons.
     var lastCleared = Int64.min
 
-    /// The key that counts for a reason: its own, or the one of all for which there is no room.
+    /// The key to count an event under: its reason or, if the table is full, the common one.
     mutating func key(_ reason: String, now: Int64) -> String {
       guard known[reason] == nil, known.count >= OccasionalLog.mostReasons else { return reason }
       if lastCleared == .min || now - lastCleared >= OccasionalLog.clearingPause {
@@ -47,33 +47,34 @@ public final class OccasionalLog: Sendable {
     }
   }
 
-  /// Nanoseconds between two events of a reason.
+  /// Nanoseconds between two log lines of one reason.
   private static let pause: Int64 = 60_000_000_000
-  /// A bound on memory, and on the lines of a minute: beyond it there is one reason for all.
+  /// Bounds memory and the number of lines per minute: further reasons share one entry.
   private static let mostReasons = 256
-  /// Nanoseconds between two looks at all reasons for those whose minute is over.
+  /// Nanoseconds between two scans for expired reasons.
   private static let clearingPause: Int64 = 1_000_000_000
-  /// The reason of events for whose own there is no room.
+  /// The shared reason of events that find the table full.
   private static let common = ""
 
-  /// Logs to `logger`.
+  /// Creates a log on top of `logger`.
   ///
   /// - Parameters:
-  ///   - recorder: gets the counts that are not in the log yet, when `recordCounts` is called.
-  ///   - alarm: set when an event is left out, for the line that tells of it; never while there is nothing to tell.
+  ///   - recorder: receives the counts that are not logged yet when `recordCounts` is called.
+  ///   - alarm: called when the first event is suppressed, so that its count is logged at the end of the minute. Never set
+  ///     while there is nothing to report.
   public init(_ logger: Logger, recorder: FlightRecorder? = nil, alarm: @escaping Alarm) {
     self.logger = logger
     self.recorder = recorder
     self.alarm = alarm
   }
 
-  /// Logs `message`, unless an event of that reason was logged less than a minute ago: then it is counted, and the end of
-  /// the minute tells the count.
+  /// Logs `message`, unless an event of that reason was logged less than a minute ago. Then the event is counted, and the
+  /// count is logged at the end of the minute.
   ///
   /// - Parameters:
-  ///   - reason: the kind of the event. What others choose, a number in a reply say, belongs into the message alone: it would
-  ///     make a reason of each event.
-  ///   - now: nanoseconds of a clock that never goes back.
+  ///   - reason: the kind of event. It must not contain values that peers choose, such as a number in a reply: each event
+  ///     would become a reason of its own.
+  ///   - now: nanoseconds of a monotonic clock.
   public func log(_ level: Logger.Level, reason: String, now: Int64, _ message: @autoclosure () -> String) {
     let (key, line, deadline): (String, String?, Int64?) = reasons.withLock { reasons in
       let key = reasons.key(reason, now: now)
@@ -86,14 +87,14 @@ public final class OccasionalLog: Sendable {
       reasons.known[key] = Reason(
         level: level, text: key == OccasionalLog.common ? "\(text), and other events" : text, lastLogged: now)
       guard let known, known.suppressed > 0 else { return (key, text, nil) }
-      // The alarm is late, as after a sleep of the machine.
+      // The alarm is late, for example because the machine slept.
       return (key, known.line(of: known.suppressed + 1), nil)
     }
     if let line { logger.log(level: level, "\(line)") }
     if let deadline { alarm(deadline) { [weak self] in self?.tellCount(of: key, now: $0) } }
   }
 
-  /// Gives the recorder the counts that the log does not have yet: before somebody reads it.
+  /// Records the counts that are not logged yet; call it before a dump of the recorder.
   public func recordCounts() {
     guard let recorder else { return }
     let news = reasons.withLock { reasons in
@@ -106,7 +107,7 @@ public final class OccasionalLog: Sendable {
     }
   }
 
-  /// A minute is over, unless a line has come since and begun another one, which has an alarm of its own.
+  /// Logs the count at the end of a minute. Does nothing if a line since then began a new minute with its own alarm.
   private func tellCount(of reason: String, now: Int64) {
     let known: Reason? = reasons.withLock { reasons in
       guard let known = reasons.known[reason], known.suppressed > 0, now >= known.deadline else { return nil }

@@ -1,13 +1,13 @@
-// StandardErrorLog.swift -- one line an event on stderr: what the journal and a container's log expect.
+// StandardErrorLog.swift -- swift-log's handler: one line per event on stderr, for journals and container logs.
 
 import Logging
 
-/// A log handler that writes `TIME LEVEL message key=value …` or a JSON object, one line an event, and tells the flight
+/// A log handler that writes one line per event, `TIME LEVEL message key=value …` or a JSON object, and feeds the flight
 /// recorder.
 public struct StandardErrorLog: LogHandler {
-  /// Values that go with every event.
+  /// Values added to every event.
   public var metadata: Logger.Metadata = [:]
-  /// The events that it takes: from the level on that all share, or from `debug` on where a recorder wants them.
+  /// The lowest level that the handler receives: the shared threshold, or `debug` if there is a recorder.
   public var logLevel: Logger.Level {
     get { ownLevel ?? (output.recorder == nil ? output.threshold.level : min(output.threshold.level, .debug)) }
     set { ownLevel = newValue }
@@ -15,10 +15,10 @@ public struct StandardErrorLog: LogHandler {
   private var ownLevel: Logger.Level?
   private let output: LogOutput
 
-  /// A handler that writes to the program's log.
+  /// Creates a handler that writes to the log of the process.
   public init(_ output: LogOutput) { self.output = output }
 
-  /// A value of the metadata by its key.
+  /// The metadata value of a key.
   public subscript(metadataKey key: String) -> Logger.Metadata.Value? {
     get { metadata[key] }
     set { metadata[key] = newValue }

@@ -1,8 +1,8 @@
-// TimeText.swift -- lengths of time as text, one function for each precision.
+// TimeText.swift -- durations as text, one function for each precision.
 
-/// Lengths of time for people, and in milliseconds.
+/// Durations as human-readable text, and as numbers of milliseconds.
 public enum TimeText {
-  /// The two largest units that say something, such as `3 min 20 s`; nothing below a second.
+  /// The largest unit and the next one if it is not zero, such as `3 min 20 s`; fractions of a second are dropped.
   public static func rough(_ duration: Duration) -> String {
     let seconds = max(0, duration.components.seconds)
     let parts = [(seconds / 86_400, "d"), (seconds / 3600 % 24, "h"), (seconds / 60 % 60, "min"), (seconds % 60, "s")]
@@ -16,26 +16,26 @@ public enum TimeText {
     duration < .milliseconds(1) ? "\((nanoseconds(duration) + 500) / 1000) µs" : milliseconds(duration)
   }
 
-  /// Milliseconds with one digit behind the point below a hundred.
+  /// Milliseconds, below 100 with one decimal place.
   public static func milliseconds(_ duration: Duration) -> String {
     let tenths = (nanoseconds(duration) + 50_000) / 100_000
     return tenths < 1000 ? "\(tenths / 10).\(tenths % 10) ms" : "\((nanoseconds(duration) + 500_000) / 1_000_000) ms"
   }
 
-  /// Whole tenths of a millisecond that are over, in milliseconds and without the unit: also a number in JSON.
+  /// Milliseconds with one decimal place, rounded down and without the unit: a valid JSON number.
   public static func tenths(_ duration: Duration) -> String {
     let tenths = nanoseconds(duration) / 100_000
     return "\(tenths / 10).\(tenths % 10)"
   }
 
-  /// Milliseconds with three places, without the unit: also a number in JSON. Nothing is below 0.
+  /// Milliseconds with three decimal places, without the unit: a valid JSON number. Negative durations become 0.
   public static func thousandths(_ duration: Duration) -> String {
     let microseconds = max(0, nanoseconds(duration) / 1000)
     let rest = String(microseconds % 1000)
     return "\(microseconds / 1000)." + String(repeating: "0", count: 3 - rest.count) + rest
   }
 
-  /// The whole duration in nanoseconds; a duration of more than 292 years is cut to that.
+  /// The duration in nanoseconds, clamped to ±292 years.
   static func nanoseconds(_ duration: Duration) -> Int64 {
     let (seconds, attoseconds) = duration.components
     let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
