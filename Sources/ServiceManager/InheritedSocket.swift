@@ -1,28 +1,28 @@
-// InheritedSocket.swift -- a socket that the service manager has bound, and whether it is one that can be served.
+// InheritedSocket.swift -- checks a socket that the service manager has bound and passed to the daemon.
 
 import EventLoop
 import Glibc
 
-/// Why a descriptor that was handed over cannot be served.
+/// The reason why a passed descriptor cannot be served.
 public struct InheritedSocketError: Error, Sendable, CustomStringConvertible {
   /// The descriptor.
   public let descriptor: Int32
-  /// Its name; empty where it has none.
+  /// The name from `FileDescriptorName=`; may be empty.
   public let name: String
-  /// What it is instead, as in "is no socket".
+  /// What is wrong with it, as a predicate such as "is not a socket".
   public let reason: String
 
-  /// What was found and what is allowed, in one line.
+  /// What was found and what is expected, in one line.
   public var description: String {
     let label = name.isEmpty ? "" : " (\(name))"
-    return "descriptor \(descriptor)\(label) of the service manager \(reason);"
-      + " UDP sockets and listening TCP sockets, bound to an IPv4 or IPv6 address, can be served"
+    return "descriptor \(descriptor)\(label) from the service manager \(reason);"
+      + " expected a UDP socket or a listening TCP socket, bound to an IPv4 or IPv6 address"
   }
 }
 
-/// A bound socket from the service manager. Whoever takes it over closes it.
+/// A bound socket from the service manager. Its owner closes it.
 public struct InheritedSocket: Sendable {
-  /// What queries come in.
+  /// The transport.
   public enum Kind: Sendable, Equatable {
     /// UDP.
     case datagram
@@ -30,25 +30,25 @@ public struct InheritedSocket: Sendable {
     case stream
   }
 
-  /// The descriptor; it is closed in programs that this one starts.
+  /// The descriptor, with FD_CLOEXEC set.
   public let descriptor: Int32
-  /// What queries come in.
+  /// The transport.
   public let kind: Kind
-  /// Where it is bound.
+  /// The address that the socket is bound to.
   public let address: SocketAddress
 
   private static let multipathTCP: Int32 = 262
 
-  /// Looks at a descriptor.
+  /// Checks a descriptor and sets FD_CLOEXEC.
   ///
-  /// - Throws: `InheritedSocketError` where it is anything but a socket that DNS can be served on.
+  /// - Throws: `InheritedSocketError` if DNS cannot be served on it.
   public init(_ handed: ServiceEnvironment.HandedDescriptor) throws(InheritedSocketError) {
     let descriptor = handed.number
     func refusal(_ reason: String) -> InheritedSocketError {
       InheritedSocketError(descriptor: descriptor, name: handed.name, reason: reason)
     }
     guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0 else { throw refusal("is not open") }
-    guard let type = InheritedSocket.option(SO_TYPE, of: descriptor) else { throw refusal("is no socket") }
+    guard let type = InheritedSocket.option(SO_TYPE, of: descriptor) else { throw refusal("is not a socket") }
     guard let address = SocketAddress(boundTo: descriptor),
       address.family == AF_INET || address.family == AF_INET6
     else {
@@ -71,13 +71,12 @@ public struct InheritedSocket: Sendable {
     self.address = address
   }
 
-  /// What is odd about a set of sockets, a line each: an address with only one of the two transports, over which some
-  /// queries cannot be asked (RFC 7766 section 5).
+  /// One line for each address with only one of the two transports: DNS needs both (RFC 7766 section 5).
   public static func warnings(_ sockets: [InheritedSocket]) -> [String] {
     sockets.compactMap { socket in
       guard !sockets.contains(where: { $0.kind != socket.kind && $0.address == socket.address }) else { return nil }
       let (there, missing) = socket.kind == .datagram ? ("UDP", "TCP") : ("TCP", "UDP")
-      return "the service manager has handed over \(there) at \(socket.address), and no \(missing)"
+      return "the service manager passed a \(there) socket at \(socket.address) but no \(missing) socket"
     }
   }
 

@@ -1,17 +1,17 @@
-// RollCall.swift -- asks threads once whether they go round, for who wants to know now; a watchdog asks all the time.
+// RollCall.swift -- checks once whether threads make progress, for health checks; the watchdog checks periodically.
 
 import EventLoop
 
-/// One question to some threads.
+/// A single check of several threads.
 public enum RollCall {
-  /// How soon a thread that was asked is looked at again: going round takes microseconds. Later looks come less often.
+  /// The pause before the first look after a nudge: a turn takes microseconds. Later pauses grow.
   private static let firstLook = Duration.milliseconds(1)
   private static let longestPause = Duration.milliseconds(50)
 
-  /// The names of the threads that stand: that have not gone round within that time, though they were asked to. None as
-  /// soon as each has. To be called from a task that prefers the loop.
+  /// The names of the stuck threads, those that did not complete a turn within `patience` after a nudge. Returns early when
+  /// every thread has. Call it from a task that prefers the loop.
   ///
-  /// - Parameter patience: a thread that works at something long is not found to stand before.
+  /// - Parameter patience: longer than the longest turn of a healthy thread.
   public static func standing(
     _ threads: [any WatchedThread], on loop: any Loop, within patience: Duration
   ) async -> [String] {
@@ -21,7 +21,7 @@ public enum RollCall {
     while true {
       let standing = threads.indices.filter { threads[$0].turns == seen[$0] }.map { threads[$0] }
       guard !standing.isEmpty, loop.now < deadline else { return standing.map(\.name) }
-      // A nudge just before a thread begins to wait is lost, so there is always another one.
+      // A nudge just before a thread begins to wait is lost, so nudges are repeated.
       for thread in standing { thread.nudge() }
       await loop.sleep(for: min(pause, deadline - loop.now))
       pause = min(pause * 2, longestPause)

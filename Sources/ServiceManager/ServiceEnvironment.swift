@@ -1,40 +1,40 @@
-// ServiceEnvironment.swift -- what a service manager says in the environment: where to report, how often, sockets.
+// ServiceEnvironment.swift -- the service manager's environment variables: notify socket, watchdog, passed sockets.
 
 import Glibc
 
 /// The variables of sd_notify(3), sd_watchdog_enabled(3) and sd_listen_fds(3).
 public struct ServiceEnvironment: Sendable, Equatable {
-  /// Where states are reported; nil where nobody wants to know.
+  /// The socket for state changes; nil if the service manager wants none.
   public var notifySocket: String?
-  /// By when after the last sign of life the next one has to come; nil where nobody waits for one.
+  /// The longest time between two watchdog messages; nil if there is no watchdog.
   public var watchdogTimeout: Duration?
-  /// The descriptors that were handed over, with their names, which may be empty.
+  /// The passed descriptors (socket activation).
   public var descriptors: [HandedDescriptor] = []
 
-  /// One descriptor that was handed over.
+  /// A passed descriptor.
   public struct HandedDescriptor: Sendable, Equatable {
     /// The descriptor.
     public var number: Int32
-    /// `FileDescriptorName=` of its unit, or the unit's name; empty where it has none.
+    /// `FileDescriptorName=` of its unit, or the unit's name; may be empty.
     public var name: String
   }
 
   private static let variables = [
     "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES",
   ]
-  /// Where descriptors that are handed over begin.
+  /// SD_LISTEN_FDS_START: the number of the first passed descriptor.
   private static let firstDescriptor: Int32 = 3
-  /// More of them are a mistake.
+  /// A larger LISTEN_FDS is ignored.
   private static let mostDescriptors: Int32 = 1024
 
-  /// Reads the variables and removes them, so that no other program takes them for its own. Before there are threads.
+  /// Reads the variables and removes them, so that child processes do not inherit them. Call it before any thread starts.
   public static func take() -> ServiceEnvironment {
     let taken = ServiceEnvironment(process: getpid()) { name in getenv(name).map { String(cString: $0) } }
     for name in variables { unsetenv(name) }
     return taken
   }
 
-  /// What the variables mean for a process; those that are meant for another one, or make no sense, do not count.
+  /// Interprets the variables for a process; ignores those that name another process or are invalid.
   public init(process: pid_t, _ variable: (String) -> String?) {
     notifySocket = variable("NOTIFY_SOCKET").flatMap { $0.isEmpty ? nil : $0 }
     let isWatched = variable("WATCHDOG_PID").map { $0 == "\(process)" } ?? true

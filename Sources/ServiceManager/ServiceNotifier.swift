@@ -1,21 +1,21 @@
-// ServiceNotifier.swift -- tells the service manager how the program fares (sd_notify(3)), without libsystemd.
+// ServiceNotifier.swift -- reports state changes to the service manager (sd_notify(3)), without libsystemd.
 
 import Glibc
 
-/// What a service manager is told.
+/// A message to the service manager.
 public enum ServiceMessage: Sendable, Equatable {
-  /// The program serves, or serves again after it has read its configuration anew.
+  /// The daemon is serving; also sent after a reload.
   case ready
-  /// It reads its configuration anew; `ready` follows, also where that has failed.
+  /// The daemon is reloading its configuration; `ready` follows, also if the reload failed.
   case reloading
-  /// It is about to end.
+  /// The daemon is shutting down.
   case stopping
-  /// It is alive.
+  /// The watchdog's keep-alive.
   case watchdog
-  /// How it fares, in one line for a person.
+  /// A human-readable status line.
   case status(String)
 
-  /// Whether the message is worth waiting for a service manager that is busy: otherwise the next one says the same.
+  /// Whether to block while the service manager is busy. The other messages are repeated anyway.
   fileprivate var isWorthWaiting: Bool {
     switch self {
     case .ready, .reloading, .stopping: true
@@ -23,7 +23,7 @@ public enum ServiceMessage: Sendable, Equatable {
     }
   }
 
-  /// The assignments that stand for it, a line each.
+  /// The assignments of sd_notify(3), one per line.
   func text(monotonicMicroseconds: Int64) -> String {
     switch self {
     case .ready: "READY=1\n"
@@ -34,25 +34,25 @@ public enum ServiceMessage: Sendable, Equatable {
     }
   }
 
-  /// A line break would begin another assignment.
+  /// Replaces control characters: a line break would begin another assignment.
   private static func oneLine(_ text: String) -> String {
     String(String.UnicodeScalarView(text.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? " " : $0 }))
   }
 }
 
-/// A service manager's socket for such messages. Any thread.
+/// The service manager's notify socket. Any thread.
 public final class ServiceNotifier: Sendable {
   private let descriptor: Int32
   private let address: sockaddr_un
   private let addressLength: socklen_t
 
-  /// Seconds that a message waits at most for room in the service manager's socket.
+  /// The longest time, in seconds, that a message waits for room in the service manager's socket.
   private static let patience = 1
 
-  /// A socket by its name in `NOTIFY_SOCKET`: a path, or a name in the abstract name space behind `@`. Nobody needs to be
-  /// there yet; each message looks for the receiver anew, since a service manager may be replaced.
+  /// A socket by its name in `NOTIFY_SOCKET`: a path, or `@` and an abstract name. The receiver need not exist yet: each
+  /// message looks it up again, because a service manager may be replaced.
   ///
-  /// - Returns: nil where the name can be no such socket's, or there is no descriptor.
+  /// - Returns: nil if the name is invalid or no descriptor is available.
   public init?(_ name: String) {
     var octets = Array(name.utf8)
     guard octets.first == UInt8(ascii: "/") || octets.first == UInt8(ascii: "@") else { return nil }
@@ -60,7 +60,7 @@ public final class ServiceNotifier: Sendable {
     if isAbstract { octets[0] = 0 }
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
-    // A path ends with an octet that is 0, an abstract name with its length.
+    // A path is terminated by a NUL, an abstract name by its length.
     let room = MemoryLayout.size(ofValue: address.sun_path) - (isAbstract ? 0 : 1)
     guard octets.count > 1, octets.count <= room else { return nil }
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: octets) }
@@ -75,9 +75,9 @@ public final class ServiceNotifier: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Sends messages together.
+  /// Sends messages in one datagram. May block for a second if one of them changes the state.
   ///
-  /// - Returns: whether they were taken.
+  /// - Returns: whether they were sent.
   @discardableResult
   public func send(_ messages: ServiceMessage...) -> Bool {
     var time = timespec()

@@ -1,8 +1,9 @@
-// StatusReport.swift -- one line about the program for the service manager: sent when it has changed, not too often.
+// StatusReport.swift -- keeps the service manager's status line up to date, at a limited rate.
 
 import EventLoop
 
-/// Keeps a line up to date without waking anybody: it looks when the loop has turned anyway. Its loop only.
+/// Sends a status line when it has changed. It checks after turns of the loop and so causes no wake-ups while the daemon is
+/// idle. Only on its loop.
 public final class StatusReport {
   private let loop: any Loop
   private let pause: Duration
@@ -13,12 +14,12 @@ public final class StatusReport {
   private var timer: LoopTimer?
   private var isStopped = false
 
-  /// The time between two looks at least.
+  /// The shortest time between two checks.
   public static let usualPause = Duration.seconds(5)
 
   /// - Parameters:
-  ///   - compose: the line as it should be.
-  ///   - send: sends a line that differs from the one before; the first one, `line`, is for the caller to send.
+  ///   - compose: returns the current line.
+  ///   - send: sends a line that differs from the previous one. The caller sends the first one, `line`.
   public init(
     on loop: any Loop, pause: Duration = StatusReport.usualPause, compose: @escaping () -> String,
     send: @escaping (String) -> Void
@@ -31,20 +32,20 @@ public final class StatusReport {
     lastLook = loop.now
   }
 
-  /// The line that is known to the service manager.
+  /// The line that the service manager has.
   public var line: String { last }
 
-  /// The line as it is now, for the caller to send together with something else.
+  /// The current line, which the caller must send, for example together with another message.
   public func renewed() -> String {
     lastLook = loop.now
     last = compose()
     return last
   }
 
-  /// The loop has turned: something may have changed. What comes too early is looked at later, also where the loop would
-  /// not turn by itself then.
+  /// Checks whether the line has changed; call it after each turn of the loop. If the last check was too recent, sets a
+  /// timer for the next one.
   public func loopHasTurned() {
-    // In the turn of a look nothing is newer than that.
+    // Nothing changes within the turn of a check.
     guard !isStopped, timer == nil, loop.now > lastLook else { return }
     guard loop.now - lastLook < pause else { return look() }
     timer = loop.schedule(at: lastLook + pause) { [unowned self] in
@@ -53,7 +54,7 @@ public final class StatusReport {
     }
   }
 
-  /// Looks no more.
+  /// Ends the checks.
   public func stop() {
     isStopped = true
     timer?.cancel()

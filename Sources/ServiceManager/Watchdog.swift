@@ -1,20 +1,20 @@
-// Watchdog.swift -- a sign of life for the service manager, given only when every thread has gone round since the last.
+// Watchdog.swift -- pings the service manager's watchdog only if every thread has made progress since the last ping.
 //
-// On one loop, whose own turns need no asking: a loop that stands gives no sign.
+// It runs on a loop and needs no check for that: a stuck loop does not ping.
 
 import EventLoop
 
-/// A thread that goes round and round.
+/// A thread that runs in turns. Its members may be used from any thread.
 public protocol WatchedThread: AnyObject {
-  /// What a person calls it.
+  /// The name in log messages.
   var name: String { get }
-  /// How often it has gone round.
+  /// The number of completed turns.
   var turns: UInt64 { get }
-  /// Makes it go round soon where it waits for something to do. May get lost.
+  /// Wakes the thread if it is waiting, so that it completes a turn. May have no effect.
   func nudge()
 }
 
-/// Gives signs of life. Its loop only.
+/// Sends watchdog pings. Only on its loop.
 public final class Watchdog {
   private let threads: [any WatchedThread]
   private let loop: any Loop
@@ -23,20 +23,20 @@ public final class Watchdog {
   private let onSilence: ([String]) -> Void
   private var seen: [UInt64]
   private var timer: LoopTimer?
-  /// When the present round of asking began; nil while nobody is asked.
+  /// The start of the current series of nudges; nil if no thread is being nudged.
   private var askingSince: BootInstant?
   private var hasTold = false
 
-  /// How soon a thread that was asked is looked at again: going round takes microseconds. Later looks come less often.
+  /// The pause before the first look after a nudge: a turn takes microseconds. Later pauses grow.
   private static let firstLook = Duration.milliseconds(20)
   private static let mostLooks = 25
 
-  /// A watchdog that does nothing before `start`.
+  /// Creates a watchdog that does nothing before `start`.
   ///
   /// - Parameters:
-  ///   - timeout: how long the service manager waits for a sign; one is given in half of that.
-  ///   - ping: gives the sign.
-  ///   - onSilence: told once which threads stand, when they have stood for as long as two signs are apart.
+  ///   - timeout: the service manager's timeout; pings come at half of it.
+  ///   - ping: sends a ping.
+  ///   - onSilence: called once with the names of the stuck threads, when a ping is overdue by half of the timeout.
   public init(
     _ threads: [any WatchedThread], on loop: any Loop, timeout: Duration, ping: @escaping () -> Void,
     onSilence: @escaping ([String]) -> Void
@@ -49,10 +49,10 @@ public final class Watchdog {
     seen = threads.map(\.turns)
   }
 
-  /// Begins, with a sign after half of the timeout.
+  /// Starts; the first ping comes after half of the timeout.
   public func start() { wait(interval) }
 
-  /// Gives no more signs.
+  /// Stops pinging.
   public func stop() { timer?.cancel() }
 
   private func wait(_ duration: Duration) {
@@ -75,7 +75,7 @@ public final class Watchdog {
       hasTold = true
       onSilence(standing.map { threads[$0].name })
     }
-    // A nudge just before a thread begins to wait is lost, so there is always another one.
+    // A nudge just before a thread begins to wait is lost, so nudges are repeated.
     for index in standing { threads[index].nudge() }
     wait(max(Watchdog.firstLook, min(time, interval / Watchdog.mostLooks)))
   }

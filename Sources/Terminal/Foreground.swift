@@ -1,19 +1,18 @@
-// Foreground.swift -- whose terminal it is: a shell with job control lends it to one process group at a time.
+// Foreground.swift -- waits for the foreground of a terminal, which a shell gives to one process group at a time.
 
 import Glibc
 
-/// The foreground of a terminal.
 enum Foreground {
-  /// Whether we are in the foreground of it, or it is not the one that controls us, where there is no such thing.
+  /// Whether this process is in the foreground. True also if the terminal is not its controlling one.
   static func isOurs(_ terminal: Int32) -> Bool {
     let group = tcgetpgrp(terminal)
     return group <= 0 || group == getpgrp()
   }
 
-  /// Stops the process, as whoever touches the terminal from the background is stopped, until it is in the foreground.
+  /// Stops the process until it is in the foreground, as the kernel stops a background process that uses the terminal.
   ///
-  /// - Returns: whether it is. A process group whose shell is gone is not stopped (POSIX, "orphaned process group"), and
-  ///   nobody would make it go on.
+  /// - Returns: false if it cannot get there: an orphaned process group (POSIX) is not stopped, because no shell would
+  ///   continue it.
   static func wait(on terminal: Int32) -> Bool {
     guard !isOurs(terminal) else { return true }
     guard let continuation = SignalSource([SIGCONT], ignoring: []) else { return false }
@@ -25,7 +24,7 @@ enum Foreground {
     }
     while !isOurs(terminal) {
       raise(SIGTTOU)
-      // What `bg` makes go on is in the background still.
+      // After `bg` the process runs, but still in the background.
       guard continuation.next() != nil else { return isOurs(terminal) }
     }
     return true

@@ -1,39 +1,39 @@
-// Screen.swift -- the whole screen of a terminal, for a while: what was there before is there again afterwards.
+// Screen.swift -- takes over the whole screen of a terminal and restores it afterwards.
 //
-// One thread, and no other in the process: signals come by a descriptor. There is no way out but by `leave`, which every
-// end of a `Screen` takes: a key, a signal, or being let go. In the background of a shell it stops: the terminal is not ours.
+// The process must have one thread: signals arrive through a descriptor. However a `Screen` ends, by a key, a signal or
+// its deinit, `leave` restores the terminal. In the background of a shell the process stops.
 
 import Glibc
 
 /// A line on the screen.
 public struct ScreenLine: Hashable, Sendable {
-  /// What it says; a control character or what does not fit is left out.
+  /// The text; control characters are replaced, and what does not fit is cut.
   public var text: String
-  /// Whether it stands out.
+  /// Whether the line is shown in reverse video.
   public var isHeading: Bool
 
-  /// Such a line.
+  /// Creates a line.
   public init(_ text: String, isHeading: Bool = false) {
     self.text = text
     self.isHeading = isHeading
   }
 }
 
-/// What may happen on a terminal.
+/// An event of a terminal.
 public enum ScreenEvent: Hashable, Sendable {
   /// A key that sends this octet.
   case key(UInt8)
-  /// The window has another size, or was away for a while: it has to be drawn anew.
+  /// The screen must be redrawn: the window has another size, or the process was stopped meanwhile.
   case changed
-  /// A signal that asks the program to end, the hang-up of the terminal among them.
+  /// A signal that asks the process to end; SIGHUP if the terminal hangs up.
   case end(signal: Int32)
-  /// The time is over.
+  /// The time limit has passed.
   case time
 }
 
 /// A terminal that shows one screen of text.
 public final class Screen {
-  /// Readable when a signal has come: for who waits for something else beside.
+  /// Readable when a signal has arrived, for callers that poll other descriptors too.
   public var signalDescriptor: Int32 { signals.descriptor }
   private let input: Int32
   private let output: Int32
@@ -44,11 +44,11 @@ public final class Screen {
   private static let enter = "\u{1B}[?1049h\u{1B}[?25l"
   private static let leave = "\u{1B}[?25h\u{1B}[?1049l"
 
-  /// Takes over the terminal, once it is in the foreground; nil where the two descriptors are none, or where it is another's
-  /// and nobody is left who could bring us to the foreground.
+  /// Takes over the terminal, after waiting for the foreground. Nil if the descriptors are not terminals, or if the process
+  /// cannot come to the foreground because its shell is gone.
   public init?(input: Int32 = 0, output: Int32 = 1) {
     var settings = termios()
-    // The settings of the foreground: while we are in the background they are those of the shell's line editor.
+    // Read only in the foreground: in the background they are those of the shell's line editor.
     guard isatty(input) == 1, isatty(output) == 1, Foreground.wait(on: input), tcgetattr(input, &settings) == 0,
       let signals = SignalSource([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT], ignoring: [SIGTTOU])
     else { return nil }
@@ -64,14 +64,14 @@ public final class Screen {
     close(output)
   }
 
-  /// Columns and rows at present.
+  /// The current size of the window.
   public var size: (columns: Int, rows: Int) {
     var window = winsize()
     guard ioctl(input, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0 else { return (80, 24) }
     return (Int(window.ws_col), Int(window.ws_row))
   }
 
-  /// Shows those lines in the place of what was there; nothing in the background, where `wait` comes next.
+  /// Replaces the content of the screen. Does nothing in the background; `wait` then waits for the foreground.
   public func draw(_ lines: [ScreenLine]) {
     guard Foreground.isOurs(input) else { return }
     let (columns, rows) = size
@@ -84,11 +84,11 @@ public final class Screen {
     write(lines.count < rows ? "\(text)\u{1B}[J" : text)
   }
 
-  /// Waits until something happens.
+  /// Blocks until an event or the time limit.
   public func wait(atMost time: Duration) -> ScreenEvent {
     let end = ContinuousClock.now + time
     while true {
-      // A key that is read in the background would be the shell's.
+      // In the background, keys belong to the shell.
       guard Foreground.isOurs(input) else { return comeBack() }
       var entries = [input, signals.descriptor].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
       let (seconds, attoseconds) = max(.zero, end - .now).components
@@ -98,21 +98,21 @@ public final class Screen {
       guard count != 0 else { return .time }
       guard count > 0, entries[0].revents != 0 else { continue }
       var octet: UInt8 = 0
-      // At the end of its input there is nobody left to look.
+      // At the end of input the user is gone.
       return read(input, &octet, 1) == 1 ? .key(octet) : .end(signal: SIGHUP)
     }
   }
 
-  /// Gives the terminal back as it was. May be called again.
+  /// Restores the terminal. Further calls have no effect.
   public func leave() {
     guard isEntered else { return }
     isEntered = false
     write(Screen.leave)
-    // In the background the shell has made the terminal its own already.
+    // In the background the shell has set the terminal up for itself already.
     if Foreground.isOurs(input) {
       var settings = before
       tcsetattr(input, TCSANOW, &settings)
-      // Keys that were meant for us are not for the shell.
+      // Unread keys must not reach the shell.
       tcflush(input, TCIFLUSH)
     }
     signals.restore()
@@ -123,7 +123,7 @@ public final class Screen {
     signals.take()
     var settings = before
     settings.c_lflag &= ~tcflag_t(ICANON | ECHO)
-    // A terminal that is stopped by a key would keep us from leaving it.
+    // With IXON, Ctrl-S would block our output and so prevent `leave`.
     settings.c_iflag &= ~tcflag_t(IXON)
     tcsetattr(input, TCSANOW, &settings)
     write(Screen.enter)
@@ -136,13 +136,13 @@ public final class Screen {
       leave()
       raise(SIGSTOP)
       return comeBack()
-    // After SIGSTOP, before which there was no way to leave the screen.
+    // After a SIGSTOP, which left no chance to restore the terminal.
     case SIGCONT: return comeBack()
     default: return .end(signal: signal)
     }
   }
 
-  /// Takes the terminal over anew as soon as that is in the foreground.
+  /// Takes over the terminal again, after waiting for the foreground.
   private func comeBack() -> ScreenEvent {
     if Foreground.isOurs(input) {
       signals.restore()
@@ -150,12 +150,12 @@ public final class Screen {
       leave()
       guard Foreground.wait(on: input) else { return .end(signal: SIGHUP) }
     }
-    // Somebody may have changed the terminal meanwhile, but what was before us is what we give back.
+    // `leave` restores the settings from before the start, even if another process changed them meanwhile.
     take()
     return .changed
   }
 
-  /// Writes as much as the terminal takes within a moment: what hangs must not hang us.
+  /// Writes as much as the terminal takes; gives up if it takes nothing for 200 ms.
   private func write(_ text: String) {
     var rest = Array(text.utf8)[...]
     while !rest.isEmpty {
@@ -170,7 +170,7 @@ public final class Screen {
     }
   }
 
-  /// The terminal opened anew, so that writing to it need not wait: the flag would be that of the shell, too.
+  /// The terminal, reopened with O_NONBLOCK: set on the original descriptor, the flag would affect the shell too.
   private static func unblocking(_ descriptor: Int32) -> Int32 {
     var name = [CChar](repeating: 0, count: 256)
     if ttyname_r(descriptor, &name, name.count) == 0 {
@@ -180,7 +180,7 @@ public final class Screen {
     return dup(descriptor)
   }
 
-  /// Text without control characters, cut to the width. Wide characters are not expected: names are ASCII.
+  /// The text with control characters replaced, cut to the width. Assumes narrow characters: names are ASCII.
   static func fitting(_ text: String, columns: Int) -> String {
     var result = ""
     for scalar in text.unicodeScalars.prefix(columns) {

@@ -1,11 +1,11 @@
-// SignalSource.swift -- signals as something to wait for, in a program of one thread.
+// SignalSource.swift -- delivers signals through a descriptor, in a process with one thread.
 
 import Glibc
 
-/// Where the handler writes to. A plain global: the handler must not initialise anything.
+/// The pipe that the handler writes to. A plain global, because a signal handler must not run a lazy initialiser.
 nonisolated(unsafe) private var signalPipe: Int32 = -1
 
-/// A signal as an octet; what does not fit into the pipe any more is as good as there.
+/// Writes a signal as one octet. If the pipe is full, its reader will wake up anyway.
 private func noteSignal(_ number: Int32) {
   let saved = errno
   var octet = UInt8(truncatingIfNeeded: number)
@@ -13,7 +13,7 @@ private func noteSignal(_ number: Int32) {
   errno = saved
 }
 
-/// Signals that come by a descriptor while they are taken. Only one at a time; closed with its life.
+/// Delivers signals through a descriptor while they are taken. Only one source at a time may have taken them.
 final class SignalSource {
   let descriptor: Int32
   private let writer: Int32
@@ -21,7 +21,7 @@ final class SignalSource {
   private let ignored: [Int32]
   private var before: [(Int32, sigaction)] = []
 
-  /// - Parameter ignored: signals that are thrown away meanwhile.
+  /// - Parameter ignored: signals that are discarded meanwhile.
   init?(_ signals: [Int32], ignoring ignored: [Int32]) {
     var ends: [Int32] = [-1, -1]
     guard pipe2(&ends, O_CLOEXEC | O_NONBLOCK) == 0 else { return nil }
@@ -36,14 +36,14 @@ final class SignalSource {
     close(writer)
   }
 
-  /// From now on they come by the descriptor. What is ignored stays ignored, as under nohup.
+  /// Starts delivery through the descriptor. Signals that were ignored before, as under nohup, stay ignored.
   func take() {
     signalPipe = writer
     for signal in signals { set(signal, noteSignal) }
     for signal in ignored { set(signal, SIG_IGN) }
   }
 
-  /// From now on they do what they did before.
+  /// Restores the previous signal actions.
   func restore() {
     for (signal, action) in before {
       var action = action
@@ -52,7 +52,7 @@ final class SignalSource {
     before = []
   }
 
-  /// The next one that has come.
+  /// The next pending signal; nil if there is none.
   func next() -> Int32? {
     var octet: UInt8 = 0
     return read(descriptor, &octet, 1) == 1 ? Int32(octet) : nil

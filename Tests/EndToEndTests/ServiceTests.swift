@@ -62,7 +62,7 @@ extension Daemon {
       let daemon = try lab.activated(settings(simulator, at: ["\(address)"]).text, [sockets.udp.descriptor])
       #expect(try ask(address, "example.com").data == ["192.0.2.1"])
       #expect(daemon.log.contains("listening on \(address), UDP\n"))
-      #expect(daemon.warnings == ["the service manager has handed over UDP at \(address), and no TCP"])
+      #expect(daemon.warnings == ["the service manager passed a UDP socket at \(address) but no TCP socket"])
     }
   }
 
@@ -91,8 +91,9 @@ extension Daemon {
       let file = open("/dev/null", O_RDONLY | O_CLOEXEC)
       defer { close(file) }
       let configuration = try lab.file(Settings(Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\"")).text)
-      for (descriptor, reason) in [(file, "is no socket"), (stream.descriptor, "is a TCP socket that does not listen")]
-      {
+      for (descriptor, reason) in [
+        (file, "is not a socket"), (stream.descriptor, "is a TCP socket that does not listen"),
+      ] {
         let descriptors = [sockets.udp.descriptor, descriptor]
         let process = try ChildProcess(
           HeldSockets.launcher + [Programs.daemon, "run", "--config", configuration],
@@ -100,7 +101,7 @@ extension Daemon {
         #expect(try process.waitForEnd() == .exited(1))
         let lines = process.text(.error).split(separator: "\n")
         #expect(lines.count == 1)
-        #expect(lines[0].contains(" CRITICAL descriptor 4 (other.socket) of the service manager \(reason);"))
+        #expect(lines[0].contains(" CRITICAL descriptor 4 (other.socket) from the service manager \(reason);"))
       }
     }
   }

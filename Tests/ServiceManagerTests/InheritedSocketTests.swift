@@ -29,7 +29,7 @@ import Testing
   @Test func `is refused by its number and name where it is anything else`() throws {
     let file = try Descriptor(open("/dev/null", O_RDONLY))
     #expect(
-      refusal(file, "dns.socket").hasPrefix("descriptor \(file.number) (dns.socket) of the service manager is no"))
+      refusal(file, "dns.socket").hasPrefix("descriptor \(file.number) (dns.socket) from the service manager is not"))
     #expect(refusal(try Descriptor(SOCK_DGRAM, family: AF_UNIX)).contains("another address family"))
     #expect(refusal(try Descriptor(SOCK_STREAM, at: "127.0.0.1:0")).contains("does not listen"))
     #expect(refusal(try Descriptor(SOCK_DGRAM)).contains("is not bound"))
@@ -41,7 +41,7 @@ import Testing
     defer { pipes.deallocate() }
     try #require(pipe2(pipes, ends) == 0)
     let (one, other) = (try Descriptor(pipes[0]), try Descriptor(pipes[1]))
-    #expect(refusal(one).contains("is no socket"))
+    #expect(refusal(one).contains("is not a socket"))
     withExtendedLifetime(other) {}
   }
 
@@ -56,7 +56,7 @@ import Testing
     var handed = try #require(ServiceEnvironment(process: 7) { variables[$0] }.descriptors.first)
     handed.number = 999_999
     #expect { _ = try InheritedSocket(handed) } throws: {
-      "\($0)".contains("descriptor 999999 of the service manager is not open")
+      "\($0)".contains("descriptor 999999 from the service manager is not open")
     }
   }
 
@@ -64,7 +64,9 @@ import Testing
     let datagram = try Descriptor(SOCK_DGRAM, at: "127.0.0.1:0")
     let alone = try datagram.inherited()
     #expect(
-      InheritedSocket.warnings([alone]) == ["the service manager has handed over UDP at \(alone.address), and no TCP"])
+      InheritedSocket.warnings([alone]) == [
+        "the service manager passed a UDP socket at \(alone.address) but no TCP socket"
+      ])
     let stream = try Descriptor(SOCK_STREAM, at: "127.0.0.2:0")
     listen(stream.number, 1)
     let other = try stream.inherited()
