@@ -5,8 +5,8 @@ private let base32Digits = Array("0123456789abcdefghijklmnopqrstuv".utf8)
 private let base64Digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 private let padding = UInt8(ascii: "=")
 
-/// What each octet stands for as a digit, and `noDigit` where it is none: a look through the digits would cost tens of
-/// comparisons for each of up to 500,000.
+/// The value of each octet as a digit; `noDigit` if it is none. A search through the digits would take tens of comparisons
+/// for each of up to 500,000 octets.
 private let base32Values = values(of: base32Digits, ignoringCase: true)
 private let base64Values = values(of: base64Digits, ignoringCase: false)
 private let noDigit = UInt8.max
@@ -15,7 +15,7 @@ private func values(of digits: [UInt8], ignoringCase: Bool) -> [UInt8] {
   var values = [UInt8](repeating: noDigit, count: 256)
   for (value, digit) in digits.enumerated() {
     values[Int(digit)] = UInt8(value)
-    // Letters in upper case have one bit less.
+    // An upper-case letter is the lower-case one without bit 0x20.
     if ignoringCase, digit >= UInt8(ascii: "a") { values[Int(digit & ~0x20)] = UInt8(value) }
   }
   return values
@@ -32,7 +32,7 @@ func hexadecimal(_ octets: ArraySlice<UInt8>) -> String {
   return String(decoding: output, as: UTF8.self)
 }
 
-/// The octets of pairs of digits in any case; nil for an odd number of them or anything else.
+/// The octets of pairs of digits in any case; nil for an odd number of digits or an invalid one.
 func decodeHexadecimal(_ digits: [UInt8]) -> [UInt8]? {
   guard digits.count.isMultiple(of: 2) else { return nil }
   var output: [UInt8] = []
@@ -46,8 +46,8 @@ func decodeHexadecimal(_ digits: [UInt8]) -> [UInt8]? {
   return output
 }
 
-/// Base32 with the extended hexadecimal alphabet (RFC 4648 section 7), in lower case and without padding: the hashes of
-/// NSEC3 (RFC 5155 section 3.3).
+/// Base32 with the extended hexadecimal alphabet (RFC 4648 section 7), in lower case and without padding, as in NSEC3
+/// (RFC 5155 section 3.3).
 func base32Hexadecimal(_ octets: ArraySlice<UInt8>) -> [UInt8] {
   var output: [UInt8] = []
   output.reserveCapacity((octets.count * 8 + 4) / 5)
@@ -65,8 +65,8 @@ func base32Hexadecimal(_ octets: ArraySlice<UInt8>) -> [UInt8] {
   return output
 }
 
-/// The octets of unpadded Base32 in any case; nil for a number of digits that no octets have, bits behind the last octet,
-/// or anything else.
+/// The octets of unpadded Base32 in any case; nil for an invalid number of digits, nonzero trailing bits, or an invalid
+/// digit.
 func decodeBase32Hexadecimal(_ digits: some Collection<UInt8>) -> [UInt8]? {
   var output: [UInt8] = []
   output.reserveCapacity(digits.count * 5 / 8)
@@ -100,7 +100,7 @@ func base64(_ octets: ArraySlice<UInt8>) -> [UInt8] {
   return output
 }
 
-/// The octets of padded Base64; nil for missing padding, bits behind the last octet, or anything else.
+/// The octets of padded Base64; nil for missing padding, nonzero trailing bits, or an invalid digit.
 func decodeBase64(_ text: [UInt8]) -> [UInt8]? {
   guard text.count.isMultiple(of: 4) else { return nil }
   let paddingCount = text.reversed().prefix { $0 == padding }.count

@@ -1,20 +1,20 @@
 // ClientSubnet.swift -- the EDNS Client Subnet option (RFC 7871 section 6).
 
-/// For which addresses a query is asked, and a response holds.
+/// The client addresses that a query is for, or that a response is valid for.
 public struct ClientSubnet: Hashable, Sendable {
   /// ADDRESS and SOURCE PREFIX-LENGTH.
   public var prefix: IPPrefix
   /// SCOPE PREFIX-LENGTH in bits; 0 in a query.
   public var scope: UInt8
 
-  /// A subnet; without a scope, as a query has it.
+  /// Creates a subnet; a query has scope 0.
   public init(_ prefix: IPPrefix, scope: UInt8 = 0) {
     self.prefix = prefix
     self.scope = scope
   }
 
-  /// A subnet from an option's data; nil for a family that is neither IPv4 nor IPv6, a prefix longer than the
-  /// family's addresses, more or fewer octets than the prefix needs, or a bit set behind it.
+  /// A subnet from an option's data; nil for a family other than IPv4 and IPv6, a prefix longer than the family's
+  /// addresses, a wrong number of octets for the prefix, or a nonzero bit after it.
   public init?(octets: [UInt8]) {
     guard octets.count >= 4, octets[0] == 0, octets[1] == 1 || octets[1] == 2 else { return nil }
     let addressCount = octets[1] == 1 ? 4 : 16
@@ -27,7 +27,7 @@ public struct ClientSubnet: Hashable, Sendable {
     self.init(prefix, scope: octets[3])
   }
 
-  /// The option.
+  /// The EDNS option with this subnet.
   public var option: EDNS.Option {
     let address = prefix.address
     return EDNS.Option(

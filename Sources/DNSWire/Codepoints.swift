@@ -4,10 +4,10 @@
 public struct RecordType: RawRepresentable, Hashable, Sendable {
   /// The number on the wire.
   public let rawValue: UInt16
-  /// The type of that number.
+  /// Creates a type from its number.
   @_noAllocation @inlinable
   public init(rawValue: UInt16) { self.rawValue = rawValue }
-  /// The type of that number.
+  /// Creates a type from its number.
   @_noAllocation @inlinable
   public init(_ rawValue: UInt16) { self.rawValue = rawValue }
 
@@ -41,7 +41,7 @@ public struct RecordType: RawRepresentable, Hashable, Sendable {
   @inlinable public static var ds: RecordType { @_noAllocation get { RecordType(43) } }
   /// A signature, RFC 4034.
   @inlinable public static var rrsig: RecordType { @_noAllocation get { RecordType(46) } }
-  /// A denial of existence, RFC 4034.
+  /// Authenticated denial of existence, RFC 4034.
   @inlinable public static var nsec: RecordType { @_noAllocation get { RecordType(47) } }
   /// A zone's key, RFC 4034.
   @inlinable public static var dnskey: RecordType { @_noAllocation get { RecordType(48) } }
@@ -63,7 +63,7 @@ public struct RecordType: RawRepresentable, Hashable, Sendable {
 public struct ResponseCode: RawRepresentable, Hashable, Sendable {
   /// The number on the wire.
   public let rawValue: UInt16
-  /// The code of that number.
+  /// Creates a code from its number.
   @_noAllocation @inlinable
   public init(rawValue: UInt16) { self.rawValue = rawValue }
 
@@ -103,7 +103,7 @@ extension ResponseCode: CustomStringConvertible {
 public struct ExtendedError: RawRepresentable, Hashable, Sendable {
   /// The number on the wire.
   public let rawValue: UInt16
-  /// The code of that number.
+  /// Creates a code from its number.
   @_noAllocation @inlinable
   public init(rawValue: UInt16) { self.rawValue = rawValue }
 
@@ -117,9 +117,9 @@ public struct ExtendedError: RawRepresentable, Hashable, Sendable {
   @inlinable public static var notReady: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 14) } }
   /// Blocked by this server's operator.
   @inlinable public static var blocked: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 15) } }
-  /// Filtered as the client asked.
+  /// Filtered on request of the client.
   @inlinable public static var filtered: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 17) } }
-  /// Prohibited: this client may not ask.
+  /// Prohibited: the client is not permitted to query.
   @inlinable public static var prohibited: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 18) } }
   /// Stale NXDOMAIN answer.
   @inlinable public static var staleNXDomain: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 19) } }
@@ -129,7 +129,7 @@ public struct ExtendedError: RawRepresentable, Hashable, Sendable {
   @inlinable public static var noReachableAuthority: ExtendedError {
     @_noAllocation get { ExtendedError(rawValue: 22) }
   }
-  /// What somebody found who validates: from DNSSEC Bogus to NSEC Missing, RFC 8914 sections 4.7 to 4.13.
+  /// The results of DNSSEC validation: DNSSEC Bogus to NSEC Missing, RFC 8914 sections 4.7 to 4.13.
   public static let validation: Set<ExtendedError> = Set((6...12).map { ExtendedError(rawValue: $0) })
   /// Network error.
   @inlinable public static var networkError: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 23) } }
@@ -141,19 +141,19 @@ public struct ExtendedError: RawRepresentable, Hashable, Sendable {
 public struct RecordClass: RawRepresentable, Hashable, Sendable {
   /// The number on the wire.
   public let rawValue: UInt16
-  /// The class of that number.
+  /// Creates a class from its number.
   @_noAllocation @inlinable
   public init(rawValue: UInt16) { self.rawValue = rawValue }
 
   /// IN: the Internet.
   @inlinable public static var internet: RecordClass { @_noAllocation get { RecordClass(rawValue: 1) } }
-  /// CH: Chaosnet, nowadays questions to the server about itself.
+  /// CH: Chaosnet, today used to query a server about itself.
   @inlinable public static var chaos: RecordClass { @_noAllocation get { RecordClass(rawValue: 3) } }
   /// ANY: a QCLASS only.
   @inlinable public static var any: RecordClass { @_noAllocation get { RecordClass(rawValue: 255) } }
 }
 
-/// A decimal number of ASCII digits alone: no sign, no space; nil where it does not fit.
+/// A decimal number of ASCII digits without sign or spaces; nil if it does not fit.
 func decimalNumber<Number: FixedWidthInteger & UnsignedInteger>(
   _ digits: some Collection<UInt8>, as type: Number.Type
 ) -> Number? {

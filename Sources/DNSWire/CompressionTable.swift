@@ -1,21 +1,21 @@
-// CompressionTable.swift -- the names that a message under construction holds, for compression pointers.
+// CompressionTable.swift -- the names in a message under construction, for compression pointers.
 
-/// A message's names as a tree of labels (RFC 1035 section 4.1.4): a label and what stands behind it are known by where they
-/// stand. So a name takes one look-up for each of its labels, from the last one on, however many names there are.
+/// A message's names as a tree of labels (RFC 1035 section 4.1.4): each label and its parents are identified by their
+/// offset. Writing a name takes one look-up per label, from the last one on, regardless of the number of names.
 ///
-/// Labels are compared without regard to ASCII case, as every resolver does that compresses: else the length of an answer
-/// would depend on how its client spells QNAME.
+/// Labels are compared without regard to ASCII case, as in other resolvers. Otherwise the length of a response would
+/// depend on the client's spelling of QNAME.
 struct CompressionTable {
   /// A label in the tree; the offset of 0 is an empty slot.
   private struct Node {
     var offset: UInt16 = 0
-    /// Where the rest of the name stands; 0 is the root.
+    /// The offset of the rest of the name; 0 is the root.
     var parent: UInt16 = 0
     var hash: UInt32 = 0
   }
 
   private static let firstUnreachable = 0x4000
-  /// Slots that are looked at for one label. More are in use only where somebody has found labels with equal hashes.
+  /// The slots examined for one label. More than that collide only if an attacker found labels with equal hashes.
   private static let mostProbes = 32
   private static let seed = UInt64.random(in: .min ... .max)
 
@@ -24,12 +24,12 @@ struct CompressionTable {
   private let base: Int
   private var nodes: [Node] = []
   private var count = 0
-  /// The last name that was written as an owner: most follow one of the same name.
+  /// The last owner name: most records have the same owner as the previous one.
   private var last: (name: DomainName, pointer: UInt16)?
-  /// Slots that were looked at: the work that was done, for tests.
+  /// The number of slots examined, for tests.
   private(set) var steps = 0
 
-  /// A table that knows QNAME, which stands behind the header.
+  /// Creates a table with QNAME, which follows the header.
   init(_ question: DomainName) {
     self.question = question
     base = QueryReader.headerLength + question.octets.count + 4
@@ -61,7 +61,7 @@ struct CompressionTable {
         labels += 1
         position += Int(name[position]) + 1
       }
-      // From the last label on: those that are known, then the longest rest that a pointer reaches.
+      // From the last label on: the known labels, of which the longest suffix within reach of a pointer is used.
       var parent: UInt16 = 0
       var known = labels
       var (reached, pointer) = (labels, UInt16(0))
@@ -163,8 +163,8 @@ struct CompressionTable {
 }
 
 extension RecordType {
-  /// Octets of RDATA before the names, and how many names there are that may be compressed: those of the types of RFC 1035
-  /// (RFC 3597 section 4). Nil for other types.
+  /// The octets of RDATA before the compressible names and the number of these names, for the types of RFC 1035. Nil for
+  /// other types, whose names must not be compressed (RFC 3597 section 4).
   var compressibleNames: (skipped: Int, names: Int)? {
     switch rawValue {
     case 2, 3, 4, 5, 7, 8, 9, 12: (0, 1)  // NS MD MF CNAME MB MG MR PTR

@@ -4,11 +4,11 @@
 public enum NameLimit {
   /// Octets of a label.
   @inlinable public static var label: Int { @_noAllocation get { 63 } }
-  /// Octets of a whole name in wire form, length octets and the root's zero included.
+  /// Octets of a whole name in wire form, including length octets and the root's zero.
   @inlinable public static var name: Int { @_noAllocation get { 255 } }
 }
 
-/// An absolute domain name. Compares and hashes without regard to ASCII case (RFC 4343); keeps the case it was given.
+/// An absolute domain name. Comparison and hash ignore ASCII case (RFC 4343); the octets preserve it.
 public struct DomainName: Sendable {
   /// Uncompressed wire form: labels with their length octets, ended by a zero octet.
   public let octets: [UInt8]
@@ -16,10 +16,11 @@ public struct DomainName: Sendable {
   /// The root.
   public static let root = DomainName(unchecked: [0])
 
-  /// A name from wire octets that the caller has checked.
+  /// A name from wire octets. The caller guarantees that they are one valid uncompressed name; other properties trap
+  /// otherwise.
   public init(unchecked octets: [UInt8]) { self.octets = octets }
 
-  /// A name from uncompressed wire octets; nil where they are not exactly one valid name.
+  /// A name from uncompressed wire octets; nil if they are not exactly one valid name.
   public init?(octets: [UInt8]) {
     guard octets.count <= NameLimit.name else { return nil }
     var position = 0
@@ -111,7 +112,7 @@ public struct DomainName: Sendable {
     return zip(octets[extra...], ancestor.octets).allSatisfy { asciiLowercase($0) == asciiLowercase($1) }
   }
 
-  /// Whether the name is made of letters, digits, hyphens and underscores only: what may stand in a dialect's URL.
+  /// Whether the labels consist only of letters, digits, hyphens and underscores, which need no escaping in a URL.
   public var isPlain: Bool {
     var position = 0
     while octets[position] != 0 {
@@ -122,7 +123,7 @@ public struct DomainName: Sendable {
     return true
   }
 
-  /// Presentation text with a final dot; octets that are special or not printable are escaped.
+  /// Presentation text with a final dot; special and unprintable octets are escaped.
   public var text: String {
     guard !isRoot else { return "." }
     var text = ""
@@ -142,7 +143,7 @@ extension DomainName: Hashable, CustomStringConvertible {
   /// Octet by octet, without regard to ASCII case.
   public static func == (left: DomainName, right: DomainName) -> Bool {
     guard left.octets.count == right.octets.count else { return false }
-    // Mostly both are in lower case already, and equal as they stand.
+    // Fast path: most names are in lower case already.
     if left.octets == right.octets { return true }
     for position in left.octets.indices
     where asciiLowercase(left.octets[position]) != asciiLowercase(right.octets[position]) {

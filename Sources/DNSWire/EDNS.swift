@@ -1,19 +1,19 @@
-// EDNS.swift -- what an OPT record says (RFC 6891 section 6.1).
+// EDNS.swift -- the contents of an OPT record (RFC 6891 section 6.1).
 
 /// The contents of an OPT record.
 public struct EDNS: Hashable, Sendable {
-  /// Octets of UDP payload that the sender can take; values below 512 mean 512.
+  /// The largest UDP payload that the sender can receive, in octets; values below 512 mean 512.
   public var udpPayloadSize: UInt16
   /// The upper eight bits of the response code.
   public var extendedResponseCode: UInt8
-  /// The version; 0 is the only one there is.
+  /// The version; only 0 is defined.
   public var version: UInt8
-  /// DO: DNSSEC records are welcome (RFC 3225).
+  /// DO: the sender accepts DNSSEC records (RFC 3225).
   public var dnssecOK: Bool
   /// The options in their order.
   public var options: [Option]
 
-  /// DNS Flag Day 2020: what passes every path without fragments.
+  /// The payload size of DNS Flag Day 2020, which avoids fragmentation.
   public static let usualPayloadSize: UInt16 = 1232
 
   /// An OPT record of version 0.
@@ -35,7 +35,7 @@ extension EDNS {
     public var code: OptionCode
     /// OPTION-DATA, at most 65,535 octets.
     public var data: [UInt8]
-    /// An option of that code.
+    /// Creates an option.
     public init(code: OptionCode, data: [UInt8]) {
       self.code = code
       self.data = data
@@ -46,7 +46,7 @@ extension EDNS {
   public struct OptionCode: RawRepresentable, Hashable, Sendable {
     /// The number on the wire.
     public let rawValue: UInt16
-    /// The code of that number.
+    /// Creates a code from its number.
     public init(rawValue: UInt16) { self.rawValue = rawValue }
     /// EDNS Client Subnet, RFC 7871.
     public static var clientSubnet: OptionCode { OptionCode(rawValue: 8) }
@@ -60,21 +60,20 @@ extension EDNS {
     public static var extendedError: OptionCode { OptionCode(rawValue: 15) }
   }
 
-  /// The data of the first option of that code; nil without one.
+  /// The data of the first option with that code; nil if there is none.
   public func option(_ code: OptionCode) -> [UInt8]? { options.first { $0.code == code }?.data }
 
-  /// The client subnet; nil without one, or where the option is broken (RFC 7871 section 6).
+  /// The client subnet; nil if there is none or the option is malformed (RFC 7871 section 6).
   public var clientSubnet: ClientSubnet? { option(.clientSubnet).flatMap { ClientSubnet(octets: $0) } }
 
-  /// The Extended DNS Errors in their order; an option without an INFO-CODE is left out.
+  /// The Extended DNS Errors in message order, except options without an INFO-CODE.
   public var extendedErrors: [ExtendedErrorReport] {
     options.filter { $0.code == .extendedError }.compactMap { ExtendedErrorReport(octets: $0.data) }
   }
 }
 
 extension ExtendedError {
-  /// Which of several errors to pass on: the first that says why a validator refused the data (RFC 8914 sections 4.7 to
-  /// 4.13), or else the first.
+  /// The error to pass on: the first with a reason from a validator (RFC 8914 sections 4.7 to 4.13), else the first.
   public static func mostTelling(of errors: [ExtendedError]) -> ExtendedError? {
     errors.first { (6...12).contains($0.rawValue) } ?? errors.first
   }
@@ -91,25 +90,25 @@ extension Message {
 public struct ExtendedErrorReport: Hashable, Sendable {
   /// INFO-CODE.
   public var code: ExtendedError
-  /// EXTRA-TEXT: for people to read, from whoever sent it.
+  /// EXTRA-TEXT: human-readable, chosen by the sender and so not trusted.
   public var text: String
 
-  /// A report of that code.
+  /// Creates a report.
   public init(code: ExtendedError, text: String = "") {
     self.code = code
     self.text = text
   }
 
-  /// A report from an option's data; nil where the INFO-CODE is not all there. What is not UTF-8 is replaced.
+  /// A report from an option's data; nil if the INFO-CODE is incomplete. Invalid UTF-8 is repaired.
   public init?(octets: [UInt8]) {
     guard octets.count >= 2 else { return nil }
     code = ExtendedError(rawValue: UInt16(octets[0]) << 8 | UInt16(octets[1]))
-    // The length says where the text ends, but some senders add C's zero octet.
+    // The option's length ends the text, but some senders add a NUL.
     let text = octets.last == 0 && octets.count > 2 ? octets[2...].dropLast() : octets[2...]
     self.text = String(decoding: text, as: UTF8.self)
   }
 
-  /// The option.
+  /// The EDNS option with this error.
   public var option: EDNS.Option {
     EDNS.Option(
       code: .extendedError,

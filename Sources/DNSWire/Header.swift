@@ -2,13 +2,13 @@
 
 /// The flags of a message under their RFC mnemonics.
 public struct Header: Hashable, Sendable {
-  /// The 16 bits as they stand on the wire.
+  /// The 16 bits as on the wire.
   public var bits: UInt16
 
   /// The octets of a whole message header: ID, these bits, and four counts.
   public static let octetCount = 12
 
-  /// A header of those bits; without any, a query of OPCODE 0.
+  /// Creates a header; the default is a query of OPCODE 0.
   public init(bits: UInt16 = 0) { self.bits = bits }
 
   /// Whether the message is a response.
@@ -36,7 +36,7 @@ public struct Header: Hashable, Sendable {
     get { self[0x0080] }
     set { self[0x0080] = newValue }
   }
-  /// The reserved bit; zero in what we send.
+  /// The reserved bit; zero in messages that we send.
   public var z: Bool {
     get { self[0x0040] }
     set { self[0x0040] = newValue }

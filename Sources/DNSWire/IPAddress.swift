@@ -15,7 +15,7 @@ public struct IPAddress: Hashable, Sendable {
     isIPv6 ? octets.dropLast().allSatisfy { $0 == 0 } && octets[15] == 1 : octets[0] == 127
   }
 
-  /// An address from 4 or 16 octets; nil for any other number.
+  /// An address from 4 or 16 octets; nil for another number.
   public init?(octets: some Collection<UInt8>) {
     guard octets.count == 4 || octets.count == 16 else { return nil }
     self.octets = Array(octets)
@@ -25,7 +25,7 @@ public struct IPAddress: Hashable, Sendable {
   public init?(text: some StringProtocol) {
     var octets = [UInt8](repeating: 0, count: 16)
     let text = String(text)
-    // inet_pton() would stop at a zero octet and take what stands before it.
+    // inet_pton() would stop at a NUL and accept the text before it.
     guard !text.utf8.contains(0) else { return nil }
     if inet_pton(AF_INET, text, &octets) == 1 {
       self.octets = Array(octets[..<4])
@@ -38,7 +38,7 @@ public struct IPAddress: Hashable, Sendable {
 }
 
 extension IPAddress: CustomStringConvertible {
-  /// The text; IPv6 as RFC 5952 has it.
+  /// The text; IPv6 in the form of RFC 5952.
   public var description: String {
     var text = [CChar](repeating: 0, count: 46)
     inet_ntop(isIPv6 ? AF_INET6 : AF_INET, octets, &text, 46)
@@ -48,12 +48,12 @@ extension IPAddress: CustomStringConvertible {
 
 /// An address prefix such as `192.0.2.0/24`.
 public struct IPPrefix: Hashable, Sendable {
-  /// The address with the bits behind the prefix cleared.
+  /// The address with all bits after the prefix cleared.
   public let address: IPAddress
   /// The length in bits: 0…32 or 0…128.
   public let length: Int
 
-  /// The prefix of that length of an address; nil where it is longer than the address.
+  /// The prefix of an address; nil if `length` exceeds the address.
   public init?(_ address: IPAddress, length: Int) {
     guard (0...(address.octets.count * 8)).contains(length) else { return nil }
     var octets = address.octets

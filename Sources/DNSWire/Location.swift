@@ -1,4 +1,4 @@
-// Location.swift -- the RDATA of LOC (RFC 1876): a place on the earth, its size and how exactly that is known.
+// Location.swift -- the RDATA of LOC (RFC 1876): a geographical location with size and precision.
 
 /// The RDATA of LOC, version 0.
 struct Location {
@@ -16,7 +16,7 @@ struct Location {
   /// The RDATA.
   var octets: [UInt8] { [0] + sizes + bigEndian(latitude) + bigEndian(longitude) + bigEndian(altitude) }
 
-  /// A location from RDATA; nil for another version or length.
+  /// A location from RDATA; nil for an unknown version or a wrong length.
   init?(octets: ArraySlice<UInt8>) {
     guard octets.count == 16, octets.first == 0 else { return nil }
     let octets = Array(octets)
@@ -45,7 +45,7 @@ struct Location {
     }
   }
 
-  /// The text with all its parts.
+  /// The text with all optional parts.
   var text: String? {
     guard let sizes = sizes.mapAll(Location.decoded) else { return nil }
     let places = [
@@ -57,7 +57,7 @@ struct Location {
     return (places + lengths).joined(separator: " ")
   }
 
-  /// Degrees, minutes and seconds up to a letter.
+  /// Degrees, minutes and seconds, up to the letter of the direction.
   private static func angle(
     _ reader: inout TextReader, positive: UInt8, negative: UInt8, limit: Int
   ) -> UInt32? {
@@ -85,7 +85,7 @@ struct Location {
     return isNegative ? -value / 10 : value / 10
   }
 
-  /// A thousand times a decimal number with up to so many places behind the point.
+  /// A decimal number with up to `places` decimal places, times 1,000.
   private static func thousandths(_ digits: ArraySlice<UInt8>, places: Int) -> Int? {
     let parts = digits.split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
     guard let whole = decimalNumber(parts[0], as: UInt32.self) else { return nil }
@@ -106,7 +106,7 @@ struct Location {
     return "\(value / unit)." + String(repeating: "0", count: places - fraction.count) + fraction
   }
 
-  /// The first digit and the number of those behind it.
+  /// A size as one octet: a digit and a power of ten.
   private static func encoded(_ centimetres: Int) -> UInt8? {
     var (digit, power) = (centimetres, 0)
     while digit > 9 { (digit, power) = (digit / 10, power + 1) }
@@ -120,7 +120,7 @@ struct Location {
 }
 
 extension Array {
-  /// The transformed elements; nil where one has none.
+  /// The transformed elements; nil if one of them is nil.
   fileprivate func mapAll<Value>(_ transform: (Element) -> Value?) -> [Value]? {
     let values = compactMap(transform)
     return values.count == count ? values : nil

@@ -1,4 +1,4 @@
-// Message.swift -- a whole message as a value: what upstream servers send and what we ask them.
+// Message.swift -- a whole message as a value, for queries to upstream servers and their responses.
 
 /// A DNS message (RFC 1035 section 4.1) with records of class IN.
 public struct Message: Equatable, Sendable {
@@ -14,10 +14,10 @@ public struct Message: Equatable, Sendable {
   public var authorities: [ResourceRecord]
   /// The additional section without the OPT record.
   public var additionals: [ResourceRecord]
-  /// What the OPT record says; nil without one.
+  /// The contents of the OPT record; nil if there is none.
   public var edns: EDNS?
-  /// How many records of other classes than IN the octets held. They are checked in form only and kept nowhere: nothing
-  /// that asks in class IN has a use for them.
+  /// The number of records of classes other than IN. They are checked for their form and dropped: all queries are of
+  /// class IN.
   public var foreignRecordCount = 0
 
   /// An entry of the question section.
@@ -26,14 +26,14 @@ public struct Message: Equatable, Sendable {
     public var question: Question
     /// QCLASS.
     public var qclass: RecordClass
-    /// An entry; of class IN if nothing else is said.
+    /// Creates an entry, by default of class IN.
     public init(_ question: Question, qclass: RecordClass = .internet) {
       self.question = question
       self.qclass = qclass
     }
   }
 
-  /// A message of those parts.
+  /// Creates a message.
   public init(
     id: UInt16, header: Header, questions: [Entry] = [], answers: [ResourceRecord] = [],
     authorities: [ResourceRecord] = [], additionals: [ResourceRecord] = [], edns: EDNS? = nil

@@ -1,16 +1,16 @@
 // MessageComposer.swift -- Message → octets, with compressed owner names.
 
 extension Message {
-  /// Octets that a message can have at most: the length field of TCP, and of HTTP's answers by custom.
+  /// The largest message in octets, bounded by the length field of DNS over TCP.
   public static let maximumOctetCount = 65_535
 
-  /// RFC 8467 section 4.1: queries over encrypted transports are padded to a multiple of this.
+  /// The block length to which queries over encrypted transports are padded (RFC 8467 section 4.1).
   public static let queryPaddingBlock = 128
 
-  /// The message as octets. Owner names are compressed, RDATA stands as it is, the OPT record comes last.
+  /// The message as octets. Owner names are compressed, RDATA is not, and the OPT record comes last.
   ///
-  /// - Parameter block: pad to a multiple of so many octets (RFC 8467) if there is an OPT record; 0 for no padding.
-  /// - Throws: `.tooLong` where a section has more than 65,535 records, or a record, an option or the message more octets.
+  /// - Parameter block: pads a message with an OPT record to a multiple of this number of octets (RFC 8467); 0 for none.
+  /// - Throws: `.tooLong` if a section has more than 65,535 records, or a record, an option or the message more octets.
   /// - Complexity: O(octets).
   public func compose(paddedTo block: Int = 0) throws(WireError) -> [UInt8] {
     var writer = WireWriter()
@@ -37,7 +37,7 @@ extension Message {
 /// Appends the parts of a message.
 private struct WireWriter {
   private(set) var octets: [UInt8] = []
-  /// Where names and their parents stand that a pointer can reach, by their exact octets: a pointer to a name of other
+  /// The offsets of names and their parents within reach of a pointer, by exact octets: a pointer to a name in another
   /// case would change the name.
   private var offsets: [ArraySlice<UInt8>: UInt16] = [:]
 
@@ -53,7 +53,7 @@ private struct WireWriter {
     short(UInt16(truncatingIfNeeded: value))
   }
 
-  /// A count or a length, which has 16 bits.
+  /// Appends a count or a length of 16 bits.
   mutating func count(_ count: Int) throws(WireError) {
     guard let value = UInt16(exactly: count) else { throw .tooLong }
     short(value)

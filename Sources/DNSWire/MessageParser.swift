@@ -1,18 +1,18 @@
-// MessageParser.swift -- octets → Message, for responses of servers that may send anything.
+// MessageParser.swift -- octets → Message, for responses of untrusted servers.
 
 extension Message {
-  /// The message that the octets begin with.
+  /// Parses a message at the beginning of the octets.
   ///
-  /// Strict: every count, length and label is checked, compression pointers lead backwards only, RDATA of a known type
-  /// has that type's form and comes out uncompressed. Octets behind the message are tolerated. A TTL with its highest
-  /// bit set becomes 0 (RFC 2181 section 8).
+  /// Strict: every count, length and label is checked, compression pointers must point backwards, and RDATA of a known type
+  /// must have that type's form; its names are uncompressed in the result. Octets after the message are ignored. A TTL
+  /// with the highest bit set becomes 0 (RFC 2181 section 8).
   ///
-  /// - Complexity: O(octets), and at most `WireReader.maximumSteps` labels and pointers.
+  /// - Complexity: O(octets), with at most `WireReader.maximumSteps` labels and pointers.
   public static func parse(_ octets: [UInt8]) throws(WireError) -> Message {
     try parse(octets.span)
   }
 
-  /// The message that the octets begin with; as above, without an array.
+  /// Parses a message as above, without copying the octets.
   public static func parse(_ octets: Span<UInt8>) throws(WireError) -> Message {
     guard octets.count >= Header.octetCount else { throw .shortHeader }
     var reader = WireReader(octets)
@@ -47,7 +47,7 @@ extension Message {
       let ttl = try reader.long()
       let length = Int(try reader.short())
       if type == .opt {
-        // A pointer to some zero octet is not the root that it has to be (RFC 6891 section 6.1.2).
+        // The owner must be the root itself, not a pointer to a zero octet (RFC 6891 section 6.1.2).
         guard section == .additional, edns == nil, owner.isRoot, ownerLength == 1 else { throw .opt }
         edns = try EDNS.parse(size: recordClass.rawValue, ttl: ttl, length: length, &reader)
       } else if recordClass == .internet {
@@ -55,7 +55,7 @@ extension Message {
         records.append(
           ResourceRecord(owner: owner, type: type, ttl: ttl > Int32.max ? 0 : ttl, rdata: rdata))
       } else {
-        // Another class may give the same type another form: opaque (RFC 3597 section 3).
+        // Opaque, because another class may define another form for the type (RFC 3597 section 3).
         _ = try reader.skip(length)
         foreignRecordCount += 1
       }
@@ -63,7 +63,7 @@ extension Message {
     return records
   }
 
-  /// An owner name. Most are a pointer to QNAME or the same as the record before has: that name is at hand already.
+  /// An owner name. Reuses QNAME or the previous owner, which most records point to.
   private func ownerName(
     _ reader: inout WireReader, _ last: inout (pointer: UInt16, name: DomainName)?
   ) throws(WireError) -> DomainName {
@@ -83,7 +83,7 @@ extension Message {
 }
 
 extension EDNS {
-  /// An OPT record's contents. Its fixed fields have other meanings than those of a record (RFC 6891 section 6.1.2).
+  /// The contents of an OPT record, whose fixed fields have their own meanings (RFC 6891 section 6.1.2).
   fileprivate static func parse(
     size: UInt16, ttl: UInt32, length: Int, _ reader: inout WireReader
   ) throws(WireError) -> EDNS {

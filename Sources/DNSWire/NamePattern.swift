@@ -1,16 +1,15 @@
-// NamePattern.swift -- which names a rule is about.
+// NamePattern.swift -- selects the names of a rule.
 
 /// Selects names.
 public enum NamePattern: Hashable, Sendable {
   /// A name and everything below it: `corp.example`.
   case subtree(DomainName)
-  /// Only what is below a name: `*.corp.example`.
+  /// Everything below a name but not the name: `*.corp.example`.
   case below(DomainName)
   /// Only the name itself: `=corp.example`.
   case exact(DomainName)
 
-  /// A pattern from its text in the configuration file; nil where that is none, and for `*` alone, which could mean
-  /// two things.
+  /// A pattern from its text in the configuration file; nil if it is invalid. `*` alone is refused as ambiguous.
   public init?(text: some StringProtocol) {
     guard text.utf8.allSatisfy({ 0x21...0x7E ~= $0 }) else { return nil }
     let (make, rest): ((DomainName) -> NamePattern, String)
@@ -21,19 +20,19 @@ public enum NamePattern: Hashable, Sendable {
     } else {
       (make, rest) = (NamePattern.subtree, String(text))
     }
-    // An asterisk elsewhere would be taken literally, which nobody means.
+    // An asterisk elsewhere would be a literal one, which is never intended.
     guard !rest.contains("*"), let name = DomainName(text: rest) else { return nil }
     self = make(name.lowercased)
   }
 
-  /// The name that the pattern is written with.
+  /// The name in the pattern.
   public var name: DomainName {
     switch self {
     case .subtree(let name), .below(let name), .exact(let name): name
     }
   }
 
-  /// Whether the pattern is about this name.
+  /// Whether the pattern selects this name.
   ///
   /// - Complexity: O(octets of the name)
   public func matches(_ candidate: DomainName) -> Bool {

@@ -1,11 +1,11 @@
 // QueryReader.swift -- reads a stub resolver's query on the hot path: one pass, no allocation.
 //
-// The checks stand in the order header, QR, OPCODE, counts, question, records, OPT. What can be parsed is never dropped:
-// the caller gets the RCODE to answer with (RFC 8906).
+// The order of the checks is header, QR, OPCODE, counts, question, records, OPT. A query with a readable header is never
+// dropped: the caller gets the RCODE to answer with (RFC 8906).
 
-/// What the listener is to do with a message that was read.
+/// What to do with a message.
 public enum QueryVerdict: UInt8, Sendable {
-  /// A well-formed query of opcode QUERY: look for its answer.
+  /// A well-formed query of OPCODE QUERY: answer its question.
   case query
   /// Answer FORMERR at once; `Query.questionEnd` says whether a question can be echoed.
   case formErr
@@ -17,18 +17,18 @@ public enum QueryVerdict: UInt8, Sendable {
   case drop
 }
 
-/// The client subnet of a query, RFC 7871 section 6; zero octets stand behind the address.
+/// The client subnet of a query (RFC 7871 section 6). The address is padded with zero octets.
 public struct QueryClientSubnet: Hashable, Sendable {
-  /// 1 for IPv4, 2 for IPv6, as IANA's address family numbers have it; 0 where the query has no such option.
+  /// IANA's address family number, 1 for IPv4 and 2 for IPv6; 0 if the query has no such option.
   public var family: UInt16 = 0
   /// SOURCE PREFIX-LENGTH, in bits.
   public var sourceLength: UInt8 = 0
-  /// The address, its first eight octets as a big-endian number.
+  /// The first eight octets of the address as a big-endian number.
   public var high: UInt64 = 0
   /// The last eight octets of an IPv6 address.
   public var low: UInt64 = 0
 
-  /// A subnet from its parts; none by default.
+  /// Creates a subnet; the default is none.
   @_noAllocation @inlinable
   public init(family: UInt16 = 0, sourceLength: UInt8 = 0, high: UInt64 = 0, low: UInt64 = 0) {
     self.family = family
@@ -38,29 +38,29 @@ public struct QueryClientSubnet: Hashable, Sendable {
   }
 }
 
-/// What a query says, in fixed-size fields.
+/// The contents of a query, in fixed-size fields.
 public struct Query: Sendable {
   /// The message ID.
   public var id: UInt16 = 0
-  /// The flags word of the header as it came.
+  /// The flags word of the header, unchanged.
   public var flags: UInt16 = 0
-  /// Octets of QNAME in wire form, 0 where there was none to read.
+  /// Octets of QNAME in wire form; 0 if it could not be read.
   public var nameLength: Int = 0
   /// QTYPE.
   public var type: UInt16 = 0
   /// QCLASS.
   public var qclass: UInt16 = 0
-  /// Where the question section ends; 12 where it holds no readable question.
+  /// The offset of the end of the question section; 12 if there is no readable question.
   public var questionEnd: Int = 12
-  /// Whether the query has an OPT record, so that the response must have one (RFC 6891 section 6.1.1).
+  /// Whether the query has an OPT record; the response must then have one too (RFC 6891 section 6.1.1).
   public var hasOPT = false
   /// The DO bit (RFC 3225).
   public var dnssecOK = false
-  /// The UDP payload size that the client takes; 512 without OPT.
+  /// The UDP payload size that the client accepts; 512 without OPT.
   public var udpPayload: Int = 512
   /// Whether the client sent edns-tcp-keepalive (RFC 7828).
   public var wantsKeepalive = false
-  /// Whether the client sent a client subnet option that breaks RFC 7871 section 6.
+  /// Whether the client sent a client subnet option that violates RFC 7871 section 6.
   public var hasBrokenSubnet = false
   /// The client subnet option.
   public var clientSubnet = QueryClientSubnet()
@@ -102,9 +102,9 @@ public enum QueryReader {
   /// Octets of the header.
   @inlinable public static var headerLength: Int { @_noAllocation get { 12 } }
 
-  /// Reads `message` into `query`, field by field as far as it can be read.
+  /// Reads `message` into `query`, as far as it is well-formed. Any thread; does not allocate.
   ///
-  /// - Returns: what to do with it. On a refusal, `query` holds what is needed to echo ID, flags and question.
+  /// - Returns: what to do with the message. For an error, `query` has ID, flags and, if readable, the question to echo.
   @_noAllocation
   public static func read(_ message: Span<UInt8>, into query: inout Query) -> QueryVerdict {
     guard message.count >= headerLength else { return .drop }
@@ -123,7 +123,7 @@ public enum QueryReader {
     return worse(header, readRecords(message, from: position, into: &query))
   }
 
-  /// Even a query that is refused by its header is read to the end: an OPT record in it wants one in the response.
+  /// Reads a query to its end even if its header is refused: an OPT record in it requires one in the response.
   @_noAllocation
   private static func readHeader(_ message: Span<UInt8>, _ query: Query) -> QueryVerdict {
     guard query.flags & HeaderFlag.opcode == 0 else { return .notImp }
@@ -131,7 +131,7 @@ public enum QueryReader {
     return .query
   }
 
-  /// Copies QNAME into `output` in lower case. The caller's buffer holds `NameLimit.name` octets at least.
+  /// Copies QNAME into `output` in lower case. The buffer must hold at least `NameLimit.name` octets.
   @_noAllocation
   public static func lowercaseName(of message: Span<UInt8>, length: Int, into output: UnsafeMutablePointer<UInt8>) {
     guard length >= 0, headerLength + length <= message.count else { return }
@@ -142,13 +142,13 @@ public enum QueryReader {
     }
   }
 
-  /// What the header says, unless that is fine.
+  /// The verdict of the header checks; nil if the header is fine.
   @_noAllocation
   private static func worse(_ header: QueryVerdict, _ body: QueryVerdict) -> QueryVerdict {
     if case .query = header { body } else { header }
   }
 
-  /// A pointer in QNAME could only point into the header, so there is none in a well-formed query.
+  /// Reads QNAME without pointers: a pointer there could only point into the header.
   @_noAllocation
   private static func skipQuestion(_ message: Span<UInt8>, _ position: inout Int) -> Bool {
     let start = position
@@ -173,7 +173,7 @@ public enum QueryReader {
     query.questionEnd = end
   }
 
-  /// Walks the records; only an OPT record matters, and only in the additional section.
+  /// Walks the records and reads the OPT record, which must be in the additional section.
   @_noAllocation
   private static func readRecords(_ message: Span<UInt8>, from start: Int, into query: inout Query) -> QueryVerdict {
     let additionals = Int(word(message, 6)) + Int(word(message, 8))
@@ -207,7 +207,7 @@ public enum QueryReader {
     let payload = Int(word(message, fixed + 2))
     query.udpPayload = payload < 512 ? 512 : payload
     query.dnssecOK = message[fixed + 6] & 0x80 != 0
-    // The options of a later version need not have the form of ours.
+    // The options of a later version may have another form.
     guard message[fixed + 5] == 0 else { return .badVers }
     var position = fixed + 10
     while position < end {
@@ -228,7 +228,7 @@ public enum QueryReader {
     return .query
   }
 
-  /// RFC 7871 section 6: as many address octets as the prefix needs, the bits behind it zero, scope 0 in a query.
+  /// Reads the option by RFC 7871 section 6: exactly the address octets that the prefix needs, bits after it zero, scope 0.
   @_noAllocation
   private static func readClientSubnet(
     _ message: Span<UInt8>, at start: Int, length: Int, into subnet: inout QueryClientSubnet
@@ -237,7 +237,7 @@ public enum QueryReader {
     let family = word(message, start)
     let bits = Int(message[start + 2])
     guard message[start + 3] == 0, family <= 2 else { return false }
-    // Family 0 with nothing behind it says "none", as family 1 with length 0 does: `dig +subnet=0` sends it.
+    // An empty option of family 0 means "no subnet", like family 1 with length 0. `dig +subnet=0` sends it.
     if family == 0 { return bits == 0 && length == 4 }
     guard bits <= (family == 1 ? 32 : 128), length == 4 + (bits + 7) / 8 else { return false }
     subnet = QueryClientSubnet(family: family, sourceLength: UInt8(bits), high: 0, low: 0)
@@ -254,16 +254,16 @@ public enum QueryReader {
     return subnet.masked(to: bits).isSame(as: subnet)
   }
 
-  /// Pointers of one name: no name has more labels, and every pointer of use follows a label or begins the name.
+  /// The most pointers in one name. A name has at most 127 labels, and each useful pointer precedes or follows one.
   @inlinable static var maximumPointers: Int { @_noAllocation get { 127 } }
 
-  /// Moves behind a name: labels, or labels and a pointer backwards. What it leads to is checked as well.
+  /// Steps over a name: labels, or labels and a backward pointer, whose target is checked too.
   @_noAllocation
   private static func skipName(_ message: Span<UInt8>, _ position: inout Int) -> Bool {
     var length = 0
     var pointers = 0
     var label = position
-    // What a pointer leads to must lie wholly before the part that holds the pointer, so that no octet counts twice.
+    // The target must lie entirely before the part with the pointer, so that no octet is visited twice.
     var partStart = position
     var partLimit = message.count
     while true {
@@ -295,7 +295,7 @@ public enum QueryReader {
   }
 }
 
-/// EDNS option codes that this program knows, IANA's registry.
+/// The EDNS option codes used here, from IANA's registry.
 public enum EDNSOption {
   /// EDNS Client Subnet, RFC 7871.
   @inlinable public static var clientSubnet: UInt16 { @_noAllocation get { 8 } }
@@ -308,7 +308,7 @@ public enum EDNSOption {
 }
 
 extension QueryClientSubnet {
-  /// The subnet with no more than `bits` bits of the address, and that source length.
+  /// The subnet truncated to at most `bits` bits.
   @_noAllocation @inlinable
   public func masked(to bits: Int) -> QueryClientSubnet {
     let kept = bits < Int(sourceLength) ? bits : Int(sourceLength)
@@ -318,7 +318,7 @@ extension QueryClientSubnet {
       family: family, sourceLength: UInt8(kept), high: high & highMask, low: low & lowMask)
   }
 
-  /// Whether both say the same.
+  /// Whether both subnets are equal.
   @_noAllocation @inlinable
   public func isSame(as other: QueryClientSubnet) -> Bool {
     family == other.family && sourceLength == other.sourceLength && high == other.high && low == other.low

@@ -1,16 +1,16 @@
 // RDATA.swift -- RDATA between wire octets and presentation text.
 
-/// RDATA without its record: uncompressed wire octets, and their text as JSON dialects and `dig` have it.
+/// RDATA without its record: uncompressed wire octets, and their text as in JSON APIs and `dig`.
 public enum RDATA {
-  /// Octets that RDLENGTH can count.
+  /// The largest RDLENGTH.
   public static let maximumOctetCount = 65_535
 
   /// The wire octets of presentation text.
   ///
-  /// Every type may have the generic form `\# length hexadecimal` (RFC 3597 section 5); an unknown type has to.
-  /// Names are absolute with or without their final dot. TXT may be unquoted: then it is one string, spaces included.
+  /// Every type accepts the generic form `\# length hexadecimal` (RFC 3597 section 5); unknown types require it.
+  /// Names are absolute with or without their final dot. Unquoted TXT is one string, including its spaces.
   ///
-  /// - Returns: nil for text that does not have the form of its type, has a line break, or could mean two things.
+  /// - Returns: nil if the text does not have the form of its type, contains a line break, or is ambiguous.
   public static func parse(text: String, type: RecordType) -> [UInt8]? {
     guard !text.utf8.contains(where: { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }) else { return nil }
     var reader = TextReader(text)
@@ -33,8 +33,8 @@ public enum RDATA {
 
   /// The presentation text of uncompressed wire octets.
   ///
-  /// RDATA that does not have its type's form, or that its text would not say octet by octet, and types that are unknown
-  /// here, come in the generic form (RFC 3597).
+  /// The generic form (RFC 3597) is used for unknown types, for RDATA without its type's form, and where the text would
+  /// not reproduce the octets exactly.
   public static func text(_ rdata: [UInt8], type: RecordType) -> String {
     guard let fields = RDATAField.textFields(of: type), isMade(rdata, of: fields, type) else {
       return genericText(rdata)
@@ -53,7 +53,7 @@ public enum RDATA {
     return (try? reader.rdata(type, fields, length: rdata.count)) != nil
   }
 
-  /// Whether uncompressed RDATA has the form of its type; true for every type that is unknown here.
+  /// Whether uncompressed RDATA has the form of its type; true for unknown types.
   public static func isValid(_ rdata: [UInt8], type: RecordType) -> Bool {
     guard rdata.count <= maximumOctetCount else { return false }
     var reader = WireReader(rdata.span, allowsPointers: false)
@@ -83,8 +83,8 @@ extension RDATA {
 // MARK: - Texts
 
 extension RDATA {
-  /// The strings of TXT and its like: all of them quoted, or none, and then the whole text is one. A single string of more than 255
-  /// octets must have been several that someone joined, and is split again.
+  /// The strings of TXT and similar types: either all quoted, or the whole text is one string. A single string of more
+  /// than 255 octets was joined from several by the sender, and is split again.
   private static func textStrings(_ text: String, _ reader: inout TextReader) -> [ArraySlice<UInt8>]? {
     guard reader.rest.first == quote else {
       let whole = reader.take { _ in true }
@@ -100,7 +100,7 @@ extension RDATA {
     return strings.allSatisfy { $0.count <= 255 } ? strings : nil
   }
 
-  /// Only the escapes that a server must have meant as such: a backslash before anything else could be one of the text.
+  /// Decodes only unambiguous escapes: any other backslash may be part of the text.
   private static func unescapeUnquoted(_ text: String) -> [UInt8]? {
     var previousIsBackslash = false
     for octet in text.utf8 {

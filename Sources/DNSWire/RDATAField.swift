@@ -1,6 +1,6 @@
-// RDATAField.swift -- of what the RDATA of each known type is made: one table for wire, text and checks.
+// RDATAField.swift -- the fields of each known type's RDATA: one table for wire, text and checks.
 
-/// A part of RDATA: how it stands on the wire and in presentation text.
+/// A field of RDATA, with its form on the wire and in presentation text.
 enum RDATAField {
   /// A number of 1, 2 or 4 octets, in decimal.
   case octet, short, long
@@ -10,25 +10,25 @@ enum RDATAField {
   case digestType
   /// An IPv4 or IPv6 address.
   case ipv4, ipv6
-  /// A domain name. It may be compressed in what we get, for every type that is known here (RFC 3597 section 4 asks for
-  /// some of them only); it never is in what we keep.
+  /// A domain name. It may be compressed in received messages, for all types known here (RFC 3597 section 4 requires this
+  /// for some of them only), but never in stored RDATA.
   case name
-  /// A character-string (RFC 1035 section 3.3): a length octet and as many octets.
+  /// A character-string (RFC 1035 section 3.3): a length octet and that many octets.
   case string
   /// One character-string or more, to the end.
   case strings
   /// A character-string of letters and digits, not empty, never quoted: the tag of CAA.
   case tag
-  /// All that is left, as one quoted string: the value of CAA, which may be longer than 255 octets.
+  /// The rest, as one quoted string: the value of CAA, which may be longer than 255 octets.
   case quoted
-  /// All that is left, in hexadecimal or Base64; not empty in text.
+  /// The rest, in hexadecimal or Base64; not empty in text.
   case hexadecimal, base64
   /// SvcParams (RFC 9460 section 2.2).
   case parameters
-  /// All that is left, without a form of text here: such RDATA is written in the generic form only.
+  /// The rest, without a text form: such RDATA is written in the generic form.
   case opaque
 
-  // The following stand in `textFields(of:)` only.
+  // The following occur only in `textFields(of:)`.
 
   /// A record type: its mnemonic or generic name.
   case type
@@ -36,24 +36,24 @@ enum RDATAField {
   case certificateType
   /// A time of RRSIG (RFC 4034 section 3.2).
   case time
-  /// A length octet and as many octets: in hexadecimal, none a hyphen (RFC 5155 section 3.3).
+  /// A length octet and that many octets: in hexadecimal, a hyphen if there are none (RFC 5155 section 3.3).
   case salt
-  /// A length octet and as many octets: in Base32 (RFC 5155 section 3.3).
+  /// A length octet and that many octets: in Base32 (RFC 5155 section 3.3).
   case hash
-  /// All that is left: type bitmaps (RFC 4034 section 4.1.2).
+  /// The rest: type bitmaps (RFC 4034 section 4.1.2).
   case types
-  /// All that is left in Base64, or nothing: a key that may be missing.
+  /// The rest, in Base64: a key, which may be missing.
   case key
   /// Eight octets: four groups of hexadecimal digits (RFC 6742).
   case locator
-  /// So many octets, two digits each, with hyphens between them (RFC 7043).
+  /// A fixed number of octets, two digits each, separated by hyphens (RFC 7043).
   case hyphenated(Int)
-  /// One or more character-strings that stand for themselves, each a word or quoted.
+  /// One or more separate character-strings, each a word or quoted.
   case words
-  /// All that is left, in the form of that type.
+  /// The rest, in the given form.
   case whole(RDATAForm)
 
-  /// The parts of a type's RDATA on the wire; nil for a type that is opaque here.
+  /// The fields of a type's RDATA on the wire; nil for a type that is treated as opaque.
   static func fields(of type: RecordType) -> [RDATAField]? {
     switch type.rawValue {
     case 1: [.ipv4]  // A
@@ -85,14 +85,14 @@ extension WireReader {
   /// Steps over `length` octets of RDATA.
   ///
   /// - Returns: the RDATA with its names uncompressed.
-  /// - Throws: `.rdata(type)` where they do not have the form of their type.
+  /// - Throws: `.rdata(type)` if they do not have the form of their type.
   @_lifetime(self: copy self)
   mutating func rdata(_ type: RecordType, length: Int) throws(WireError) -> [UInt8] {
     guard let fields = RDATAField.fields(of: type) else { return try array(length) }
     return try rdata(type, fields, length: length)
   }
 
-  /// As above, for RDATA that shall be made of those parts.
+  /// As above, for RDATA with the given fields.
   @_lifetime(self: copy self)
   mutating func rdata(_ type: RecordType, _ fields: [RDATAField], length: Int) throws(WireError) -> [UInt8] {
     try beginPart(length)
@@ -136,8 +136,8 @@ extension WireReader {
     try copy(Int(length), to: &output)
   }
 
-  /// SvcParams: only their keys' order and their lengths are checked. A resolver may treat the values as opaque, even
-  /// invalid ones (RFC 9460 section 4.3), and one that knows more keys than we do should get what the zone says.
+  /// SvcParams: checks only the order of keys and the lengths. A resolver may treat values as opaque, even invalid ones
+  /// (RFC 9460 section 4.3), and clients that know more keys than this code must get the zone's data.
   @_lifetime(self: copy self)
   private mutating func copyParameters(to output: inout [UInt8]) throws(WireError) {
     var lowestKey = 0

@@ -1,6 +1,6 @@
-// RDATAForm.swift -- RDATA whose parts depend on each other: locations, prefixes, host identities, gateways.
+// RDATAForm.swift -- RDATA whose fields depend on each other: locations, prefixes, host identities, gateways.
 
-/// A form of whole RDATA.
+/// The form of RDATA as a whole.
 enum RDATAForm {
   /// LOC, RFC 1876.
   case location
@@ -15,7 +15,7 @@ enum RDATAForm {
   /// NSAP, RFC 1706.
   case nsap
 
-  /// The octets of all that is left of the text.
+  /// The octets of the rest of the text; nil if it does not have this form.
   func parse(_ reader: inout TextReader) -> [UInt8]? {
     switch self {
     case .location: Location(&reader)?.octets
@@ -31,7 +31,7 @@ enum RDATAForm {
     }
   }
 
-  /// The text of RDATA; nil where it does not have this form.
+  /// The text of RDATA; nil if it does not have this form.
   func text(_ rdata: ArraySlice<UInt8>) -> String? {
     switch self {
     case .location: Location(octets: rdata)?.text
@@ -58,7 +58,7 @@ private enum AddressPrefixes {
         address.isIPv6 == (family == 2), let length = decimalNumber(item[(slash + 1)...], as: UInt8.self),
         Int(length) <= address.octets.count * 8
       else { return nil }
-      // Octets of zero at the end are not sent (RFC 3123 section 4).
+      // Trailing zero octets are omitted (RFC 3123 section 4).
       let part = address.octets[...(address.octets.lastIndex { $0 != 0 } ?? -1)]
       output += bigEndian(family) + [length, (isNegated ? 0x80 : 0) | UInt8(part.count)] + part
     }
@@ -117,7 +117,7 @@ private enum HostIdentity {
   }
 }
 
-/// The gateway of IPSECKEY and the relay of AMTRELAY: nothing, an address or a name, as a number before it says.
+/// The gateway of IPSECKEY and the relay of AMTRELAY: nothing, an address or a name, selected by a preceding number.
 private enum Gateway {
   private static func octets(_ type: UInt8, _ reader: inout TextReader) -> [UInt8]? {
     switch type {

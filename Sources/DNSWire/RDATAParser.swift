@@ -1,7 +1,7 @@
-// RDATAParser.swift -- one part of RDATA, text → octets.
+// RDATAParser.swift -- one field of RDATA, text → octets.
 
 extension TextReader {
-  /// The octets of the next part; nil where the text has something else.
+  /// The octets of the next field; nil if the text does not match.
   mutating func parse(_ field: RDATAField) -> [UInt8]? {
     switch field {
     case .octet: number(UInt8.self).map { [$0] }
@@ -13,7 +13,7 @@ extension TextReader {
     case .ipv6: address(isIPv6: true)?.octets
     case .name: name()?.octets
     case .string: string().flatMap { counted($0) }
-    case .strings: nil  // TXT alone has them, and more forms of text than one part can see
+    case .strings: nil  // parsed as a whole, because TXT has several text forms
     case .tag: word().flatMap { $0.allSatisfy(isLetterOrDigit) ? counted(Array($0)) : nil }
     case .quoted: string()
     case .hexadecimal: joinedWords().flatMap { $0.isEmpty ? nil : decodeHexadecimal($0) }
@@ -36,7 +36,7 @@ extension TextReader {
     }
   }
 
-  /// All words that are left.
+  /// The remaining words.
   mutating func words() -> [ArraySlice<UInt8>]? {
     var words: [ArraySlice<UInt8>] = []
     skipSpaces()
@@ -48,7 +48,7 @@ extension TextReader {
     return words
   }
 
-  /// All words and quoted strings that are left, as character-strings; nil for none.
+  /// The remaining words and quoted strings as character-strings; nil if there are none.
   private mutating func characterStrings() -> [UInt8]? {
     var output: [UInt8] = []
     repeat {
@@ -60,24 +60,24 @@ extension TextReader {
   }
 }
 
-/// The octets of groups of so many hexadecimal digits.
+/// The octets of groups of `count` hexadecimal digits.
 private func groups(_ word: ArraySlice<UInt8>, of count: Int, separator: UInt8) -> [UInt8]? {
   let groups = word.split(separator: separator, omittingEmptySubsequences: false)
   guard groups.allSatisfy({ $0.count == count }) else { return nil }
   return decodeHexadecimal(groups.flatMap { $0 })
 }
 
-/// The octets of a number in network order.
+/// The octets of a number in network byte order.
 func bigEndian(_ number: some FixedWidthInteger) -> [UInt8] {
   withUnsafeBytes(of: number.bigEndian) { Array($0) }
 }
 
-/// A length octet and the octets; nil for more than it can count.
+/// A length octet and the octets; nil for more than 255.
 func counted(_ octets: [UInt8]) -> [UInt8]? {
   octets.count <= 255 ? [UInt8(octets.count)] + octets : nil
 }
 
-/// A number, or a mnemonic with or without its hyphens in any case: servers differ.
+/// A number, or a mnemonic in any case, with or without hyphens: servers differ.
 private func code(_ word: ArraySlice<UInt8>, of mnemonics: [(String, UInt8)]) -> [UInt8]? {
   codepoint(of: word, in: mnemonics).map { [$0] }
 }

@@ -1,10 +1,10 @@
-// RDATATextField.swift -- of what the presentation text of RDATA is made, where that differs from the wire's parts.
+// RDATATextField.swift -- the fields of presentation text, for types where they differ from those on the wire.
 
 extension RDATAField {
-  /// The parts of a type's text; nil for a type that has the generic form only.
+  /// The fields of a type's text; nil for a type with only the generic form.
   ///
-  /// Types that stand here alone are opaque on the wire: what a zone says of them goes through octet by octet, even in
-  /// another form than the one that is known here (RFC 3597).
+  /// Types that occur only here are opaque on the wire: their RDATA is passed on unchanged, even if it does not have the
+  /// form known here (RFC 3597).
   static func textFields(of type: RecordType) -> [RDATAField]? {
     switch type.rawValue {
     case 19: [.string]  // X25
@@ -42,13 +42,13 @@ extension RDATAField {
   }
 }
 
-/// A time of RRSIG: seconds since 1970, counted on from 0 after 2³² of them (RFC 4034 section 3.1.5).
+/// A time of RRSIG: seconds since 1970 modulo 2³² (RFC 4034 section 3.1.5).
 struct SignatureTime {
   let seconds: UInt32
 
   init(seconds: UInt32) { self.seconds = seconds }
 
-  /// A time from `YYYYMMDDHHmmSS`, or from seconds, which have ten digits at most.
+  /// A time from `YYYYMMDDHHmmSS`, or from a number of seconds with at most ten digits.
   init?(text: ArraySlice<UInt8>) {
     guard text.count == 14 else {
       guard let seconds = decimalNumber(text, as: UInt32.self) else { return nil }
@@ -92,7 +92,7 @@ struct SignatureTime {
     }
   }
 
-  /// From the beginning of 1970 to that of a year.
+  /// The days from the beginning of 1970 to the beginning of the year.
   private static func days(before year: Int) -> Int {
     let last = year - 1
     return (year - 1970) * 365 + (last / 4 - 1969 / 4) - (last / 100 - 1969 / 100) + (last / 400 - 1969 / 400)
@@ -101,7 +101,7 @@ struct SignatureTime {
 
 /// The types that NSEC, NSEC3 and CSYNC list (RFC 4034 section 4.1.2).
 enum TypeBitmaps {
-  /// The bitmaps of types by their mnemonics or generic names, in any order; nil for a word that is none.
+  /// The bitmaps of types given by mnemonic or generic name, in any order; nil for an unknown word.
   static func octets(_ words: [ArraySlice<UInt8>]) -> [UInt8]? {
     var types: Set<UInt16> = []
     for word in words {
@@ -128,7 +128,7 @@ enum TypeBitmaps {
     return output
   }
 
-  /// The types of bitmaps; nil where a block is not all there.
+  /// The types in bitmaps; nil if a block is incomplete.
   static func types(_ octets: ArraySlice<UInt8>) -> [RecordType]? {
     var types: [RecordType] = []
     var rest = octets

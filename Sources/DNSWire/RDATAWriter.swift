@@ -1,6 +1,6 @@
-// RDATAWriter.swift -- RDATA, octets → text, part by part.
+// RDATAWriter.swift -- RDATA, octets → text, field by field.
 
-/// Writes the parts of RDATA that has been found valid, separated by spaces.
+/// Writes the fields of valid RDATA, separated by spaces.
 struct TextWriter: ~Copyable {
   private let rdata: [UInt8]
   private var position = 0
@@ -8,12 +8,12 @@ struct TextWriter: ~Copyable {
 
   init(_ rdata: [UInt8]) { self.rdata = rdata }
 
-  /// What has been written.
+  /// The text so far.
   var text: String { String(decoding: output, as: UTF8.self) }
 
-  /// Writes the next part.
+  /// Writes the next field.
   ///
-  /// - Returns: false where it has no text of its own, and only the generic form is left.
+  /// - Returns: false if the field has no text form, so that the RDATA needs the generic form.
   mutating func write(_ field: RDATAField) -> Bool {
     if !output.isEmpty { output.append(UInt8(ascii: " ")) }
     switch field {
@@ -85,7 +85,7 @@ struct TextWriter: ~Copyable {
   }
 }
 
-/// The octets in quotes; quotes and backslashes escaped, and `\DDD` for what is not printable ASCII.
+/// The octets in quotes. Quotes and backslashes are escaped; octets outside printable ASCII become `\DDD`.
 func quoted(_ octets: ArraySlice<UInt8>) -> [UInt8] {
   var output: [UInt8] = [quote]
   for octet in octets {

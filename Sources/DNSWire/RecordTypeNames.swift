@@ -1,7 +1,7 @@
-// RecordTypeNames.swift -- the mnemonics of record types, as IANA's registry has them.
+// RecordTypeNames.swift -- the mnemonics of record types in IANA's registry.
 
 extension RecordType {
-  /// Every type with a mnemonic, but for ANY, which the registry writes as `*`.
+  /// All types with a mnemonic. The registry writes ANY as `*`.
   private static let names: [(String, UInt16)] = [
     ("A", 1), ("NS", 2), ("MD", 3), ("MF", 4), ("CNAME", 5), ("SOA", 6), ("MB", 7), ("MG", 8), ("MR", 9), ("NULL", 10),
     ("WKS", 11), ("PTR", 12), ("HINFO", 13), ("MINFO", 14), ("MX", 15), ("TXT", 16), ("RP", 17), ("AFSDB", 18),

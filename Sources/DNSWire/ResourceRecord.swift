@@ -1,12 +1,12 @@
 // ResourceRecord.swift -- a question and a record as values.
 
-/// What a query asks (RFC 1035 section 4.1.2). The class is always IN: every other one is refused before.
+/// A question (RFC 1035 section 4.1.2). Its class is always IN; queries of other classes are refused earlier.
 public struct Question: Hashable, Sendable {
   /// QNAME.
   public var name: DomainName
   /// QTYPE.
   public var type: RecordType
-  /// A question of class IN.
+  /// Creates a question.
   public init(name: DomainName, type: RecordType) {
     self.name = name
     self.type = type
@@ -21,9 +21,9 @@ public struct ResourceRecord: Equatable, Sendable {
   public var type: RecordType
   /// Seconds, 0…2³¹−1 (RFC 2181 section 8).
   public var ttl: UInt32
-  /// RDATA with every name in it uncompressed.
+  /// RDATA; names in it are uncompressed.
   public var rdata: [UInt8]
-  /// A record of class IN.
+  /// Creates a record.
   public init(owner: DomainName, type: RecordType, ttl: UInt32, rdata: [UInt8]) {
     self.owner = owner
     self.type = type

@@ -1,19 +1,19 @@
-// ResponseComposer.swift -- records become the body of a response, once; the cache then serves it many times.
+// ResponseComposer.swift -- composes records into the body of a response, which the cache serves many times.
 
-/// The answer and authority sections of a response in wire form, with what the hot path needs to age and rotate them.
+/// The answer and authority sections of a response in wire form, with offsets for ageing and rotating them.
 ///
-/// The body stands right behind the question; its compression pointers count from the start of the message, so it fits any
-/// question whose name has the same length.
+/// The body directly follows the question. Its compression pointers are relative to the start of the message, so it fits
+/// any question with a QNAME of the same length.
 public struct ComposedResponse: Sendable {
   /// RCODE, 0…15.
   public var responseCode: ResponseCode
-  /// Whether a validating upstream vouches for it.
+  /// Whether a validating upstream set AD.
   public var isAuthenticated = false
-  /// Whether it is an answer of our own local zones.
+  /// Whether the answer comes from a local zone of the daemon.
   public var isAuthoritative = false
-  /// An Extended DNS Error that goes with it.
+  /// The Extended DNS Error to send with it.
   public var extendedError: ExtendedError?
-  /// Whether the upstream said that the answer holds for every client subnet (scope 0).
+  /// Whether the upstream declared the answer valid for all client subnets (scope 0).
   public var isForEverySubnet = true
   /// ANCOUNT.
   public private(set) var answers: UInt16 = 0
@@ -21,24 +21,24 @@ public struct ComposedResponse: Sendable {
   public private(set) var authorities: UInt16 = 0
   /// The sections.
   public private(set) var body: [UInt8] = []
-  /// Where in `body` each TTL stands.
+  /// The offset of each TTL in `body`.
   public private(set) var ttlOffsets: [UInt16] = []
-  /// The smallest TTL of the body in seconds; `UInt32.max` where it has no record.
+  /// The smallest TTL of the body in seconds; `UInt32.max` if it has no record.
   public private(set) var lowestTTL = UInt32.max
-  /// The last run of A or AAAA records of one owner: what rotates from hit to hit.
+  /// The last run of A or AAAA records with one owner, which rotates from hit to hit.
   public private(set) var rotation = Rotation()
 
-  /// Records of equal length, one behind the other.
+  /// Consecutive records of equal length.
   public struct Rotation: Sendable, Equatable {
-    /// Where in the body the first one starts.
+    /// The offset of the first record in the body.
     public var start: UInt16 = 0
-    /// Octets of each.
+    /// The octets of each record.
     public var size: UInt8 = 0
-    /// How many; nothing rotates below two.
+    /// The number of records; below two, nothing rotates.
     public var count: UInt16 = 0
   }
 
-  /// An answer without records.
+  /// Creates a response without records.
   public init(_ responseCode: ResponseCode, extendedError: ExtendedError? = nil) {
     self.responseCode = responseCode
     self.extendedError = extendedError
@@ -46,9 +46,9 @@ public struct ComposedResponse: Sendable {
 
   /// Composes records in the order given.
   ///
-  /// - Parameter name: QNAME; names are compressed against it and against each other (RFC 1035 section 4.1.4): owners, and
-  ///   those in RDATA of the types of RFC 1035 (RFC 3597 section 4).
-  /// - Returns: nil where the message would not fit into 65,535 octets.
+  /// - Parameter name: QNAME. Owner names, and names in RDATA of the types of RFC 1035 (RFC 3597 section 4), are compressed
+  ///   against it and against each other (RFC 1035 section 4.1.4).
+  /// - Returns: nil if the message would exceed 65,535 octets.
   public init?(
     _ responseCode: ResponseCode, to name: DomainName, answers: [ResourceRecord], authorities: [ResourceRecord] = []
   ) {
@@ -56,7 +56,7 @@ public struct ComposedResponse: Sendable {
     self.init(responseCode, to: name, answers: answers, authorities: authorities, counting: &steps)
   }
 
-  /// As above; counts the places that were looked at for names.
+  /// As above; adds the number of examined slots to `steps`, for tests.
   init?(
     _ responseCode: ResponseCode, to name: DomainName, answers: [ResourceRecord], authorities: [ResourceRecord],
     counting steps: inout Int
@@ -105,7 +105,7 @@ public struct ComposedResponse: Sendable {
     body.append(contentsOf: rest)
   }
 
-  /// The end of the name that octets begin with; nil where they begin with none.
+  /// The end of the name at the beginning of the octets; nil if there is none.
   private static func endOfName(_ octets: ArraySlice<UInt8>) -> Int? {
     var position = octets.startIndex
     while position < octets.endIndex, octets[position] != 0 {
@@ -121,8 +121,8 @@ public struct ComposedResponse: Sendable {
     body.append(UInt8(truncatingIfNeeded: word))
   }
 
-  /// The last run of address records. They rotate only when each owner is nothing but a pointer, so that all have the same
-  /// length and none is pointed at.
+  /// The last run of address records. They rotate only if each owner is just a pointer: then all have the same length,
+  /// and no pointer leads to one of them.
   private static func rotation(of answers: [ResourceRecord], body: [UInt8], ttlOffsets: [UInt16]) -> Rotation {
     guard let last = answers.last, last.type == .a || last.type == .aaaa, last.rdata.count <= 16 else {
       return Rotation()
@@ -133,7 +133,7 @@ public struct ComposedResponse: Sendable {
     let first = answers.count - run
     var start = 0
     if first > 0 {
-      // Behind the TTL of the record before stand its length, and its RDATA as it was written.
+      // The previous record's TTL is followed by its RDLENGTH and RDATA.
       let length = Int(ttlOffsets[first - 1]) + 4
       start = length + 2 + (Int(body[length]) << 8 | Int(body[length + 1]))
     }

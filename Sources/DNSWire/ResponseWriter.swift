@@ -1,14 +1,14 @@
 // ResponseWriter.swift -- puts header, question and OPT around a response's body: the last step of every answer.
 //
-// The body (answer and authority sections) already stands in the output, right behind the place of the question.
+// The body (answer and authority sections) is already in the output, directly after the place of the question.
 
-/// What the writer has to know of a response beside its body.
+/// The properties of a response apart from its body.
 public struct ResponseHead: Sendable {
   /// RCODE, with the extended bits.
   public var responseCode: UInt16 = 0
-  /// AA: the answer is one of our own local zones.
+  /// AA: the answer comes from a local zone of the daemon.
   public var isAuthoritative = false
-  /// AD: the upstream validated it and is trusted to say so.
+  /// AD: a trusted upstream validated the answer.
   public var isAuthenticated = false
   /// ANCOUNT.
   public var answers: UInt16 = 0
@@ -18,17 +18,17 @@ public struct ResponseHead: Sendable {
   public var bodyLength = 0
   /// INFO-CODE of an Extended DNS Error, or `noExtendedError`.
   public var extendedError: UInt16 = ResponseHead.noExtendedError
-  /// SCOPE PREFIX-LENGTH to answer a client subnet with, or -1 where the client's option was not used.
+  /// The SCOPE PREFIX-LENGTH for the response, or -1 if the client's subnet option was not used.
   public var subnetScope: Int16 = -1
 
-  /// A value that IANA reserves for private use and that is never sent.
+  /// Stands for "none": a private-use value that is never sent.
   @inlinable public static var noExtendedError: UInt16 { @_noAllocation get { 0xFFFF } }
 
-  /// An empty NOERROR response.
+  /// Creates an empty NOERROR response.
   @_noAllocation @inlinable
   public init() {}
 
-  /// An empty response of that code.
+  /// Creates an empty response.
   @_noAllocation @inlinable
   public init(responseCode: UInt16, extendedError: UInt16 = 0xFFFF) {
     self.responseCode = responseCode
@@ -36,16 +36,16 @@ public struct ResponseHead: Sendable {
   }
 }
 
-/// What a transport allows.
+/// The limits of a transport.
 public struct ResponseLimits: Sendable {
-  /// Octets that the response may have.
+  /// The largest response in octets.
   public var size: Int
   /// The UDP payload size to advertise in OPT.
   public var advertisedPayload: UInt16
-  /// The idle timeout to tell by edns-tcp-keepalive, in units of 100 ms; -1 where the transport is UDP.
+  /// The idle timeout for edns-tcp-keepalive, in units of 100 ms; -1 over UDP.
   public var keepalive: Int32
 
-  /// The limits of one response.
+  /// Creates limits.
   @_noAllocation @inlinable
   public init(size: Int, advertisedPayload: UInt16, keepalive: Int32) {
     self.size = size
@@ -53,7 +53,7 @@ public struct ResponseLimits: Sendable {
     self.keepalive = keepalive
   }
 
-  /// The limits over UDP: what the client takes, but no more than `maximum` (DNS Flag Day 2020).
+  /// The limits over UDP: the client's payload size, but at most `maximum` (DNS Flag Day 2020).
   @_noAllocation @inlinable
   public static func udp(_ query: Query, maximum: Int) -> ResponseLimits {
     ResponseLimits(
@@ -63,15 +63,15 @@ public struct ResponseLimits: Sendable {
 
 /// Completes responses.
 public enum ResponseWriter {
-  /// The octets that header, question and OPT may take at most: with this much room beside the body nothing overruns.
+  /// The largest size of header, question and OPT together. An output buffer needs this much room in addition to the body.
   @inlinable public static var overhead: Int { @_noAllocation get { 12 + 255 + 4 + 11 + 6 + 6 + 24 } }
 
-  /// Writes header, question and OPT around the body that stands at `query.questionEnd` of `output`.
+  /// Writes header, question and OPT around the body, which must be at `query.questionEnd` of `output`. Does not allocate.
   ///
-  /// A response that does not fit the limits becomes a truncated one with empty sections (RFC 2181 section 9).
+  /// A response that exceeds the limits becomes a truncated one with empty sections (RFC 2181 section 9).
   /// - Parameters:
   ///   - message: the client's query, whose question is echoed octet by octet.
-  ///   - output: has room for the body and `overhead`.
+  ///   - output: must have room for the body and `overhead`.
   /// - Returns: the length of the response.
   @_noAllocation
   public static func complete(

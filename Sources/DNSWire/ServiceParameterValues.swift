@@ -1,12 +1,12 @@
-// ServiceParameterValues.swift -- the values of the SvcParamKeys that have a form (RFC 9460 section 7, 9461, 9540).
+// ServiceParameterValues.swift -- the values of known SvcParamKeys (RFC 9460 section 7, RFC 9461, RFC 9540).
 
 extension ServiceParameters.Key {
-  /// The wire octets of a value, its text's escapes decoded once; nil where it does not have this key's form.
+  /// The wire octets of a value whose escapes were decoded once; nil if it does not have this key's form.
   func octets(_ value: [UInt8]) -> [UInt8]? {
     switch self {
     case .mandatory:
       let keys = items(value).compactMap { ServiceParameters.number(ofKey: $0) }.sorted()
-      // A name that is no key, a key twice, or `mandatory` itself (section 8).
+      // Refuses unknown names, duplicate keys and `mandatory` itself (section 8).
       guard keys.count == items(value).count, Set(keys).count == keys.count, keys.first != 0 else { return nil }
       return keys.flatMap { bigEndian($0) }
     case .alpn:
@@ -23,7 +23,7 @@ extension ServiceParameters.Key {
     }
   }
 
-  /// The text of a value before escapes; nil where the octets do not have this key's form.
+  /// The text of a value, not yet escaped; nil if the octets do not have this key's form.
   func text(_ octets: ArraySlice<UInt8>) -> [UInt8]? {
     switch self {
     case .mandatory:
@@ -60,8 +60,8 @@ extension ServiceParameters.Key {
 }
 
 extension ServiceParameters {
-  /// The items of a comma-separated list, where `\,` and `\\` stand for themselves (RFC 9460 appendix A.1); nil for any
-  /// other escape.
+  /// The items of a comma-separated list with the escapes `\,` and `\\` (RFC 9460 appendix A.1); nil for any other
+  /// escape.
   fileprivate static func list(_ value: [UInt8]) -> [[UInt8]]? {
     var items: [[UInt8]] = [[]]
     var input = value.makeIterator()
@@ -78,7 +78,7 @@ extension ServiceParameters {
     return items
   }
 
-  /// The list of character-strings; nil where one is empty or not all there, or there is none.
+  /// A list of character-strings as text; nil if it is empty, or one of them is empty or incomplete.
   fileprivate static func text(list octets: ArraySlice<UInt8>) -> [UInt8]? {
     var output: [UInt8] = []
     var rest = octets

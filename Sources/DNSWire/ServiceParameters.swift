@@ -1,8 +1,8 @@
 // ServiceParameters.swift -- the SvcParams of SVCB and HTTPS records between wire and text (RFC 9460).
 
-/// SvcParams: keys with values, in the wire by ascending key, each key once.
+/// SvcParams: unique keys with values, on the wire in ascending order of keys.
 enum ServiceParameters {
-  /// A key that has a name and a form of its value.
+  /// A key with a name and a known value format.
   enum Key: UInt16, CaseIterable {
     case mandatory, alpn, noDefaultALPN, port, ipv4Hint, ech, ipv6Hint, dohPath, ohttp
 
@@ -21,8 +21,8 @@ enum ServiceParameters {
     }
   }
 
-  /// The octets of all parameters that are left of the text. Nil for a key that comes twice, a value that does not have
-  /// its key's form, or a mandatory key that is missing.
+  /// The octets of the remaining parameters of the text. Nil for a duplicate key, a value without its key's form, or a
+  /// missing mandatory key.
   static func parse(_ reader: inout TextReader) -> [UInt8]? {
     var parameters: [UInt16: [UInt8]] = [:]
     var mandatory: [UInt16] = []
@@ -32,7 +32,7 @@ enum ServiceParameters {
       guard let number = number(ofKey: name) else { return nil }
       let hasValue = reader.take(UInt8(ascii: "="))
       guard let value = hasValue && !reader.isAtBoundary ? reader.string() : [], reader.isAtBoundary else { return nil }
-      // By its number a key's value is opaque, even where the key has a name (RFC 9460 section 2.1).
+      // The value of a key given by number is opaque, even if the key has a name (RFC 9460 section 2.1).
       let known = name.hasPrefix("key") ? nil : Key(rawValue: number)
       guard let octets = known.map({ $0.octets(value) }) ?? value, octets.count <= 65_535 else { return nil }
       guard parameters.updateValue(octets, forKey: number) == nil else { return nil }
@@ -45,7 +45,7 @@ enum ServiceParameters {
     }
   }
 
-  /// The text of valid SvcParams. A value that does not have its key's form is written under the key's number.
+  /// The text of valid SvcParams. A value without its key's form is written under the key's number.
   static func text(_ octets: ArraySlice<UInt8>) -> [UInt8] {
     let parameters = split(octets)
     let keys = Set(parameters.map(\.0))
@@ -75,14 +75,14 @@ enum ServiceParameters {
     return parameters
   }
 
-  /// The number of a key's name, or of `key` and a number without leading zeros.
+  /// The number of a key, given by name or as `key` and a number without leading zeros.
   static func number(ofKey name: String) -> UInt16? {
     if let known = Key.allCases.first(where: { $0.name == name }) { return known.rawValue }
     guard name.hasPrefix("key"), let number = decimalNumber(name.utf8.dropFirst(3), as: UInt16.self) else { return nil }
     return name == "key\(number)" ? number : nil
   }
 
-  /// Numbers of 16 bits, one after the other.
+  /// The octets as consecutive 16-bit numbers.
   static func shorts(_ octets: ArraySlice<UInt8>) -> [UInt16] {
     stride(from: octets.startIndex, to: octets.endIndex - 1, by: 2).map {
       UInt16(octets[$0]) << 8 | UInt16(octets[$0 + 1])

@@ -1,6 +1,6 @@
 // TextReader.swift -- a cursor over presentation text (RFC 1035 section 5.1): words, strings, numbers, names.
 
-/// Reads the parts of one record's presentation text. A read that meets anything else than what it is for gives nil.
+/// Reads the fields of one record's presentation text. Each read returns nil if the text does not match.
 struct TextReader {
   private let octets: [UInt8]
   private var position = 0
@@ -12,36 +12,36 @@ struct TextReader {
     while position < octets.count, isSpace(octets[position]) { position += 1 }
   }
 
-  /// Whether nothing is left.
+  /// Whether all octets are consumed.
   var isAtEnd: Bool { position == octets.count }
   /// Whether a word or string may end here.
   var isAtBoundary: Bool { isAtEnd || isSpace(octets[position]) }
-  /// What is left, as it stands.
+  /// The remaining octets, unchanged.
   var rest: ArraySlice<UInt8> { octets[position...] }
 
-  /// Steps over that octet if it comes next.
+  /// Steps over the octet if it comes next.
   mutating func take(_ octet: UInt8) -> Bool {
     guard !isAtEnd, octets[position] == octet else { return false }
     position += 1
     return true
   }
 
-  /// The octets that come next and fulfil `condition`; maybe none.
+  /// The next octets that fulfil `condition`; may be empty.
   mutating func take(while condition: (UInt8) -> Bool) -> ArraySlice<UInt8> {
     let taken = rest.prefix(while: condition)
     position = taken.endIndex
     return taken
   }
 
-  /// The next word with its escapes undecoded. Nil at the end, and for a word with an octet that is not printable ASCII
-  /// or has a meaning of its own in a zone file: quotes, parentheses, semicolons.
+  /// The next word with its escapes undecoded. Nil at the end, and for a word with an unprintable octet or one that is
+  /// special in zone files: quotes, parentheses, semicolons.
   mutating func word() -> ArraySlice<UInt8>? {
     skipSpaces()
     let start = position
     while !isAtBoundary {
       let octet = octets[position]
       guard (0x21...0x7E).contains(octet), !isSpecial(octet) else { return nil }
-      // An escape takes the next octet with it, even a space.
+      // A backslash escapes the next octet, even a space.
       guard octet != backslash || position + 1 < octets.count else { return nil }
       position += octet == backslash ? 2 : 1
     }
@@ -55,7 +55,7 @@ struct TextReader {
 
   /// The next word as a domain name.
   mutating func name() -> DomainName? {
-    // A lone "@" is a zone file's word for its origin, which nobody here knows.
+    // A lone "@" stands for the origin of a zone file, which is unknown here.
     guard let word = word(), !word.elementsEqual([UInt8(ascii: "@")]) else { return nil }
     return DomainName(text: String(decoding: word, as: UTF8.self))
   }
@@ -66,7 +66,7 @@ struct TextReader {
     return address.isIPv6 == isIPv6 ? address : nil
   }
 
-  /// All words that are left, as one.
+  /// The remaining words, joined.
   mutating func joinedWords() -> [UInt8]? {
     var joined: [UInt8] = []
     skipSpaces()
@@ -78,13 +78,13 @@ struct TextReader {
     return joined
   }
 
-  /// The next quoted string or word, its escapes decoded.
+  /// The next quoted string or word with decoded escapes.
   mutating func string() -> [UInt8]? {
     skipSpaces()
     return !isAtEnd && octets[position] == quote ? quotedString() : word().flatMap { unescape($0) }
   }
 
-  /// A quoted string that begins here; nil without both quotes, or where the closing one has something right behind it.
+  /// The quoted string that begins here; nil if a quote is missing or the closing one is not followed by a space.
   mutating func quotedString() -> [UInt8]? {
     guard take(quote) else { return nil }
     let start = position
@@ -99,7 +99,7 @@ struct TextReader {
   }
 }
 
-/// Text with its escapes decoded: `\DDD` and `\X`. Nil for an escape that is not all there or above 255.
+/// Text with its escapes `\DDD` and `\X` decoded. Nil for an incomplete escape or one above 255.
 func unescape(_ text: ArraySlice<UInt8>) -> [UInt8]? {
   var output: [UInt8] = []
   output.reserveCapacity(text.count)
@@ -124,7 +124,7 @@ let colon = UInt8(ascii: ":")
 /// Whether the octet separates words.
 func isSpace(_ octet: UInt8) -> Bool { octet == UInt8(ascii: " ") || octet == UInt8(ascii: "\t") }
 
-/// Whether the octet, bare in a word, would mean something else in a zone file.
+/// Whether the octet, unescaped in a word, is special in a zone file.
 func isSpecial(_ octet: UInt8) -> Bool {
   switch octet {
   case quote, UInt8(ascii: ";"), UInt8(ascii: "("), UInt8(ascii: ")"): true

@@ -1,23 +1,23 @@
 // WireReader.swift -- a cursor over a message: integers, octets and names, each checked before it is read.
 
-/// Reads a message from its first octet to its last. Every read either moves on or throws; none goes behind the limit.
+/// Reads a message from its first octet to its last. Every read advances or throws; none passes the limit.
 struct WireReader: ~Escapable {
-  /// The whole message, since compression pointers may lead to any earlier octet.
+  /// The whole message: compression pointers may lead to any earlier octet.
   let octets: Span<UInt8>
-  /// The next octet to be read.
+  /// The offset of the next octet.
   private(set) var position = 0
-  /// The end of what may be read: of the message, or of the RDATA under way.
+  /// The end of the readable part: of the message, or of the current RDATA.
   private(set) var limit: Int
-  /// Whether names may be compressed: in a message yes, in RDATA that stands alone no.
+  /// Whether names may be compressed: true for a message, false for RDATA alone.
   let allowsPointers: Bool
 
-  /// Labels and pointers of all names of a message together. Without a bound, 64 KiB of pointers to one name of 127 labels
-  /// would be millions of them; a set of 4,000 records at the end of an alias has some 100,000.
+  /// The limit of labels and pointers in all names of a message. Without it, 64 KiB of pointers to one name of 127 labels
+  /// would cost millions of steps; 4,000 records at the end of an alias chain cost about 100,000.
   static let maximumSteps = 1 << 18
   /// Labels and pointers so far.
   private(set) var steps = 0
 
-  /// Pointers of one name. No name has more labels, and every pointer of use follows a label or begins the name.
+  /// The most pointers in one name. A name has at most 127 labels, and each useful pointer precedes or follows one.
   static let maximumPointers = 127
 
   @_lifetime(copy octets)
@@ -27,10 +27,10 @@ struct WireReader: ~Escapable {
     self.allowsPointers = allowsPointers
   }
 
-  /// Octets that are left before the limit.
+  /// The octets left before the limit.
   var remaining: Int { limit - position }
 
-  /// Makes the next `count` octets the only ones that may be read, until ``endPart()``.
+  /// Limits reads to the next `count` octets until ``endPart()``.
   @_lifetime(self: copy self)
   mutating func beginPart(_ count: Int) throws(WireError) {
     guard count <= remaining else { throw .truncated }
@@ -48,7 +48,7 @@ struct WireReader: ~Escapable {
 
   /// Steps over `count` octets.
   ///
-  /// - Returns: where they start.
+  /// - Returns: the offset of the first one.
   @inline(__always)
   @_lifetime(self: copy self)
   mutating func skip(_ count: Int) throws(WireError) -> Int {
@@ -79,7 +79,7 @@ struct WireReader: ~Escapable {
     append(start..<(start + count), to: &output)
   }
 
-  /// Steps over `count` octets that become an array.
+  /// Steps over `count` octets and returns them as an array.
   @_lifetime(self: copy self)
   mutating func array(_ count: Int) throws(WireError) -> [UInt8] {
     let start = try skip(count)
@@ -115,14 +115,13 @@ struct WireReader: ~Escapable {
 
   /// Checks a name and steps over it.
   ///
-  /// - Returns: its length when it is uncompressed. It equals the octets stepped over only where there is no pointer,
-  ///   since a pointer takes 2 octets and no name has that length.
+  /// - Returns: its uncompressed length, which equals the number of octets stepped over only if there is no pointer.
   @_lifetime(self: copy self)
   private mutating func skipName() throws(WireError) -> Int {
     var length = 0
     var pointers = 0
     var label = position
-    // What a pointer leads to must lie wholly before the part that holds the pointer, so that no octet counts twice.
+    // The target must lie entirely before the part with the pointer, so that no octet is visited twice.
     var partStart = position
     var partLimit = limit
     while true {
@@ -175,7 +174,7 @@ struct WireReader: ~Escapable {
 }
 
 extension WireReader {
-  /// The two octets that come next as one number, without stepping over them; nil where fewer are left.
+  /// The next two octets as a number, without stepping over them; nil if fewer are left.
   var upcomingShort: UInt16? {
     remaining >= 2 ? UInt16(octets[position]) << 8 | UInt16(octets[position + 1]) : nil
   }
