@@ -1,8 +1,8 @@
-// CacheBudget.swift -- the bounds that all shards share: names do not spread evenly, so no shard has a part of its own.
+// CacheBudget.swift -- the bounds of all shards together: hashes do not spread evenly, so a shard has no fixed part.
 
 import Synchronization
 
-/// How much the shards hold together. Any thread.
+/// Counts what all shards hold. Any thread.
 final class CacheBudget: Sendable {
   /// The bounds.
   let bounds: CacheBounds
@@ -11,12 +11,12 @@ final class CacheBudget: Sendable {
 
   init(_ bounds: CacheBounds) { self.bounds = bounds }
 
-  /// Whether something has to go.
+  /// Whether entries must be evicted.
   var isExceeded: Bool {
     entries.load(ordering: .relaxed) > bounds.maxEntries || octets.load(ordering: .relaxed) > bounds.maxOctets
   }
 
-  /// Whether that much more stays within the bounds.
+  /// Whether an addition would stay within the bounds.
   func hasRoom(entries count: Int, octets size: Int) -> Bool {
     entries.load(ordering: .relaxed) + count <= bounds.maxEntries
       && octets.load(ordering: .relaxed) + size <= bounds.maxOctets

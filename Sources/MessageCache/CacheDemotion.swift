@@ -1,18 +1,18 @@
-// CacheDemotion.swift -- an address that somebody has found to be bad goes to the end of its answer.
+// CacheDemotion.swift -- moves an address that was reported as bad to the end of its answer.
 //
-// In place: the addresses that are left in front go on rotating, and the hit path does what it does with any answer. The
-// next answer takes the entry's place, and with it all of this is forgotten.
+// The entry is changed in place: the addresses before it keep rotating, and the hit path needs no special case. The next
+// answer replaces the entry and so ends the demotion.
 
 import CHotPath
 import Glibc
 
 extension MessageCache {
-  /// Moves an address behind all others of its answer, for as long as that is kept.
+  /// Moves an address behind all others of its answer, until the entry is replaced. Any thread.
   ///
   /// - Parameters:
   ///   - address: RDATA of A or AAAA.
   ///   - hash: the hash of the entry's key.
-  /// - Returns: whether the address was in front of others that it is behind now.
+  /// - Returns: whether the order changed.
   @discardableResult
   public func demote(_ address: [UInt8], hash: UInt64) -> Bool { shard(hash).demote(address, hash: hash) }
 }
@@ -22,7 +22,7 @@ extension CacheShard {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
     guard let entry = lookUp(hash: hash), CacheEntry.demote(address, in: entry) else { return false }
-    // A saved cache has to follow.
+    // The saved copy of the cache is out of date.
     noteChange()
     return true
   }
@@ -31,7 +31,7 @@ extension CacheShard {
 extension CacheEntry {
   fileprivate static func demote(_ address: [UInt8], in entry: EntryPointer) -> Bool {
     guard let run = addresses(in: entry, octets: address.count), run.count > 1 else { return false }
-    // Those behind the ones that rotate have been found bad before. Where nothing rotates, the last one may have been.
+    // Addresses after the rotating ones were demoted before. If nothing rotates, the last one may have been.
     let rotates = entry.pointee.rotationSize > 0
     let front = rotates ? Int(entry.pointee.rotationCount) : run.count - 1
     for index in 0..<min(front, run.count) {
@@ -49,8 +49,7 @@ extension CacheEntry {
     return false
   }
 
-  /// The last run of address records of the answer section whose owner is nothing but a pointer: they have one length, and
-  /// none is pointed at.
+  /// The last run of address records whose owner is just a pointer: they have equal length, and no pointer leads to them.
   private static func addresses(
     in entry: EntryPointer, octets length: Int
   ) -> (start: UnsafeMutablePointer<UInt8>, size: Int, count: Int)? {

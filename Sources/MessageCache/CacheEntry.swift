@@ -1,4 +1,4 @@
-// CacheEntry.swift -- one cached response: a fixed part, and behind it in the same block TTL offsets, key and body.
+// CacheEntry.swift -- one cached response: one block with a fixed part, then TTL offsets, key and body.
 
 import CHotPath
 import DNSWire
@@ -11,18 +11,18 @@ struct CacheEntry {
   var hash: UInt64
   var storedAt: Int64
   var expiresAt: Int64
-  /// Until when the entry is served by itself although it has expired.
+  /// Until when `find` serves the expired entry without asking the resolver first.
   var staleUntil: Int64
-  /// From when on serving it stale calls for a refresh.
+  /// The time from which serving it stale triggers a refresh.
   var refreshAt: Int64
-  /// Seconds after its expiry for which it may be given at all; `.max` for good.
+  /// Seconds after its expiry during which it may be served as stale data; `.max` for no limit.
   var staleFor: UInt32
-  /// Hits since it was stored. Addresses rotate by it too.
+  /// Hits since it was stored. Also selects the rotation of addresses.
   var hits: UInt32 = 0
-  /// The network's state when the entry was stored or last refreshed; of one that counts on one network alone, its number.
+  /// The epoch in which the entry was stored or last refreshed; for an entry of one network, that network's number.
   var epoch: UInt32
   var heat: UInt32
-  /// When it was last used; see `stamp`.
+  /// The time of the last use; see `stamp`.
   var usedAt: Int32 = 0
   var keyLength: UInt16
   var ttlCount: UInt16
@@ -43,16 +43,16 @@ struct CacheEntry {
   var isImmutable: Bool { @_noAllocation @inline(__always) get { flags.has(EntryFlags.immutable) } }
   var isOfOneNetwork: Bool { @_noAllocation @inline(__always) get { flags.has(EntryFlags.ofOneNetwork) } }
 
-  /// Whether it was asked for a second later again, by stamps of about a second: it took the place of an older one, or had a hit later.
+  /// Whether it was used again at least a second after the first use: it replaced an older entry, or had a later hit.
   var isInUse: Bool { flags.has(EntryFlags.inUse) || hits > 0 && usedAt > CacheEntry.stamp(storedAt) + 1 }
 
-  /// Whether an entry that takes its place at `now` is in use: the name is asked for in another second.
+  /// Whether an entry that replaces it at `now` is in use: then the name is queried in more than one second.
   func isInUse(again now: Int64) -> Bool {
     answers > 0 && responseCode == 0 && (isInUse || now &- storedAt >= 1_000_000_000)
   }
 }
 
-/// What is so or not so of an entry, in one octet: there may be a hundred thousand entries.
+/// The Boolean properties of an entry in one octet, because there may be a hundred thousand entries.
 struct EntryFlags {
   private let bits: UInt8
 
@@ -75,10 +75,10 @@ struct EntryFlags {
 
   private init(bits: UInt8) { self.bits = bits }
 
-  /// The others.
+  /// The same flags without `immutable`.
   var withoutImmutable: EntryFlags { EntryFlags(bits: bits & ~EntryFlags.immutable) }
 
-  /// The same, of an entry that is in use.
+  /// The same flags with `inUse`.
   var withInUse: EntryFlags { EntryFlags(bits: bits | EntryFlags.inUse) }
 
   @_noAllocation @inline(__always)
@@ -103,7 +103,7 @@ extension CacheEntry {
     key(entry) + Int(entry.pointee.keyLength)
   }
 
-  /// Octets of a block.
+  /// The size of a block in octets.
   static func size(keyLength: Int, ttlCount: Int, bodyLength: Int) -> Int {
     MemoryLayout<CacheEntry>.stride + 2 * ttlCount + keyLength + bodyLength
   }
@@ -114,7 +114,7 @@ extension CacheEntry {
       bodyLength: Int(entry.pointee.bodyLength))
   }
 
-  /// Allocates a block for a response that is used now; the caller links and later frees it.
+  /// Allocates a block for a response whose first use is now; the caller links it and later frees it.
   static func allocate(
     _ key: CacheKey, _ response: ComposedResponse, storedAt: Int64, _ life: EntryLife
   ) -> EntryPointer {
@@ -127,35 +127,35 @@ extension CacheEntry {
     }
   }
 
-  /// A time of use, in units of 2^30 ns (1.07 s): it tells which of two entries is worth more after a restart.
+  /// A time of use in units of 2^30 ns (1.07 s), precise enough to order entries by use after a restart.
   @_noAllocation @inline(__always)
   static func stamp(_ now: Int64) -> Int32 { Int32(truncatingIfNeeded: now >> 30) }
 
-  /// When the entry ceases to be of any use.
+  /// The time after which the entry cannot be served any more, not even as stale data.
   @_noAllocation @inline(__always)
   static func end(_ entry: EntryPointer) -> Int64 {
     let span = entry.pointee.staleFor
     return span == .max ? .max : entry.pointee.expiresAt &+ Int64(span) &* 1_000_000_000
   }
 
-  /// RFC 8767 section 5: no more than one attempt in half a minute while there is no fresh answer.
+  /// The shortest time between two attempts to refresh stale data (RFC 8767 section 5), in nanoseconds.
   @inlinable static var recheckInterval: Int64 { @_noAllocation get { 30_000_000_000 } }
 
-  /// RFC 8914 sections 4.4 and 4.20.
+  /// The extended error of stale data: RFC 8914 sections 4.4 and 4.20.
   @_noAllocation @inline(__always)
   static func staleError(_ entry: EntryPointer) -> UInt16 {
     if entry.pointee.isImmutable { return entry.pointee.extendedError }
     return entry.pointee.responseCode == 3 ? 19 : 3
   }
 
-  /// Copies the body to `output`: address records rotated by one from hit to hit, TTLs aged by whole seconds.
+  /// Copies the body to `output`. Address records rotate by one with each hit; TTLs are aged by whole seconds.
   @_noAllocation
   static func serve(_ entry: EntryPointer, now: Int64, into output: UnsafeMutablePointer<UInt8>) {
     copyBody(entry, into: output)
     age(entry, by: (now &- entry.pointee.storedAt) / 1_000_000_000, output)
   }
 
-  /// As `serve`, for an entry that has expired: TTLs are the original ones, but `longestTTL` seconds at most.
+  /// As `serve`, for an expired entry: TTLs are the original ones, but at most `longestTTL` seconds.
   @_noAllocation
   static func serveStale(_ entry: EntryPointer, longestTTL: UInt32, into output: UnsafeMutablePointer<UInt8>) {
     copyBody(entry, into: output)

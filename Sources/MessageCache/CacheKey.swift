@@ -1,20 +1,20 @@
-// CacheKey.swift -- what an answer depends on, as octets in a caller's buffer, with a hash.
+// CacheKey.swift -- everything that an answer depends on, as octets in the caller's buffer, with a hash.
 
 import CHotPath
 import DNSWire
 
-/// The octets that name an entry: QNAME in lower case, QTYPE, DO and CD, route, network, client subnet.
+/// The key of an entry: QNAME in lower case, QTYPE, DO and CD, route, network, client subnet.
 ///
-/// QCLASS is always IN: other classes are never cached. The octets belong to whoever made the key.
+/// QCLASS is always IN: other classes are never cached. The octets stay the caller's and must outlive the key.
 public struct CacheKey {
   /// The octets.
   public var octets: UnsafePointer<UInt8>
-  /// How many.
+  /// The number of octets.
   public var length: Int
   /// A keyed hash of the octets.
   public var hash: UInt64
 
-  /// A key over octets that stand elsewhere.
+  /// Creates a key over existing octets.
   @_noAllocation @inlinable
   public init(octets: UnsafePointer<UInt8>, length: Int, hash: UInt64) {
     self.octets = octets
@@ -22,15 +22,15 @@ public struct CacheKey {
     self.hash = hash
   }
 
-  /// Octets that follow the name when no client subnet is part of the key.
+  /// The octets after the name in a key without a client subnet.
   @inlinable public static var fixedLength: Int { @_noAllocation get { 9 } }
   /// The longest key: a name of 255 octets, the fixed part, and a client subnet.
   @inlinable public static var longest: Int { @_noAllocation get { 255 + 9 + 18 } }
-  /// QTYPE of an entry that holds for every type of its name: NXDOMAIN (RFC 2308 section 5).
+  /// QTYPE of an entry that is valid for every type of its name: NXDOMAIN (RFC 2308 section 5).
   @inlinable public static var everyType: UInt16 { @_noAllocation get { 0 } }
 }
 
-/// What a key consists of beside the name.
+/// The parts of a key after the name.
 public struct CacheScope: Hashable, Sendable {
   /// QTYPE, or `CacheKey.everyType`.
   public var type: UInt16
@@ -40,10 +40,10 @@ public struct CacheScope: Hashable, Sendable {
   public var checkingDisabled: Bool
   /// The route's number.
   public var route: UInt16
-  /// The network that the machine is on.
+  /// The number of the network.
   public var network: UInt32
 
-  /// The parts of a key.
+  /// Creates a scope.
   @_noAllocation @inlinable
   public init(type: UInt16, dnssecOK: Bool, checkingDisabled: Bool, route: UInt16, network: UInt32) {
     self.type = type
@@ -55,7 +55,7 @@ public struct CacheScope: Hashable, Sendable {
 }
 
 extension CacheScope {
-  /// The name and the scope that the octets of a key say; nil where a client subnet is part of it.
+  /// The name and the scope of a key's octets; nil if the key has a client subnet.
   public static func parts(of key: [UInt8]) -> (name: DomainName, scope: CacheScope)? {
     var end = 0
     while end < key.count, key[end] != 0 { end += Int(key[end]) + 1 }
@@ -69,10 +69,10 @@ extension CacheScope {
 }
 
 extension MessageCache {
-  /// Writes the scope behind the name that stands in `buffer` already, and hashes the whole.
+  /// Writes the scope after the name in `buffer` and hashes the key. Does not allocate.
   ///
   /// - Parameters:
-  ///   - buffer: holds QNAME in lower case in its first `nameLength` octets; has room for `CacheKey.longest`.
+  ///   - buffer: begins with QNAME in lower case, of `nameLength` octets; must have room for `CacheKey.longest`.
   ///   - subnet: the client subnet that the answer depends on; family 0 for none.
   @_noAllocation
   public func key(
@@ -101,7 +101,7 @@ extension MessageCache {
     return CacheKey(octets: UnsafePointer(buffer), length: length, hash: hash(buffer, length))
   }
 
-  /// A multiply-and-fold hash under a seed drawn at start, so that nobody outside can choose names that collide.
+  /// A multiply-and-fold hash with a random seed, so that clients cannot choose names that collide.
   @_noAllocation
   func hash(_ octets: UnsafePointer<UInt8>, _ length: Int) -> UInt64 {
     let raw = UnsafeRawPointer(octets)

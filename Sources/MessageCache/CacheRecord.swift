@@ -1,19 +1,19 @@
-// CacheRecord.swift -- an entry outside of the cache: taken out to be saved, or read from a file to be put back.
+// CacheRecord.swift -- an entry outside of the cache: to be saved, or read from a file to be restored.
 
 import CHotPath
 import DNSWire
 
-/// Everything that an entry holds. Key and body are views of octets that belong to whoever made the record.
+/// The contents of an entry. Key and body are views; their octets belong to the creator of the record.
 public struct CacheRecord {
   /// The octets of the key.
   public var key: UnsafeBufferPointer<UInt8>
   /// Answer and authority sections, TTLs as stored.
   public var body: UnsafeBufferPointer<UInt8>
-  /// When it was stored, in nanoseconds of the boot-time clock; negative where that was before the machine started.
+  /// The time of storage in nanoseconds of the boot-time clock; negative if that was before the machine booted.
   public var storedAt: Int64
-  /// When it was last used, about, by the same clock.
+  /// The approximate time of the last use, by the same clock.
   public var usedAt: Int64
-  /// How long it counts, and who gave it.
+  /// Lifetime, source and other properties that are set on insertion.
   public var life: EntryLife
   /// Hits since it was stored.
   public var hits: UInt32 = 0
@@ -23,22 +23,22 @@ public struct CacheRecord {
   public var authorities: UInt16
   /// INFO-CODE of an Extended DNS Error, or `ResponseHead.noExtendedError`.
   public var extendedError: UInt16 = ResponseHead.noExtendedError
-  /// Where in the body the addresses that rotate from hit to hit begin.
+  /// The offset of the rotating address records in the body.
   public var rotationStart: UInt16 = 0
-  /// How many there are.
+  /// The number of these records.
   public var rotationCount: UInt16 = 0
-  /// Octets of each.
+  /// The octets of each.
   public var rotationSize: UInt8 = 0
   /// RCODE, 0…15.
   public var responseCode: UInt8
-  /// Whether a validating upstream vouches for it.
+  /// Whether a validating upstream set AD.
   public var isAuthenticated = false
-  /// Whether it is an answer of our own local zones.
+  /// Whether the answer comes from a local zone of the daemon.
   public var isAuthoritative = false
-  /// Whether it holds for every client subnet.
+  /// Whether it is valid for every client subnet.
   public var isForEverySubnet = true
 
-  /// A record of those octets; whatever is not named is as in a plain answer that nobody has asked for yet.
+  /// Creates a record; other properties have the values of a plain answer without hits.
   public init(
     key: UnsafeBufferPointer<UInt8>, body: UnsafeBufferPointer<UInt8>, storedAt: Int64, usedAt: Int64, life: EntryLife,
     answers: UInt16, authorities: UInt16, responseCode: UInt8
@@ -53,15 +53,15 @@ public struct CacheRecord {
     self.responseCode = responseCode
   }
 
-  /// The number of the route in the key; nil where the octets are no key.
+  /// The number of the route in the key; nil if the octets are not a key.
   public var route: UInt16? { CacheRecord.nameLength(key).map { UInt16(key[$0 + 3]) << 8 | UInt16(key[$0 + 4]) } }
 
-  /// Whether it denies a name for every type; false where the octets are no key.
+  /// Whether it is NXDOMAIN, which is valid for every type; false if the octets are not a key.
   public var isDenial: Bool {
     CacheRecord.nameLength(key).map { UInt16(key[$0]) << 8 | UInt16(key[$0 + 1]) == CacheKey.everyType } ?? false
   }
 
-  /// How many octets of a key are its name; nil where the octets are no key.
+  /// The length of the name in a key; nil if the octets are not a key.
   static func nameLength(_ key: UnsafeBufferPointer<UInt8>) -> Int? {
     guard key.count <= CacheKey.longest else { return nil }
     var end = 0
@@ -76,19 +76,19 @@ public struct CacheRecord {
 }
 
 extension CacheKey {
-  /// What may follow the name: the fixed part, without or with a client subnet.
+  /// The possible lengths after the name: the fixed part without or with a client subnet.
   fileprivate static let tailLengths = [fixedLength, fixedLength + 18]
 }
 
 extension DomainName {
-  /// RFC 1035 section 3.1: octets of the longest name.
+  /// Octets of the longest name (RFC 1035 section 3.1).
   fileprivate static let longest = 255
 }
 
 extension CacheRecord {
-  /// A response as it is when somebody has asked for it.
+  /// Creates a record of a fresh response.
   ///
-  /// - Parameter body: the response's own.
+  /// - Parameter body: a view of the response's body.
   init(
     _ response: ComposedResponse, _ body: UnsafeBufferPointer<UInt8>, of key: CacheKey, storedAt: Int64,
     _ life: EntryLife
@@ -106,7 +106,7 @@ extension CacheRecord {
     isForEverySubnet = response.isForEverySubnet
   }
 
-  /// What an entry, or a copy of it, holds.
+  /// Creates a record of an entry, or of a copy of one, that must outlive it.
   init(_ entry: EntryPointer) {
     let fields = entry.pointee
     var life = EntryLife(lifetime: UInt32(clamping: (fields.expiresAt - fields.storedAt) / 1_000_000_000))
@@ -132,10 +132,10 @@ extension CacheRecord {
     isForEverySubnet = fields.isForEverySubnet
   }
 
-  /// A block for the record, which the caller links or frees; nil where its parts do not fit each other: the octets may
-  /// come from anywhere, and the hot path trusts what is in a block.
+  /// A block for the record, which the caller links or frees. Nil if the parts are inconsistent: the record may come from
+  /// a damaged file, and the hot path does not check blocks.
   ///
-  /// - Complexity: O(length of the body): the places of the TTLs are found again.
+  /// - Complexity: O(length of the body): the TTLs are located again.
   func makeEntry(_ key: CacheKey, nameLength: Int) -> EntryPointer? {
     let count = Int(answers) + Int(authorities)
     let before = QueryReader.headerLength + nameLength + 4
@@ -151,7 +151,7 @@ extension CacheRecord {
     return entry
   }
 
-  /// A block with everything but the places of the TTLs, and the network's state, which is the shard's.
+  /// A block without the offsets of the TTLs, and without the epoch, which is the shard's.
   func allocate(_ key: CacheKey, ttlCount: Int) -> EntryPointer {
     let size = CacheEntry.size(keyLength: key.length, ttlCount: ttlCount, bodyLength: body.count)
     let block = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: MemoryLayout<CacheEntry>.alignment)
@@ -174,10 +174,10 @@ extension CacheRecord {
     return entry
   }
 
-  /// The root or a pointer as owner takes one octet at least; type, class, TTL and length of the data take ten.
+  /// The owner takes at least one octet; type, class, TTL and RDLENGTH take ten.
   private static let shortestRecord = 11
 
-  /// Walks the records of the body; false unless there are exactly as many as the counts say.
+  /// Walks the records of the body; false unless their number equals the counts.
   private func findTTLs(_ count: Int, _ offsets: UnsafeMutablePointer<UInt16>) -> Bool {
     var end = 0
     for index in 0..<count {

@@ -1,18 +1,18 @@
-// CacheRemoval.swift -- takes entries out by their names, or all of them, while the listeners go on using the rest.
+// CacheRemoval.swift -- removes entries by name, or all of them, while the listeners keep using the cache.
 //
-// The names cannot be looked up, so the tables are walked through, in steps that hold one lock for as long as a few dozen
-// entries take.
+// Entries cannot be looked up by name alone, so the tables are walked, in steps that hold one lock for the time that a
+// few dozen entries take.
 
 import DNSWire
 
-/// Which names a person means.
+/// A set of names, as in a flush command.
 ///
-/// A look costs the same however many they are: each entry of the cache is looked at, and each remembered failure.
+/// A check costs the same for any number of names, because every entry of the cache is checked.
 public struct CacheSelection: Sendable {
   /// Names in wire form and lower case.
   private struct Names: Sendable {
     private var names: Set<[UInt8]> = []
-    /// Of the same, so that most looks need no copy of a name.
+    /// Their hashes, which avoid copying a name in most checks.
     private var hashes: Set<UInt64> = []
 
     mutating func insert(_ name: ArraySlice<UInt8>) {
@@ -24,15 +24,15 @@ public struct CacheSelection: Sendable {
       hashes.contains(Names.hash(UnsafeBufferPointer(rebasing: name))) && names.contains(Array(name))
     }
 
-    /// FNV-1a: the names are a person's own.
+    /// FNV-1a. It needs no seed: the names come from an operator.
     private static func hash(_ octets: UnsafeBufferPointer<UInt8>) -> UInt64 {
       octets.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }
   }
 
-  /// Nil for every name there is.
+  /// Nil for every name.
   private let names: Names?
-  /// What is above them.
+  /// The ancestors of the selected names: NXDOMAIN for an ancestor covers them.
   private let ancestors: Names
   private let includesBelow: Bool
 
@@ -45,7 +45,7 @@ public struct CacheSelection: Sendable {
     self.includesBelow = includesBelow
   }
 
-  /// Those names, and with `andBelow` also whatever is below them.
+  /// Selects these names and, with `andBelow`, all names below them.
   public init(_ names: [DomainName], andBelow: Bool) {
     var (these, ancestors) = (Names(), Names())
     for name in names {
@@ -60,20 +60,19 @@ public struct CacheSelection: Sendable {
     self.init(names: these, ancestors: ancestors, includesBelow: andBelow)
   }
 
-  /// Whether a name is one of them, in any case.
+  /// Whether a name is selected, ignoring ASCII case.
   ///
   /// - Complexity: O(labels)
   public func contains(_ name: DomainName) -> Bool {
     name.lowercased.octets.withUnsafeBufferPointer { contains(name: $0, isDenial: false) }
   }
 
-  /// Whether an entry of that key says something about one of them. The denial of a name, for every type, does so about
-  /// whatever is below (RFC 8020).
+  /// Whether the entry of a key concerns a selected name. NXDOMAIN for a name also concerns all names below (RFC 8020).
   ///
   /// - Complexity: O(labels)
   public func contains(key: [UInt8]) -> Bool { key.withUnsafeBufferPointer { contains(key: $0) } }
 
-  /// Whether an entry says something about one of them.
+  /// Whether an entry concerns a selected name.
   public func contains(_ record: CacheRecord) -> Bool { contains(key: record.key) }
 
   func contains(key: UnsafeBufferPointer<UInt8>) -> Bool {
@@ -96,28 +95,27 @@ public struct CacheSelection: Sendable {
   }
 }
 
-/// A removal under way. One thread at a time.
+/// A removal in progress. One thread at a time.
 ///
-/// Each entry that was there at the beginning and is meant is gone at the end, whatever happens meanwhile. One that is
-/// inserted in between may stay: it is new.
+/// At the end, all selected entries that existed at the beginning are gone. Entries inserted meanwhile may remain.
 public struct CacheRemoval {
-  /// How many entries have gone so far.
+  /// The number of removed entries so far.
   public private(set) var count = 0
   private let names: CacheSelection
   private var walk: CacheWalk
 
-  /// Removes nothing yet.
+  /// Creates a removal, which does nothing before `advance`.
   public init(of names: CacheSelection, from cache: MessageCache) {
     self.names = names
     walk = CacheWalk(through: cache)
   }
 
-  /// Whether everything has been looked at.
+  /// Whether the walk is complete.
   public var isDone: Bool { walk.isDone }
 
-  /// Makes some steps.
+  /// Advances the walk.
   ///
-  /// - Parameter most: how many steps; one takes 5 to 30 µs.
+  /// - Parameter most: the number of steps, of 5 to 30 µs each.
   public mutating func advance(steps most: Int) {
     walk.advance(steps: most) { shard, walk in
       shard.visit(&walk) { entry in

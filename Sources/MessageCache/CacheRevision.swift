@@ -1,25 +1,25 @@
-// CacheRevision.swift -- goes through what is kept when it is to be kept on other terms, while the listeners go on.
+// CacheRevision.swift -- applies the rules of a new configuration to existing entries while the listeners keep running.
 //
-// Like a removal it takes steps that hold one lock for as long as a few dozen entries take.
+// Like a removal it works in steps that hold one lock for the time that a few dozen entries take.
 
 import CHotPath
 
-/// On which terms the entries of a route are kept. An entry never gains by them, it only loses.
+/// The terms for entries of a route. They only ever shorten the life of an entry.
 public struct EntryTerms: Hashable, Sendable {
-  /// The longest that an entry with records may be fresh, in seconds.
+  /// The longest lifetime of an entry with records, in seconds.
   public var longest: UInt32
-  /// The same for one without.
+  /// The longest lifetime of an entry without records, in seconds.
   public var longestNegative: UInt32
-  /// Seconds after its expiry for which an entry may be given.
+  /// Seconds after its expiry during which an entry may be served.
   public var staleFor: UInt32
-  /// Whether it may be served stale by itself.
+  /// Whether an expired entry may be served at once, before a fresh answer arrives.
   public var isServedStale: Bool
-  /// Whether it may be without an end.
+  /// Whether an entry may be immutable.
   public var isImmutable: Bool
-  /// The source that answers in another one's place: its entries end with their lifetimes, whatever the terms are.
+  /// The source that substitutes another one (fallback): its entries are never immutable or stale.
   public var substitute: UInt8?
 
-  /// All terms.
+  /// Creates terms.
   public init(
     longest: UInt32, longestNegative: UInt32, staleFor: UInt32, isServedStale: Bool, isImmutable: Bool,
     substitute: UInt8? = nil
@@ -32,7 +32,7 @@ public struct EntryTerms: Hashable, Sendable {
     self.substitute = substitute
   }
 
-  /// The terms for entries of that source.
+  /// The terms for entries of a source.
   public func terms(of source: UInt8) -> EntryTerms {
     guard source == substitute else { return self }
     var terms = self
@@ -41,26 +41,26 @@ public struct EntryTerms: Hashable, Sendable {
   }
 }
 
-/// What counts from now on.
+/// The terms of a new configuration.
 public struct RevisedTerms: Sendable {
-  /// By the route's number; entries of a route that has none go.
+  /// The terms by route number; entries of a route without terms are removed.
   public var routes: [EntryTerms?]
-  /// Sources that nobody knows any more: their entries are nobody's.
+  /// Sources that no longer exist; their entries continue without a source.
   public var lostSources: Set<UInt8>
 
-  /// Both.
+  /// Creates revised terms.
   public init(routes: [EntryTerms?], lostSources: Set<UInt8>) {
     self.routes = routes
     self.lostSources = lostSources
   }
 }
 
-/// A revision under way. One thread at a time.
+/// A revision in progress. One thread at a time.
 ///
-/// Each entry that was there at the beginning has been looked at in the end. One that is inserted in between may be left
-/// out: it has to be within the terms by itself.
+/// At the end, all entries that existed at the beginning are revised. Entries inserted meanwhile may be skipped, so their
+/// creator must apply the new terms itself.
 public struct CacheRevision {
-  /// How many entries have gone so far.
+  /// The number of removed entries so far.
   public private(set) var removed = 0
   private let cache: MessageCache
   private let terms: RevisedTerms
@@ -68,7 +68,7 @@ public struct CacheRevision {
   private var walks: [TableWalk]
   private var next = 0
 
-  /// Revises nothing yet.
+  /// Creates a revision, which does nothing before `advance`.
   public init(of cache: MessageCache, _ terms: RevisedTerms) {
     self.cache = cache
     self.terms = terms
@@ -94,10 +94,10 @@ public struct CacheRevision {
 }
 
 extension CacheShard {
-  /// Buckets that are looked at while the lock is held.
+  /// Buckets revised under one lock.
   private static let bucketsPerRevision = 32
 
-  /// Revises the entries of the next buckets; returns how many went.
+  /// Revises the entries of the next buckets; returns the number of removed ones.
   fileprivate func revise(_ routes: [EntryTerms?], _ isLost: [Bool], _ walk: inout TableWalk) -> Int {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
@@ -123,7 +123,7 @@ extension CacheShard {
 }
 
 extension CacheEntry {
-  /// Takes from an entry what the terms do not allow.
+  /// Restricts an entry to the terms.
   fileprivate static func submit(_ entry: EntryPointer, to terms: EntryTerms) {
     let longest = entry.pointee.answers > 0 ? terms.longest : terms.longestNegative
     let end = entry.pointee.storedAt + Int64(longest) * 1_000_000_000

@@ -1,9 +1,9 @@
-// CacheShard.swift -- a part of the cache: a hash table with chains, a list from the newest use to the oldest, a lock.
+// CacheShard.swift -- a part of the cache: a hash table with chains, a list in order of last use, and a lock.
 
 import CHotPath
 import DNSWire
 
-/// One shard. Every method takes the shard's lock itself, and none is called with it held, unless it says so.
+/// One shard. Any thread. Methods take the shard's lock; those that expect it to be held say so.
 final class CacheShard: @unchecked Sendable {
   let lock: UnsafeMutablePointer<hot_mutex>
   private(set) var buckets: UnsafeMutablePointer<EntryPointer?>
@@ -16,15 +16,15 @@ final class CacheShard: @unchecked Sendable {
   /// The longest TTL of stale data, in seconds. Under the lock.
   private var staleTTL: UInt32
   private var epoch: UInt32 = 0
-  /// The network that the machine is on. Under the lock.
+  /// The number of the current network. Under the lock.
   private var network: UInt32 = 0
   private var changeCount: UInt64 = 0
-  /// Told of each entry that goes and has had hits; set before anybody uses the shard.
+  /// Called with the lock held for each entry that is removed after hits. Set it before the shard is used.
   var onDeparture: ((DepartedEntry) -> Void)?
   private var insertions: UInt64 = 0
   private var evictions: UInt64 = 0
 
-  /// Octets that an allocator and the table add to a block, about.
+  /// The approximate overhead of allocator and table per block, in octets.
   private static let overhead = 16
 
   init(_ budget: CacheBudget) {
@@ -46,35 +46,35 @@ final class CacheShard: @unchecked Sendable {
     lock.deallocate()
   }
 
-  /// The longest TTL of stale data from now on, in seconds.
+  /// Sets the longest TTL of stale data, in seconds.
   func setStaleTTL(_ seconds: UInt32) {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
     staleTTL = seconds
   }
 
-  /// Entries that count on another network alone are not seen from now on.
+  /// Sets the current network. Entries of other networks are ignored.
   func setNetwork(_ number: UInt32) {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
     network = number
   }
 
-  /// Entries and octets at present, the table included.
+  /// The current number of entries, and octets including the table.
   var usage: (entries: Int, octets: Int) {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
     return (count, octets + tableOctets(for: count))
   }
 
-  /// How often something was inserted, and how often an entry had to make room, so far.
+  /// The total number of insertions and evictions.
   var turnover: (insertions: UInt64, evictions: UInt64) {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
     return (insertions, evictions)
   }
 
-  /// How often something was inserted or removed on purpose so far.
+  /// The total number of insertions and deliberate removals.
   var changes: UInt64 {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
@@ -84,8 +84,8 @@ final class CacheShard: @unchecked Sendable {
   /// Serves an entry into `output`, marks it as used, and fills `head`.
   ///
   /// - Parameters:
-  ///   - servesStale: whether an entry that has expired but is served stale is written too; otherwise it is only told of.
-  ///   - onlyForEverySubnet: whether an entry counts only where it holds for every client subnet.
+  ///   - servesStale: whether stale data is written too; otherwise the result only reports it.
+  ///   - onlyForEverySubnet: whether to ignore entries that are not valid for every client subnet.
   @_noAllocation
   func find(
     _ key: CacheKey, now: Int64, servesStale: Bool, onlyForEverySubnet: Bool,
@@ -104,7 +104,7 @@ final class CacheShard: @unchecked Sendable {
         return CacheLookup(isServed ? .stale : .expired, storedAt: entry.pointee.storedAt)
       }
     }
-    // Its neighbours in the list are written at the end: they arrive while the body is copied.
+    // Prefetched while the body is copied: unlinking the entry writes to its neighbours.
     hot_prefetch(entry.pointee.newer)
     hot_prefetch(entry.pointee.older)
     defer { touch(entry) }
@@ -131,13 +131,13 @@ final class CacheShard: @unchecked Sendable {
     return lookup
   }
 
-  /// Whether an entry counts on the network that the machine is on.
+  /// Whether an entry is valid on the current network.
   @_noAllocation @inline(__always)
   private func countsHere(_ entry: EntryPointer) -> Bool {
     entry.pointee.isOfOneNetwork ? entry.pointee.epoch == network : true
   }
 
-  /// Once for each change of the network, and for stale data once in a while.
+  /// Whether to trigger a refresh: once per entry after each change of network, and from time to time for stale data.
   @_noAllocation @inline(__always)
   private func wantsRefresh(_ entry: EntryPointer, isFresh: Bool, now: Int64) -> Bool {
     guard !entry.pointee.isOfOneNetwork else { return false }
@@ -149,10 +149,10 @@ final class CacheShard: @unchecked Sendable {
     return true
   }
 
-  /// Inserts or replaces an entry, then evicts the shard's least recently used ones until the cache is within its bounds
-  /// or nothing else is left.
+  /// Inserts or replaces an entry, then evicts the shard's least recently used entries until the cache is within its bounds
+  /// or no other entry is left.
   ///
-  /// - Returns: false where the response has no room, even with every other entry gone.
+  /// - Returns: false if the response would exceed the bounds even without any other entry.
   func insert(_ key: CacheKey, _ response: ComposedResponse, now: Int64, _ life: EntryLife) -> Bool {
     let entrySize = CacheEntry.size(
       keyLength: key.length, ttlCount: response.ttlOffsets.count, bodyLength: response.body.count)
@@ -163,7 +163,7 @@ final class CacheShard: @unchecked Sendable {
     defer { hot_mutex_unlock(lock) }
     entry.pointee.epoch = life.network ?? life.epoch ?? epoch
     entry.pointee.hits = life.hits
-    // The table stays when entries go, so a response that has no room beside it cannot be helped by evictions.
+    // Evictions do not shrink the table, so they cannot help a response that does not fit in addition to it.
     guard size + tableOctets(for: count + 1) <= budget.bounds.maxOctets else {
       UnsafeMutableRawPointer(entry).deallocate()
       return false
@@ -180,10 +180,9 @@ final class CacheShard: @unchecked Sendable {
     return true
   }
 
-  /// Adds an entry as the least recently used one. It takes nobody's place: neither its key's nor that of one that would
-  /// have to go.
+  /// Adds an entry as the least recently used one. Neither replaces an entry with its key nor evicts another one.
   ///
-  /// - Returns: whether it is kept; otherwise the entry is still the caller's.
+  /// - Returns: unless it is `.kept`, the entry stays the caller's.
   func restore(_ entry: EntryPointer, _ key: CacheKey) -> CacheRestoration {
     let size = CacheEntry.size(entry) + CacheShard.overhead
     hot_mutex_lock(lock)
@@ -198,7 +197,7 @@ final class CacheShard: @unchecked Sendable {
     return .kept
   }
 
-  /// Puts an entry into the table.
+  /// Links an entry into table and list. With the lock held.
   private func link(_ entry: EntryPointer, _ size: Int) {
     if count >= bucketCount { grow() }
     let bucket = Int(truncatingIfNeeded: entry.pointee.hash) & (bucketCount - 1)
@@ -221,7 +220,7 @@ final class CacheShard: @unchecked Sendable {
     evictions &+= 1
   }
 
-  /// Removes the entry of that key, fresh or not.
+  /// Removes the entry of a key, fresh or stale.
   func remove(_ key: CacheKey) -> Bool {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
@@ -230,7 +229,7 @@ final class CacheShard: @unchecked Sendable {
     return true
   }
 
-  /// A copy of what a fresh entry holds, or one that may be given as stale data; TTLs as they were stored.
+  /// A copy of an entry, fresh or optionally stale, with its original TTLs.
   func peek(_ key: CacheKey, now: Int64, orStale: Bool) -> CachedResponse? {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
@@ -246,18 +245,18 @@ final class CacheShard: @unchecked Sendable {
       isForEverySubnet: entry.pointee.isForEverySubnet, isInUse: entry.pointee.isInUse, source: entry.pointee.source)
   }
 
-  /// Lets an entry be served stale until then.
+  /// Allows an entry to be served stale until `end`.
   func serveStale(_ key: CacheKey, until end: Int64) {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
     guard let entry = lookUp(key), entry.pointee.staleUntil < end else { return }
     entry.pointee.staleUntil = end
     entry.pointee.refreshAt = end
-    // It has just been asked for in vain, on this network.
+    // An attempt on this network has just failed, so the entry needs no refresh for its epoch.
     if !entry.pointee.isOfOneNetwork { entry.pointee.epoch = epoch }
   }
 
-  /// What a schedule has to know of the entry whose key has that hash.
+  /// The state of the entry whose key has that hash, for the refresh schedule.
   func state(hash: UInt64) -> EntryState? {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
@@ -269,7 +268,7 @@ final class CacheShard: @unchecked Sendable {
     }
   }
 
-  /// The octets of the key that has that hash.
+  /// The octets of the key with that hash.
   func key(hash: UInt64) -> [UInt8]? {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
@@ -285,14 +284,14 @@ final class CacheShard: @unchecked Sendable {
     return candidate
   }
 
-  /// The number of the present epoch.
+  /// The current epoch.
   var currentEpoch: UInt32 {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
     return epoch
   }
 
-  /// From now on each entry that is there calls for a refresh the next time that it is used.
+  /// Makes every existing entry trigger a refresh on its next use.
   func beginEpoch() {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
@@ -310,7 +309,7 @@ final class CacheShard: @unchecked Sendable {
   private func lookUp(_ key: CacheKey) -> EntryPointer? {
     var entry = buckets[Int(truncatingIfNeeded: key.hash) & (bucketCount &- 1)]
     while let candidate = entry {
-      // Key and body follow the fixed part: all of it arrives at once.
+      // Key and body follow the fixed part: one prefetch for all.
       let block = UnsafeRawPointer(candidate)
       hot_prefetch(block + 64)
       hot_prefetch(block + 128)
@@ -354,13 +353,13 @@ final class CacheShard: @unchecked Sendable {
     oldest = entry
   }
 
-  /// Takes an entry out that somebody wants to be gone. With the lock held.
+  /// Removes an entry on explicit request. With the lock held.
   func discard(_ entry: EntryPointer) {
     remove(entry)
     noteChange()
   }
 
-  /// Something is not as it was inserted any more. With the lock held.
+  /// Counts a change to the contents. With the lock held.
   func noteChange() { changeCount &+= 1 }
 
   private func remove(_ entry: EntryPointer) {
@@ -380,7 +379,7 @@ final class CacheShard: @unchecked Sendable {
     UnsafeMutableRawPointer(entry).deallocate()
   }
 
-  /// Octets of the table when it holds that many entries: as it is, or doubled.
+  /// The octets of the table for that many entries: the current size, or double.
   private func tableOctets(for entries: Int) -> Int {
     (entries > bucketCount ? 2 : 1) * bucketCount * MemoryLayout<EntryPointer?>.stride
   }

@@ -1,32 +1,32 @@
-// CacheSnapshot.swift -- everything out of the cache, and back in, while the listeners go on using it.
+// CacheSnapshot.swift -- copies all entries out of the cache, and restores them, while the listeners keep using it.
 //
-// On a thread that may take its time. No lock is held for longer than a few dozen entries take to be copied, and no
-// lock is taken twice in a row: who waits for it gets it in between.
+// Not on a listener thread. A lock is held for the time of copying a few dozen entries, and never taken twice in a row,
+// so that waiting threads get it in between.
 
 import CHotPath
 import DNSWire
 
-/// What became of a record.
+/// The result of restoring a record.
 public enum CacheRestoration: Hashable, Sendable {
   /// It is in the cache.
   case kept
-  /// There is an entry of that key, which came later.
+  /// The cache has a newer entry with that key.
   case present
-  /// Only what is in the cache already could have made room.
+  /// The cache is full.
   case noRoom
-  /// It cannot be given any more, not even as stale data.
+  /// It has expired, also as stale data.
   case past
-  /// Its parts do not fit each other.
+  /// Its parts are inconsistent.
   case unsound
 }
 
 extension MessageCache {
-  /// Hands over each entry that may still be given, fresh or stale, in no particular order.
+  /// Visits each entry that can still be served, fresh or stale, in no particular order.
   ///
-  /// Each entry that is there the whole time comes exactly once, though the table may grow meanwhile.
+  /// An entry that exists the whole time is visited exactly once, even if the table grows meanwhile.
   /// - Parameters:
   ///   - now: nanoseconds of the boot-time clock.
-  ///   - take: gets a record that is valid during the call; false ends the walk. No lock is held.
+  ///   - take: gets a record that is valid during the call, with no lock held; returning false ends the walk.
   public func forEachRecord(now: Int64, _ take: (CacheRecord) -> Bool) {
     var walks = [TableWalk](repeating: TableWalk(), count: shardCount)
     var room = CopyRoom(octets: CopyRoom.usual)
@@ -48,11 +48,11 @@ extension MessageCache {
     }
   }
 
-  /// Puts a record back, as the least recently used entry: so records have to come in the order of their use, the last
-  /// one used first. Nothing goes for it, and what is there already stays. Any thread.
+  /// Restores a record as the least recently used entry, so restore the most recently used record first. Neither evicts nor
+  /// replaces an entry. Any thread.
   ///
   /// - Parameters:
-  ///   - route: the route's number, which takes the place of that in the key.
+  ///   - route: the route's number, which replaces the one in the key.
   ///   - now: nanoseconds of the boot-time clock.
   ///   - whenKept: gets the hash of its key.
   public func restore(
@@ -75,12 +75,12 @@ extension MessageCache {
   }
 }
 
-/// Where a walk through a shard's table stands.
+/// The position of a walk through a shard's table.
 ///
-/// Buckets come in the order of their numbers read backwards, bit by bit. A table that doubles puts both halves of a
-/// bucket at its place in that order, so the walk goes on where it was: nothing is left out and nothing comes twice.
+/// Buckets are visited in the order of their bit-reversed numbers. A table that doubles puts both halves of a bucket at its
+/// place in that order, so the walk continues without skipping or repeating a bucket.
 struct TableWalk {
-  /// The next bucket's number, backwards; as a fraction of 2^64 it is how much of the table is done.
+  /// The next bucket's bit-reversed number; as a fraction of 2^64 it is the completed part of the table.
   private var position: UInt64 = 0
   /// Whether every bucket has been visited.
   private(set) var isAtEnd = false
@@ -94,7 +94,7 @@ struct TableWalk {
     return Int(truncatingIfNeeded: bits)
   }
 
-  /// The bucket has been visited.
+  /// Moves to the next bucket.
   mutating func advance(bucketCount: Int) {
     let (next, isPastEnd) = position.addingReportingOverflow(1 << UInt64(64 - bucketCount.trailingZeroBitCount))
     position = next
@@ -102,24 +102,24 @@ struct TableWalk {
   }
 }
 
-/// Where blocks are copied to, one behind the other.
+/// A buffer for copies of consecutive blocks.
 private struct CopyRoom {
   let start: UnsafeMutableRawPointer
   let octets: Int
 
-  /// The largest response fits with its neighbours.
+  /// Large enough for the largest response and several others.
   static let usual = 128 << 10
 
   init(octets: Int) {
     start = .allocate(byteCount: octets, alignment: MemoryLayout<CacheEntry>.alignment)
-    // Its pages are there before a lock is held.
+    // Touches the pages before a lock is held.
     start.initializeMemory(as: UInt8.self, repeating: 0, count: octets)
     self.octets = octets
   }
 
   func deallocate() { start.deallocate() }
 
-  /// Octets that a block takes here.
+  /// The octets of a block, rounded up to the alignment.
   static func octets(of entry: EntryPointer) -> Int {
     let alignment = MemoryLayout<CacheEntry>.alignment
     return (CacheEntry.size(entry) + alignment - 1) / alignment * alignment
@@ -127,12 +127,12 @@ private struct CopyRoom {
 }
 
 extension CacheShard {
-  /// Buckets that are copied while the lock is held: about as many entries, at 0.1 to 0.3 µs each.
+  /// Buckets copied under one lock: about as many entries, at 0.1 to 0.3 µs each.
   private static let bucketsPerStep = 32
 
-  /// Copies the entries of the next buckets that are still of use, whole buckets only.
+  /// Copies the usable entries of the next buckets, whole buckets only.
   ///
-  /// - Returns: the octets that were filled; or those that the next bucket alone needs, when it is larger than the room.
+  /// - Returns: the octets filled, or the octets needed if the next bucket alone exceeds the buffer.
   fileprivate func copyEntries(_ walk: inout TableWalk, now: Int64, into room: CopyRoom) -> (used: Int, needed: Int) {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
@@ -164,7 +164,7 @@ extension CacheShard {
     return octets
   }
 
-  /// The blocks of the step are fetched together: one after the other they would keep the lock three times as long.
+  /// Prefetches the blocks of the step together; fetched one by one, they would hold the lock three times as long.
   private func prefetch(_ walk: TableWalk) {
     var ahead = walk
     for _ in 0..<CacheShard.bucketsPerStep where !ahead.isAtEnd {

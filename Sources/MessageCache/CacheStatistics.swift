@@ -1,20 +1,20 @@
-// CacheStatistics.swift -- how full a cache is, and how busy, in numbers.
+// CacheStatistics.swift -- size and turnover of a cache.
 
-/// Numbers about a cache.
+/// Size and turnover of a cache.
 public struct CacheStatistics: Sendable, Equatable {
-  /// Entries at present, those that have expired and are kept as stale data among them.
+  /// The current number of entries, including stale ones.
   public var entries = 0
-  /// Octets at present, tables included.
+  /// The current octets, including tables.
   public var octets = 0
-  /// Entries that there may be.
+  /// The limit of entries.
   public var maxEntries = 0
-  /// Octets that there may be.
+  /// The limit of octets.
   public var maxOctets = 0
-  /// Responses that were kept so far, each replacement among them, and what a file has brought not.
+  /// Responses inserted so far, including replacements but not restored entries.
   public var insertions: UInt64 = 0
-  /// Entries that had to make room so far.
+  /// Entries evicted so far.
   public var evictions: UInt64 = 0
 
-  /// An empty cache without bounds.
+  /// Creates zero values.
   public init() {}
 }

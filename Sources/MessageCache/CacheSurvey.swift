@@ -1,23 +1,23 @@
-// CacheSurvey.swift -- looks at every entry, in steps, and changes none.
+// CacheSurvey.swift -- visits every entry in steps, without changing any.
 
 import CHotPath
 import DNSWire
 
-/// A look at everything that is kept. One thread at a time.
+/// A read-only walk through the cache. One thread at a time.
 public struct CacheSurvey {
   private var walk: CacheWalk
 
-  /// Nothing has been looked at yet.
+  /// Creates a survey, which does nothing before `advance`.
   public init(of cache: MessageCache) { walk = CacheWalk(through: cache) }
 
-  /// Whether everything has been looked at.
+  /// Whether the walk is complete.
   public var isDone: Bool { walk.isDone }
 
-  /// Makes some steps; each entry that is there the whole time comes once, fresh or not.
+  /// Advances the walk. An entry that exists the whole time is visited once, fresh or not.
   ///
   /// - Parameters:
-  ///   - most: how many steps; one looks at a few dozen entries.
-  ///   - look: gets a record that is valid during the call, and the hash of its key. A lock is held: it must be brief,
+  ///   - most: the number of steps, of a few dozen entries each.
+  ///   - look: gets a record that is valid during the call, and the hash of its key. Called with a lock held: it must be brief
   ///     and must not use the cache.
   public mutating func advance(steps most: Int, _ look: (CacheRecord, UInt64) -> Void) {
     walk.advance(steps: most) { shard, walk in
@@ -34,11 +34,11 @@ public struct EntryCopy: Sendable {
   public var hash: UInt64
   /// Answer and authority sections, TTLs as stored.
   public var body: [UInt8]
-  /// When it was stored, in nanoseconds of the boot-time clock.
+  /// The time of storage in nanoseconds of the boot-time clock.
   public var storedAt: Int64
-  /// When it was last used, about, by the same clock.
+  /// The approximate time of the last use, by the same clock.
   public var usedAt: Int64
-  /// How long it counts, and who gave it.
+  /// Lifetime, source and other properties that are set on insertion.
   public var life: EntryLife
   /// Hits since it was stored.
   public var hits: UInt32
@@ -49,7 +49,7 @@ public struct EntryCopy: Sendable {
   /// RCODE.
   public var responseCode: ResponseCode
 
-  /// Copies a record.
+  /// Creates a copy of a record.
   public init(_ record: CacheRecord, hash: UInt64) {
     key = Array(record.key)
     self.hash = hash
@@ -63,32 +63,32 @@ public struct EntryCopy: Sendable {
     responseCode = ResponseCode(rawValue: UInt16(record.responseCode))
   }
 
-  /// When it stops being fresh, in nanoseconds of the boot-time clock.
+  /// The end of its lifetime in nanoseconds of the boot-time clock.
   public var expiresAt: Int64 { life.expiry(storedAt: storedAt) }
 
-  /// Until when it may be given as stale data, in nanoseconds of the boot-time clock; `.max` for good.
+  /// The last time at which it may be served as stale data, in nanoseconds of the boot-time clock; `.max` for no limit.
   public var usefulUntil: Int64 {
     life.isImmutable || life.staleFor == .max ? .max : expiresAt + Int64(life.staleFor) * 1_000_000_000
   }
 }
 
 extension CacheKey {
-  /// The octets of a key that are QNAME in lower case and QTYPE, or `everyType`; nil where the octets are no key.
+  /// The part of a key with QNAME in lower case and QTYPE, or `everyType`; nil if the octets are not a key.
   public static func nameAndType(of key: UnsafeBufferPointer<UInt8>) -> UnsafeBufferPointer<UInt8>? {
     CacheRecord.nameLength(key).map { UnsafeBufferPointer(rebasing: key[..<($0 + 2)]) }
   }
 }
 
-/// Everything that a key says.
+/// The parts of a key.
 public struct KeyParts: Hashable, Sendable {
   /// QNAME in lower case.
   public var name: DomainName
   /// Type, flags, route and network.
   public var scope: CacheScope
-  /// The client's subnet; family 0 for none.
+  /// The client subnet; family 0 for none.
   public var subnet: QueryClientSubnet
 
-  /// The parts of a key's octets; nil where they are none.
+  /// Takes a key apart; nil if the octets are not a key.
   public init?(_ key: [UInt8]) {
     guard let length = key.withUnsafeBufferPointer({ CacheRecord.nameLength($0) }) else { return nil }
     let end = length + CacheKey.fixedLength

@@ -1,13 +1,13 @@
-// CacheWalk.swift -- goes through all shards in steps, while the listeners go on using what is there.
+// CacheWalk.swift -- walks all shards in steps, while the listeners keep using the cache.
 //
-// A key cannot be looked up by its name alone: it has a type, a route, a network and a subnet too.
+// Entries cannot be looked up by name alone: a key also has a type, a route, a network and a subnet.
 
 import CHotPath
 
 /// A walk through every bucket of a cache. One thread at a time.
 ///
-/// Each step is made in another shard than the one before, so that who waits for a lock gets it in between. An entry that
-/// is there the whole time is visited exactly once; one that is inserted meanwhile may be left out.
+/// Consecutive steps use different shards, so that waiting threads get a lock in between. An entry that exists the whole
+/// time is visited exactly once; one inserted meanwhile may be skipped.
 struct CacheWalk {
   private let cache: MessageCache
   private var walks: [TableWalk]
@@ -18,12 +18,12 @@ struct CacheWalk {
     walks = Array(repeating: TableWalk(), count: cache.shardCount)
   }
 
-  /// Whether everything has been visited.
+  /// Whether the walk is complete.
   var isDone: Bool { walks.allSatisfy(\.isAtEnd) }
 
-  /// Makes some steps.
+  /// Advances the walk.
   ///
-  /// - Parameter visit: called once for each, with the shard, where its own walk stands, and no lock held.
+  /// - Parameter visit: called once per step with a shard and the position in it. No lock is held.
   mutating func advance(steps most: Int, _ visit: (CacheShard, inout TableWalk) -> Void) {
     for _ in 0..<most {
       guard let index = nextShard() else { return }
@@ -38,10 +38,10 @@ struct CacheWalk {
 }
 
 extension CacheShard {
-  /// Buckets that are visited while the lock is held.
+  /// Buckets visited under one lock.
   static let bucketsPerVisit = 32
 
-  /// Visits the entries of the next buckets, with the lock held. The entry that is visited may be discarded.
+  /// Visits the entries of the next buckets with the lock held. `body` may discard the entry that it gets.
   func visit(_ walk: inout TableWalk, _ body: (EntryPointer) -> Void) {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }

@@ -1,45 +1,45 @@
-// EntryLife.swift -- how long an entry counts, and what else is remembered of it beside the response.
+// EntryLife.swift -- lifetime, source and other properties of an entry apart from its response.
 
-/// What goes into an entry beside its response.
+/// The properties of an entry apart from its response.
 public struct EntryLife: Hashable, Sendable {
-  /// Seconds for which it is fresh.
+  /// The lifetime in seconds.
   public var lifetime: UInt32
-  /// Seconds after that for which it may be given as stale data (RFC 8767); 0 for never.
+  /// Seconds after the lifetime during which it may be served as stale data (RFC 8767); 0 for never.
   public var staleFor: UInt32 = 0
-  /// Whether it is served stale by itself, while a refresh is called for: otherwise only as `serveStale` allows.
+  /// Whether it is served stale at once while it is refreshed; otherwise only after `serveStale`.
   public var isServedStale = false
-  /// Whether it never expires; such an entry calls for no refresh.
+  /// Whether it never expires. Such an entry triggers no refresh.
   public var isImmutable = false
-  /// Who gave it: a number that means something to the caller.
+  /// The source of the answer, a number that the caller defines.
   public var source: UInt8 = 0
-  /// What the caller's schedule of refreshes remembers of it.
+  /// The state of the caller's refresh schedule.
   public var heat: UInt32 = 0
-  /// Whether it is known to be asked for in more seconds than one; the cache finds that out by itself as well.
+  /// Whether it is known to be queried in more than one second. The cache also detects this.
   public var isInUse = false
-  /// Hits that it begins with.
+  /// The initial number of hits.
   public var hits: UInt32 = 0
-  /// The epoch of the cache in which it was asked for; nil for the present one.
+  /// The epoch of the cache in which the question was sent; nil for the current one.
   public var epoch: UInt32?
-  /// The network that it counts on alone: elsewhere `find` and `peek` do not see it. Nil where it counts everywhere. Such an
-  /// entry calls for no refresh after `beginEpoch`.
+  /// The only network on which it is valid: on others, `find` and `peek` ignore it, and `beginEpoch` triggers no refresh of
+  /// it. Nil for an entry that is valid on all networks.
   public var network: UInt32?
 
-  /// Fresh for that many seconds, and of no use afterwards.
+  /// Creates properties with a lifetime in seconds and no stale period.
   public init(lifetime: UInt32) { self.lifetime = lifetime }
 
   func expiry(storedAt: Int64) -> Int64 { storedAt + Int64(lifetime) * 1_000_000_000 }
 }
 
-/// What a schedule of refreshes has to know of an entry.
+/// The state of an entry for the refresh schedule.
 public struct EntryState: Sendable {
-  /// When it was stored, in nanoseconds of the boot-time clock.
+  /// The time of storage in nanoseconds of the boot-time clock.
   public var storedAt: Int64
-  /// When it stops being fresh, in nanoseconds of the boot-time clock.
+  /// The end of its lifetime in nanoseconds of the boot-time clock.
   public var expiresAt: Int64
   /// Hits since it was stored.
   public var hits: UInt32
-  /// As it was inserted.
+  /// The value given on insertion.
   public var source: UInt8
-  /// As it was inserted.
+  /// The value given on insertion.
   public var heat: UInt32
 }

@@ -1,33 +1,33 @@
-// MessageCache.swift -- composed responses, shared by every thread, bounded by octets and by entries.
+// MessageCache.swift -- the cache of composed responses: shared by all threads, bounded by octets and by entries.
 //
-// Shards keep threads out of each other's way; within a shard the least recently used entry goes first.
+// Shards reduce contention between threads. Within a shard the least recently used entry is evicted first.
 
 import CHotPath
 import DNSWire
 
-/// What a look into the cache found.
+/// The result of a look-up.
 public struct CacheLookup: Equatable, Sendable {
-  /// How far it came.
+  /// The kind of result.
   public enum Kind: UInt8, Sendable {
-    /// Nothing that is of any use.
+    /// No usable entry.
     case miss
-    /// Something that has expired; it is not served, but what is older has had its day.
+    /// An expired entry that must not be served now. Stale entries stored before it must not be served either.
     case expired
-    /// Something that has expired and is served stale, if nothing fresh answers the query; nothing was written.
+    /// An expired entry that may be served stale if no fresh entry answers the query; nothing was written.
     case stale
     /// The body was written.
     case hit
-    /// It is longer than the room; `head` is filled and nothing was written.
+    /// The body exceeds the room; `head` is filled and nothing was written.
     case tooLong
   }
 
-  /// How far it came.
+  /// The kind of result.
   public var kind: Kind
-  /// Whether it is served as it is, and ought to be fetched anew.
+  /// Whether serving it should trigger a refresh.
   public var wantsRefresh = false
-  /// Whether what is served has expired.
+  /// Whether the served entry has expired.
   public var isStale = false
-  /// When what has expired was stored, in nanoseconds of the boot-time clock: the newest of it counts.
+  /// When an expired entry was stored, in nanoseconds of the boot-time clock: among several, the newest is served.
   public var storedAt: Int64
 
   @_noAllocation @inlinable
@@ -36,7 +36,7 @@ public struct CacheLookup: Equatable, Sendable {
     self.storedAt = storedAt
   }
 
-  /// Whether there is an answer, be it too long for the room.
+  /// Whether there is an answer, possibly one that exceeds the room.
   @inlinable public var isAnswer: Bool {
     @_noAllocation get {
       switch kind {
@@ -46,13 +46,13 @@ public struct CacheLookup: Equatable, Sendable {
     }
   }
 
-  /// Nothing.
+  /// A miss.
   @inlinable public static var miss: CacheLookup { @_noAllocation get { CacheLookup(.miss) } }
-  /// A body.
+  /// A fresh hit.
   @inlinable public static var hit: CacheLookup { @_noAllocation get { CacheLookup(.hit) } }
 }
 
-/// A copy of what an entry holds.
+/// A copy of an entry.
 public struct CachedResponse: Sendable {
   /// RCODE.
   public var responseCode: ResponseCode
@@ -60,23 +60,23 @@ public struct CachedResponse: Sendable {
   public var answers: UInt16
   /// NSCOUNT.
   public var authorities: UInt16
-  /// Whether a validating upstream vouches for it.
+  /// Whether a validating upstream set AD.
   public var isAuthenticated: Bool
-  /// The Extended DNS Error that goes with it.
+  /// The Extended DNS Error to send with it.
   public var extendedError: ExtendedError?
   /// Answer and authority sections, TTLs as stored.
   public var body: [UInt8]
-  /// When it was stored, in nanoseconds of the boot-time clock.
+  /// The time of storage in nanoseconds of the boot-time clock.
   public var storedAt: Int64
-  /// When it stops being fresh, in nanoseconds of the boot-time clock.
+  /// The end of its lifetime in nanoseconds of the boot-time clock.
   public var expiresAt: Int64
-  /// Until when `find` serves it although it has expired, in nanoseconds of the boot-time clock.
+  /// Until when `find` serves it stale, in nanoseconds of the boot-time clock.
   public var staleUntil: Int64
-  /// Whether it holds for every client subnet, and not only for queries that send none upstream.
+  /// Whether it is valid for every client subnet, not only for queries without one.
   public var isForEverySubnet: Bool
-  /// Whether it was asked for in more seconds than one.
+  /// Whether it was queried in more than one second.
   public var isInUse: Bool
-  /// Who gave it, as it was inserted.
+  /// The source given on insertion.
   public var source: UInt8
 }
 
@@ -89,7 +89,7 @@ public struct CacheBounds: Sendable {
   /// The longest TTL of stale data, in seconds.
   public var staleTTL: UInt32
 
-  /// All bounds.
+  /// Creates bounds.
   public init(maxOctets: Int, maxEntries: Int, staleTTL: UInt32 = 30) {
     self.maxOctets = maxOctets
     self.maxEntries = maxEntries
@@ -97,23 +97,23 @@ public struct CacheBounds: Sendable {
   }
 }
 
-/// The cache.
+/// The cache of composed responses. Any thread, unless a member says otherwise.
 public final class MessageCache: @unchecked Sendable {
-  /// Drawn at start; for whatever shall differ from run to run.
+  /// The random seed of all hashes, which therefore differ from run to run.
   public let seed: UInt64
   let shards: UnsafeMutablePointer<Unmanaged<CacheShard>>
   let shardCount: Int
   private let budget: CacheBudget
 
-  /// Below so many entries, or octets, one shard serves all, and the order of eviction is exact. A response evicts within
-  /// its own shard only, so the shard must hold several of the largest.
+  /// A smaller cache has one shard and evicts in exact order of use. A response evicts only within its own shard, which
+  /// must therefore hold several of the largest responses.
   private static let entriesPerShard = 4096
   private static let octetsPerShard = 256 << 10
   private static let mostShards = 16
 
-  /// An empty cache.
+  /// Creates an empty cache.
   ///
-  /// - Parameter seed: the same one gives the same hashes, which only a simulation may want.
+  /// - Parameter seed: a fixed seed makes hashes predictable and is only for simulations.
   public init(_ bounds: CacheBounds, seed: UInt64 = .random(in: .min ... .max)) {
     var count = 1
     while count < MessageCache.mostShards, bounds.maxEntries / (count * 2) >= MessageCache.entriesPerShard,
@@ -140,8 +140,8 @@ public final class MessageCache: @unchecked Sendable {
   ///
   /// - Parameters:
   ///   - now: nanoseconds of the boot-time clock.
-  ///   - servesStale: whether stale data is written too; first look for everything fresh that answers a query.
-  ///   - onlyForEverySubnet: whether an entry counts only where it holds for every client subnet.
+  ///   - servesStale: whether stale data is written too. First look up all fresh entries that could answer the query.
+  ///   - onlyForEverySubnet: whether to ignore entries that are not valid for every client subnet.
   ///   - capacity: the room at `output`, in octets.
   /// - Complexity: O(length of key and body).
   @_noAllocation
@@ -156,24 +156,24 @@ public final class MessageCache: @unchecked Sendable {
     }
   }
 
-  /// Keeps a response for `lifetime` seconds, and no longer.
+  /// Stores a response for `lifetime` seconds, without a stale period.
   ///
-  /// - Returns: false where it is not kept: no lifetime, or no room.
+  /// - Returns: false if it is not stored: the lifetime is 0, or the response is too large.
   @discardableResult
   public func insert(_ key: CacheKey, _ response: ComposedResponse, now: Int64, lifetime: UInt32) -> Bool {
     insert(key, response, now: now, EntryLife(lifetime: lifetime))
   }
 
-  /// Keeps a response in the place of what was there; the least recently used entries make room.
+  /// Stores a response, replaces an entry with the same key, and evicts the least recently used entries.
   ///
-  /// - Returns: false where it is not kept: no lifetime, or no room. What was there is gone all the same.
+  /// - Returns: false if it is not stored: the lifetime is 0, or the response is too large. An old entry is removed anyway.
   @discardableResult
   public func insert(_ key: CacheKey, _ response: ComposedResponse, now: Int64, _ life: EntryLife) -> Bool {
     guard life.lifetime > 0, shard(key.hash).insert(key, response, now: now, life) else {
       remove(key)
       return false
     }
-    // A shard that had little gave all of that: the others have the rest.
+    // The shard has no other entry left to evict, so continue with the other shards.
     var other = shardIndex(key.hash)
     for _ in 1..<shardCount where budget.isExceeded {
       other = (other + 1) & (shardCount - 1)
@@ -184,54 +184,54 @@ public final class MessageCache: @unchecked Sendable {
     return false
   }
 
-  /// A copy of a fresh entry, without marking it as used.
+  /// A copy of a fresh entry, which is not marked as used.
   ///
-  /// - Parameter orStale: whether one that has expired will do, as long as it may be given as stale data.
+  /// - Parameter orStale: whether an expired entry within its stale period is accepted too.
   public func peek(_ key: CacheKey, now: Int64, orStale: Bool = false) -> CachedResponse? {
     shard(key.hash).peek(key, now: now, orStale: orStale)
   }
 
-  /// Lets `find` serve an entry stale until that time: nobody knows better at present.
+  /// Allows `find` to serve an entry stale until `end`; for use after a failed attempt to refresh it.
   public func serveStale(_ key: CacheKey, until end: Int64) { shard(key.hash).serveStale(key, until: end) }
 
-  /// What a schedule of refreshes has to know of an entry, by the hash of its key; nil where there is none.
+  /// The state of the entry whose key has that hash; nil if there is none.
   public func state(hash: UInt64) -> EntryState? { shard(hash).state(hash: hash) }
 
-  /// The octets of the key that has that hash; nil where there is no such entry.
+  /// The octets of the key with that hash; nil if there is no such entry.
   public func key(hash: UInt64) -> [UInt8]? { shard(hash).key(hash: hash) }
 
-  /// Tells of each entry that is replaced or removed after it has had hits. Before any other thread uses the cache.
+  /// Reports each entry that is replaced or removed after hits. Call it before any other thread uses the cache.
   ///
-  /// - Parameter departed: called by whoever inserts or removes, with a lock held: it must be brief, and must not use the
-  ///   cache.
+  /// - Parameter departed: called on the inserting or removing thread, with a lock held: it must be brief and must not use
+  ///   the cache.
   public func tellDepartures(to departed: @escaping (DepartedEntry) -> Void) {
     for index in 0..<shardCount { shards[index].takeUnretainedValue().onDeparture = departed }
   }
 
-  /// A keyed hash of any octets, such as a part of a key: it differs from run to run.
+  /// A keyed hash of any octets, such as a part of a key. It differs from run to run.
   public func hash(of octets: UnsafeBufferPointer<UInt8>) -> UInt64 {
     octets.baseAddress.map { hash($0, octets.count) } ?? seed
   }
 
-  /// The longest TTL of stale data from now on, in seconds.
+  /// Sets the longest TTL of stale data, in seconds.
   public func setStaleTTL(_ seconds: UInt32) {
     for index in 0..<shardCount { shards[index].takeUnretainedValue().setStaleTTL(seconds) }
   }
 
-  /// The machine is on the network of that number: `EntryLife.network`.
+  /// Sets the number of the current network; see `EntryLife.network`.
   public func setNetwork(_ number: UInt32) {
     for index in 0..<shardCount { shards[index].takeUnretainedValue().setNetwork(number) }
   }
 
-  /// Each entry that is there now calls for a refresh the next time that it is used: the network is another one.
+  /// Makes every existing entry trigger a refresh on its next use; call it after a change of network.
   public func beginEpoch() {
     for index in 0..<shardCount { shards[index].takeUnretainedValue().beginEpoch() }
   }
 
-  /// How often `beginEpoch` was called: what is asked for now belongs to this epoch, whenever it comes.
+  /// The number of calls of `beginEpoch`. An answer belongs to the epoch in which its question was sent.
   public var epoch: UInt32 { shards[0].takeUnretainedValue().currentEpoch }
 
-  /// Removes an entry; false where there was none.
+  /// Removes an entry; returns false if there was none.
   @discardableResult
   public func remove(_ key: CacheKey) -> Bool { shard(key.hash).remove(key) }
 
@@ -240,19 +240,19 @@ public final class MessageCache: @unchecked Sendable {
     for index in 0..<shardCount { shards[index].takeUnretainedValue().clear() }
   }
 
-  /// How often a response was inserted, or an entry removed or altered on purpose: what it was once tells whether there
-  /// is something new. Any thread.
+  /// The number of insertions and of deliberate removals and changes: comparing two values shows whether the contents
+  /// changed.
   public var changes: UInt64 {
     (0..<shardCount).reduce(0) { $0 &+ shards[$1].takeUnretainedValue().changes }
   }
 
-  /// How much is kept.
+  /// The current number of entries and octets.
   public var usage: (entries: Int, octets: Int) {
     (0..<shardCount).map { shards[$0].takeUnretainedValue().usage }
       .reduce((0, 0)) { ($0.0 + $1.entries, $0.1 + $1.octets) }
   }
 
-  /// How much is kept, may be kept, has come and has had to make room. Any thread.
+  /// Size, limits and turnover.
   public var statistics: CacheStatistics {
     var statistics = CacheStatistics()
     (statistics.entries, statistics.octets) = usage
@@ -275,9 +275,9 @@ public final class MessageCache: @unchecked Sendable {
   }
 }
 
-/// An entry that goes.
+/// An entry that is being removed.
 public struct DepartedEntry {
-  /// The octets of its key, which are valid for a moment.
+  /// The octets of its key, valid during the callback.
   public var key: UnsafeBufferPointer<UInt8>
   /// The hash of the key.
   public var hash: UInt64
@@ -292,7 +292,7 @@ public struct DepartedEntry {
 }
 
 extension ExtendedError {
-  /// The code in an entry; nil for none.
+  /// The code stored in an entry; nil for none.
   init?(kept code: UInt16) {
     guard code != ResponseHead.noExtendedError else { return nil }
     self.init(rawValue: code)
