@@ -76,12 +76,12 @@ public struct CacheRevision {
     walks = Array(repeating: TableWalk(), count: cache.shardCount)
   }
 
-  /// Whether everything has been looked at.
+  /// Whether the walk is complete.
   public var isDone: Bool { walks.allSatisfy(\.isAtEnd) }
 
-  /// Makes some steps, each in another shard than the one before, so that who waits for a lock gets it in between.
+  /// Advances the revision. Consecutive steps use different shards, so that waiting threads get a lock in between.
   ///
-  /// - Parameter most: how many steps; one takes 5 to 30 µs.
+  /// - Parameter most: the number of steps, of 5 to 30 µs each.
   public mutating func advance(steps most: Int) {
     for _ in 0..<most {
       guard let index = walks.indices.map({ (next + $0) % walks.count }).first(where: { !walks[$0].isAtEnd }) else {

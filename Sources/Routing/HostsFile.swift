@@ -1,11 +1,11 @@
 // HostsFile.swift -- the names and addresses of a hosts(5) file.
 //
-// Tolerant, as every reader of that file is: what cannot be understood is skipped and counted.
+// Tolerant like every reader of such files: invalid entries are skipped and counted.
 
 import DNSWire
 import Files
 
-/// What a hosts file says: addresses of names, and a name for each address.
+/// The contents of a hosts file: addresses of names, and a name for each address.
 public struct HostsFile: Sendable {
   /// A name with its addresses.
   public struct Host: Hashable, Sendable {
@@ -15,7 +15,7 @@ public struct HostsFile: Sendable {
     public fileprivate(set) var addresses: [IPAddress]
   }
 
-  /// The name that an address is looked up backwards to.
+  /// An address and the name for its PTR record.
   public struct Pointer: Hashable, Sendable {
     /// The address; never the unspecified one, which blocklists use.
     public let address: IPAddress
@@ -23,22 +23,22 @@ public struct HostsFile: Sendable {
     public let name: DomainName
   }
 
-  /// A larger file is refused; in octets.
+  /// The largest accepted file, in octets.
   public static let maximumSize = 16 << 20
-  /// How many addresses of one name count.
+  /// The most addresses of one name; further ones are ignored.
   public static let maximumAddresses = 64
 
-  /// The names, in the order in which the file first has them.
+  /// The names, in the order of their first occurrence.
   public private(set) var hosts: [Host] = []
   /// The addresses that have a name, in the order of the file.
   public private(set) var pointers: [Pointer] = []
-  /// How many lines had an address or a name that is none; the rest of such a line counts.
+  /// The number of lines with an invalid address or name. The rest of such a line is used.
   public private(set) var skippedLines = 0
 
-  /// A file that says nothing.
+  /// Creates an empty hosts file.
   public init() {}
 
-  /// Understands the octets of a file.
+  /// Parses the octets of a file.
   ///
   /// - Throws: `FileFault.tooLarge`
   /// - Complexity: O(octets)
@@ -50,14 +50,14 @@ public struct HostsFile: Sendable {
     }
   }
 
-  /// Reads a file. Blocks: not for the thread of a loop.
+  /// Reads and parses a file. Blocks, so do not call it on a loop.
   ///
   /// - Throws: `FileFault`
   public init(path: String) throws(FileFault) {
     try self.init(octets: try WholeFile.read(path, limit: HostsFile.maximumSize))
   }
 
-  /// Whether it answers a question; the name in lower case.
+  /// Whether it answers a question. The name must be in lower case.
   ///
   /// - Complexity: O(entries)
   public func answers(_ name: DomainName, _ type: RecordType) -> Bool {
@@ -68,15 +68,15 @@ public struct HostsFile: Sendable {
     }
   }
 
-  /// Where names and addresses already stand, while a file is read.
+  /// The indices of known names and addresses while a file is read.
   private struct Places: ~Copyable {
     var names = SuffixTableBuilder()
-    /// The place in `hosts` of each node of `names`.
+    /// The index in `HostsFile.hosts` of each node of `names`.
     var hosts: [Int?] = [nil]
     var pointers: Set<IPAddress> = []
   }
 
-  /// Adds what a line says; false where a part of it is not an address or a name.
+  /// Adds a line; returns false if a part of it is not an address or a name.
   private mutating func add(_ line: ArraySlice<UInt8>, _ places: inout Places) -> Bool {
     let fields = line.split(whereSeparator: isBlank)
     guard let first = fields.first else { return true }
@@ -110,7 +110,7 @@ public struct HostsFile: Sendable {
   }
 }
 
-/// The name of a field in lower case; nil for the root and for what is not printable ASCII or has an escape.
+/// The name of a field in lower case; nil for the root, unprintable or non-ASCII octets, and escapes.
 private func hostName(_ field: ArraySlice<UInt8>) -> DomainName? {
   guard field.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\\") }) else { return nil }
   guard let name = DomainName(text: String(decoding: field, as: UTF8.self)), !name.isRoot else { return nil }

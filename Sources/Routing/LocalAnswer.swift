@@ -1,4 +1,4 @@
-// LocalAnswer.swift -- what the route table answers by itself, without asking anybody.
+// LocalAnswer.swift -- an answer of the route table that needs no upstream.
 
 import DNSWire
 
@@ -8,10 +8,10 @@ public struct LocalRecord: Hashable, Sendable {
   public let type: RecordType
   /// Seconds.
   public let ttl: UInt32
-  /// RDATA with every name in it uncompressed.
+  /// RDATA; names in it are uncompressed.
   public let rdata: [UInt8]
 
-  /// A record of class IN.
+  /// Creates a record of class IN.
   public init(type: RecordType, ttl: UInt32, rdata: [UInt8]) {
     self.type = type
     self.ttl = ttl
@@ -19,15 +19,15 @@ public struct LocalRecord: Hashable, Sendable {
   }
 }
 
-/// Whose SOA record a negative local answer carries (RFC 2308 section 3).
+/// The owner of the SOA record in a negative local answer (RFC 2308 section 3).
 public enum SOAOwner: Hashable, Sendable {
-  /// The name asked for is taken for a zone of its own: what a blocklist of 100,000 single names shares.
+  /// The QNAME, as if it were a zone: one answer serves a blocklist of 100,000 single names.
   case queryName
-  /// This zone; the QNAME is at or below it, so that it can be written as a pointer into the question.
+  /// This zone. The QNAME is at or below it, so it is written as a pointer into the question.
   case zone(DomainName)
 }
 
-/// A whole answer that depends on nothing but the question.
+/// A complete answer that depends only on the question.
 public struct LocalAnswer: Hashable, Sendable {
   /// RCODE.
   public let responseCode: ResponseCode
@@ -35,12 +35,12 @@ public struct LocalAnswer: Hashable, Sendable {
   public let records: [LocalRecord]
   /// The owner of the synthesised SOA record in the authority section; nil for positive answers and REFUSED.
   public let soaOwner: SOAOwner?
-  /// Whether AA is set: for zones that live here and for names that the administrator has given addresses.
+  /// Whether AA is set: for local zones and for names with addresses configured by the administrator.
   public let isAuthoritative: Bool
   /// The EDE to add for a client that sent an OPT record.
   public let extendedError: ExtendedError?
 
-  /// An answer of those parts.
+  /// Creates an answer.
   public init(
     responseCode: ResponseCode, records: [LocalRecord], soaOwner: SOAOwner?, isAuthoritative: Bool,
     extendedError: ExtendedError?
@@ -52,12 +52,12 @@ public struct LocalAnswer: Hashable, Sendable {
     self.extendedError = extendedError
   }
 
-  /// Seconds for every record of a local answer, its SOA record and that record's MINIMUM included.
+  /// The TTL of all records in local answers and of MINIMUM in their SOA record, in seconds.
   ///
-  /// A minute: rules and hosts files are edited by people who wait for the effect, and answering again costs nothing.
+  /// One minute: people who edit rules and hosts files wait for the effect, and answering again is cheap.
   public static let ttl: UInt32 = 60
 
-  /// Records of one type, or NODATA where there are none.
+  /// Records of one type, or NODATA if there are none.
   static func records(_ type: RecordType, _ rdata: [[UInt8]], orNoDataOf owner: SOAOwner) -> LocalAnswer {
     guard !rdata.isEmpty else { return noData(of: owner) }
     return LocalAnswer(
@@ -65,25 +65,25 @@ public struct LocalAnswer: Hashable, Sendable {
       isAuthoritative: true, extendedError: nil)
   }
 
-  /// The name exists, but not with this type.
+  /// NODATA: the name exists, but not with this type.
   static func noData(of owner: SOAOwner) -> LocalAnswer {
     LocalAnswer(
       responseCode: .noError, records: [], soaOwner: owner, isAuthoritative: true, extendedError: nil)
   }
 
-  /// The name does not exist, in a zone that is answered here.
+  /// NXDOMAIN in a local zone.
   static func nxDomain(of zone: DomainName) -> LocalAnswer {
     LocalAnswer(responseCode: .nxDomain, records: [], soaOwner: .zone(zone), isAuthoritative: true, extendedError: nil)
   }
 
-  /// The name does not exist as far as anybody can say here. The SOA record is the name's own: a resolver behind us takes
-  /// one of a zone above, the root at worst, for NXDOMAIN of everything in that.
+  /// NXDOMAIN for a name that no upstream can resolve. The SOA record is owned by the name itself: a resolver that forwards to
+  /// us would apply one of a parent zone, at worst the root, to all names in that zone.
   static func unknown(isAuthoritative: Bool) -> LocalAnswer {
     LocalAnswer(
       responseCode: .nxDomain, records: [], soaOwner: .queryName, isAuthoritative: isAuthoritative, extendedError: nil)
   }
 
-  /// A rule says that the name does not exist, or that nobody may ask for it.
+  /// The answer of a rule with `use = "nxdomain"` or `"refused"`.
   static func blocked(_ code: ResponseCode, owner: SOAOwner?) -> LocalAnswer {
     LocalAnswer(
       responseCode: code, records: [], soaOwner: owner, isAuthoritative: false, extendedError: .blocked)

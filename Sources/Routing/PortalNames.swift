@@ -1,11 +1,11 @@
-// PortalNames.swift -- the names by which systems find out whether a captive portal stands before the network.
+// PortalNames.swift -- the names that systems query to detect a captive portal.
 
 import DNSWire
 
 /// The probe names of desktop systems, phones and browsers.
 ///
-/// Only names that serve nothing else: whoever answers them is the local network, and it must not get to answer for
-/// a site that people use.
+/// Only names that serve no other purpose: the local network answers them, and it must not be able to answer for sites that
+/// people use.
 public enum PortalNames {
   /// The names.
   public static let all: [DomainName] = texts.map { DomainName(text: $0)! }

@@ -1,7 +1,7 @@
 // RebindFilter.swift -- refuses answers that point public names at private addresses.
 //
-// A page of a stranger that makes its own name mean 192.168.1.1 reaches into the network of whoever looks at it. Asked
-// on the cold path only, about answers of providers; LocalDNS, rules and the hosts file may say what they like.
+// A web page whose own name resolves to 192.168.1.1 can reach into its visitor's network (DNS rebinding). The filter is
+// used on the cold path only, for answers of providers; LocalDNS, rules and the hosts file are not filtered.
 
 import DNSWire
 
@@ -10,15 +10,15 @@ public struct RebindFilter: Sendable {
   private let allowed: [NamePattern]
   private let prefixes: [IPPrefix]
 
-  /// A filter that lets the names of these patterns have private addresses, and takes those prefixes for private, too.
+  /// Creates a filter. Names that match `allowed` may have private addresses; `prefixes` count as private too.
   public init(allowed: [NamePattern], prefixes: [IPPrefix] = []) {
     self.allowed = allowed
     self.prefixes = prefixes
   }
 
-  /// Whether an answer to a question about `name` leads into a private network: by an address, be it in an A or AAAA
-  /// record or in the hints of an SVCB or HTTPS record, which browsers use just as well; or by an alias or a service's
-  /// target in a local zone, whose addresses the client would ask us for.
+  /// Whether an answer for `name` leads into a private network: by an address in an A or AAAA record or in the hints of an
+  /// SVCB or HTTPS record, which browsers use too; or by an alias or service target in a local zone, whose addresses the
+  /// client would query next.
   ///
   /// - Complexity: O(octets of the records)
   public func refuses(_ records: [ResourceRecord], for name: DomainName) -> Bool {
@@ -26,9 +26,9 @@ public struct RebindFilter: Sendable {
     return !allowed.contains { $0.matches(name) }
   }
 
-  /// Whether an address is one that the public Internet does not route to: this network, private, shared (RFC 6598),
-  /// loopback, link-local with the clouds' metadata services in it, multicast, reserved, and what embeds such an address
-  /// in IPv6. False for anything that has not 4 or 16 octets.
+  /// Whether the public Internet does not route to an address: this network, private, shared (RFC 6598), loopback,
+  /// link-local (including the metadata services of clouds), multicast, reserved, and IPv6 addresses that embed one of
+  /// these. False unless there are 4 or 16 octets.
   public static func isPrivate(_ address: some RandomAccessCollection<UInt8>) -> Bool {
     let octets = Array(address)
     if octets.count == 4 { return isPrivateIPv4(octets[...]) }
@@ -43,15 +43,15 @@ public struct RebindFilter: Sendable {
     if octets[0] == 0xFE, octets[1] & 0x80 == 0x80 { return true }  // fe80::/10, and fec0::/10, which was site-local
     if octets.starts(with: [0, 0x64, 0xFF, 0x9B, 0, 1]) { return true }  // 64:ff9b:1::/48, RFC 8215
     guard octets[..<8].allSatisfy({ $0 == 0 }) else { return false }
-    // ::ffff:0:0:0/96, RFC 7915; ::/96 with loopback and the unspecified address in it; ::ffff:0:0/96. None has a place
-    // in the DNS.
+    // ::ffff:0:0:0/96, RFC 7915; ::/96, which includes loopback and the unspecified address; ::ffff:0:0/96. None belongs
+    // into the DNS.
     switch (octets[8], octets[9], octets[10], octets[11]) {
     case (0xFF, 0xFF, 0, 0), (0, 0, 0, 0), (0, 0, 0xFF, 0xFF): return true
     default: return false
     }
   }
 
-  /// The IPv4 addresses that packets to an IPv6 address may end at.
+  /// The IPv4 addresses that packets to an IPv6 address may reach.
   private static func embedded(in octets: [UInt8]) -> [[UInt8]] {
     let last = Array(octets[12...])
     var found: [[UInt8]] = []
@@ -92,12 +92,12 @@ public struct RebindFilter: Sendable {
     }
   }
 
-  /// A name of a local zone may lead on to others of the same kind.
+  /// Whether a target is in a local zone; names in local zones may point to others there.
   private func isLocal(_ target: DomainName, from name: DomainName) -> Bool {
     LocalZones.contains(target) && !LocalZones.contains(name)
   }
 
-  /// Looks at the target and through the SvcParams (RFC 9460 section 2.2); RDATA that is cut off has no more hints.
+  /// Checks the target and the address hints in SvcParams (RFC 9460 section 2.2); stops at truncated RDATA.
   private func serviceLeadsInside(_ rdata: ArraySlice<UInt8>, from name: DomainName) -> Bool {
     var rest = rdata.dropFirst(2)
     while let length = rest.first, length != 0 { rest = rest.dropFirst(Int(length) + 1) }

@@ -1,9 +1,9 @@
-// ReverseName.swift -- the name under which an address is looked up backwards.
+// ReverseName.swift -- the name for the reverse look-up of an address.
 
 import DNSWire
 
 extension IPAddress {
-  /// The owner of the address's PTR record: RFC 1035 section 3.5 and RFC 3596 section 2.5.
+  /// The owner name of the address's PTR record (RFC 1035 section 3.5, RFC 3596 section 2.5).
   public var reverseName: DomainName {
     var octets: [UInt8] = []
     octets.reserveCapacity(isIPv6 ? 74 : 30)
@@ -20,7 +20,7 @@ extension IPAddress {
     return DomainName(unchecked: octets)
   }
 
-  /// Whether this is `0.0.0.0` or `::`, which names nobody.
+  /// Whether this is `0.0.0.0` or `::`, which no host has.
   var isUnspecified: Bool { octets.allSatisfy { $0 == 0 } }
 }
 

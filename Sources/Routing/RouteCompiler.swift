@@ -1,7 +1,7 @@
-// RouteCompiler.swift -- decides, for every name that is mentioned anywhere, what wins; once, before any query.
+// RouteCompiler.swift -- decides once, before any query, what wins for each name in rules, hosts file and special names.
 //
-// The deepest node at or above a QNAME determines which patterns, hosts entries and special names it meets, so that
-// every node gets two choices: for the name itself, and for what is below it.
+// The deepest node at or above a QNAME determines which patterns, hosts entries and special names apply to it. Therefore
+// each node gets two choices: for the name itself, and for the names below it.
 
 import DNSWire
 
@@ -17,32 +17,32 @@ struct Interned<Value: Hashable> {
     return number
   }
 
-  /// The number of a value that is not expected twice.
+  /// The number of a value, without a search for an equal one.
   mutating func append(_ value: Value) -> UInt32 {
     values.append(value)
     return UInt32(values.count - 1)
   }
 }
 
-/// The types that are told apart.
+/// The record types that routing distinguishes.
 enum TypeCategory { case a, aaaa, pointer, service, other }
 
-/// A pattern that a name has met.
+/// A pattern that matches a name.
 private struct Candidate {
   let rule: Int
   let depth: Int
   let pattern: NamePattern
 }
 
-/// A special name that a name has met.
+/// A special name at or above a name.
 private struct SpecialHit {
   let effect: SpecialEffect
   let zone: DomainName
-  /// How many labels a rule must have that is stronger.
+  /// The number of labels that a rule needs to override it.
   let depth: Int
 }
 
-/// What stands above a position: everything that decides about it but the hosts file.
+/// Everything above a node that affects its decision, except the hosts file.
 private struct Context {
   var candidates: [Candidate] = []
   var special: SpecialHit?
@@ -135,7 +135,7 @@ struct RouteCompiler: ~Copyable {
     }
   }
 
-  /// The choices for names whose last label is in no rule, hosts file or special name.
+  /// Makes the choices for names whose last label occurs in no rule, hosts file or special name.
   private mutating func compileUnknown(_ root: Context) {
     func context(_ effect: SpecialEffect) -> Context {
       let hit = settings.special ? SpecialHit(effect: effect, zone: .root, depth: 1) : nil
@@ -146,7 +146,7 @@ struct RouteCompiler: ~Copyable {
     unknown.literal = choice(context(.literal))
   }
 
-  /// The patterns that stand at a node and are about the name itself, or about what is below it.
+  /// The patterns at a node that match the name itself, or the names below it.
   private func candidates(of node: UInt32, isSelf: Bool) -> [Candidate] {
     (patterns[node] ?? []).filter {
       switch $0.pattern {
@@ -157,7 +157,7 @@ struct RouteCompiler: ~Copyable {
     }
   }
 
-  /// The special name that stands at a node; every name of one label is one.
+  /// The special name at a node; every single-label name is one.
   private func special(of node: UInt32, depth: Int) -> (at: SpecialHit?, below: SpecialHit?) {
     var at = specialsAt[node]
     var below = specialsBelow[node]
@@ -181,7 +181,7 @@ struct RouteCompiler: ~Copyable {
     return choices.number(of: choice)
   }
 
-  /// The order of `RouteTable`: a rule that is deep enough, the hosts file, the special name, the default route.
+  /// Decides in the order of `RouteTable`: a rule that is deep enough, the hosts file, the special name, the default route.
   private mutating func decide(
     _ category: TypeCategory, _ context: Context, _ hostAnswer: UInt32?, _ depth: Int
   ) -> UInt32 {
@@ -198,7 +198,7 @@ struct RouteCompiler: ~Copyable {
 
   private mutating func local(_ answer: LocalAnswer) -> UInt32 { answers.number(of: answer) | RouteChoice.localBit }
 
-  /// The decisions for a name in the hosts file; the names of a blocklist share them.
+  /// The decisions for a name in the hosts file, which the names of a blocklist share.
   private mutating func hostAnswers(_ addresses: [IPAddress]) -> HostAnswers {
     if let known = knownHostAnswers[addresses] { return known }
     let noData = local(.noData(of: .queryName))
@@ -216,7 +216,7 @@ struct RouteCompiler: ~Copyable {
     return answers.append(answer) | RouteChoice.localBit
   }
 
-  /// Those of the addresses that the type is about.
+  /// The answer with the addresses of the type.
   private func addressAnswer(_ category: TypeCategory, _ addresses: [IPAddress], owner: SOAOwner) -> LocalAnswer {
     switch category {
     case .a: .records(.a, addresses.filter { !$0.isIPv6 }.map(\.octets), orNoDataOf: owner)
@@ -235,7 +235,7 @@ struct RouteCompiler: ~Copyable {
     }
   }
 
-  /// What a special name makes of a type; nil where the question is an ordinary one.
+  /// The decision of a special name for a type; nil if the question is an ordinary one.
   private mutating func specialDecision(_ hit: SpecialHit, _ category: TypeCategory) -> UInt32? {
     let owner = SOAOwner.zone(hit.zone)
     switch hit.effect {
@@ -266,7 +266,7 @@ struct RouteCompiler: ~Copyable {
 }
 
 extension NamePattern {
-  /// The zone that a blocked or pinned name is taken to be in.
+  /// The SOA owner for a blocked or pinned name.
   fileprivate var soaOwner: SOAOwner {
     switch self {
     case .subtree(let name), .below(let name): .zone(name.lowercased)
@@ -277,5 +277,5 @@ extension NamePattern {
 
 private let loopbackIPv4 = IPAddress(text: "127.0.0.1")!
 private let loopbackIPv6 = IPAddress(text: "::1")!
-/// RFC 7050 section 2.2.
+/// The addresses of ipv4only.arpa (RFC 7050 section 2.2).
 private let ipv4OnlyAddresses = [IPAddress(text: "192.0.0.170")!, IPAddress(text: "192.0.0.171")!]

@@ -1,29 +1,29 @@
-// RouteReason.swift -- why a name goes where it goes: asks every rule and special name in turn, for people.
+// RouteReason.swift -- explains a routing decision by checking every rule and special name in turn.
 //
-// The hot path has `RouteTable`; tests compare the two.
+// Only for diagnosis: the hot path uses `RouteTable`, and tests compare the two.
 
 import DNSWire
 
-/// Why a question goes where it goes.
+/// The reason for a routing decision.
 public enum RouteReason: Hashable, Sendable {
-  /// A rule, by its place in the list, and the pattern of it that fits best.
+  /// A rule, by its index, and the most specific pattern of it that matches.
   case rule(Int, NamePattern)
   /// The hosts file.
   case hosts
-  /// A special name, at or above the name asked for.
+  /// A special name at or above the QNAME.
   case special(DomainName)
-  /// A captive portal's probe.
+  /// A captive portal probe.
   case portal
   /// A search domain of the network.
   case search(DomainName)
-  /// A name of one label, which may be a host of the network.
+  /// A single-label name, which may be a host of the network.
   case singleLabel
-  /// An address that was taken for a name, or a top-level label that is a number.
+  /// An address in place of a name, or a numeric top-level label.
   case literal
-  /// Nothing else.
+  /// The default route.
   case standard
 
-  /// The reason for a question.
+  /// Finds the reason for a question.
   ///
   /// - Parameter isInHosts: whether the hosts file answers it.
   /// - Complexity: O(patterns of all rules)

@@ -1,27 +1,27 @@
-// RouteRule.swift -- one `[[rule]]` of the configuration: which names, and what becomes of their questions.
+// RouteRule.swift -- one `[[rule]]` of the configuration: names and the action for their questions.
 
 import DNSWire
 
-/// What becomes of the questions that a rule is about.
+/// The action for questions that match a rule.
 public enum RouteAction: Hashable, Sendable {
-  /// They are resolved by the route of this number; 0 is the default route.
+  /// Resolve them by the route of this number; 0 is the default route.
   case route(UInt16)
-  /// They are answered with NXDOMAIN and the extended error "blocked".
+  /// Answer NXDOMAIN with the extended error "blocked".
   case nxDomain
-  /// They are answered with REFUSED and the extended error "blocked".
+  /// Answer REFUSED with the extended error "blocked".
   case refused
-  /// A and AAAA are answered with those of these addresses that fit, in this order; every other type with NODATA.
+  /// Answer A and AAAA with the addresses of that type, in this order, and other types with NODATA.
   case pinned([IPAddress])
 }
 
-/// A rule: the first one whose patterns match a name decides about it.
+/// A rule. The first rule with a matching pattern decides.
 public struct RouteRule: Hashable, Sendable {
-  /// The names it is about.
+  /// The patterns of the names.
   public var names: [NamePattern]
-  /// What becomes of their questions.
+  /// The action for their questions.
   public var action: RouteAction
 
-  /// A rule about these names.
+  /// Creates a rule.
   public init(names: [NamePattern], action: RouteAction) {
     self.names = names
     self.action = action

@@ -1,23 +1,23 @@
-// RouteTable.swift -- rules, hosts file and special names as one table that is asked before the cache.
+// RouteTable.swift -- rules, hosts file and special names as one table, consulted before the cache.
 //
-// Immutable after it was made, and shared by all listener threads. RouteCompiler.swift decides what wins.
+// Immutable, and shared by all listener threads. RouteCompiler.swift decides what wins.
 
 import DNSWire
 
-/// What becomes of a question.
+/// A routing decision for a question.
 public enum RouteDecision: Equatable, Sendable {
-  /// It is resolved by the route of this number; 0 is the default route.
+  /// Resolve it by the route of this number; 0 is the default route.
   case route(UInt16)
-  /// It is answered with this element of `RouteTable.localAnswers`.
+  /// Answer it with this element of `RouteTable.localAnswers`.
   case local(UInt32)
 }
 
-/// What becomes of the questions of a name, by type: route numbers, or indices of local answers with the highest bit set.
+/// The decisions for a name by type: route numbers, or indices of local answers with the highest bit set.
 struct RouteChoice: Hashable {
   var a: UInt32
   var aaaa: UInt32
   var pointer: UInt32
-  /// SVCB and HTTPS, which carry address hints and therefore go where the addresses go.
+  /// SVCB and HTTPS, which carry address hints and therefore follow the addresses.
   var service: UInt32
   var other: UInt32
 
@@ -38,7 +38,7 @@ struct RouteChoice: Hashable {
   }
 }
 
-/// The choices of a node, as indices: for the name itself, and for the names below it that are no nodes.
+/// The choices of a node, as indices: for the name itself, and for names below it without a node of their own.
 struct RouteNode {
   var at: UInt32 = 0
   /// The highest bit is set when the node has children.
@@ -47,11 +47,11 @@ struct RouteNode {
   static let childBit: UInt32 = 1 << 31
 }
 
-/// The choices for names of which the table does not even know the last label, as indices.
+/// The choices for names whose last label is not in the table, as indices.
 struct UnknownTopLevel {
-  /// Names of one label.
+  /// Single-label names.
   var single: UInt32 = 0
-  /// Names whose last label is a number, and IPv6 addresses that were taken for a name.
+  /// Names whose last label is a number, and IPv6 addresses in place of a name.
   var literal: UInt32 = 0
   /// All others.
   var ordinary: UInt32 = 0
@@ -60,14 +60,14 @@ struct UnknownTopLevel {
 /// All `[[rule]]`s, the hosts file and the special names, compiled.
 ///
 /// What wins for a name and type:
-/// 1. A rule that names the name or one above it. Of several rules the first one counts. A rule of fewer labels than
-///    the hosts entry or special name it meets does not count there: `names = ["."]` leaves `localhost` alone,
-///    `names = ["test"]` takes the whole of `test` away from RFC 6761, and `names = ["=nas.lan"]` beats the hosts file.
+/// 1. A rule for the name or one above it; the first one that matches. A rule with fewer labels than a hosts entry or special
+///    name does not override it: `names = ["."]` does not affect `localhost`, `names = ["test"]` overrides RFC 6761 for
+///    all of `test`, and `names = ["=nas.lan"]` overrides the hosts file.
 /// 2. The hosts file, for A, AAAA, SVCB and HTTPS of its names and PTR of its addresses.
 /// 3. The deepest special name at or above the name.
 /// 4. The default route.
 public final class RouteTable: @unchecked Sendable {
-  /// The answers that `RouteDecision.local` speaks of.
+  /// The answers that `RouteDecision.local` refers to.
   public let localAnswers: [LocalAnswer]
 
   private let names: SuffixTable
@@ -101,11 +101,11 @@ public final class RouteTable: @unchecked Sendable {
     return pointer
   }
 
-  /// What becomes of a question.
+  /// Finds the decision for a question. Any thread; does not allocate.
   ///
   /// - Parameters:
   ///   - name: the QNAME in lower case, uncompressed.
-  ///   - length: its octets, the root's zero included; a name that does not end there takes the default route.
+  ///   - length: its octets including the root's zero; a name that does not end there takes the default route.
   ///   - type: the QTYPE.
   /// - Complexity: O(labels)
   @_noAllocation
@@ -149,7 +149,7 @@ public final class RouteTable: @unchecked Sendable {
   }
 }
 
-/// Whether a label has nothing but digits.
+/// Whether a label consists of digits only.
 @_noAllocation
 func isNumber(_ label: UnsafePointer<UInt8>) -> Bool {
   var index = 1
@@ -160,7 +160,7 @@ func isNumber(_ label: UnsafePointer<UInt8>) -> Bool {
   return true
 }
 
-/// Whether a label is made of hexadecimal digits and at least two colons.
+/// Whether a label consists of hexadecimal digits and at least two colons.
 @_noAllocation
 private func isIPv6Literal(_ label: UnsafePointer<UInt8>) -> Bool {
   var colons = 0

@@ -1,31 +1,31 @@
-// SearchDomains.swift -- what the search domains that a network hands out mean for the names below them.
+// SearchDomains.swift -- the effect of a network's search domains on the names below them.
 //
-// A DHCP server may hand out any domain. So none takes a name away from the providers, but where the top-level label
-// belongs to nobody on the Internet (docs/adr/0019-search-domains-take-nothing-away.md).
+// A DHCP server may announce any domain. Therefore a search domain keeps names from the providers only if its top-level
+// label does not exist on the Internet (docs/adr/0019-search-domains-take-nothing-away.md).
 
 import DNSWire
 import PublicSuffixes
 
-/// A search domain, and what becomes of the names in it.
+/// A search domain and its effect.
 public struct SearchDomain: Hashable, Sendable {
-  /// What becomes of the names in it.
+  /// The effect on names at or below the domain.
   public enum Effect: Hashable, Sendable {
-    /// They are asked of the network alone: their top-level label is nobody's.
+    /// Only the network resolves them: their top-level label does not exist on the Internet.
     case networkOnly
-    /// They are asked of providers and network, in the order of `localdns.search_domains`.
+    /// Providers and network resolve them, in the order of `localdns.search_domains`.
     case shared
-    /// Nothing: anybody may register names in it.
+    /// None: the domain is a public suffix, in which anybody may register names.
     case publicSuffix
-    /// Nothing: it lies in a zone that is answered here, or holds addresses.
+    /// None: the domain is in a zone that the daemon answers itself, or in a reverse zone.
     case special
   }
 
   /// The domain, in lower case.
   public let name: DomainName
-  /// What becomes of the names in it.
+  /// The effect on names at or below the domain.
   public let effect: Effect
 
-  /// Judges a search domain.
+  /// Determines the effect of a search domain.
   public init(_ name: DomainName) {
     let name = name.lowercased
     self.name = name
@@ -41,7 +41,7 @@ public struct SearchDomain: Hashable, Sendable {
       }
   }
 
-  /// Judges a list: each domain once, the root left out.
+  /// Determines the effects of a list, without duplicates and without the root.
   public static func judged(_ names: [DomainName]) -> [SearchDomain] {
     var domains: [SearchDomain] = []
     for name in names where !name.isRoot {
@@ -51,25 +51,25 @@ public struct SearchDomain: Hashable, Sendable {
     return domains
   }
 
-  /// The zone that its names are in anyway: a rule about this or something deeper is stronger than the network.
+  /// The reserved zone of the domain, if any: rules for this zone or deeper names override the search domain.
   var reservedZone: DomainName? { LocalZones.zone(of: name) }
 
-  /// Whether networks may have names there; `local` and `test` are answered here where none claims to.
+  /// Whether networks may have names in the zone. Without such a network, the daemon answers `local` and `test` itself.
   private static func isNetworks(_ zone: DomainName) -> Bool {
     SpecialZone.networkTexts.contains(zone.textWithoutDot) || ["local", "test"].contains(zone.textWithoutDot)
   }
 }
 
-/// The zones that are nobody's on the Internet.
+/// The zones that do not exist on the Internet.
 public enum LocalZones {
-  /// Whether a public name may not lead there: a name of one label, of a network, of this machine, or of a private
-  /// address.
+  /// Whether a public name must not point to this name: single-label names, and names of a network, of this machine or of
+  /// private addresses.
   public static func contains(_ name: DomainName) -> Bool {
     let name = name.lowercased
     return !name.isRoot && (name.labelCount == 1 || zone(of: name) != nil || endsInNumber(name))
   }
 
-  /// The deepest of the zones that a name in lower case is in.
+  /// The deepest of the zones that contains a name in lower case.
   static func zone(of name: DomainName) -> DomainName? {
     var found: DomainName?
     var above: DomainName? = name
@@ -80,7 +80,7 @@ public enum LocalZones {
     return found
   }
 
-  /// Whether the last label is a number: an address, mostly.
+  /// Whether the last label is a number, as in an address.
   static func endsInNumber(_ name: DomainName) -> Bool {
     name.textWithoutDot.split(separator: ".").last.map { $0.utf8.allSatisfy { (48...57).contains($0) } } ?? false
   }

@@ -1,42 +1,42 @@
-// SpecialZones.swift -- the names that never go to a provider, and why.
+// SpecialZones.swift -- the special-use names that never go to a provider.
 
 import DNSWire
 
-/// What becomes of the questions about a special name.
+/// The treatment of questions for a special name.
 enum SpecialEffect: Hashable {
-  /// A and AAAA are the loopback addresses, the rest is NODATA (RFC 6761 section 6.3).
+  /// Answer A and AAAA with the loopback addresses, other types with NODATA (RFC 6761 section 6.3).
   case loopback
-  /// PTR is `localhost`, the rest is NODATA (RFC 6303 sections 4.2 and 4.3).
+  /// Answer PTR with `localhost`, other types with NODATA (RFC 6303 sections 4.2 and 4.3).
   case loopbackPointer
-  /// The name is there, and empty.
+  /// Answer NODATA: the name exists without records.
   case noData
-  /// There is no such name.
+  /// Answer NXDOMAIN.
   case nxDomain
-  /// The name belongs to the network we are on: LocalDNS, or else NXDOMAIN.
+  /// The name belongs to the network: ask LocalDNS; without it, answer NXDOMAIN.
   case network
-  /// As `network` for addresses, and for SVCB and HTTPS, which go where those go; every other type is an ordinary question.
+  /// As `network` for A, AAAA, SVCB and HTTPS; other types are ordinary questions.
   case singleLabel
-  /// An address that was taken for a name, or a top-level label that is a number: there is no such name.
+  /// Answer NXDOMAIN: an address in place of a name, or a numeric top-level label.
   case literal
-  /// Below a search domain: providers and network, in the order of `localdns.search_domains`.
+  /// Below a search domain: ask providers and network in the order of `localdns.search_domains`.
   case search
-  /// As `network`; without LocalDNS there is no NAT64, and the zone has its two A records only (RFC 7050 section 8).
+  /// As `network`. Without LocalDNS there is no NAT64, so the zone has only its two A records (RFC 7050 section 8).
   case ipv4Only
-  /// A probe for a captive portal: LocalDNS.
+  /// A captive portal probe: ask LocalDNS.
   case portal
 }
 
-/// A special name. A nil effect leaves the questions to the next special name above.
+/// A special name. With a nil effect, the next special name above decides.
 struct SpecialZone {
   /// The name.
   let name: DomainName
-  /// The zone whose SOA record negative answers carry: the name, or one above it.
+  /// The owner of the SOA record in negative answers: the name or one above it.
   let zone: DomainName
-  /// What becomes of the name itself.
+  /// The treatment of the name itself.
   let at: SpecialEffect?
-  /// What becomes of the names below it.
+  /// The treatment of names below it.
   let below: SpecialEffect?
-  /// How many labels a rule must have that is stronger.
+  /// The number of labels that a rule needs to override it.
   let ruleDepth: Int
 
   init(
@@ -49,8 +49,8 @@ struct SpecialZone {
     self.ruleDepth = ruleDepth ?? name.labelCount
   }
 
-  /// A search domain; nil where it has no effect. Every rule is stronger that says something about the names in it
-  /// without the search domain: the network does not change what the administrator wants.
+  /// A search domain; nil if it has no effect. Every rule that would apply without the search domain overrides it: the
+  /// network must not change the administrator's decisions.
   fileprivate init?(_ domain: SearchDomain) {
     switch domain.effect {
     case .networkOnly:
@@ -62,7 +62,7 @@ struct SpecialZone {
 }
 
 extension SpecialZone {
-  /// All special names, later ones winning over earlier ones of the same name.
+  /// All special names; later entries override earlier ones with the same name.
   static func zones(_ settings: SpecialNamesSettings) -> [SpecialZone] {
     var zones: [SpecialZone] = []
     let portals = PortalNames.all.map { SpecialZone($0, at: .portal, below: nil) }
@@ -72,14 +72,14 @@ extension SpecialZone {
     if settings.networkRoute != nil, settings.searchRoute != nil {
       zones += SearchDomain.judged(settings.searchDomains).compactMap { SpecialZone($0) }
     }
-    // A network may call its own domain what it likes, but not by a name with a meaning of its own.
+    // A network may choose any search domain, except names with a special meaning.
     if hasPortals { zones += portals }
     zones += networkTexts.map { whole($0, .network) }
     zones += privateReverseTexts.map { whole($0, .network) }
     zones += emptyReverseTexts.map { SpecialZone(DomainName(text: $0)!, at: .noData, below: .nxDomain) }
     zones += loopbackReverse
     zones += [whole("localhost", .loopback), whole("resolver.arpa", .noData)]
-    // What many hosts files call 127.0.0.1.
+    // Many hosts files use this name for 127.0.0.1.
     zones.append(SpecialZone(DomainName(text: "localhost.localdomain")!, at: .loopback, below: nil))
     zones.append(SpecialZone(DomainName(text: "ipv4only.arpa")!, at: .ipv4Only, below: .network))
     return zones
@@ -89,11 +89,11 @@ extension SpecialZone {
     SpecialZone(DomainName(text: text)!, at: effect, below: effect)
   }
 
-  /// RFC 8375, ICANN's reservation of 2024, and the names of RFC 6762 appendix G, which will never be public.
+  /// RFC 8375, ICANN's reservation of 2024, and the names of RFC 6762 appendix G, which will never be delegated.
   static let networkTexts = ["home.arpa", "internal", "lan", "home", "corp", "intranet", "private", "localdomain"]
 
-  /// RFC 6761 (test, invalid), 6762 (local), 7686 (onion), 9476 (alt), 9665 (service.arpa), and the name by which a
-  /// browser asks whether it should go round the system's resolver.
+  /// RFC 6761 (test, invalid), 6762 (local), 7686 (onion), 9476 (alt), 9665 (service.arpa), and the name by which a browser
+  /// checks whether it may bypass the system's resolver.
   static let absentTexts = [
     "test", "invalid", "local", "onion", "alt", "service.arpa", "use-application-dns.net",
   ]
@@ -113,7 +113,7 @@ extension SpecialZone {
     String(repeating: "0.", count: 32) + "ip6.arpa",
   ]
 
-  /// 127/8 and ::1. The names between the zone and its one PTR record exist, and are empty (RFC 8020).
+  /// 127/8 and ::1. The names between the zone and its single PTR record exist without records (RFC 8020).
   private static var loopbackReverse: [SpecialZone] {
     let zone = DomainName(text: "127.in-addr.arpa")!
     return [
@@ -128,22 +128,22 @@ extension SpecialZone {
   }
 }
 
-/// What the network and the administrator say about special names.
+/// The settings for special names, from the network and the administrator.
 public struct SpecialNamesSettings: Sendable {
-  /// Whether special names are answered here or sent to the network; without it they are ordinary names.
+  /// Whether special names are answered locally or sent to the network; otherwise they are ordinary names.
   public var special: Bool
   /// Whether the probe names of captive portals go to `portalRoute`.
   public var portalNames: Bool
-  /// The network's search domains; `SearchDomain` says what each of them means.
+  /// The network's search domains; see `SearchDomain`.
   public var searchDomains: [DomainName]
-  /// The route of names below them, which asks providers and LocalDNS; nil where search domains have no effect.
+  /// The route for names below them, which asks providers and LocalDNS; nil if search domains have no effect.
   public var searchRoute: UInt16?
-  /// The route for names that belong to the network, which is never HTTPDNS; nil answers them with NXDOMAIN.
+  /// The route for names of the network, which never uses HTTPDNS; nil answers them with NXDOMAIN.
   public var networkRoute: UInt16?
   /// The route for `PortalNames`: LocalDNS, with TTLs of at most 10 s; nil makes them ordinary names.
   public var portalRoute: UInt16?
 
-  /// Settings; the defaults are those of a machine without LocalDNS.
+  /// Creates settings; the defaults are for a machine without LocalDNS.
   public init(
     special: Bool = true, portalNames: Bool = true, searchDomains: [DomainName] = [], searchRoute: UInt16? = nil,
     networkRoute: UInt16? = nil, portalRoute: UInt16? = nil

@@ -1,15 +1,15 @@
-// SuffixTable.swift -- names as a tree of labels whose edges lie in one open-addressing hash table.
+// SuffixTable.swift -- names as a tree of labels, with all edges in one open-addressing hash table.
 //
-// A node is a number; the root is 0. The edge from a node to the child with a given label is found by hashing both, so
-// that a lookup costs one probe for each label that the table knows, and ends at the first that it does not.
+// A node is a number; the root is 0. The edge from a node to the child with a given label is found by hashing both. A
+// look-up costs one probe for each known label and ends at the first unknown one.
 
 import DNSWire
 
-/// An edge of the tree; a free place where `child` is 0.
+/// An edge of the tree; a free slot if `child` is 0.
 struct SuffixEdge {
   var parent: UInt32 = 0
   var child: UInt32 = 0
-  /// Where the label, its length octet first, begins in the table's labels.
+  /// The offset of the label, with its length octet, in the table's labels.
   var label: UInt32 = 0
   var hash: UInt32 = 0
 }
@@ -17,14 +17,13 @@ struct SuffixEdge {
 /// The finished table, which does not own its storage.
 struct SuffixTable {
   let edges: UnsafeMutablePointer<SuffixEdge>
-  /// The number of places, a power of two, less one.
+  /// The number of slots, a power of two, minus one.
   let mask: Int
   let labels: UnsafeMutablePointer<UInt8>
 
-  /// The place of the edge from `parent` with the label that starts with its length octet at `label`,
-  /// or the free place where it would stand.
+  /// The slot of the edge from `parent` with the label that starts with its length octet at `label`, or the free slot for it.
   ///
-  /// At least half of the places are free, which bounds the walk whatever a stranger asks for.
+  /// At least half of the slots are free, which bounds the search for any query.
   @_noAllocation @inline(__always)
   func place(of parent: UInt32, _ label: UnsafePointer<UInt8>, hash: UInt32) -> Int {
     var place = Int(hash) & mask
@@ -55,10 +54,9 @@ struct SuffixTable {
 
   /// A hash of a node and a label with its length octet; eight octets at a time.
   ///
-  /// It needs no seed. Names get into the table by the configuration and the hosts file, and a few by the network's search
-  /// list: a lookup adds nothing. The worst that a stranger can ask for is the longest run of places that are taken, a hundred
-  /// or so in half-empty tables of any size (`SuffixTableTests`). Whoever writes a blocklist could make longer ones, but can
-  /// as well deny every name.
+  /// It needs no seed. Names enter the table from the configuration, the hosts file and the network's search list; look-ups
+  /// add none. The worst query hits the longest run of occupied slots, about a hundred in half-empty tables of any size
+  /// (`SuffixTableTests`). The author of a blocklist could construct longer runs, but can block every name anyway.
   @_noAllocation @inline(__always)
   static func hash(_ parent: UInt32, _ label: UnsafePointer<UInt8>) -> UInt32 {
     let count = Int(label[0]) + 1
@@ -83,17 +81,17 @@ struct SuffixTable {
   }
 }
 
-/// Names being gathered into a table. Owns its storage.
+/// Collects names into a table. Owns the storage.
 struct SuffixTableBuilder: ~Copyable {
   /// The parent of each node; parents come before their children.
   private(set) var parents: [UInt32] = [0]
-  /// Where the label of each node begins in the table's labels.
+  /// The offset of each node's label in the table's labels.
   private var labelPlaces: [UInt32] = [0]
   private(set) var table = SuffixTableBuilder.makeTable(places: 64)
   private var labelCount = 0
   private var labelCapacity = 256
 
-  /// How many nodes there are, the root included.
+  /// The number of nodes, including the root.
   var count: Int { parents.count }
 
   private static func makeTable(places: Int, labels: UnsafeMutablePointer<UInt8>? = nil) -> SuffixTable {
@@ -107,7 +105,7 @@ struct SuffixTableBuilder: ~Copyable {
     table.labels.deallocate()
   }
 
-  /// The node of a lower-case name, made with all nodes above it where it is not there yet.
+  /// The node of a lower-case name; creates it and its ancestors if necessary.
   mutating func node(of name: DomainName) -> UInt32 {
     name.octets.withUnsafeBufferPointer { octets in
       var starts: [Int] = []
@@ -122,10 +120,10 @@ struct SuffixTableBuilder: ~Copyable {
     }
   }
 
-  /// Whether the last label of a node, which is not the root, is a number.
+  /// Whether the label of a node is a number. The node must not be the root.
   func isNumber(_ node: UInt32) -> Bool { Routing.isNumber(table.labels + Int(labelPlaces[Int(node)])) }
 
-  /// A copy of the table; whoever takes it frees `edges` and `labels`.
+  /// A copy of the table; the caller frees `edges` and `labels`.
   func copyTable() -> SuffixTable {
     let edges = UnsafeMutablePointer<SuffixEdge>.allocate(capacity: table.mask + 1)
     edges.initialize(from: table.edges, count: table.mask + 1)
