@@ -1,9 +1,9 @@
-// ClientAddress.swift -- whom a connection is counted for.
+// ClientAddress.swift -- the key by which the connections of a client are counted.
 
 import EventLoop
 import FairShares
 
 extension ClientKey {
-  /// The client at that address.
+  /// The key of the client at an address.
   package init(_ address: SocketAddress) { self = withUnsafePointer(to: address.storage) { ClientKey($0) } }
 }

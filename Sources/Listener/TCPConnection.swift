@@ -1,6 +1,6 @@
-// TCPConnection.swift -- one client's connection: framing, many queries at once, answers in any order.
+// TCPConnection.swift -- a client's connection: framing, pipelined queries, answers in any order.
 //
-// Lives in the table until it is closed. A client's FIN ends reading only: what is under way is still answered.
+// The table owns it until it is closed. A client's FIN ends reading only: queries in flight are still answered.
 
 import CEvent
 import EventLoop
@@ -18,11 +18,11 @@ public final class TCPConnection {
   private var isReading = true
   private var place = -1
 
-  /// Queries under way on one connection before it is not read from any more.
+  /// Queries in flight on one connection at which reading pauses.
   private static let mostUnderWay = 256
-  /// Octets of answers that the client has not taken before its connection is not read from any more.
+  /// Octets of unsent answers at which reading pauses.
   private static let mostUnsent = 1 << 20
-  /// Octets that answers to what was under way may add to that; a client that lets it come so far is given up.
+  /// Octets of unsent answers at which the connection is closed: answers to queries in flight still add up after the pause.
   private static let mostUnsentInAll = 4 << 20
 
   package init?(
@@ -44,13 +44,13 @@ public final class TCPConnection {
     place = table.add(self, on: loop)
   }
 
-  /// Whether the connection is still there to answer on.
+  /// Whether answers can still be sent.
   public var isOpen: Bool { buffers != nil }
 
-  /// How long the connection may currently be silent, with nothing in flight.
+  /// The current idle timeout, for connections with nothing in flight.
   public var idleTimeout: Duration { table.idleTimeout }
 
-  /// Sends one response that answers a query of this connection.
+  /// Sends the response to one query of this connection.
   public func send(_ response: UnsafeBufferPointer<UInt8>) {
     underWay -= 1
     guard let buffers else { return }
@@ -62,21 +62,21 @@ public final class TCPConnection {
     if isReading { readMore() } else { closeWhenDone() }
   }
 
-  /// A query that gets no answer.
+  /// Drops one query without an answer.
   public func discard() {
     underWay -= 1
     noteWhetherIdle()
     if isReading { readMore() } else { closeWhenDone() }
   }
 
-  /// Reads no more; closes when everything under way has been answered and sent.
+  /// Stops reading, and closes when all queries in flight are answered and all answers are sent.
   public func drain() {
     isReading = false
     if let buffers { bufferevent_disable(buffers, Int16(EV_READ)) }
     closeWhenDone()
   }
 
-  /// Closes now.
+  /// Closes at once.
   public func close() {
     guard let buffers else { return }
     self.buffers = nil
@@ -118,7 +118,7 @@ public final class TCPConnection {
       && evbuffer_get_length(bufferevent_get_output(buffers)) < TCPConnection.mostUnsent
   }
 
-  /// Takes up reading again in the next turn, so that answers given while reading do not recurse.
+  /// Resumes reading in the next turn of the loop, so that answers given while reading do not recurse.
   private func readMore() {
     guard let buffers, hasRoom, bufferevent_get_enabled(buffers) & Int16(EV_READ) == 0 else { return }
     bufferevent_enable(buffers, Int16(EV_READ))
@@ -130,13 +130,13 @@ public final class TCPConnection {
     close()
   }
 
-  /// Whether a query of the connection has no answer yet, and none of the others has one that the client leaves lying.
+  /// Whether a query is waiting for its answer while the client takes all other answers.
   var waits: Bool {
     guard let buffers else { return false }
     return underWay > 0 && evbuffer_get_length(bufferevent_get_output(buffers)) == 0
   }
 
-  /// Idle is what has no query without an answer, and no answer that the client has not taken.
+  /// Updates the table: a connection is idle if it has no unanswered query and no unsent answer.
   private func noteWhetherIdle() {
     guard let buffers else { return }
     table.set(place, isIdle: underWay == 0 && evbuffer_get_length(bufferevent_get_output(buffers)) == 0)

@@ -1,20 +1,20 @@
 // TCPConnectionTable.swift -- the connections of all listeners, within their limits (RFC 7766 section 6.2.3).
 //
-// Nobody is shut out by connections that do nothing: when all places are taken, a newcomer gets one of theirs.
+// Idle connections cannot block others: when the table is full, a new connection replaces an idle one.
 
 import EventLoop
 import FairShares
 
-/// What a listener allows.
+/// The limits of TCP connections.
 public struct TCPLimits: Sendable {
-  /// Connections in all.
+  /// The largest number of connections.
   public var connections: Int
-  /// Connections of one client: an IPv4 address, or an IPv6 /56.
+  /// The largest number of connections from one client: an IPv4 address or an IPv6 /56.
   public var perClient: Int
-  /// How long a connection may be silent with nothing in flight, while there is plenty of room.
+  /// The idle timeout while fewer than half of the connections are open.
   public var idle: Duration
 
-  /// The three limits.
+  /// Creates limits.
   public init(connections: Int, perClient: Int, idle: Duration) {
     self.connections = connections
     self.perClient = perClient
@@ -22,27 +22,27 @@ public struct TCPLimits: Sendable {
   }
 }
 
-/// Counts connections over all listeners, in all and per client. Loop thread only.
+/// Counts the connections of all listeners, in total and per client. Loop thread only.
 public final class TCPConnectionTable {
-  /// What became of a newcomer for which there was no free place.
+  /// The outcome for a new connection that found no free place.
   public struct Shortage: Sendable {
-    /// The newcomer.
+    /// The client of the new connection.
     public var client: SocketAddress
-    /// Whether the newcomer was turned away; otherwise it has the place of another connection.
+    /// Whether the new connection was refused; otherwise it replaced another one.
     public var isRefused: Bool
-    /// Whether it was its client that could have no more; otherwise all places were taken.
+    /// Whether its client had reached its limit; otherwise the table was full.
     public var isOwnLimit: Bool
-    /// Who has the most connections, and how many.
+    /// The client with the most connections, and their number.
     public var most: (client: SocketAddress, count: Int)
   }
 
-  /// The limits that hold over all listeners.
+  /// The limits for all listeners together.
   public let limits: TCPLimits
-  /// Connections that were closed on arrival because a limit was reached.
+  /// Connections refused because a limit was reached.
   public private(set) var refused: UInt64 = 0
-  /// Connections that were closed for a newcomer.
+  /// Connections closed in favour of a new one.
   public private(set) var displaced: UInt64 = 0
-  /// Called for each newcomer for which there was no free place.
+  /// Called for each new connection that found no free place.
   public var onShortage: ((Shortage) -> Void)?
   private var places = TCPPlaces()
   /// By place.
@@ -50,16 +50,16 @@ public final class TCPConnectionTable {
   private var loop: EventLoop?
   private var timer: LoopTimer?
 
-  /// What remains of the idle timeout when all places are taken: a tenth, but no less than this.
+  /// The lower bound of the idle timeout of a full table, which is a tenth of `limits.idle`.
   private static let leastIdle = Duration.seconds(1)
 
-  /// An empty table.
+  /// Creates an empty table.
   public init(limits: TCPLimits) { self.limits = limits }
 
-  /// Open connections.
+  /// The number of open connections.
   public var count: Int { places.count }
 
-  /// How long a connection may currently be silent: less and less, from the time on that half of the places are taken.
+  /// The current idle timeout, which shrinks once half of the connections are open.
   public var idleTimeout: Duration {
     let half = limits.connections / 2
     guard count > half else { return limits.idle }
@@ -67,7 +67,7 @@ public final class TCPConnectionTable {
     return max(.nanoseconds(free), limits.idle / 10, min(limits.idle, TCPConnectionTable.leastIdle))
   }
 
-  /// Whether a newcomer gets a place; another connection may be closed for it.
+  /// Whether a new connection is admitted. May close another connection for it.
   ///
   /// - Complexity: O(log n)
   func admits(_ peer: SocketAddress, now: BootInstant) -> Bool {
@@ -88,7 +88,7 @@ public final class TCPConnectionTable {
     return true
   }
 
-  /// Adds a connection: its place.
+  /// Adds a connection and returns its place.
   func add(_ connection: TCPConnection, on loop: EventLoop) -> Int {
     self.loop = loop
     let place = places.add(ClientKey(connection.client), now: loop.now)
@@ -104,14 +104,14 @@ public final class TCPConnectionTable {
     if count == 0 { timer?.cancel() }
   }
 
-  /// Something has passed over a connection.
+  /// Records activity on a connection.
   func use(_ place: Int) { if let loop { places.use(place, now: loop.now) } }
 
-  /// Whether a connection has nothing to do.
+  /// Records whether a connection is idle.
   func set(_ place: Int, isIdle: Bool) { if let loop { places.set(place, isIdle: isIdle, now: loop.now) } }
 
-  /// One timer for all, for the connection that was not used for longest: when it fires early, because of a use in between,
-  /// it is set again for the rest.
+  /// Sets the single timer for the least recently used connection. If that is used before the timer fires, the timer is set
+  /// again for the remaining time.
   private func armTimer() {
     guard let loop, let (_, lastUse) = places.leastUsed else { return }
     let deadline = lastUse + idleTimeout
@@ -130,12 +130,12 @@ public final class TCPConnectionTable {
     armTimer()
   }
 
-  /// Stops reading on every connection: what is in flight is still answered, then each is closed.
+  /// Stops reading on every connection; each closes after its queries in flight are answered.
   public func drain() {
     for connection in connections { connection?.drain() }
   }
 
-  /// Closes every connection now.
+  /// Closes every connection at once.
   public func closeAll() {
     for connection in connections { connection?.close() }
   }

@@ -1,6 +1,6 @@
 // TCPListener.swift -- accepts connections (RFC 7766, RFC 9210).
 //
-// Runs on the resolver's loop. Calls the handler that its owner gave for each query; the answers may come in any order.
+// Runs on the resolver's loop. Calls its owner's handler for each query; answers may come in any order.
 
 import CEvent
 import EventLoop
@@ -8,10 +8,10 @@ import Glibc
 
 /// A listening TCP socket.
 public final class TCPListener {
-  /// Called for each query: the connection to answer on and the octets of the message, valid during the call.
+  /// Called for each query with the connection to answer on and the octets of the message, which are valid during the call.
   public typealias Handler = (TCPConnection, UnsafeBufferPointer<UInt8>) -> Void
 
-  /// The address that was bound, with the port that the kernel chose where it was 0.
+  /// The bound address; if port 0 was given, with the port that the kernel chose.
   public let address: SocketAddress
   private let loop: EventLoop
   private let table: TCPConnectionTable
@@ -19,7 +19,7 @@ public final class TCPListener {
   private let listener: OpaquePointer
   private var relief: AcceptRelief?
 
-  /// Told of each connection that could not be accepted, with the system's error number.
+  /// Called with the error number for each connection that could not be accepted.
   public var onFailure: ((Int32) -> Void)? {
     get { relief?.onFailure }
     set { relief?.onFailure = newValue }
@@ -49,7 +49,7 @@ public final class TCPListener {
       handler: handler)
   }
 
-  /// Takes over a socket that listens already, and closes it with the object.
+  /// Takes over a listening socket, and closes it on deinit.
   ///
   /// - Throws: `ListenError` with the system's reason; the descriptor is then closed.
   public init(
@@ -82,7 +82,7 @@ public final class TCPListener {
     close(descriptor)
   }
 
-  /// Takes no more connections; those that come wait in the socket.
+  /// Stops accepting; new connections wait in the socket's backlog.
   public func stop() { relief?.stop() }
 
   fileprivate func accepted(_ descriptor: Int32, _ peer: SocketAddress) {

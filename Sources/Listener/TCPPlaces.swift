@@ -1,18 +1,18 @@
-// TCPPlaces.swift -- who has which place among TCP connections, and whose is free for a newcomer.
+// TCPPlaces.swift -- tracks which client holds each TCP connection, and selects the one to close for a new one.
 //
-// Pure: it knows neither sockets nor clocks. A change costs O(log n) in the number of clients.
+// Pure: no sockets, no clock. A change costs O(log n) in the number of clients.
 
 import EventLoop
 import FairShares
 
-/// The places of connections, by client: those with a query in flight, and those that are idle, each since when.
+/// The connections of each client, idle and busy, in the order in which they became so.
 package struct TCPPlaces {
   private struct Place {
     var client: Int
     var isIdle: Bool
-    /// Since when it is idle, or busy.
+    /// The time since which it is idle or busy.
     var since: BootInstant
-    /// The change that made it so: what happens in one turn of a loop has one time.
+    /// The number of that change, which orders changes within one turn of the loop, where the time is the same.
     var change: UInt64
     var lastUse: BootInstant
   }
@@ -23,7 +23,7 @@ package struct TCPPlaces {
     var idle = Row()
     var busy = Row()
 
-    /// What waits for longest of what gives way first.
+    /// The connection to close first: the longest idle one, else the longest busy one.
     var first: Int { idle.isEmpty ? busy.first : idle.first }
   }
 
@@ -33,29 +33,29 @@ package struct TCPPlaces {
   private var clients: [Client] = []
   private var freeClients: [Int] = []
   private var known: [ClientKey: Int] = [:]
-  /// The places of a client that are idle, and those that are not.
+  /// Links the idle and the busy connections of each client.
   private var clientLinks = RowLinks()
-  /// All places, by their last use.
+  /// Links all connections in order of last use.
   private var useLinks = RowLinks()
   private var uses = Row()
-  /// Those with an idle connection, the one with the most connections first.
+  /// The clients with an idle connection, the one with the most connections first.
   private var idleClients = ClientHeap()
-  /// All of them, the one with the most connections first.
+  /// All clients, the one with the most connections first.
   private var allClients = ClientHeap()
 
-  /// How long an idle connection is safe from clients that do not have fewer: the client's query may be on its way.
+  /// How long a newly idle connection is safe from clients with as many or more connections: a query may be on its way.
   package static let settledAfter = Duration.seconds(1)
 
-  /// No connections.
+  /// Creates an empty set.
   package init() {}
 
-  /// Connections.
+  /// The number of connections.
   package private(set) var count = 0
 
-  /// Connections of a client.
+  /// The number of a client's connections.
   package func count(of key: ClientKey) -> Int { known[key].map { clients[$0].count } ?? 0 }
 
-  /// Adds an idle connection: its place, a small number that is used again after `remove`.
+  /// Adds an idle connection and returns its place, a small number that is reused after `remove`.
   package mutating func add(_ key: ClientKey, now: BootInstant) -> Int {
     let client = known[key] ?? addClient(key)
     let place = freePlaces.popLast() ?? places.count
@@ -77,7 +77,7 @@ package struct TCPPlaces {
     return client
   }
 
-  /// Gives the place back.
+  /// Frees a place.
   package mutating func remove(_ place: Int) {
     let client = places[place].client
     leave(place)
@@ -91,7 +91,7 @@ package struct TCPPlaces {
     freeClients.append(client)
   }
 
-  /// The connection has become idle, or got something to do.
+  /// Records that a connection became idle or busy.
   package mutating func set(_ place: Int, isIdle: Bool, now: BootInstant) {
     guard places[place].isIdle != isIdle else { return }
     let client = places[place].client
@@ -117,29 +117,29 @@ package struct TCPPlaces {
     }
   }
 
-  /// Something has passed over the connection.
+  /// Records activity on a connection.
   package mutating func use(_ place: Int, now: BootInstant) {
     places[place].lastUse = now
     useLinks.remove(place, from: &uses)
     useLinks.append(place, to: &uses)
   }
 
-  /// The place that was not used for longest, and when it was.
+  /// The least recently used place and the time of its last use.
   package var leastUsed: (place: Int, lastUse: BootInstant)? {
     uses.isEmpty ? nil : (uses.first, places[uses.first].lastUse)
   }
 
-  /// The place that a newcomer takes where its client may have no more of them: its own that is idle for longest.
+  /// The place to free for a client that has reached its limit: its own longest idle one; nil if none is idle.
   package func placeOfItsOwn(_ key: ClientKey) -> Int? {
     guard let client = known[key], !clients[client].idle.isEmpty else { return nil }
     return clients[client].idle.first
   }
 
-  /// The place that a newcomer takes where there is no free one; nil where it has no better right to any than its owner.
+  /// The place to free for a new connection when all are taken; nil if the new connection must be refused.
   ///
-  /// What is idle goes first, that of the client with the most connections, and of several such clients that which is idle
-  /// for longest. Where clients wait for answers on all places, one that has at least two more than the newcomer's loses the
-  /// one that waits for longest.
+  /// An idle connection goes first: of the client with the most connections, and among several such clients the longest idle
+  /// one. If all connections are busy, a client with at least two more than the new one's client loses its longest busy
+  /// connection.
   package func placeOfAnother(_ key: ClientKey, now: BootInstant) -> Int? {
     let count = count(of: key)
     let idle = idleClients.first.map { clients[$0].idle.first }
@@ -149,10 +149,10 @@ package struct TCPPlaces {
     return placeOfItsOwn(key)
   }
 
-  /// How many the client with the most connections has, and the one of them that it loses first.
+  /// The number of connections of the client with the most, and the one that it would lose first.
   package var most: (count: Int, place: Int)? { allClients.first.map { (clients[$0].count, clients[$0].first) } }
 
-  /// Puts a client where it belongs in both heaps.
+  /// Updates the position of a client in both heaps.
   private mutating func sort(_ client: Int) {
     let (count, idle) = (clients[client].count, clients[client].idle)
     if idle.isEmpty {
@@ -168,14 +168,14 @@ package struct TCPPlaces {
   }
 }
 
-/// Numbers in a row, in the order in which they joined it.
+/// A linked list of numbers in the order in which they were appended.
 private struct Row {
   var first = -1
   var last = -1
   var isEmpty: Bool { first < 0 }
 }
 
-/// What stands beside each number in its row; a number is in one row at a time.
+/// The neighbours of each number in its list. A number is in at most one list at a time.
 private struct RowLinks {
   private var links: [(previous: Int, next: Int)] = []
 
@@ -193,24 +193,24 @@ private struct RowLinks {
   }
 }
 
-/// Clients in the order in which they have to give way. Indexes are small numbers.
+/// Clients in the order in which they lose connections. Clients are small numbers.
 private struct ClientHeap {
   struct Rank {
     var count: Int
     var change: UInt64
 
-    /// More connections come first, then what is so for longer.
+    /// More connections come first, then the older change.
     func precedes(_ other: Rank) -> Bool { count == other.count ? change < other.change : count > other.count }
   }
 
   private var heap: [(client: Int, rank: Rank)] = []
-  /// Where each client stands in the heap; -1 for nowhere.
+  /// The index of each client in the heap; -1 for none.
   private var positions: [Int] = []
 
-  /// Who comes first.
+  /// The first client.
   var first: Int? { heap.first?.client }
 
-  /// Adds a client, or gives it another rank.
+  /// Adds a client or changes its rank.
   ///
   /// - Complexity: O(log n)
   mutating func set(_ client: Int, _ rank: Rank) {
@@ -225,7 +225,7 @@ private struct ClientHeap {
     sink(positions[client])
   }
 
-  /// Takes a client out, if it is there.
+  /// Removes a client if it is in the heap.
   ///
   /// - Complexity: O(log n)
   mutating func remove(_ client: Int) {

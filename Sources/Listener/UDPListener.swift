@@ -1,13 +1,13 @@
 // UDPListener.swift -- receives queries in batches and sends responses.
 //
-// It calls nobody: a listener's thread calls `receive`, answers each query, calls `send`.
+// It has no callbacks: a listener thread calls `receive`, answers each query, then calls `send`.
 
 import CEvent
 import CSocket
 import EventLoop
 import Glibc
 
-/// Why an address could not be listened on.
+/// A failure to listen on an address.
 public struct ListenError: Error, Sendable {
   /// The address.
   public let address: SocketAddress
@@ -16,22 +16,22 @@ public struct ListenError: Error, Sendable {
   /// The system's error number.
   public let code: Int32
 
-  /// That error for that address.
+  /// Creates an error.
   public init(address: SocketAddress, transport: String, code: Int32) {
     self.address = address
     self.transport = transport
     self.code = code
   }
 
-  /// What failed, for a person: `udp 127.0.0.1:53: Address already in use`.
+  /// The human-readable reason: `udp 127.0.0.1:53: Address already in use`.
   public var reason: String { "\(transport) \(address): \(String(cString: strerror(code)))" }
 }
 
 /// A bound UDP socket. Any thread may send through it.
 public final class UDPSocket: Sendable {
-  /// The descriptor; closed with the object.
+  /// The descriptor; closed on deinit.
   public let descriptor: Int32
-  /// The address that was bound, with the port that the kernel chose where it was 0.
+  /// The bound address; if port 0 was given, with the port that the kernel chose.
   public let address: SocketAddress
 
   /// Binds `address`.
@@ -45,7 +45,7 @@ public final class UDPSocket: Sendable {
     self.address = SocketAddress(boundTo: descriptor) ?? address
   }
 
-  /// Takes over a socket that another program has bound, and closes it with the object.
+  /// Takes over a socket bound by another process, and closes it on deinit.
   ///
   /// - Throws: `ListenError` with the system's reason; the descriptor is then closed.
   public init(adopting descriptor: Int32, boundTo address: SocketAddress) throws(ListenError) {
@@ -61,8 +61,8 @@ public final class UDPSocket: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Octets that wait to be received, and datagrams so far (modulo 2³²) that the kernel dropped for want of room; nil where
-  /// it does not tell.
+  /// Octets in the receive queue, and datagrams (modulo 2³²) that the kernel dropped because the queue was full; nil if the
+  /// kernel does not report them.
   public var backlog: (octets: Int, dropped: Int)? {
     var (octets, dropped) = (UInt32(0), UInt32(0))
     guard datagram_queue(descriptor, &octets, &dropped) == 0 else { return nil }
@@ -70,24 +70,24 @@ public final class UDPSocket: Sendable {
   }
 }
 
-/// One thread's batch of buffers for a socket that threads may share.
+/// One thread's buffers for batches on a socket, which several threads may share.
 public final class UDPListener {
   /// The socket.
   public let socket: UDPSocket
-  /// The socket's descriptor; replies that come later are sent through it from any thread.
+  /// The socket's descriptor; any thread may send late responses through it.
   public let descriptor: Int32
   private let batch: OpaquePointer
 
-  /// Datagrams of one system call.
+  /// Datagrams per system call.
   public static let batchSize = 64
-  /// Octets kept of a query: any datagram fits. Pages that no query reaches are never touched, and the odd size keeps the
-  /// beginnings of a batch's queries out of the same sets of the processor's cache.
+  /// Octets per query buffer, large enough for any datagram. Unused pages are never touched, and the odd size spreads the
+  /// beginnings of a batch's queries over different sets of the CPU cache.
   public static let querySize = 65_536 + 192
 
-  /// Buffers for `socket`.
+  /// Allocates buffers for `socket`.
   ///
-  /// - Parameter responseSize: octets that a response may take.
-  /// - Throws: `ListenError` where there is no memory.
+  /// - Parameter responseSize: the largest response in octets.
+  /// - Throws: `ListenError` if memory is exhausted.
   public init(on socket: UDPSocket, responseSize: Int) throws(ListenError) {
     guard let batch = datagram_batch_create(UInt32(UDPListener.batchSize), UDPListener.querySize, responseSize) else {
       throw ListenError(address: socket.address, transport: "udp", code: ENOMEM)
@@ -99,9 +99,9 @@ public final class UDPListener {
 
   deinit { datagram_batch_free(batch) }
 
-  /// Receives what is there, at most `batchSize` queries; 0 where there is nothing.
+  /// Receives up to `batchSize` queries and returns their number; 0 if none is pending.
   ///
-  /// - Parameter waiting: whether to wait for the first one; a signal ends the wait.
+  /// - Parameter waiting: whether to block until the first query arrives or a signal interrupts the thread.
   @_noAllocation
   public func receive(waiting: Bool = false) -> Int {
     let count = datagram_batch_receive(batch, descriptor, waiting ? 1 : 0)
@@ -122,23 +122,23 @@ public final class UDPListener {
     datagram_batch_address(batch, UInt32(truncatingIfNeeded: index))
   }
 
-  /// Copies what a reply that comes later needs to reach the sender of query `index`.
+  /// Copies the addressing that a late response to query `index` needs.
   @_noAllocation
   public func copyPeer(_ index: Int, to peer: UnsafeMutablePointer<datagram_peer>) {
     datagram_batch_peer(batch, UInt32(truncatingIfNeeded: index), peer)
   }
 
-  /// Room for the next response.
+  /// The buffer for the next response.
   @_noAllocation
   public func response() -> UnsafeMutablePointer<UInt8> { datagram_batch_response(batch) }
 
-  /// Queues the response that was written to `response()` for the sender of query `index`.
+  /// Queues the response in `response()` for the sender of query `index`.
   @_noAllocation
   public func reply(to index: Int, length: Int) {
     datagram_batch_reply(batch, UInt32(truncatingIfNeeded: index), length)
   }
 
-  /// Sends what is queued; returns how many datagrams the kernel refused.
+  /// Sends the queued responses; returns the number of datagrams that the kernel refused.
   @_noAllocation
   public func send() -> Int { Int(datagram_batch_send(batch, descriptor)) }
 }

@@ -1,14 +1,14 @@
-// UDPOutbox.swift -- responses that came later than their query's batch, sent together.
+// UDPOutbox.swift -- sends late responses, those that missed their query's batch, together.
 
 import CSocket
 
-/// Gathers responses and sends them by one system call. One thread's own; whoever fills it flushes it.
+/// Collects responses and sends them with one system call. Used by one thread, which must call `flush`.
 public final class UDPOutbox {
   private let outbox: OpaquePointer
   /// Responses that the kernel refused to send.
   public private(set) var refused: UInt64 = 0
 
-  /// An empty outbox for responses of up to `responseSize` octets.
+  /// Creates an empty outbox for responses of up to `responseSize` octets. Traps if memory is exhausted.
   public init(responseSize: Int) {
     guard let outbox = datagram_outbox_create(responseSize) else { fatalError("out of memory") }
     self.outbox = outbox
@@ -16,13 +16,13 @@ public final class UDPOutbox {
 
   deinit { datagram_outbox_free(outbox) }
 
-  /// Queues a copy of a response that goes through that socket; sends the ones before it where there is no more room.
+  /// Queues a copy of a response for a socket. If the outbox is full, sends the queued ones first.
   public func add(
     _ response: UnsafeBufferPointer<UInt8>, through descriptor: Int32, to peer: UnsafePointer<datagram_peer>
   ) {
     refused &+= UInt64(datagram_outbox_add(outbox, descriptor, peer, response.baseAddress, response.count))
   }
 
-  /// Sends what is queued.
+  /// Sends the queued responses.
   public func flush() { refused &+= UInt64(datagram_outbox_flush(outbox)) }
 }
