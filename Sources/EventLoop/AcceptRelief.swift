@@ -1,4 +1,4 @@
-// AcceptRelief.swift -- keeps a listening socket that cannot accept from making its loop spin.
+// AcceptRelief.swift -- prevents busy loops when a listening socket cannot accept connections.
 //
 // Loop thread only.
 
@@ -6,12 +6,12 @@ import CEvent
 import Glibc
 import Synchronization
 
-/// What becomes of connections that cannot be accepted: libevent would try again at once, and for ever.
+/// Handles connections that cannot be accepted. libevent would retry immediately and forever.
 ///
-/// Out of descriptors, one in reserve takes the connection and drops it, so that the client knows at once. Where that is no
-/// help, nothing is accepted for a moment.
+/// If the process is out of descriptors, a reserved one is used to accept and close the connection, so that the client gets
+/// an error at once. For other failures, accepting pauses briefly.
 public final class AcceptRelief {
-  /// Told of each connection that could not be accepted, with the system's error number.
+  /// Called with the error number for each connection that could not be accepted.
   public var onFailure: ((Int32) -> Void)?
 
   private let loop: EventLoop
@@ -20,13 +20,13 @@ public final class AcceptRelief {
   private var pause: LoopTimer?
   private var isStopped = false
 
-  /// How long nothing is accepted after a failure that trying again at once would only repeat.
+  /// The pause after a failure that an immediate retry would only repeat.
   private static let failurePause = Duration.milliseconds(100)
-  /// The addresses of all, by those of their listeners: what libevent hands to a listener's error callback is the
-  /// accept callback's, which may be another owner's.
+  /// The addresses of all instances by those of their listeners. libevent passes the accept callback's context to the error
+  /// callback, and that belongs to another object.
   private static let all = Mutex<[UInt: UInt]>([:])
 
-  /// Takes care of `listener`, an `evconnlistener` of that loop, which must outlive it.
+  /// Handles the failures of `listener`, an `evconnlistener` of the loop, which must outlive this object.
   public init(of listener: OpaquePointer, on loop: EventLoop) {
     self.loop = loop
     self.listener = listener
@@ -43,7 +43,7 @@ public final class AcceptRelief {
     if reserve >= 0 { close(reserve) }
   }
 
-  /// Takes no more connections; those that come wait in the socket.
+  /// Stops accepting; new connections wait in the socket's backlog.
   public func stop() {
     isStopped = true
     evconnlistener_disable(listener)
@@ -60,7 +60,7 @@ public final class AcceptRelief {
     guard code == EMFILE || code == ENFILE, dropConnection() else { return waitAMoment() }
   }
 
-  /// - Returns: whether there is a descriptor in reserve again.
+  /// - Returns: whether a descriptor is in reserve again.
   private func dropConnection() -> Bool {
     if reserve >= 0 {
       close(reserve)
@@ -84,7 +84,7 @@ public final class AcceptRelief {
 }
 
 private func acceptFailed(_ listener: OpaquePointer?, _: UnsafeMutableRawPointer?) {
-  // Before anything else that may change it.
+  // Read first, before another call can change it.
   let code = errno
   AcceptRelief.find(listener)?.failed(code)
 }

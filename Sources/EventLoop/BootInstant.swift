@@ -1,17 +1,17 @@
-// BootInstant.swift -- a point in time on the clock that goes on while the machine sleeps.
+// BootInstant.swift -- a point in time on the clock that continues while the machine sleeps.
 
 import CEvent
 
-/// A point in time on `CLOCK_BOOTTIME`, in nanoseconds since the machine started.
+/// A point in time on `CLOCK_BOOTTIME`.
 public struct BootInstant: Comparable, Hashable, Sendable {
-  /// Nanoseconds since the machine started, time asleep included.
+  /// Nanoseconds since the machine booted, including time asleep.
   public var nanoseconds: Int64
 
-  /// The instant that many nanoseconds after the machine started.
+  /// Creates an instant.
   @inlinable
   public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
-  /// The present, read from the kernel.
+  /// The current time, read from the kernel.
   public static var now: BootInstant {
     var time = timespec()
     clock_gettime(CLOCK_BOOTTIME, &time)
@@ -36,7 +36,7 @@ public struct BootInstant: Comparable, Hashable, Sendable {
 }
 
 extension Duration {
-  /// The whole duration in nanoseconds; a duration of more than 292 years is cut to that.
+  /// The duration in nanoseconds, clamped to ±292 years.
   @inlinable
   public var nanoseconds: Int64 {
     let (seconds, attoseconds) = components

@@ -1,25 +1,25 @@
-// EventLoop.swift -- one thread's libevent base: events, timers, and the executor of the tasks that run on it.
+// EventLoop.swift -- one thread's libevent base: events, timers, and an executor for tasks.
 //
-// A turn is: wait for events and run their callbacks, fire due timers, run the jobs that have become ready.
+// One turn: wait for events and run their callbacks, fire due timers, run the ready jobs.
 // Only `enqueue`, `execute`, `wake` and `stop` may be called from other threads.
 
 import CEvent
 import Glibc
 import Synchronization
 
-/// Why a loop could not be made.
+/// A failure to create a loop.
 public struct EventLoopError: Error, CustomStringConvertible {
-  /// What failed, for a person.
+  /// The human-readable reason.
   public let description: String
 }
 
 /// A libevent base with a timer heap and a job queue; the serial executor of the cold path.
 public final class EventLoop: Loop, @unchecked Sendable {
-  /// libevent's base, for modules that make their own events on this loop; owned by the loop.
+  /// libevent's base, for modules that create their own events on this loop; owned by the loop.
   public let base: OpaquePointer
   /// The timers of this loop.
   public let timers = TimerHeap()
-  /// The time at which the present turn began: read once a turn, when it is first asked for after the wait.
+  /// The time of the current turn. The clock is read once per turn, on the first use after the wait.
   public var now: BootInstant {
     if isNowStale {
       lastRead = .now
@@ -27,7 +27,7 @@ public final class EventLoop: Loop, @unchecked Sendable {
     }
     return lastRead
   }
-  /// How many turns the loop has made; read by a watchdog on any thread.
+  /// The number of turns so far, for the watchdog. Any thread.
   public let turns = Atomic<UInt64>(0)
 
   private var lastRead = BootInstant.now
@@ -50,15 +50,15 @@ public final class EventLoop: Loop, @unchecked Sendable {
     var actions: [@Sendable () -> Void] = []
   }
 
-  /// Makes a loop that is not yet running.
+  /// Creates a loop; `run` starts it.
   ///
-  /// - Throws: `EventLoopError` where the kernel gives no epoll or event descriptor.
+  /// - Throws: `EventLoopError` if the kernel provides no epoll or event descriptor.
   public init() throws(EventLoopError) {
-    guard let base = event_base_new() else { throw EventLoopError(description: "libevent could not make a base") }
+    guard let base = event_base_new() else { throw EventLoopError(description: "libevent cannot create an event base") }
     let descriptor = eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC))
     guard descriptor >= 0 else {
       event_base_free(base)
-      throw EventLoopError(description: "no event descriptor: errno \(errno)")
+      throw EventLoopError(description: "cannot create an event descriptor: errno \(errno)")
     }
     self.base = base
     wakeDescriptor = descriptor
@@ -75,7 +75,7 @@ public final class EventLoop: Loop, @unchecked Sendable {
     close(wakeDescriptor)
   }
 
-  /// The time, read anew.
+  /// The time, read from the kernel on each use.
   public var preciseNow: BootInstant { BootInstant.now }
 
   /// Seconds since 1970 by the machine's wall clock.
@@ -84,10 +84,10 @@ public final class EventLoop: Loop, @unchecked Sendable {
   /// Whether the caller is on the loop's thread.
   public var isCurrent: Bool { thread.load(ordering: .relaxed) == pthread_self() }
 
-  /// Calls `action` in every turn, after events and before jobs: for queues that are filled from other threads.
+  /// Sets the action of every turn between events and jobs, for queues that other threads fill.
   public func everyTurn(_ action: @escaping () -> Void) { onTurn = action }
 
-  /// Calls `action` in every turn, after jobs and before the wait: for what a turn has gathered.
+  /// Sets the action of every turn between jobs and the wait, for output that a turn has collected.
   public func beforeWaiting(_ action: @escaping () -> Void) { onWait = action }
 
   /// Runs turns on the calling thread until `stop`.
@@ -107,25 +107,25 @@ public final class EventLoop: Loop, @unchecked Sendable {
     onWait?()
   }
 
-  /// Ends `run` after the present turn. May be called from any thread.
+  /// Ends `run` after the current turn. Any thread.
   public func stop() {
     stopRequested.store(true, ordering: .releasing)
     wake()
   }
 
-  /// Makes the loop turn once, soon. May be called from any thread; many calls cost one wake-up.
+  /// Wakes the loop for a turn. Any thread; several calls before that turn cost one wake-up.
   public func wake() {
     guard !wakePending.exchange(true, ordering: .acquiringAndReleasing) else { return }
     eventfd_write(wakeDescriptor, 1)
   }
 
-  /// Runs `action` on the loop's thread, soon. May be called from any thread.
+  /// Runs `action` on the loop's thread in one of the next turns. Any thread.
   public func execute(_ action: @escaping @Sendable () -> Void) {
     inbox.withLock { $0.actions.append(action) }
     wake()
   }
 
-  /// Takes a job of a task that runs on this loop. Called by the Swift runtime from any thread.
+  /// Enqueues a job of a task that runs on this loop. Called by the Swift runtime from any thread.
   public func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     if isCurrent {
@@ -136,7 +136,7 @@ public final class EventLoop: Loop, @unchecked Sendable {
     }
   }
 
-  /// Lets an actor on this loop assume its isolation in a callback of libevent.
+  /// Lets an actor on this loop use `assumeIsolated` in libevent's callbacks. Traps on other threads.
   public func checkIsolated() { precondition(isCurrent, "not on the loop's thread") }
 
   /// The loop as an actor's executor.
@@ -161,13 +161,13 @@ public final class EventLoop: Loop, @unchecked Sendable {
     armedDeadline = earliest
   }
 
-  /// libevent's clock may be a little ahead of ours: what is not due yet is waited for anew.
+  /// libevent's clock may be slightly ahead of ours: the next turn sets the timer again for what is not due yet.
   fileprivate func timerDidEnd() { armedDeadline = nil }
 
   fileprivate func didWake() {
     var count: eventfd_t = 0
     eventfd_read(wakeDescriptor, &count)
-    // Before the queues are looked into: who submits after that wakes the loop once more.
+    // Cleared before the queues are read, so that later submissions wake the loop again.
     _ = wakePending.exchange(false, ordering: .acquiringAndReleasing)
     var taken = Inbox()
     inbox.withLock { swap(&$0, &taken) }
@@ -180,7 +180,7 @@ private func loopDidWake(_: Int32, _: Int16, _ context: UnsafeMutableRawPointer?
   Unmanaged<EventLoop>.fromOpaque(context!).takeUnretainedValue().didWake()
 }
 
-/// The turn itself fires timers: this event only ends the wait.
+/// Only ends the wait: the turn itself fires the timers.
 private func loopTimerDue(_: Int32, _: Int16, _ context: UnsafeMutableRawPointer?) {
   Unmanaged<EventLoop>.fromOpaque(context!).takeUnretainedValue().timerDidEnd()
 }

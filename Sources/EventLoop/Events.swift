@@ -1,31 +1,31 @@
-// Events.swift -- file and signal events of a loop, owned by objects.
+// Events.swift -- file and signal events of a loop as objects.
 
 import CEvent
 
-/// What a file event waits for, and what it reports.
+/// The conditions that a file event waits for and reports.
 public struct Interest: OptionSet, Sendable {
   /// libevent's bits.
   public let rawValue: Int16
-  /// libevent's bits as a set.
+  /// Creates a set from libevent's bits.
   public init(rawValue: Int16) { self.rawValue = rawValue }
-  /// Something can be read, or the peer has closed.
+  /// Readable, or closed by the peer.
   public static let read = Interest(rawValue: Int16(EV_READ))
-  /// Something can be written.
+  /// Writable.
   public static let write = Interest(rawValue: Int16(EV_WRITE))
 }
 
-/// A persistent event on a descriptor or a signal; ends with the object. Loop thread only.
+/// A persistent event on a descriptor or a signal; removed on deinit. Loop thread only.
 public final class LoopEvent {
   private var event: UnsafeMutablePointer<event>?
   private let handler: (Interest) -> Void
 
-  /// Calls `handler` whenever `descriptor` is ready for what `interest` says. The descriptor stays the caller's.
+  /// Calls `handler` whenever `descriptor` is ready for `interest`. The descriptor stays the caller's.
   public init(on loop: EventLoop, descriptor: Int32, _ interest: Interest, handler: @escaping (Interest) -> Void) {
     self.handler = handler
     add(loop, descriptor, interest.rawValue | Int16(EV_PERSIST))
   }
 
-  /// Calls `handler` whenever the process gets `signal`.
+  /// Calls `handler` whenever the process receives `signal`.
   public init(on loop: EventLoop, signal: Int32, handler: @escaping () -> Void) {
     self.handler = { _ in handler() }
     add(loop, signal, Int16(EV_SIGNAL | EV_PERSIST))

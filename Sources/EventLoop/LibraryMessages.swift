@@ -1,13 +1,13 @@
-// LibraryMessages.swift -- where libevent's own messages go, which it would write to stderr.
+// LibraryMessages.swift -- redirects libevent's own messages, which it would write to stderr.
 
 import CEvent
 import Synchronization
 
-/// libevent's own messages: one destination for the whole process.
+/// The destination of libevent's messages, one for the whole process.
 public enum LibraryMessages {
   private static let destination = Mutex<(@Sendable (String) -> Void)?>(nil)
 
-  /// Hands every message to `destination` from now on, in place of stderr. It may be called on any thread.
+  /// Passes every message to `destination` instead of stderr. `destination` may be called on any thread.
   public static func pass(to destination: @escaping @Sendable (String) -> Void) {
     LibraryMessages.destination.withLock { $0 = destination }
     event_set_log_callback { _, text in

@@ -1,24 +1,24 @@
-// Loop.swift -- what the cold path needs of a loop: an executor, a clock and timers.
+// Loop.swift -- the loop as the cold path sees it: an executor, a clock and timers.
 //
 // Two types conform: `EventLoop` (libevent, the kernel's clock) and the tests' `SimulatedLoop` (a virtual clock).
 
-/// A serial executor with a clock and timers. Everything but `enqueue` is called on the loop's own thread.
+/// A serial executor with a clock and timers. All members except `enqueue` are for the loop's own thread.
 public protocol Loop: SerialExecutor, TaskExecutor, AnyObject {
-  /// The time at which the present turn of the loop began.
+  /// The time of the current turn.
   var now: BootInstant { get }
-  /// The time, read anew: for what may take less than a turn.
+  /// The time, read on each use, for measurements within a turn.
   var preciseNow: BootInstant { get }
   /// Seconds since 1970 by the machine's wall clock: for signatures and files only.
   var wallTime: Int64 { get }
-  /// The timers that wait on this loop.
+  /// The timers of this loop.
   var timers: TimerHeap { get }
 }
 
 extension Loop {
-  /// A virtual clock has no other time.
+  /// A virtual clock does not advance within a turn.
   public var preciseNow: BootInstant { now }
 
-  /// Runs `action` on the loop at `deadline` (or in the next turn, when that has passed), unless it is cancelled before.
+  /// Runs `action` on the loop at `deadline`, or in the next turn if that has passed, unless the timer is cancelled.
   ///
   /// - Complexity: O(log n) in the number of timers.
   @discardableResult
@@ -26,17 +26,17 @@ extension Loop {
     timers.insert(deadline: deadline, action)
   }
 
-  /// Runs `action` on the loop after `delay`, unless it is cancelled before.
+  /// Runs `action` on the loop after `delay`, unless the timer is cancelled.
   @discardableResult
   public func schedule(after delay: Duration, _ action: @escaping () -> Void) -> LoopTimer {
     timers.insert(deadline: now + delay, action)
   }
 
-  /// Whether the machine must have slept while something was waited for, since it came after more than twice the time that
-  /// it was given. A response that was under way is as old as that sleep, whatever TTL it gives.
+  /// Whether the machine must have slept since `begin`: more than twice the timeout has passed. A response that was in flight
+  /// is then older than its TTL suggests.
   public func hasSlept(since begin: BootInstant, waitingFor timeout: Duration) -> Bool { now - begin > timeout * 2 }
 
-  /// Suspends the calling task for `delay` by the loop's clock. Must be called from a task that runs on this loop.
+  /// Suspends the calling task, which must run on this loop, for `delay` of the loop's clock.
   public func sleep(for delay: Duration) async {
     await withCheckedContinuation { continuation in
       schedule(after: delay) { continuation.resume() }

@@ -1,21 +1,21 @@
-// PathDependencies.swift -- the places in the file system on which it depends what a path leads to.
+// PathDependencies.swift -- the folder entries that determine which file a path leads to.
 //
-// A path leads through folders that need not exist yet, and through symbolic links that are replaced. What matters is each
-// place on the way where another entry would lead elsewhere, and the file itself, which may be mounted alone.
+// A path may lead through folders that do not exist yet and through symbolic links that are replaced. It depends on every
+// entry on the way, and on the file itself, which may be a mount point.
 
 import Glibc
 
-/// The folders, and the names in them, on which it depends what some paths lead to.
+/// The folder entries that determine which files some paths lead to.
 struct PathDependencies: Equatable {
-  /// Names that matter, by the folder that they are in. No folder is a symbolic link.
+  /// The relevant names by their folder, which is not a symbolic link.
   private(set) var names: [String: Set<String>] = [:]
-  /// The files that the paths lead to now.
+  /// The files that the paths currently lead to.
   private(set) var files: Set<String> = []
 
-  /// As many symbolic links as the kernel follows.
+  /// The kernel's limit of symbolic links in a path.
   private static let maximumLinks = 40
 
-  /// Follows absolute paths as far as they lead.
+  /// Follows absolute paths as far as they exist.
   init(of paths: [String]) {
     for path in paths { follow(path) }
   }

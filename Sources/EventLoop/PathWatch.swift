@@ -1,10 +1,10 @@
-// PathWatch.swift -- tells when what some paths lead to may have become something else.
+// PathWatch.swift -- reports when the files that some paths lead to may have changed.
 
 import CEvent
 import Glibc
 
-/// Watches paths by inotify(7): also those through symbolic links, and those in folders that do not exist yet. It wakes up
-/// when something happens to them, and never by itself. Ends with the object. Loop thread only.
+/// Watches paths with inotify(7), also through symbolic links and in folders that do not exist yet. It causes no wake-ups
+/// while nothing changes. Ends on deinit. Loop thread only.
 public final class PathWatch {
   private let paths: [String]
   private let loop: EventLoop
@@ -14,20 +14,19 @@ public final class PathWatch {
   private var event: LoopEvent?
   private var timer: LoopTimer?
   private var watched = PathDependencies(of: [])
-  /// What each of the kernel's watches is there for; nil for a file, whose every event matters.
+  /// The relevant names of each watched folder; nil for a file, all of whose events are relevant.
   private var watches: [Int32: Set<String>?] = [:]
 
-  /// How often the paths are followed anew because they changed meanwhile.
+  /// The limit of retries if the paths change while they are being followed.
   private static let attempts = 4
 
-  /// Calls `changed` a moment after something has happened on the way of a path; what is there may still be the same. It is
-  /// not called for what is there at first.
+  /// Calls `changed` after an event on a path; the content may be unchanged. It is not called for the initial state.
   ///
   /// - Parameters:
-  ///   - paths: absolute ones.
-  ///   - quiet: how long after the first event: a file is written in several steps, and often more than one file is. What
-  ///     happens within this time is one change.
-  /// - Returns: nil where the kernel gives no watch, or none that this process may have.
+  ///   - paths: absolute paths.
+  ///   - quiet: the delay after the first event. Events within it count as one change, because a file is written in several
+  ///     steps, and often together with others.
+  /// - Returns: nil if the kernel provides no watch or the process has used up its limit.
   public init?(
     _ paths: [String], on loop: EventLoop, quiet: Duration = .milliseconds(100), changed: @escaping () -> Void
   ) {
@@ -48,11 +47,11 @@ public final class PathWatch {
     if descriptor >= 0 { close(descriptor) }
   }
 
-  /// Watches what the paths depend on now.
+  /// Sets watches on what the paths currently depend on.
   private func renew() {
     for _ in 0..<PathWatch.attempts {
       let dependencies = PathDependencies(of: paths)
-      // What was removed and made anew has lost its watch, so that equal names are not enough.
+      // A folder that was removed and created again has lost its watch, so equal names are not sufficient.
       if dependencies == watched, !watches.isEmpty { return }
       watch(dependencies)
       watched = dependencies
@@ -94,7 +93,7 @@ public final class PathWatch {
     timer = loop.schedule(after: quiet) { [weak self] in
       guard let self else { return }
       timer = nil
-      // Before anybody looks at the files: what happens after the look is noticed.
+      // Before the callback reads the files, so that later changes are noticed.
       renew()
       changed()
     }
@@ -102,10 +101,10 @@ public final class PathWatch {
 
   private func matters(_ event: inotify_event, _ name: String) -> Bool {
     if event.mask & UInt32(IN_Q_OVERFLOW) != 0 { return true }
-    // A watch that was given up on purpose is not in the list any more.
+    // A watch that we removed is not in the list any more.
     guard let names = watches[event.wd] else { return false }
     if event.mask & UInt32(IN_IGNORED) != 0 { watches[event.wd] = nil }
-    // A folder that goes, or is moved, has no name here.
+    // Removal or move of the watched folder itself.
     if event.mask & UInt32(IN_IGNORED | IN_DELETE_SELF | IN_MOVE_SELF) != 0 {
       watched = PathDependencies(of: [])
       return true

@@ -1,16 +1,16 @@
-// SocketAddress.swift -- an IPv4 or IPv6 address with a port, in the form that system calls take.
+// SocketAddress.swift -- an IPv4 or IPv6 address with a port, in the form for system calls.
 
 import CEvent
 import Glibc
 
 /// An address and a port for `bind`, `connect` and `sendto`.
 public struct SocketAddress: Sendable {
-  /// The kernel's form; only the first `length` octets count.
+  /// The kernel's form; only the first `length` octets are significant.
   public var storage: sockaddr_storage
-  /// How many octets of `storage` count.
+  /// The number of significant octets in `storage`.
   public var length: socklen_t
 
-  /// The kernel's form as it stands.
+  /// Creates an address from the kernel's form.
   public init(storage: sockaddr_storage, length: socklen_t) {
     self.storage = storage
     self.length = length
@@ -77,12 +77,12 @@ public struct SocketAddress: Sendable {
 }
 
 extension SocketAddress {
-  /// The local address of a bound socket; nil for what is no socket.
+  /// The local address of a bound socket; nil if the descriptor is not a socket.
   public init?(boundTo descriptor: Int32) {
     self.init { getsockname(descriptor, $0, $1) }
   }
 
-  /// The other end of a connected socket; nil where there is none.
+  /// The peer of a connected socket; nil if it is not connected.
   public init?(peerOf descriptor: Int32) {
     self.init { getpeername(descriptor, $0, $1) }
   }

@@ -1,14 +1,14 @@
-// TimerHeap.swift -- the timers of one loop, the earliest on top.
+// TimerHeap.swift -- the timers of one loop, the earliest first.
 //
-// Used on the loop's thread only. A cancelled timer leaves the heap at once, so the heap never holds more than what waits.
+// Loop thread only. A cancelled timer leaves the heap at once, so the heap holds only pending timers.
 
-/// An action that waits for its deadline. Owned by the heap until it fires or is cancelled.
+/// An action with a deadline. Owned by the heap until it fires or is cancelled.
 public final class LoopTimer {
-  /// When the action is due.
+  /// The time at which the action is due.
   public let deadline: BootInstant
   fileprivate let sequence: UInt64
   fileprivate var position: Int
-  /// The position of a timer that fires in this very turn.
+  /// The position of a timer that fires in the current turn.
   fileprivate static let offHeap = -1
   fileprivate var action: (() -> Void)?
   private weak var heap: TimerHeap?
@@ -23,10 +23,10 @@ public final class LoopTimer {
     self.action = action
   }
 
-  /// Whether the action is still to come.
+  /// Whether the timer has neither fired nor been cancelled.
   public var isPending: Bool { action != nil }
 
-  /// Takes the timer off the heap; a no-op when it has fired or was cancelled.
+  /// Removes the timer from the heap; no effect if it has fired or was cancelled.
   ///
   /// - Complexity: O(log n)
   public func cancel() {
@@ -45,13 +45,13 @@ public final class TimerHeap {
   private var heap: [LoopTimer] = []
   private var nextSequence: UInt64 = 0
 
-  /// An empty heap.
+  /// Creates an empty heap.
   public init() {}
 
-  /// The earliest deadline, or nil when no timer waits.
+  /// The earliest deadline; nil if there is no timer.
   public var earliest: BootInstant? { heap.first?.deadline }
 
-  /// How many timers wait.
+  /// The number of pending timers.
   public var count: Int { heap.count }
 
   func insert(deadline: BootInstant, _ action: @escaping () -> Void) -> LoopTimer {
@@ -63,9 +63,9 @@ public final class TimerHeap {
     return timer
   }
 
-  /// Fires every timer that is due at `now`; actions may set new timers, which wait for the next call when they are due already.
+  /// Fires every timer that is due at `now`. Timers that actions set fire in a later call, even if they are due already.
   public func fire(now: BootInstant) {
-    // All are taken off first: a timer that an action sets into the past must not come before those that waited.
+    // All due timers are removed first, so that a timer that an action sets in the past does not overtake them.
     var due: [LoopTimer] = []
     while let first = heap.first, first.deadline <= now {
       remove(at: 0)
@@ -79,7 +79,7 @@ public final class TimerHeap {
     }
   }
 
-  /// Takes the earliest timer off and returns its action: the simulated loop jumps from one to the next.
+  /// Removes the earliest timer and returns its action, for simulated loops that jump from one timer to the next.
   public func popEarliest() -> (deadline: BootInstant, action: () -> Void)? {
     guard let first = heap.first, let action = first.action else { return nil }
     first.action = nil
