@@ -1,6 +1,6 @@
-// Base64.swift -- octets as text with the common alphabet, and back.
+// Base64.swift -- Base64 with the standard alphabet.
 
-/// Base 64 with the common alphabet and padding (RFC 4648 section 4).
+/// Base64 with the standard alphabet and padding (RFC 4648 section 4).
 public enum Base64 {
   /// The text, padded to a multiple of four characters.
   ///
@@ -13,15 +13,15 @@ public enum Base64 {
     }
   }
 
-  /// The octets of a text; nil for a foreign character, missing or misplaced padding, or bits set behind the last octet
-  /// (RFC 4648 section 3.5), so that every sequence of octets has exactly one text.
+  /// The octets of a text; nil for an invalid character, missing or misplaced padding, or nonzero trailing bits (RFC 4648
+  /// section 3.5), so that every sequence of octets has exactly one text.
   ///
   /// - Complexity: O(*n*) in the characters.
   @inlinable public static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
     text.withContiguousStorageIfAvailable(octets) ?? Array(text).withUnsafeBufferPointer(octets)
   }
 
-  /// Not generic: what is generic in another module is not specialised, and then takes ten times as long.
+  /// Not generic: generic code of another module is not specialised and takes ten times as long.
   @usableFromInline static func octets(of text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
     guard text.count % 4 == 0 else { return nil }
     var length = text.count

@@ -1,11 +1,11 @@
-// Base64Digits.swift -- six bits a character: what the alphabets of Base 64 have in common.
+// Base64Digits.swift -- the common part of both Base64 alphabets: six bits per character.
 
-/// An alphabet of RFC 4648, which sections 4 and 5 give different characters for the values 62 and 63.
+/// A Base64 alphabet. Those of RFC 4648 sections 4 and 5 differ in the characters for 62 and 63.
 struct Base64Digits: Sendable {
   static let common = Base64Digits(value62: UInt8(ascii: "+"), value63: UInt8(ascii: "/"))
   static let url = Base64Digits(value62: UInt8(ascii: "-"), value63: UInt8(ascii: "_"))
 
-  /// In the place of a foreign character's value.
+  /// The value of an invalid character.
   private static let foreign: UInt8 = 64
 
   /// The character of each value.
@@ -22,9 +22,9 @@ struct Base64Digits: Sendable {
     self.values = values
   }
 
-  /// Writes the characters of the octets, without padding; `output` has room for a third more than they are.
+  /// Writes the octets as characters without padding. `output` must have room for four characters per three octets.
   ///
-  /// - Returns: how many characters there are.
+  /// - Returns: the number of characters.
   func encode(_ octets: [UInt8], into output: UnsafeMutableBufferPointer<UInt8>) -> Int {
     var written = 0
     var bits: UInt32 = 0
@@ -45,8 +45,8 @@ struct Base64Digits: Sendable {
     return written
   }
 
-  /// The octets of a text without padding; nil for a foreign character, an impossible length, or bits set behind the
-  /// last octet (RFC 4648 section 3.5), so that every sequence of octets has exactly one text.
+  /// The octets of a text without padding; nil for an invalid character, an impossible length, or nonzero trailing bits
+  /// (RFC 4648 section 3.5), so that every sequence of octets has exactly one text.
   func decode(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
     guard text.count % 4 != 1 else { return nil }
     var octets = [UInt8](repeating: 0, count: text.count / 4 * 3 + max(0, text.count % 4 - 1))

@@ -1,6 +1,6 @@
-// Base64URL.swift -- octets as text that may stand in a URL, and back.
+// Base64URL.swift -- Base64 with the alphabet for URLs.
 
-/// Base 64 with the alphabet for URLs (RFC 4648 section 5), without padding, as RFC 8484 section 6 has it.
+/// Base64 with the alphabet for URLs (RFC 4648 section 5), without padding, as in RFC 8484 section 6.
 public enum Base64URL {
   /// The text, without padding.
   ///
@@ -9,8 +9,8 @@ public enum Base64URL {
     String(unsafeUninitializedCapacity: (octets.count * 4 + 2) / 3) { Base64Digits.url.encode(octets, into: $0) }
   }
 
-  /// The octets of a text without padding; nil for a foreign character, an impossible length, or bits set behind
-  /// the last octet (RFC 4648 section 3.5), so that every sequence of octets has exactly one text.
+  /// The octets of a text without padding; nil for an invalid character, an impossible length, or nonzero trailing bits
+  /// (RFC 4648 section 3.5), so that every sequence of octets has exactly one text.
   ///
   /// - Complexity: O(*n*) in the characters.
   public static func decode(_ text: String) -> [UInt8]? {

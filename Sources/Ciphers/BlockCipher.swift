@@ -1,22 +1,22 @@
-// BlockCipher.swift -- the ciphers that providers encrypt names and answers with: AES-128 in CBC and GCM, DES in ECB.
+// BlockCipher.swift -- the providers' ciphers for names and answers: AES-128 in CBC and GCM mode, DES in ECB mode.
 
 import CCrypto
 import Synchronization
 
-/// A block cipher in the mode that a provider's document names, with a key.
+/// A block cipher with a mode and a key. Any thread; calls with one key run one at a time.
 public struct BlockCipher: Sendable {
-  /// What providers use.
+  /// The ciphers and modes that providers use.
   public enum Mode: Hashable, Sendable {
     /// AES-128-CBC with PKCS#7 padding; initialisation vectors of 16 octets.
     case aesCBC
-    /// AES-128-GCM with a tag of 16 octets behind the ciphertext; initialisation vectors of 12 octets.
+    /// AES-128-GCM with a tag of 16 octets after the ciphertext; initialisation vectors of 12 octets.
     case aesGCM
-    /// DES-ECB with PKCS#5 padding; no initialisation vector. Broken: only for a service that offers nothing else.
+    /// DES-ECB with PKCS#5 padding; no initialisation vector. Broken: only for services that offer nothing else.
     case desECB
 
-    /// Octets of a key.
+    /// The length of a key in octets.
     public var keyLength: Int { self == .desECB ? 8 : 16 }
-    /// Octets of an initialisation vector.
+    /// The length of an initialisation vector in octets.
     public var vectorLength: Int {
       switch self {
       case .aesCBC: 16
@@ -30,7 +30,7 @@ public struct BlockCipher: Sendable {
   public let mode: Mode
   private let contexts: Contexts
 
-  /// A cipher with that key.
+  /// Creates a cipher.
   ///
   /// - Precondition: the key has `mode.keyLength` octets.
   public init(_ mode: Mode, key: [UInt8]) {
@@ -39,7 +39,7 @@ public struct BlockCipher: Sendable {
     contexts = Contexts(mode, key: key)
   }
 
-  /// The ciphertext, in GCM with its tag behind it.
+  /// The ciphertext, in GCM mode followed by its tag.
   ///
   /// - Precondition: the vector has `mode.vectorLength` octets.
   /// - Complexity: O(*n*) in the octets.
@@ -50,13 +50,13 @@ public struct BlockCipher: Sendable {
     return ciphertext
   }
 
-  /// The plaintext; nil where length, padding or tag are wrong.
+  /// The plaintext; nil if length, padding or tag is wrong.
   ///
   /// - Precondition: the vector has `mode.vectorLength` octets.
   /// - Complexity: O(*n*) in the octets.
   public func decrypt(_ ciphertext: ArraySlice<UInt8>, vector: [UInt8]) -> [UInt8]? {
     precondition(vector.count == mode.vectorLength)
-    // Whoever uses TLS on this thread next would take libcrypto's note of a refusal for a fault of the connection.
+    // Otherwise the next TLS operation on this thread would report libcrypto's queued error as its own.
     ERR_set_mark()
     defer { ERR_pop_to_mark() }
     return contexts.decrypting.withLock { $0.decrypt(ciphertext, vector: vector) }
@@ -68,11 +68,11 @@ extension BlockCipher: CustomStringConvertible, CustomDebugStringConvertible, Cu
   public var description: String { "••••" }
   /// Always `••••`.
   public var debugDescription: String { description }
-  /// Nothing to look into.
+  /// An empty mirror, so that dumps show nothing.
   public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// What the copies of a cipher share: a context for each direction, so that the key is taken in only once.
+/// The contexts that copies of a cipher share, one per direction, so that the key schedule is computed once.
 private final class Contexts: Sendable {
   let encrypting: Mutex<CipherContext>
   let decrypting: Mutex<CipherContext>

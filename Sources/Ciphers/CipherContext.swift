@@ -1,23 +1,23 @@
-// CipherContext.swift -- libcrypto's context of a cipher in one direction, with the key taken in.
+// CipherContext.swift -- libcrypto's cipher context for one direction, with its key schedule.
 
 import CCrypto
 
-/// A cipher that encrypts or decrypts one text after another. What a text left behind, be it refused, the next one does
-/// not see: each begins with its initialisation vector. libcrypto wipes the context at its end.
+/// A cipher that encrypts or decrypts one text after another. Each text starts with its own initialisation vector, so no state
+/// carries over, also not from a refused text. libcrypto wipes the context when it is freed.
 struct CipherContext: ~Copyable {
   private static let tagLength = 16
 
   private let context: OpaquePointer
   private let hasTag: Bool
 
-  /// A context with a key of the mode's length.
+  /// Creates a context. The key must have the mode's length.
   init(_ mode: BlockCipher.Mode, key: [UInt8], encrypts: Bool) {
     let algorithm = EVP_CIPHER_fetch(nil, mode.algorithm, nil)
     defer { EVP_CIPHER_free(algorithm) }
     guard let context = EVP_CIPHER_CTX_new() else { preconditionFailure("libcrypto has no memory") }
     self.context = context
     hasTag = mode == .aesGCM
-    // The default provider has no single DES; triple DES with one key three times is the same function.
+    // libcrypto's default provider has no single DES; triple DES with the same key three times is equivalent.
     let key = mode == .desECB ? key + key + key : key
     let isKeyed = EVP_CipherInit_ex2(context, algorithm, key, nil, encrypts ? 1 : 0, nil) == 1
     precondition(isKeyed, "libcrypto has no \(mode.algorithm)")
@@ -25,12 +25,12 @@ struct CipherContext: ~Copyable {
 
   deinit { EVP_CIPHER_CTX_free(context) }
 
-  /// The ciphertext, in GCM with its tag behind it; nil where libcrypto fails.
+  /// The ciphertext, in GCM mode followed by its tag; nil if libcrypto fails.
   mutating func encrypt(_ plaintext: [UInt8], vector: [UInt8]) -> [UInt8]? {
     begin(vector) ? run(plaintext[...]) : nil
   }
 
-  /// The plaintext; nil where length, padding or tag are wrong.
+  /// The plaintext; nil if length, padding or tag is wrong.
   mutating func decrypt(_ ciphertext: ArraySlice<UInt8>, vector: [UInt8]) -> [UInt8]? {
     guard begin(vector) else { return nil }
     guard hasTag else { return run(ciphertext) }
@@ -41,14 +41,14 @@ struct CipherContext: ~Copyable {
     return run(ciphertext.dropLast(CipherContext.tagLength))
   }
 
-  /// The same key with another initialisation vector.
+  /// Starts a text with the same key and another initialisation vector.
   private func begin(_ vector: [UInt8]) -> Bool {
     EVP_CipherInit_ex2(context, nil, nil, vector.isEmpty ? [0] : vector, -1, nil) == 1
   }
 
-  /// The whole output; nil where the padding or the tag is wrong.
+  /// The whole output; nil if padding or tag is wrong.
   private func run(_ input: ArraySlice<UInt8>) -> [UInt8]? {
-    // Room for a block of padding or for a tag.
+    // Room for a block of padding or a tag.
     var output = [UInt8](repeating: 0, count: input.count + CipherContext.tagLength)
     let written = output.withUnsafeMutableBufferPointer { output -> Int? in
       var (written, last) = (Int32(0), Int32(0))
@@ -72,7 +72,7 @@ struct CipherContext: ~Copyable {
 }
 
 extension BlockCipher.Mode {
-  /// libcrypto's name.
+  /// The name in libcrypto.
   fileprivate var algorithm: String {
     switch self {
     case .aesCBC: "AES-128-CBC"

@@ -1,15 +1,15 @@
-// Digest.swift -- the digests that providers sign with: SHA-256 and MD5.
+// Digest.swift -- the digests for providers' signatures: SHA-256 and MD5.
 
 import CCrypto
 
-/// One-shot digests over octets that are all at hand.
+/// One-shot digests. Any thread.
 public enum Digest {
   /// SHA-256 (FIPS 180-4), 32 octets.
   ///
   /// - Complexity: O(*n*) in the octets of the message.
   public static func sha256(_ message: [UInt8]) -> [UInt8] { digest(message, Algorithm.sha256) }
 
-  /// MD5 (RFC 1321), 16 octets. Providers demand it for signatures; nothing else may use it.
+  /// MD5 (RFC 1321), 16 octets. Broken: only for signatures that providers require.
   ///
   /// - Complexity: O(*n*) in the octets of the message.
   public static func md5(_ message: [UInt8]) -> [UInt8] { digest(message, Algorithm.md5) }
@@ -23,7 +23,7 @@ public enum Digest {
   }
 }
 
-/// A digest of libcrypto's default provider, fetched once: a fetch by name costs more than hashing a name does.
+/// A digest of libcrypto's default provider, fetched once: a fetch by name costs more than hashing a domain name.
 private struct Algorithm: @unchecked Sendable {
   // Immutable after the fetch and never freed; libcrypto lets any thread use it.
   let pointer: OpaquePointer

@@ -1,17 +1,17 @@
-// HMACSHA256.swift -- the code that shows who wrote a message, for whoever has the key.
+// HMACSHA256.swift -- message authentication codes with HMAC-SHA256.
 
 import CCrypto
 import Synchronization
 
-/// HMAC with SHA-256 (RFC 2104, RFC 4231) under one key. The key is taken in once: a code costs the hashing of its message
-/// and little more.
+/// HMAC with SHA-256 (RFC 2104, RFC 4231) for one key. The key is processed once, so a code costs little more than hashing
+/// its message. Any thread; one message at a time.
 public final class HMACSHA256: Sendable {
-  /// Octets of a code.
+  /// The length of a code in octets.
   public static let length = 32
 
   private let context: Mutex<Context>
 
-  /// Codes under that key, which may have any length, none included.
+  /// Creates an instance for a key of any length, including 0.
   public init(key: [UInt8]) { context = Mutex(Context(key: key)) }
 
   /// The code of a message, `length` octets.
@@ -25,16 +25,16 @@ extension HMACSHA256: CustomStringConvertible, CustomDebugStringConvertible, Cus
   public var description: String { "••••" }
   /// Always `••••`.
   public var debugDescription: String { description }
-  /// Nothing to look into.
+  /// An empty mirror, so that dumps show nothing.
   public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// libcrypto's context with the key taken in; one message at a time. libcrypto wipes it at its end.
+/// libcrypto's context with the key; one message at a time. libcrypto wipes it when it is freed.
 private struct Context: ~Copyable {
   private let context: OpaquePointer
 
   init(key: [UInt8]) {
-    // A null pointer as the key would mean that there is none yet.
+    // A null pointer would mean that the key is not set yet.
     guard let context = ccrypto_hmac_sha256(key.isEmpty ? [0] : key, key.count) else {
       preconditionFailure("libcrypto has no HMAC-SHA256")
     }

@@ -1,6 +1,6 @@
-// Hexadecimal.swift -- octets as hexadecimal text and back.
+// Hexadecimal.swift -- hexadecimal text.
 
-/// Base 16 (RFC 4648 section 8), written in lower case as every provider has it.
+/// Base16 (RFC 4648 section 8), written in lower case as all providers do.
 public enum Hexadecimal {
   /// Two lower-case digits for each octet.
   ///
@@ -15,14 +15,14 @@ public enum Hexadecimal {
     }
   }
 
-  /// The octets of a text of digits in any case; nil for an odd number of digits or anything else in it.
+  /// The octets of digits in any case; nil for an odd number of digits or an invalid one.
   ///
   /// - Complexity: O(*n*) in the digits.
   @inlinable public static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
     text.withContiguousStorageIfAvailable(octets) ?? Array(text).withUnsafeBufferPointer(octets)
   }
 
-  /// Not generic: what is generic in another module is not specialised, and then takes ten times as long.
+  /// Not generic: generic code of another module is not specialised and takes ten times as long.
   @usableFromInline static func octets(of text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
     guard text.count % 2 == 0 else { return nil }
     var octets = [UInt8](repeating: 0, count: text.count / 2)
@@ -33,7 +33,7 @@ public enum Hexadecimal {
     return octets
   }
 
-  /// The octets of a text of digits in any case; nil for an odd number of digits or anything else in it.
+  /// The octets of digits in any case; nil for an odd number of digits or an invalid one.
   ///
   /// - Complexity: O(*n*) in the digits.
   public static func decode(_ text: String) -> [UInt8]? { decode(text.utf8) }

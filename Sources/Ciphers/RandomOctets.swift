@@ -1,19 +1,19 @@
-// RandomOctets.swift -- octets that nobody can foresee, for nonces and initialisation vectors.
+// RandomOctets.swift -- unpredictable octets for nonces and initialisation vectors.
 
 import CCrypto
 import Glibc
 import Synchronization
 
-/// Octets from libcrypto's random generator, seeded by the kernel.
+/// Octets from libcrypto's random generator, seeded by the kernel. Any thread.
 ///
-/// The generator takes as long for one octet as for hundreds, so that they are fetched in advance: no key may be made of
-/// what has waited in memory.
+/// The generator takes as long for one octet as for hundreds, so octets are fetched in advance and wait in memory: do not
+/// use them for keys.
 public enum RandomOctets {
   private static let store = Mutex(RandomStore())
 
-  /// That many octets. None is given twice.
+  /// Returns `count` octets. None is returned twice.
   ///
-  /// - Precondition: the generator works; a predictable initialisation vector would be worse than no program.
+  /// - Precondition: the generator works; a predictable initialisation vector would be worse than a crash.
   /// - Complexity: O(*n*) in the count.
   public static func generate(count: Int) -> [UInt8] {
     store.withLock { store in
@@ -24,13 +24,13 @@ public enum RandomOctets {
   }
 }
 
-/// Octets that wait to be given.
+/// Octets that were fetched in advance.
 private struct RandomStore: ~Copyable {
-  /// Octets that are fetched at once.
+  /// The number of octets fetched at once.
   static let size = 512
 
-  /// How many octets wait, and behind that number those octets. In a forked child the kernel makes all of it zero, so
-  /// that the child finds none waiting and never gives its parent's. Nil where the kernel cannot: then none ever wait.
+  /// The number of waiting octets, followed by the octets. The kernel zeroes the page in a forked child, so that the child
+  /// never returns its parent's octets. Nil if the kernel cannot do that; then no octets are fetched in advance.
   private let page: UnsafeMutableRawPointer?
 
   init() {
@@ -39,7 +39,7 @@ private struct RandomStore: ~Copyable {
     self.page = page != MAP_FAILED && madvise(page, length, MADV_WIPEONFORK) == 0 ? page : nil
   }
 
-  /// Fills a buffer with octets that wait, or with new ones where it is larger than all of them.
+  /// Fills a buffer from the waiting octets, or from the generator if the buffer is larger than the store.
   mutating func take(into output: UnsafeMutableRawBufferPointer) {
     guard let page, output.count <= RandomStore.size else { return RandomStore.generate(output) }
     let octets = UnsafeMutableRawBufferPointer(start: page + MemoryLayout<Int>.size, count: RandomStore.size)

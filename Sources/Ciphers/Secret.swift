@@ -1,13 +1,13 @@
-// Secret.swift -- a key or token that never shows itself.
+// Secret.swift -- a key or token that is never printed.
 
 /// A secret text. Every description of it is `••••`; only `reveal` gives the octets.
 public struct Secret: Hashable, Sendable {
   private let octets: [UInt8]
 
-  /// A secret of those UTF-8 octets.
+  /// Creates a secret from a text's UTF-8 octets.
   public init(_ text: String) { octets = Array(text.utf8) }
 
-  /// The secret's octets, for a digest or a cipher only.
+  /// The octets of the secret. Pass them only to digests, ciphers and requests.
   public var reveal: [UInt8] { octets }
 }
 
@@ -16,6 +16,6 @@ extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomR
   public var description: String { "••••" }
   /// Always `••••`.
   public var debugDescription: String { "••••" }
-  /// Nothing to look into.
+  /// An empty mirror, so that dumps show nothing.
   public var customMirror: Mirror { Mirror(self, children: []) }
 }

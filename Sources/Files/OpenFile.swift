@@ -1,10 +1,10 @@
-// OpenFile.swift -- whether an open file is still the one of its name, which another program may have removed or replaced.
+// OpenFile.swift -- checks whether a name still refers to an open file, which may have been removed or replaced.
 
 import Glibc
 
-/// Files that are open.
+/// Checks of open files.
 public enum OpenFile {
-  /// Whether that is the file's name now; a symbolic link is not followed.
+  /// Whether `name` refers to the open file. Does not follow a symbolic link.
   public static func isNamed(_ name: String, _ descriptor: Int32) -> Bool {
     var (opened, named) = (stat(), stat())
     return fstat(descriptor, &opened) == 0 && lstat(name, &named) == 0 && opened.st_ino == named.st_ino

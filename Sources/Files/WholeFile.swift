@@ -1,17 +1,17 @@
-// WholeFile.swift -- reads a file from its beginning to its end, if that comes soon enough.
+// WholeFile.swift -- reads a whole file up to a size limit.
 
 import Glibc
 
-/// Why a file was not read.
+/// The reason why a file was not read.
 public enum FileFault: Error, Hashable, Sendable {
   /// It could not be opened or read; the system's error number.
   case unreadable(Int32)
-  /// It has more octets than were wanted.
+  /// It exceeds the limit.
   case tooLarge
 }
 
 extension FileFault: CustomStringConvertible {
-  /// The system's words, or that it is too large.
+  /// The system's message, or `too large`.
   public var description: String {
     switch self {
     case .unreadable(let code): String(cString: strerror(code))
@@ -20,23 +20,23 @@ extension FileFault: CustomStringConvertible {
   }
 }
 
-/// Reads small files. Blocks as long as the disk does, and not for a FIFO's writer.
+/// Reads small files. Blocks for the disk, but not for the writer of a FIFO.
 public enum WholeFile {
   private static let chunk = 16_384
 
-  /// All octets of what is at a path.
+  /// All octets of a file.
   ///
-  /// - Parameter limit: octets; a longer file is refused, one without an end too.
+  /// - Parameter limit: the largest accepted size in octets; endless files are refused too.
   /// - Throws: `FileFault`
   public static func read(_ path: String, limit: Int) throws(FileFault) -> [UInt8] {
-    // Non-blocking, because opening a FIFO would wait for its writer.
+    // O_NONBLOCK: opening a FIFO would otherwise wait for its writer.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { throw .unreadable(errno) }
     defer { close(descriptor) }
     return try read(descriptor, limit: limit)
   }
 
-  /// All octets from where an open file stands. The descriptor stays the caller's.
+  /// All octets from the current position of an open file. The descriptor stays the caller's.
   ///
   /// - Throws: `FileFault`
   public static func read(_ descriptor: Int32, limit: Int) throws(FileFault) -> [UInt8] {
