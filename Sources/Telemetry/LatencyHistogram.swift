@@ -1,30 +1,30 @@
-// LatencyHistogram.swift -- how long something took, as counts in fixed buckets.
+// LatencyHistogram.swift -- counts durations in fixed buckets.
 
 /// Durations counted in buckets from 10 µs to 5 s.
 ///
-/// Two of the same program may be added, and an earlier one subtracted from a later one: what is left is the time between.
+/// Two histograms of the same build can be added, and an earlier reading subtracted from a later one.
 public struct LatencyHistogram: Sendable, Equatable {
-  /// The upper bounds of all buckets but the last, in nanoseconds; the last one has none.
+  /// The upper bounds in nanoseconds of all buckets except the last, which has none.
   public static let bounds: [Int64] = [
     10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000,
     50_000_000, 100_000_000, 250_000_000, 500_000_000, 1_000_000_000, 2_500_000_000, 5_000_000_000,
   ]
-  /// How many buckets there are.
+  /// The number of buckets.
   public static let bucketCount = bounds.count + 1
 
-  /// How many durations fell into each bucket: above the bound before, not above its own.
+  /// The number of durations in each bucket: above the previous bound, up to and including its own.
   public private(set) var counts: [UInt64]
   /// The sum of all durations, in nanoseconds.
   public private(set) var sum: UInt64
-  /// The longest duration, in nanoseconds. Where an earlier reading was subtracted, none was longer.
+  /// The longest duration, in nanoseconds; after a subtraction, an upper bound of it.
   public private(set) var longest: UInt64
 
-  /// Without any durations.
+  /// Creates an empty histogram.
   public init() { self.init(counts: Array(repeating: 0, count: LatencyHistogram.bucketCount), sum: 0, longest: 0) }
 
-  /// With those counts, and that sum and longest duration in nanoseconds.
+  /// Creates a histogram from its parts; durations are in nanoseconds.
   ///
-  /// - Precondition: there is a count for each bucket.
+  /// - Precondition: `counts` has an element for each bucket.
   public init(counts: [UInt64], sum: UInt64, longest: UInt64) {
     precondition(counts.count == LatencyHistogram.bucketCount)
     self.counts = counts
@@ -32,13 +32,13 @@ public struct LatencyHistogram: Sendable, Equatable {
     self.longest = longest
   }
 
-  /// How many durations there are.
+  /// The number of durations.
   public var count: UInt64 { counts.reduce(0, &+) }
 
-  /// The mean of all durations; nil where there is none.
+  /// The mean of all durations; nil if there are none.
   public var mean: Duration? { count == 0 ? nil : .nanoseconds(Int64(clamping: sum / count)) }
 
-  /// Counts a duration; a negative one counts as none at all.
+  /// Counts a duration; a negative one counts as 0.
   public mutating func observe(_ duration: Duration) {
     let (seconds, attoseconds) = duration.components
     let nanoseconds = seconds < 0 || attoseconds < 0 ? 0 : seconds * 1_000_000_000 + attoseconds / 1_000_000_000
@@ -48,10 +48,10 @@ public struct LatencyHistogram: Sendable, Equatable {
     longest = max(longest, UInt64(nanoseconds))
   }
 
-  /// The duration that `fraction` of all do not exceed, by interpolation in its bucket, as Prometheus does, and not above the
-  /// longest; nil where there is none. Beyond the last bound it is that bound.
+  /// The duration that `fraction` of all durations do not exceed, interpolated within its bucket as Prometheus does, and at
+  /// most `longest`. In the last bucket it is the last bound. Nil if there are no durations.
   ///
-  /// - Precondition: `fraction` is from 0 to 1.
+  /// - Precondition: `fraction` is in 0...1.
   public func quantile(_ fraction: Double) -> Duration? {
     precondition((0...1).contains(fraction))
     guard count > 0 else { return nil }
@@ -69,14 +69,14 @@ public struct LatencyHistogram: Sendable, Equatable {
     return .nanoseconds(LatencyHistogram.bounds.last!)
   }
 
-  /// What both have counted.
+  /// The durations of both.
   public static func + (left: LatencyHistogram, right: LatencyHistogram) -> LatencyHistogram {
     LatencyHistogram(
       counts: zip(left.counts, right.counts).map { $0 &+ $1 }, sum: left.sum &+ right.sum,
       longest: max(left.longest, right.longest))
   }
 
-  /// What was counted between an earlier reading and a later one.
+  /// The durations between an earlier and a later reading.
   public static func - (later: LatencyHistogram, earlier: LatencyHistogram) -> LatencyHistogram {
     let counts = zip(later.counts, earlier.counts).map { $0 > $1 ? $0 - $1 : 0 }
     return LatencyHistogram(

@@ -1,4 +1,4 @@
-// Exposition.swift -- writes numbers in Prometheus' text format, version 0.0.4.
+// Exposition.swift -- writes metrics in Prometheus' text format, version 0.0.4.
 //
 // https://prometheus.io/docs/instrumenting/exposition_formats/; names and units as that project's "Metric and label naming".
 
@@ -6,21 +6,21 @@ import Telemetry
 
 /// A label and its value.
 public struct MetricLabel: Sendable, Hashable {
-  /// Letters, digits and underscores, no digit first.
+  /// The name: letters, digits and underscores, not beginning with a digit.
   public var name: String
-  /// Any text; it is escaped where it is written.
+  /// The value: any text, escaped on output.
   public var value: String
 
-  /// A label with that value.
+  /// Creates a label.
   public init(_ name: String, _ value: String) {
     self.name = name
     self.value = value
   }
 }
 
-/// The page that a scrape gets: families one after the other, each with its samples.
+/// The page for a scrape: metric families, each with its samples.
 ///
-/// - Precondition: names are letters, digits, underscores and colons, and no family comes twice.
+/// - Precondition: names consist of letters, digits, underscores and colons, and no family is added twice.
 public struct Exposition: Sendable {
   /// The Content-Type of the page.
   public static let contentType = "text/plain; version=0.0.4; charset=utf-8"
@@ -29,36 +29,36 @@ public struct Exposition: Sendable {
   private var names: Set<String> = []
   private static let nanosecondsPerSecond = 1_000_000_000.0
 
-  /// An empty page.
+  /// Creates an empty page.
   public init() { octets.reserveCapacity(16_384) }
 
-  /// A family of numbers that only grow.
+  /// Adds a family of counters.
   ///
-  /// - Parameter name: ends in `_total`.
+  /// - Parameter name: must end in `_total`.
   public mutating func counter(_ name: String, _ help: String, _ samples: (inout Samples) -> Void) {
     precondition(name.hasSuffix("_total"), "a counter's name ends in _total")
     family(name, "counter", help, samples)
   }
 
-  /// A family of one number that only grows.
+  /// Adds a family with one counter.
   public mutating func counter(_ name: String, _ help: String, _ value: some BinaryInteger) {
     counter(name, help) { $0.add(value) }
   }
 
-  /// A family of numbers that go up and down.
+  /// Adds a family of gauges.
   public mutating func gauge(_ name: String, _ help: String, _ samples: (inout Samples) -> Void) {
     precondition(!name.hasSuffix("_total"), "only a counter's name ends in _total")
     family(name, "gauge", help, samples)
   }
 
-  /// A family of one number that goes up and down.
+  /// Adds a family with one gauge.
   public mutating func gauge(_ name: String, _ help: String, _ value: some BinaryInteger) {
     gauge(name, help) { $0.add(value) }
   }
 
-  /// A family of durations in buckets.
+  /// Adds a family of histograms of durations.
   ///
-  /// - Parameter name: ends in `_seconds`.
+  /// - Parameter name: must end in `_seconds`.
   public mutating func histogram(
     _ name: String, _ help: String, _ histograms: [(labels: [MetricLabel], durations: LatencyHistogram)]
   ) {
@@ -82,12 +82,12 @@ public struct Exposition: Sendable {
     fileprivate let name: String
     fileprivate var octets: [UInt8]
 
-    /// A whole number.
+    /// Adds a sample with an integer value.
     public mutating func add(_ value: some BinaryInteger, _ labels: [MetricLabel] = []) {
       write(labels, suffix: "", "\(value)")
     }
 
-    /// A number.
+    /// Adds a sample.
     public mutating func add(_ value: Double, _ labels: [MetricLabel] = []) {
       write(labels, suffix: "", Exposition.text(value))
     }
@@ -122,18 +122,18 @@ public struct Exposition: Sendable {
     _ name: String, _ type: String, _ help: String, _ write: (inout Samples) -> Void
   ) {
     precondition(Exposition.isName(name, colons: true), "not a metric's name: \(name)")
-    precondition(names.insert(name).inserted, "a family that comes twice: \(name)")
+    precondition(names.insert(name).inserted, "a metric family is added twice: \(name)")
     octets += "# HELP \(name) ".utf8
     Exposition.append(help, to: &octets, escapesQuotes: false)
     octets += "\n# TYPE \(name) \(type)\n".utf8
-    // Taken and given back: two owners would copy the page for each family.
+    // Moved out and back: a second owner would copy the page for each family.
     var samples = Samples(name: name, octets: [])
     swap(&samples.octets, &octets)
     write(&samples)
     swap(&samples.octets, &octets)
   }
 
-  /// A help text knows no quotes, so it does not escape them.
+  /// Appends escaped text. Help texts are not quoted, so they do not escape quotes.
   private static func append(_ text: String, to octets: inout [UInt8], escapesQuotes: Bool) {
     for octet in text.utf8 {
       switch octet {
@@ -145,7 +145,7 @@ public struct Exposition: Sendable {
     }
   }
 
-  /// Go's parser reads Swift's shortest form of a finite number; the others have names of their own.
+  /// Swift's shortest form of a finite number, which Go's parser reads; Prometheus' names for the others.
   static func text(_ value: Double) -> String {
     if value.isNaN { return "NaN" }
     if value.isInfinite { return value < 0 ? "-Inf" : "+Inf" }

@@ -1,21 +1,20 @@
-// CounterBlock.swift -- counters of one thread: written there without a lock, read from any other.
+// CounterBlock.swift -- counters that one thread writes without a lock and any thread reads.
 
 import CHotPath
 
-/// A row of counters that begin at 0, in memory of its own that shares no cache line with anything else.
+/// A row of counters, initially 0, that shares no cache line with other data.
 ///
-/// One thread writes; any thread may read at any time, and sees whole numbers, of which some may be a moment older than
-/// others.
+/// One thread writes; any thread may read at any time. Each value is read atomically, but not all at the same moment.
 public final class CounterBlock: @unchecked Sendable {
-  /// Where the counters stand; for the one thread that writes, as long as the block lives.
+  /// The counters, for the writing thread. Valid until deinit.
   public let cells: UnsafeMutablePointer<UInt64>
-  /// How many there are.
+  /// The number of counters.
   public let count: Int
 
-  /// Processors fetch lines of 64 octets, and often the neighbour along with them.
+  /// Two cache lines of 64 octets: processors often fetch the neighbouring line too.
   private static let alignment = 128
 
-  /// A row of `count` counters.
+  /// Allocates `count` counters.
   public init(count: Int) {
     self.count = count
     let lines = (count * MemoryLayout<UInt64>.stride + CounterBlock.alignment - 1) / CounterBlock.alignment
@@ -27,12 +26,12 @@ public final class CounterBlock: @unchecked Sendable {
 
   deinit { cells.deallocate() }
 
-  /// The counter's present value. Any thread.
+  /// The current value of a counter. Any thread.
   public func value(_ index: Int) -> UInt64 {
     precondition(index >= 0 && index < count)
     return hot_counter_read(cells + index)
   }
 
-  /// All present values. Any thread.
+  /// All current values. Any thread.
   public var values: [UInt64] { (0..<count).map { hot_counter_read(cells + $0) } }
 }
