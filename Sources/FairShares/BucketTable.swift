@@ -1,46 +1,45 @@
-// BucketTable.swift -- token buckets for any number of keys in memory of a fixed size, safe on every thread.
+// BucketTable.swift -- token buckets for any number of keys in a fixed amount of memory.
 //
-// A bucket is one number: the time at which it is full again. One that is full is worth as much as none, so a row is free
-// as soon as its bucket has filled up, and a key that has no row has a full bucket.
+// A bucket is one number: the time at which it is full again. A key without a row has a full bucket, so a row becomes free
+// as soon as its bucket is full.
 
 import CHotPath
 
-/// How often each key may do something: `rate` times a second, and `burst` seconds' worth at once.
+/// Limits how often each key may do something: `rate` times a second, with bursts of `burst` seconds' worth. Any thread.
 ///
-/// Rows stand in sets of eight, found by a hash with a seed of the run. Where all eight of a set are in debt, the one with
-/// the least debt makes room: a newcomer is never shut out, and who is deepest in debt stays the longest. To make a row
-/// useless for its purpose somebody must keep eight times as many keys in debt as there are sets; they may spend as much as
-/// all rows together then, table or not.
+/// Rows form sets of eight, selected by a hash with a random seed. If all eight rows of a set are in use, the bucket that
+/// will be full soonest is dropped: a new key always gets a row, and the emptiest buckets stay longest. To defeat the limit,
+/// an attacker must keep eight times as many keys in use as there are sets, and could spend as much without the table.
 public final class BucketTable: @unchecked Sendable {
   private struct Row {
     var key: UInt64
-    /// When the bucket is full, in nanoseconds of the caller's clock.
+    /// The time at which the bucket is full, in nanoseconds of the caller's clock.
     var fullAt: Int64
   }
 
-  /// Times a second; 0 for no limit.
+  /// Tokens per second; 0 for no limit.
   public let rate: Int
-  /// Rows in memory.
+  /// The number of rows.
   public let capacity: Int
   private let rows: UnsafeMutablePointer<Row>
   private let locks: UnsafeMutablePointer<hot_mutex>
-  /// Refusals so far; when the next one is worth a word.
+  /// The number of refusals, and the time of the next report.
   private let refusals: UnsafeMutablePointer<UInt64>
   private let nextWord: UnsafeMutablePointer<UInt64>
   private let setMask: UInt64
   private let seed: UInt64
-  /// Nanoseconds that one token takes to grow.
+  /// Nanoseconds per token.
   private let interval: Int64
-  /// Nanoseconds that an empty bucket takes to fill.
+  /// Nanoseconds from an empty to a full bucket.
   private let depth: Int64
 
-  /// Full buckets.
+  /// Creates a table in which all buckets are full.
   ///
   /// - Parameters:
-  ///   - rate: times a second, up to a million; 0 for no limit.
-  ///   - burst: seconds' worth that a full bucket holds.
-  ///   - capacity: rows, rounded up to a power of two; 16 octets each. None without a limit.
-  ///   - seed: of the hash; nobody outside may know it.
+  ///   - rate: tokens per second, up to a million; 0 for no limit.
+  ///   - burst: the size of a bucket in seconds' worth of tokens.
+  ///   - capacity: the number of rows of 16 octets, rounded up to a power of two. Ignored without a limit.
+  ///   - seed: the seed of the hash, which must be secret.
   public init(rate: Int, burst: Int64, capacity: Int = 4096, seed: UInt64 = .random(in: 0 ... .max)) {
     precondition(rate >= 0 && rate <= 1_000_000 && burst > 0, "a bucket of \(rate) a second and \(burst) s")
     self.rate = rate
@@ -73,12 +72,12 @@ public final class BucketTable: @unchecked Sendable {
   /// Whether there is a limit.
   public var isOn: Bool { @_noAllocation get { rate > 0 } }
 
-  /// How often `take` has refused so far. Each is counted, though two at the same moment may count as one.
+  /// The number of refusals by `take`. Two at the same moment may count as one.
   public var refusalCount: UInt64 { hot_counter_read(refusals) }
 
-  /// Whether refusals are due to be reported: there have been some, and the last report is a minute old, or older.
+  /// Whether to report refusals: there are new ones, and the last report is at least a minute old.
   ///
-  /// - Parameter seen: refusals that the caller knows of; brought up to date.
+  /// - Parameter seen: the number of refusals that the caller has reported; updated.
   @_noAllocation
   public func hasNews(_ seen: inout UInt64, now: Int64) -> Bool {
     let count = hot_counter_read(refusals)
@@ -91,9 +90,10 @@ public final class BucketTable: @unchecked Sendable {
   /// Takes a token.
   ///
   /// - Parameters:
-  ///   - now: nanoseconds of a clock that never goes back.
-  ///   - patience: nanoseconds for which the caller can put off what it does; then a token that is still to grow may be taken.
-  /// - Returns: nanoseconds to put it off for, 0 for none; `BucketLimit.refused`, and nothing is taken, where that is more than `patience`.
+  ///   - now: nanoseconds of a monotonic clock.
+  ///   - patience: nanoseconds by which the caller can delay its action; a future token within this time may be taken.
+  /// - Returns: nanoseconds to delay the action, 0 for none; `BucketLimit.refused` if it would exceed `patience`, and then
+  ///   no token is taken.
   @_noAllocation
   public func take(_ key: UInt64, now: Int64, patience: Int64 = 0) -> Int64 {
     guard rate > 0 else { return 0 }
@@ -117,7 +117,7 @@ public final class BucketTable: @unchecked Sendable {
     return wait > 0 ? wait : 0
   }
 
-  /// Whether there is a token to take.
+  /// Whether a token is available.
   @_noAllocation
   public func has(_ key: UInt64, now: Int64) -> Bool {
     guard rate > 0 else { return true }
@@ -131,7 +131,7 @@ public final class BucketTable: @unchecked Sendable {
     return next &- now <= depth
   }
 
-  /// The key's row, or the one of its set that is missed least: the one that is full, or will be first.
+  /// The row of the key, or the row of its set whose bucket is full, or will be full soonest.
   @_noAllocation
   private func find(_ key: UInt64, _ set: UnsafeMutablePointer<Row>) -> UnsafeMutablePointer<Row> {
     var best = set
@@ -153,15 +153,15 @@ public final class BucketTable: @unchecked Sendable {
   }
 }
 
-/// Numbers of the tables. Not the tables' own: to use a class as such may allocate, as far as the compiler knows.
+/// Constants of the tables. Not members of the class, because the compiler assumes that access to its metadata allocates.
 public enum BucketLimit {
-  /// What `take` returns where nothing was taken.
+  /// The result of `take` if no token was taken.
   @inlinable public static var refused: Int64 { @_noAllocation get { -1 } }
-  /// Nanoseconds between two words about refusals.
+  /// Nanoseconds between two reports of refusals.
   @inlinable static var silence: Int64 { @_noAllocation get { 60_000_000_000 } }
-  /// Rows of a set.
+  /// Rows per set.
   @inlinable static var ways: Int { @_noAllocation get { 8 } }
-  /// Sets share locks by the low bits of their numbers.
+  /// Sets share locks by the low bits of their index.
   @inlinable static var lockMask: UInt64 { @_noAllocation get { 63 } }
   @inlinable static var lockCount: Int { @_noAllocation get { 64 } }
 }

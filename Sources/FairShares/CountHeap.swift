@@ -1,12 +1,12 @@
-// CountHeap.swift -- who has most, on top of a heap that knows where everybody stands.
+// CountHeap.swift -- a heap of elements by their counts, in which each element knows its position.
 
-/// Something with a count. One heap at a time.
+/// An element with a count. In at most one heap at a time.
 class Counted {
   fileprivate(set) var count = 0
   fileprivate var position = -1
 }
 
-/// A binary heap, the largest count on top. Changes are by one.
+/// A binary heap with the largest count on top. Counts change by one.
 ///
 /// - Complexity: O(log n) for a change, O(1) for the top.
 struct CountHeap<Element: Counted> {
@@ -14,12 +14,12 @@ struct CountHeap<Element: Counted> {
   /// Comparisons so far, for tests.
   private(set) var steps = 0
 
-  /// Who has most.
+  /// The element with the largest count.
   var top: Element? { elements.first }
 
   var isEmpty: Bool { elements.isEmpty }
 
-  /// The element has one more; the first one brings it here.
+  /// Increments an element's count; inserts the element if it was 0.
   mutating func add(_ element: Element) {
     element.count += 1
     if element.count == 1 {
@@ -29,7 +29,7 @@ struct CountHeap<Element: Counted> {
     siftUp(element.position)
   }
 
-  /// The element has one less; the last one takes it away.
+  /// Decrements an element's count; removes the element at 0.
   mutating func remove(_ element: Element) {
     element.count -= 1
     siftDown(element.position)

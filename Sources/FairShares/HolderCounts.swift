@@ -1,8 +1,8 @@
-// HolderCounts.swift -- how many of a fixed number of things each client has, in memory of a fixed size. Not thread-safe.
+// HolderCounts.swift -- counts per client how many of a fixed number of things it holds, in a fixed amount of memory.
 //
-// Exact: there are at least twice as many rows as things, so a chain is short and always ends.
+// Exact: there are at least twice as many rows as things, so probe sequences are short and always end.
 
-/// Counts by client. Whoever uses it holds a lock, or is the only thread.
+/// Counts by client. Not thread-safe.
 public struct HolderCounts: ~Copyable {
   private struct Row {
     var key: UInt64
@@ -13,9 +13,9 @@ public struct HolderCounts: ~Copyable {
   private let mask: Int
   private let seed: UInt64
 
-  /// Nobody has anything.
+  /// Creates counts of 0.
   ///
-  /// - Parameter things: how many there are at most.
+  /// - Parameter things: the largest sum of all counts.
   public init(things: Int, seed: UInt64 = .random(in: 0 ... .max)) {
     var size = 8
     while size < 2 * things { size *= 2 }
@@ -27,11 +27,11 @@ public struct HolderCounts: ~Copyable {
 
   deinit { rows.deallocate() }
 
-  /// How many the client has.
+  /// The count of a client.
   @_noAllocation
   public func count(_ client: ClientKey) -> Int { Int(rows[place(client.value)].count) }
 
-  /// The client has one more.
+  /// Increments the count of a client.
   @_noAllocation
   public func add(_ client: ClientKey) {
     let row = rows + place(client.value)
@@ -39,13 +39,13 @@ public struct HolderCounts: ~Copyable {
     row.pointee.count &+= 1
   }
 
-  /// The client has one less. It has had one.
+  /// Decrements the count of a client, which must not be 0.
   @_noAllocation
   public func remove(_ client: ClientKey) {
     var hole = place(client.value)
     rows[hole].count &-= 1
     guard rows[hole].count <= 0 else { return }
-    // Those behind it move up where they would not be found any more.
+    // Later rows of the probe sequence move up, because a search would stop at the hole.
     var next = (hole &+ 1) & mask
     while rows[next].count > 0 {
       let home = home(rows[next].key)
@@ -58,7 +58,7 @@ public struct HolderCounts: ~Copyable {
     rows[hole].count = 0
   }
 
-  /// The client's row, or the free one where it would be.
+  /// The row of a client, or the free one for it.
   @_noAllocation
   private func place(_ key: UInt64) -> Int {
     var place = home(key)

@@ -1,14 +1,14 @@
-// MissLimits.swift -- how many questions a second may go upstream for one client and about one domain. One thread.
+// MissLimits.swift -- limits the questions per second that go upstream for one client and about one domain. One thread.
 
-/// Buckets for clients and for domains.
+/// Token buckets for clients and for domains.
 ///
-/// A domain's buckets always count: names that nobody knows yet are what a flood of random names costs, whoever else asks.
-/// One client does not take a domain away from the others: a part of the domain's rate is set aside, and of that each client
-/// gets a part only. Names that are in use have a bucket of their own.
+/// A domain's buckets always apply: they bound the cost of a flood of random names. A part of the domain's rate is reserved,
+/// and each client gets only a part of that, so that one client cannot use up a domain for the others. Names in use have
+/// a bucket of their own.
 ///
-/// A client's bucket counts while others ask for something, too; one that is alone may go on.
+/// A client's bucket applies only while other clients are active; a single client is not limited.
 public struct MissLimits {
-  /// What has been used up.
+  /// The limit that was reached.
   public enum Limit: Hashable, Sendable {
     /// The client's share.
     case client
@@ -16,22 +16,22 @@ public struct MissLimits {
     case domain
   }
 
-  /// What a question is paid from.
+  /// The bucket that pays for a question.
   private enum Purse {
-    /// What the domain has for names in use.
+    /// The domain's bucket for names in use.
     case namesInUse
-    /// What everybody shares.
+    /// The domain's bucket for all clients.
     case common
-    /// What is set aside for clients with modest wishes.
+    /// The domain's reserve for clients with few questions.
     case reserve
   }
 
-  /// The rates that were asked for.
+  /// The configured rates.
   public let rates: (client: Int, domain: Int)
   private let clients: BucketTable
   private let common: BucketTable
   private let reserve: BucketTable
-  /// Each client's part of each domain's reserve.
+  /// Buckets for each client's part of each domain's reserve.
   private let parts: BucketTable
   private let namesInUse: BucketTable
   /// Whether the domains' rate is high enough for a reserve.
@@ -39,20 +39,20 @@ public struct MissLimits {
   private var last: (client: ClientKey, at: Int64) = (.ourselves, .min)
   private var lastOther: (client: ClientKey, at: Int64) = (.ourselves, .min)
 
-  /// Seconds' worth of questions that a page, or a program that starts, may ask at once.
+  /// The size of a burst in seconds' worth of questions: enough for a web page, or for the start of a program.
   public static let burst: Int64 = 4
-  /// Nanoseconds for which a client is in company after another one has asked for something.
+  /// Nanoseconds for which another client counts as active after its last question.
   public static let company: Int64 = 10_000_000_000
-  /// Which part of a domain's rate is set aside.
+  /// The reserve is the domain's rate divided by this.
   private static let reservedPart = 5
-  /// Which part of that one client gets.
+  /// A client's part is the reserve divided by this.
   private static let clientsPart = 2
 
-  /// Full buckets.
+  /// Creates limits in which all buckets are full.
   ///
   /// - Parameters:
-  ///   - perClient: questions a second; 0 for no limit.
-  ///   - perDomain: the same for one domain; names in use may have as many again.
+  ///   - perClient: questions per second of one client; 0 for no limit.
+  ///   - perDomain: questions per second about one domain; 0 for no limit. Names in use get the same rate again.
   public init(perClient: Int, perDomain: Int) {
     func buckets(_ rate: Int) -> BucketTable { BucketTable(rate: rate, burst: MissLimits.burst) }
     let reserved = perDomain / MissLimits.reservedPart
@@ -65,17 +65,17 @@ public struct MissLimits {
     namesInUse = buckets(perDomain)
   }
 
-  /// A question that would go upstream.
+  /// Takes a token for a question that is to go upstream.
   ///
-  /// - Parameter isInUse: whether its name is in use already, and not one of any number that somebody can make up.
-  /// - Returns: what stands in its way; nil where it may go, and is paid for.
+  /// - Parameter isInUse: whether its name is known to be in use, and so not a random one.
+  /// - Returns: the limit that forbids it; nil if it may go, and then the token is taken.
   public mutating func take(_ client: ClientKey, _ domain: DomainKey, isInUse: Bool = false, now: Int64) -> Limit? {
     let isAlone = isAlone(client, now: now)
     note(client, now: now)
     let part = domain.value ^ (client.value &* 0x9E37_79B9_7F4A_7C15)
-    // One that the domain's share forbids does not count for the client, whose other questions are as good as any.
+    // A question that the domain's limit forbids must not count against the client.
     guard let purse = purse(domain, part, isInUse: isInUse, now: now) else { return .domain }
-    // While it is alone the bucket runs dry all the same: when somebody comes, the client has had its burst.
+    // The bucket of a single client drains too, so that its burst is used up when another client becomes active.
     if clients.take(client.value, now: now) == BucketLimit.refused, !isAlone { return .client }
     switch purse {
     case .namesInUse: _ = namesInUse.take(domain.value, now: now)
@@ -87,7 +87,7 @@ public struct MissLimits {
     return nil
   }
 
-  /// Where there is something left for the question.
+  /// The bucket that can pay for the question; nil if none can.
   ///
   /// - Parameter part: the key of the client's part of the reserve.
   private func purse(_ domain: DomainKey, _ part: UInt64, isInUse: Bool, now: Int64) -> Purse? {

@@ -1,20 +1,20 @@
-// PlaceShares.swift -- who holds how many places, and who gives one up when all are taken. Pure; one thread.
+// PlaceShares.swift -- shares a fixed number of places between clients and domains. Pure; one thread.
 //
-// Nobody is refused while a place is free, so one who is alone may have them all. When none is left, a newcomer with less
-// than the most that anybody has gets a place of theirs: first between clients, then between the domains of one client.
+// No one is refused while a place is free, so a single client may hold all of them. When none is free, a client with fewer
+// places than the client with the most gets one of that client's; likewise between the domains of one client.
 
-/// The places of a fixed number, and their holders.
+/// A fixed number of places and their holders.
 public final class PlaceShares<Holder: AnyObject> {
-  /// One place that is taken.
+  /// An occupied place.
   public final class Place {
-    /// Whoever was let in.
+    /// The holder.
     public private(set) unowned var holder: Holder
-    /// Since when, in nanoseconds of the caller's clock.
+    /// The time of `enter`, in nanoseconds of the caller's clock.
     public let since: Int64
-    /// Whose it is, and since when: after a while it may go for its age.
+    /// Whether and since when the place ages: an old place may be reassigned.
     fileprivate var age = Age.none
     fileprivate let domain: DomainKey
-    /// Nil where the place is the program's own, which nobody else gets.
+    /// Nil if the place is the daemon's own, which is never reassigned.
     fileprivate var group: Group?
     fileprivate var byAge = Neighbours()
     fileprivate var byGroup = Neighbours()
@@ -26,23 +26,23 @@ public final class PlaceShares<Holder: AnyObject> {
     }
   }
 
-  /// What decides when a place may go for its age.
+  /// Determines when a place may be reassigned because of its age.
   fileprivate enum Age {
-    /// It does not: it is the program's own.
+    /// Never: it is the daemon's own.
     case none
-    /// It is one client's.
+    /// It serves one client.
     case alone
-    /// Another client has waited for it, too, since then.
+    /// It has served several clients since then.
     case shared(since: Int64)
   }
 
-  /// Places before and after one in a list.
+  /// The neighbours of a place in a list.
   fileprivate struct Neighbours {
     unowned var previous: Place?
     var next: Place?
   }
 
-  /// What one client has.
+  /// The places of one client.
   fileprivate final class Client: Counted {
     let key: ClientKey
     var groups: [DomainKey: Group] = [:]
@@ -51,7 +51,7 @@ public final class PlaceShares<Holder: AnyObject> {
     init(_ key: ClientKey) { self.key = key }
   }
 
-  /// What one client has of one domain, the oldest first.
+  /// The places of one client for one domain, the oldest first.
   fileprivate final class Group: Counted {
     unowned let client: Client
     let domain: DomainKey
@@ -63,37 +63,37 @@ public final class PlaceShares<Holder: AnyObject> {
     }
   }
 
-  /// How many places there are.
+  /// The number of places.
   public let capacity: Int
-  /// How many are taken. The program's own may be more than there are.
+  /// The number of occupied places. The daemon's own may exceed `capacity`.
   public private(set) var count = 0
   private var clients: [ClientKey: Client] = [:]
   private var heap = CountHeap<Client>()
-  /// Places of one client each, the oldest first.
+  /// Places that serve one client, the oldest first.
   private var alone = PlaceList(\.byAge)
-  /// Places for which several wait, those that were shared first at the front.
+  /// Places that serve several clients, the longest shared first.
   private var shared = PlaceList(\.byAge)
 
-  /// A place may change hands for its age from then on, in nanoseconds.
+  /// The age at which a place may be reassigned, in nanoseconds.
   public static var oldAge: Int64 { 200_000_000 }
-  /// The same of a place for which several wait, since a second client came.
+  /// The same for a place with several clients, since the second one joined.
   public static var oldSharedAge: Int64 { 1_000_000_000 }
 
-  /// All are free.
+  /// Creates places that are all free.
   public init(capacity: Int) { self.capacity = capacity }
 
-  /// Whether none is free.
+  /// Whether no place is free.
   public var isFull: Bool { count >= capacity }
 
-  /// Comparisons so far, for tests: it is the heaps that could be slow.
+  /// The number of comparisons in the heaps, for tests.
   public var steps: Int { clients.values.reduce(heap.steps) { $0 + $1.heap.steps } }
 
-  /// How many places a client has.
+  /// The number of a client's places.
   public func count(of client: ClientKey) -> Int { clients[client]?.count ?? 0 }
 
-  /// Takes a place.
+  /// Occupies a place, also if none is free.
   ///
-  /// - Parameter client: `ourselves` for a place that nobody else gets.
+  /// - Parameter client: `ourselves` for a place that is never reassigned.
   public func enter(_ holder: Holder, _ client: ClientKey, _ domain: DomainKey, now: Int64) -> Place {
     let place = Place(holder, domain, since: now)
     count += 1
@@ -104,15 +104,15 @@ public final class PlaceShares<Holder: AnyObject> {
     return place
   }
 
-  /// Gives a place back.
+  /// Frees a place.
   public func leave(_ place: Place) {
     count -= 1
     stopAgeing(place)
     release(place)
   }
 
-  /// A client waits for what another one has the place for. It is older when it goes for its age, counted once and from now,
-  /// and counts as the one's that has less: nobody's question suffers from being somebody greedy's too.
+  /// Records that another client waits for the same question. From the first such call on, the place ages more slowly, and
+  /// it counts for the client with fewer places, so that a client does not suffer from sharing a question with a greedy one.
   public func join(_ place: Place, _ client: ClientKey, now: Int64) {
     guard let group = place.group, group.client.key != client else { return }
     if case .alone = place.age {
@@ -125,11 +125,12 @@ public final class PlaceShares<Holder: AnyObject> {
     assign(place, client)
   }
 
-  /// Whose place a newcomer gets where all are taken; nil where it has as much as anybody, and nothing is old enough.
+  /// The place to reassign to a new question when all are occupied; nil if its client has as many as any other and no place
+  /// is old enough.
   ///
-  /// The client with most gives up the oldest place of its busiest domain. Where that is the newcomer's own client, its
-  /// busiest domain gives one up, if that has more than the newcomer's domain. Else age decides: the oldest place of all,
-  /// unless its client has less than the newcomer's; one for which several wait after the others.
+  /// The client with the most places loses the oldest place of its busiest domain. If that is the new question's own client,
+  /// its busiest domain loses one, provided it has more places than the new question's domain. Otherwise age decides: the
+  /// oldest place of all, shared ones last, unless its client has fewer places than the new question's.
   /// - Complexity: O(1)
   public func candidate(for client: ClientKey, _ domain: DomainKey, now: Int64) -> Candidate? {
     let own = clients[client]
@@ -149,21 +150,21 @@ public final class PlaceShares<Holder: AnyObject> {
     return nil
   }
 
-  /// Why a place changes hands.
+  /// The reason for reassigning a place.
   public enum Reason: Sendable {
-    /// Its client has more places than the newcomer's.
+    /// Its client has more places than the new question's.
     case client
-    /// Its domain has more of the client's places than the newcomer's domain.
+    /// Its domain has more of the client's places than the new question's domain.
     case domain
-    /// It is old.
+    /// Its age.
     case age
   }
 
-  /// A place that changes hands.
+  /// A place to reassign.
   public struct Candidate {
     /// The place.
     public let place: Place
-    /// Why it is that one.
+    /// The reason.
     public let reason: Reason
   }
 
@@ -206,7 +207,7 @@ public final class PlaceShares<Holder: AnyObject> {
     if client.count == 0 { clients[client.key] = nil }
   }
 
-  /// A list through the places themselves.
+  /// An intrusive list of places.
   fileprivate struct PlaceList {
     private let path: ReferenceWritableKeyPath<Place, Neighbours>
     private(set) var first: Place?

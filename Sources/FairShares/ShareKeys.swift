@@ -1,4 +1,4 @@
-// ShareKeys.swift -- whose share something is: a client's, a domain's.
+// ShareKeys.swift -- the keys of shares: clients and domains.
 
 import DNSWire
 import Glibc
@@ -6,17 +6,17 @@ import PublicSuffixes
 
 /// A client: an IPv4 address, or the /56 of an IPv6 one. An IPv4-mapped address is the IPv4 one.
 public struct ClientKey: Hashable, Sendable {
-  /// The client as one number, which no other client has; never 0.
+  /// A unique number for the client; 0 only for `ourselves`.
   public let value: UInt64
 
-  /// Nobody outside: the program itself.
+  /// The daemon itself.
   @inlinable public static var ourselves: ClientKey { @_noAllocation get { ClientKey(value: 0) } }
 
-  /// - Parameter value: one that another key has.
+  /// - Parameter value: the `value` of another key.
   @_noAllocation @inlinable
   public init(value: UInt64) { self.value = value }
 
-  /// The client at a socket address of either family.
+  /// The client at an IPv4 or IPv6 socket address.
   @_noAllocation
   public init(_ address: UnsafePointer<sockaddr_storage>) {
     let raw = UnsafeRawPointer(address)
@@ -29,7 +29,7 @@ public struct ClientKey: Hashable, Sendable {
     if high == 0, low >> 32 == 0xFFFF {
       self.init(ipv4: UInt32(truncatingIfNeeded: low))
     } else {
-      // The last octet of the /64 does not count, and tells the families apart instead.
+      // The last octet of the /64 is not part of the /56, and distinguishes the families instead.
       self.init(value: high & ~0xFF | 6)
     }
   }
@@ -38,23 +38,23 @@ public struct ClientKey: Hashable, Sendable {
   private init(ipv4: UInt32) { self.init(value: UInt64(ipv4) << 8 | 4) }
 }
 
-/// A domain, as `PublicSuffixes` has it: what one owner has of the names.
+/// A registered domain by the definition of `PublicSuffixes`, whose names have one owner.
 public struct DomainKey: Hashable, Sendable {
-  /// A hash of it with a seed of the run.
+  /// A hash with a random seed.
   public let value: UInt64
 
-  /// No domain: what the program asks for itself.
+  /// No domain, for questions of the daemon itself.
   public static let none = DomainKey(value: 0)
 
-  /// - Parameter value: one that another key has.
+  /// - Parameter value: the `value` of another key.
   public init(value: UInt64) { self.value = value }
 
   /// The domain of a name.
   ///
-  /// - Parameter name: in lower case.
+  /// - Parameter name: must be in lower case.
   public init(of name: DomainName) {
     self = name.octets.withUnsafeBufferPointer { octets in
-      // SipHash, with the process's seed.
+      // SipHash with the random seed of the process.
       var hasher = Hasher()
       hasher.combine(
         bytes: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(octets)[PublicSuffixes.domainStart(octets)...]))

@@ -1,37 +1,36 @@
-// SubnetShares.swift -- for how many client subnets one name is asked for. One thread.
+// SubnetShares.swift -- limits the client subnets per name that are resolved separately. One thread.
 
-/// The subnets of each name that are asked for, up to a bound. A bounded number of names is remembered, those that were asked
-/// for last.
+/// The subnets of each name that are in use, up to a limit. A limited number of names, the most recent ones, is remembered.
 public struct SubnetShares {
   fileprivate struct Subnets {
-    /// When each was asked for last, in nanoseconds of the caller's clock.
+    /// The last use of each subnet, in nanoseconds of the caller's clock.
     var lastUse: [UInt64: Int64] = [:]
-    /// No look at all of them before that.
+    /// The earliest time of the next scan for expired subnets.
     var nextLook: Int64 = .min
   }
 
-  // Two halves: when the younger one is full it takes the place of the older one.
+  // Two generations: when the younger one is full, it replaces the older one.
   private var young: [UInt64: Subnets] = [:]
   private var old: [UInt64: Subnets] = [:]
   private let names: Int
 
-  /// Nanoseconds after which a subnet that nobody has asked for makes room: no answer is kept for longer by default.
+  /// Nanoseconds after which an unused subnet expires: by default, no answer is cached for longer.
   public static let lifetime: Int64 = 3_600_000_000_000
-  /// Nanoseconds between two looks for such subnets of one name.
+  /// Nanoseconds between two scans of one name.
   fileprivate static let calm: Int64 = 10_000_000_000
 
-  /// - Parameter names: that are remembered at least; twice as many at most.
+  /// - Parameter names: the number of names that are remembered at least; at most twice as many are.
   public init(names: Int = 1024) { self.names = names }
 
-  /// How many names are remembered.
+  /// The number of remembered names.
   public var count: Int { young.count + old.count }
 
-  /// Whether a name may be asked for on behalf of that subnet; it is one of the name's from then on.
+  /// Whether a name may be resolved for a subnet. If so, the subnet counts from then on.
   ///
   /// - Parameters:
-  ///   - name: a hash of it.
-  ///   - subnet: a hash of it.
-  ///   - most: how many a name may have; 0 for no bound.
+  ///   - name: a hash of the name.
+  ///   - subnet: a hash of the subnet.
+  ///   - most: the limit of subnets per name; 0 for none.
   /// - Complexity: O(1), and once in 10 s O(`most`).
   public mutating func admits(name: UInt64, subnet: UInt64, most: Int, now: Int64) -> Bool {
     guard most > 0 else { return true }

@@ -1,19 +1,19 @@
-// PublicSuffixes.swift -- where names are sold to anybody: the domain that a name's owner has.
+// PublicSuffixes.swift -- finds the registered domain of a name by the public suffix list.
 //
-// The list is libpsl's, which libcurl brings along anyway. Immutable and safe on every thread; allocates nothing.
+// The list is libpsl's, which libcurl depends on anyway. Immutable; any thread; no allocation.
 
 import CPublicSuffix
 import DNSWire
 
-/// The public suffix list (publicsuffix.org), its registries' part only: `com`, `com.cn`, `co.uk`.
+/// The ICANN section of the public suffix list (publicsuffix.org): `com`, `com.cn`, `co.uk`.
 public enum PublicSuffixes {
-  /// Whether anybody may register names directly below `name`: a top level domain, or a name of the list. The root is one.
+  /// Whether `name` is a public suffix: the root, a top-level domain, or a name of the list.
   public static func contains(_ name: DomainName) -> Bool {
     name.octets.withUnsafeBufferPointer { contains($0, from: 0) }
   }
 
-  /// Where the domain of a name begins, as an offset into its octets: its last two labels, three where those two are a
-  /// public suffix; below `in-addr.arpa` and `ip6.arpa` the network of 16 or 32 bits. A shorter name is its own domain.
+  /// The offset of a name's registered domain: the last two labels, or three if those two are a public suffix. Below
+  /// `in-addr.arpa` and `ip6.arpa`, it is the network of 16 or 32 bits. A shorter name is its own domain.
   ///
   /// - Parameter octets: an uncompressed name in wire form, in lower case.
   /// - Complexity: O(octets)
@@ -34,7 +34,7 @@ public enum PublicSuffixes {
     return contains(octets, from: lastTwo) ? start(3) : lastTwo
   }
 
-  /// The domain of a name: what `domainStart` leaves of it.
+  /// The registered domain of a name; see `domainStart`.
   public static func domain(of name: DomainName) -> DomainName {
     let octets = name.lowercased.octets
     let start = octets.withUnsafeBufferPointer { domainStart($0) }
@@ -48,9 +48,9 @@ public enum PublicSuffixes {
     octets.count - start == name.count && octets[start...].elementsEqual(name)
   }
 
-  /// Without the list, which a build of libpsl may lack, only a top level domain is one.
+  /// Looks a suffix up. Without a list, which some builds of libpsl lack, only top-level domains are public suffixes.
   private static func contains(_ octets: UnsafeBufferPointer<UInt8>, from start: Int) -> Bool {
-    // The name as the list has it: text without the final dot. What is no host name is in no list.
+    // The list has names as text without the final dot. Names with special octets are not in it.
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: NameLimit.name + 1) { text in
       var length = 0
       var position = start

@@ -1,14 +1,14 @@
-// NameCounts.swift -- what has come of the questions for one name and type, by the names that Alibaba's SDKs have for it.
+// NameCounts.swift -- counters of one name and type, under the names of Alibaba's SDKs.
 
-/// What came of asking a provider one question.
+/// The result of asking a provider one question.
 public enum AskedOutcome: Hashable, Sendable {
-  /// An answer in the words of DNS, be it a negative one or SERVFAIL.
+  /// A DNS answer, including negative ones and SERVFAIL.
   case answer
-  /// Nothing in time.
+  /// No response in time.
   case timeout
-  /// No connection, a broken one, a server's error, or a reply that is no answer.
+  /// No connection, a broken one, a server error, or a reply without an answer.
   case noResponse
-  /// The provider refuses the credentials or the account, or its quota is used up.
+  /// The provider refuses the credentials or the account, or the quota is used up.
   case noPermission
   /// The provider refuses the parameters, or the name.
   case badParameter
@@ -16,45 +16,45 @@ public enum AskedOutcome: Hashable, Sendable {
   case badPath
 }
 
-/// Counters of one name and type, as PDNS's `getRequestReportInfo` has them, spelling included.
+/// Counters of one name and type, with the names and spelling of PDNS's `getRequestReportInfo`.
 public struct NameCounts: Equatable, Sendable {
-  /// Times that a provider was asked, each transfer that carried the question, refreshes and probes among them.
+  /// Transfers that carried the question, including refreshes and probes.
   public private(set) var requestPDnsNum: UInt64 = 0
-  /// Those that brought an answer.
+  /// Transfers with an answer.
   public private(set) var successNum: UInt64 = 0
-  /// Those that brought nothing in time.
+  /// Transfers without a response in time.
   public private(set) var timeoutErro: UInt64 = 0
-  /// Those without a response of any use.
+  /// Transfers without a usable response.
   public private(set) var noResponseErro: UInt64 = 0
-  /// Those that the provider refused for who asked, or because the quota was used up.
+  /// Transfers that the provider refused because of the account or its quota.
   public private(set) var noPermissionErro: UInt64 = 0
-  /// Those that the provider refused for their parameters.
+  /// Transfers that the provider refused because of their parameters.
   public private(set) var urlParameterErro: UInt64 = 0
-  /// Those that the provider refused for their path.
+  /// Transfers that the provider refused because of their path.
   public private(set) var urlPathErro: UInt64 = 0
-  /// Times that LocalDNS was asked in a provider's place.
+  /// Questions to LocalDNS instead of a provider.
   public private(set) var gobackLocaldnsNum: UInt64 = 0
-  /// Times that it was this side that failed: our own limits, or LocalDNS in a provider's place.
+  /// Failures on our side: our own limits, or LocalDNS instead of a provider.
   public private(set) var localErro: UInt64 = 0
-  /// Queries that the cache answered.
+  /// Queries answered from the cache.
   public var cacheDnsNum: UInt64 = 0
-  /// The longest time that a response took, in nanoseconds.
+  /// The longest response time, in nanoseconds.
   public private(set) var maxRtt: Int64 = 0
   private var rttSum: Int64 = 0
   private var rttCount: UInt64 = 0
 
-  /// Nothing.
+  /// Creates counters of 0.
   public init() {}
 
-  /// How long a response took on average, in nanoseconds; 0 where there was none.
+  /// The mean response time in nanoseconds; 0 if there was no response.
   public var avgRtt: Int64 { rttCount == 0 ? 0 : rttSum / Int64(rttCount) }
 
-  /// How busy the name is: its questions to providers and to LocalDNS, and its hits.
+  /// The activity of the name: its questions to providers and to LocalDNS, and its hits.
   public var activity: UInt64 { requestPDnsNum + gobackLocaldnsNum + cacheDnsNum }
 
-  /// A transfer that carried the question has ended.
+  /// Counts a completed transfer.
   ///
-  /// - Parameter rtt: nanoseconds until the response; nil where there was none.
+  /// - Parameter rtt: nanoseconds until the response; nil if there was none.
   public mutating func asked(_ outcome: AskedOutcome, rtt: Int64?) {
     requestPDnsNum += 1
     switch outcome {
@@ -71,10 +71,10 @@ public struct NameCounts: Equatable, Sendable {
     if rtt > maxRtt { maxRtt = rtt }
   }
 
-  /// A limit of ours stood in the way: nothing was sent.
+  /// Counts a question that was not sent because of our own limits.
   public mutating func wasRefusedHere() { localErro += 1 }
 
-  /// LocalDNS was asked in a provider's place.
+  /// Counts a question to LocalDNS instead of a provider.
   public mutating func wentToLocalDNS(isAnswered: Bool) {
     gobackLocaldnsNum += 1
     if !isAnswered { localErro += 1 }
