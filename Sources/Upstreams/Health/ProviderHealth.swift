@@ -1,57 +1,57 @@
-// ProviderHealth.swift -- whether a provider is asked now, which of its servers first, and when it is probed.
+// ProviderHealth.swift -- the state of a provider: whether to use it, which server first, and when to probe it.
 //
-// Pure: driven by a clock that is passed in, in nanoseconds.
+// Pure: times are parameters, in nanoseconds.
 
-/// Why a provider is left alone for a while although its servers reply.
+/// The reason for backing off from a provider whose servers reply.
 public enum AsideReason: Hashable, Sendable {
   /// It refuses the credentials.
   case authentication
   /// It does not serve the account.
   case account
-  /// It refuses the requests as they are made.
+  /// It refuses the form of the requests.
   case parameters
-  /// It has had too many requests.
+  /// Too many requests, or a used-up quota.
   case quota
 
-  /// How long the first time, in nanoseconds.
+  /// The first pause, in nanoseconds.
   var firstPause: Int64 {
     switch self {
     case .authentication, .parameters: 30 * second
-    // Mostly too many at a time, which a moment ends.
+    // Usually a short burst of too many requests.
     case .quota: 5 * second
     case .account: 3600 * second
     }
   }
 
-  /// The longest pause, in nanoseconds: a mended account is noticed within the hour.
+  /// The longest pause, in nanoseconds: a repaired account is used again within an hour.
   static let longestPause: Int64 = 3600 * second
-  /// The longest pause that a provider can name, in nanoseconds.
+  /// The longest pause that a provider can request, in nanoseconds.
   static let longestNamedPause: Int64 = 24 * longestPause
-  /// The shortest one, in nanoseconds: `Retry-After: 0` from a busy provider must not mean one refusal after the other.
+  /// The shortest such pause, in nanoseconds: with `Retry-After: 0`, requests must not be refused in a tight loop.
   static let shortestNamedPause: Int64 = second
 }
 
-/// What a provider is fit for.
+/// Whether a provider can be used.
 public enum ProviderFitness: Hashable, Sendable {
-  /// It is asked.
+  /// It can be used.
   case up
-  /// Every server has failed: a probe decides when it is asked again.
+  /// Every server has failed: it is used again after a successful probe.
   case down
-  /// It is left alone until a time.
+  /// Backing off: the provider refuses requests for this reason.
   case aside(AsideReason)
 }
 
-/// A transfer that only finds out whether a server is well again.
+/// A transfer that checks whether a server has recovered.
 public struct Probe: Hashable, Sendable {
-  /// When it is due, in nanoseconds.
+  /// The time at which it is due, in nanoseconds.
   public var at: Int64
-  /// The servers to try, in order; the first that replies ends it.
+  /// The servers to try, in order, until one replies.
   public var servers: [Int]
 }
 
 /// The state of one provider.
 public struct ProviderHealth: Sendable {
-  /// The servers and whose turn it is.
+  /// The servers and the current one.
   public private(set) var rotation: ServerRotation
   private let returnToFirst: Int64
   private var movedAt: Int64?
@@ -62,29 +62,29 @@ public struct ProviderHealth: Sendable {
   private var pauses = 0
   private var noProbeBefore = Int64.min
 
-  /// How long after it went down a provider is probed first, in nanoseconds; then the wait doubles …
+  /// The time from going down to the first probe, in nanoseconds. It doubles after each failed probe …
   public static let firstProbeWait: Int64 = 5 * second
-  /// … up to this.
+  /// … up to this limit.
   public static let longestProbeWait: Int64 = 60 * second
 
-  /// A provider whose servers are all believed to be well.
+  /// Creates the state of a provider without failures.
   ///
-  /// - Parameter returnToFirst: nanoseconds after which a probe may lead back to the first server.
+  /// - Parameter returnToFirst: nanoseconds after which a probe may return to the first server.
   public init(servers: Int, attemptsBeforeSwitch: Int, returnToFirst: Int64) {
     rotation = ServerRotation(count: servers, attemptsBeforeSwitch: attemptsBeforeSwitch)
     self.returnToFirst = returnToFirst
   }
 
-  /// What the provider is fit for.
+  /// Whether the provider can be used now.
   public func fitness(now: Int64) -> ProviderFitness {
     if let aside, now < aside.until { return .aside(aside.reason) }
     return downSince == nil ? .up : .down
   }
 
-  /// Until when the provider is left alone, in nanoseconds; nil where it is not.
+  /// The end of the current pause in nanoseconds; nil if there is none.
   public func asideUntil(now: Int64) -> Int64? { aside.flatMap { now < $0.until ? $0.until : nil } }
 
-  /// The next probe; nil where none is needed. There is none while the provider is left alone.
+  /// The next probe; nil if none is needed, and during a pause.
   public var probe: Probe? {
     let earliest = max(noProbeBefore, aside?.until ?? .min)
     if downSince != nil { return Probe(at: max(nextProbe, earliest), servers: rotation.order) }
@@ -92,13 +92,13 @@ public struct ProviderHealth: Sendable {
     return Probe(at: max(movedAt + returnToFirst, earliest), servers: [0])
   }
 
-  /// Failures say nothing about another network; what the provider itself has said still counts.
+  /// Forgets failures after a change of network. Refusals by the provider remain.
   public mutating func networkHasChanged() {
     rotation.forgetFailures()
     downSince = nil
   }
 
-  /// A server replied to a client's question. What was under way when the provider was set aside does not end that.
+  /// Records a reply to a client's question. A reply that was in flight when a pause began does not end the pause.
   public mutating func succeeded(_ server: Int, now: Int64) {
     rotation.succeeded(server)
     downSince = nil
@@ -107,7 +107,7 @@ public struct ProviderHealth: Sendable {
     pauses = 0
   }
 
-  /// A server failed a client's question.
+  /// Records a failure of a server.
   public mutating func failed(_ server: Int, now: Int64) {
     if rotation.failed(server) { movedAt = now }
     guard downSince == nil, rotation.isExhausted else { return }
@@ -116,7 +116,7 @@ public struct ProviderHealth: Sendable {
     nextProbe = now + probeWait
   }
 
-  /// A probe found that server well: it becomes the current one.
+  /// Records a successful probe of a server, which becomes the current one.
   public mutating func probeSucceeded(_ server: Int, now: Int64) {
     succeeded(server, now: now)
     guard server != rotation.current else { return }
@@ -124,7 +124,7 @@ public struct ProviderHealth: Sendable {
     movedAt = server == 0 ? nil : now
   }
 
-  /// No server that was probed replied.
+  /// Records a probe to which no server replied.
   public mutating func probeFailed(now: Int64) {
     if downSince != nil {
       probeWait = min(probeWait * 2, ProviderHealth.longestProbeWait)
@@ -134,14 +134,14 @@ public struct ProviderHealth: Sendable {
     }
   }
 
-  /// A probe could not be made, or found out nothing about the server.
+  /// Records a probe that could not be sent or was inconclusive.
   public mutating func probeWasPutOff(now: Int64) { noProbeBefore = now + ProviderHealth.firstProbeWait }
 
-  /// The provider replied, but will not serve: it is left alone. The pause doubles where it says so again after a pause;
-  /// what was under way when it began says the same thing once more, and can only name a later time.
+  /// Records a refusal by the provider and begins a pause. The pause doubles if the provider refuses again after it. A refusal
+  /// during a pause, of a request that was in flight, can only extend the pause to a time that the provider names.
   ///
-  /// - Parameter pause: nanoseconds that the provider itself named.
-  /// - Returns: nanoseconds until it is asked again; nil where it was left alone already.
+  /// - Parameter pause: nanoseconds that the provider named.
+  /// - Returns: nanoseconds until it is used again; nil if a pause was in progress.
   @discardableResult
   public mutating func setAside(_ reason: AsideReason, for pause: Int64? = nil, now: Int64) -> Int64? {
     let named = pause.map { min(max($0, AsideReason.shortestNamedPause), AsideReason.longestNamedPause) }

@@ -1,25 +1,25 @@
-// RequestLimit.swift -- how many transfers a second and billing units a day a provider may be asked for.
+// RequestLimit.swift -- limits transfers per second and billing units per day of a provider.
 //
-// Pure: the clocks are passed in.
+// Pure: times are parameters.
 
-/// A token bucket: that many transfers a second, and no more than a second's worth at once.
+/// A token bucket of transfers that holds one second's worth.
 public struct RequestLimit: Sendable {
   private let rate: Int64
   /// Billionths of a token.
   private var tokens: Int64
   private var last: Int64?
 
-  /// A full bucket.
+  /// Creates a full bucket.
   ///
-  /// - Parameter rate: transfers a second; 0 for no limit.
+  /// - Parameter rate: transfers per second; 0 for no limit.
   public init(perSecond rate: Int) {
     self.rate = Int64(rate)
     tokens = Int64(rate) * billion
   }
 
-  /// Takes a token; false where there is none.
+  /// Takes a token; returns false if there is none.
   ///
-  /// - Parameter now: nanoseconds of a clock that never goes back.
+  /// - Parameter now: nanoseconds of a monotonic clock.
   public mutating func take(now: Int64) -> Bool {
     guard rate > 0 else { return true }
     fill(now)
@@ -28,7 +28,7 @@ public struct RequestLimit: Sendable {
     return true
   }
 
-  /// Whether a token may be taken for what nobody waits for: half of a second's tokens are left to those who wait.
+  /// Whether a token is available for background work, which leaves half of the bucket to clients.
   public mutating func hasSpare(now: Int64) -> Bool {
     guard rate > 0 else { return true }
     fill(now)
@@ -42,47 +42,47 @@ public struct RequestLimit: Sendable {
   }
 }
 
-/// What has been spent today, against what may be.
+/// Billing units spent today, and their limit.
 ///
-/// A day begins when the clock passes midnight, and not when it is set: a clock that jumps opens no second day. While it
-/// says a day that is over already, units count on, and a new day begins after 24 hours of boot time.
+/// A day begins when the clock passes midnight, not when the clock is set, so that a jumping clock does not start a second
+/// day. While the clock shows a past day, units keep counting, and a new day begins after 24 hours of boot time.
 public struct UnitBudget: Hashable, Sendable {
-  /// Units a day; 0 for no limit.
+  /// Units per day; 0 for no limit.
   public let perDay: Int
-  /// The latest day that has been seen, in days since 1970 (UTC).
+  /// The latest day seen, in days since 1970 (UTC).
   public private(set) var day: Int64
-  /// Units of that day.
+  /// Units spent on that day.
   public private(set) var spent: Int
-  /// Units since counting began, as long as the clock has not said what day that was.
+  /// Units since the start of counting, while the day is not certain.
   private var undated = 0
-  /// Whether the clock has said since counting began that it is `day`.
+  /// Whether the clock has shown `day` since the start of counting.
   private var isDated = false
-  /// When the day began, or counting did, in nanoseconds of boot time.
+  /// The start of the day, or of counting, in nanoseconds of boot time.
   private var beginning: Int64?
-  /// The wall clock at the last look, less boot time, in seconds.
+  /// The wall clock minus boot time at the last call, in seconds.
   private var clockOffset: Int64 = 0
 
-  /// More units than any provider sells in a day: what a file says beyond it is not believed.
+  /// More units than any provider sells per day: larger values in a state file are ignored.
   public static let mostUnits = 1_000_000_000_000
-  /// Parts of a day's units, in per cent, that a person wants to hear of.
+  /// The percentages of a day's units that are reported.
   public static let milestones = [50, 80, 100]
-  /// Seconds by which a clock may be corrected in one step without being taken for set.
+  /// The largest step in seconds that counts as a correction of the clock, not as setting it.
   private static let mostCorrection: Int64 = 3600
   private static let dayLength: Int64 = 86_400
 
-  /// A budget of which some may have been spent already.
+  /// Creates a budget, of which a part may be spent already.
   public init(perDay: Int, day: Int64 = 0, spent: Int = 0) {
     self.perDay = perDay
     self.day = day
     self.spent = min(max(spent, 0), UnitBudget.mostUnits)
   }
 
-  /// Whether there is something left.
+  /// Whether units are left.
   ///
   /// - Parameters:
   ///   - unixTime: seconds since 1970.
   ///   - now: nanoseconds of boot time.
-  ///   - reserve: units that are not for the asking.
+  ///   - reserve: units that must be left over.
   public mutating func isOpen(unixTime: Int64, now: Int64, reserve: Int = 0) -> Bool {
     turn(unixTime, now)
     return perDay == 0 || spent < perDay - min(max(reserve, 0), perDay)
@@ -90,7 +90,7 @@ public struct UnitBudget: Hashable, Sendable {
 
   /// Counts units.
   ///
-  /// - Returns: the highest of `milestones` that was reached by these units; nil where none was.
+  /// - Returns: the highest of `milestones` that these units reach; nil if they reach none.
   @discardableResult
   public mutating func spend(_ units: Int, unixTime: Int64, now: Int64) -> Int? {
     turn(unixTime, now)
@@ -118,7 +118,7 @@ public struct UnitBudget: Hashable, Sendable {
     }
     let wasSet = abs(offset - clockOffset) > UnitBudget.mostCorrection
     if today > day {
-      // A clock that was wrong until now may say so once; one that was right opens no second day by being set.
+      // A wrong clock may be corrected once. Setting a clock that was right does not start a second day.
       if !wasSet || !isDated {
         begin(now, spent: wasSet ? undated : 0)
       }

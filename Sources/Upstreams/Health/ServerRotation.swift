@@ -1,21 +1,21 @@
-// ServerRotation.swift -- which server of a provider is asked now.
+// ServerRotation.swift -- selects the server of a provider.
 //
-// Pure: no clock and no I/O. The servers stand in the order of the configuration; consecutive failures move on to the next.
+// Pure: no clock, no I/O. Servers are in the order of the configuration; consecutive failures move on to the next one.
 
 /// The servers of one provider, by number.
 public struct ServerRotation: Sendable {
-  /// How many servers there are.
+  /// The number of servers.
   public let count: Int
-  /// Consecutive failures of a server before the next one takes its place.
+  /// Consecutive failures of a server before the next one is used.
   public let attemptsBeforeSwitch: Int
-  /// The server that is asked first.
+  /// The current server, which is tried first.
   public private(set) var current = 0
   private var consecutiveFailures: [Int]
-  /// Servers that have failed since the last success of any.
+  /// Servers that failed since the last success of any server.
   private var failedSinceSuccess: Set<Int> = []
   private var failuresSinceSuccess = 0
 
-  /// The first server is the current one.
+  /// Creates a rotation that starts with the first server.
   ///
   /// - Precondition: both numbers are positive.
   public init(count: Int, attemptsBeforeSwitch: Int) {
@@ -25,23 +25,23 @@ public struct ServerRotation: Sendable {
     consecutiveFailures = Array(repeating: 0, count: count)
   }
 
-  /// The servers in the order in which one question asks them: the current one first, then the others, none twice
-  /// (RFC 9520 section 3.1). To be taken once for a question: what happens in between changes it for the next.
+  /// The order in which a question tries the servers: the current one first, none twice (RFC 9520 section 3.1). Read it once
+  /// per question, because failures change it.
   public var order: [Int] { (0..<count).map { (current + $0) % count } }
 
-  /// Whether every server has failed since one of them last gave a reply, and none of them by a single mishap alone.
+  /// Whether every server has failed since the last reply of any, and not just by a single accident.
   public var isExhausted: Bool {
     failedSinceSuccess.count == count && failuresSinceSuccess >= attemptsBeforeSwitch
   }
 
-  /// A server gave a readable reply.
+  /// Records a readable reply of a server.
   public mutating func succeeded(_ server: Int) {
     consecutiveFailures[server] = 0
     failedSinceSuccess = []
     failuresSinceSuccess = 0
   }
 
-  /// A server failed; returns true where the next one has become the current one.
+  /// Records a failure of a server; returns true if the next one has become current.
   public mutating func failed(_ server: Int) -> Bool {
     consecutiveFailures[server] += 1
     failedSinceSuccess.insert(server)
@@ -52,13 +52,13 @@ public struct ServerRotation: Sendable {
     return true
   }
 
-  /// No server has failed so far.
+  /// Forgets all failures.
   public mutating func forgetFailures() {
     consecutiveFailures = Array(repeating: 0, count: count)
     failedSinceSuccess = []
     failuresSinceSuccess = 0
   }
 
-  /// Makes a server that a probe has found well the current one.
+  /// Makes a server current, after a successful probe.
   public mutating func move(to server: Int) { current = server }
 }
