@@ -1,7 +1,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-// CAccess.h -- access lists of files, as acl(5) has them.
+// CAccess.h -- access control lists of files (acl(5)).
 #ifndef HTTPDNSD_CACCESS_H
 #define HTTPDNSD_CACCESS_H
 
@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <sys/xattr.h>
 
-/// Lets the members of one more group read and write a path, beside its owner and its own group; all others may do
-/// nothing. The owner may do that, whatever groups the process is in. 0, or -1 with errno.
+/// Grants read and write access to a path to its owner, its own group and one more group; others get no access. Only
+/// the owner may call it, but needs to be in neither group. Returns 0, or -1 with errno.
 static inline int access_add_group(const char *path, uint32_t group) {
   uint16_t both = htole16(ACL_READ | ACL_WRITE);
   uint32_t nobody = htole32((uint32_t)ACL_UNDEFINED_ID);

@@ -14,10 +14,11 @@
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 
-/// A context for HMAC-SHA256 with a key taken in; null where libcrypto refuses. The key is copied; none of it is a key
-/// too, but not a null pointer. For EVP_MAC_CTX_free().
+/// A context for HMAC-SHA256 with a key; null if libcrypto fails. The key is copied and may be empty, but not a null
+/// pointer. Free the context with EVP_MAC_CTX_free().
 ///
-/// The parameters borrow their names: in C these live as long as the program, in Swift as long as one call.
+/// In C because the parameters borrow their names: C's literals live as long as the process, Swift's strings for one
+/// call.
 static inline EVP_MAC_CTX *ccrypto_hmac_sha256(const unsigned char *key, size_t count) {
   char digest[] = "SHA2-256";
   const OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string("digest", digest, 0), OSSL_PARAM_construct_end()};

@@ -1,13 +1,13 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-// CCurl.h -- libcurl's easy and multi interfaces; one typed function for each argument of the variadic ones.
+// CCurl.h -- libcurl's easy and multi interfaces, with one typed function per argument type of the variadic ones.
 //
-// libcurl hands out OpenSSL's SSL_CTX before a handshake; the last functions set the trusted certificates in it.
+// libcurl passes OpenSSL's SSL_CTX before a handshake; the last functions set the trusted certificates in it.
 #ifndef HTTPDNSD_CCURL_H
 #define HTTPDNSD_CCURL_H
 
-// The type checks of curl.h are for literal options; here the option is an argument.
+// The type checks of curl.h need literal options; here the option is an argument.
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
 #include <openssl/err.h>
@@ -25,7 +25,7 @@ static inline CURLcode ccurl_setopt_pointer(CURL *easy, CURLoption option, const
   return curl_easy_setopt(easy, option, value);
 }
 
-// libcurl copies the string; NULL takes the built-in default away.
+// libcurl copies the string; NULL removes the built-in default.
 static inline CURLcode ccurl_setopt_string(CURL *easy, CURLoption option, const char *value) {
   return curl_easy_setopt(easy, option, value);
 }
@@ -67,12 +67,12 @@ static inline CURLcode ccurl_getinfo_offset(CURL *easy, CURLINFO info, curl_off_
   return curl_easy_getinfo(easy, info, value);
 }
 
-// The string belongs to the handle, until its next transfer.
+// The string belongs to the handle and is valid until its next transfer.
 static inline CURLcode ccurl_getinfo_string(CURL *easy, CURLINFO info, const char **value) {
   return curl_easy_getinfo(easy, info, value);
 }
 
-// CURLINFO_PRIVATE: what was set with CURLOPT_PRIVATE, NULL on libcurl's own handles.
+// CURLINFO_PRIVATE: the value of CURLOPT_PRIVATE; NULL for libcurl's own handles.
 static inline void *ccurl_getinfo_pointer(CURL *easy, CURLINFO info) {
   void *value = NULL;
   return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : NULL;
@@ -99,20 +99,20 @@ static inline CURLSHcode ccurl_share_setopt_long(CURLSH *share, CURLSHoption opt
   return curl_share_setopt(share, option, (int)value);
 }
 
-// The certificate bundle that libcurl was built to read, NULL for none.
+// The default certificate bundle of the libcurl build; NULL for none.
 static inline const char *ccurl_bundle_path(void) { return curl_version_info(CURLVERSION_NOW)->cainfo; }
 
-// Certificates that a bundle file adds to a store; 0 where the file cannot be read or holds none.
+// Adds the certificates of a bundle file to a store. Returns 1, or 0 if the file cannot be read or has none.
 static inline int ccurl_store_load_file(X509_STORE *store, const char *path) {
   return X509_STORE_load_locations(store, path, NULL);
 }
 
-// The context takes a reference of its own.
+// The context takes its own reference to the store.
 static inline void ccurl_context_trust(void *context, void *store) {
   SSL_CTX_set1_cert_store((SSL_CTX *)context, (X509_STORE *)store);
 }
 
-// Certificates are checked as of that time, in seconds since 1970, instead of by the machine's clock.
+// Sets the time, in seconds since 1970, at which certificates must be valid, instead of the machine's clock.
 static inline void ccurl_context_set_time(void *context, int64_t time) {
   X509_VERIFY_PARAM_set_time(SSL_CTX_get0_param((SSL_CTX *)context), (time_t)time);
 }

@@ -1,7 +1,7 @@
 // CJSON.cpp -- see CJSON.h.
 #include "CJSON.h"
 
-// Nothing may be thrown into Swift: the library then has its functions return error codes only.
+// Exceptions must not reach Swift: with 0, all functions of the library return error codes.
 #define SIMDJSON_EXCEPTIONS 0
 #include <simdjson.h>
 
@@ -18,9 +18,9 @@ namespace dom = simdjson::dom;
 
 namespace {
 
-/// A parser keeps about 25 octets for each octet of the largest text it has read: one for more than this is not kept.
+/// A parser retains about 25 octets per octet of the largest text that it has read. Larger parsers are not reused.
 constexpr size_t kept_octets = 16384;
-/// Octets that a new parser has room for: nearly every answer.
+/// The initial capacity of a parser in octets, enough for nearly every answer.
 constexpr size_t usual_octets = 1024;
 
 static_assert(sizeof(dom::element) == sizeof(json_value) && std::is_trivially_copyable<dom::element>::value,
@@ -32,7 +32,7 @@ dom::element element_of(json_value value) {
   return element;
 }
 
-/// The handle of an element, and the place of an iterator.
+/// Conversions between the library's elements and iterators and their handles.
 template <typename Place>
 json_value value_of(const Place &place) {
   static_assert(sizeof(Place) == sizeof(json_value) && std::is_trivially_copyable<Place>::value,
@@ -49,14 +49,14 @@ Place place_of(json_value value) {
   return place;
 }
 
-/// One bit of 64 for a name; different names have different ones nearly always.
+/// One of 64 bits for a name, as a filter for duplicates.
 uint64_t mark_of(std::string_view name) {
   const auto octet = [name](size_t index) { return static_cast<uint64_t>(static_cast<unsigned char>(name[index])); };
   const uint64_t features = name.empty() ? 0 : octet(0) | octet(name.size() - 1) << 8 | name.size() << 16;
   return uint64_t{1} << (features * 0x9E3779B97F4A7C15 >> 58);
 }
 
-/// A number for a name that nobody outside can foresee.
+/// A keyed hash of a name, which peers cannot predict.
 uint32_t hash_of(std::string_view name) {
   static const uint64_t seed = [] {
     uint64_t random = 0;
@@ -67,8 +67,8 @@ uint32_t hash_of(std::string_view name) {
   return static_cast<uint32_t>(hash >> 32);
 }
 
-/// Whether the names differ, by a table with room for twice as many. A stranger may send 200 objects of 256 names that look
-/// alike: to compare each with each would take millions of comparisons.
+/// Whether all names differ, by a hash table with room for twice as many. Comparing each pair would take millions of
+/// comparisons for a hostile text of 200 objects with 256 similar names each.
 bool has_unique_names_by_table(dom::object object) {
   constexpr size_t slots = size_t{2} * JSON_MAXIMUM_MEMBERS;
   static_assert((slots & (slots - 1)) == 0, "a power of two");
@@ -86,7 +86,7 @@ bool has_unique_names_by_table(dom::object object) {
   return true;
 }
 
-/// Up to so many names are compared with each other; a table would take longer to clear.
+/// Up to this number of members, names are compared pairwise: clearing a table would take longer.
 constexpr size_t few_members = 16;
 
 bool has_unique_names(dom::object object) {
@@ -106,8 +106,8 @@ bool has_unique_names(dom::object object) {
   return true;
 }
 
-/// `JSON_READ` where no object in the element has a member twice and nothing is nested too deeply: the parser bounds the
-/// depth, but does not count empty arrays and objects.
+/// `JSON_READ` if no object in the element has a duplicate member and nothing is nested too deeply. The parser limits
+/// the depth too, but ignores empty arrays and objects.
 json_status check_nested(dom::element element, int depth) {
   if (element.is_object()) {
     const dom::object object = element.get_object().value_unsafe();
@@ -126,7 +126,7 @@ json_status check_nested(dom::element element, int depth) {
   return JSON_READ;
 }
 
-/// The number that four hexadecimal digits stand for.
+/// The value of four hexadecimal digits.
 unsigned code_unit(const char *digits) {
   unsigned value = 0;
   for (int index = 0; index < 4; ++index) {
@@ -138,8 +138,8 @@ unsigned code_unit(const char *digits) {
 
 bool is_low_surrogate(unsigned unit) { return unit >= 0xDC00 && unit <= 0xDFFF; }
 
-/// Whether no escape stands for NUL or for half a surrogate pair: the library takes both.
-/// The text is one that the library has accepted, so that a backslash begins a whole escape.
+/// Whether no escape stands for NUL or for half a surrogate pair, both of which the library accepts.
+/// The library must have accepted the text, so that every backslash begins a complete escape.
 bool has_only_characters(const char *text, size_t count) {
   const char *const end = text + count;
   const auto find_escape = [end](const char *from) {
@@ -173,7 +173,7 @@ struct json_text {
 
 namespace {
 
-/// The parser for the thread's next text.
+/// The parser that the thread's next text reuses.
 thread_local std::unique_ptr<json_text> spare;
 
 std::unique_ptr<json_text> take_text(size_t count) {
@@ -181,7 +181,7 @@ std::unique_ptr<json_text> take_text(size_t count) {
   if (is_usual && spare) return std::move(spare);
   // The library's function that changes a parser's limit sets it to 32 octets.
   std::unique_ptr<json_text> text(new (std::nothrow) json_text(is_usual ? JSON_MAXIMUM_OCTETS : count));
-  // One level is the root's own.
+  // The root takes one level.
   if (!text || text->parser.allocate(usual_octets, JSON_MAXIMUM_DEPTH + 1) != simdjson::SUCCESS) std::abort();
   return text;
 }
@@ -191,7 +191,7 @@ void give_back(std::unique_ptr<json_text> text) {
 }
 
 json_status parse(json_text &text, const char *octets, size_t count, dom::element &root) {
-  // With `true` the parser copies the octets to where it may read beyond their end.
+  // With `true` the parser copies the octets into a padded buffer.
   switch (text.parser.parse(octets, count, true).get(root)) {
     case simdjson::SUCCESS: break;
     case simdjson::DEPTH_ERROR: return JSON_TOO_DEEP;

@@ -17,7 +17,7 @@ void process_limit_heaps(void) { mallopt(M_ARENA_MAX, 1); }
 void process_keep_memory_private(void) {
   const struct rlimit none = {0, 0};
   (void)setrlimit(RLIMIT_CORE, &none);
-  // A limit of 0 does not hold where cores are piped to a program; this does.
+  // A core limit of 0 is ignored if cores are piped to a program; PR_SET_DUMPABLE is not.
   (void)prctl(PR_SET_DUMPABLE, 0);
 }
 
@@ -35,7 +35,7 @@ long process_raise_descriptors(long wanted) {
 static int argument_count;
 static char **arguments;
 
-// glibc gives a constructor what main() gets.
+// glibc passes main()'s arguments to constructors.
 __attribute__((constructor)) static void keep_arguments(int count, char **values) {
   argument_count = count;
   arguments = values;
@@ -52,7 +52,7 @@ void process_use_bind_capability(void) {
   if (syscall(SYS_capget, &header, sets) != 0) return;
   if ((sets[0].permitted & bit) == 0 || (sets[0].effective & bit) != 0) return;
   sets[0].effective |= bit;
-  // Where it fails, binding says what is missing.
+  // A failure shows when the socket is bound.
   syscall(SYS_capset, &header, sets);
 }
 
@@ -64,7 +64,7 @@ static int drop_read_only(struct dl_phdr_info *info, size_t size, void *context)
     if (segment->p_type != PT_LOAD || segment->p_flags & PF_W) continue;
     uintptr_t start = (info->dlpi_addr + segment->p_vaddr) & ~(page - 1);
     uintptr_t end = info->dlpi_addr + segment->p_vaddr + segment->p_memsz;
-    // Private pages of a file that were never written to are read from it again when they are needed.
+    // Private file pages that were never written are read again from the file on demand.
     madvise((void *)start, end - start, MADV_DONTNEED);
   }
   return *(int *)context;

@@ -1,7 +1,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-// CPublicSuffix.h -- libpsl: the public suffix list, as the distribution keeps it.
+// CPublicSuffix.h -- libpsl: the public suffix list of the distribution.
 #ifndef HTTPDNSD_CPUBLICSUFFIX_H
 #define HTTPDNSD_CPUBLICSUFFIX_H
 

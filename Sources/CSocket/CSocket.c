@@ -13,14 +13,15 @@
 #define CONTROL_SIZE (CMSG_SPACE(sizeof(struct in6_pktinfo)))
 
 enum {
-  /// Milliseconds that a listener's batch waits for room in the socket's send buffer.
+  /// The longest wait of a listener's batch for room in the socket's send buffer, in milliseconds.
   batch_patience = 20,
-  /// The same for an outbox, behind which all questions wait that are under way.
+  /// The same for an outbox: all questions in flight wait meanwhile.
   outbox_patience = 2,
-  /// What a socket may hold of datagrams that wait to be received, and to be sent. Answers to a neighbour that is not there
-  /// stay in it for three seconds: at the system's 208 KiB, 250 of them a second leave no room for anybody else's.
+  /// The size of the receive and the send buffer. Answers to an absent neighbour stay in the send buffer for three
+  /// seconds: with the system's 208 KiB, 250 of them a second would leave no room for other answers.
   socket_room = 4 << 20,
-  /// Microseconds after a failure to receive: out of memory, say. Asking again at once would take a whole core.
+  /// The pause in microseconds after a failure to receive, such as lack of memory: an immediate retry would use a whole
+  /// core.
   receive_pause = 1000,
 };
 
@@ -119,7 +120,7 @@ uint8_t *datagram_batch_response(const struct datagram_batch *batch) {
   return batch->responses + batch->queued * batch->response_size;
 }
 
-/// Writes the control message that sends from the address in `peer`; the number of octets, 0 for the kernel's choice.
+/// Writes the control message that selects the source address in `peer`. Returns its octets, 0 for the kernel's choice.
 static size_t put_source(const struct datagram_peer *peer, uint8_t *control) {
   struct cmsghdr *c = (struct cmsghdr *)control;
   if (peer->local_family == AF_INET) {
@@ -161,7 +162,7 @@ static int64_t milliseconds(void) {
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/// Sends all of `messages`; a datagram that the kernel refuses is skipped. Returns how many were.
+/// Sends all of `messages`, skipping those that the kernel refuses. Returns the number of refused ones.
 static unsigned send_all(int descriptor, struct mmsghdr *messages, unsigned queued, int patience) {
   unsigned sent = 0, refused = 0;
   int64_t end = 0;
@@ -170,8 +171,8 @@ static unsigned send_all(int descriptor, struct mmsghdr *messages, unsigned queu
     if (count > 0) {
       sent += (unsigned)count;
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      // A full send buffer empties at the speed of the interface, or when the kernel gives up neighbours: wait for it
-      // briefly, then skip one datagram at a time, for each of which there may be room again.
+      // A full send buffer drains at the speed of the interface, or when the kernel gives up on neighbours. Wait
+      // briefly, then skip one datagram at a time, because there may be room again for the next.
       int64_t now = milliseconds();
       if (end == 0) end = now + patience;
       if (now >= end) {
@@ -248,7 +249,7 @@ int datagram_socket_adopt(int descriptor, int family, int packet_info) {
   return set_packet_info(descriptor, family, packet_info);
 }
 
-/// Without the privilege the system's own bound holds.
+/// Sets a buffer size. Without CAP_NET_ADMIN the system's limit applies.
 static void make_room(int descriptor, int forced, int asked) {
   int room = socket_room;
   if (setsockopt(descriptor, SOL_SOCKET, forced, &room, sizeof room) < 0)
@@ -262,7 +263,7 @@ int datagram_socket(const struct sockaddr *address, socklen_t length, int packet
   int failed = 0;
   if (family == AF_INET6) failed |= setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
   if (packet_info) failed |= set_packet_info(descriptor, family, on);
-  // A burst waits here while the thread is busy.
+  // The receive buffer holds a burst while the thread is busy.
   make_room(descriptor, SO_RCVBUFFORCE, SO_RCVBUF);
   make_room(descriptor, SO_SNDBUFFORCE, SO_SNDBUF);
   if (failed || bind(descriptor, address, length) < 0) {

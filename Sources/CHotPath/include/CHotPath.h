@@ -1,9 +1,9 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-// CHotPath.h -- a mutex, counters and block copies that the hot path may call: declared as free of allocation.
-#ifndef HTTPDNSD_CHOTPATH_H
-#define HTTPDNSD_CHOTPATH_H
+// CHotPath.h -- a mutex, counters and block copies for the hot path, declared as not allocating.
+#ifndef HTTPDNSD_CLOCK_H
+#define HTTPDNSD_CLOCK_H
 
 #include <pthread.h>
 #include <stddef.h>
@@ -38,8 +38,8 @@ static inline int hot_equal(const void *left, const void *right, size_t count) {
   return memcmp(left, right, count) == 0;
 }
 
-/// Adds to a counter that one thread writes and any may read. Not an atomic addition, which would lock the bus: both halves
-/// are atomic, so that a reader never sees half a number, and nobody else writes between them.
+/// Adds to a counter that only one thread writes and any thread may read. Load and store are atomic, so readers see
+/// whole values; the addition is not, which avoids a bus lock and is safe with one writer.
 HTTPDNSD_NO_ALLOCATION
 static inline void hot_counter_add(uint64_t *counter, uint64_t count) {
   __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + count, __ATOMIC_RELAXED);
@@ -55,7 +55,7 @@ static inline uint64_t hot_counter_read(const uint64_t *counter) {
   return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
-/// Begins to fetch the cache line at `address`, which need not be valid.
+/// Prefetches the cache line at `address`, which need not be valid.
 HTTPDNSD_NO_ALLOCATION
 static inline void hot_prefetch(const void *address) { __builtin_prefetch(address, 1); }
 

@@ -1,10 +1,10 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-// CJSON.h -- reads a strict JSON text by simdjson: values are two words and borrow from the parsed text.
+// CJSON.h -- reads strict JSON with simdjson. Values are two words and borrow from the parsed text.
 //
-// A thread keeps one parser for its next text, so that parsing allocates nothing; texts that are open at the same time
-// have a parser each. Neither a text nor its values may go to another thread while the text is open.
+// Each thread keeps one parser for its next text, so that parsing does not allocate; texts that are open at the same
+// time have separate parsers. A text and its values must stay on one thread while the text is open.
 #ifndef HTTPDNSD_CJSON_H
 #define HTTPDNSD_CJSON_H
 
@@ -17,23 +17,23 @@ extern "C" {
 #endif
 
 enum {
-  /// Octets of a text; the largest DNS message with addresses in text is about this long.
+  /// The largest text in octets, about the size of the largest DNS message with addresses as text.
   JSON_MAXIMUM_OCTETS = 65536,
-  /// Arrays and objects within each other. An answer has three.
+  /// The deepest nesting of arrays and objects. An answer has three levels.
   JSON_MAXIMUM_DEPTH = 16,
-  /// Members of one object: their names are compared with each other.
+  /// The most members of one object, because their names are checked for duplicates.
   JSON_MAXIMUM_MEMBERS = 256,
 };
 
 typedef enum {
   JSON_READ,
-  /// More than `JSON_MAXIMUM_OCTETS`.
+  /// The text exceeds `JSON_MAXIMUM_OCTETS`.
   JSON_TOO_LARGE,
-  /// More than `JSON_MAXIMUM_DEPTH`.
+  /// The nesting exceeds `JSON_MAXIMUM_DEPTH`.
   JSON_TOO_DEEP,
-  /// Not JSON, a root that is neither an array nor an object, anything behind the root, invalid UTF-8, a NUL character
-  /// or half a surrogate pair in a string, a number that 64 bits cannot hold, a member twice in an object, or more than
-  /// `JSON_MAXIMUM_MEMBERS` of them.
+  /// Not JSON, a root that is neither an array nor an object, anything after the root, invalid UTF-8, a NUL character
+  /// or half a surrogate pair in a string, a number that does not fit 64 bits, a duplicate member, or more than
+  /// `JSON_MAXIMUM_MEMBERS` members.
   JSON_MALFORMED,
 } json_status;
 
@@ -49,7 +49,7 @@ typedef enum {
   JSON_NULL,
 } json_kind;
 
-/// An open text; it owns what its values borrow.
+/// An open text, which owns the memory of its values.
 typedef struct json_text json_text;
 
 /// A value of an open text.
@@ -58,55 +58,55 @@ typedef struct {
   size_t position;
 } json_value;
 
-/// UTF-8 without NUL characters, ended by one that does not count; borrowed from the text.
+/// UTF-8 without NUL characters, followed by a NUL that is not counted. Borrowed from the text.
 typedef struct {
   const char *octets;
   size_t count;
 } json_string;
 
-/// The rest of an array's elements or of an object's members.
+/// An iterator over the elements of an array or the members of an object.
 typedef struct {
   json_value next;
   size_t end;
 } json_iterator;
 
-/// Reads a text; on `JSON_READ` the caller owns `*text` until `json_close()`, on anything else there is none. The
-/// octets are copied. Aborts without memory.
+/// Reads a text. On `JSON_READ` the caller owns `*text` and must call `json_close()`; otherwise `*text` is not set. The
+/// octets are copied. Aborts if memory is exhausted.
 json_status json_open(const void *octets, size_t count, json_text **text, json_value *root);
 
-/// As `json_open()` for a text of up to `limit` octets; about 25 octets of memory for each, until `json_close()`.
+/// As `json_open()` for a text of up to `limit` octets. Takes about 25 octets of memory for each until `json_close()`.
 json_status json_open_within(size_t limit, const void *octets, size_t count, json_text **text, json_value *root);
 
-/// Ends the life of a text's values and strings.
+/// Closes a text and invalidates its values and strings.
 void json_close(json_text *text);
 
 json_kind json_kind_of(json_value value);
 
-/// The member of an object; false where there is none of that name, and for anything but an object.
+/// Finds a member of an object by name; returns false if there is none or the value is not an object.
 bool json_find(json_value object, const char *name, size_t count, json_value *member);
 
-/// Elements of an array or members of an object; 0 for anything else.
+/// The number of elements of an array or members of an object; 0 for other values.
 size_t json_count(json_value value);
 
-/// The elements of an array or the members of an object; none for anything else.
+/// An iterator over an array or object; empty for other values.
 json_iterator json_iterate(json_value value);
 
-/// The next element of an array; false at its end.
+/// Gets the next element of an array; returns false at the end.
 bool json_next(json_iterator *elements, json_value *element);
 
-/// The next member of an object; false at its end.
+/// Gets the next member of an object; returns false at the end.
 bool json_next_member(json_iterator *members, json_string *name, json_value *value);
 
-/// A string's octets; false for anything else.
+/// Gets a string; returns false for other values.
 bool json_string_of(json_value value, json_string *string);
 
-/// A number without fraction and exponent that is not negative; false for anything else.
+/// Gets an integer that is not negative; returns false for other values, also numbers with a fraction or exponent.
 bool json_unsigned_of(json_value value, uint64_t *number);
 
-/// A number without fraction and exponent; false for anything else, and above INT64_MAX.
+/// Gets an integer up to INT64_MAX; returns false for other values, also numbers with a fraction or exponent.
 bool json_signed_of(json_value value, int64_t *number);
 
-/// Any number, to the precision of a double; false for anything else.
+/// Gets any number as a double; returns false for other values.
 bool json_double_of(json_value value, double *number);
 
 #ifdef __cplusplus

@@ -1,41 +1,42 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-// CProcess.h -- what the process tells the C library and the kernel about its memory and descriptors; when it was built.
+// CProcess.h -- memory, descriptors and capabilities of the process; its arguments, variables and build date.
 #ifndef HTTPDNSD_CPROCESS_H
 #define HTTPDNSD_CPROCESS_H
 
-/// One heap for all threads: each further one would keep memory of its own. To be called before there are threads.
+/// Limits the C library to one heap for all threads, because each heap retains memory. Call it before any thread
+/// starts.
 void process_limit_heaps(void);
 
-/// From now on no core is written, and no other program of the same user can read the process's memory: it holds secrets.
+/// Disables core dumps, and access to the memory by other processes of the same user: the process holds secrets.
 void process_keep_memory_private(void);
 
-/// Raises the number of descriptors that may be open to `wanted`, or to as many as the process is allowed; returns how many
-/// may be open now, -1 where that is not known.
+/// Raises the limit of open descriptors to `wanted`, or to the hard limit. Returns the resulting limit, or -1 if it is
+/// unknown.
 long process_raise_descriptors(long wanted);
 
-/// Puts CAP_NET_BIND_SERVICE into effect where the process may use it and does not yet: a file whose capability is only
-/// permitted starts under any bounding set, while one whose capability is effective is refused by exec where that lacks it.
-/// To be called before there are threads, which have sets of their own.
+/// Makes CAP_NET_BIND_SERVICE effective if it is permitted. The program file has it as permitted only: exec refuses a
+/// file with an effective capability that the bounding set lacks. Call it before any thread starts: capabilities are
+/// per thread.
 void process_use_bind_capability(void);
 
-/// The variable of the environment with that number, as `NAME=value`; a null pointer behind the last one.
-/// (/proc/self/environ is root's where the program's file has a capability.)
+/// The environment variable with that index, as `NAME=value`; a null pointer after the last one. (/proc/self/environ is
+/// readable only by root if the program file has a capability.)
 const char *process_variable(long number);
 
-/// The argument of the command line with that number, the program's name being the first one; a null pointer behind the last
-/// one. (/proc/self/cmdline need not be there.)
+/// The command line argument with that index, the program's name being 0; a null pointer after the last one.
+/// (/proc/self/cmdline may be missing.)
 const char *process_argument(long number);
 
-/// The day of the build in C's form, `Nov  1 2026`; of SOURCE_DATE_EPOCH where the build sets that.
+/// The date of the build in C's form, `Nov  1 2026`; that of SOURCE_DATE_EPOCH if the build sets it.
 const char *process_build_date(void);
 
-/// Gives back what only the start needed: free memory of the heap, and the read-only pages of the program and its
-/// libraries. They stay in the page cache; what is used again is mapped again.
+/// Releases memory that only the start needed: free heap memory, and the read-only pages of the program and its
+/// libraries, which stay in the page cache and are mapped again on use.
 void process_trim(void);
 
-/// Gives free memory of the heap back where it is more than `spare` octets and more than what is in use.
+/// Releases free heap memory if it exceeds both `spare` octets and the memory in use.
 void process_give_back(long spare);
 
 #endif
