@@ -1,4 +1,4 @@
-// CompressionTests.swift -- names in RDATA become pointers where every resolver reads them, at little cost whatever comes.
+// CompressionTests.swift -- names in RDATA become pointers where every resolver accepts them, at limited cost.
 
 import TestSupport
 import Testing
@@ -22,7 +22,7 @@ import Testing
     return response
   }
 
-  @Test func `makes each mail exchange of the zone one label and a pointer`() throws {
+  @Test func `compression turns each mail exchange of the zone into one label and a pointer`() throws {
     let hosts = (1...5).map { name("mx\($0).example.com") }
     let response = try compose(zone, hosts.map { record(zone, .mx, [0, 10] + $0.octets) })
     // Pointer and fixed fields, preference, `mxN` and a pointer; 12 + 2 + 17 octets without.
@@ -30,7 +30,7 @@ import Testing
     #expect(response.ttlOffsets == [6, 26, 46, 66, 86])
   }
 
-  @Test func `makes a chain of five aliases fit where it fits at its source`() throws {
+  @Test func `a chain of five aliases fits if it fits at its source`() throws {
     let names = (0...5).map { name("chain\($0).odd.example") }
     var records = zip(names, names.dropFirst()).map { record($0, .cname, $1.octets) }
     records.append(record(names[5], .a, [192, 0, 2, 1]))
@@ -39,7 +39,7 @@ import Testing
     #expect(response.body.count == 5 * (12 + 7 + 2) + 16)
   }
 
-  @Test func `takes the types of RFC 1035 and no other`() throws {
+  @Test func `compression applies to RDATA of the types of RFC 1035 only`() throws {
     let host = name("host.example.com").octets
     let short = 5 + 2
     for (type, rdata, expected) in [
@@ -55,14 +55,14 @@ import Testing
     }
   }
 
-  @Test func `depends neither on the case of QNAME nor on that of RDATA`() throws {
+  @Test func `compression ignores the case of QNAME and of RDATA`() throws {
     let hosts = (1...5).map { name("mx\($0).eXample.cOm") }
     let lower = try compose(zone, hosts.map { record(zone, .mx, [0, 10] + $0.octets) })
     let upper = try compose(name("EXAMPLE.com"), hosts.map { record(zone, .mx, [0, 10] + $0.octets) })
     #expect(lower.body == upper.body && lower.ttlOffsets == upper.ttlOffsets)
   }
 
-  @Test func `leaves RDATA that is none of its type as it is`() throws {
+  @Test func `compression does not change RDATA without the form of its type`() throws {
     for rdata in [[], [0], [3, 97], [64] + [UInt8](repeating: 97, count: 64) + [0], [0xC0, 12], [1]] as [[UInt8]] {
       for type in [RecordType.ns, .mx, .soa] {
         let response = try #require(ComposedResponse(.noError, to: zone, answers: [record(zone, type, rdata)]))
@@ -72,7 +72,7 @@ import Testing
     }
   }
 
-  @Test func `keeps addresses behind an alias rotating`() throws {
+  @Test func `addresses after a compressed alias rotate`() throws {
     let target = name("edge.example.com")
     let addresses = (1...3).map { record(target, .a, [192, 0, 2, $0]) }
     let response = try compose(
@@ -80,8 +80,8 @@ import Testing
     #expect(response.rotation.start == 12 + 7 && response.rotation.size == 16 && response.rotation.count == 3)
   }
 
-  @Test func `costs a few steps a label, also for 3,000 names of 100 labels`() throws {
-    // Two names that differ in their last label, in turn: neither the name before nor a common end helps.
+  @Test func `compression takes a few steps per label, also for 3,000 names of 100 labels`() throws {
+    // Two alternating names that differ in their last label: neither the previous name nor a common suffix helps.
     let tails = ["x", "y"].map { (0..<100).map { _ in "a." }.joined() + $0 }
     let records = (0..<3000).map { index in
       record(zone, .ns, name("n\(index).\(tails[index % 2])").octets)
@@ -92,7 +92,7 @@ import Testing
     #expect(steps < 3000 * 102 * 2)
   }
 
-  @Test func `a table that is never asked for a name costs nothing`() throws {
+  @Test func `an unused compression table costs nothing`() throws {
     var steps = 0
     let records = (0..<100).map { record(zone, .a, [192, 0, 2, UInt8($0)]) }
     _ = ComposedResponse(.noError, to: zone, answers: records, authorities: [], counting: &steps)
@@ -115,13 +115,13 @@ import Testing
     return octets
   }
 
-  @Test func `is bounded, whatever its pointers lead to`() throws {
+  @Test func `the work for names of a message is bounded for any pointers`() throws {
     #expect(try Message.parse(message(records: 2000)).answers.count == 2001)
     #expect(throws: WireError.tooMuchWork) { try Message.parse(message(records: 3000)) }
     #expect(throws: WireError.tooMuchWork) { try Message.parse(message(records: 1100, owner: [1, 99, 0xC0, 31])) }
   }
 
-  @Test func `has room for the largest sets of zones as they are`() throws {
+  @Test func `the limit of work admits the largest RRsets of real zones`() throws {
     // 4,000 name servers, each a label and a pointer, behind an alias: each owner a pointer to the target of it.
     var octets: [UInt8] = [0, 0, 0x80, 0, 0, 1, 0x0F, 0xA1, 0, 0, 0, 0] + [1, 97, 0, 0, 2, 0, 1]
     let reverse = [UInt8]((0..<32).flatMap { _ in [1, 49] as [UInt8] }) + [3, 105, 112, 54, 4, 97, 114, 112, 97, 0]

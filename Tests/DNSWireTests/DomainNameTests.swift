@@ -15,7 +15,7 @@ import Testing
     ("example.com", "example.com."), ("example.com.", "example.com."), (".", "."), (#"a\.b.c."#, #"a\.b.c."#),
     (#"\097\032."#, #"a\032."#), (#"\"\\."#, #"\"\\."#),
   ])
-  func `text is read with its escapes`(text: String, expected: String) {
+  func `escapes in the text of a name are decoded`(text: String, expected: String) {
     #expect(DomainName(text: text)?.text == expected)
   }
 
@@ -23,18 +23,18 @@ import Testing
     "", "..", ".a", "a..b", #"a\"#, #"a\25"#, #"a\256."#, #"a\2x5."#, String(repeating: "a", count: 64),
     String(repeating: "a.", count: 128),
   ])
-  func `text that is no name is refused`(text: String) {
+  func `a text that is not a name is refused`(text: String) {
     #expect(DomainName(text: text) == nil)
   }
 
   @Test(arguments: [
     [], [1], [1, 97], [0, 0], [64] + [UInt8](repeating: 97, count: 64) + [0], [1, 97, 0, 0], [0xC0, 0],
   ])
-  func `octets that are no name are refused`(octets: [UInt8]) {
+  func `octets that are not a name are refused`(octets: [UInt8]) {
     #expect(DomainName(octets: octets) == nil)
   }
 
-  @Test func `names compare and hash without regard to ASCII case only`() {
+  @Test func `names compare and hash without regard to ASCII case`() {
     #expect(name("WWW.Example.") == name("www.exAMPLE."))
     #expect(name("WWW.Example.").hashValue == name("www.exAMPLE.").hashValue)
     // 0xC9 and 0xE9 are one letter in Latin-1, and two here; so are the neighbours of A…Z and a…z.
@@ -43,7 +43,7 @@ import Testing
     #expect(name("[.") != name("{."))
   }
 
-  @Test func `a name is below its ancestors only`() {
+  @Test func `a name is below its ancestors and no other name`() {
     #expect(name("a.example.").isAtOrBelow(name("EXAMPLE.")))
     #expect(name("example.").isAtOrBelow(.root))
     #expect(!name("aexample.").isAtOrBelow(name("example.")))
@@ -52,7 +52,7 @@ import Testing
     #expect(DomainName.root.parent == nil)
   }
 
-  @Test func `an address has nothing behind it, a zero octet included`() {
+  @Test func `an address with trailing text, even a NUL, is refused`() {
     #expect(IPAddress(text: "192.0.2.1")?.octets == [192, 0, 2, 1])
     for text in ["192.0.2.1\0", "192.0.2.1\0.5", "192.0.2.1 ", "192.0.2", "::1%1", "[::1]", "", "2001:db8::1\0"] {
       #expect(IPAddress(text: text) == nil)

@@ -24,13 +24,13 @@ import Testing
     ("an option longer than the record", 0, 1, "00 0029 04D0 00000000 0005 000C 0002 00"),
     ("an option without a length", 0, 1, "00 0029 04D0 00000000 0003 000C 00"),
   ])
-  func `a wrong OPT record is refused`(what: String, answers: UInt8, additionals: UInt8, hexadecimal: String) {
+  func `a malformed OPT record is refused`(what: String, answers: UInt8, additionals: UInt8, hexadecimal: String) {
     #expect(throws: WireError.opt, "\(what)") {
       try Message.parse(response(answers: answers, additionals: additionals, hexadecimal))
     }
   }
 
-  @Test func `an OPT record is owned by the root as it stands, and not by a pointer to it`() throws {
+  @Test func `an OPT record whose owner is a pointer to the root is refused`() throws {
     let query = try Message.query(Question(name: DomainName(text: "a.example")!, type: .a), id: 1, edns: EDNS())
       .compose()
     #expect(try Message.parse(query).edns != nil)
@@ -40,7 +40,7 @@ import Testing
     #expect(throws: WireError.opt) { try Message.parse(Array(pointing)) }
   }
 
-  @Test func `an extended error may end with a zero octet, and a text that is no UTF-8 is mended`() {
+  @Test func `an extended error may end with a NUL, and invalid UTF-8 in it is repaired`() {
     #expect(ExtendedErrorReport(octets: [0, 22, 0x61, 0])?.text == "a")
     #expect(ExtendedErrorReport(octets: [0, 22])?.text == "")
     #expect(ExtendedErrorReport(octets: [0, 22, 0xFF])?.text == "\u{FFFD}")
@@ -48,13 +48,13 @@ import Testing
     #expect(ExtendedErrorReport(code: .staleAnswer, text: "é").option.data == [0, 3, 0xC3, 0xA9])
   }
 
-  /// RFC 7871 section 6: FAMILY, SOURCE PREFIX-LENGTH, SCOPE PREFIX-LENGTH, as many octets as the prefix needs.
+  /// RFC 7871 section 6: FAMILY, SOURCE PREFIX-LENGTH, SCOPE PREFIX-LENGTH, and the octets that the prefix needs.
   @Test(arguments: [
     ("0001 18 00 C00002", "192.0.2.0/24", 0), ("0001 18 10 C00002", "192.0.2.0/24", 16),
     ("0002 38 00 20010DB8000000", "2001:db8::/56", 0), ("0001 00 00", "0.0.0.0/0", 0),
     ("0001 13 20 C00000", "192.0.0.0/19", 32),
   ])
-  func `a client subnet is read and written`(hexadecimal: String, prefix: String, scope: UInt8) throws {
+  func `a client subnet is parsed and composed`(hexadecimal: String, prefix: String, scope: UInt8) throws {
     let subnet = try #require(ClientSubnet(octets: octets(hexadecimal)))
     #expect(subnet.prefix.description == prefix)
     #expect(subnet.scope == scope)
@@ -68,7 +68,7 @@ import Testing
     ("a prefix longer than IPv4", "0001 21 00 C000020100"), ("a scope longer than IPv4", "0001 18 21 C00002"),
     ("a prefix longer than IPv6", "0002 81 00" + String(repeating: "00", count: 17)), ("no fields", "0001 18"),
   ])
-  func `a broken client subnet is none`(what: String, hexadecimal: String) {
+  func `a malformed client subnet is ignored`(what: String, hexadecimal: String) {
     #expect(ClientSubnet(octets: octets(hexadecimal)) == nil, "\(what)")
   }
 }

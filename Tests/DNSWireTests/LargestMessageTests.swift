@@ -1,11 +1,11 @@
-// LargestMessageTests.swift -- ten times as long a message is ten times the work, up to the largest legal one.
+// LargestMessageTests.swift -- the work for a message is linear in its length, up to the largest legal one.
 
 import DNSWire
 import TestSupport
 import Testing
 
 @Suite struct LargestMessageTests {
-  /// Queries that are as long as that: whatever may stand in them again and again.
+  /// Queries of that length, filled with repeated parts of every kind.
   private static let queries: [@Sendable (Int) -> [UInt8]] = [
     { size in RawQuery { $0.records = [opt([UInt8](repeating: 0, count: size / 4 * 4))] }.octets },
     { size in
@@ -21,7 +21,7 @@ import Testing
   private static let responses: [@Sendable (Int) -> [UInt8]] = [
     { size in response(name: RawQuery.name(labels(127)), size) { _ in [0xC0, 12] } },
     { size in response(name: RawQuery.name(labels(20)), size) { number in [0xC0, UInt8(12 + number % 20 * 2)] } },
-    // Each name one label longer than the one before it, until it is too long.
+    // Each name is one label longer than the previous one, until it is too long.
     { size in
       response(name: RawQuery.name("a"), size) { number in number % 100 == 0 ? [0xC0, 12] : [1, 97, 0xC0, 12] }
     },
@@ -38,7 +38,7 @@ import Testing
     }.octets
   }
 
-  @Test(arguments: queries.indices) func `a query`(shape: Int) {
+  @Test(arguments: queries.indices) func `the largest query is parsed`(shape: Int) {
     let (small, large) = (Self.queries[shape](6_400), Self.queries[shape](64_000))
     #expect((60_000...65_535).contains(large.count))
     func read(_ octets: [UInt8]) {
@@ -46,11 +46,11 @@ import Testing
       for _ in 0..<20 { _ = QueryReader.read(octets.span, into: &query) }
     }
     let times = (cpuTime { read(small) }, cpuTime { read(large) })
-    // The square of it would be a hundred times; so little time that it cannot be told is no square.
+    // Quadratic work would take a hundred times as long; times too short to measure are not quadratic.
     #expect(times.1 < 30 * times.0 + 1_000_000)
   }
 
-  @Test(arguments: responses.indices) func `a response`(shape: Int) {
+  @Test(arguments: responses.indices) func `the largest response is parsed`(shape: Int) {
     let (small, large) = (Self.responses[shape](6_400), Self.responses[shape](64_000))
     #expect((55_000...65_535).contains(large.count))
     let times = (cpuTime { _ = try? Message.parse(small) }, cpuTime { _ = try? Message.parse(large) })

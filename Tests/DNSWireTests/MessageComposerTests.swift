@@ -1,18 +1,18 @@
-// MessageComposerTests.swift -- Message → octets, and back again.
+// MessageComposerTests.swift -- Message → octets and back.
 
 import DNSWire
 import TestSupport
 import Testing
 
 @Suite struct MessageComposerTests {
-  @Test func `the query of RFC 8484 section 4.1.1 comes out octet by octet`() throws {
+  @Test func `the query of RFC 8484 section 4.1.1 is reproduced exactly`() throws {
     let query = Message.query(Question(name: name("www.example.com."), type: .a), id: 0)
     #expect(
       try query.compose()
         == octets("0000 0100 0001 0000 0000 0000 03777777 076578616D706C65 03636F6D 00 0001 0001"))
   }
 
-  @Test func `an OPT record comes last, with its options`() throws {
+  @Test func `the OPT record is last and has its options`() throws {
     let subnet = ClientSubnet(IPPrefix(text: "192.0.2.0/24")!)
     let edns = EDNS(udpPayloadSize: 4096, dnssecOK: true, options: [subnet.option])
     let query = Message.query(Question(name: .root, type: .ns), id: 7, edns: edns)
@@ -32,7 +32,7 @@ import Testing
     #expect(octets.count == 33 + 12 + 15 + 14 + 4)
   }
 
-  @Test func `a name of other case is not compressed away`() throws {
+  @Test func `a name in another case is not replaced by a pointer`() throws {
     var message = Message.query(Question(name: name("Example.com."), type: .a), id: 0)
     message.answers = [ResourceRecord(owner: name("example.com."), type: .a, ttl: 1, rdata: [192, 0, 2, 1])]
     let parsed = try Message.parse(try message.compose())
@@ -52,7 +52,7 @@ import Testing
     #expect(message.asks(question))
   }
 
-  @Test func `what does not fit is refused`() {
+  @Test func `a message that does not fit is refused`() {
     var message = Message.query(Question(name: .root, type: .txt), id: 0)
     let half = ResourceRecord(
       owner: .root, type: RecordType(65_280), ttl: 0, rdata: [UInt8](repeating: 0, count: 33_000))
@@ -67,7 +67,7 @@ import Testing
     #expect(throws: WireError.tooLong) { try message.compose() }
   }
 
-  @Test func `a pointer never leads behind its 14 bits`() throws {
+  @Test func `a pointer never exceeds 14 bits`() throws {
     var message = Message.query(Question(name: .root, type: .txt), id: 0)
     let filler = ResourceRecord(
       owner: .root, type: RecordType(65_280), ttl: 0, rdata: [UInt8](repeating: 0, count: 16_360))
@@ -84,7 +84,7 @@ import Testing
       let octets = try message.compose()
       let parsed = try Message.parse(octets)
       #expect(parsed == message)
-      // Names compare without regard to case, octets with it.
+      // Names compare without regard to case, octets do not.
       #expect(try parsed.compose() == octets)
     }
   }

@@ -1,13 +1,13 @@
 // MessageDifferentialTests.swift -- the message parser against dnspython, over damaged messages.
 //
-// Where the two differ by design is written down in Data/independent_parser.py, each with its reason.
+// Data/independent_parser.py lists the intended differences, each with its reason.
 
 import DNSWire
 import TestSupport
 import Testing
 
 @Suite struct MessageDifferentialTests {
-  @Test func `dnspython and this parser read the same out of the same octets, or both refuse`() throws {
+  @Test func `dnspython and our parser read the same message, or both refuse it`() throws {
     var mutator = MessageMutator(seed: testSeed)
     let messages = (0..<50_000).map { _ in mutator.damagedResponse() }
     let verdicts = try IndependentParser.verdicts(on: messages)
@@ -22,12 +22,12 @@ import Testing
     }
     #expect(
       disagreements.isEmpty, "\(disagreements.count), the first:\n\(disagreements.prefix(5).joined(separator: "\n"))")
-    // Both sides of the comparison have to be there, or it says nothing.
+    // The comparison is meaningless unless both outcomes occur.
     #expect(accepted > messages.count / 5)
     #expect(accepted < messages.count * 4 / 5)
   }
 
-  /// The contents as the script writes them.
+  /// The contents in the form of the script.
   private func contents(_ message: Message) -> String {
     var words = message.questions.map {
       "Q:\(hexadecimal($0.question.name)):\($0.question.type.rawValue):\($0.qclass.rawValue)"

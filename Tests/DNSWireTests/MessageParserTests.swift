@@ -1,4 +1,4 @@
-// MessageParserTests.swift -- octets → Message: what is read, and what is refused.
+// MessageParserTests.swift -- octets → Message: accepted and refused messages.
 
 import DNSWire
 import Testing
@@ -27,11 +27,11 @@ import Testing
   }
 
   @Test(arguments: 0..<12)
-  func `fewer octets than a header are refused as such`(count: Int) {
+  func `octets shorter than a header are refused as such`(count: Int) {
     #expect(throws: WireError.shortHeader) { try Message.parse([UInt8](repeating: 0, count: count)) }
   }
 
-  @Test func `a message that is cut anywhere is refused`() throws {
+  @Test func `a message truncated at any octet is refused`() throws {
     let whole = response(
       answers: 1, additionals: 1,
       "C00C 0010 0001 0000003C 0006 05 68656C6C6F" + "00 0029 04D0 00008000 0006 000C0002 0000")
@@ -41,11 +41,11 @@ import Testing
     }
   }
 
-  @Test func `octets behind the message are tolerated`() throws {
+  @Test func `octets after the message are ignored`() throws {
     #expect(try Message.parse(response("FFFFFFFF")) == Message.parse(response("")))
   }
 
-  /// Names in the place of QNAME, which stands at offset 12.
+  /// Names in the place of QNAME, at offset 12.
   @Test(arguments: [
     ("a label longer than 63 octets", "40" + String(repeating: "61", count: 64) + "00", WireError.labelType),
     ("a label of type 10", "80 00", .labelType),
@@ -56,7 +56,7 @@ import Testing
     ("no end", "0161", .truncated),
     ("256 octets", String(repeating: "0161", count: 127) + "0100 00", .nameTooLong),
   ])
-  func `a broken name is refused`(what: String, hexadecimal: String, error: WireError) {
+  func `a malformed name is refused`(what: String, hexadecimal: String, error: WireError) {
     let header: [UInt8] = [0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]
     let end: [UInt8] = error == .truncated ? [] : [0, 1, 0, 1]
     #expect(throws: error, "\(what)") { try Message.parse(header + octets(hexadecimal) + end) }
@@ -70,9 +70,9 @@ import Testing
     #expect(message.questions[0].question.name.octets == longest)
   }
 
-  /// Each pointer of the chain leads to the one before; the first to QNAME.
+  /// Each pointer of the chain leads to the previous one, the first one to QNAME.
   @Test(arguments: [(127, true), (128, false)])
-  func `a chain of pointers has an end`(count: Int, isRead: Bool) {
+  func `a chain of pointers is limited`(count: Int, isRead: Bool) {
     var rdata: [UInt8] = []
     let start = 19 + 11
     var target = 12
@@ -88,7 +88,7 @@ import Testing
     if let message { #expect(message.answers[1].owner == name("a.")) }
   }
 
-  @Test func `what a pointer leads to may not overlap the name itself`() {
+  @Test func `a pointer into its own name is refused`() {
     // The owner at 19 points to 18, where QCLASS ends with 01: a label of that length would hold the pointer's own
     // first octet, the next one 18 octets of the record, and the last octet would end it all.
     #expect(throws: WireError.truncated) {
@@ -96,13 +96,13 @@ import Testing
     }
   }
 
-  @Test func `a TTL with its highest bit set is 0, and the largest one stays`() throws {
+  @Test func `a TTL with the highest bit set becomes 0, and the largest valid one is unchanged`() throws {
     let message = try Message.parse(
       response(answers: 2, "C00C 0001 0001 80000001 0004 C0000201" + "C00C 0001 0001 7FFFFFFF 0004 C0000201"))
     #expect(message.answers.map(\.ttl) == [0, 0x7FFF_FFFF])
   }
 
-  @Test func `records of other classes are counted and left out, whatever is in them`() throws {
+  @Test func `records of other classes are counted and dropped, whatever their RDATA`() throws {
     let message = try Message.parse(
       response(answers: 2, "C00C 0001 0003 0000003C 0003 0161 00" + "C00C 0001 0001 0000003C 0004 C0000201"))
     #expect(message.foreignRecordCount == 1)
@@ -135,7 +135,7 @@ import Testing
     }
   }
 
-  /// QNAME `a.` stands at offset 12; every name is a pointer to it.
+  /// QNAME `a.` is at offset 12; every name is a pointer to it.
   @Test(arguments: [
     (RecordType.mx, "000A C00C", "000A 0161 00"), (.srv, "0001 0002 0003 C00C", "0001 0002 0003 0161 00"),
     (.soa, "C00C C00C" + String(repeating: "00", count: 20), "0161 00 0161 00" + String(repeating: "00", count: 20)),

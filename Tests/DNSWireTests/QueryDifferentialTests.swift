@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite struct QueryDifferentialTests {
-  @Test func `dnspython can parse what is not refused, and what is refused for its form it cannot`() throws {
+  @Test func `dnspython parses exactly the queries that are not refused for their form`() throws {
     var mutator = MessageMutator(seed: testSeed)
     let messages = (0..<50_000).map { number in
       withoutKnownTypes(asQuery(number % 2 == 0 ? mutator.damagedQuery() : mutator.damagedResponse()))
@@ -32,7 +32,7 @@ import Testing
     #expect(accepted < messages.count * 4 / 5)
   }
 
-  /// A query with these sections: no QR, opcode QUERY, and what were answers become authorities, which a query may have.
+  /// A query with these sections: no QR, OPCODE QUERY, and answers moved to the authority section, which a query may have.
   private func asQuery(_ message: [UInt8]) -> [UInt8] {
     guard message.count >= 12 else { return message }
     var message = message
@@ -42,8 +42,8 @@ import Testing
     return message
   }
 
-  /// Differences by design: a query has one question (RFC 9619), its name is not compressed, since there is nothing before
-  /// it that a pointer could mean, and nobody asks for an OPT record.
+  /// Intended differences: a query has one question (RFC 9619), whose name is not compressed, because nothing precedes it,
+  /// and whose type is not OPT.
   private func isRefusedByDesign(_ octets: [UInt8]) -> Bool {
     guard octets[4] == 0, octets[5] == 1 else { return true }
     var position = 12
@@ -54,13 +54,13 @@ import Testing
     return octets[position + 1] == 0 && octets[position + 2] == 41
   }
 
-  /// A difference by design: the options of another EDNS version may have another form, so they are not looked at.
+  /// An intended difference: the options of another EDNS version may have another form, so they are not read.
   private func isOfLaterVersion(_ ours: (verdict: QueryVerdict, query: Query), _ verdict: String) -> Bool {
     ours.verdict == .badVers && verdict.hasPrefix("no FormError")
   }
 
-  /// A difference by design: records beside OPT are skipped, so RDATA that is not of its type's form goes unseen. Every
-  /// record that the reader comes to gets a type that nobody knows, as which all RDATA is sound.
+  /// An intended difference: records other than OPT are skipped, so malformed RDATA is not noticed. Every record that the
+  /// reader reaches gets an unknown type, for which all RDATA is valid.
   private func withoutKnownTypes(_ message: [UInt8]) -> [UInt8] {
     let ours = read(message)
     guard ours.verdict == .query || ours.verdict == .badVers else { return message }
@@ -76,7 +76,7 @@ import Testing
     return octets
   }
 
-  /// Question and OPT as the script writes them, options left out.
+  /// Question and OPT in the form of the script, without options.
   private func contents(_ query: Query, _ octets: [UInt8]) -> [String] {
     let name = IndependentParser.hexadecimal(Array(octets[12..<(12 + query.nameLength)]))
     return ["Q:\(name):\(query.type):\(query.qclass)"] + (query.hasOPT ? ["\(query.udpPayload) \(query.dnssecOK)"] : [])

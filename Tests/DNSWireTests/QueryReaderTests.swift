@@ -1,10 +1,10 @@
-// QueryReaderTests.swift -- what the hot path reads out of a query, and which queries it refuses with which code.
+// QueryReaderTests.swift -- the fields that the hot path reads from a query, and the queries that it refuses.
 
 import DNSWire
 import TestSupport
 import Testing
 
-/// A message and the verdict that it gets.
+/// A message and its expected verdict.
 struct QueryCase: CustomTestStringConvertible, Sendable {
   let testDescription: String
   let octets: [UInt8]
@@ -22,7 +22,7 @@ struct QueryCase: CustomTestStringConvertible, Sendable {
     return labels + [UInt8(count - 194)] + [UInt8](repeating: 98, count: count - 194) + [0]
   }
 
-  /// A record whose RDATA begins with a root and goes on with pointers, each to the one before; another uses the last.
+  /// A record whose RDATA is the root, then pointers, each to the previous one; another record uses the last one.
   private static func pointers(_ count: Int) -> [[UInt8]] {
     var chain: [UInt8] = [0]
     // RDATA of the first record begins at 45.
@@ -155,7 +155,7 @@ struct QueryCase: CustomTestStringConvertible, Sendable {
       $0.records = [record(owner: Array(name(octets: 244).dropLast()) + [0xC0, 16], type: 250)]
     },
     QueryCase("an owner whose pointer leads to labels that reach over the pointer", .formErr) {
-      // The label at 45 takes in the pointer, at 46, and the upper octet of TYPE; the lower one ends the name.
+      // The label at 45 contains the pointer at 46 and the upper octet of TYPE; the lower octet ends the name.
       $0.records = [record(type: 250, [3]), record(owner: [0xC0, 45], type: 0)]
     },
     QueryCase("an owner of 127 pointers", .query) { $0.records = pointers(127) },
@@ -164,22 +164,22 @@ struct QueryCase: CustomTestStringConvertible, Sendable {
 }
 
 @Suite struct `The reader of queries` {
-  @Test(arguments: QueryCase.headers) func `decides by header and question`(_ example: QueryCase) {
+  @Test(arguments: QueryCase.headers) func `the query reader decides by header and question`(_ example: QueryCase) {
     #expect(read(example.octets).verdict == example.verdict)
   }
 
-  @Test(arguments: QueryCase.records) func `decides by records`(_ example: QueryCase) {
+  @Test(arguments: QueryCase.records) func `the query reader decides by records`(_ example: QueryCase) {
     #expect(read(example.octets).verdict == example.verdict)
   }
 
-  @Test func `drops what has no whole header, and refuses every other part of a query`() {
+  @Test func `a query truncated within its header is dropped, and truncated later refused`() {
     let whole = RawQuery { $0.records = [opt(option(10, [1, 2, 3, 4, 5, 6, 7, 8]))] }.octets
     for length in 0..<12 { #expect(read(Array(whole[..<length])).verdict == .drop) }
     for length in 12..<whole.count { #expect(read(Array(whole[..<length])).verdict == .formErr) }
     #expect(read(whole).verdict == .query)
   }
 
-  @Test func `gives every field of a query`() {
+  @Test func `the query reader returns every field of a query`() {
     let octets = RawQuery {
       $0.id = 0xBEEF
       $0.flags = 0x0130
@@ -206,7 +206,7 @@ struct QueryCase: CustomTestStringConvertible, Sendable {
     #expect(name == DomainName(text: "www.example.com")!.octets + [0xEE])
   }
 
-  @Test func `forgets the query before`() {
+  @Test func `the query reader resets the fields of the previous query`() {
     var query = Query()
     let full = RawQuery { $0.records = [opt(payload: 4096, flags: 0x8000, option(11), option(8, [0, 1, 0, 0]))] }.octets
     #expect(QueryReader.read(full.span, into: &query) == .query)
@@ -221,11 +221,11 @@ struct QueryCase: CustomTestStringConvertible, Sendable {
   }
 
   @Test(arguments: [(0, 512), (511, 512), (512, 512), (513, 513), (1232, 1232), (65_535, 65_535)] as [(UInt16, Int)])
-  func `takes payload sizes below 512 for 512`(advertised: UInt16, meant: Int) {
+  func `a payload size below 512 counts as 512`(advertised: UInt16, meant: Int) {
     #expect(read(RawQuery { $0.records = [opt(payload: advertised)] }.octets).query.udpPayload == meant)
   }
 
-  @Test func `keeps what an error response needs`() {
+  @Test func `a refused query retains the fields for an error response`() {
     let opcode = read(
       RawQuery {
         $0.flags |= 4 << 11; $0.records = [opt(flags: 0x8000)]

@@ -1,4 +1,4 @@
-// QuerySubnetTests.swift -- the client subnet option of a query (RFC 7871 section 6), sound and broken.
+// QuerySubnetTests.swift -- the client subnet option of a query (RFC 7871 section 6), valid and malformed.
 
 import DNSWire
 import TestSupport
@@ -16,7 +16,7 @@ import Testing
       ([0, 2, 72, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9], 2, 72, 0x0102_0304_0506_0708, 9 << 56),
       ([0, 2, 128, 0] + Array(repeating: 0xFF, count: 16), 2, 128, .max, .max),
     ] as [([UInt8], UInt16, UInt8, UInt64, UInt64)])
-  func `is read`(data: [UInt8], family: UInt16, bits: UInt8, high: UInt64, low: UInt64) {
+  func `the client subnet of a query is read`(data: [UInt8], family: UInt16, bits: UInt8, high: UInt64, low: UInt64) {
     let result = read(RawQuery { $0.records = [opt(option(8, data))] }.octets)
     #expect(result.verdict == .query)
     #expect(!result.query.hasBrokenSubnet)
@@ -30,24 +30,24 @@ import Testing
       [0, 1, 24, 1, 192, 0, 2], [0, 1, 23, 0, 192, 0, 3], [0, 3, 8, 0, 1], [1, 1, 8, 0, 1], [0, 0, 8, 0, 1],
       [0, 2, 129, 0] + Array(repeating: 0, count: 17), [0, 2, 127, 0] + Array(repeating: 0xFF, count: 16),
     ] as [[UInt8]])
-  func `is broken, which does not break the query`(data: [UInt8]) {
+  func `a malformed client subnet does not make the query malformed`(data: [UInt8]) {
     let result = read(RawQuery { $0.records = [opt(option(8, data))] }.octets)
     #expect(result.verdict == .query)
     #expect(result.query.hasBrokenSubnet)
   }
 
-  @Test func `of family 0 and length 0 asks for nothing, as dig +subnet=0 sends it`() {
+  @Test func `a client subnet of family 0 and length 0, as dig +subnet=0 sends it, means none`() {
     let result = read(RawQuery { $0.records = [opt(option(8, [0, 0, 0, 0]))] }.octets)
     #expect(!result.query.hasBrokenSubnet)
     #expect(result.query.clientSubnet.sourceLength == 0)
   }
 
-  @Test func `stays broken when a sound one follows`() {
+  @Test func `a valid client subnet after a malformed one is ignored`() {
     let result = read(RawQuery { $0.records = [opt(option(8, [9]), option(8, [0, 1, 8, 0, 10]))] }.octets)
     #expect(result.query.hasBrokenSubnet)
   }
 
-  @Test func `agrees with the parser of whole messages over random options`() {
+  @Test func `query reader and message parser agree on random client subnet options`() {
     var random = SeededGenerator(seed: testSeed)
     var sound = 0
     for _ in 0..<20_000 {
@@ -71,7 +71,7 @@ import Testing
     #expect(sound > 2_000)
   }
 
-  @Test func `is masked to fewer bits, never to more`() {
+  @Test func `a client subnet is masked to fewer bits, never to more`() {
     let whole = QueryClientSubnet(family: 2, sourceLength: 128, high: .max, low: .max)
     for bits in 0...128 {
       let masked = whole.masked(to: bits)

@@ -1,8 +1,8 @@
-// QuerySupport.swift -- what the reader makes of a query.
+// QuerySupport.swift -- runs the query reader for the tests.
 
 import DNSWire
 
-/// What the reader says of a message, and what it has read.
+/// The reader's verdict for a message, and the fields that it read.
 func read(_ octets: [UInt8]) -> (verdict: QueryVerdict, query: Query) {
   var query = Query()
   let verdict = QueryReader.read(octets.span, into: &query)

@@ -1,11 +1,11 @@
-// RDATAFormTests.swift -- the text of the rarer types: RFC examples, dnspython's opinion on them, and what is refused.
+// RDATAFormTests.swift -- the text of rarer types: RFC examples, a comparison with dnspython, and invalid texts.
 
 import DNSWire
 import TestSupport
 import Testing
 
 @Suite struct `The text of rarer types` {
-  /// Text that dnspython reads as well, mostly the RFCs' own examples.
+  /// Text that dnspython reads too, mostly from the RFCs.
   static let shared: [(RecordType, String)] = [
     (.rrsig, "A 5 3 86400 20030322173103 20030220173103 2642 example.com. oJB1W6WNGv+ldvQ3WDG0MQkg5IEhjRip8WTr"),
     (.rrsig, "A 5 3 86400 20030322173103 20030220173103 2642 example.com. oJB1 W6WN Gv+l dvQ3"),
@@ -40,7 +40,7 @@ import Testing
     (RecordType(261), #""qnamemin" "exterr=15,16,17""#),
   ]
 
-  @Test func `is read as dnspython reads it, and written so that both read the same again`() throws {
+  @Test func `text of rarer types survives our writer and dnspython's reader`() throws {
     let vectors = `The text of rarer types`.shared
     let theirs = try IndependentParser.rdata(of: vectors.map { ($0.0.rawValue, $0.1) })
     let parsed = vectors.map { RDATA.parse(text: $0.1, type: $0.0) }
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  /// Text of types that dnspython has no form of.
+  /// Text of types that dnspython does not know.
   @Test(arguments: [
     (RecordType(58), "h0.example. h2.example.", "026830 076578616D706C6500 026832 076578616D706C6500"),
     (RecordType(32_768), "26 8 2 AABB", "001A 08 02 AABB"), (RecordType(56), #""zs""#, "027A73"),
@@ -70,7 +70,7 @@ import Testing
       "0001 05 03 0000012C 00000001 80000000 0001 00 000102"
     ),
   ])
-  func `is read where dnspython knows none`(type: RecordType, text: String, expected: String) {
+  func `text of types that dnspython does not know is read`(type: RecordType, text: String, expected: String) {
     let rdata = RDATA.parse(text: text, type: type)
     #expect(rdata == octets(expected))
     #expect(RDATA.parse(text: RDATA.text(rdata ?? [], type: type), type: type) == rdata)
@@ -92,11 +92,11 @@ import Testing
     ("10 4 2 . AAAA", RecordType(45)), ("10 0 2 a. AAAA", RecordType(45)), ("10 2 3 a.", RecordType(260)),
     ("47.0005", RecordType(22)), ("0x", RecordType(22)), ("1 1 ftp://a b", RecordType(256)),
   ])
-  func `is refused where it does not have its type's form`(text: String, type: RecordType) {
+  func `text of a rarer type without its type's form is refused`(text: String, type: RecordType) {
     #expect(RDATA.parse(text: text, type: type) == nil)
   }
 
-  @Test func `random octets of every type are written so that they are read again`() {
+  @Test func `text of random RDATA of every type is read back as the same octets`() {
     var random = SeededGenerator(seed: testSeed)
     for _ in 0..<20_000 {
       let type = `The text of rarer types`.shared.randomElement(using: &random)!.0
@@ -106,8 +106,8 @@ import Testing
     }
   }
 
-  @Test func `does not narrow what a message may hold`() throws {
-    // LOC of another version, and an APL item that is cut: opaque, as before there was a text for them.
+  @Test func `a text form does not restrict the RDATA in messages`() throws {
+    // LOC of another version and a truncated APL item are opaque.
     for (type, rdata) in [(29, "FF00"), (42, "0001"), (50, "01"), (55, "FF")] {
       let record = "C00C 00\(String(type, radix: 16)) 0001 00000001 000\(rdata.count / 2) \(rdata)"
       let message = try Message.parse(response(answers: 1, record))

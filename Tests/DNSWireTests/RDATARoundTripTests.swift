@@ -1,17 +1,17 @@
-// RDATARoundTripTests.swift -- RDATA and its text: properties, and dnspython's opinion on both directions.
+// RDATARoundTripTests.swift -- RDATA and its text: properties, and a comparison with dnspython in both directions.
 
 import DNSWire
 import TestSupport
 import Testing
 
 @Suite struct RDATARoundTripTests {
-  /// RDATA of sound random responses, as the parser hands it out.
+  /// RDATA of valid random responses, as the parser returns it.
   private func records(seed: UInt64, messages: Int) throws -> [ResourceRecord] {
     var mutator = MessageMutator(seed: seed)
     return (0..<messages).flatMap { _ in (try? Message.parse(mutator.response()))?.answers ?? [] }
   }
 
-  @Test func `RDATA survives its text, and so does the text`() throws {
+  @Test func `RDATA survives its text, and the text its RDATA`() throws {
     for record in try records(seed: testSeed, messages: 3_000) {
       let text = RDATA.text(record.rdata, type: record.type)
       let rdata = RDATA.parse(text: text, type: record.type)
@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  @Test func `random octets and random text never stop the program`() {
+  @Test func `random octets and random text never crash`() {
     var random = SeededGenerator(seed: testSeed)
     let words = [
       "1", "0", "\"", "\\", "\\#", ".", "a.", " ", "=", ",", "alpn", "mandatory", "key", "port=1", "\\1", "255", "é",
@@ -49,13 +49,13 @@ import Testing
     }
   }
 
-  /// Types whose RDATA dnspython takes as it is in a message, so that it has an opinion on every value of them.
+  /// Types whose RDATA dnspython accepts without checks in a message, so that it can write every value.
   private let shared: Set<UInt16> = [
     1, 2, 5, 6, 12, 13, 15, 16, 17, 18, 26, 28, 33, 35, 36, 39, 48, 64, 65, 257, 65_280,
   ]
 
-  @Test func `dnspython reads our text as the same RDATA, and we its text`() throws {
-    // Without its key DNSKEY has no text that could be read again; dnspython writes one nevertheless.
+  @Test func `dnspython reads our RDATA text, and we read its text, as the same RDATA`() throws {
+    // DNSKEY without a key has no text that could be read again, but dnspython writes one.
     let records = try records(seed: testSeed, messages: 3_000).filter {
       shared.contains($0.type.rawValue) && ($0.type != .dnskey || $0.rdata.count > 4)
     }

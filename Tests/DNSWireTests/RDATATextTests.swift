@@ -1,4 +1,4 @@
-// RDATATextTests.swift -- RDATA text as HTTPDNS services write it, and as we do.
+// RDATATextTests.swift -- RDATA text as HTTPDNS services and as we write it.
 
 import DNSWire
 import Testing
@@ -10,7 +10,7 @@ import Testing
     ("2001:db8::1", .aaaa, "20010DB8000000000000000000000001"),
     ("::ffff:192.0.2.1", .aaaa, "00000000000000000000FFFFC0000201"),
     ("a.example.", .cname, "0161 076578616D706C65 00"),
-    // Some services leave out the final dot.
+    // Some services omit the final dot.
     ("a.example", .ns, "0161 076578616D706C65 00"),
     (#"a\.b\032c.example."#, .ptr, "05612E622063 076578616D706C65 00"),
     (".", .dname, "00"),
@@ -50,7 +50,7 @@ import Testing
   ]
 
   @Test(arguments: vectors)
-  func `text becomes RDATA`(text: String, type: RecordType, expected: String) {
+  func `presentation text is parsed into RDATA`(text: String, type: RecordType, expected: String) {
     #expect(RDATA.parse(text: text, type: type) == octets(expected))
   }
 
@@ -65,7 +65,7 @@ import Testing
     ("0100 03 0D AABB", .dnskey, "256 3 13 qrs="), ("0164", .cname, ##"\# 2 0164"##),
     ("026E73016100 0168016100 000007EA00001C2000000E10001275000000012C", .soa, "ns.a. h.a. 2026 7200 3600 1209600 300"),
   ])
-  func `RDATA becomes text`(hexadecimal: String, type: RecordType, expected: String) {
+  func `RDATA is written as presentation text`(hexadecimal: String, type: RecordType, expected: String) {
     #expect(RDATA.text(octets(hexadecimal), type: type) == expected)
   }
 
@@ -85,11 +85,11 @@ import Testing
     ("100 50 s s", .naptr), (#"100 50 s "" !^.*$!\1! ."#, .naptr), ("x", RecordType(65_534)),
     (##"\# 2 ab"##, RecordType(65_534)), (##"\# 1 abc"##, RecordType(65_534)),
     (##"\#"##, RecordType(65_534)), (##"\# x"##, RecordType(65_534)), (##"\# 65536 00"##, RecordType(65_534)),
-    // The generic form of a known type still has to have that type's form, and no pointers.
+    // The generic form of a known type must have that type's form, without pointers.
     (##"\# 3 c00002"##, .a), (##"\# 2 c00c"##, .cname), (##"\# 0"##, .txt), (##"\# 3 016100 x"##, .cname),
     (##"\# a"##, .txt),
   ])
-  func `text that cannot be understood is refused`(text: String, type: RecordType) {
+  func `invalid or ambiguous RDATA text is refused`(text: String, type: RecordType) {
     #expect(RDATA.parse(text: text, type: type) == nil)
   }
 

@@ -1,4 +1,4 @@
-// ResponseComposerTests.swift -- records become a body: compressed owners, TTL offsets, what rotates, what is too long.
+// ResponseComposerTests.swift -- composed bodies: compressed owners, TTL offsets, rotation, and size limits.
 
 import DNSWire
 import TestSupport
@@ -7,7 +7,7 @@ import Testing
 @Suite struct `The composer of responses` {
   private let name = DomainName(text: "www.example.com")!
 
-  @Test func `writes the usual owner as a pointer to the question`() throws {
+  @Test func `the response composer writes QNAME as an owner as a pointer to the question`() throws {
     let response = try compose([a(name, 1), a(DomainName(text: "WWW.Example.COM")!, 2)])
     #expect(response.body.count == 2 * 16)
     #expect(response.body[0...1].elementsEqual([0xC0, 12]))
@@ -16,7 +16,7 @@ import Testing
     #expect((response.answers, response.authorities) == (2, 0))
   }
 
-  @Test func `writes parents of known names as pointers, and targets of aliases are known`() throws {
+  @Test func `the response composer writes parents of known names and targets of aliases as pointers`() throws {
     let target = DomainName(text: "edge.cdn.example.net")!
     let zone = DomainName(text: "Example.com")!
     let sibling = DomainName(text: "mail.example.com")!
@@ -33,7 +33,7 @@ import Testing
       [soa(zone), soa(DomainName(text: "net")!)])
   }
 
-  @Test func `marks where each TTL stands, and the lowest`() throws {
+  @Test func `the response composer records the offset of each TTL and the lowest TTL`() throws {
     var records = (0..<5).map { a(name, UInt8($0)) }
     for (index, ttl) in [500, 30, 0x7FFF_FFFF, 31, 30].enumerated() { records[index].ttl = UInt32(ttl) }
     let response = try compose(records, authorities: [soa(.root, ttl: 29)])
@@ -46,7 +46,7 @@ import Testing
     #expect(ComposedResponse(.nxDomain).body.isEmpty)
   }
 
-  @Test func `marks the last run of addresses for rotation`() throws {
+  @Test func `the response composer marks the last run of addresses for rotation`() throws {
     let target = DomainName(text: "a.example.org")!
     let chain = cname(name, target)
     #expect(try compose([a(name, 1)]).rotation.count == 0)
@@ -58,7 +58,7 @@ import Testing
     #expect(rotation(try compose([aaaa(name, 1), a(name, 2), a(name, 3)])) == [28, 16, 2])
   }
 
-  @Test func `does not rotate addresses whose owner is not wholly a pointer`() throws {
+  @Test func `addresses whose owner is not just a pointer do not rotate`() throws {
     for text in ["x.example.com", "\\193", "\\193.\\192", "a.\\200", "example.net"] {
       let owner = try #require(DomainName(text: text))
       let response = try compose([a(owner, 1), a(owner, 2), a(owner, 3)])
@@ -70,7 +70,7 @@ import Testing
     #expect(try compose([a(name, 1), ResourceRecord(owner: name, type: .a, ttl: 1, rdata: [1])]).rotation.count == 0)
   }
 
-  @Test func `composes 60 addresses, of a name and of the root`() throws {
+  @Test func `the response composer composes 60 addresses of a name and of the root`() throws {
     for owner in [name, .root] {
       let records = (0..<60).map { a(owner, UInt8($0)) }
       let response = try #require(ComposedResponse(.noError, to: owner, answers: records))
@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  @Test func `composes a TXT record of 5.2 kB`() throws {
+  @Test func `the response composer composes a TXT record of 5.2 kB`() throws {
     let strings = (0..<20).flatMap { number in [255] + [UInt8](repeating: 97 + UInt8(number), count: 255) }
     let record = ResourceRecord(
       owner: name, type: .txt, ttl: 60, rdata: strings + [79] + [UInt8](repeating: 65, count: 79))
@@ -87,7 +87,7 @@ import Testing
     try expectSame(try compose([record]), name, [record], [])
   }
 
-  @Test func `refuses what has no room in a message of 65,535 octets, and takes what just fits`() throws {
+  @Test func `a response over 65,535 octets is refused, and one that just fits is composed`() throws {
     let room = 65_535 - 12 - name.octets.count - 4 - ResponseWriter.overhead
     let fixed = 2 + 10
     for (extra, fits) in [(0, true), (1, false), (300, false)] {
@@ -104,7 +104,7 @@ import Testing
     #expect(ComposedResponse(.noError, to: name, answers: Array(repeating: a(.root, 1), count: 70_000)) == nil)
   }
 
-  @Test func `does not point where a pointer cannot reach`() throws {
+  @Test func `the response composer uses no pointer beyond 14 bits`() throws {
     let filler = ResourceRecord(
       owner: .root, type: RecordType(65_280), ttl: 1, rdata: Array(repeating: 1, count: 0x4000))
     let far = DomainName(text: "far.away.example.org")!
@@ -114,7 +114,7 @@ import Testing
     try expectSame(try compose(records), name, records, [])
   }
 
-  @Test func `reads back as the same records, for random answers, by the parser and by dnspython`() throws {
+  @Test func `our parser and dnspython read random composed answers as the same records`() throws {
     var random = SeededGenerator(seed: testSeed)
     var answers: [RandomAnswer] = []
     for _ in 0..<3_000 { answers.append(RandomAnswer(&random)) }

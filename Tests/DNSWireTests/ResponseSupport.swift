@@ -1,4 +1,4 @@
-// ResponseSupport.swift -- records in short, random answers, and a composed body read back as a message.
+// ResponseSupport.swift -- short ways to write records, random answers, and composed bodies read back as messages.
 
 import DNSWire
 import TestSupport
@@ -21,7 +21,7 @@ func soa(_ owner: DomainName, ttl: UInt32 = 60) -> ResourceRecord {
   ResourceRecord(owner: owner, type: .soa, ttl: ttl, rdata: [UInt8](repeating: 0, count: 22))
 }
 
-/// The whole message that a composed response stands for.
+/// The whole message of a composed response.
 func message(_ response: ComposedResponse, _ name: DomainName) throws -> [UInt8] {
   let octets = RawQuery { $0.name = name.octets }.octets
   let query = read(octets).query
@@ -51,7 +51,7 @@ func expectSame(
 /// Types whose RDATA may have compressed names, and another type with names, which may not.
 let typesWithNames: [RecordType] = [.ns, .cname, .soa, .ptr, RecordType(14), .mx, .srv, .dname]
 
-/// A record with the names in its RDATA in lower case: a pointer gives a name the case of another one.
+/// A record with the names in its RDATA in lower case, because a pointer may change the case of a name.
 func folded(_ record: ResourceRecord) -> ResourceRecord {
   guard typesWithNames.contains(record.type) else { return record }
   var record = record
@@ -59,7 +59,7 @@ func folded(_ record: ResourceRecord) -> ResourceRecord {
   return record
 }
 
-/// A question's name and records whose owners are taken from few labels, so that much can be compressed.
+/// A QNAME and records whose owners consist of few different labels, so that much can be compressed.
 struct RandomAnswer {
   let name: DomainName
   private(set) var answers: [ResourceRecord] = []

@@ -1,11 +1,11 @@
-// ResponseWriterTests.swift -- header, question and OPT of a response, and what is sent when it does not fit.
+// ResponseWriterTests.swift -- header, question and OPT of a response, and truncation.
 
 import DNSWire
 import TestSupport
 import Testing
 
 @Suite struct `The writer of responses` {
-  @Test func `copies ID, opcode, RD and CD, sets QR and RA, clears Z, TC and AA`() throws {
+  @Test func `a response copies ID, OPCODE, RD and CD, sets QR and RA, and clears Z, TC and AA`() throws {
     for flags: UInt16 in stride(from: 0, through: 0x7FFF, by: 1) where flags & 0xF == 0 {
       let response = respond(
         to: RawQuery {
@@ -19,13 +19,13 @@ import Testing
     }
   }
 
-  @Test func `sets AA for local zones only`() throws {
+  @Test func `a response has AA for local zones only`() throws {
     var head = ResponseHead()
     head.isAuthoritative = true
     #expect(try Message.parse(respond(to: RawQuery(), head, size: 512)).header.aa)
   }
 
-  @Test func `sets AD only where the answer is validated and the client set AD or DO`() throws {
+  @Test func `a response has AD only if the answer is validated and the client set AD or DO`() throws {
     for isValidated in [false, true] {
       for (flags, records) in [
         (0x0100, []), (0x0120, []), (0x0100, [opt()]), (0x0100, [opt(flags: 0x8000)]), (0x0120, [opt(flags: 0x8000)]),
@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test func `echoes the question octet by octet`() throws {
+  @Test func `a response echoes the question octet by octet`() throws {
     let name: [UInt8] = Array("\u{3}WwW\u{7}eXaMpLe\u{3}cOm\u{0}".utf8)
     let query = RawQuery {
       $0.name = name; $0.type = 0xABCD; $0.qclass = 0x0102
@@ -52,7 +52,7 @@ import Testing
     #expect(response[4...11].elementsEqual(words(1, 0, 0, 0)))
   }
 
-  @Test func `answers a query without readable question with a header`() {
+  @Test func `the response to a query without readable question is a header`() {
     let head = ResponseHead(responseCode: 1)
     for query in [
       RawQuery { $0.name = [0xC0, 12] },
@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  @Test func `gives OPT for OPT, with its own payload size, the DO bit and the upper bits of the code`() throws {
+  @Test func `a response to OPT has OPT with our payload size, the DO bit and the upper bits of the code`() throws {
     for code: UInt16 in [0, 1, 5, 16, 0xFFF] {
       for flags: UInt16 in [0, 0x8000, 0x7FFF, 0xFFFF] {
         let query = RawQuery {
@@ -84,14 +84,14 @@ import Testing
     }
   }
 
-  @Test func `adds an extended error where there is OPT`() throws {
+  @Test func `a response to OPT includes the extended error`() throws {
     let head = ResponseHead(responseCode: 5, extendedError: 18)
     let edns = try Message.parse(respond(to: RawQuery { $0.records = [opt()] }, head, size: 512)).edns
     #expect(edns?.extendedErrors == [ExtendedErrorReport(code: .prohibited)])
     #expect(respond(to: RawQuery(), head, size: 512).count == RawQuery().octets.count)
   }
 
-  @Test func `tells the idle timeout over TCP to a client that asks, and never over UDP`() throws {
+  @Test func `a response has the idle timeout over TCP for a client that asks, and never over UDP`() throws {
     let asking = RawQuery { $0.records = [opt(option(11))] }
     let silent = RawQuery { $0.records = [opt()] }
     let overTCP = try Message.parse(respond(to: asking, size: 65_535, keepalive: 100))
@@ -108,7 +108,7 @@ import Testing
       [0, 2, 56, 0, 1, 2, 3, 4, 5, 6, 7], [0, 2, 57, 0, 1, 2, 3, 4, 5, 6, 7, 128],
       [0, 2, 128, 0] + Array(1...16),
     ] as [[UInt8]])
-  func `echoes a client subnet with the scope`(data: [UInt8]) throws {
+  func `a response echoes the client subnet with the scope`(data: [UInt8]) throws {
     var head = ResponseHead()
     head.subnetScope = 20
     let query = RawQuery { $0.records = [opt(option(8, data))] }
@@ -117,7 +117,7 @@ import Testing
     #expect(try Message.parse(respond(to: query, size: 512)).edns?.options == [])
   }
 
-  @Test func `truncates by one octet too many, and not by the last one that fits`() throws {
+  @Test func `a response is truncated if and only if it exceeds the limit`() throws {
     let options = option(11) + option(8, [0, 1, 24, 0, 192, 0, 2])
     for records in [[], [opt()], [opt(options)]] as [[[UInt8]]] {
       let query = RawQuery { $0.records = records }
@@ -144,7 +144,7 @@ import Testing
     }
   }
 
-  @Test func `limits UDP to what the client takes and what the network bears`() {
+  @Test func `the limit over UDP is the client's payload size or the configured maximum`() {
     for (client, maximum, size) in [
       (nil, 1232, 512), (100, 1232, 512), (800, 1232, 800), (4096, 1232, 1232), (65_535, 4096, 4096),
     ]
@@ -158,7 +158,7 @@ import Testing
     }
   }
 
-  @Test func `writes what the parser and dnspython read, within the limit, for random queries and heads`() throws {
+  @Test func `our parser and dnspython read responses to random queries, within the limit`() throws {
     var random = SeededGenerator(seed: testSeed)
     var mutator = MessageMutator(seed: testSeed)
     var responses: [[UInt8]] = []
@@ -188,7 +188,7 @@ import Testing
   }
 }
 
-/// The response to a query that was read; the body is put in its place, where it fits at all.
+/// The response to a query that was read. The body is put in its place if it fits.
 private func respond(
   to octets: [UInt8], _ query: Query, _ head: ResponseHead, body: [UInt8], size: Int, keepalive: Int32
 ) -> [UInt8] {

@@ -1,4 +1,4 @@
-// ServiceParameterTests.swift -- SVCB and HTTPS text: the test vectors of RFC 9460 appendix D, and what services send.
+// ServiceParameterTests.swift -- SVCB and HTTPS text: the test vectors of RFC 9460 appendix D, and texts of services.
 
 import DNSWire
 import Testing
@@ -35,17 +35,17 @@ import Testing
     ("1 . ohttp", "0001 00 0008 0000"),
     ("1 . key65534", "0001 00 FFFE 0000"), ("1 . key65534=", "0001 00 FFFE 0000"),
     (#"1 . key65534="""#, "0001 00 FFFE 0000"),
-    // By number a value is opaque, even that of a known key.
+    // The value of a key given by number is opaque, even that of a known key.
     (#"1 . key1=\002h2"#, "0001 00 0001 0003 026832"),
   ]
 
   @Test(arguments: vectors, [RecordType.svcb, .https])
-  func `text becomes RDATA`(vector: (String, String), type: RecordType) {
+  func `the text of SvcParams is parsed into RDATA`(vector: (String, String), type: RecordType) {
     #expect(RDATA.parse(text: vector.0, type: type) == octets(vector.1))
   }
 
   @Test(arguments: vectors)
-  func `RDATA becomes text that means the same`(vector: (String, String)) {
+  func `SvcParams are written as equivalent text`(vector: (String, String)) {
     let text = RDATA.text(octets(vector.1), type: .https)
     #expect(!text.hasPrefix("\\#"))
     #expect(RDATA.parse(text: text, type: .https) == octets(vector.1))
@@ -79,7 +79,7 @@ import Testing
     "1 . port= 53", #"1 . alpn="h2"x"#, #"1 . "alpn=h2""#, "1 . ohttp=1", "1 . dohpath", "1 . alpn=h2;h3", "65536 .",
     "1 . mandatory=nosuch", "1 . key3=a port=53",
   ])
-  func `text that breaks the rules is refused`(text: String) {
+  func `invalid text of SvcParams is refused`(text: String) {
     #expect(RDATA.parse(text: text, type: .https) == nil)
   }
 }

@@ -1,11 +1,11 @@
-// Support.swift -- small things that several tests of this module share.
+// Support.swift -- helpers that several tests of this module share.
 
 import DNSWire
 
-/// A name that the test itself guarantees to be valid.
+/// A name that the test guarantees to be valid; traps otherwise.
 func name(_ text: String) -> DomainName { DomainName(text: text)! }
 
-/// Octets from hexadecimal digits; spaces are for the reader.
+/// Octets from hexadecimal digits; spaces are ignored.
 func octets(_ hexadecimal: String) -> [UInt8] {
   let digits = Array(hexadecimal.filter { $0 != " " })
   precondition(digits.count.isMultiple(of: 2))
