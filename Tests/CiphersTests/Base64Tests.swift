@@ -1,4 +1,4 @@
-// Base64Tests.swift -- the common alphabet: RFC 4648's examples, and texts that stand for nothing.
+// Base64Tests.swift -- the standard alphabet: RFC 4648's examples, and invalid texts.
 
 import Ciphers
 import Testing
@@ -8,12 +8,12 @@ import Testing
     ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="),
     ("foobar", "Zm9vYmFy"),
   ])
-  func `the examples of RFC 4648 are met`(octets: String, text: String) {
+  func `Base64 reproduces the examples of RFC 4648`(octets: String, text: String) {
     #expect(Base64.encode(Array(octets.utf8)) == text)
     #expect(Base64.decode(text.utf8) == Array(octets.utf8))
   }
 
-  @Test func `every text is read as what it was written for`() {
+  @Test func `decoding returns the encoded octets`() {
     var generator = SystemRandomNumberGenerator()
     for length in 0..<200 {
       let octets = (0..<length).map { _ in UInt8.random(in: 0...255, using: &generator) }
@@ -29,7 +29,7 @@ import Testing
     "Zg", "Zg=", "Zg===", "=", "====", "A===", "Z=g=", "Zg==Zg==", "Zm9v=", "--__", "Zm9v\n", "Zm9 ", "Zh==", "Zm9=",
     "Zm9\u{e9}", " Zg=",
   ])
-  func `anything else is no text`(text: String) {
+  func `invalid Base64 is refused`(text: String) {
     #expect(Base64.decode(text.utf8) == nil)
   }
 }

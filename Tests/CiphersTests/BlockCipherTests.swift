@@ -1,4 +1,4 @@
-// BlockCipherTests.swift -- AES and DES against published vectors, and everything that must not decrypt.
+// BlockCipherTests.swift -- AES and DES against published vectors, and ciphertexts that must not decrypt.
 
 import CCrypto
 import Ciphers
@@ -6,7 +6,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What `provider_vectors.json` has for the ciphers of Tencent Cloud HTTPDNS.
+/// The vectors in `provider_vectors.json` for the ciphers of Tencent Cloud HTTPDNS.
 private struct CipherVectors: Decodable {
   struct Vector: Decodable {
     let key, plain, hex: String
@@ -47,7 +47,7 @@ private struct CipherVectors: Decodable {
 
   private func des(_ key: String) -> BlockCipher { BlockCipher(.desECB, key: Array(key.utf8.prefix(8))) }
 
-  /// Each mode with a key and a vector of its own.
+  /// Each mode with a key and a vector.
   private var all: [(cipher: BlockCipher, vector: [UInt8])] {
     [BlockCipher.Mode.aesCBC, .aesGCM, .desECB].map { mode in
       (BlockCipher(mode, key: Array((0..<16).prefix(mode.keyLength))), Array((100..<116).prefix(mode.vectorLength)))
@@ -111,7 +111,7 @@ private struct CipherVectors: Decodable {
     #expect(cipher.decrypt(sealed[...], vector: vector) == (try octets(plaintext)))
   }
 
-  @Test func `Tencent's DES vectors go there and back`() throws {
+  @Test func `Tencent's DES vectors encrypt and decrypt`() throws {
     for vector in vectors.des.published + vectors.des.vectors {
       let cipher = des(vector.key)
       #expect(Hexadecimal.encode(cipher.encrypt(Array(vector.plain.utf8), vector: [])) == vector.hex)
@@ -127,7 +127,7 @@ private struct CipherVectors: Decodable {
     }
   }
 
-  @Test func `Tencent's AES vectors go there and back`() throws {
+  @Test func `Tencent's AES vectors encrypt and decrypt`() throws {
     #expect(vectors.aes.vectors.count == 6)
     for vector in vectors.aes.vectors {
       let cipher = BlockCipher(.aesCBC, key: Array(vector.key.utf8))
@@ -149,7 +149,7 @@ private struct CipherVectors: Decodable {
     }
   }
 
-  @Test func `plaintexts of every length up to 100 come back in every mode`() {
+  @Test func `plaintexts of every length up to 100 survive every mode`() {
     for (cipher, vector) in all {
       for length in 0...100 {
         let plaintext = RandomOctets.generate(count: length)
@@ -162,7 +162,7 @@ private struct CipherVectors: Decodable {
     }
   }
 
-  @Test func `ciphertext that is not whole blocks, or none at all, is refused`() {
+  @Test func `empty ciphertext and incomplete blocks are refused`() {
     for (cipher, vector) in all where cipher.mode != .aesGCM {
       let ciphertext = cipher.encrypt(Array("thirty-three octets, one too many".utf8), vector: vector)
       let block = cipher.mode == .desECB ? 8 : 16
@@ -173,10 +173,10 @@ private struct CipherVectors: Decodable {
     }
   }
 
-  /// The block before the last says what the last plaintext block is changed by, so CBC lets every padding be made.
-  @Test func `of all paddings exactly the right ones are taken`() {
+  /// In CBC mode the second to last block modifies the last plaintext block, which allows a test to forge any padding.
+  @Test func `exactly the valid paddings are accepted`() {
     let cipher = BlockCipher(.aesCBC, key: zeroes)
-    // One block of padding and nothing else: sixteen octets of 16.
+    // Only a block of padding: sixteen octets of 16.
     let block = cipher.encrypt([], vector: zeroes)
     #expect(block.count == 16)
     for last in UInt8.min...UInt8.max {
@@ -215,8 +215,8 @@ private struct CipherVectors: Decodable {
     #expect(cipher.decrypt((sealed + [0])[...], vector: vector) == nil)
   }
 
-  /// Who uses TLS on the same thread would take an error that is left there for one of its connection's.
-  @Test func `a refusal leaves nothing in libcrypto's queue of errors, and takes nothing out of it`() {
+  /// TLS on the same thread would report a queued error as its connection's.
+  @Test func `a refusal does not change libcrypto's error queue`() {
     ERR_clear_error()
     for (cipher, vector) in all {
       for length in [0, 1, 16, 31, 32] {
@@ -250,12 +250,12 @@ private struct CipherVectors: Decodable {
     let other = BlockCipher(.aesGCM, key: Array(zeroes.dropLast()) + [1])
     #expect(other.decrypt(sealed[...], vector: Array(zeroes.prefix(12))) == nil)
     let plaintext = Array("www.dnspod.cn".utf8)
-    // DES leaves the lowest bit of each octet out; this is the next one.
+    // DES ignores the lowest bit of each octet; this flips the next one.
     let near = des("dnspodp" + "c")
     #expect(near.decrypt(des("dnspodpa").encrypt(plaintext, vector: [])[...], vector: []) != plaintext)
   }
 
-  @Test func `random octets decrypt to something or nothing and crash nothing`() {
+  @Test func `decrypting random octets never crashes`() {
     var random = SeededGenerator(seed: testSeed)
     for (cipher, vector) in all {
       var taken = 0
@@ -269,7 +269,7 @@ private struct CipherVectors: Decodable {
     }
   }
 
-  @Test func `a key shows itself in no description`() {
+  @Test func `the key of a cipher appears in no description`() {
     for mode in [BlockCipher.Mode.aesCBC, .aesGCM, .desECB] {
       let key = Array("canary-secretkey".utf8.prefix(mode.keyLength))
       let cipher = BlockCipher(mode, key: key)

@@ -1,4 +1,4 @@
-// CiphersTests.swift -- digests against the vectors of their specifications, texts there and back.
+// CiphersTests.swift -- digests against the vectors of their specifications, and text encodings in both directions.
 
 import Ciphers
 import Testing
@@ -50,7 +50,7 @@ import Testing
         == "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad")
   }
 
-  @Test func `hexadecimal text of every octet comes back`() {
+  @Test func `hexadecimal text of every octet decodes to it`() {
     let octets = Array(UInt8.min...UInt8.max)
     let text = Hexadecimal.encode(octets)
     #expect(text.hasPrefix("000102") && text.hasSuffix("fdfeff"))
@@ -79,7 +79,7 @@ import Testing
     #expect(Base64URL.decode(text) == nil)
   }
 
-  @Test func `octets of every length up to 300 come back from Base64URL`() {
+  @Test func `octets of every length up to 300 survive Base64URL`() {
     for length in 0...300 {
       let octets = RandomOctets.generate(count: length)
       #expect(octets.count == length)
@@ -87,7 +87,7 @@ import Testing
     }
   }
 
-  @Test func `one key gives the same code whatever came before`() {
+  @Test func `the code of a message does not depend on earlier messages`() {
     let key = HMACSHA256(key: Array("Jefe".utf8))
     let message = Array("what do ya want for nothing?".utf8)
     let code = key.code(of: message)
@@ -97,14 +97,14 @@ import Testing
     }
   }
 
-  @Test func `random octets are not the same twice`() {
+  @Test func `random octets do not repeat`() {
     let all = (0..<1_000).map { _ in RandomOctets.generate(count: 16) }
     #expect(Set(all).count == all.count)
-    // Nothing that was wiped is given again.
+    // Wiped octets are not returned.
     #expect(!all.contains([UInt8](repeating: 0, count: 16)))
   }
 
-  @Test func `as many random octets come as were asked for`() {
+  @Test func `the generator returns the requested number of random octets`() {
     for count in [0, 1, 511, 512, 513, 5_000] {
       let octets = RandomOctets.generate(count: count)
       #expect(octets.count == count)
@@ -112,7 +112,7 @@ import Testing
     }
   }
 
-  @Test func `a key for codes shows itself in no description`() {
+  @Test func `the key of an HMAC appears in no description`() {
     let key = HMACSHA256(key: Array("canary".utf8))
     var dumped = ""
     dump([key], to: &dumped)
@@ -121,7 +121,7 @@ import Testing
     }
   }
 
-  @Test func `a secret shows itself in no description`() {
+  @Test func `a secret appears in no description`() {
     let secret = Secret("canary")
     var dumped = ""
     dump([secret], to: &dumped)

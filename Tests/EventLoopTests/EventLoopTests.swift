@@ -11,7 +11,7 @@ import TestSupport
 
   init() throws { loop = try EventLoop() }
 
-  @Test func `timers fire in order, the cancelled one not, and none before its time`() {
+  @Test func `timers fire in order, none early, and none after its cancellation`() {
     var fired: [Int] = []
     let start = loop.now
     loop.schedule(after: .milliseconds(9)) {
@@ -26,15 +26,15 @@ import TestSupport
     #expect(fired == [1, 3])
   }
 
-  @Test func `a timer is not forgotten when libevent takes it for due a little early`() throws {
+  @Test func `a timer that libevent reports slightly early still fires`() throws {
     for _ in 0..<5 {
       let loop = try EventLoop()
       let alarm = StoppingThread(loop, after: 10)
       let tick = CoarseClock.spinToEndOfTick()
       let deadline = BootInstant.now + tick * 2
       loop.schedule(at: deadline) { loop.stop() }
-      // The loop turns without a pause until shortly before the deadline, so that it meets the instant at which the coarse
-      // clock has reached it and ours has not.
+      // The loop turns without a pause until shortly before the deadline, to hit the moment at which the coarse clock has
+      // reached it and ours has not.
       loop.wake()
       loop.everyTurn { if BootInstant.now < deadline + .microseconds(-200) { loop.wake() } }
       loop.run()
@@ -42,7 +42,7 @@ import TestSupport
     }
   }
 
-  @Test func `what is executed before the loop runs is done in one turn and in order`() {
+  @Test func `actions queued before the loop runs are executed in one turn and in order`() {
     let done = Box<[Int]>([])
     for number in 0..<1000 { loop.execute { done.value.append(number) } }
     var doneInFirstTurn = 0
@@ -55,7 +55,7 @@ import TestSupport
     #expect(done.value == Array(0..<1000))
   }
 
-  @Test func `an action that executes another one gives it to a later turn`() {
+  @Test func `an action queued by an action runs in a later turn`() {
     let turns = Box<[UInt64]>([])
     let loop = loop
     loop.execute {
@@ -70,7 +70,7 @@ import TestSupport
     #expect(turns.value.first != turns.value.last)
   }
 
-  @Test func `actions of four threads are all done, on the loop's thread, each thread's in order`() {
+  @Test func `actions of four threads all run on the loop's thread, each thread's in order`() {
     let journal = Box<[[Int]]>(Array(repeating: [], count: 4))
     let left = Box(4 * 2000)
     let wrongThread = Box(0)
@@ -93,7 +93,7 @@ import TestSupport
     for thread in 0..<4 { #expect(journal.value[thread] == Array(0..<2000)) }
   }
 
-  @Test func `a loop that waits for nothing is stopped from another thread`() {
+  @Test func `an idle loop is stopped from another thread`() {
     let loop = loop
     let stopper = Box<PlainThread?>(nil)
     loop.execute { stopper.value = PlainThread { loop.stop() } }
@@ -102,14 +102,14 @@ import TestSupport
     #expect(loop.turnCount >= 1)
   }
 
-  @Test func `a loop that was stopped before it ran runs only what was ready`() {
+  @Test func `a loop stopped before it runs executes only ready actions`() {
     loop.schedule(after: .zero) { Issue.record("a turn was made") }
     loop.stop()
     loop.run()
     #expect(loop.turnCount == 0)
   }
 
-  @Test func `a task sleeps on the loop for no less than it asked`() {
+  @Test func `a task sleeps on the loop for at least its delay`() {
     let loop = loop
     let slept = Box(Duration.zero)
     Task(executorPreference: loop) {
@@ -122,7 +122,7 @@ import TestSupport
     #expect(slept.value >= .milliseconds(10))
   }
 
-  @Test func `tasks that were started on other threads run on the loop, one at a time`() {
+  @Test func `tasks started on other threads run on the loop, one at a time`() {
     let loop = loop
     let state = Box((finished: 0, inside: 0, violations: 0))
     let starters = (0..<4).map { _ in
@@ -147,7 +147,7 @@ import TestSupport
     #expect(state.value.violations == 0)
   }
 
-  @Test func `an actor on the loop is entered by tasks, and in callbacks without waiting`() throws {
+  @Test func `an actor on the loop can be entered by tasks, and synchronously in callbacks`() throws {
     let loop = loop
     let counter = Counter(on: loop)
     let pipe = try Pipe()
@@ -166,9 +166,9 @@ import TestSupport
   }
 }
 
-/// The clock that libevent measures its waits by: it stands still for some milliseconds, then it jumps.
+/// libevent's coarse clock, which advances in steps of some milliseconds.
 private enum CoarseClock {
-  /// Returns when most of a tick has passed; a wait that begins then ends early by any finer clock.
+  /// Returns when most of a tick has passed; a wait that begins then ends early by a finer clock.
   static func spinToEndOfTick() -> Duration {
     let tick = reading { clock_getres($0, $1) }
     let jump = reading(clock_gettime)
@@ -185,7 +185,7 @@ private enum CoarseClock {
   }
 }
 
-/// A thread that stops a loop which a failure would leave waiting for ever.
+/// A thread that stops a loop which would otherwise wait forever after a failure.
 private final class StoppingThread {
   private let pipe = try? Pipe()
   private let rang = Box(false)

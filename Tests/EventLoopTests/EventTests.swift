@@ -1,4 +1,4 @@
-// EventTests.swift -- descriptor and signal events: when they come, and that they end with their object.
+// EventTests.swift -- descriptor and signal events: when they fire, and that they end on deinit.
 
 import EventLoop
 import Glibc
@@ -34,7 +34,7 @@ import Testing
     #expect(seen == .write)
   }
 
-  @Test func `nothing is reported any more when the object is gone, even from within its own handler`() {
+  @Test func `a released event reports nothing more, even if its own handler released it`() {
     var count = 0
     pipe.fill()
     var event: LoopEvent?
@@ -53,7 +53,7 @@ import Testing
     #expect(count == 1)
   }
 
-  @Test func `a signal is reported on the loop's thread, each time`() {
+  @Test func `every signal is reported on the loop's thread`() {
     var count = 0
     let event = LoopEvent(on: loop, signal: SIGUSR2) {
       #expect(loop.isCurrent)

@@ -1,4 +1,4 @@
-// PathWatchTests.swift -- a file that is written, replaced, removed or made anew is noticed, on a real loop.
+// PathWatchTests.swift -- a written, replaced, removed or recreated file is noticed, on a real loop.
 
 import Glibc
 import TestSupport
@@ -15,7 +15,7 @@ import Testing
     folder.write("first", to: "list")
   }
 
-  /// Runs the loop until a change is told; false where none is within the time.
+  /// Runs the loop until a change is reported; returns false if none is within the time.
   private func isTold(of name: String = "list", within limit: Duration = .seconds(10), _ change: () -> Void) throws
     -> Bool
   {
@@ -32,20 +32,20 @@ import Testing
     return told.value
   }
 
-  @Test func `notices a file that is written`() throws {
+  @Test func `a path watch reports a written file`() throws {
     #expect(try isTold { folder.write("second", to: "list") })
   }
 
-  @Test func `notices a file that is replaced`() throws {
+  @Test func `a path watch reports a replaced file`() throws {
     folder.write("second", to: "next")
     #expect(try isTold { folder.move("next", to: "list") })
   }
 
-  @Test func `notices a file that is removed`() throws {
+  @Test func `a path watch reports a removed file`() throws {
     #expect(try isTold { folder.remove("list") })
   }
 
-  @Test func `notices a file that comes to a folder that did not exist`() throws {
+  @Test func `a path watch reports a file in a folder that did not exist`() throws {
     #expect(
       try isTold(of: "some/where/list") {
         folder.make("some")
@@ -54,7 +54,7 @@ import Testing
       })
   }
 
-  /// Runs `body` with a watch, whose quiet time passes only when the body says so, and the number of changes that were told.
+  /// Runs `body` with a watch, whose quiet time the body controls, and the number of reported changes.
   private func watch(_ body: @escaping @Sendable (WatchedList) async -> Void) throws {
     let told = Box(0)
     let list = WatchedList(folder, loop, told)
@@ -67,7 +67,7 @@ import Testing
     loop.run()
   }
 
-  @Test func `tells nothing of what is there, of other files, and of what is only read`() throws {
+  @Test func `a path watch reports neither the initial state, nor other files, nor reads`() throws {
     try watch { list in
       list.folder.write("other", to: "other")
       #expect(list.folder.read("list") == Array("first".utf8))
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test func `tells of many steps once, and of what comes later once more`() throws {
+  @Test func `a path watch reports many steps once, and later changes again`() throws {
     try watch { list in
       for step in 0..<20 { list.folder.write("\(step)", to: "list") }
       #expect(await list.toldLater == 1)
@@ -86,10 +86,10 @@ import Testing
     }
   }
 
-  @Test func `that has gone tells nothing`() throws {
+  @Test func `a released path watch reports nothing`() throws {
     try watch { list in
       list.folder.write("second", to: "list")
-      // Between the change and the time when it is told.
+      // Between the change and its report.
       await list.loop.turn()
       list.watch = nil
       #expect(await list.toldLater == 0)
@@ -110,7 +110,7 @@ private final class WatchedList: @unchecked Sendable {
     self.told = told
   }
 
-  /// The changes that were told, after time enough for all of them.
+  /// The number of reported changes, after time enough for all of them.
   var toldLater: Int {
     get async {
       for _ in 0..<2 {
@@ -125,7 +125,7 @@ private final class WatchedList: @unchecked Sendable {
 @Suite struct `What a path depends on` {
   private let folder = TemporaryFolder()
 
-  @Test func `links are followed in their folder, and a missing folder is waited for in its parent`() {
+  @Test func `the dependencies of a path include the folders of links and the parent of a missing folder`() {
     folder.make("run")
     folder.make("run/a")
     folder.write("192.0.2.1", to: "run/a/file")
@@ -137,7 +137,7 @@ private final class WatchedList: @unchecked Sendable {
     #expect(found.files == ["\(root)/run/a/file"])
   }
 
-  @Test func `links in a circle end somewhere`() {
+  @Test func `following a cycle of links ends`() {
     folder.link("two", as: "one")
     folder.link("one", as: "two")
     let found = PathDependencies(of: [folder.path(of: "one")])

@@ -1,4 +1,4 @@
-// SimulatedLoopTests.swift -- the tests' own loop: virtual time passes at once, and the same way in every run.
+// SimulatedLoopTests.swift -- the tests' loop with virtual time, which passes at once and is the same in every run.
 
 import EventLoop
 import Testing

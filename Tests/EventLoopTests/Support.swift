@@ -1,15 +1,15 @@
-// Support.swift -- plain threads, pipes and boxes: what the loop meets from outside.
+// Support.swift -- threads, pipes and boxes for tests of the loop.
 
 import EventLoop
 import Glibc
 import Synchronization
 
 extension EventLoop {
-  /// How many turns the loop has made.
+  /// The number of turns so far.
   var turnCount: UInt64 { turns.load(ordering: .relaxed) }
 }
 
-/// A value that closures share. The test sees to it that no two threads use it at once.
+/// A value that closures share. The test ensures that only one thread uses it at a time.
 final class Box<Value>: @unchecked Sendable {
   var value: Value
   init(_ value: Value) { self.value = value }
@@ -32,7 +32,7 @@ private func plainThreadMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutab
   return nil
 }
 
-/// A pipe whose ends are closed with the object.
+/// A pipe whose ends are closed on deinit.
 final class Pipe: Sendable {
   let reader: Int32
   let writer: Int32
@@ -55,7 +55,7 @@ final class Pipe: Sendable {
     _ = write(writer, &octet, 1)
   }
 
-  /// Takes everything out.
+  /// Reads all pending octets.
   func drain() {
     var octets = [UInt8](repeating: 0, count: 64)
     while read(reader, &octets, octets.count) > 0 {}

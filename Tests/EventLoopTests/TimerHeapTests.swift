@@ -1,4 +1,4 @@
-// TimerHeapTests.swift -- the order in which timers fire, and what cancelling does, against a sorted array.
+// TimerHeapTests.swift -- the order of timers and the effect of cancellation, against a sorted array.
 
 import EventLoop
 import Testing
@@ -9,7 +9,7 @@ import TestSupport
 
   private func at(_ second: Int64) -> BootInstant { BootInstant(nanoseconds: second * 1_000_000_000) }
 
-  @Test func `timers fire by deadline, whatever order they were set in`() {
+  @Test func `timers fire in order of deadline, in whatever order they were set`() {
     var fired: [Int64] = []
     for second: Int64 in [5, 1, 4, 2, 3] { loop.schedule(at: at(second)) { fired.append(second) } }
     #expect(loop.timers.earliest == at(1))
@@ -36,7 +36,7 @@ import TestSupport
     #expect(!timer.isPending)
   }
 
-  @Test func `a cancelled timer leaves the heap at once and lets go of its action`() {
+  @Test func `a cancelled timer leaves the heap at once and releases its action`() {
     final class Witness {}
     weak var witness: Witness?
     let timer = {
@@ -53,7 +53,7 @@ import TestSupport
     #expect(loop.timers.count == 0)
   }
 
-  @Test func `a timer that has fired can be cancelled without harm to the others`() {
+  @Test func `cancelling a timer that has fired does not affect others`() {
     var fired: [Int64] = []
     let first = loop.schedule(at: at(1)) { fired.append(1) }
     loop.schedule(at: at(2)) { fired.append(2) }
@@ -86,7 +86,7 @@ import TestSupport
     #expect(loop.timers.count == 0)
   }
 
-  @Test func `a timer set by an action waits for the next turn, even when it is due already`() {
+  @Test func `a timer set by an action fires in the next turn, even if it is due already`() {
     var fired: [String] = []
     loop.schedule(at: at(1)) {
       fired.append("first")
@@ -98,7 +98,7 @@ import TestSupport
     #expect(fired == ["first", "new"])
   }
 
-  @Test func `a timer set into the past by an action does not hold up what is due`() {
+  @Test func `a timer that an action sets in the past does not delay due timers`() {
     var fired: [String] = []
     loop.schedule(at: at(1)) {
       fired.append("first")
@@ -149,7 +149,7 @@ private struct SortedTimers {
   var waiting: [(number: Int, timer: LoopTimer)] = []
   private(set) var mostWaiting = 0
 
-  /// Behind all of the same deadline, since numbers only grow.
+  /// After all timers with the same deadline, because numbers only grow.
   mutating func insert(_ number: Int, _ timer: LoopTimer) {
     let index = waiting.firstIndex { $0.timer.deadline > timer.deadline } ?? waiting.count
     waiting.insert((number, timer), at: index)

@@ -1,4 +1,4 @@
-// WholeFileTests.swift -- files of every size, and what is no file.
+// WholeFileTests.swift -- files of every size, and paths that are not regular files.
 
 import Files
 import Glibc
@@ -9,7 +9,7 @@ import Testing
   private let folder = TemporaryFolder()
 
   @Test(arguments: [0, 1, 16_383, 16_384, 16_385, 100_000])
-  func `gives its octets where there are no more than were wanted`(count: Int) throws {
+  func `a file within the limit is read`(count: Int) throws {
     let octets = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) }
     let path = folder.write(octets, to: "file")
     #expect(try WholeFile.read(path, limit: count) == octets)
@@ -17,19 +17,19 @@ import Testing
     #expect(throws: FileFault.tooLarge) { try WholeFile.read(path, limit: count - 1) }
   }
 
-  @Test func `is refused where it has no end, is a folder, or is not there`() {
+  @Test func `an endless file, a folder and a missing file are refused`() {
     #expect(throws: FileFault.tooLarge) { try WholeFile.read("/dev/zero", limit: 1 << 20) }
     #expect(throws: FileFault.unreadable(EISDIR)) { try WholeFile.read(folder.path, limit: 1) }
     #expect(throws: FileFault.unreadable(ENOENT)) { try WholeFile.read(folder.path(of: "none"), limit: 1) }
     #expect(throws: FileFault.unreadable(ENOTDIR)) { try WholeFile.read("/dev/null/none", limit: 1) }
   }
 
-  @Test func `is not taken for a reason that has words`() {
+  @Test func `every fault of a file has a message`() {
     #expect(FileFault.unreadable(ENOENT).description == "No such file or directory")
     #expect(FileFault.tooLarge.description == "too large")
   }
 
-  @Test func `is waited for by nobody where it is a FIFO without a writer`() throws {
+  @Test func `reading a FIFO without a writer does not block`() throws {
     let path = folder.path(of: "fifo")
     try #require(mkfifo(path, 0o600) == 0)
     #expect(try WholeFile.read(path, limit: 10) == [])
@@ -39,7 +39,7 @@ import Testing
     #expect(throws: FileFault.unreadable(EAGAIN)) { try WholeFile.read(path, limit: 10) }
   }
 
-  @Test func `is read from where its descriptor stands, which stays open`() throws {
+  @Test func `an open file is read from its position and stays open`() throws {
     let descriptor = open(folder.write("first second", to: "file"), O_RDONLY | O_CLOEXEC)
     defer { close(descriptor) }
     lseek(descriptor, 6, SEEK_SET)

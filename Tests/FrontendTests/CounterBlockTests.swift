@@ -1,4 +1,4 @@
-// CounterBlockTests.swift -- counters of one thread that others read.
+// CounterBlockTests.swift -- counters that one thread writes and others read.
 
 import CHotPath
 @testable import Frontend
@@ -6,7 +6,7 @@ import Glibc
 import Testing
 
 @Suite struct CounterBlockTests {
-  @Test func `counters begin at 0 and are apart from each other`() {
+  @Test func `counters begin at 0 and are independent`() {
     let block = CounterBlock(count: 20)
     #expect(block.values == Array(repeating: 0, count: 20))
     hot_counter_add(block.cells + 3, 2)
@@ -16,14 +16,14 @@ import Testing
     #expect(block.values.reduce(0, +) == 16)
   }
 
-  @Test func `no two blocks share a line of the processor's cache`() {
+  @Test func `no two blocks share a cache line`() {
     let blocks = (0..<8).map { _ in CounterBlock(count: 1) }
     let lines = blocks.map { UInt(bitPattern: $0.cells) / 128 }
     #expect(Set(lines).count == blocks.count)
     #expect(blocks.allSatisfy { UInt(bitPattern: $0.cells) % 128 == 0 })
   }
 
-  @Test func `a reader sees a counter only grow while its thread counts`() {
+  @Test func `a reader never sees a counter decrease`() {
     let block = CounterBlock(count: 1)
     var thread = pthread_t()
     let context = Unmanaged.passRetained(block).toOpaque()

@@ -4,7 +4,7 @@ import Telemetry
 import Testing
 
 @Suite struct LatencyHistogramTests {
-  @Test func `a duration that equals a bound is below it`() {
+  @Test func `a duration equal to a bound is in that bound's bucket`() {
     for (index, bound) in LatencyHistogram.bounds.enumerated() {
       var histogram = LatencyHistogram()
       histogram.observe(.nanoseconds(bound))
@@ -14,7 +14,7 @@ import Testing
     }
   }
 
-  @Test func `the sum is exact and a negative duration is none`() {
+  @Test func `the sum is exact and a negative duration counts as 0`() {
     var histogram = LatencyHistogram()
     histogram.observe(.nanoseconds(1_234_567))
     histogram.observe(.seconds(20))
@@ -59,7 +59,7 @@ import Testing
     #expect(histogram.quantile(0.5) == .seconds(5))
   }
 
-  @Test func `the difference of two readings is what came between them`() {
+  @Test func `the difference of two readings has the durations between them`() {
     var earlier = LatencyHistogram()
     earlier.observe(.milliseconds(1))
     var later = earlier
@@ -68,7 +68,7 @@ import Testing
     between.observe(.milliseconds(40))
     #expect(later - earlier == between)
     #expect(earlier + between == later)
-    // A program that was started anew has counted less.
+    // A restarted program has smaller counts.
     #expect(earlier - later == LatencyHistogram())
   }
 }

@@ -1,4 +1,4 @@
-// ExpositionTests.swift -- the page that a scrape gets, octet by octet.
+// ExpositionTests.swift -- the page for a scrape, octet by octet.
 
 import Telemetry
 import Testing
@@ -17,7 +17,7 @@ import Web
       text == "# HELP httpdnsd_things_total Things.\n# TYPE httpdnsd_things_total counter\nhttpdnsd_things_total 7\n")
   }
 
-  @Test func `labels stand in braces in the order in which they are given`() {
+  @Test func `labels are written in braces in the given order`() {
     let text = page { page in
       page.gauge("state", "State.") {
         $0.add(1, [MetricLabel("provider", "one"), MetricLabel("state", "up")])
@@ -41,7 +41,7 @@ import Web
     #expect(text.hasPrefix("# HELP g a\"b\\\\c\\nd\n"))
   }
 
-  @Test func `a histogram is cumulative and ends with everything, its sum in seconds and its count`() {
+  @Test func `a histogram is cumulative and ends with +Inf, its sum in seconds and its count`() {
     var durations = LatencyHistogram()
     durations.observe(.microseconds(40))
     durations.observe(.microseconds(40))
@@ -61,7 +61,7 @@ import Web
     #expect(lines.last == #"t_seconds_count{from="x"} 4"#)
   }
 
-  @Test func `numbers that are none have names`() {
+  @Test func `infinite numbers and NaN have Prometheus' names`() {
     let text = page { page in
       page.gauge("g", "h") {
         $0.add(Double.nan)
@@ -72,7 +72,7 @@ import Web
     #expect(text.hasSuffix("g NaN\ng +Inf\ng -Inf\n"))
   }
 
-  @Test func `a family without samples is only announced`() {
+  @Test func `a family without samples has only help and type`() {
     #expect(page { $0.counter("c_total", "h") { _ in } } == "# HELP c_total h\n# TYPE c_total counter\n")
   }
 }
