@@ -1,4 +1,4 @@
-// BucketTableTests.swift -- token buckets against a plain model, and against those who would fill the table.
+// BucketTableTests.swift -- token buckets against a plain model, and against attempts to fill the table.
 
 import FairShares
 import TestSupport
@@ -7,12 +7,12 @@ import Testing
 private let second: Int64 = 1_000_000_000
 
 @Suite struct BucketTableTests {
-  /// How many of `count` attempts at one moment are let through.
+  /// How many of `count` simultaneous attempts are admitted.
   private func taken(_ table: BucketTable, _ key: UInt64, _ count: Int, at now: Int64) -> Int {
     (0..<count).count { _ in table.take(key, now: now) == 0 }
   }
 
-  @Test func `a full bucket holds burst seconds' worth, and grows by the rate`() {
+  @Test func `a full bucket holds burst seconds' worth of tokens and refills at the rate`() {
     let table = BucketTable(rate: 50, burst: 4, seed: 1)
     #expect(taken(table, 7, 1000, at: 0) == 200)
     #expect(taken(table, 7, 1000, at: second / 50 - 1) == 0)
@@ -35,17 +35,17 @@ private let second: Int64 = 1_000_000_000
     #expect(table.refusalCount == 0)
   }
 
-  @Test func `who has patience takes a token that is still to grow, and is told when`() {
+  @Test func `a patient caller gets a future token and its delay`() {
     let table = BucketTable(rate: 10, burst: 1, seed: 1)
     let waits = (0..<25).map { _ in table.take(7, now: 0, patience: second) }
     #expect(
       waits == (0..<10).map { _ in 0 } + (1...10).map { $0 * second / 10 } + (0..<5).map { _ in BucketLimit.refused })
-    // What was taken ahead is paid for.
+    // Tokens taken in advance are paid for.
     #expect(table.take(7, now: second) == BucketLimit.refused)
     #expect(table.take(7, now: 2 * second) == 0)
   }
 
-  @Test func `looking takes nothing`() {
+  @Test func `a check takes no token`() {
     let table = BucketTable(rate: 1, burst: 1, seed: 1)
     for _ in 0..<5 { #expect(table.has(7, now: 0)) }
     #expect(table.take(7, now: 0) == 0)
@@ -53,7 +53,7 @@ private let second: Int64 = 1_000_000_000
     #expect(table.has(7, now: second))
   }
 
-  @Test func `any sequence lets through what a plain bucket lets through`() {
+  @Test func `a table admits what a plain bucket admits, for any sequence`() {
     var generator = SeededGenerator(seed: testSeed)
     for _ in 0..<20 {
       let rate = Int.random(in: 1...5000, using: &generator)
@@ -74,8 +74,8 @@ private let second: Int64 = 1_000_000_000
     }
   }
 
-  @Test func `who fills the table with other keys neither gets tokens back nor takes them from others`() {
-    // A client of a network may forge any number of addresses: ten thousand others a second, each once.
+  @Test func `filling the table with keys neither restores an attacker's tokens nor takes others' tokens`() {
+    // A client can forge any number of addresses: ten thousand different ones a second, each once.
     let table = BucketTable(rate: 50, burst: 4, capacity: 4096, seed: 1)
     var greedy = 0
     var modest = 0
@@ -93,16 +93,16 @@ private let second: Int64 = 1_000_000_000
     #expect(modest == 100)
   }
 
-  @Test func `where every row is in debt, the deepest stays and a newcomer has a full bucket`() {
+  @Test func `in a full set the emptiest bucket stays and a new key has a full bucket`() {
     let table = BucketTable(rate: 1, burst: 100, capacity: 8, seed: 1)
     for key in 1...8 as ClosedRange<UInt64> { #expect(taken(table, key, Int(key) * 10, at: 0) == Int(key) * 10) }
     #expect(taken(table, 9, 200, at: 0) == 100)
-    // The one that owed least is forgotten, the one that owed most is not.
+    // The fullest bucket was dropped, the emptiest was not.
     #expect(taken(table, 8, 200, at: 0) == 20)
     #expect(taken(table, 1, 200, at: 0) == 100)
   }
 
-  @Test(.enabled(if: AllocationTrap.isAvailable)) func `taking allocates nothing`() {
+  @Test(.enabled(if: AllocationTrap.isAvailable)) func `taking a token does not allocate`() {
     let table = BucketTable(rate: 50, burst: 4)
     let run = {
       var key: UInt64 = 0
@@ -116,7 +116,7 @@ private let second: Int64 = 1_000_000_000
     #expect(AllocationTrap.run(run) == .clean)
   }
 
-  @Test func `four threads together take no more than there is`() async {
+  @Test func `four threads together take no more tokens than there are`() async {
     let table = BucketTable(rate: 100, burst: 4, seed: 1)
     let counts = await withTaskGroup(of: Int.self) { group in
       for _ in 0..<4 { group.addTask { (0..<1000).count { _ in table.take(7, now: 0) == 0 } } }

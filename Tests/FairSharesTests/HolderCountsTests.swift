@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite struct HolderCountsTests {
-  @Test func `counts are those of a dictionary, whatever comes and goes`() {
+  @Test func `the counts equal those of a dictionary for random changes`() {
     var generator = SeededGenerator(seed: testSeed)
     for things in [1, 3, 16, 200] {
       let counts = HolderCounts(things: things, seed: generator.next())
@@ -41,7 +41,7 @@ import Testing
 
   private let prefix: [UInt8] = [0x20, 0x01, 0x0D, 0xB8, 0, 0, 1]
 
-  @Test func `a client is an IPv4 address, whatever its port and in which family it comes`() {
+  @Test func `a client is an IPv4 address, regardless of its port and of IPv4-mapping`() {
     let client = key(2, [192, 0, 2, 1])
     #expect(key(2, [192, 0, 2, 1]) == client)
     #expect(key(10, [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF, 192, 0, 2, 1]) == client)
@@ -49,14 +49,14 @@ import Testing
     #expect(client != .ourselves)
   }
 
-  @Test func `a client is an IPv6 network of 56 bits`() {
+  @Test func `a client is an IPv6 /56`() {
     let client = key(10, prefix + [1] + [UInt8](repeating: 9, count: 8))
     #expect(key(10, prefix + [2] + [UInt8](repeating: 7, count: 8)) == client)
     #expect(key(10, prefix.dropLast() + [2, 1] + [UInt8](repeating: 9, count: 8)) != client)
     #expect(key(10, [UInt8](repeating: 0, count: 15) + [1]) != .ourselves)
   }
 
-  @Test func `names of one owner are one domain`() {
+  @Test func `names with one owner have one domain key`() {
     func domain(_ text: String) -> DomainKey { DomainKey(of: DomainName(text: text)!) }
     #expect(domain("a.b.example.com") == domain("example.com"))
     #expect(domain("example.com") != domain("example.org"))

@@ -1,4 +1,4 @@
-// MissLimitsTests.swift -- what a client and a domain may ask for upstream.
+// MissLimitsTests.swift -- limits of questions upstream per client and per domain.
 
 import FairShares
 import Testing
@@ -9,12 +9,12 @@ private let second: Int64 = 1_000_000_000
   private let one = ClientKey(value: 1)
   private let other = ClientKey(value: 2)
 
-  /// How many of `count` questions about ever other domains may go.
+  /// How many of `count` questions about different domains may go.
   private func passed(_ limits: inout MissLimits, _ client: ClientKey, _ count: Int, at now: Int64) -> Int {
     (0..<count).count { limits.take(client, DomainKey(value: UInt64($0) + 1), now: now) == nil }
   }
 
-  @Test func `a domain has its bucket whoever asks, and whether anybody else asks or not`() {
+  @Test func `a domain's limit applies to every client, also to a single one`() {
     var limits = MissLimits(perClient: 500, perDomain: 50)
     var passed = 0
     // 10,000 in five seconds.
@@ -27,23 +27,23 @@ private let second: Int64 = 1_000_000_000
     #expect((0..<2).map { _ in limits.take(one, DomainKey(value: 9), now: 5 * second) }.last == .domain)
   }
 
-  @Test func `what a domain's share forbids costs the client nothing`() {
+  @Test func `a question that the domain's limit forbids costs the client nothing`() {
     var limits = MissLimits(perClient: 1, perDomain: 1)
     _ = limits.take(other, DomainKey(value: 1), now: 0)
     for _ in 0..<100 { _ = limits.take(one, DomainKey(value: 1), now: 0) }
     #expect(limits.take(one, DomainKey(value: 2), now: 0) == nil)
   }
 
-  @Test func `a client that is alone has no bound`() {
+  @Test func `a single client has no limit`() {
     var limits = MissLimits(perClient: 10, perDomain: 50)
     #expect(passed(&limits, one, 10_000, at: 0) == 10_000)
   }
 
-  @Test func `as soon as somebody else asks a client has its share, for as long as that goes on`() {
+  @Test func `a client's limit applies while other clients are active`() {
     var limits = MissLimits(perClient: 10, perDomain: 50)
     #expect(passed(&limits, one, 1000, at: 0) == 1000)
     #expect(passed(&limits, other, 1, at: second) == 1)
-    // The burst is spent; a second's worth has grown.
+    // The burst is used up; a second's worth of tokens has been added.
     #expect(passed(&limits, one, 1000, at: second) == 10)
     #expect(passed(&limits, other, 1000, at: second) == 39)
     #expect(passed(&limits, one, 1000, at: 2 * second) == 10)
@@ -51,7 +51,7 @@ private let second: Int64 = 1_000_000_000
     #expect(passed(&limits, one, 1000, at: second + MissLimits.company + 1) == 1000)
   }
 
-  @Test func `one client that takes all it can of a domain leaves others a part of it`() {
+  @Test func `a client that uses all it can of a domain leaves others a part`() {
     var limits = MissLimits(perClient: 0, perDomain: 50)
     let domain = DomainKey(value: 9)
     var (flood, modest, asked) = (0, 0, 0)
@@ -63,15 +63,15 @@ private let second: Int64 = 1_000_000_000
       }
       if limits.take(one, domain, now: now) == nil { flood += 1 }
     }
-    // Four questions a second beside 2,000.
+    // Four questions a second in competition with 2,000.
     #expect(asked == 40)
     #expect(modest == asked)
-    // In all it is no more than the domain's rate.
+    // The total is at most the domain's rate.
     #expect(flood + modest <= 200 + 50 * 10)
     #expect(flood >= 160 + 40 * 10)
   }
 
-  @Test func `two that flood have the domain's rate, not twice that`() {
+  @Test func `two flooding clients together get the domain's rate once`() {
     var limits = MissLimits(perClient: 0, perDomain: 50)
     var passed = 0
     for number in 0..<20_000 {
@@ -87,12 +87,12 @@ private let second: Int64 = 1_000_000_000
     while limits.take(one, domain, now: 0) == nil {}
     #expect(limits.take(one, domain, now: 0) == .domain)
     #expect((0..<1000).count { _ in limits.take(one, domain, isInUse: true, now: 0) == nil } == 200)
-    // A second later there is as much as grows in one, in both.
+    // A second later, both buckets hold a second's worth.
     let later = (0..<1000).count { _ in limits.take(one, domain, isInUse: true, now: second) == nil }
     #expect((90...95).contains(later))
   }
 
-  @Test func `the smallest rates have no part that could be set aside`() {
+  @Test func `the smallest rates have no reserve`() {
     for rate in 1...4 {
       var limits = MissLimits(perClient: 0, perDomain: rate)
       _ = limits.take(other, DomainKey(value: 8), now: 0)
@@ -101,7 +101,7 @@ private let second: Int64 = 1_000_000_000
     }
   }
 
-  @Test func `0 is no limit`() {
+  @Test func `a rate of 0 is no limit`() {
     var limits = MissLimits(perClient: 0, perDomain: 0)
     _ = limits.take(other, DomainKey(value: 1), now: 0)
     for _ in 0..<10_000 { #expect(limits.take(one, DomainKey(value: 1), now: 0) == nil) }

@@ -1,4 +1,4 @@
-// PlaceSharesTests.swift -- who gives up a place for whom.
+// PlaceSharesTests.swift -- which place is reassigned to a new question.
 
 import FairShares
 import TestSupport
@@ -10,7 +10,7 @@ import Testing
     init(_ number: Int) { self.number = number }
   }
 
-  /// Places, and what a resolver does with them.
+  /// Places, used as the resolver does.
   private final class Scene {
     let shares: PlaceShares<Holder>
     var now: Int64 = 0
@@ -20,7 +20,7 @@ import Testing
 
     init(_ capacity: Int) { shares = PlaceShares(capacity: capacity) }
 
-    /// Takes a place as a newcomer does; false where it is refused.
+    /// Takes a place for a new question; returns false if it is refused.
     @discardableResult
     func come(_ number: Int, client: UInt64, domain: UInt64) -> Bool {
       let (client, domain) = (ClientKey(value: client), DomainKey(value: domain))
@@ -45,14 +45,14 @@ import Testing
     func count(_ client: UInt64) -> Int { shares.count(of: ClientKey(value: client)) }
   }
 
-  @Test func `one who is alone may have everything, and beyond that nothing`() {
+  @Test func `a single client may have all places, and no more`() {
     let scene = Scene(100)
     for number in 0..<100 { #expect(scene.come(number, client: 1, domain: 1)) }
     #expect(!scene.come(100, client: 1, domain: 1))
     #expect(scene.lost.isEmpty)
   }
 
-  @Test func `another client gets places at once, up to half, and those of the oldest`() {
+  @Test func `a second client gets places at once, up to half, the oldest first`() {
     let scene = Scene(100)
     for number in 0..<100 { scene.come(number, client: 1, domain: UInt64(number)) }
     for number in 100..<150 { #expect(scene.come(number, client: 2, domain: 1)) }
@@ -61,12 +61,12 @@ import Testing
     #expect(scene.count(2) == 50)
     #expect(!scene.come(200, client: 2, domain: 1))
     #expect(!scene.come(200, client: 1, domain: 1))
-    // A third one gets its own from both.
+    // A third client gets places from both.
     for number in 200..<233 { #expect(scene.come(number, client: 3, domain: 1)) }
     #expect([scene.count(1), scene.count(2), scene.count(3)].sorted() == [33, 33, 34])
   }
 
-  @Test func `within one client another domain gets places at once`() {
+  @Test func `a second domain of one client gets places at once`() {
     let scene = Scene(100)
     for number in 0..<10 { scene.come(number, client: 1, domain: UInt64(100 + number)) }
     for number in 10..<100 { scene.come(number, client: 1, domain: 7) }
@@ -75,7 +75,7 @@ import Testing
     #expect(!scene.come(200, client: 1, domain: 7))
   }
 
-  @Test func `who has most does not take places from who has less, whatever it asks`() {
+  @Test func `the client with the most places takes none from a client with fewer`() {
     let scene = Scene(100)
     for number in 0..<10 { scene.come(number, client: 2, domain: 1) }
     for number in 10..<100 { scene.come(number, client: 1, domain: UInt64(number)) }
@@ -84,7 +84,7 @@ import Testing
     #expect(scene.count(2) == 10)
   }
 
-  @Test func `where all have the same, the oldest of 200 ms and more makes room`() {
+  @Test func `among equals, the oldest place of at least 200 ms is reassigned`() {
     let scene = Scene(10)
     for number in 0..<10 {
       scene.now += 1_000_000
@@ -99,7 +99,7 @@ import Testing
     #expect(!scene.come(11, client: 21, domain: 1))
   }
 
-  @Test func `what several clients wait for goes for its age after the others, a second after the first of them`() {
+  @Test func `a shared place is reassigned for its age after the others, a second after it was first shared`() {
     let scene = Scene(2)
     scene.come(0, client: 1, domain: 1)
     scene.come(1, client: 2, domain: 1)
@@ -108,7 +108,7 @@ import Testing
     scene.now = 1_000_000_000
     #expect(scene.come(2, client: 4, domain: 1))
     #expect(scene.lost == [1])
-    // Further clients do not make it younger.
+    // Further clients do not restart its age.
     scene.join(0, client: 5)
     #expect(!scene.come(3, client: 6, domain: 1))
     scene.now = 1_100_000_000
@@ -116,7 +116,7 @@ import Testing
     #expect(scene.lost == [1, 0])
   }
 
-  @Test func `a client with two addresses does not keep its places for ever by asking twice`() {
+  @Test func `a client with two addresses cannot keep places forever by asking twice`() {
     let scene = Scene(100)
     for number in 0..<100 {
       scene.come(number, client: UInt64(number % 50 + 1), domain: 1)
@@ -126,7 +126,7 @@ import Testing
     for number in 100..<110 { #expect(scene.come(number, client: UInt64(number), domain: 2)) }
   }
 
-  @Test func `it is said why a place changes hands`() {
+  @Test func `the reason for reassigning a place is reported`() {
     let scene = Scene(4)
     for number in 0..<4 { scene.come(number, client: 1, domain: 1) }
     func reason(_ client: UInt64, _ domain: UInt64) -> PlaceShares<Holder>.Reason? {
@@ -139,7 +139,7 @@ import Testing
     #expect(reason(1, 1) == .age)
   }
 
-  @Test func `what a greedy client and another one wait for counts as the other one's`() {
+  @Test func `a place shared by a greedy client counts for the other one`() {
     let scene = Scene(100)
     for number in 0..<100 { scene.come(number, client: 1, domain: 1) }
     scene.join(0, client: 2)
@@ -147,12 +147,12 @@ import Testing
     #expect(scene.count(1) == 99)
     for number in 100..<130 { scene.come(number, client: 3, domain: 1) }
     #expect(scene.lost == Array(1...30))
-    // One that joins its own question changes nothing, nor does one that has as much.
+    // Joining by the same client, or by one with as many places, changes nothing.
     scene.join(99, client: 1)
     #expect(scene.count(1) == 69)
   }
 
-  @Test func `the program's own places are nobody's`() {
+  @Test func `the daemon's own places are never reassigned`() {
     let scene = Scene(2)
     scene.come(0, client: 0, domain: 0)
     scene.come(1, client: 0, domain: 0)
@@ -163,7 +163,7 @@ import Testing
     #expect(scene.shares.count == 2)
   }
 
-  @Test func `whatever comes and goes, nobody who has less is refused for who has more`() {
+  @Test func `no client is refused in favour of one with more places, for random changes`() {
     var generator = SeededGenerator(seed: testSeed)
     for _ in 0..<10 {
       let scene = Scene(32)
@@ -174,7 +174,7 @@ import Testing
           scene.go(gone)
           model[gone] = nil
         }
-        // A few clients that ask much, and many that ask little.
+        // A few clients with many questions, and many with few.
         let client = UInt64.random(in: 1...12, using: &generator) / 4 + 1
         let domain = UInt64.random(in: 1...40, using: &generator)
         let most = Dictionary(grouping: model.values) { $0 }.values.map(\.count).max() ?? 0
@@ -193,7 +193,7 @@ import Testing
     }
   }
 
-  @Test func `a full house costs each newcomer no more than a few steps`() {
+  @Test func `a new question takes a few steps when all places are occupied`() {
     let scene = Scene(1024)
     for number in 0..<1024 { scene.come(number, client: UInt64(number % 300 + 1), domain: UInt64(number)) }
     let before = scene.shares.steps
@@ -201,7 +201,7 @@ import Testing
       scene.now += 1_000_000
       scene.come(number, client: UInt64(number % 700 + 1), domain: UInt64(number % 97))
     }
-    // Four heaps change for each, of ten levels at most.
+    // Each changes four heaps of at most ten levels.
     #expect(scene.shares.steps - before < 10_000 * 40)
   }
 }

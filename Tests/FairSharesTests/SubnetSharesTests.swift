@@ -1,9 +1,9 @@
-// SubnetSharesTests.swift -- a bound on client subnets of one name.
+// SubnetSharesTests.swift -- the limit of client subnets per name.
 
 import FairShares
 import Testing
 
-/// Subnet shares by reference: macros take no mutating call.
+/// Subnet shares by reference, because macros do not accept mutating calls.
 private final class Shares {
   private var shares: SubnetShares
 
@@ -19,7 +19,7 @@ private final class Shares {
 @Suite struct SubnetSharesTests {
   private let second: Int64 = 1_000_000_000
 
-  @Test func `a name has so many subnets, and those go on`() {
+  @Test func `a name has a limited number of subnets, which stay admitted`() {
     let shares = Shares()
     for subnet in 0..<64 as Range<UInt64> { #expect(shares.admits(name: 1, subnet: subnet, most: 64, now: 0)) }
     for subnet in 64..<1000 as Range<UInt64> { #expect(!shares.admits(name: 1, subnet: subnet, most: 64, now: 0)) }
@@ -27,7 +27,7 @@ private final class Shares {
     #expect(shares.admits(name: 2, subnet: 1000, most: 64, now: 0))
   }
 
-  @Test func `one that nobody asks for any more makes room after an hour`() {
+  @Test func `an unused subnet expires after an hour`() {
     let shares = Shares()
     for subnet in 0..<4 as Range<UInt64> { #expect(shares.admits(name: 1, subnet: subnet, most: 4, now: 0)) }
     #expect(shares.admits(name: 1, subnet: 0, most: 4, now: 3000 * second))
@@ -40,12 +40,12 @@ private final class Shares {
     #expect(!shares.admits(name: 1, subnet: 3, most: 4, now: 3601 * second))
   }
 
-  @Test func `0 is no bound, and the names are bounded`() {
+  @Test func `a limit of 0 is none, and the number of names is limited`() {
     let shares = Shares(names: 100)
     for subnet in 0..<1000 as Range<UInt64> { #expect(shares.admits(name: 1, subnet: subnet, most: 0, now: 0)) }
     for name in 0..<10_000 as Range<UInt64> { _ = shares.admits(name: name, subnet: 1, most: 1, now: 0) }
     #expect(shares.count <= 200)
-    // One that is in use all the time is not forgotten.
+    // A subnet in constant use does not expire.
     for name in 0..<10_000 as Range<UInt64> {
       _ = shares.admits(name: name, subnet: 1, most: 1, now: 0)
       #expect(shares.admits(name: 77_777, subnet: 1, most: 1, now: 0))

@@ -1,4 +1,4 @@
-// PublicSuffixesTests.swift -- whose a name is.
+// PublicSuffixesTests.swift -- public suffixes, and the registered domains of names.
 
 import DNSWire
 import PublicSuffixes
@@ -8,12 +8,12 @@ import Testing
   private func name(_ text: String) -> DomainName { DomainName(text: text)! }
 
   @Test(arguments: [".", "com", "COM", "com.cn", "co.uk", "Co.UK", "example", "gov.cn"])
-  func `anybody may register below a public suffix`(text: String) {
+  func `top-level domains and names of the list are public suffixes`(text: String) {
     #expect(PublicSuffixes.contains(name(text)))
   }
 
   @Test(arguments: ["example.com", "example.com.cn", "www.co.uk", "corp.example", "github.io", "a\\.com.cn"])
-  func `nobody else may register below a domain of its own`(text: String) {
+  func `a registered domain is not a public suffix`(text: String) {
     #expect(!PublicSuffixes.contains(name(text)))
   }
 
@@ -25,7 +25,7 @@ import Testing
     ("in-addr.arpa", "in-addr.arpa."),
     ("1.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa", "8.b.d.0.1.0.0.2.ip6.arpa."), ("ipv4only.arpa", "ipv4only.arpa."),
   ])
-  func `a name's domain is what its owner has`(text: String, domain: String) {
+  func `the domain of a name is the registered one`(text: String, domain: String) {
     #expect(PublicSuffixes.domain(of: name(text)).text == domain)
   }
 

@@ -1,4 +1,4 @@
-// BusyNameTableTests.swift -- who is busy stays, however many others come by; counters say what was told.
+// BusyNameTableTests.swift -- busy names stay in the table, however many others pass; counters match the events.
 
 @testable import Resolver
 import TestSupport
@@ -12,7 +12,7 @@ import Testing
     if table.isFull { table.prune { _ in 0 } }
   }
 
-  @Test func `is bounded, whatever comes`() {
+  @Test func `the table of busy names is bounded for any sequence of names`() {
     var table = BusyNameTable(most: 10)
     for number in 0..<10_000 {
       use(&table, number)
@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  @Test func `looks at three rows for each name that is new, however many names there are`() {
+  @Test func `the table examines three rows for each new name, regardless of its size`() {
     for most in [100, 1000] {
       var (table, looks) = (BusyNameTable(most: most), 0)
       for number in 0..<20_000 {
@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  @Test func `keeps a busy name, with what was counted, while thousands pass that are asked for once`() {
+  @Test func `the table keeps a busy name and its counts while thousands of names are queried once`() {
     var table = BusyNameTable(most: 10)
     for number in 1...5000 {
       use(&table, number)
@@ -44,7 +44,7 @@ import Testing
     #expect(table[0]?.counts.requestPDnsNum == 1250)
   }
 
-  @Test func `lets a name that was busy once give way to those that are busy now`() {
+  @Test func `a formerly busy name makes room for currently busy ones`() {
     var table = BusyNameTable(most: 5)
     use(&table, 0, times: 1000)
     for round in 0..<100 {
@@ -56,7 +56,7 @@ import Testing
     for number in 1...4 { #expect(table[UInt64(number)]?.counts.requestPDnsNum == 1000) }
   }
 
-  @Test func `takes into account what was not counted in a row yet`() {
+  @Test func `an eviction considers hits that are not counted in a row yet`() {
     var table = BusyNameTable(most: 2)
     for number in 0..<3 {
       table.count(UInt64(number), name: [UInt8(number)], type: 1, now: 0) { row in
@@ -64,7 +64,7 @@ import Testing
       }
     }
     #expect(table.isFull)
-    // The name that was asked for least often has a thousand hits in the cache.
+    // The least queried name has a thousand cache hits.
     table.prune { $0.name == [2] ? 1000 : 0 }
     #expect(table.contains(0) && !table.contains(1) && table.contains(2))
     #expect(table.threshold == 3)
@@ -72,11 +72,11 @@ import Testing
     #expect(table.count == 2)
   }
 
-  @Test(arguments: 0..<20) func `has the busiest of a skewed load`(seed: Int) {
+  @Test(arguments: 0..<20) func `the table holds the busiest names of a skewed load`(seed: Int) {
     var generator = SeededGenerator(seed: UInt64(seed))
     var table = BusyNameTable(most: 100)
     for _ in 0..<50_000 {
-      // About as the names of a household: the n-th is asked for 1/n as often as the first.
+      // Similar to the names of a household: the n-th is queried 1/n as often as the first.
       let number = Int(pow2(Double.random(in: 0..<13, using: &generator)))
       use(&table, number)
     }
@@ -91,7 +91,7 @@ import Testing
 }
 
 @Suite struct `Counters of a name` {
-  @Test func `tell each reason apart`() {
+  @Test func `the counters of a name distinguish every failure`() {
     var counts = NameCounts()
     let outcomes: [AskedOutcome] = [.answer, .timeout, .noResponse, .noPermission, .badParameter, .badPath]
     for (index, outcome) in outcomes.enumerated() {
@@ -105,7 +105,7 @@ import Testing
     #expect(counts.requestPDnsNum == 21 && counts.localErro == 0)
   }
 
-  @Test func `have the average and the longest time of what had a response`() {
+  @Test func `the counters of a name have the mean and the longest time of responses`() {
     var counts = NameCounts()
     #expect(counts.avgRtt == 0 && counts.maxRtt == 0)
     counts.asked(.answer, rtt: 10)
@@ -115,7 +115,7 @@ import Testing
     #expect(counts.avgRtt == 25 && counts.maxRtt == 40)
   }
 
-  @Test func `tell LocalDNS in a provider's place, and what failed on this side`() {
+  @Test func `the counters of a name include LocalDNS as a substitute, and failures on our side`() {
     var counts = NameCounts()
     counts.wentToLocalDNS(isAnswered: true)
     #expect(counts.gobackLocaldnsNum == 1 && counts.localErro == 0)

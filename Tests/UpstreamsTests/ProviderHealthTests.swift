@@ -1,4 +1,4 @@
-// ProviderHealthTests.swift -- up, down and aside: who is asked when, and what a probe decides.
+// ProviderHealthTests.swift -- up, down and pausing: when a provider is used, and the effect of probes.
 
 import Testing
 @testable import Upstreams
@@ -10,7 +10,7 @@ private let second: Int64 = 1_000_000_000
     ProviderHealth(servers: servers, attemptsBeforeSwitch: attempts, returnToFirst: 600 * second)
   }
 
-  @Test func `a provider goes down when every server has failed in a row, not by one mishap`() {
+  @Test func `a provider goes down when every server has failed in a row, not after one accident`() {
     var health = health()
     health.failed(0, now: 0)
     health.failed(1, now: 0)
@@ -36,7 +36,7 @@ private let second: Int64 = 1_000_000_000
     #expect(health.fitness(now: 0) == .down)
   }
 
-  @Test func `probes come after 5 s, then at twice the wait up to 60 s, and try every server`() throws {
+  @Test func `probes come after 5 s, then at doubled intervals up to 60 s, and try every server`() throws {
     var health = health()
     for _ in 0..<2 {
       health.failed(0, now: 0)
@@ -54,7 +54,7 @@ private let second: Int64 = 1_000_000_000
     health.probeSucceeded(1, now: now)
     #expect(health.fitness(now: now) == .up)
     #expect(health.rotation.current == 1)
-    // Down again: the waits begin anew.
+    // Down again: the intervals start over.
     for _ in 0..<2 {
       health.failed(0, now: now)
       health.failed(1, now: now)
@@ -62,8 +62,7 @@ private let second: Int64 = 1_000_000_000
     #expect(health.probe?.at == now + 5 * second)
   }
 
-  @Test func `a probe leads back to the first server, after the time that is configured, and again after that`() throws
-  {
+  @Test func `a probe returns to the first server after the configured time, and again later`() throws {
     var health = health()
     #expect(health.probe == nil)
     for _ in 0..<3 { health.failed(0, now: 7 * second) }
@@ -79,7 +78,7 @@ private let second: Int64 = 1_000_000_000
     #expect(health.probe == nil)
   }
 
-  @Test func `a provider that will not serve is left alone for twice as long each time, an hour at most`() throws {
+  @Test func `the pause after a refusal doubles each time, up to an hour`() throws {
     var health = health()
     var now: Int64 = 0
     for expected: Int64 in [30, 60, 120, 240, 480, 960, 1920, 3600, 3600] {
@@ -96,7 +95,7 @@ private let second: Int64 = 1_000_000_000
   }
 
   @Test(arguments: [(7, 7), (0, 1), (-5, 1), (Int64.max / second, 86_400)] as [(Int64, Int64)])
-  func `a provider is left alone for as long as it says itself, a second at least and a day at most`(
+  func `the pause that a provider names is bounded to a second and a day`(
     named: Int64, expected: Int64
   ) {
     var health = health()
@@ -106,13 +105,13 @@ private let second: Int64 = 1_000_000_000
     #expect(health.fitness(now: expected * second) == .up)
   }
 
-  @Test func `who does not serve the account is left alone for an hour`() {
+  @Test func `a provider that does not serve the account gets a pause of an hour`() {
     var health = health()
     let length = health.setAside(.account, now: 0)
     #expect(length == 3600 * second)
   }
 
-  @Test func `refusals that were under way count once, and the latest time that is named holds`() {
+  @Test func `refusals of requests in flight count once, and the latest named time holds`() {
     var health = health()
     let first = health.setAside(.quota, now: 0)
     #expect(first == 5 * second)
@@ -132,7 +131,7 @@ private let second: Int64 = 1_000_000_000
     #expect(health.fitness(now: 206 * second) == .up)
   }
 
-  @Test func `a reply that was under way does not end the time for which a provider is left alone`() {
+  @Test func `a reply that was in flight does not end a pause`() {
     var health = health()
     health.setAside(.quota, for: 17 * second, now: 0)
     health.succeeded(0, now: second)
@@ -140,7 +139,7 @@ private let second: Int64 = 1_000_000_000
     #expect(health.fitness(now: 17 * second) == .up)
   }
 
-  @Test func `there is no probe while a provider is left alone, nor soon after one that was put off`() throws {
+  @Test func `no probe is due during a pause, nor soon after a postponed one`() throws {
     var health = health(servers: 1, attempts: 1)
     health.failed(0, now: 0)
     #expect(health.probe?.at == 5 * second)
@@ -153,7 +152,7 @@ private let second: Int64 = 1_000_000_000
     #expect(health.fitness(now: 106 * second) == .up)
   }
 
-  @Test func `who is aside is not moved on from`() {
+  @Test func `a pause does not change the current server`() {
     var health = health()
     for _ in 0..<10 { health.setAside(.authentication, now: 0) }
     #expect(health.rotation.current == 0)
@@ -162,7 +161,7 @@ private let second: Int64 = 1_000_000_000
 }
 
 @Suite struct RequestLimitTests {
-  @Test func `what nobody waits for leaves half to those who wait`() {
+  @Test func `background work leaves half of the bucket to clients`() {
     for rate in [1, 2, 5, 10] {
       var limit = RequestLimit(perSecond: rate)
       var refreshes = 0
@@ -177,7 +176,7 @@ private let second: Int64 = 1_000_000_000
     }
   }
 
-  @Test func `no more than the rate in any second, whatever the pace`() {
+  @Test func `no second has more transfers than the rate, at any pace`() {
     var limit = RequestLimit(perSecond: 10)
     var taken: [Int64] = []
     for step in 0..<4000 {
@@ -189,7 +188,7 @@ private let second: Int64 = 1_000_000_000
     for (index, time) in taken.enumerated() where index >= 20 { #expect(time - taken[index - 20] >= second) }
   }
 
-  @Test func `a rest saves up no more than a second's worth`() {
+  @Test func `an idle bucket holds at most a second's worth`() {
     var limit = RequestLimit(perSecond: 3)
     for now: Int64 in [0, 1_000_000 * second] {
       let outcomes = (0..<5).map { _ in limit.take(now: now) }
@@ -197,7 +196,7 @@ private let second: Int64 = 1_000_000_000
     }
   }
 
-  @Test func `0 is no limit`() {
+  @Test func `a rate of 0 is no limit`() {
     var limit = RequestLimit(perSecond: 0)
     let taken = (0..<1000).count { _ in limit.take(now: 0) }
     #expect(taken == 1000)

@@ -5,13 +5,13 @@ import Testing
 @testable import Upstreams
 
 @Suite struct ServerRotationTests {
-  @Test func `the servers are asked in the order of the configuration, none twice`() {
+  @Test func `the servers are tried in the order of the configuration, none twice`() {
     let rotation = ServerRotation(count: 3, attemptsBeforeSwitch: 2)
     #expect(rotation.order == [0, 1, 2])
     #expect(ServerRotation(count: 1, attemptsBeforeSwitch: 1).order == [0])
   }
 
-  @Test func `consecutive failures of the first one make the next one the first`() {
+  @Test func `consecutive failures of the current server make the next one current`() {
     var rotation = ServerRotation(count: 3, attemptsBeforeSwitch: 3)
     for (server, order) in [(0, [1, 2, 0]), (1, [2, 0, 1]), (2, [0, 1, 2])] {
       let moves = (0..<3).map { _ in rotation.failed(server) }
@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  @Test func `a success begins the count anew`() {
+  @Test func `a success resets the count of failures`() {
     var rotation = ServerRotation(count: 2, attemptsBeforeSwitch: 2)
     for _ in 0..<10 {
       let moves = rotation.failed(0)
@@ -30,7 +30,7 @@ import Testing
     #expect(rotation.current == 0)
   }
 
-  @Test func `failures of a server that is not the first one change nothing`() {
+  @Test func `failures of a server that is not current change nothing`() {
     var rotation = ServerRotation(count: 2, attemptsBeforeSwitch: 1)
     let moves = rotation.failed(1)
     #expect(!moves)
@@ -44,7 +44,7 @@ import Testing
     #expect(rotation.order == [0])
   }
 
-  @Test func `whatever happens, every server has its place and the first one has not failed too often`() {
+  @Test func `every server stays in the order, and the current one has not failed too often, for random events`() {
     var random = SeededGenerator(seed: testSeed)
     for _ in 0..<500 {
       let count = Int.random(in: 1...5, using: &random)

@@ -1,4 +1,4 @@
-// UnitBudgetTests.swift -- a day's units can be spent once, whatever the clock says.
+// UnitBudgetTests.swift -- a day's units can be spent once, whatever the clock does.
 
 import Testing
 @testable import Upstreams
@@ -26,7 +26,7 @@ private struct Scene {
   @discardableResult
   mutating func spend(_ units: Int) -> Int? { budget.spend(units, unixTime: wall, now: boot * 1_000_000_000) }
 
-  /// Spends one unit after the other while that is allowed; how many there were.
+  /// Spends single units while that is allowed; returns their number.
   mutating func spendAll() -> Int {
     var spent = 0
     while isOpen(), spent < 1000 {
@@ -38,7 +38,7 @@ private struct Scene {
 }
 
 @Suite struct UnitBudgetTests {
-  @Test func `a day's units can be spent once, and come back at midnight UTC`() {
+  @Test func `a day's units can be spent once, and are reset at midnight UTC`() {
     var scene = Scene(wall: 20_000 * day + 86_399)
     var isOpen = scene.isOpen()
     #expect(isOpen)
@@ -55,7 +55,7 @@ private struct Scene {
     #expect(scene.budget.spent == 0)
   }
 
-  @Test func `what was spent before a restart counts, and 0 is no limit`() {
+  @Test func `units spent before a restart count, and 0 is no limit`() {
     var kept = Scene(keptDay: 20_000, spent: 10, wall: 20_000 * day)
     #expect(kept.spendAll() == 0)
     var later = Scene(keptDay: 19_999, spent: 10, wall: 20_000 * day)
@@ -66,7 +66,7 @@ private struct Scene {
     #expect(isOpen)
   }
 
-  @Test func `a clock that is set back and forward opens no second day`() {
+  @Test func `setting the clock back and forward starts no second day`() {
     var scene = Scene(wall: 20_000 * day + 40_000)
     var spent = scene.spendAll()
     for jump in [-3 * day, 3 * day, day, -day, 2 * day, -2 * day, 30 * day, -30 * day] {
@@ -77,14 +77,14 @@ private struct Scene {
     #expect(spent == 10)
   }
 
-  @Test func `a machine that boots in 1970 pays for one day, whenever it learns the time`() {
+  @Test func `a machine that boots in 1970 spends one day's units, whenever it learns the time`() {
     // Yesterday's units were spent; the time comes by the network a minute after the start.
     var scene = Scene(keptDay: 19_999, spent: 10, wall: 0)
     #expect(scene.spendAll() == 0)
     scene.pass(60)
     scene.wall = 20_000 * day + 100
     #expect(scene.spendAll() == 10)
-    // Today's were; then nothing is left.
+    // Today's units were spent; then none is left.
     var again = Scene(keptDay: 20_000, spent: 10, wall: 0)
     #expect(again.spendAll() == 0)
     again.pass(60)
@@ -92,7 +92,7 @@ private struct Scene {
     #expect(again.spendAll() == 0)
   }
 
-  @Test func `what is spent before the time is known counts for the day that it turns out to be`() {
+  @Test func `units spent before the time is known count for the actual day`() {
     var scene = Scene(keptDay: 19_999, spent: 3, wall: 0)
     for _ in 0..<4 { scene.spend(1) }
     scene.pass(60)
@@ -100,7 +100,7 @@ private struct Scene {
     #expect(scene.spendAll() == 6)
   }
 
-  @Test func `a clock that was far ahead once shuts nobody out for longer than a day`() {
+  @Test func `a clock that was far ahead blocks the budget for at most a day`() {
     var scene = Scene(wall: 30_000 * day)
     #expect(scene.spendAll() == 10)
     scene.pass(10)
@@ -125,7 +125,7 @@ private struct Scene {
     #expect(scene.spendAll() == 10)
   }
 
-  @Test func `half, most and all of a day's units are told once a day`() {
+  @Test func `each milestone of a day's units is reported once a day`() {
     var scene = Scene(wall: 20_000 * day)
     #expect((1...12).map { _ in scene.spend(1) } == [nil, nil, nil, nil, 50, nil, nil, 80, nil, 100, nil, nil])
     scene.pass(day)
@@ -134,7 +134,7 @@ private struct Scene {
     #expect(single.spend(1) == 100)
   }
 
-  @Test func `numbers of any size do no harm`() {
+  @Test func `numbers of any size are safe`() {
     var scene = Scene(perDay: .max, keptDay: .max, spent: .max, wall: 20_000 * day)
     scene.spend(.max / 2)
     #expect(scene.budget.spent == UnitBudget.mostUnits)
