@@ -1,4 +1,4 @@
-// AdoptionTests.swift -- sockets that another program has bound, in the state in which that leaves them.
+// AdoptionTests.swift -- sockets bound by another program, in the state in which it passes them.
 
 import CEvent
 import EventLoop
@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test(arguments: ["127.0.0.1:0", "0.0.0.0:0", "[::]:0"])
-  func `over UDP is waited on, and answers from the address that was asked`(text: String) throws {
+  func `an adopted UDP socket blocks, and answers from the address that was queried`(text: String) throws {
     let (descriptor, address) = try made(SOCK_DGRAM, text)
     let socket = try UDPSocket(adopting: descriptor, boundTo: address)
     #expect(fcntl(descriptor, F_GETFL) & O_NONBLOCK == 0)
@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  @Test func `over TCP is accepted from, also what came before it was taken over`() throws {
+  @Test func `an adopted TCP socket accepts connections, also those from before its adoption`() throws {
     let (descriptor, address) = try made(SOCK_STREAM, "127.0.0.1:0")
     try #require(listen(descriptor, 8) == 0)
     let waiting = try StreamClient(to: address)
@@ -45,7 +45,7 @@ import Testing
     let listener = try TCPListener(adopting: descriptor, boundTo: address, on: loop, table: table) {
       connection, message in
       connection.send(message)
-      // It leaves in the next turn.
+      // It is sent in the next turn.
       loop.execute { loop.execute { loop.stop() } }
     }
     waiting.send(frame(numbered(5)))
@@ -55,7 +55,7 @@ import Testing
     withExtendedLifetime(listener) {}
   }
 
-  @Test func `that is none is refused with the reason`() throws {
+  @Test func `a descriptor that is not a socket is refused with the reason`() throws {
     let file = open("/dev/null", O_RDONLY | O_CLOEXEC)
     let address = try #require(SocketAddress(text: "127.0.0.1:53"))
     #expect { _ = try UDPSocket(adopting: file, boundTo: address) } throws: {

@@ -1,4 +1,4 @@
-// DatagramClient.swift -- a stub resolver's end of UDP: a blocking socket, and a forger of senders.
+// DatagramClient.swift -- the client end of UDP: a blocking socket, and forged senders.
 
 import CEvent
 import EventLoop
@@ -6,7 +6,7 @@ import Glibc
 import Listener
 import Testing
 
-/// Waits until something can be read, at most ten seconds.
+/// Waits until the descriptor is readable, for at most ten seconds.
 func awaitReadable(_ descriptor: Int32) {
   var poll = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
   #expect(Glibc.poll(&poll, 1, 10_000) == 1, "nothing came")
@@ -16,7 +16,7 @@ func awaitReadable(_ descriptor: Int32) {
 final class DatagramClient {
   /// The client's own address.
   let address: SocketAddress
-  /// Who sent what was received last.
+  /// The sender of the last received datagram.
   private(set) var lastSender: SocketAddress?
   private let descriptor: Int32
   private let server: SocketAddress
@@ -47,7 +47,7 @@ final class DatagramClient {
     #expect(sent == octets.count)
   }
 
-  /// The next datagram; nil where none comes.
+  /// The next datagram; nil if none arrives.
   func receive() -> [UInt8]? {
     awaitReadable(descriptor)
     var octets = [UInt8](repeating: 0, count: 65_536)
@@ -65,7 +65,7 @@ final class DatagramClient {
 }
 
 extension SocketAddress {
-  /// Where a client reaches a socket that is bound to this address.
+  /// The address at which a client reaches a socket bound to this one.
   var onLoopback: SocketAddress {
     guard octets.allSatisfy({ $0 == 0 }) else { return self }
     return SocketAddress(octets: octets.count == 4 ? [127, 0, 0, 1] : octets.dropLast() + [1], port: port)!

@@ -1,4 +1,4 @@
-// SendBufferTests.swift -- a receiver that takes nothing does not take other receivers' datagrams with it.
+// SendBufferTests.swift -- a receiver that takes nothing does not affect the datagrams for others.
 
 import CEvent
 import CSocket
@@ -8,20 +8,20 @@ import Listener
 import Testing
 
 @Suite struct `A datagram socket's room` {
-  @Test func `is the same for what is sent as for what is received`() throws {
+  @Test func `send and receive buffer of a datagram socket have the same size`() throws {
     let socket = try UDPSocket(binding: #require(SocketAddress(text: "127.0.0.1:0")))
     func room(_ option: Int32) -> Int32 {
       var (octets, length) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
       getsockopt(socket.descriptor, SOL_SOCKET, option, &octets, &length)
       return octets
     }
-    // Linux counts its own overhead: it says twice what was asked for. Without the privilege the system's bound holds.
+    // Linux doubles the requested size for its overhead. Without the privilege the system's limit applies.
     let bound = try #require(systemBound)
     #expect(room(SO_SNDBUF) >= 2 * min(4 << 20, bound))
     #expect(room(SO_SNDBUF) == 8 << 20 || geteuid() != 0 || room(SO_RCVBUF) != 8 << 20)
   }
 
-  /// net.core.wmem_max, where it can be seen.
+  /// net.core.wmem_max; nil if it cannot be read.
   private var systemBound: Int32? {
     guard let file = fopen("/proc/sys/net/core/wmem_max", "r") else { return 4096 }
     defer { fclose(file) }
@@ -30,12 +30,12 @@ import Testing
     return Int32(atoi(text))
   }
 
-  @Test func `what one receiver does not take is skipped, and the rest of the batch is sent`() throws {
+  @Test func `datagrams that one receiver does not take are skipped, and the rest of the batch is sent`() throws {
     let receivers = try (0..<2).map { _ in try Receiver() }
     let sender = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | O_CLOEXEC, 0)
     try #require(sender >= 0)
     defer { close(sender) }
-    // The first one is full: for it the socket has no room, as for a neighbour that does not answer.
+    // The first receiver is full: its datagrams stay in the send buffer, as for a neighbour that does not answer.
     var filled = 0
     while receivers[0].send([0], from: sender) { filled += 1 }
     try #require(filled > 0 && errno == EAGAIN)
@@ -52,7 +52,7 @@ import Testing
   }
 }
 
-/// A datagram socket of this machine, with a queue of its own.
+/// A local datagram socket.
 private final class Receiver {
   let peer: datagram_peer
   private let descriptor: Int32
@@ -88,7 +88,7 @@ private final class Receiver {
     } >= 0
   }
 
-  /// What waits.
+  /// The pending datagrams.
   var received: [[UInt8]] {
     var list: [[UInt8]] = []
     var buffer = [UInt8](repeating: 0, count: 64)

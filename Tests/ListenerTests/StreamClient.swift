@@ -1,4 +1,4 @@
-// StreamClient.swift -- a stub resolver's end of TCP: frames in any split, and how the server ended it.
+// StreamClient.swift -- the client end of TCP: frames in any split, and how the server ended the connection.
 
 import CEvent
 import EventLoop
@@ -16,7 +16,7 @@ final class StreamClient {
   private let descriptor: Int32
   private var received: [UInt8] = []
 
-  /// Connects, from `source` where the test cares.
+  /// Connects, from `source` if it is given.
   init(to server: SocketAddress, from source: String? = nil, receiveBuffer: Int32? = nil) throws {
     descriptor = socket(server.family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     set(SOL_SOCKET, SO_RCVTIMEO, timeval(tv_sec: 10, tv_usec: 0))
@@ -36,7 +36,7 @@ final class StreamClient {
     withUnsafeBytes(of: value) { _ = setsockopt(descriptor, level, option, $0.baseAddress, socklen_t($0.count)) }
   }
 
-  /// Sends octets as they are; false where the server does not take them, or not in time.
+  /// Sends octets unchanged; returns false if the server does not take them in time.
   @discardableResult
   func send(_ octets: [UInt8]) -> Bool {
     var rest = octets[...]
@@ -48,26 +48,26 @@ final class StreamClient {
     return true
   }
 
-  /// Sends what the kernel takes at once; the number of octets.
+  /// Sends what the kernel takes at once; returns the number of octets.
   func sendWithoutWaiting(_ octets: [UInt8]) -> Int {
     let count = Glibc.send(descriptor, octets, octets.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
     return max(0, count)
   }
 
-  /// The next message; nil where the connection ends before.
+  /// The next message; nil if the connection ends before.
   func receive() -> [UInt8]? {
     while received.count < 2 || received.count < 2 + length { if fill() != nil { return nil } }
     defer { received.removeFirst(2 + length) }
     return Array(received[2..<(2 + length)])
   }
 
-  /// How the connection ends when nothing more comes; nil where something does.
+  /// How the connection ends; nil if more data arrives.
   func end() -> StreamEnd? { received.isEmpty ? fill() : nil }
 
-  /// Says that no more queries come.
+  /// Sends a FIN.
   func finish() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-  /// Makes the end a reset.
+  /// Closes with a reset.
   func reset() { set(SOL_SOCKET, SO_LINGER, linger(l_onoff: 1, l_linger: 0)) }
 
   private var length: Int { Int(received[0]) << 8 | Int(received[1]) }
@@ -83,10 +83,10 @@ final class StreamClient {
   }
 }
 
-/// A message with its length before it.
+/// A message preceded by its length.
 func frame(_ message: [UInt8]) -> [UInt8] { [UInt8(message.count >> 8), UInt8(message.count & 0xFF)] + message }
 
-/// A message of so many octets that bear a number.
+/// A message of that many octets, marked with a number.
 func numbered(_ number: Int, octets: Int = 12) -> [UInt8] {
   [UInt8(number >> 8), UInt8(number & 0xFF)] + [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: octets - 2)
 }

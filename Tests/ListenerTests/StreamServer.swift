@@ -1,4 +1,4 @@
-// StreamServer.swift -- a TCP listener on a loop and a thread of its own, whose answers the test holds in its hand.
+// StreamServer.swift -- a TCP listener on its own loop and thread, whose answers the test controls.
 
 import CEvent
 import EventLoop
@@ -6,15 +6,15 @@ import Glibc
 import Listener
 import Testing
 
-/// A value that closures share. The test sees to it that no two threads use it at once.
+/// A value that closures share. The test ensures that only one thread uses it at a time.
 final class Box<Value>: @unchecked Sendable {
   var value: Value
   init(_ value: Value) { self.value = value }
 }
 
-/// A listener with its table. What it holds is touched on the loop's thread only, until `stop`.
+/// A listener with its table. Until `stop`, its state is for the loop's thread only.
 final class StreamServer: @unchecked Sendable {
-  /// What becomes of a query.
+  /// The treatment of a query.
   enum Mode {
     /// It is sent back at once.
     case echo
@@ -24,7 +24,7 @@ final class StreamServer: @unchecked Sendable {
     case discard
     /// Its connection is closed.
     case close
-    /// So many octets are sent back.
+    /// That many octets are sent back.
     case answer(octets: Int)
   }
 
@@ -33,7 +33,7 @@ final class StreamServer: @unchecked Sendable {
   var mode: Mode
   /// Queries that wait for the test, in the order in which they came.
   var held: [(connection: TCPConnection, message: [UInt8])] = []
-  /// Queries that came.
+  /// The number of received queries.
   private(set) var count = 0
   let loop: EventLoop
   private var listener: TCPListener?
@@ -76,7 +76,7 @@ final class StreamServer: @unchecked Sendable {
     listener = nil
   }
 
-  /// Takes no more connections. On the loop.
+  /// Stops accepting, on the loop.
   func stopListening() { listener?.stop() }
 
   /// Runs `body` on the loop and waits for it.
@@ -92,14 +92,14 @@ final class StreamServer: @unchecked Sendable {
     return result.value!
   }
 
-  /// Lets the loop turn until `condition` holds on it; false where that takes more than ten seconds.
+  /// Waits until `condition` holds on the loop; returns false after ten seconds.
   func until(_ condition: @escaping @Sendable (StreamServer) -> Bool) -> Bool {
     let end = BootInstant.now + .seconds(10)
     while BootInstant.now < end { if onLoop(condition) { return true } }
     return false
   }
 
-  /// Waits until so many queries wait for the test.
+  /// Waits until that many queries wait for the test.
   func awaitHeld(_ count: Int) -> Bool { until { $0.held.count >= count } }
 
   private func accept(_ connection: TCPConnection, _ message: UnsafeBufferPointer<UInt8>) {

@@ -6,14 +6,16 @@ import TestSupport
 import Testing
 
 @Suite struct `A TCP connection` {
-  @Test(arguments: ["127.0.0.1:0", "[::1]:0"]) func `takes five queries in one segment`(text: String) throws {
+  @Test(arguments: ["127.0.0.1:0", "[::1]:0"]) func `a TCP connection takes five queries in one segment`(
+    text: String
+  ) throws {
     let server = try StreamServer(.echo, at: text)
     let client = try StreamClient(to: server.address)
     client.send((0..<5).flatMap { frame(numbered($0, octets: 12 + $0)) })
     for number in 0..<5 { #expect(client.receive() == numbered(number, octets: 12 + number)) }
   }
 
-  @Test func `takes a query octet by octet`() throws {
+  @Test func `a TCP connection takes a query octet by octet`() throws {
     let server = try StreamServer(.echo)
     let client = try StreamClient(to: server.address)
     for octet in frame(numbered(1, octets: 33)) + frame(numbered(2)) {
@@ -25,7 +27,7 @@ import Testing
     #expect(client.receive() == numbered(2))
   }
 
-  @Test func `takes messages of 12 to 65,535 octets in random splits`() throws {
+  @Test func `a TCP connection takes messages of 12 to 65,535 octets in random splits`() throws {
     var random = SeededGenerator(seed: testSeed)
     let server = try StreamServer(.echo)
     let client = try StreamClient(to: server.address)
@@ -38,7 +40,7 @@ import Testing
         let piece = stream.prefix(Int.random(in: 1...(random.oneIn(2) ? 10 : 100_000), using: &random))
         client.send(Array(piece))
         stream = stream.dropFirst(piece.count)
-        // Answers must not pile up on both sides at once.
+        // Answers must not accumulate on both sides.
         if random.oneIn(20) { _ = server.onLoop { $0.count } }
       }
       for message in messages {
@@ -50,7 +52,7 @@ import Testing
     }
   }
 
-  @Test(arguments: 0..<12) func `is closed by a message too short for a header`(length: Int) throws {
+  @Test(arguments: 0..<12) func `a message too short for a header closes the TCP connection`(length: Int) throws {
     let server = try StreamServer(.echo)
     let client = try StreamClient(to: server.address)
     client.send(frame(numbered(1)))
@@ -61,7 +63,7 @@ import Testing
     #expect(server.onLoop { $0.count } == 1)
   }
 
-  @Test func `gives answers in the order in which they are ready`() throws {
+  @Test func `a TCP connection sends answers in the order in which they are ready`() throws {
     let server = try StreamServer(.hold)
     let client = try StreamClient(to: server.address)
     client.send((0..<100).flatMap { frame(numbered($0)) })
@@ -72,7 +74,7 @@ import Testing
     for number in (0..<100).reversed() { #expect(client.receive() == numbered(number)) }
   }
 
-  @Test func `answers what is under way after the client's FIN, then closes`() throws {
+  @Test func `a TCP connection answers queries in flight after the client's FIN, then closes`() throws {
     let server = try StreamServer(.hold)
     let client = try StreamClient(to: server.address)
     client.send((0..<3).flatMap { frame(numbered($0)) })
@@ -86,7 +88,9 @@ import Testing
     #expect(server.until { $0.table.count == 0 })
   }
 
-  @Test(arguments: [false, true]) func `answers more queries than it takes at once`(withFIN: Bool) throws {
+  @Test(arguments: [false, true]) func `a TCP connection answers more queries than may be in flight`(
+    withFIN: Bool
+  ) throws {
     let server = try StreamServer(.hold)
     let client = try StreamClient(to: server.address)
     client.send((0..<1000).flatMap { frame(numbered($0)) })
@@ -106,7 +110,7 @@ import Testing
     if withFIN { #expect(client.end() == .closed) }
   }
 
-  @Test func `goes on after a query that gets no answer, and closes after its FIN`() throws {
+  @Test func `a TCP connection continues after a discarded query, and closes after the FIN`() throws {
     let server = try StreamServer(.discard)
     let client = try StreamClient(to: server.address)
     client.send((0..<1000).flatMap { frame(numbered($0)) })
@@ -118,7 +122,7 @@ import Testing
     #expect(client.end() == .closed)
   }
 
-  @Test func `takes up reading when held queries are given up without an answer`() throws {
+  @Test func `a TCP connection resumes reading when queries are discarded`() throws {
     let server = try StreamServer(.hold)
     let client = try StreamClient(to: server.address)
     client.send((0..<300).flatMap { frame(numbered($0)) })
@@ -130,7 +134,7 @@ import Testing
     for number in 256..<300 { #expect(client.receive() == numbered(number)) }
   }
 
-  @Test func `closed within its handler or reset by the client, it can still be answered on to no effect`() throws {
+  @Test func `answers on a closed or reset TCP connection have no effect`() throws {
     let server = try StreamServer(.close)
     let closed = try StreamClient(to: server.address)
     closed.send(frame(numbered(1)) + frame(numbered(2)))
@@ -154,7 +158,7 @@ import Testing
     }
   }
 
-  @Test func `drained, it answers what is under way and takes nothing new`() throws {
+  @Test func `a draining TCP connection answers queries in flight and takes no new ones`() throws {
     let server = try StreamServer(.hold)
     let busy = try StreamClient(to: server.address)
     let idle = try StreamClient(to: server.address)

@@ -1,4 +1,4 @@
-// TCPLimitTests.swift -- idle connections, too many of them, clients that never read, and that nothing is left behind.
+// TCPLimitTests.swift -- idle connections, too many connections, clients that never read, and leaks.
 
 import CEvent
 import EventLoop
@@ -8,7 +8,7 @@ import Testing
 
 @Suite struct `A TCP listener` {
   @Test(arguments: [[], [0], frame(numbered(1, octets: 40)).dropLast()] as [[UInt8]])
-  func `closes a connection that is silent, or in the middle of a message`(beginning: [UInt8]) throws {
+  func `the listener closes an idle connection, also in the middle of a message`(beginning: [UInt8]) throws {
     let server = try StreamServer(.echo, limits: TCPLimits(connections: 10, perClient: 10, idle: .milliseconds(20)))
     let client = try StreamClient(to: server.address)
     client.send(beginning)
@@ -16,19 +16,19 @@ import Testing
     #expect(server.until { $0.table.count == 0 })
   }
 
-  @Test func `keeps a silent connection as long as a query is under way`() throws {
+  @Test func `a connection with a query in flight is not closed as idle`() throws {
     let server = try StreamServer(.hold, limits: TCPLimits(connections: 10, perClient: 10, idle: .milliseconds(20)))
     let client = try StreamClient(to: server.address)
     client.send(frame(numbered(1)))
     try #require(server.awaitHeld(1))
-    // One that came later and is idle is closed before: the first one's time was over, too.
+    // A later idle connection is closed before it, although the first one's timeout has passed too.
     for _ in 0..<3 { #expect(try StreamClient(to: server.address).end() == .closed) }
     server.onLoop { $0.held[0].connection.answer(numbered(1)) }
     #expect(client.receive() == numbered(1))
     #expect(client.end() == .closed)
   }
 
-  @Test func `refuses a client's connection beyond its share until another one ends`() throws {
+  @Test func `a client's connection above its limit is refused until another one ends`() throws {
     let server = try StreamServer(.hold, limits: TCPLimits(connections: 10, perClient: 2, idle: .seconds(30)))
     let first = try StreamClient(to: server.address)
     var second: StreamClient? = try StreamClient(to: server.address)
@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  @Test func `does not answer into memory for a client that never reads, and closes it when it is silent`() throws {
+  @Test func `answers to a client that never reads do not fill memory, and its connection is closed as idle`() throws {
     let limits = TCPLimits(connections: 10, perClient: 10, idle: .milliseconds(250))
     let server = try StreamServer(.answer(octets: 60_000), limits: limits)
     let client = try StreamClient(to: server.address, receiveBuffer: 4096)
@@ -64,12 +64,12 @@ import Testing
     while sent < queries.count, case let count = client.sendWithoutWaiting(Array(queries[sent...])), count > 0 {
       sent += count
     }
-    // 2000 answers have 120 MB; what the kernel holds for a connection is a few.
+    // 2000 answers have 120 MB; the kernel buffers a few MB per connection.
     #expect(server.until { $0.count > 0 && $0.table.count == 0 })
     #expect(server.onLoop { $0.count } * 60_000 < 16 << 20)
   }
 
-  @Test func `gives up a client that takes no answers of many queries, and serves the others on`() throws {
+  @Test func `a client that takes no answers to many queries is closed, and others are served`() throws {
     let server = try StreamServer(.hold)
     let (deaf, other) = try (StreamClient(to: server.address, receiveBuffer: 4096), StreamClient(to: server.address))
     let most = 256
@@ -87,7 +87,7 @@ import Testing
       if isOpen { taken += 1 }
       #expect(other.receive() == numbered(number, octets: octets))
     }
-    // 4 MiB, and what the kernel holds.
+    // 4 MiB, and the kernel's buffers.
     #expect(taken * octets > 3 << 20)
     #expect(taken * octets < 12 << 20)
     #expect(server.onLoop { $0.table.count } == 1)
@@ -95,7 +95,7 @@ import Testing
     #expect(server.awaitHeld(2 * most + 1))
   }
 
-  @Test func `leaves no descriptor behind after 10,000 connections`() throws {
+  @Test func `the listener leaks no descriptor over 10,000 connections`() throws {
     let limits = TCPLimits(connections: 2000, perClient: 2000, idle: .seconds(30))
     let server = try StreamServer(.echo, limits: limits)
     var refused = 0
@@ -109,7 +109,7 @@ import Testing
       case 2: client.finish()
       default: break
       }
-      // Without TIME-WAIT, which would use up the ports of other tests.
+      // Avoids TIME-WAIT, which would use up the ports of other tests.
       client.reset()
       if cycle % 100 == 99 { _ = server.onLoop { $0.count } }
     }
@@ -121,7 +121,7 @@ import Testing
     #expect(after.receive() == numbered(1))
   }
 
-  @Test func `that was stopped takes no new connection and serves the old ones`() throws {
+  @Test func `a stopped listener accepts no new connection and serves open ones`() throws {
     let server = try StreamServer(.echo)
     let old = try StreamClient(to: server.address)
     #expect(server.until { $0.table.count == 1 })
@@ -132,7 +132,7 @@ import Testing
     #expect(server.onLoop { $0.table.count } == 1)
   }
 
-  @Test func `closes its socket and its connections when it ends`() throws {
+  @Test func `the listener closes its socket and its connections on deinit`() throws {
     var server: StreamServer? = try StreamServer(.hold)
     let address = try #require(server).address
     let client = try StreamClient(to: address)
@@ -145,7 +145,7 @@ import Testing
     #expect(descriptors(at: address) == 0)
   }
 
-  @Test func `says why it cannot listen`() throws {
+  @Test func `a TCP listener reports why it cannot listen`() throws {
     let server = try StreamServer(.echo)
     let loop = try EventLoop()
     let table = TCPConnectionTable(limits: TCPLimits(connections: 1, perClient: 1, idle: .seconds(1)))

@@ -1,4 +1,4 @@
-// TCPPlaceTests.swift -- who makes room when all places for connections are taken.
+// TCPPlaceTests.swift -- which connection is closed when all places are taken.
 
 import EventLoop
 import FairShares
@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 @Suite struct `Places for TCP connections` {
-  @Test func `128 silent connections of 9 addresses shut nobody out`() throws {
+  @Test func `128 idle connections of 9 addresses block no client`() throws {
     let server = try StreamServer(.echo, limits: TCPLimits(connections: 128, perClient: 16, idle: .seconds(600)))
     let hostile = try (0..<128).map { try StreamClient(to: server.address, from: "127.0.0.\(2 + $0 % 9)") }
     #expect(server.until { $0.table.count == 128 })
@@ -17,7 +17,7 @@ import Testing
       client.send(frame(numbered(host)))
       #expect(client.receive() == numbered(host))
     }
-    // A query each now and then does not hold the places either.
+    // An occasional query on each does not keep the places either.
     for client in hostile { client.send(frame(numbered(1))) }
     for host in 120..<140 {
       let client = try StreamClient(to: server.address, from: "127.0.0.\(host)")
@@ -27,7 +27,7 @@ import Testing
     #expect(server.onLoop { $0.table.refused } == 0)
   }
 
-  @Test func `a newcomer takes the place of the connection that is idle for longest`() throws {
+  @Test func `a new connection replaces the longest idle one`() throws {
     let server = try StreamServer(.echo, limits: TCPLimits(connections: 3, perClient: 2, idle: .seconds(600)))
     let clients = try ["127.0.0.2", "127.0.0.3", "127.0.0.4"].map { try StreamClient(to: server.address, from: $0) }
     #expect(server.until { $0.table.count == 3 })
@@ -42,7 +42,7 @@ import Testing
     #expect(server.onLoop { [$0.table.displaced, $0.table.refused] } == [1, 0])
   }
 
-  @Test func `of a client that has more than it may, its own connection makes room`() throws {
+  @Test func `a client at its limit loses its own longest idle connection`() throws {
     let server = try StreamServer(.echo, limits: TCPLimits(connections: 10, perClient: 2, idle: .seconds(600)))
     let other = try StreamClient(to: server.address, from: "127.0.0.2")
     #expect(server.until { $0.table.count == 1 })
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func `the client with the most gives way first, and what waits for an answer last`() throws {
+  @Test func `the client with the most connections loses one first, and busy connections go last`() throws {
     let server = try StreamServer(.hold, limits: TCPLimits(connections: 5, perClient: 4, idle: .seconds(600)))
     let shortages = Box<[String]>([])
     server.onLoop { server in
@@ -70,12 +70,12 @@ import Testing
     first.send(frame(numbered(4)))
     oldest.send(frame(numbered(2)))
     try #require(server.awaitHeld(5))
-    // Everybody waits: the one with three gives one to the one who has none.
+    // All are busy: the client with three loses one to the client without any.
     let second = try StreamClient(to: server.address, from: "127.0.0.5")
     #expect(greedy[0].end() == .closed)
     second.send(frame(numbered(5)))
     try #require(server.awaitHeld(6))
-    // With two it has no more than one above the newcomer, who then would have as many.
+    // With two it has only one more than the new client, which would then have as many.
     let third = try StreamClient(to: server.address, from: "127.0.0.5")
     #expect(third.end() != .timeout)
     #expect(server.onLoop { [$0.table.displaced, $0.table.refused] } == [2, 1])
@@ -91,7 +91,7 @@ import Testing
     #expect(server.onLoop { _ in shortages.value } == ["false false 4", "false false 3", "true false 2"])
   }
 
-  @Test func `the idle timeout shrinks from half full on, also for those that are there`() throws {
+  @Test func `the idle timeout shrinks from half full on, also for open connections`() throws {
     let server = try StreamServer(.echo, limits: TCPLimits(connections: 8, perClient: 8, idle: .seconds(10)))
     var clients = try (0..<4).map { _ in try StreamClient(to: server.address) }
     #expect(server.until { $0.table.count == 4 })
@@ -102,7 +102,7 @@ import Testing
     clients += try (0..<3).map { _ in try StreamClient(to: server.address) }
     #expect(server.until { $0.table.count == 8 })
     #expect(server.onLoop { $0.table.idleTimeout } == .seconds(1))
-    // The first one goes after a second, and with it the shortage.
+    // The first one is closed after a second, which ends the shortage.
     #expect(clients[0].end() == .closed)
     #expect(server.until { $0.table.count == 7 })
     #expect(server.onLoop { $0.table.idleTimeout } == .milliseconds(2_500))
@@ -119,7 +119,7 @@ import Testing
     #expect((clients[0] == clients[1]) == isSame)
   }
 
-  @Test func `the one that gives way is the one that a look at all of them finds`() {
+  @Test func `the connection to close is the one that a full search finds`() {
     var random = SeededGenerator(seed: testSeed)
     for _ in 0..<20 {
       var (places, model) = (TCPPlaces(), Model())
@@ -164,7 +164,7 @@ import Testing
   private func client(_ host: Int) -> ClientKey { ClientKey(SocketAddress(text: "127.0.0.\(host):1")!) }
 }
 
-/// The same by looking at every place.
+/// The same by a full search.
 private struct Model {
   struct Place {
     var key: ClientKey
@@ -188,7 +188,7 @@ private struct Model {
     if let victim, now - places[victim]!.since >= .seconds(1) { return victim }
     let most = places.values.map { count($0.key) }.max() ?? 0
     if most > count(key) + 1 {
-      // Of several such clients the one whose first place to go has been as it is for longest.
+      // Among several such clients, the one whose first place to close has been unchanged for longest.
       let owners = Set(places.values.map(\.key)).filter { count($0) == most }
       let first = owners.compactMap { owner in
         oldest { $0.key == owner && $0.isIdle } ?? oldest { $0.key == owner }

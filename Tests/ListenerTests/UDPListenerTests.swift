@@ -1,4 +1,4 @@
-// UDPListenerTests.swift -- batches of datagrams on loopback: who sent what, which address answers, what is refused.
+// UDPListenerTests.swift -- batches of datagrams on loopback: senders, source addresses, refused datagrams.
 
 import CEvent
 import CSocket
@@ -9,7 +9,7 @@ import Testing
 
 @Suite struct `A UDP listener` {
   @Test(arguments: ["127.0.0.1:0", "[::1]:0", "0.0.0.0:0", "[::]:0"])
-  func `answers each datagram of many batches to its sender`(text: String) throws {
+  func `the listener answers each datagram of many batches to its sender`(text: String) throws {
     let server = try EchoServer(text)
     let clients = try (0..<5).map { _ in try DatagramClient(to: server.address.onLoopback) }
     for round in 0..<40 {
@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test(arguments: ["127.0.0.2", "127.1.2.3", "127.0.0.1"])
-  func `that is bound to the wildcard answers from the address that was asked`(asked: String) throws {
+  func `a wildcard listener answers from the address that was queried`(asked: String) throws {
     let server = try EchoServer("0.0.0.0:0")
     let target = try #require(SocketAddress(text: "\(asked):\(server.address.port)"))
     let client = try DatagramClient(to: target, isConnected: false)
@@ -32,7 +32,7 @@ import Testing
     server.echo(1)
     #expect(client.receive() == [1, 2, 3])
     #expect(client.lastSender == target)
-    // A reply that comes later, without the batch.
+    // A late reply, outside of a batch.
     client.send([4, 5, 6])
     server.awaitDatagrams()
     #expect(server.listener.receive() == 1)
@@ -45,7 +45,7 @@ import Testing
     #expect(client.lastSender == target)
   }
 
-  @Test func `copies a peer to answer later over IPv6`() throws {
+  @Test func `a late response over IPv6 reaches the copied peer`() throws {
     let server = try EchoServer("[::]:0")
     let target = try #require(SocketAddress(text: "[::1]:\(server.address.port)"))
     let client = try DatagramClient(to: target, isConnected: false)
@@ -61,7 +61,7 @@ import Testing
     #expect(client.lastSender == target)
   }
 
-  @Test func `sends the rest of a batch when the kernel refuses one response as too long`() throws {
+  @Test func `the rest of a batch is sent if the kernel refuses one response as too long`() throws {
     let server = try EchoServer("127.0.0.1:0", responseSize: 70_000)
     let clients = try (0..<5).map { _ in try DatagramClient(to: server.address) }
     for client in clients { client.send([1, 2, 3]) }
@@ -79,7 +79,7 @@ import Testing
   }
 
   @Test(.enabled(if: geteuid() == 0, "a datagram from port 0 takes a raw socket"))
-  func `sends the rest of a batch when one sender has port 0`() throws {
+  func `the rest of a batch is sent if one sender has port 0`() throws {
     let server = try EchoServer("127.0.0.1:0")
     let clients = try (0..<2).map { _ in try DatagramClient(to: server.address) }
     clients[0].send([10])
@@ -93,7 +93,7 @@ import Testing
     #expect(clients[1].receive() == [12])
   }
 
-  @Test func `keeps the whole of the largest datagram, and of an empty one`() throws {
+  @Test func `the largest and an empty datagram are received completely`() throws {
     let server = try EchoServer("127.0.0.1:0")
     let client = try DatagramClient(to: server.address)
     let largest = (0..<65_507).map { UInt8(truncatingIfNeeded: $0) }
@@ -109,7 +109,7 @@ import Testing
     #expect(Array(server.listener.query(1)) == [5])
   }
 
-  @Test func `knows the sender's address`() throws {
+  @Test func `the listener returns the sender's address`() throws {
     let server = try EchoServer("127.0.0.1:0")
     let client = try DatagramClient(to: server.address)
     client.send([1])
@@ -119,7 +119,7 @@ import Testing
     #expect(SocketAddress(storage: server.listener.sender(0).pointee, length: length) == client.address)
   }
 
-  @Test func `shares its socket with other threads' listeners, and its port with nobody`() throws {
+  @Test func `the listener shares its socket with other threads, but not its port`() throws {
     let server = try EchoServer("127.0.0.1:0")
     let other = try UDPListener(on: server.listener.socket, responseSize: 512)
     let client = try DatagramClient(to: server.address)
@@ -132,7 +132,7 @@ import Testing
     #expect(error?.code == EADDRINUSE)
   }
 
-  @Test func `says why it cannot listen`() {
+  @Test func `a UDP listener reports why it cannot listen`() {
     let error = #expect(throws: ListenError.self) {
       try UDPSocket(binding: SocketAddress(text: "192.0.2.1:53")!)
     }
@@ -147,7 +147,7 @@ extension UDPOutbox {
 }
 
 @Suite struct `An outbox` {
-  @Test func `sends many responses to many peers, through two sockets, in order`() throws {
+  @Test func `an outbox sends many responses to many peers, through two sockets, in order`() throws {
     let servers = try (0..<2).map { _ in try EchoServer("127.0.0.1:0") }
     let clients = try (0..<3).map { try DatagramClient(to: servers[$0 % 2].address) }
     let outbox = UDPOutbox(responseSize: 8)
@@ -161,7 +161,7 @@ extension UDPOutbox {
       listener.copyPeer(0, to: &peer)
       peers.append(peer)
     }
-    // More than it holds, so that it sends some before it is told to.
+    // More than its capacity, so that it sends some before `flush`.
     for number: UInt8 in 0..<20 {
       for (index, _) in clients.enumerated() {
         outbox.add([number, UInt8(index)], through: servers[index % 2].listener.descriptor, to: &peers[index])
@@ -174,7 +174,7 @@ extension UDPOutbox {
     }
   }
 
-  @Test func `counts what is refused: a peer without a port, a response that is too long`() throws {
+  @Test func `an outbox counts responses that are refused: to port 0, or too long`() throws {
     let server = try EchoServer("127.0.0.1:0")
     let outbox = UDPOutbox(responseSize: 8)
     var peer = datagram_peer()
@@ -211,7 +211,7 @@ private final class EchoServer {
     listener.reply(to: index, length: query.count)
   }
 
-  /// Sends so many datagrams back.
+  /// Sends that many datagrams back.
   func echo(_ count: Int) {
     var left = count
     while left > 0 {
