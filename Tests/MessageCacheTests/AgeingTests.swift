@@ -1,4 +1,4 @@
-// AgeingTests.swift -- TTLs only ever count down, all of an entry by the same time.
+// AgeingTests.swift -- TTLs only count down, all of an entry by the same time.
 
 import DNSWire
 import MessageCache
@@ -9,7 +9,7 @@ import Testing
   private let cache = MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 100))
   private let name = DomainName(text: "www.example.com")!
 
-  @Test func `count down by whole seconds, each from its own start`() throws {
+  @Test func `TTLs count down by whole seconds, each from its own value`() throws {
     let key = OwnedKey(name, in: cache)
     let target = DomainName(text: "web.example.net")!
     let soa = ResourceRecord(owner: .root, type: .soa, ttl: 77, rdata: [0, 0] + Array(repeating: 9, count: 20))
@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func `stop at zero, and do not grow when the clock goes back`() throws {
+  @Test func `TTLs stop at zero, and do not grow when the clock goes back`() throws {
     let key = OwnedKey(name, in: cache)
     let response = try #require(
       ComposedResponse(
@@ -38,7 +38,7 @@ import Testing
     #expect(try ttls(key, at: (1 << 32) * second) == [0, 0])
   }
 
-  @Test func `never grow: TTL(t2) is at most TTL(t1) - (t2 - t1)`() throws {
+  @Test func `TTLs never grow: TTL(t2) is at most TTL(t1) - (t2 - t1)`() throws {
     var random = SeededGenerator(seed: testSeed)
     for number in 0..<300 {
       let name = DomainName.numbered(number)

@@ -1,10 +1,10 @@
-// CacheModel.swift -- a cache under test and beside it what it should hold: a dictionary and a list of uses.
+// CacheModel.swift -- a cache under test with its model: a dictionary and a list of uses.
 
 import DNSWire
 import MessageCache
 import TestSupport
 
-/// Does everything twice and compares.
+/// Applies each operation to both and compares the results.
 struct CacheModel {
   private struct Entry {
     var octets: Int
@@ -33,7 +33,7 @@ struct CacheModel {
     keys = (0..<150).map { OwnedKey(.numbered($0), in: cache) }
   }
 
-  /// Mostly small; sometimes so large that everything else has to go, or that the response has no place at all.
+  /// Mostly small; sometimes so large that all other entries must be evicted, or that the response does not fit at all.
   func randomSize(_ random: inout SeededGenerator) -> Int {
     random.oneIn(50)
       ? min(60_000, Int.random(in: bounds.maxOctets * 3 / 4...bounds.maxOctets * 5 / 4, using: &random))
@@ -66,7 +66,7 @@ struct CacheModel {
     mark = mark &+ 1 | 1
     let response = ComposedResponse.filled(keys[number].name, octets: octets, with: mark)
     guard cache.insert(keys[number].key, response, now: now, lifetime: lifetime) else {
-      // What was not kept takes the place of what was there, and must not have pushed out anything else.
+      // A response that is not stored removes the entry with its key, and must not have evicted others.
       entries[number] = nil
       uses.removeAll { $0 == number }
       if lifetime > 0, octets < bounds.maxOctets / 2 { mistake = "\(number) was not kept" }
@@ -100,7 +100,7 @@ struct CacheModel {
     uses.append(number)
   }
 
-  /// Takes as many of the oldest as the cache has lost; none of them may have had room still.
+  /// Removes as many of the oldest entries as the cache evicted; none of them may have fitted.
   private mutating func evict() {
     let usage = cache.usage
     var last: Entry?
@@ -109,7 +109,7 @@ struct CacheModel {
       uses.removeFirst()
       evictions += 1
     }
-    // An entry takes its body, its key and some 120 octets; less than 200 in any case.
+    // An entry takes its body, its key and about 120 octets, always less than 200.
     if let last, entries.count < bounds.maxEntries, usage.octets + last.octets + 200 <= bounds.maxOctets {
       mistake = "an entry of \(last.octets) octets went although there was room: \(usage)"
     }

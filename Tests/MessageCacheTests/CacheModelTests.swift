@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct `A cache of one shard` {
   @Test(arguments: [CacheBounds(maxOctets: 20_000, maxEntries: 1000), CacheBounds(maxOctets: 1 << 20, maxEntries: 60)])
-  func `behaves like a dictionary with a list of uses`(bounds: CacheBounds) {
+  func `a cache of one shard behaves like a dictionary with a list of uses`(bounds: CacheBounds) {
     var random = SeededGenerator(seed: testSeed)
     var model = CacheModel(bounds)
     for step in 0..<25_000 {
@@ -33,7 +33,7 @@ import Testing
     #expect(model.expiries > 500)
   }
 
-  @Test func `the least recently used entry goes first, and a look without use does not count`() throws {
+  @Test func `the least recently used entry is evicted first, and a peek is no use`() throws {
     let cache = MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 3))
     let keys = (0..<4).map { OwnedKey(.numbered($0), in: cache) }
     for key in keys[..<3] { cache.insert(key.key, .filled(key.name, octets: 10, with: 1), now: 0, lifetime: 10) }
@@ -56,7 +56,7 @@ import Testing
     #expect(cache.serve(key, now: 5 + Int64(UInt32.max) * second - 1) != nil)
   }
 
-  @Test func `a newer response replaces the older one whole`() throws {
+  @Test func `a newer response replaces the older one completely`() throws {
     let cache = MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 10))
     let key = OwnedKey(.numbered(1), in: cache)
     for size in [10, 5000, 1, 60_000, 300] {
@@ -73,7 +73,7 @@ import Testing
     #expect(cache.serve(key, now: 1)?.head.answers == 0)
   }
 
-  @Test func `neither the table nor a large response takes the cache over its bound`() {
+  @Test func `neither the table nor a large response exceeds the bounds of the cache`() {
     let cache = MessageCache(CacheBounds(maxOctets: 40_000, maxEntries: 1000))
     for number in 0..<300 {
       let key = OwnedKey(.numbered(number), in: cache)
@@ -92,7 +92,7 @@ import Testing
   }
 
   @Test(arguments: [(octets: 64 << 10, response: 8_000), (octets: 256 << 10, response: 60_000)])
-  func `a full cache of few octets and many entries keeps a long response`(
+  func `a full cache of few octets and many entries stores a long response`(
     size: (octets: Int, response: Int)
   ) throws {
     let cache = MessageCache(CacheBounds(maxOctets: size.octets, maxEntries: 100_000))
@@ -108,7 +108,7 @@ import Testing
     #expect(cache.usage.entries > 100)
   }
 
-  @Test func `a removed entry is gone, and so is everything after a clearance`() {
+  @Test func `removal removes an entry, and clearing removes all`() {
     let cache = MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 100))
     let keys = (0..<50).map { OwnedKey(.numbered($0), in: cache) }
     let empty = cache.usage.octets
@@ -125,7 +125,7 @@ import Testing
 }
 
 @Suite struct `A cache of many shards` {
-  @Test func `finds what it holds, and nothing after a clearance`() {
+  @Test func `a cache of many shards finds its entries, and nothing after clearing`() {
     let cache = MessageCache(CacheBounds(maxOctets: 8 << 20, maxEntries: 70_000))
     let keys = (0..<20_000).map { OwnedKey(.numbered($0), in: cache) }
     for key in keys { cache.insert(key.key, ComposedResponse(.nxDomain), now: 0, lifetime: 10) }
@@ -138,7 +138,7 @@ import Testing
 
   @Test(
     arguments: [CacheBounds(maxOctets: 8 << 20, maxEntries: 9000), CacheBounds(maxOctets: 600_000, maxEntries: 70_000)])
-  func `stays within its bounds when full, and keeps what came last`(bounds: CacheBounds) {
+  func `a cache of many shards stays within its bounds and keeps the latest responses`(bounds: CacheBounds) {
     let cache = MessageCache(bounds)
     for number in 0..<12_000 {
       let key = OwnedKey(.numbered(number), in: cache)

@@ -1,4 +1,4 @@
-// ConcurrencyTests.swift -- threads that insert, find and remove the same entries never see half of one.
+// ConcurrencyTests.swift -- threads that insert, find and remove the same entries never see a partial one.
 
 import DNSWire
 import Glibc
@@ -10,7 +10,7 @@ import Testing
   @Test(arguments: [
     CacheBounds(maxOctets: 30_000, maxEntries: 50), CacheBounds(maxOctets: 1 << 20, maxEntries: 20_000),
   ])
-  func `serves whole bodies only and keeps its bounds`(bounds: CacheBounds) {
+  func `a cache shared by threads serves consistent bodies and keeps its bounds`(bounds: CacheBounds) {
     let cache = MessageCache(bounds)
     let keys = (0..<80).map { OwnedKey(.numbered($0), in: cache) }
     let seed = testSeed

@@ -1,4 +1,4 @@
-// DemotionTests.swift -- a bad address goes last, the others take turns, and nothing else moves.
+// DemotionTests.swift -- a bad address goes last, the others rotate, and nothing else moves.
 
 import DNSWire
 import MessageCache
@@ -30,7 +30,7 @@ import Testing
   private func bad(_ number: UInt8, _ key: OwnedKey) -> Bool { cache.demote([192, 0, 2, number], hash: key.key.hash) }
 
   @Test(arguments: [1, 2, 3, 4] as [UInt8])
-  func `stays last while the others take turns, fresh and stale`(number: UInt8) throws {
+  func `a bad address stays last while the others rotate, fresh and stale`(number: UInt8) throws {
     let key = try insert((1...4).map { .a(name, $0) })
     _ = try served(key)
     #expect(bad(number, key))
@@ -46,7 +46,7 @@ import Testing
     #expect(!bad(number, key), "it is there already")
   }
 
-  @Test func `comes before those that are reported later, until all are bad`() throws {
+  @Test func `a bad address precedes those reported later, until all are bad`() throws {
     let key = try insert((1...3).map { .a(name, $0) })
     #expect(bad(1, key))
     #expect(bad(3, key))
@@ -56,7 +56,7 @@ import Testing
     #expect(!bad(1, key) && !bad(2, key))
   }
 
-  @Test func `is forgotten with the next answer, and is a change that a saved cache has to follow`() throws {
+  @Test func `the next answer ends a demotion, and a demotion counts as a change to save`() throws {
     let key = try insert((1...2).map { .a(name, $0) })
     let before = cache.changes
     #expect(bad(1, key))
@@ -65,13 +65,13 @@ import Testing
     #expect(Set(try (0..<4).map { _ in try lastOctets(key)[0] }) == [1, 2])
   }
 
-  @Test func `goes behind those of its own name only: aliases, signatures and the authority section stay`() throws {
+  @Test func `a bad address moves only within its own name's addresses`() throws {
     let target = DomainName(text: "web.example.net")!
     let alias = ResourceRecord.cname(name, target, ttl: 7)
     let signature = ResourceRecord(
       owner: target, type: RecordType(65_280), ttl: 300, rdata: Array(repeating: 8, count: 40))
     let soa = ResourceRecord(owner: .root, type: .soa, ttl: 77, rdata: [0, 0] + Array(repeating: 9, count: 20))
-    // With a signature behind it nothing rotates.
+    // With a signature after the addresses, nothing rotates.
     let addresses = (1...3).map { ResourceRecord.a(target, $0) }
     let key = try insert([alias] + addresses + [signature], authorities: [soa])
     #expect(bad(1, key))
@@ -81,7 +81,7 @@ import Testing
     #expect(!bad(1, key))
   }
 
-  @Test func `that is alone, or of another answer, changes nothing`() throws {
+  @Test func `a single address, or one of another answer, is not demoted`() throws {
     let key = try insert([.a(name, 1)])
     #expect(!bad(1, key) && !bad(2, key))
     #expect(!cache.demote([192, 0, 2, 1], hash: key.key.hash &+ 1))
@@ -93,13 +93,13 @@ import Testing
     #expect(try served(mixed) == [.a(other, 1), .a(name, 2), .a(name, 1)])
   }
 
-  @Test func `of IPv6 goes last, too`() throws {
+  @Test func `a bad IPv6 address goes last, too`() throws {
     let key = try insert((1...3).map { .aaaa(name, $0) })
     #expect(cache.demote([0x20, 1, 0xD, 0xB8] + Array(repeating: 0, count: 11) + [2], hash: key.key.hash))
     for _ in 0..<4 { #expect(try lastOctets(key).last == 2) }
   }
 
-  @Test func `is last after a restart as well`() throws {
+  @Test func `a bad address is last after a restart, too`() throws {
     let key = try insert((1...3).map { .a(name, $0) })
     #expect(bad(2, key))
     let other = MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 100))

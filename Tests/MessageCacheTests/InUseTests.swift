@@ -1,4 +1,4 @@
-// InUseTests.swift -- which entries are in use: those that were asked for in more seconds than one.
+// InUseTests.swift -- entries are in use if they were queried in more than one second.
 
 import DNSWire
 import MessageCache
@@ -23,20 +23,20 @@ import Testing
 
   private func isInUse(now: Int64) throws -> Bool { try #require(cache.peek(key.key, now: now, orStale: true)).isInUse }
 
-  @Test func `not because it is there, nor for hits in the second in which it came`() throws {
+  @Test func `an entry without hits, or with hits only in its first second, is not in use`() throws {
     try keep(now: 0)
     #expect(try !isInUse(now: second))
     for _ in 0..<5 { _ = cache.serve(key, now: second / 2) }
     #expect(try !isInUse(now: 60 * second))
   }
 
-  @Test func `after a hit in a later second`() throws {
+  @Test func `an entry is in use after a hit in a later second`() throws {
     try keep(now: 0)
     _ = cache.serve(key, now: 3 * second)
     #expect(try isInUse(now: 60 * second))
   }
 
-  @Test func `where it takes the place of one that came a second before, or earlier`() throws {
+  @Test func `an entry is in use if it replaces one that is at least a second old`() throws {
     try keep(now: 0)
     try keep(now: second - 1)
     #expect(try !isInUse(now: 2 * second))
@@ -47,13 +47,13 @@ import Testing
     #expect(try isInUse(now: 3 * second))
   }
 
-  @Test func `not after a negative answer to the same question`() throws {
+  @Test func `an entry that replaces a negative answer is not in use`() throws {
     try keep(now: 0, .nxDomain)
     try keep(now: 20 * second)
     #expect(try !isInUse(now: 21 * second))
   }
 
-  @Test func `where whoever keeps it knows so`() throws {
+  @Test func `an entry is in use if its creator says so`() throws {
     try keep(now: 0) { $0.isInUse = true }
     #expect(try isInUse(now: second))
   }

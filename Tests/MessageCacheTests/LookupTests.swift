@@ -1,4 +1,4 @@
-// LookupTests.swift -- what is part of a key, what a hit says beside the body, and what does not fit.
+// LookupTests.swift -- the parts of a key, the head of a hit, and bodies that do not fit.
 
 import DNSWire
 import MessageCache
@@ -9,7 +9,7 @@ import Testing
   private let cache = MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 1000))
   private let name = DomainName(text: "www.example.com")!
 
-  @Test func `tells apart type, DO, CD, route, network and subnet, and nothing else`() throws {
+  @Test func `a look-up distinguishes type, DO, CD, route, network and subnet, and nothing else`() throws {
     var scopes: [(CacheScope, QueryClientSubnet)] = []
     let subnets = [
       QueryClientSubnet(), QueryClientSubnet(family: 1, sourceLength: 24, high: 0xC000_0200 << 32),
@@ -42,7 +42,7 @@ import Testing
     #expect(cache.serve(OwnedKey(DomainName(text: "ww.wexample.com")!, in: cache), now: 1) == nil)
   }
 
-  @Test func `finds the root, and the longest name with a subnet`() {
+  @Test func `a look-up finds the root, and the longest name with a subnet`() {
     let longest = DomainName(
       octets: Array(repeating: [63] + Array(repeating: 97, count: 63), count: 3).flatMap { $0 }
         + [61] + Array(repeating: 98, count: 61) + [0])!
@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test func `fills the head from the response`() throws {
+  @Test func `a look-up fills the head from the response`() throws {
     let key = OwnedKey(name, in: cache)
     var response = try #require(
       ComposedResponse(
@@ -88,7 +88,7 @@ import Testing
     #expect(!plain.isAuthenticated && !plain.isAuthoritative)
   }
 
-  @Test func `writes nothing where the body does not fit, and all where it just does`() throws {
+  @Test func `a look-up writes a body that just fits, and nothing of a longer one`() throws {
     let key = OwnedKey(name, in: cache)
     for isForAll in [true, false] {
       var response = ComposedResponse.filled(name, octets: 1000, with: 7)
@@ -108,7 +108,7 @@ import Testing
     }
   }
 
-  @Test func `gives back the largest body that a message can have`() throws {
+  @Test func `a look-up returns the largest body of a message`() throws {
     let answers = (0..<1).map { _ in ResourceRecord.txt(name, octets: 65_100, filledWith: 0x5A) }
     let response = try #require(ComposedResponse(.noError, to: name, answers: answers))
     let key = OwnedKey(name, in: cache)
@@ -122,7 +122,7 @@ import Testing
     #expect(all.allSatisfy { $0.ttl == 1 })
   }
 
-  @Test(.enabled(if: AllocationTrap.isAvailable)) func `allocates nothing, hit or miss`() throws {
+  @Test(.enabled(if: AllocationTrap.isAvailable)) func `a look-up does not allocate, hit or miss`() throws {
     let hit = OwnedKey(name, in: cache)
     let miss = OwnedKey(DomainName(text: "absent.example")!, in: cache)
     let large = OwnedKey(DomainName(text: "large.example")!, in: cache)
@@ -149,7 +149,7 @@ import Testing
     #expect(AllocationTrap.run { _ = ComposedResponse.filled(name, octets: 10, with: 1) } == .allocated)
   }
 
-  @Test func `does not see what counts on another network alone, fresh or stale`() {
+  @Test func `a look-up ignores entries of another network, fresh or stale`() {
     let key = OwnedKey(name, in: cache)
     var life = EntryLife(lifetime: 10)
     (life.network, life.staleFor, life.isServedStale) = (1, 3600, true)
@@ -169,7 +169,7 @@ import Testing
     #expect(isSeen(at: 11) == [false, false])
     cache.setNetwork(1)
     #expect(isSeen(at: 11) == [true, true])
-    // Out of a copy as well.
+    // From a copy as well.
     let other = MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 1000), seed: cache.seed)
     cache.forEachRecord(now: 0) { other.restore($0, route: 0, now: 0) == .kept }
     #expect(other.usage.entries == 1)

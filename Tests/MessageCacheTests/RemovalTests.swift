@@ -1,4 +1,4 @@
-// RemovalTests.swift -- entries that are taken out by their names, while others use the rest.
+// RemovalTests.swift -- entries are removed by name while other threads use the cache.
 
 import DNSWire
 import Glibc
@@ -11,7 +11,7 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
 @Suite struct `A removal` {
   private let cache = MessageCache(CacheBounds(maxOctets: 64 << 20, maxEntries: 200_000))
 
-  /// Keeps an answer; the key stays valid.
+  /// Stores an answer; the key stays valid.
   @discardableResult
   private func insert(
     _ text: String, _ scope: CacheScope = .plain(1), subnet: QueryClientSubnet = QueryClientSubnet()
@@ -29,7 +29,7 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
 
   private func isThere(_ key: OwnedKey) -> Bool { cache.peek(key.key, now: second) != nil }
 
-  @Test func `takes a name's entries of all types, routes, networks and subnets, in any case, and no others`() {
+  @Test func `a removal removes all entries of a name, in any case, and no others`() {
     let subnet = QueryClientSubnet(family: 1, sourceLength: 24, high: 0xC000_0200_0000_0000, low: 0)
     let scopes = [
       CacheScope.plain(1), .plain(28), .plain(65), .plain(CacheKey.everyType),
@@ -43,9 +43,9 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
     #expect(others.allSatisfy(isThere))
   }
 
-  @Test func `takes what is below where that is asked for, label by label`() {
+  @Test func `a removal with andBelow removes the names below, label by label`() {
     let meant = ["example.com", "a.example.com", "b.a.example.com"].map { insert($0) }
-    // The octets before the tail end in the middle of a label.
+    // The tail begins in the middle of a label.
     let others = ["com", "notexample.com", "example.com.net"].map { insert($0) }
     #expect(remove(CacheSelection([name("example.com")], andBelow: true)) == meant.count)
     #expect(!meant.contains(where: isThere))
@@ -53,7 +53,7 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
     #expect(remove(CacheSelection([.root], andBelow: true)) == others.count)
   }
 
-  @Test func `takes denials that cover a name, and nothing else above it`() {
+  @Test func `a removal removes NXDOMAIN entries that cover a name, and nothing else above it`() {
     let denial = insert("gone.example.com", .plain(CacheKey.everyType))
     let others = [insert("gone.example.com"), insert("a.example.com", .plain(CacheKey.everyType))]
     #expect(remove(CacheSelection([name("b.a.gone.example.com")], andBelow: false)) == 1)
@@ -61,7 +61,7 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
     #expect(others.allSatisfy(isThere))
   }
 
-  @Test func `takes what is stale and what never expires`() {
+  @Test func `a removal removes stale and immutable entries`() {
     var stale = EntryLife(lifetime: 1)
     stale.staleFor = 3600
     var immutable = EntryLife(lifetime: 1)
@@ -75,14 +75,14 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
     #expect(cache.usage.entries == 0)
   }
 
-  @Test func `of everything leaves nothing of a hundred thousand, in steps, and what comes meanwhile does no harm`() {
+  @Test func `a removal of everything removes a hundred thousand entries in steps, with insertions meanwhile`() {
     for number in 0..<100_000 { insert("n\(number).example.com") }
     var removal = CacheRemoval(of: .everything, from: cache)
     var steps = 0
     while !removal.isDone {
       let before = removal.count
       removal.advance(steps: 64)
-      // A step is 32 buckets, of which none is crowded: a turn of the loop has no more to do however large the cache is.
+      // A step is 32 short buckets: its work does not depend on the size of the cache.
       #expect(removal.count - before <= 64 * 32 * 2)
       insert("m\(steps).example.net")
       steps += 1
@@ -92,13 +92,13 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
     for number in stride(from: 0, to: 100_000, by: 101) {
       #expect(!isThere(OwnedKey(.numbered(number), in: cache)))
     }
-    // What came behind the walk is there, and the accounts are right.
+    // Entries inserted behind the walk remain, and the counts are correct.
     #expect(cache.usage.entries == 100_000 + steps - removal.count)
     #expect(remove(.everything) == 100_000 + steps - removal.count)
     #expect(cache.usage.entries == 0)
   }
 
-  @Test func `is a change that a saved cache has to follow`() {
+  @Test func `a removal counts as a change to save`() {
     insert("a.example")
     let before = cache.changes
     #expect(remove(CacheSelection([name("b.example")], andBelow: false)) == 0)
@@ -107,7 +107,7 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
     #expect(cache.changes > before)
   }
 
-  @Test func `a selection of many names is the one that a look at each of them finds`() {
+  @Test func `a selection of many names selects what a check of each name does`() {
     var random = SeededGenerator(seed: testSeed)
     func draw() -> DomainName {
       let labels = (0..<Int.random(in: 1...4, using: &random)).map { _ in
@@ -126,7 +126,7 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
     }
   }
 
-  @Test func `a look takes as long for 256 names as for one`() {
+  @Test func `a check takes as long for 256 names as for one`() {
     let looked = (0..<5_000).map { name("host\($0).example.com") }
     func time(_ count: Int) -> Int {
       let selection = CacheSelection((0..<count).map { name("other\($0).example.com") }, andBelow: true)
@@ -139,11 +139,11 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
       return (end.tv_sec - begin.tv_sec) * 1_000_000_000 + end.tv_nsec - begin.tv_nsec
     }
     _ = time(1)
-    // One after the other it was some hundred times.
+    // Checking one name after the other took several hundred times as long.
     #expect(time(256) < 8 * time(1))
   }
 
-  @Test func `a selection knows its names`() {
+  @Test func `a selection contains its names`() {
     let exact = CacheSelection([name("a.example"), name("b.example")], andBelow: false)
     let below = CacheSelection([name("a.example")], andBelow: true)
     #expect(exact.contains(name("B.Example")) && !exact.contains(name("c.b.example")))

@@ -1,4 +1,4 @@
-// RevisionTests.swift -- entries that are kept on other terms from now on, while others use them.
+// RevisionTests.swift -- new terms apply to existing entries while other threads use them.
 
 import DNSWire
 import MessageCache
@@ -31,7 +31,7 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
     cache.peek(key.key, now: seconds * second) != nil
   }
 
-  @Test func `takes the entries of routes that are no more, and leaves those of all others as they are`() {
+  @Test func `a revision removes the entries of removed routes, and no others`() {
     let kept = [insert("a.example", route: 0), insert("b.example", route: 2)]
     let gone = [insert("a.example", route: 1), insert("c.example", route: 3), insert("d.example", route: 65_535)]
     #expect(revise([terms, nil, terms]) == gone.count)
@@ -40,7 +40,7 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
     #expect(cache.usage.entries == kept.count)
   }
 
-  @Test func `shortens what may not live so long, and lengthens nothing`() {
+  @Test func `a revision shortens lifetimes and lengthens none`() {
     var short = terms
     short.longest = 10
     let cut = insert("a.example")
@@ -52,7 +52,7 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
     #expect(!isFresh(cut, at: 10))
   }
 
-  @Test func `ends what was without an end, and the serving of stale data`() {
+  @Test func `a revision ends immutability and the serving of stale data`() {
     let fixed = insert("a.example") {
       ($0.isImmutable, $0.isServedStale, $0.staleFor) = (true, true, 50)
     }
@@ -69,7 +69,7 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
     }
   }
 
-  @Test func `lets what a substitute said end with its lifetime`() {
+  @Test func `a revision lets answers of a substitute end with their lifetime`() {
     let entries = [UInt8(1), 2].map { source in
       insert("\(source).example") {
         ($0.isImmutable, $0.isServedStale, $0.staleFor, $0.source) = (source == 1, true, 1000, source)
@@ -82,13 +82,13 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
     #expect(entries.map { cache.peek($0.key, now: 101 * second, orStale: true) != nil } == [false, true])
   }
 
-  @Test func `forgets sources that nobody knows any more`() {
+  @Test func `a revision clears sources that no longer exist`() {
     let keys = [insert("a.example") { $0.source = 5 }, insert("b.example") { $0.source = 6 }]
     #expect(revise([terms], lostSources: [5]) == 0)
     #expect(keys.map { cache.state(hash: $0.key.hash)?.source } == [0, 6])
   }
 
-  @Test func `of many entries looks at each one, though the table grows meanwhile`() {
+  @Test func `a revision covers every entry while the table grows`() {
     for number in 0..<5000 { insert("n\(number).example", route: UInt16(number % 2)) }
     var revision = CacheRevision(of: cache, RevisedTerms(routes: [terms], lostSources: []))
     var added = 5000

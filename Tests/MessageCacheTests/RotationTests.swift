@@ -1,4 +1,4 @@
-// RotationTests.swift -- each address of a set comes first in its turn, and nothing else of a response moves.
+// RotationTests.swift -- each address of a set is first in turn, and nothing else in a response moves.
 
 import DNSWire
 import MessageCache
@@ -10,7 +10,7 @@ import Testing
   private let name = DomainName(text: "www.example.com")!
 
   @Test(arguments: [2, 3, 7, 60])
-  func `over n hits each of n addresses comes first once, and the set stays the same`(count: Int) throws {
+  func `over n hits each of n addresses is first once, and the set stays the same`(count: Int) throws {
     for type in [RecordType.a, .aaaa] {
       let records = (0..<count).map { number in
         type == .a
@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test func `a chain of aliases stays in front`() throws {
+  @Test func `a chain of aliases does not rotate`() throws {
     let middle = DomainName(text: "a.very.different.name.example.net")!
     let target = DomainName(text: "web.example.com")!
     let chain: [ResourceRecord] = [.cname(name, middle, ttl: 7), .cname(middle, target, ttl: 8)]
@@ -42,7 +42,7 @@ import Testing
     #expect(Set(rounds.map { $0[2].rdata }).count == 5)
   }
 
-  @Test func `the authority section stays behind`() throws {
+  @Test func `the authority section does not rotate`() throws {
     let soa = ResourceRecord(owner: .root, type: .soa, ttl: 77, rdata: [0, 0] + Array(repeating: 9, count: 20))
     let key = OwnedKey(name, in: cache)
     let records = (0..<3).map { ResourceRecord.a(name, UInt8($0)) }
@@ -73,7 +73,7 @@ import Testing
     #expect(rounds.map { $0.map { $0.rdata.last! } } == [[1, 2, 3], [1, 3, 2]])
   }
 
-  @Test func `owners that are not wholly a compression pointer survive`() throws {
+  @Test func `owners that are not just a compression pointer survive`() throws {
     let owners = ["x.example.com", "example.org", "deep.below.www.example.com", "\\193.\\193", "\\200.example.com"]
     for owner in owners.compactMap({ DomainName(text: $0) }) {
       let records = (0..<3).map { ResourceRecord.a(owner, UInt8($0)) }
@@ -84,7 +84,7 @@ import Testing
     }
   }
 
-  @Test func `a response that is too long for the room does not use up a turn`() throws {
+  @Test func `a response that does not fit does not advance the rotation`() throws {
     let key = OwnedKey(name, in: cache)
     let records = (0..<4).map { ResourceRecord.a(name, UInt8($0)) }
     cache.insert(key.key, try #require(ComposedResponse(.noError, to: name, answers: records)), now: 0, lifetime: 9)

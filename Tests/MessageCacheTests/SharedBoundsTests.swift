@@ -1,4 +1,4 @@
-// SharedBoundsTests.swift -- the bounds of a cache hold over all of its shards, and none has a part of its own.
+// SharedBoundsTests.swift -- the bounds of a cache apply to all shards together; no shard has a fixed part.
 
 import DNSWire
 import TestSupport
@@ -7,13 +7,13 @@ import Testing
 @testable import MessageCache
 
 @Suite struct `Shards with one budget` {
-  /// Two shards, and what they share.
+  /// Two shards and their common budget.
   private static func shards(_ bounds: CacheBounds) -> (budget: CacheBudget, pair: [CacheShard]) {
     let budget = CacheBudget(bounds)
     return (budget, [CacheShard(budget), CacheShard(budget)])
   }
 
-  /// Only makes keys.
+  /// Only for keys.
   private let cache = MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 10))
 
   private func insert(_ number: Int, into shard: CacheShard, octets: Int = 20) -> Bool {
@@ -21,16 +21,16 @@ import Testing
     return shard.insert(key.key, .filled(key.name, octets: octets, with: 1), now: 0, EntryLife(lifetime: 1))
   }
 
-  @Test func `one may use what the other leaves`() {
+  @Test func `one shard may use what the other does not`() {
     let (_, pair) = Self.shards(CacheBounds(maxOctets: 1 << 20, maxEntries: 100))
     for number in 0..<100 { #expect(insert(number, into: pair[0])) }
     #expect(pair.map(\.usage.entries) == [100, 0])
-    // One more makes room for itself.
+    // One more evicts an entry.
     #expect(insert(100, into: pair[0]))
     #expect(pair.map(\.usage.entries) == [100, 0])
   }
 
-  @Test func `what one gives back the other may use`() {
+  @Test func `one shard may use what the other frees`() {
     let (budget, pair) = Self.shards(CacheBounds(maxOctets: 1 << 20, maxEntries: 100))
     for number in 0..<100 { #expect(insert(number, into: pair[0])) }
     pair[0].clear()
@@ -39,7 +39,7 @@ import Testing
     #expect(!budget.isExceeded)
   }
 
-  @Test func `know how much they hold together, whatever comes and goes`() {
+  @Test func `the shards' common count is exact for random changes`() {
     var random = SeededGenerator(seed: testSeed)
     let cache = MessageCache(CacheBounds(maxOctets: 50_000, maxEntries: 70_000))
     for step in 0..<5000 {
@@ -55,12 +55,12 @@ import Testing
         return
       }
     }
-    // What was counted too often would be missing now.
+    // Octets counted twice would be missing now.
     #expect(cache.usage.octets > 45_000)
   }
 
   @Test(arguments: [64 << 10, 600_000, 4 << 20])
-  func `keep what came last, however long the responses are`(octets: Int) {
+  func `the shards keep the latest responses, however long they are`(octets: Int) {
     let cache = MessageCache(CacheBounds(maxOctets: octets, maxEntries: 100_000))
     var random = SeededGenerator(seed: testSeed)
     for number in 0..<2000 {

@@ -1,4 +1,4 @@
-// SnapshotTests.swift -- everything out of a cache and back into another one, while others use both.
+// SnapshotTests.swift -- copies all entries of a cache into another one while other threads use both.
 
 import DNSWire
 import Glibc
@@ -9,7 +9,7 @@ import Testing
 @Suite struct `Entries that are taken out and put back` {
   private let bounds = CacheBounds(maxOctets: 64 << 20, maxEntries: 200_000)
 
-  @Test func `answer as before`() throws {
+  @Test func `restored entries answer as before`() throws {
     let first = MessageCache(bounds)
     let target = MessageCache(bounds)
     let name = DomainName(text: "www.Example.com")!
@@ -53,7 +53,7 @@ import Testing
     #expect(target.usage == first.usage)
   }
 
-  @Test func `come exactly once, however much the table grows meanwhile`() {
+  @Test func `every entry is visited exactly once while the table grows`() {
     let cache = MessageCache(bounds)
     let initial = 300
     for number in 0..<initial { insert(number, into: cache) }
@@ -72,7 +72,7 @@ import Testing
     for number in 0..<initial { #expect(seen[octets(of: OwnedKey(.numbered(number), in: cache))] == 1) }
   }
 
-  @Test func `are whole while other threads replace and use them`() {
+  @Test func `copied entries are consistent while other threads replace and use them`() {
     let cache = MessageCache(bounds)
     for number in 0..<2_000 { insert(number, into: cache) }
     let others = Background {
@@ -106,7 +106,7 @@ import Testing
     others.join()
   }
 
-  @Test func `take nobody's place`() throws {
+  @Test func `restored entries replace and evict no others`() throws {
     let first = MessageCache(bounds)
     for number in 0..<100 { insert(number, into: first) }
     let small = CacheBounds(maxOctets: 64 << 20, maxEntries: 10)
@@ -121,7 +121,7 @@ import Testing
     #expect(target.changes == 1)
   }
 
-  @Test func `go in the order of their use, and before everything that came meanwhile`() {
+  @Test func `restored entries are evicted in order of use, and before later ones`() {
     let first = MessageCache(bounds)
     for number in 0..<20 {
       insert(number, into: first)
@@ -131,7 +131,7 @@ import Testing
     insert(100, into: target)
     copy(from: first, to: target, now: 200 * second)
     for number in 101..<115 { insert(number, into: target) }
-    // 15 new ones and 20 old ones are 10 too many.
+    // 15 new and 20 old entries are 10 too many.
     for number in 0..<20 {
       let isThere = holds(OwnedKey(.numbered(number), in: target), target)
       #expect(isThere == (number >= 10), "\(number)")
@@ -139,7 +139,7 @@ import Testing
     #expect(holds(OwnedKey(.numbered(100), in: target), target))
   }
 
-  @Test func `are left out when nobody may get them any more`() {
+  @Test func `expired entries are not restored`() {
     let first = MessageCache(bounds)
     var life = EntryLife(lifetime: 100)
     life.staleFor = 50
@@ -157,7 +157,7 @@ import Testing
     #expect(target.usage.entries == 0)
   }
 
-  @Test func `get the route's number of today`() {
+  @Test func `restored entries get the current number of their route`() {
     let first = MessageCache(bounds)
     insert(1, into: first)
     let target = MessageCache(bounds)
@@ -171,7 +171,7 @@ import Testing
     #expect(holds(OwnedKey(.numbered(1), in: target, scope), target))
   }
 
-  @Test func `are refused when their parts do not fit each other`() {
+  @Test func `inconsistent records are not restored`() {
     let cache = MessageCache(bounds)
     let name = DomainName.numbered(1)
     let key = OwnedKey(name, in: cache)

@@ -1,4 +1,4 @@
-// StaleEntryTests.swift -- entries that outlive their TTL: when they are served, as what, and when they call for a refresh.
+// StaleEntryTests.swift -- expired entries: when and how they are served, and when they trigger a refresh.
 
 import DNSWire
 import MessageCache
@@ -12,7 +12,7 @@ import Testing
 
   init() { key = OwnedKey(name, in: cache) }
 
-  /// Fresh for 10 s, of use for 100 s more.
+  /// Fresh for 10 s, stale for 100 s more.
   private func life(_ change: (inout EntryLife) -> Void = { _ in }) -> EntryLife {
     var life = EntryLife(lifetime: 10)
     life.staleFor = 100
@@ -27,7 +27,7 @@ import Testing
     #expect(cache.insert(key.key, response, now: now, life))
   }
 
-  @Test func `is not served unless that was said, and is told from nothing at all`() throws {
+  @Test func `an expired entry is not served by default, and is distinguished from a miss`() throws {
     try keep(life())
     #expect(cache.serve(key, now: 10 * second - 1)?.head.extendedError == 17)
     #expect(cache.serve(key, now: 10 * second, servesStale: true) == nil)
@@ -36,7 +36,7 @@ import Testing
     #expect(cache.peek(key.key, now: 110 * second, orStale: true) == nil)
   }
 
-  @Test func `is first told of, then written where nothing fresh was found`() throws {
+  @Test func `an expired entry is first reported, then written if nothing fresh was found`() throws {
     try keep(life { $0.isServedStale = true })
     #expect(cache.serve(key, now: 10 * second) == nil)
     let served = try #require(cache.serve(key, now: 10 * second, servesStale: true))
@@ -46,7 +46,7 @@ import Testing
     #expect(cache.serve(key, now: 110 * second, servesStale: true) == nil)
   }
 
-  @Test func `calls for a refresh once in half a minute`() throws {
+  @Test func `an expired entry triggers a refresh once in half a minute`() throws {
     try keep(life { $0.isServedStale = true })
     var calls: [Int64] = []
     for time in 0..<110
@@ -56,7 +56,7 @@ import Testing
     #expect(calls == [10, 40, 70, 100])
   }
 
-  @Test func `is served for as long as nobody knows better, without a call`() throws {
+  @Test func `a stale entry is served without a refresh until the time of serveStale`() throws {
     try keep(life())
     cache.serveStale(key.key, until: 50 * second)
     cache.serveStale(key.key, until: 40 * second)
@@ -71,12 +71,12 @@ import Testing
     #expect(cache.serve(key, now: 110 * second, servesStale: true) == nil)
   }
 
-  @Test func `says that the name did not exist where that is what it says`() throws {
+  @Test func `a stale NXDOMAIN has its own extended error`() throws {
     try keep(life { $0.isServedStale = true }, .nxDomain)
     #expect(cache.serve(key, now: 10 * second, servesStale: true)?.head.extendedError == 19)
   }
 
-  @Test func `is for good where it is immutable, says nothing of it and calls for nothing`() throws {
+  @Test func `an immutable entry never expires, has no extended error and triggers no refresh`() throws {
     try keep(
       life {
         $0.isServedStale = true
@@ -92,14 +92,14 @@ import Testing
     #expect(cache.serve(key, now: 5 * second)?.lookup.wantsRefresh == false)
   }
 
-  @Test func `calls for a refresh even where it does not fit`() throws {
+  @Test func `a stale entry that does not fit triggers a refresh too`() throws {
     try keep(life { $0.isServedStale = true })
     let served = try #require(cache.serve(key, now: 10 * second, capacity: 5, servesStale: true))
     #expect(served.lookup.kind == .tooLong)
     #expect(served.lookup.wantsRefresh)
   }
 
-  @Test func `rotates its addresses on`() throws {
+  @Test func `the addresses of a stale entry keep rotating`() throws {
     try keep(life { $0.isServedStale = true })
     let firsts = try (8..<14).map { time in
       try #require(cache.serve(key, now: time * second, servesStale: true)).records(of: name).answers[0].rdata.last
@@ -107,7 +107,7 @@ import Testing
     #expect(firsts == [1, 2, 1, 2, 1, 2])
   }
 
-  @Test func `is gone when a response that may not be kept takes its place`() throws {
+  @Test func `a response that cannot be stored removes the stale entry`() throws {
     try keep(life { $0.isServedStale = true })
     #expect(!cache.insert(key.key, ComposedResponse(.noError), now: 20 * second, lifetime: 0))
     #expect(cache.peek(key.key, now: 20 * second, orStale: true) == nil)
@@ -118,7 +118,7 @@ import Testing
     #expect(small.peek(key.key, now: 20 * second, orStale: true) == nil)
   }
 
-  @Test(.enabled(if: AllocationTrap.isAvailable)) func `allocates nothing`() throws {
+  @Test(.enabled(if: AllocationTrap.isAvailable)) func `serving stale data does not allocate`() throws {
     try keep(life { $0.isServedStale = true })
     let output = UnsafeMutablePointer<UInt8>.allocate(capacity: 1000)
     defer { output.deallocate() }
@@ -146,7 +146,7 @@ import Testing
   private let cache = MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 100))
   private let name = DomainName(text: "www.example.com")!
 
-  @Test func `is how often it was given since it was stored, and what came with it`() throws {
+  @Test func `an entry has its number of hits and the values given on insertion`() throws {
     let key = OwnedKey(name, in: cache, .plain(28))
     #expect(cache.state(hash: key.key.hash) == nil)
     var life = EntryLife(lifetime: 60)
@@ -161,7 +161,7 @@ import Testing
       #expect(cache.key(hash: key.key.hash)?.starts(with: name.octets) == true)
       #expect(cache.serve(key, now: 6) != nil)
     }
-    // Neither a look without use, nor what does not fit, is a hit.
+    // Neither a peek nor a response that does not fit is a hit.
     _ = cache.peek(key.key, now: 6)
     _ = cache.serve(key, now: 6, capacity: 3)
     #expect(cache.state(hash: key.key.hash)?.hits == 10)
@@ -169,7 +169,7 @@ import Testing
     #expect(cache.state(hash: key.key.hash)?.hits == 0)
   }
 
-  @Test func `is found by its own hash among many`() throws {
+  @Test func `an entry is found by its hash among many`() throws {
     let keys = (0..<100).map { OwnedKey(.numbered($0), in: cache) }
     for (number, key) in keys.enumerated() {
       var life = EntryLife(lifetime: 60)
@@ -181,7 +181,7 @@ import Testing
     #expect(cache.state(hash: keys[50].key.hash) == nil)
   }
 
-  @Test func `calls for one refresh after each change of the network, until it is replaced`() throws {
+  @Test func `an entry triggers one refresh after each change of network, until it is replaced`() throws {
     let keys = (0..<3).map { OwnedKey(.numbered($0), in: cache) }
     for key in keys { cache.insert(key.key, ComposedResponse(.nxDomain), now: 0, lifetime: 60) }
     func wants(_ number: Int) -> Bool? { cache.serve(keys[number], now: 1)?.lookup.wantsRefresh }
@@ -194,7 +194,7 @@ import Testing
     #expect([wants(0), wants(0), wants(1), wants(1), wants(2)] == [true, false, true, false, true])
   }
 
-  @Test func `is not touched by a look for an answer that holds for every subnet`() throws {
+  @Test func `a look-up for an answer valid for every subnet does not touch other entries`() throws {
     let key = OwnedKey(name, in: cache)
     for isForAll in [false, true] {
       var response = ComposedResponse(.nxDomain)

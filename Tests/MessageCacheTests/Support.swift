@@ -1,4 +1,4 @@
-// Support.swift -- keys that own their octets, responses of a given size, and what a hit gives, parsed.
+// Support.swift -- keys that own their octets, responses of a given size, and parsed hits.
 
 import DNSWire
 import Glibc
@@ -34,7 +34,7 @@ extension CacheScope {
   }
 }
 
-/// What a hit gave.
+/// The result of a hit.
 struct Served {
   var lookup: CacheLookup
   var head: ResponseHead
@@ -53,7 +53,7 @@ struct Served {
 }
 
 extension MessageCache {
-  /// Looks up a key; nil on a miss. Octets behind the body must stay as they were.
+  /// Looks up a key; nil on a miss. Checks that octets after the body are unchanged.
   func serve(
     _ key: OwnedKey, now: Int64, capacity: Int = 65_535, servesStale: Bool = false, onlyForEverySubnet: Bool = false
   ) -> Served? {
@@ -78,7 +78,7 @@ extension DomainName {
 }
 
 extension ResourceRecord {
-  /// An address record; the last octet tells it from its siblings.
+  /// An address record, distinguished by its last octet.
   static func a(_ owner: DomainName, _ last: UInt8, ttl: UInt32 = 300) -> ResourceRecord {
     ResourceRecord(owner: owner, type: .a, ttl: ttl, rdata: [192, 0, 2, last])
   }
@@ -92,7 +92,7 @@ extension ResourceRecord {
     ResourceRecord(owner: owner, type: .cname, ttl: ttl, rdata: target.octets)
   }
 
-  /// A TXT record of that many octets of RDATA, all of the same value but the length octets.
+  /// A TXT record of that many octets of RDATA, with equal values except for the length octets.
   static func txt(_ owner: DomainName, octets count: Int, filledWith octet: UInt8, ttl: UInt32 = 300) -> ResourceRecord
   {
     var rdata: [UInt8] = []

@@ -1,4 +1,4 @@
-// SurveyTests.swift -- everything that is kept is shown once, and what a key says comes back.
+// SurveyTests.swift -- a survey visits each entry once; keys are taken apart; removals are reported.
 
 import DNSWire
 import MessageCache
@@ -18,7 +18,7 @@ import Testing
     while !survey.isDone { survey.advance(steps: 3, each) }
   }
 
-  @Test func `shows each of ten thousand entries once, though the table grows meanwhile`() {
+  @Test func `a survey visits each of ten thousand entries once while the table grows`() {
     for number in 0..<10_000 { insert("n\(number).example.com") }
     var seen: [UInt64: Int] = [:]
     var survey = CacheSurvey(of: cache)
@@ -36,7 +36,7 @@ import Testing
     #expect(seen.count == 10_000 && seen.values.allSatisfy { $0 == 1 })
   }
 
-  @Test func `tells what a key says`() throws {
+  @Test func `a key is taken apart into its parts`() throws {
     let scopes = [
       CacheScope.plain(28), .plain(CacheKey.everyType),
       CacheScope(type: 65, dnssecOK: true, checkingDisabled: true, route: 0x1234, network: 0xDEAD_BEEF),
@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test func `copies how long an entry counts`() {
+  @Test func `a copy of an entry has its lifetime`() {
     var life = EntryLife(lifetime: 60)
     life.staleFor = 100
     let key = OwnedKey(DomainName(text: "a.example")!, in: cache)
@@ -83,7 +83,7 @@ import Testing
     var hits: [UInt64: [UInt32]] = [:]
   }
 
-  @Test func `are told of with their hits, however they go, and those without hits are not`() {
+  @Test func `removed entries are reported with their hits, and those without hits are not`() {
     let departed = Departed()
     cache.tellDepartures { departed.hits[$0.hash, default: []].append($0.hits) }
     let keys = (0..<5).map { OwnedKey(.numbered($0), in: cache) }
