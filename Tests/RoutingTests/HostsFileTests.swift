@@ -1,4 +1,4 @@
-// HostsFileTests.swift -- what is taken from a hosts file and what is left.
+// HostsFileTests.swift -- the parsing of hosts files, and the answers from them.
 
 import DNSWire
 import Files
@@ -21,7 +21,7 @@ import Testing
     192.0.2.7 multi.example late.example
     """
 
-  @Test func `addresses keep their order, names their case-free form`() throws {
+  @Test func `addresses keep their order, and names are in lower case`() throws {
     let file = try parse(sample)
     #expect(file.skippedLines == 0)
     let texts = file.hosts.map { "\($0.name) \($0.addresses.map(\.description).joined(separator: " "))" }
@@ -37,7 +37,7 @@ import Testing
       ])
   }
 
-  @Test func `a name is answered in both families, and its addresses backwards`() {
+  @Test func `a name is answered in both families, and its addresses have PTR records`() {
     let table = RouteTable([], hosts: sample)
     #expect(table.ask("MULTI.example", .a) == .records(["192.0.2.7", "192.0.2.8"]))
     #expect(table.ask("multi.example", .aaaa) == .records(["2001:db8::8"]))
@@ -61,7 +61,7 @@ import Testing
     #expect(table.localAnswers.count == 3)
   }
 
-  @Test func `what cannot be understood is skipped and counted`() throws {
+  @Test func `invalid lines of a hosts file are skipped and counted`() throws {
     let file = try parse(
       """
       nonsense
@@ -76,7 +76,7 @@ import Testing
     #expect(file.hosts.map(\.name.text) == ["good.example.", "fine.example."])
   }
 
-  @Test func `octets that are no text do no harm`() throws {
+  @Test func `octets that are not text are safe`() throws {
     let file = try HostsFile(octets: [0, 255, 10, 49, 46, 50, 46, 51, 46, 52, 32, 200, 10, 10, 32, 10])
     #expect(file.skippedLines == 2)
     #expect(file.hosts.isEmpty)
@@ -87,7 +87,7 @@ import Testing
     #expect(file.hosts[0].addresses.count == HostsFile.maximumAddresses)
   }
 
-  @Test func `a file that is too large or not there is refused`() {
+  @Test func `a hosts file that is too large or missing is refused`() {
     #expect(throws: FileFault.tooLarge) {
       try HostsFile(octets: [UInt8](repeating: 35, count: HostsFile.maximumSize + 1))
     }
@@ -95,10 +95,10 @@ import Testing
     #expect(throws: FileFault.tooLarge) { try HostsFile(path: "/dev/zero") }
   }
 
-  @Test func `a device that has nothing is an empty file`() throws {
+  @Test func `an empty device is an empty hosts file`() throws {
     #expect(try HostsFile(path: "/dev/null").hosts.isEmpty)
   }
 
   @Test(.enabled(if: access("/etc/hosts", R_OK) == 0, "a minimal root has none"))
-  func `the machine's own file can be read`() throws { _ = try HostsFile(path: "/etc/hosts") }
+  func `the machine's own hosts file can be read`() throws { _ = try HostsFile(path: "/etc/hosts") }
 }

@@ -1,11 +1,11 @@
-// HostsFileWorkTests.swift -- ten times as much of a hosts file is ten times the work, whatever stands in it.
+// HostsFileWorkTests.swift -- the work for a hosts file is linear in its size, whatever its contents.
 
 import Routing
 import TestSupport
 import Testing
 
 @Suite struct HostsFileWorkTests {
-  /// Shapes of files in which one line, name or address has to be compared with all others, of about so many octets.
+  /// Files of about that many octets that would make a naive reader compare each line, name or address with all others.
   private static let shapes: [@Sendable (Int) -> String] = [
     { size in (0..<size / 32).map { "10.\($0 >> 16).\($0 >> 8 & 255).\($0 & 255) host\($0).example\n" }.joined() },
     { size in (0..<size / 24).map { "10.\($0 >> 16).\($0 >> 8 & 255).\($0 & 255) one.example\n" }.joined() },
@@ -16,17 +16,16 @@ import Testing
     { size in String(repeating: "not-an-address x\n", count: size / 17) },
   ]
 
-  @Test(arguments: shapes.indices) func `a million octets are read in ten times the time of a tenth`(shape: Int) throws
-  {
+  @Test(arguments: shapes.indices) func `the time to read a hosts file is linear in its size`(shape: Int) throws {
     let (small, large) = (Array(Self.shapes[shape](100_000).utf8), Array(Self.shapes[shape](1_000_000).utf8))
     let times = try (
       cpuTime { _ = try HostsFile(octets: small) }, cpuTime { _ = try HostsFile(octets: large) }
     )
-    // The square of it would be a hundred times.
+    // Quadratic work would take a hundred times as long.
     #expect(times.1 < 30 * times.0)
   }
 
-  @Test func `a table of ten times as many names is made in ten times the time`() throws {
+  @Test func `the time to compile a table is linear in the number of names`() throws {
     func hosts(_ count: Int) throws -> HostsFile {
       try HostsFile(octets: Array((0..<count).map { "10.0.\($0 >> 8).\($0 & 255) h\($0).example\n" }.joined().utf8))
     }

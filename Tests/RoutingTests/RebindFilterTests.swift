@@ -1,4 +1,4 @@
-// RebindFilterTests.swift -- which addresses a public name must not have.
+// RebindFilterTests.swift -- addresses that public names must not have.
 
 import DNSWire
 import Routing
@@ -14,7 +14,7 @@ import Testing
     "2606:4700::5efe:10.0.0.1", "2606:4700::200:5efe:192.168.1.1", "192.0.0.8", "240.0.0.1", "255.255.255.254",
     "224.0.0.251", "ff02::fb",
   ])
-  func `private addresses are known`(text: String) {
+  func `private addresses are refused`(text: String) {
     #expect(RebindFilter.isPrivate(IPAddress(text: text)!.octets))
   }
 
@@ -26,7 +26,7 @@ import Testing
     "2606:4700::5efe:8.8.8.8", "2001:1::1", "2606:4700::1:5efe:0:1", "64:ff9b::8.8.8.8", "0:0:0:0:0:1::1",
     "::fffe:10.0.0.1",
   ])
-  func `public addresses are let through`(text: String) {
+  func `public addresses are accepted`(text: String) {
     #expect(!RebindFilter.isPrivate(IPAddress(text: text)!.octets))
   }
 
@@ -36,7 +36,7 @@ import Testing
     ResourceRecord(owner: name, type: type, ttl: 60, rdata: rdata)
   }
 
-  @Test func `one private address among public ones is enough`() {
+  @Test func `one private address among public ones is refused`() {
     let filter = RebindFilter(allowed: [])
     #expect(!filter.refuses([record(.a, [192, 0, 2, 1])], for: name))
     #expect(filter.refuses([record(.a, [192, 0, 2, 1]), record(.a, [192, 168, 1, 1])], for: name))
@@ -44,13 +44,13 @@ import Testing
     #expect(!filter.refuses([], for: name))
   }
 
-  @Test func `names that are allowed may have private addresses`() {
+  @Test func `allowed names may have private addresses`() {
     let filter = RebindFilter(allowed: [NamePattern(text: "*.Example")!])
     #expect(!filter.refuses([record(.a, [10, 0, 0, 1])], for: name))
     #expect(filter.refuses([record(.a, [10, 0, 0, 1])], for: DomainName(text: "example")!))
   }
 
-  @Test func `further prefixes count, in hints as well`() {
+  @Test func `configured prefixes count as private, in hints too`() {
     let filter = RebindFilter(
       allowed: [], prefixes: [IPPrefix(text: "198.51.100.0/24")!, IPPrefix(text: "2001:db8::/32")!])
     #expect(filter.refuses([record(.a, [198, 51, 100, 7])], for: name))
@@ -60,7 +60,7 @@ import Testing
   }
 
   @Test(arguments: ["router.lan", "nas", "db.internal", "printer.local", "x.home.arpa", "192.168.1.1", "a.localhost"])
-  func `an alias or a service's target in a local zone is refused to a public name, and to no other`(text: String) {
+  func `an alias or service target in a local zone is refused for public names only`(text: String) {
     let filter = RebindFilter(allowed: [])
     let target = DomainName(text: text)!.octets
     for records in [[record(.cname, target)], [record(.https, [0, 1] + target)], [record(.svcb, [0, 0] + target)]] {
@@ -70,14 +70,14 @@ import Testing
     }
   }
 
-  @Test func `public targets are let through`() {
+  @Test func `public targets are accepted`() {
     let target = DomainName(text: "cdn.example.net")!.octets
     for record in [record(.cname, target), record(.https, [0, 1] + target), record(.https, [0, 1, 0])] {
       #expect(!RebindFilter(allowed: []).refuses([record], for: name))
     }
   }
 
-  @Test func `address hints of HTTPS records count`() {
+  @Test func `private address hints of HTTPS records are refused`() {
     let filter = RebindFilter(allowed: [])
     let alpn: [UInt8] = [0, 1, 0, 3, 2, 104, 50]
     let target: [UInt8] = [0, 1, 3, 119, 119, 119, 1, 97, 0]
@@ -86,7 +86,7 @@ import Testing
     #expect(filter.refuses([record(.https, target + alpn + [0, 4, 0, 8, 192, 0, 2, 1, 10, 0, 0, 1])], for: name))
     #expect(
       filter.refuses([record(.svcb, [0, 1, 0] + [0, 6, 0, 16] + IPAddress(text: "fd00::1")!.octets)], for: name))
-    // Key 5 is not an address, and RDATA that ends early has no more of them.
+    // Key 5 has no addresses, and truncated RDATA has no more of them.
     #expect(!filter.refuses([record(.https, [0, 1, 0, 0, 5, 0, 4, 10, 0, 0, 1])], for: name))
     #expect(!filter.refuses([record(.https, [0, 1, 0, 0, 4, 0, 4, 10, 0])], for: name))
     #expect(!filter.refuses([record(.https, [])], for: name))

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Routing
 
-/// The rules of precedence as `RouteTable` documents them, with nothing compiled.
+/// The precedence documented by `RouteTable`, without compilation.
 private struct Model {
   let rules: [RouteRule]
   let hosts: HostsFile
@@ -87,7 +87,7 @@ private struct Model {
   }
 }
 
-/// Worlds small enough that everything meets everything.
+/// Sets of rules and names so small that all interactions occur.
 private struct World {
   var generator: SeededGenerator
   private static let labels = [
@@ -136,7 +136,7 @@ private struct World {
 }
 
 @Suite struct `The route table's model` {
-  @Test func `table and model agree in random worlds`() {
+  @Test func `table and model agree for random rules and names`() {
     var world = World(generator: SeededGenerator(seed: testSeed))
     let types: [RecordType] = [.a, .aaaa, .ptr, .https, .svcb, .mx, .ds]
     for round in 0..<60 {
@@ -167,7 +167,7 @@ private struct World {
     }
   }
 
-  /// Whether what became of a question can have that reason.
+  /// Whether a decision is consistent with a reason.
   private func agrees(_ found: Outcome, _ reason: RouteReason, _ rules: [RouteRule]) -> Bool {
     switch reason {
     case .rule(let index, _):

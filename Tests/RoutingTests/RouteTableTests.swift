@@ -1,11 +1,11 @@
-// RouteTableTests.swift -- which of rules, hosts file and special names wins, and names that strangers make up.
+// RouteTableTests.swift -- the precedence of rules, hosts file and special names, and hostile names.
 
 import DNSWire
 import Routing
 import Testing
 
 @Suite struct `A route table` {
-  @Test func `a subtree, what is below a name, and the name alone are three patterns`() {
+  @Test func `a pattern selects a subtree, the names below, or one name`() {
     let table = RouteTable([
       ("corp.example", .route(1)), ("*.lan", .route(2)), ("=www.example", .route(3)),
     ])
@@ -31,7 +31,7 @@ import Testing
     #expect(table.ask(".") == .route(0))
   }
 
-  @Test func `patterns are understood as the configuration writes them`() {
+  @Test func `patterns are parsed in the configuration's form`() {
     #expect(NamePattern(text: "Corp.example.") == .subtree(DomainName(text: "corp.example")!))
     #expect(NamePattern(text: "*.lan") == .below(DomainName(text: "lan")!))
     #expect(NamePattern(text: "=lan") == .exact(DomainName(text: "lan")!))
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func `blocked names say so, for every type`() {
+  @Test func `blocked names have the extended error for every type`() {
     let table = RouteTable([("ads.example", .nxDomain), ("*.internal.example", .refused)])
     for type in [RecordType.a, .aaaa, .https, .mx, .ptr] {
       #expect(table.ask("x.ads.example", type) == .blocked)
@@ -54,7 +54,7 @@ import Testing
     #expect(table.localAnswers.map(\.soaOwner) == [.zone(DomainName(text: "ads.example")!), nil])
   }
 
-  @Test func `pinned names have these addresses and nothing else`() {
+  @Test func `pinned names have their addresses and nothing else`() {
     let addresses = ["192.0.2.2", "2001:db8::1", "192.0.2.1"].map { IPAddress(text: $0)! }
     let table = RouteTable([("pinned.example", .pinned(addresses)), ("v4.example", .pinned([addresses[0]]))])
     #expect(table.ask("pinned.example", .a) == .records(["192.0.2.2", "192.0.2.1"]))
@@ -63,7 +63,7 @@ import Testing
     #expect(table.ask("v4.example", .aaaa) == .noData("v4.example."))
   }
 
-  @Test func `a rule for everything leaves special names and the hosts file alone`() {
+  @Test func `a rule for everything does not override special names and the hosts file`() {
     let table = RouteTable([(".", .route(5))], hosts: "192.0.2.1 nas.example", withLocalDNS)
     #expect(table.ask("www.example") == .route(5))
     #expect(table.ask("www.example", .mx) == .route(5))
@@ -78,7 +78,7 @@ import Testing
     #expect(table.ask("nas.example", .mx) == .route(5))
   }
 
-  @Test func `a rule that names a special name or one below it beats it`() {
+  @Test func `a rule for a special name or one below overrides it`() {
     let table = RouteTable(
       [
         (".", .route(5)), ("test", .route(1)), ("corp.local *.onion", .route(2)), ("=nas 4", .route(3)),
@@ -100,7 +100,7 @@ import Testing
     #expect(table.ask("1.1.1.10.in-addr.arpa", .ptr) == .route(7))
   }
 
-  @Test func `the hosts file beats special names, and a rule of its depth beats the hosts file`() {
+  @Test func `the hosts file overrides special names, and a rule of its depth overrides the hosts file`() {
     let hosts = """
       127.0.0.1 localhost
       10.0.0.1 nas.lan web.test
@@ -132,21 +132,21 @@ import Testing
     #expect(RouteTable([(wide, .route(1))]).ask(wide) == .route(1))
   }
 
-  @Test func `octets that are not one whole name take the default route`() {
+  @Test func `octets that are not one complete name take the default route`() {
     let table = RouteTable([("a", .route(1)), (".", .route(2))])
     let broken: [[UInt8]] = [
       [], [1], [1, 97], [2, 97, 0], [1, 97, 0, 0], [0, 0], [64, 0], [192, 12], [255] + Array(repeating: 0, count: 9),
       Array(repeating: 1, count: 255), Array(repeating: 1, count: 256),
     ]
     for octets in broken {
-      // Room behind the octets, so that a read beyond them would find something.
+      // Room after the octets, so that a read beyond them would find something.
       let padded = octets + Array(repeating: 97, count: 300)
       let decision = padded.withUnsafeBufferPointer { table.find($0.baseAddress!, length: octets.count, type: 1) }
       #expect(decision == .route(0), "\(octets)")
     }
   }
 
-  @Test func `labels of any octets and of every length are told apart`() {
+  @Test func `labels of any octets and every length are distinguished`() {
     let labels = (1...63).map { length in
       [UInt8(length)] + (0..<length).map { UInt8(truncatingIfNeeded: $0 * 37 + length) }.map(asciiLowercase)
     }

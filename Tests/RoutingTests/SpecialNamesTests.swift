@@ -8,7 +8,7 @@ import Testing
 private let ipv6Loopback = "1." + String(repeating: "0.", count: 31) + "ip6.arpa"
 private let ipv6Unspecified = String(repeating: "0.", count: 32) + "ip6.arpa"
 
-/// Names that are answered the same way on every network.
+/// Names with the same answer on every network.
 private let answeredHere: [(String, RecordType, Outcome)] = [
   // RFC 6761
   ("localhost", .a, .records(["127.0.0.1"])), ("localhost", .aaaa, .records(["::1"])),
@@ -44,7 +44,7 @@ private let answeredHere: [(String, RecordType, Outcome)] = [
   ("1.113.0.203.in-addr.arpa", .ptr, .nxDomain("113.0.203.in-addr.arpa.")),
   ("1.8.b.d.0.1.0.0.2.ip6.arpa", .ptr, .nxDomain("8.b.d.0.1.0.0.2.ip6.arpa.")),
   ("1.0.f.f.f.3.ip6.arpa", .ptr, .nxDomain("0.f.f.f.3.ip6.arpa.")),
-  // Addresses that were taken for names, and top-level domains that cannot be
+  // Addresses in place of names, and impossible top-level domains
   ("1.2.3.4", .a, .nxDomain("QNAME")), ("example.123", .mx, .nxDomain("QNAME")), ("7", .a, .nxDomain("QNAME")),
   ("2001:db8::1", .aaaa, .nxDomain("QNAME")), ("::", .a, .nxDomain("QNAME")),
   ("::ffff:192.0.2.1", .a, .nxDomain("QNAME")),
@@ -79,7 +79,7 @@ private let ordinary: [(String, RecordType)] = [
   }
 
   @Test(arguments: [nil, 7] as [UInt16?])
-  func `names without a meaning elsewhere are answered here`(network: UInt16?) {
+  func `special-use names are answered locally`(network: UInt16?) {
     let table = RouteTable([], settings(network))
     for (name, type, expected) in answeredHere { #expect(table.ask(name, type) == expected, "\(name) \(type)") }
   }
@@ -89,19 +89,19 @@ private let ordinary: [(String, RecordType)] = [
     for (name, type) in ofTheNetwork { #expect(table.ask(name, type) == .route(7), "\(name) \(type)") }
   }
 
-  @Test func `names of the network do not exist where there is no LocalDNS`() {
+  @Test func `names of the network are NXDOMAIN without LocalDNS`() {
     let table = RouteTable([], settings(nil))
-    // Never by the root's SOA record: a resolver behind us would take that for a denial of the whole top level domain.
+    // Never with the root's SOA record: a resolver that forwards to us would apply it to the whole top-level domain.
     for (name, type) in ofTheNetwork { #expect(table.ask(name, type) == .nxDomain("QNAME"), "\(name) \(type)") }
   }
 
   @Test(arguments: [nil, 7] as [UInt16?])
-  func `everything else is an ordinary question`(network: UInt16?) {
+  func `other names are ordinary questions`(network: UInt16?) {
     let table = RouteTable([], settings(network))
     for (name, type) in ordinary { #expect(table.ask(name, type) == .route(0), "\(name) \(type)") }
   }
 
-  @Test func `ipv4only.arpa is asked of the network, and has its two records where there is none`() {
+  @Test func `ipv4only.arpa goes to LocalDNS, and has its two records without it`() {
     #expect(RouteTable([], withLocalDNS).ask("ipv4only.arpa", .aaaa) == .route(7))
     let table = RouteTable([], withoutLocalDNS)
     #expect(table.ask("ipv4only.arpa", .a) == .records(["192.0.0.170", "192.0.0.171"]))
@@ -109,7 +109,7 @@ private let ordinary: [(String, RecordType)] = [
     #expect(table.ask("x.ipv4only.arpa", .a) == .nxDomain("QNAME"))
   }
 
-  @Test func `probes for a captive portal go their own way, and only they`() {
+  @Test func `only captive portal names go to the portal route`() {
     let table = RouteTable([], withLocalDNS)
     for name in PortalNames.all {
       #expect(table.ask(name, .a) == .route(8))
@@ -123,7 +123,7 @@ private let ordinary: [(String, RecordType)] = [
     #expect(RouteTable([], withoutLocalDNS).ask("captive.apple.com", .a) == .route(0))
   }
 
-  @Test func `switched off, special names are ordinary, but portal probes are a switch of their own`() {
+  @Test func `without special names, portal names are still switched separately`() {
     let table = RouteTable(
       [],
       SpecialNamesSettings(
@@ -134,7 +134,7 @@ private let ordinary: [(String, RecordType)] = [
     #expect(table.ask("captive.apple.com", .a) == .route(8))
   }
 
-  @Test func `local zones are answered with authority, rules and the root are not`() {
+  @Test func `answers for local zones have AA, those of rules and for the root do not`() {
     let table = RouteTable([("blocked.example", .nxDomain)], withoutLocalDNS)
     func answer(_ name: String, _ type: RecordType) -> LocalAnswer? {
       guard case .local(let index) = table.decision(DomainName(text: name)!, type) else { return nil }

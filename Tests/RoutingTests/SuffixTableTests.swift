@@ -1,4 +1,4 @@
-// SuffixTableTests.swift -- how long a lookup takes at worst, though the hash has no seed.
+// SuffixTableTests.swift -- the worst case of a look-up, because the hash has no seed.
 
 import DNSWire
 import Testing
@@ -6,7 +6,7 @@ import Testing
 @testable import Routing
 
 @Suite struct SuffixTableTests {
-  /// Names as lists have them.
+  /// Names as in blocklists.
   private static let shapes: [@Sendable (Int) -> String] = [
     { "host\($0).example" },
     { "\($0).ads.example" },
@@ -16,12 +16,12 @@ import Testing
   ]
 
   @Test(arguments: shapes.indices)
-  func `the longest run of places that are taken is short, whatever the names have in common`(shape: Int) throws {
+  func `the longest run of occupied slots is short, whatever the names have in common`(shape: Int) throws {
     var builder = SuffixTableBuilder()
     for number in 0..<100_000 { _ = builder.node(of: try #require(DomainName(text: Self.shapes[shape](number)))) }
     let table = builder.table
     var (longest, run, taken) = (0, 0, 0)
-    // Twice around, for the run that goes over the end.
+    // Twice around, to include the run across the end.
     for place in 0..<2 * (table.mask + 1) {
       let isTaken = table.edges[place & table.mask].child != 0
       run = isTaken ? run + 1 : 0

@@ -1,9 +1,9 @@
-// Support.swift -- short ways to ask a route table and to say what it should answer.
+// Support.swift -- short ways to query a route table and to write expected answers.
 
 import DNSWire
 import Routing
 
-/// What a table made of a question, with the local answer in full.
+/// A table's decision, with the local answer in full.
 enum Outcome: Equatable, CustomStringConvertible {
   case route(UInt16)
   case noData(String)
@@ -47,16 +47,16 @@ enum Outcome: Equatable, CustomStringConvertible {
 }
 
 private func text(of record: LocalRecord) -> String {
-  // By the type: a name may have as many octets as an address.
+  // By the type, because a name may have as many octets as an address.
   let text = record.type == .ptr ? DomainName(octets: record.rdata)?.text : IPAddress(octets: record.rdata)?.description
   return text ?? "\(record.rdata)"
 }
 
 extension RouteTable {
-  /// The table's decision about a question in text.
+  /// The table's decision for a question given as text.
   func ask(_ name: String, _ type: RecordType = .a) -> Outcome { ask(DomainName(text: name)!, type) }
 
-  /// The table's decision about a question.
+  /// The table's decision for a question.
   func ask(_ name: DomainName, _ type: RecordType) -> Outcome {
     switch decision(name, type) {
     case .route(let number): .route(number)
@@ -64,14 +64,14 @@ extension RouteTable {
     }
   }
 
-  /// The table's decision as it stands.
+  /// The table's decision, unchanged.
   func decision(_ name: DomainName, _ type: RecordType) -> RouteDecision {
     name.lowercased.octets.withUnsafeBufferPointer {
       find($0.baseAddress!, length: $0.count, type: type.rawValue)
     }
   }
 
-  /// A table with nothing but what the test is about.
+  /// A table with only the given parts.
   convenience init(
     _ rules: [(String, RouteAction)] = [], hosts: String = "",
     _ settings: SpecialNamesSettings = SpecialNamesSettings(special: false, portalNames: false)
