@@ -1,4 +1,4 @@
-// InheritedSocketTests.swift -- which descriptors can be served, and what is said of the others.
+// InheritedSocketTests.swift -- which passed descriptors can be served, and the errors for others.
 
 import EventLoop
 import Glibc
@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test(arguments: ["127.0.0.1:0", "[::1]:0", "0.0.0.0:0", "[::]:0"])
-  func `is taken where it is a bound UDP socket or a listening TCP socket`(text: String) throws {
+  func `a bound UDP socket or listening TCP socket is accepted`(text: String) throws {
     let family = text.hasPrefix("[") ? AF_INET6 : AF_INET
     let datagram = try Descriptor(SOCK_DGRAM, family: family, at: text)
     let inherited = try datagram.inherited()
@@ -26,7 +26,7 @@ import Testing
     #expect(try stream.inherited().kind == .stream)
   }
 
-  @Test func `is refused by its number and name where it is anything else`() throws {
+  @Test func `any other descriptor is refused by its number and name`() throws {
     let file = try Descriptor(open("/dev/null", O_RDONLY))
     #expect(
       refusal(file, "dns.socket").hasPrefix("descriptor \(file.number) (dns.socket) from the service manager is not"))
@@ -45,13 +45,13 @@ import Testing
     withExtendedLifetime(other) {}
   }
 
-  @Test func `is refused where its transport is another one`() throws {
-    // UDP-Lite (RFC 3828) is a datagram socket as well.
+  @Test func `a socket with another transport is refused`() throws {
+    // UDP-Lite (RFC 3828) has datagram sockets too.
     guard let other = try? Descriptor(SOCK_DGRAM, transport: 136, at: "127.0.0.1:0") else { return }
     #expect(refusal(other).contains("another type"))
   }
 
-  @Test func `is refused where it is not open`() throws {
+  @Test func `a closed descriptor is refused`() throws {
     let variables = ["LISTEN_PID": "7", "LISTEN_FDS": "1"]
     var handed = try #require(ServiceEnvironment(process: 7) { variables[$0] }.descriptors.first)
     handed.number = 999_999
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test func `is odd where its address has no other transport`() throws {
+  @Test func `an address with only one transport causes a warning`() throws {
     let datagram = try Descriptor(SOCK_DGRAM, at: "127.0.0.1:0")
     let alone = try datagram.inherited()
     #expect(

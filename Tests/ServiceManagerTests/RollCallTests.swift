@@ -1,4 +1,4 @@
-// RollCallTests.swift -- asking threads once whether they go round, on a virtual clock.
+// RollCallTests.swift -- single checks of threads, on a virtual clock.
 
 import EventLoop
 import ServiceManager
@@ -16,26 +16,26 @@ import Testing
     return (names, loop.now - begin)
   }
 
-  @Test func `is over as soon as every thread has gone round`() {
+  @Test func `a roll call ends as soon as every thread has completed a turn`() {
     let (names, time) = standing()
     #expect(names.isEmpty && time <= .milliseconds(1))
     #expect(threads.map(\.nudges) == [1, 1])
   }
 
-  @Test func `names the threads that stand, when there has been time enough`() {
+  @Test func `a roll call names the stuck threads after its patience`() {
     threads[1].lostNudges = nil
     let (names, time) = standing()
     #expect(names == ["second"] && time == .seconds(2))
     #expect(threads[0].nudges == 1 && (10...60).contains(threads[1].nudges))
   }
 
-  @Test func `does not take a lost nudge for a thread that stands`() {
+  @Test func `a roll call does not mistake a lost nudge for a stuck thread`() {
     for thread in threads { thread.lostNudges = 3 }
     let (names, time) = standing()
     #expect(names.isEmpty && time < .milliseconds(50))
   }
 
-  @Test func `of nobody is over at once`() {
+  @Test func `a roll call without threads ends at once`() {
     let names = loop.run { [loop] in await RollCall.standing([], on: loop, within: .seconds(2)) }
     #expect(names.isEmpty)
   }

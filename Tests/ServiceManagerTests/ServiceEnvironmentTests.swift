@@ -1,4 +1,4 @@
-// ServiceEnvironmentTests.swift -- which variables count, and that none of them is left for another program.
+// ServiceEnvironmentTests.swift -- which variables apply, and that child processes do not inherit them.
 
 import Glibc
 import Testing
@@ -10,7 +10,7 @@ import Testing
     ServiceEnvironment(process: 42) { variables[$0] }
   }
 
-  @Test func `names socket, timeout and descriptors`() {
+  @Test func `the environment gives socket, timeout and descriptors`() {
     let found = environment([
       "NOTIFY_SOCKET": "/run/systemd/notify", "WATCHDOG_USEC": "10000000", "WATCHDOG_PID": "42", "LISTEN_PID": "42",
       "LISTEN_FDS": "2", "LISTEN_FDNAMES": "dns:other",
@@ -21,7 +21,7 @@ import Testing
     #expect(found.descriptors.map(\.name) == ["dns", "other"])
   }
 
-  @Test func `that says nothing means nothing`() {
+  @Test func `an empty environment gives nothing`() {
     #expect(environment([:]) == environment(["NOTIFY_SOCKET": "", "LISTEN_FDS": "2", "LISTEN_FDNAMES": "a:b"]))
     #expect(environment([:]).descriptors.isEmpty)
   }
@@ -31,20 +31,20 @@ import Testing
     ["WATCHDOG_USEC": "-5"], ["LISTEN_PID": "41", "LISTEN_FDS": "1"], ["LISTEN_PID": "42", "LISTEN_FDS": "-1"],
     ["LISTEN_PID": "42", "LISTEN_FDS": "2147483647"], ["LISTEN_PID": "42"],
   ])
-  func `that is another process's, or makes no sense, does not count`(variables: [String: String]) {
+  func `variables for another process, and invalid ones, are ignored`(variables: [String: String]) {
     #expect(environment(variables) == environment([:]))
   }
 
-  @Test func `may watch whoever it is given to`() {
+  @Test func `a watchdog without a process id applies to every process`() {
     #expect(environment(["WATCHDOG_USEC": "1500"]).watchdogTimeout == .microseconds(1500))
   }
 
-  @Test func `has no names where their number is another one`() {
+  @Test func `names of descriptors are ignored if their number differs`() {
     let found = environment(["LISTEN_PID": "42", "LISTEN_FDS": "2", "LISTEN_FDNAMES": "dns"])
     #expect(found.descriptors.map(\.name) == ["", ""])
   }
 
-  @Test func `is gone once it has been read`() {
+  @Test func `the variables are removed once they are read`() {
     let names = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"]
     for name in names { setenv(name, "1", 1) }
     setenv("LISTEN_PID", "\(getpid())", 1)

@@ -1,4 +1,4 @@
-// ServiceNotifierTests.swift -- what reaches the service manager, and names that cannot be its socket's.
+// ServiceNotifierTests.swift -- messages to the service manager, and invalid names of its socket.
 
 import Glibc
 import Testing
@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct `A service notifier` {
   @Test(arguments: [false, true])
-  func `sends messages that belong together at once, in order`(isAbstract: Bool) throws {
+  func `a service notifier sends several messages in one datagram, in order`(isAbstract: Bool) throws {
     let manager = try ManagerSocket(isAbstract: isAbstract)
     let notifier = try #require(ServiceNotifier(manager.name))
     #expect(notifier.send(.ready, .status("serving on 127.0.0.1:53")))
@@ -19,7 +19,7 @@ import Testing
     #expect(manager.receive() == nil)
   }
 
-  @Test func `says when it began to read its configuration anew, on the monotonic clock`() throws {
+  @Test func `the message about a reload has its monotonic time`() throws {
     let manager = try ManagerSocket(isAbstract: true)
     func microseconds() -> Int64 {
       var time = timespec()
@@ -34,12 +34,12 @@ import Testing
     #expect(lines.last?.hasPrefix("MONOTONIC_USEC=") == true && before <= told && told <= microseconds())
   }
 
-  @Test func `makes one line of a status, so that no other assignment can begin in it`() {
+  @Test func `a status with line breaks stays one assignment`() {
     #expect(
       ServiceMessage.status("one\nREADY=1\u{7}").text(monotonicMicroseconds: 0) == "STATUS=one READY=1 \n")
   }
 
-  @Test func `looks for the receiver anew with each message`() throws {
+  @Test func `a service notifier looks up the receiver for each message`() throws {
     let manager = try ManagerSocket(isAbstract: false)
     let notifier = try #require(ServiceNotifier(manager.name))
     unlink(manager.name)
@@ -47,7 +47,7 @@ import Testing
     #expect(manager.receive() == nil)
   }
 
-  @Test func `does not wait with a sign of life for a service manager that is busy`() throws {
+  @Test func `a watchdog message does not wait for a busy service manager`() throws {
     let manager = try ManagerSocket(isAbstract: true)
     let notifier = try #require(ServiceNotifier(manager.name))
     var sent = 0
@@ -57,11 +57,11 @@ import Testing
   }
 
   @Test(arguments: ["", "@", "/", "run/notify", "vsock:2:1234", "/" + String(repeating: "a", count: 107)])
-  func `is not made for what can be no socket's name`(name: String) {
+  func `an invalid name of a notify socket is refused`(name: String) {
     #expect(ServiceNotifier(name) == nil)
   }
 
-  @Test func `takes the longest names there are`() throws {
+  @Test func `the longest names of notify sockets are accepted`() throws {
     for name in ["/" + String(repeating: "a", count: 106), "@" + String(repeating: "a", count: 107)] {
       let notifier = try #require(ServiceNotifier(name))
       #expect(!notifier.send(.ready))

@@ -1,4 +1,4 @@
-// StatusReportTests.swift -- the line for the service manager: sent when it has changed, seldom, and without ticking.
+// StatusReportTests.swift -- the status line: sent on changes, at a limited rate, without wake-ups.
 
 import EventLoop
 import ServiceManager
@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  @Test func `begins with the line of the start, which is not sent again`() {
+  @Test func `a status report does not send its initial line`() {
     let report = report()
     #expect(report.line == "well")
     loop.advance(by: .seconds(6))
@@ -32,7 +32,7 @@ import Testing
     #expect(record.sent.isEmpty)
   }
 
-  @Test func `sends what has changed at once where it has looked long ago`() {
+  @Test func `a status report sends a change at once if the last check is old`() {
     let report = report()
     let begin = loop.now
     loop.advance(by: .seconds(60))
@@ -43,7 +43,7 @@ import Testing
     #expect(report.line == "ill")
   }
 
-  @Test func `gives the line as it is now to who sends something else with it, and does not send it again`() {
+  @Test func `a line taken with renewed is not sent again`() {
     let report = report()
     loop.advance(by: .seconds(60))
     record.line = "ill"
@@ -54,7 +54,7 @@ import Testing
     #expect(record.sent.isEmpty)
   }
 
-  @Test func `sends what has changed a moment ago later, also when the loop turns no more`() {
+  @Test func `a status report sends an early change later, also if the loop stays idle`() {
     let report = report()
     loop.advance(by: .seconds(1))
     record.line = "ill"
@@ -64,7 +64,7 @@ import Testing
     #expect(record.sent.map(\.line) == ["ill"])
   }
 
-  @Test func `looks once in its pause, however often the loop turns`() {
+  @Test func `a status report checks once per pause, however often the loop turns`() {
     let report = report()
     record.looks = 0
     for turn in 0..<1_000 {
@@ -76,18 +76,18 @@ import Testing
     #expect(record.sent.count == 4)
   }
 
-  @Test func `leaves a loop alone that has nothing to do`() {
+  @Test func `a status report does not wake an idle loop`() {
     let report = report()
     loop.advance(by: .seconds(2))
     report.loopHasTurned()
     #expect(loop.timers.count == 1)
     loop.advance(by: .seconds(3))
-    // The turn of the look itself.
+    // The turn of the check itself.
     report.loopHasTurned()
     #expect(loop.timers.count == 0)
   }
 
-  @Test func `that is stopped says nothing more`() {
+  @Test func `a stopped status report sends nothing`() {
     let report = report()
     loop.advance(by: .seconds(1))
     record.line = "ill"

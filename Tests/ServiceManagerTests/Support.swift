@@ -1,13 +1,13 @@
-// Support.swift -- the service manager's end of a notification socket, and sockets to hand over.
+// Support.swift -- the service manager's end of a notify socket, and sockets to pass.
 
 import EventLoop
 import Glibc
 import ServiceManager
 import Testing
 
-/// A socket that messages come to, under a name of its own.
+/// A receiving notify socket with a unique name.
 final class ManagerSocket {
-  /// The name as it stands in `NOTIFY_SOCKET`.
+  /// The name in the form of `NOTIFY_SOCKET`.
   let name: String
   private let descriptor: Int32
   private let path: String?
@@ -35,7 +35,7 @@ final class ManagerSocket {
     if let path { unlink(path) }
   }
 
-  /// The next message that is there; nil where there is none.
+  /// The next pending message; nil if there is none.
   func receive() -> String? {
     var octets = [UInt8](repeating: 0, count: 4096)
     let count = recv(descriptor, &octets, octets.count, Int32(MSG_DONTWAIT))
@@ -43,7 +43,7 @@ final class ManagerSocket {
   }
 }
 
-/// A descriptor that ends with the object.
+/// A descriptor that is closed on deinit.
 final class Descriptor {
   let number: Int32
 
@@ -54,7 +54,7 @@ final class Descriptor {
 
   deinit { close(number) }
 
-  /// A socket of that type, bound where an address is given.
+  /// Creates a socket of that type, bound if an address is given.
   convenience init(
     _ type: __socket_type, family: Int32 = AF_INET, transport: Int32 = 0, at text: String? = nil
   ) throws {
@@ -65,7 +65,7 @@ final class Descriptor {
       address.withSockaddr { Glibc.bind(number, __CONST_SOCKADDR_ARG(__sockaddr__: $0), $1) } == 0)
   }
 
-  /// What the socket becomes when the service manager hands it over.
+  /// The socket as one passed by the service manager.
   func inherited(_ name: String = "") throws -> InheritedSocket {
     let variables = ["LISTEN_PID": "7", "LISTEN_FDS": "1", "LISTEN_FDNAMES": name]
     var handed = try #require(ServiceEnvironment(process: 7) { variables[$0] }.descriptors.first)
@@ -74,12 +74,12 @@ final class Descriptor {
   }
 }
 
-/// A thread that waits for something to do, and goes round when it is nudged, unless it stands.
+/// A waiting thread that completes a turn when it is nudged, unless it is stuck.
 final class ScriptedThread: WatchedThread {
   let name: String
   var turns: UInt64 = 0
   var nudges = 0
-  /// Nudges that come to nothing before one counts; nil for a thread that stands.
+  /// The number of nudges that are lost before one works; nil for a stuck thread.
   var lostNudges: Int? = 0
 
   init(_ name: String) { self.name = name }

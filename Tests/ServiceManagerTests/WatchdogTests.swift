@@ -1,4 +1,4 @@
-// WatchdogTests.swift -- a sign of life only while every thread goes round, on a virtual clock.
+// WatchdogTests.swift -- pings only while every thread makes progress, on a virtual clock.
 
 import EventLoop
 import ServiceManager
@@ -23,7 +23,7 @@ import Testing
     }
   }
 
-  @Test func `gives a sign twice in the time that is allowed`() {
+  @Test func `a watchdog pings twice per timeout`() {
     let watchdog = watchdog()
     watchdog.start()
     loop.advance(by: .seconds(60))
@@ -32,7 +32,7 @@ import Testing
     #expect(record.silent.isEmpty)
   }
 
-  @Test func `does not disturb threads that have gone round`() {
+  @Test func `a watchdog does not nudge threads that make progress`() {
     let watchdog = watchdog()
     watchdog.start()
     for _ in 0..<10 {
@@ -44,7 +44,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1])
-  func `gives no sign while one thread stands, and tells once which`(standing: Int) {
+  func `a watchdog does not ping while a thread is stuck, and reports it once`(standing: Int) {
     let watchdog = watchdog()
     watchdog.start()
     loop.advance(by: .milliseconds(5_500))
@@ -53,11 +53,11 @@ import Testing
     loop.advance(by: .seconds(60))
     #expect(record.pings.count == 1)
     #expect(record.silent == [[threads[standing].name]])
-    // Asked again and again, and not all the time.
+    // Nudged repeatedly, at intervals.
     #expect((10...400).contains(threads[standing].nudges))
   }
 
-  @Test func `goes on with a thread that goes on`() {
+  @Test func `a watchdog pings again when a stuck thread continues`() {
     let watchdog = watchdog()
     watchdog.start()
     threads[1].lostNudges = nil
@@ -70,7 +70,7 @@ import Testing
     #expect(record.pings.count == 2)
   }
 
-  @Test func `does not take a lost nudge for a thread that stands`() {
+  @Test func `a watchdog does not mistake a lost nudge for a stuck thread`() {
     let watchdog = watchdog()
     watchdog.start()
     for thread in threads { thread.lostNudges = 3 }
@@ -79,7 +79,7 @@ import Testing
     #expect(record.silent.isEmpty)
   }
 
-  @Test func `that is stopped wakes nobody`() {
+  @Test func `a stopped watchdog wakes no thread`() {
     let watchdog = watchdog()
     watchdog.start()
     watchdog.stop()

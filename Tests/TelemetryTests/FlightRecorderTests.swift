@@ -1,4 +1,4 @@
-// FlightRecorderTests.swift -- the last events, in order, bounded in number and size.
+// FlightRecorderTests.swift -- the last events in order, limited in number and size.
 
 import Glibc
 import Logging
@@ -9,7 +9,7 @@ import Testing
 @Suite struct `The flight recorder` {
   private func time(_ number: Int) -> LogTime { LogTime(nanoseconds: Int64(number)) }
 
-  @Test func `holds events with time and level in their order`() {
+  @Test func `the flight recorder holds events with time and level in order`() {
     let recorder = FlightRecorder(capacity: 4)
     #expect(recorder.events == [])
     for (number, level) in Logger.Level.allCases.prefix(3).enumerated() {
@@ -23,13 +23,13 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 3, 4, 5, 8, 11])
-  func `forgets the oldest where there are too many`(count: Int) {
+  func `the flight recorder overwrites the oldest events`(count: Int) {
     let recorder = FlightRecorder(capacity: 4)
     for number in 0..<count { recorder.record(time(number), .info, "\(number)") }
     #expect(recorder.events.map(\.text) == (max(0, count - 4)..<count).map { "\($0)" })
   }
 
-  @Test func `cuts long texts between characters`() {
+  @Test func `the flight recorder truncates long texts between characters`() {
     let recorder = FlightRecorder(capacity: 2)
     let text = "a" + String(repeating: "é", count: 200)
     recorder.record(time(0), .info, text)
@@ -41,11 +41,11 @@ import Testing
     #expect(recorder.events[1].text == "")
   }
 
-  @Test func `takes a megabyte at most`() {
+  @Test func `the flight recorder takes at most a megabyte`() {
     #expect(FlightRecorder.usualCapacity * (FlightRecorder.longestText + 10) <= 1 << 20)
   }
 
-  @Test func `keeps the order of each thread where several record at once`() {
+  @Test func `the flight recorder keeps the order of each of several threads`() {
     let recorder = FlightRecorder(capacity: 2048)
     final class Job: Sendable {
       let recorder: FlightRecorder

@@ -1,4 +1,4 @@
-// LogLineTests.swift -- an event as words and as JSON, whatever it holds.
+// LogLineTests.swift -- an event as text and as JSON, whatever it contains.
 
 import Foundation
 import Logging
@@ -17,13 +17,13 @@ import Testing
     return try #require(JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
   }
 
-  @Test func `has its time in UTC with milliseconds`() {
+  @Test func `a log line has its time in UTC with milliseconds`() {
     #expect(time.text == "2026-11-21T09:36:19.042Z")
     #expect(LogTime(nanoseconds: 0).text == "1970-01-01T00:00:00.000Z")
     #expect(LogTime(nanoseconds: 951_782_399_999_000_000).text == "2000-02-28T23:59:59.999Z")
   }
 
-  @Test func `as JSON is an object with time, level and message, and every value in a field of its own`() throws {
+  @Test func `a JSON log line has time, level and message, and a member for each field`() throws {
     let object = try json("marker", [LogField("name", .text("n")), LogField("ms", .number("0.042"))])
     #expect(object["time"] as? String == "2026-11-21T09:36:19.042Z")
     #expect(object["level"] as? String == "warning")
@@ -33,7 +33,7 @@ import Testing
     #expect(object.count == 5)
   }
 
-  @Test func `as JSON keeps every octet as a character`() throws {
+  @Test func `a JSON log line preserves every octet as a character`() throws {
     for octet in UInt8.min...UInt8.max {
       let text = "a" + String(UnicodeScalar(octet)) + "b"
       #expect(try json(text)["message"] as? String == text)
@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test func `as JSON keeps characters beyond ASCII, and repairs octets that are none`() throws {
+  @Test func `a JSON log line preserves non-ASCII characters and repairs invalid UTF-8`() throws {
     for text in ["例え.テスト", "\u{2028}\u{2029}\u{1F600}", "e\u{301}", "\r\n"] {
       #expect(try json(text)["message"] as? String == text)
     }
@@ -51,14 +51,14 @@ import Testing
     }
   }
 
-  @Test func `as JSON never has a key twice`() throws {
+  @Test func `a JSON log line has no duplicate key`() throws {
     let object = try json("marker", ["time", "level", "message"].map { LogField($0, .text("other")) })
     #expect(object["message"] as? String == "marker")
     #expect(object["message_"] as? String == "other")
     #expect(object.count == 6)
   }
 
-  @Test func `as JSON nests lists and tables of values`() throws {
+  @Test func `a JSON log line nests lists and tables of values`() throws {
     let metadata: Logger.Metadata = ["list": ["a", ["k": "v\""]], "number": .stringConvertible(7)]
     let object = try json("marker", LogField.sorted(metadata))
     let list = try #require(object["list"] as? [Any])
@@ -67,12 +67,12 @@ import Testing
     #expect(object["number"] as? String == "7")
   }
 
-  @Test func `as JSON has the journal's priority before the object`() {
+  @Test func `a JSON log line for the journal begins with the priority`() {
     let line = LogLine(time: time, level: .error, message: "m").written(as: .json, isJournal: true)
     #expect(line == "<3>{\"time\":\"2026-11-21T09:36:19.042Z\",\"level\":\"error\",\"message\":\"m\"}\n")
   }
 
-  @Test func `as words is one line, whatever it holds`() {
+  @Test func `a text log line is one line, whatever it contains`() {
     for octet in UInt8.min...UInt8.max {
       let text = "a" + String(UnicodeScalar(octet)) + "b"
       let line = LogLine(time: time, level: .info, message: text, fields: [LogField("k", .text(text))])

@@ -1,9 +1,9 @@
-// LogPipe.swift -- a pipe that a test's log goes to.
+// LogPipe.swift -- a pipe that receives a test's log.
 
 import Glibc
 import Testing
 
-/// A pipe whose reader reads when it is told to.
+/// A pipe that is read only on request.
 final class LogPipe {
   let readEnd: Int32
   let writeEnd: Int32
@@ -20,7 +20,7 @@ final class LogPipe {
     close(writeEnd)
   }
 
-  /// Everything that is there.
+  /// All pending data.
   func read() -> String {
     var all: [UInt8] = []
     var block = [UInt8](repeating: 0, count: 65_536)

@@ -1,11 +1,11 @@
-// LogRetriesTests.swift -- a reader that is slow again and again is tried in one chain only.
+// LogRetriesTests.swift -- a reader that falls behind repeatedly causes one chain of retries only.
 
 import Logging
 import Telemetry
 import Testing
 
 @Suite struct LogRetriesTests {
-  /// A loop whose turns the test makes.
+  /// A loop whose turns the test controls.
   private final class Turns {
     var waiting: [() -> Void] = []
     var scheduled = 0
@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  @Test func `a reader that begins to be slow again and again starts one chain of timers`() throws {
+  @Test func `a reader that falls behind again and again starts one chain of timers`() throws {
     let pipe = try LogPipe()
     let log = LogOutput(LogThreshold(.info), descriptor: pipe.writeEnd, isJournal: false)
     let turns = Turns()

@@ -1,4 +1,4 @@
-// LogWriterTests.swift -- who does not read stops nobody, and loses what there is no room for.
+// LogWriterTests.swift -- a stalled reader blocks no thread and loses only what exceeds the buffer.
 
 import Glibc
 import Synchronization
@@ -15,14 +15,14 @@ import Testing
 
   private func writer(_ descriptor: Int32) -> LogWriter { LogWriter(descriptor) { "lost \($0)\n" } }
 
-  /// Writes until nothing is taken any more; returns how many lines were.
+  /// Writes until a line is dropped; returns the number of accepted lines.
   private func fill(_ writer: LogWriter, _ importance: LogWriter.Importance = .usual) -> Int {
     var taken = 0
     while writer.write(line, importance), taken < 100_000 { taken += 1 }
     return taken
   }
 
-  @Test func `that writes into a full pipe returns, and what waits comes later in order`() {
+  @Test func `a write to a full pipe returns, and buffered lines follow in order`() {
     let writer = writer(pipe.writeEnd)
     for number in 0..<20_000 { #expect(writer.write("\(number)\n")) }
     var text = pipe.read()
@@ -31,7 +31,7 @@ import Testing
     #expect(text == (0..<20_000).map { "\($0)\n" }.joined())
   }
 
-  @Test func `that has lost lines says how many once there is room`() {
+  @Test func `the number of dropped lines is written once there is room`() {
     let writer = writer(pipe.writeEnd)
     let taken = fill(writer)
     #expect(taken * line.utf8.count > LogWriter.mostWaiting)
@@ -40,7 +40,7 @@ import Testing
     while !writer.retry() { text += pipe.read() }
     text += pipe.read()
     let lines = text.split(separator: "\n")
-    // The one that `fill` tried in vain counts too.
+    // The line that `fill` could not write counts too.
     #expect(lines.last == "lost 7")
     #expect(lines.count == taken + 1)
     #expect(lines.dropLast().allSatisfy { $0.utf8.count == 99 })
@@ -48,7 +48,7 @@ import Testing
     #expect(pipe.read() == "next\n")
   }
 
-  @Test func `keeps half of its room for lines that say something by themselves`() {
+  @Test func `minor lines use at most half of the buffer`() {
     let writer = writer(pipe.writeEnd)
     let minor = fill(writer, .minor)
     #expect(!writer.write(line, .minor))
@@ -56,7 +56,7 @@ import Testing
     #expect(minor > 0)
   }
 
-  @Test func `says each time when its reader begins to be too slow`() {
+  @Test func `a log writer reports each time that its reader falls behind`() {
     let writer = writer(pipe.writeEnd)
     let times = Mutex(0)
     writer.whenBehind { times.withLock { $0 += 1 } }
@@ -69,13 +69,13 @@ import Testing
     }
   }
 
-  @Test func `leaves the descriptor as it is for all who share it`() {
+  @Test func `a log writer does not change the flags of a shared descriptor`() {
     let writer = writer(pipe.writeEnd)
     _ = fill(writer)
     #expect(fcntl(pipe.writeEnd, F_GETFL) & O_NONBLOCK == 0)
   }
 
-  @Test func `does not wait for a socket or a terminal either`() throws {
+  @Test func `a log writer does not block on a socket or a terminal`() throws {
     var ends: [Int32] = [-1, -1]
     try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
     defer { ends.forEach { close($0) } }
@@ -89,7 +89,7 @@ import Testing
     #expect(fill(writer(user)) < 100_000)
   }
 
-  @Test func `that nobody will ever read goes on, and keeps nothing`() throws {
+  @Test func `a log writer without a reader continues and buffers nothing`() throws {
     var ends: [Int32] = [-1, -1]
     try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
     defer { close(ends[0]) }
@@ -99,7 +99,7 @@ import Testing
     #expect(writer.retry())
   }
 
-  @Test func `ends in bounded time where nobody reads, and with everything written where somebody does`() {
+  @Test func `finish takes limited time without a reader, and writes everything with one`() {
     let writer = writer(pipe.writeEnd)
     let taken = fill(writer)
     let start = ContinuousClock.now

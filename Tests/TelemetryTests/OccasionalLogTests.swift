@@ -1,4 +1,4 @@
-// OccasionalLogTests.swift -- a failure that repeats is one line a minute, and no reason hides another.
+// OccasionalLogTests.swift -- a repeated failure is one line a minute, and no reason hides another.
 
 import Logging
 import Synchronization
@@ -8,7 +8,7 @@ import Testing
 
 private let second: Int64 = 1_000_000_000
 
-/// Alarms that go off when the test says so.
+/// Alarms that the test triggers.
 private final class Alarms: Sendable {
   private let waiting = Mutex<[(deadline: Int64, action: @Sendable (Int64) -> Void)]>([])
 
@@ -37,16 +37,16 @@ private final class Alarms: Sendable {
 
   private func note(_ reason: String, at now: Int64) { log.log(.warning, reason: reason, now: now, "\(reason) failed") }
 
-  /// What was logged, with `TIME` where a count began.
+  /// The logged lines, with `TIME` for the start of a count.
   private var said: [String] { lines.all.map { withoutTimes($0) } }
 
-  @Test func `passes on the first event of a reason, and tells at the end of a minute how many there were`() {
+  @Test func `the first event of a reason is logged, and the count of others after a minute`() {
     for number in 0..<5 { note("a", at: Int64(number) * second) }
     note("a", at: 60 * second - 1)
     #expect(said == ["warning a failed"])
     alarms.goOff(at: 60 * second)
     #expect(said == ["warning a failed", "warning a failed (5 times more since TIME)"])
-    // That was a line too.
+    // The count was a line too.
     note("a", at: 61 * second)
     #expect(lines.all.count == 2)
     alarms.goOff(at: 120 * second)
@@ -57,7 +57,7 @@ private final class Alarms: Sendable {
     #expect(said.last == "warning a failed")
   }
 
-  @Test func `counts an event that comes before a late alarm, which then has nothing to tell`() {
+  @Test func `an event before a late alarm logs the count, and the alarm nothing`() {
     for number in 0..<3 { note("a", at: Int64(number) * second) }
     note("a", at: 900 * second)
     #expect(said == ["warning a failed", "warning a failed (3 times more since TIME)"])
@@ -68,7 +68,7 @@ private final class Alarms: Sendable {
     #expect(said.last == "warning a failed (1 times more since TIME)")
   }
 
-  @Test func `tells since when it counts`() throws {
+  @Test func `the count is logged with its start`() throws {
     let before = LogTime.now.nanoseconds / 1_000_000
     for _ in 0..<2 { note("a", at: 0) }
     let after = LogTime.now.nanoseconds / 1_000_000
@@ -77,7 +77,7 @@ private final class Alarms: Sendable {
     #expect(allowed.contains { lines.all.last == "warning a failed (1 times more since \($0))" })
   }
 
-  @Test func `gives the recorder what it has not told yet, each count once, and nothing of each event`() {
+  @Test func `the recorder gets each count that is not logged yet once, and no single events`() {
     for number in 0..<5_000 { note("a", at: Int64(number)) }
     note("b", at: 0)
     #expect(recorder.events.isEmpty)
@@ -95,7 +95,7 @@ private final class Alarms: Sendable {
     #expect(said == ["warning a failed", "warning b failed"])
   }
 
-  @Test func `counts each reason for itself`() {
+  @Test func `each reason is counted separately`() {
     for _ in 0..<3 {
       note("a", at: 0)
       note("b", at: 0)
@@ -103,7 +103,7 @@ private final class Alarms: Sendable {
     #expect(lines.all == ["warning a failed", "warning b failed"])
   }
 
-  @Test func `composes no message that is not logged`() {
+  @Test func `a suppressed message is not composed`() {
     var composed = 0
     func message() -> String {
       composed += 1
@@ -113,11 +113,11 @@ private final class Alarms: Sendable {
     #expect(composed == 1)
   }
 
-  @Test func `loses no event: each is a line or counted in a later one, and no reason has two lines a minute`() {
+  @Test func `every event is a line or counted in a later one, and no reason has two lines a minute`() {
     var random = SeededGenerator(seed: testSeed)
     var (now, events) = (Int64(0), [Int](repeating: 0, count: 20))
     var logged = [Int64](repeating: -60 * second, count: 20)
-    /// Looks at the lines from one on.
+    /// Checks the lines from an index on.
     func check(_ start: Int) {
       for line in lines.all[start...] {
         guard let reason = line.firstMatch(of: #/r(\d+) /#).flatMap({ Int($0.1) }) else { continue }
@@ -144,14 +144,14 @@ private final class Alarms: Sendable {
     #expect(alarms.count == 0)
   }
 
-  @Test func `keeps the minute of every known reason when as many are known as it remembers`() {
+  @Test func `a full table keeps the minute of every known reason`() {
     for number in 0..<256 { note("r\(number)", at: Int64(number) * second / 5) }
     note("r0", at: 61 * second)
     note("r255", at: 62 * second)
     #expect(lines.all.count == 256 + 1)
   }
 
-  @Test func `has one reason for all beyond as many as it remembers, until their minute is over`() {
+  @Test func `reasons beyond the limit share one entry until known ones expire`() {
     for number in 0..<1_500 { note("r\(number)", at: Int64(number)) }
     #expect(lines.all.count == 256 + 1)
     #expect(said.last == "warning r256 failed")
@@ -162,10 +162,10 @@ private final class Alarms: Sendable {
     #expect(lines.all.count == 256 + 3)
   }
 
-  @Test func `forgets no count of a reason that makes room`() {
+  @Test func `no count is lost when a reason expires`() {
     for number in 0..<256 { note("r\(number)", at: 0) }
     note("r7", at: second)
-    // The alarm is late, and the reasons of the others are over.
+    // The alarm is late, and the other reasons have expired.
     for number in 1_000..<1_010 { note("r\(number)", at: 70 * second) }
     alarms.goOff(at: 71 * second)
     #expect(said.last == "warning r7 failed (1 times more since TIME)")

@@ -1,4 +1,4 @@
-// StandardErrorLogTests.swift -- one line an event, for the journal and for others.
+// StandardErrorLogTests.swift -- one line per event, for the journal and for other readers.
 
 import Glibc
 import Logging
@@ -12,11 +12,11 @@ import Testing
       (.trace, "<7>"), (.debug, "<7>"), (.info, "<6>"), (.notice, "<5>"), (.warning, "<4>"), (.error, "<3>"),
       (.critical, "<2>"),
     ] as [(Logger.Level, String)])
-  func `gives the journal its priorities`(level: Logger.Level, prefix: String) throws {
+  func `a line for the journal has its priority`(level: Logger.Level, prefix: String) throws {
     #expect(try lines(isJournal: true, level: .trace) { $0.log(level: level, "marker one") } == ["\(prefix)marker one"])
   }
 
-  @Test func `gives others the time and the level`() throws {
+  @Test func `a line for other readers has time and level`() throws {
     let line = try #require(try lines(isJournal: false) { $0.warning("marker two") }.first)
     let words = line.split(separator: " ", maxSplits: 2).map(String.init)
     #expect(words[1...] == ["WARNING", "marker two"])
@@ -24,7 +24,7 @@ import Testing
     #expect(digits == "0000-00-00T00:00:00.000Z")
   }
 
-  @Test func `leaves out what is below its level`() throws {
+  @Test func `events below the level are not logged`() throws {
     let all = try lines(isJournal: true) { logger in
       logger.debug("marker debug")
       logger.info("marker info")
@@ -33,7 +33,7 @@ import Testing
     #expect(all == ["<6>marker info", "<3>marker error"])
   }
 
-  @Test func `writes values behind the message, in the order of their keys, those of the event first`() throws {
+  @Test func `values follow the message in the order of their keys, those of the event first`() throws {
     let all = try lines(isJournal: true) { logger in
       var logger = logger
       logger[metadataKey: "server"] = "s"
@@ -44,19 +44,19 @@ import Testing
     #expect(all == ["<6>marker attempt=2 name=n server=s"])
   }
 
-  @Test func `writes the error of an event`() throws {
+  @Test func `the error of an event is written`() throws {
     let all = try lines(isJournal: true) { $0.error("marker", error: Failure()) }
     #expect(all == ["<3>marker error=it broke"])
   }
 
-  @Test func `makes one line of what has line breaks and control characters`() throws {
+  @Test func `an event with line breaks and control characters is one line`() throws {
     let all = try lines(isJournal: true) { logger in
       logger.info("marker a\nb\r\u{1B}[31m\u{7F}c\u{9B}\u{2028}d", metadata: ["k": "x\ny\u{0}z"])
     }
     #expect(all == ["<6>marker a b  [31m c  d k=x y z"])
   }
 
-  @Test func `takes the journal for connected only where standard error is what systemd connected`() throws {
+  @Test func `the journal is detected only if standard error is the descriptor that systemd connected`() throws {
     var ends: [Int32] = [-1, -1]
     try #require(pipe2(&ends, O_CLOEXEC) == 0)
     defer { ends.forEach { close($0) } }
@@ -65,13 +65,13 @@ import Testing
     let stream = "\(status.st_dev):\(status.st_ino)"
     #expect(LogOutput.isJournal(stream, descriptor: ends[1]))
     #expect(!LogOutput.isJournal("\(status.st_dev):\(status.st_ino + 1)", descriptor: ends[1]))
-    // A shell that the journal's reader started hands its variable on to whatever runs in it.
+    // A shell that systemd started with the journal passes the variable on to all its children.
     #expect(!LogOutput.isJournal("8:12345", descriptor: ends[1]))
     for nonsense in ["", ":", "8", "x:y"] { #expect(!LogOutput.isJournal(nonsense, descriptor: ends[1])) }
     #expect(!LogOutput.isJournal(nil, descriptor: ends[1]))
   }
 
-  @Test func `a threshold that changes counts for every logger that goes by it`() throws {
+  @Test func `a changed threshold applies to every logger that shares it`() throws {
     let threshold = LogThreshold(.warning)
     let output = LogOutput(threshold, descriptor: 2, isJournal: false)
     let first = Logger(label: "test") { _ in StandardErrorLog(output) }
@@ -79,7 +79,7 @@ import Testing
     #expect(first.logLevel == .warning)
     threshold.level = .debug
     #expect([first.logLevel, second.logLevel] == [.debug, .debug])
-    // A level of its own stays.
+    // A logger's own level is unchanged.
     second.logLevel = .error
     threshold.level = .info
     #expect([first.logLevel, second.logLevel] == [.info, .error])
@@ -93,7 +93,7 @@ import Testing
     let description = "it\nbroke"
   }
 
-  @Test func `takes another level and another format while it runs`() throws {
+  @Test func `level and format can change at run time`() throws {
     let threshold = LogThreshold(.info)
     let all = try lines(threshold) { logger, output in
       logger.debug("one")
@@ -107,7 +107,7 @@ import Testing
     #expect(all.count == 2)
   }
 
-  @Test func `tells the recorder what is below the level too, down to debug`() throws {
+  @Test func `the recorder gets events below the level too, down to debug`() throws {
     let recorder = FlightRecorder(capacity: 8)
     let all = try lines(LogThreshold(.warning), recorder) { logger, _ in
       logger.trace("one")

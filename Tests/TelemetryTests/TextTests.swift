@@ -1,21 +1,21 @@
-// TextTests.swift -- JSON, lengths of time and times as text, the same wherever they are written.
+// TextTests.swift -- JSON, durations and times as text.
 
 import Telemetry
 import Testing
 
 @Suite struct TextTests {
-  @Test func `a string in JSON is on one line, and no control character gets through`() {
+  @Test func `a JSON string is on one line and has no control character`() {
     #expect(JSONText.string("a\"\\\n\r\t\u{0}\u{7F}\u{9B}\u{2028}é") == #""a\"\\\n\r\t\u0000\u007f\u009b\u2028é""#)
   }
 
-  @Test func `an object leaves out what has no value`() {
+  @Test func `an object omits members without a value`() {
     let list = JSONText.array(["true", "{}"])
     #expect(JSONText.object(["a": "1", "b": nil, "c\n": list]) == #"{"a":1,"c\n":[true,{}]}"#)
     #expect(JSONText.object([("a", "1"), ("b", "2")]) == #"{"a":1,"b":2}"#)
     #expect(JSONText.object([:]) == "{}" && JSONText.array([]) == "[]")
   }
 
-  @Test func `each precision of a length of time has its text`() {
+  @Test func `each precision of a duration has its text`() {
     let duration = Duration.microseconds(1_999)
     #expect(TimeText.tenths(duration) == "1.9" && TimeText.thousandths(duration) == "1.999")
     #expect(TimeText.milliseconds(duration) == "2.0 ms" && TimeText.thousandths(.microseconds(-7)) == "0.000")
@@ -26,7 +26,7 @@ import Testing
   @Test func `a time of whole seconds has no fraction`() {
     #expect(LogTime.text(unixTime: 0) == "1970-01-01T00:00:00Z")
     #expect(LogTime.text(unixTime: 951_782_399) == "2000-02-28T23:59:59Z")
-    // Further than nanoseconds reach.
+    // Beyond the range of nanoseconds.
     #expect(LogTime.text(unixTime: 32_503_680_000) == "3000-01-01T00:00:00Z")
   }
 }

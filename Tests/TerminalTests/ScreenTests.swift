@@ -1,4 +1,4 @@
-// ScreenTests.swift -- a terminal is taken over and given back as it was, by whichever way out.
+// ScreenTests.swift -- a terminal is taken over and restored, however the screen ends.
 
 import Glibc
 import TestSupport
@@ -6,7 +6,7 @@ import Testing
 
 @testable import Terminal
 
-/// A terminal and its other end, where a test sits.
+/// A pseudo-terminal whose other end the test controls.
 private final class TestTerminal {
   let seat: Int32
   let terminal: Int32
@@ -36,9 +36,9 @@ private final class TestTerminal {
     return [settings.c_iflag, settings.c_oflag, settings.c_cflag, settings.c_lflag]
   }
 
-  /// What was written to it since.
+  /// The output since the last call.
   var output: String {
-    // What is written after it comes after it.
+    // Marks the end of the output so far.
     let mark = Array("\u{1}the end\u{1}".utf8)
     write(terminal, mark, mark.count)
     var octets: [UInt8] = []
@@ -50,16 +50,16 @@ private final class TestTerminal {
       octets += block[..<count]
     }
     octets.removeLast(min(mark.count, octets.count))
-    // The terminal makes its own line ends.
+    // The terminal converts line ends.
     return String(decoding: octets, as: UTF8.self).replacing("\r\r\n", with: "\r\n")
   }
 
   func type(_ text: String) { _ = write(seat, text, text.utf8.count) }
 }
 
-// One at a time: signals are the process's.
+// One at a time, because signal actions are per process.
 @Suite(.serialized) struct `A screen` {
-  @Test func `shows its lines, cut to the window, and gives the terminal back`() throws {
+  @Test func `a screen shows its lines, cut to the window, and restores the terminal`() throws {
     let terminal = try TestTerminal(columns: 10, rows: 3)
     let before = terminal.modes
     let screen = try #require(Screen(input: terminal.terminal, output: terminal.terminal))
@@ -80,14 +80,14 @@ private final class TestTerminal {
     #expect(terminal.output.isEmpty)
   }
 
-  @Test func `is given back with its life`() throws {
+  @Test func `a released screen restores the terminal`() throws {
     let terminal = try TestTerminal()
     let before = terminal.modes
     do { _ = try #require(Screen(input: terminal.terminal, output: terminal.terminal)) }
     #expect(terminal.modes == before && terminal.output.hasSuffix("\u{1B}[?25h\u{1B}[?1049l"))
   }
 
-  @Test func `tells of keys, of time, and of the end of its input`() throws {
+  @Test func `a screen reports keys, the time limit, and the end of input`() throws {
     let terminal = try TestTerminal()
     let screen = try #require(Screen(input: terminal.terminal, output: terminal.terminal))
     terminal.type("q")
@@ -96,14 +96,14 @@ private final class TestTerminal {
     #expect(screen.wait(atMost: .seconds(-1)) == .time)
   }
 
-  @Test(arguments: [SIGINT, SIGTERM, SIGHUP, SIGQUIT]) func `tells of signals, and lets them be as they were`(
+  @Test(arguments: [SIGINT, SIGTERM, SIGHUP, SIGQUIT]) func `a screen reports signals and restores their actions`(
     number: Int32
   ) throws {
     let terminal = try TestTerminal()
     var old = sigaction()
     sigaction(number, nil, &old)
     let screen = try #require(Screen(input: terminal.terminal, output: terminal.terminal))
-    // Not `raise`: the thread may be one that takes no signals.
+    // Not `raise`: the current thread may block signals.
     kill(getpid(), number)
     var entry = pollfd(fd: screen.signalDescriptor, events: Int16(POLLIN), revents: 0)
     #expect(poll(&entry, 1, 1000) == 1)
@@ -118,7 +118,7 @@ private final class TestTerminal {
         == unsafeBitCast(old.__sigaction_handler.sa_handler, to: Int.self))
   }
 
-  @Test func `is none where there is no terminal`() throws {
+  @Test func `a screen needs a terminal`() throws {
     var ends: [Int32] = [0, 0]
     try #require(pipe(&ends) == 0)
     defer { for end in ends { close(end) } }
@@ -127,7 +127,7 @@ private final class TestTerminal {
     #expect(Screen(input: terminal.terminal, output: ends[1]) == nil)
   }
 
-  @Test func `is left in time though nobody reads what it shows`() throws {
+  @Test func `a screen is left in time if its output is not read`() throws {
     let terminal = try TestTerminal(columns: 500, rows: 500)
     let screen = try #require(Screen(input: terminal.terminal, output: terminal.terminal))
     let line = ScreenLine(String(repeating: "x", count: 500))
