@@ -23,7 +23,7 @@ extension Configuration.Provider: Section {
 }
 
 extension Configuration {
-  /// Each key of the other tables, with the full names that a message gives it, such as `listen.addresses`.
+  /// The keys of all tables, each with its full names in messages, such as `listen.addresses`.
   private static let fullNames: [String: [String]] = {
     let sections: [(table: String, type: any Section.Type)] = [
       ("listen", Listen.self), ("localdns", LocalDNS.self), ("cache", Cache.self), ("refresh", Refresh.self),
@@ -49,7 +49,7 @@ extension Configuration {
     return reader.known
   }
 
-  /// The full names of the keys in any table that equal `key` or, where none does, are nearest to it; nil where none is near.
+  /// The full names of the key in all tables that have it, or of the most similar key; nil if none is similar.
   static func elsewhere(_ key: String) -> String? {
     let isSecretOfProvider = fullNames[key] == nil && ServiceKind.allCases.contains { $0.owns(key) }
     if isSecretOfProvider { return "\(key) in [[provider]]" }

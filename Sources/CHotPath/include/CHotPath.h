@@ -2,8 +2,8 @@
 #define _GNU_SOURCE
 #endif
 // CHotPath.h -- a mutex, counters and block copies for the hot path, declared as not allocating.
-#ifndef HTTPDNSD_CLOCK_H
-#define HTTPDNSD_CLOCK_H
+#ifndef HTTPDNSD_CHOTPATH_H
+#define HTTPDNSD_CHOTPATH_H
 
 #include <pthread.h>
 #include <stddef.h>
