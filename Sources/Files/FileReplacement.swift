@@ -10,7 +10,7 @@ public struct FileProblem: Error, Hashable, CustomStringConvertible {
 
   package init(_ path: String, _ reason: String) { description = "\(path): \(reason)" }
 
-  /// What `errno` says at present.
+  /// The current `errno`.
   package init(ofLastCall path: String) {
     self.init(path, "\(String(cString: strerror(errno))) (user \(geteuid()))")
   }

@@ -40,15 +40,15 @@ public enum CacheNote: Hashable, Sendable, CustomStringConvertible {
     switch self {
     case .loaded(let counts, let time):
       "cache: \(counted(counts.kept)) loaded in \(time.milliseconds) ms"
-        + (counts.dropped > 0 ? ", \(counts.dropped) of no use any more" : "")
+        + (counts.dropped > 0 ? ", \(counts.dropped) expired or unusable" : "")
         + (counts.withoutRoom > 0 ? ", \(counts.withoutRoom) without room" : "")
-        + (counts.unsound > 0 ? ", \(counts.unsound) that make no sense" : "")
+        + (counts.unsound > 0 ? ", \(counts.unsound) invalid" : "")
     case .nothingToLoad: "there is no cache file yet"
     case .notLoaded(let reason): "the cache begins empty: \(reason)"
     case .saved(let save, let time):
       "cache: \(counted(save.entries)) saved in \(time.milliseconds) ms, \(save.octets) octets"
     case .notSaved(let reason): "the cache is not saved: \(reason)"
-    case .savedAgain(let save): "the cache is saved at last: \(counted(save.entries))"
+    case .savedAgain(let save): "the cache is saved again: \(counted(save.entries))"
     }
   }
 }
@@ -57,7 +57,7 @@ private func counted(_ entries: Int) -> String { entries == 1 ? "1 entry" : "\(e
 
 /// Keeps a cache beyond a restart. Its loop only: another thread only hands results over.
 public final class CacheKeeper: @unchecked Sendable {
-  /// What the numbers in the entries stand for; to be set anew when that changes.
+  /// What the numbers in the entries stand for; set again when that changes.
   public var meanings: CacheMeanings
 
   /// Whether a file is being read or written, with the numbers that counted when that began.
@@ -84,7 +84,7 @@ public final class CacheKeeper: @unchecked Sendable {
   /// How long the end of the program waits for a disk.
   public static let usualPatience = Duration.seconds(5)
 
-  /// A load or a save under way, and what came of it.
+  /// A load or a save in progress, and its result.
   private final class Work: Sendable {
     enum Kind: Sendable {
       case load
@@ -94,7 +94,7 @@ public final class CacheKeeper: @unchecked Sendable {
     let kind: Kind
     let isWanted = Atomic<Bool>(true)
     let note = Mutex<CacheNote?>(nil)
-    /// Why a save would fail at present.
+    /// Why a save would fail now.
     let problem = Mutex<FileProblem?>(nil)
     let loaded = Mutex<[LoadedEntry]>([])
     nonisolated(unsafe) var errand: Errand?
@@ -169,7 +169,7 @@ public final class CacheKeeper: @unchecked Sendable {
     timer = nil
   }
 
-  /// Waits for what is under way; false where it does not end.
+  /// Waits for the work in progress; false where it does not end in time.
   private func finishWork(by deadline: BootInstant, _ patience: Duration) -> Bool {
     guard let work else { return true }
     if let errand = work.errand, !errand.wait(atMost: max(deadline - BootInstant.now, .zero)) {
@@ -196,7 +196,7 @@ public final class CacheKeeper: @unchecked Sendable {
     }
   }
 
-  /// Begins to save, where there is something new and nothing under way.
+  /// Begins to save, where there is something new and no save in progress.
   private func save() {
     let changes = cache.changes
     guard work == nil, changes != savedChanges else {

@@ -26,7 +26,7 @@ public final class StateFile: Sendable {
 
   /// The file at a path, which need not exist.
   ///
-  /// - Parameter onFailure: told in one line why the file could not be written.
+  /// - Parameter onFailure: receives one line that says why the file could not be written.
   public convenience init(path: String, onFailure: @escaping @Sendable (String) -> Void) {
     self.init(path: path, in: nil, onFailure: onFailure)
   }
@@ -53,7 +53,7 @@ public final class StateFile: Sendable {
     Errand.start("state file") { self.writeAll() }
   }
 
-  /// Replaces the content before it returns: for the end of the program. A write that is under way comes first.
+  /// Replaces the content before it returns: for the end of the program. A write in progress comes first.
   public func saveNow(_ octets: [UInt8]) {
     work.withLock { $0.next = nil }
     var waits = 0

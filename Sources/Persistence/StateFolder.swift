@@ -35,7 +35,7 @@ public final class StateFolder: Sendable {
 
   /// A folder that is only read until `use`.
   ///
-  /// - Parameter note: told of each change.
+  /// - Parameter note: receives each change.
   public init(path: String, note: @escaping @Sendable (Note) -> Void) {
     self.path = path
     self.note = note
@@ -56,7 +56,7 @@ public final class StateFolder: Sendable {
 
   /// A file in it.
   ///
-  /// - Parameter onFailure: told in one line why it could not be written; not where another program writes there.
+  /// - Parameter onFailure: receives one line with the reason of a failure; not where another program writes there.
   public func file(_ name: String, onFailure: @escaping @Sendable (String) -> Void) -> StateFile {
     StateFile(path: "\(path)/\(name)", in: self, onFailure: onFailure)
   }

@@ -98,7 +98,7 @@ import Testing
     loop.advance(by: .seconds(600))
     #expect(folder.file.load(into: .empty(), .usual, at: now) == kept(2))
     #expect(notes.all.filter(\.isProblem).count == 1, "the same again is no news")
-    #expect(notes.all.last?.description == "the cache is saved at last: 2 entries")
+    #expect(notes.all.last?.description == "the cache is saved again: 2 entries")
     keepers[1].close()
   }
 
