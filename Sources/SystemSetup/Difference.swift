@@ -8,7 +8,7 @@ extension Change {
   {
     var text = "--- \(before == .absent ? "(nothing)" : path)\(attributes(before, after))\n"
     text += "+++ \(after == .absent ? "(nothing)" : path)\(attributes(after, before))"
-    text += kind == .overwrite ? " (overwritten in place, since it is mounted by itself)\n" : "\n"
+    text += kind == .overwrite ? " (overwritten in place, since it is a mount of its own)\n" : "\n"
     let (old, new) = (lines(before), lines(after))
     var (removed, inserted) = (Set<Int>(), Set<Int>())
     for step in new.difference(from: old) {

@@ -74,7 +74,7 @@ public struct Engagement {
   }
 
   /// `pause` for the service that has ended. Where it will be back in a moment nothing is done: the names wait for it, and
-  /// systemd-resolved is not started anew for nothing. A service that fails again and again is paused.
+  /// systemd-resolved is not restarted for nothing. A service that fails again and again is paused.
   ///
   /// - Parameter result: systemd's SERVICE_RESULT.
   public func pauseForService(result: String?) throws(SetupError) -> [String] {
@@ -96,7 +96,7 @@ public struct Engagement {
     case unneeded(SetupMethod)
   }
 
-  /// Writes the file anew that follows the network; `Installation.renew` has the lock for it.
+  /// Rewrites the file that follows the network; `Installation.renew` has the lock for it.
   func renew() throws(SetupError) -> Renewal {
     switch journal.method {
     case .resolved, .file: return .unneeded(journal.method)
@@ -119,7 +119,7 @@ public struct Engagement {
     rmdir(root.real(Root.parent(of: Place.readyMark)))
   }
 
-  /// Whether `systemctl restart` is under way.
+  /// Whether `systemctl restart` is in progress.
   private func isRestarting() -> Bool {
     run(SystemCommand("systemctl", "list-jobs", "--no-legend")).output.split(separator: "\n").contains { line in
       let fields = line.split(separator: " ")
@@ -136,7 +136,7 @@ public struct Engagement {
 
   private func reloadResolved() -> [String] {
     if root.isMachine {
-      // A machine that shuts down starts nothing anew.
+      // A machine that shuts down restarts nothing.
       if run(SystemCommand("systemctl", "is-system-running")).output.hasPrefix("stopping") { return [] }
       // Or systemd might find that it was started too often, and leave the machine without it.
       _ = run(SystemCommand("systemctl", "reset-failed", "systemd-resolved.service"))

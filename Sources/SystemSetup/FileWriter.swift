@@ -62,7 +62,7 @@ struct FileWriter {
     try finish(file, attributes, name)
   }
 
-  /// A file that is mounted by itself cannot be replaced. Cut after it was written: whoever reads it meanwhile meets the
+  /// A file that is a mount of its own cannot be replaced. Cut after writing: whoever reads it meanwhile meets the
   /// new lines first, and what is left of the old ones.
   private func overwrite(_ real: String, _ octets: [UInt8], _ attributes: FileAttributes) throws(SetupError) {
     let file = open(real, O_WRONLY | O_CLOEXEC | O_NOFOLLOW)

@@ -1,4 +1,4 @@
-// Following.swift -- the files that follow the network: hooks of NetworkManager and resolvconf have them written anew.
+// Following.swift -- the files that follow the network: hooks of NetworkManager and resolvconf rewrite them.
 
 /// The text of those files.
 enum Following {

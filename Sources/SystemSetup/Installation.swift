@@ -88,7 +88,7 @@ public struct Installation {
     try whileApplied(.names, body)
   }
 
-  /// Writes the files anew that follow the network, and keeps `apply` and `undo` from them meanwhile; also while a hook is
+  /// Rewrites the files that follow the network, and keeps `apply` and `undo` from them meanwhile; also while a hook is
   /// under way, whose command has called this.
   ///
   /// - Returns: what became of it; nil where nothing is applied.

@@ -17,7 +17,7 @@ public struct Change: Hashable, Sendable {
     case replace
     /// Something is mounted on the file: it is overwritten.
     case overwrite
-    /// Our own file, whose content may be written anew at any time.
+    /// Our own file, whose content may be rewritten at any time.
     case ours
   }
 

@@ -122,7 +122,7 @@ extension Plan {
     case .other(let owner, let help): throw .refused("/etc/resolv.conf is \(owner): \(help)")
     }
     let isMounted = root.isMountPoint(Place.resolver)
-    if isMounted { throw .refused("/etc/resolv.conf is mounted by itself, so that NetworkManager does not write it") }
+    if isMounted { throw .refused("/etc/resolv.conf is a mount of its own, so NetworkManager does not manage it") }
     let servers = root.text(of: Following.networkManagerFile) ?? root.text(of: Place.resolver) ?? ""
     try add(Place.following, .text(Following.resolver(nameserver, servers)), .ours, in: root)
     try add(
@@ -200,7 +200,7 @@ extension Plan {
       notes.append("the C library asks \(ResolverText.mostServers) servers; the last of these is not asked any more")
     }
     if isMounted {
-      notes.append("/etc/resolv.conf is mounted by itself (a container's?): who mounts it may overwrite it")
+      notes.append("/etc/resolv.conf is a mount of its own (a container's?): its owner may overwrite it")
     }
     for client in ["dhclient", "udhcpc", "dhcpcd"] where SystemCommand.find(client, in: root) != nil {
       notes.append("\(client) is installed and may overwrite /etc/resolv.conf with its next lease")

@@ -33,6 +33,6 @@ public enum SetupError: Error, Hashable, CustomStringConvertible {
     }
   }
 
-  /// What `errno` says at present.
+  /// The current `errno`.
   static func last(_ call: String, _ path: String) -> SetupError { .system(path: path, call: call, number: errno) }
 }

@@ -44,7 +44,7 @@ public struct Nameserver: Hashable, Sendable {
 
 /// Where things are, as absolute paths inside the root.
 enum Place {
-  /// What must outlive the program and its service: what undo needs, and files that are written anew at times. No
+  /// What must outlive the program and its service: what undo needs, and files that are rewritten at times. No
   /// StateDirectory of the service, which another user owns.
   static let state = "/var/lib/httpdnsd-setup"
   static let journal = "\(state)/journal"
