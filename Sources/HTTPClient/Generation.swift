@@ -11,9 +11,9 @@ import Glibc
 final class Generation {
   /// Whether it takes no more transfers and is closed after its last one.
   var isDraining = false
-  /// The transfers under way, in no order.
+  /// The transfers in flight, unordered.
   private(set) var active: [Transfer] = []
-  /// The connections that libcurl has told of, by descriptor.
+  /// The connections that libcurl has reported, by descriptor.
   private(set) var sockets: [Int32: CurlSocket] = [:]
 
   /// libcurl's handle, owned; freed when the generation is closed.
@@ -170,7 +170,7 @@ final class Generation {
     transfer.socket = nil
   }
 
-  /// A transfer that libcurl has repeated in vain, as it does when streams are refused: the server allows fewer of them
+  /// A transfer that libcurl has retried and given up, as it does when streams are refused: the server allows fewer of them
   /// than before. What it refused was not processed (RFC 9113 section 8.7), and goes again behind one that goes alone.
   private func startAgain(_ transfer: Transfer) {
     let share = transfer.share
@@ -247,7 +247,7 @@ final class Generation {
   }
 
   private func work(_ descriptor: Int32, _ bits: Int32) {
-    // After this call libcurl says anew when it wants the next one.
+    // After this call libcurl says again when it wants the next one.
     if descriptor == CURL_SOCKET_TIMEOUT { wish = -1 }
     var running: Int32 = 0
     wishChanged = true

@@ -22,11 +22,11 @@ public struct HTTPClientOptions: Sendable {
   public var family = Family.any
   /// Connections at a time. With HTTP/2 there are two at most.
   public var maxConnections = 64
-  /// Transfers under way and waiting for a connection; one more fails with `busy`.
+  /// Transfers in flight and waiting for a connection; one more fails with `busy`.
   public var maxInFlight = 1024
   /// The age after which a connection takes no more transfers.
   public var maxAge = Duration.seconds(600)
-  /// The longest content, in octets; a transfer under way takes a little more than that of memory. With HTTP/2 at most
+  /// The longest content, in octets; a transfer in flight takes a little more than that of memory. With HTTP/2 at most
   /// `mostHTTP2Body`.
   public var maxBody = 64 * 1024
   /// The longest content that HTTP/2 can carry: the largest buffer of libcurl 7.88, less a frame and room for its own.

@@ -9,7 +9,7 @@ public struct HTTPFailure: Error, Hashable, Sendable {
   public enum Kind: String, Hashable, CaseIterable, Sendable {
     /// The time was up.
     case timeout
-    /// Too many transfers were under way, or there was no descriptor for a connection; nothing was sent.
+    /// Too many transfers were in flight, or there was no descriptor for a connection; nothing was sent.
     case busy
     /// The server's machine refused the connection.
     case refused

@@ -97,6 +97,6 @@ public enum HTTPResult: Hashable, Sendable {
 public protocol HTTPTransport: AnyObject, Sendable {
   /// Sends a request and waits for the end of the transfer, which comes within `timeout`.
   nonisolated(nonsending) func send(_ request: HTTPRequest, timeout: Duration) async -> HTTPResult
-  /// Lets later requests open new connections; those under way go on over the old ones.
+  /// Lets later requests open new connections; those in flight go on over the old ones.
   func renewConnections()
 }

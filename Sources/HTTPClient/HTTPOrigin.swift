@@ -88,7 +88,7 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     return current.begin(request, timeout: timeout, continuation)
   }
 
-  /// Lets later requests open new connections; those under way go on over the old ones.
+  /// Lets later requests open new connections; those in flight go on over the old ones.
   public func renewConnections() {
     timeoutsInARow = 0
     guard let old = current, !isClosed, let fresh = try? Generation(settings, on: loop, of: self) else { return }

@@ -22,7 +22,7 @@ public struct HTTPServerAddress: Hashable, Sendable {
   /// Addresses of one or both families, in the order of preference; both families are raced while connecting. None where a
   /// proxy is told a host's name.
   public let addresses: [String]
-  /// The name that a proxy is told; nil where there are addresses.
+  /// The name that a proxy receives; nil where there are addresses.
   public let proxiedHost: String?
   /// The TCP port.
   public let port: UInt16
@@ -48,7 +48,7 @@ public struct HTTPServerAddress: Hashable, Sendable {
   ///
   /// - Parameters:
   ///   - name: nil or empty where the host is the name.
-  ///   - proxiedHost: what the proxy is told; nil is returned where it cannot be a host's name.
+  ///   - proxiedHost: what the proxy receives; nil is returned where it cannot be a host's name.
   ///   - port: nil for the scheme's own.
   public init?(scheme: Scheme, name: String? = nil, proxiedHost: String, port: UInt16? = nil) {
     guard let host = Self.hostName(proxiedHost), !host.isEmpty, Self.family(of: host) == nil,

@@ -20,9 +20,9 @@ final class Transfer {
   private(set) var share: UInt64 = 0
   /// Its place among those that wait.
   var link = TransferQueue.Link()
-  /// The place in the generation's list of transfers under way.
+  /// The place in the generation's list of transfers in flight.
   var position = 0
-  /// The connection it uses, once libcurl has told.
+  /// The connection it uses, once libcurl has reported it.
   var socket: CurlSocket?
   /// Whether it has, or had, a connection or a stream of one; without, it waits in libcurl's queue.
   var hasConnection: Bool { socket != nil || easy.microseconds(CURLINFO_PRETRANSFER_TIME_T) > 0 }
@@ -38,7 +38,7 @@ final class Transfer {
   private let settings: OriginSettings
   private let errorText: UnsafeMutablePointer<CChar>
   private var headerList: CurlList?
-  /// The content of the POST under way: libcurl reads it where it is.
+  /// The content of the POST in flight: libcurl reads it where it is.
   private var content = UnsafeMutableBufferPointer<UInt8>(start: nil, count: 0)
   private var headers = ResponseHeaders()
   private var body: [UInt8] = []
@@ -204,7 +204,7 @@ final class Transfer {
 private let streamCalm = "(err 11)"
 /// How libcurl's comment on a GOAWAY with ENHANCE_YOUR_CALM goes on after a word that differs between its versions.
 private let connectionCalm = Array("GOAWAY, error=11,".utf8)
-/// How libcurl's sentence begins when it has repeated a transfer in vain.
+/// How libcurl's sentence begins when it has retried a transfer without success.
 private let repeatedInVain = "Connection died, tried "
 
 /// Whether a text can be a request's target: it begins with a slash and is printable without spaces.
