@@ -37,7 +37,7 @@ struct EMASAnswers {
   }
 
   /// Adds the addresses of one family that the reply lists for a name; a list that cannot be read spoils that question
-  /// only. Names and families that nobody asked for are left alone.
+  /// only. Names and families that were not asked for are ignored.
   ///
   /// - Parameter hasNoData: whether the reply says that an empty list means what it says.
   mutating func add(

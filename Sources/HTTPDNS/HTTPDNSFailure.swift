@@ -2,7 +2,7 @@
 
 /// Why there is no answer. No case carries text of the provider's, so every one of them may be logged.
 public enum HTTPDNSFailure: Error, Hashable, Sendable {
-  /// The provider did not accept who asked: HTTP 401 or 403.
+  /// The provider rejected the client's credentials or address: HTTP 401 or 403.
   case authentication
   /// The time of a signature had passed, or lay too far ahead: the clocks differ. Worth one retry with a corrected clock.
   case expired

@@ -2,7 +2,7 @@
 
 import DNSWire
 
-/// A server that a provider has told its clients of.
+/// A server that a provider announces to its clients.
 public struct ListedServer: Hashable, Sendable {
   /// What to connect to.
   public enum Host: Hashable, Sendable {

@@ -1,4 +1,4 @@
-// Healthcheck.swift -- whether a nameserver of ours serves: a query that it answers by itself, over UDP and over TCP.
+// Healthcheck.swift -- whether our nameserver serves: a query answered without an upstream, over UDP and over TCP.
 
 import DNSWire
 import EventLoop

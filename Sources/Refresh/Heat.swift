@@ -46,7 +46,7 @@ public struct HeatPolicy: Hashable, Sendable {
   ///
   /// An entry that is not active is refreshed when it is hot. From then on its name is refreshed until `giveUpAfter`
   /// refreshes in a row had no hit between them and the next due time: with 3, three transfers are spent on a name after
-  /// its last hit was answered by an entry. One hit lets it begin anew.
+  /// its last hit was answered by an entry. One hit starts it again.
   ///
   /// The entry itself does not change: after a failed refresh the same question has the same answer.
   ///
