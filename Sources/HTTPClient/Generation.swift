@@ -170,7 +170,7 @@ final class Generation {
     transfer.socket = nil
   }
 
-  /// A transfer that libcurl has retried and given up, as it does when streams are refused: the server allows fewer of them
+  /// A transfer that libcurl has given up after retries, as when streams are refused: the server allows fewer of them
   /// than before. What it refused was not processed (RFC 9113 section 8.7), and goes again behind one that goes alone.
   private func startAgain(_ transfer: Transfer) {
     let share = transfer.share
