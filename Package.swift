@@ -83,7 +83,7 @@ let layer2: [Target] =
   + module("HTTPServer", ["EventLoop", "CEvent", "CTLS"], tests: ["HTTPTestSupport"])
   + module("SystemSetup", ["Files"])
 
-// Layers 3 and 4: the daemon. What clients meet and whom it asks do not know each other.
+// Layer 3: the parts of the daemon. What clients meet and whom it asks do not know each other.
 let daemonLibraries: [Target.Dependency] = [
   "DNSWire", "EventLoop", "Ciphers", "Configuration", "Telemetry", "HTTPDNS", "MessageCache", "Routing", "Listener",
   "HTTPClient", "LocalDNS", "NetworkWatch", "Refresh", "Persistence", "CSocket", "CHotPath", "ServiceManager", "Files",
@@ -124,7 +124,7 @@ let layer3: [Target] =
       "HTTPClient", "LocalDNS", "Persistence", "FairShares", "Telemetry", "CHotPath",
     ])
 
-// Layer 4: the assembly, the two HTTP faces, and the programs.
+// Layer 4: the assembly and the two HTTP faces. Layer 5: the programs.
 let programs: [Target] =
   part("Forwarder", daemonParts + daemonLibraries)
   // Scenes of the daemon's tests: test targets, since they look inside what they join.
