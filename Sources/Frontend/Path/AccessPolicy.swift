@@ -97,6 +97,8 @@ package final class AccessPolicy: @unchecked Sendable {
   package func takeRefused(now: Int64) -> RefusedQueries? {
     guard hasNews(now: now) else { return nil }
     let words = (0..<RefusedWord.nextReport).map { hot_counter_read(refused + $0) }
+    // A thread that was counting while the last report was taken has left a count without its network.
+    guard words[RefusedWord.network] != 0 else { return nil }
     for index in 0..<RefusedWord.nextReport { hot_counter_set(refused + index, 0) }
     hot_counter_set(refused + RefusedWord.nextReport, UInt64(bitPattern: now) + AccessPolicy.silence)
     return RefusedQueries(network: words[RefusedWord.network], words[RefusedWord.fromIt], words[RefusedWord.fromOthers])
