@@ -1,4 +1,4 @@
-// HTTPServerReply.swift -- the answer that one request waits for; given at once or later, on the loop's thread.
+// HTTPServerReply.swift -- the answer that one request waits for; given at once, later or bit by bit, on the loop's thread.
 //
 // libevent keeps the request until it is answered, or until the server ends; the server then takes the handle away.
 
@@ -9,17 +9,24 @@ import Glibc
 /// The one chance to answer a request. A reply that is let go without an answer answers 500 by itself.
 public final class HTTPServerReply {
   /// Owned by libevent; nil once answered, or when the server has ended.
-  private var request: UnsafeMutablePointer<evhttp_request>?
+  private(set) var request: UnsafeMutablePointer<evhttp_request>?
   /// The server takes itself out of here when it ends, so the reference never outlives it.
-  private unowned(unsafe) var server: HTTPServer?
+  private(set) unowned(unsafe) var server: HTTPServer?
   private var closeWatch: LoopEvent?
+  /// Set while an answer of unknown length is given: called once, when the client has gone.
+  var whenClosed: (() -> Void)?
+  /// Whether such an answer has begun.
+  var isStreaming = false
 
   init(request: UnsafeMutablePointer<evhttp_request>, server: HTTPServer) {
     self.request = request
     self.server = server
   }
 
-  deinit { if isPending { send(status: 500) } }
+  deinit {
+    guard isPending else { return }
+    if isStreaming { endStream() } else { send(status: 500) }
+  }
 
   /// Whether the request still waits for its answer.
   public var isPending: Bool { request != nil }
@@ -72,13 +79,15 @@ public final class HTTPServerReply {
 
   /// Takes the handle away: libevent is about to free it.
   func serverDidEnd() {
+    forgetStream()
     closeWatch = nil
     request = nil
     server = nil
   }
 
-  private func take() -> UnsafeMutablePointer<evhttp_request>? {
+  func take() -> UnsafeMutablePointer<evhttp_request>? {
     guard let taken = request else { return nil }
+    forgetStream()
     server?.forget(taken)
     closeWatch = nil
     request = nil
