@@ -32,6 +32,8 @@ package final class Forwarder {
   package let statistics = StatisticsSource()
   /// Off unless somebody switches it on. Resolver's loop only, or before that runs.
   package let queryLog: QueryLog
+  /// Names whose clients got SERVFAIL.
+  let failingNames = FailingNames()
   /// What it has from its configuration.
   private(set) var preparation: Preparation
   private(set) var providers: ProviderSet
@@ -128,6 +130,7 @@ package final class Forwarder {
       counters: statistics.waiting
     ) { outbox.add($0, through: $1, to: $2) }
     replies.log = queryLog
+    replies.failing = failingNames
     let watch = AnswerWatch(on: loop) { [logger] in logger.debug("\($0)") }
     self.watch = watch
     replies.watch = watch
@@ -235,6 +238,7 @@ package final class Forwarder {
     loop.execute { [loop, surroundings] in upkeep.start(on: loop, notAt: surroundings.listeners) }
     loop.run()
     for thread in listenerThreads { thread.join() }
+    queryLog.finish()
     factory.ledger?.close()
     upkeep.close()
     factory.state.leave()

@@ -21,6 +21,18 @@ package struct DaemonNumbers: Sendable {
   package var counts: NameCounts
   /// The network that the machine is on: the interface of the default route; empty without one.
   package var network: String
+  /// Names whose clients got SERVFAIL, the last one first.
+  package var failing: [FailingName] = []
+
+  /// Those numbers.
+  package init(
+    statistics: ForwarderStatistics, counts: NameCounts, network: String, failing: [FailingName] = []
+  ) {
+    self.statistics = statistics
+    self.counts = counts
+    self.network = network
+    self.failing = failing
+  }
 }
 
 /// What was counted for the busiest names.
@@ -37,7 +49,8 @@ extension Forwarder {
     let statistics = statistics.read()
     var counts = resolver.assumeIsolated { $0.names.totals }
     counts.cacheDnsNum = statistics.queries.count(.hit) + statistics.queries.count(.stale)
-    return DaemonNumbers(statistics: statistics, counts: counts, network: Forwarder.network)
+    return DaemonNumbers(
+      statistics: statistics, counts: counts, network: Forwarder.network, failing: failingNames.report(now: loop.now))
   }
 
   /// What was counted for the busiest names. To be called from a task that prefers the loop.

@@ -1,4 +1,4 @@
-// LoggedQuery.swift -- what the query log says of one query. All of it is personal data.
+// LoggedQuery.swift -- one query as the query log and `httpdnsd tail` show it. All of it is personal data.
 
 import CEvent
 import CSocket
@@ -22,6 +22,8 @@ package struct LoggedQuery {
   var type: UInt16
   var code: UInt16
   var outcome: Outcome
+  /// Why it failed; nil where it did not, or where the response code says it all.
+  var reason: String?
 
   /// What became of it.
   package enum Outcome: Equatable {
@@ -29,9 +31,9 @@ package struct LoggedQuery {
     case atOnce(QueryFate)
     /// It was answered with stale data after an attempt to ask.
     case stale
-    /// It was answered by whom was asked for it, or by what had been kept meanwhile.
+    /// It was answered by an upstream, or with an answer that came into the cache meanwhile.
     case asked(Source)
-    /// Nobody had an answer.
+    /// No upstream had an answer.
     case failed
   }
 
@@ -47,11 +49,13 @@ package struct LoggedQuery {
     case ourselves
   }
 
-  /// The line, with the time of the query's reception.
-  func line() -> LogLine {
-    let age = (BootInstant.now - receivedAt).nanoseconds
+  /// When the answer had gone.
+  var answeredAt: BootInstant { receivedAt + took }
+
+  /// The line, with the time of the answer.
+  func line(_ clock: LogClock = LogClock()) -> LogLine {
     var fields = [
-      LogField("client", .text(LoggedQuery.text(client))),
+      LogField("client", .text(clientText)),
       LogField("transport", .text(transport.word)),
       LogField("name", .text(nameText)),
       LogField("type", .text("\(RecordType(type))")),
@@ -62,21 +66,25 @@ package struct LoggedQuery {
       LogField("rcode", .text("\(ResponseCode(rawValue: code))")),
       LogField("ms", .number(TimeText.thousandths(took))),
     ]
-    return LogLine(
-      time: LogTime(nanoseconds: LogTime.now.nanoseconds - age), level: .info, message: "query", fields: fields)
+    if let reason { fields.append(LogField("reason", .text(reason))) }
+    return LogLine(time: clock.time(of: answeredAt), level: .info, message: "query", fields: fields)
+  }
+
+  /// QNAME; nil where the octets are no name.
+  var domainName: DomainName? {
+    var position = 0
+    while position < name.count, name[position] != 0, name[position] < 64 { position += Int(name[position]) + 1 }
+    guard position == name.count - 1, name[position] == 0 else { return nil }
+    return DomainName(unchecked: name)
   }
 
   /// Presentation text; `-` where there is no name.
-  private var nameText: String {
-    var position = 0
-    while position < name.count, name[position] != 0, name[position] < 64 { position += Int(name[position]) + 1 }
-    guard position == name.count - 1, name[position] == 0 else { return "-" }
-    return DomainName(unchecked: name).text
-  }
+  var nameText: String { domainName?.text ?? "-" }
 
-  private static func text(_ octets: [UInt8]) -> String {
+  /// The client's address.
+  var clientText: String {
     var text = [CChar](repeating: 0, count: 46)
-    inet_ntop(octets.count == 4 ? AF_INET : AF_INET6, octets, &text, 46)
+    inet_ntop(client.count == 4 ? AF_INET : AF_INET6, client, &text, 46)
     return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 }

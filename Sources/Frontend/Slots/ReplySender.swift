@@ -22,7 +22,9 @@ package final class ReplySender {
   private let output: UnsafeMutablePointer<UInt8>
   private var connections: [Int: TCPConnection] = [:]
   /// Told of each query that was answered, where queries are logged.
-  package var log: QueryLog?
+  var log: QueryLog?
+  /// Counts answers that failed by their names.
+  var failing: FailingNames?
   /// Told of answers that were slow or failed.
   package var watch: AnswerWatch?
 
@@ -90,13 +92,21 @@ package final class ReplySender {
     counters.tally.count(code: head.responseCode)
     let (now, receivedAt) = (BootInstant.now, BootInstant(nanoseconds: queries.slots[slot].receivedAt))
     counters.tally.count(answers: 1, took: (now - receivedAt).nanoseconds)
+    if let failure, let name = DomainName(octets: questionName(slot, of: message)) {
+      failing?.failed(name, query.type, failure, now: now)
+    }
     watch?.answered(at: now, took: now - receivedAt, failure: failure)
     log?.add(
       LoggedQuery(
         receivedAt: receivedAt, took: now - receivedAt, client: clientOctets(slot), transport: isUDP ? .udp : .tcp,
-        name: Array(message[QueryReader.headerLength..<(QueryReader.headerLength + query.nameLength)]),
-        type: query.type, code: head.responseCode, outcome: outcome))
+        name: questionName(slot, of: message),
+        type: query.type, code: head.responseCode, outcome: outcome, reason: failure))
     queries.release(slot)
+  }
+
+  private func questionName(_ slot: Int, of message: UnsafeBufferPointer<UInt8>) -> [UInt8] {
+    let length = queries.slots[slot].query.nameLength
+    return Array(message[QueryReader.headerLength..<(QueryReader.headerLength + length)])
   }
 
   private func clientOctets(_ slot: Int) -> [UInt8] {

@@ -1,0 +1,61 @@
+// FailingNames.swift -- names whose clients got SERVFAIL, how often and why, for `httpdnsd top`. Resolver's loop only.
+
+import DNSWire
+import EventLoop
+
+/// A name and type whose clients got SERVFAIL.
+public struct FailingName: Sendable, Equatable {
+  /// The name, in lower case.
+  public var name: DomainName
+  /// The type.
+  public var type: RecordType
+  /// How often since it is in the list.
+  public var count: UInt64
+  /// Why, the last time.
+  public var reason: String
+  /// How long ago that was.
+  public var age: Duration
+}
+
+/// The names that failed last. It costs nothing while none fails.
+public final class FailingNames {
+  private struct Key: Hashable {
+    var name: DomainName
+    var type: UInt16
+  }
+
+  private struct Row {
+    var count: UInt64 = 0
+    var reason = ""
+    var at = BootInstant(nanoseconds: 0)
+  }
+
+  /// Names and types at most; beyond it, half of them make room: those that failed longest ago.
+  static let most = 512
+
+  private var rows: [Key: Row] = [:]
+
+  init() {}
+
+  /// A client has got SERVFAIL.
+  func failed(_ name: DomainName, _ type: UInt16, _ reason: String, now: BootInstant) {
+    let key = Key(name: name.lowercased, type: type)
+    if rows.count >= FailingNames.most, rows[key] == nil { makeRoom() }
+    rows[key, default: Row()].count += 1
+    rows[key]?.reason = reason
+    rows[key]?.at = now
+  }
+
+  /// The names, the last one that failed first.
+  func report(now: BootInstant) -> [FailingName] {
+    rows.sorted { $0.value.at > $1.value.at }.map { key, row in
+      FailingName(
+        name: key.name, type: RecordType(key.type), count: row.count, reason: row.reason, age: now - row.at)
+    }
+  }
+
+  private func makeRoom() {
+    let kept = rows.sorted { $0.value.at > $1.value.at }.prefix(FailingNames.most / 2)
+    rows = Dictionary(uniqueKeysWithValues: kept.map { ($0.key, $0.value) })
+  }
+}

@@ -1,0 +1,75 @@
+// QueryWatch.swift -- answered queries as lines for one reader, for as long as that looks. Resolver's loop only.
+
+import DNSWire
+import EventLoop
+import Logging
+import Telemetry
+
+/// Gets the queries that match, from `QueryLog.add` to `QueryLog.remove`.
+public final class QueryWatch {
+  /// Lines of one reader in a tenth of a second at most; what is beyond is counted.
+  static let linesAtOnce = QueryLog.linesPerSecond / 10
+
+  private let name: DomainName?
+  private let onlyFailed: Bool
+  private let asJSON: Bool
+  private let receive: ([String]) -> Void
+
+  /// - Parameters:
+  ///   - name: only queries for this name and names below it; nil for all.
+  ///   - onlyFailed: only queries whose RCODE is neither NOERROR nor NXDOMAIN.
+  ///   - asJSON: the objects of the query log in the place of lines for people.
+  ///   - receive: gets lines with their line breaks, in the order of the answers; several times a second at most.
+  public init(of name: DomainName?, onlyFailed: Bool, asJSON: Bool, receive: @escaping ([String]) -> Void) {
+    self.name = name?.lowercased
+    self.onlyFailed = onlyFailed
+    self.asJSON = asJSON
+    self.receive = receive
+  }
+
+  /// Passes on what matches.
+  ///
+  /// - Parameter missing: queries that found no room on their way here.
+  func take(_ queries: ArraySlice<LoggedQuery>, _ clock: LogClock, missing: Int) {
+    var lines: [String] = []
+    var leftOut = missing
+    for query in queries where matches(query) {
+      guard lines.count < QueryWatch.linesAtOnce else {
+        leftOut += 1
+        continue
+      }
+      lines.append(
+        asJSON ? query.line(clock).written(as: .json, isJournal: false) : "\(query.sentence(clock))\n")
+    }
+    if leftOut > 0 { lines.append(note(of: leftOut)) }
+    if !lines.isEmpty { receive(lines) }
+  }
+
+  private func matches(_ query: LoggedQuery) -> Bool {
+    if onlyFailed, !query.hasFailed { return false }
+    guard let name else { return true }
+    return query.domainName?.lowercased.isAtOrBelow(name) ?? false
+  }
+
+  private func note(of leftOut: Int) -> String {
+    guard asJSON else { return "(\(leftOut) queries are left out: too many at once)\n" }
+    let fields = [LogField("queries", .number("\(leftOut)"))]
+    let line = LogLine(time: .now, level: .warning, message: "left out", fields: fields)
+    return line.written(as: .json, isJournal: false)
+  }
+}
+
+extension LoggedQuery {
+  /// Whether its client has got neither records nor the answer that they do not exist.
+  var hasFailed: Bool { ![.noError, .nxDomain].contains(ResponseCode(rawValue: code)) }
+
+  /// One line for people: when, who, what, and what became of it.
+  func sentence(_ clock: LogClock) -> String {
+    var source = outcome.text
+    if case .asked(.provider(let name, _)) = outcome { source = name }
+    let question = "\(nameText) \(RecordType(type))"
+    let result = "\(ResponseCode(rawValue: code)) \(source) \(TimeText.thousandths(took)) ms"
+    return "\(clock.time(of: answeredAt).text) \(clientText) \(transport.word) \(question) \(result)"
+      + (reason.map { ": \($0)" } ?? "")
+  }
+}
