@@ -81,6 +81,14 @@ extension Forwarder {
     runLoop { [resolver] in await resolver.opinions(on: name.lowercased, types) } ?? []
   }
 
+  /// The same for IPv4 addresses, and the providers' states afterwards.
+  package func examination(with name: DomainName) -> (opinions: [Opinion], reports: [ProviderReport]) {
+    runLoop { [resolver] in
+      let opinions = await resolver.opinions(on: name.lowercased, [.a])
+      return (opinions, await resolver.providerReports())
+    } ?? ([], [])
+  }
+
   /// Asks one provider, past rules and cache; nil where no provider has that name or it cannot serve the question.
   package func ask(_ question: Question, of provider: String) -> ResolvedAnswer? {
     let question = HTTPDNSQuestion(name: question.name.lowercased, type: question.type)

@@ -58,6 +58,27 @@ import Testing
     #expect(content(scene, "www.example.com").entries.isEmpty)
   }
 
+  @Test func `the whole cache is shown in a few figures, and its busiest entries`() throws {
+    let provider = ScriptedUpstream(on: loop) { question, _ in
+      question.name == name("none.example")
+        ? .answer(.negative(.nxDomain, zone: name("example")))
+        : .answer(.addresses(question.name, "192.0.2.1", ttl: question.name == name("short.example") ? 10 : 1000))
+    }
+    let scene = ResolverScene(on: loop, [provider]) { $0.routes[0].stale = .tested(.onFailure, maxAge: 1000) }
+    for text in ["short.example", "none.example"] { _ = try scene.answer(text) }
+    for number in 0..<20 {
+      for _ in 0...number { _ = try scene.answer("n\(number).example") }
+    }
+    loop.advance(by: .seconds(20))
+    let seen = loop.run { await scene.resolver.overview(busiest: 3) }
+    #expect(seen.fresh == 21 && seen.stale == 1 && seen.negative == 1 && seen.failures == 0)
+    #expect(seen.hits == (0..<20).reduce(0, +) && seen.statistics.entries == 22)
+    #expect(seen.busiest.map(\.question.name) == [name("n19.example"), name("n18.example"), name("n17.example")])
+    #expect(seen.busiest.map(\.hits) == [19, 18, 17] && seen.busiest[0].source == "first")
+    #expect(loop.run { await scene.resolver.overview(busiest: 0) }.busiest.isEmpty)
+    #expect(loop.run { await scene.resolver.overview(busiest: 100) }.busiest.count == 22)
+  }
+
   @Test func `every type is shown, denials above that cover the name, and failures`() throws {
     let provider = ScriptedUpstream(on: loop) { question, _ in
       switch question.type {

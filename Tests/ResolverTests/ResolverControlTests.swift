@@ -94,6 +94,7 @@ import Testing
     expected.roundTrips.observe(.milliseconds(10))
     expected.state = .aside("its quota is used up", until: loop.wallTime + 5)
     expected.demotions.count(.aside)
+    expected.lastFailure = "server: the provider's quota is used up"
     #expect(provider.report == expected)
     loop.advance(by: .seconds(6))
     transport.script = { _ in (.failure(HTTPFailure(.refused, "refused")), .milliseconds(10)) }
@@ -102,7 +103,10 @@ import Testing
     expected.failureCounts.count(.refused)
     expected.state = .down("all of its servers have failed")
     expected.demotions.count(.down)
+    expected.lastFailure = "server: refused: refused"
     #expect(provider.report == expected)
+    loop.advance(by: .seconds(2))
+    #expect(provider.report.lastFailureAge == .seconds(2))
     provider.use([])
     #expect(provider.report.server == nil)
     provider.budget.spend(3, unixTime: loop.wallTime, now: loop.now.nanoseconds)

@@ -39,22 +39,24 @@ extension Resolver {
     let now = loop.now
     let plans = refresher?.plans(Set(found.map(\.copy.hash))) ?? [:]
     var content = NameContent(more: more)
-    content.entries = found.compactMap { copy, parts -> EntryReport? in
-      guard now.nanoseconds < copy.usefulUntil, var report = EntryReport(copy, parts, now: now.nanoseconds) else {
-        return nil
-      }
-      report.question.isHere = isHere(parts) && copy.life.network.map { $0 == network.number } ?? true
-      report.upstreams = upstreamNames(parts.scope.route)
-      report.source = self.name(of: EntrySource(number: copy.life.source))
-      report.refresh = plans[copy.hash] ?? .none
-      return report
-    }
+    content.entries = found.compactMap { report($0, $1, plans) }
     content.entries.sort { $0.question.isBefore($1.question) }
     content.failures = failures.waiting(selection, now: now).compactMap { key, until in
       KeyParts(key).map { FailureReport(question: EntryQuestion($0), waits: until - now) }
     }
     content.failures.sort { $0.question.isBefore($1.question) }
     return content
+  }
+
+  /// An entry in values; nil where it is of no use any more, or makes no sense.
+  func report(_ copy: EntryCopy, _ parts: KeyParts, _ plans: [UInt64: RefreshPlan]) -> EntryReport? {
+    let now = loop.now.nanoseconds
+    guard now < copy.usefulUntil, var report = EntryReport(copy, parts, now: now) else { return nil }
+    report.question.isHere = isHere(parts) && copy.life.network.map { $0 == network.number } ?? true
+    report.upstreams = upstreamNames(parts.scope.route)
+    report.source = name(of: EntrySource(number: copy.life.source))
+    report.refresh = plans[copy.hash] ?? .none
+    return report
   }
 
   /// Lets an address go last in the answers that are kept of a name, each until the next answer takes its place. To be called

@@ -55,6 +55,10 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   private var clock = ProviderClock()
   /// Seconds by which the last response's date was ahead of the clock that signed its request.
   private var clockDifference: Int64 = 0
+  /// The same for the machine's clock; nil where no response had a date.
+  private(set) var datedClockDifference: Int64?
+  /// The last failure that was not the question's fault.
+  private(set) var lastFailure: (text: String, at: BootInstant)?
   let certificateClock: CertificateClock?
   /// When the time may be asked for again; nil while it is being asked for.
   var nextTimeCheck: BootInstant? = BootInstant(nanoseconds: .min)
@@ -237,6 +241,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
             hadItsTime: time >= min(timeout, HTTPDNSProvider.longestAttempt), deadline: deadline)
         }
         failure.reason = "\(servers[index]): \(failure.reason)"
+        if failure.blame.endsWithRecovery { lastFailure = (failure.reason, loop.now) }
         if let refusal = problem.refusal, failure.blame == .account { failure.advice = remedy(for: refusal) }
         steps.append(failure.explanation)
         failure.steps = steps
@@ -365,6 +370,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       if let date = response.date {
         if server.isVerified { clock.learn(date, wallTime: loop.wallTime) }
         clockDifference = date - clock.unixTime(wallTime: loop.wallTime)
+        datedClockDifference = date - loop.wallTime
       }
       do throws(HTTPDNSFailure) {
         let replies = ProviderReplies(

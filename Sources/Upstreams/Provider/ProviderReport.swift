@@ -1,21 +1,21 @@
-// ProviderReport.swift -- how a provider fares, in values that a person can be shown.
+// ProviderReport.swift -- the state of a provider, in human-readable values.
 //
 // Resolver's loop only, as what it is drawn from.
 
 import EventLoop
 import Telemetry
 
-/// How a provider fares.
+/// The state and the usage of a provider.
 package struct ProviderReport: Sendable, Equatable {
-  /// What it is fit for.
+  /// Whether it is asked.
   package enum State: Sendable, Equatable {
     /// It is asked.
     case up
     /// Every server has failed, or there is none: why, where that is known. A probe ends it, or a list of servers.
     case down(String?)
-    /// It is left alone: why, and until when in seconds since 1970.
+    /// The daemon backs off from it: why, and until when in seconds since 1970.
     case aside(String, until: Int64)
-    /// `units_per_day` are spent; until when in seconds since 1970.
+    /// `units_per_day` is used up; until when in seconds since 1970.
     case spent(until: Int64)
 
     /// All words.
@@ -34,10 +34,16 @@ package struct ProviderReport: Sendable, Equatable {
 
   /// Its name in the configuration.
   package var name: String
-  /// What it is fit for.
+  /// Whether it is asked.
   package var state = State.up
-  /// What a person should know though it does its work, in a few words.
+  /// What is odd though it does its work, in a few words.
   package var remark: String?
+  /// Its last failure that was not the question's fault, with the server; nil where there was none.
+  package var lastFailure: String?
+  /// How long ago that was.
+  package var lastFailureAge = Duration.zero
+  /// Seconds by which its clock was ahead of ours in its last response; nil where none has told.
+  package var clockDifference: Int64?
   /// The server that is asked first; nil where there is none.
   package var server: String?
   /// Billing units of this day (UTC), as far as they are known, those before a restart among them where a ledger keeps
@@ -85,6 +91,11 @@ extension HTTPDNSProvider {
     report.unitsToday = today.spent
     report.unitsPerDay = settings.unitsPerDay
     report.take(counters)
+    if let lastFailure {
+      report.lastFailure = lastFailure.text
+      report.lastFailureAge = loop.now - lastFailure.at
+    }
+    report.clockDifference = datedClockDifference
     let current = health.rotation.current
     report.server = servers.indices.contains(current) ? "\(servers[current])" : nil
     switch health.fitness(now: now) {

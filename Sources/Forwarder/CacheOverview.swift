@@ -1,0 +1,82 @@
+// CacheOverview.swift -- the whole cache in a few figures, and its busiest entries.
+//
+// Resolver's loop only.
+
+import DNSWire
+import EventLoop
+import MessageCache
+
+/// The cache in a few figures.
+public struct CacheOverview: Sendable {
+  /// How full it is.
+  public var statistics = CacheStatistics()
+  /// Entries that have not expired.
+  public var fresh = 0
+  /// Entries that have expired and may still be served as stale data.
+  public var stale = 0
+  /// Entries of both kinds without records in the answer section.
+  public var negative = 0
+  /// Hits of all entries that are there.
+  public var hits: UInt64 = 0
+  /// Questions that failed a moment ago and are not asked again yet.
+  public var failures = 0
+  /// The entries with most hits, the busiest first.
+  public var busiest: [EntryReport] = []
+
+  /// An empty cache.
+  public init() {}
+}
+
+extension Resolver {
+  /// Steps of a look at the whole cache in one turn of the loop: half a millisecond or so.
+  private static let overviewSteps = 64
+
+  /// Looks at every entry, in steps. To be called from a task that prefers the loop.
+  ///
+  /// - Parameter most: how many of the busiest entries.
+  /// - Complexity: O(n) in the number of entries; it copies some more than `most` of them.
+  public func overview(busiest most: Int) async -> CacheOverview {
+    var overview = CacheOverview()
+    var candidates: [EntryCopy] = []
+    /// What an entry needs more of than others have already.
+    var least: UInt32?
+    var survey = CacheSurvey(of: cache)
+    while true {
+      let now = loop.now.nanoseconds
+      survey.advance(steps: Resolver.overviewSteps) { record, hash in
+        guard now < record.usefulUntil else { return }
+        if now < record.expiresAt { overview.fresh += 1 } else { overview.stale += 1 }
+        if record.answers == 0 { overview.negative += 1 }
+        overview.hits += UInt64(record.hits)
+        guard most > 0, least.map({ record.hits > $0 }) ?? true else { return }
+        candidates.append(EntryCopy(record, hash: hash))
+      }
+      if candidates.count >= max(2 * most, 1) {
+        candidates = Resolver.busiest(candidates, most)
+        least = candidates.last?.hits
+      }
+      guard !survey.isDone else { break }
+      await loop.sleep(for: .zero)
+    }
+    let found = Resolver.busiest(candidates, most).compactMap { copy in KeyParts(copy.key).map { (copy, $0) } }
+    let plans = refresher?.plans(Set(found.map(\.0.hash))) ?? [:]
+    overview.busiest = found.compactMap { report($0, $1, plans) }
+    overview.failures = failures.waiting(.everything, now: loop.now).count
+    overview.statistics = cache.statistics
+    return overview
+  }
+
+  private static func busiest(_ copies: [EntryCopy], _ most: Int) -> [EntryCopy] {
+    Array(copies.sorted { ($0.hits, $0.usedAt) > ($1.hits, $1.usedAt) }.prefix(most))
+  }
+}
+
+extension CacheRecord {
+  /// When it stops being fresh, in nanoseconds of the boot-time clock.
+  fileprivate var expiresAt: Int64 { storedAt + Int64(life.lifetime) * 1_000_000_000 }
+
+  /// Until when it may be served as stale data, in nanoseconds of the boot-time clock; `.max` for good.
+  fileprivate var usefulUntil: Int64 {
+    life.isImmutable || life.staleFor == .max ? .max : expiresAt + Int64(life.staleFor) * 1_000_000_000
+  }
+}
