@@ -3,16 +3,16 @@
 import Glibc
 
 enum Foreground {
-  /// Whether this process is in the foreground. True also if the terminal is not its controlling one.
+  /// Whether we are in its foreground, or it is not our controlling terminal, which alone has one.
   static func isOurs(_ terminal: Int32) -> Bool {
     let group = tcgetpgrp(terminal)
     return group <= 0 || group == getpgrp()
   }
 
-  /// Stops the process until it is in the foreground, as the kernel stops a background process that uses the terminal.
+  /// Stops the process until it is in the foreground, as the kernel stops a process that uses the terminal from the background.
   ///
-  /// - Returns: false if it cannot get there: an orphaned process group (POSIX) is not stopped, because no shell would
-  ///   continue it.
+  /// - Returns: whether it is. A process group whose shell is gone is not stopped (POSIX, "orphaned process group"), and
+  ///   no process would continue it.
   static func wait(on terminal: Int32) -> Bool {
     guard !isOurs(terminal) else { return true }
     guard let continuation = SignalSource([SIGCONT], ignoring: []) else { return false }

@@ -1,21 +1,45 @@
-// Screen.swift -- takes over the whole screen of a terminal and restores it afterwards.
+// Screen.swift -- takes over the whole screen of a terminal, and restores it afterwards.
 //
 // The process must have one thread: signals arrive through a descriptor. However a `Screen` ends, by a key, a signal or
 // its deinit, `leave` restores the terminal. In the background of a shell the process stops.
 
 import Glibc
 
+/// A colour of the terminal's own palette; the raw values are those of ECMA-48.
+public enum ScreenColour: Int, Hashable, Sendable {
+  case red = 31
+  case green = 32
+  case yellow = 33
+}
+
 /// A line on the screen.
 public struct ScreenLine: Hashable, Sendable {
-  /// The text; control characters are replaced, and what does not fit is cut.
+  /// A part of the line in a colour.
+  public struct Span: Hashable, Sendable {
+    /// Its characters.
+    public var range: Range<Int>
+    /// Its colour.
+    public var colour: ScreenColour
+
+    /// Those characters in that colour.
+    public init(_ range: Range<Int>, _ colour: ScreenColour) {
+      self.range = range
+      self.colour = colour
+    }
+  }
+
+  /// What it says; a control character or what does not fit is left out.
   public var text: String
   /// Whether the line is shown in reverse video.
   public var isHeading: Bool
+  /// Parts in colours, from left to right; they do not overlap.
+  public var spans: [Span]
 
-  /// Creates a line.
-  public init(_ text: String, isHeading: Bool = false) {
+  /// Such a line.
+  public init(_ text: String, isHeading: Bool = false, spans: [Span] = []) {
     self.text = text
     self.isHeading = isHeading
+    self.spans = spans
   }
 }
 
@@ -23,7 +47,7 @@ public struct ScreenLine: Hashable, Sendable {
 public enum ScreenEvent: Hashable, Sendable {
   /// A key that sends this octet.
   case key(UInt8)
-  /// The screen must be redrawn: the window has another size, or the process was stopped meanwhile.
+  /// The window has another size, or was away for a while: it has to be drawn again.
   case changed
   /// A signal that asks the process to end; SIGHUP if the terminal hangs up.
   case end(signal: Int32)
@@ -33,19 +57,21 @@ public enum ScreenEvent: Hashable, Sendable {
 
 /// A terminal that shows one screen of text.
 public final class Screen {
-  /// Readable when a signal has arrived, for callers that poll other descriptors too.
+  /// Readable when a signal has come: for callers that wait for something else as well.
   public var signalDescriptor: Int32 { signals.descriptor }
   private let input: Int32
   private let output: Int32
   private let before: termios
   private let signals: SignalSource
   private var isEntered = false
+  /// Whether colours are shown.
+  public var hasColours = false
 
   private static let enter = "\u{1B}[?1049h\u{1B}[?25l"
   private static let leave = "\u{1B}[?25h\u{1B}[?1049l"
 
-  /// Takes over the terminal, after waiting for the foreground. Nil if the descriptors are not terminals, or if the process
-  /// cannot come to the foreground because its shell is gone.
+  /// Takes over the terminal, once this process is in the foreground; nil where the descriptors are no terminal, or where no
+  /// process is left that could bring this one to the foreground.
   public init?(input: Int32 = 0, output: Int32 = 1) {
     var settings = termios()
     // Read only in the foreground: in the background they are those of the shell's line editor.
@@ -64,7 +90,7 @@ public final class Screen {
     close(output)
   }
 
-  /// The current size of the window.
+  /// Columns and rows of the window.
   public var size: (columns: Int, rows: Int) {
     var window = winsize()
     guard ioctl(input, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0 else { return (80, 24) }
@@ -78,7 +104,7 @@ public final class Screen {
     var text = "\u{1B}[H"
     for (index, line) in lines.prefix(rows).enumerated() {
       if index > 0 { text += "\r\n" }
-      let shown = Screen.fitting(line.text, columns: columns)
+      let shown = hasColours ? Screen.coloured(line, columns: columns) : Screen.fitting(line.text, columns: columns)
       text += line.isHeading ? "\u{1B}[7m\(shown)\u{1B}[K\u{1B}[m" : "\(shown)\u{1B}[K"
     }
     write(lines.count < rows ? "\(text)\u{1B}[J" : text)
@@ -98,7 +124,7 @@ public final class Screen {
       guard count != 0 else { return .time }
       guard count > 0, entries[0].revents != 0 else { continue }
       var octet: UInt8 = 0
-      // At the end of input the user is gone.
+      // At the end of its input no user is left.
       return read(input, &octet, 1) == 1 ? .key(octet) : .end(signal: SIGHUP)
     }
   }
@@ -142,7 +168,7 @@ public final class Screen {
     }
   }
 
-  /// Takes over the terminal again, after waiting for the foreground.
+  /// Takes the terminal over again as soon as that is in the foreground.
   private func comeBack() -> ScreenEvent {
     if Foreground.isOurs(input) {
       signals.restore()
@@ -155,7 +181,7 @@ public final class Screen {
     return .changed
   }
 
-  /// Writes as much as the terminal takes; gives up if it takes nothing for 200 ms.
+  /// Writes as much as the terminal takes within a moment: a stalled terminal must not stall us.
   private func write(_ text: String) {
     var rest = Array(text.utf8)[...]
     while !rest.isEmpty {
@@ -170,7 +196,7 @@ public final class Screen {
     }
   }
 
-  /// The terminal, reopened with O_NONBLOCK: set on the original descriptor, the flag would affect the shell too.
+  /// The terminal opened once more, so that writing to it need not wait: the flag would be that of the shell, too.
   private static func unblocking(_ descriptor: Int32) -> Int32 {
     var name = [CChar](repeating: 0, count: 256)
     if ttyname_r(descriptor, &name, name.count) == 0 {
@@ -180,7 +206,25 @@ public final class Screen {
     return dup(descriptor)
   }
 
-  /// The text with control characters replaced, cut to the width. Assumes narrow characters: names are ASCII.
+  /// The text as `fitting` has it, with its spans in their colours.
+  static func coloured(_ line: ScreenLine, columns: Int) -> String {
+    let scalars = Array(fitting(line.text, columns: columns).unicodeScalars)
+    var (result, position) = ("", 0)
+    func append(upTo end: Int) {
+      result.unicodeScalars.append(contentsOf: scalars[position..<max(position, min(end, scalars.count))])
+      position = max(position, min(end, scalars.count))
+    }
+    for span in line.spans where span.range.lowerBound < scalars.count {
+      append(upTo: span.range.lowerBound)
+      result += "\u{1B}[\(span.colour.rawValue)m"
+      append(upTo: span.range.upperBound)
+      result += "\u{1B}[39m"
+    }
+    append(upTo: scalars.count)
+    return result
+  }
+
+  /// Text without control characters, cut to the width. Wide characters are not expected: names are ASCII.
   static func fitting(_ text: String, columns: Int) -> String {
     var result = ""
     for scalar in text.unicodeScalars.prefix(columns) {

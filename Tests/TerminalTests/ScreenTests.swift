@@ -80,14 +80,29 @@ private final class TestTerminal {
     #expect(terminal.output.isEmpty)
   }
 
-  @Test func `a released screen restores the terminal`() throws {
+  @Test func `shows colours where they are allowed, cut with their line`() throws {
+    let terminal = try TestTerminal(columns: 10, rows: 3)
+    let screen = try #require(Screen(input: terminal.terminal, output: terminal.terminal))
+    let line = ScreenLine(
+      "a up b downright", spans: [.init(2..<4, .green), .init(7..<16, .red), .init(40..<41, .yellow)])
+    _ = terminal.output
+    screen.draw([line])
+    #expect(terminal.output == "\u{1B}[Ha up b dow\u{1B}[K\u{1B}[J")
+    screen.hasColours = true
+    screen.draw([line])
+    #expect(
+      terminal.output == "\u{1B}[Ha \u{1B}[32mup\u{1B}[39m b \u{1B}[31mdow\u{1B}[39m\u{1B}[K\u{1B}[J")
+    screen.leave()
+  }
+
+  @Test func `is given back with its life`() throws {
     let terminal = try TestTerminal()
     let before = terminal.modes
     do { _ = try #require(Screen(input: terminal.terminal, output: terminal.terminal)) }
     #expect(terminal.modes == before && terminal.output.hasSuffix("\u{1B}[?25h\u{1B}[?1049l"))
   }
 
-  @Test func `a screen reports keys, the time limit, and the end of input`() throws {
+  @Test func `reports keys, the end of the time, and the end of its input`() throws {
     let terminal = try TestTerminal()
     let screen = try #require(Screen(input: terminal.terminal, output: terminal.terminal))
     terminal.type("q")
@@ -96,7 +111,7 @@ private final class TestTerminal {
     #expect(screen.wait(atMost: .seconds(-1)) == .time)
   }
 
-  @Test(arguments: [SIGINT, SIGTERM, SIGHUP, SIGQUIT]) func `a screen reports signals and restores their actions`(
+  @Test(arguments: [SIGINT, SIGTERM, SIGHUP, SIGQUIT]) func `reports signals, and restores their handlers`(
     number: Int32
   ) throws {
     let terminal = try TestTerminal()
@@ -127,7 +142,7 @@ private final class TestTerminal {
     #expect(Screen(input: terminal.terminal, output: ends[1]) == nil)
   }
 
-  @Test func `a screen is left in time if its output is not read`() throws {
+  @Test func `is left in time though its output is not read`() throws {
     let terminal = try TestTerminal(columns: 500, rows: 500)
     let screen = try #require(Screen(input: terminal.terminal, output: terminal.terminal))
     let line = ScreenLine(String(repeating: "x", count: 500))
