@@ -11,6 +11,8 @@ extension Configuration {
     static let usualFolder = "/run/httpdnsd/"
     /// Group of the socket, by name in /etc/group or by number; nil means the daemon's own.
     public var group: String?
+    /// Whether every user of the socket may watch queries, and not only root.
+    public var tail = false
   }
 
   /// Metrics and health over HTTP.
@@ -47,6 +49,7 @@ extension Configuration.Control {
   mutating func read(from reader: TableReader) {
     reader.read("socket", &socket, .optional(.absolutePath))
     reader.read("group", &group, .optional(.identifier))
+    reader.read("tail", &tail, .boolean)
   }
 
   /// Moves a socket in the default folder to systemd's runtime directory, if that is another one.
