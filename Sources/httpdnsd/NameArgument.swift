@@ -10,10 +10,10 @@ extension DomainName {
   /// - Throws: `ValidationError`, which ends the program with 64.
   init(argument: String) throws {
     guard argument.utf8.allSatisfy({ $0 < 0x80 }) else {
-      throw ValidationError("'\(argument)': names are written in ASCII (xn--…)")
+      throw ValidationError("'\(argument)' has characters beyond ASCII; write the name in its xn-- form")
     }
     if let address = IPAddress(text: argument) {
-      throw ValidationError("'\(address)' is an address, not a name; `httpdnsd query \(address) PTR` asks for its name")
+      throw ValidationError("'\(address)' is an address, not a name; `httpdnsd query \(address)` asks for its name")
     }
     if let place = PlaceArgument(argument) { throw ValidationError(place.description) }
     guard !argument.contains("\n"), let name = DomainName(text: argument) else {
@@ -23,14 +23,14 @@ extension DomainName {
   }
 }
 
-/// What stands in the place of a name and has one: a URL, or a host with a port or a path.
+/// Text in the place of a name that has a name in it: a URL, or a host with a port or a path.
 struct PlaceArgument {
   private let text: String
   private let isURL: Bool
   /// The name or the address.
   let host: String?
 
-  /// Nil for whatever may be a name. A slash alone makes no URL: names for parts of a network have one (RFC 2317).
+  /// Nil for text that may be a name. A slash alone makes no URL: names for parts of a network have one (RFC 2317).
   init?(_ text: String) {
     let scheme = text.firstRange(of: "://")
     var rest = scheme.map { text[$0.upperBound...] } ?? text[...]
@@ -48,9 +48,9 @@ struct PlaceArgument {
     self.host = host?.text
   }
 
+  /// What it is.
+  var kind: String { "'\(text)' is \(isURL ? "a URL" : "a host with a port or a path")" }
+
   /// What it is, and what was probably meant.
-  var description: String {
-    let kind = isURL ? "a URL" : "a host with a port or a path"
-    return "'\(text)' is \(kind), not a name" + (host.map { "; did you mean \($0)?" } ?? "")
-  }
+  var description: String { "\(kind), not a name" + (host.map { "; did you mean \($0)?" } ?? "") }
 }

@@ -1,4 +1,4 @@
-// QueryCommand.swift -- `httpdnsd query`: asks as the daemon would and shows who answered.
+// QueryCommand.swift -- `httpdnsd query`: resolves a name as the daemon would, and shows which upstream answered.
 
 import ArgumentParser
 import Configuration
@@ -11,44 +11,50 @@ import Routing
 import Telemetry
 import Upstreams
 
-/// Asks one question by the rules, providers and LocalDNS of a configuration; no daemon needs to run.
+/// Asks one question by the rules, providers and LocalDNS of a configuration; the daemon need not run.
 struct QueryCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "query",
-    abstract: "Ask as the daemon would: shows the route and why, who answered, how long it took, and the records.",
+    abstract: "Resolve a name as the daemon would: show the route, the upstreams that were asked, and the records.",
     discussion: """
-      Past the cache; a provider that charges is paid. What a rule or a special name says is answered by httpdnsd itself. \
-      A line "after" stands for each one that was asked before and did not answer, or denied the name. With an address \
-      and PTR it asks for the address's name.
+      Asks the upstreams without the cache; providers charge for it. An answer of a rule, a special name or the hosts \
+      file is shown as answered by httpdnsd itself. Lines "after" show the upstreams that were asked before, in order, \
+      with the reason why their answer did not count and with advice; where no upstream has an answer, lines "asked" \
+      show all of them. Name and type can come in either order. For an address it asks for the address's name (PTR), \
+      for a URL it asks for its host.
 
       Example: httpdnsd query www.example.com AAAA
-      Example: httpdnsd query 192.0.2.1 PTR
+      Example: httpdnsd query 192.0.2.1
+      Example: httpdnsd query --provider alidns https://www.example.com/
 
-      Exit code 0: there is an answer, also one that says that there is no such name or record; 1: there is none \
-      (SERVFAIL), or a mistake in the configuration; 64: a mistake on the command line, or a provider or type that does \
-      not exist.
+      Exit code 0: there is an answer, also one that says that the name or the record does not exist; 1: no upstream has \
+      an answer (SERVFAIL), or the configuration has a mistake; 64: a mistake on the command line, or an unknown provider \
+      or type.
       """)
 
   @OptionGroup var options: ConfigurationOption
 
   @Option(
-    help: ArgumentHelp("Ask this provider only, past the rules.", valueName: "name"), completion: .configuredProviders)
+    help: ArgumentHelp("Ask only this provider, regardless of the rules.", valueName: "name"),
+    completion: .configuredProviders)
   var provider: String?
 
-  /// What a shell completes.
+  /// Types that a shell completes.
   static let usualTypes = ["A", "AAAA", "CAA", "CNAME", "HTTPS", "MX", "NS", "PTR", "SOA", "SRV", "SVCB", "TXT"]
 
-  @Argument(help: "The domain name.")
+  @Argument(help: "The domain name; also an address or a URL.")
   var name: String
 
   @Argument(
-    help: "The record type: a mnemonic, TYPE65 or a number.", completion: .list(QueryCommand.usualTypes))
-  var type = "A"
+    help: "The record type: a mnemonic, TYPE65 or a number. (default: A, for an address PTR)",
+    completion: .list(QueryCommand.usualTypes))
+  var type: String?
 
   func validate() throws { _ = try question() }
 
   func run() throws {
-    let question = try question()
+    let (question, note) = try question()
+    if let note { Console.error("httpdnsd: \(note)") }
     let loaded = try LoadedConfiguration(path: options.config)
     let forwarder = try Console.forwarder(loaded)
     let start = BootInstant.now
@@ -57,15 +63,30 @@ struct QueryCommand: ParsableCommand {
     if answer.failure != nil { throw ExitCode.failure }
   }
 
-  /// The name and the type, in either order.
-  private func question() throws -> Question {
-    let isTypeFirst = QueryCommand.recordType(type) == nil && QueryCommand.recordType(name) != nil
-    let (owner, word) = isTypeFirst ? (type, name) : (name, type)
-    guard let type = QueryCommand.recordType(word) else {
-      throw ValidationError("'\(word)' is not a record type that can be asked for, such as A, AAAA, TXT or TYPE65")
+  /// The question, and what it was made of where that is not obvious.
+  private func question() throws -> (question: Question, note: String?) {
+    let (owner, word) = ownerAndType()
+    var type = RecordType.a
+    if let word {
+      guard let asked = QueryCommand.recordType(word) else {
+        throw ValidationError("'\(word)' is not a record type that can be asked for, such as A, AAAA, TXT or TYPE65")
+      }
+      type = asked
     }
-    if type == .ptr, let address = IPAddress(text: owner) { return Question(name: address.reverseName, type: type) }
-    return Question(name: try DomainName(argument: owner), type: type)
+    let place = PlaceArgument(owner)
+    let host = place?.host ?? owner
+    let note = place.map { "\($0.kind): asking for its host, \(host)" }
+    if let address = IPAddress(text: host) {
+      return (Question(name: address.reverseName, type: word == nil ? .ptr : type), note)
+    }
+    return (Question(name: try DomainName(argument: host), type: type), note)
+  }
+
+  /// Name and type, which come in either order.
+  private func ownerAndType() -> (owner: String, type: String?) {
+    guard let type else { return (name, nil) }
+    let isTypeFirst = QueryCommand.recordType(type) == nil && QueryCommand.recordType(name) != nil
+    return isTypeFirst ? (type, name) : (name, type)
   }
 
   /// The type of a text, where it can be asked for.
@@ -81,7 +102,7 @@ struct QueryCommand: ParsableCommand {
     guard let provider else { return forwarder.ask(question) }
     let names = loaded.configuration.providers.map(\.name)
     guard names.contains(provider) else {
-      Console.error("httpdnsd: there is no provider '\(provider)', but \(names.joined(separator: ", "))")
+      Console.error("httpdnsd: unknown provider '\(provider)'; configured: \(names.joined(separator: ", "))")
       throw ExitCode.validationFailure
     }
     guard let answer = forwarder.ask(question, of: provider) else {
@@ -94,13 +115,15 @@ struct QueryCommand: ParsableCommand {
   private func show(_ answer: ResolvedAnswer, to question: Question, took: Duration, way: String?) {
     print("question     \(question.name) \(question.type)")
     if let way { print("route        \(way)") }
-    let isNobody = answer.failure != nil && answer.source == .ourselves
-    print("answered by  \(isNobody ? "nobody" : describe(answer.source))")
-    for step in answer.trail { print("after        \(step)") }
+    let isAnswered = answer.failure == nil || answer.source != .ourselves
+    if isAnswered { print("answered by  \(describe(answer.source))") }
+    for step in answer.trail { print(isAnswered ? "after        \(step)" : "asked        \(step)") }
     print("took         \(TimeText.tenths(took)) ms")
     print("status       \(answer.response.responseCode)")
     let reason = answer.failure ?? answer.response.extendedError.map { text($0, of: question) }
-    if let reason { print("reason       \(reason)") }
+    // The line of an upstream has it already.
+    let isSaid = !isAnswered && reason.map { reason in answer.trail.contains { $0.hasSuffix(reason) } } ?? false
+    if let reason, !isSaid { print("reason       \(reason)") }
     guard let message = answer.response.message(to: question) else { return }
     for record in message.answers + message.authorities {
       print("\(record.owner)\t\(record.ttl)\tIN\t\(record.type)\t\(RDATA.text(record.rdata, type: record.type))")
