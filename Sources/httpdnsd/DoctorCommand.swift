@@ -1,4 +1,4 @@
-// DoctorCommand.swift -- `httpdnsd doctor`: what everybody says about a name, side by side, and whether it looks like a hijack.
+// DoctorCommand.swift -- `httpdnsd doctor`: whether the machine and its upstreams work, or what all upstreams say about a name.
 
 import ArgumentParser
 import Control
@@ -8,20 +8,27 @@ import Forwarder
 import Resolver
 import Telemetry
 
-/// Asks every provider and every plain resolver of a configuration for a name's addresses; no daemon needs to run.
+/// Checks the machine, or asks every provider and every plain resolver for a name's addresses; the daemon need not run.
 struct DoctorCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "doctor",
-    abstract: "Ask every provider and every plain resolver for a name, side by side.",
+    abstract: "Check this machine, or ask every provider and every plain resolver for a name, side by side.",
     discussion: """
-      Each provider that charges is paid for its transfers. With --json each finding has its answer, or the reason under \
-      "failure" where there is none.
+      Without a name: the configuration, whether the service's user can read the secrets (as root), whether the daemon \
+      answers, which nameserver this machine uses, the clock, each provider, and the network's resolvers (LocalDNS).
 
+      With a name: the answers of all upstreams, which of them look like a hijack, and the route that the name takes.
+
+      The last line is a summary. Providers charge for the question that each of them is asked. With --json everything \
+      is one object.
+
+      Example: httpdnsd doctor
+      Example: sudo httpdnsd doctor --json
       Example: httpdnsd doctor www.example.com
 
-      Exit code 0: everybody has answered, and nothing looks like a hijack; 1: a mistake in the configuration; 2: \
-      somebody has not answered, or a plain resolver hides the name, invents it or sends it to a private address; 64: a \
-      mistake on the command line.
+      Exit code 0: everything works; 1: a mistake in the configuration; 2: a check has found a problem, an upstream has \
+      not answered, or a plain resolver hides the name, invents it or sends it to a private address; 64: a mistake on \
+      the command line.
       """)
 
   @OptionGroup var options: ConfigurationOption
@@ -30,13 +37,13 @@ struct DoctorCommand: ParsableCommand {
   var json = false
 
   @Argument(help: "The domain name.")
-  var name: String
+  var name: String?
 
-  func validate() throws { _ = try owner() }
+  func validate() throws { if let name { _ = try DomainName(argument: name) } }
 
   func run() throws {
-    let name = try owner()
     let loaded = try LoadedConfiguration(path: options.config)
+    guard let name = try name.map({ try DomainName(argument: $0) }) else { return try checkMachine(loaded) }
     let forwarder = try Console.forwarder(loaded)
     let network = NetworkView(loaded.configuration)
     let way = forwarder.way(of: Question(name: name, type: .a))
@@ -46,13 +53,29 @@ struct DoctorCommand: ParsableCommand {
     if findings.contains(where: \.isTrouble) { throw DoctorCommand.trouble }
   }
 
-  private func owner() throws -> DomainName {
-    let name = try DomainName(argument: name)
-    return name
+  private func checkMachine(_ loaded: LoadedConfiguration) throws {
+    let check = try MachineCheck(path: options.config, loaded)
+    print(json ? check.json + "\n" : check.text, terminator: "")
+    if check.hasProblem { throw DoctorCommand.trouble }
   }
 
-  /// Somebody has not answered, or lies.
+  /// Something does not work.
   private static let trouble = ExitCode(2)
+
+  /// All findings in a sentence.
+  private func summary(_ name: DomainName, _ findings: [Finding]) -> String {
+    func names(_ findings: [Finding]) -> String {
+      findings.map(\.who).reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }.joined(separator: ", ")
+    }
+    let failed = findings.filter { $0.failure != nil }
+    let liars = findings.filter { $0.isTrouble && $0.failure == nil }
+    var parts: [String] = []
+    if !failed.isEmpty { parts.append("no answer from \(names(failed))") }
+    if !liars.isEmpty { parts.append("an answer that looks like a hijack from \(names(liars))") }
+    guard parts.isEmpty else { return "Problems with \(name): \(parts.joined(separator: "; "))." }
+    guard !findings.isEmpty else { return "No upstream can be asked for \(name)." }
+    return "All upstreams have answered for \(name), and no answer looks suspicious."
+  }
 
   private struct Finding {
     let opinion: Opinion
@@ -101,6 +124,8 @@ struct DoctorCommand: ParsableCommand {
     print("")
     for line in network.lines { print(line) }
     print("route: \(way)")
+    print("")
+    print(summary(name, findings))
   }
 
   private func printJSON(_ name: DomainName, _ findings: [Finding], _ network: NetworkView, _ way: String) {
@@ -121,7 +146,7 @@ struct DoctorCommand: ParsableCommand {
       JSONText.object([
         "name": JSONText.string(name.description), "findings": JSONText.array(rows), "route": JSONText.string(way),
         "localdns": JSONText.array(network.servers.map { JSONText.string($0) }),
-        "searchDomains": JSONText.array(domains),
+        "searchDomains": JSONText.array(domains), "summary": JSONText.string(summary(name, findings)),
       ]))
   }
 }
@@ -147,7 +172,7 @@ extension Verdict {
     case .invented: "has addresses for \(name), which no provider knows: this looks like a hijack."
     case .denied: "says that \(name) has no such address, while a provider has one: it is blocked or broken there."
     default:
-      "shares no address with any provider: usual where a service answers by region, and else a sign of a hijack."
+      "shares no address with any provider: common where a service answers by region, otherwise a sign of a hijack."
     }
   }
 }

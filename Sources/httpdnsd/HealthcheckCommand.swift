@@ -9,16 +9,16 @@ import Glibc
 import LocalDNS
 import Telemetry
 
-/// Asks the running daemon something that it answers by itself.
+/// Asks the running daemon a question that it answers itself.
 struct HealthcheckCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "healthcheck",
     abstract: "Check that the running daemon answers; exit code 0 or 1.",
     discussion: """
-      Asks every address of listen.addresses (or of HTTPDNSD_LISTEN), over UDP and then over TCP, for something that the \
-      daemon answers by itself: an outage of the providers changes nothing. An address that stands for all is asked on \
-      loopback. Any answer counts, also a refusal by listen.allow. An IPv6 address that this machine does not have is \
-      left out, as the daemon does. It takes 2 s at most.
+      Asks every address of listen.addresses (or of HTTPDNSD_LISTEN), over UDP and then over TCP, a question that the \
+      daemon answers itself: an outage of the providers changes nothing. A wildcard address is asked on loopback. Any \
+      answer counts, also a refusal by listen.allow. An IPv6 address that this machine does not have is ignored, as the \
+      daemon ignores it. It takes 2 s at most.
 
       Example: httpdnsd healthcheck
       Example: httpdnsd healthcheck --address 127.0.0.1:5353 --json
@@ -33,7 +33,7 @@ struct HealthcheckCommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Ask this address, in the place of those that the configuration names.", valueName: "address:port"))
+      "Ask this address instead of those in the configuration.", valueName: "address:port"))
   var address: String?
 
   @Flag(help: "Print JSON.")
@@ -73,7 +73,7 @@ struct HealthcheckCommand: ParsableCommand {
       throw ExitCode.failure
     }
     guard endpoints.allSatisfy({ $0.port != 0 }) else {
-      Console.error("httpdnsd: the kernel chooses a port for listen.addresses: --address says where the daemon listens")
+      Console.error("httpdnsd: listen.addresses uses port 0, so the kernel chooses a port; pass --address")
       throw ExitCode.failure
     }
     return endpoints.map { SocketAddress(octets: $0.address.octets, port: $0.port)! }
@@ -81,8 +81,8 @@ struct HealthcheckCommand: ParsableCommand {
 }
 
 extension HealthFinding {
-  /// For a person.
-  fileprivate var line: String {
+  /// Human-readable.
+  var line: String {
     guard let failure else {
       return
         "\(server) answers: UDP \(TimeText.tenths(overUDP ?? .zero)) ms, TCP \(TimeText.tenths(overTCP ?? .zero)) ms"
@@ -90,7 +90,7 @@ extension HealthFinding {
     return "\(server) does not answer over \(transport): \(reason(failure))"
   }
 
-  /// For a program.
+  /// One object.
   fileprivate var json: String {
     JSONText.object([
       "address": JSONText.string(server.description), "answers": "\(failure == nil)",
@@ -103,7 +103,7 @@ extension HealthFinding {
 
   private func reason(_ failure: LocalDNSFailure) -> String {
     switch failure {
-    case .network(ECONNREFUSED): "nobody listens there"
+    case .network(ECONNREFUSED): "no process listens there"
     case .network(let code): String(cString: strerror(code))
     default: "no answer within 2 s"
     }

@@ -1,4 +1,4 @@
-// ListeningAddresses.swift -- where httpdnsd listens, and at which of these addresses the machine's programs are to ask it.
+// ListeningAddresses.swift -- where httpdnsd listens, and which of these addresses the machine's programs ask.
 
 import Configuration
 import DNSWire

@@ -1,0 +1,223 @@
+// MachineCheck.swift -- `httpdnsd doctor` without a name: whether this machine uses httpdnsd, and whether all it needs works.
+
+import Configuration
+import Control
+import DNSWire
+import EventLoop
+import Forwarder
+import Glibc
+import HTTPClient
+import LocalDNS
+import SystemSetup
+import Telemetry
+
+/// One look at the machine, the daemon and its upstreams.
+struct MachineCheck {
+  /// What was found about one part.
+  struct Finding {
+    /// How it is.
+    enum Result: String {
+      case ok, note, problem
+    }
+
+    var part: String
+    var result: Result
+    var text: String
+  }
+
+  /// In the order of the checks.
+  private(set) var findings: [Finding] = []
+  /// Whether the machine's programs ask httpdnsd first; nil where that is not known.
+  private var usesDaemon: Bool?
+  /// The nameservers of the machine's programs.
+  private var nameservers = "another nameserver"
+
+  /// A provider's clock that differs by less, in seconds, is right: signatures are good for minutes.
+  private static let oddClock: Int64 = 60
+  /// The name that upstreams are asked for, unless a provider has a `check_name`.
+  private static let usualName = DomainName(text: "example.com")!
+
+  private let path: String
+  private let loaded: LoadedConfiguration
+
+  /// Checks everything; it takes as long as the slowest upstream.
+  ///
+  /// - Throws: `ExitCode.failure`, after the reason has been written to stderr.
+  init(path: String, _ loaded: LoadedConfiguration) throws {
+    (self.path, self.loaded) = (path, loaded)
+    add("configuration", .ok, "\(path): no mistakes")
+    for warning in loaded.warnings { add("configuration", .note, "\(warning)") }
+    checkSecrets()
+    let listening = try? ListeningAddresses(config: path, Root())
+    checkDaemon(listening)
+    checkNameserver(listening)
+    let forwarder = try Console.forwarder(loaded)
+    let name = loaded.configuration.providers.lazy.compactMap(\.checkName).first ?? MachineCheck.usualName
+    let (opinions, reports) = forwarder.examination(with: name)
+    checkClock(reports)
+    for opinion in opinions { checkUpstream(opinion, name) }
+    if loaded.configuration.localDNS.servers.isEmpty {
+      add("LocalDNS", .note, "none configured (localdns.servers)")
+    } else if !opinions.contains(where: \.isOfLocalDNS) {
+      add("LocalDNS", .problem, "the network hands out no resolver")
+    }
+  }
+
+  /// Whether something does not work.
+  var hasProblem: Bool { findings.contains { $0.result == .problem } }
+
+  /// All of it in a sentence.
+  var summary: String {
+    let parts = findings.filter { $0.result == .problem }.map(\.part)
+    guard parts.isEmpty else {
+      let names = parts.reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
+      return "\(parts.count) \(parts.count == 1 ? "problem" : "problems"): \(names.joined(separator: ", "))."
+    }
+    switch usesDaemon {
+    case true: return "This machine's names go to httpdnsd, and everything that it needs works."
+    case false:
+      return "httpdnsd works, but this machine asks \(nameservers); `httpdnsd setup` makes httpdnsd its nameserver."
+    case nil: return "httpdnsd works; whether this machine asks it for names is not known."
+    }
+  }
+
+  private mutating func add(_ part: String, _ result: Finding.Result, _ text: String) {
+    findings.append(Finding(part: part, result: result, text: text))
+  }
+
+  // MARK: parts
+
+  private mutating func checkSecrets() {
+    guard !loaded.secretFiles.isEmpty else { return }
+    guard let service = ServiceReader(of: path), service.begin() else {
+      return add("secrets", .note, "this user can read them; as root it is checked for the service's user")
+    }
+    var mistakes: [Mistake] = []
+    do throws(Mistakes) { _ = try Configuration.load(path: path) } catch { mistakes = error.mistakes }
+    service.end()
+    for mistake in mistakes { add("secrets", .problem, "\(mistake)") }
+    if mistakes.isEmpty { add("secrets", .ok, "the service, user \(service.name), can read them") }
+  }
+
+  private mutating func checkDaemon(_ listening: ListeningAddresses?) {
+    guard let endpoints = listening?.listening, !endpoints.isEmpty else {
+      return add("daemon", .note, "not known where it listens")
+    }
+    guard endpoints.allSatisfy({ $0.port != 0 }) else {
+      return add("daemon", .note, "not known where it listens: listen.addresses has port 0")
+    }
+    let servers = endpoints.map { Healthcheck.target(of: SocketAddress(octets: $0.address.octets, port: $0.port)!) }
+    do throws(EventLoopError) {
+      for finding in try Healthcheck.run(servers, timeout: .seconds(2)) {
+        let help = finding.failure == .network(ECONNREFUSED) ? "; `systemctl start httpdnsd` starts it" : ""
+        add("daemon", finding.failure == nil ? .ok : .problem, finding.line + help)
+      }
+    } catch { add("daemon", .note, "not checked: \(error)") }
+  }
+
+  private mutating func checkNameserver(_ listening: ListeningAddresses?) {
+    let file = "/etc/resolv.conf"
+    let servers = ResolverFile(path: file)?.servers ?? []
+    let listeners = (listening?.listening ?? []).compactMap { SocketAddress(octets: $0.address.octets, port: $0.port) }
+    func isOurs(_ server: SocketAddress) -> Bool { SystemResolvers.isOurs(server, listeners) }
+    func text(_ servers: some Collection<SocketAddress>) -> String {
+      servers.map(MachineCheck.host).joined(separator: ", ")
+    }
+    guard let first = servers.first else { return add("nameserver", .note, "\(file) names none") }
+    nameservers = text(servers)
+    if MachineCheck.host(first) == "127.0.0.53" {
+      let forwarded = ResolverFile(path: "/run/systemd/resolve/resolv.conf")?.servers ?? []
+      usesDaemon = MachineCheck.isEngaged || forwarded.contains(where: isOurs)
+      nameservers = "systemd-resolved"
+      let asks = usesDaemon == true ? "httpdnsd" : forwarded.isEmpty ? "no server that is known" : text(forwarded)
+      return add("nameserver", usesDaemon == true ? .ok : .note, "systemd-resolved, which asks \(asks)")
+    }
+    let place = servers.firstIndex(where: isOurs)
+    usesDaemon = place == 0
+    switch place {
+    case 0?:
+      let others = servers.dropFirst()
+      add(
+        "nameserver", .ok,
+        "httpdnsd at \(MachineCheck.host(first))" + (others.isEmpty ? "" : "; when it fails, \(text(others))"))
+    case let place?:
+      add("nameserver", .note, "\(text(servers[..<place])) before httpdnsd at \(MachineCheck.host(servers[place]))")
+    case nil: add("nameserver", .note, "\(text(servers)), not httpdnsd")
+    }
+  }
+
+  private mutating func checkClock(_ reports: [ProviderReport]) {
+    let now = Int64(time(nil))
+    let text = LogTime.text(unixTime: now)
+    guard now >= CertificateClock.dayOfBuild else {
+      return add("clock", .problem, "\(text) is before the day of this program's build; set the machine's clock")
+    }
+    for report in reports {
+      guard let difference = report.clockDifference, abs(difference) > MachineCheck.oddClock else { continue }
+      let comparison = "differs from provider \(report.name)'s by \(abs(difference)) s"
+      add("clock", .problem, "\(text) \(comparison); set the machine's clock")
+      return
+    }
+    var parameters = timex()
+    let state = clock_adjtime(CLOCK_REALTIME, &parameters)
+    let isSynchronized = state >= 0 && parameters.status & STA_UNSYNC == 0
+    add("clock", .ok, isSynchronized ? "\(text), synchronized" : "\(text); whether it is synchronized is not known")
+  }
+
+  private mutating func checkUpstream(_ opinion: Opinion, _ name: DomainName) {
+    let part =
+      switch opinion.who {
+      case .provider(let name): "provider \(name)"
+      case .localDNS(let server): "LocalDNS \(server)"
+      }
+    if case .failure(let reason) = opinion.outcome {
+      add(part, .problem, reason)
+    } else {
+      add(part, .ok, "answers for \(name) in \(TimeText.milliseconds(opinion.took))")
+    }
+  }
+
+  // MARK: helpers
+
+  /// Whether `setup resolved` is in force.
+  private static var isEngaged: Bool {
+    guard let journal = try? Installation(root: Root()).journal() else { return false }
+    return Engagement(journal, root: Root()).isEngaged ?? false
+  }
+
+  /// An address without port 53.
+  private static func host(_ server: SocketAddress) -> String {
+    guard server.port == Nameserver.standardPort, let address = IPAddress(octets: server.octets) else {
+      return "\(server)"
+    }
+    return "\(address)"
+  }
+}
+
+extension Opinion {
+  /// Whether a plain resolver was asked.
+  var isOfLocalDNS: Bool { if case .localDNS = who { true } else { false } }
+}
+
+extension MachineCheck {
+  /// A line for each finding, and the sentence.
+  var text: String {
+    let rows = findings.map { [$0.part, $0.result.rawValue, $0.text] }
+    let lines = TextTable.lines([["check", "result", "finding"]] + rows) + ["", summary]
+    return lines.map { "\($0)\n" }.joined()
+  }
+
+  /// One object.
+  var json: String {
+    let checks = findings.map { finding in
+      JSONText.object([
+        "check": JSONText.string(finding.part), "result": JSONText.string(finding.result.rawValue),
+        "finding": JSONText.string(finding.text),
+      ])
+    }
+    return JSONText.object([
+      "checks": JSONText.array(checks), "uses_httpdnsd": usesDaemon.map { "\($0)" },
+      "summary": JSONText.string(summary),
+    ])
+  }
+}
