@@ -1,4 +1,4 @@
-// ControlActions.swift -- what the commands of the control socket do, as closures: the daemon's, or a test's.
+// ControlActions.swift -- the actions behind the control socket's commands, as closures: the daemon's, or a test's.
 
 import DNSWire
 import Forwarder
@@ -6,26 +6,34 @@ import MessageCache
 import Resolver
 import Upstreams
 
-/// What the commands of the control socket do. Called on the loop.
+/// The actions behind the control socket's commands. Called on the loop.
 public struct ControlActions: Sendable {
-  /// Forgets what is known of names.
+  /// Removes names from the cache.
   package var flush: @Sendable (CacheSelection) async -> FlushCounts
-  /// How the providers fare.
+  /// The state of each provider.
   package var providers: @Sendable () async -> [ProviderReport]
-  /// What is kept of a name.
+  /// The cache's entries of a name.
   package var content: @Sendable (DomainName) async -> NameContent
-  /// Asks anew for a name in those types; none for whatever is kept.
+  /// Fetches a name again in those types; none for the types that the cache has.
   package var refresh: @Sendable (DomainName, [RecordType]) async -> RefreshSummary
-  /// Lets an address go last in the answers to a name.
+  /// Puts an address last in the answers to a name.
   package var reportBad: @Sendable (IPAddress, DomainName) async -> BadAddressOutcome
   /// All numbers of the moment.
   package var numbers: @Sendable () async -> DaemonNumbers
-  /// What was counted for the busiest names, the busiest one first.
+  /// The counters of the busiest names, the busiest one first.
   package var names: @Sendable () async -> BusyNamesReport
   /// Reads the configuration again.
   package var reload: @Sendable () async -> ReloadReport
   /// The path of the file that a reload reads.
   public var file: String
+  /// The whole cache, with so many of its busiest entries.
+  public var overview: @Sendable (Int) async -> CacheOverview = { _ in CacheOverview() }
+  /// Passes the queries that are answered from now on to a watch.
+  public var watch: @Sendable (QueryWatch) -> Void = { _ in }
+  /// Ends that.
+  public var unwatch: @Sendable (QueryWatch) -> Void = { _ in }
+  /// Logs a line about a reader of queries.
+  public var log: @Sendable (String) -> Void = { _ in }
 
   /// Those closures.
   package init(
@@ -48,7 +56,7 @@ public struct ControlActions: Sendable {
     self.file = file
   }
 
-  /// What a forwarder can do, which has to live as long. Its resolver is looked up for each request.
+  /// The actions of a forwarder, which has to live as long. Its resolver is looked up for each request.
   ///
   /// - Parameter file: the path of the file that the reloader reads.
   package init(_ forwarder: Forwarder, _ reloader: Reloader, file: String) {
@@ -64,5 +72,8 @@ public struct ControlActions: Sendable {
       names: { await forwarder.busyNames() },
       reload: { await reloader.reload() },
       file: file)
+    overview = { await forwarder.resolver.overview(busiest: $0) }
+    watch = { forwarder.queryLog.add($0) }
+    unwatch = { forwarder.queryLog.remove($0) }
   }
 }

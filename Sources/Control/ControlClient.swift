@@ -1,6 +1,6 @@
-// ControlClient.swift -- the other end of the control socket: one request, and what the daemon says to it.
+// ControlClient.swift -- the client of the control socket: one request and its answer.
 //
-// It blocks. What is at the other end need not be a daemon of this program: time and size are bounded.
+// It blocks. The other end need not be httpdnsd: time and size are bounded.
 
 import EventLoop
 import Glibc
@@ -8,7 +8,7 @@ import HTTPServer
 
 /// Why the daemon did not do what it was asked.
 public enum ControlClientError: Error, Equatable {
-  /// Nobody listens there, or nothing is there: errno.
+  /// No process listens there, or the path does not exist: errno.
   case notRunning(path: String, errno: Int32)
   /// The kernel does not let this user in.
   case notPermitted(path: String)
@@ -16,33 +16,36 @@ public enum ControlClientError: Error, Equatable {
   case unusablePath(String)
   /// It did not answer in time.
   case tooLate(path: String)
-  /// What answers is no daemon of this program.
+  /// The answer is not that of httpdnsd.
   case unreadable(path: String)
   /// The daemon refuses the request, for this reason.
   case refused(String)
-  /// What was to end the waiting has come.
+  /// The descriptor that ends the wait became readable.
   case interrupted
+  /// The daemon has closed a connection that it was to keep open.
+  case closed(path: String)
 }
 
 extension ControlClientError: CustomStringConvertible {
-  /// One line for a person: what is wrong, and what would help.
+  /// One line: what is wrong, and what would help.
   public var description: String {
     switch self {
     case .notRunning(let path, let number):
-      "the daemon cannot be reached by \(path): \(String(cString: strerror(number))); "
+      "cannot reach the daemon at \(path): \(String(cString: strerror(number))); "
         + "is it running, and is this its control.socket?"
     case .notPermitted(let path):
-      "no permission to use \(path): it is for root, the daemon's user and group, and the group control.group"
-    case .unusablePath(let path): "\(path) cannot be the path of a socket: 1 to 107 octets are allowed"
-    case .tooLate(let path): "no answer by \(path) in time; is the daemon busy, or is it another program's socket?"
-    case .unreadable(let path): "what answers by \(path) is not httpdnsd"
+      "no permission to use \(path): only root, the daemon's user and group, and the group control.group may"
+    case .unusablePath(let path): "\(path) is not a path of a socket: 1 to 107 octets are allowed"
+    case .tooLate(let path): "no answer from \(path) in time; is the daemon busy, or is it another program's socket?"
+    case .unreadable(let path): "the answer from \(path) is not httpdnsd's"
     case .refused(let reason): "the daemon refuses: \(reason)"
     case .interrupted: "interrupted"
+    case .closed(let path): "the daemon closed \(path): it stopped, or this reader was too slow"
     }
   }
 }
 
-/// What the daemon tells.
+/// The daemon's answer.
 public struct ControlAnswer: Sendable, Equatable {
   /// Whole lines.
   public var content: String
@@ -58,8 +61,8 @@ public struct ControlAnswer: Sendable, Equatable {
 
 /// Asks the daemon behind a socket.
 public struct ControlClient: Sendable {
-  private let path: String
-  private let patience: Duration
+  let path: String
+  let patience: Duration
   private let interruption: Int32?
 
   /// The longest answer, in octets: several times what a daemon with a thousand names of ordinary length says.
@@ -74,14 +77,14 @@ public struct ControlClient: Sendable {
     self.interruption = interruption
   }
 
-  /// Forgets what is known of those names; of all where there are none.
+  /// Removes those names from the cache; all where there are none.
   public func flush(
     _ names: [String], below: Bool, _ form: ControlForm
   ) throws(ControlClientError) -> ControlAnswer {
     try ask("POST", "/flush\(below ? "?below" : "")", form, lines: names)
   }
 
-  /// How the providers fare.
+  /// The state of each provider.
   public func providers(_ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
     try ask("GET", "/providers", form)
   }
@@ -91,26 +94,31 @@ public struct ControlClient: Sendable {
     try ask("GET", "/stats\(byName ? "?by-name" : "")", form)
   }
 
-  /// What is kept of a name.
+  /// The cache's entries of a name.
   public func cache(_ name: String, _ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
     try ask("GET", "/cache?name=\(PercentText.encode(name))", form)
   }
 
-  /// Asks anew for a name in those types; none for whatever is kept.
+  /// The whole cache in a few figures, and its busiest entries.
+  public func cache(limit: Int, _ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
+    try ask("GET", "/cache?limit=\(limit)", form)
+  }
+
+  /// Fetches a name again in those types; none for the types that the cache has.
   public func refresh(
     _ name: String, types: [String], _ form: ControlForm
   ) throws(ControlClientError) -> ControlAnswer {
     try ask("POST", "/refresh", form, lines: [name] + types)
   }
 
-  /// Lets an address go last in the answers to a name.
+  /// Puts an address last in the answers to a name.
   public func reportBad(
     _ name: String, _ address: String, _ form: ControlForm
   ) throws(ControlClientError) -> ControlAnswer {
     try ask("POST", "/report-bad", form, lines: [name, address])
   }
 
-  /// Lets the daemon read its configuration again.
+  /// Has the daemon read its configuration again.
   public func reload(_ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
     try ask("POST", "/reload", form)
   }
@@ -147,17 +155,19 @@ public struct ControlClient: Sendable {
     send(Array("\(head)Content-Length: \(body.utf8.count)\r\n\r\n\(body)".utf8), to: descriptor)
     let answer = try read(from: descriptor, by: deadline)
     guard let (status, fields, content) = ControlClient.parse(answer) else { throw .unreadable(path: path) }
-    guard status == 200 else {
-      // Only text that a daemon of ours can have sent is shown on a terminal.
-      let reason = content.prefix { $0 != "\n" }.unicodeScalars.allSatisfy { (0x20...0x7E).contains($0.value) }
-      throw reason && content.hasSuffix("\n") && content.utf8.count < 256
-        ? .refused("\(content.prefix { $0 != "\n" })") : .refused("status \(status)")
-    }
+    guard status == 200 else { throw ControlClient.refusal(status, content) }
     let nothing = ControlHandler.nothing
     return ControlAnswer(content, isNothing: fields[nothing.name.lowercased()] == nothing.value)
   }
 
-  private func connected() throws(ControlClientError) -> Int32 {
+  /// A refusal with the daemon's reason. Only text that httpdnsd can have sent is shown on a terminal.
+  static func refusal(_ status: Int, _ content: String) -> ControlClientError {
+    let line = content.prefix { $0 != "\n" }
+    let isPlain = line.unicodeScalars.allSatisfy { (0x20...0x7E).contains($0.value) }
+    return .refused(isPlain && content.hasSuffix("\n") && content.utf8.count < 256 ? "\(line)" : "status \(status)")
+  }
+
+  func connected() throws(ControlClientError) -> Int32 {
     var address = sockaddr_un()
     let octets = Array(path.utf8)
     guard !octets.isEmpty, octets.count < MemoryLayout.size(ofValue: address.sun_path), !octets.contains(0) else {
@@ -186,7 +196,7 @@ public struct ControlClient: Sendable {
     }
   }
 
-  private func send(_ octets: [UInt8], to descriptor: Int32) {
+  func send(_ octets: [UInt8], to descriptor: Int32) {
     var rest = octets[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }

@@ -1,17 +1,19 @@
-// ControlHandler.swift -- from a request on the control socket to its answer, as text for a person or as JSON.
+// ControlHandler.swift -- from a request on the control socket to its answer, as human-readable text or as JSON.
 //
 //   GET /stats[?by-name]
 //   POST /flush[?below]     names in the body, one a line; without any it means everything
+//   GET /cache[?limit=N]    a summary and the busiest entries
 //   GET /cache?name=NAME    percent-encoded
 //   GET /providers
-//   POST /refresh           a name and types, one a line; without types it means those that are kept
+//   POST /refresh           a name and types, one a line; without types those that the cache has
 //   POST /report-bad        a name and an address, one a line
 //   POST /reload
 //   GET /configuration      the path of the file that a reload reads
 //   GET /top                for `httpdnsd top`
+//   GET /tail               answered queries, until the client leaves (TailService.swift)
 //
 // JSON comes where the Accept field is `application/json`. A refusal is a line of text. An answer that finds nothing, or
-// where something that was asked for has failed, has the field `Result: nothing`.
+// where a part of the request has failed, has the field `Result: nothing`.
 
 import DNSWire
 import EventLoop
@@ -22,16 +24,17 @@ import HTTPServer
 struct ControlHandler {
   let loop: any Loop
   let actions: ControlActions
+  let tails: TailService
 
-  /// What tells a client that there is nothing.
+  /// Says that nothing was found.
   static let nothing = HTTPServerField("Result", "nothing")
 
   private typealias Work = @Sendable () async -> any ControlText
 
-  /// What belongs to a path.
+  /// The method and the work of a path.
   private struct Command {
     let method: HTTPServerMethod
-    /// What the request asks for.
+    /// Reads the request, and gives its work.
     let work: (HTTPServerRequest) throws(ControlRefusal) -> Work
 
     init(_ method: HTTPServerMethod, _ work: @escaping (HTTPServerRequest) throws(ControlRefusal) -> Work) {
@@ -42,6 +45,7 @@ struct ControlHandler {
 
   /// Answers, now or when the work is done.
   func handle(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
+    if request.path == "/tail" { return tail(request, reply) }
     guard let command = command(request.path) else {
       return refuse(reply, ControlRefusal(status: 404, reason: "this version has no such command"))
     }
@@ -51,8 +55,21 @@ struct ControlHandler {
     }
     do throws(ControlRefusal) {
       let work = try command.work(request)
-      answer(reply, request.field("Accept") == ControlForm.json.contentType ? .json : .text, work)
+      answer(reply, form(of: request), work)
     } catch { refuse(reply, error) }
+  }
+
+  private func tail(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
+    guard request.method == .get else {
+      return refuse(reply, ControlRefusal(status: 405, reason: "only GET"), allow: "GET")
+    }
+    do throws(ControlRefusal) {
+      try tails.begin(request, reply, form(of: request))
+    } catch { refuse(reply, error) }
+  }
+
+  private func form(of request: HTTPServerRequest) -> ControlForm {
+    request.field("Accept") == ControlForm.json.contentType ? .json : .text
   }
 
   private func command(_ path: String) -> Command? {
@@ -73,6 +90,9 @@ struct ControlHandler {
       }
     case "/cache":
       return Command(.get) { request throws(ControlRefusal) in
+        if let wanted = try OverviewRequest(request) {
+          return { OverviewText(overview: await actions.overview(wanted.limit)) }
+        }
         let name = try DomainName(request)
         return { ContentText(name: name, content: await actions.content(name)) }
       }
@@ -122,11 +142,11 @@ struct ControlHandler {
   }
 }
 
-/// In which form an answer is wanted.
+/// The form of an answer.
 public enum ControlForm: Sendable {
-  /// For a person.
+  /// Human-readable.
   case text
-  /// For a program.
+  /// One JSON object.
   case json
 
   /// The value of Accept and of Content-Type.
@@ -152,7 +172,7 @@ protocol ControlText: Sendable {
   var text: String { get }
   /// A JSON object.
   var json: String { get }
-  /// Whether nothing was found, or something that was asked for has failed.
+  /// Whether nothing was found, or a part of the request has failed.
   var isNothing: Bool { get }
 }
 

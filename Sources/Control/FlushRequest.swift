@@ -1,4 +1,4 @@
-// FlushRequest.swift -- what a flush asks for and what it tells.
+// FlushRequest.swift -- a request to remove names from the cache, and its answer.
 
 import DNSWire
 import Forwarder
@@ -7,7 +7,7 @@ import MessageCache
 import Resolver
 import Telemetry
 
-/// A request to forget what is known of names.
+/// A request to remove names from the cache.
 public struct FlushRequest {
   /// Names in one request: each entry of the cache is compared with all of them.
   public static let mostNames = 256
@@ -20,7 +20,7 @@ public struct FlushRequest {
   /// Reads a request's parameters and body.
   init(_ request: HTTPServerRequest) throws(ControlRefusal) {
     guard request.query == nil || request.query == "below" else {
-      throw ControlRefusal(status: 400, reason: "an unknown parameter; below is known")
+      throw ControlRefusal(status: 400, reason: "unknown parameter; below is known")
     }
     guard let body = String(validating: request.body, as: UTF8.self) else {
       throw ControlRefusal(status: 400, reason: "the names are not UTF-8")
@@ -38,13 +38,13 @@ public struct FlushRequest {
     }
     let isBelow = request.query != nil
     guard !names.isEmpty || !isBelow else {
-      throw ControlRefusal(status: 400, reason: "below what? there is no name")
+      throw ControlRefusal(status: 400, reason: "`below` needs at least one name")
     }
     self.names = names.isEmpty ? .everything : CacheSelection(names, andBelow: isBelow)
   }
 }
 
-/// What a flush has come to.
+/// The counts of a flush.
 struct FlushText: ControlText {
   let counts: FlushCounts
 
@@ -53,7 +53,7 @@ struct FlushText: ControlText {
       FlushText.count(counts.entries, "cached answer"), FlushText.count(counts.failures, "remembered failure"),
       FlushText.count(counts.notListed, "\"not listed\" of a provider", "\"not listed\" of providers"),
     ]
-    let problem = counts.saveProblem.map { "a crash would bring them back: the cache file is not replaced: \($0)\n" }
+    let problem = counts.saveProblem.map { "a crash would bring them back: cannot replace the cache file: \($0)\n" }
     return "removed: \(parts.joined(separator: ", "))\n\(problem ?? "")"
   }
 

@@ -1,4 +1,4 @@
-// NameRequest.swift -- what requests about one name ask for.
+// NameRequest.swift -- requests about one name.
 
 import DNSWire
 import HTTPServer
@@ -8,7 +8,7 @@ extension DomainName {
   init(_ request: HTTPServerRequest) throws(ControlRefusal) {
     let parts = request.query?.split(separator: "=", maxSplits: 1) ?? []
     guard parts.count == 2, parts[0] == "name" else {
-      throw ControlRefusal(status: 400, reason: "name= is wanted, and nothing else")
+      throw ControlRefusal(status: 400, reason: "unknown parameter; name= and limit= are known")
     }
     guard let text = PercentText.decode(parts[1]), let name = DomainName(text: text) else {
       throw ControlRefusal(status: 400, reason: "not a domain name")
@@ -22,7 +22,7 @@ extension HTTPServerRequest {
   ///
   /// - Parameter most: lines that there may be behind the name.
   func nameAndLines(most: Int) throws(ControlRefusal) -> (name: DomainName, rest: [Substring]) {
-    guard query == nil else { throw ControlRefusal(status: 400, reason: "no parameter is known") }
+    guard query == nil else { throw ControlRefusal(status: 400, reason: "no parameter is allowed") }
     guard let text = String(validating: body, as: UTF8.self) else {
       throw ControlRefusal(status: 400, reason: "the body is not UTF-8")
     }
@@ -37,14 +37,14 @@ extension HTTPServerRequest {
   }
 }
 
-/// A request to ask anew.
+/// A request to fetch a name again.
 public struct RefreshRequest: Sendable {
   /// Types in one request.
   public static let mostTypes = 16
 
   /// The name.
   let name: DomainName
-  /// The types; none for whatever is kept.
+  /// The types; none for those that the cache has.
   let types: [RecordType]
 
   init(_ request: HTTPServerRequest) throws(ControlRefusal) {

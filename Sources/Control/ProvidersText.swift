@@ -1,4 +1,4 @@
-// ProvidersText.swift -- how the providers fare, as a table and as JSON.
+// ProvidersText.swift -- the state of the providers, as a table with reasons below it, and as JSON.
 
 import Forwarder
 import Telemetry
@@ -7,6 +7,8 @@ import Upstreams
 /// The providers in the order of the configuration.
 struct ProvidersText: ControlText {
   let reports: [ProviderReport]
+  /// Seconds since 1970.
+  var now = LogTime.now.nanoseconds / 1_000_000_000
 
   var text: String {
     let head = [
@@ -14,12 +16,14 @@ struct ProvidersText: ControlText {
     ]
     let rows = reports.map { report in
       [
-        report.name, report.stateText, report.server ?? "-",
+        report.name, report.state.label, report.server ?? "-",
         report.roundTrips.mean.map(TimeText.milliseconds) ?? "-", "\(report.unitsToday)",
         report.unitsPerDay == 0 ? "-" : "\(report.unitsPerDay)", "\(report.transfers)", "\(report.failures)",
       ]
     }
-    return TextTable.lines([head] + rows).map { "\($0)\n" }.joined()
+    let reasons = reports.compactMap { report in report.explanation(now: now).map { "\(report.name): \($0)" } }
+    let lines = TextTable.lines([head] + rows) + (reasons.isEmpty ? [] : [""] + reasons)
+    return lines.map { "\($0)\n" }.joined()
   }
 
   var json: String {
@@ -34,6 +38,8 @@ struct ProvidersText: ControlText {
         "round_trip_ms": JSONText.latency(report.roundTrips), "server": report.server.map(JSONText.string),
         "reason": report.state.reason.map(JSONText.string), "remark": report.remark.map(JSONText.string),
         "until": report.state.until.map { JSONText.string(LogTime.text(unixTime: $0)) },
+        "last_failure": report.lastFailure.map(JSONText.string),
+        "last_failure_seconds": report.lastFailure.map { _ in JSONText.seconds(report.lastFailureAge) },
       ])
     }
     return JSONText.object(["providers": JSONText.array(objects)])
@@ -41,17 +47,46 @@ struct ProvidersText: ControlText {
 }
 
 extension ProviderReport {
-  /// A few words for a person.
-  var stateText: String { remark.map { "\(state.text) (\($0))" } ?? state.text }
+  /// A failure of a provider that answers again is shown for so long.
+  private static let recently = Duration.seconds(600)
+
+  /// Why it is in that state, for how long, and its last failure, in a line; nil where it is up without failures.
+  ///
+  /// - Parameter now: seconds since 1970.
+  func explanation(now: Int64) -> String? {
+    var parts: [String] = []
+    switch state {
+    case .up: break
+    case .down: parts.append("down" + (state.reason.map { ": \($0)" } ?? ""))
+    case .aside(_, let until), .spent(let until):
+      let time = TimeText.rough(.seconds(max(0, until - now)))
+      parts.append("\(state.label) for another \(time)" + (state.reason.map { ": \($0)" } ?? ""))
+    }
+    if let remark { parts.append(remark) }
+    if let lastFailure, state != .up || lastFailureAge < ProviderReport.recently {
+      parts.append("last failure \(TimeText.rough(lastFailureAge)) ago: \(lastFailure)")
+    }
+    return parts.isEmpty ? nil : parts.joined(separator: "; ")
+  }
 }
 
 extension ProviderReport.State {
+  /// Human-readable, a word or two.
+  var label: String {
+    switch self {
+    case .up: "up"
+    case .down: "down"
+    case .aside: "backing off"
+    case .spent: "limit reached"
+    }
+  }
+
   fileprivate var reason: String? {
     switch self {
     case .up: nil
     case .down(let reason): reason
     case .aside(let reason, _): reason
-    case .spent: "units_per_day are spent"
+    case .spent: "units_per_day is used up"
     }
   }
 
@@ -60,16 +95,5 @@ extension ProviderReport.State {
     case .up, .down: nil
     case .aside(_, let until), .spent(let until): until
     }
-  }
-
-  /// A few words for a person.
-  fileprivate var text: String {
-    let verb =
-      switch self {
-      case .up: "up"
-      case .down: "down"
-      case .aside, .spent: "not asked until \(LogTime.text(unixTime: until ?? 0))"
-      }
-    return reason.map { "\(verb): \($0)" } ?? verb
   }
 }

@@ -1,4 +1,4 @@
-// RefreshText.swift -- what asking anew has come to, and what a report of a bad address has, as text and as JSON.
+// RefreshText.swift -- the results of a refresh and of a report of a bad address, as text and as JSON.
 
 import DNSWire
 import EventLoop
@@ -7,21 +7,25 @@ import Resolver
 import Telemetry
 import Upstreams
 
-/// What asking anew for a name has come to.
+/// The result of a refresh.
 struct RefreshText: ControlText {
   let name: DomainName
   let summary: RefreshSummary
 
-  /// Whether a question has no answer, or none was asked.
+  /// Whether a question has no answer, or no question was asked.
   var isNothing: Bool { summary.reports.isEmpty || summary.reports.contains { $0.answer.failure != nil } }
 
   var text: String {
     var lines: [String] = []
-    if !summary.wasKept, !summary.reports.isEmpty { lines.append("nothing was kept of \(name.text); asked for now:") }
+    if !summary.wasKept, !summary.reports.isEmpty {
+      lines.append("the cache had nothing for \(name.text); fetched now:")
+    }
     lines += summary.reports.map(line)
-    if summary.reports.isEmpty { lines.append("nobody is asked for \(name.text): rules or special names answer it") }
-    if summary.more > 0 { lines.append("\(entries(summary.more, "more ")) not asked for") }
-    if summary.elsewhere > 0 { lines.append("\(entries(summary.elsewhere)) of another network not asked for") }
+    if summary.reports.isEmpty {
+      lines.append("no upstream is asked for \(name.text): rules or special names answer it")
+    }
+    if summary.more > 0 { lines.append("\(entries(summary.more, "more ")) not fetched") }
+    if summary.elsewhere > 0 { lines.append("\(entries(summary.elsewhere)) of another network not fetched") }
     return lines.map { "\($0)\n" }.joined()
   }
 
@@ -36,7 +40,7 @@ struct RefreshText: ControlText {
     if let subnet = report.subnet { title += " for \(subnet)" }
     let time = TimeText.milliseconds(report.time)
     if let failure = report.answer.failure {
-      return "\(title): no answer in \(time): \(failure)\(summary.wasKept ? "; what was kept stays" : "")"
+      return "\(title): no answer in \(time): \(failure)\(summary.wasKept ? "; the cached answer stays" : "")"
     }
     let records = self.records(report).map { RDATA.text($0.rdata, type: $0.type) }
     let content =
@@ -69,7 +73,7 @@ struct RefreshText: ControlText {
 }
 
 extension AnswerSource {
-  /// For people.
+  /// Human-readable.
   fileprivate var text: String {
     switch self {
     case .provider(let name, let server): server.isEmpty ? name : "\(name) \(server)"
@@ -80,7 +84,7 @@ extension AnswerSource {
   }
 }
 
-/// What a report of a bad address has come to.
+/// The result of a report of a bad address.
 struct BadAddressText: ControlText {
   let name: DomainName
   let address: IPAddress
@@ -93,10 +97,10 @@ struct BadAddressText: ControlText {
     let other = outcome.alone == 1 ? "1 answer has" : "\(outcome.alone) answers have"
     guard !isNothing else {
       return outcome.alone > 0
-        ? "\(address) stays: \(other) no other address\n" : "no kept answer to \(name.text) has \(address)\n"
+        ? "\(address) stays: \(other) no other address\n" : "no cached answer to \(name.text) has \(address)\n"
     }
-    var parts = ["\(address) goes last in \(outcome.moved) \(outcome.moved == 1 ? "answer" : "answers")"]
-    if outcome.already > 0 { parts.append("it did so in \(outcome.already) already") }
+    var parts = ["\(address) is now last in \(outcome.moved) \(outcome.moved == 1 ? "answer" : "answers")"]
+    if outcome.already > 0 { parts.append("it already was in \(outcome.already)") }
     if outcome.alone > 0 { parts.append("\(other) no other address") }
     return parts.joined(separator: "; ") + "\n"
   }

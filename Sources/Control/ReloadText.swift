@@ -1,9 +1,9 @@
-// ReloadText.swift -- which configuration is read, and what reading it again has come to, as text and as JSON.
+// ReloadText.swift -- the file of the configuration, and the result of a reload, as text and as JSON.
 
 import Forwarder
 import Telemetry
 
-/// What a reload has come to.
+/// The result of a reload.
 struct ReloadText: ControlText {
   let report: ReloadReport
   /// The file that was read.
@@ -36,7 +36,7 @@ struct ReloadText: ControlText {
   }
 }
 
-/// Which file is read.
+/// The file of the configuration.
 struct ConfigurationText: ControlText {
   let file: String
 

@@ -31,11 +31,11 @@ public struct SocketGroup: Equatable, Sendable {
 
   /// Lets the group use a path: it becomes the path's, or else one of its access list.
   ///
-  /// - Returns: errno where neither can be: the file is another user's, or its file system keeps no access lists.
+  /// - Returns: errno where neither is possible: the file is another user's, or its file system has no access lists.
   public func take(_ path: String) -> Int32? {
     if lchown(path, uid_t.max, number) == 0 { return nil }
     let code = errno
-    // Only root and members of the group may give a file to it; the unit's filter of system calls allows nobody to.
+    // Only root and members of the group may give a file to it, and the unit's filter of system calls forbids it to all.
     guard code == EPERM else { return code }
     return access_add_group(path, number) == 0 ? nil : errno
   }

@@ -1,4 +1,4 @@
-// StatsText.swift -- the numbers of the daemon, and what was counted for the busiest names, as text and as JSON.
+// StatsText.swift -- the daemon's counters, in all and for the busiest names, as text and as JSON.
 
 import DNSWire
 import EventLoop
@@ -23,9 +23,9 @@ struct StatsText: ControlText {
     ]
     rows += QueryFate.allCases.map { ["  \($0.text)", "\(queries.count($0))"] }
     rows += [
-      ["answers at hand", latency(queries.atHand)], ["answers that waited", latency(queries.resolved)],
+      ["local answers", latency(queries.atHand)], ["forwarded answers", latency(queries.resolved)],
       ["cache", "\(cache.entries) of \(cache.maxEntries) entries, \(kibibytes(cache.octets)) of \(maximum)"],
-      ["in flight", "\(statistics.questionsUnderWay) questions, \(statistics.waitingClients) clients wait"],
+      ["in flight", "\(statistics.questionsUnderWay) questions, \(statistics.waitingClients) clients waiting"],
     ]
     let limited = ShareLimit.allCases.map { ($0, statistics.resolver.shares.count($0)) }.filter { $0.1 > 0 }
     if !limited.isEmpty {
@@ -68,7 +68,7 @@ struct StatsText: ControlText {
   private func kibibytes(_ octets: Int) -> String { "\((octets + 1023) >> 10) KiB" }
 }
 
-/// What was counted for the busiest names.
+/// The counters of the busiest names.
 struct NamesText: ControlText {
   private let reports: [NameReport]
   private let network: String
@@ -117,7 +117,7 @@ extension NameCounts {
 }
 
 extension RecordType {
-  /// The type of a row, for people.
+  /// The type of a row, human-readable.
   var counted: String { rawValue == 0 ? "NXDOMAIN" : "\(self)" }
 }
 
@@ -132,7 +132,7 @@ extension QueryFate {
     case .miss: "resolved"
     case .refused: "refused"
     case .invalid: "invalid"
-    case .overflow: "too many waited"
+    case .overflow: "too many waiting"
     case .dropped: "dropped"
     case .limited: "beyond the rate limit"
     }

@@ -1,11 +1,11 @@
-// TopFrame.swift -- what `httpdnsd top` shows: the difference of two samples, as lines for a screen or as JSON.
+// TopFrame.swift -- a frame of `httpdnsd top`: the difference of two samples, as lines for a screen or as JSON.
 
 import EventLoop
 import Forwarder
 import Frontend
 import Telemetry
 
-/// What happened between two samples; since the start where there is no earlier one, or the daemon is another one now.
+/// The difference of two samples; since the start where there is no earlier one, or the daemon was restarted.
 public struct TopFrame: Sendable {
   private let sample: TopSample
   private let earlier: TopSample
@@ -34,18 +34,41 @@ public struct TopFrame: Sendable {
     return all > 0 ? hits / all : nil
   }
 
-  /// Names with what they did in between, the busiest first.
-  private var names: [(name: TopSample.Name, hits: Double, questions: Double)] {
+  /// A name with its rates in between.
+  private struct Row {
+    /// Its place in the sample.
+    var place: Int
+    var name: TopSample.Name
+    var hits: Double
+    var questions: Double
+    var failed: Double
+  }
+
+  /// The names that a view shows, in its order.
+  private func rows(_ view: TopView = TopView()) -> [Row] {
     var before: [String: TopSample.Name] = [:]
     for name in earlier.names { before["\(name.name) \(name.type)"] = name }
-    return sample.names.enumerated().map { index, name in
-      let last = before["\(name.name) \(name.type)"]
-      return (index, name, rate(name.hits, last?.hits ?? 0), rate(name.questions, last?.questions ?? 0))
-    }.sorted { left, right in
-      let (mine, others) = (left.2 + left.3, right.2 + right.3)
-      return mine == others ? left.0 < right.0 : mine > others
-    }.map { ($0.1, $0.2, $0.3) }
+    let rows = sample.names.enumerated().compactMap { place, name -> Row? in
+      guard view.filter.isEmpty || name.name.lowercased().contains(view.filter) else { return nil }
+      let last = before["\(name.name) \(name.type)"] ?? TopSample.Name()
+      return Row(
+        place: place, name: name, hits: rate(name.hits, last.hits), questions: rate(name.questions, last.questions),
+        failed: rate(name.failed, last.failed))
+    }
+    if view.order == .name { return rows.sorted { ($0.name.name, $0.place) < ($1.name.name, $1.place) } }
+    func weight(_ row: Row) -> Double {
+      switch view.order {
+      case .busy, .name: row.hits + row.questions
+      case .hits: row.hits
+      case .asked: row.questions
+      case .failed: row.failed
+      case .roundTrip: Double(row.name.averageRoundTrip)
+      }
+    }
+    return rows.map { ($0, weight($0)) }.sorted { $0.1 == $1.1 ? $0.0.place < $1.0.place : $0.1 > $1.1 }.map(\.0)
   }
+
+  private func rate(_ code: CountedCode) -> Double { rate(sample.codes[code.rawValue], earlier.codes[code.rawValue]) }
 
   private func roundTrips(_ provider: TopSample.Provider) -> LatencyHistogram {
     provider.roundTrips - (last(provider)?.roundTrips ?? LatencyHistogram())
@@ -58,33 +81,65 @@ public struct TopFrame: Sendable {
 
 // MARK: - Lines
 
+/// A colour that says how something is.
+public enum TopColour: Sendable, Equatable {
+  case good, doubtful, bad
+}
+
 /// A line of a frame.
 public struct TopLine: Sendable, Equatable {
+  /// A part of it that has a colour, in characters.
+  public struct Mark: Sendable, Equatable {
+    /// Where it begins.
+    public var start: Int
+    /// How long it is.
+    public var count: Int
+    /// Its colour.
+    public var colour: TopColour
+  }
+
   /// What it says.
   public var text: String
   /// Whether it is the head of a table, or of all.
   public var isHeading = false
+  /// What has a colour, from left to right.
+  public var marks: [Mark] = []
 }
 
 extension TopFrame {
+  /// Failing names above the busiest ones at most.
+  private static let mostFailing = 5
+  /// A name that failed longer ago, in nanoseconds, is not shown as failing.
+  private static let recently: UInt64 = 60_000_000_000
+
   /// The frame as lines; names fill what is left of the rows. What may be long stands last, so that a narrow window has the
   /// numbers, and a domain name is cut in its middle.
   ///
   /// - Parameters:
   ///   - columns: characters of a line that are seen.
   ///   - hint: stands at the end of the first line.
-  public func lines(rows: Int, columns: Int = .max, hint: String = "") -> [TopLine] {
+  ///   - view: what was chosen by keys, which the last line shows; nil where there are no keys.
+  public func lines(rows: Int, columns: Int = .max, hint: String = "", view: TopView? = nil) -> [TopLine] {
     let uptime = Duration.nanoseconds(Int64(clamping: sample.time - min(sample.startedAt, sample.time)))
+    let space = max(1, view == nil ? rows : rows - 1)
     var lines = [TopLine(text: "httpdnsd, up \(TimeText.rough(uptime))\(hint)", isHeading: true)]
-    lines += summary.flatMap { TopFrame.wrapped($0, columns) }.map { TopLine(text: $0) }
-    lines.append(TopLine(text: ""))
-    lines += table(
-      ["provider", "state", "transfers/s", "failures/s", "round trip", "units today", "server", "why"], providerRows)
-    lines.append(TopLine(text: ""))
-    let room = max(0, rows - lines.count - 1)
-    let head = ["hits/s", "asked/s", "hits", "asked", "avgRtt", "type", "name"]
-    lines += TopFrame.shortened(table(head, nameRows(room)), columns)
-    return Array(lines.prefix(max(1, rows)))
+    if view?.showsHelp == true {
+      lines += [TopLine(text: "")] + TopView.help.map { TopLine(text: $0) }
+    } else {
+      lines += summary.flatMap { TopFrame.wrapped($0, columns) }.map { TopLine(text: $0) }
+      lines.append(TopLine(text: ""))
+      lines += providerLines(columns)
+      let failing = failingLines(view ?? TopView())
+      if !failing.isEmpty { lines += [TopLine(text: "")] + failing }
+      lines.append(TopLine(text: ""))
+      let room = max(0, space - lines.count - 1)
+      let head = ["hits/s", "asked/s", "hits", "asked", "avgRtt", "type", "name"]
+      lines += TopFrame.shortened(table(head, nameRows(self.rows(view ?? TopView()), room)), columns)
+    }
+    lines = Array(lines.prefix(space))
+    guard let view, rows > 1 else { return lines }
+    lines += Array(repeating: TopLine(text: ""), count: max(0, space - lines.count))
+    return lines + [TopLine(text: view.line, isHeading: true)]
   }
 
   private var summary: [String] {
@@ -92,14 +147,16 @@ extension TopFrame {
       .hit, .stale, .local, .blocked, .miss, .refused, .invalid, .overflow, .limited, .dropped,
     ]
     let parts = fates.filter { rate($0) > 0 }.map { "\(decimal(rate($0))) \($0.text)" }
+    let codes = CountedCode.allCases.filter { rate($0) > 0 }.map { "\(decimal(rate($0))) \($0.mnemonic)" }
     return [
       "queries/s  \(decimal(queryRate))" + (parts.isEmpty ? "" : ": \(parts.joined(separator: ", "))"),
+      "results/s  \(codes.isEmpty ? "-" : codes.joined(separator: ", "))",
       "hit ratio  \(hitRatio.map(percent) ?? "-")",
-      "at hand    \(latency(sample.atHand - earlier.atHand))",
-      "waited     \(latency(sample.resolved - earlier.resolved))",
+      "local      \(latency(sample.atHand - earlier.atHand))",
+      "forwarded  \(latency(sample.resolved - earlier.resolved))",
       "cache      \(sample.entries) of \(sample.maxEntries) entries, \(sample.octets >> 10) of "
         + "\(sample.maxOctets >> 10) KiB; \(decimal(rate(sample.refreshes, earlier.refreshes))) refreshes/s",
-      "in flight  \(sample.underWay) questions, \(sample.waiting) clients wait",
+      "in flight  \(sample.underWay) questions, \(sample.waiting) clients waiting",
     ]
   }
 
@@ -110,26 +167,74 @@ extension TopFrame {
     return "\(TimeText.fine(mean)) on average, half within \(TimeText.fine(half)), 99 % within \(TimeText.fine(most))"
   }
 
-  private var providerRows: [[String]] {
-    sample.providers.map { provider in
+  /// The table of providers, and below it what there is to say of each.
+  private func providerLines(_ columns: Int) -> [TopLine] {
+    let head = ["provider", "state", "transfers/s", "failures/s", "round trip", "units today", "server"]
+    let rows = sample.providers.map { provider in
       let last = last(provider)
-      let (state, reason) = TopFrame.parts(ofState: provider.state)
       let units = "\(provider.unitsToday)" + (provider.unitsPerDay > 0 ? " of \(provider.unitsPerDay)" : "")
       return [
-        provider.name, state, decimal(rate(provider.transfers, last?.transfers ?? 0)),
+        provider.name, provider.state, decimal(rate(provider.transfers, last?.transfers ?? 0)),
         decimal(rate(provider.failures, last?.failures ?? 0)),
         roundTrips(provider).mean.map(TimeText.milliseconds) ?? "-", units,
-        provider.server.isEmpty ? "-" : provider.server, reason,
+        provider.server.isEmpty ? "-" : provider.server,
       ]
+    }
+    var lines = table(head, rows)
+    let start = (rows.map { $0[0].count } + [head[0].count]).max()! + 2
+    for (index, provider) in sample.providers.enumerated() {
+      let colour = TopFrame.colour(ofState: provider.state)
+      lines[index + 1].marks = [TopLine.Mark(start: start, count: provider.state.count, colour: colour)]
+    }
+    for provider in sample.providers where !provider.reason.isEmpty {
+      lines += TopFrame.folded("\(provider.name): \(provider.reason)", columns).map { TopLine(text: $0) }
+    }
+    return lines
+  }
+
+  private static func colour(ofState state: String) -> TopColour {
+    switch state {
+    case ProviderReport.State.up.label: .good
+    case ProviderReport.State.down(nil).label: .bad
+    default: .doubtful
     }
   }
 
-  private func nameRows(_ count: Int) -> [[String]] {
-    names.prefix(count).map { name, hits, questions in
-      let average = Duration.nanoseconds(Int64(clamping: name.averageRoundTrip))
+  /// Names that failed in the last minute or since the earlier sample, with their rates, the worst first.
+  private func failingNames(_ view: TopView) -> [(row: TopSample.Failing, rate: Double)] {
+    var before: [String: UInt64] = [:]
+    for row in earlier.failing { before["\(row.name) \(row.type)"] = row.count }
+    return sample.failing.filter { row in
+      row.age < TopFrame.recently && (view.filter.isEmpty || row.name.contains(view.filter))
+    }.map { ($0, rate($0.count, before["\($0.name) \($0.type)"] ?? 0)) }
+      .enumerated().sorted { ($1.element.1, $0.offset) < ($0.element.1, $1.offset) }.map(\.element)
+  }
+
+  /// The table of names that fail; none where none does.
+  private func failingLines(_ view: TopView) -> [TopLine] {
+    let failing = failingNames(view).prefix(TopFrame.mostFailing)
+    guard !failing.isEmpty else { return [] }
+    let rows = failing.map { row, rate in
+      [
+        decimal(rate), "\(row.count)", TimeText.rough(.nanoseconds(Int64(clamping: row.age))), row.type, row.name,
+        row.reason,
+      ]
+    }
+    return table(["failing/s", "failed", "ago", "type", "name", "why"], Array(rows)).map { line in
+      var line = line
+      if !line.isHeading {
+        line.marks = [TopLine.Mark(start: 0, count: line.text.prefix { $0 != " " }.count, colour: .bad)]
+      }
+      return line
+    }
+  }
+
+  private func nameRows(_ rows: [Row], _ count: Int) -> [[String]] {
+    rows.prefix(count).map { row in
+      let average = Duration.nanoseconds(Int64(clamping: row.name.averageRoundTrip))
       return [
-        decimal(hits), decimal(questions), "\(name.hits)", "\(name.questions)",
-        average > .zero ? TimeText.milliseconds(average) : "-", name.type, name.name,
+        decimal(row.hits), decimal(row.questions), "\(row.name.hits)", "\(row.name.questions)",
+        average > .zero ? TimeText.milliseconds(average) : "-", row.name.type, row.name.name,
       ]
     }
   }
@@ -138,11 +243,18 @@ extension TopFrame {
     TextTable.lines([head] + rows).enumerated().map { TopLine(text: $1, isHeading: $0 == 0) }
   }
 
-  /// The word for a state, and what is behind it: the reason, and until when.
-  private static func parts(ofState text: String) -> (word: String, rest: String) {
-    let ends = [": ", " until ", " ("].compactMap { text.firstRange(of: $0)?.lowerBound }
-    guard let end = ends.min() else { return (text, "") }
-    return (String(text[..<end]), String(text[end...].drop { ": ".contains($0) }))
+  /// A sentence in lines that fit, broken at spaces and indented from the second one on.
+  private static func folded(_ text: String, _ columns: Int) -> [String] {
+    guard text.count > columns else { return [text] }
+    var lines: [String] = []
+    for word in text.split(separator: " ") {
+      if let last = lines.last, last.count + word.count + 1 <= columns {
+        lines[lines.count - 1] = "\(last) \(word)"
+      } else {
+        lines.append(lines.isEmpty ? String(word) : "  \(word)")
+      }
+    }
+    return lines
   }
 
   /// The line in pieces that fit, each from the second on below the first one's text.
@@ -195,6 +307,7 @@ extension TopFrame {
       let last = last(provider)
       return JSONText.object([
         "name": JSONText.string(provider.name), "state": JSONText.string(provider.state),
+        "reason": provider.reason.isEmpty ? nil : JSONText.string(provider.reason),
         "server": provider.server.isEmpty ? nil : JSONText.string(provider.server),
         "round_trip_ms": JSONText.latency(roundTrips(provider)),
         "transfers_per_second": number(rate(provider.transfers, last?.transfers ?? 0)),
@@ -202,23 +315,50 @@ extension TopFrame {
         "units_today": "\(provider.unitsToday)", "units_per_day": "\(provider.unitsPerDay)",
       ])
     }
-    let names = names.prefix(TopFrame.mostNames).map { name, hits, questions in
+    let names = rows().prefix(TopFrame.mostNames).map { row in
       JSONText.object([
-        "name": JSONText.string(name.name), "type": JSONText.string(name.type), "hits_per_second": number(hits),
-        "questions_per_second": number(questions), "hits": "\(name.hits)", "questions": "\(name.questions)",
+        "name": JSONText.string(row.name.name), "type": JSONText.string(row.name.type),
+        "hits_per_second": number(row.hits), "questions_per_second": number(row.questions),
+        "failures_per_second": number(row.failed), "hits": "\(row.name.hits)", "questions": "\(row.name.questions)",
+        "failures": "\(row.name.failed)",
+      ])
+    }
+    let failing = failingNames(TopView()).prefix(TopFrame.mostNames).map { row, rate in
+      JSONText.object([
+        "name": JSONText.string(row.name), "type": JSONText.string(row.type), "failures_per_second": number(rate),
+        "failures": "\(row.count)", "reason": JSONText.string(row.reason),
+        "age_seconds": JSONText.seconds(.nanoseconds(Int64(clamping: row.age))),
       ])
     }
     return JSONText.object([
       "interval_seconds": number(seconds), "queries_per_second": number(queryRate), "hit_ratio": hitRatio.map(number),
       "fates_per_second": JSONText.object(QueryFate.allCases.map { ($0.word, number(rate($0))) }),
+      "rcodes_per_second": JSONText.object(CountedCode.allCases.map { ($0.word, number(rate($0))) }),
       "latency_at_hand_ms": JSONText.latency(sample.atHand - earlier.atHand),
       "latency_resolved_ms": JSONText.latency(sample.resolved - earlier.resolved), "cache_entries": "\(sample.entries)",
       "cache_octets": "\(sample.octets)", "questions_under_way": "\(sample.underWay)",
       "waiting_clients": "\(sample.waiting)",
       "refreshes_per_second": number(rate(sample.refreshes, earlier.refreshes)),
       "providers": JSONText.array(providers), "names": JSONText.array(names),
+      "failing": JSONText.array(failing),
     ])
   }
 
   private func number(_ value: Double) -> String { JSONText.seconds(.nanoseconds(Int64(min(value, 1e9) * 1e9))) }
+}
+
+extension CountedCode {
+  /// The mnemonic of IANA's registry.
+  fileprivate var mnemonic: String {
+    switch self {
+    case .noError: "NOERROR"
+    case .formErr: "FORMERR"
+    case .servFail: "SERVFAIL"
+    case .nxDomain: "NXDOMAIN"
+    case .notImp: "NOTIMP"
+    case .refused: "REFUSED"
+    case .badVers: "BADVERS"
+    case .other: "other codes"
+    }
+  }
 }

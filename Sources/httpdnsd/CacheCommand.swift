@@ -1,33 +1,52 @@
-// CacheCommand.swift -- `httpdnsd cache NAME`: what the running daemon keeps of a name.
+// CacheCommand.swift -- `httpdnsd cache [NAME]`: the running daemon's cache, as a whole or for a name.
 
 import ArgumentParser
 import Control
 
-/// Shows the entries of a name.
+/// Shows the cache's entries.
 struct CacheCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "cache",
-    abstract: "Show what the running daemon's cache has for a name.",
+    abstract: "Show the running daemon's cache: a summary and the busiest entries, or all entries of a name.",
     discussion: """
-      Every answer that is kept, to whatever type, on whatever route and network, for whatever client subnet: its \
-      records with the TTLs that are left, how old it is, for how long it counts and may be given as stale data, how \
-      often it was used, when it is refreshed, and who gave it. Also denials of names above that cover it, and failures \
-      that are remembered.
+      Without a name: how full the cache is, how many entries are fresh, stale and negative, and the entries with most \
+      hits, the busiest first.
 
+      With a name: every cached answer, for all types, routes, networks and client subnets: its records with their \
+      remaining TTLs, its age, how long it stays fresh and may be served as stale data, its hits, when it is refreshed, \
+      and the upstream that gave it. NXDOMAIN of names above that covers the name is shown as well, and so are \
+      failures that are remembered.
+
+      Example: httpdnsd cache
+      Example: httpdnsd cache --limit 10 --json
       Example: httpdnsd cache www.example.com
 
-      Exit code 0: done; 1: the daemon cannot be reached or refuses; 2: nothing is kept; 64: a mistake on the command \
-      line.
+      Exit code 0: done; 1: the daemon cannot be reached or refuses; 2: the cache has nothing for the name; 64: a mistake \
+      on the command line.
       """)
 
   @OptionGroup var control: ControlOptions
 
-  @Argument(help: "The domain name.")
-  var name: String
+  @Option(help: ArgumentHelp("Show so many of the busiest entries. (default: 50)", valueName: "number"))
+  var limit: Int?
 
-  func validate() throws { try ControlOptions.check(name) }
+  @Argument(help: "The domain name.")
+  var name: String?
+
+  func validate() throws {
+    if let name { try ControlOptions.check(name) }
+    if name != nil, limit != nil {
+      throw ValidationError("--limit is for the whole cache; a name has all of its entries shown")
+    }
+    if let limit, !(0...OverviewRequest.mostEntries).contains(limit) {
+      throw ValidationError("--limit is from 0 to \(OverviewRequest.mostEntries)")
+    }
+  }
 
   func run() throws {
-    try control.tell { client, form throws(ControlClientError) in try client.cache(name, form) }
+    try control.report { client, form throws(ControlClientError) in
+      if let name { return try client.cache(name, form) }
+      return try client.cache(limit: limit ?? OverviewRequest.usualEntries, form)
+    }
   }
 }

@@ -1,4 +1,4 @@
-// ControlOptions.swift -- how a subcommand finds the running daemon, and tells what came of it.
+// ControlOptions.swift -- how a subcommand finds the running daemon, and prints its answer.
 
 import ArgumentParser
 import Configuration
@@ -6,54 +6,54 @@ import Control
 import DNSWire
 import Glibc
 
-/// The options of each command that speaks with a running daemon.
+/// The options of each command that talks to a running daemon.
 struct ControlOptions: ParsableArguments {
   @OptionGroup var options: ConfigurationOption
 
   @Option(
     help: ArgumentHelp(
-      "The daemon's control socket, in the place of the one that the configuration names.", valueName: "path"),
+      "The daemon's control socket, instead of the one in the configuration.", valueName: "path"),
     completion: .file())
   var socket: String?
 
   @Flag(help: "Print JSON.")
   var json = false
 
-  /// Asks the daemon, and prints what it tells.
+  /// Asks the daemon, and prints its answer.
   ///
-  /// - Throws: `ExitCode.failure`, after the reason has been written to stderr; `ControlOptions.nothing` where there is
-  ///   nothing, or something that was asked for has failed.
-  func tell(_ ask: (ControlClient, ControlForm) throws(ControlClientError) -> ControlAnswer) throws {
+  /// - Throws: `ExitCode.failure`, after the reason has been written to stderr; `ControlOptions.nothing` where nothing was
+  ///   found, or a part of the request has failed.
+  func report(_ ask: (ControlClient, ControlForm) throws(ControlClientError) -> ControlAnswer) throws {
     let client = ControlClient(path: try path())
     let answer: ControlAnswer
     do throws(ControlClientError) {
       answer = try ask(client, form)
     } catch {
-      let hint = isWithoutFile ? " There is no \(options.config); --socket names another one" : ""
+      let hint = isWithoutFile ? " (\(options.config): no such file; --socket PATH names another socket)" : ""
       Console.error("httpdnsd: \(error)\(hint)")
       throw ExitCode.failure
     }
     try show(answer)
   }
 
-  /// In which form an answer is wanted.
+  /// The form of the answer.
   var form: ControlForm { json ? .json : .text }
 
-  /// Prints what the daemon tells.
+  /// Prints the daemon's answer.
   ///
-  /// - Throws: `ControlOptions.nothing` as `tell` does.
+  /// - Throws: `ControlOptions.nothing` as `report` does.
   func show(_ answer: ControlAnswer) throws {
     print(answer.content, terminator: "")
     if answer.isNothing { throw ControlOptions.nothing }
   }
 
-  /// Tells why the daemon did not do it.
+  /// Says why the daemon did not do it.
   static func failure(_ error: ControlClientError) -> ExitCode {
     Console.error("httpdnsd: \(error)")
     return .failure
   }
 
-  /// There is nothing, or something that was asked for has failed.
+  /// Nothing was found, or a part of the request has failed.
   static let nothing = ExitCode(2)
 
   /// A domain name on the command line.
@@ -65,16 +65,16 @@ struct ControlOptions: ParsableArguments {
     return try Configuration.control(path: options.config).socket
   }
 
-  /// Whether the file is not there.
+  /// Whether the file does not exist.
   private var hasNoFile: Bool { access(options.config, F_OK) != 0 && errno == ENOENT }
 
   /// Whether nothing says where the socket is: no option, and no file in the usual place.
   private var isWithoutFile: Bool { socket == nil && options.given == nil && hasNoFile }
 
-  /// What to say where the configuration that would name the socket is not there; nil where it is.
+  /// A message for a missing configuration, which would name the socket; nil where it exists.
   var missingFile: String? {
     guard socket == nil, hasNoFile else { return nil }
-    return "httpdnsd: there is no configuration at \(options.config), which would name the daemon's control socket; "
+    return "httpdnsd: no configuration at \(options.config), which would name the daemon's control socket; "
       + "--socket PATH names it"
   }
 
@@ -92,14 +92,14 @@ struct ControlOptions: ParsableArguments {
       path = try find()
     } catch {
       for mistake in error.mistakes { Console.error("\(mistake)") }
-      Console.error("httpdnsd: --socket names the daemon's control socket without a configuration")
+      Console.error("httpdnsd: --socket PATH names the daemon's control socket without a configuration")
       throw ExitCode.failure
     }
     guard let path else { throw switchedOff() }
     return path
   }
 
-  /// Tells that there is no control socket.
+  /// Says that the control socket is switched off.
   func switchedOff() -> ExitCode {
     Console.error("httpdnsd: the control socket is switched off: control.socket is \"\" in \(options.config)")
     return .failure

@@ -1,4 +1,4 @@
-// ControlSocket.swift -- opens the daemon's control socket, or says why there is none: names are answered all the same.
+// ControlSocket.swift -- opens the daemon's control socket, or logs why it cannot: queries are answered either way.
 
 import Configuration
 import Control
@@ -10,7 +10,7 @@ import Logging
 
 /// The control socket of a daemon.
 enum ControlSocket {
-  /// The server for `[control]`, which listens; nil where it is switched off or cannot be opened. The path goes with it.
+  /// The listening server for `[control]`; nil where it is switched off or cannot be opened. The path is removed with it.
   ///
   /// - Parameter file: the path of the file that the reloader reads.
   static func open(
@@ -18,7 +18,10 @@ enum ControlSocket {
   ) -> ControlServer? {
     guard let path = settings.socket else { return nil }
     do throws(HTTPServerError) {
-      let server = try ControlServer(on: forwarder.loop, ControlActions(forwarder, reloader, file: file))
+      var actions = ControlActions(forwarder, reloader, file: file)
+      actions.log = { logger.info("\($0)") }
+      let server = try ControlServer(on: forwarder.loop, actions)
+      server.isTailOpen = settings.tail
       server.onFailure = AcceptFailures.log(of: "the control socket", forwarder.occasional)
       try server.listen(path: path)
       if let problem = problem(settings) { logger.warning("\(problem)") }
@@ -26,29 +29,29 @@ enum ControlSocket {
       logger.debug("control socket \(path)")
       return server
     } catch {
-      let meant = "httpdnsd flush, providers, top and the like"
-      logger.warning("no control socket, so \(meant) will not work: \(error)\(remedy(error))")
+      let commands = "httpdnsd flush, providers, top and the like"
+      logger.warning("no control socket, so \(commands) do not work: \(error)\(remedy(error))")
       return nil
     }
   }
 
-  /// What will not be as the settings say, in one line; nil where nothing speaks against it.
+  /// A setting that cannot take effect, in one line; nil where all can.
   static func problem(_ settings: Configuration.Control) -> String? {
     guard let path = settings.socket, let name = settings.group, SocketGroup(name) == nil else { return nil }
-    return "control.group: there is no group \(name) in /etc/group; \(path) keeps its group"
+    return "control.group: no group \(name) in /etc/group; \(path) keeps its group"
   }
 
   private static func give(_ path: String, to name: String, _ logger: Logger) {
     guard let number = SocketGroup(name)?.take(path) else { return }
-    let help = "root and members of the group can give it, others where the file system keeps access lists"
-    logger.warning("control.group: \(path) cannot be given to \(name): \(String(cString: strerror(number))); \(help)")
+    let help = "only root and members of the group can do that, or any user on a file system with access lists"
+    logger.warning("control.group: cannot give \(path) to \(name): \(String(cString: strerror(number))); \(help)")
   }
 
   private static func remedy(_ error: HTTPServerError) -> String {
     if case .pathOccupied = error { return "; move it away, or set control.socket to another path" }
     guard case .cannotListen(_, _, let number) = error else { return "" }
     switch number {
-    case ENOENT: return "; its folder has to be there (RuntimeDirectory= in the unit), or set control.socket"
+    case ENOENT: return "; create its folder (RuntimeDirectory= in the unit), or set control.socket"
     case EACCES, EROFS, EPERM: return "; set control.socket to a path that this user may write, or to \"\""
     default: return ""
     }

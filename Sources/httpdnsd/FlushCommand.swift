@@ -1,39 +1,39 @@
-// FlushCommand.swift -- `httpdnsd flush`: the running daemon forgets what it knows of all names, or of some.
+// FlushCommand.swift -- `httpdnsd flush`: removes all names, or some, from the running daemon's cache.
 
 import ArgumentParser
 import Control
 
-/// Lets the daemon ask anew.
+/// Removes names from the cache.
 struct FlushCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "flush",
     abstract: "Remove names from the running daemon's cache.",
     discussion: """
-      Answers go (fresh, stale and immutable ones), denials that cover a name, remembered failures, and what \
-      providers have said that they do not list. Names of refresh.keep are fetched again at once, within the budget of \
-      [refresh]; everything else when it is asked for. A question that is under way is not interrupted. Where there is \
-      a cache file it has been replaced when the command ends.
+      Removes cached answers (fresh, stale and immutable ones), NXDOMAIN that covers a name, remembered failures, and \
+      "not listed" replies of providers. The daemon fetches names of refresh.keep again at once, within the budget of \
+      [refresh], and other names when a client asks for them. Questions in flight are not interrupted. A cache file has \
+      been replaced when the command ends.
 
       Example: httpdnsd flush www.example.com
       Example: httpdnsd flush --below example.com
 
-      Exit code 0: done; 1: the daemon cannot be reached or refuses; 2: forgotten, but the cache file could not be \
+      Exit code 0: done; 1: the daemon cannot be reached or refuses; 2: removed, but the cache file could not be \
       replaced; 64: a mistake on the command line.
       """)
 
   @OptionGroup var control: ControlOptions
 
-  @Flag(help: "The names and everything below them.")
+  @Flag(help: "Also remove everything below the names.")
   var below = false
 
-  @Argument(help: "Domain names, at most \(FlushRequest.mostNames); none means everything.")
+  @Argument(help: "Domain names, at most \(FlushRequest.mostNames). Without any, everything is removed.")
   var names: [String] = []
 
   func validate() throws {
     for name in names {
       if name.hasPrefix("*.") {
         let domain = name.dropFirst(2)
-        throw ValidationError("'\(name)': * is no wildcard here; `flush --below \(domain)` takes it with all below it")
+        throw ValidationError("'\(name)': * is no wildcard; `flush --below \(domain)` removes it and all names below")
       }
       try ControlOptions.check(name)
     }
@@ -44,6 +44,6 @@ struct FlushCommand: ParsableCommand {
   }
 
   func run() throws {
-    try control.tell { client, form throws(ControlClientError) in try client.flush(names, below: below, form) }
+    try control.report { client, form throws(ControlClientError) in try client.flush(names, below: below, form) }
   }
 }

@@ -20,14 +20,15 @@ struct HTTPDNSDaemon: ParsableCommand {
     groupedSubcommands: [
       CommandGroup(name: "Serve", subcommands: [RunCommand.self, CheckCommand.self, ReloadCommand.self]),
       CommandGroup(name: "Ask", subcommands: [QueryCommand.self, DoctorCommand.self]),
-      CommandGroup(name: "Watch", subcommands: [TopCommand.self, StatsCommand.self, ProvidersCommand.self]),
+      CommandGroup(
+        name: "Watch", subcommands: [TopCommand.self, TailCommand.self, StatsCommand.self, ProvidersCommand.self]),
       CommandGroup(
         name: "Cache",
         subcommands: [CacheCommand.self, FlushCommand.self, RefreshCommand.self, ReportBadCommand.self]),
       CommandGroup(name: "Machine", subcommands: [SetupCommand.self, HealthcheckCommand.self]),
     ])
 
-  /// Before anything else: a signal may come before the daemon is ready to answer it, and must not be its end.
+  /// Before anything else: a signal may come before the daemon can handle it, and must not end it.
   static func main() {
     ProcessEnvironment.disarm()
     // Other commands read the same secrets.
@@ -35,10 +36,10 @@ struct HTTPDNSDaemon: ParsableCommand {
     let arguments = Array(ProcessEnvironment.arguments.dropFirst())
     if arguments.first == RunCommand.configuration.commandName { AnsweredSignals.hold() }
     if let word = arguments.first, let meant = meant(by: word) {
-      exit(withError: ValidationError("there is no subcommand '\(word)'; did you mean '\(meant)'?"))
+      exit(withError: ValidationError("unknown subcommand '\(word)'; did you mean '\(meant)'?"))
     }
     main(arguments)
-    // What was printed may still be in memory; that it cannot be written is a failure like any other.
+    // Output may still be buffered; failing to write it is a failure like any other.
     guard fflush(nil) == 0 else { Console.cannotWrite(errno) }
   }
 }
@@ -48,10 +49,11 @@ extension HTTPDNSDaemon {
   private static let others = [
     "start": "run", "serve": "run", "daemon": "run", "test": "check", "validate": "check", "configtest": "check",
     "dig": "query", "lookup": "query", "resolve": "query", "ask": "query", "status": "stats", "statistics": "stats",
+    "watch": "top", "log": "tail", "follow": "tail",
     "clear": "flush", "purge": "flush", "diagnose": "doctor", "install": "setup", "restart": "reload",
   ]
 
-  /// The subcommand that was probably meant by a word that is none; nil where nobody knows.
+  /// The subcommand that was probably meant by an unknown word; nil where none is close.
   private static func meant(by word: String) -> String? {
     let names = configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
     guard !names.contains(word), !word.hasPrefix("-") else { return nil }

@@ -1,4 +1,4 @@
-// ProvidersCommand.swift -- `httpdnsd providers`: how the running daemon's providers fare.
+// ProvidersCommand.swift -- `httpdnsd providers`: the state of the running daemon's providers.
 
 import ArgumentParser
 import Control
@@ -9,10 +9,12 @@ struct ProvidersCommand: ParsableCommand {
     commandName: "providers",
     abstract: "Show each provider's state, round trip and usage.",
     discussion: """
-      A line for each provider, in the order of the configuration: whether it is up, down, or left alone, until when \
-      and why; the server that is asked first; how long replies took on average since the start; billing units of \
-      this day (UTC) and units_per_day; transfers since the start, and those that brought nothing. With --json also \
-      why those failed, and how replies' times were spread.
+      A line for each provider, in the order of the configuration: whether it is up, down, backing off or at its limit; \
+      the server that is asked first; the average round trip since the start; billing units of this day (UTC) and \
+      units_per_day; transfers since the start, and how many of them failed. Below the table: why a provider is not \
+      used and for how long, and its last failure. --json adds failures by reason and the distribution of round trips.
+
+      Example: httpdnsd providers
 
       Example: httpdnsd providers --json
 
@@ -22,6 +24,6 @@ struct ProvidersCommand: ParsableCommand {
   @OptionGroup var control: ControlOptions
 
   func run() throws {
-    try control.tell { client, form throws(ControlClientError) in try client.providers(form) }
+    try control.report { client, form throws(ControlClientError) in try client.providers(form) }
   }
 }

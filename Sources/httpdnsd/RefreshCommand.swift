@@ -1,28 +1,30 @@
-// RefreshCommand.swift -- `httpdnsd refresh NAME`: the running daemon asks anew at once.
+// RefreshCommand.swift -- `httpdnsd refresh NAME`: the running daemon fetches a name again at once.
 
 import ArgumentParser
 import Control
 import DNSWire
 
-/// Lets the daemon ask anew for a name.
+/// Has the daemon fetch a name again.
 struct RefreshCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "refresh",
     abstract: "Fetch a name again now, for the running daemon's cache.",
     discussion: """
-      Asks for everything that is kept of the name; where that is nothing, or that there is no such name, for the types \
-      of refresh.types. What was kept is given to clients until the new answer is there, and stays where none comes. \
-      The budget of [refresh] does not count here, but providers charge for it all the same.
+      Fetches all types that the cache has for the name; where it has none, or NXDOMAIN, the types of refresh.types. \
+      Clients get the cached answer until the new one is there, and keep it where none comes. The budget of [refresh] \
+      does not apply, but providers charge for it.
+
+      Example: httpdnsd refresh www.example.com
 
       Example: httpdnsd refresh --type AAAA www.example.com
 
-      Exit code 0: done; 1: the daemon cannot be reached or refuses; 2: a question has no answer, or nobody is asked \
-      for the name; 64: a mistake on the command line.
+      Exit code 0: done; 1: the daemon cannot be reached or refuses; 2: a question has no answer, or no upstream is \
+      asked for the name; 64: a mistake on the command line.
       """)
 
   @OptionGroup var control: ControlOptions
 
-  @Option(name: .customLong("type"), help: "Only this type; may be given several times.")
+  @Option(name: .customLong("type"), help: "Fetch only this type; may be repeated.")
   var types: [String] = []
 
   @Argument(help: "The domain name.")
@@ -39,6 +41,6 @@ struct RefreshCommand: ParsableCommand {
   }
 
   func run() throws {
-    try control.tell { client, form throws(ControlClientError) in try client.refresh(name, types: types, form) }
+    try control.report { client, form throws(ControlClientError) in try client.refresh(name, types: types, form) }
   }
 }

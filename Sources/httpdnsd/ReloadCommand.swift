@@ -5,7 +5,7 @@ import Configuration
 import Control
 import Glibc
 
-/// Lets the daemon read its configuration again.
+/// Has the daemon read its configuration again.
 struct ReloadCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "reload",
@@ -13,8 +13,8 @@ struct ReloadCommand: ParsableCommand {
     discussion: """
       The daemon reads the file that it was started with: --config with another one is refused. The cache, the sockets \
       and queries in flight stay. A file with a mistake changes nothing: each mistake is printed. SIGHUP does the same, \
-      and only the log has the result. Called by systemd (ExecReload=) it makes do with SIGHUP where nobody \
-      listens at the control socket that the file names.
+      and only the log has the result. Called by systemd (ExecReload=) it uses SIGHUP where no daemon listens at the \
+      control socket that the file names.
 
       Example: httpdnsd reload
       Example: httpdnsd reload --json

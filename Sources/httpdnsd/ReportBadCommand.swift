@@ -1,22 +1,22 @@
-// ReportBadCommand.swift -- `httpdnsd report-bad NAME ADDRESS`: an address that does not work goes last.
+// ReportBadCommand.swift -- `httpdnsd report-bad NAME ADDRESS`: puts an address that does not work last.
 
 import ArgumentParser
 import Control
 import DNSWire
 
-/// Lets an address go last.
+/// Puts an address last.
 struct ReportBadCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "report-bad",
     abstract: "Put an address that does not work last in a name's answers.",
     discussion: """
-      In every answer that is kept for the name and has the address, it comes after all others until the next answer \
-      takes that one's place; the others go on taking turns. An only address stays.
+      Puts the address behind all others in every cached answer to the name that has it, until the next answer replaces \
+      that one; the others keep rotating. An answer with no other address stays as it is.
 
       Example: httpdnsd report-bad www.example.com 192.0.2.7
 
-      Exit code 0: done; 1: the daemon cannot be reached or refuses; 2: no kept answer has the address beside another \
-      one; 64: a mistake on the command line.
+      Exit code 0: done; 1: the daemon cannot be reached or refuses; 2: no cached answer has the address beside \
+      another one; 64: a mistake on the command line.
       """)
 
   @OptionGroup var control: ControlOptions
@@ -33,6 +33,6 @@ struct ReportBadCommand: ParsableCommand {
   }
 
   func run() throws {
-    try control.tell { client, form throws(ControlClientError) in try client.reportBad(name, address, form) }
+    try control.report { client, form throws(ControlClientError) in try client.reportBad(name, address, form) }
   }
 }

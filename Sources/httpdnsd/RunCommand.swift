@@ -1,8 +1,9 @@
-// RunCommand.swift -- `httpdnsd run`: serves until SIGTERM or SIGINT; SIGHUP reads the configuration anew.
+// RunCommand.swift -- `httpdnsd run`: serves until SIGTERM or SIGINT; SIGHUP reloads the configuration.
 
 import ArgumentParser
 import CProcess
 import Configuration
+import Control
 import DNSWire
 import EventLoop
 import Forwarder
@@ -20,9 +21,9 @@ struct RunCommand: ParsableCommand {
     commandName: "run",
     abstract: "Serve DNS until SIGTERM or SIGINT; SIGHUP reloads the configuration. Logs go to stderr.",
     discussion: """
-      Signals: SIGTERM and SIGINT answer what is in flight, for two seconds at most, and stop; SIGHUP reloads the \
+      Signals: SIGTERM and SIGINT answer the queries in flight, for two seconds at most, and stop; SIGHUP reloads the \
       configuration as `httpdnsd reload` does, and the log has the result; SIGUSR2 writes the last debug lines to the log; \
-      SIGUSR1 and SIGPIPE do nothing.
+      SIGUSR1 and SIGPIPE are ignored.
 
       Variables: HTTPDNSD_CONFIG names the configuration file, HTTPDNSD_LISTEN, HTTPDNSD_PROVIDER and the others of \
       httpdnsd.toml(5) take the place of its keys; systemd's LISTEN_FDS, NOTIFY_SOCKET, WATCHDOG_USEC and \
@@ -31,11 +32,11 @@ struct RunCommand: ParsableCommand {
       Example: httpdnsd run --config /etc/httpdnsd/httpdnsd.toml
       Example: HTTPDNSD_LISTEN=127.0.0.1:5300 httpdnsd run --config /dev/null
 
-      Exit code 0: it was told to stop; 1: a mistake in the configuration, or it cannot listen; 64: a mistake on the \
+      Exit code 0: stopped by a signal; 1: a mistake in the configuration, or it cannot listen; 64: a mistake on the \
       command line.
       """)
 
-  /// Milliseconds for which the end waits for who reads the log.
+  /// Milliseconds for which the end waits for the log's reader.
   private static let lastLinesWithin = 500
 
   @OptionGroup var options: ConfigurationOption
@@ -52,7 +53,7 @@ struct RunCommand: ParsableCommand {
     let (allowed, need) = (Process.prepare(loaded.configuration), loaded.configuration.descriptorNeed)
     if 0..<need ~= allowed {
       logger.warning(
-        "\(need) descriptors may be needed and \(allowed) are allowed: lower listen.max_in_flight or raise RLIMIT_NOFILE"
+        "may need \(need) file descriptors, but the limit is \(allowed): lower listen.max_in_flight or raise RLIMIT_NOFILE"
       )
     }
     let forwarder: Forwarder
@@ -71,11 +72,15 @@ struct RunCommand: ParsableCommand {
     let logService = LogService(loaded.log, forwarder)
     logService.follow(loaded.configuration.log)
     let reloader = Reloader(forwarder, path: options.config, logger: logger)
-    reloader.didTake = { logService.follow($0.log) }
     (reloader.willReload, reloader.didReload) = (supervision.reloads, supervision.hasReloaded)
     let reloadSignal = LoopEvent(on: forwarder.loop, signal: SIGHUP) { reloader.begin() }
     let control = ControlSocket.open(
       loaded.configuration.control, forwarder, reloader, file: FilePath.absolute(options.config), logger)
+    // The socket's path goes with its server, which holds the reloader.
+    reloader.didTake = { [weak control] in
+      logService.follow($0.log)
+      control?.isTailOpen = $0.control.tail
+    }
     let signals = [SIGTERM, SIGINT].map { signal in
       LoopEvent(on: forwarder.loop, signal: signal) {
         logger.info("stopping")
@@ -107,7 +112,7 @@ struct RunCommand: ParsableCommand {
     }
   }
 
-  /// Why an address cannot be had, who has it, and what would help.
+  /// Why an address cannot be bound, which process has it, and what would help.
   static func explain(_ error: ListenError) -> String {
     if error.code == EADDRNOTAVAIL, let address = IPAddress(octets: error.address.octets) {
       return "cannot listen on \(error.transport) \(error.address): no interface of this machine has \(address)"
@@ -117,7 +122,7 @@ struct RunCommand: ParsableCommand {
       let (address, transport) = (error.address, error.transport)
       text +=
         PortHolder.find(address, transport: transport).map { "; held by \($0)" }
-        ?? "; `\(PortHolder.command(address, transport: transport))` shows who holds it"
+        ?? "; `\(PortHolder.command(address, transport: transport))` shows which process holds it"
       // systemd-resolved has 127.0.0.53, libvirt's dnsmasq an address of its bridge.
       if address.octets.allSatisfy({ $0 == 0 }) { text += PortHolder.adviceForWildcard(address, transport: transport) }
     }
@@ -126,12 +131,12 @@ struct RunCommand: ParsableCommand {
   }
 }
 
-/// Signals that a running daemon answers or ignores, and that end a program which has not said so yet.
+/// Signals that a running daemon handles or ignores, and that would end a program without handlers.
 enum AnsweredSignals {
-  /// Lets them wait from now on: for this thread, and for those that it makes.
+  /// Blocks them from now on: for this thread, and for those that it makes.
   static func hold() { set(SIG_BLOCK) }
 
-  /// This thread takes those that have waited, and all that come.
+  /// Lets this thread take those that were pending, and all that come.
   static func release() { set(SIG_UNBLOCK) }
 
   private static func set(_ what: Int32) {
@@ -142,7 +147,7 @@ enum AnsweredSignals {
   }
 }
 
-/// What bursts have left behind goes back once a minute: a heap that was large once would stay so.
+/// Returns free memory to the kernel once a minute: a heap that was large once would stay so.
 private func giveBackMemory(on loop: EventLoop) {
   loop.schedule(after: .seconds(60)) {
     process_give_back(4 << 20)
@@ -152,16 +157,16 @@ private func giveBackMemory(on loop: EventLoop) {
 
 /// What the process sets once, before it has threads.
 enum Process {
-  /// Descriptors that are asked for at least: what is needed may be more than what was thought of.
+  /// Descriptors that are requested at least: the estimate may be too low.
   private static let usualDescriptors = 65_536
 
   /// Makes the process ready for a configuration.
   ///
-  /// - Returns: how many descriptors may be open; negative where that is not known.
+  /// - Returns: how many descriptors may be open; negative where it is not known.
   @discardableResult
   static func prepare(_ configuration: Configuration) -> Int {
     signal(SIGPIPE, SIG_IGN)
-    // Other nameservers tell their statistics by it: it is not to end this one.
+    // Other nameservers log their statistics at this signal; it must not end this one.
     signal(SIGUSR1, SIG_IGN)
     process_limit_heaps()
     process_use_bind_capability()

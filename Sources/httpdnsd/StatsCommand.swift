@@ -1,17 +1,19 @@
-// StatsCommand.swift -- `httpdnsd stats`: what the running daemon has counted.
+// StatsCommand.swift -- `httpdnsd stats`: the running daemon's counters.
 
 import ArgumentParser
 import Control
 
-/// Shows the daemon's numbers.
+/// Shows the daemon's counters.
 struct StatsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "stats",
     abstract: "Show the running daemon's counters, in all or by name.",
     discussion: """
-      Since the start: queries and what became of them, how long answers took, the cache, refreshing, and the counters \
-      of Alibaba's SDKs under their names, with times in milliseconds. With --by-name those counters for each of the \
-      1,000 busiest names and types. A name that others have displaced begins anew when it is busy again.
+      Since the start: queries by outcome, latency, the cache, refreshes, and the counters of Alibaba's SDKs under their \
+      names, with times in milliseconds. --by-name shows those counters for each of the 1,000 busiest names and types. \
+      A name that busier ones have displaced starts at zero when it is busy again.
+
+      Example: httpdnsd stats
 
       Example: httpdnsd stats --by-name --json
 
@@ -20,10 +22,10 @@ struct StatsCommand: ParsableCommand {
 
   @OptionGroup var control: ControlOptions
 
-  @Flag(help: "Counters for each of the busiest names.")
+  @Flag(help: "Show counters for each of the busiest names.")
   var byName = false
 
   func run() throws {
-    try control.tell { client, form throws(ControlClientError) in try client.stats(byName: byName, form) }
+    try control.report { client, form throws(ControlClientError) in try client.stats(byName: byName, form) }
   }
 }

@@ -1,4 +1,4 @@
-// TopCommand.swift -- `httpdnsd top`: what the running daemon does at present, on the whole screen.
+// TopCommand.swift -- `httpdnsd top`: the running daemon's work, on the whole screen.
 
 import ArgumentParser
 import Control
@@ -6,30 +6,31 @@ import Glibc
 import Telemetry
 import Terminal
 
-/// Shows what the daemon does, again and again.
+/// Shows the daemon's work, interval by interval.
 struct TopCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "top",
     abstract: "Watch the running daemon: queries, cache, providers, busiest names.",
     discussion: """
-      Rate of queries and what becomes of them, hit ratio, how long answers take, providers, and the busiest names: \
-      what happened in the last interval; at first, since the daemon started. The key q ends it, the space bar brings \
-      the next figures at once. Without a terminal, or with --once, one interval is printed as text; with --json each \
-      interval is one line.
+      Queries a second by what became of them and by RCODE, hit ratio, latency, providers with reasons below the table, \
+      names that fail, and the busiest names. Figures are those of the last interval, the first ones those since the \
+      daemon started. Keys: q quits, space brings the next figures at once, b h a f r n sort the names, / filters them, \
+      ? explains the keys. Without a terminal, or with --once, one interval is printed as text; with --json each \
+      interval is one line. States have colours unless NO_COLOR is set.
 
       Example: httpdnsd top --interval 1
       Example: httpdnsd top --once --json
 
-      Exit code 0: done; 1: the daemon cannot be reached or refuses, or is gone; 64: a mistake on the command line. A \
+      Exit code 0: done; 1: the daemon cannot be reached or refuses, or stops; 64: a mistake on the command line. A \
       signal ends it as signals do.
       """)
 
   @OptionGroup var control: ControlOptions
 
-  @Option(help: ArgumentHelp("Seconds between two looks, from 0.1 to 3600.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("Length of an interval in seconds, from 0.1 to 3600.", valueName: "seconds"))
   var interval = 2.0
 
-  @Flag(help: "One interval, as text, without touching the terminal.")
+  @Flag(help: "Print one interval as text.")
   var once = false
 
   func validate() throws {
@@ -80,9 +81,11 @@ struct TopCommand: ParsableCommand {
   private func watch(_ path: String) -> Ending? {
     guard let screen = Screen() else { return nil }
     defer { screen.leave() }
+    screen.hasColours = TopCommand.allowsColours
     let client = ControlClient(path: path, patience: .seconds(5), interruption: screen.signalDescriptor)
     var frame: TopFrame?
     var last: TopSample?
+    var view = TopView()
     while true {
       do throws(ControlClientError) {
         let sample = try client.sample()
@@ -91,27 +94,50 @@ struct TopCommand: ParsableCommand {
       } catch .interrupted {
         // The signal is read below.
       } catch { return .failure(error) }
-      if let ending = show(frame, on: screen) { return ending }
+      if let ending = show(frame, &view, on: screen) { return ending }
     }
   }
 
   /// Draws until the interval is over; nil then.
-  private func show(_ frame: TopFrame?, on screen: Screen) -> Ending? {
+  private func show(_ frame: TopFrame?, _ view: inout TopView, on screen: Screen) -> Ending? {
     let end = ContinuousClock.now + .seconds(interval)
     while true {
       if let frame {
-        let hint = ", every \(JSONText.short(interval)) s; q ends it"
         let (columns, rows) = screen.size
-        let lines = frame.lines(rows: rows, columns: columns, hint: hint)
-        screen.draw(lines.map { ScreenLine($0.text, isHeading: $0.isHeading) })
+        let lines = frame.lines(rows: rows, columns: columns, hint: ", every \(JSONText.short(interval)) s", view: view)
+        screen.draw(lines.map(TopCommand.screenLine))
       }
       switch screen.wait(atMost: end - .now) {
-      case .key(UInt8(ascii: "q")), .key(UInt8(ascii: "Q")): return .quit
-      case .key(UInt8(ascii: " ")), .time: return nil
-      case .key, .changed: break
+      case .key(let key):
+        switch view.press(key) {
+        case .quit: return .quit
+        case .next: return nil
+        case .draw, .none: break
+        }
+      case .time: return nil
+      case .changed: break
       case .end(let signal): return .signal(signal)
       }
       if frame == nil, end <= .now { return nil }
     }
+  }
+
+  private static func screenLine(_ line: TopLine) -> ScreenLine {
+    let spans = line.marks.map { mark in
+      let colour: ScreenColour =
+        switch mark.colour {
+        case .good: .green
+        case .doubtful: .yellow
+        case .bad: .red
+        }
+      return ScreenLine.Span(mark.start..<(mark.start + mark.count), colour)
+    }
+    return ScreenLine(line.text, isHeading: line.isHeading, spans: spans)
+  }
+
+  /// https://no-color.org: any value that is not empty switches colours off.
+  private static var allowsColours: Bool {
+    func value(_ name: String) -> String { getenv(name).map { String(cString: $0) } ?? "" }
+    return value("NO_COLOR").isEmpty && !["", "dumb"].contains(value("TERM"))
   }
 }

@@ -1,4 +1,4 @@
-// ControlClientTests.swift -- what the client makes of nobody, of strangers and of broken answers.
+// ControlClientTests.swift -- the client without a daemon, with other programs, and with broken answers.
 
 import EventLoop
 import Glibc
@@ -9,7 +9,7 @@ import Testing
 
 @testable import Control
 
-/// Somebody who listens on a path, says one thing to whoever comes, and closes, or says nothing.
+/// A server on a path that sends one text to its first client and closes, or sends nothing.
 private final class Stranger {
   let folder = TemporaryFolder()
   private let descriptor: Int32
@@ -55,7 +55,7 @@ private func serveOne(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPo
 }
 
 @Suite struct `A control client` {
-  @Test func `tells who is not there from who does not let it in`() throws {
+  @Test func `distinguishes a missing daemon from a missing permission`() throws {
     let folder = TemporaryFolder()
     func error(_ path: String) -> ControlClientError? {
       do throws(ControlClientError) {
@@ -77,7 +77,7 @@ private func serveOne(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPo
     "", "SSH-2.0-OpenSSH\r\n", "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc",
     "HTTP/1.1 abc\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
     "\r\n\r\n", String(repeating: "x", count: 5_000),
-  ]) func `takes nobody else's answer for the daemon's`(_ text: String) throws {
+  ]) func `rejects the answers of other programs`(_ text: String) throws {
     let stranger = try Stranger(says: text)
     #expect(throws: ControlClientError.unreadable(path: stranger.folder.socket)) {
       try ControlClient(path: stranger.folder.socket).providers(.text)
@@ -100,14 +100,14 @@ private func serveOne(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPo
     }
   }
 
-  @Test func `does not wait for somebody who is silent`() throws {
+  @Test func `does not wait for a silent server`() throws {
     let stranger = try Stranger(says: nil)
     #expect(throws: ControlClientError.tooLate(path: stranger.folder.socket)) {
       try ControlClient(path: stranger.folder.socket, patience: .milliseconds(20)).providers(.text)
     }
   }
 
-  @Test func `stops waiting when it is told to`() throws {
+  @Test func `stops waiting when its descriptor becomes readable`() throws {
     let stranger = try Stranger(says: nil)
     var ends: [Int32] = [0, 0]
     try #require(pipe(&ends) == 0)
@@ -119,7 +119,7 @@ private func serveOne(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPo
   }
 
   @Test func `takes no other program's numbers for the daemon's`() throws {
-    for body in ["", "httpdnsd-top\t2\n", "httpdnsd-top\t1\ntime\t1\n"] {
+    for body in ["", "httpdnsd-top\t1\n", "httpdnsd-top\t2\ntime\t1\n"] {
       let stranger = try Stranger(says: "HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
       #expect(throws: ControlClientError.unreadable(path: stranger.folder.socket)) {
         try ControlClient(path: stranger.folder.socket).sample()
@@ -127,7 +127,7 @@ private func serveOne(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPo
     }
   }
 
-  @Test func `reads the answer whatever stands around it`() throws {
+  @Test func `reads the answer between any other fields`() throws {
     let octets = Array("HTTP/1.1 200 OK\r\nDate: x\r\nCONTENT-length:  3\r\nX: y: z\r\n\r\na\r\n".utf8)
     let (status, fields, body) = try #require(ControlClient.parse(octets))
     #expect(status == 200 && body == "a\r\n" && fields["x"] == "y: z")
@@ -144,7 +144,7 @@ private func serveOne(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPo
     #expect(SocketGroup("dns", in: "\(folder.path)/none") == nil)
   }
 
-  @Test func `is given a path, or the reason why not is told`() throws {
+  @Test func `takes a path, or gives the reason why not`() throws {
     let folder = TemporaryFolder()
     close(creat(folder.socket, 0o600))
     let own = try #require(SocketGroup("\(getegid())"))

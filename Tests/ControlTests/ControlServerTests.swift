@@ -31,9 +31,9 @@ import Testing
   }
 
   @Test func `forgets everything, names, or names and what is below`() throws {
-    var told = Told()
-    (told.counts.entries, told.counts.failures, told.counts.notListed) = (12, 1, 2)
-    let scene = try ControlScene(told)
+    var answers = Answers()
+    (answers.counts.entries, answers.counts.failures, answers.counts.notListed) = (12, 1, 2)
+    let scene = try ControlScene(answers)
     let text = "removed: 12 cached answers, 1 remembered failure, 2 \"not listed\" of providers\n"
     #expect(try scene.client.flush([], below: false, .text) == ControlAnswer(text))
     #expect(
@@ -60,31 +60,35 @@ import Testing
     third.state = .down("a \"quoted\" reason")
     var fourth = ProviderReport(name: "d")
     fourth.state = .spent(until: 86_400)
-    var told = Told()
-    told.reports = [first, second, third, fourth]
-    told.reports[2].remark = "a remark"
-    let scene = try ControlScene(told)
+    var answers = Answers()
+    answers.reports = [first, second, third, fourth]
+    answers.reports[2].remark = "a remark"
+    (answers.reports[2].lastFailure, answers.reports[2].lastFailureAge) = ("192.0.2.1: refused", .seconds(3))
+    let scene = try ControlScene(answers)
     let lines = try scene.client.providers(.text).content.split(separator: "\n").map(String.init)
-    try #require(lines.count == 5)
+    try #require(lines.count == 8)
     #expect(lines[0].hasPrefix("provider  state "))
     #expect(
       lines[1].split(separator: " ").map(String.init) == [
         "alidns", "up", "223.5.5.5", "12.0", "ms", "7", "100", "9", "1",
       ])
-    #expect(lines[2].contains("not asked until 2027-01-15T08:00:00Z: it refuses the credentials"))
-    #expect(lines[3].contains("down: a \"quoted\" reason (a remark)"))
-    #expect(lines[4].contains("not asked until 1970-01-02T00:00:00Z: units_per_day are spent"))
+    #expect(lines[2].hasPrefix("b         backing off    -") && lines[3].hasPrefix("c         down           -"))
+    #expect(lines[5].wholeMatch(of: /b: backing off for another \d+ d( \d+ h)?: it refuses the credentials/) != nil)
+    #expect(lines[6] == "c: down: a \"quoted\" reason; a remark; last failure 3 s ago: 192.0.2.1: refused")
+    #expect(lines[7] == "d: limit reached for another 0 s: units_per_day is used up")
     let json = try scene.client.providers(.json).content
     #expect(json.contains("\"failures_by_reason\":{\"timeout\":1}"))
     #expect(json.contains("\"round_trip_ms\":{\"count\":1,\"mean\":12,"))
     #expect(json.contains("\"reason\":\"a \\\"quoted\\\" reason\""))
+    #expect(json.contains("\"last_failure\":\"192.0.2.1: refused\",\"last_failure_seconds\":3}"))
     #expect(json.contains("\"until\":\"2027-01-15T08:00:00Z\""))
     #expect(json.hasPrefix("{\"providers\":[{\"name\":\"alidns\",\"state\":\"up\",\"units_today\":7,"))
   }
 
   @Test(arguments: [
     ("GET", "/flush", "", 405), ("POST", "/providers", "", 405), ("GET", "/", "", 404), ("GET", "/stat", "", 404),
-    ("POST", "/stats", "", 405), ("GET", "/stats?by", "", 400), ("GET", "/cache", "", 400),
+    ("POST", "/stats", "", 405), ("GET", "/stats?by", "", 400), ("GET", "/cache?limit=1001", "", 400),
+    ("GET", "/cache?limit=x", "", 400),
     ("GET", "/cache?name=", "", 400), ("GET", "/cache?name=a%2", "", 400), ("GET", "/cache?name=a..b", "", 400),
     ("GET", "/cache?all=a", "", 400), ("GET", "/refresh", "", 405), ("POST", "/refresh", "", 400),
     ("POST", "/refresh?now", "a.example\n", 400), ("POST", "/refresh", "a.example\nANY\n", 400),
@@ -126,15 +130,15 @@ import Testing
     let scene = try ControlScene()
     #expect(
       try scene.client.cache("a.example", .text)
-        == ControlAnswer("nothing is kept of a.example.\n", isNothing: true))
+        == ControlAnswer("the cache has nothing for a.example.\n", isNothing: true))
     #expect(try scene.client.refresh("a.example", types: [], .json).isNothing)
     #expect(try scene.client.reportBad("a.example", "192.0.2.1", .json).isNothing)
     #expect(try !scene.client.providers(.json).isNothing)
-    var told = Told()
-    told.counts.saveProblem = "no room"
-    let other = try ControlScene(told)
+    var answers = Answers()
+    answers.counts.saveProblem = "no room"
+    let other = try ControlScene(answers)
     let answer = try other.client.flush([], below: false, .text)
-    #expect(answer.isNothing && answer.content.contains("the cache file is not replaced: no room"))
+    #expect(answer.isNothing && answer.content.contains("cannot replace the cache file: no room"))
   }
 
   @Test func `serves those who ask while as many as there may be sit silent`() throws {
@@ -145,7 +149,7 @@ import Testing
     withExtendedLifetime(silent) {}
   }
 
-  @Test func `a client is told why it is refused`() throws {
+  @Test func `a refusal reaches the client with its reason`() throws {
     let scene = try ControlScene()
     #expect(throws: ControlClientError.refused("line 2 is not a domain name")) {
       try scene.client.flush(["a.example", "b..example"], below: false, .text)

@@ -15,24 +15,24 @@ import Testing
     "requestPDnsNum", "sp", "successNum", "timeoutErro", "urlParameterErro", "urlPathErro",
   ]
 
-  private func told() -> Told {
+  private func answers() -> Answers {
     var counts = NameCounts()
     counts.asked(.answer, rtt: 12_300_000)
     counts.asked(.timeout, rtt: nil)
     counts.asked(.answer, rtt: 14_300_000)
     counts.cacheDnsNum = 1000
     counts.wentToLocalDNS(isAnswered: true)
-    var told = Told()
-    told.numbers.counts = counts
-    told.names = [
+    var answers = Answers()
+    answers.numbers.counts = counts
+    answers.names = [
       NameReport(name: DomainName(text: "www.example.com")!, type: .aaaa, time: .seconds(90), counts: counts),
       NameReport(name: DomainName(text: "none.example")!, type: RecordType(0), time: .zero, counts: NameCounts()),
     ]
-    return told
+    return answers
   }
 
   @Test func `have the SDKs' names and units, for all names together`() throws {
-    let scene = try ControlScene(told())
+    let scene = try ControlScene(answers())
     let text = try scene.client.stats(byName: false, .text).content
     for (name, value) in [("avgRtt", "13.3 ms"), ("maxRtt", "14.3 ms"), ("cacheDnsNum", "1000"), ("sp", "eth0")] {
       #expect(text.split(separator: "\n").contains { $0.hasPrefix("\(name) ") && $0.hasSuffix(" \(value)") })
@@ -43,7 +43,7 @@ import Testing
   }
 
   @Test func `have a line for each of the busiest names, and an object with the type as a number`() throws {
-    let scene = try ControlScene(told())
+    let scene = try ControlScene(answers())
     let lines = try scene.client.stats(byName: true, .text).content.split(separator: "\n").map(String.init)
     #expect(lines.count == 3)
     #expect(lines[0].split(separator: " ").map(String.init) == ["domain", "type"] + `The daemon's numbers`.names)
@@ -55,14 +55,14 @@ import Testing
   }
 
   @Test func `of a thousand names of the greatest length reach the client`() throws {
-    var told = Told()
+    var answers = Answers()
     let label = String(repeating: "\\000", count: 63)
-    told.names = (0..<1000).map { number in
+    answers.names = (0..<1000).map { number in
       let last = String(repeating: "\\001", count: 58) + "\(100 + number % 900)"
       let name = DomainName(text: "\(label).\(label).\(label).\(last)")!
       return NameReport(name: name, type: .a, time: .zero, counts: NameCounts())
     }
-    let scene = try ControlScene(told)
+    let scene = try ControlScene(answers)
     #expect(try scene.client.stats(byName: true, .text).content.split(separator: "\n").count == 1001)
     #expect(try scene.client.sample().names.count == 1000)
   }

@@ -23,16 +23,32 @@ final class Journal: Sendable {
   let flushed = Mutex<[CacheSelection]>([])
   /// The other commands, as words.
   let commands = Mutex<[String]>([])
+  let watches = Watches()
 }
 
-/// What a scene's actions tell.
-struct Told: Sendable {
+/// The watches of a scene. Its loop's thread only.
+final class Watches: @unchecked Sendable {
+  private(set) var all: [QueryWatch] = []
+  /// What a new watch gets at once; set before there is one.
+  var queries: [LoggedQuery] = []
+
+  func add(_ watch: QueryWatch) {
+    all.append(watch)
+    if !queries.isEmpty { watch.take(queries[...], LogClock(), missing: 0) }
+  }
+
+  func remove(_ watch: QueryWatch) { all.removeAll { $0 === watch } }
+}
+
+/// The answers of a scene's actions.
+struct Answers: Sendable {
   var reload = ReloadReport()
   var counts = FlushCounts()
   var reports: [ProviderReport] = []
   var content = NameContent()
   var summary = RefreshSummary()
   var bad = BadAddressOutcome()
+  var overview = CacheOverview()
   var names: [NameReport] = []
   var numbers = DaemonNumbers.empty
 }
@@ -56,34 +72,46 @@ final class ControlScene {
   private let thread: LoopThread
   private let server: ControlServer
 
-  init(_ told: Told = Told()) throws {
+  /// - Parameter isTailOpen: whether others than root may watch queries.
+  init(_ answers: Answers = Answers(), isTailOpen: Bool = true) throws {
     let loop = try EventLoop()
     self.loop = loop
-    let actions = ControlActions(
+    var actions = ControlActions(
       flush: { [journal] names in
         journal.flushed.withLock { $0.append(names) }
         await loop.sleep(for: .zero)
-        return told.counts
-      }, providers: { told.reports },
+        return answers.counts
+      }, providers: { answers.reports },
       content: { [journal] name in
         journal.commands.withLock { $0.append("cache \(name)") }
-        return told.content
+        return answers.content
       },
       refresh: { [journal] name, types in
         journal.commands.withLock { $0.append("refresh \(name) \(types)") }
-        return told.summary
+        return answers.summary
       },
       reportBad: { [journal] address, name in
         journal.commands.withLock { $0.append("report-bad \(name) \(address)") }
-        return told.bad
-      }, numbers: { told.numbers }, names: { BusyNamesReport(reports: told.names, network: "eth0") },
-      reload: { told.reload }, file: "/etc/httpdnsd/httpdnsd.toml")
+        return answers.bad
+      }, numbers: { answers.numbers }, names: { BusyNamesReport(reports: answers.names, network: "eth0") },
+      reload: { answers.reload }, file: "/etc/httpdnsd/httpdnsd.toml")
+    actions.overview = { [journal] limit in
+      journal.commands.withLock { $0.append("overview \(limit)") }
+      return answers.overview
+    }
+    actions.watch = { [journal] in journal.watches.add($0) }
+    actions.unwatch = { [journal] in journal.watches.remove($0) }
+    actions.log = { [journal] line in journal.commands.withLock { $0.append(line) } }
     server = try ControlServer(on: loop, actions)
+    server.isTailOpen = isTailOpen
     try server.listen(path: folder.socket)
     thread = LoopThread(running: loop)
   }
 
   deinit { thread.join() }
+
+  /// Something that happens on the server's loop.
+  func onLoop(_ body: @escaping @Sendable () -> Void) { loop.execute(body) }
 
   var client: ControlClient { ControlClient(path: folder.socket, patience: .seconds(60)) }
   var raw: RawClient? { RawClient(toPath: folder.socket) }

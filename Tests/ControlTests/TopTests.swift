@@ -14,39 +14,49 @@ import Testing
     (sample.time, sample.startedAt) = (60_000_000_000, 50_000_000_000)
     sample.fates[QueryFate.hit.rawValue] = 90
     sample.fates[QueryFate.miss.rawValue] = 10
+    sample.codes[CountedCode.noError.rawValue] = 95
+    sample.codes[CountedCode.servFail.rawValue] = 5
     for milliseconds in [1, 2, 3] { sample.resolved.observe(.milliseconds(milliseconds)) }
     (sample.entries, sample.maxEntries, sample.octets, sample.maxOctets) = (5, 100, 4096, 1 << 20)
     (sample.underWay, sample.waiting, sample.refreshes) = (1, 2, 3)
     var provider = TopSample.Provider()
-    (provider.name, provider.state, provider.server) = ("alidns", "down: a\ttab\nand % a line", "223.5.5.5")
+    (provider.name, provider.state, provider.server) = ("alidns", "down", "223.5.5.5")
+    provider.reason = "down: a\ttab\nand % a line"
     (provider.transfers, provider.failures, provider.unitsToday, provider.unitsPerDay) = (10, 1, 7, 100)
     provider.roundTrips.observe(.milliseconds(20))
     sample.providers = [provider, TopSample.Provider(name: "b")]
     sample.names = [
       TopSample.Name(name: "www.example.com.", type: "A", hits: 80, questions: 8, averageRoundTrip: 20_000_000),
-      TopSample.Name(name: "quiet.example.com.", type: "AAAA", hits: 10, questions: 2),
+      TopSample.Name(name: "quiet.example.com.", type: "AAAA", hits: 10, questions: 2, failed: 24),
+    ]
+    sample.failing = [
+      TopSample.Failing(
+        name: "quiet.example.com.", type: "AAAA", count: 24, reason: "no answer in time", age: 2_000_000_000),
+      TopSample.Failing(name: "old.example.", type: "A", count: 9, reason: "x", age: 100_000_000_000),
     ]
     return sample
   }
 
-  @Test func `comes through as it was, whatever its texts are`() {
+  @Test func `comes through unchanged with texts of any kind`() {
     let sample = `A sample for top`.sample()
     #expect(TopSample(text: sample.text) == sample)
     #expect(TopSample(text: TopSample().text) == TopSample())
   }
 
   @Test(arguments: [
-    "", "httpdnsd-top\t1\nname\tx\n", "httpdnsd-top\t1\nnew\t1\n", "httpdnsd-top\t1\ntime\t1\tx\n", "a",
+    "", "httpdnsd-top\t2\nname\tx\n", "httpdnsd-top\t2\nnew\t1\n", "httpdnsd-top\t2\ntime\t1\tx\n", "a",
+    "httpdnsd-top\t1\n",
   ])
   func `is refused where it is of another version, or broken`(text: String) {
     #expect(TopSample(text: text) == nil)
   }
 
-  @Test func `of its own tells rates since the start`() {
+  @Test func `alone has the rates since the start`() {
     let lines = TopFrame(`A sample for top`.sample(), after: nil).lines(rows: 40).map(\.text)
     #expect(lines[0] == "httpdnsd, up 10 s")
     #expect(lines[1] == "queries/s  10.0: 9.0 from the cache, 1.0 resolved")
-    #expect(lines[2] == "hit ratio  90.0 %")
+    #expect(lines[2] == "results/s  9.5 NOERROR, 0.5 SERVFAIL")
+    #expect(lines[3] == "hit ratio  90.0 %")
     #expect(lines.contains { $0.hasPrefix("alidns") && $0.contains("20.0 ms") && $0.contains("7 of 100") })
     #expect(
       lines.contains {
@@ -54,7 +64,7 @@ import Testing
       })
   }
 
-  @Test func `with an earlier one tells what happened in between`() {
+  @Test func `with an earlier one has the rates in between`() {
     let earlier = `A sample for top`.sample()
     var later = earlier
     later.time += 2_000_000_000
@@ -65,9 +75,9 @@ import Testing
     later.names.append(TopSample.Name(name: "new.example.", type: "A", hits: 4, questions: 2))
     let lines = TopFrame(later, after: earlier).lines(rows: 40).map(\.text)
     #expect(lines[1] == "queries/s  200.0: 150.0 from the cache, 50.0 resolved")
-    #expect(lines[2] == "hit ratio  75.0 %")
-    #expect(lines[4] == "waited     -")
-    let names = lines.drop { !$0.hasSuffix("name") }.dropFirst().map { $0.split(separator: " ").last ?? "" }
+    #expect(lines[2] == "results/s  -" && lines[3] == "hit ratio  75.0 %")
+    #expect(lines[5] == "forwarded  -")
+    let names = lines.drop { !$0.hasSuffix(" name") }.dropFirst().map { $0.split(separator: " ").last ?? "" }
     #expect(names == ["quiet.example.com.", "new.example.", "www.example.com."])
     #expect(lines.contains { $0.hasPrefix("b ") && $0.contains("4.5") })
   }
@@ -100,16 +110,57 @@ import Testing
     #expect(lines.allSatisfy { !$0.text.contains("\n") || $0.text.contains("a line") })
   }
 
+  @Test func `has reasons below the providers, and the names that fail with theirs`() throws {
+    let lines = TopFrame(`A sample for top`.sample(), after: nil).lines(rows: 40)
+    let texts = lines.map(\.text)
+    let head = try #require(texts.firstIndex { $0.hasPrefix("provider") })
+    #expect(!texts[head].contains("why") && texts[head + 3] == "alidns: down: a\ttab\nand % a line")
+    #expect(lines[head + 1].marks == [TopLine.Mark(start: 10, count: 4, colour: .bad)])
+    let failing = try #require(texts.firstIndex { $0.hasPrefix("failing/s") })
+    #expect(texts[failing] == "failing/s  failed  ago  type  name                why")
+    #expect(texts[failing + 1] == "2.4        24      2 s  AAAA  quiet.example.com.  no answer in time")
+    #expect(texts[failing + 2].isEmpty && lines[failing + 1].marks.map(\.colour) == [.bad])
+    let narrow = TopFrame(`A sample for top`.sample(), after: nil).lines(rows: 40, columns: 20).map(\.text)
+    #expect(narrow.contains("alidns: down:") || narrow.contains { $0.hasPrefix("alidns: down: a") })
+  }
+
+  @Test func `shows what keys have chosen, and has a line about them at its end`() throws {
+    let frame = TopFrame(`A sample for top`.sample(), after: nil)
+    var view = TopView()
+    #expect(frame.lines(rows: 30, view: view).count == 30)
+    #expect(frame.lines(rows: 30, view: view).last?.text == "sorted by busy; ? help, q quit")
+    func names() -> [Substring] {
+      frame.lines(rows: 30, view: view).map(\.text).drop { !$0.hasSuffix(" name") }.dropFirst().dropLast()
+        .compactMap { $0.split(separator: " ").last }
+    }
+    #expect(names() == ["www.example.com.", "quiet.example.com."])
+    #expect(view.press(UInt8(ascii: "f")) == .draw && view.order == .failed)
+    #expect(names() == ["quiet.example.com.", "www.example.com."])
+    #expect(view.press(UInt8(ascii: "f")) == .none && view.press(UInt8(ascii: "x")) == .none)
+    for key in "/WWWW" { #expect(view.press(key.asciiValue!) == .draw) }
+    #expect(view.isTyping && view.press(0x7F) == .draw && view.filter == "www")
+    #expect(view.press(UInt8(ascii: " ")) == .none)
+    #expect(names() == ["www.example.com."])
+    #expect(view.press(UInt8(ascii: "q")) == .draw && view.filter == "wwwq" && names().isEmpty)
+    #expect(view.press(0x0D) == .draw && !view.isTyping && view.press(0x1B) == .draw && view.filter.isEmpty)
+    #expect(view.press(UInt8(ascii: "?")) == .draw)
+    #expect(frame.lines(rows: 30, view: view).contains { $0.text.hasPrefix("  f ") && $0.text.hasSuffix("failed") })
+    #expect(view.press(UInt8(ascii: " ")) == .next && view.press(UInt8(ascii: "Q")) == .quit)
+    for rows in [1, 2, 5, 12] { #expect(frame.lines(rows: rows, view: view).count == rows) }
+  }
+
   @Test func `is an object in JSON`() {
     let json = TopFrame(`A sample for top`.sample(), after: nil).json
     #expect(json.hasPrefix("{\"interval_seconds\":10,\"queries_per_second\":10,\"hit_ratio\":0.9,"))
-    #expect(json.contains("\"state\":\"down: a\\ttab\\nand % a line\""))
+    #expect(json.contains("\"state\":\"down\",\"reason\":\"down: a\\ttab\\nand % a line\""))
+    #expect(json.contains("\"rcodes_per_second\":{\"noerror\":9.5,") && json.contains("\"failures\":24}"))
+    #expect(json.contains("\"failing\":[{\"name\":\"quiet.example.com.\",\"type\":\"AAAA\",\"failures_per"))
     #expect(!json.contains("\n"))
   }
 }
 
 @Suite struct `Numbers and texts` {
-  @Test func `times are told in the two units that matter`() {
+  @Test func `times have the two units that matter`() {
     let texts: [(Int64, String)] = [
       (0, "0 s"), (59, "59 s"), (60, "1 min"), (61, "1 min 1 s"), (3600, "1 h"), (3661, "1 h 1 min"), (86_400, "1 d"),
       (90_000, "1 d 1 h"),

@@ -1,4 +1,4 @@
-// ControlCommandTests.swift -- what all commands that speak with a running daemon have in common: help, JSON, exit codes.
+// ControlCommandTests.swift -- what all commands that talk to a running daemon have in common: help, JSON, exit codes.
 
 import DNSWire
 import Foundation
@@ -8,11 +8,11 @@ import Testing
   /// Every such command, with what it needs.
   private static let commands = [
     ["stats"], ["flush"], ["cache", "www.example.com"], ["providers"], ["refresh", "www.example.com"],
-    ["report-bad", "www.example.com", "192.0.2.1"], ["top"], ["reload"],
+    ["report-bad", "www.example.com", "192.0.2.1"], ["top"], ["reload"], ["cache"],
   ]
 
-  @Test(arguments: commands.map { $0[0] } + ["healthcheck"])
-  func `its help has examples that it understands, tells every exit code, and knows --json`(command: String) throws {
+  @Test(arguments: Set(commands.map { $0[0] } + ["healthcheck", "tail"]).sorted())
+  func `its help has examples that work, every exit code, and --json`(command: String) throws {
     try withLab { lab in
       let (ending, help, _) = try lab.run(command, "--help")
       #expect(ending == .exited(0))
@@ -22,7 +22,7 @@ import Testing
       #expect(help.contains("Exit code 0: ") && help.contains(/\b2:\s/) == canFindNothing)
       let examples = help.matches(of: /Example:\shttpdnsd\s(.*)/).map { $0.1.split(separator: " ").map(String.init) }
       #expect(!examples.isEmpty && examples.allSatisfy { $0[0] == command })
-      // Nobody is there, which is another thing than a mistake.
+      // A missing daemon is not a mistake on the command line.
       let nobody = command == "healthcheck" ? [] : ["--socket", "\(lab.folder.path)/none.sock"]
       for example in examples {
         let file = try lab.file("listen.addresses = [\"127.0.0.1:1\"]")
@@ -34,7 +34,7 @@ import Testing
 
   @Test func `a daemon that is not there is exit code 1, and one line says so`() throws {
     try withLab { lab in
-      for command in ControlCommandTests.commands {
+      for command in ControlCommandTests.commands + [["tail"]] {
         let (ending, output, error) = try lab.run(command + ["--socket", "\(lab.folder.path)/none.sock"])
         #expect(ending == .exited(1) && output.isEmpty, "\(command)")
         #expect(error.contains("is it running") && error.split(separator: "\n").count == 1, "\(command): \(error)")
@@ -42,7 +42,8 @@ import Testing
     }
   }
 
-  @Test func `without a configuration the usual socket is asked, and one line says so where nobody is there`() throws {
+  @Test func `without a configuration the usual socket is asked, and one line says so where no daemon is there`() throws
+  {
     try withLab { lab in
       var settings = Settings(Settings.doh(Address("127.0.0.1", 1)))
       settings.openControl(in: lab)
@@ -50,17 +51,18 @@ import Testing
       let environment = ["HTTPDNSD_CONFIG": none, "RUNTIME_DIRECTORY": lab.folder.path]
       let nobody = try lab.run("stats", environment: environment)
       #expect(nobody.ending == .exited(1))
-      #expect(nobody.error.hasSuffix("There is no \(none); --socket names another one\n"), "\(nobody.error)")
+      let hint = " (\(none): no such file; --socket PATH names another socket)\n"
+      #expect(nobody.error.hasSuffix(hint), "\(nobody.error)")
       #expect(nobody.error.split(separator: "\n").count == 1, "\(nobody.error)")
       let reload = try lab.run("reload", environment: environment)
       #expect(reload.ending == .exited(1))
       #expect(
-        reload.error == "httpdnsd: there is no configuration at \(none), which would name the daemon's control socket; "
+        reload.error == "httpdnsd: no configuration at \(none), which would name the daemon's control socket; "
           + "--socket PATH names it, and no daemon listens at \(lab.folder.path)/control.sock\n")
       let given = try lab.run("stats", "--config", none)
       #expect(given.ending == .exited(1))
       #expect(
-        given.error == "httpdnsd: there is no configuration at \(none), which would name the daemon's control socket; "
+        given.error == "httpdnsd: no configuration at \(none), which would name the daemon's control socket; "
           + "--socket PATH names it\n")
       _ = try lab.daemon(settings.text)
       #expect(try lab.run("stats", environment: environment).ending == .exited(0))
@@ -70,7 +72,8 @@ import Testing
   @Test func `a mistake on the command line is exit code 64, and nothing is asked`() throws {
     try withLab { lab in
       for arguments in [
-        ["cache"], ["cache", "a..b"], ["refresh"], ["refresh", "--type", "ANY", "a.example"],
+        ["cache", "--limit", "1001"], ["cache", "--limit", "1", "a.example"], ["cache", "a..b"], ["tail", "a..b"],
+        ["refresh"], ["refresh", "--type", "ANY", "a.example"],
         ["refresh", "--type", "x", "a.example"], ["report-bad", "a.example"], ["report-bad", "a.example", "192.0.2"],
         ["report-bad", "a..b", "192.0.2.1"], ["stats", "name"], ["top", "name"], ["top", "--interval", "x"],
         ["flush", "bad..name"], ["flush", "--below"], ["flush", "--all"], ["providers", "name"],
@@ -101,7 +104,7 @@ import Testing
     }
   }
 
-  @Test(.enabled(if: geteuid() == 0)) func `who may not use the socket is told so by every command`() throws {
+  @Test(.enabled(if: geteuid() == 0)) func `every command reports that the user may not use the socket`() throws {
     try withLab { lab in
       var settings = Settings(Settings.doh(Address("127.0.0.1", 1)))
       let socket = settings.openControl(in: lab)

@@ -15,7 +15,7 @@ import Testing
     /// How often the provider was asked a question.
     func count(_ question: String) throws -> Int { try simulator.count.questions[question] ?? 0 }
 
-    /// Asks for names, and tells how often the provider has been asked for each.
+    /// Asks for names, and returns how often the provider was asked for each.
     func counts(afterAsking names: [String]) throws -> [Int] {
       for name in names { try ask(daemon.address, name) }
       var counts: [Int] = []
@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  @Test func `a name that is always kept is fetched again at once`() throws {
+  @Test func `a name of refresh.keep is fetched again at once`() throws {
     try withScene("[refresh]\nkeep = [\"www.example.com\"]\ntypes = [\"A\"]") { scene in
       try scene.daemon.waitForLog("resolved at start")
       #expect(try scene.control("flush").hasPrefix("removed: 1 cached answer,"))
@@ -126,7 +126,7 @@ import Testing
     }
   }
 
-  @Test func `providers shows what each has done, and why one is left alone`() throws {
+  @Test func `providers shows what each has done, and why one is not used`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let socket = "\(lab.folder.path)/control.sock"
@@ -140,8 +140,10 @@ import Testing
       let (ending, output, _) = try lab.run("providers", "--socket", socket)
       #expect(ending == .exited(0))
       let lines = output.split(separator: "\n").map(String.init)
-      try #require(lines.count == 3)
-      let first = /^first +not asked until \S+Z: its quota is used up +\S+ +[\d.]+ ms +0 +1000 +3 +3$/
+      try #require(lines.count == 4)
+      let first = /^first +backing off +\S+ +[\d.]+ ms +0 +1000 +3 +3$/
+      let reason = /^first: backing off for another \d+ min( \d+ s)?: its quota is used up; last failure \d s ago:/
+      #expect(lines[3].firstMatch(of: reason) != nil, "\(lines)")
       #expect(lines[1].firstMatch(of: first) != nil)
       #expect(lines[2].firstMatch(of: /^second +up +\S+ +[\d.]+ ms +\d+ +- +3 +0$/) != nil)
       let json = try lab.run("providers", "--json", "--socket", socket).output
@@ -182,7 +184,7 @@ import Testing
     }
   }
 
-  @Test func `a file at the socket's path is told of and stays, and names are answered all the same`() throws {
+  @Test func `a file at the socket's path is reported and stays, and queries are answered`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let path = try lab.folder.write("a letter home", to: "letter")
@@ -219,16 +221,16 @@ import Testing
       var settings = Settings(Settings.doh(simulator.http))
       settings.control = "socket = \"/nonexistent/control.sock\"\ngroup = \"no-such-group\""
       let daemon = try lab.daemon(settings.text)
-      #expect(daemon.log.contains("WARNING no control socket") && daemon.log.contains("its folder has to be there"))
+      #expect(daemon.log.contains("WARNING no control socket") && daemon.log.contains("create its folder"))
       #expect(try ask(daemon.address, "www.example.com").code == .noError)
       settings.control = "group = \"no-such-group\""
       let other = try lab.daemon(settings.text, environment: ["RUNTIME_DIRECTORY": lab.folder.path])
-      #expect(other.log.contains("WARNING control.group: there is no group no-such-group"))
+      #expect(other.log.contains("WARNING control.group: no group no-such-group"))
       #expect(try lab.run("flush", "--socket", "\(lab.folder.path)/control.sock").ending == .exited(0))
     }
   }
 
-  @Test(.enabled(if: geteuid() == 0)) func `who is neither in the group nor root is told so`() throws {
+  @Test(.enabled(if: geteuid() == 0)) func `a user that is neither root nor in the group gets no permission`() throws {
     try withScene { scene in
       chmod(scene.lab.folder.path, 0o755)
       let command = [Programs.daemon, "flush", "--socket", scene.socket]
@@ -257,7 +259,7 @@ import Testing
     }
   }
 
-  @Test func `a socket that is switched off is told`() throws {
+  @Test func `a socket that is switched off is reported`() throws {
     try withLab { lab in
       let off = try lab.file("[control]\nsocket = \"\"")
       let (ending, _, error) = try lab.run("providers", "--config", off)

@@ -1,4 +1,4 @@
-// TopTests.swift -- `top` on a terminal of its own, which it leaves as it found it whatever happens.
+// TopTests.swift -- `top` on a terminal of its own, which it restores in any case.
 
 import Foundation
 import Testing
@@ -17,6 +17,7 @@ import Testing
     let left: Bool
     let cursor: Bool
     let silent: Bool
+    let coloured: Bool
     let stoppedAsBefore: Bool?
     let narrow: Frame?
     let error: String
@@ -30,9 +31,9 @@ import Testing
     }
   }
 
-  private func watch(_ socket: String, _ action: String) throws -> Ending {
+  private func watch(_ socket: String, _ action: String, prefix: [String] = []) throws -> Ending {
     let script = (#filePath as NSString).deletingLastPathComponent + "/Data/terminal.py"
-    let command = [Programs.daemon, "top", "--interval", "0.2", "--socket", socket]
+    let command = prefix + [Programs.daemon, "top", "--interval", "0.2", "--socket", socket]
     let (ending, text, error) = try ChildProcess.run(["python3", script, action] + command, within: .seconds(40))
     guard ending == .exited(0) else { throw Failure("\(ending) \(error)") }
     let decoder = JSONDecoder()
@@ -55,6 +56,15 @@ import Testing
     }
   }
 
+  @Test func `states have colours unless NO_COLOR is set, and keys that sort and filter do not end it`() throws {
+    try withDaemon { _, _, socket in
+      let ending = try watch(socket, "key:f/abcq\r?nq", prefix: ["env", "--unset=NO_COLOR"])
+      expectAsBefore(ending)
+      #expect(ending.status == 0 && ending.coloured)
+      #expect(try !watch(socket, "key:q", prefix: ["env", "NO_COLOR=1"]).coloured)
+    }
+  }
+
   @Test func `Ctrl-C, Ctrl-backslash, SIGTERM and SIGHUP end it as signals do, and the terminal is as it was`() throws {
     try withDaemon { _, _, socket in
       let actions = [
@@ -73,11 +83,11 @@ import Testing
       let ending = try watch(socket, "kill:\(daemon.process.pid)")
       try daemon.kill()
       expectAsBefore(ending)
-      #expect(ending.status == 1 && ending.error.contains("cannot be reached by \(socket)"), "\(ending.error)")
+      #expect(ending.status == 1 && ending.error.contains("cannot reach the daemon at \(socket)"), "\(ending.error)")
     }
   }
 
-  @Test func `a window of another size is filled anew`() throws {
+  @Test func `a window of another size is filled again`() throws {
     try withDaemon { _, daemon, socket in
       for number in 0..<30 { try ask(daemon.address, "n\(number).bench.example") }
       let ending = try watch(socket, "resize")

@@ -116,7 +116,7 @@ def main() -> None:
     "status": process.returncode, "changed": during != before, "as_before": termios.tcgetattr(seat.slave) == before,
     "left": output.rfind(b"\x1b[?1049l") > output.rfind(b"\x1b[?1049h"),
     "cursor": output.rfind(b"\x1b[?25h") > output.rfind(b"\x1b[?25l"),
-    "silent": output.endswith(b"\x1b[?1049l"), "stopped_as_before": stopped_as_before, "narrow": narrow,
+    "coloured": b"\x1b[32m" in output, "silent": output.endswith(b"\x1b[?1049l"), "stopped_as_before": stopped_as_before, "narrow": narrow,
     "error": process.stderr.read().decode(),
   }))
 

@@ -1,0 +1,76 @@
+// TailClient.swift -- reads answered queries from the daemon until one of the two leaves.
+
+import EventLoop
+import Glibc
+
+extension ControlClient {
+  /// Octets of a response's head that are read at most.
+  private static let longestHead = 16_384
+
+  /// Passes on lines of answered queries as they come, until `take` wants no more.
+  ///
+  /// - Parameters:
+  ///   - name: only queries for this name and names below it; nil for all.
+  ///   - take: gets octets, mostly whole lines; false ends it.
+  /// - Throws: `ControlClientError.closed` where the daemon ends it.
+  public func tail(
+    _ name: String?, onlyFailed: Bool, _ form: ControlForm, _ take: ([UInt8]) -> Bool
+  ) throws(ControlClientError) {
+    let parts = [name.map { "name=\(PercentText.encode($0))" }, onlyFailed ? "failed" : nil].compactMap { $0 }
+    let target = parts.isEmpty ? "/tail" : "/tail?\(parts.joined(separator: "&"))"
+    let descriptor = try connected()
+    defer { close(descriptor) }
+    // HTTP/1.0 has no chunks.
+    let head = "GET \(target) HTTP/1.0\r\nHost: localhost\r\nAccept: \(form.contentType)\r\n\r\n"
+    send(Array(head.utf8), to: descriptor)
+    var octets: [UInt8] = []
+    var bodyStart: Int?
+    while bodyStart == nil {
+      guard let block = receive(from: descriptor, within: patience) else { throw .tooLate(path: path) }
+      guard !block.isEmpty, octets.count < ControlClient.longestHead else { throw .unreadable(path: path) }
+      octets += block
+      bodyStart = ControlClient.endOfHead(octets)
+    }
+    guard let start = bodyStart, let status = ControlClient.status(of: octets[..<start]) else {
+      throw .unreadable(path: path)
+    }
+    guard status == 200 else {
+      while octets.count < ControlClient.longestHead, let block = receive(from: descriptor, within: patience),
+        !block.isEmpty
+      {
+        octets += block
+      }
+      throw ControlClient.refusal(status, String(decoding: octets[start...], as: UTF8.self))
+    }
+    var block = Array(octets[start...])
+    while block.isEmpty || take(block) {
+      block = receive(from: descriptor, within: nil) ?? []
+      if block.isEmpty { throw .closed(path: path) }
+    }
+  }
+
+  /// What has come; empty at the end; nil where nothing comes in that time.
+  private func receive(from descriptor: Int32, within time: Duration?) -> [UInt8]? {
+    var block = [UInt8](repeating: 0, count: 65_536)
+    while true {
+      var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+      let ready = poll(&entry, 1, time.map { Int32(clamping: $0.components.seconds * 1000) } ?? -1)
+      if ready < 0, errno == EINTR { continue }
+      guard ready > 0 else { return nil }
+      let count = recv(descriptor, &block, block.count, 0)
+      if count < 0, errno == EINTR || errno == EAGAIN { continue }
+      return Array(block[..<max(0, count)])
+    }
+  }
+
+  /// Where the body begins; nil where the head is not complete.
+  private static func endOfHead(_ octets: [UInt8]) -> Int? {
+    octets.indices.first { octets[$0...].starts(with: Array("\r\n\r\n".utf8)) }.map { $0 + 4 }
+  }
+
+  private static func status(of head: ArraySlice<UInt8>) -> Int? {
+    let words = String(decoding: head.prefix { $0 != 0x0D }, as: UTF8.self).split(separator: " ")
+    guard words.count >= 2, words[0].hasPrefix("HTTP/1.") else { return nil }
+    return Int(words[1])
+  }
+}

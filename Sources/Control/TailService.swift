@@ -1,0 +1,100 @@
+// TailService.swift -- `GET /tail`: queries as they are answered, for a few readers at once. Resolver's loop only.
+//
+//   GET /tail?name=NAME&failed     both may be missing; NAME is percent-encoded
+//
+// The response is lines until the reader leaves. Each begin and end is logged with the reader's user number, since the
+// lines hold names and clients.
+
+import DNSWire
+import Forwarder
+import HTTPServer
+
+/// Which queries a reader wants.
+struct TailRequest: Equatable {
+  /// Only this name and names below it; nil for all.
+  var name: DomainName?
+  /// Only queries that failed.
+  var onlyFailed = false
+
+  init(_ request: HTTPServerRequest) throws(ControlRefusal) {
+    for part in (request.query ?? "").split(separator: "&") {
+      if part == "failed" {
+        onlyFailed = true
+        continue
+      }
+      guard part.hasPrefix("name="), name == nil else {
+        throw ControlRefusal(status: 400, reason: "unknown parameter; name= and failed are known")
+      }
+      guard let text = PercentText.decode(part.dropFirst(5)), let name = DomainName(text: text) else {
+        throw ControlRefusal(status: 400, reason: "not a domain name")
+      }
+      self.name = name
+    }
+  }
+}
+
+/// The readers of answered queries.
+final class TailService {
+  /// Readers at once.
+  static let most = 2
+  /// Octets that may wait for a reader; one that is slower is cut off.
+  static let longestBacklog = 256 << 10
+  /// A reader that reads nothing for so long is cut off as well.
+  private static let patience = Duration.seconds(30)
+
+  /// Whether other users than root may read.
+  var isOpen = false
+  private let actions: ControlActions
+  private var tails: [Tail] = []
+
+  private final class Tail {
+    let reply: HTTPServerReply
+    let user: UInt32
+    var watch: QueryWatch?
+
+    init(_ reply: HTTPServerReply, user: UInt32) { (self.reply, self.user) = (reply, user) }
+  }
+
+  init(_ actions: ControlActions) { self.actions = actions }
+
+  /// Lets a reader watch until it leaves.
+  func begin(_ request: HTTPServerRequest, _ reply: HTTPServerReply, _ form: ControlForm) throws(ControlRefusal) {
+    let wanted = try TailRequest(request)
+    guard let user = reply.peerUser, user == 0 || isOpen else {
+      let help = "control.tail = true lets every user of the control socket do so"
+      throw ControlRefusal(status: 403, reason: "only root may watch queries; \(help)")
+    }
+    guard tails.count < TailService.most else {
+      throw ControlRefusal(status: 503, reason: "\(TailService.most) readers watch queries already, which is the limit")
+    }
+    let tail = Tail(reply, user: user)
+    reply.startStream(
+      status: 200, fields: [HTTPServerField("Content-Type", form.contentType)], patience: TailService.patience
+    ) { [weak self, weak tail] in
+      if let tail { self?.end(tail, nil) }
+    }
+    let watch = QueryWatch(of: wanted.name, onlyFailed: wanted.onlyFailed, asJSON: form == .json) {
+      [weak self, weak tail] in
+      if let tail { self?.send($0, to: tail) }
+    }
+    tail.watch = watch
+    tails.append(tail)
+    actions.log("user \(user) watches queries (\(tails.count) of at most \(TailService.most) readers)")
+    actions.watch(watch)
+  }
+
+  private func send(_ lines: [String], to tail: Tail) {
+    tail.reply.write(lines.flatMap(\.utf8))
+    guard tail.reply.unsentOctets > TailService.longestBacklog else { return }
+    end(tail, "cut off, since it reads too slowly")
+    tail.reply.reset()
+  }
+
+  private func end(_ tail: Tail, _ reason: String?) {
+    guard let watch = tail.watch else { return }
+    tail.watch = nil
+    actions.unwatch(watch)
+    tails.removeAll { $0 === tail }
+    actions.log("user \(tail.user) no longer watches queries\(reason.map { ": \($0)" } ?? "")")
+  }
+}

@@ -1,0 +1,29 @@
+// OverviewTests.swift -- `httpdnsd cache` without a name.
+
+import HTTPTestSupport
+import MessageCache
+import Synchronization
+import Testing
+
+@testable import Control
+@testable import Forwarder
+
+@Suite struct `The whole cache` {
+  @Test func `is a few figures, as text and as JSON`() throws {
+    var answers = Answers()
+    (answers.overview.fresh, answers.overview.stale, answers.overview.negative, answers.overview.hits) = (40, 6, 5, 900)
+    answers.overview.statistics.entries = 46
+    (answers.overview.statistics.maxEntries, answers.overview.statistics.octets) = (100, 2049)
+    let scene = try ControlScene(answers)
+    let answer = try scene.client.cache(limit: 3, .text)
+    #expect(!answer.isNothing)
+    #expect(
+      answer.content.hasPrefix(
+        "entries   46 of 100: 40 fresh, 6 stale; 5 of them negative\nmemory    3 of 0 KiB\n"))
+    let json = try scene.client.cache(limit: 0, .json).content
+    #expect(json.hasPrefix("{\"summary\":{\"entries\":46,\"max_entries\":100,"))
+    #expect(json.hasSuffix("\"busiest\":[]}\n"))
+    #expect(scene.raw?.exchange("GET", "/cache")?.status == 200)
+    #expect(scene.journal.commands.withLock { $0 } == ["overview 3", "overview 0", "overview 50"])
+  }
+}
