@@ -7,14 +7,14 @@ import Telemetry
 
 /// Connections to one of the daemon's HTTP servers that could not be accepted.
 enum AcceptFailures {
-  /// What is told of each, and logs a line a minute.
+  /// A handler for each failure, which logs a line a minute.
   ///
   /// - Parameters:
-  ///   - server: what the connections were to, in the words of the configuration.
-  ///   - occasional: counts what is too much for the log.
+  ///   - server: the server, in the words of the configuration.
+  ///   - occasional: counts failures that are too many for the log.
   static func log(of server: String, _ occasional: OccasionalLog) -> (Int32) -> Void {
     { code in
-      let text = "a connection to \(server) is not accepted: \(String(cString: strerror(code)))"
+      let text = "cannot accept a connection to \(server): \(String(cString: strerror(code)))"
       occasional.log(.warning, reason: text, now: BootInstant.now.nanoseconds, text)
     }
   }

@@ -14,7 +14,7 @@ struct LoadedConfiguration {
   let warnings: [Warning]
   /// The keys that name files with secrets, which could be read.
   let secretFiles: [String]
-  /// What `log.level` and `log.format` apply to; who runs for long has a flight recorder.
+  /// The output that `log.level` and `log.format` apply to; with a flight recorder in the daemon.
   let log: LogOutput
 
   /// Reads `path`.
@@ -55,14 +55,14 @@ extension LogFormat {
   }
 }
 
-/// Lines for a person.
+/// Human-readable lines.
 enum Console {
   /// A forwarder that is only asked and never listens.
   ///
   /// - Throws: `ExitCode.failure`, after the reason has been written to stderr.
   static func forwarder(_ loaded: LoadedConfiguration) throws -> Forwarder {
     Process.prepare(loaded.configuration)
-    // What is asked says itself why there is no answer. Whoever wants to see more has set the level.
+    // The answer itself says why there is none. log.level = "debug" shows more.
     var logger = loaded.logger
     let level = Logger.Level(loaded.configuration.log.level)
     logger.logLevel = level <= .debug ? level : .error
@@ -74,7 +74,7 @@ enum Console {
     }
   }
 
-  /// Writes text to stdout at once; false where nobody reads it any more. Ends the program where it cannot be written.
+  /// Writes text to stdout at once; false where its reader has gone. Ends the program where it cannot be written.
   static func print(_ text: String) -> Bool {
     signal(SIGPIPE, SIG_IGN)
     var rest = Array(text.utf8)[...]

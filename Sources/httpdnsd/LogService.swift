@@ -1,4 +1,4 @@
-// LogService.swift -- the log of a running daemon: a slow reader, SIGUSR2, and what the configuration says.
+// LogService.swift -- the log of a running daemon: slow readers, SIGUSR2, and the settings of [log].
 //
 // Resolver's loop only, or before that runs.
 
@@ -10,16 +10,16 @@ import Glibc
 import Logging
 import Telemetry
 
-/// Looks after the log.
+/// Runs the log.
 final class LogService: @unchecked Sendable {
   private let log: LogOutput
   private let forwarder: Forwarder
   private let retries: LogRetries
   private var dumpSignal: LoopEvent?
-  /// What of a dump is still to be written.
+  /// The part of a dump that is still to be written.
   private var dump: ArraySlice<RecordedEvent> = []
 
-  /// How often a reader that is too slow is tried again, and a dump goes on.
+  /// How often writing to a slow reader is tried again, and a dump continues.
   private static let retryPause = Duration.milliseconds(50)
   /// Events of a dump in one turn of the loop, which take less than a millisecond.
   private static let portion = 64
@@ -37,14 +37,14 @@ final class LogService: @unchecked Sendable {
     dumpSignal = LoopEvent(on: forwarder.loop, signal: SIGUSR2) { [unowned self] in startDump() }
   }
 
-  /// Goes by `[log]` of a configuration from now on.
+  /// Uses `[log]` of a configuration from now on.
   func follow(_ settings: Configuration.Log) {
     log.threshold.level = Logger.Level(settings.level)
     log.format = LogFormat(settings.format)
     forwarder.queryLog.setOn(settings.queries, writingTo: log)
   }
 
-  /// Writes out the flight recorder; a second signal while that goes on changes nothing.
+  /// Writes out the flight recorder; a second signal meanwhile changes nothing.
   private func startDump() {
     guard dump.isEmpty else { return }
     forwarder.tellCounts()
@@ -65,8 +65,8 @@ final class LogService: @unchecked Sendable {
       }
     }
     dump = dump.dropFirst(LogService.portion)
-    guard !dump.isEmpty else { return write("that is all") }
-    // Who reads slowly gets the rest later, and loses nothing of it.
+    guard !dump.isEmpty else { return write("end of dump") }
+    // A slow reader gets the rest later, and loses nothing.
     schedule()
   }
 

@@ -1,4 +1,4 @@
-// MetricsAddress.swift -- opens `web.address`. As with `listen.addresses`, a daemon that cannot have it does not start.
+// MetricsAddress.swift -- opens `web.address`. As with `listen.addresses`, the daemon does not start if it cannot bind it.
 
 import Configuration
 import DNSWire
@@ -13,9 +13,9 @@ import Web
 
 /// The web server of a daemon.
 enum MetricsAddress {
-  /// The server for `[web]`, which listens; nil where it is switched off.
+  /// The listening server for `[web]`; nil where it is switched off.
   ///
-  /// - Throws: `StartError` where the address cannot be had.
+  /// - Throws: `StartError` where the address cannot be bound.
   static func open(
     _ settings: Configuration.Web, _ forwarder: Forwarder, _ logger: Logger
   ) throws(StartError) -> WebServer? {

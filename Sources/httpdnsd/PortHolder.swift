@@ -1,4 +1,4 @@
-// PortHolder.swift -- who holds a port that is in use, as far as /proc tells.
+// PortHolder.swift -- finds the process that holds a port in use, as far as /proc shows.
 
 import DNSWire
 import EventLoop
@@ -10,7 +10,7 @@ enum PortHolder {
   /// Octets of a table of sockets: a machine with a hundred thousand of them has less.
   private static let largest = 32 << 20
 
-  /// `name (pid N)` of the process that holds the port; nil where that cannot be found out.
+  /// `name (pid N)` of the process that holds the port; nil where it cannot be found.
   static func find(_ address: SocketAddress, transport: String) -> String? {
     let inodes = [transport, "\(transport)6"].flatMap { table in
       inodesOfSockets(table: "/proc/net/\(table)", port: address.port, places: places(address))
@@ -28,14 +28,14 @@ enum PortHolder {
     return nil
   }
 
-  /// What to do where a port cannot be had at every address, as one address has it: which that is, as far as /proc tells.
+  /// Advice where a wildcard cannot be bound since the port is taken at single addresses, with those that /proc shows.
   static func adviceForWildcard(_ address: SocketAddress, transport: String) -> String {
     let advice = "list your addresses one by one in listen.addresses"
     let bound = [transport, "\(transport)6"].flatMap { table in
       sockets(table: "/proc/net/\(table)", port: address.port)
     }
     let places = Set(bound.compactMap { octets(ofPlace: String($0[1].prefix { $0 != ":" })) })
-    // Where somebody has the wildcard itself, no other address can be had either.
+    // Where a process has the wildcard itself, no single address is free either.
     guard !places.contains(where: { $0.allSatisfy { $0 == 0 } }) else { return "" }
     let taken = places.compactMap { IPAddress(octets: $0).map { "\($0)" } }.sorted()
     guard !taken.isEmpty else {
@@ -53,7 +53,7 @@ enum PortHolder {
     return octets.count == 4 || octets.count == 16 ? octets : nil
   }
 
-  /// What tells a person who holds the port, where `find` cannot: the unit's /proc shows neither /proc/net nor others.
+  /// A command that shows the holder where `find` cannot: the unit's /proc has neither /proc/net nor other processes.
   static func command(_ address: SocketAddress, transport: String) -> String {
     "sudo ss -l\(transport == "udp" ? "u" : "t")np sport = :\(address.port)"
   }

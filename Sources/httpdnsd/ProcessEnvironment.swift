@@ -5,7 +5,7 @@ import CProcess
 import Glibc
 import Logging
 
-/// What the libraries below read from the environment by themselves.
+/// Variables that libraries read from the environment themselves.
 enum ProcessEnvironment {
   /// Where libcurl and OpenSSL would write the keys of every connection.
   private static let keyLog = "SSLKEYLOGFILE"
@@ -20,7 +20,7 @@ enum ProcessEnvironment {
     return arguments
   }
 
-  /// Takes away what would give secrets away. To be called before there are threads, and before any library looks.
+  /// Removes variables that would reveal secrets. To be called before there are threads and before any library reads them.
   static func disarm() {
     hadKeyLog = getenv(keyLog) != nil
     unsetenv(keyLog)
@@ -28,10 +28,10 @@ enum ProcessEnvironment {
 
   /// Says what was found.
   static func log(to logger: Logger) {
-    if hadKeyLog { logger.warning("\(keyLog) is not used: the keys of TLS connections are not written to a file") }
+    if hadKeyLog { logger.warning("\(keyLog) is ignored: keys of TLS connections are never written to a file") }
     for name in authorities {
       guard let value = getenv(name).map({ String(cString: $0) }), !value.isEmpty else { continue }
-      logger.info("certificates: authorities of \(name)=\(value) are trusted")
+      logger.info("certificates: trusting the authorities of \(name)=\(value)")
     }
   }
 }

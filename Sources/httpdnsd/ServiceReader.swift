@@ -1,12 +1,12 @@
-// ServiceReader.swift -- reads files as the service's user, so that root sees what the service may not read.
+// ServiceReader.swift -- reads files as the service's user, so that root sees which files the service may not read.
 
 import Configuration
 import Glibc
 import SystemSetup
 
-/// The user of httpdnsd.service, in whose place root reads files for a while.
+/// The user of httpdnsd.service, as which root reads files for a while.
 ///
-/// All threads change; it is for a program that has nothing else to do meanwhile.
+/// All threads change their user, so the program must not do anything else meanwhile.
 struct ServiceReader {
   /// What the user is called.
   var name: String { account.name }
@@ -21,8 +21,8 @@ struct ServiceReader {
       let user = unit.user, uid_t(user) == nil
     else { return nil }
     guard let account = UserAccount(user) else {
-      let remedy = "`systemd-sysusers` makes it"
-      Console.error("warning: httpdnsd.service: there is no user \(user), so it does not start; \(remedy)")
+      let remedy = "`systemd-sysusers` creates it"
+      Console.error("warning: httpdnsd.service: no user \(user), so it does not start; \(remedy)")
       return nil
     }
     self.account = account

@@ -1,4 +1,4 @@
-// Setup.swift -- what the subcommands of `setup` do to the machine, with everything that has to be told of it.
+// Setup.swift -- applies and undoes the changes of `setup`, and runs the commands that follow.
 
 import ArgumentParser
 import Glibc
@@ -6,7 +6,7 @@ import SystemSetup
 
 /// Applying and undoing.
 enum Setup {
-  /// Makes the changes of a plan, and tells the machine.
+  /// Makes the changes of a plan, and has other programs notice.
   static func apply(_ plan: Plan, _ root: Root) throws {
     try needRoot(root)
     try attempt { () throws(SetupError) in try Installation(root: root).apply(plan) }
@@ -32,7 +32,7 @@ enum Setup {
       }
     }
     guard let undone else { return nil }
-    // Also for who is quiet: nothing tells of it afterwards.
+    // Also with --quiet: nothing else reports it later.
     report(kept.map { "\($0) was changed since setup and stays as it is" })
     try run(undone.commandsAfterUndo, root, isQuiet: isQuiet)
     return undone.method
@@ -45,7 +45,7 @@ enum Setup {
     let isEngaged: Bool?
   }
 
-  /// Does something with the machine's names where setup is applied, and tells what went wrong.
+  /// Hands the machine's names over or back where setup is applied, and reports what went wrong.
   ///
   /// - Returns: nil where nothing is applied.
   @discardableResult
@@ -86,7 +86,7 @@ enum Setup {
     return .failure
   }
 
-  /// Tells what did not work, though what was asked for is done.
+  /// Reports parts that did not work, though the request is done.
   static func report(_ problems: [String]) {
     for problem in problems { Console.error("httpdnsd: \(problem)") }
   }

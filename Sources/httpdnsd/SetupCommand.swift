@@ -3,23 +3,23 @@
 import ArgumentParser
 import SystemSetup
 
-/// The ways of doing it, and what is done.
+/// The methods, and undoing them.
 struct SetupCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "setup",
     abstract: "Make httpdnsd the machine's nameserver, or undo that.",
     discussion: """
-      Each way shows what it will change; with --apply it does so. `undo` puts back every octet of what was there. No file \
+      Each method shows what it will change; with --apply it does so. `undo` puts back every octet of what was there. No file \
       of another program is edited: what one reads in a folder of its own (a drop-in) is added there, and where \
       /etc/resolv.conf itself is replaced, its content, mode and owner, or the link that it was, are kept for `undo`.
 
-      Without a subcommand: `status`, which names the way for this machine.
+      Without a subcommand: `status`, which names the method for this machine.
 
       Example: httpdnsd setup resolved
       Example: sudo httpdnsd setup resolved --apply
       Example: sudo httpdnsd setup undo
 
-      Exit code 0: done, or shown; 1: it cannot be done, or would be no use; 64: a mistake on the command line.
+      Exit code 0: done, or shown; 1: it cannot be done, or would not help; 64: a mistake on the command line.
       """,
     subcommands: [
       SetupStatusCommand.self, SetupResolvedCommand.self, SetupNetworkManagerCommand.self, SetupResolvconfCommand.self,
@@ -39,6 +39,9 @@ struct SetupResolvedCommand: ParsableCommand {
       Domains=~.), except those that a link has a domain for, such as a VPN's. This is so while httpdnsd.service runs: the \
       service makes the drop-in below /run when it is ready, and removes it when it is stopped; then the links' servers \
       are asked as before.
+
+      Example: httpdnsd setup resolved
+      Example: sudo httpdnsd setup resolved --apply
       """)
 
   @OptionGroup var options: SetupOptions
@@ -55,6 +58,8 @@ struct SetupNetworkManagerCommand: ParsableCommand {
       NetworkManager stops writing /etc/resolv.conf (dns=none), which becomes a link to a file with httpdnsd first and the \
       network's servers behind it; a dispatcher script renews that file whenever the network changes. While httpdnsd does \
       not run the C library asks the servers behind it. It does so too after httpdnsd has answered SERVFAIL.
+
+      Example: sudo httpdnsd setup networkmanager --apply
       """)
 
   @OptionGroup var options: SetupOptions
@@ -71,6 +76,8 @@ struct SetupResolvconfCommand: ParsableCommand {
       While httpdnsd.service runs there is a record lo.httpdnsd, and resolvconf writes no other server into \
       /etc/resolv.conf beside one of loopback. When the service is stopped the record goes, and the network's servers \
       are back.
+
+      Example: sudo httpdnsd setup resolvconf --apply
       """)
 
   @OptionGroup var options: SetupOptions
@@ -84,8 +91,10 @@ struct SetupFileCommand: ParsableCommand {
     commandName: "file",
     abstract: "Put httpdnsd first in an /etc/resolv.conf that no program owns.",
     discussion: """
-      Everything that stands there stays, behind httpdnsd's line. While httpdnsd does not run the C library asks the \
-      servers behind it. It does so too after httpdnsd has answered SERVFAIL.
+      The other lines stay, behind httpdnsd's. While httpdnsd does not run the C library asks the servers behind it. It \
+      does so too after httpdnsd has answered SERVFAIL.
+
+      Example: sudo httpdnsd setup file --apply --nameserver 127.0.0.1
       """)
 
   @OptionGroup var options: SetupOptions

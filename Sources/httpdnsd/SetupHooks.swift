@@ -1,4 +1,4 @@
-// SetupHooks.swift -- `httpdnsd setup pause`, `resume` and `renew`, which hooks call and people may.
+// SetupHooks.swift -- `httpdnsd setup pause`, `resume` and `renew`, which hooks call and users may.
 
 import ArgumentParser
 import Configuration
@@ -8,10 +8,10 @@ import SystemSetup
 struct SetupHookOptions: ParsableArguments {
   @OptionGroup var root: SetupRootOption
 
-  @Flag(help: "Say nothing unless something goes wrong.")
+  @Flag(help: "Print nothing unless something goes wrong.")
   var quiet = false
 
-  /// Tells a person what was done.
+  /// Says what was done.
   func say(_ text: String) {
     if !quiet { print(text) }
   }
@@ -30,7 +30,9 @@ struct SetupPauseCommand: ParsableCommand {
     abstract: "Have the machine ask as before setup, until `resume` or the service's next start.",
     discussion: """
       For setup resolved and resolvconf. The service does this when it is stopped, or fails again and again; a restart, or \
-      a failure after which systemd starts it anew, leaves the machine's names waiting for it.
+      a failure after which systemd restarts it, leaves the machine's names waiting for it.
+
+      Example: sudo httpdnsd setup pause
       """)
 
   @OptionGroup var caller: SetupServiceOption
@@ -52,7 +54,8 @@ struct SetupPauseCommand: ParsableCommand {
 struct SetupResumeCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "resume",
-    abstract: "Have the machine ask httpdnsd again after `pause`; the service does this when it is ready.")
+    abstract: "Have the machine ask httpdnsd again after `pause`; the service does this when it is ready.",
+    discussion: "Example: sudo httpdnsd setup resume")
 
   @OptionGroup var caller: SetupServiceOption
   @OptionGroup var options: SetupHookOptions
@@ -67,7 +70,7 @@ struct SetupResumeCommand: ParsableCommand {
 }
 
 extension Setup.Outcome? {
-  /// What became of the machine's names, in words for a person.
+  /// The state of the machine's names in words.
   fileprivate func text(paused: String) -> String {
     guard let outcome = self else { return "nothing is applied" }
     guard let isEngaged = outcome.isEngaged else {
@@ -81,7 +84,8 @@ extension Setup.Outcome? {
 struct SetupRenewCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "renew",
-    abstract: "Write the network's servers again, for setup networkmanager and resolvconf; their hooks call this.")
+    abstract: "Write the network's servers again, for setup networkmanager and resolvconf; their hooks call this.",
+    discussion: "Example: sudo httpdnsd setup renew")
 
   @OptionGroup var options: SetupHookOptions
 

@@ -1,4 +1,4 @@
-// SetupOptions.swift -- shows or applies one way of making httpdnsd the machine's nameserver.
+// SetupOptions.swift -- shows or applies one method of making httpdnsd the machine's nameserver.
 
 import ArgumentParser
 import Configuration
@@ -8,18 +8,18 @@ import SystemSetup
 struct SetupRootOption: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "The root of another machine, such as an image that is being built. No command is run then.", valueName: "folder"),
+      "The root of another machine, such as an image that is being built. No command is run.", valueName: "folder"),
     completion: .directory)
   var root: String?
 
   var place: Root { root.map { Root($0) } ?? Root() }
 
   func validate() throws {
-    if let root, !place.isPresent { throw ValidationError("--root: there is no folder \(root)") }
+    if let root, !place.isPresent { throw ValidationError("--root: no folder \(root)") }
   }
 }
 
-/// The options of each way.
+/// The options of each method.
 struct SetupOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -44,10 +44,10 @@ struct SetupOptions: ParsableArguments {
 
   @OptionGroup var root: SetupRootOption
 
-  @Flag(help: "Do it.")
+  @Flag(help: "Apply the changes.")
   var apply = false
 
-  @Flag(help: "Do it even where it looks unwise, or where nobody answers at the address.")
+  @Flag(help: "Apply even where it looks unwise, or where no server answers at the address.")
   var force = false
 
   func validate() throws {
@@ -77,7 +77,7 @@ struct SetupOptions: ParsableArguments {
     let doubts = request.doubts(of: plan)
     for doubt in doubts { Console.error("httpdnsd: \(doubt)") }
     guard apply else {
-      print("nothing was changed; --apply does this, and `httpdnsd setup undo` takes it back")
+      print("nothing was changed; --apply makes these changes, and `httpdnsd setup undo` takes them back")
       return
     }
     guard doubts.isEmpty || force else { throw Setup.failure("nothing was changed; --force does it all the same") }

@@ -1,5 +1,4 @@
-// SetupRequest.swift -- one way of making httpdnsd the machine's nameserver, as it is asked for: the plan, and what speaks
-// against it.
+// SetupRequest.swift -- one requested method of making httpdnsd the machine's nameserver: its plan, and the doubts about it.
 
 import Configuration
 import EventLoop
@@ -7,19 +6,19 @@ import Glibc
 import LocalDNS
 import SystemSetup
 
-/// What a way has to know besides the machine.
+/// What a method needs to know besides the machine.
 struct SetupRequest {
   let root: Root
   /// The configuration's path; nil means the usual one below the root.
   var config: String?
   /// Where programs ask; nil means the first loopback address that httpdnsd listens on.
   var nameserver: Nameserver?
-  /// The installed program; nil means that it is looked for.
+  /// The installed program; nil means that it is searched for.
   var program: String?
 
   init(_ root: Root) { self.root = root }
 
-  /// What a way would change.
+  /// The changes of a method.
   ///
   /// - Throws: where it does not fit the machine, or the addresses do not fit it.
   func plan(_ method: SetupMethod) throws(SetupError) -> Plan {
@@ -49,7 +48,7 @@ struct SetupRequest {
     if !starting, SystemCommand.isSocketActive, !SystemCommand.isServiceActive { return plan.doubts }
     guard !isAnswered(plan.nameserver) else { return plan.doubts }
     let asked = "\(plan.nameserver.host) port \(plan.nameserver.port)"
-    return plan.doubts + ["nobody answers at \(asked): `systemctl start httpdnsd` first"]
+    return plan.doubts + ["no server answers at \(asked): `systemctl start httpdnsd` first"]
   }
 
   /// Whether programs of this machine get answers there: unlike `healthcheck`, a refusal by `listen.allow` is none.

@@ -11,7 +11,9 @@ struct SetupUndoCommand: ParsableCommand {
     discussion: """
       Content, mode, owner and time of each file, links and folders, as they were; also after a setup or an undo that was \
       killed half-way. Where somebody has changed a file since, nothing is undone, and the difference is shown. Where \
-      nothing is applied there is nothing to do, and the exit code is 0.
+      nothing is applied, it does nothing and exits with 0.
+
+      Example: sudo httpdnsd setup undo
       """)
 
   @OptionGroup var root: SetupRootOption
@@ -22,7 +24,7 @@ struct SetupUndoCommand: ParsableCommand {
   @Flag(help: "Leave files as they are that were changed since, and undo everything else.")
   var keepChanged = false
 
-  @Flag(help: "Say nothing unless something goes wrong.")
+  @Flag(help: "Print nothing unless something goes wrong.")
   var quiet = false
 
   func validate() throws {
@@ -40,7 +42,8 @@ struct SetupUndoCommand: ParsableCommand {
 struct SetupStatusCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",
-    abstract: "Show what is applied, or which way fits this machine.")
+    abstract: "Show which method is applied, or which one fits this machine.",
+    discussion: "Example: httpdnsd setup status")
 
   @OptionGroup var root: SetupRootOption
 
@@ -63,7 +66,7 @@ struct SetupStatusCommand: ParsableCommand {
   private func advice() throws -> String {
     switch try Setup.attempt({ () throws(SetupError) in try Manager.find(in: root.place) }) {
     case .known(let method):
-      let owner = method == .file ? "belongs to nobody that is known" : "is \(method.owner)'s"
+      let owner = method == .file ? "has no known owner" : "is \(method.owner)'s"
       let lines = ["/etc/resolv.conf \(owner): `httpdnsd setup \(method.rawValue)`"]
       return (lines + obstacles(method).map { "not yet: \($0)" }).joined(separator: "\n")
     case .other(let owner, let help): return "/etc/resolv.conf is \(owner): \(help)"

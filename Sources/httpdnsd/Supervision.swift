@@ -1,4 +1,4 @@
-// Supervision.swift -- the daemon as its service manager sees it: sockets from it, readiness, signs of life, one line.
+// Supervision.swift -- the daemon under a service manager: sockets from it, readiness, watchdog, status line.
 
 import EventLoop
 import Forwarder
@@ -9,17 +9,17 @@ import Resolver
 import ServiceManager
 import Upstreams
 
-/// What a service manager hands over and is told; nothing happens where there is none. Main thread only.
+/// The service manager's sockets, and reports to it; does nothing without one. Main thread only.
 final class Supervision: @unchecked Sendable {
   private let environment: ServiceEnvironment
   private let notifier: ServiceNotifier?
   private var watchdog: Watchdog?
   private var status: StatusReport?
-  /// What was wrong with the file of the last reload; empty where that counts.
+  /// The mistakes in the file of the last reload; empty where it was taken.
   private var mistakes: [String] = []
   private var isEnding = false
 
-  /// - Parameter logger: is told where the service manager cannot be.
+  /// - Parameter logger: gets failures to reach the service manager.
   init(_ environment: ServiceEnvironment, _ logger: Logger) {
     self.environment = environment
     notifier = environment.notifySocket.flatMap(ServiceNotifier.init)
@@ -55,26 +55,26 @@ final class Supervision: @unchecked Sendable {
           notifier.send(.watchdog)
         } onSilence: { names in
           let list = names.joined(separator: ", ")
-          logger.error("no sign of life for the service manager: \(list) stands still")
+          logger.error("watchdog not notified: \(list) is stuck")
         }
       }
       watchdog?.start()
       if !notifier.send(.ready, .status(status.line)) {
         logger.warning(
-          "NOTIFY_SOCKET: nobody takes messages there; the service manager does not know that this is ready")
+          "NOTIFY_SOCKET: cannot send READY=1 to the service manager")
       }
     }
   }
 
-  /// The configuration is about to be read anew; `hasReloaded` follows, unless the program ends first.
+  /// The configuration is about to be read again; `hasReloaded` follows, unless the program ends first.
   func reloads() {
     if !isEnding { notifier?.send(.reloading) }
   }
 
-  /// The configuration has been read anew, or the old one goes on for those mistakes.
+  /// The configuration has been read again, or the old one stays because of those mistakes.
   func hasReloaded(_ mistakes: [String]) {
     self.mistakes = mistakes
-    // A program that ends is ready no more, whatever it was about then.
+    // A program that is ending is not ready.
     guard !isEnding, let status else { return }
     notifier?.send(.ready, .status(status.renewed()))
   }
@@ -84,11 +84,11 @@ final class Supervision: @unchecked Sendable {
     isEnding = true
     watchdog?.stop()
     status?.stop()
-    notifier?.send(.stopping, .status("answering what has been read"))
+    notifier?.send(.stopping, .status("answering the last queries"))
   }
 }
 
-/// How the daemon fares, in one line.
+/// The daemon's state in one line.
 ///
 /// - Parameter mistakes: why the configuration is not that of the file.
 private func serviceStatus(

@@ -1,4 +1,4 @@
-// FlushTests.swift -- `httpdnsd flush` of a full cache: nobody waits for it, and nothing comes back after a restart.
+// FlushTests.swift -- `httpdnsd flush` of a full cache: no client waits for it, and nothing comes back after a restart.
 
 import DNSWire
 import Foundation

@@ -1,4 +1,4 @@
-// LogTests.swift -- what the log says, in which form, what it never says, and that nobody waits for who reads it.
+// LogTests.swift -- what the log says, in which form, what it never says, and that its reader delays no query.
 
 import DNSWire
 import Foundation
@@ -62,7 +62,7 @@ import Testing
     }
   }
 
-  @Test func `stale data and failures are told apart, and so is a name of any octets`() throws {
+  @Test func `stale data and failures are distinct, and names may have any octets`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       try simulator.fault("kind=status&code=500")
@@ -107,7 +107,7 @@ import Testing
       try daemon.waitForLog("provider json: ")
       try daemon.waitForLog(" failed: ")
       daemon.process.signal(SIGUSR2)
-      try daemon.waitForLog("that is all")
+      try daemon.waitForLog("end of dump")
       daemon.end()
       #expect(!daemon.log.lowercased().contains(canary))
       #expect(!daemon.log.contains("127.0.0.9"))
@@ -164,7 +164,7 @@ import Testing
         let before = daemon.log.count
         daemon.process.signal(SIGUSR2)
         try daemon.process.wait(for: "the recorder", in: .error) { text in
-          text.dropFirst(before).contains("flight recorder: that is all") ? true : nil
+          text.dropFirst(before).contains("flight recorder: end of dump") ? true : nil
         }
         let dump = daemon.log.dropFirst(before).split(separator: "\n").filter { $0.contains("flight recorder: ") }
         #expect(dump.first?.contains(" events since 2") == true)
@@ -190,7 +190,7 @@ import Testing
         for (reply, _) in try askAll(daemon.address, queries) { #expect(reply.code == .servFail) }
       }
       daemon.process.signal(SIGUSR2)
-      try daemon.waitForLog("that is all")
+      try daemon.waitForLog("end of dump")
       let dump = daemon.log.split(separator: "\n").filter { $0.contains("flight recorder: ") }
       #expect(dump.contains { $0.contains(" INFO ready") })
       #expect(dump.contains { $0.contains(" INFO listening on ") })
@@ -207,7 +207,7 @@ import Testing
     }
   }
 
-  @Test func `what failed within a second is told when that is over, and at once where it is asked for`() throws {
+  @Test func `failures within a second are logged when it is over, and at once on request`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       try simulator.fault("kind=status&code=500")
@@ -221,7 +221,7 @@ import Testing
       try eventually("all of them") { failed() == 30 ? true : nil }
       _ = try askAll(daemon.address, (0..<30).map { TestQuery("b\($0).example") })
       daemon.process.signal(SIGUSR2)
-      try daemon.waitForLog("that is all")
+      try daemon.waitForLog("end of dump")
       #expect(failed() == 60)
     }
   }
@@ -245,7 +245,7 @@ import Testing
           text.contains(" ready\n") ? true : text.contains(": Address already in use") ? false : nil
         }
       }
-      for line in ["that is all", "configuration reloaded in "] {
+      for line in ["end of dump", "configuration reloaded in "] {
         try process.wait(for: line, in: .error) { $0.contains(line) ? true : nil }
       }
       process.signal(SIGUSR1)
@@ -319,7 +319,7 @@ import Testing
       // The loop turns, the recorder waits for its reader, and both come when somebody reads.
       process.signal(SIGUSR2)
       #expect(try ask(address, "n7.bench.example").code == .noError)
-      try read { $0.contains("that is all") }
+      try read { $0.contains("end of dump") }
       try read { $0.contains(" queries were not logged: ") }
       let lines = log.split(separator: "\n")
       #expect(lines.dropLast().allSatisfy { $0.first == "2" })

@@ -1,4 +1,4 @@
-// ReloadTests.swift -- SIGHUP: what changes at once, what needs a restart, and that nobody notices anything else.
+// ReloadTests.swift -- SIGHUP: what changes at once, what needs a restart, and that clients notice nothing else.
 
 import DNSWire
 import Foundation
@@ -107,7 +107,7 @@ import Testing
     }
   }
 
-  @Test func `by the command its end is told: done, what needs a restart, or every mistake`() throws {
+  @Test func `the command reports its result: done, what needs a restart, or every mistake`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       var settings = Settings(Settings.json(simulator.http))
@@ -155,7 +155,7 @@ import Testing
     }
   }
 
-  @Test func `without a control socket the command gives systemd's process SIGHUP, and nobody else's`() throws {
+  @Test func `without a control socket the command sends SIGHUP to systemd's process, and to no other`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)
@@ -168,7 +168,7 @@ import Testing
     }
   }
 
-  @Test func `a file that cannot be read as a whole, or that names another socket, is told to the daemon by systemd`()
+  @Test func `a file that cannot be read as a whole, or that names another socket, reaches the daemon by systemd`()
     throws
   {
     try withLab { lab in
@@ -251,7 +251,7 @@ import Testing
     }
   }
 
-  @Test func `what needs a restart is told by name, and the old value goes on`() throws {
+  @Test func `a key that needs a restart is named, and its old value stays`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       var settings = Settings(Settings.json(simulator.http))

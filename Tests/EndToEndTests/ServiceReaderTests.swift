@@ -77,7 +77,7 @@ import Testing
       unlink((secret as NSString).deletingLastPathComponent + "/passwd")
       let (ending, output, error) = try check()
       #expect(ending == .exited(0) && !output.contains("can read it"))
-      #expect(error.contains("warning: httpdnsd.service: there is no user httpdnsd, so it does not start"), "\(error)")
+      #expect(error.contains("warning: httpdnsd.service: no user httpdnsd, so it does not start"), "\(error)")
     }
   }
 }

@@ -122,7 +122,7 @@ extension Daemon {
       for number in 0..<3 { _ = try ask(place, "n\(number).second.example") }
       #expect(manager.receive(within: .seconds(15)) == ["STATUS=serving on \(place); 2 providers, 1 down"])
       daemon.end()
-      #expect(manager.receive() == ["STOPPING=1", "STATUS=answering what has been read"])
+      #expect(manager.receive() == ["STOPPING=1", "STATUS=answering the last queries"])
       #expect(manager.receive(within: .milliseconds(100)) == nil)
     }
   }
@@ -228,7 +228,7 @@ extension Daemon {
       }
       #expect(try ask(daemon.address, "example.com").data == ["192.0.2.1"])
       #expect(
-        daemon.log.contains("no sign of life for the service manager: listener 1 of \(daemon.address) stands still"))
+        daemon.log.contains("watchdog not notified: listener 1 of \(daemon.address) is stuck"))
     }
   }
 
