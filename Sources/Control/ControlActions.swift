@@ -2,6 +2,7 @@
 
 import DNSWire
 import Forwarder
+import Frontend
 import MessageCache
 import Resolver
 import Upstreams
@@ -27,11 +28,11 @@ public struct ControlActions: Sendable {
   /// The path of the file that a reload reads.
   public var file: String
   /// The whole cache, with so many of its busiest entries.
-  public var overview: @Sendable (Int) async -> CacheOverview = { _ in CacheOverview() }
+  package var overview: @Sendable (Int) async -> CacheOverview = { _ in CacheOverview() }
   /// Passes the queries that are answered from now on to a watch.
-  public var watch: @Sendable (QueryWatch) -> Void = { _ in }
+  package var watch: @Sendable (QueryWatch) -> Void = { _ in }
   /// Ends that.
-  public var unwatch: @Sendable (QueryWatch) -> Void = { _ in }
+  package var unwatch: @Sendable (QueryWatch) -> Void = { _ in }
   /// Logs a line about a reader of queries.
   public var log: @Sendable (String) -> Void = { _ in }
 

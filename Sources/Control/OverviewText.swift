@@ -4,6 +4,7 @@ import DNSWire
 import Forwarder
 import HTTPServer
 import MessageCache
+import Resolver
 import Telemetry
 
 /// A request for the whole cache.

@@ -7,6 +7,7 @@
 
 import DNSWire
 import Forwarder
+import Frontend
 import HTTPServer
 
 /// Which queries a reader wants.

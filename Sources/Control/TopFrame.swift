@@ -4,6 +4,7 @@ import EventLoop
 import Forwarder
 import Frontend
 import Telemetry
+import Upstreams
 
 /// The difference of two samples; since the start where there is no earlier one, or the daemon was restarted.
 public struct TopFrame: Sendable {

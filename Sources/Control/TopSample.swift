@@ -8,7 +8,6 @@ import EventLoop
 import Forwarder
 import Frontend
 import MessageCache
-import Metrics
 import Resolver
 import Telemetry
 import Upstreams

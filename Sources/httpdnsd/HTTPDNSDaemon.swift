@@ -50,7 +50,7 @@ extension HTTPDNSDaemon {
     "start": "run", "serve": "run", "daemon": "run", "test": "check", "validate": "check", "configtest": "check",
     "dig": "query", "lookup": "query", "resolve": "query", "ask": "query", "status": "stats", "statistics": "stats",
     "watch": "top", "log": "tail", "follow": "tail",
-    "clear": "flush", "purge": "flush", "diagnose": "doctor", "install": "setup", "restart": "reload",
+    "clear": "flush", "purge": "flush", "diagnose": "doctor", "install": "setup",
   ]
 
   /// The subcommand that was probably meant by an unknown word; nil where none is close.

@@ -8,8 +8,10 @@ import Forwarder
 import Glibc
 import HTTPClient
 import LocalDNS
+import Resolver
 import SystemSetup
 import Telemetry
+import Upstreams
 
 /// One look at the machine, the daemon and its upstreams.
 struct MachineCheck {

@@ -2,6 +2,7 @@
 
 import HTTPTestSupport
 import MessageCache
+import Resolver
 import Synchronization
 import Testing
 

@@ -5,17 +5,17 @@ import CHotPath
 /// A row of counters, initially 0, that shares no cache line with other data.
 ///
 /// One thread writes; any thread may read at any time. Each value is read atomically, but not all at the same moment.
-public final class CounterBlock: @unchecked Sendable {
+package final class CounterBlock: @unchecked Sendable {
   /// The counters, for the writing thread. Valid until deinit.
-  public let cells: UnsafeMutablePointer<UInt64>
+  package let cells: UnsafeMutablePointer<UInt64>
   /// The number of counters.
-  public let count: Int
+  package let count: Int
 
   /// Two cache lines of 64 octets: processors often fetch the neighbouring line too.
   private static let alignment = 128
 
   /// Allocates `count` counters.
-  public init(count: Int) {
+  package init(count: Int) {
     self.count = count
     let lines = (count * MemoryLayout<UInt64>.stride + CounterBlock.alignment - 1) / CounterBlock.alignment
     cells = UnsafeMutableRawPointer.allocate(
@@ -27,11 +27,11 @@ public final class CounterBlock: @unchecked Sendable {
   deinit { cells.deallocate() }
 
   /// The current value of a counter. Any thread.
-  public func value(_ index: Int) -> UInt64 {
+  package func value(_ index: Int) -> UInt64 {
     precondition(index >= 0 && index < count)
     return hot_counter_read(cells + index)
   }
 
   /// All current values. Any thread.
-  public var values: [UInt64] { (0..<count).map { hot_counter_read(cells + $0) } }
+  package var values: [UInt64] { (0..<count).map { hot_counter_read(cells + $0) } }
 }

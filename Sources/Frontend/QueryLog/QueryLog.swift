@@ -79,7 +79,7 @@ package final class QueryLog {
   package func finish() { drain(upTo: BootInstant(nanoseconds: .max)) }
 
   /// Checks in a turn of the loop whether there are queries to pass on, and does so a moment later.
-  func turn() {
+  package func turn() {
     guard isWanted, timer == nil, notLogged > 0 || !pending.isEmpty || taps.contains(where: \.tap.hasNews) else {
       return
     }

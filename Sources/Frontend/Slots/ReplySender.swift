@@ -22,9 +22,9 @@ package final class ReplySender {
   private let output: UnsafeMutablePointer<UInt8>
   private var connections: [Int: TCPConnection] = [:]
   /// Told of each query that was answered, where queries are logged.
-  var log: QueryLog?
+  package var log: QueryLog?
   /// Counts answers that failed by their names.
-  var failing: FailingNames?
+  package var failing: FailingNames?
   /// Told of answers that were slow or failed.
   package var watch: AnswerWatch?
 

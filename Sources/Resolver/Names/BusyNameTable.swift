@@ -3,21 +3,21 @@
 // Pure. Activity decays: with each eviction, earlier counts weigh an eighth less.
 
 /// Counters by name and type, for the busiest names.
-public struct BusyNameTable: Sendable {
+package struct BusyNameTable: Sendable {
   /// A name and type with its counters.
-  public struct Row: Sendable {
+  package struct Row: Sendable {
     /// QNAME in lower case and wire form.
-    public let name: [UInt8]
+    package let name: [UInt8]
     /// QTYPE; 0 for NXDOMAIN, which applies to every type.
-    public let type: UInt16
+    package let type: UInt16
     /// The start of the counting, by the caller's clock.
-    public let since: Int64
+    package let since: Int64
     /// The counters.
-    public var counts = NameCounts()
+    package var counts = NameCounts()
     /// The caller's data: the hash of the key of its last cache entry; 0 for none.
-    public var entry: UInt64 = 0
+    package var entry: UInt64 = 0
     /// Hits that the caller counts twice.
-    public var inherited: UInt64 = 0
+    package var inherited: UInt64 = 0
     /// The activity up to the last eviction, and its decayed weight.
     fileprivate var weighed: UInt64 = 0
     fileprivate var weight = 0.0
@@ -26,9 +26,9 @@ public struct BusyNameTable: Sendable {
   }
 
   /// The number of rows that remain after an eviction.
-  public let most: Int
+  package let most: Int
   /// The activity that a new name needs to deserve a row: that of the least busy row that stayed.
-  public private(set) var threshold: UInt64 = 0
+  package private(set) var threshold: UInt64 = 0
   private var rows: [UInt64: Row] = [:]
 
   /// The factor applied to a weight with each eviction. With a smaller one, a name that is queried steadily but rarely would
@@ -36,28 +36,28 @@ public struct BusyNameTable: Sendable {
   private static let decay = 0.875
 
   /// Creates an empty table.
-  public init(most: Int) {
+  package init(most: Int) {
     self.most = max(1, most)
   }
 
   /// The number of rows, at most one and a half times `most`.
-  public var count: Int { rows.count }
+  package var count: Int { rows.count }
 
   /// Whether `prune` is due.
-  public var isFull: Bool { rows.count >= most + most / 2 }
+  package var isFull: Bool { rows.count >= most + most / 2 }
 
   /// The rows, in no particular order.
-  public var all: some Collection<Row> { rows.values }
+  package var all: some Collection<Row> { rows.values }
 
   /// Whether there is a row with that key.
-  public func contains(_ key: UInt64) -> Bool { rows[key] != nil }
+  package func contains(_ key: UInt64) -> Bool { rows[key] != nil }
 
   /// The row with that key.
-  public subscript(key: UInt64) -> Row? { rows[key] }
+  package subscript(key: UInt64) -> Row? { rows[key] }
 
   /// Changes a row; returns false if there is none.
   @discardableResult
-  public mutating func change(_ key: UInt64, _ body: (inout Row) -> Void) -> Bool {
+  package mutating func change(_ key: UInt64, _ body: (inout Row) -> Void) -> Bool {
     guard let index = rows.index(forKey: key) else { return false }
     body(&rows.values[index])
     return true
@@ -66,7 +66,7 @@ public struct BusyNameTable: Sendable {
   /// Changes a row, which is created if there is none.
   ///
   /// - Parameter key: identifies name and type.
-  public mutating func count(_ key: UInt64, name: [UInt8], type: UInt16, now: Int64, _ body: (inout Row) -> Void) {
+  package mutating func count(_ key: UInt64, name: [UInt8], type: UInt16, now: Int64, _ body: (inout Row) -> Void) {
     body(&rows[key, default: Row(name: name, type: type, since: now)])
   }
 
@@ -74,7 +74,7 @@ public struct BusyNameTable: Sendable {
   ///
   /// - Parameter live: returns the hits of a row that are not counted in it yet.
   /// - Complexity: O(n log n); due once per `most / 2` new names.
-  public mutating func prune(live: (Row) -> UInt64) {
+  package mutating func prune(live: (Row) -> UInt64) {
     guard rows.count > most else { return }
     var index = rows.values.startIndex
     while index != rows.values.endIndex {
@@ -94,7 +94,7 @@ public struct BusyNameTable: Sendable {
   }
 
   /// Removes all rows.
-  public mutating func removeAll() { rows = [:] }
+  package mutating func removeAll() { rows = [:] }
 }
 
 extension BusyNameTable.Row {

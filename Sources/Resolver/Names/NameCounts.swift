@@ -1,7 +1,7 @@
 // NameCounts.swift -- counters of one name and type, under the names of Alibaba's SDKs.
 
 /// The result of asking a provider one question.
-public enum AskedOutcome: Hashable, Sendable {
+package enum AskedOutcome: Hashable, Sendable {
   /// A DNS answer, including negative ones and SERVFAIL.
   case answer
   /// No response in time.
@@ -17,45 +17,45 @@ public enum AskedOutcome: Hashable, Sendable {
 }
 
 /// Counters of one name and type, with the names and spelling of PDNS's `getRequestReportInfo`.
-public struct NameCounts: Equatable, Sendable {
+package struct NameCounts: Equatable, Sendable {
   /// Transfers that carried the question, including refreshes and probes.
-  public private(set) var requestPDnsNum: UInt64 = 0
+  package private(set) var requestPDnsNum: UInt64 = 0
   /// Transfers with an answer.
-  public private(set) var successNum: UInt64 = 0
+  package private(set) var successNum: UInt64 = 0
   /// Transfers without a response in time.
-  public private(set) var timeoutErro: UInt64 = 0
+  package private(set) var timeoutErro: UInt64 = 0
   /// Transfers without a usable response.
-  public private(set) var noResponseErro: UInt64 = 0
+  package private(set) var noResponseErro: UInt64 = 0
   /// Transfers that the provider refused because of the account or its quota.
-  public private(set) var noPermissionErro: UInt64 = 0
+  package private(set) var noPermissionErro: UInt64 = 0
   /// Transfers that the provider refused because of their parameters.
-  public private(set) var urlParameterErro: UInt64 = 0
+  package private(set) var urlParameterErro: UInt64 = 0
   /// Transfers that the provider refused because of their path.
-  public private(set) var urlPathErro: UInt64 = 0
+  package private(set) var urlPathErro: UInt64 = 0
   /// Questions to LocalDNS instead of a provider.
-  public private(set) var gobackLocaldnsNum: UInt64 = 0
+  package private(set) var gobackLocaldnsNum: UInt64 = 0
   /// Failures on our side: our own limits, or LocalDNS instead of a provider.
-  public private(set) var localErro: UInt64 = 0
+  package private(set) var localErro: UInt64 = 0
   /// Queries answered from the cache.
-  public var cacheDnsNum: UInt64 = 0
+  package var cacheDnsNum: UInt64 = 0
   /// The longest response time, in nanoseconds.
-  public private(set) var maxRtt: Int64 = 0
+  package private(set) var maxRtt: Int64 = 0
   private var rttSum: Int64 = 0
   private var rttCount: UInt64 = 0
 
   /// Creates counters of 0.
-  public init() {}
+  package init() {}
 
   /// The mean response time in nanoseconds; 0 if there was no response.
-  public var avgRtt: Int64 { rttCount == 0 ? 0 : rttSum / Int64(rttCount) }
+  package var avgRtt: Int64 { rttCount == 0 ? 0 : rttSum / Int64(rttCount) }
 
   /// The activity of the name: its questions to providers and to LocalDNS, and its hits.
-  public var activity: UInt64 { requestPDnsNum + gobackLocaldnsNum + cacheDnsNum }
+  package var activity: UInt64 { requestPDnsNum + gobackLocaldnsNum + cacheDnsNum }
 
   /// Counts a completed transfer.
   ///
   /// - Parameter rtt: nanoseconds until the response; nil if there was none.
-  public mutating func asked(_ outcome: AskedOutcome, rtt: Int64?) {
+  package mutating func asked(_ outcome: AskedOutcome, rtt: Int64?) {
     requestPDnsNum += 1
     switch outcome {
     case .answer: successNum += 1
@@ -72,10 +72,10 @@ public struct NameCounts: Equatable, Sendable {
   }
 
   /// Counts a question that was not sent because of our own limits.
-  public mutating func wasRefusedHere() { localErro += 1 }
+  package mutating func wasRefusedHere() { localErro += 1 }
 
   /// Counts a question to LocalDNS instead of a provider.
-  public mutating func wentToLocalDNS(isAnswered: Bool) {
+  package mutating func wentToLocalDNS(isAnswered: Bool) {
     gobackLocaldnsNum += 1
     if !isAnswered { localErro += 1 }
   }

@@ -3,7 +3,7 @@
 // Pure: times are parameters, in nanoseconds.
 
 /// The reason for backing off from a provider whose servers reply.
-public enum AsideReason: Hashable, Sendable {
+package enum AsideReason: Hashable, Sendable {
   /// It refuses the credentials.
   case authentication
   /// It does not serve the account.
@@ -32,7 +32,7 @@ public enum AsideReason: Hashable, Sendable {
 }
 
 /// Whether a provider can be used.
-public enum ProviderFitness: Hashable, Sendable {
+package enum ProviderFitness: Hashable, Sendable {
   /// It can be used.
   case up
   /// Every server has failed: it is used again after a successful probe.
@@ -42,17 +42,17 @@ public enum ProviderFitness: Hashable, Sendable {
 }
 
 /// A transfer that checks whether a server has recovered.
-public struct Probe: Hashable, Sendable {
+package struct Probe: Hashable, Sendable {
   /// The time at which it is due, in nanoseconds.
-  public var at: Int64
+  package var at: Int64
   /// The servers to try, in order, until one replies.
-  public var servers: [Int]
+  package var servers: [Int]
 }
 
 /// The state of one provider.
-public struct ProviderHealth: Sendable {
+package struct ProviderHealth: Sendable {
   /// The servers and the current one.
-  public private(set) var rotation: ServerRotation
+  package private(set) var rotation: ServerRotation
   private let returnToFirst: Int64
   private var movedAt: Int64?
   private var downSince: Int64?
@@ -63,29 +63,29 @@ public struct ProviderHealth: Sendable {
   private var noProbeBefore = Int64.min
 
   /// The time from going down to the first probe, in nanoseconds. It doubles after each failed probe …
-  public static let firstProbeWait: Int64 = 5 * second
+  package static let firstProbeWait: Int64 = 5 * second
   /// … up to this limit.
-  public static let longestProbeWait: Int64 = 60 * second
+  package static let longestProbeWait: Int64 = 60 * second
 
   /// Creates the state of a provider without failures.
   ///
   /// - Parameter returnToFirst: nanoseconds after which a probe may return to the first server.
-  public init(servers: Int, attemptsBeforeSwitch: Int, returnToFirst: Int64) {
+  package init(servers: Int, attemptsBeforeSwitch: Int, returnToFirst: Int64) {
     rotation = ServerRotation(count: servers, attemptsBeforeSwitch: attemptsBeforeSwitch)
     self.returnToFirst = returnToFirst
   }
 
   /// Whether the provider can be used now.
-  public func fitness(now: Int64) -> ProviderFitness {
+  package func fitness(now: Int64) -> ProviderFitness {
     if let aside, now < aside.until { return .aside(aside.reason) }
     return downSince == nil ? .up : .down
   }
 
   /// The end of the current pause in nanoseconds; nil if there is none.
-  public func asideUntil(now: Int64) -> Int64? { aside.flatMap { now < $0.until ? $0.until : nil } }
+  package func asideUntil(now: Int64) -> Int64? { aside.flatMap { now < $0.until ? $0.until : nil } }
 
   /// The next probe; nil if none is needed, and during a pause.
-  public var probe: Probe? {
+  package var probe: Probe? {
     let earliest = max(noProbeBefore, aside?.until ?? .min)
     if downSince != nil { return Probe(at: max(nextProbe, earliest), servers: rotation.order) }
     guard let movedAt, rotation.current != 0 else { return nil }
@@ -93,13 +93,13 @@ public struct ProviderHealth: Sendable {
   }
 
   /// Forgets failures after a change of network. Refusals by the provider remain.
-  public mutating func networkHasChanged() {
+  package mutating func networkHasChanged() {
     rotation.forgetFailures()
     downSince = nil
   }
 
   /// Records a reply to a client's question. A reply that was in flight when a pause began does not end the pause.
-  public mutating func succeeded(_ server: Int, now: Int64) {
+  package mutating func succeeded(_ server: Int, now: Int64) {
     rotation.succeeded(server)
     downSince = nil
     if let aside, now < aside.until { return }
@@ -108,7 +108,7 @@ public struct ProviderHealth: Sendable {
   }
 
   /// Records a failure of a server.
-  public mutating func failed(_ server: Int, now: Int64) {
+  package mutating func failed(_ server: Int, now: Int64) {
     if rotation.failed(server) { movedAt = now }
     guard downSince == nil, rotation.isExhausted else { return }
     downSince = now
@@ -117,7 +117,7 @@ public struct ProviderHealth: Sendable {
   }
 
   /// Records a successful probe of a server, which becomes the current one.
-  public mutating func probeSucceeded(_ server: Int, now: Int64) {
+  package mutating func probeSucceeded(_ server: Int, now: Int64) {
     succeeded(server, now: now)
     guard server != rotation.current else { return }
     rotation.move(to: server)
@@ -125,7 +125,7 @@ public struct ProviderHealth: Sendable {
   }
 
   /// Records a probe to which no server replied.
-  public mutating func probeFailed(now: Int64) {
+  package mutating func probeFailed(now: Int64) {
     if downSince != nil {
       probeWait = min(probeWait * 2, ProviderHealth.longestProbeWait)
       nextProbe = now + probeWait
@@ -135,7 +135,7 @@ public struct ProviderHealth: Sendable {
   }
 
   /// Records a probe that could not be sent or was inconclusive.
-  public mutating func probeWasPutOff(now: Int64) { noProbeBefore = now + ProviderHealth.firstProbeWait }
+  package mutating func probeWasPutOff(now: Int64) { noProbeBefore = now + ProviderHealth.firstProbeWait }
 
   /// Records a refusal by the provider and begins a pause. The pause doubles if the provider refuses again after it. A refusal
   /// during a pause, of a request that was in flight, can only extend the pause to a time that the provider names.
@@ -143,7 +143,7 @@ public struct ProviderHealth: Sendable {
   /// - Parameter pause: nanoseconds that the provider named.
   /// - Returns: nanoseconds until it is used again; nil if a pause was in progress.
   @discardableResult
-  public mutating func setAside(_ reason: AsideReason, for pause: Int64? = nil, now: Int64) -> Int64? {
+  package mutating func setAside(_ reason: AsideReason, for pause: Int64? = nil, now: Int64) -> Int64? {
     let named = pause.map { min(max($0, AsideReason.shortestNamedPause), AsideReason.longestNamedPause) }
     if let present = aside, now < present.until {
       aside = (present.reason, max(present.until, now + (named ?? 0)))

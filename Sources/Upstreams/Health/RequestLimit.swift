@@ -3,7 +3,7 @@
 // Pure: times are parameters.
 
 /// A token bucket of transfers that holds one second's worth.
-public struct RequestLimit: Sendable {
+package struct RequestLimit: Sendable {
   private let rate: Int64
   /// Billionths of a token.
   private var tokens: Int64
@@ -12,7 +12,7 @@ public struct RequestLimit: Sendable {
   /// Creates a full bucket.
   ///
   /// - Parameter rate: transfers per second; 0 for no limit.
-  public init(perSecond rate: Int) {
+  package init(perSecond rate: Int) {
     self.rate = Int64(rate)
     tokens = Int64(rate) * billion
   }
@@ -20,7 +20,7 @@ public struct RequestLimit: Sendable {
   /// Takes a token; returns false if there is none.
   ///
   /// - Parameter now: nanoseconds of a monotonic clock.
-  public mutating func take(now: Int64) -> Bool {
+  package mutating func take(now: Int64) -> Bool {
     guard rate > 0 else { return true }
     fill(now)
     guard tokens >= billion else { return false }
@@ -29,7 +29,7 @@ public struct RequestLimit: Sendable {
   }
 
   /// Whether a token is available for background work, which leaves half of the bucket to clients.
-  public mutating func hasSpare(now: Int64) -> Bool {
+  package mutating func hasSpare(now: Int64) -> Bool {
     guard rate > 0 else { return true }
     fill(now)
     return tokens - billion >= rate / 2 * billion
@@ -46,13 +46,13 @@ public struct RequestLimit: Sendable {
 ///
 /// A day begins when the clock passes midnight, not when the clock is set, so that a jumping clock does not start a second
 /// day. While the clock shows a past day, units keep counting, and a new day begins after 24 hours of boot time.
-public struct UnitBudget: Hashable, Sendable {
+package struct UnitBudget: Hashable, Sendable {
   /// Units per day; 0 for no limit.
-  public let perDay: Int
+  package let perDay: Int
   /// The latest day seen, in days since 1970 (UTC).
-  public private(set) var day: Int64
+  package private(set) var day: Int64
   /// Units spent on that day.
-  public private(set) var spent: Int
+  package private(set) var spent: Int
   /// Units since the start of counting, while the day is not certain.
   private var undated = 0
   /// Whether the clock has shown `day` since the start of counting.
@@ -63,15 +63,15 @@ public struct UnitBudget: Hashable, Sendable {
   private var clockOffset: Int64 = 0
 
   /// More units than any provider sells per day: larger values in a state file are ignored.
-  public static let mostUnits = 1_000_000_000_000
+  package static let mostUnits = 1_000_000_000_000
   /// The percentages of a day's units that are reported.
-  public static let milestones = [50, 80, 100]
+  package static let milestones = [50, 80, 100]
   /// The largest step in seconds that counts as a correction of the clock, not as setting it.
   private static let mostCorrection: Int64 = 3600
   private static let dayLength: Int64 = 86_400
 
   /// Creates a budget, of which a part may be spent already.
-  public init(perDay: Int, day: Int64 = 0, spent: Int = 0) {
+  package init(perDay: Int, day: Int64 = 0, spent: Int = 0) {
     self.perDay = perDay
     self.day = day
     self.spent = min(max(spent, 0), UnitBudget.mostUnits)
@@ -83,7 +83,7 @@ public struct UnitBudget: Hashable, Sendable {
   ///   - unixTime: seconds since 1970.
   ///   - now: nanoseconds of boot time.
   ///   - reserve: units that must be left over.
-  public mutating func isOpen(unixTime: Int64, now: Int64, reserve: Int = 0) -> Bool {
+  package mutating func isOpen(unixTime: Int64, now: Int64, reserve: Int = 0) -> Bool {
     turn(unixTime, now)
     return perDay == 0 || spent < perDay - min(max(reserve, 0), perDay)
   }
@@ -92,7 +92,7 @@ public struct UnitBudget: Hashable, Sendable {
   ///
   /// - Returns: the highest of `milestones` that these units reach; nil if they reach none.
   @discardableResult
-  public mutating func spend(_ units: Int, unixTime: Int64, now: Int64) -> Int? {
+  package mutating func spend(_ units: Int, unixTime: Int64, now: Int64) -> Int? {
     turn(unixTime, now)
     let before = spent
     spent = min(spent + units, UnitBudget.mostUnits)

@@ -3,13 +3,13 @@
 // Pure: no clock, no I/O. Servers are in the order of the configuration; consecutive failures move on to the next one.
 
 /// The servers of one provider, by number.
-public struct ServerRotation: Sendable {
+package struct ServerRotation: Sendable {
   /// The number of servers.
-  public let count: Int
+  package let count: Int
   /// Consecutive failures of a server before the next one is used.
-  public let attemptsBeforeSwitch: Int
+  package let attemptsBeforeSwitch: Int
   /// The current server, which is tried first.
-  public private(set) var current = 0
+  package private(set) var current = 0
   private var consecutiveFailures: [Int]
   /// Servers that failed since the last success of any server.
   private var failedSinceSuccess: Set<Int> = []
@@ -18,7 +18,7 @@ public struct ServerRotation: Sendable {
   /// Creates a rotation that starts with the first server.
   ///
   /// - Precondition: both numbers are positive.
-  public init(count: Int, attemptsBeforeSwitch: Int) {
+  package init(count: Int, attemptsBeforeSwitch: Int) {
     precondition(count > 0 && attemptsBeforeSwitch > 0)
     self.count = count
     self.attemptsBeforeSwitch = attemptsBeforeSwitch
@@ -27,22 +27,22 @@ public struct ServerRotation: Sendable {
 
   /// The order in which a question tries the servers: the current one first, none twice (RFC 9520 section 3.1). Read it once
   /// per question, because failures change it.
-  public var order: [Int] { (0..<count).map { (current + $0) % count } }
+  package var order: [Int] { (0..<count).map { (current + $0) % count } }
 
   /// Whether every server has failed since the last reply of any, and not just by a single accident.
-  public var isExhausted: Bool {
+  package var isExhausted: Bool {
     failedSinceSuccess.count == count && failuresSinceSuccess >= attemptsBeforeSwitch
   }
 
   /// Records a readable reply of a server.
-  public mutating func succeeded(_ server: Int) {
+  package mutating func succeeded(_ server: Int) {
     consecutiveFailures[server] = 0
     failedSinceSuccess = []
     failuresSinceSuccess = 0
   }
 
   /// Records a failure of a server; returns true if the next one has become current.
-  public mutating func failed(_ server: Int) -> Bool {
+  package mutating func failed(_ server: Int) -> Bool {
     consecutiveFailures[server] += 1
     failedSinceSuccess.insert(server)
     failuresSinceSuccess += 1
@@ -53,12 +53,12 @@ public struct ServerRotation: Sendable {
   }
 
   /// Forgets all failures.
-  public mutating func forgetFailures() {
+  package mutating func forgetFailures() {
     consecutiveFailures = Array(repeating: 0, count: count)
     failedSinceSuccess = []
     failuresSinceSuccess = 0
   }
 
   /// Makes a server current, after a successful probe.
-  public mutating func move(to server: Int) { current = server }
+  package mutating func move(to server: Int) { current = server }
 }

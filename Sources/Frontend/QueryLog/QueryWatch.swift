@@ -6,7 +6,7 @@ import Logging
 import Telemetry
 
 /// Gets the queries that match, from `QueryLog.add` to `QueryLog.remove`.
-public final class QueryWatch {
+package final class QueryWatch {
   /// Lines of one reader in a tenth of a second at most; what is beyond is counted.
   static let linesAtOnce = QueryLog.linesPerSecond / 10
 
@@ -20,7 +20,7 @@ public final class QueryWatch {
   ///   - onlyFailed: only queries whose RCODE is neither NOERROR nor NXDOMAIN.
   ///   - asJSON: the objects of the query log in the place of lines for people.
   ///   - receive: gets lines with their line breaks, in the order of the answers; several times a second at most.
-  public init(of name: DomainName?, onlyFailed: Bool, asJSON: Bool, receive: @escaping ([String]) -> Void) {
+  package init(of name: DomainName?, onlyFailed: Bool, asJSON: Bool, receive: @escaping ([String]) -> Void) {
     self.name = name?.lowercased
     self.onlyFailed = onlyFailed
     self.asJSON = asJSON
@@ -66,7 +66,7 @@ extension LoggedQuery {
   /// One line for people: when, who, what, and what became of it.
   func sentence(_ clock: LogClock) -> String {
     var source = outcome.text
-    if case .asked(.provider(let name, _)) = outcome { source = name }
+    if case .asked(.provider(let name)) = outcome { source = name }
     let question = "\(nameText) \(RecordType(type))"
     let result = "\(ResponseCode(rawValue: code)) \(source) \(TimeText.thousandths(took)) ms"
     return "\(clock.time(of: answeredAt).text) \(clientText) \(transport.word) \(question) \(result)"

@@ -4,21 +4,21 @@ import DNSWire
 import EventLoop
 
 /// A name and type whose clients got SERVFAIL.
-public struct FailingName: Sendable, Equatable {
+package struct FailingName: Sendable, Equatable {
   /// The name, in lower case.
-  public var name: DomainName
+  package var name: DomainName
   /// The type.
-  public var type: RecordType
+  package var type: RecordType
   /// How often since it is in the list.
-  public var count: UInt64
+  package var count: UInt64
   /// Why, the last time.
-  public var reason: String
+  package var reason: String
   /// How long ago that was.
-  public var age: Duration
+  package var age: Duration
 }
 
 /// The names that failed last. It costs nothing while none fails.
-public final class FailingNames {
+package final class FailingNames {
   private struct Key: Hashable {
     var name: DomainName
     var type: UInt16
@@ -35,7 +35,7 @@ public final class FailingNames {
 
   private var rows: [Key: Row] = [:]
 
-  init() {}
+  package init() {}
 
   /// A client has got SERVFAIL.
   func failed(_ name: DomainName, _ type: UInt16, _ reason: String, now: BootInstant) {
@@ -47,7 +47,7 @@ public final class FailingNames {
   }
 
   /// The names, the last one that failed first.
-  func report(now: BootInstant) -> [FailingName] {
+  package func report(now: BootInstant) -> [FailingName] {
     rows.sorted { $0.value.at > $1.value.at }.map { key, row in
       FailingName(
         name: key.name, type: RecordType(key.type), count: row.count, reason: row.reason, age: now - row.at)

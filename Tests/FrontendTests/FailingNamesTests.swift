@@ -5,6 +5,10 @@ import EventLoop
 import Testing
 
 @testable import Forwarder
+@testable import ForwarderTestSupport
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct `Failing names` {
   private let names = FailingNames()

@@ -7,24 +7,24 @@ import EventLoop
 import MessageCache
 
 /// The cache in a few figures.
-public struct CacheOverview: Sendable {
+package struct CacheOverview: Sendable {
   /// How full it is.
-  public var statistics = CacheStatistics()
+  package var statistics = CacheStatistics()
   /// Entries that have not expired.
-  public var fresh = 0
+  package var fresh = 0
   /// Entries that have expired and may still be served as stale data.
-  public var stale = 0
+  package var stale = 0
   /// Entries of both kinds without records in the answer section.
-  public var negative = 0
+  package var negative = 0
   /// Hits of all entries that are there.
-  public var hits: UInt64 = 0
+  package var hits: UInt64 = 0
   /// Questions that failed a moment ago and are not asked again yet.
-  public var failures = 0
+  package var failures = 0
   /// The entries with most hits, the busiest first.
-  public var busiest: [EntryReport] = []
+  package var busiest: [EntryReport] = []
 
   /// An empty cache.
-  public init() {}
+  package init() {}
 }
 
 extension Resolver {
@@ -35,7 +35,7 @@ extension Resolver {
   ///
   /// - Parameter most: how many of the busiest entries.
   /// - Complexity: O(n) in the number of entries; it copies some more than `most` of them.
-  public func overview(busiest most: Int) async -> CacheOverview {
+  package func overview(busiest most: Int) async -> CacheOverview {
     var overview = CacheOverview()
     var candidates: [EntryCopy] = []
     /// What an entry needs more of than others have already.

@@ -6,6 +6,10 @@ import TestSupport
 import Testing
 
 @testable import Forwarder
+@testable import ForwarderTestSupport
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
 
 @Suite struct `The query log` {
   private let loop: EventLoop
