@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from machine import Machine, check, wait_for
+from machine import REPOSITORY, Machine, check, wait_for
 from scene import CONFIGURATION, CONFIGURATION_FILE, LINK, NAME, NETWORK, PROVIDER, SERVICE, Scene
 
 RESOLVER = "../run/systemd/resolve/stub-resolv.conf"
@@ -35,6 +35,7 @@ def try_booted(release: str, package: Path, newer: Path) -> None:
       resolver = machine.run("cat", "/etc/resolv.conf")
       installed(scene, package)
       analysed(machine)
+      overridden(scene)
       upgraded(scene, newer)
       removed(scene, before, resolver)
     finally:
@@ -77,6 +78,33 @@ def installed(scene: Scene, package: Path) -> None:
   said = scene.setup("resolved", "--apply")
   check("ExecStartPost=+-/usr/bin/httpdnsd setup resume" in said, "setup's hooks start the package's program")
   scene.expect(PROVIDER, "setup resolved --apply: the machine uses it")
+
+
+def overridden(scene: Scene) -> None:
+  """`make install` overrides the package's unit; `make uninstall` gives the service back to it, also at the next boot."""
+  machine = scene.machine
+  sources = machine.root / "root/sources"
+  for path in ("Scripts/install", "Scripts/manual", "README.md", "README.zh-CN.md"):
+    (sources / path).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(REPOSITORY / path, sources / path)
+  for folder in ("Config", "docs", "systemd"):
+    shutil.copytree(REPOSITORY / folder, sources / folder)
+  # The package's own program, which this release can run.
+  program = sources / ".build/bin/httpdnsd"
+  program.parent.mkdir(parents=True)
+  shutil.copy(machine.root / "usr/bin/httpdnsd", program)
+  machine.run("/root/sources/Scripts/install")
+  machine.run("systemctl", "restart", SERVICE)
+  check(machine.show(SERVICE, "FragmentPath").startswith("/usr/local/"), "make install overrides the package's unit")
+  said = machine.run("/root/sources/Scripts/install", "--remove")
+  check("systemd now uses" in said, f"make uninstall reports the package's unit: {said.strip()}")
+  check(not machine.show(SERVICE, "FragmentPath").startswith("/usr/local/")
+        and machine.show(SERVICE, "ActiveState") == "active", "which runs then")
+  check(machine.show(SERVICE, "UnitFileState") == "enabled", "and starts at boot")
+  scene.expect(NETWORK, "make uninstall has undone setup")
+  scene.setup("resolved", "--apply")
+  scene.expect(PROVIDER, "applied again: the machine uses the package's program")
+  shutil.rmtree(sources)
 
 
 def secret(machine: Machine) -> None:
