@@ -156,7 +156,7 @@ package final class Forwarder {
       StatisticsSource.Parts(
         resolver: resolver, cache: cache, queries: queries, connections: connections,
         mostQuestionsUnderWay: configuration.listen.maxInFlight,
-        delayedQueries: { [tcpService] in tcpService.delayed }))
+        delayedQueries: { [tcpService] in tcpService.delayed }, outbox: outbox))
   }
 
   /// What it goes by.

@@ -85,6 +85,8 @@ package final class StatisticsSource: @unchecked Sendable {
     var connections: TCPConnectionTable
     var mostQuestionsUnderWay: Int
     var delayedQueries: () -> UInt64
+    /// Sends what could not be answered at once.
+    var outbox: UDPOutbox
   }
 
   /// Those of queries over TCP.
@@ -141,6 +143,7 @@ package final class StatisticsSource: @unchecked Sendable {
     }
     waiting.add(to: &totals)
     totals.resolved = waiting.durations
+    totals.unsent &+= parts?.outbox.refused ?? 0
     return totals
   }
 }

@@ -138,6 +138,20 @@ import Testing
     }
   }
 
+  @Test(.enabled(if: geteuid() == 0, "a datagram from port 0 takes a raw socket"))
+  func `responses that the kernel does not take are counted, at once or after a wait`() throws {
+    try withScene { scene in
+      let query = TestQuery("n1.bench.example").octets
+      // The first one waits for the provider, the second one is in the cache.
+      for count in 1...2 {
+        try sendFromPortZero(query, to: scene.daemon.address)
+        _ = try eventually("\(count) unsent responses") {
+          try scene.scrape()["httpdnsd_udp_unsent_responses_total"] == Double(count) ? true : nil
+        }
+      }
+    }
+  }
+
   @Test func `alerts and dashboard ask for nothing that is not there, and the dashboard shows everything`() throws {
     let rules = Repository.path("Config/prometheus/httpdnsd.rules.yml")
     let (ending, output, error) = try ChildProcess.run(["promtool", "check", "rules", rules])
@@ -381,4 +395,21 @@ private struct Scrape {
     for (name, value) in earlier.samples { difference.samples[name, default: 0] -= value }
     return difference
   }
+}
+
+/// Sends a datagram that claims to come from port 0, to which nothing can be sent back.
+private func sendFromPortZero(_ octets: [UInt8], to server: Address) throws {
+  let descriptor = socket(AF_INET, Int32(SOCK_RAW.rawValue | SOCK_CLOEXEC.rawValue), Int32(IPPROTO_UDP))
+  defer { close(descriptor) }
+  let length = UInt16(8 + octets.count)
+  let packet = [0, server.port, length, 0].flatMap { [UInt8($0 >> 8), UInt8($0 & 0xFF)] } + octets
+  var target = sockaddr_in()
+  target.sin_family = sa_family_t(AF_INET)
+  target.sin_addr.s_addr = inet_addr(server.host)
+  let sent = withUnsafeBytes(of: &target) { raw in
+    sendto(
+      descriptor, packet, packet.count, 0, .init(__sockaddr__: raw.bindMemory(to: sockaddr.self).baseAddress!),
+      socklen_t(raw.count))
+  }
+  try #require(sent == packet.count)
 }
