@@ -38,6 +38,13 @@ extension QueryTotals {
 }
 
 @Suite struct `What the query path counts` {
+  @Test func `each group of counters has room for all of its cases`() {
+    #expect(QueryTally.fateCount == QueryFate.allCases.count)
+    #expect(QueryTally.codeCount == CountedCode.allCases.count)
+    #expect(QueryTally.typeCount == CountedType.allCases.count)
+    #expect(QueryTally.boundCount == LatencyHistogram.bounds.count)
+  }
+
   @Test func `an answer from the cache is a hit of its type, code and transport`() throws {
     let scene = try QueryPathScene()
     try scene.keep("www.example.com", [address("www.example.com", 1)])
