@@ -1,4 +1,4 @@
-// AccessPolicy.swift -- who may ask: a short list of prefixes, compared as numbers on the hot path.
+// AccessPolicy.swift -- which clients may query: a short list of prefixes, compared as integers on the hot path.
 
 import CHotPath
 import CSocket
@@ -17,18 +17,18 @@ package final class AccessPolicy: @unchecked Sendable {
 
   private let prefixes: UnsafeMutablePointer<Prefix>
   private let count: Int
-  /// Queries that were not allowed and that the log does not know of: see `RefusedQueries`. Any thread may write; two at the
-  /// same moment may count as one.
+  /// Refused queries that are not in the log yet: see `RefusedQueries`. Any thread may write; two that write at
+  /// the same moment may count as one.
   private let refused: UnsafeMutablePointer<UInt64>
 
-  /// Nanoseconds between two reports of refused queries.
+  /// Shortest time between two reports of refused queries, in nanoseconds.
   private static let silence: UInt64 = 60_000_000_000
 
-  /// A policy that allows the addresses in any of the prefixes.
+  /// Allows every address in any of the prefixes.
   package init(_ allowed: [IPPrefix]) {
     count = allowed.count
     prefixes = .allocate(capacity: max(1, allowed.count))
-    // A cache line of its own: threads that refuse much do not slow down those that only read.
+    // A cache line of its own: threads that refuse many queries do not slow down threads that only read.
     let line = UnsafeMutableRawPointer.allocate(byteCount: 64, alignment: 64)
     refused = line.bindMemory(to: UInt64.self, capacity: RefusedWord.count)
     refused.initialize(repeating: 0, count: RefusedWord.count)
@@ -47,7 +47,7 @@ package final class AccessPolicy: @unchecked Sendable {
     refused.deallocate()
   }
 
-  /// Whether a query from that address is answered; an IPv4-mapped IPv6 address counts as the IPv4 one.
+  /// Whether the daemon answers queries from that address; an IPv4-mapped IPv6 address counts as the IPv4 one.
   @_noAllocation
   func allows(_ address: UnsafePointer<sockaddr_storage>) -> Bool {
     let raw = UnsafeRawPointer(address)
@@ -86,18 +86,18 @@ package final class AccessPolicy: @unchecked Sendable {
     hot_counter_add(refused + (first == 0 || first == network ? RefusedWord.fromIt : RefusedWord.fromOthers), 1)
   }
 
-  /// Whether refused queries are due to be reported: there are some, and the last report is a minute old, or older.
+  /// Whether a report of refused queries is due: there are some, and the last report is at least a minute old.
   @_noAllocation
   func hasNews(now: Int64) -> Bool {
     guard hot_counter_read(refused + RefusedWord.fromIt) != 0 else { return false }
     return UInt64(bitPattern: now) >= hot_counter_read(refused + RefusedWord.nextReport)
   }
 
-  /// The refused queries since the last report, where one is due. Resolver's loop only.
+  /// Takes the refused queries since the last report; nil if no report is due. Resolver's loop only.
   package func takeRefused(now: Int64) -> RefusedQueries? {
     guard hasNews(now: now) else { return nil }
     let words = (0..<RefusedWord.nextReport).map { hot_counter_read(refused + $0) }
-    // A thread that was counting while the last report was taken has left a count without its network.
+    // A thread that counted during the last report has left a count without its network.
     guard words[RefusedWord.network] != 0 else { return nil }
     for index in 0..<RefusedWord.nextReport { hot_counter_set(refused + index, 0) }
     hot_counter_set(refused + RefusedWord.nextReport, UInt64(bitPattern: now) + AccessPolicy.silence)
@@ -109,28 +109,28 @@ package final class AccessPolicy: @unchecked Sendable {
   private static func mask(_ bits: Int) -> UInt64 { bits <= 0 ? 0 : bits >= 64 ? .max : ~(UInt64.max >> UInt64(bits)) }
 }
 
-/// What stands where in a policy's count of refused queries.
+/// The layout of a policy's count of refused queries.
 private enum RefusedWord {
-  /// The network that the first of them came from, or 0.
+  /// The network of the first refused query, or 0.
   static var network: Int { @_noAllocation get { 0 } }
-  /// How many came from it, and how many from others.
+  /// Queries from that network, and queries from all others.
   static var fromIt: Int { @_noAllocation get { 1 } }
   static var fromOthers: Int { @_noAllocation get { 2 } }
-  /// When the next report may be given.
+  /// Earliest time of the next report, in nanoseconds of the boot-time clock.
   static var nextReport: Int { @_noAllocation get { 3 } }
   static var count: Int { 4 }
-  /// The first octet of a network, before 24 bits of an IPv4 address or 56 bits of an IPv6 address.
+  /// The top octet of a network, above 24 bits of an IPv4 address or 56 bits of an IPv6 address.
   static var version4: UInt64 { @_noAllocation get { 4 << 56 } }
   static var version6: UInt64 { @_noAllocation get { 6 << 56 } }
 }
 
-/// Queries of clients that may not ask, for the log.
+/// Queries of clients that are not in `listen.allow`, for the log.
 package struct RefusedQueries {
-  /// The network of the first one.
+  /// The network of the first refused query.
   let network: IPPrefix
-  /// How many came from it.
+  /// Queries from that network.
   let count: UInt64
-  /// How many came from other networks.
+  /// Queries from other networks.
   let others: UInt64
 
   fileprivate init?(network word: UInt64, _ count: UInt64, _ others: UInt64) {
@@ -151,7 +151,7 @@ package struct RefusedQueries {
 }
 
 extension AccessPolicy {
-  /// The networks that the machine's interfaces are on at present: what `"connected"` stands for.
+  /// The networks that the machine's interfaces are currently on: the meaning of `"connected"`.
   package static func connectedNetworks() -> [IPPrefix] {
     var list: UnsafeMutablePointer<ifaddrs>?
     guard getifaddrs(&list) == 0 else { return [] }

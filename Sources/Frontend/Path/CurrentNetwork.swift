@@ -3,20 +3,20 @@
 import MessageCache
 import Synchronization
 
-/// Which network answers belong to now. Any thread.
+/// The network that new answers belong to. Any thread.
 package final class CurrentNetwork: Sendable {
   private let current = Atomic<UInt32>(0)
   private let cache: MessageCache
 
-  /// Not known yet; `cache` learns of each change.
+  /// Starts with an unknown network; `cache` receives each change.
   package init(of cache: MessageCache) { self.cache = cache }
 
-  /// The number; 0 until it is known.
+  /// The network's number; 0 until it is known.
   package var number: UInt32 {
     @_noAllocation get { current.load(ordering: .relaxed) }
   }
 
-  /// Takes another network's number.
+  /// Sets the number of another network, here and in the cache.
   package func change(to number: UInt32) {
     current.store(number, ordering: .relaxed)
     cache.setNetwork(number)

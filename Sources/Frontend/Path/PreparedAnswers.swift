@@ -1,10 +1,10 @@
-// PreparedAnswers.swift -- answers that need no upstream, composed at start: pinned, special and hosts-file names, HINFO.
+// PreparedAnswers.swift -- answers that need no upstream, composed at start: pinned, special, hosts-file names, HINFO.
 
 import CHotPath
 import DNSWire
 import Routing
 
-/// Composed local answers, found by their number. Immutable; shared by every thread.
+/// Composed local answers, by number. Immutable; shared by every thread.
 package final class PreparedAnswers: @unchecked Sendable {
   private struct Prepared {
     var head: ResponseHead
@@ -16,7 +16,7 @@ package final class PreparedAnswers: @unchecked Sendable {
   /// The number of the answer to QTYPE ANY.
   package let anyAnswer: UInt32
 
-  /// Composes the table's local answers.
+  /// Composes the table's local answers, and the answer to QTYPE ANY.
   package init(_ answers: [LocalAnswer]) {
     count = answers.count + 1
     prepared = .allocate(capacity: count)
@@ -31,7 +31,7 @@ package final class PreparedAnswers: @unchecked Sendable {
     prepared.deallocate()
   }
 
-  /// Writes the body of answer `index` to `output` and fills `head`; with `capacity` too small, only `head`.
+  /// Writes the body of answer `index` to `output` and fills `head`. If `capacity` is too small, fills only `head`.
   @_noAllocation
   func copy(_ index: UInt32, to output: UnsafeMutablePointer<UInt8>, capacity: Int, _ head: inout ResponseHead) {
     let entry = prepared + Int(index)
@@ -39,7 +39,7 @@ package final class PreparedAnswers: @unchecked Sendable {
     if head.bodyLength <= capacity { hot_copy(output, entry.pointee.body, head.bodyLength) }
   }
 
-  /// RFC 8482 section 4.2: what answers a query of type ANY.
+  /// The answer to a query of type ANY (RFC 8482 section 4.2).
   private static let hinfo = LocalAnswer(
     responseCode: .noError,
     records: [LocalRecord(type: .hinfo, ttl: 3600, rdata: [7] + Array("RFC8482".utf8) + [0])],
@@ -64,8 +64,8 @@ package final class PreparedAnswers: @unchecked Sendable {
     return Prepared(head: head, body: body)
   }
 
-  /// The records in wire form behind whatever question. Where they will stand depends on QNAME's length, so that QNAME is
-  /// the one name that a pointer may lead to; all others are written in full.
+  /// The records in wire form, valid behind any question. Their offset depends on the length of QNAME, so QNAME is the
+  /// only name that a compression pointer refers to; all others are written in full.
   private static func body(of answer: LocalAnswer) -> [UInt8] {
     let pointer: [UInt8] = [0xC0, UInt8(QueryReader.headerLength)]
     var octets: [UInt8] = []
@@ -91,9 +91,9 @@ package final class PreparedAnswers: @unchecked Sendable {
   }
 }
 
-/// The SOA record of negative answers that have none from upstream: stub resolvers that cache need one (RFC 2308 section 5).
+/// The SOA record for negative answers without one from upstream: caching stub resolvers need it (RFC 2308 section 5).
 package enum SyntheticSOA {
-  /// An SOA record of that owner, its minimum equal to its TTL.
+  /// An SOA record with that owner name; its MINIMUM equals its TTL, in seconds.
   package static func record(_ owner: DomainName, ttl: UInt32) -> ResourceRecord {
     var rdata = DomainName(text: "localhost.")!.octets + DomainName(text: "nobody.invalid.")!.octets
     for number in [1, 3600, 1200, 604_800, ttl] as [UInt32] {

@@ -1,10 +1,10 @@
-// QueryEnd.swift -- how a query ended on the hot path, for who logs it.
+// QueryEnd.swift -- how a query ended on the hot path, for the query log.
 
-/// What became of the query that a query path has read last.
+/// The end of the query that a query path read last.
 struct QueryEnd {
-  /// `QueryFate` by its place.
+  /// The `place` of its `QueryFate`.
   var fate: UInt8
-  /// The response's code.
+  /// The response code.
   var code: UInt16
 
   @_noAllocation @inline(__always)

@@ -1,6 +1,6 @@
 // QueryPath.swift -- the hot path: from a query's octets to its answer, on the listener's thread, without allocation.
 //
-// Each thread has its own; cache, routes and policy are shared. What is not at hand is handed to the resolver.
+// Each thread has its own path; cache, routes and policy are shared. Queries that it cannot answer go to the resolver.
 
 import CHotPath
 import CSocket
@@ -10,7 +10,7 @@ import Glibc
 import MessageCache
 import Routing
 
-/// What every thread's query path looks into.
+/// The tables that every thread's query path reads.
 package struct QueryTables: Sendable {
   package let access: AccessPolicy
   let routes: RouteTable
@@ -18,19 +18,19 @@ package struct QueryTables: Sendable {
   let cache: MessageCache
   /// The number of the answer to QTYPE ANY.
   let anyAnswer: UInt32
-  /// Whether answers are kept at all.
+  /// Whether answers are cached at all.
   let cacheEnabled: Bool
-  /// The routes whose providers are told the client's own subnet.
+  /// The routes with a provider that receives the client's own subnet.
   let subnetRoutes: RouteSet
-  /// The routes whose answers belong to the network that gave them.
+  /// The routes whose answers belong to the network that they came from.
   let networkRoutes: RouteSet
   /// The network that the machine is on.
   let network: CurrentNetwork
   /// The largest UDP response, in octets.
   let maxUDPPayload: Int
-  /// The idle timeout told over TCP, in units of 100 ms.
+  /// The idle timeout sent to TCP clients, in units of 100 ms.
   let keepalive: Int32
-  /// The routes of which no provider has a word for DO or CD: questions that differ in nothing else are one.
+  /// The routes without a provider that can express DO or CD: questions that differ only in these flags are the same.
   var plainRoutes = RouteSet([], count: 0)
   /// `listen.rate_limit`, over all threads.
   package var rateLimit = BucketTable(rate: 0, burst: 1)
@@ -57,24 +57,24 @@ package struct QueryTables: Sendable {
   }
 }
 
-/// What becomes of a query.
+/// The result of `QueryPath.accept`.
 package enum QueryOutcome {
-  /// The response stands in the output, that many octets.
+  /// The response is in the output; the value is its length in octets.
   case reply(Int)
-  /// The response stands in the output; the resolver gets the query all the same, by that route, to ask anew.
+  /// The response is in the output, with that length; the resolver also gets the query, with that route, to refresh it.
   case replyAndRefresh(Int, UInt16)
-  /// No answer.
+  /// The query gets no response.
   case drop
-  /// The answer is not at hand: the resolver gets it, by that route.
+  /// The answer is not at hand: the resolver gets the query, with that route.
   case forward(UInt16)
 }
 
-/// Which transport a query came by.
+/// The transport that a query arrived over.
 package enum QueryTransport: UInt8, CaseIterable, Sendable {
   case udp
   case tcp
 
-  /// Whether it is UDP; the comparison of raw values may allocate, as far as the compiler knows.
+  /// Whether it is UDP. A comparison of raw values may allocate, as far as the compiler knows.
   @inlinable var isUDP: Bool {
     @_noAllocation get {
       switch self {
@@ -85,10 +85,10 @@ package enum QueryTransport: UInt8, CaseIterable, Sendable {
   }
 }
 
-/// One thread's way from query to answer.
+/// One thread's path from query to answer.
 package final class QueryPath {
   private let tables: QueryTables
-  // The same objects as in `tables`, which keeps them alive: a plain reference would be retained for each use.
+  // The objects in `tables`, which keeps them alive: a strong reference would be retained at each use.
   private let access: Unmanaged<AccessPolicy>
   private let routes: Unmanaged<RouteTable>
   private let prepared: Unmanaged<PreparedAnswers>
@@ -99,27 +99,26 @@ package final class QueryPath {
   private let plainRoutes: Unmanaged<RouteSet>
   private let rateLimit: Unmanaged<BucketTable>
   private let isLimited: Bool
-  /// Queries beyond the limit, as far as this thread has told of them.
+  /// Queries beyond the limit that this thread has reported.
   private var toldLimited: UInt64 = 0
-  /// The query that was read last; `accept` leaves it for whoever forwards.
+  /// The query that `accept` read last, for callers that forward it.
   var query: Query { @_noAllocation @inline(__always) get { read.pointee } }
-  /// In memory of its own: a property of an object is checked for exclusive access at each use.
+  /// In separate memory: a property of an object is checked for exclusive access at each use.
   private let read: UnsafeMutablePointer<Query>
   private let key: UnsafeMutablePointer<UInt8>
-  /// What `tally` writes to.
+  /// The counters behind `tally`.
   let counters: QueryCounters
-  /// The idle timeout told over TCP, in units of 100 ms.
+  /// The idle timeout sent to TCP clients, in units of 100 ms.
   var keepalive: Int32
-  /// How this thread counts.
   let tally: QueryTally
-  /// In memory of its own, like `read`.
+  /// In separate memory, like `read`.
   private let end: UnsafeMutablePointer<QueryEnd>
-  /// How the query ended that was answered last.
+  /// The end of the query that was answered last.
   var lastEnd: QueryEnd { @_noAllocation get { end.pointee } }
 
   package convenience init(_ tables: QueryTables) { self.init(tables, QueryCounters()) }
 
-  /// - Parameter counters: the thread's own, which outlive the tables.
+  /// - Parameter counters: the thread's own counters, which outlive the tables.
   package init(_ tables: QueryTables, _ counters: QueryCounters) {
     self.tables = tables
     self.counters = counters
@@ -149,14 +148,14 @@ package final class QueryPath {
     end.deallocate()
   }
 
-  /// The path of the same thread through other tables.
+  /// A path for the same thread with other tables; it shares the counters.
   func successor(_ tables: QueryTables) -> QueryPath { QueryPath(tables, counters) }
 
-  /// Answers `message` from what is at hand.
+  /// Answers `message` from local data and the cache; asks no upstream.
   ///
   /// - Parameters:
   ///   - now: nanoseconds of the boot-time clock.
-  ///   - output: room for the transport's largest response and `ResponseWriter.overhead`.
+  ///   - output: room for the transport's largest response plus `ResponseWriter.overhead`, in octets.
   @_noAllocation
   package func accept(
     _ message: UnsafeBufferPointer<UInt8>, from client: UnsafePointer<sockaddr_storage>, _ transport: QueryTransport,
@@ -170,7 +169,7 @@ package final class QueryPath {
     guard access._withUnsafeGuaranteedRef({ $0.allows(client) }) else {
       return refuse(.refused, ede: .prohibited, message, transport, output)
     }
-    // Over TCP whoever reads the connection puts the query off.
+    // Over TCP, `TCPService` delays the query instead.
     if isLimited, transport.isUDP, isBeyondLimit(client, now: now) {
       guard case .query = verdict else {
         tally.count(.limited, transport)
@@ -186,13 +185,13 @@ package final class QueryPath {
     }
     tally.count(type: query.type)
     guard query.qclass == 1 else { return refuse(.refused, ede: .notSupported, message, transport, output) }
-    // Type 0 and the types that only a question has (RFC 6895 section 3.1), of which only ANY has an answer.
+    // Type 0, QTYPEs and meta-TYPEs (RFC 6895 section 3.1); of these only ANY has an answer.
     if query.type == 255 { return local(tables.anyAnswer, message, transport, output) }
     if query.type &- 1 > 126, query.type < 256 {
       return refuse(.refused, ede: .notSupported, message, transport, output)
     }
     QueryReader.lowercaseName(of: message.span, length: query.nameLength, into: key)
-    // Closures that capture `self` would retain it: they get copies of what they need.
+    // A closure that captures `self` would retain it: closures get copies of what they need.
     let (name, length, type) = (key, query.nameLength, query.type)
     let decision = routes._withUnsafeGuaranteedRef { $0.find(name, length: length, type: type) }
     switch decision {
@@ -201,7 +200,7 @@ package final class QueryPath {
     }
   }
 
-  /// SERVFAIL for a query that there is no room for, whatever it asks.
+  /// Answers SERVFAIL to a query that there is no room for, whatever its question.
   func turnAway(
     _ message: UnsafeBufferPointer<UInt8>, _ transport: QueryTransport, into output: UnsafeMutablePointer<UInt8>
   ) -> QueryOutcome {
@@ -212,7 +211,7 @@ package final class QueryPath {
     return refuse(.servFail, ede: .other, message, transport, output)
   }
 
-  /// A response of that code without records, for a query that was read last, which is counted as refused.
+  /// Answers the query that was read last with that code and no records, and counts it under the fate of the code.
   @_noAllocation
   func refuse(
     _ code: Refusal, ede: RefusalReason, _ message: UnsafeBufferPointer<UInt8>, _ transport: QueryTransport,
@@ -229,20 +228,20 @@ package final class QueryPath {
     return rateLimit._withUnsafeGuaranteedRef { $0.take(key, now: now) == BucketLimit.refused }
   }
 
-  /// TC and nothing else: who is real comes again over TCP, and who has forged an address gains nothing by it.
+  /// Answers with TC and no records: a real client retries over TCP, and a client with a forged address gains nothing.
   @_noAllocation
   private func truncate(
     _ message: UnsafeBufferPointer<UInt8>, _ output: UnsafeMutablePointer<UInt8>
   ) -> QueryOutcome {
     note(.limited, 0, .udp)
     var limits = limits(.udp)
-    // Nothing fits.
+    // No record fits.
     limits.size = 0
     return .reply(ResponseWriter.complete(query, of: message.span, ResponseHead(), limits, into: output))
   }
 
-  /// Whether the resolver's loop should be woken to log queries beyond the limit, or of clients that may not ask: once a
-  /// minute each.
+  /// Whether to wake the resolver's loop so that it logs queries beyond the limit, or of clients that are not allowed:
+  /// once a minute each.
   func hasNews(now: Int64) -> Bool {
     if isLimited, rateLimit._withUnsafeGuaranteedRef({ $0.hasNews(&toldLimited, now: now) }) { return true }
     return access._withUnsafeGuaranteedRef { $0.hasNews(now: now) }
@@ -293,7 +292,7 @@ package final class QueryPath {
     return .forward(route)
   }
 
-  /// Fresh data first, whatever of it answers the question; where there is none, the newest of what has expired.
+  /// Finds a fresh entry that answers the question; if there is none, the newest expired one.
   @_noAllocation
   private func find(
     _ route: UInt16, _ usesSubnet: Bool, now: Int64, _ output: UnsafeMutablePointer<UInt8>, _ capacity: Int,
@@ -329,7 +328,7 @@ package final class QueryPath {
       isDenied ? everyType : asked, usesSubnet, now: now, servesStale: true, output, capacity, &head)
   }
 
-  /// What is kept for the client's own subnet.
+  /// Finds the answer that is cached for the client's own subnet.
   @_noAllocation
   private func findOwn(
     _ scope: CacheScope, now: Int64, servesStale: Bool, _ output: UnsafeMutablePointer<UInt8>, _ capacity: Int,
@@ -344,7 +343,7 @@ package final class QueryPath {
     }
   }
 
-  /// What is kept for everybody.
+  /// Finds the answer that is cached for all clients.
   @_noAllocation
   private func findShared(
     _ scope: CacheScope, _ usesSubnet: Bool, now: Int64, servesStale: Bool, _ output: UnsafeMutablePointer<UInt8>,
@@ -371,7 +370,7 @@ package final class QueryPath {
   }
 }
 
-/// The codes that the hot path refuses with.
+/// The response codes of a refusal on the hot path.
 enum Refusal: UInt16 {
   case formErr, servFail, notImp, refused, badVers
 
@@ -389,7 +388,7 @@ enum Refusal: UInt16 {
 }
 
 extension Refusal {
-  /// As what a query is counted that is refused with this code.
+  /// The fate under which a refusal with this code counts.
   @inlinable var fate: QueryFate {
     @_noAllocation get {
       switch self {
@@ -401,7 +400,7 @@ extension Refusal {
   }
 }
 
-/// The Extended DNS Errors that the hot path gives, RFC 8914.
+/// The Extended DNS Errors that the hot path sends (RFC 8914).
 enum RefusalReason: UInt16 {
   case none, notReady, blocked, prohibited, notSupported, other
 
@@ -419,7 +418,7 @@ enum RefusalReason: UInt16 {
   }
 }
 
-/// A set of route numbers as bits in memory of its own. Immutable.
+/// A set of route numbers, as a table of Booleans in separate memory. Immutable.
 package final class RouteSet: @unchecked Sendable {
   private let bits: UnsafeMutablePointer<Bool>
   private let count: Int
@@ -441,7 +440,7 @@ package final class RouteSet: @unchecked Sendable {
 }
 
 extension QueryClientSubnet {
-  /// No more of a client's address than /24 or /56 goes upstream (RFC 7871 section 11.1).
+  /// Cut to /24 or /56: the daemon sends no more of a client's address upstream (RFC 7871 section 11.1).
   @inlinable package var capped: QueryClientSubnet {
     @_noAllocation get { masked(to: family == 1 ? 24 : 56) }
   }

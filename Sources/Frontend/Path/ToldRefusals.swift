@@ -1,16 +1,16 @@
-// ToldRefusals.swift -- which refusals of a table of buckets somebody has been told of.
+// ToldRefusals.swift -- which refusals of a bucket table are already reported.
 
 import FairShares
 
-/// What is known of one table, and of the one that takes its place after a reload.
+/// The reported refusals of one table, and of the table that replaces it after a reload.
 package struct ToldRefusals {
   private var table: BucketTable?
   private var count: UInt64 = 0
 
-  /// Nothing is known yet.
+  /// Starts with no table and no reported refusals.
   package init() {}
 
-  /// Whether there were refusals since the last time. Those of another table begin at none.
+  /// Whether the table has refused anything since the last call; another table starts from 0.
   package mutating func hasNews(of table: BucketTable) -> Bool {
     if self.table !== table { (self.table, count) = (table, 0) }
     let current = table.refusalCount
