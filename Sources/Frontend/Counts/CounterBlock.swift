@@ -14,7 +14,7 @@ package final class CounterBlock: @unchecked Sendable {
   /// Two cache lines of 64 octets: processors often fetch the neighbouring line too.
   private static let alignment = 128
 
-  /// Allocates `count` counters.
+  /// Allocates `count` counters, all 0.
   package init(count: Int) {
     self.count = count
     let lines = (count * MemoryLayout<UInt64>.stride + CounterBlock.alignment - 1) / CounterBlock.alignment
@@ -26,7 +26,7 @@ package final class CounterBlock: @unchecked Sendable {
 
   deinit { cells.deallocate() }
 
-  /// The current value of a counter. Any thread.
+  /// The current value of a counter. Any thread. Traps if `index` is out of bounds.
   package func value(_ index: Int) -> UInt64 {
     precondition(index >= 0 && index < count)
     return hot_counter_read(cells + index)

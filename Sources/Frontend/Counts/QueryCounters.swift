@@ -1,25 +1,25 @@
-// QueryCounters.swift -- what one thread counts of the queries that it answers, without a lock and without allocation.
+// QueryCounters.swift -- counts the queries that one thread answers, without a lock and without allocation.
 //
-// Each listener thread has its own, TCP has one, and those who had to wait have one. They belong to the process and not to
-// the tables: a reload goes on counting.
+// Each listener thread has its own counters, TCP has one set, and so have the queries that wait for the resolver. They
+// belong to the process and not to the tables: a reload does not reset them.
 
 import CHotPath
 import Telemetry
 
-/// How one thread counts. Valid as long as its `QueryCounters`.
+/// Increments one thread's counters. Valid as long as its `QueryCounters`.
 ///
-/// - Note: plain pointers, since a reference would be retained for each use.
+/// - Note: plain pointers, since a reference would be retained at each use.
 struct QueryTally {
   private let cells: UnsafeMutablePointer<UInt64>
   private let bounds: UnsafePointer<UInt64>
 
-  // How many counters each group has. A hot function cannot ask `allCases`, which allocates; a test compares the two.
+  // The size of each group. A hot function cannot use `allCases`, which allocates; a test compares the two.
   @inlinable static var fateCount: Int { @_noAllocation get { 10 } }
   @inlinable static var codeCount: Int { @_noAllocation get { 8 } }
   @inlinable static var typeCount: Int { @_noAllocation get { 5 } }
   @inlinable static var boundCount: Int { @_noAllocation get { 18 } }
 
-  // Where each group begins in the row: behind the one before.
+  // The index at which each group begins: after the group before it.
   @inlinable static var udp: Int { @_noAllocation get { 0 } }
   @inlinable static var tcp: Int { @_noAllocation get { udp &+ fateCount } }
   @inlinable static var codes: Int { @_noAllocation get { tcp &+ fateCount } }
@@ -35,7 +35,6 @@ struct QueryTally {
     self.bounds = bounds
   }
 
-  /// A query has met its fate.
   @_noAllocation
   func count(_ fate: QueryFate, _ transport: QueryTransport) {
     let base =
@@ -46,7 +45,7 @@ struct QueryTally {
     hot_counter_add(cells + base + fate.place, 1)
   }
 
-  /// A query for that type has been read.
+  /// Counts the QTYPE of a query that was read.
   @_noAllocation
   func count(type: UInt16) {
     let place =
@@ -60,7 +59,7 @@ struct QueryTally {
     hot_counter_add(cells + QueryTally.types + place, 1)
   }
 
-  /// A response with that code has been written.
+  /// Counts the code of a response that was written.
   @_noAllocation
   func count(code: UInt16) {
     let place =
@@ -77,11 +76,11 @@ struct QueryTally {
     hot_counter_add(cells + QueryTally.codes + place, 1)
   }
 
-  /// The kernel did not take so many responses.
+  /// Counts responses that the kernel did not take.
   @_noAllocation
   func count(unsent: Int) { hot_counter_add(cells + QueryTally.unsent, UInt64(truncatingIfNeeded: unsent)) }
 
-  /// `count` answers took so many nanoseconds, each.
+  /// Counts `answers` responses that took `nanoseconds` each.
   @_noAllocation
   func count(answers: Int, took nanoseconds: Int64) {
     let nanoseconds = nanoseconds < 0 ? 0 : UInt64(truncatingIfNeeded: nanoseconds)
@@ -89,13 +88,13 @@ struct QueryTally {
     while bucket < QueryTally.boundCount, bounds[bucket] < nanoseconds { bucket &+= 1 }
     hot_counter_add(cells + QueryTally.durations + bucket, UInt64(truncatingIfNeeded: answers))
     hot_counter_add(cells + QueryTally.durationSum, nanoseconds &* UInt64(truncatingIfNeeded: answers))
-    // Written by this thread alone.
+    // Only this thread writes it.
     if cells[QueryTally.longest] < nanoseconds { hot_counter_set(cells + QueryTally.longest, nanoseconds) }
   }
 }
 
 extension QueryFate {
-  /// The raw value, whose own getter may allocate as far as the compiler knows.
+  /// The raw value; its own getter may allocate, as far as the compiler knows.
   @inlinable var place: Int {
     @_noAllocation get {
       switch self {
@@ -116,24 +115,24 @@ extension QueryFate {
 
 /// The counters of one thread.
 package final class QueryCounters: Sendable {
-  /// How the thread counts.
+  /// For the thread that owns the counters.
   var tally: QueryTally { QueryTally(block.cells, bounds: bounds.cells) }
   private let block = CounterBlock(count: QueryTally.cellCount)
   private let bounds = CounterBlock(count: LatencyHistogram.bounds.count)
 
-  /// All at 0.
+  /// Starts all counters at 0.
   package init() {
     for (index, bound) in LatencyHistogram.bounds.enumerated() { bounds.cells[index] = UInt64(bound) }
   }
 
-  /// How long its answers took. Any thread.
+  /// The latencies of this thread's answers. Any thread.
   package var durations: LatencyHistogram {
     LatencyHistogram(
       counts: (0..<LatencyHistogram.bucketCount).map { block.value(QueryTally.durations + $0) },
       sum: block.value(QueryTally.durationSum), longest: block.value(QueryTally.longest))
   }
 
-  /// Adds what this thread has counted. Any thread.
+  /// Adds this thread's counters to `totals`. Any thread.
   package func add(to totals: inout QueryTotals) {
     for fate in QueryFate.allCases {
       totals.udp[fate.rawValue] &+= block.value(QueryTally.udp + fate.rawValue)

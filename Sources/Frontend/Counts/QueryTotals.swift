@@ -1,12 +1,12 @@
-// QueryTotals.swift -- what all threads together have counted of queries, as one value.
+// QueryTotals.swift -- the query counters of all threads, as one value.
 
 import Telemetry
 
-/// What became of a query. Each counts once.
+/// The fate of a query. Each query counts once.
 package enum QueryFate: Int, CaseIterable, Sendable {
-  /// Answered from the cache with what is fresh.
+  /// Answered from the cache with fresh data.
   case hit
-  /// Answered at once from the cache with what has expired.
+  /// Answered at once from the cache with expired data.
   case stale
   /// Answered by a rule, as a special name or from the hosts file.
   case local
@@ -14,30 +14,30 @@ package enum QueryFate: Int, CaseIterable, Sendable {
   case blocked
   /// Handed to the resolver.
   case miss
-  /// REFUSED: who asked may not, or the class or the type is not served, or recursion was not desired.
+  /// REFUSED: the client is not allowed, the class or the type is not served, or recursion is not desired.
   case refused
   /// FORMERR, NOTIMP or BADVERS.
   case invalid
-  /// SERVFAIL at once: too many clients waited already.
+  /// SERVFAIL at once: too many clients are already waiting.
   case overflow
-  /// No query, or one that cannot be answered: nothing was sent.
+  /// Not a query, or one that cannot be answered: the daemon sends nothing.
   case dropped
-  /// More than `listen.rate_limit`, over UDP: an empty answer with TC.
+  /// Above `listen.rate_limit` over UDP: an empty answer with TC.
   case limited
 }
 
-/// The response codes that are told apart.
+/// The response codes that are counted separately.
 package enum CountedCode: Int, CaseIterable, Sendable {
   case noError, formErr, servFail, nxDomain, notImp, refused, badVers, other
 }
 
-/// The types of questions that are told apart.
+/// The QTYPEs that are counted separately.
 package enum CountedType: Int, CaseIterable, Sendable {
   case a, aaaa, https, ptr, other
 }
 
 extension QueryFate {
-  /// One word for programs: in labels, in JSON and in the query log.
+  /// The machine-readable word: in labels, in JSON and in the query log.
   package var word: String {
     switch self {
     case .hit: "hit"
@@ -55,7 +55,7 @@ extension QueryFate {
 }
 
 extension CountedCode {
-  /// One word for programs: the mnemonic in lower case.
+  /// The machine-readable word: the mnemonic in lower case.
   package var word: String {
     switch self {
     case .noError: "noerror"
@@ -71,7 +71,7 @@ extension CountedCode {
 }
 
 extension CountedType {
-  /// One word for programs: the mnemonic in lower case.
+  /// The machine-readable word: the mnemonic in lower case.
   package var word: String {
     switch self {
     case .a: "a"
@@ -84,7 +84,7 @@ extension CountedType {
 }
 
 extension QueryTransport {
-  /// One word for programs.
+  /// The machine-readable word.
   package var word: String {
     switch self {
     case .udp: "udp"
@@ -93,22 +93,22 @@ extension QueryTransport {
   }
 }
 
-/// What all threads have counted so far.
+/// The query counters of all threads since the start.
 ///
-/// Each number is whole; of those that several threads write together one may be a moment older than another.
+/// Each value is read atomically; values that several threads write may be from slightly different moments.
 package struct QueryTotals: Sendable, Equatable {
   var udp = [UInt64](repeating: 0, count: QueryFate.allCases.count)
   var tcp = [UInt64](repeating: 0, count: QueryFate.allCases.count)
   var codes = [UInt64](repeating: 0, count: CountedCode.allCases.count)
   var types = [UInt64](repeating: 0, count: CountedType.allCases.count)
-  /// Responses over UDP that the kernel did not take.
+  /// UDP responses that the kernel did not take.
   package var unsent: UInt64 = 0
-  /// How long it took from the query's arrival to the answer, where that was at hand: a batch at a time.
+  /// Time from a query's arrival to its answer, for answers at hand; measured once a batch.
   package var atHand = LatencyHistogram()
   /// The same for queries that the resolver answered.
   package var resolved = LatencyHistogram()
 
-  /// Nothing.
+  /// All counters at 0.
   package init() {}
 
   /// Queries over one transport with that fate.
@@ -125,23 +125,23 @@ package struct QueryTotals: Sendable, Equatable {
   /// Responses with that code.
   package func count(_ code: CountedCode) -> UInt64 { codes[code.rawValue] }
 
-  /// Questions of that type; queries that could not be read have none.
+  /// Queries for that QTYPE; a query that could not be read has none.
   package func count(_ type: CountedType) -> UInt64 { types[type.rawValue] }
 
   /// All queries.
   package var queries: UInt64 { udp.reduce(0, &+) &+ tcp.reduce(0, &+) }
 
-  /// Queries that the cache answered at once, of those that it could have: from 0 to 1; nil where there was none.
+  /// The share of queries that the cache answered at once, among those that it could answer: 0 to 1; nil without any.
   package var hitRatio: Double? {
     let hits = count(.hit) &+ count(.stale)
     let all = hits &+ count(.miss) &+ count(.overflow)
     return all == 0 ? nil : Double(hits) / Double(all)
   }
 
-  /// How long answers took, at hand or not.
+  /// The latencies of all answers, at hand or resolved.
   package var durations: LatencyHistogram { atHand + resolved }
 
-  /// What was counted between an earlier reading and a later one.
+  /// The counts between an earlier reading and a later one.
   package static func - (later: QueryTotals, earlier: QueryTotals) -> QueryTotals {
     func difference(_ left: [UInt64], _ right: [UInt64]) -> [UInt64] { zip(left, right).map { $0 > $1 ? $0 - $1 : 0 } }
     var totals = QueryTotals()
