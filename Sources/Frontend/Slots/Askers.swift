@@ -1,16 +1,16 @@
-// Askers.swift -- who waits for one answer, so that a client that asks again is known at once, however many wait.
+// Askers.swift -- the UDP queries that wait for one answer; recognizes a repeated query at once, however many wait.
 
 import CEvent
 import CSocket
 import Glibc
 
-/// Where a query over UDP came from, and which one of its client it is.
+/// Identifies a UDP query by its source, its ID and the socket and address that received it.
 package struct Asker: Hashable {
   /// The client's address.
   fileprivate let address: Address
   fileprivate let port: UInt16
   fileprivate let id: UInt16
-  /// Through which socket, and to which of our addresses.
+  /// The socket that received the query, and the local address that it was sent to.
   fileprivate let descriptor: Int32
   fileprivate let local: Address
 
@@ -20,8 +20,8 @@ package struct Asker: Hashable {
   }
 
   /// - Parameters:
-  ///   - peer: as the listener left it.
-  ///   - id: the message's.
+  ///   - peer: as the listener filled it.
+  ///   - id: the message ID.
   init(_ peer: datagram_peer, id: UInt16, descriptor: Int32) {
     (address, port) = withUnsafeBytes(of: peer.address) { raw in
       let isIPv6 = peer.address.ss_family == sa_family_t(AF_INET6)
@@ -41,17 +41,17 @@ package struct Asker: Hashable {
   }
 }
 
-/// Who waits for one answer over UDP.
+/// The UDP queries that wait for one answer.
 ///
-/// - Complexity: O(1) for each that comes.
+/// - Complexity: O(1) for each query.
 package struct Askers {
-  /// What a query is to those that wait already.
+  /// How a query relates to those that already wait.
   package enum Relation {
     /// Its client does not wait yet.
     case new
-    /// Its client waits: the address is the same, and the port or the ID.
+    /// Its client already waits: the address is the same, and so is the port or the ID.
     case again
-    /// It is the same query once more, whose one answer is enough.
+    /// It is the same query again: one answer is enough.
     case duplicate
   }
 
@@ -61,16 +61,16 @@ package struct Askers {
     case id(Asker.Address, UInt16)
   }
 
-  /// Most questions are one client's: nothing is noted of it before a second one comes.
+  /// Most questions have one client: `marks` stays empty until a second query comes.
   private var first: Asker?
   private var marks: Set<Mark> = []
-  /// Marks that were looked for so far, for tests.
+  /// Marks that were looked up or inserted so far, for tests.
   private(set) var steps = 0
 
-  /// Nobody waits.
+  /// Starts without a waiting query.
   package init() {}
 
-  /// What a query that comes is to them; whether it may wait as well is another matter.
+  /// How a new query relates to the waiting ones. Does not add it.
   package mutating func relation(of asker: Asker) -> Relation {
     guard let first else { return .new }
     if marks.isEmpty { note(first) }
@@ -80,7 +80,7 @@ package struct Askers {
     return isKnown ? .again : .new
   }
 
-  /// It waits from now on.
+  /// Adds a query to the waiting ones.
   package mutating func add(_ asker: Asker) {
     guard first != nil else { return first = asker }
     note(asker)

@@ -1,7 +1,8 @@
-// ClientQueries.swift -- queries whose answer is not at hand, on their way from a listener to the resolver and back.
+// ClientQueries.swift -- passes queries without an answer at hand from a listener to the resolver and back.
 //
-// A bounded pool of fixed slots: a listener takes one, fills it and queues it; the resolver answers from it and gives it
-// back. When none is free, or the client has its share, the listener answers SERVFAIL itself, so nothing grows with the load.
+// A bounded pool of fixed slots: a listener takes one, fills it and queues it; the resolver answers from it and
+// releases it. If none is free, or the client has its share, the listener answers SERVFAIL itself, so nothing grows
+// with the load.
 
 import CHotPath
 import CSocket
@@ -10,27 +11,27 @@ import FairShares
 
 /// A query that waits for its answer.
 package struct ClientQuery {
-  /// What it says.
+  /// The parsed query.
   package var query = Query()
-  /// The route that the table gave it.
+  /// The route that the route table gave it.
   package var route: UInt16 = 0
   /// When it was received, in nanoseconds of the boot-time clock.
   var receivedAt: Int64 = 0
-  /// The UDP socket to answer through, or -1 for a TCP connection that the resolver holds.
+  /// The UDP socket to answer through, or -1 for TCP: `ReplySender` holds the connection.
   var descriptor: Int32 = -1
-  /// Whether the client still waits; otherwise it has been answered from the cache, and only the cache is to be told.
+  /// Whether the client still waits; if not, it has an answer from the cache, and only the cache needs the new one.
   package var wantsAnswer = true
 
-  /// Octets of a header and the longest question: no more of a query is needed to answer it.
+  /// Octets of a header and the longest question: an answer needs no more of its query.
   @inlinable static var messageSize: Int { @_noAllocation get { 12 + 255 + 4 } }
-  /// A client may have so many times as many slots as are free: alone eight ninths of all, two greedy ones eight
-  /// seventeenths each. So a newcomer finds some.
+  /// A client may hold this many times as many slots as are free: alone eight ninths of all, two greedy clients eight
+  /// seventeenths each. So a new client finds free slots.
   @inlinable static var mostTimesFree: Int { @_noAllocation get { 8 } }
 }
 
 /// The pool and the queue. Any thread.
 package final class ClientQueries: @unchecked Sendable {
-  /// The slots; whoever holds an index may read and write that slot.
+  /// The slots. Only the holder of an index may read and write that slot.
   package let slots: UnsafeMutablePointer<ClientQuery>
   private let capacity: Int
   private let messages: UnsafeMutablePointer<UInt8>
@@ -40,13 +41,13 @@ package final class ClientQueries: @unchecked Sendable {
   private var freeCount: Int
   private let queue: UnsafeMutablePointer<UInt32>
   private var queued = 0
-  /// Whose each slot is.
+  /// The client of each slot in use.
   private let owners: UnsafeMutablePointer<ClientKey>
   private var held: HolderCounts
   /// Queries that got no slot.
   private var refusals: UInt64 = 0
 
-  /// A pool of `capacity` slots. Memory is touched only as far as slots are in use at once.
+  /// Makes a pool of `capacity` slots. A slot's memory is not touched before its first use.
   package init(capacity: Int) {
     self.capacity = capacity
     slots = .allocate(capacity: capacity)
@@ -73,7 +74,7 @@ package final class ClientQueries: @unchecked Sendable {
     lock.deallocate()
   }
 
-  /// Slots that nobody has.
+  /// Free slots.
   package var available: Int { capacity - inUse }
 
   /// Slots in use.
@@ -83,7 +84,7 @@ package final class ClientQueries: @unchecked Sendable {
     return capacity - freeCount
   }
 
-  /// A slot for a query of that client, or -1 where none is free for it.
+  /// Takes a slot for a query of that client; -1 if none is free for it.
   @_noAllocation
   func take(_ client: ClientKey) -> Int {
     hot_mutex_lock(lock)
@@ -99,7 +100,7 @@ package final class ClientQueries: @unchecked Sendable {
     return slot
   }
 
-  /// Queues a filled slot for the resolver, which must be woken afterwards.
+  /// Queues a filled slot for the resolver, which the caller must wake afterwards.
   @_noAllocation
   func submit(_ slot: Int) {
     hot_mutex_lock(lock)
@@ -108,9 +109,9 @@ package final class ClientQueries: @unchecked Sendable {
     hot_mutex_unlock(lock)
   }
 
-  /// Takes everything that is queued, in order.
+  /// Takes all queued slots, in order.
   ///
-  /// - Returns: how many queries have got no slot so far: none was free, or their client had its share.
+  /// - Returns: the number of queries that got no slot so far: none was free, or their client had its share.
   @discardableResult
   package func drain(into batch: inout [Int]) -> UInt64 {
     batch.removeAll(keepingCapacity: true)
@@ -122,7 +123,7 @@ package final class ClientQueries: @unchecked Sendable {
     return refused
   }
 
-  /// Gives a slot back.
+  /// Returns a slot to the pool; the caller no longer holds it.
   package func release(_ slot: Int) {
     hot_mutex_lock(lock)
     held.remove(owners[slot])
@@ -131,7 +132,7 @@ package final class ClientQueries: @unchecked Sendable {
     hot_mutex_unlock(lock)
   }
 
-  /// Fills a slot with what an answer will need. The caller holds the slot.
+  /// Copies into a slot what the answer needs. The caller holds the slot.
   @_noAllocation
   func fill(
     _ slot: Int, _ query: Query, of message: UnsafePointer<UInt8>, route: UInt16, receivedAt: Int64, descriptor: Int32
@@ -145,13 +146,13 @@ package final class ClientQueries: @unchecked Sendable {
     hot_copy(messages + slot &* ClientQuery.messageSize, message, query.questionEnd)
   }
 
-  /// Header and question of a slot.
+  /// The header and the question of a slot's query.
   @_noAllocation
   package func message(_ slot: Int) -> UnsafePointer<UInt8> {
     UnsafePointer(messages + slot &* ClientQuery.messageSize)
   }
 
-  /// Where the answer of a slot goes: over UDP all of it counts, over TCP only the address.
+  /// The client that gets a slot's answer: over UDP all fields are valid, over TCP only the address.
   @_noAllocation
   func peer(_ slot: Int) -> UnsafeMutablePointer<datagram_peer> {
     peers + slot

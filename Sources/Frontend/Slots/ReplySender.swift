@@ -8,7 +8,7 @@ import FairShares
 import Glibc
 import Listener
 
-/// Sends responses to queries in slots and gives the slots back.
+/// Sends responses to queries in slots and releases the slots.
 package final class ReplySender {
   /// Sends a response over UDP, now or at the end of the loop's turn: its octets, the socket's descriptor, the peer.
   package typealias SendDatagram = (UnsafeBufferPointer<UInt8>, Int32, UnsafePointer<datagram_peer>) -> Void
@@ -21,17 +21,17 @@ package final class ReplySender {
   private let counters: QueryCounters
   private let output: UnsafeMutablePointer<UInt8>
   private var connections: [Int: TCPConnection] = [:]
-  /// Told of each query that was answered, where queries are logged.
+  /// Receives each answered query, where queries are logged.
   package var log: QueryLog?
-  /// Counts answers that failed by their names.
+  /// Counts failed answers by name.
   package var failing: FailingNames?
-  /// Told of answers that were slow or failed.
+  /// Reports answers that were slow or failed.
   package var watch: AnswerWatch?
 
   /// - Parameters:
-  ///   - keepalive: the idle timeout that clients over TCP are told, in units of 100 ms.
-  ///   - counters: those of queries that had to wait.
-  ///   - sendDatagram: how responses over UDP leave.
+  ///   - keepalive: the idle timeout sent to TCP clients, in units of 100 ms.
+  ///   - counters: the counters of queries that had to wait.
+  ///   - sendDatagram: sends a response over UDP.
   package init(
     _ queries: ClientQueries, maxUDPPayload: Int, keepalive: Int32, counters: QueryCounters = QueryCounters(),
     sendDatagram: @escaping SendDatagram
@@ -46,25 +46,25 @@ package final class ReplySender {
 
   deinit { output.deallocate() }
 
-  /// Queries that wait on a TCP connection are answered there.
+  /// Sets the TCP connection that the slot's answer goes to.
   func setConnection(_ connection: TCPConnection, for slot: Int) { connections[slot] = connection }
 
-  /// Whose query it is.
+  /// The client of a slot's query.
   package func client(_ slot: Int) -> ClientKey {
     withUnsafePointer(to: queries.peer(slot).pointee.address) { ClientKey($0) }
   }
 
-  /// Where a query over UDP came from; nil over TCP.
+  /// The source and ID of a UDP query; nil over TCP.
   package func asker(_ slot: Int) -> Asker? {
     let descriptor = queries.slots[slot].descriptor
     guard descriptor >= 0 else { return nil }
     return Asker(queries.peer(slot).pointee, id: queries.slots[slot].query.id, descriptor: descriptor)
   }
 
-  /// Sends a response and gives the slot back.
+  /// Sends a response and releases the slot.
   ///
   /// - Parameters:
-  ///   - body: the records in wire form, with pointers into the query's own question.
+  ///   - body: the records in wire form; compression pointers refer to the query's own question.
   ///   - failure: why there is no answer, for the log.
   package func complete(
     _ slot: Int, _ head: ResponseHead, body: [UInt8], _ outcome: LoggedQuery.Outcome, failure: String? = nil
