@@ -1,6 +1,6 @@
 // ListenerThread.swift -- a thread that runs the hot path of one UDP socket.
 //
-// It has no event loop: it waits in recvmmsg, which costs a system call a batch less. A signal ends the wait.
+// It has no event loop: it waits in recvmmsg, which saves a system call a batch. A signal ends the wait.
 
 import CEvent
 import Glibc
@@ -8,16 +8,16 @@ import Listener
 import ServiceManager
 import Synchronization
 
-/// One listener thread. Started and stopped by the resolver's thread.
+/// One listener thread. The resolver's thread starts and stops it.
 ///
-/// Of the threads that share a socket the first one waits for queries. Each of the others is woken by the one before it
+/// Of the threads that share a socket, the first one waits for queries. Each other thread is woken by the one before it
 /// when that finds a full batch: threads that are not needed cost nothing, and batches stay large.
 package final class ListenerThread: WatchedThread, @unchecked Sendable {
-  /// What a person calls it.
+  /// The human-readable name.
   package let name: String
   private let port: UDPPort
   private let role: Role
-  /// Wakes a helper.
+  /// The eventfd that wakes a helper; -1 for the first thread.
   private let wakeDescriptor: Int32
   private let isWoken = Atomic<Bool>(false)
   private let stopRequested = Atomic<Bool>(false)
@@ -26,17 +26,17 @@ package final class ListenerThread: WatchedThread, @unchecked Sendable {
   private var thread = pthread_t()
   private var isJoinable = false
 
-  /// When a thread reads.
+  /// When a thread reads from the socket.
   package enum Role {
     /// It waits for queries.
     case first
-    /// It reads while there is too much for the threads before it.
+    /// It reads while the threads before it cannot keep up.
     case helper
   }
 
   private let helper: ListenerThread?
 
-  /// - Parameter helper: the thread to wake where there is too much for this one.
+  /// - Parameter helper: the thread to wake when this one reads a full batch.
   package init(
     _ port: UDPPort, _ role: Role, helper: ListenerThread?, name: String = "listener"
   ) throws(StartError) {
@@ -52,9 +52,9 @@ package final class ListenerThread: WatchedThread, @unchecked Sendable {
 
   deinit { if wakeDescriptor >= 0 { close(wakeDescriptor) } }
 
-  /// Starts the thread; it reads from now on.
+  /// Starts the thread, which reads from now on.
   ///
-  /// - Throws: `StartError.other` where there are as many threads as there may be.
+  /// - Throws: `StartError.other` if the system allows no more threads.
   package func start() throws(StartError) {
     ListenerThread.handleSignal()
     hasEnded.store(false, ordering: .relaxed)
@@ -68,10 +68,10 @@ package final class ListenerThread: WatchedThread, @unchecked Sendable {
     throw .other("no thread for a listener: \(String(cString: strerror(code)))")
   }
 
-  /// Asks the thread to read no more and to end; answers what it has received still.
+  /// Asks the thread to stop reading and to end; it still answers what it has received.
   ///
-  /// - Returns: whether it has ended. The signal is lost where it comes just before the thread begins to wait: until then
-  ///   call again, a little later.
+  /// - Returns: whether it has ended. The signal is lost if it arrives just before the thread begins to wait: while
+  ///   this returns false, call it again a little later.
   package func stop() -> Bool {
     stopRequested.store(true, ordering: .releasing)
     guard !hasEnded.load(ordering: .acquiring) else { return true }
@@ -79,13 +79,13 @@ package final class ListenerThread: WatchedThread, @unchecked Sendable {
     return false
   }
 
-  /// Gives the thread other tables, which it takes before the next batch.
+  /// Offers the thread other tables, which it takes before the next batch. Traps if it has not taken the last ones.
   package func offer(_ tables: QueryTables) {
     port.paths.offer(tables)
     nudge()
   }
 
-  /// Whether the thread answers by the tables that it was given last, or not at all any more. Where not, call again a
+  /// Whether the thread uses the tables that were offered last, or has ended. While this returns false, call it again a
   /// little later.
   package func hasTakenTables() -> Bool {
     guard !port.paths.hasTaken(), !hasEnded.load(ordering: .acquiring) else { return true }
@@ -93,17 +93,17 @@ package final class ListenerThread: WatchedThread, @unchecked Sendable {
     return false
   }
 
-  /// Waits for the thread's end, which `stop` has asked for.
+  /// Waits for the thread's end; calls `stop` until then. Blocks.
   package func join() {
     while !stop() { usleep(100) }
     if isJoinable { pthread_join(thread, nil) }
     isJoinable = false
   }
 
-  /// How often it has looked for queries, or would have had there been some.
+  /// Rounds so far: how often the thread has read, or would have if there had been queries. Any thread.
   package var turns: UInt64 { rounds.load(ordering: .relaxed) }
 
-  /// Makes a thread that waits go round once. Lost where it comes just before the thread begins to wait.
+  /// Makes a waiting thread go round once. The signal is lost if it arrives just before the thread begins to wait.
   package func nudge() {
     guard !hasEnded.load(ordering: .acquiring) else { return }
     pthread_kill(thread, ListenerThread.signal)
@@ -121,7 +121,7 @@ package final class ListenerThread: WatchedThread, @unchecked Sendable {
           port.paths.takeOffered()
           continue
         }
-        // Before reading: whoever finds too much after that wakes it once more.
+        // Before reading: a thread that finds a full batch after this wakes this one again.
         isWoken.store(false, ordering: .sequentiallyConsistent)
         while port.serve(waiting: false, whenFull: { helper?.wake() }), !stopRequested.load(ordering: .acquiring) {
           countRound()
@@ -131,7 +131,7 @@ package final class ListenerThread: WatchedThread, @unchecked Sendable {
     hasEnded.store(true, ordering: .releasing)
   }
 
-  /// Only this thread writes it.
+  /// Only this thread writes `rounds`.
   private func countRound() { rounds.store(rounds.load(ordering: .relaxed) &+ 1, ordering: .relaxed) }
 
   private func wake() {
@@ -139,17 +139,17 @@ package final class ListenerThread: WatchedThread, @unchecked Sendable {
     eventfd_write(wakeDescriptor, 1)
   }
 
-  /// Ignored where nobody handles it, so a stray one does no harm.
+  /// Ignored by default, so a stray one does no harm.
   private static let signal = SIGURG
 
-  /// A handler that does nothing, without SA_RESTART: the system call that waits returns.
+  /// Installs a handler that does nothing, without SA_RESTART: the waiting system call returns.
   private static func handleSignal() {
     var action = sigaction()
     action.__sigaction_handler.sa_handler = { _ in }
     sigaction(signal, &action, nil)
   }
 
-  /// A thread begins with the mask of the one that made it.
+  /// A new thread inherits the signal mask of the thread that creates it.
   private static func unblockSignal() {
     var set = sigset_t()
     sigemptyset(&set)

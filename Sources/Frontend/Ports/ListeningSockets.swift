@@ -1,4 +1,4 @@
-// ListeningSockets.swift -- the sockets that are served: bound here, or by the service manager.
+// ListeningSockets.swift -- the listening sockets, which the daemon or the service manager binds.
 
 import DNSWire
 import EventLoop
@@ -7,13 +7,13 @@ import Listener
 import Logging
 import ServiceManager
 
-/// An address that is listened on.
+/// An address that the daemon listens on.
 package struct ListeningAddress: Sendable, Equatable, CustomStringConvertible {
-  /// The address, with the port that the kernel chose where 0 was given.
+  /// The address, with the port that the kernel chose for port 0.
   package var address: SocketAddress
-  /// Whether queries come over UDP.
+  /// Whether the daemon receives queries over UDP there.
   package var isUDP = false
-  /// Whether they come over TCP.
+  /// Whether the daemon receives queries over TCP there.
   package var isTCP = false
 
   /// `127.0.0.1:53, UDP and TCP`.
@@ -22,7 +22,7 @@ package struct ListeningAddress: Sendable, Equatable, CustomStringConvertible {
 
 /// The sockets of a forwarder. Resolver's loop only.
 package struct ListeningSockets {
-  /// What every TCP listener is made with.
+  /// The arguments that all TCP listeners share.
   package struct Streams {
     var loop: EventLoop
     var table: TCPConnectionTable
@@ -51,9 +51,10 @@ package struct ListeningSockets {
     return list
   }
 
-  /// Binds every endpoint.
+  /// Binds UDP and TCP at every endpoint.
   ///
-  /// - Throws: `StartError.listen`; a missing IPv6 loopback is only logged.
+  /// - Throws: `StartError.listen` if an endpoint cannot be bound, `StartError.other` if none exists. An IPv6 address
+  ///   that the machine does not have is only logged.
   package init(binding endpoints: [SocketAddress], _ streams: Streams, _ logger: Logger) throws(StartError) {
     for endpoint in endpoints {
       do throws(ListenError) {
@@ -70,15 +71,15 @@ package struct ListeningSockets {
     guard !datagrams.isEmpty else { throw .other("none of listen.addresses exists on this machine") }
   }
 
-  /// How many ports the kernel may choose for an endpoint of port 0.
+  /// The most ports that the kernel may choose for an endpoint with port 0.
   private static let portAttempts = 16
 
-  /// UDP and TCP at one endpoint. Where its port is 0, the kernel chooses a port that is free for TCP; if a program has
-  /// that port for UDP, the kernel chooses another one.
+  /// Binds UDP and TCP at one endpoint. If its port is 0, the kernel chooses a port that is free for TCP; if another
+  /// program uses that port for UDP, the kernel chooses another one.
   private static func pair(at endpoint: SocketAddress, _ streams: Streams) throws(ListenError) -> (
     UDPSocket, TCPListener
   ) {
-    // Those stay bound meanwhile, so that the kernel does not choose their ports again.
+    // These stay bound until a pair is found, so that the kernel does not choose their ports again.
     var refused: [TCPListener] = []
     while true {
       let listener = try TCPListener(
@@ -92,9 +93,9 @@ package struct ListeningSockets {
     }
   }
 
-  /// Takes over what the service manager has bound.
+  /// Adopts the sockets that the service manager has bound.
   ///
-  /// - Parameter endpoints: those of the configuration, which do not count; that they differ is logged.
+  /// - Parameter endpoints: the endpoints of the configuration, which are not used; a difference is logged.
   /// - Throws: `StartError.listen`
   package init(
     adopting sockets: [InheritedSocket], insteadOf endpoints: [SocketAddress], _ streams: Streams, _ logger: Logger

@@ -1,15 +1,15 @@
-// PathExchange.swift -- gives a listener thread another query path while it goes on, without a lock.
+// PathExchange.swift -- replaces a listener thread's query path while the thread runs, without a lock.
 //
-// The thread looks once a batch, and passes the old path back: whoever holds the last reference to the tables of a
-// large hosts file spends milliseconds on freeing them, which must not be a listener.
+// The thread checks once a batch, and passes the old path back: to free the last reference to the tables of a large
+// hosts file takes milliseconds, which must not happen on a listener thread.
 
 import Synchronization
 
-/// One thread's query path, and the one that is to replace it.
+/// One thread's query path and its replacement.
 final class PathExchange: @unchecked Sendable {
-  /// The listener thread's own, once it runs.
+  /// Owned by the listener thread, once that runs.
   private var path: QueryPath
-  /// The last one that was offered, or the first: for who makes the next.
+  /// The path that was offered last, or the first one: `offer` makes the next one from it.
   private var latest: QueryPath
   private let offered = Atomic<Unmanaged<QueryPath>?>(nil)
   private let returned = Atomic<Unmanaged<QueryPath>?>(nil)
@@ -30,7 +30,7 @@ final class PathExchange: @unchecked Sendable {
     return path
   }
 
-  /// Takes what was offered, where there is nothing to answer. Listener thread only.
+  /// Takes an offered path while there is nothing to answer. Listener thread only.
   func takeOffered() { _ = current }
 
   @inline(never)
@@ -39,20 +39,20 @@ final class PathExchange: @unchecked Sendable {
     let old = Unmanaged.passRetained(path)
     path = next.takeRetainedValue()
     returned.store(old, ordering: .relaxed)
-    // Only now may another one be offered.
+    // Another path may be offered from here on.
     offered.store(nil, ordering: .releasing)
   }
 
-  /// Gives the thread a path through other tables. Resolver's loop only.
+  /// Offers the thread a path with other tables. Resolver's loop only.
   ///
-  /// - Precondition: the one that was offered before has been taken.
+  /// - Precondition: the thread has taken the path that was offered before.
   func offer(_ tables: QueryTables) {
     latest = latest.successor(tables)
     let old = offered.exchange(.passRetained(latest), ordering: .acquiringAndReleasing)
     precondition(old == nil, "two paths at once for one thread")
   }
 
-  /// Whether the thread has taken what was offered; frees what it had before. Resolver's loop only.
+  /// Whether the thread has taken the offered path; frees its old one. Resolver's loop only.
   func hasTaken() -> Bool {
     guard offered.load(ordering: .acquiring) == nil else { return false }
     returned.exchange(nil, ordering: .acquiringAndReleasing)?.release()

@@ -1,15 +1,15 @@
-// StartError.swift -- why clients cannot be served, before the first one is.
+// StartError.swift -- why the daemon cannot start.
 
 import Listener
 
-/// Why the program could not start.
+/// Why the daemon cannot start, or cannot take a new configuration.
 package enum StartError: Error, CustomStringConvertible {
-  /// An address could not be listened on.
+  /// The daemon cannot listen on an address.
   case listen(ListenError)
-  /// Anything else, in one line for a person.
+  /// Any other reason, in one human-readable line.
   case other(String)
 
-  /// One line.
+  /// One human-readable line.
   package var description: String {
     switch self {
     case .listen(let error): error.reason

@@ -9,7 +9,7 @@ import Listener
 import Logging
 import Telemetry
 
-/// Answers queries of TCP connections. Resolver's loop only.
+/// Answers queries that arrive over TCP. Resolver's loop only.
 package final class TCPService {
   private var path: QueryPath
   private let queries: ClientQueries
@@ -19,22 +19,22 @@ package final class TCPService {
   private let submit: (Int) -> Void
   private let output: UnsafeMutablePointer<UInt8>
   private var rateLimit: BucketTable
-  /// Octets of queries that are put off.
+  /// Octets of queries that are currently delayed.
   private var putOff = 0
-  /// Queries so far that were put off.
+  /// Queries that were delayed so far.
   package private(set) var delayed: UInt64 = 0
 
-  /// How long a query beyond `listen.rate_limit` is put off at most.
+  /// Longest delay of a query beyond `listen.rate_limit`.
   private static let longestDelay = Duration.seconds(1)
-  /// Octets of queries that may wait for that; what is beyond gets SERVFAIL.
+  /// The most octets of delayed queries; queries beyond that get SERVFAIL.
   private static let mostPutOff = 4 << 20
-  /// Told of each query that is answered at once, where queries are logged.
+  /// Receives each query that is answered at once, where queries are logged.
   package var log: QueryLog?
 
   /// - Parameters:
   ///   - loop: the resolver's loop.
-  ///   - counters: those of queries over TCP.
-  ///   - submit: takes the slot of a query that has to wait; called on the loop.
+  ///   - counters: the counters of queries over TCP.
+  ///   - submit: takes the slot of a query that must wait; called on the loop.
   package init(
     _ tables: QueryTables, queries: ClientQueries, replies: ReplySender, loop: any Loop,
     counters: QueryCounters = QueryCounters(), submit: @escaping (Int) -> Void
@@ -50,13 +50,13 @@ package final class TCPService {
 
   deinit { output.deallocate() }
 
-  /// Answers by those tables from now on.
+  /// Uses those tables from now on.
   package func use(_ tables: QueryTables) {
     path = path.successor(tables)
     rateLimit = tables.rateLimit
   }
 
-  /// Takes one query, and answers it as soon as its client may have an answer.
+  /// Accepts one query, and answers it as soon as the rate limit allows.
   package func accept(_ connection: TCPConnection, _ message: UnsafeBufferPointer<UInt8>) {
     let now = BootInstant.now.nanoseconds
     path.keepalive = connection.keepalive
@@ -76,7 +76,7 @@ package final class TCPService {
     }
   }
 
-  /// Nanoseconds for which a client's query has to wait.
+  /// The delay of a client's query, in nanoseconds.
   private func delay(of connection: TCPConnection, now: Int64) -> Int64 {
     guard rateLimit.isOn else { return 0 }
     let longest = TCPService.longestDelay.nanoseconds
@@ -140,12 +140,12 @@ package final class TCPService {
 }
 
 extension TCPConnection {
-  /// The idle timeout that its client gets, in units of 100 ms (RFC 7828).
+  /// The idle timeout sent to its client, in units of 100 ms (RFC 7828).
   var keepalive: Int32 { Int32(clamping: idleTimeout.nanoseconds / 100_000_000) }
 }
 
 extension TCPConnectionTable {
-  /// Logs what becomes of newcomers when there is no free place, once a minute each.
+  /// Logs what happens to new connections when the table is full, once a minute for each case.
   package func log(to occasional: OccasionalLog) {
     let limits = limits
     onShortage = { shortage in

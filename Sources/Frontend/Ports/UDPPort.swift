@@ -1,4 +1,4 @@
-// UDPPort.swift -- one listener thread's UDP socket: the straight line of the hot path, a batch at a time.
+// UDPPort.swift -- serves one listener thread's UDP socket on the hot path, a batch at a time.
 
 import CSocket
 import DNSWire
@@ -6,7 +6,7 @@ import EventLoop
 import FairShares
 import Listener
 
-/// One thread's service of a UDP socket.
+/// Serves a UDP socket on one thread.
 package struct UDPPort {
   private let listener: UDPListener
   /// The thread's query path, which a reload replaces.
@@ -27,15 +27,15 @@ package struct UDPPort {
     self.tap = tap
   }
 
-  /// Answers a batch of queries.
+  /// Receives and answers a batch of queries.
   ///
   /// - Parameters:
-  ///   - waiting: whether to wait for the first one.
-  ///   - whenFull: called before the answers are looked up where there may be more queries than one batch holds.
-  /// - Returns: whether there may be more.
+  ///   - waiting: whether to wait for the first query.
+  ///   - whenFull: called before the lookups if there may be more queries than one batch holds.
+  /// - Returns: whether there may be more queries.
   func serve(waiting: Bool, whenFull: () -> Void) -> Bool {
     let count = listener.receive(waiting: waiting)
-    // Not before it has waited: whatever was received since a reload is answered by the new tables.
+    // Read after the wait: every query that arrives after a reload is answered with the new tables.
     let path = paths.current
     guard count > 0 else { return false }
     let isFull = count == UDPListener.batchSize
@@ -53,20 +53,20 @@ package struct UDPPort {
   }
 }
 
-/// What came of a batch.
+/// The result of a batch.
 private struct AnsweredBatch {
   /// Queries that were answered at once.
   var answers = 0
-  /// Whether the resolver has to be woken.
+  /// Whether the resolver must be woken.
   var handedOver = false
 
   @_noAllocation
   init() {}
 }
 
-/// Answers what is at hand and hands over the rest.
+/// Answers the queries whose answers are at hand and hands the others to the resolver.
 ///
-/// - Parameter isLogging: whether `tap` gets what was answered.
+/// - Parameter isLogging: whether `tap` receives the answered queries.
 @_noAllocation
 private func answerBatch(
   _ count: Int, now: Int64, _ listener: UDPListener, _ path: QueryPath, _ queries: ClientQueries, _ tap: QueryTap,
@@ -107,7 +107,7 @@ private func answerBatch(
   return batch
 }
 
-/// False where no slot is free.
+/// Hands a query to the resolver; false if no slot is free.
 @_noAllocation
 private func handOver(
   _ index: Int, _ message: UnsafeBufferPointer<UInt8>, _ route: UInt16, wantsAnswer: Bool, now: Int64,
