@@ -1,10 +1,10 @@
-// AnswerWatch.swift -- answers that were slow or failed, summed up for the flight recorder, without names and clients.
+// AnswerWatch.swift -- sums up slow and failed answers for the flight recorder, without names and clients.
 //
 // Resolver's loop only.
 
 import EventLoop
 
-/// Sums up, and tells of it no more often than once a second.
+/// Sums up slow and failed answers, and reports them at most once a second.
 package final class AnswerWatch {
   /// An answer that takes longer is slow.
   static let slow = Duration.seconds(1)
@@ -13,21 +13,21 @@ package final class AnswerWatch {
   private let loop: any Loop
   private let tell: (String) -> Void
   private var toldAt: BootInstant?
-  /// Set while there is something to tell.
+  /// Set while a report is pending.
   private var timer: LoopTimer?
   private var slowAnswers = 0
   private var longest = Duration.zero
   private var failures: [String: Int] = [:]
 
-  /// - Parameter tell: takes one line.
+  /// - Parameter tell: receives each report, one line.
   package init(on loop: any Loop, _ tell: @escaping (String) -> Void) {
     self.loop = loop
     self.tell = tell
   }
 
-  /// A client has got its answer. The first of a burst is told at once, the others when a second has passed.
+  /// Notes a client's answer. The first slow or failed one of a burst is reported at once, the others after a second.
   ///
-  /// - Parameter failure: why it was SERVFAIL, where it was.
+  /// - Parameter failure: the reason for SERVFAIL; nil for any other answer.
   func answered(at now: BootInstant, took: Duration, failure: String?) {
     let isSlow = took > AnswerWatch.slow
     guard isSlow || failure != nil else { return }
@@ -44,7 +44,7 @@ package final class AnswerWatch {
     }
   }
 
-  /// Tells what waits to be told, if anything does.
+  /// Reports what is pending, if anything is.
   package func flush(at now: BootInstant) {
     timer?.cancel()
     timer = nil

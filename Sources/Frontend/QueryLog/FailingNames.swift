@@ -9,15 +9,15 @@ package struct FailingName: Sendable, Equatable {
   package var name: DomainName
   /// The type.
   package var type: RecordType
-  /// How often since it is in the list.
+  /// SERVFAIL responses since it entered the list.
   package var count: UInt64
-  /// Why, the last time.
+  /// The reason for the last one.
   package var reason: String
-  /// How long ago that was.
+  /// Time since the last one.
   package var age: Duration
 }
 
-/// The names that failed last. It costs nothing while none fails.
+/// The names that failed most recently. Costs nothing while no name fails.
 package final class FailingNames {
   private struct Key: Hashable {
     var name: DomainName
@@ -30,14 +30,14 @@ package final class FailingNames {
     var at = BootInstant(nanoseconds: 0)
   }
 
-  /// Names and types at most; beyond it, half of them make room: those that failed longest ago.
+  /// The most names and types; beyond that, the half that failed longest ago is removed.
   static let most = 512
 
   private var rows: [Key: Row] = [:]
 
   package init() {}
 
-  /// A client has got SERVFAIL.
+  /// Counts a SERVFAIL response.
   func failed(_ name: DomainName, _ type: UInt16, _ reason: String, now: BootInstant) {
     let key = Key(name: name.lowercased, type: type)
     if rows.count >= FailingNames.most, rows[key] == nil { makeRoom() }
@@ -46,7 +46,7 @@ package final class FailingNames {
     rows[key]?.at = now
   }
 
-  /// The names, the last one that failed first.
+  /// The names, most recent failure first.
   package func report(now: BootInstant) -> [FailingName] {
     rows.sorted { $0.value.at > $1.value.at }.map { key, row in
       FailingName(

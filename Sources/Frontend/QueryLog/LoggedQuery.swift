@@ -17,21 +17,21 @@ package struct LoggedQuery {
   /// The client's address, 4 or 16 octets.
   var client: [UInt8]
   var transport: QueryTransport
-  /// QNAME in wire form; empty where the query could not be read so far.
+  /// QNAME in wire form; empty if the query could not be read that far.
   var name: [UInt8]
   var type: UInt16
   var code: UInt16
   var outcome: Outcome
-  /// Why it failed; nil where it did not, or where the response code says it all.
+  /// Why it failed; nil if it did not, or if the response code says it all.
   var reason: String?
 
-  /// What became of it.
+  /// How it was answered.
   package enum Outcome: Equatable {
     /// It was answered at once.
     case atOnce(QueryFate)
-    /// It was answered with stale data after an attempt to ask.
+    /// It was answered with stale data, after an attempt to ask an upstream.
     case stale
-    /// It was answered by an upstream, or with an answer that came into the cache meanwhile.
+    /// It was answered by an upstream, or with an answer that was cached meanwhile.
     case asked(Source)
     /// No upstream had an answer.
     case failed
@@ -49,10 +49,10 @@ package struct LoggedQuery {
     case ourselves
   }
 
-  /// When the answer had gone.
+  /// When the answer was sent.
   var answeredAt: BootInstant { receivedAt + took }
 
-  /// The line, with the time of the answer.
+  /// The log line, with the time of the answer.
   func line(_ clock: LogClock = LogClock()) -> LogLine {
     var fields = [
       LogField("client", .text(clientText)),
@@ -70,7 +70,7 @@ package struct LoggedQuery {
     return LogLine(time: clock.time(of: answeredAt), level: .info, message: "query", fields: fields)
   }
 
-  /// QNAME; nil where the octets are no name.
+  /// QNAME; nil if the octets are not a domain name.
   var domainName: DomainName? {
     var position = 0
     while position < name.count, name[position] != 0, name[position] < 64 { position += Int(name[position]) + 1 }
@@ -78,10 +78,10 @@ package struct LoggedQuery {
     return DomainName(unchecked: name)
   }
 
-  /// Presentation text; `-` where there is no name.
+  /// QNAME in presentation format; `-` if there is none.
   var nameText: String { domainName?.text ?? "-" }
 
-  /// The client's address.
+  /// The client's address as text.
   var clientText: String {
     var text = [CChar](repeating: 0, count: 46)
     inet_ntop(client.count == 4 ? AF_INET : AF_INET6, client, &text, 46)
@@ -90,7 +90,7 @@ package struct LoggedQuery {
 }
 
 extension LoggedQuery {
-  /// What a listener thread has left.
+  /// Converts a query from a listener thread's tap.
   init(_ query: TappedQuery, name: UnsafeBufferPointer<UInt8>) {
     receivedAt = BootInstant(nanoseconds: query.receivedAt)
     took = .nanoseconds(query.took)
@@ -102,7 +102,7 @@ extension LoggedQuery {
     outcome = .atOnce(QueryFate(rawValue: Int(query.fate)) ?? .invalid)
   }
 
-  /// The address in the kernel's form.
+  /// The octets of a socket address: 16 for IPv6, else 4.
   static func client(_ storage: UnsafePointer<sockaddr_storage>) -> [UInt8] {
     let raw = UnsafeRawBufferPointer(start: storage, count: 24)
     return Array(Int32(storage.pointee.ss_family) == AF_INET6 ? raw[8..<24] : raw[4..<8])
@@ -110,7 +110,7 @@ extension LoggedQuery {
 }
 
 extension LoggedQuery.Outcome {
-  /// One word.
+  /// The word in the log.
   var text: String {
     switch self {
     case .atOnce(let fate): fate.word

@@ -1,8 +1,8 @@
-// QueryLog.swift -- one line for each answered query, for operators that switch it on, and queries for `httpdnsd tail`.
+// QueryLog.swift -- logs one line for each answered query, if the operator enables it, and feeds `httpdnsd tail`.
 //
-// Resolver's loop only. Listener threads leave the queries that they answer in their taps and wake the loop, which takes
-// them a moment later: many at a time, in the order of their answers, and no more lines than so many a second. Queries
-// that are left out are counted and reported.
+// Resolver's loop only. Listener threads leave the queries that they answer in their taps and wake the loop, which
+// takes them a moment later: many at a time, in the order of their answers, and up to a limit of lines a second.
+// Queries beyond that are counted and reported.
 
 import CSocket
 import DNSWire
@@ -11,18 +11,18 @@ import Glibc
 import Logging
 import Telemetry
 
-/// The query log, which is off unless the configuration switches it on.
+/// The query log; off unless the configuration enables it.
 package final class QueryLog {
-  /// Lines a second at most: the journal takes some thousands.
+  /// The most lines a second: the journal takes a few thousand.
   package static let linesPerSecond = 5000
-  /// How long queries wait in the taps.
+  /// How long queries wait in the taps before the loop takes them.
   private static let pause = Duration.milliseconds(100)
   private static let linesPerPause = linesPerSecond / 10
-  /// A thread may publish its queries so much later than another one that has answered after it.
+  /// A thread may publish its queries this much later than another thread that answered after it.
   private static let holdBack = Duration.milliseconds(20)
-  /// Queries that may wait for their place in the order.
+  /// The most queries that wait to be put in order.
   static let mostPending = 16_384
-  /// Shortest time between two reports of queries that were left out.
+  /// Shortest time between two reports of queries that were not logged.
   private static let reportPause = Duration.seconds(1)
 
   /// Whether queries are logged.
@@ -31,10 +31,10 @@ package final class QueryLog {
   private var output: LogOutput?
   private var taps: [(tap: QueryTap, leftOut: Int)] = []
   private var watches: [QueryWatch] = []
-  /// Answered queries that were not passed on yet, in no order.
+  /// Answered queries that are not passed on yet, unordered.
   private var pending: [LoggedQuery] = []
   private var clock = LogClock()
-  /// Lines that may be written until the pause is over that began at `pauseBegan`.
+  /// Lines that may still be written in the pause that began at `pauseBegan`.
   private var left = 0
   private var pauseBegan: BootInstant?
   private var notLogged = 0
@@ -43,17 +43,17 @@ package final class QueryLog {
 
   package init(_ loop: EventLoop) { self.loop = loop }
 
-  /// Whether anything needs queries.
+  /// Whether the log or a watch needs queries.
   private var isWanted: Bool { isOn || !watches.isEmpty }
 
-  /// A tap for one more listener thread; made before the threads run.
+  /// Makes a tap for one more listener thread. Call it before the threads run.
   package func makeTap() -> QueryTap {
     let tap = QueryTap()
     taps.append((tap, 0))
     return tap
   }
 
-  /// Switches the log on or off.
+  /// Switches the log on or off; passes on pending queries before it goes off.
   package func setOn(_ isOn: Bool, writingTo output: LogOutput) {
     self.output = output
     if self.isOn, !isOn { finish() }
@@ -61,24 +61,24 @@ package final class QueryLog {
     setTaps()
   }
 
-  /// Passes the queries that are answered from now on to a watch.
+  /// Passes queries that are answered from now on to a watch.
   package func add(_ watch: QueryWatch) {
-    // Queries that were answered before are not for it.
+    // The watch does not get queries that were answered before.
     finish()
     watches.append(watch)
     setTaps()
   }
 
-  /// Ends that; the watch gets nothing more.
+  /// Removes a watch, which receives nothing more.
   package func remove(_ watch: QueryWatch) {
     watches.removeAll { $0 === watch }
     setTaps()
   }
 
-  /// Passes on everything that was answered so far.
+  /// Passes on all queries that were answered so far.
   package func finish() { drain(upTo: BootInstant(nanoseconds: .max)) }
 
-  /// Checks in a turn of the loop whether there are queries to pass on, and does so a moment later.
+  /// Checks, in each turn of the loop, whether there are queries to pass on, and does so a moment later.
   package func turn() {
     guard isWanted, timer == nil, notLogged > 0 || !pending.isEmpty || taps.contains(where: \.tap.hasNews) else {
       return
@@ -89,7 +89,7 @@ package final class QueryLog {
     }
   }
 
-  /// Takes a query that was answered on the loop.
+  /// Adds a query that was answered on the loop. Evaluates `query` only if the log or a watch needs it.
   func add(_ query: @autoclosure () -> LoggedQuery) {
     guard isWanted else { return }
     if pending.count >= QueryLog.mostPending { finish() }
@@ -98,7 +98,7 @@ package final class QueryLog {
 
   private func setTaps() { for (tap, _) in taps { tap.setOn(isWanted) } }
 
-  /// Passes on the queries that were answered by a moment, in the order of their answers.
+  /// Passes on the queries that were answered up to `end`, in the order of their answers.
   private func drain(upTo end: BootInstant) {
     var leftOut = 0
     for index in taps.indices {
@@ -141,22 +141,22 @@ package final class QueryLog {
   }
 }
 
-/// The wall clock beside the boot-time clock. It changes by steps only, so that two moments keep their order.
+/// The wall clock, derived from the boot-time clock. It changes only in steps, so that two instants keep their order.
 struct LogClock {
-  /// Nanoseconds since 1970 when the boot-time clock began.
+  /// The wall-clock time at which the boot-time clock began, in nanoseconds since 1970.
   private var offset = LogClock.present
 
-  /// A difference up to this, in nanoseconds, is that of two readings.
+  /// A difference up to this, in nanoseconds, comes from reading the two clocks one after the other.
   private static let tolerance: Int64 = 1_000_000
 
   private static var present: Int64 { LogTime.now.nanoseconds - BootInstant.now.nanoseconds }
 
-  /// Follows the wall clock where that was set.
+  /// Follows the wall clock if that was set.
   mutating func look() {
     let present = LogClock.present
     if abs(present - offset) > LogClock.tolerance { offset = present }
   }
 
-  /// When something happened.
+  /// The wall-clock time of an instant.
   func time(of instant: BootInstant) -> LogTime { LogTime(nanoseconds: instant.nanoseconds + offset) }
 }

@@ -1,7 +1,7 @@
-// QueryTap.swift -- what a listener thread leaves of the queries that it has answered, for the query log.
+// QueryTap.swift -- passes answered queries from a listener thread to the query log.
 //
-// A ring with one writer, the listener's thread, and one reader, the resolver's. The writer never waits and never allocates:
-// where the ring is full, queries are counted and left out.
+// A ring with one writer, the listener's thread, and one reader, the resolver's. The writer never waits and never
+// allocates: if the ring is full, it counts queries and leaves them out.
 
 import CEvent
 import CHotPath
@@ -10,17 +10,17 @@ import DNSWire
 import Glibc
 import Synchronization
 
-/// An answered query; its name stands beside it.
+/// An answered query; its name is stored beside it.
 struct TappedQuery {
   /// When it was received, in nanoseconds of the boot-time clock.
   var receivedAt: Int64 = 0
   /// Nanoseconds from its reception to its answer.
   var took: Int64 = 0
-  /// The client's address in network order: 16 octets, of which IPv4 has the first four.
+  /// The client's address in network order: 16 octets, of which IPv4 uses the first four.
   var address: (UInt64, UInt64) = (0, 0)
   var isIPv6 = false
   var fate: UInt8 = 0
-  /// Octets of the name; 0 where the query could not be read so far.
+  /// Octets of the name; 0 if the query could not be read that far.
   var nameLength: UInt8 = 0
   var code: UInt16 = 0
   var type: UInt16 = 0
@@ -29,33 +29,33 @@ struct TappedQuery {
   init() {}
 }
 
-/// How large a tap is; beside the class, whose own metadata the hot path may not touch.
+/// The size of a tap; outside the class, whose metadata the hot path may not touch.
 enum TapSize {
-  /// Queries that may wait for the reader: a power of two.
+  /// The most queries that wait for the reader: a power of two.
   static var queries: Int { @_noAllocation get { 1024 } }
-  /// Octets of a name's place.
+  /// Octets reserved for a name.
   static var name: Int { @_noAllocation get { 256 } }
 }
 
-/// One thread's ring.
+/// One thread's ring of answered queries.
 package final class QueryTap: @unchecked Sendable {
-  // Made when the log is first switched on; they stay, since the writer may be at work.
+  // Allocated when the log is first switched on, and never freed before deinit: the writer may be using them.
   private var records: UnsafeMutablePointer<TappedQuery>?
   private var names: UnsafeMutablePointer<UInt8>?
   private let isSwitchedOn = Atomic<Bool>(false)
-  /// Queries that the reader may take, of all since the start.
+  /// Queries that the reader may take, counted since the start.
   private let published = Atomic<Int>(0)
-  /// Queries that the reader has taken.
+  /// Queries that the reader has taken, counted since the start.
   private let taken = Atomic<Int>(0)
   private let leftOut = Atomic<Int>(0)
-  /// Whether the reader has been told that there is something.
+  /// Whether the reader has been woken and has not looked yet.
   private let isTold = Atomic<Bool>(false)
-  /// The writer's own, on a line of their own.
+  /// The writer's state, in memory apart from the shared counters.
   private let state: UnsafeMutablePointer<WriterState>
 
   private struct WriterState {
     var written = 0
-    /// `taken`, as it was last looked at.
+    /// `taken`, as the writer last read it.
     var knownTaken = 0
   }
 
@@ -72,12 +72,12 @@ package final class QueryTap: @unchecked Sendable {
 
   // MARK: the listener's thread
 
-  /// Whether queries are wanted; looked at once a batch.
+  /// Whether queries are wanted; checked once a batch.
   @inlinable var isOn: Bool {
     @_noAllocation get { isSwitchedOn.load(ordering: .acquiring) }
   }
 
-  /// Leaves the query that a path has answered last, which the reader gets with `publish`. Only where `isOn` was true.
+  /// Adds the query that a path answered last; the reader sees it after `publish`. Call it only if `isOn` was true.
   @_noAllocation
   func add(
     _ path: QueryPath, _ message: UnsafeBufferPointer<UInt8>, from client: UnsafePointer<sockaddr_storage>,
@@ -86,7 +86,7 @@ package final class QueryTap: @unchecked Sendable {
     add(path.query, of: message, from: client, path.lastEnd, receivedAt: receivedAt)
   }
 
-  /// Leaves a query.
+  /// Adds a query, or counts it as left out if the ring is full.
   @_noAllocation
   func add(
     _ query: Query, of message: UnsafeBufferPointer<UInt8>, from client: UnsafePointer<sockaddr_storage>,
@@ -124,10 +124,10 @@ package final class QueryTap: @unchecked Sendable {
     state.pointee.written = written &+ 1
   }
 
-  /// Lets the reader have what was left since the last time.
+  /// Makes the queries that were added since the last call visible to the reader.
   ///
-  /// - Parameter instant: when the answers had gone, in nanoseconds of the boot-time clock.
-  /// - Returns: whether the reader has to be woken: it has not been since it looked last.
+  /// - Parameter instant: when the answers were sent, in nanoseconds of the boot-time clock.
+  /// - Returns: whether the caller must wake the reader, which has not been woken since it looked last.
   @_noAllocation
   func publish(at instant: Int64) -> Bool {
     guard let records else { return false }
@@ -145,7 +145,7 @@ package final class QueryTap: @unchecked Sendable {
 
   // MARK: the resolver's thread
 
-  /// Begins or ends to want queries.
+  /// Switches the tap on or off; allocates the ring when it is first switched on.
   func setOn(_ isOn: Bool) {
     if isOn, records == nil {
       let records = UnsafeMutablePointer<TappedQuery>.allocate(capacity: TapSize.queries)
@@ -156,13 +156,13 @@ package final class QueryTap: @unchecked Sendable {
     isSwitchedOn.store(isOn, ordering: .releasing)
   }
 
-  /// Whether the writer has said that there is something.
+  /// Whether the writer has published queries since `clearNews`.
   var hasNews: Bool { isTold.load(ordering: .acquiring) }
 
-  /// The reader is about to look: it wants to be told of whatever comes after that.
+  /// The reader calls this before it looks, so that a later `publish` wakes it again.
   func clearNews() { _ = isTold.exchange(false, ordering: .acquiringAndReleasing) }
 
-  /// Takes the oldest query, if there is one, with the octets of its name, which are valid within `body`.
+  /// Takes the oldest query, if there is one. The octets of its name are valid only within `body`.
   func take<Value>(_ body: (TappedQuery, UnsafeBufferPointer<UInt8>) -> Value) -> Value? {
     let number = taken.load(ordering: .relaxed)
     guard number != published.load(ordering: .acquiring), let records, let names else { return nil }
@@ -175,7 +175,7 @@ package final class QueryTap: @unchecked Sendable {
     return value
   }
 
-  /// How many queries were left out since this was asked last.
+  /// The number of queries that were left out since the last call.
   func takeLeftOut(_ last: inout Int) -> Int {
     let now = leftOut.load(ordering: .relaxed)
     defer { last = now }

@@ -1,13 +1,13 @@
-// QueryWatch.swift -- answered queries as lines for one reader, for as long as that looks. Resolver's loop only.
+// QueryWatch.swift -- passes answered queries as lines to one reader while it watches. Resolver's loop only.
 
 import DNSWire
 import EventLoop
 import Logging
 import Telemetry
 
-/// Gets the queries that match, from `QueryLog.add` to `QueryLog.remove`.
+/// Receives the queries that match, from `QueryLog.add` to `QueryLog.remove`.
 package final class QueryWatch {
-  /// Lines of one reader in a tenth of a second at most; what is beyond is counted.
+  /// The most lines for one reader in a tenth of a second; queries beyond that are counted.
   static let linesAtOnce = QueryLog.linesPerSecond / 10
 
   private let name: DomainName?
@@ -18,8 +18,8 @@ package final class QueryWatch {
   /// - Parameters:
   ///   - name: only queries for this name and names below it; nil for all.
   ///   - onlyFailed: only queries whose RCODE is neither NOERROR nor NXDOMAIN.
-  ///   - asJSON: the objects of the query log in the place of lines for people.
-  ///   - receive: gets lines with their line breaks, in the order of the answers; several times a second at most.
+  ///   - asJSON: the JSON objects of the query log instead of human-readable lines.
+  ///   - receive: receives lines with their line breaks, in the order of the answers; several times a second at most.
   package init(of name: DomainName?, onlyFailed: Bool, asJSON: Bool, receive: @escaping ([String]) -> Void) {
     self.name = name?.lowercased
     self.onlyFailed = onlyFailed
@@ -27,9 +27,9 @@ package final class QueryWatch {
     self.receive = receive
   }
 
-  /// Passes on what matches.
+  /// Passes on the queries that match.
   ///
-  /// - Parameter missing: queries that found no room on their way here.
+  /// - Parameter missing: queries that were left out before they got here.
   func take(_ queries: ArraySlice<LoggedQuery>, _ clock: LogClock, missing: Int) {
     var lines: [String] = []
     var leftOut = missing
@@ -60,10 +60,10 @@ package final class QueryWatch {
 }
 
 extension LoggedQuery {
-  /// Whether its client has got neither records nor the answer that they do not exist.
+  /// Whether the response code is neither NOERROR nor NXDOMAIN.
   var hasFailed: Bool { ![.noError, .nxDomain].contains(ResponseCode(rawValue: code)) }
 
-  /// One line for people: when, who, what, and what became of it.
+  /// One human-readable line: time, client, question and result.
   func sentence(_ clock: LogClock) -> String {
     var source = outcome.text
     if case .asked(.provider(let name)) = outcome { source = name }
