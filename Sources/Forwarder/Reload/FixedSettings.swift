@@ -1,9 +1,9 @@
-// FixedSettings.swift -- what cannot change while the program runs: sockets, memory that was set aside, files that are open.
+// FixedSettings.swift -- settings that cannot change while the daemon runs: sockets, preallocated memory, open files.
 
 import Configuration
 
 extension Configuration {
-  /// Takes what cannot change from the configuration that the program runs with.
+  /// Takes the settings that cannot change from the running configuration.
   ///
   /// - Returns: the keys that would have changed.
   mutating func keepFixed(of running: Configuration) -> [String] {

@@ -1,7 +1,7 @@
 // Meanings.swift -- what the numbers of providers and routes stand for, as text.
 //
-// The cache file has fingerprints of these texts: where one changes, what was kept under it is forgotten by the next start.
-// So they are written field by field, and tests have them word for word.
+// The cache file contains fingerprints of these texts: if one changes, the next start drops the entries stored under
+// it. So they are written field by field, and tests hold them word for word.
 
 import Configuration
 import DNSWire
@@ -12,12 +12,12 @@ import Resolver
 import Upstreams
 
 extension Configuration.Provider {
-  /// What its number stands for in the cache: who says what its answers say. Without secrets.
+  /// What its number stands for in the cache: the source of its answers. Without secrets.
   var meaning: String { "\(name) \(service.meaning)" }
 }
 
 extension Configuration.Service {
-  /// The kind and its own keys; of a secret only whether there is one.
+  /// The kind and its own keys; of a secret, only whether there is one.
   fileprivate var meaning: String {
     switch self {
     case .alidns(let account, let isShort, let isScheduled):
@@ -43,9 +43,9 @@ extension Configuration.Service {
 }
 
 extension Route {
-  /// Who is asked, in which order.
+  /// The servers that it asks, in order.
   ///
-  /// - Parameter providers: what the numbers of providers stand for.
+  /// - Parameter providers: the meanings of the providers' numbers.
   func meaning(_ providers: [String]) -> String {
     let asked = self.providers.map { "(\(providers[$0]))" }.joined(separator: " ")
     let local = localServers.entries.map { entry in
@@ -67,7 +67,7 @@ extension TTLBounds {
 }
 
 extension Configuration.Names {
-  /// Which private addresses are refused to the names that are filtered; empty where none is.
+  /// The private addresses that filtered answers may not contain, and the names exempt from that; empty if it is off.
   fileprivate var meaning: String {
     guard rebindProtection else { return "" }
     let prefixes = rebindPrefixes.isEmpty ? "" : " prefixes=(\(rebindPrefixes.map { "\($0)" }.joined(separator: " ")))"
@@ -76,7 +76,7 @@ extension Configuration.Names {
 }
 
 extension CacheMeanings {
-  /// What routes and sources of entries stand for in a configuration.
+  /// The meanings of the routes and of the entries' sources in a configuration.
   init(_ preparation: Preparation) {
     let configuration = preparation.configuration
     let names = configuration.providers.map(\.meaning)

@@ -1,25 +1,25 @@
-// NumberRegistry.swift -- numbers that what is kept beyond a reload is known by: one meaning each, as long as it counts.
+// NumberRegistry.swift -- numbers that identify routes and providers across reloads: one meaning each, while in use.
 
 import Resolver
 
-/// Numbers and what they stand for.
+/// Assigns numbers to meanings.
 ///
-/// A number stands for the same from one configuration to the next. What it stands for no more is *retired*, and given to
-/// nothing else until somebody has made sure that nothing carries it any more.
+/// A number keeps its meaning from one configuration to the next. A number without a meaning is *retired*: it is not
+/// assigned again until the caller has made sure that nothing carries it any more.
 struct NumberRegistry<Meaning: Hashable & Sendable>: Sendable {
   private let range: ClosedRange<Int>
-  /// What counts now.
+  /// The current meanings and their numbers.
   private(set) var numbers: [Meaning: Int] = [:]
-  /// Numbers of what does not count any more.
+  /// Numbers without a current meaning.
   private(set) var retired: Set<Int> = []
 
-  /// A registry of which no number is used.
+  /// Makes a registry with no number in use.
   init(_ range: ClosedRange<Int>) { self.range = range }
 
-  /// Takes those meanings in the place of the ones before: each that was there keeps its number.
+  /// Replaces the current meanings: each that was there before keeps its number.
   ///
-  /// - Parameter kin: what has to be the same for one meaning to take over another one's number.
-  /// - Returns: a number for each; nil where there are not enough, and nothing has changed then.
+  /// - Parameter kin: what must be equal for one meaning to take over another one's number.
+  /// - Returns: a number for each; nil if there are not enough, in which case nothing changes.
   mutating func assign<Kin: Hashable>(_ meanings: [Meaning], kin: (Meaning) -> Kin) -> [Int]? {
     var assigned: [Meaning: Int] = [:]
     for meaning in meanings { assigned[meaning] = numbers[meaning] }
@@ -43,18 +43,18 @@ struct NumberRegistry<Meaning: Hashable & Sendable>: Sendable {
     return meanings.map { assigned[$0]! }
   }
 
-  /// Nothing carries those numbers any more.
+  /// Allows those numbers to be assigned again: nothing carries them any more.
   mutating func release(_ numbers: Set<Int>) { retired.subtract(numbers) }
 }
 
-/// What a route stands for.
+/// What a route's number stands for.
 struct RouteMeaning: Hashable, Sendable {
-  /// Who is asked, in which order.
+  /// The servers that are asked, in order.
   var source: String
-  /// What becomes of the answers.
+  /// How the answers are treated.
   var terms: Terms
 
-  /// What the entries of a route depend on, beside who gave them.
+  /// What the entries of a route depend on, besides their source.
   struct Terms: Hashable, Sendable {
     var ttl: TTLBounds
     var stale: StalePolicy
@@ -70,9 +70,9 @@ struct RouteMeaning: Hashable, Sendable {
   }
 }
 
-/// The numbers of a running program: of routes and of providers.
+/// The numbers of routes and providers in a running daemon.
 struct ServiceNumbers: Sendable {
-  /// The routes of rules; the fixed ones have their own.
+  /// The routes of rules; the fixed routes have fixed numbers.
   var routes = NumberRegistry<RouteMeaning>(Int(Route.Number.firstRule)...Int(UInt16.max))
   /// Providers, by name and service.
   var providers = NumberRegistry<String>(0...Int(UInt16.max))

@@ -1,5 +1,4 @@
-// OwnAddresses.swift -- takes our own addresses out of the plain resolvers of a configuration: a query to them would come
-// back to us.
+// OwnAddresses.swift -- removes the daemon's own addresses from plain resolvers: queries to them would come back.
 
 import Configuration
 import EventLoop
@@ -8,9 +7,9 @@ import Logging
 import Upstreams
 
 extension Configuration {
-  /// The configuration without plain resolvers that are this program itself; each one that goes is logged.
+  /// The configuration without plain resolvers that are the daemon itself; logs each one that it removes.
   ///
-  /// What can be told from the text alone is refused as a mistake before; this knows the machine's addresses as well.
+  /// Validation already refuses what the text alone shows; this also knows the machine's addresses.
   func withoutOurselves(_ listeners: [SocketAddress], _ logger: Logger) -> Configuration {
     func isOurs(_ endpoint: Endpoint) -> Bool {
       guard SystemResolvers.isOurs(SocketAddress(endpoint), listeners) else { return false }

@@ -1,4 +1,4 @@
-// Preparation.swift -- what follows from a configuration and may take its time: rules, hosts file, tables. Any thread.
+// Preparation.swift -- what is made from a configuration and may take time: rules, hosts file, tables. Any thread.
 
 import Configuration
 import DNSWire
@@ -14,52 +14,52 @@ import Routing
 import Synchronization
 import Upstreams
 
-/// A configuration, and the tables that were made of it.
+/// A configuration and the tables made from it.
 struct Preparation: Sendable {
-  /// What tables are made for and from, beside the configuration.
+  /// The inputs of the tables, besides the configuration.
   struct Surroundings: Sendable {
     var listeners: [SocketAddress]
     var cache: MessageCache
     var network: CurrentNetwork
-    /// Where the names lie by which `LoopGuard` finds circles.
+    /// The zone of the names by which `LoopGuard` detects loops.
     var loopZone: DomainName
     var logger: Logger
-    /// What clients have used of `listen.rate_limit`, beyond a reload.
+    /// What clients have used of `listen.rate_limit`; a reload keeps it.
     var rateLimits = RateLimits()
   }
 
-  /// Without resolvers that are this program itself.
+  /// Without resolvers that are the daemon itself.
   let configuration: Configuration
-  /// The network's resolvers at the time.
+  /// The network's resolvers when this was made.
   let system: SystemResolvers
   let plan: RoutingPlan
   let tables: QueryTables
-  /// The numbers of routes and providers from now on.
+  /// The numbers of routes and providers with this configuration.
   let numbers: ServiceNumbers
-  /// Each provider's number.
+  /// The providers' numbers, in the order of the configuration.
   let providerNumbers: [Int]
-  /// The hosts file, where it could not be read.
+  /// The path of the hosts file, if it could not be read.
   let missingHosts: String?
-  /// What the tables know of the hosts file.
+  /// The hosts file that the tables were made with.
   let hosts: Hosts
 
-  /// A hosts file, so that other tables can be made with it.
+  /// A hosts file, held so that other tables can be made with it.
   enum Hosts: Sendable {
-    /// Its octets; none where there is no such file.
+    /// Its octets; empty if there is no such file.
     case octets([UInt8])
-    /// It is too large to be held beside the tables.
+    /// It is too large to hold beside the tables.
     case large
 
-    /// Nearly every hosts file is shorter; long lists of blocked names are not.
+    /// In octets. Nearly every hosts file is shorter; long lists of blocked names are not.
     static let longest = 1 << 20
   }
 
   /// Makes the tables. Blocks: reads the hosts file.
   ///
   /// - Parameters:
-  ///   - numbers: those that count so far.
-  ///   - needsHosts: whether it is refused where the hosts file cannot be read; otherwise that is a warning.
-  /// - Throws: `StartError.other` for that, and where there are more rules or providers than numbers.
+  ///   - numbers: the numbers in use so far.
+  ///   - needsHosts: whether an unreadable hosts file is an error; otherwise it is a warning.
+  /// - Throws: `StartError.other` for that error, and if there are more rules or providers than numbers.
   init(
     _ given: Configuration, _ numbers: ServiceNumbers, _ surroundings: Surroundings, needsHosts: Bool = false
   ) throws(StartError) {
@@ -79,7 +79,7 @@ struct Preparation: Sendable {
     try self.init(given, numbers, surroundings, octets, missingHosts: problem.flatMap { _ in given.names.hostsFile })
   }
 
-  /// Makes tables with the hosts file that others were made with, whatever the file is by now. Blocks: reads one that is large.
+  /// Makes tables with the hosts file of earlier ones, even if the file has changed. Blocks: reads a large one again.
   ///
   /// - Throws: as above.
   init(
@@ -101,7 +101,7 @@ struct Preparation: Sendable {
     system = SystemResolvers.find(notAt: surroundings.listeners)
     self.missingHosts = missingHosts
     hosts = octets.count <= Hosts.longest ? .octets(octets) : .large
-    // What was read is not longer.
+    // The file was read with the same limit.
     let file = (try? HostsFile(octets: octets)) ?? HostsFile()
     let plan = RoutingPlan(
       configuration, hosts: file, searchDomains: system.searchDomains,
@@ -120,14 +120,14 @@ struct Preparation: Sendable {
   }
 }
 
-/// The buckets of `listen.rate_limit`: the same ones for as long as the limit is the same. Any thread.
+/// The buckets of `listen.rate_limit`: the same ones for as long as the limit does not change. Any thread.
 final class RateLimits: Sendable {
   private let table = Mutex(BucketTable(rate: 0, burst: RateLimits.burst))
 
-  /// Seconds' worth of queries that a client may send at once.
+  /// The queries that a client may send at once, in seconds' worth of the limit.
   private static let burst: Int64 = 1
 
-  /// The buckets for that limit; 0 for none.
+  /// The buckets for a limit in queries a second; 0 means no limit.
   func table(perSecond rate: Int) -> BucketTable {
     table.withLock { table in
       if table.rate != rate { table = BucketTable(rate: rate, burst: RateLimits.burst) }
@@ -137,12 +137,12 @@ final class RateLimits: Sendable {
 }
 
 extension Configuration {
-  /// The idle timeout that clients over TCP are told, in units of 100 ms.
+  /// The idle timeout sent to TCP clients, in units of 100 ms.
   var keepalive: Int32 { Int32(clamping: listen.tcpIdle.nanoseconds / 100_000_000) }
 }
 
 extension QueryTables {
-  /// - Parameter passesSubnets: whether a provider is sent the client's own subnet, where not what the configuration says.
+  /// - Parameter passesSubnets: whether a provider receives the client's own subnet; nil to use the configuration.
   package init(
     _ configuration: Configuration, _ plan: RoutingPlan, cache: MessageCache, network: CurrentNetwork, keepalive: Int32,
     passesSubnets: ((Int) -> Bool)? = nil
@@ -162,9 +162,9 @@ extension QueryTables {
   }
 
   /// - Parameters:
-  ///   - routes: whom the names of `table` go to.
-  ///   - passesSubnets: whether a provider is sent the client's own subnet.
-  ///   - knowsFlags: whether a provider has a word for DO or CD.
+  ///   - routes: the routes that `table` refers to by number.
+  ///   - passesSubnets: whether a provider receives the client's own subnet.
+  ///   - knowsFlags: whether a provider can express DO or CD.
   init(
     access: AccessPolicy, table: RouteTable, routes: [Route], cache: MessageCache, network: CurrentNetwork,
     cacheEnabled: Bool, maxUDPPayload: Int, keepalive: Int32, passesSubnets: (Int) -> Bool, knowsFlags: (Int) -> Bool

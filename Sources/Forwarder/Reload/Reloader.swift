@@ -1,7 +1,7 @@
-// Reloader.swift -- gives a running forwarder another configuration, or says why not.
+// Reloader.swift -- gives a running forwarder another configuration, or reports why not.
 //
-// The file, the hosts file and the tables are read and made on a thread that lives for it. The rest is done on the
-// resolver's loop between two turns: sockets, cache and connections stay.
+// A temporary thread reads the file and the hosts file and makes the tables. The rest runs on the resolver's loop
+// between two turns: sockets, cache and connections stay.
 
 import Configuration
 import EventLoop
@@ -12,18 +12,18 @@ import Persistence
 import Resolver
 import Telemetry
 
-/// What has come of a reload.
+/// The result of a reload.
 package struct ReloadReport: Sendable {
-  /// Why the configuration stays what it was; empty where it was taken.
+  /// Why the configuration is unchanged; empty if the new one was taken.
   package var mistakes: [String] = []
-  /// What was noticed in the file.
+  /// Warnings about the file.
   package var warnings: [String] = []
   /// Keys that have changed and need a restart.
   package var fixedKeys: [String] = []
-  /// From the look at the file until every listener goes by it.
+  /// Time from the start of the reload until every listener uses the new tables.
   package var duration = Duration.zero
 
-  /// A report.
+  /// A report; by default, that of a reload that succeeded.
   package init(
     mistakes: [String] = [], warnings: [String] = [], fixedKeys: [String] = [], duration: Duration = .zero
   ) {
@@ -38,11 +38,11 @@ package struct ReloadReport: Sendable {
 
 /// Reloads the configuration of a forwarder. Resolver's loop only.
 package final class Reloader: @unchecked Sendable {
-  /// Called before a reload looks at the file.
+  /// Called before a reload reads the file.
   package var willReload: () -> Void = {}
-  /// Called when the reload has ended, with what was wrong: nothing where the configuration is another one.
+  /// Called when a reload has ended; `mistakes` is empty if the new configuration was taken.
   package var didReload: (_ mistakes: [String]) -> Void = { _ in }
-  /// Gets each configuration that is taken, for what is not the forwarder's.
+  /// Receives each configuration that is taken, for components outside the forwarder.
   package var didTake: (Configuration) -> Void = { _ in }
 
   private let forwarder: Forwarder
@@ -50,24 +50,24 @@ package final class Reloader: @unchecked Sendable {
   private let logger: Logger
   private var startedAt = BootInstant.now
   private var isReloading = false
-  /// Why everything is rebuilt.
+  /// What triggers a rebuild.
   private enum Reason { case file, network }
 
   private var reason = Reason.file
-  /// Why to begin once more when this one has ended: the file or the network may be another one since it was looked at.
+  /// The trigger of one more rebuild after this one: the file or the network may have changed since it was read.
   private var wanted: Reason?
   private var report = ReloadReport()
-  /// Who waits for the end of this reload, and of the next one.
+  /// Callers that wait for the end of this reload, and of the next one.
   private var waiting: [CheckedContinuation<ReloadReport, Never>] = []
   private var waitingNext: [CheckedContinuation<ReloadReport, Never>] = []
-  /// Services whose questions may be under way still.
+  /// Services whose questions may still be in flight.
   private var former: [WeakService] = []
-  /// Whether no entry has a number that stands for nothing any more.
+  /// Whether no cache entry carries a number that no longer has a meaning.
   private var isCacheClean = true
 
   private struct WeakService { weak var service: Service? }
 
-  /// Holds the tables of before until nobody uses them.
+  /// Holds the previous tables until nothing uses them.
   private final class OldTables: @unchecked Sendable {
     private var preparation: Preparation?
 
@@ -76,15 +76,15 @@ package final class Reloader: @unchecked Sendable {
     func free() { preparation = nil }
   }
 
-  /// How often the network makes the tables follow.
+  /// Limits how often the network has the tables rebuilt.
   private var pace = RebuildPace()
   private var networkTimer: LoopTimer?
-  /// Whether that was set when there were no resolvers, and is a longer time than need be where there are some.
+  /// Whether the timer was set without resolvers, and is longer than necessary once there are some.
   private var isBetweenNetworks = false
 
-  /// How often it looks whether every listener goes by the new tables: a thread that is about to wait may miss the signal.
+  /// How often it checks whether every listener uses the new tables: a thread about to wait may miss the signal.
   private static let listenerCheck = Duration.milliseconds(1)
-  /// Steps of a revision in one turn of the loop: a millisecond or so, after which queries come first.
+  /// Steps of a cache revision in one turn of the loop: about a millisecond, after which queries come first.
   private static let revisionSteps = 64
 
   /// - Parameter path: the configuration file.
@@ -95,8 +95,8 @@ package final class Reloader: @unchecked Sendable {
     forwarder.searchDomainsHaveChanged = { [weak self] in self?.followNetwork(hasResolvers: $0) }
   }
 
-  /// The network hands out other search domains: the tables follow at once, or some time after they did so last. What it hands
-  /// out then counts. Between two networks there is nothing to follow.
+  /// The network provides other search domains: the tables follow at once, or after a pause since the last time, and
+  /// use the domains of that moment. Between two networks there is nothing to follow.
   private func followNetwork(hasResolvers: Bool) {
     guard networkTimer == nil || isBetweenNetworks && hasResolvers else { return }
     isBetweenNetworks = !hasResolvers
@@ -107,7 +107,7 @@ package final class Reloader: @unchecked Sendable {
     }
   }
 
-  /// Reads the file and takes what it says: as it is now or later, whatever is under way.
+  /// Reloads the file and waits for the result. Reads the file after this call, even if a reload is in progress.
   package func reload() async -> ReloadReport {
     await withCheckedContinuation { continuation in
       waitingNext.append(continuation)
@@ -115,13 +115,13 @@ package final class Reloader: @unchecked Sendable {
     }
   }
 
-  /// Reads the file and takes what it says. Returns at once; of several calls during a reload one more comes.
+  /// Reloads the file. Returns at once; several calls during a reload cause one more.
   package func begin() { begin(.file) }
 
-  /// Rebuilds everything: by the file, or by the running configuration, because what it stands for is another one.
+  /// Rebuilds everything: from the file, or from the running configuration because the network has changed.
   private func begin(_ reason: Reason) {
     guard !isReloading else {
-      // A look at the file is a look at the network as well.
+      // A reload of the file includes the network.
       if wanted != .file { wanted = reason }
       return
     }
@@ -164,8 +164,8 @@ package final class Reloader: @unchecked Sendable {
     } catch { refuse(["\(error)"]) }
   }
 
-  /// The same configuration on another network: only the tables are others. Questions that wait, failures and denials that are
-  /// remembered stay, or a network that changes its mind would cost transfers.
+  /// Takes the same configuration for another network: only the tables change. Waiting questions, remembered failures
+  /// and negative answers stay: otherwise a network that changes often would cost transfers.
   private func takeNetwork(of preparation: Preparation) {
     guard preparation.plan.searchDomains != forwarder.preparation.plan.searchDomains else { return end([]) }
     pace.begins(at: .now)
@@ -184,20 +184,20 @@ package final class Reloader: @unchecked Sendable {
       pace.begins(at: .now)
       let text = "search domains are not taken over, and tried again: \(reasons.joined(separator: "; "))"
       forwarder.occasional.log(.error, reason: "search domains", now: BootInstant.now.nanoseconds, text)
-      // The network will not say it again.
+      // The network does not report it again.
       followNetwork(hasResolvers: true)
     }
     end(reasons)
   }
 
-  /// Waits for the listeners; from then on nobody asks by the old tables, and what they have left in the cache is seen to.
+  /// Waits until no listener uses the old tables, then revises the entries that were cached under them.
   private func finish(_ terms: RevisedTerms?, _ old: OldTables) {
     guard forwarder.listenerThreads.allSatisfy({ $0.hasTakenTables() }) else {
       forwarder.loop.schedule(after: Reloader.listenerCheck) { [self] in finish(terms, old) }
       return
     }
     forwarder.resolver.assumeIsolated { $0.forgetEarlier() }
-    // Those of a large hosts file take milliseconds.
+    // To free the tables of a large hosts file takes milliseconds.
     Errand.start("old tables") { old.free() }
     let isStill = !(forwarder.upkeep?.isMovingCache ?? false)
     let loop = forwarder.loop
@@ -240,7 +240,7 @@ package final class Reloader: @unchecked Sendable {
     waiting = []
   }
 
-  /// The program ends: nothing is taken any more.
+  /// The daemon is stopping: ends the waiting reloads without taking anything.
   private func abandon() {
     isReloading = false
     waiting += waitingNext
@@ -248,7 +248,7 @@ package final class Reloader: @unchecked Sendable {
     tell(.stopping)
   }
 
-  /// The numbers that count, of which those may be used again that nothing carries any more: no entry, no question.
+  /// The numbers in use. Retired ones become available again if nothing carries them: no entry, no question.
   private func freeNumbers() -> ServiceNumbers {
     var numbers = forwarder.preparation.numbers
     former.removeAll { $0.service == nil }
@@ -259,35 +259,35 @@ package final class Reloader: @unchecked Sendable {
   }
 }
 
-/// How often a network may have the tables rebuilt by changing its mind: each time costs the listeners a moment.
+/// Limits how often a changing network may have the tables rebuilt: each time costs the listeners a moment.
 struct RebuildPace {
   private var last: BootInstant?
 
   static let pause = Duration.seconds(10)
 
-  /// How long to wait now. A machine without resolvers has left one network and is not on another one yet: to follow that would
-  /// put off the next one.
+  /// The delay before the next rebuild. A machine without resolvers has left one network and is not on another one yet:
+  /// to follow that would delay the next one.
   func delay(at now: BootInstant, hasResolvers: Bool = true) -> Duration {
     guard hasResolvers else { return RebuildPace.pause }
     return last.map { max(.zero, $0 + RebuildPace.pause - now) } ?? .zero
   }
 
-  /// They are rebuilt.
+  /// Notes the start of a rebuild.
   mutating func begins(at now: BootInstant) { last = now }
 }
 
-/// What a configuration file says at the time, and what is made of it. Any thread.
+/// The configuration file as read, and what is made from it. Any thread.
 private struct Reading: Sendable {
   var warnings: [String] = []
   var mistakes: [String] = []
-  /// Keys that have changed and cannot.
+  /// Changed keys that need a restart.
   var fixedKeys: [String] = []
-  /// Nil where there are mistakes.
+  /// Nil if there are mistakes.
   var preparation: Preparation?
 
-  /// Blocks: reads files.
+  /// Reads the configuration file and the hosts file. Blocks.
   ///
-  /// A hosts file that could not be read before need not be readable: nothing of it can be lost.
+  /// A hosts file that was already unreadable is not a mistake: there is nothing of it to lose.
   init(
     _ path: String, _ numbers: ServiceNumbers, _ surroundings: Preparation.Surroundings, after earlier: Preparation
   ) {
@@ -306,7 +306,7 @@ private struct Reading: Sendable {
     }
   }
 
-  /// The running configuration on another network, with the hosts file as it was. Blocks: reads that again where it is large.
+  /// Rebuilds the running configuration for another network, with the same hosts file. Blocks: reads a large one again.
   init(_ numbers: ServiceNumbers, _ surroundings: Preparation.Surroundings, after earlier: Preparation) {
     do throws(StartError) {
       preparation = try Preparation(earlier.configuration, numbers, surroundings, hostsOf: earlier)
@@ -315,7 +315,7 @@ private struct Reading: Sendable {
 }
 
 extension RevisedTerms {
-  /// What entries that were kept under one configuration have to be under the next; nil where nothing is to be done.
+  /// How entries cached under one configuration must change for the next; nil if nothing changes.
   init?(from old: Preparation, to new: Preparation) {
     let (before, now) = (old.plan.routes, new.plan.routes)
     let filter = new.configuration.names

@@ -1,4 +1,4 @@
-// RoutingPlan.swift -- the configuration's rules, as the table that the hot path asks and the routes that it names.
+// RoutingPlan.swift -- compiles the configuration's rules into the table of the hot path and the routes that it names.
 
 import Configuration
 import DNSWire
@@ -9,24 +9,24 @@ import Upstreams
 
 /// Rules, hosts file and special names, compiled.
 package struct RoutingPlan: Sendable {
-  /// What the hot path asks.
+  /// The table that the hot path reads.
   let table: RouteTable
-  /// The routes, by the numbers that the table gives; numbers that it does not give are `Route.unused`.
+  /// The routes, by the numbers in the table; unused numbers are `Route.unused`.
   let routes: [Route]
-  /// What the network's search domains mean.
+  /// The network's search domains and their effects.
   let searchDomains: [SearchDomain]
-  /// What `table` was made of, beside the hosts file.
+  /// The sources of `table`, besides the hosts file.
   let rules: [RouteRule]
   let settings: SpecialNamesSettings
 
   /// Compiles a configuration.
   ///
   /// - Parameters:
-  ///   - searchDomains: the network's.
+  ///   - searchDomains: the network's search domains.
   ///   - hosts: the parsed hosts file.
-  ///   - loopZone: where the names lie by which `LoopGuard` finds circles.
-  ///   - numbers: those of rules' routes so far, and from now on.
-  /// - Returns: nil where there are not enough of them.
+  ///   - loopZone: the zone of the names by which `LoopGuard` detects loops.
+  ///   - numbers: the numbers of rules' routes; updated for this plan.
+  /// - Returns: nil if there are not enough numbers.
   init?(
     _ configuration: Configuration, hosts: HostsFile, searchDomains: [DomainName], loopZone: DomainName?,
     numbers: inout NumberRegistry<RouteMeaning>
@@ -90,13 +90,12 @@ package struct RoutingPlan: Sendable {
       providers: [], localServers: LocalServers([LocalServers.Entry]()), fallsBack: false, ttl: bounds)
     var search = standard
     search.search = SearchOrder(configuration.localDNS.searchDomains)
-    // What the network adds counts there only.
+    // What the network adds is valid only on that network.
     search.belongsToNetwork = true
     search.isConfined = true
     return [standard, network, portal, loopProbe, search]
   }
 
-  /// Where a rule leads.
   private enum Target {
     case local(RouteAction)
     case route(Route)
@@ -131,7 +130,7 @@ package struct RoutingPlan: Sendable {
 }
 
 extension RoutingPlan {
-  /// Compiles the first configuration of a program.
+  /// Compiles the first configuration of a daemon.
   ///
   /// - Precondition: there are fewer rules than route numbers.
   package init(
@@ -154,7 +153,7 @@ extension TTLBounds {
 }
 
 extension SearchOrder {
-  /// Nil where search domains have no effect.
+  /// Nil if search domains have no effect.
   init?(_ order: Configuration.SearchDomains) {
     switch order {
     case .afterDenial: self = .afterDenial
