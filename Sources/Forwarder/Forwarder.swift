@@ -1,6 +1,6 @@
-// Forwarder.swift -- the whole program without its command line: tables, threads, listeners, resolver.
+// Forwarder.swift -- the whole daemon without its command line: tables, threads, listeners, resolver.
 //
-// Made and run on the main thread, which becomes the resolver's. Listener threads run the hot path only.
+// Created and run on the main thread, which becomes the resolver's. Listener threads run only the hot path.
 
 import Configuration
 import DNSWire
@@ -22,22 +22,22 @@ import ServiceManager
 import Telemetry
 import Upstreams
 
-/// A forwarder. Reloader.swift gives it another configuration.
+/// A forwarder. `Reloader` gives it another configuration.
 package final class Forwarder {
   /// The resolver's loop.
   package let loop: EventLoop
   /// The cold path.
   package let resolver: Resolver
-  /// The numbers of what it does; to be read on the loop.
+  /// The statistics. Read them on the loop.
   package let statistics = StatisticsSource()
-  /// Off unless somebody switches it on. Resolver's loop only, or before that runs.
+  /// Off until something switches it on. Resolver's loop only, or before that runs.
   package let queryLog: QueryLog
   /// Names whose clients got SERVFAIL.
   let failingNames = FailingNames()
-  /// What it has from its configuration.
+  /// The current configuration and the tables made from it.
   private(set) var preparation: Preparation
   private(set) var providers: ProviderSet
-  /// What all configurations have in common.
+  /// What all configurations share.
   let surroundings: Preparation.Surroundings
   private let logger: Logger
   private let queries: ClientQueries
@@ -51,35 +51,35 @@ package final class Forwarder {
   private let connections: TCPConnectionTable
   private var tcpListeners: [TCPListener] = []
   private let tcpService: TCPService
-  /// Queries beyond the rate limit, as far as the log was told.
+  /// Queries beyond the rate limit that are already logged.
   private var toldLimited = ToldRefusals()
-  /// Queries over TCP that were put off, as far as the log has been told.
+  /// Delayed queries over TCP that are already logged.
   private var toldDelayed: UInt64 = 0
-  /// For failures that may be many.
+  /// The log for failures that may be frequent.
   package let occasional: OccasionalLog
   private let networkLog: NetworkLog
   let watch: AnswerWatch
-  /// Whether it reads no more queries, and ends when those under way are answered. Resolver's loop only.
+  /// Whether it has stopped reading queries and ends when those in flight are answered. Resolver's loop only.
   package private(set) var isStopping = false
-  /// Called when the network hands out other search domains than those that the tables were made with.
+  /// Called when the network provides other search domains than those that the tables were made with.
   var searchDomainsHaveChanged: ((_ hasResolvers: Bool) -> Void)?
-  /// Called in every turn of the loop, when everything else has been done.
+  /// Called in every turn of the loop, after all other work.
   package var afterTurn: (() -> Void)?
 
-  /// What clients may wait for at once, as a multiple of the questions under way: many wait for one question.
+  /// Queries that may wait at once, as a multiple of the questions in flight: many clients wait for one question.
   private static let waitersPerQuestion = 4
-  /// How long SIGTERM waits for what is under way.
+  /// How long SIGTERM waits for queries in flight.
   private static let drainTime = Duration.seconds(2)
-  /// How long TCP clients have after that to take their last answers.
+  /// How long TCP clients have after that to receive their last answers.
   private static let lastWords = Duration.milliseconds(200)
-  /// How often it looks whether that is done.
+  /// How often it checks whether everything is answered.
   private static let drainCheck = Duration.milliseconds(10)
 
-  /// Builds everything; binds and asks nothing yet.
+  /// Builds everything, but binds no socket and sends no query.
   ///
   /// - Parameters:
-  ///   - inherited: sockets from the service manager, which are served in the place of `listen.addresses`.
-  ///   - recorder: gets the counts of `tellCounts`.
+  ///   - inherited: sockets from the service manager, which are served instead of `listen.addresses`.
+  ///   - recorder: receives the counts of `tellCounts`.
   /// - Throws: `StartError`
   package init(
     _ given: Configuration, inherited: [InheritedSocket] = [], logger: Logger, recorder: FlightRecorder? = nil
@@ -134,7 +134,7 @@ package final class Forwarder {
     let watch = AnswerWatch(on: loop) { [logger] in logger.debug("\($0)") }
     self.watch = watch
     replies.watch = watch
-    // The resolver gets what is used on its loop only; nobody else touches these objects on another thread.
+    // The resolver uses these objects on its loop only; no other thread touches them.
     resolver = Resolver(
       on: loop, settings: ResolverSettings(configuration, preparation.plan.routes), cache: cache,
       network: surroundings.network,
@@ -159,13 +159,14 @@ package final class Forwarder {
         delayedQueries: { [tcpService] in tcpService.delayed }, outbox: outbox))
   }
 
-  /// What it goes by.
+  /// The current configuration, without resolvers that are the daemon itself.
   var configuration: Configuration { preparation.configuration }
 
-  /// Listens on every configured address, or on the sockets that were handed over.
+  /// Listens on every configured address, or on the inherited sockets.
   ///
-  /// - Returns: the addresses, with the ports that the kernel chose where 0 was given.
-  /// - Throws: `StartError.listen`; a missing IPv6 loopback is only logged.
+  /// - Returns: the addresses, with the ports that the kernel chose for port 0.
+  /// - Throws: `StartError.listen` if an address cannot be bound, `StartError.other` for any other failure. An IPv6
+  ///   address that the machine does not have is only logged.
   package func bind() throws(StartError) -> [ListeningAddress] {
     let service = tcpService
     let streams = ListeningSockets.Streams(loop: loop, table: connections) { service.accept($0, $1) }
@@ -190,7 +191,7 @@ package final class Forwarder {
     return sockets.addresses
   }
 
-  /// Makes the threads of one socket, the last helper first: each wakes the one that was made before it.
+  /// Makes the threads of one socket, the last helper first: each wakes the one made before it.
   private func addThreads(for socket: UDPSocket) throws {
     let count = configuration.listen.workers == 0 ? sysconf(Int32(_SC_NPROCESSORS_ONLN)) : configuration.listen.workers
     var helper: ListenerThread?
@@ -206,19 +207,19 @@ package final class Forwarder {
     }
   }
 
-  /// The threads beside the resolver's, for a watchdog; none before `bind`.
+  /// The threads other than the resolver's, for a watchdog; none before `bind`.
   package var watchedThreads: [any WatchedThread] { listenerThreads }
 
-  /// The names of those that do not go round when they are asked to; none while it ends. To be called from a task that
+  /// The names of threads that do not respond within `patience`; none while the daemon stops. Call it from a task that
   /// prefers the loop.
   package func standingThreads(within patience: Duration) async -> [String] {
     let standing = isStopping ? [] : await RollCall.standing(watchedThreads, on: loop, within: patience)
     return isStopping ? [] : standing
   }
 
-  /// Serves until `stop`; the calling thread becomes the resolver's.
+  /// Serves until `stop`. The calling thread becomes the resolver's.
   ///
-  /// - Throws: `StartError.other` where there is no thread for a listener.
+  /// - Throws: `StartError.other` if a listener thread cannot start.
   package func run() throws(StartError) {
     loop.everyTurn { [unowned self] in turn() }
     loop.beforeWaiting { [unowned self] in
@@ -232,7 +233,7 @@ package final class Forwarder {
       throw error
     }
     factory.state.use()
-    // Not before the loop runs: until then no thread is the resolver's.
+    // Upkeep starts once the loop runs: before that, no thread is the resolver's.
     let upkeep = makeUpkeep()
     self.upkeep = upkeep
     loop.execute { [loop, surroundings] in upkeep.start(on: loop, notAt: surroundings.listeners) }
@@ -244,10 +245,10 @@ package final class Forwarder {
     factory.state.leave()
   }
 
-  /// Stops reading, finishes what is under way within 2 s, and ends `run`. Resolver's loop only.
+  /// Stops reading, finishes the queries in flight within 2 s, and ends `run`. Resolver's loop only.
   ///
-  /// What comes from now on waits in the sockets: in those of a service manager until the next process reads it. Whatever
-  /// was read is answered, at the end of that time with stale data or SERVFAIL.
+  /// Queries that arrive from now on wait in the sockets: in those of a service manager, until the next process reads
+  /// them. Every query that was read gets an answer, at the end of that time with stale data or SERVFAIL.
   package func stop() {
     guard !isStopping else { return }
     isStopping = true
@@ -263,8 +264,8 @@ package final class Forwarder {
     }
   }
 
-  /// Looks now and then: the last answer may be given by a job, after which no event ends the loop's wait, and listener
-  /// threads may still hand over what they have read.
+  /// Checks periodically: the last answer may come from a job, after which no event ends the loop's wait, and listener
+  /// threads may still hand over queries that they have read.
   private func stopWhenDone() {
     let running = listenerThreads.filter { !$0.stop() }
     if running.isEmpty, queries.inUse == 0, connections.count == 0 {
@@ -281,14 +282,14 @@ package final class Forwarder {
     queryLog.turn()
   }
 
-  /// A listener thread has woken the loop for that, or it turns anyway.
+  /// Called in every turn: a listener thread wakes the loop when there is something to log.
   private func tellRefused() {
     let now = loop.now.nanoseconds
     guard let refused = preparation.tables.access.takeRefused(now: now) else { return }
     occasional.log(.info, reason: "listen.allow", now: now, refused.text)
   }
 
-  /// A listener thread has woken the loop for that, or it turns anyway.
+  /// Called in every turn: a listener thread wakes the loop when there is something to log.
   private func tellLimited() {
     let isDelayed = tcpService.delayed > toldDelayed
     toldDelayed = tcpService.delayed
@@ -310,9 +311,9 @@ package final class Forwarder {
       loop: loop, logger: logger)
   }
 
-  /// The providers of another configuration, of which nothing is used yet.
+  /// Makes the providers of another configuration. Nothing uses them yet.
   ///
-  /// - Throws: `StartError.other` where one cannot be made.
+  /// - Throws: `StartError.other` if a provider cannot be made.
   func providers(for configuration: Configuration) throws(StartError) -> ProviderSet {
     factory.follow(configuration, logger, occasional)
     do throws(ProviderSetupError) {
@@ -320,7 +321,7 @@ package final class Forwarder {
     } catch { throw .other(error.description) }
   }
 
-  /// Goes by another configuration from now on; the listener threads in a moment. Resolver's loop only.
+  /// Switches to another configuration; the listener threads follow a moment later. Resolver's loop only.
   func use(_ preparation: Preparation, _ providers: ProviderSet) {
     let old = self.providers
     self.providers = providers
@@ -336,9 +337,9 @@ package final class Forwarder {
     if local.allServers != servers { loopGuard.probe(local.allServers) }
   }
 
-  /// Finds routes by other tables from now on; the listener threads in a moment. Resolver's loop only.
+  /// Switches to other tables; the listener threads follow a moment later. Resolver's loop only.
   ///
-  /// - Parameter isForNetwork: whether the configuration is the same, and only the network another one.
+  /// - Parameter isForNetwork: whether only the network has changed, and not the configuration.
   func use(tablesOf preparation: Preparation, isForNetwork: Bool = true) {
     self.preparation = preparation
     let configuration = preparation.configuration
@@ -350,7 +351,7 @@ package final class Forwarder {
       CacheMeanings(preparation), isForNetwork: isForNetwork)
   }
 
-  /// The network hands out those search domains: says what they mean, and rebuilds the tables where they differ.
+  /// The network provides these search domains: logs what they mean, and has the tables rebuilt if they differ.
   private func searchDomainsFound(_ domains: [DomainName], isNews: Bool) {
     let isOther = SearchDomain.judged(domains) != preparation.plan.searchDomains
     if isNews || isOther, let line = NetworkView.line(about: SearchDomain.judged(domains), configuration) {
@@ -359,7 +360,7 @@ package final class Forwarder {
     if isOther { searchDomainsHaveChanged?(!local.systemServers.isEmpty) }
   }
 
-  /// The questions for those names in the types of `refresh.types`, without those that are answered here.
+  /// The questions for those names in the types of `refresh.types`, without those that are answered locally.
   private func routed(_ names: [DomainName]) -> [RoutedQuestion] {
     names.flatMap { name in
       configuration.refresh.types.compactMap { type in
@@ -372,7 +373,7 @@ package final class Forwarder {
 
   private var responseSize: Int { configuration.listen.maxUDPPayload + ResponseWriter.overhead }
 
-  /// The route of a name; nil where it is answered here.
+  /// The route of a name; nil if it is answered locally.
   func route(of name: DomainName, _ type: RecordType) -> UInt16? {
     guard case .route(let number) = decision(name, type) else { return nil }
     return number
@@ -384,8 +385,8 @@ package final class Forwarder {
     }
   }
 
-  /// Asks as the daemon would, past the cache: rules, special names, providers, LocalDNS. Runs the loop until the answer
-  /// is there; nothing needs to be bound.
+  /// Resolves as the daemon does, but past the cache: rules, special names, providers, LocalDNS. Runs the loop until
+  /// the answer arrives; needs no bound socket.
   package func ask(_ question: Question) -> ResolvedAnswer? {
     switch decision(question.name, question.type) {
     case .local(let index):
@@ -396,7 +397,7 @@ package final class Forwarder {
     }
   }
 
-  /// Runs the loop until `body` has ended, and gives what it came to: for who asks without serving anybody.
+  /// Runs the loop until `body` returns, and returns its value; for callers that serve no clients.
   func runLoop<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) -> Value? {
     let box = ValueBox<Value>()
     Task(executorPreference: loop) { [loop] in
@@ -408,7 +409,7 @@ package final class Forwarder {
   }
 }
 
-/// Carries a value from a task on the loop to the thread that runs the loop: the same one.
+/// Carries a value from a task on the loop to the thread that runs the loop, which is the same thread.
 private final class ValueBox<Value>: @unchecked Sendable {
   var value: Value?
 }

@@ -1,4 +1,4 @@
-// ForwarderControl.swift -- what a person sees of a running forwarder, and lets it do, beyond its resolver.
+// ForwarderControl.swift -- what operators can read from a running forwarder and do with it, beyond its resolver.
 //
 // Resolver's loop only.
 
@@ -13,18 +13,18 @@ import Resolver
 import Routing
 import Upstreams
 
-/// All numbers of a moment.
+/// All statistics of one moment.
 package struct DaemonNumbers: Sendable {
-  /// Those that metrics have, too.
+  /// The statistics that the metrics show, too.
   package var statistics: ForwarderStatistics
-  /// Questions of all names, as Alibaba's SDKs count them.
+  /// The counts over all names, as Alibaba's SDKs define them.
   package var counts: NameCounts
   /// The network that the machine is on: the interface of the default route; empty without one.
   package var network: String
-  /// Names whose clients got SERVFAIL, the last one first.
+  /// Names whose clients got SERVFAIL, most recent first.
   package var failing: [FailingName] = []
 
-  /// Those numbers.
+  /// A reading with those values.
   package init(
     statistics: ForwarderStatistics, counts: NameCounts, network: String, failing: [FailingName] = []
   ) {
@@ -35,16 +35,16 @@ package struct DaemonNumbers: Sendable {
   }
 }
 
-/// What was counted for the busiest names.
+/// The counts of the busiest names, at one moment.
 package struct BusyNamesReport: Sendable {
-  /// The busiest one first.
+  /// The names, busiest first.
   package var reports: [NameReport]
   /// The network that the machine is on: the interface of the default route; empty without one.
   package var network: String
 }
 
 extension Forwarder {
-  /// All numbers of this moment.
+  /// Reads all statistics of this moment.
   package func numbers() -> DaemonNumbers {
     let statistics = statistics.read()
     var counts = resolver.assumeIsolated { $0.names.totals }
@@ -53,14 +53,14 @@ extension Forwarder {
       statistics: statistics, counts: counts, network: Forwarder.network, failing: failingNames.report(now: loop.now))
   }
 
-  /// What was counted for the busiest names. To be called from a task that prefers the loop.
+  /// The counts of the busiest names. Call it from a task that prefers the loop.
   package func busyNames() async -> BusyNamesReport {
     BusyNamesReport(reports: await resolver.nameReports(), network: Forwarder.network)
   }
 
-  /// Asks anew for a name; see `Resolver.refresh`. To be called from a task that prefers the loop.
+  /// Refreshes a name; see `Resolver.refresh`. Call it from a task that prefers the loop.
   ///
-  /// - Parameter types: none for whatever is kept, and for `refresh.types` where that is nothing, or the denial of the name.
+  /// - Parameter types: if empty, the cached types, and also `refresh.types` if nothing or NXDOMAIN is cached.
   package func refresh(_ name: DomainName, _ types: [RecordType]) async -> RefreshSummary {
     func routed(_ types: [RecordType]) -> [(type: RecordType, route: UInt16)] {
       types.compactMap { type in route(of: name, type).map { (type, $0) } }
@@ -75,13 +75,13 @@ extension Forwarder {
 }
 
 extension Forwarder {
-  /// Asks every provider and every of the network's resolvers at once for a name's addresses. Runs the loop until all have
-  /// answered or their time is over; each provider's transfer is billed.
+  /// Asks every provider and each of the network's resolvers at once for a name's addresses. Runs the loop until all
+  /// have answered or timed out; each provider's transfer is billed.
   package func opinions(on name: DomainName, _ types: [RecordType] = [.a, .aaaa]) -> [Opinion] {
     runLoop { [resolver] in await resolver.opinions(on: name.lowercased, types) } ?? []
   }
 
-  /// The same for IPv4 addresses, and the providers' states afterwards.
+  /// Asks the same for IPv4 addresses, and also returns the providers' states afterwards.
   package func examination(with name: DomainName) -> (opinions: [Opinion], reports: [ProviderReport]) {
     runLoop { [resolver] in
       let opinions = await resolver.opinions(on: name.lowercased, [.a])
@@ -89,7 +89,7 @@ extension Forwarder {
     } ?? ([], [])
   }
 
-  /// Asks one provider, past rules and cache; nil where no provider has that name or it cannot serve the question.
+  /// Asks one provider, past rules and cache; nil if no provider has that name or it cannot serve the question.
   package func ask(_ question: Question, of provider: String) -> ResolvedAnswer? {
     let question = HTTPDNSQuestion(name: question.name.lowercased, type: question.type)
     return runLoop { [resolver] in await resolver.ask(question, of: provider) } ?? nil
@@ -97,7 +97,7 @@ extension Forwarder {
 }
 
 extension ResolvedAnswer {
-  /// A local answer to a question of that name.
+  /// Converts a local answer to a question with that QNAME.
   init(_ answer: LocalAnswer, to name: DomainName) {
     let records = answer.records.map { ResourceRecord(owner: name, type: $0.type, ttl: $0.ttl, rdata: $0.rdata) }
     let authorities = answer.soaOwner.map { owner in

@@ -1,4 +1,4 @@
-// ForwarderStatistics.swift -- all numbers of a running forwarder at one moment, as a value.
+// ForwarderStatistics.swift -- all statistics of a running forwarder at one moment, as a value.
 
 import EventLoop
 import Frontend
@@ -8,44 +8,44 @@ import Resolver
 import Telemetry
 import Upstreams
 
-/// What a forwarder has done so far and how it stands. The difference of two readings is what happened between them.
+/// The counters and the current state of a forwarder. The difference of two readings covers the time between them.
 package struct ForwarderStatistics: Sendable {
-  /// When it was read.
+  /// When the values were read.
   package var time: BootInstant
-  /// Since when the forwarder counts.
+  /// When the forwarder began to count.
   package var startedAt: BootInstant
-  /// Queries: their fates, response codes and types, and how long answers took; over all threads and reloads.
+  /// Queries: their fates, response codes, types and latencies, over all threads and reloads.
   package var queries: QueryTotals
-  /// The cold path.
+  /// The counters of the resolver.
   package var resolver: ResolverCounters
-  /// Questions under way upstream at present.
+  /// Questions that are currently in flight upstream.
   package var questionsUnderWay: Int
-  /// Questions that may be under way at once: `listen.max_in_flight`.
+  /// Questions that may be in flight at once: `listen.max_in_flight`.
   package var mostQuestionsUnderWay: Int
-  /// Clients that wait for an answer at present.
+  /// Clients that currently wait for an answer.
   package var waitingClients: Int
-  /// Refreshing; nil where nothing is kept.
+  /// The counters of refreshing; nil if the cache is off.
   package var refresh: RefreshCounters?
-  /// Questions that are scheduled for refreshing, some of which may have been replaced since.
+  /// Questions that are scheduled for a refresh, some of which may have been replaced since.
   package var scheduledRefreshes: Int
-  /// The cache.
+  /// The statistics of the cache.
   package var cache: CacheStatistics
-  /// Octets that wait in the UDP sockets to be received; nil where the kernel does not tell.
+  /// Octets that wait in the UDP sockets; nil if the kernel does not report them.
   package var unreadOctets: Int?
-  /// Datagrams so far that the kernel dropped because a UDP socket was full; nil where the kernel does not tell.
+  /// Datagrams so far that the kernel dropped because a UDP socket was full; nil if the kernel does not report them.
   package var droppedDatagrams: Int?
-  /// TCP connections at present.
+  /// Current TCP connections.
   package var tcpConnections: Int
   /// TCP connections so far that were closed on arrival because there were too many.
   package var refusedTCPConnections: UInt64
-  /// Clients' TCP connections that were closed for a newcomer.
+  /// Clients' TCP connections so far that were closed to make room for a new one.
   package var displacedTCPConnections: UInt64 = 0
-  /// Queries over TCP so far that were put off, since their client sent more than `listen.rate_limit`.
+  /// Queries over TCP so far that were delayed because their client exceeded `listen.rate_limit`.
   package var delayedTCPQueries: UInt64 = 0
   /// The providers, in the order of the configuration.
   package var providers: [ProviderReport]
 
-  /// A reading of those numbers.
+  /// A reading with those values; the other counters are 0.
   package init(
     time: BootInstant, startedAt: BootInstant, queries: QueryTotals, resolver: ResolverCounters, questionsUnderWay: Int,
     mostQuestionsUnderWay: Int, waitingClients: Int, refresh: RefreshCounters?, scheduledRefreshes: Int,
@@ -69,15 +69,15 @@ package struct ForwarderStatistics: Sendable {
     self.providers = providers
   }
 
-  /// Since when it counts, until the reading.
+  /// Time from `startedAt` to the reading.
   package var uptime: Duration { time - startedAt }
 }
 
-/// Reads the numbers of a forwarder. To be called on the resolver's loop, while that runs.
+/// Reads the statistics of a forwarder. Call it on the resolver's loop, while that runs.
 ///
-/// The counters of queries belong to it: whatever a reload replaces, they go on.
+/// The counters of queries belong to it, so a reload does not reset them.
 package final class StatisticsSource: @unchecked Sendable {
-  /// What it reads beside its own counters.
+  /// The objects that it reads in addition to its own counters.
   struct Parts {
     var resolver: Resolver
     var cache: MessageCache
@@ -85,13 +85,13 @@ package final class StatisticsSource: @unchecked Sendable {
     var connections: TCPConnectionTable
     var mostQuestionsUnderWay: Int
     var delayedQueries: () -> UInt64
-    /// Sends what could not be answered at once.
+    /// Sends the UDP responses that could not be given at once.
     var outbox: UDPOutbox
   }
 
-  /// Those of queries over TCP.
+  /// The counters of queries over TCP.
   let tcp = QueryCounters()
-  /// Those of queries that had to wait.
+  /// The counters of queries that had to wait.
   let waiting = QueryCounters()
   private let startedAt = BootInstant.now
   private var listeners: [QueryCounters] = []
@@ -100,20 +100,20 @@ package final class StatisticsSource: @unchecked Sendable {
 
   init() {}
 
-  /// Counters for one more listener thread; made before the threads run.
+  /// Makes the counters of one more listener thread. Call it before the threads run.
   func makeListener() -> QueryCounters {
     let counters = QueryCounters()
     listeners.append(counters)
     return counters
   }
 
-  /// What is read from now on.
+  /// Sets the objects to read.
   func follow(_ parts: Parts) { self.parts = parts }
 
-  /// The UDP sockets that are read from now on.
+  /// Sets the UDP sockets to read.
   func follow(_ sockets: [UDPSocket]) { self.sockets = sockets }
 
-  /// All numbers of this moment; it takes some microseconds for each thread and each provider.
+  /// Reads all statistics; takes some microseconds for each thread and each provider.
   package func read() -> ForwarderStatistics {
     guard let parts else { preconditionFailure("read before the forwarder was made") }
     let now = BootInstant.now

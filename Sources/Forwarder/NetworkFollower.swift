@@ -1,6 +1,6 @@
-// NetworkFollower.swift -- follows the machine from one network to another: connections, resolvers, entries.
+// NetworkFollower.swift -- adapts connections, resolvers and cache entries when the machine changes networks.
 //
-// Resolver's loop only. It wakes up when the kernel or a file has something to tell, and never by itself.
+// Resolver's loop only. It wakes up for events of the kernel or of a file, and never polls.
 
 import DNSWire
 import EventLoop
@@ -12,7 +12,7 @@ import NetworkWatch
 import Resolver
 import Upstreams
 
-/// Brings everything that depends on the network up to date when that changes.
+/// Updates everything that depends on the network when that changes.
 final class NetworkFollower: @unchecked Sendable {
   private let resolver: Resolver
   private let refresher: Refresher?
@@ -25,22 +25,22 @@ final class NetworkFollower: @unchecked Sendable {
   private var watch: NetworkWatch?
   private var clock: ClockWatch?
   private var resolvers: ResolverWatch?
-  /// The last network whose identity was known as a whole.
+  /// The last network whose identity was completely known.
   private var settled: NetworkIdentity?
-  /// Whether there was no network yet when the program started, as early at boot.
+  /// Whether there was no network yet when the daemon started, as early at boot.
   private var beganOffline = false
-  /// Whether the machine has slept since it was on a network that is known.
+  /// Whether the machine has slept since it was last on a known network.
   private var hasSlept = false
-  /// What the connections stand on.
+  /// The footing that the connections were opened on.
   private var footing = FollowedFooting(nil)
-  /// Whether they were renewed since `settled` was known.
+  /// Whether the connections were renewed since `settled` was known.
   private var hasRenewed = false
-  /// Told of the search domains that are handed out, at the start, on another network, and when they are others.
+  /// Receives the search domains at the start, on another network, and when they change.
   private let searchDomainsFound: ([DomainName], _ isNews: Bool) -> Void
-  /// What waits for the first network to be known.
+  /// The work that waits until the first network is known.
   private var beginning: (() -> Void)?
 
-  /// How long a router may take to tell its link-layer address, before the program goes on without a network.
+  /// How long the daemon waits for a router's link-layer address before it continues without a network.
   private static let patience = Duration.seconds(1)
 
   init(
@@ -59,7 +59,7 @@ final class NetworkFollower: @unchecked Sendable {
     self.searchDomainsFound = searchDomainsFound
   }
 
-  /// Looks where the machine is, and follows it from now on.
+  /// Determines the current network, and follows its changes from now on.
   func start(on loop: EventLoop, notAt listeners: [SocketAddress]) {
     resolver.assumeIsolated { $0.loopGuard = loopGuard }
     resolvers = ResolverWatch(on: loop, notAt: listeners) { [unowned self] in use($0) }
@@ -70,16 +70,16 @@ final class NetworkFollower: @unchecked Sendable {
     footing = FollowedFooting(currentFooting())
     settle(isStart: true)
     searchDomainsFound(resolvers?.current.searchDomains ?? [], true)
-    // They may have become others since the program looked first.
+    // The resolvers may have changed since the daemon first read them.
     if let found = resolvers?.current, local.usesSystemServers { use(found) } else { loopGuard.probe(local.allServers) }
   }
 
-  /// Calls `body` once it is clear to which network answers belong: now, mostly, or in a moment.
+  /// Calls `body` once the network that answers belong to is known: usually at once, otherwise after up to 1 s.
   func whenKnown(on loop: any Loop, _ body: @escaping () -> Void) {
     guard settled == nil, network.number != 0 else { return body() }
     beginning = body
     loop.schedule(after: NetworkFollower.patience) { [weak self] in
-      // Nobody can have been asked through a router that is not there.
+      // No server can have been asked through a router that is not there.
       if self?.beginning != nil { self?.beganOffline = true }
       self?.begin()
     }
@@ -90,7 +90,7 @@ final class NetworkFollower: @unchecked Sendable {
     beginning = nil
   }
 
-  /// The resolvers that the network hands out are others, or those of the start.
+  /// Uses the resolvers that the network provides, at the start and after each change.
   private func use(_ found: SystemResolvers) {
     local.systemServers = found.servers
     let list = found.servers.isEmpty ? "none" : found.servers.map(\.description).joined(separator: ", ")
@@ -113,7 +113,7 @@ final class NetworkFollower: @unchecked Sendable {
     settle(isStart: false)
   }
 
-  /// Connections of before may be dead, and failures do not count any more.
+  /// Renews connections, since the old ones may be dead, and forgets failures.
   private func renew() {
     hasRenewed = true
     local.networkHasChanged()
@@ -130,8 +130,8 @@ final class NetworkFollower: @unchecked Sendable {
     resolver.assumeIsolated { $0.networkIsAnother() }
   }
 
-  /// Finds out which network this is. Entries of another one are kept, and fetched anew when they are used, and so are those
-  /// from before a sleep; coming back to the same one, as after a link that failed for a moment, changes nothing.
+  /// Determines the current network. Entries of another network stay cached and are fetched again when they are used;
+  /// so do entries from before a sleep. A return to the same network, as after a brief link failure, changes nothing.
   private func settle(isStart: Bool) {
     guard let identity = try? watch?.identity() else { return }
     guard identity != .none else {
@@ -139,7 +139,7 @@ final class NetworkFollower: @unchecked Sendable {
       return
     }
     guard identity.isComplete else {
-      // After a link has failed its router is mostly the one that it was.
+      // After a link failure, the router is usually the same one.
       if settled.map({ !identity.mayBecome($0) }) ?? true { change(to: identity.number) }
       watch?.knock()
       return
@@ -149,11 +149,11 @@ final class NetworkFollower: @unchecked Sendable {
       hasRenewed = false
       return
     }
-    // The first to be known is the one that the program began in, unless it began in none.
+    // The first known network is the one that the daemon started in, unless it started without one.
     let isNews = settled != nil || beganOffline
     if identity != settled {
       news.tell("identity", "network: \(identity)")
-      // The router is another one with the same address: nothing else has told that.
+      // A different router has the same address: no other event has reported that.
       if settled != nil, !hasRenewed { renew() }
       if settled != nil, let domains = resolvers?.current.searchDomains { searchDomainsFound(domains, true) }
     }

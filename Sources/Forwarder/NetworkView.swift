@@ -1,4 +1,4 @@
-// NetworkView.swift -- what the network hands out, and what that changes, in lines for a person.
+// NetworkView.swift -- what the network provides, and what that changes, in human-readable lines.
 
 import Configuration
 import DNSWire
@@ -7,14 +7,14 @@ import LocalDNS
 import Routing
 import Upstreams
 
-/// What the present network changes about a configuration.
+/// What the current network changes about a configuration.
 package struct NetworkView: Sendable {
-  /// The resolvers that LocalDNS currently means.
+  /// The resolvers that LocalDNS currently uses.
   package let servers: [String]
-  /// The search domains, and what each of them means.
+  /// The search domains and the effect of each.
   package let searchDomains: [(name: String, meaning: String)]
 
-  /// Looks at the files of the system.
+  /// Reads the system's files.
   package init(_ configuration: Configuration) {
     let listeners = configuration.listen.addresses.map { SocketAddress($0) }
     let system = SystemResolvers.find(notAt: listeners)
@@ -31,13 +31,13 @@ package struct NetworkView: Sendable {
     }
   }
 
-  /// One line each.
+  /// One line for the resolvers, and one for each search domain.
   package var lines: [String] {
     let servers = servers.isEmpty ? "none" : servers.joined(separator: ", ")
     return ["LocalDNS: \(servers)"] + searchDomains.map { "search domain \($0.name): \($0.meaning)" }
   }
 
-  /// All search domains in one line; nil where there is none.
+  /// All search domains in one line; nil if there are none.
   static func line(about domains: [SearchDomain], _ configuration: Configuration) -> String? {
     guard !domains.isEmpty else { return nil }
     let parts = domains.map { "\($0.name.text) (\(meaning(of: $0, configuration)))" }

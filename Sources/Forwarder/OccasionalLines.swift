@@ -1,4 +1,4 @@
-// OccasionalLines.swift -- what is counted before it is told: alarms from a loop, and all of it before a dump.
+// OccasionalLines.swift -- times `OccasionalLog` by an event loop, and flushes its pending counts before a dump.
 
 import EventLoop
 import Frontend
@@ -11,8 +11,8 @@ extension OccasionalLog {
   /// A log of events that are timed by `BootInstant`.
   ///
   /// - Parameters:
-  ///   - recorder: gets what is not in the log yet, when `recordCounts` is called.
-  ///   - loop: the loop that tells how often something has happened.
+  ///   - recorder: receives what is not in the log yet when `recordCounts` is called.
+  ///   - loop: the loop on which the log reports how often an event has happened.
   package convenience init(_ logger: Logger, recorder: FlightRecorder? = nil, on loop: EventLoop) {
     self.init(logger, recorder: recorder) { [weak loop] deadline, action in
       loop?.execute { [weak loop] in
@@ -34,14 +34,13 @@ extension OccasionalLog {
 }
 
 extension OccasionalLog {
-  /// Logs that a bound of ours was reached: once a minute for each.
+  /// Logs that the daemon reached one of its limits: once a minute for each.
   func log(_ bound: ReachedBound, now: BootInstant) {
     log(.warning, reason: bound.word, now: now.nanoseconds, bound.warning)
   }
 }
 
-/// What the network hands out, for the log: four lines a minute of each kind, however often it changes its mind. Resolver's
-/// loop only.
+/// Logs what the network provides: four lines a minute of each kind, however often it changes. Resolver's loop only.
 final class NetworkLog: @unchecked Sendable {
   private let log: OccasionalLog
   private var counts: [String: Int] = [:]
@@ -50,9 +49,9 @@ final class NetworkLog: @unchecked Sendable {
 
   init(_ log: OccasionalLog) { self.log = log }
 
-  /// Logs a line, or counts it.
+  /// Logs a line, or counts it if there are too many.
   ///
-  /// - Parameter kind: one of a few words.
+  /// - Parameter kind: one of a few fixed words.
   func tell(_ kind: String, _ line: String, at now: BootInstant = .now) {
     let count = counts[kind, default: 0]
     counts[kind] = count + 1
@@ -62,7 +61,7 @@ final class NetworkLog: @unchecked Sendable {
 }
 
 extension Forwarder {
-  /// Tells the log and the recorder what has been counted and not told yet. Resolver's loop only.
+  /// Writes pending counts to the log and to the recorder. Resolver's loop only.
   package func tellCounts() {
     watch.flush(at: loop.now)
     occasional.recordCounts()

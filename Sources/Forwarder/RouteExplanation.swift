@@ -1,4 +1,4 @@
-// RouteExplanation.swift -- why a question goes where it goes, and who is asked, in one line.
+// RouteExplanation.swift -- explains, in one line, the route of a question and the servers it goes to.
 
 import Configuration
 import DNSWire
@@ -7,7 +7,8 @@ import Routing
 import Upstreams
 
 extension Forwarder {
-  /// Why a question goes where it goes, and who is asked: `search domain corp.example.: alidns, then LocalDNS …`.
+  /// Explains a question's route and its servers: `search domain corp.example.: alidns, then LocalDNS …`. Reads the
+  /// hosts file.
   package func way(of question: Question) -> String {
     let (name, type) = (question.name.lowercased, question.type)
     let decision = name.octets.withUnsafeBufferPointer {
@@ -27,7 +28,7 @@ extension Forwarder {
   private func text(_ reason: RouteReason) -> String {
     switch reason {
     case .rule(let index, let pattern):
-      // The first one may be ours.
+      // The first rule may be the daemon's own, for loop probes.
       let own = preparation.plan.rules.count - configuration.rules.count
       return index < own ? "a probe of our own" : "rule \(index - own + 1) (\(pattern))"
     case .hosts: return "hosts file \(configuration.names.hostsFile ?? "")"

@@ -1,4 +1,4 @@
-// Upkeep.swift -- what goes on beside queries: refreshing, following the network, keeping the cache beyond a restart.
+// Upkeep.swift -- background work: refreshing, following the network, saving the cache across restarts.
 //
 // Resolver's loop only.
 
@@ -14,7 +14,7 @@ import Refresh
 import Resolver
 import Upstreams
 
-/// Everything that a daemon does without being asked.
+/// All work that does not answer a client's query.
 final class Upkeep: @unchecked Sendable {
   private let resolver: Resolver
   private let refresher: Refresher?
@@ -22,20 +22,20 @@ final class Upkeep: @unchecked Sendable {
   private let keeper: CacheKeeper?
   private let ledger: RefreshLedger?
 
-  /// What it works on.
+  /// The objects that it works on.
   struct Parts {
     var resolver: Resolver
     var cache: MessageCache
     var network: CurrentNetwork
     var local: LocalDNSUpstream
     var loopGuard: LoopGuard
-    /// `refresh.keep` and `refresh.preload`, without names that are answered here.
+    /// `refresh.keep` and `refresh.preload`, without names that are answered locally.
     var keep: [RoutedQuestion]
     var preload: [RoutedQuestion]
     var meanings: CacheMeanings
     var state: StateFolder
     var networkLog: NetworkLog
-    /// Told of the search domains that the network hands out.
+    /// Receives the search domains that the network provides.
     var searchDomainsFound: ([DomainName], _ isNews: Bool) -> Void = { _, _ in }
   }
 
@@ -61,15 +61,15 @@ final class Upkeep: @unchecked Sendable {
     }
   }
 
-  /// Begins. The loop runs.
+  /// Starts all of it. The loop must be running.
   func start(on loop: EventLoop, notAt listeners: [SocketAddress]) {
     refresher?.begin()
     if let keeper { resolver.assumeIsolated { $0.save = { await keeper.saveNow() } } }
     follower.start(on: loop, notAt: listeners)
     resolver.assumeIsolated { $0.startUpstreams() }
-    // What the file has fresh need not be asked for.
+    // Fresh entries of the cache file need no query.
     guard let keeper else { return resolveAhead([], on: loop) }
-    // What is in the file may have names below one that is denied meanwhile.
+    // The file may contain names below a name that is NXDOMAIN by now.
     resolver.assumeIsolated { $0.namesBelow.isWhole = false }
     keeper.start { [self] in
       Task(executorPreference: loop) { [resolver] in await resolver.learnNames() }
@@ -83,7 +83,7 @@ final class Upkeep: @unchecked Sendable {
     follower.whenKnown(on: loop) { refresher.start() }
   }
 
-  /// Goes by another configuration from now on.
+  /// Uses another configuration from now on.
   func use(
     _ configuration: Configuration, keep: [RoutedQuestion], preload: [RoutedQuestion], _ meanings: CacheMeanings,
     isForNetwork: Bool
@@ -93,10 +93,10 @@ final class Upkeep: @unchecked Sendable {
       RefresherSettings(configuration.refresh), keep: keep, preload: preload, isForNetwork: isForNetwork)
   }
 
-  /// Whether the cache is being loaded or saved, with the numbers that counted when that began.
+  /// Whether the cache is being loaded or saved, with the numbers that were valid when that began.
   var isMovingCache: Bool { keeper?.isBusy ?? false }
 
-  /// Ends what has to be ended properly. The loop does not run any more.
+  /// Closes the cache keeper and the ledger properly. The loop must have stopped.
   func close() {
     keeper?.close()
     ledger?.close()
@@ -104,7 +104,7 @@ final class Upkeep: @unchecked Sendable {
 }
 
 extension RefreshLedger {
-  /// What refreshing costs, in a file of the state directory; where there is none, a restart begins anew.
+  /// Counts what refreshing costs, in a file of the state directory; without it, a restart resets the count.
   fileprivate convenience init(in folder: StateFolder, on loop: EventLoop, _ logger: Logger) {
     let file = folder.file("refreshes") { problem in
       logger.debug("refresh.budget_per_day starts from zero with a restart: \(problem)")
