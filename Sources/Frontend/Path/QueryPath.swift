@@ -200,7 +200,7 @@ package final class QueryPath {
     }
   }
 
-  /// Answers SERVFAIL to a query that there is no room for, whatever its question.
+  /// Answers SERVFAIL to a query that there is no room for; any question gets the same answer.
   func turnAway(
     _ message: UnsafeBufferPointer<UInt8>, _ transport: QueryTransport, into output: UnsafeMutablePointer<UInt8>
   ) -> QueryOutcome {
