@@ -1,12 +1,12 @@
-// ConnectionTable.swift -- the connections of a server that bounds them, by their descriptors.
+// ConnectionTable.swift -- limits the connections of a server; identifies them by descriptor.
 
 import Glibc
 
-/// Which connections there are, as far as it matters: who has gone is noticed when the room is needed.
+/// The open connections. Closed ones are removed lazily, when the table is full.
 struct ConnectionTable {
   private struct Entry {
     var descriptor: Int32
-    /// Of the socket: another one may have got the same descriptor since.
+    /// Identifies the socket: the kernel may have reused the descriptor.
     var inode: ino_t
     var lastUse: UInt64
   }
@@ -23,9 +23,9 @@ struct ConnectionTable {
 
   /// Adds a connection.
   ///
-  /// - Parameter busy: the descriptors of those that wait for an answer.
-  /// - Returns: the one that has to be closed: the one that was not used for longest, or this one where all are busy.
-  /// - Complexity: O(limit), with a system call for each connection where they are as many.
+  /// - Parameter busy: the descriptors of the connections that wait for an answer.
+  /// - Returns: the connection to close: the one that has been idle for longest, or this one if all are busy.
+  /// - Complexity: O(limit), with one system call per connection if the table is full.
   mutating func add(_ descriptor: Int32, busy: Set<Int32>) -> Int32? {
     guard let inode = ConnectionTable.inode(descriptor) else { return nil }
     uses += 1
@@ -43,14 +43,14 @@ struct ConnectionTable {
     return closed
   }
 
-  /// A request has come over that connection.
+  /// Records a request on a connection.
   mutating func used(_ descriptor: Int32) {
     guard let index = entries.firstIndex(where: { $0.descriptor == descriptor }) else { return }
     uses += 1
     entries[index].lastUse = uses
   }
 
-  /// The socket's number; nil where there is none.
+  /// The inode of a socket; nil if the descriptor is not an open socket.
   private static func inode(_ descriptor: Int32) -> ino_t? {
     var status = stat()
     guard descriptor >= 0, fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return nil }

@@ -1,7 +1,7 @@
-// HTTPServer.swift -- a small HTTP/1.1 server on libevent's evhttp: the control socket, metrics, the simulator.
+// HTTPServer.swift -- a small HTTP/1.1 server on libevent's evhttp, for the control socket, metrics and the simulator.
 //
-// Loop thread only. The server owns evhttp's handle, which owns the listening sockets, the connections and the
-// requests on them. It never resolves a name: addresses come in binary form.
+// Loop thread only. The server owns the evhttp handle, which owns the listening sockets, the connections and their
+// requests. The server never resolves a name: addresses are binary.
 
 import CEvent
 import CTLS
@@ -10,54 +10,55 @@ import Glibc
 
 /// An HTTP/1.1 server with keep-alive on TCP or Unix sockets, with or without TLS.
 ///
-/// It ends with the object: sockets are closed and waiting requests dropped. It must not be let go inside its handler.
+/// `deinit` closes all sockets and drops pending requests. The handler must not release the last reference.
 public final class HTTPServer {
-  /// What a client may send, and how long it may be silent.
+  /// Limits on the size of requests, on idle time and on connections.
   public struct Limits: Sendable {
-    /// The largest request line and header section together, in octets; more is refused with 400.
+    /// The maximum of request line and header section together, in octets; a larger request is refused with 400.
     public var headerOctets = 16_384
-    /// The largest body in octets; more is refused with 413.
+    /// The maximum size of a body in octets; a larger one is refused with 413.
     public var bodyOctets = 65_536
-    /// How long a connection may be idle before it is closed; whole seconds.
+    /// The time after which an idle connection is closed, in whole seconds.
     public var idle = Duration.seconds(60)
-    /// How many connections there may be at once; nil for as many as there are descriptors. One more takes the place of
-    /// the one that has had no request for longest and waits for no answer; where all wait, it is closed itself.
+    /// The maximum number of connections; nil for as many as there are descriptors. A further connection replaces the
+    /// one without a pending answer that has been idle for longest. If all wait for an answer, the server closes the
+    /// new one.
     public var connections: Int?
-    /// The defaults.
+    /// Creates the default limits.
     public init() {}
   }
 
-  /// The loop that the server runs on.
+  /// The loop that runs the server and every call of its handler.
   public let loop: EventLoop
-  /// How many connections have been accepted so far.
+  /// Connections accepted since the start.
   public private(set) var connectionCount: UInt64 = 0
 
-  /// How many requests wait for their answer.
+  /// Requests that have not been answered yet.
   public var waitingCount: Int { waiting.count }
 
   private let handle: OpaquePointer
   private let context: TLSServerContext?
   private let handler: (HTTPServerRequest, HTTPServerReply) -> Void
-  /// Requests without an answer. Unretained: a reply that is let go answers, and that takes it out.
+  /// Pending requests. Unretained: a reply sends an answer when it is released, and that removes it from here.
   private var waiting: [UnsafeMutablePointer<evhttp_request>: Unmanaged<HTTPServerReply>] = [:]
   private var unixPaths: [String] = []
   private var table: ConnectionTable?
-  /// What a reply without that field gets.
+  /// The Content-Type of replies that do not set the field.
   private static let contentType: StaticString = "text/plain; charset=utf-8"
   /// One for each listening socket.
   private var reliefs: [AcceptRelief] = []
 
-  /// Told of each connection that could not be accepted, with the system's error number.
+  /// Called with errno for each connection that cannot be accepted.
   public var onFailure: ((Int32) -> Void)? {
     didSet { for relief in reliefs { relief.onFailure = onFailure } }
   }
 
-  /// A server that does not listen yet.
+  /// Creates a server that does not listen yet, and ignores SIGPIPE in the whole process.
   ///
   /// - Parameters:
   ///   - tls: the certificate for TLS; nil for plain HTTP.
-  ///   - handler: called on the loop's thread with every complete request; the reply may be kept and answered later.
-  /// - Throws: `HTTPServerError.noServer` where memory is short.
+  ///   - handler: called on the loop's thread with every complete request; it may retain the reply and answer later.
+  /// - Throws: `HTTPServerError.noServer` if memory is short.
   public init(
     on loop: EventLoop, limits: Limits = Limits(), tls: TLSServerContext? = nil,
     handler: @escaping (HTTPServerRequest, HTTPServerReply) -> Void
@@ -71,19 +72,19 @@ public final class HTTPServer {
     evhttp_set_max_headers_size(handle, limits.headerOctets)
     evhttp_set_max_body_size(handle, limits.bodyOctets)
     evhttp_set_timeout(handle, Int32(clamping: limits.idle.components.seconds))
-    // libevent keeps the pointer: it has to be that of octets which are there for good.
+    // libevent stores the pointer without a copy, so the string must be static.
     let contentType = UnsafeRawPointer(HTTPServer.contentType.utf8Start).assumingMemoryBound(to: CChar.self)
     evhttp_set_default_content_type(handle, contentType)
     let this = Unmanaged.passUnretained(self).toOpaque()
     evhttp_set_gencb(handle, httpServerDidReceive, this)
     evhttp_set_bevcb(handle, httpServerDidAccept, this)
-    // libevent writes with writev(), which cannot be told to spare the process when the peer has gone.
+    // libevent writes with writev(), which has no equivalent of MSG_NOSIGNAL.
     signal(SIGPIPE, SIG_IGN)
   }
 
   deinit {
     for reply in waiting.values { reply.takeUnretainedValue().serverDidEnd() }
-    // They must not outlive the listeners, which evhttp frees.
+    // These must be freed before the listeners, which evhttp frees.
     reliefs = []
     evhttp_free(handle)
     for path in unixPaths { unlink(path) }
@@ -91,7 +92,7 @@ public final class HTTPServer {
 
   /// Listens on a TCP address; port 0 lets the kernel choose one.
   ///
-  /// - Returns: the address with the port that it really has.
+  /// - Returns: the bound address, with the actual port.
   /// - Throws: `HTTPServerError.cannotListen`.
   @discardableResult
   public func listen(on address: SocketAddress) throws(HTTPServerError) -> SocketAddress {
@@ -101,10 +102,10 @@ public final class HTTPServer {
     return bound
   }
 
-  /// Listens on a Unix socket; the path is removed when the server ends.
+  /// Listens on a Unix socket; `deinit` removes the path.
   ///
-  /// - Parameter mode: the permission bits of the path, in force from the moment it exists.
-  /// - Throws: `HTTPServerError`; a path that a dead process left behind is no error.
+  /// - Parameter mode: the permission bits of the path, in effect from its creation.
+  /// - Throws: `HTTPServerError`. The path of a dead process is replaced and is not an error.
   public func listen(unixPath path: String, mode: mode_t = 0o600) throws(HTTPServerError) {
     let socket = try ListeningSocket.make(onPath: path, mode: mode)
     unixPaths.append(path)
@@ -126,7 +127,7 @@ public final class HTTPServer {
       evhttp_send_reply(request, 501, nil, nil)
       return
     }
-    // Of two Host fields nobody knows which one a proxy in between went by (RFC 9112, section 3.2).
+    // With two Host fields, a proxy in between may have used either one (RFC 9112 section 3.2).
     guard copy.fields.count(where: { $0.isNamed("Host") }) < 2 else {
       evhttp_send_reply(request, 400, nil, nil)
       return
@@ -137,7 +138,7 @@ public final class HTTPServer {
     handler(copy, reply)
   }
 
-  /// The buffer of a new connection; libevent takes it over.
+  /// Creates the buffer of a new connection; libevent takes ownership of it.
   fileprivate func didAccept() -> OpaquePointer? {
     connectionCount += 1
     let options = Int32(BEV_OPT_CLOSE_ON_FREE.rawValue)
@@ -149,13 +150,13 @@ public final class HTTPServer {
     let buffer = bufferevent_openssl_socket_new(
       loop.base, -1, context.makeConnection(), BUFFEREVENT_SSL_ACCEPTING, options)
     admit(buffer)
-    // Clients close TCP without TLS's farewell all the time; HTTP says itself where a message ends.
+    // Clients often close TCP without close_notify; HTTP itself delimits messages.
     bufferevent_openssl_set_allow_dirty_shutdown(buffer, 1)
     return buffer
   }
 
-  /// libevent tells neither how many connections there are nor of their end, and gives the buffer its socket only after
-  /// this; so the socket is looked at in the same turn, before it can be read.
+  /// libevent reports neither the number of connections nor their end, and it assigns the socket to the buffer only
+  /// after this call. The descriptor is therefore read later in the same turn, before any data can be read.
   private func admit(_ buffer: OpaquePointer?) {
     guard let buffer, table != nil else { return }
     bufferevent_incref(buffer)
@@ -168,7 +169,7 @@ public final class HTTPServer {
   private func makeRoom(for descriptor: Int32) {
     let busy = Set(waiting.keys.map { HTTPServer.descriptor(of: $0) })
     guard let closed = table?.add(descriptor, busy: busy) else { return }
-    // libevent sees the end of the stream and lets the connection go.
+    // libevent sees the end of the stream and frees the connection.
     shutdown(closed, Int32(SHUT_RDWR))
   }
 

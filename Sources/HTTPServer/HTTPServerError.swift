@@ -1,23 +1,23 @@
-// HTTPServerError.swift -- why a server could not be made or could not listen.
+// HTTPServerError.swift -- the reasons why a server cannot be created or cannot listen.
 
 import Glibc
 
-/// Why an HTTP server could not be made, or could not listen.
+/// The reason why an HTTP server cannot be created or cannot listen.
 public enum HTTPServerError: Error, Equatable, CustomStringConvertible {
-  /// libevent had no memory for a server.
+  /// libevent could not allocate a server.
   case noServer
-  /// A system call failed on the way to a listening socket: which one, for which address, and errno.
+  /// A system call for a listening socket failed: the call, the address and errno.
   case cannotListen(call: String, address: String, errno: Int32)
-  /// The path of a Unix socket is empty or longer than the kernel takes (107 octets).
+  /// The path of a Unix socket is empty, contains a NUL or exceeds the kernel's limit of 107 octets.
   case unusablePath(String)
-  /// Another process answers on this Unix socket.
+  /// Another process listens on this Unix socket.
   case pathInUse(String)
-  /// Something that is no socket has the path of a Unix socket: what it is. It stays there.
+  /// The path of a Unix socket is occupied by a file of another type, which is not removed: the path and the type.
   case pathOccupied(String, by: String)
-  /// The certificate chain or the private key is no PEM text of the kind, or they do not belong together.
+  /// The certificate chain or the private key is not valid PEM of its type, or the two do not match.
   case unusableCertificate(String)
 
-  /// One line for a person.
+  /// One human-readable line.
   public var description: String {
     switch self {
     case .noServer: "libevent could not make an HTTP server"

@@ -1,21 +1,21 @@
-// HTTPServerReply.swift -- the answer that one request waits for; given at once, later or bit by bit, on the loop's thread.
+// HTTPServerReply.swift -- the reply to one request: sent at once, later or as a stream, on the loop's thread.
 //
-// libevent keeps the request until it is answered, or until the server ends; the server then takes the handle away.
+// libevent owns the request until it is answered or the server is freed; the server then invalidates the handle.
 
 import CEvent
 import EventLoop
 import Glibc
 
-/// The one chance to answer a request. A reply that is let go without an answer answers 500 by itself.
+/// The only way to answer a request, at most once. A reply that is released without an answer sends status 500.
 public final class HTTPServerReply {
-  /// Owned by libevent; nil once answered, or when the server has ended.
+  /// Owned by libevent; nil after the answer and after the server is freed.
   private(set) var request: UnsafeMutablePointer<evhttp_request>?
-  /// The server takes itself out of here when it ends, so the reference never outlives it.
+  /// The server clears this reference in its `deinit`, so the reference never dangles.
   private(set) unowned(unsafe) var server: HTTPServer?
   private var closeWatch: LoopEvent?
-  /// Set while an answer of unknown length is given: called once, when the client has gone.
+  /// Set during a streamed answer; called once, when the client has disconnected.
   var whenClosed: (() -> Void)?
-  /// Whether such an answer has begun.
+  /// Whether a streamed answer is in progress.
   var isStreaming = false
 
   init(request: UnsafeMutablePointer<evhttp_request>, server: HTTPServer) {
@@ -28,12 +28,13 @@ public final class HTTPServerReply {
     if isStreaming { endStream() } else { send(status: 500) }
   }
 
-  /// Whether the request still waits for its answer.
+  /// Whether the request is still unanswered and the server still exists.
   public var isPending: Bool { request != nil }
 
-  /// Answers. Content-Length, Date and Connection are added; a field that holds a line break is left out.
+  /// Sends the whole answer. libevent adds Content-Length, Date and Connection, and drops a field that contains a line
+  /// break.
   ///
-  /// A no-op where the request was answered before, or the server has ended.
+  /// Does nothing if the request has been answered already or the server no longer exists.
   public func send(status: Int, fields: [HTTPServerField] = [], body: [UInt8] = []) {
     guard let request = take() else { return }
     let headers = evhttp_request_get_output_headers(request)
@@ -46,7 +47,7 @@ public final class HTTPServerReply {
     evhttp_send_reply(request, Int32(status), nil, nil)
   }
 
-  /// Ends the connection without an answer; over TCP the client sees a reset. Not to be called inside the handler.
+  /// Closes the connection without an answer; over TCP the client sees a reset. Must not be called inside the handler.
   public func reset() {
     guard let request = take() else { return }
     guard let connection = evhttp_request_get_connection(request) else {
@@ -54,7 +55,7 @@ public final class HTTPServerReply {
       return
     }
     let descriptor = bufferevent_getfd(evhttp_connection_get_bufferevent(connection))
-    // Disconnecting a connected TCP socket sends a reset; closing it would send an orderly end first.
+    // Disconnecting a connected TCP socket sends RST; closing it would send FIN first.
     var unspecified = sockaddr()
     unspecified.sa_family = sa_family_t(AF_UNSPEC)
     withUnsafePointer(to: &unspecified) {
@@ -63,21 +64,21 @@ public final class HTTPServerReply {
     evhttp_connection_free(connection)
   }
 
-  /// Gives no answer and keeps the connection open until the client closes its side of it.
+  /// Sends no answer and keeps the connection open until the client closes its side.
   ///
-  /// libevent does not read while an answer is due, so it would not see the close.
+  /// libevent does not read while an answer is pending, so it would not notice the close.
   public func holdUntilPeerCloses() {
     guard let request, let server, let connection = evhttp_request_get_connection(request) else { return }
     let descriptor = bufferevent_getfd(evhttp_connection_get_bufferevent(connection))
     let loop = server.loop
-    // The watch holds the reply on purpose: nobody else has to. `take` and `serverDidEnd` undo it.
+    // The watch retains the reply on purpose, so that the caller need not. `take` and `serverDidEnd` break the cycle.
     closeWatch = LoopEvent(on: loop, descriptor: descriptor, Interest(rawValue: Int16(EV_CLOSED))) { _ in
-      // Not at once: the watch has to leave libevent before its descriptor is closed, and now it is in use.
+      // Deferred: the watch must leave libevent before its descriptor is closed, and it is in use during this call.
       loop.schedule(after: .zero) { self.reset() }
     }
   }
 
-  /// Takes the handle away: libevent is about to free it.
+  /// Invalidates the handle, which libevent is about to free.
   func serverDidEnd() {
     forgetStream()
     closeWatch = nil

@@ -1,4 +1,4 @@
-// HTTPServerRequest.swift -- what a client asked, copied out of libevent so that it may be kept.
+// HTTPServerRequest.swift -- a client's request, copied out of libevent so that it can outlive libevent's own.
 
 import CEvent
 import EventLoop
@@ -9,14 +9,14 @@ public struct HTTPServerField: Hashable, Sendable {
   public var name: String
   /// The field's value, without surrounding white space.
   public var value: String
-  /// A field of that name and value.
+  /// Creates a field; neither string is checked.
   public init(_ name: String, _ value: String) {
     self.name = name
     self.value = value
   }
 }
 
-/// A request's method, RFC 9110 section 9; any other one is refused with 501 before the handler sees it.
+/// A request method (RFC 9110 section 9). The server answers any other method with 501 before it calls the handler.
 public enum HTTPServerMethod: String, Sendable {
   case get = "GET"
   case head = "HEAD"
@@ -25,25 +25,25 @@ public enum HTTPServerMethod: String, Sendable {
   case delete = "DELETE"
 }
 
-/// One request, complete with its body.
+/// A complete request with its body.
 public struct HTTPServerRequest: Sendable {
-  /// The method.
+  /// The request method, as the client sent it.
   public let method: HTTPServerMethod
-  /// The request target's path, as it was sent (percent-encoding and all).
+  /// The path of the request target as sent, with its percent-encoding.
   public let path: String
-  /// What follows the first `?`, as it was sent; nil without one.
+  /// The part of the target after the first `?`, as sent; nil if there is no `?`.
   public let query: String?
-  /// Whom the request is meant for, with the port where one was sent: the authority of the target, or else the Host field
-  /// (RFC 9112, section 3.2.2); nil without either.
+  /// The host that the request addresses, with the port if one was sent: the authority of the target, otherwise the
+  /// Host field (RFC 9112 section 3.2.2). Nil if the request has neither.
   public let host: String?
-  /// The header fields in the order in which they were sent.
+  /// The header fields in the order in which the client sent them.
   public let fields: [HTTPServerField]
-  /// The body's octets.
+  /// The octets of the body; empty if there is none.
   public let body: [UInt8]
-  /// Where the client connects from; nil on a Unix socket.
+  /// The address of the client; nil on a Unix socket.
   public let peer: SocketAddress?
 
-  /// A request made by hand: for tests of handlers.
+  /// Creates a request without libevent, for tests of handlers.
   public init(
     method: HTTPServerMethod = .get, target: String, fields: [HTTPServerField] = [], body: [UInt8] = [],
     peer: SocketAddress? = nil
@@ -63,7 +63,7 @@ public struct HTTPServerRequest: Sendable {
     }
   }
 
-  /// The authority of a target in absolute form, and the rest as if it were in origin form (RFC 9112, section 3.2).
+  /// Splits a target in absolute form into its authority and the equivalent origin form (RFC 9112 section 3.2).
   private static func split(_ target: String) -> (authority: String?, rest: Substring) {
     guard let scheme = ["http://", "https://"].first(where: { equalIgnoringCase(target.prefix($0.count), $0) }) else {
       return (nil, target[...])
@@ -74,7 +74,7 @@ public struct HTTPServerRequest: Sendable {
     return (String(authority), rest.hasPrefix("/") ? rest : "/\(rest)")
   }
 
-  /// The value of the first field of that name, in any case.
+  /// Returns the value of the first field with this name, compared without regard to case.
   ///
   /// - Complexity: O(n) in the number of fields.
   public func field(_ name: String) -> String? {
@@ -83,12 +83,12 @@ public struct HTTPServerRequest: Sendable {
 }
 
 extension HTTPServerField {
-  /// Whether that is its name, in any case.
+  /// Compares names without regard to case.
   func isNamed(_ name: String) -> Bool { equalIgnoringCase(self.name, name) }
 }
 
 extension HTTPServerRequest {
-  /// Copies libevent's request; nil for a method that the server does not know.
+  /// Copies libevent's request; returns nil for an unsupported method.
   init?(copying request: UnsafeMutablePointer<evhttp_request>) {
     let method: HTTPServerMethod
     switch evhttp_request_get_command(request) {
@@ -107,7 +107,7 @@ extension HTTPServerRequest {
     }
     let input = evhttp_request_get_input_buffer(request)
     let length = evbuffer_get_length(input)
-    // An array of no capacity is one that all threads share, and its count is written here.
+    // All threads share the empty array of capacity 0, and this initializer would write to its count.
     let body =
       length == 0
       ? []

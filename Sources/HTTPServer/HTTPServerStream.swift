@@ -1,19 +1,19 @@
-// HTTPServerStream.swift -- answers of unknown length, which go on for as long as the client reads them.
+// HTTPServerStream.swift -- streams answers of unknown length for as long as the client reads them.
 //
-// Loop thread only. libevent keeps the request until the answer ends, also where the connection has gone meanwhile.
+// Loop thread only. libevent keeps the request until the answer ends, even if the connection closes before that.
 
 import CEvent
 import EventLoop
 import Glibc
 
 extension HTTPServerReply {
-  /// Octets of a request that may come while the answer is given; what is beyond stays in the socket.
+  /// Octets that libevent buffers from the client during a stream; further octets stay in the socket.
   private static let mostInput = 4096
 
-  /// Begins an answer of unknown length; `write` continues it, and `endStream` or `reset` ends it. The connection's idle
-  /// timeout no longer applies; a client that reads nothing for `patience` is disconnected.
+  /// Begins an answer of unknown length; `write` continues it, and `endStream` or `reset` ends it. The connection's
+  /// idle timeout no longer applies; the server disconnects a client that reads nothing for `patience`.
   ///
-  /// - Parameter whenClosed: called once, on the loop, when the client has gone; not after `endStream` or `reset`.
+  /// - Parameter whenClosed: called once, on the loop, when the client disconnects; never after `endStream` or `reset`.
   public func startStream(
     status: Int, fields: [HTTPServerField] = [], patience: Duration, whenClosed: @escaping () -> Void
   ) {
@@ -30,7 +30,7 @@ extension HTTPServerReply {
     evhttp_send_reply_start(request, Int32(status), nil)
   }
 
-  /// Sends more of the answer. A no-op where the client has gone.
+  /// Sends the next part of the answer. Does nothing after the client has disconnected.
   public func write(_ octets: [UInt8]) {
     guard let request, isStreaming, let block = evbuffer_new() else { return }
     defer { evbuffer_free(block) }
@@ -38,19 +38,19 @@ extension HTTPServerReply {
     evhttp_send_reply_chunk(request, block)
   }
 
-  /// Octets of the answer that the client's socket has not taken yet.
+  /// Octets of the answer that the client's socket has not accepted yet.
   public var unsentOctets: Int {
     guard let request, let connection = evhttp_request_get_connection(request) else { return 0 }
     return evbuffer_get_length(bufferevent_get_output(evhttp_connection_get_bufferevent(connection)))
   }
 
-  /// Ends the answer; what was written reaches the client.
+  /// Ends the answer; what was written before still reaches the client.
   public func endStream() {
     guard isStreaming, let request = take() else { return }
     evhttp_send_reply_end(request)
   }
 
-  /// The number of the user at the other end of a Unix socket, when that connected; nil elsewhere.
+  /// The user ID of the peer of a Unix socket at the time it connected; nil for other sockets.
   public var peerUser: UInt32? {
     guard let request, let connection = evhttp_request_get_connection(request) else { return nil }
     // struct ucred: process, user, group.
@@ -58,11 +58,11 @@ extension HTTPServerReply {
     var length = socklen_t(MemoryLayout.size(ofValue: credentials))
     let descriptor = bufferevent_getfd(evhttp_connection_get_bufferevent(connection))
     guard getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 else { return nil }
-    // Where the socket is of another kind, the kernel says -1.
+    // For other socket types the kernel returns -1.
     return credentials.1 == .max ? nil : credentials.1
   }
 
-  /// The connection is about to be freed; the request stays until the answer ends.
+  /// Called before libevent frees the connection. The request remains until the answer ends.
   fileprivate func connectionDidClose() {
     guard let whenClosed, let server else { return }
     self.whenClosed = nil
@@ -73,7 +73,7 @@ extension HTTPServerReply {
     }
   }
 
-  /// Has libevent forget about this object.
+  /// Removes this object from libevent's callbacks.
   func forgetStream() {
     guard isStreaming else { return }
     isStreaming = false

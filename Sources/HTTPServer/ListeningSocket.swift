@@ -1,10 +1,10 @@
-// ListeningSocket.swift -- makes listening sockets from binary addresses and paths; no name is ever looked up.
+// ListeningSocket.swift -- creates listening sockets from binary addresses and paths; never resolves a name.
 
 import CEvent
 import EventLoop
 import Glibc
 
-/// A listening socket; closed at the end of its life unless somebody took it over.
+/// A listening socket. `deinit` closes it unless `release` was called.
 struct ListeningSocket: ~Copyable {
   let descriptor: Int32
   private static let backlog: Int32 = 1024
@@ -13,12 +13,12 @@ struct ListeningSocket: ~Copyable {
     descriptor = try ListeningSocket.open(family, for: address)
   }
 
-  /// A socket that listens on a TCP address.
+  /// Creates a socket that listens on a TCP address.
   static func make(on address: SocketAddress) throws(HTTPServerError) -> ListeningSocket {
     let socket = try ListeningSocket(family: address.family, for: address.description)
     socket.enable(SO_REUSEADDR, of: SOL_SOCKET)
     if address.family == AF_INET6 { socket.enable(IPV6_V6ONLY, of: Int32(IPPROTO_IPV6)) }
-    // Accepted sockets inherit it: a reply in two writes must not wait for the peer's acknowledgement of the first.
+    // Accepted sockets inherit the option: the second write of a reply must not wait for the first to be acknowledged.
     socket.enable(TCP_NODELAY, of: Int32(IPPROTO_TCP))
     guard address.withSockaddr({ bind(socket.descriptor, .init(__sockaddr__: $0), $1) }) == 0 else {
       throw .cannotListen(call: "bind", address: address.description, errno: errno)
@@ -27,12 +27,13 @@ struct ListeningSocket: ~Copyable {
     return socket
   }
 
-  /// A socket that listens on a path, with the permission bits `mode`.
+  /// Creates a socket that listens on a path with the permission bits `mode`.
   static func make(onPath path: String, mode: mode_t) throws(HTTPServerError) -> ListeningSocket {
     guard let address = UnixAddress(path: path) else { throw .unusablePath(path) }
     let socket = try ListeningSocket(family: AF_UNIX, for: path)
     try removeLeftover(path, address)
-    // The kernel gives the path the descriptor's mode without the umask's bits: nobody gets in before chmod.
+    // The kernel creates the path with the descriptor's mode minus the umask, so no other user can connect before
+    // chmod.
     fchmod(socket.descriptor, mode)
     guard address.withSockaddr({ bind(socket.descriptor, .init(__sockaddr__: $0), $1) }) == 0 else {
       throw .cannotListen(call: "bind", address: path, errno: errno)
@@ -44,10 +45,10 @@ struct ListeningSocket: ~Copyable {
 
   deinit { close(descriptor) }
 
-  /// Leaves the descriptor to whoever has taken it over.
+  /// Transfers ownership of the descriptor to the caller.
   consuming func release() { discard self }
 
-  /// The address that the kernel gave the socket.
+  /// The bound address, with the port that the kernel chose.
   var boundAddress: SocketAddress? {
     var storage = sockaddr_storage()
     var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -77,7 +78,7 @@ struct ListeningSocket: ~Copyable {
     return descriptor
   }
 
-  /// Removes a socket that a dead process left; a living one, or a file of another kind, stays.
+  /// Removes the socket of a dead process; throws if a process listens on it or if the file is not a socket.
   private static func removeLeftover(_ path: String, _ address: UnixAddress) throws(HTTPServerError) {
     var status = stat()
     guard lstat(path, &status) == 0 else { return }
@@ -90,7 +91,7 @@ struct ListeningSocket: ~Copyable {
     unlink(path)
   }
 
-  /// What is at a path, for people.
+  /// A human-readable name for the type of a file.
   private static func kind(_ mode: mode_t) -> String {
     switch mode & S_IFMT {
     case S_IFREG: "a plain file"
@@ -101,11 +102,11 @@ struct ListeningSocket: ~Copyable {
   }
 }
 
-/// The path of a Unix socket in the form that system calls take.
+/// A Unix socket path as `sockaddr_un`.
 private struct UnixAddress {
   private var storage = sockaddr_un()
 
-  /// Nil for an empty path, one that does not fit with its final zero, or one with a zero in it.
+  /// Returns nil if the path is empty, contains a NUL or does not fit with its final NUL.
   init?(path: String) {
     let octets = Array(path.utf8)
     guard !octets.isEmpty, octets.count < MemoryLayout.size(ofValue: storage.sun_path), !octets.contains(0) else {

@@ -1,4 +1,4 @@
-// TLSServerContext.swift -- a certificate chain and its key, ready for TLS connections.
+// TLSServerContext.swift -- a certificate chain and its private key for TLS connections.
 
 import CTLS
 import Glibc
@@ -7,10 +7,10 @@ import Glibc
 public final class TLSServerContext {
   private let handle: OpaquePointer
 
-  /// A context from PEM text.
+  /// Creates a context from PEM text.
   ///
   /// - Parameters:
-  ///   - certificateChain: the server's certificate, then those that lead to the CA's, as PEM.
+  ///   - certificateChain: the server's certificate, then the certificates up to that of the CA, as PEM.
   ///   - privateKey: the key of the first certificate, as PEM without a passphrase.
   /// - Throws: `HTTPServerError.unusableCertificate`.
   public init(certificateChain: [UInt8], privateKey: [UInt8]) throws(HTTPServerError) {
@@ -24,7 +24,7 @@ public final class TLSServerContext {
 
   deinit { SSL_CTX_free(handle) }
 
-  /// A new connection's state; the caller owns it.
+  /// Creates the state of a new connection; the caller owns it. Traps if memory is short.
   func makeConnection() -> OpaquePointer {
     guard let connection = SSL_new(handle) else { fatalError("no memory for a TLS connection") }
     return connection
@@ -37,7 +37,7 @@ public final class TLSServerContext {
     defer { X509_free(first) }
     guard SSL_CTX_use_certificate(handle, first) == 1 else { throw .unusableCertificate("refused by OpenSSL") }
     while let next = PEM_read_bio_X509(source, nil, nil, nil) {
-      // The context takes an extra certificate over, but only when it accepts it.
+      // The context takes ownership of an extra certificate only if it accepts it.
       if SSL_CTX_ctrl(handle, SSL_CTRL_EXTRA_CHAIN_CERT, 0, UnsafeMutableRawPointer(next)) != 1 { X509_free(next) }
     }
     ERR_clear_error()  // the end of the text is reported as an error
@@ -56,7 +56,7 @@ public final class TLSServerContext {
   }
 }
 
-/// Chooses `http/1.1` where the client offers it, and goes on without ALPN where it does not (RFC 7301 section 3.2).
+/// Selects `http/1.1` if the client offers it, and otherwise continues without ALPN (RFC 7301 section 3.2).
 private func selectHTTP11(
   _: OpaquePointer?, _ chosen: UnsafeMutablePointer<UnsafePointer<UInt8>?>?, _ length: UnsafeMutablePointer<UInt8>?,
   _ offered: UnsafePointer<UInt8>?, _ offeredLength: UInt32, _: UnsafeMutableRawPointer?
