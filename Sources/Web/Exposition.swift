@@ -1,35 +1,35 @@
 // Exposition.swift -- writes metrics in Prometheus' text format, version 0.0.4.
 //
-// https://prometheus.io/docs/instrumenting/exposition_formats/; names and units as that project's "Metric and label naming".
+// https://prometheus.io/docs/instrumenting/exposition_formats/; names and units follow "Metric and label naming" there.
 
 import Telemetry
 
-/// A label and its value.
+/// A label of a sample.
 public struct MetricLabel: Sendable, Hashable {
-  /// The name: letters, digits and underscores, not beginning with a digit.
+  /// The name: letters, digits and underscores; the first character is not a digit.
   public var name: String
-  /// The value: any text, escaped on output.
+  /// The value: any text; escaped in the output.
   public var value: String
 
-  /// Creates a label.
+  /// Creates a label; the name is not checked.
   public init(_ name: String, _ value: String) {
     self.name = name
     self.value = value
   }
 }
 
-/// The page for a scrape: metric families, each with its samples.
+/// A page for a scrape: metric families with their samples.
 ///
 /// - Precondition: names consist of letters, digits, underscores and colons, and no family is added twice.
 public struct Exposition: Sendable {
   /// The Content-Type of the page.
   public static let contentType = "text/plain; version=0.0.4; charset=utf-8"
-  /// The page so far.
+  /// The octets written so far.
   public private(set) var octets: [UInt8] = []
   private var names: Set<String> = []
   private static let nanosecondsPerSecond = 1_000_000_000.0
 
-  /// Creates an empty page.
+  /// Creates an empty page and reserves 16 KiB.
   public init() { octets.reserveCapacity(16_384) }
 
   /// Adds a family of counters.
@@ -87,7 +87,7 @@ public struct Exposition: Sendable {
       write(labels, suffix: "", "\(value)")
     }
 
-    /// Adds a sample.
+    /// Adds a sample with a floating-point value.
     public mutating func add(_ value: Double, _ labels: [MetricLabel] = []) {
       write(labels, suffix: "", Exposition.text(value))
     }
@@ -126,14 +126,14 @@ public struct Exposition: Sendable {
     octets += "# HELP \(name) ".utf8
     Exposition.append(help, to: &octets, escapesQuotes: false)
     octets += "\n# TYPE \(name) \(type)\n".utf8
-    // Moved out and back: a second owner would copy the page for each family.
+    // Moves the buffer in and out: a second reference would copy the page for each family.
     var samples = Samples(name: name, octets: [])
     swap(&samples.octets, &octets)
     write(&samples)
     swap(&samples.octets, &octets)
   }
 
-  /// Appends escaped text. Help texts are not quoted, so they do not escape quotes.
+  /// Appends escaped text. Help texts are unquoted, so quotes in them need no escape.
   private static func append(_ text: String, to octets: inout [UInt8], escapesQuotes: Bool) {
     for octet in text.utf8 {
       switch octet {
@@ -145,7 +145,7 @@ public struct Exposition: Sendable {
     }
   }
 
-  /// Swift's shortest form of a finite number, which Go's parser reads; Prometheus' names for the others.
+  /// Formats a finite number in Swift's shortest form, which Go's parser reads; other values get Prometheus' names.
   static func text(_ value: Double) -> String {
     if value.isNaN { return "NaN" }
     if value.isInfinite { return value < 0 ? "-Inf" : "+Inf" }

@@ -1,19 +1,20 @@
-// HostCheck.swift -- whether a request was meant for this machine, by its Host field.
+// HostCheck.swift -- checks the Host field, against DNS rebinding.
 //
-// A web page in a browser on this machine may lead a name of its own to 127.0.0.1 (DNS rebinding) and would then read what
-// only this machine is meant to read. Its requests carry that name. Where the address is not a loopback one, the network
-// may read the same without such a detour, and machines have more names there than they know themselves.
+// A web page in a browser on this machine may point its own name to 127.0.0.1 (DNS rebinding) and could then read what
+// only this machine may read. Its requests carry that name in the Host field. On an address other than loopback, the
+// network can read the same without rebinding, and machines have more names there than they know; every name is
+// accepted.
 
 import DNSWire
 import EventLoop
 import Glibc
 
-/// Which Host fields are answered.
+/// The Host fields that the server accepts.
 struct HostCheck {
-  /// Names of this machine beside `localhost`, in lower case; nil where every name is answered.
+  /// Names of this machine besides `localhost`, in lower case; nil to accept every name.
   private let names: Set<String>?
 
-  /// The check of a server that listens there.
+  /// Creates the check for a server that listens on this address.
   init(for address: SocketAddress) {
     self.init(for: address, machine: HostCheck.machineName)
   }
@@ -27,7 +28,7 @@ struct HostCheck {
     names = [full, String(full.prefix { $0 != "." })]
   }
 
-  /// Whether a request with that field is answered. A browser always sends one.
+  /// Returns whether a request with this field is accepted. Browsers always send the field, so a missing one passes.
   func admits(_ field: String?) -> Bool {
     guard let names, let field else { return true }
     let host = HostCheck.withoutPort(field.lowercased())

@@ -1,4 +1,4 @@
-// MetricsPage.swift -- all numbers as Prometheus gets them. No label holds a domain name or a client.
+// MetricsPage.swift -- writes all metrics for Prometheus. No label holds a domain name or the address of a client.
 
 import EventLoop
 import Forwarder
@@ -6,10 +6,9 @@ import Frontend
 import MessageCache
 import Resolver
 
-/// The page of one scrape.
+/// The page for one scrape.
 struct MetricsPage {
   static let contentType = Exposition.contentType
-  /// The page.
   var octets: [UInt8] { page.octets }
   private var page = Exposition()
 

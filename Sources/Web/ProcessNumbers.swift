@@ -1,24 +1,23 @@
-// ProcessNumbers.swift -- what the kernel says of this process, for the `process_` metrics that Prometheus has everywhere.
+// ProcessNumbers.swift -- reads the kernel's figures for the standard `process_` metrics of Prometheus.
 
 import EventLoop
 import Files
 import Glibc
 
-/// Numbers of this process. What the kernel does not tell is nil.
+/// Figures of this process; nil where the kernel does not report one.
 struct ProcessNumbers {
   /// CPU time of all threads, user and system, in seconds.
   var cpuSeconds: Double
-  /// When it was started, in seconds since 1970: always the same, whatever becomes of the clock.
+  /// The start time in seconds since 1970. It never changes, even if the clock is set.
   var startTime: Double?
   var residentOctets: Int?
   var virtualOctets: Int?
   var threads: Int?
-  /// Open descriptors.
   var descriptors: Int?
-  /// Descriptors that may be open.
+  /// The soft limit on open descriptors.
   var mostDescriptors: Int?
 
-  /// The numbers of this moment.
+  /// Reads the current figures.
   static var now: ProcessNumbers {
     var numbers = ProcessNumbers(cpuSeconds: seconds(CLOCK_PROCESS_CPUTIME_ID))
     if let fields = status() {
@@ -36,8 +35,8 @@ struct ProcessNumbers {
     return numbers
   }
 
-  /// Reckoned once: time passes between two readings of the clocks, and Prometheus takes any other value for a restart.
-  /// The kernel tells the start in hundredths of a second.
+  /// Computed once: repeated computations would differ slightly, and Prometheus takes a different value for a restart.
+  /// The kernel reports the start in hundredths of a second.
   private static let startTime: Double? = status()?[22].map { ticks in
     let sinceBoot = Double(ticks) / Double(sysconf(Int32(_SC_CLK_TCK)))
     return ((seconds(CLOCK_REALTIME) - seconds(CLOCK_BOOTTIME) + sinceBoot) * 100).rounded() / 100
@@ -49,8 +48,8 @@ struct ProcessNumbers {
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1_000_000_000
   }
 
-  /// The fields of /proc/self/stat by their numbers in proc(5), from the third one on: the second, the program's name,
-  /// may hold spaces and parentheses.
+  /// The fields of /proc/self/stat by their numbers in proc(5), from the third on. The second, the program's name, may
+  /// contain spaces and parentheses.
   private static func status() -> [Int: Int]? {
     guard let octets = try? WholeFile.read("/proc/self/stat", limit: 4096),
       let end = octets.lastIndex(of: UInt8(ascii: ")"))
@@ -61,7 +60,7 @@ struct ProcessNumbers {
     return fields
   }
 
-  /// The folder's own descriptor, which is open meanwhile, does not count.
+  /// Counts open descriptors, without the one that reads the folder.
   private static func countDescriptors() -> Int? {
     guard let folder = opendir("/proc/self/fd") else { return nil }
     defer { closedir(folder) }

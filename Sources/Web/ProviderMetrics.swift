@@ -1,10 +1,10 @@
-// ProviderMetrics.swift -- the numbers of each provider; the label is its name in the configuration.
+// ProviderMetrics.swift -- writes the metrics of each provider, labelled with its name in the configuration.
 
 import Forwarder
 import Upstreams
 
 extension Exposition {
-  /// The families that have a sample for each provider.
+  /// Writes the families that have a sample per provider.
   mutating func write(providers: [ProviderReport]) {
     func name(_ report: ProviderReport) -> [MetricLabel] { [MetricLabel("provider", report.name)] }
     gauge("httpdnsd_provider_state", "1 for the state that the provider is in, 0 for the others.") { samples in

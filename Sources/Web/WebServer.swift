@@ -1,28 +1,28 @@
-// WebServer.swift -- `web.address`: metrics for Prometheus, and whether the daemon lives and is ready. It only reads.
+// WebServer.swift -- serves metrics for Prometheus and the health of the daemon on `web.address`. It only reads.
 //
-//   GET /metrics   all numbers, in Prometheus' text format
-//   GET /healthz   200 as long as the loops turn
-//   GET /readyz    200 as long as queries are taken, 503 while the daemon stops
+//   GET /metrics   all metrics in Prometheus' text format
+//   GET /healthz   200 while all loops turn
+//   GET /readyz    200 while the daemon accepts queries, 503 while it stops
 //
-// Resolver's loop only: that it answers shows that this loop turns.
+// Resolver's loop only, so that any reply proves that this loop turns.
 
 import Configuration
 import EventLoop
 import Forwarder
 import HTTPServer
 
-/// What the web server tells. Called on the loop.
+/// What the web server reports. Called on the loop.
 public struct WebSources {
-  /// The program's version.
+  /// The version of the daemon.
   public var version: String
-  /// All numbers.
+  /// Returns all statistics.
   package var statistics: () -> ForwarderStatistics
-  /// The names of the threads that do not go round when they are asked to. Takes a while where there is one.
+  /// Returns the names of the threads that do not respond. It takes up to `WebServer.patience` if there are any.
   public var standing: () async -> [String]
-  /// Whether the daemon stops.
+  /// Returns whether the daemon is stopping.
   public var isStopping: () -> Bool
 
-  /// Those closures.
+  /// Creates sources from closures, which must stay valid for the life of the server.
   package init(
     version: String, statistics: @escaping () -> ForwarderStatistics, standing: @escaping () async -> [String],
     isStopping: @escaping () -> Bool
@@ -33,7 +33,7 @@ public struct WebSources {
     self.isStopping = isStopping
   }
 
-  /// What a forwarder tells.
+  /// Creates the sources that read a forwarder; the forwarder must outlive them.
   package init(version: String, _ forwarder: Forwarder) {
     let statistics = forwarder.statistics
     self.init(
@@ -43,16 +43,16 @@ public struct WebSources {
   }
 }
 
-/// Serves until the end of its life.
+/// The web server. It listens until it is released.
 public final class WebServer {
-  /// A batch of queries takes microseconds: a listener thread that does not go round for so long stands. As long as
-  /// `httpdnsd healthcheck` waits.
+  /// How long a listener thread may take to respond before it counts as stuck: a batch of queries takes microseconds.
+  /// `httpdnsd healthcheck` waits for the same time.
   public static let patience = Duration.seconds(2)
-  /// The address that was bound, with the port that the kernel chose where it was 0.
+  /// The bound address, with the port that the kernel chose if port 0 was configured.
   public let address: SocketAddress
   private let server: HTTPServer
 
-  /// Told of each connection that could not be accepted, with the system's error number.
+  /// Called with errno for each connection that cannot be accepted.
   public var onFailure: ((Int32) -> Void)? {
     get { server.onFailure }
     set { server.onFailure = newValue }
@@ -67,7 +67,7 @@ public final class WebServer {
     return limits
   }()
 
-  /// A server that listens on a TCP address; port 0 lets the kernel choose one.
+  /// Creates a server that listens on a TCP address; port 0 lets the kernel choose one.
   ///
   /// - Throws: `HTTPServerError`.
   public init(on loop: EventLoop, _ address: SocketAddress, _ sources: WebSources) throws(HTTPServerError) {
@@ -77,7 +77,7 @@ public final class WebServer {
   }
 }
 
-/// Answers requests.
+/// Routes requests to `/metrics`, `/healthz` and `/readyz`.
 struct WebHandler {
   let loop: any Loop
   let sources: WebSources
@@ -107,9 +107,9 @@ struct WebHandler {
     }
   }
 
-  /// Asks the listener threads. That this is done at all tells that the resolver's loop turns.
+  /// Asks the listener threads. That this code runs at all proves that the resolver's loop turns.
   private func answerHealth(_ reply: HTTPServerReply) {
-    // Everything stays on the loop's thread: the task prefers it.
+    // The task prefers the loop's executor, so everything stays on its thread.
     nonisolated(unsafe) let (handler, reply) = (self, reply)
     Task(executorPreference: loop) {
       let standing = await handler.sources.standing()
