@@ -1,4 +1,5 @@
-// Blame.swift -- whom a failure counts against, and what follows: the one table of both (docs/architecture.md, "Blame").
+// Blame.swift -- what a failure counts against and what follows from that; docs/architecture.md, "Blame", has the
+// table.
 
 import DNSWire
 import Glibc
@@ -6,24 +7,24 @@ import HTTPClient
 import HTTPDNS
 import LocalDNS
 
-/// Whom a failure counts against.
+/// What a failure counts against.
 package enum Blame: Hashable, CaseIterable, Sendable {
-  /// The question: the provider replied that it does not serve this one, or it is late with this one alone.
+  /// The question: the provider replied that it does not serve this question, or is late with this one only.
   case question
-  /// The answer: a reachable server replied, and what it said cannot be given to anybody.
+  /// The answer: a reachable server replied, but its answer cannot be returned to a client.
   case answer
-  /// The server: another one may do better.
+  /// The server: another server may succeed.
   case server
-  /// The account, its settings or its units: every server of the provider would say the same.
+  /// The account, its settings or its units: every server of the provider would reply the same.
   case account
-  /// The network between here and the server, or the plain resolvers that it hands out.
+  /// The network on the way to the server, or the plain resolvers that it announces.
   case network
-  /// Limits of ours: nothing was learned about anybody.
+  /// Our own limits: the failure says nothing about the provider.
   case ourselves
 }
 
 extension Blame {
-  /// Whether another server of the same provider may do better.
+  /// Whether another server of the same provider may succeed.
   var leadsToNextServer: Bool {
     switch self {
     case .server, .network: true
@@ -31,8 +32,8 @@ extension Blame {
     }
   }
 
-  /// Whether LocalDNS may be asked in the provider's place: not for what a reachable provider has said about a name, and not
-  /// because of a limit of ours.
+  /// Whether LocalDNS may be asked instead. Not after a reachable provider has replied about a name, and not because of
+  /// our own limits.
   var leadsToLocalDNS: Bool {
     switch self {
     case .server, .account, .network: true
@@ -40,10 +41,10 @@ extension Blame {
     }
   }
 
-  /// Whether a question that failed so must wait before it is asked again (RFC 9520).
+  /// Whether the failure is cached, so that the question is not sent again at once (RFC 9520).
   package var isRemembered: Bool { self != .ourselves }
 
-  /// Whether that wait ends when a provider is back.
+  /// Whether the cached failure ends when a provider recovers.
   package var endsWithRecovery: Bool {
     switch self {
     case .server, .account, .network: true
@@ -52,25 +53,25 @@ extension Blame {
   }
 }
 
-/// How much a failure says about a server or an account.
+/// How strongly a failure speaks against a server or an account.
 enum Evidence: Hashable, Sendable {
   /// No question can cause it: it counts at once.
   case certain
-  /// A question may have caused it: it counts if a question that is known to be good fares alike.
+  /// The question may have caused it: it counts if a question known to be good fails as well.
   case doubtful
-  /// The same, and the time is up.
+  /// Doubtful as well: the timeout expired.
   case late
 }
 
-/// Why one server gave no answer.
+/// The failure of one attempt at one server.
 struct ServerFailure: Error {
   var failure: UpstreamFailure
   var evidence: Evidence
-  /// What the provider refused us for; nil where it did not.
+  /// The provider's reason for refusing the account; nil if it did not.
   var refusal: HTTPDNSFailure?
-  /// Whether the server could not right now (HTTP 5xx, a connection that was cut off): it is tried once more.
+  /// Whether the failure is temporary (HTTP 5xx, a connection that was reset): the question gets a second chance.
   var isTemporary = false
-  /// Whether the server has said it over HTTP, so that it was reached.
+  /// Whether the server replied over HTTP, so that it is reachable.
   var isReply = false
 }
 
@@ -93,7 +94,7 @@ extension HTTPFailure.Kind {
     }
   }
 
-  /// What the client gets.
+  /// The extended error for the client.
   fileprivate var extendedError: ExtendedError {
     switch self {
     case .tooLarge, .badHTTP: .invalidData
@@ -104,7 +105,7 @@ extension HTTPFailure.Kind {
 }
 
 extension HTTPDNSFailure {
-  /// Each refusal of the account is doubtful: a service may refuse a single name in the same words.
+  /// Every refusal of the account is doubtful: a service may refuse a single name with the same code.
   var blame: Blame {
     switch self {
     case .authentication, .expired, .account, .badParameter, .badPath, .quota: .account
@@ -115,7 +116,7 @@ extension HTTPDNSFailure {
     }
   }
 
-  /// What the client gets.
+  /// The extended error for the client.
   fileprivate var extendedError: ExtendedError {
     switch self {
     case .unreadable, .wrongQuestion, .truncated: .invalidData
@@ -127,7 +128,8 @@ extension HTTPDNSFailure {
 }
 
 extension UnreadableReason {
-  /// Whoever owns a zone decides on sizes, names, data and chains; what is no reply of the service at all is the server's.
+  /// The owner of a zone controls sizes, names, data and chains. A body that is not a reply of the service counts
+  /// against the server.
   var blame: Blame {
     switch self {
     case .tooLarge, .number, .name, .rdata, .chain, .contradiction, .referral: .answer
@@ -146,24 +148,24 @@ extension LocalDNSFailure {
   }
 }
 
-/// Why nobody could be asked, or nobody answered.
+/// Why an upstream could not be asked or did not answer.
 package struct UpstreamFailure: Error, Sendable, Equatable {
-  /// What to tell the client (RFC 8914).
+  /// The extended error for the client (RFC 8914).
   package var extendedError: ExtendedError
-  /// One line for the log, without secrets and endpoint queries.
+  /// One line for the log, without secrets and without the query part of endpoints.
   package var reason: String
-  /// What it is, without what the one who was asked can choose: failures of one kind share lines of the log.
+  /// The reason without any text that the server can choose. Failures of the same kind share a log line.
   package var kind: String
-  /// Whom it counts against.
+  /// What the failure counts against.
   package var blame: Blame
-  /// Whether nothing was said in time, so that nothing was said about the name.
+  /// Whether the time expired, so that the failure says nothing about the name.
   package var isLate = false
-  /// What would help, for a person; empty where nothing is known.
+  /// A human-readable remedy; empty if none is known.
   package var advice = ""
-  /// What each server that was asked has said, in their order; empty where none was asked.
+  /// The failure of each server that was asked, in order; empty if none was asked.
   package var steps: [String] = []
 
-  /// A failure, its reason and whom it counts against.
+  /// Creates a failure whose `kind` is its reason.
   package init(_ extendedError: ExtendedError, _ reason: String, _ blame: Blame) {
     self.extendedError = extendedError
     self.reason = reason
@@ -171,17 +173,17 @@ package struct UpstreamFailure: Error, Sendable, Equatable {
     kind = reason
   }
 
-  /// The reason with what would help, for a person who has asked.
+  /// The reason with the remedy, human-readable.
   package var explanation: String { advice.isEmpty ? reason : "\(reason); \(advice)" }
-  /// What was asked and why it failed, a line for each server.
+  /// One line per server: what was asked and why it failed.
   package func trail(of name: String) -> [String] {
     guard !steps.isEmpty else { return ["\(name): \(explanation)"] }
     return steps.map { "\(name): \($0)" }
   }
 
-  /// Whether a reachable provider has said this about the name: nobody else may say something better.
+  /// Whether a reachable provider replied about the name, so that no other upstream is asked.
   package var isFinal: Bool { (blame == .question || blame == .answer) && !isLate }
-  /// Whether LocalDNS may be asked in the provider's place.
+  /// Whether LocalDNS may be asked instead of the provider.
   package var leadsToLocalDNS: Bool { blame.leadsToLocalDNS || isLate }
 }
 
@@ -189,11 +191,11 @@ extension UpstreamFailure {
   init(_ failure: HTTPFailure) {
     self.init(failure.kind.extendedError, failure.description, failure.kind.blame)
     kind = failure.kind.rawValue
-    // Our own pause, after the server has asked for one.
+    // Our own pause, which the server requested earlier.
     if failure.kind == .calm, !failure.wasSent { blame = .ourselves }
   }
 
-  /// - Parameter code: the service's own word for it, one of those that are known.
+  /// - Parameter code: the service's own error code, if it is a known one.
   init(_ failure: HTTPDNSFailure, code: String? = nil) {
     self.init(failure.extendedError, failure.description, failure.blame)
     if let code { reason += " (\(code))" }
@@ -213,7 +215,8 @@ extension UpstreamFailure {
     }
   }
 
-  /// A server has answered with another code than NOERROR and NXDOMAIN; the client gets the server's own reason.
+  /// A server answered with a code other than NOERROR and NXDOMAIN. The client gets the server's extended error if it
+  /// sent one.
   package static func refused(
     _ code: ResponseCode, by server: String?, _ extendedError: ExtendedError? = nil
   ) -> UpstreamFailure {
@@ -222,8 +225,8 @@ extension UpstreamFailure {
     return failure
   }
 
-  /// Whether somebody who validates has found the data bogus (RFC 8914 sections 4.7 to 4.13): nobody who does not validate
-  /// may be asked instead.
+  /// Whether a validating resolver found the data bogus (RFC 8914 sections 4.7 to 4.13). No upstream that does not
+  /// validate may be asked instead.
   package var isBogus: Bool { blame == .answer && ExtendedError.validation.contains(extendedError) }
 
   package static let unserved = UpstreamFailure(.notSupported, "no provider serves this type", .question)
@@ -232,16 +235,16 @@ extension UpstreamFailure {
   package static let notListed = UpstreamFailure(.notSupported, "not in the table", .question)
   package static let noServer = UpstreamFailure(.noReachableAuthority, "no resolver to ask", .network)
   static let noTimeLeft = UpstreamFailure(.noReachableAuthority, "no time left", .network)
-  /// Nobody has answered by the last moment.
+  /// No upstream answered before the deadline.
   package static let noAnswerInTime = UpstreamFailure(.noReachableAuthority, "no answer in time", .network)
   package static let tooLong = UpstreamFailure(.invalidData, "the answer does not fit into a message", .answer)
-  /// No certificate can be checked yet.
+  /// Certificates cannot be checked yet.
   package static let noTime = UpstreamFailure(
     .notReady, "the machine's clock is before the day of this program's build; not used until the time is known",
     .network)
-  /// Nothing was learned about the question.
+  /// The daemon is stopping; the failure says nothing about the question.
   package static let ending = UpstreamFailure(.notReady, "the program ends", .ourselves)
-  /// The provider could not be asked, and nobody else may be.
+  /// Our own limits prevented the transfer, and no other upstream may be asked.
   package static let limitedBefore = UpstreamFailure(.other, "a limit of ours", .ourselves)
   package static let failedLately = UpstreamFailure(.cachedError, "failed a moment ago", .ourselves)
   package static let ownProbe = UpstreamFailure(.other, "one of our own probes", .ourselves)

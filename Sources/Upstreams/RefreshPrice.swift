@@ -1,13 +1,13 @@
-// RefreshPrice.swift -- what a refresh costs the provider's customer.
+// RefreshPrice.swift -- what a refresh costs the customer of a provider.
 
-/// What a transfer of refreshing costs.
+/// The cost of a transfer that refreshes answers.
 package struct RefreshPrice: Hashable, Sendable {
-  /// Whether it is billed: billing units are counted then, and else transfers.
+  /// Whether the transfer is billed. If so, the other values are billing units, otherwise transfers.
   package var isBilled: Bool
   package var perTransfer: Int
-  /// For each answer that is awaited.
+  /// The additional cost of each expected answer.
   package var perAnswer: Int
 
-  /// Nobody is billed.
+  /// The cost of a transfer that is not billed.
   package static let free = RefreshPrice(isBilled: false, perTransfer: 1, perAnswer: 0)
 }

@@ -1,42 +1,42 @@
-// Upstream.swift -- what the resolver knows of those it asks.
+// Upstream.swift -- the protocols through which the resolver uses providers and LocalDNS.
 
 import DNSWire
 import EventLoop
 import HTTPDNS
 import MessageCache
 
-/// Who gave an answer, for people.
+/// The source of an answer, for human-readable output.
 package enum AnswerSource: Sendable, Equatable {
-  /// A provider, by its name in the configuration, and the server that replied.
+  /// A provider: its name in the configuration and the server that replied.
   case provider(String, server: String)
   /// A plain resolver.
   case localDNS
   /// The cache.
   case cache
-  /// This program itself.
+  /// The daemon itself.
   case ourselves
 }
 
 extension AnswerSource {
-  /// Whether it is a provider.
+  /// Whether the source is a provider.
   package var isProvider: Bool { if case .provider = self { true } else { false } }
-  /// The provider's server that replied; nil for others.
+  /// The provider's server that replied; nil for other sources.
   package var server: String? {
     guard case .provider(_, let server) = self, !server.isEmpty else { return nil }
     return server
   }
 }
 
-/// An answer and the server that gave it.
+/// An answer and the server that sent it.
 package struct UpstreamAnswer: Sendable {
   /// The answer.
   package var answer: HTTPDNSAnswer
-  /// The server's address or name, for people.
+  /// The address or name of the server, human-readable.
   package var server: String
-  /// Answers to other questions that came along.
+  /// Answers to other questions in the same response.
   package var others: [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)]
 
-  /// An answer from that server.
+  /// Creates an answer; `others` is empty by default.
   package init(
     _ answer: HTTPDNSAnswer, server: String, others: [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)] = []
   ) {
@@ -50,124 +50,124 @@ package struct UpstreamAnswer: Sendable {
 package protocol Upstream: AnyObject {
   /// Its name in the configuration.
   var name: String { get }
-  /// Begins what goes on beside questions. Called when the daemon starts to serve, and again after a reload.
+  /// Starts background work. Called when the daemon begins to serve, and again after each reload.
   func start()
-  /// Whether its AD bit is passed on.
+  /// Whether the daemon passes the provider's AD bit on to clients.
   var trustsAD: Bool { get }
-  /// Whether it can be told of DO and CD.
+  /// Whether requests can carry DO and CD.
   var knowsDNSSECFlags: Bool { get }
-  /// How long one attempt may take.
+  /// The timeout of one attempt.
   var timeout: Duration { get }
-  /// The client subnet to send for a client's own one; nil to send none.
+  /// The client subnet to send for a client's subnet; nil to send none.
   func subnet(for client: IPPrefix?) -> IPPrefix?
-  /// Whether it can carry the question at all.
+  /// Whether the dialect can carry the question.
   func serves(_ question: HTTPDNSQuestion) -> Bool
-  /// Whether it should not be asked for a client while anybody else can, because no time is known to check its certificates
-  /// by. It then asks the question for itself, since the response tells the time.
+  /// Whether other upstreams go first because the time for checking its certificates is not known. In that case it
+  /// sends the question in the background, since the response reports the time.
   func awaitsTime(toAsk question: HTTPDNSQuestion) -> Bool
-  /// Asks one server after the other until one answers or `deadline` is near.
+  /// Asks the servers in order until one answers or `deadline` is near.
   ///
   /// - Parameters:
-  ///   - isLastResort: whether there is nobody else to ask: then a provider that is down is asked all the same.
-  ///   - isWanted: whether another server may be asked after one that has failed; called on the resolver's loop.
+  ///   - isLastResort: whether no other upstream is left; a provider that is down is then asked anyway.
+  ///   - isWanted: whether to try another server after a failure; called on the resolver's loop.
   func ask(
     _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure>
-  /// Why it should not be asked now for a name that was not in the cache before: what is left of its units is for others.
-  /// Nil where it may be.
+  /// Why it should not be asked now for a name that was not in the cache before: the remaining units are reserved. Nil
+  /// if it may be asked.
   func refusalOfNewNames() -> UpstreamFailure?
-  /// Client subnets of one name that it is asked for; 0 for no bound.
+  /// The maximum number of client subnets per name; 0 for no limit.
   var subnetsPerName: Int { get }
-  /// Whether it may be asked for what nobody waits for: neither down nor aside nor out of budget.
+  /// Whether background work may use it: it is not down, not backing off and within its budget.
   var isFit: Bool { get }
-  /// The addresses of its servers, as far as they are known.
+  /// The known addresses of its servers.
   var serverAddresses: [IPAddress] { get }
-  /// The machine is on another network: connections and failures of the old one do not count any more.
+  /// Discards connections and failures after a change of network.
   func networkHasChanged()
-  /// The configuration does not have it any more, in this form at least: it answers what is under way, and does nothing by
-  /// itself. `heir` has its name from now on.
+  /// Takes it out of service after a reload has removed or changed it. Transfers in flight finish; background work
+  /// stops. `heir` has the same name in the new configuration; nil if there is none.
   func retire(for heir: (any Upstream)?)
-  /// Forgets what it has said that it does not list, of those names; tells how many names and types that were.
+  /// Forgets which of these names it does not list; returns the number of forgotten names and types.
   @discardableResult
   func forgetNotListed(_ names: CacheSelection) -> Int
-  /// How it fares, for people.
+  /// Its state, in human-readable values.
   var report: ProviderReport { get }
-  /// Names that are always kept fresh: it may be checked with one of them.
+  /// Sets the names that are always kept fresh; the provider may use one of them for checks.
   func follow(keptNames: Set<DomainName>)
-  /// Whom it tells that it has answered after it had failed; called on the resolver's loop.
+  /// Sets the callback for its first reply after a failure; called on the resolver's loop.
   func tellRecovery(to told: @escaping () -> Void)
-  /// Counts each question that a transfer carried, and those that were not sent.
+  /// Observes each question that a transfer carries, and those that are not sent.
   var observer: (any TransferObserver)? { get set }
-  /// Whether it answers from memory: then nothing is gained by asking before an answer expires.
+  /// Whether it answers from memory, so that refreshing before expiry gains nothing.
   var answersAtOnce: Bool { get }
-  /// What a transfer costs of the budget of refreshing.
+  /// The cost of a transfer in the refresh budget.
   var refreshPrice: RefreshPrice { get }
-  /// Names that one transfer may carry, in both address families; 0 where each question travels alone.
+  /// The maximum number of names in one transfer, each in both address families; 0 if every question needs its own.
   var mostNames: Int { get }
-  /// Asks one server once, for all questions in one transfer; what several names need, `mostNames` allows.
+  /// Asks one server once, with all questions in one transfer. `mostNames` limits the number of names.
   func refresh(
     _ questions: [HTTPDNSQuestion], deadline: BootInstant
   ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure>
 }
 
 extension Upstream {
-  /// Asks one server after the other, for somebody who waits until the end.
+  /// Asks the servers in order for a caller that waits until the deadline.
   package func ask(
     _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     await ask(question, deadline: deadline, isLastResort: isLastResort, isWanted: { true })
   }
 
-  /// None, where there are no transfers.
+  /// Empty: for upstreams without transfers.
   package var serverAddresses: [IPAddress] { [] }
 
-  /// The configuration does not have it any more: nothing to do, where nothing else is said.
+  /// Does nothing by default.
   package func retire(for heir: (any Upstream)?) {}
 
-  /// The machine is on another network: connections and failures of the old one do not count any more.
+  /// Does nothing by default.
   package func networkHasChanged() {}
 
-  /// Forgets what it has said that it does not list: nothing is remembered, where nothing else is said.
+  /// Returns 0 by default: nothing is remembered.
   @discardableResult
   package func forgetNotListed(_ names: CacheSelection) -> Int { 0 }
 
-  /// How it fares, for people.
+  /// An empty report by default.
   package var report: ProviderReport { ProviderReport(name: name) }
 
-  /// Names that are always kept fresh: nothing to do, where it is not checked.
+  /// Does nothing by default: the upstream is not checked.
   package func follow(keptNames: Set<DomainName>) {}
 
-  /// Whom it tells that it has answered after it had failed: nobody, where it cannot fail.
+  /// Does nothing by default: the upstream cannot fail.
   package func tellRecovery(to told: @escaping () -> Void) {}
 
-  /// Nobody, where there are no transfers.
+  /// Nil by default: there are no transfers to observe.
   package var observer: (any TransferObserver)? {
     get { nil }
     set {}
   }
 
-  /// Whether it may be asked for what nobody waits for.
+  /// True by default.
   package var isFit: Bool { true }
 
-  /// Why it should not be asked now for a name that was not in the cache before: nothing, where nothing else is said.
+  /// Nil by default: every name may be asked.
   package func refusalOfNewNames() -> UpstreamFailure? { nil }
 
-  /// Client subnets of one name that it is asked for: any number, where nothing else is said.
+  /// No limit by default.
   package var subnetsPerName: Int { 0 }
 
-  /// Whether it answers from memory.
+  /// False by default.
   package var answersAtOnce: Bool { false }
 
-  /// Whether it can be told of DO and CD.
+  /// True by default.
   package var knowsDNSSECFlags: Bool { true }
 
-  /// What a transfer costs of the budget of refreshing: nobody is billed, where nothing else is said.
+  /// Free by default.
   package var refreshPrice: RefreshPrice { .free }
 
-  /// Names that one transfer may carry, in both address families; 0 where each question travels alone.
+  /// 0 by default: every question needs its own transfer.
   package var mostNames: Int { 0 }
 
-  /// Asks one server once for each question of one transfer.
+  /// Sends each question as a transfer of its own by default.
   package func refresh(
     _ questions: [HTTPDNSQuestion], deadline: BootInstant
   ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
@@ -176,30 +176,30 @@ extension Upstream {
     return .success(answers)
   }
 
-  /// Begins what goes on beside questions. Called when the daemon starts to serve, and again after a reload.
+  /// Does nothing by default.
   package func start() {}
 
-  /// Whether it should not be asked for a client while anybody else can: never, where nothing else is said.
+  /// False by default.
   package func awaitsTime(toAsk question: HTTPDNSQuestion) -> Bool { false }
 }
 
-/// Sees what came of the transfers of a provider. Resolver's loop only.
+/// Observes the transfers of a provider. Resolver's loop only.
 package protocol TransferObserver: AnyObject {
-  /// A transfer has ended.
+  /// Called at the end of a transfer.
   ///
-  /// - Parameter time: since it began.
+  /// - Parameter time: the duration of the transfer.
   func asked(_ asked: AskedQuestions, _ outcome: Result<ProviderReplies, TransferFailure>, time: Duration)
-  /// Nothing was sent: the provider is not used at the moment, or a limit of ours was reached.
+  /// Called for questions that were not sent: the provider is not in use, or one of our own limits was reached.
   func wereRefusedHere(_ asked: AskedQuestions)
 }
 
-/// LocalDNS as the resolver sees it.
+/// LocalDNS as an upstream.
 package protocol LocalUpstream: AnyObject {
-  /// Whether there is a server to ask.
+  /// Whether the list has any server to ask.
   func hasServers(_ servers: LocalServers) -> Bool
-  /// The resolvers of the configuration, as they are at present.
+  /// The current addresses of the configured resolvers.
   var addresses: [SocketAddress] { get }
-  /// Asks one server after the other within `timeout`.
+  /// Asks the servers in order, within `timeout`.
   func ask(
     _ question: HTTPDNSQuestion, _ servers: LocalServers, timeout: Duration
   ) async -> Result<UpstreamAnswer, UpstreamFailure>

@@ -1,17 +1,17 @@
-// Waiters.swift -- those who wait for something that is under way, each until a time of their own.
+// Waiters.swift -- tasks that wait for the same event, each with its own timeout.
 //
 // Resolver's loop only.
 
 import EventLoop
 
-/// Who waits for one thing.
+/// The tasks that wait for one event.
 final class Waiters {
   private let loop: any Loop
   private var waiting: [Waiter] = []
 
   init(on loop: any Loop) { self.loop = loop }
 
-  /// Returns when `resumeAll` is called, or after that time.
+  /// Suspends until `resumeAll` is called or the timeout expires.
   func wait(atMost timeout: Duration) async {
     await withCheckedContinuation { continuation in
       let waiter = Waiter(continuation)
@@ -20,7 +20,7 @@ final class Waiters {
     }
   }
 
-  /// Lets everybody go on.
+  /// Resumes all waiting tasks.
   func resumeAll() {
     for waiter in waiting { waiter.resume() }
     waiting = []

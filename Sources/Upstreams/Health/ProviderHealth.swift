@@ -137,8 +137,9 @@ package struct ProviderHealth: Sendable {
   /// Records a probe that could not be sent or was inconclusive.
   package mutating func probeWasPutOff(now: Int64) { noProbeBefore = now + ProviderHealth.firstProbeWait }
 
-  /// Records a refusal by the provider and begins a pause. The pause doubles if the provider refuses again after it. A refusal
-  /// during a pause, of a request that was in flight, can only extend the pause to a time that the provider names.
+  /// Records a refusal by the provider and begins a pause. The pause doubles if the provider refuses again after it. A
+  /// refusal during a pause, of a request that was in flight, can only extend the pause to a time that the provider
+  /// names.
   ///
   /// - Parameter pause: nanoseconds that the provider named.
   /// - Returns: nanoseconds until it is used again; nil if a pause was in progress.

@@ -44,8 +44,8 @@ package struct RequestLimit: Sendable {
 
 /// Billing units spent today, and their limit.
 ///
-/// A day begins when the clock passes midnight, not when the clock is set, so that a jumping clock does not start a second
-/// day. While the clock shows a past day, units keep counting, and a new day begins after 24 hours of boot time.
+/// A day begins when the clock passes midnight, not when the clock is set, so that a jumping clock does not start a
+/// second day. While the clock shows a past day, units keep counting, and a new day begins after 24 hours of boot time.
 package struct UnitBudget: Hashable, Sendable {
   /// Units per day; 0 for no limit.
   package let perDay: Int

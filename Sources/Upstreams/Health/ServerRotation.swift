@@ -25,8 +25,8 @@ package struct ServerRotation: Sendable {
     consecutiveFailures = Array(repeating: 0, count: count)
   }
 
-  /// The order in which a question tries the servers: the current one first, none twice (RFC 9520 section 3.1). Read it once
-  /// per question, because failures change it.
+  /// The order in which a question tries the servers: the current one first, none twice (RFC 9520 section 3.1). Read it
+  /// once per question, because failures change it.
   package var order: [Int] { (0..<count).map { (current + $0) % count } }
 
   /// Whether every server has failed since the last reply of any, and not just by a single accident.

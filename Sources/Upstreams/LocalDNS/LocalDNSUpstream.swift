@@ -1,4 +1,4 @@
-// LocalDNSUpstream.swift -- the network's plain resolvers as the resolver sees them. Resolver's loop only.
+// LocalDNSUpstream.swift -- the network's plain resolvers as an upstream. Resolver's loop only.
 
 import DNSWire
 import EventLoop
@@ -6,19 +6,19 @@ import Glibc
 import HTTPDNS
 import LocalDNS
 
-/// LocalDNS: which servers there are, and their replies as answers.
+/// LocalDNS: selects the servers and converts their responses into answers.
 package final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
   private let client: any LocalDNSTransport
-  /// What the network hands out, without ourselves.
+  /// The resolvers that the network announces, without our own addresses.
   package var systemServers: [SocketAddress]
   private var configured: LocalServers
   private var others: [LocalServers]
   private let loopGuard: LoopGuard?
 
   /// - Parameters:
-  ///   - configured: the resolvers that the configuration names for LocalDNS.
-  ///   - others: the resolvers of rules.
-  ///   - loopGuard: knows servers that lead back to us.
+  ///   - configured: the resolvers that the configuration lists for LocalDNS.
+  ///   - others: the resolvers of routing rules.
+  ///   - loopGuard: excludes servers that forward queries back to us.
   package init(
     _ client: any LocalDNSTransport, systemServers: [SocketAddress], configured: LocalServers,
     others: [LocalServers] = [], loopGuard: LoopGuard? = nil
@@ -30,19 +30,19 @@ package final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
     self.loopGuard = loopGuard
   }
 
-  /// The machine is on another network.
+  /// Forgets which servers were silent after a change of network.
   package func networkHasChanged() { client.networkHasChanged() }
 
-  /// Goes by another configuration from now on.
+  /// Switches to another configuration after a reload.
   package func use(configured: LocalServers, others: [LocalServers]) {
     self.configured = configured
     self.others = others
   }
 
-  /// Whether anybody asks the network's own.
+  /// Whether any list includes the resolvers of the network.
   package var usesSystemServers: Bool { ([configured] + others).contains { $0.entries.contains(.system) } }
 
-  /// Every server that may be asked, those that lead back to us included.
+  /// Every server that may be asked, including those that forward queries back to us.
   package var allServers: [SocketAddress] {
     var servers: [SocketAddress] = []
     for list in [configured] + others { servers += known(list).filter { !servers.contains($0) } }
@@ -53,7 +53,7 @@ package final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
 
   package func hasServers(_ servers: LocalServers) -> Bool { !addresses(servers).isEmpty }
 
-  /// The addresses that stand for those servers at present.
+  /// The current addresses for a list, without servers that forward queries back to us.
   package func addresses(_ servers: LocalServers) -> [SocketAddress] {
     let known = known(servers)
     guard let circular = loopGuard?.circular, !circular.isEmpty else { return known }
@@ -91,7 +91,7 @@ package final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
     }
   }
 
-  /// With whom was asked, for a person: the last of them has failed for that.
+  /// Adds the servers that were asked to a failure, human-readable; the reason is that of the last server.
   private func failure(_ reason: UpstreamFailure, of asked: [SocketAddress]) -> UpstreamFailure {
     guard !asked.isEmpty else { return reason }
     var reason = reason

@@ -1,4 +1,4 @@
-// LocalServers.swift -- which plain resolvers a route asks.
+// LocalServers.swift -- the plain resolvers that a route uses.
 
 import Configuration
 import DNSWire
@@ -6,18 +6,18 @@ import EventLoop
 
 /// The plain resolvers of a route, in order.
 package struct LocalServers: Sendable, Hashable {
-  /// One resolver, or those of the network.
+  /// One resolver, or the resolvers of the network.
   package enum Entry: Sendable, Hashable {
-    /// What the network hands out.
+    /// The resolvers that the network announces.
     case system
-    /// This one.
+    /// A resolver at a fixed address.
     case address(SocketAddress)
   }
 
-  /// The resolvers; none for no LocalDNS.
+  /// The resolvers; an empty list means no LocalDNS.
   package var entries: [Entry]
 
-  /// Those resolvers.
+  /// Creates a list; duplicates are dropped when it is used.
   package init(_ entries: [Entry]) { self.entries = entries }
 }
 
@@ -34,7 +34,7 @@ extension LocalServers {
 }
 
 extension SocketAddress {
-  /// A configured endpoint in the form that system calls take.
+  /// Converts a configured endpoint.
   package init(_ endpoint: Endpoint) {
     self.init(octets: endpoint.address.octets, port: endpoint.port)!
   }

@@ -1,4 +1,4 @@
-// LoopGuard.swift -- finds LocalDNS servers that send our own queries back to us, and asks them no more.
+// LoopGuard.swift -- detects LocalDNS servers that forward our own queries back to us, and excludes them.
 //
 // Resolver's loop only.
 
@@ -7,7 +7,7 @@ import EventLoop
 import LocalDNS
 import Logging
 
-/// Probes LocalDNS servers with names that nobody else knows.
+/// Probes LocalDNS servers with unique names.
 package final class LoopGuard: @unchecked Sendable {
   private var probes = LoopProbe()
   private let client: any LocalDNSTransport
@@ -15,12 +15,12 @@ package final class LoopGuard: @unchecked Sendable {
   private let logger: Logger
   private var forgetting: LoopTimer?
   private var nextSuspicion = BootInstant(nanoseconds: .min)
-  /// Servers that lead back to us.
+  /// Servers that forward queries back to us.
   private(set) var circular: Set<SocketAddress> = []
 
-  /// How long a server may take to pass a probe on.
+  /// How long a server may take to forward a probe.
   private static let patience = Duration.seconds(5)
-  /// How often servers are probed that do not answer.
+  /// The minimum interval between probes of servers that do not answer.
   private static let calm = Duration.seconds(60)
 
   package init(_ client: any LocalDNSTransport, loop: any Loop, logger: Logger) {
@@ -29,10 +29,10 @@ package final class LoopGuard: @unchecked Sendable {
     self.logger = logger
   }
 
-  /// Where the names of all probes lie: queries for them come to the resolver.
+  /// The zone of all probe names; the resolver passes queries for them to `received`.
   package var zone: DomainName { probes.zone }
 
-  /// Asks each server for a name of its own, and gives those a chance that led back to us before.
+  /// Sends each server a unique name. Servers excluded before get another chance.
   package func probe(_ servers: [SocketAddress]) {
     circular = circular.filter { !servers.contains($0) }
     forgetting?.cancel()
@@ -42,14 +42,14 @@ package final class LoopGuard: @unchecked Sendable {
     Task(executorPreference: loop) { [client] in await LoopProbe.send(asked, by: client, timeout: .seconds(2)) }
   }
 
-  /// Those have not answered: one of them may lead back to us by now. They are probed once in a while.
+  /// Probes servers that did not answer, at most once per `calm`, since one of them may now forward to us.
   func suspect(_ servers: [SocketAddress]) {
     guard loop.now >= nextSuspicion else { return }
     nextSuspicion = loop.now + LoopGuard.calm
     probe(servers)
   }
 
-  /// A query for a name in the zone came in.
+  /// Handles a query for a name in the zone: excludes the server that received this probe.
   package func received(_ name: DomainName) {
     guard let server = probes.server(for: name), circular.insert(server).inserted else { return }
     logger.error("LocalDNS server \(server) sends queries back to this program, and is not asked any more")

@@ -1,4 +1,4 @@
-// HTTPDNSProvider.swift -- one provider of the configuration: its dialect, its servers, which of them is asked now.
+// HTTPDNSProvider.swift -- a provider over HTTP: its dialect, its servers and the selection among them.
 //
 // Resolver's loop only.
 
@@ -11,77 +11,77 @@ import Logging
 import MessageCache
 import Telemetry
 
-/// A provider that is asked over HTTP. Resolver's loop only: timers and tasks there carry it about.
+/// A provider over HTTP. Resolver's loop only; `@unchecked Sendable` because timers and tasks on that loop capture it.
 final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   let settings: ProviderSettings
   private(set) var servers: [ProviderServer]
   let loop: any Loop
-  /// Numbers so far, those of who had the name before among them.
+  /// Counters; a reload carries them over from the provider of the same name.
   var counters = ProviderCounters()
   var observer: (any TransferObserver)?
   var health: ProviderHealth
   var probeTimer: LoopTimer?
-  /// A question that the provider can be probed with where none is known to be good: the first that was asked of it.
+  /// The question for probes if no question is known to be good: the first one that was asked.
   var probeQuestion: HTTPDNSQuestion?
-  /// Questions that it is known to answer.
+  /// Questions that the provider is known to answer.
   var good: GoodQuestions
-  /// What is suspected of each server.
+  /// Failures and replies of each server that checks depend on.
   var suspicions: [ServerSuspicion]
-  /// The check that was begun last.
+  /// The most recent check.
   var lastCheck: ProviderCheck?
   var checkTimer: LoopTimer?
-  /// Domains that were refused since the last reply, as long as no question is known to be good.
+  /// Domains that were refused since the last reply, while no question is known to be good.
   var refusedDomains: Set<DomainName> = []
-  /// Probes so far, each with another of the good questions.
+  /// The number of probes so far; each uses another of the good questions.
   var probeNumber = 0
-  /// Units that transfers in flight may cost.
+  /// The maximum cost in units of all transfers in flight.
   var unitsInFlight = 0
-  /// Whether it has failed since its last reply, for what is not the question's fault.
+  /// Whether it has failed since its last reply, for a reason other than the question.
   var hasTrouble = false
-  /// Told that it has answered after that.
+  /// Called at the first reply after such a failure.
   var recoveryTold: (() -> Void)?
   let dialect: any Dialect
   let batchDialect: (any BatchDialect)?
   let note: ProviderNote
-  /// What was said last of whether it is down, and which server is asked first.
+  /// The state that was logged last.
   var toldStanding = ProviderStanding()
   var limit: RequestLimit
   var budget: UnitBudget
   let ledger: UnitLedger?
-  /// Whether a reload has taken it out; who has its name since, and pays for it.
+  /// Whether a reload has removed it. `heir` has its name now and pays for its transfers in flight.
   var isRetired = false
   var heir: HTTPDNSProvider?
   let schedule: ServerSchedule?
   private var clock = ProviderClock()
-  /// Seconds by which the last response's date was ahead of the clock that signed its request.
+  /// Seconds by which the last response's `Date` was ahead of the time used to sign its request.
   private var clockDifference: Int64 = 0
-  /// The same for the machine's clock; nil where no response had a date.
+  /// Seconds by which the last `Date` was ahead of the machine's clock; nil if no response had one.
   private(set) var datedClockDifference: Int64?
-  /// The last failure that was not the question's fault.
+  /// The last failure that was not the fault of the question.
   private(set) var lastFailure: (text: String, at: BootInstant)?
   let certificateClock: CertificateClock?
-  /// When the time may be asked for again; nil while it is being asked for.
+  /// The earliest time for another request for the time; nil while one is in flight.
   var nextTimeCheck: BootInstant? = BootInstant(nanoseconds: .min)
   private var notListed = NotListedNames()
   private var pairs = PairedNames()
   private(set) var pairsUnderWay: [HTTPDNSQuestion: PairUnderWay] = [:]
   private var headers: [HTTPField] = []
 
-  /// Servers that one question is sent to, one after the other.
+  /// The maximum number of servers that one question tries.
   static let mostAttempts = 3
-  /// A server that is silent for so long has failed, whatever more it might have had: no question lasts much longer.
+  /// A server that is silent for this long has failed even if its timeout is longer: no question lasts much longer.
   private static let longestAttempt = Duration.seconds(4)
-  /// With less time than this no transfer is worth its price.
+  /// With less time than this, a transfer is not worth its cost.
   static let shortestAttempt = Duration.milliseconds(100)
-  /// Seconds from which on a clock's difference is worth a word; signatures are good for minutes.
+  /// The clock difference in seconds from which the log mentions it; signatures are valid for minutes.
   private static let oddClock: Int64 = 60
 
   /// - Parameters:
-  ///   - servers: may be empty where a schedule will bring some.
-  ///   - schedule: tells which servers there are.
-  ///   - ledger: keeps what was spent beyond the program's life.
-  ///   - certificateClock: what is known of the time where the machine's clock cannot be right.
-  ///   - note: told in one line what a person should know: what the provider refuses, and what would help.
+  ///   - servers: may be empty if `schedule` provides them.
+  ///   - schedule: provides the list of servers.
+  ///   - ledger: stores the units spent across restarts.
+  ///   - certificateClock: knows the time if the machine's clock cannot be right.
+  ///   - note: logs one line for the operator: what the provider refuses, and the remedy.
   init(
     _ settings: ProviderSettings, dialect: any Dialect, servers: [ProviderServer], loop: any Loop,
     ledger: UnitLedger? = nil, schedule: ServerSchedule? = nil, certificateClock: CertificateClock? = nil,
@@ -121,7 +121,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
 
   var serverAddresses: [IPAddress] { servers.flatMap(\.addresses) }
 
-  /// Asks those servers from now on; what is under way goes on with the old ones.
+  /// Switches to these servers. Transfers in flight continue with the old ones.
   func use(_ servers: [ProviderServer]) {
     self.servers = servers
     probeTimer?.cancel()
@@ -165,7 +165,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   @discardableResult
   func forgetNotListed(_ names: CacheSelection) -> Int { notListed.remove(names) }
 
-  /// An answer as this provider's settings take it: emptiness that may mean "not in the list" is remembered, or believed.
+  /// Applies the settings to an ambiguous empty answer: either remembers it, so that the resolver asks the next
+  /// provider, or accepts it.
   func taken(_ answer: HTTPDNSAnswer, to question: HTTPDNSQuestion) -> HTTPDNSAnswer {
     guard answer.isEmptyAmbiguous else { return answer }
     var answer = answer
@@ -176,8 +177,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     return answer
   }
 
-  /// Both families of a name in one transfer where both have been asked for before and the dialect can; who asks for
-  /// the other one meanwhile waits for the same transfer.
+  /// Asks for both address families of a name in one transfer if clients have asked for both before and the dialect can
+  /// carry both. Concurrent callers for the other family share that transfer.
   private func replies(
     to question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
   ) async -> Result<ProviderReplies, UpstreamFailure> {
@@ -203,8 +204,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   }
 
   /// - Parameters:
-  ///   - attempts: servers that are asked, one after the other.
-  ///   - isWanted: whether another one may be asked after one that has failed.
+  ///   - attempts: the maximum number of attempts.
+  ///   - isWanted: whether to try another server after a failure.
   func askServers(
     _ asked: AskedQuestions, deadline: BootInstant, isLastResort: Bool, attempts: Int = HTTPDNSProvider.mostAttempts,
     isWanted: @Sendable () -> Bool = { true }
@@ -222,7 +223,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     if servers.isEmpty { failure.reason = noServers }
     if servers.isEmpty { hasTrouble = true }
     var order = AttemptOrder(health.rotation.order.filter { servers.indices.contains($0) }, most: attempts)
-    // The clients of a question whose place is another's have been answered: no more transfers for it.
+    // The clients of a question that has lost its place have been answered, so it gets no further transfers.
     while hasUnits, isWanted(), let index = order.next() {
       let time = min(timeout, deadline - loop.now)
       guard time >= HTTPDNSProvider.shortestAttempt else { break }
@@ -251,7 +252,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     return .failure(failure)
   }
 
-  /// Answers with data show which questions the provider serves.
+  /// Remembers a question that was answered with data, for checks and probes.
   private func noteGood(_ replies: ProviderReplies) {
     for (question, answer) in replies.answers where answer.responseCode == .noError && !answer.isNegative {
       return good.note(question, now: loop.now)
@@ -262,16 +263,16 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     "its list of servers has not come" + (schedule?.problem.map { ": \($0)" } ?? "")
   }
 
-  /// Whether no other list of servers has come since.
+  /// Whether these are still the current servers.
   func isCurrent(_ servers: [ProviderServer]) -> Bool {
     servers.count == self.servers.count && zip(servers, self.servers).allSatisfy { $0 === $1 }
   }
 
-  /// Why nothing may be sent now.
+  /// Why the provider may not be used now; nil if it may.
   private func refusal(isLastResort: Bool) -> UpstreamFailure? {
     switch health.fitness(now: loop.now.nanoseconds) {
     case .up: break
-    // Where there is nobody else to ask, an attempt may still succeed.
+    // If no other upstream is left, an attempt may still succeed.
     case .down where isLastResort: break
     case .down:
       hasTrouble = true
@@ -287,14 +288,14 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     return nil
   }
 
-  /// Whether the day's units are neither spent nor in flight.
+  /// Whether the day has units left besides those of transfers in flight.
   var hasUnits: Bool {
     budget.isOpen(unixTime: loop.wallTime, now: loop.now.nanoseconds, reserve: unitsInFlight)
   }
 
-  /// Asks one server; once more where the signature's time was wrong and the reply has taught us better: not every
-  /// provider tells such a signature from one with a wrong key. Each transfer takes one of those that
-  /// `requests_per_second` allows.
+  /// Asks one server. Repeats the transfer if the signature may have been refused for its time and the reply corrected
+  /// our clock, since not every provider distinguishes that from a wrong key. Each transfer counts against
+  /// `requests_per_second`.
   func ask(
     _ server: ProviderServer, _ asked: AskedQuestions, timeout: Duration
   ) async -> Result<ProviderReplies, ServerFailure> {
@@ -313,8 +314,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       let reason = "more than requests_per_second (\(settings.requestsPerSecond))"
       return .failure(ServerFailure(failure: UpstreamFailure(.other, reason, .ourselves), evidence: .certain))
     }
-    // Compared, and not asked whether anything was learned: of many that are refused at a time only the first one's
-    // reply teaches something.
+    // Compare offsets instead of asking whether this reply changed the clock: of several concurrent refusals, only the
+    // first reply changes it.
     let offset = clock.offset
     var outcome = await transfer(transport, server, asked, timeout: end - loop.now)
     if case .failure(.refused(let reason, let code)) = outcome, reason.mayBeTheClock, clock.offset != offset {
@@ -349,15 +350,15 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     let request = request(asked)
     let begin = loop.preciseNow
     var message = HTTPRequest(request, headers: fields(request))
-    // A zone whose answers hang holds some of the connections only.
+    // Shares keep a zone whose answers hang from occupying all connections.
     message.share = DomainKey(of: asked.first.name).value
-    // What has been sent is charged in full unless an answer says what it costs: nobody knows how the other side counts.
+    // A transfer is charged in full unless the answer shows its cost, since the provider's accounting is unknown.
     let most = dialect.billing.units(answers: asked.count)
     unitsInFlight += most
     defer { unitsInFlight -= most }
     switch await transport.send(message, timeout: timeout) {
     case .failure(let reason):
-      // It may have arrived: whoever bills counts what has arrived.
+      // The request may have arrived, and the provider bills what arrives.
       if reason.wasSent { pay(most) }
       counters.failures.count(TransferFailureReason(reason.kind))
       return .failure(.transfer(reason))
@@ -412,7 +413,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     ledger?.didSpend()
   }
 
-  /// A provider that refuses every server's request alike is not asked for a while, and the log says what would help.
+  /// Backs off from a provider whose refusal every server would repeat, and logs a remedy.
   func setAside(for reason: HTTPDNSFailure) {
     var pause: Duration?
     let aside: AsideReason
@@ -429,14 +430,16 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     note(.warning, "provider \(name): \(reason); backing off for \(length / 1_000_000_000) s; \(remedy(for: reason))")
   }
 
-  /// What would help, for a person. A clock is corrected only by a server that is certain: over TLS.
+  /// A human-readable remedy. It mentions the clock if that may be the cause: only a server authenticated by TLS
+  /// corrects it.
   private func remedy(for reason: HTTPDNSFailure) -> String {
     let isTimely = abs(clockDifference) < HTTPDNSProvider.oddClock
     guard !isTimely, reason == .authentication || reason == .expired else { return reason.remedy }
     return "set the machine's clock, which differs from the provider's by \(abs(clockDifference)) s"
   }
 
-  /// The header fields of a dialect rarely change: the client recognises the same array and prepares nothing anew.
+  /// The header fields of a dialect rarely change, and the client recognises an identical array and reuses its own
+  /// form.
   private func fields(_ request: TransferRequest) -> [HTTPField] {
     let isSame =
       headers.count == request.headers.count
@@ -448,7 +451,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
 
 extension ProviderHealth {
   init(servers: Int, _ settings: ProviderSettings) {
-    // Until a schedule has brought servers there is none to be asked; the rotation is made anew then.
+    // Without servers the count is 1; the rotation is created again when a schedule provides them.
     self.init(
       servers: max(servers, 1), attemptsBeforeSwitch: settings.attemptsBeforeSwitch,
       returnToFirst: settings.returnToFirst.nanoseconds)

@@ -1,7 +1,7 @@
-// ProviderCheck.swift -- whether a failure is the question's own: a question that is known to be good is asked as well.
+// ProviderCheck.swift -- tests with a question known to be good whether a failure was caused by the question.
 //
-// Resolver's loop only. Anybody may ask a question that a server is late with, chokes on or refuses, so that no client's
-// question alone speaks against server or account.
+// Resolver's loop only. A client can choose a question that makes a server time out, fail or refuse, so a client's
+// question alone never counts against a server or an account.
 
 import DNSWire
 import EventLoop
@@ -11,25 +11,24 @@ import PublicSuffixes
 
 /// Questions that a provider is known to answer.
 struct GoodQuestions {
-  /// Names whose answer speaks for the provider before all others: `refresh.keep`.
+  /// The names of `refresh.keep`, which are preferred.
   var keptNames: Set<DomainName> = []
   private let chosen: HTTPDNSQuestion?
   private var kept: HTTPDNSQuestion?
-  /// The latest ones, of different domains, the oldest first.
+  /// The latest good questions, each of a different domain, the oldest first.
   private var latest: [(domain: DomainName, question: HTTPDNSQuestion)] = []
   private var nextNote = BootInstant(nanoseconds: .min)
 
   private static let mostDomains = 8
-  /// When there are enough, another one is taken up once in this time.
+  /// When the list is full, the minimum interval between two additions.
   private static let noteInterval = Duration.seconds(1)
 
-  /// - Parameter checkName: what the configuration says, if it does.
+  /// - Parameter checkName: the configured name, if there is one.
   init(checkName: DomainName? = nil) { chosen = checkName.map { HTTPDNSQuestion(name: $0, type: .a) } }
 
-  /// Whether any is known.
   var isEmpty: Bool { chosen == nil && kept == nil && latest.isEmpty }
 
-  /// The provider has answered this one with data.
+  /// Records a question that the provider has answered with data.
   mutating func note(_ question: HTTPDNSQuestion, now: BootInstant) {
     guard now >= nextNote || latest.count < GoodQuestions.mostDomains else { return }
     let good = HTTPDNSQuestion(name: question.name, type: question.type)
@@ -44,17 +43,18 @@ struct GoodQuestions {
     latest.append((domain, good))
   }
 
-  /// What was known to whoever had the name before.
+  /// Takes over what the previous provider of the same name has learned.
   mutating func inherit(_ other: GoodQuestions) {
     latest = other.latest
     nextNote = other.nextNote
   }
 
-  /// All of them: probes take one after the other, since one of their zones may be dead.
+  /// All good questions. Probes rotate through them, since one of their zones may be dead.
   var all: [HTTPDNSQuestion] { [chosen, kept].compactMap(\.self) + latest.map(\.question) }
 
-  /// Two to check with, instead of a question that has failed: of two domains and not of that one's, unless a person has
-  /// chosen them. The oldest first, since whoever has asked what fails may have asked what was good a moment before.
+  /// Returns up to two questions to check with: of different domains, and not of the failed question's domain unless
+  /// they come from the configuration. The oldest come first, because a client that asks a failing question may have
+  /// asked a good one just before.
   func questions(insteadOf failed: HTTPDNSQuestion) -> [HTTPDNSQuestion] {
     var found = [chosen, kept].compactMap(\.self).filter { $0.name != failed.name }
     guard found.count < 2, !latest.isEmpty else { return found }
@@ -64,15 +64,15 @@ struct GoodQuestions {
   }
 }
 
-/// What is suspected of one server.
+/// Failures of one server that the questions may have caused, and its last replies.
 struct ServerSuspicion {
-  /// Failures since its last reply that may be their questions' own.
+  /// Failures since the last reply that the questions may have caused.
   var failures = 0
-  /// Whether a question that is known to be good has failed, too, since its last reply.
+  /// Whether a good question has failed as well since the last reply.
   var isConfirmed = false
-  /// When it last gave a reply of any use.
+  /// The time of the last usable reply.
   var lastReply = BootInstant(nanoseconds: .min)
-  /// Since when replies of use have come without a pause.
+  /// The time since which usable replies have arrived without a gap.
   var wellSince = BootInstant(nanoseconds: .min)
 
   init() {}
@@ -83,29 +83,29 @@ struct ServerSuspicion {
   }
 }
 
-/// What a check has found.
+/// The result of a check.
 enum CheckVerdict {
-  /// The server answers what is known to be good.
+  /// The server answers a good question.
   case isWell
-  /// It does not.
+  /// The server does not answer good questions.
   case isNotWell
-  /// The provider refuses what is known to be good.
+  /// The provider refuses good questions.
   case refuses(HTTPDNSFailure)
-  /// Nothing is known to be good, or nobody could be asked now.
+  /// No good question is known, or no transfer was possible.
   case saysNothing
 }
 
-/// One check, for everybody who waits for what it finds.
+/// One check; several failed questions can wait for its result.
 ///
-/// Resolver's loop only: tasks there carry it about.
+/// Resolver's loop only; `@unchecked Sendable` because tasks on that loop capture it.
 final class ProviderCheck: @unchecked Sendable {
   let startedAt: BootInstant
   var verdicts: [Int: CheckVerdict] = [:]
-  /// Replies that do not speak for the server, so far.
+  /// The number of bad replies of each server so far.
   var bad: [Int: Int] = [:]
   var isOver = false
   let waiters: Waiters
-  /// Who waits for a server's first reply of either kind.
+  /// The tasks that wait for a server's first reply, good or bad.
   private var firstReplies: [Int: Waiters] = [:]
   private let loop: any Loop
 
@@ -115,7 +115,7 @@ final class ProviderCheck: @unchecked Sendable {
     waiters = Waiters(on: loop)
   }
 
-  /// Returns when a server has replied, or after that time.
+  /// Suspends until the server has replied or the timeout expires.
   func firstReply(of index: Int, atMost timeout: Duration) async {
     guard verdicts[index] == nil, bad[index] == nil else { return }
     let those = firstReplies[index] ?? Waiters(on: loop)
@@ -123,23 +123,23 @@ final class ProviderCheck: @unchecked Sendable {
     await those.wait(atMost: timeout)
   }
 
-  /// A server has replied.
+  /// Resumes the tasks that wait for the first reply of a server.
   func hasReplied(_ index: Int) { firstReplies[index]?.resumeAll() }
 }
 
 extension HTTPDNSProvider {
-  /// At most one check in this time: each costs a transfer.
+  /// The minimum interval between two checks, since each costs a transfer.
   static let checkInterval = Duration.seconds(5)
-  /// How long a client's question waits for what a check finds.
+  /// The maximum time that a client's question waits for a check.
   static let longestCheck = Duration.seconds(1)
-  /// How long the first good question may be silent before the second is asked as well.
+  /// The time after which the second good question is sent if the first has no reply.
   private static let secondCheck = Duration.milliseconds(300)
-  /// A reply so short a time ago shows that a server is well.
+  /// A reply within this time shows that the server works.
   private static let freshReply = Duration.seconds(1)
-  /// Refusals of so many domains one after the other are the account's, as long as no question is known to be good.
+  /// While no good question is known, refusals of this many consecutive domains count against the account.
   private static let mostRefusedDomains = 3
 
-  /// A server has given a reply of use.
+  /// Records a usable reply of a server.
   func replied(_ index: Int) {
     health.succeeded(index, now: loop.now.nanoseconds)
     if suspicions.indices.contains(index) {
@@ -148,17 +148,18 @@ extension HTTPDNSProvider {
     }
     refusedDomains = []
     tellStanding()
-    // What was in flight when the provider was set aside does not end that.
+    // A reply that was in flight when the provider began to back off does not end that.
     guard hasTrouble, health.fitness(now: loop.now.nanoseconds) == .up else { return }
     hasTrouble = false
     recoveryTold?()
   }
 
-  /// What a client's question that failed says about the server and the account, which follows at once; and about itself.
+  /// Decides what the failure of a client's question says about server, account and question, and applies it to the
+  /// health.
   ///
   /// - Parameters:
   ///   - began: when the transfer began.
-  ///   - hadItsTime: whether the server had as long as it may have.
+  ///   - hadItsTime: whether the server had as much time as an attempt may take.
   func judged(
     _ problem: ServerFailure, at index: Int, _ asked: HTTPDNSQuestion, began: BootInstant, hadItsTime: Bool,
     deadline: BootInstant
@@ -166,7 +167,7 @@ extension HTTPDNSProvider {
     var failure = problem.failure
     switch (failure.blame, problem.evidence) {
     case (.ourselves, _): break
-    // It has replied, but not with what would show that it is well.
+    // The server replied, but the reply does not prove that it works.
     case (.question, _), (.answer, _): health.succeeded(index, now: loop.now.nanoseconds)
     case (.account, _):
       guard let refusal = problem.refusal, await isAccountsFault(refusal, at: index, asked, began, deadline) else {
@@ -176,7 +177,7 @@ extension HTTPDNSProvider {
       hasTrouble = true
       setAside(for: refusal)
     case (.server, .certain), (.network, .certain): failed(index)
-    // A server that had less than its time has not failed; another one may still be quicker.
+    // A server that had less than its timeout has not failed, but another one may be faster.
     case (.server, .late), (.network, .late):
       guard hadItsTime else { break }
       let hasReplied = hasReplied(index, since: began)
@@ -194,7 +195,7 @@ extension HTTPDNSProvider {
         failure.blame = .answer
       } else if suspect(index, asked) {
         let verdict = await check(index, insteadOf: asked, began: began, deadline: deadline)
-        // Where it is too soon for another check, the last one counts.
+        // If it is too soon for another check, the last one counts.
         if case .isWell = verdict { failure.blame = .answer }
         if problem.isReply, wasWell(index, since: began) { failure.blame = .answer }
       }
@@ -202,14 +203,15 @@ extension HTTPDNSProvider {
     return failure
   }
 
-  /// Whether the server has replied to others all the time. One that has just come back says nothing about what was lost
-  /// before.
+  /// Whether the server has replied to other questions all the time. A server that has just recovered proves nothing
+  /// about questions lost before.
   private func hasReplied(_ index: Int, since began: BootInstant) -> Bool {
     isFresh(suspicions[index].lastReply) && suspicions[index].wellSince <= began
   }
 
-  /// Whether the check after which another one would come too soon has found the server well, and that was before the
-  /// question was sent: one that has just come back says nothing about what was lost before.
+  /// Whether the last check found the server working, is recent enough to prevent another one, and the server has
+  /// worked since before the question was sent: a server that has just recovered proves nothing about questions lost
+  /// before.
   private func wasWell(_ index: Int, since began: BootInstant) -> Bool {
     guard let lastCheck, lastCheck.startedAt + HTTPDNSProvider.checkInterval > loop.now,
       suspicions[index].wellSince <= began
@@ -220,7 +222,7 @@ extension HTTPDNSProvider {
 
   private func isFresh(_ time: BootInstant) -> Bool { time + HTTPDNSProvider.freshReply >= loop.now }
 
-  /// A server has failed for certain.
+  /// Records a failure that counts against the server.
   func failed(_ index: Int) {
     hasTrouble = true
     if servers.indices.contains(index) { servers[index].connectionFailed(now: loop.now) }
@@ -234,9 +236,9 @@ extension HTTPDNSProvider {
     armProbe()
   }
 
-  /// A server has failed a question that may be to blame itself.
+  /// Records a failure that the question may have caused.
   ///
-  /// - Returns: whether that has to be found out: otherwise it has been counted.
+  /// - Returns: whether a check must decide; otherwise the failure has been counted.
   private func suspect(_ index: Int, _ asked: HTTPDNSQuestion) -> Bool {
     hasTrouble = true
     guard !suspicions[index].isConfirmed, !good.questions(insteadOf: asked).isEmpty else {
@@ -247,12 +249,12 @@ extension HTTPDNSProvider {
     return true
   }
 
-  /// Whether the account, and not this question alone, is refused.
+  /// Whether the refusal concerns the account and not only this question.
   private func isAccountsFault(
     _ refusal: HTTPDNSFailure, at index: Int, _ asked: HTTPDNSQuestion, _ began: BootInstant, _ deadline: BootInstant
   ) async -> Bool {
     guard !good.questions(insteadOf: asked).isEmpty else {
-      // Nothing has ever been answered: who has an account may have a wrong one.
+      // No question was ever answered: a configured account may be wrong.
       if good.isEmpty, settings.hasAccount, !refusal.mayBeTheQuestion { return true }
       refusedDomains.insert(PublicSuffixes.domain(of: asked.name))
       return refusedDomains.count >= HTTPDNSProvider.mostRefusedDomains
@@ -261,15 +263,15 @@ extension HTTPDNSProvider {
     return true
   }
 
-  /// Asks a question that is known to be good of this server and all that are suspected, unless that was done a moment
-  /// ago; then it is done later, where somebody is still suspected.
+  /// Sends good questions to this server and to all suspected ones. If the last check is too recent, schedules another
+  /// one for the servers that are still suspected then.
   private func check(
     _ index: Int, insteadOf asked: HTTPDNSQuestion, began: BootInstant, deadline: BootInstant? = nil
   ) async -> CheckVerdict {
     let longest = HTTPDNSProvider.longestCheck
     let wait = deadline.map { min($0 - loop.now, longest) } ?? longest
     if let running = lastCheck, !running.isOver { await running.waiters.wait(atMost: wait) }
-    // Whoever has waited beside us may have begun another one.
+    // Another task that waited for the same check may have begun the next one.
     if let last = lastCheck {
       if let verdict = last.verdicts[index], last.startedAt >= began || isFresh(last.startedAt) {
         return verdict
@@ -301,7 +303,8 @@ extension HTTPDNSProvider {
     }
   }
 
-  /// The suspects first; where one of them fails, the others as well, or an outage of all would be seen one by one.
+  /// Checks the suspects first. If one of them fails, checks the others too, to detect an outage of all servers at
+  /// once.
   private func run(_ check: ProviderCheck, _ questions: [HTTPDNSQuestion], besides index: Int) async {
     let servers = servers
     let suspects = suspicions.indices.filter { $0 == index || suspicions[$0].failures > 0 }
@@ -313,7 +316,7 @@ extension HTTPDNSProvider {
     check.waiters.resumeAll()
   }
 
-  /// A server is well if one of the questions is answered, and not if none is: one zone may be dead, whoever owns it.
+  /// A server works if it answers one of the questions, and has failed if it answers none, since one zone may be dead.
   private func ask(
     _ check: ProviderCheck, _ questions: [HTTPDNSQuestion], of indices: [Int], _ servers: [ProviderServer]
   ) async {
@@ -348,7 +351,7 @@ extension HTTPDNSProvider {
     return verdict(await ask(servers[index], .one(question), timeout: timeout))
   }
 
-  /// What a reply to a question that ought to be answered says.
+  /// Classifies the result of a good question.
   func verdict(_ result: Result<ProviderReplies, ServerFailure>) -> CheckVerdict {
     guard case .failure(let problem) = result else { return .isWell }
     return switch problem.failure.blame {
@@ -376,6 +379,6 @@ extension HTTPDNSProvider {
 }
 
 extension HTTPDNSFailure {
-  /// Whether a client's question can cause it at a service that knows our account.
+  /// Whether a client's question can cause the refusal although the service accepts the account.
   fileprivate var mayBeTheQuestion: Bool { self == .badParameter || self == .badPath }
 }

@@ -1,26 +1,26 @@
-// ProviderDemotions.swift -- how often a provider, or a server of it, was put behind others.
+// ProviderDemotions.swift -- counts how often a provider or one of its servers was demoted.
 
-/// Numbers by what was put behind.
+/// The number of demotions by kind.
 package struct ProviderDemotions: Sendable, Equatable {
-  /// What was put behind others, and why.
+  /// What was demoted, and why.
   package enum Kind: String, CaseIterable, Sendable {
-    /// A server that has failed: the next one is asked first.
+    /// A server that failed: the next one is asked first.
     case server
-    /// The provider, whose servers have all failed.
+    /// A provider whose servers have all failed.
     case down
-    /// The provider, which refuses to serve.
+    /// A provider that refuses to serve.
     case aside
   }
 
   private var counts = [Int](repeating: 0, count: Kind.allCases.count)
 
-  /// None.
+  /// Creates counters of zero.
   package init() {}
 
-  /// How often that happened.
+  /// The number of demotions of this kind.
   package subscript(kind: Kind) -> Int { counts[ProviderDemotions.place(kind)] }
 
-  /// It has happened once more.
+  /// Counts a demotion.
   package mutating func count(_ kind: Kind) { counts[ProviderDemotions.place(kind)] += 1 }
 
   private static func place(_ kind: Kind) -> Int { Kind.allCases.firstIndex(of: kind)! }

@@ -1,17 +1,17 @@
-// ProviderMemory.swift -- what a provider's own past says: which names it does not have, which are asked for in pairs, what
-// time it is there.
+// ProviderMemory.swift -- what a provider learns from past replies: names that it does not list, names that clients
+// ask for in both address families, and the provider's clock.
 
 import DNSWire
 import EventLoop
 import HTTPDNS
 import MessageCache
 
-/// What one transfer asks.
+/// The questions of one transfer.
 package enum AskedQuestions {
   case one(HTTPDNSQuestion)
   case batch(QuestionBatch)
 
-  /// How many questions they are.
+  /// The number of questions.
   var count: Int {
     switch self {
     case .one: 1
@@ -28,11 +28,11 @@ package enum AskedQuestions {
   }
 }
 
-/// What one transfer brought.
+/// The outcome of one transfer.
 package struct ProviderReplies: Sendable {
-  /// The server, for people.
+  /// The server's address or name, human-readable.
   var server: String
-  /// What was said to each question.
+  /// The result for each question.
   var results: [(question: HTTPDNSQuestion, result: Result<HTTPDNSAnswer, HTTPDNSFailure>)]
 
   init(server: String, results: [(HTTPDNSQuestion, Result<HTTPDNSAnswer, HTTPDNSFailure>)]) {
@@ -40,13 +40,13 @@ package struct ProviderReplies: Sendable {
     self.results = results
   }
 
-  /// What was said to a question; who it was asked for with which flags does not matter.
+  /// Returns the result for a question; compares name and type only, not client subnet and flags.
   package func answer(to question: HTTPDNSQuestion) -> Result<HTTPDNSAnswer, HTTPDNSFailure> {
     results.first { $0.question.name == question.name && $0.question.type == question.type }?.result
       ?? .failure(.wrongQuestion)
   }
 
-  /// The questions that have answers.
+  /// The questions that were answered, with their answers.
   var answers: [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)] {
     results.compactMap { question, result in
       guard case .success(let answer) = result else { return nil }
@@ -55,7 +55,7 @@ package struct ProviderReplies: Sendable {
   }
 }
 
-/// Questions that a provider answered emptily lately.
+/// Questions that a provider recently answered with an ambiguous empty answer.
 struct NotListedNames {
   private struct Key: Hashable {
     let name: DomainName
@@ -63,7 +63,7 @@ struct NotListedNames {
   }
 
   private var until: [Key: BootInstant] = [:]
-  /// A bound on memory: when so many are remembered, those that are over are dropped, and all where none is.
+  /// Bounds memory: at this size, expired entries are dropped, or all entries if none has expired.
   private static let most = 10_000
 
   func contains(_ question: HTTPDNSQuestion, now: BootInstant) -> Bool {
@@ -79,9 +79,9 @@ struct NotListedNames {
     until[Key(name: question.name, type: question.type)] = end
   }
 
-  /// Forgets those names.
+  /// Forgets the entries of these names.
   ///
-  /// - Returns: how many names and types they were.
+  /// - Returns: the number of forgotten names and types.
   mutating func remove(_ names: CacheSelection) -> Int {
     let before = until.count
     until = until.filter { !names.contains($0.key.name) }
@@ -89,12 +89,12 @@ struct NotListedNames {
   }
 }
 
-/// Names that were asked for in both address families: only for them the other family is fetched along.
+/// Names that clients ask for in both address families. Only for these, a transfer asks for both.
 struct PairedNames {
   private var seen: [DomainName: UInt8] = [:]
   private static let most = 10_000
 
-  /// Notes a question; whether both families of its name have been asked for by now.
+  /// Records a question; returns whether both families of its name had been asked for before.
   mutating func note(_ question: HTTPDNSQuestion) -> Bool {
     let bit: UInt8 = question.type == .a ? 1 : 2
     let before = seen[question.name] ?? 0
@@ -106,8 +106,8 @@ struct PairedNames {
   }
 }
 
-/// Both address families of a name, asked for in one transfer, for which each asker waits as long as it can.
-/// Resolver's loop only: tasks there carry it about.
+/// One transfer for both address families of a name. Each caller waits for it until its own deadline.
+/// Resolver's loop only; `@unchecked Sendable` because tasks on that loop capture it.
 final class PairUnderWay: @unchecked Sendable {
   private let loop: any Loop
   private let waiters: Waiters
@@ -119,18 +119,18 @@ final class PairUnderWay: @unchecked Sendable {
     waiters = Waiters(on: loop)
   }
 
-  /// The transfer has come to this.
+  /// Ends the transfer and resumes all callers.
   func end(_ result: Result<ProviderReplies, UpstreamFailure>) {
     self.result = result
     waiters.resumeAll()
   }
 
-  /// Whether any of the askers wants another server to be asked.
+  /// Whether any caller still wants another server to be tried.
   var isWanted: Bool { wanted.isEmpty || wanted.contains { $0() } }
 
-  /// What the transfer comes to, or a failure at that time.
+  /// Returns the result of the transfer, or a failure at `deadline`.
   ///
-  /// - Parameter isWanted: whether this asker wants another server to be asked after one that has failed.
+  /// - Parameter isWanted: whether this caller wants another server to be tried after a failure.
   func result(
     by deadline: BootInstant, isWanted: @escaping @Sendable () -> Bool
   ) async -> Result<ProviderReplies, UpstreamFailure> {
@@ -140,18 +140,18 @@ final class PairUnderWay: @unchecked Sendable {
   }
 }
 
-/// The time at a provider, by which it checks signatures.
+/// The provider's clock, against which it checks signatures.
 struct ProviderClock {
   /// Seconds by which the provider is ahead of the machine.
   private(set) var offset: Int64 = 0
 
-  /// Differences up to this many seconds are those of a header field in whole seconds that was on its way for a while.
+  /// Differences up to this many seconds are not corrected: `Date` has whole seconds and some transit time.
   private static let tolerance: Int64 = 2
 
-  /// Seconds since 1970 at the provider.
+  /// Converts to the provider's time, in seconds since 1970.
   func unixTime(wallTime: Int64) -> Int64 { wallTime + offset }
 
-  /// Takes the `Date` of a response whose sender is certain.
+  /// Learns from the `Date` of an authenticated response.
   mutating func learn(_ date: Int64, wallTime: Int64) {
     let difference = date - wallTime
     guard abs(difference - offset) > ProviderClock.tolerance else { return }
@@ -160,11 +160,10 @@ struct ProviderClock {
 }
 
 extension HTTPDNSFailure {
-  /// Whether a signature that was made at the right time might have been taken. Not every provider says which part of a
-  /// signature it refused.
+  /// Whether a wrong clock may be the cause. Not every provider reports which part of a signature it refused.
   var mayBeTheClock: Bool { self == .expired || self == .authentication }
 
-  /// What would help, for a person.
+  /// A human-readable remedy.
   var remedy: String {
     switch self {
     case .authentication: "check the account's id and its key, token or secret in the configuration"
@@ -178,7 +177,7 @@ extension HTTPDNSFailure {
 }
 
 extension AskedQuestions {
-  /// Calls `body` with each question. Most transfers carry one: it is not put into an array for this.
+  /// Calls `body` with each question. A single question, the common case, needs no array.
   package func forEachQuestion(_ body: (HTTPDNSQuestion) -> Void) {
     switch self {
     case .one(let question): body(question)

@@ -1,15 +1,15 @@
-// ProviderProbe.swift -- finds out without a client's query whether a provider's servers are well again.
+// ProviderProbe.swift -- tests without a client's query whether a provider's servers have recovered.
 
 import EventLoop
 import HTTPClient
 import HTTPDNS
 
 extension HTTPDNSProvider {
-  /// Sets the timer for the next probe, where one is needed.
+  /// Schedules the next probe if one is needed.
   func armProbe() {
     guard !isRetired, let probe = health.probe else { return }
     let time = BootInstant(nanoseconds: probe.at)
-    // One that is set may be the way back to the first server, minutes away, and now every server is down.
+    // The timer may be set for the return to the first server, minutes away, while now every server is down.
     if let probeTimer, probeTimer.deadline <= time { return }
     probeTimer?.cancel()
     probeTimer = loop.schedule(at: time) { [weak self] in self?.beginProbe() }
@@ -17,7 +17,7 @@ extension HTTPDNSProvider {
 
   private func beginProbe() {
     probeTimer = nil
-    // A success may have made it needless, a failure may have put it off.
+    // A success may have made the probe unnecessary, or a failure may have postponed it.
     guard let probe = health.probe, let first = probeQuestion else { return }
     let known = good.all
     let question = known.isEmpty ? first : known[probeNumber % known.count]
@@ -31,12 +31,12 @@ extension HTTPDNSProvider {
       tellStanding()
       armProbe()
     }
-    // It is paid for like any other question.
+    // A probe costs units like any other question.
     guard hasUnits else { return health.probeWasPutOff(now: loop.now.nanoseconds) }
     let servers = servers
     for index in probe.servers where servers.indices.contains(index) {
       let result = await ask(servers[index], .one(question), timeout: timeout)
-      // What old servers say is nothing to the new ones, whose numbers are others.
+      // The indices of the old servers do not apply to a new list.
       guard isCurrent(servers) else { return }
       counters.probes += 1
       switch verdict(result) {
@@ -44,7 +44,7 @@ extension HTTPDNSProvider {
         health.probeSucceeded(index, now: loop.now.nanoseconds)
         return replied(index)
       case .refuses(let refusal):
-        // The others would say the same.
+        // The other servers would reply the same.
         setAside(for: refusal)
         return health.probeWasPutOff(now: loop.now.nanoseconds)
       case .saysNothing:
@@ -54,16 +54,16 @@ extension HTTPDNSProvider {
       }
     }
     health.probeFailed(now: loop.now.nanoseconds)
-    // Clients' questions no longer come so far: only probes can tell that a new list is due.
+    // While the provider is down it gets no clients' questions, so only probes can trigger a new list of servers.
     if health.fitness(now: loop.now.nanoseconds) == .down { schedule?.allHaveFailed() }
   }
 }
 
 extension HTTPDNSProvider {
-  /// How long after an attempt that told no time the next one may begin.
+  /// The pause after a request that did not yield the time.
   private static let timeCheckPause = Duration.seconds(5)
 
-  /// Whether all it has are certificates that nobody can date; then the question is asked beside the client's way.
+  /// Whether it has only servers whose certificates cannot be checked yet. If so, sends the question in the background.
   func awaitsTime(toAsk question: HTTPDNSQuestion) -> Bool {
     guard let certificateClock, !certificateClock.isTimeKnown, !servers.isEmpty, servers.allSatisfy(\.isVerified)
     else { return false }
@@ -75,7 +75,8 @@ extension HTTPDNSProvider {
     return true
   }
 
-  /// The certificate is checked by the day of the build at least, so that the `Date` of the response can be believed.
+  /// The certificate is checked at least against the day of the build, so that the `Date` of the response can be
+  /// trusted.
   private func askForTime(_ question: HTTPDNSQuestion) async {
     for server in servers {
       counters.probes += 1
@@ -87,7 +88,7 @@ extension HTTPDNSProvider {
 }
 
 extension AsideReason {
-  /// For people.
+  /// Human-readable text for logs and reports.
   var text: String {
     switch self {
     case .authentication: "it refuses the credentials"

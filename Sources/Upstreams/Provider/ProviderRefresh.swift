@@ -1,4 +1,4 @@
-// ProviderRefresh.swift -- asking a provider for what nobody waits for: one server, one transfer, only when it is well.
+// ProviderRefresh.swift -- background refreshes: one server, one transfer, and only while the provider works.
 
 import DNSWire
 import EventLoop
@@ -29,7 +29,7 @@ extension HTTPDNSProvider {
   func refresh(
     _ questions: [HTTPDNSQuestion], deadline: BootInstant
   ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
-    // Several may have begun since it was fit.
+    // Several refreshes may have started since `isFit` was true.
     guard limit.hasSpare(now: loop.now.nanoseconds) else {
       let reason = "requests_per_second (\(settings.requestsPerSecond)) is left to clients"
       return .failure(UpstreamFailure(.other, reason, .ourselves))
@@ -46,10 +46,10 @@ extension HTTPDNSProvider {
     }
   }
 
-  /// The transfer that asks all of them. What is under way already may be missing among several names in both families:
-  /// it is asked again, since a transfer asks for each of its names in each of its families.
+  /// Composes one transfer for all questions. With several names, a question in flight may be asked again, since a
+  /// transfer asks for each of its names in each of its families.
   ///
-  /// - Precondition: the dialect takes so many names.
+  /// - Precondition: the dialect accepts this many names.
   private func asked(_ questions: [HTTPDNSQuestion]) -> AskedQuestions {
     guard questions.count > 1 else {
       var question = questions[0]

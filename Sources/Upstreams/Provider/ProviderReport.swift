@@ -1,27 +1,28 @@
 // ProviderReport.swift -- the state of a provider, in human-readable values.
 //
-// Resolver's loop only, as what it is drawn from.
+// Resolver's loop only, since it reads the provider's state.
 
 import EventLoop
 import Telemetry
 
 /// The state and the usage of a provider.
 package struct ProviderReport: Sendable, Equatable {
-  /// Whether it is asked.
+  /// Whether the daemon uses the provider.
   package enum State: Sendable, Equatable {
-    /// It is asked.
+    /// In use.
     case up
-    /// Every server has failed, or there is none: why, where that is known. A probe ends it, or a list of servers.
+    /// Every server has failed, or there is none: the reason, if known. A successful probe or a list of servers ends
+    /// it.
     case down(String?)
-    /// The daemon backs off from it: why, and until when in seconds since 1970.
+    /// The daemon backs off from it: the reason, and the end in seconds since 1970.
     case aside(String, until: Int64)
-    /// `units_per_day` is used up; until when in seconds since 1970.
+    /// `units_per_day` is used up: the end in seconds since 1970.
     case spent(until: Int64)
 
-    /// All words.
+    /// Every value of `word`.
     package static let words = ["up", "down", "aside", "spent"]
 
-    /// One word for programs.
+    /// The state in one word, for programs.
     package var word: String {
       switch self {
       case .up: "up"
@@ -34,41 +35,40 @@ package struct ProviderReport: Sendable, Equatable {
 
   /// Its name in the configuration.
   package var name: String
-  /// Whether it is asked.
+  /// Whether the daemon uses the provider.
   package var state = State.up
-  /// What is odd though it does its work, in a few words.
+  /// A problem that does not prevent its use, in a few words; nil if there is none.
   package var remark: String?
-  /// Its last failure that was not the question's fault, with the server; nil where there was none.
+  /// The last failure that was not the fault of the question, with the server; nil if there was none.
   package var lastFailure: String?
-  /// How long ago that was.
+  /// The time since that failure.
   package var lastFailureAge = Duration.zero
-  /// Seconds by which its clock was ahead of ours in its last response; nil where none has told.
+  /// Seconds by which its clock was ahead of ours in its last response; nil if no response had a date.
   package var clockDifference: Int64?
-  /// The server that is asked first; nil where there is none.
+  /// The server that is asked first; nil if there is none.
   package var server: String?
-  /// Billing units of this day (UTC), as far as they are known, those before a restart among them where a ledger keeps
-  /// them.
+  /// Known billing units of the current day (UTC); with a ledger, including those spent before a restart.
   package var unitsToday = 0
   /// `units_per_day`; 0 for no limit.
   package var unitsPerDay = 0
-  /// Transfers since the start, probes and checks among them.
+  /// Transfers since the start, including probes and checks.
   package var transfers = 0
-  /// Transfers of those that found out whether it is well, or whose fault a failure was.
+  /// Transfers among these that tested whether a server works, or whether a question caused a failure.
   package var probes = 0
-  /// Transfers of those that brought no reply of any use.
+  /// Transfers among these without a usable reply.
   package var failures: Int { failureCounts.total }
-  /// The same by reason.
+  /// The failures by reason.
   package var failureCounts = TransferFailures()
-  /// How long replies took since the start.
+  /// The round-trip times of replies since the start.
   package var roundTrips = LatencyHistogram()
-  /// Billing units since the start, as far as they are known.
+  /// Known billing units since the start.
   package var units = 0
-  /// Questions since the start that were not sent because it was down, aside or at its limit.
+  /// Questions since the start that were not sent because it was down, backing off or at its limit.
   package var refusals = 0
-  /// How often since the start it, or a server of it, was put behind others.
+  /// How often since the start the provider or one of its servers was demoted.
   package var demotions = ProviderDemotions()
 
-  /// A provider that is up and has not been asked.
+  /// Creates the report of a provider that is up and has not been used.
   package init(name: String) { self.name = name }
 
   mutating func take(_ counters: ProviderCounters) {

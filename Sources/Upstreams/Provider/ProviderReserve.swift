@@ -1,10 +1,10 @@
-// ProviderReserve.swift -- the last units of a day are for names that are in use.
+// ProviderReserve.swift -- reserves the last units of a day for names that are in use.
 
 import DNSWire
 import EventLoop
 
 extension HTTPDNSProvider {
-  /// Units of a day that are kept.
+  /// The number of reserved units.
   private var reserve: Int { Int(Double(settings.unitsPerDay) * settings.unitsReserve) }
 
   var subnetsPerName: Int { settings.subnetsPerName }
@@ -12,7 +12,7 @@ extension HTTPDNSProvider {
   func refusalOfNewNames() -> UpstreamFailure? {
     guard settings.unitsPerDay > 0, reserve > 0 else { return nil }
     let (unixTime, now) = (loop.wallTime, loop.now.nanoseconds)
-    // Where none are left at all it says so itself.
+    // If no units are left at all, the provider itself refuses.
     guard budget.isOpen(unixTime: unixTime, now: now), !budget.isOpen(unixTime: unixTime, now: now, reserve: reserve)
     else { return nil }
     counters.refusals += 1

@@ -1,18 +1,17 @@
-// ProviderRetirement.swift -- a provider that a reload takes out, or puts another one in the place of.
+// ProviderRetirement.swift -- retires a provider that a reload removes or replaces.
 //
 // Resolver's loop only.
 
 import EventLoop
 
-/// A provider that counts its transfers. Whoever has its name after a reload is given the same counters.
+/// A provider that counts its transfers. After a reload, the provider of the same name continues the counters.
 protocol CountingUpstream: Upstream {
   var counters: ProviderCounters { get set }
 }
 
 extension HTTPDNSProvider: CountingUpstream {
-  /// What is under way goes on. Who has the name from now on takes over the day's units, and pays for what
-  /// is under way, and knows which questions were answered; failures are nothing to an heir whose settings may have been
-  /// changed because of them.
+  /// Transfers in flight finish. The heir takes over the day's units, pays for transfers in flight and inherits the
+  /// good questions. It does not inherit failures, since the settings may have been changed because of them.
   func retire(for heir: (any Upstream)?) {
     isRetired = true
     probeTimer?.cancel()

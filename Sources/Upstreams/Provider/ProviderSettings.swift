@@ -1,19 +1,19 @@
-// ProviderSettings.swift -- what a provider goes by, and the numbers that it keeps.
+// ProviderSettings.swift -- per-provider settings and counters.
 
 import DNSWire
 import Logging
 import Telemetry
 
-/// Told in one line what a person should know of a provider.
+/// Logs one line about a provider for the operator.
 package typealias ProviderNote = @Sendable (Logger.Level, String) -> Void
 
-/// Which client subnet a provider is told (RFC 7871).
+/// Which client subnet is sent to a provider (RFC 7871).
 enum SubnetPolicy: Sendable, Equatable {
   case none
   case fixed(IPPrefix)
   case fromClient
 
-  /// The subnet to send for a client's own one; nil to send none.
+  /// Returns the subnet to send for a client's subnet; nil to send none.
   func subnet(for client: IPPrefix?) -> IPPrefix? {
     switch self {
     case .none: nil
@@ -23,59 +23,58 @@ enum SubnetPolicy: Sendable, Equatable {
   }
 }
 
-/// What a provider goes by.
+/// Per-provider settings.
 struct ProviderSettings: Sendable {
   /// Its name in the configuration.
   var name: String
-  /// A name that it answers, by which its failures are judged; nil for one that is found by itself.
+  /// A name that it answers, used to check its failures; nil to select names automatically.
   var checkName: DomainName?
-  /// Whether it knows us by an account: then it may refuse us before it has ever answered.
+  /// Whether requests carry an account: the provider may then refuse us before it has ever answered.
   var hasAccount = false
-  /// How long one attempt may take.
+  /// The timeout of one attempt.
   var timeout = Duration.seconds(2)
   /// Consecutive failures before the next server is used.
   var attemptsBeforeSwitch = 3
-  /// After which time a probe may lead back to the first server.
+  /// The time after which a probe may return to the first server.
   var returnToFirst = Duration.seconds(600)
   /// Which client subnet is sent.
   var subnetPolicy = SubnetPolicy.none
-  /// Whether its AD bit is passed on.
+  /// Whether its AD bit is passed on to clients.
   var trustsAD = false
-  /// Transfers a second; 0 for no limit.
+  /// The limit on transfers per second; 0 for no limit.
   var requestsPerSecond = 0
-  /// Billing units a day; 0 for no limit.
+  /// The limit on billing units per day; 0 for no limit.
   var unitsPerDay = 0
-  /// The part of them, 0 to 1, that is kept for names that were in the cache or are always kept fresh.
+  /// The fraction of these units, 0 to 1, reserved for names that were in the cache or are always kept fresh.
   var unitsReserve = 0.0
-  /// Client subnets of one name that are asked for; 0 for no bound.
+  /// The maximum number of client subnets per name; 0 for no limit.
   var subnetsPerName = 0
-  /// Whether an empty answer that may only mean "not in the account's list" is asked of the next provider …
+  /// Whether to ask the next provider after an empty answer that may only mean "not in the account's list" …
   var fallsBackOnEmpty = true
-  /// … and for how long that is remembered.
+  /// … and for how long to remember such an answer.
   var notListedTTL = Duration.seconds(600)
 }
 
-/// Numbers about a provider. Who takes its name over a reload counts on in the same ones, beside what is still under way.
-/// Resolver's loop only.
+/// The counters of a provider. After a reload, the provider of the same name continues them, together with transfers of
+/// the old one that are still in flight. Resolver's loop only.
 final class ProviderCounters {
-  /// Transfers that were begun, probes among them.
+  /// Transfers begun, including probes.
   var transfers = 0
-  /// Transfers that brought no reply of any use.
+  /// Transfers without a usable reply.
   var failures = TransferFailures()
-  /// How long replies took, those of refusals among them, with the time that a connection took to be made.
+  /// The round-trip times of replies, including refusals and the time to connect.
   var roundTrips = LatencyHistogram()
-  /// Billing units, as far as they are known.
+  /// Known billing units.
   var units = 0
   /// Transfers that carried both address families of a name.
   var pairs = 0
-  /// Probes.
   var probes = 0
-  /// Checks whether a failure was the question's own.
+  /// Transfers that check whether the question caused a failure.
   var checks = 0
-  /// Questions that were not sent because the provider was down, aside or at its limit.
+  /// Questions that were not sent because the provider was down, backing off or at its limit.
   var refusals = 0
-  /// How often it, or a server of it, was put behind others.
+  /// How often the provider or one of its servers was demoted.
   var demotions = ProviderDemotions()
-  /// Questions that were not sent because the provider had said lately that it has nothing for them.
+  /// Questions that were not sent because the provider recently answered that it does not list the name.
   var notListed = 0
 }

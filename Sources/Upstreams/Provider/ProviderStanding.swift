@@ -1,9 +1,9 @@
-// ProviderStanding.swift -- tells in the log's details when a provider goes down, comes back, or another server takes over.
+// ProviderStanding.swift -- logs at level debug when a provider goes down, recovers or switches to another server.
 
 import EventLoop
 import Logging
 
-/// How a provider stands.
+/// The state of a provider that was logged last.
 struct ProviderStanding: Equatable {
   var isDown = false
   /// The number of the server that is asked first.
@@ -11,10 +11,10 @@ struct ProviderStanding: Equatable {
 }
 
 extension HTTPDNSProvider {
-  /// Says what has changed since the last time, for who looks for the course of events.
+  /// Logs what has changed since the last call.
   func tellStanding() {
     let fitness = health.fitness(now: loop.now.nanoseconds)
-    // That it is left alone has been told, and says nothing about its servers.
+    // Backing off is logged elsewhere and says nothing about the servers.
     if case .aside = fitness { return }
     let standing = ProviderStanding(isDown: fitness == .down, server: health.rotation.current)
     guard standing != toldStanding else { return }

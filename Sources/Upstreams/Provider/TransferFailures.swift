@@ -1,16 +1,16 @@
-// TransferFailures.swift -- why transfers to a provider were in vain, counted by reason.
+// TransferFailures.swift -- counts failed transfers to a provider by reason.
 
 import HTTPClient
 import HTTPDNS
 
-/// Why a transfer brought no answer.
+/// Why a transfer yielded no answer.
 package enum TransferFailure: Error {
   case transfer(HTTPFailure)
-  /// With the service's own word for it, where that is one of those that are known.
+  /// The service refused; with its own error code if it is a known one.
   case refused(HTTPDNSFailure, code: String? = nil)
 }
 
-/// Why a transfer brought no reply of any use. The raw values are labels of the metrics.
+/// Why a transfer yielded no usable reply. The raw values are labels of the metrics.
 package enum TransferFailureReason: String, CaseIterable, Sendable {
   // No response.
   case timeout, busy, refused, unreachable, certificate, pin, tls, proxy, reset, calm
@@ -19,7 +19,7 @@ package enum TransferFailureReason: String, CaseIterable, Sendable {
   case badRequest = "bad_request"
   case cancelled
   case `internal`
-  /// The machine slept while it was under way.
+  /// The machine slept while the transfer was in flight.
   case slept
   // A response without an answer.
   case authentication, expired, account, name
@@ -30,20 +30,20 @@ package enum TransferFailureReason: String, CaseIterable, Sendable {
   case truncated, unsupported
 }
 
-/// How many transfers were in vain, by reason.
+/// The number of failed transfers by reason.
 package struct TransferFailures: Sendable, Equatable {
   private var counts: [TransferFailureReason: Int] = [:]
 
-  /// None.
+  /// Creates counters of zero.
   package init() {}
 
-  /// So many for that reason.
+  /// The number of failures for this reason.
   package subscript(reason: TransferFailureReason) -> Int { counts[reason, default: 0] }
 
-  /// So many for whatever reason.
+  /// The number of failures for all reasons.
   package var total: Int { counts.values.reduce(0, +) }
 
-  /// Counts one.
+  /// Counts a failure.
   package mutating func count(_ reason: TransferFailureReason) { counts[reason, default: 0] += 1 }
 }
 

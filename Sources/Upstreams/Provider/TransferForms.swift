@@ -1,4 +1,4 @@
-// TransferForms.swift -- a dialect's transfers in the HTTP client's form, and back: neither module knows the other.
+// TransferForms.swift -- converts between a dialect's transfers and the HTTP client's, which do not know each other.
 
 import HTTPClient
 import HTTPDNS

@@ -1,12 +1,12 @@
-// AttemptOrder.swift -- which of a provider's servers a question goes to, one after the other.
+// AttemptOrder.swift -- the order in which a question tries the servers of a provider.
 
-/// The servers that are left, and whether one of them may be asked again.
+/// The servers still to be tried, and whether a question may get a second chance.
 struct AttemptOrder {
-  /// Where a question goes after a failure that may be over in a moment.
+  /// The next step after a temporary failure.
   enum SecondChance {
-    /// To the next server, as after any failure of a server.
+    /// Ask the next server, as after any other failure of a server.
     case nextServer
-    /// To the same server again: there is no other.
+    /// Ask the same server again, since there is no other.
     case sameServer
   }
 
@@ -14,19 +14,19 @@ struct AttemptOrder {
   private var hasSecondChance: Bool
 
   /// - Parameters:
-  ///   - servers: their numbers, the one to ask first at the front.
-  ///   - most: attempts at most; where it is one, none is repeated.
+  ///   - servers: the numbers of the servers, the preferred one first.
+  ///   - most: the maximum number of attempts; with 1, no attempt is repeated.
   init(_ servers: [Int], most: Int) {
     self.servers = servers.prefix(most)
     hasSecondChance = most > 1
   }
 
-  /// The server to ask now; nil where none is left.
+  /// Returns the server to ask now; nil if none is left.
   mutating func next() -> Int? { servers.popFirst() }
 
-  /// What a server cannot do right now another one may, or the same one a moment later.
+  /// Decides what follows a temporary failure: another server may succeed, or the same one a moment later.
   ///
-  /// - Returns: where the question goes once more; nil where it has had its second chance.
+  /// - Returns: where the question goes; nil if it has had its second chance.
   mutating func secondChance(after server: Int) -> SecondChance? {
     guard hasSecondChance else { return nil }
     hasSecondChance = false

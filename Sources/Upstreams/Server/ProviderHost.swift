@@ -1,14 +1,14 @@
-// ProviderHost.swift -- finds the addresses of a provider's server that is given by name, by plain DNS.
+// ProviderHost.swift -- resolves the name of a provider's server by plain DNS.
 //
-// Resolver's loop only. `getaddrinfo` is never called: on the machine whose nameserver this is, it would ask itself.
+// Resolver's loop only. Never calls `getaddrinfo`: on a machine that uses this daemon it would query the daemon itself.
 
 import DNSWire
 import EventLoop
 import HTTPDNS
 import LocalDNS
 
-/// Finds a host's addresses and keeps them for as long as their TTL says, an hour at most: whoever answered may have lied.
-/// All callers share one look-up; where there are old addresses nobody waits for new ones.
+/// Resolves a host name and caches its addresses for their TTL, but at most for an hour, in case the response was
+/// forged. Concurrent callers share one lookup. Callers do not wait while old addresses are known.
 final class HostLookUp: @unchecked Sendable {
   private let name: DomainName
   private let types: [RecordType]
@@ -17,31 +17,31 @@ final class HostLookUp: @unchecked Sendable {
   private let servers: () -> [SocketAddress]
   private var found: [RecordType: [IPAddress]] = [:]
   private var expires = BootInstant(nanoseconds: .min)
-  /// The types that are being asked for.
+  /// The types whose lookup is in flight.
   private var underWay: Set<RecordType> = []
-  /// The types that the host was said not to have.
+  /// The types that the host does not have, according to the current lookup.
   private var absent: [RecordType] = []
   private var lowestTTL = UInt32.max
-  /// Before that nobody asks again because a connection failed.
+  /// The time before which a failed connection triggers no further lookup.
   private var nextExpiry = BootInstant(nanoseconds: .min)
   private let waiters: Waiters
 
-  /// Seconds that addresses are kept, whatever their TTL.
+  /// The minimum time that addresses are cached, in seconds, even if their TTL is shorter.
   private static let shortestLifetime: UInt32 = 60
-  /// Seconds after which the name is looked up again, whatever the TTL is.
+  /// The maximum time that addresses are cached, in seconds, even if their TTL is longer.
   private static let longestLifetime: UInt32 = 3600
-  /// How often a connection that failed may lead to another look-up.
+  /// The minimum interval between two lookups that failed connections trigger.
   private static let expiryInterval = Duration.seconds(5)
-  /// How long after a failure the next attempt may begin.
+  /// The pause after a failed lookup.
   private static let pauseAfterFailure = Duration.seconds(1)
-  /// How long a look-up may take; who asks may have less time.
+  /// The timeout of a lookup; a caller may have less time.
   private static let longest = Duration.seconds(2)
-  /// How long the addresses of one family wait for the other's (RFC 8305 section 3).
+  /// How long the addresses of one family wait for those of the other (RFC 8305 section 3).
   private static let resolutionDelay = Duration.milliseconds(50)
 
   /// - Parameters:
-  ///   - types: A, AAAA or both, in the order of preference.
-  ///   - servers: the plain resolvers to ask, as they are at the time.
+  ///   - types: A, AAAA or both, in order of preference.
+  ///   - servers: returns the current plain resolvers.
   init(
     _ name: DomainName, types: [RecordType], client: any LocalDNSTransport, loop: any Loop,
     servers: @escaping () -> [SocketAddress]
@@ -54,17 +54,17 @@ final class HostLookUp: @unchecked Sendable {
     self.servers = servers
   }
 
-  /// The addresses; the old ones where there are no new ones, nil where there are none within `timeout`.
+  /// Returns the addresses, which may be expired if no newer ones are known; nil if none is known within `timeout`.
   func addresses(timeout: Duration) async -> [IPAddress]? {
     if underWay.isEmpty, loop.now >= expires { start() }
     if known.isEmpty, !underWay.isEmpty { await waiters.wait(atMost: timeout) }
     return known.isEmpty ? nil : known
   }
 
-  /// The addresses are looked up again the next time that they are needed; until new ones come the old ones count.
+  /// Makes the next use trigger a lookup. The old addresses remain valid until it ends.
   func expire() { expires = BootInstant(nanoseconds: .min) }
 
-  /// The same because a connection failed, but not each time.
+  /// Does the same after a failed connection, but at most once per `expiryInterval`.
   func expire(after failure: BootInstant) {
     guard failure >= nextExpiry else { return }
     nextExpiry = failure + HostLookUp.expiryInterval
@@ -96,7 +96,7 @@ final class HostLookUp: @unchecked Sendable {
   }
 
   private func note(_ message: Message, of type: RecordType) {
-    // Only what belongs to the host, directly or by aliases.
+    // Accept only records of the host itself or of its alias chain.
     let chain = (try? HTTPDNSAnswer(message, to: HTTPDNSQuestion(name: name, type: type)))?.answers ?? []
     let addresses = chain.filter { $0.type == type }.compactMap { IPAddress(octets: $0.rdata) }
     if addresses.isEmpty {
@@ -107,7 +107,7 @@ final class HostLookUp: @unchecked Sendable {
     }
   }
 
-  /// All types have been asked for. Where nothing new was found, what was known stays.
+  /// Ends a lookup after all types have been queried. If it found no address, the old ones remain.
   private func end() {
     if lowestTTL == .max {
       expires = loop.now + HostLookUp.pauseAfterFailure

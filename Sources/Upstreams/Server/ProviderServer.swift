@@ -1,4 +1,4 @@
-// ProviderServer.swift -- one server of a provider; one given by name is found before it is asked. Resolver's loop only.
+// ProviderServer.swift -- one server of a provider, resolved first if given by name. Resolver's loop only.
 
 import DNSWire
 import EventLoop
@@ -6,23 +6,23 @@ import HTTPClient
 
 /// A server and the transport to it.
 final class ProviderServer: CustomStringConvertible {
-  /// Makes the transport to a server at those addresses.
+  /// Creates the transport to a server at these addresses.
   typealias Connect = ([IPAddress]) -> (any HTTPTransport)?
 
-  /// Why a server that is given by name has no transport, for people.
+  /// Why a server given by name has no transport, human-readable.
   static let notFound = "its name could not be resolved (by bootstrap, or else localdns.servers)"
 
-  /// The address or name, and by which proxy it is reached, for people.
+  /// The address or name and the proxy, if any, human-readable.
   let description: String
-  /// Whether a response's sender is certain: over TLS.
+  /// Whether TLS authenticates the server's responses.
   let isVerified: Bool
   private let connect: Connect
   private let lookUp: HostLookUp?
   private var transport: (any HTTPTransport)?
-  /// Where it is, as far as that is known.
+  /// The known addresses; empty before the name is resolved.
   private(set) var addresses: [IPAddress] = []
 
-  /// A server at fixed addresses.
+  /// Creates a server at fixed addresses.
   init(_ description: String, addresses: [IPAddress], isVerified: Bool = false, connect: @escaping Connect) {
     self.description = description
     self.isVerified = isVerified
@@ -32,7 +32,7 @@ final class ProviderServer: CustomStringConvertible {
     transport = connect(addresses)
   }
 
-  /// A server that is found by its name.
+  /// Creates a server that is resolved by name.
   init(_ description: String, lookUp: HostLookUp, isVerified: Bool = false, connect: @escaping Connect) {
     self.description = description
     self.isVerified = isVerified
@@ -40,20 +40,20 @@ final class ProviderServer: CustomStringConvertible {
     self.lookUp = lookUp
   }
 
-  /// The network is another one: connections of the old one may be dead, and the name may lead elsewhere.
+  /// Renews connections, which may be dead on the new network, and makes the next use look up the name again.
   func networkHasChanged() {
     lookUp?.expire()
     transport?.renewConnections()
   }
 
-  /// No connection to its addresses was possible, or nothing came back: the name may lead elsewhere by now. For a server that
-  /// is given by an address nothing follows.
+  /// Makes the next use look up the name again after a connection failed or nothing was received, since the name may
+  /// have other addresses now. Does nothing for a server given by address.
   func connectionFailed(now: BootInstant) { lookUp?.expire(after: now) }
 
-  /// The transport, once the server's addresses are known; nil where they cannot be found within `timeout`.
+  /// Returns the transport after resolving the name if necessary; nil if that fails within `timeout`.
   func transport(timeout: Duration) async -> (any HTTPTransport)? {
     guard let lookUp else { return transport }
-    // Another order of the same addresses is no reason to give up a connection.
+    // The same addresses in another order are no reason to replace the connections.
     if let found = await lookUp.addresses(timeout: timeout), transport == nil || Set(found) != Set(addresses),
       let fresh = connect(found)
     {

@@ -1,4 +1,4 @@
-// ServerSchedule.swift -- a provider that tells its clients which servers to ask: finds out, remembers, asks again.
+// ServerSchedule.swift -- fetches, stores and refreshes the list of servers that a provider publishes for its clients.
 //
 // Resolver's loop only.
 
@@ -9,25 +9,25 @@ import HTTPDNS
 import Logging
 import Persistence
 
-/// Where a list of servers comes from, in a provider's dialect.
+/// The source of a list of servers, in the provider's dialect.
 protocol ServerListSource: Sendable {
-  /// The transfer that asks for the list.
+  /// Composes the transfer that requests the list.
   func request(unixTime: Int64) -> TransferRequest
-  /// What the reply says: the servers, none where the service is switched off, and how long that counts.
+  /// Parses the list and its lifetime. An empty list means that the service is switched off.
   func list(from response: TransferResponse) throws(HTTPDNSFailure) -> (servers: [ListedServer], lifetime: Duration)
 }
 
-/// Keeps the list of a provider's servers.
+/// Maintains the list of a provider's servers.
 final class ServerSchedule: @unchecked Sendable {
   private let source: any ServerListSource
   private let bootServers: [ProviderServer]
-  /// The file's first line: a list of another account, transport or region is not taken for this one's.
+  /// The first line of the file. It identifies account, transport and region, so that no other list is used by mistake.
   private let firstLine: String
   private let file: StateFile?
   private let timeout: Duration
   private let loop: any Loop
   private let note: ProviderNote
-  /// Told of each new list; an empty one switches the provider off.
+  /// Called with each new list; an empty list switches the provider off.
   var onList: ([ListedServer]) -> Void = { _ in }
   private var isStarted = false
   private var servers: [ListedServer] = []
@@ -36,21 +36,21 @@ final class ServerSchedule: @unchecked Sendable {
   private var timer: LoopTimer?
   private var failures = 0
   private var lastAsked: BootInstant?
-  /// Why the list could not be had the last time, for people; nil where it could.
+  /// Why the last attempt failed, human-readable; nil if it succeeded.
   private(set) var problem: String?
 
-  /// The pause after a failure, which doubles …
+  /// The pause after a failure. It doubles with each failure …
   private static let firstPause = Duration.seconds(10)
-  /// … up to this.
+  /// … up to this limit.
   private static let longestPause = Duration.seconds(3600)
-  /// How soon after the last time the list is asked for because every server has failed.
+  /// The minimum time since the last attempt before a failure of all servers triggers another.
   private static let shortestPause = Duration.seconds(30)
   private static let largestFile = 16 * 1024
 
   /// - Parameters:
-  ///   - identity: what the list depends on, in one line.
-  ///   - bootServers: who is asked for the list, in order.
-  ///   - file: where the list is kept beyond the program's life.
+  ///   - identity: one line with everything that the list depends on.
+  ///   - bootServers: the servers that are asked for the list, in order.
+  ///   - file: stores the list across restarts.
   init(
     _ source: any ServerListSource, identity: String, bootServers: [ProviderServer], file: StateFile?,
     timeout: Duration, loop: any Loop,
@@ -68,7 +68,7 @@ final class ServerSchedule: @unchecked Sendable {
 
   deinit { timer?.cancel() }
 
-  /// Takes the list that was kept, and asks for the present one.
+  /// Uses the stored list and requests the current one.
   func start() {
     guard !isStarted else { return }
     isStarted = true
@@ -77,19 +77,19 @@ final class ServerSchedule: @unchecked Sendable {
     refresh()
   }
 
-  /// Starts, and waits for the first list where none was kept, but not beyond that time.
+  /// Starts and, if there is no stored list, waits for the first one, at most until `deadline`.
   func ready(by deadline: BootInstant) async {
     start()
     if servers.isEmpty, refreshing != nil { await waiters.wait(atMost: deadline - loop.now) }
   }
 
-  /// Every server of the list has failed: the list may be old.
+  /// Refreshes the list after all of its servers have failed, since it may be outdated.
   func allHaveFailed() {
     guard isStarted, loop.now - (lastAsked ?? loop.now) >= ServerSchedule.shortestPause else { return }
     refresh()
   }
 
-  /// The network is another one: the servers that are near may be others.
+  /// Refreshes the list after a change of network, since other servers may be closer.
   func networkHasChanged() {
     for server in bootServers { server.networkHasChanged() }
     if isStarted { refresh() }
@@ -107,7 +107,7 @@ final class ServerSchedule: @unchecked Sendable {
     }
   }
 
-  /// Asks the servers that a client begins with; how long to wait until the next time.
+  /// Asks the boot servers in order; returns the time to wait before the next attempt.
   private func ask() async -> Duration {
     var (reason, remedy) = ("no server to ask for the list of servers", "")
     for server in bootServers {
@@ -181,11 +181,11 @@ extension EMASSchedule: ServerListSource {
   }
 }
 
-/// The list that Alibaba Cloud DNS publishes as SRV records; whoever asks is nobody's account.
+/// The list that Alibaba Cloud DNS publishes as SRV records. No client's account is involved.
 struct AliDNSServerList: ServerListSource {
   private let dialect: AliDNSDialect
 
-  /// The account under which the provider's own programs ask for the list.
+  /// The account that the provider's own software uses to request the list.
   private static let account = "uid=9999"
 
   init(path: String, isEncrypted: Bool) {

@@ -1,4 +1,4 @@
-// ProviderFactory.swift -- a provider of the configuration becomes a dialect with servers to ask.
+// ProviderFactory.swift -- creates a provider's dialect and servers from its configuration.
 
 import Ciphers
 import Configuration
@@ -12,21 +12,21 @@ import Logging
 import Persistence
 import Telemetry
 
-/// Builds providers on the resolver's loop.
+/// Creates providers that run on the resolver's loop.
 package struct ProviderFactory {
   let loop: EventLoop
   let localClient: any LocalDNSTransport
-  /// The network's plain resolvers at the time: they find servers given by name where there is no `bootstrap`.
+  /// Returns the network's current plain resolvers, which resolve servers given by name if there is no `bootstrap`.
   let systemServers: () -> [SocketAddress]
   var localServers: [Configuration.LocalServer]
   let maxInFlight: Int
-  /// Where providers keep what survives a restart.
+  /// Stores what providers preserve across restarts.
   package let state: StateFolder
-  /// One for all: what one provider teaches helps the others.
+  /// Shared: the time that one provider reports helps the others.
   let certificateClock = CertificateClock()
-  /// Keeps what was spent.
+  /// Stores the units spent; nil if no provider has a budget.
   package var ledger: UnitLedger?
-  /// Told in one line what a person should know.
+  /// Logs one line for the operator.
   let note: ProviderNote
 
   package init(
@@ -44,9 +44,9 @@ package struct ProviderFactory {
     self.note = note
   }
 
-  /// The provider as the resolver sees it.
+  /// Creates a provider.
   ///
-  /// - Throws: `HTTPSetupError` where a CA file, a pin, a key or a name cannot be used.
+  /// - Throws: `HTTPSetupError` if a CA file, a pin, a key or a name is unusable.
   func make(_ provider: Configuration.Provider) throws(HTTPSetupError) -> any Upstream {
     var servers: [ProviderServer] = []
     for server in provider.servers { servers.append(try make(server, of: provider)) }
@@ -69,9 +69,9 @@ package struct ProviderFactory {
     }
   }
 
-  /// A provider whose servers are told by those that a client begins with.
+  /// Creates a provider that fetches the list of its servers from boot servers.
   ///
-  /// - Parameter keepsBootServers: whether those answer questions too, after the listed ones.
+  /// - Parameter keepsBootServers: whether the boot servers also answer questions, after the listed ones.
   private func scheduled(
     _ provider: Configuration.Provider, by source: any ServerListSource, identity: String,
     bootServers: [ProviderServer], keepsBootServers: Bool
@@ -154,7 +154,7 @@ package struct ProviderFactory {
     }
     let proxy = provider.proxy.map { ", by proxy \($0.host.urlText):\($0.port)" } ?? ""
     let text = "\(server.host.urlText):\(server.port)\(proxy)"
-    // Made once more than needed, so that a mistake stops the start, also where the server has yet to be found.
+    // Created once for validation, so that a mistake stops the start even if the server's name is not resolved yet.
     guard
       let place = HTTPServerAddress(scheme: scheme, name: server.tlsName, addresses: ["127.0.0.1"], port: server.port)
     else { throw HTTPSetupError(description: "\(text): \"\(server.tlsName)\" cannot be the name of a server") }
@@ -204,7 +204,7 @@ package struct ProviderFactory {
     options.caFile = provider.caFile ?? ""
     options.pins = provider.pins
     options.proxy = provider.proxy.map { String(decoding: $0.text.reveal, as: UTF8.self) } ?? ""
-    // Questions that have lost their place have transfers for a while, up to as many again.
+    // Questions that have lost their place keep their transfers for a while, which may double the number in flight.
     options.maxInFlight = 2 * maxInFlight
     options.maxConnections = provider.connections
     options.certificateClock = certificateClock
@@ -223,10 +223,10 @@ package struct ProviderFactory {
 }
 
 extension ProviderFactory {
-  /// Makes providers of that configuration from now on.
+  /// Applies another configuration to the providers created from now on.
   package mutating func follow(_ configuration: Configuration, _ logger: Logger, _ occasional: OccasionalLog) {
     localServers = configuration.localDNS.servers
-    // Where a provider has a budget, what it costs is kept beyond a restart.
+    // If a provider has a budget, its units are preserved across restarts.
     guard ledger == nil, configuration.providers.contains(where: { $0.unitsPerDay > 0 }) else { return }
     if let problem = FileProblem.foreseeable(at: "\(state.path)/units") {
       logger.warning("units_per_day will start from zero with a restart: \(problem)")
@@ -240,7 +240,7 @@ extension ProviderFactory {
 }
 
 extension StateFolder {
-  /// The folder at that path, which a daemon uses as soon as it runs, and a query never.
+  /// Creates a folder that logs its problems. The daemon uses it from its start, `query` never does.
   package convenience init(_ path: String, _ logger: Logger) {
     self.init(path: path) { note in
       switch note {
@@ -284,7 +284,7 @@ extension TencentDialect.Credential {
 }
 
 extension Host {
-  /// A server's host from a provider's list.
+  /// Converts a host from a provider's list of servers.
   fileprivate init(_ host: ListedServer.Host) {
     switch host {
     case .address(let address): self = .address(address)

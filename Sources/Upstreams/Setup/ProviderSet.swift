@@ -1,4 +1,4 @@
-// ProviderSet.swift -- the providers of a running program: from one configuration to the next, what is unchanged stays.
+// ProviderSet.swift -- the providers of the running daemon; a reload keeps those that are unchanged.
 //
 // Resolver's loop only.
 
@@ -6,14 +6,14 @@ import Configuration
 import Glibc
 import HTTPClient
 
-/// Why a provider cannot be set up.
+/// Why a provider cannot be created.
 package struct ProviderSetupError: Error, CustomStringConvertible {
-  /// Its name in the configuration.
+  /// The name of the provider in the configuration.
   var provider: String
-  /// What is wrong with its settings or with this machine.
+  /// The problem with its settings or with this machine.
   var reason: HTTPSetupError
 
-  /// One line.
+  /// One human-readable line.
   package var description: String { "provider \(provider): \(reason.description)" }
 }
 
@@ -21,9 +21,9 @@ package struct ProviderSetupError: Error, CustomStringConvertible {
 package struct ProviderSet {
   private struct Member {
     var settings: Configuration.Provider
-    /// Where a server is found by its name; nil where none needs to be.
+    /// The resolvers that look up its servers; nil if no name needs a lookup.
     var resolvers: [Configuration.LocalServer]?
-    /// Which content `ca_file` had.
+    /// Identifies the content of `ca_file`.
     var certificates: FileStamp?
 
     func isSame(as other: Member) -> Bool {
@@ -31,7 +31,7 @@ package struct ProviderSet {
     }
   }
 
-  /// When a file was written, and how long it is: it is read again where one of them is another.
+  /// The modification time and the size of a file: it is read again if either changes.
   private struct FileStamp: Equatable {
     var seconds: Int
     var nanoseconds: Int
@@ -46,16 +46,16 @@ package struct ProviderSet {
 
   private var members: [(made: Member, upstream: any Upstream)] = []
 
-  /// No providers.
+  /// Creates an empty set.
   package init() {}
 
-  /// What the resolver asks.
+  /// The upstreams, in the order of the configuration.
   package var upstreams: [any Upstream] { members.map(\.upstream) }
 
-  /// The providers of another configuration. One whose settings are the same stays as it is, with its connections, its
-  /// health and what it remembers; the others are made.
+  /// Returns the providers of another configuration. A provider with unchanged settings is reused, with its
+  /// connections, its health and its memory; the others are created.
   ///
-  /// - Throws: `ProviderSetupError` where one cannot be made; nothing has changed then.
+  /// - Throws: `ProviderSetupError` if one cannot be created; nothing has changed in that case.
   package func following(
     _ configuration: Configuration, _ factory: ProviderFactory
   ) throws(ProviderSetupError) -> ProviderSet {
@@ -75,7 +75,7 @@ package struct ProviderSet {
     return next
   }
 
-  /// Takes leave of those that are not in the next set, and hands over what counts under the same name.
+  /// Retires the providers that are not in the next set, and hands their state to the provider of the same name.
   package func retire(for next: ProviderSet) {
     for member in members where !next.members.contains(where: { $0.upstream === member.upstream }) {
       let heir = next.members.first { $0.made.settings.name == member.made.settings.name }?.upstream
@@ -88,17 +88,17 @@ package struct ProviderSet {
 }
 
 extension Configuration.Provider {
-  /// Whether LocalDNS is asked for the address of one of its servers.
+  /// Whether LocalDNS resolves the name of one of its servers.
   fileprivate var looksUpServers: Bool {
     guard bootstrap.isEmpty else { return false }
     switch service {
-    // A list of servers may bring names.
+    // A published list of servers may contain names.
     case .emas, .alidns(_, _, isScheduled: true): return true
     default: return servers.contains { $0.host.isName }
     }
   }
 
-  /// Whether the provider can be told of DO and CD.
+  /// Whether requests to the provider can carry DO and CD.
   package var knowsDNSSECFlags: Bool {
     switch service {
     case .json, .doh: true
@@ -106,7 +106,7 @@ extension Configuration.Provider {
     }
   }
 
-  /// Whether clients' own subnets are sent.
+  /// Whether the provider gets the clients' own subnets.
   package var passesClientSubnet: Bool {
     if case .table = service { return false }
     return clientSubnet == .fromClient

@@ -1,11 +1,11 @@
-// StateWriter.swift -- saves a small piece of state some time after it has changed, and at the end.
+// StateWriter.swift -- saves a small piece of state with a delay after a change, and on exit.
 //
 // Resolver's loop only.
 
 import EventLoop
 import Persistence
 
-/// Writes a state file, not more often than once in a while.
+/// Writes a state file at most once per delay.
 package final class StateWriter {
   private let file: StateFile
   private let loop: any Loop
@@ -14,8 +14,8 @@ package final class StateWriter {
   private var timer: LoopTimer?
 
   /// - Parameters:
-  ///   - delay: from the first change that was not saved to the save: `kill -9` loses no more than that.
-  ///   - content: asked for what is to be written.
+  ///   - delay: the time from the first unsaved change to the save, which is all that `kill -9` can lose.
+  ///   - content: returns the octets to write.
   package init(_ file: StateFile, on loop: any Loop, after delay: Duration, content: @escaping () -> [UInt8]) {
     self.file = file
     self.loop = loop
@@ -23,7 +23,7 @@ package final class StateWriter {
     self.content = content
   }
 
-  /// Something has changed.
+  /// Schedules a save unless one is scheduled already.
   package func changed() {
     guard timer == nil else { return }
     timer = loop.schedule(after: delay) { [weak self] in
@@ -33,7 +33,7 @@ package final class StateWriter {
     }
   }
 
-  /// Writes what has not been written, before it returns.
+  /// Writes unsaved changes before it returns.
   package func close() {
     guard timer != nil || file.isLeftOut else { return }
     timer?.cancel()

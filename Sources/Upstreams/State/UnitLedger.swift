@@ -1,18 +1,18 @@
-// UnitLedger.swift -- what each provider has cost today, kept in the state directory: a restart does not open a budget anew.
+// UnitLedger.swift -- stores the units each provider used today, so that a restart does not reset a daily budget.
 //
-// Resolver's loop only. A line of text for each provider: its name, the day in days since 1970, the units.
+// Resolver's loop only. The file has one line of text per provider: its name, the day in days since 1970, the units.
 
 import EventLoop
 import Persistence
 
-/// Today's billing units by provider, on disk.
+/// Today's billing units per provider, in the state directory.
 package final class UnitLedger {
   private let budgets = Budgets()
   private let writer: StateWriter
 
   private final class Budgets {
     var ofProvider: [String: () -> UnitBudget?] = [:]
-    /// Of providers that are not asked, since they are not configured or not yet.
+    /// The units of providers that are not in use: not configured or not started yet.
     var kept: [String: (day: Int64, units: Int)] = [:]
   }
 
@@ -20,13 +20,13 @@ package final class UnitLedger {
   private static let largest = 64 * 1024
   private static let firstLine = "httpdnsd units 1"
 
-  /// Reads what was kept. Lines that cannot be read are skipped.
+  /// Reads the stored units. Unreadable lines are skipped.
   init(_ file: StateFile, on loop: any Loop) {
     budgets.kept = UnitLedger.parse(file.read(limit: UnitLedger.largest) ?? [])
     writer = StateWriter(file, on: loop, after: UnitLedger.delay) { [budgets] in UnitLedger.content(budgets) }
   }
 
-  /// The budget of a provider with what was spent before.
+  /// Returns a budget for the provider, including the units it has spent already.
   func budget(of provider: String, perDay: Int) -> UnitBudget {
     if let known = budgets.ofProvider[provider]?() {
       return UnitBudget(perDay: perDay, day: known.day, spent: known.spent)
@@ -35,23 +35,23 @@ package final class UnitLedger {
     return UnitBudget(perDay: perDay, day: entry.day, spent: entry.units)
   }
 
-  /// Keeps a provider's budget from now on.
+  /// Stores the budget of this provider with every save from now on. `budget` is called on the loop.
   func add(_ provider: String, _ budget: @escaping () -> UnitBudget?) {
     budgets.ofProvider[provider] = budget
     budgets.kept[provider] = nil
   }
 
-  /// The provider is no longer asked, but may be again today.
+  /// Stores the units of a provider that a reload has removed; it may return on the same day.
   func leave(_ provider: String, _ budget: UnitBudget) {
     budgets.ofProvider[provider] = nil
     budgets.kept[provider] = (budget.day, budget.spent)
     writer.changed()
   }
 
-  /// Something was spent.
+  /// Schedules a save after units were spent.
   func didSpend() { writer.changed() }
 
-  /// Writes what has not been written, before it returns.
+  /// Writes unsaved changes before it returns.
   package func close() { writer.close() }
 
   private static func content(_ budgets: Budgets) -> [UInt8] {

@@ -1,4 +1,4 @@
-// TableProvider.swift -- a self-built table as a provider: read or fetched now and then, it answers at once.
+// TableProvider.swift -- a self-built table as a provider: read or fetched periodically, it answers at once.
 //
 // Resolver's loop only.
 
@@ -11,13 +11,13 @@ import Logging
 import Persistence
 import Telemetry
 
-/// A table of names and addresses that somebody keeps himself.
+/// A provider that answers from a table of names and addresses that the operator maintains.
 final class TableProvider: Upstream, @unchecked Sendable {
-  /// Where a table comes from.
+  /// The origin of a table.
   enum Source {
-    /// A file, which is watched.
+    /// A file, which the daemon watches.
     case file(String)
-    /// Servers, in order, and the path to ask them for.
+    /// Servers in order of preference, and the path to request.
     case servers([ProviderServer], target: String, host: String?)
   }
 
@@ -32,31 +32,31 @@ final class TableProvider: Upstream, @unchecked Sendable {
   private let loop: any Loop
   private let note: ProviderNote
   private let watch: (String, @escaping () -> Void) -> AnyObject?
-  /// The table that answers now.
+  /// The current table; nil before the first one is loaded.
   private(set) var table: AddressTable?
-  /// The file or the server that the table is from.
+  /// The file or the server that the current table comes from.
   private(set) var origin = ""
-  /// How often it was read or fetched, and what came of that.
+  /// Counters of the fetches. A reload carries them over.
   var counters = ProviderCounters()
   private var entityTag: String?
-  /// Why the table could not be read or fetched the last time, for people; nil where it could.
+  /// Why the last read or fetch failed, human-readable; nil if it succeeded.
   private(set) var problem: String?
   private var loading: Task<Void, Never>?
   private let waiters: Waiters
   private var timer: LoopTimer?
   private var fileWatch: AnyObject?
   private var isStarted = false
-  /// Whether a load has ended, well or not: who asks before that waits for it.
+  /// Whether a load has ended, successfully or not. Before that, callers wait for it.
   private var hasLoaded = false
-  /// How often the file was read.
+  /// The number of reads of the file, which shows whether a result is outdated.
   private var readings = 0
 
-  /// How long after a failure a server is asked again, where that is less than the interval.
+  /// The pause after a failed fetch, if shorter than the interval.
   private static let retryAfter = Duration.seconds(30)
 
   /// - Parameters:
-  ///   - watch: makes a watch on a file that lives as long as what it returns.
-  ///   - note: told in one line what a person should know.
+  ///   - watch: creates a file watch, which lives as long as the returned object.
+  ///   - note: logs one line for the operator.
   init(
     name: String, _ source: Source, timeout: Duration, interval: Duration, ttl: UInt32, loop: any Loop,
     watch: @escaping (String, @escaping () -> Void) -> AnyObject?, note: @escaping ProviderNote
@@ -76,7 +76,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
 
   func subnet(for client: IPPrefix?) -> IPPrefix? { nil }
 
-  /// Addresses of listed names. As long as no table has come, it may turn out to list any name.
+  /// Whether the table lists addresses for the question. Before the first table is loaded, any name may be listed.
   func serves(_ question: HTTPDNSQuestion) -> Bool {
     guard question.type == .a || question.type == .aaaa else { return false }
     return table == nil || answer(to: question) != nil
@@ -96,7 +96,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
       .noReachableAuthority, "there is no table yet" + (problem.map { ": \($0)" } ?? ""), .network)
   }
 
-  /// Reads or fetches the table, and from now on keeps it fresh.
+  /// Loads the table and starts to refresh it.
   func start() {
     guard !isStarted else { return }
     isStarted = true
@@ -104,7 +104,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
     case .file(let path):
       fileWatch = watch(path) { [weak self] in self?.read(path) }
       read(path)
-      // Where the folder cannot be watched, the file is looked at now and then.
+      // If the folder cannot be watched, poll the file.
       if fileWatch == nil { poll(path) }
     case .servers: load()
     }
@@ -115,7 +115,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
     return servers.flatMap(\.addresses)
   }
 
-  /// The table may be another one there: it is fetched again.
+  /// Fetches the table again after a change of network, since the new network may serve another one.
   func networkHasChanged() {
     guard case .servers(let servers, _, _) = source, isStarted else { return }
     for server in servers { server.networkHasChanged() }
@@ -154,7 +154,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
       let outcome = await TableReading.outcome(of: octets.count, on: loop) { () throws(AddressTableFault) in
         try AddressTable(text: octets)
       }
-      // The file has been read again since.
+      // A newer read of the file has started.
       guard number == readings else { return }
       hasLoaded = true
       switch outcome {
@@ -177,7 +177,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
     }
   }
 
-  /// Asks one server after the other; whether one of them has said what counts now.
+  /// Asks the servers in order; returns whether one of them confirmed or replaced the table.
   private func fetch(_ servers: [ProviderServer], _ target: String, _ host: String?) async -> Bool {
     var headers: [HTTPField] = [HTTPField("Accept", "application/json")]
     if let host { headers.append(HTTPField("Host", host)) }

@@ -1,20 +1,20 @@
-// TableReading.swift -- understands a table where nobody waits: a large one takes longer than a turn of the loop may.
+// TableReading.swift -- parses large tables off the loop's thread, since they take longer than a turn may.
 
 import EventLoop
 import HTTPDNS
 import Persistence
 
-/// Reading tables, and letting go of them.
+/// Parsing and freeing of tables.
 enum TableReading {
-  /// The table, or why there is none.
+  /// The table, or the reason why it cannot be parsed.
   typealias Outcome = Result<AddressTable, AddressTableFault>
 
-  /// Octets that are understood within a turn, in about a millisecond.
+  /// The size in octets up to which a table is parsed on the loop, which takes about a millisecond.
   static let mostHere = 64 * 1024
-  /// Names whose memory is given back within a turn.
+  /// The number of names up to which a table is freed on the loop.
   private static let mostNamesHere = 5_000
 
-  /// What `read` gives, on a thread of its own where there are many octets. A simulated loop has no other thread.
+  /// Runs `read` on the loop or, for a large table, on a thread of its own. A simulated loop has no other thread.
   static func outcome(
     of octets: Int, on loop: any Loop, _ read: @escaping @Sendable () throws(AddressTableFault) -> AddressTable
   ) async -> Outcome {
@@ -30,7 +30,7 @@ enum TableReading {
     }
   }
 
-  /// Lets go of a table that nobody asks any more.
+  /// Frees a table that is no longer used; a large one on a thread of its own.
   static func free(_ table: consuming AddressTable?) {
     guard let old = table, old.count > mostNamesHere else { return }
     Errand.start("old table") { withExtendedLifetime(old) {} }

@@ -1,9 +1,9 @@
-// TableReport.swift -- how a self-built table fares, for people.
+// TableReport.swift -- the state of a self-built table, in human-readable values.
 
 import HTTPDNS
 
 extension TableProvider {
-  /// It answers as long as there is a table that is not switched off, however old.
+  /// The provider is up while it has a table that is not switched off, however old.
   var report: ProviderReport {
     var report = ProviderReport(name: name)
     report.server = origin.isEmpty ? nil : origin
