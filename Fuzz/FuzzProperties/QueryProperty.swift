@@ -120,8 +120,9 @@ extension QueryProperty {
     }
   }
 
-  /// Keeps a chain of that many CNAME records, of some 200 octets each: it answers questions of every type.
-  package func keepChain(_ question: Question, links: Int) {
+  /// Keeps a chain of that many CNAME records, of some 200 octets each: it answers questions of every type. Behind it are
+  /// that many addresses, if the question is for IPv4 addresses.
+  package func keepChain(_ question: Question, links: Int, addresses: UInt8 = 0) {
     var owner = question.name
     var records: [ResourceRecord] = []
     for link in 0..<links {
@@ -131,6 +132,9 @@ extension QueryProperty {
       let target = DomainName(text: labels.joined(separator: "."))!
       records.append(ResourceRecord(owner: owner, type: .cname, ttl: 3600, rdata: target.octets))
       owner = target
+    }
+    if question.type == .a {
+      records += (0..<addresses).map { ResourceRecord(owner: owner, type: .a, ttl: 300, rdata: [192, 0, 2, $0]) }
     }
     guard let answer = ComposedResponse(.noError, to: question.name, answers: records) else { return }
     keep(answer, to: question)

@@ -1,6 +1,7 @@
 // ResponseWriter.swift -- puts header, question and OPT around a response's body: the last step of every answer.
 //
-// The body (answer and authority sections) is already in the output, directly after the place of the question.
+// The body (answer and authority sections) is already in the output, directly after the place of the question. If the
+// response exceeds the limits, as much of the body as the limits allow is enough.
 
 /// The properties of a response apart from its body.
 public struct ResponseHead: Sendable {
@@ -68,10 +69,12 @@ public enum ResponseWriter {
 
   /// Writes header, question and OPT around the body, which must be at `query.questionEnd` of `output`. Does not allocate.
   ///
-  /// A response that exceeds the limits becomes a truncated one with empty sections (RFC 2181 section 9).
+  /// A response that exceeds the limits becomes a truncated one, with the addresses that fit or with empty sections; see
+  /// `addressesThatFit`.
   /// - Parameters:
   ///   - message: the client's query, whose question is echoed octet by octet.
-  ///   - output: must have room for the body and `overhead`.
+  ///   - output: must have room for `overhead` and the body. Of a body that ends beyond `limits.size`, the octets before
+  ///     `limits.size` must be there.
   /// - Returns: the length of the response.
   @_noAllocation
   public static func complete(
@@ -79,26 +82,63 @@ public enum ResponseWriter {
     into output: UnsafeMutablePointer<UInt8>
   ) -> Int {
     let optLength = query.hasOPT ? lengthOfOPT(query, head, limits) : 0
-    let fits = query.questionEnd + head.bodyLength + optLength <= limits.size
+    var (answers, authorities, end) = (head.answers, head.authorities, query.questionEnd + head.bodyLength)
     var flags = HeaderFlag.qr | HeaderFlag.ra
     flags |= query.flags & (HeaderFlag.opcode | HeaderFlag.rd | HeaderFlag.cd)
     if head.isAuthoritative { flags |= HeaderFlag.aa }
     if head.isAuthenticated, query.wantsAuthenticData { flags |= HeaderFlag.ad }
-    if !fits { flags |= HeaderFlag.tc }
+    if end + optLength > limits.size {
+      flags |= HeaderFlag.tc
+      authorities = 0
+      (answers, end) = addressesThatFit(query, head, output, limit: limits.size - optLength)
+    }
     store(query.id, output, 0)
     store(flags | (head.responseCode & 0xF), output, 2)
     store(query.nameLength > 0 ? 1 : 0, output, 4)
-    store(fits ? head.answers : 0, output, 6)
-    store(fits ? head.authorities : 0, output, 8)
+    store(answers, output, 6)
+    store(authorities, output, 8)
     store(query.hasOPT ? 1 : 0, output, 10)
     var offset = QueryReader.headerLength
     while offset < query.questionEnd {
       output[offset] = message[offset]
       offset &+= 1
     }
-    let end = fits ? query.questionEnd + head.bodyLength : query.questionEnd
     if query.hasOPT { writeOPT(query, head, limits, length: optLength, output + end) }
     return end + optLength
+  }
+
+  /// The records of a truncated response to a query for addresses: part of the RRset may stay in it (RFC 2181 section 9),
+  /// for clients that do not repeat the query over TCP. They are whole records from the start of the answer section, so
+  /// that every compression pointer leads to a record before it.
+  ///
+  /// There are none if no address of the type in question fits, and for clients that may validate, since a signature
+  /// covers the whole RRset.
+  /// - Returns: ANCOUNT and the end of the records.
+  @_noAllocation @inline(never)
+  private static func addressesThatFit(
+    _ query: Query, _ head: ResponseHead, _ output: UnsafeMutablePointer<UInt8>, limit: Int
+  ) -> (answers: UInt16, end: Int) {
+    guard query.type == RecordType.a.rawValue || query.type == RecordType.aaaa.rawValue, !query.dnssecOK else {
+      return (0, query.questionEnd)
+    }
+    let bodyEnd = query.questionEnd + head.bodyLength
+    let limit = limit < bodyEnd ? limit : bodyEnd
+    var (answers, end, hasAddress): (UInt16, Int, Bool) = (0, query.questionEnd, false)
+    while answers < head.answers {
+      var position = end
+      // The owner: labels, then a pointer of two octets or the root.
+      while position < limit, output[position] != 0, output[position] < 0xC0 { position += Int(output[position]) + 1 }
+      guard position < limit else { break }
+      position += output[position] == 0 ? 1 : 2
+      guard position + 10 <= limit else { break }
+      let type = load(output, position)
+      position += 10 + Int(load(output, position + 8))
+      guard position <= limit else { break }
+      if type == query.type { hasAddress = true }
+      answers += 1
+      end = position
+    }
+    return hasAddress ? (answers, end) : (0, query.questionEnd)
   }
 
   @_noAllocation
@@ -159,5 +199,10 @@ public enum ResponseWriter {
   private static func store(_ value: UInt16, _ output: UnsafeMutablePointer<UInt8>, _ offset: Int) {
     output[offset] = UInt8(truncatingIfNeeded: value >> 8)
     output[offset + 1] = UInt8(truncatingIfNeeded: value)
+  }
+
+  @_noAllocation @inline(__always)
+  private static func load(_ output: UnsafeMutablePointer<UInt8>, _ offset: Int) -> UInt16 {
+    UInt16(output[offset]) << 8 | UInt16(output[offset + 1])
   }
 }

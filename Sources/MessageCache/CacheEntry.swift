@@ -152,21 +152,33 @@ extension CacheEntry {
   @_noAllocation
   static func serve(_ entry: EntryPointer, now: Int64, into output: UnsafeMutablePointer<UInt8>) {
     copyBody(entry, into: output)
-    age(entry, by: (now &- entry.pointee.storedAt) / 1_000_000_000, output)
+    age(entry, by: (now &- entry.pointee.storedAt) / 1_000_000_000, ttlCount: Int(entry.pointee.ttlCount), output)
   }
 
   /// As `serve`, for an expired entry: TTLs are the original ones, but at most `longestTTL` seconds.
   @_noAllocation
   static func serveStale(_ entry: EntryPointer, longestTTL: UInt32, into output: UnsafeMutablePointer<UInt8>) {
     copyBody(entry, into: output)
-    let offsets = ttlOffsets(entry)
-    var index = 0
-    while index < Int(entry.pointee.ttlCount) {
-      let place = UnsafeMutableRawPointer(output + Int(offsets[index]))
-      let ttl = UInt32(bigEndian: place.loadUnaligned(as: UInt32.self))
-      if ttl > longestTTL { place.storeBytes(of: longestTTL.bigEndian, as: UInt32.self) }
-      index &+= 1
-    }
+    capTTLs(entry, to: longestTTL, ttlCount: Int(entry.pointee.ttlCount), output)
+  }
+
+  /// As `serve`, for a body that exceeds `room` octets: the octets that fit.
+  ///
+  /// Not a hit, so that addresses do not rotate: most clients repeat the query over TCP.
+  @_noAllocation @inline(never)
+  static func serveBeginning(
+    _ entry: EntryPointer, now: Int64, into output: UnsafeMutablePointer<UInt8>, room: Int
+  ) {
+    let elapsed = (now &- entry.pointee.storedAt) / 1_000_000_000
+    age(entry, by: elapsed, ttlCount: copyBeginning(entry, into: output, room), output)
+  }
+
+  /// As `serveBeginning`, for an expired entry.
+  @_noAllocation @inline(never)
+  static func serveStaleBeginning(
+    _ entry: EntryPointer, longestTTL: UInt32, into output: UnsafeMutablePointer<UInt8>, room: Int
+  ) {
+    capTTLs(entry, to: longestTTL, ttlCount: copyBeginning(entry, into: output, room), output)
   }
 
   @_noAllocation @inline(__always)
@@ -189,13 +201,60 @@ extension CacheEntry {
     entry.pointee.hits &+= 1
   }
 
+  /// Copies the first `room` octets of the body, rotated as the next hit will be; returns the number of TTLs in them.
   @_noAllocation
-  private static func age(_ entry: EntryPointer, by elapsed: Int64, _ output: UnsafeMutablePointer<UInt8>) {
+  private static func copyBeginning(_ entry: EntryPointer, into output: UnsafeMutablePointer<UInt8>, _ room: Int) -> Int
+  {
+    let source = body(entry)
+    let start = Int(entry.pointee.rotationStart)
+    let (count, size) = (Int(entry.pointee.rotationCount), Int(entry.pointee.rotationSize))
+    let first = count > 1 ? Int(entry.pointee.hits) % count * size : 0
+    let run = count > 1 ? count * size : 0
+    var written = 0
+    copyPart(source, start, to: output, &written, room)
+    copyPart(source + start + first, run - first, to: output, &written, room)
+    copyPart(source + start, first, to: output, &written, room)
+    copyPart(source + start + run, Int(entry.pointee.bodyLength) - start - run, to: output, &written, room)
+    let offsets = ttlOffsets(entry)
+    var ttls = 0
+    while ttls < Int(entry.pointee.ttlCount), Int(offsets[ttls]) + 4 <= written { ttls &+= 1 }
+    return ttls
+  }
+
+  @_noAllocation
+  private static func copyPart(
+    _ source: UnsafeMutablePointer<UInt8>, _ length: Int, to output: UnsafeMutablePointer<UInt8>, _ written: inout Int,
+    _ room: Int
+  ) {
+    let count = length < room - written ? length : room - written
+    guard count > 0 else { return }
+    hot_copy(output + written, source, count)
+    written += count
+  }
+
+  @_noAllocation @inline(__always)
+  private static func capTTLs(
+    _ entry: EntryPointer, to longestTTL: UInt32, ttlCount: Int, _ output: UnsafeMutablePointer<UInt8>
+  ) {
+    let offsets = ttlOffsets(entry)
+    var index = 0
+    while index < ttlCount {
+      let place = UnsafeMutableRawPointer(output + Int(offsets[index]))
+      let ttl = UInt32(bigEndian: place.loadUnaligned(as: UInt32.self))
+      if ttl > longestTTL { place.storeBytes(of: longestTTL.bigEndian, as: UInt32.self) }
+      index &+= 1
+    }
+  }
+
+  @_noAllocation @inline(__always)
+  private static func age(
+    _ entry: EntryPointer, by elapsed: Int64, ttlCount: Int, _ output: UnsafeMutablePointer<UInt8>
+  ) {
     guard elapsed > 0 else { return }
     let seconds = elapsed > 0x7FFF_FFFF ? 0x7FFF_FFFF : UInt32(elapsed)
     let offsets = ttlOffsets(entry)
     var index = 0
-    while index < Int(entry.pointee.ttlCount) {
+    while index < ttlCount {
       let place = UnsafeMutableRawPointer(output + Int(offsets[index]))
       let ttl = UInt32(bigEndian: place.loadUnaligned(as: UInt32.self))
       place.storeBytes(of: (ttl > seconds ? ttl &- seconds : 0).bigEndian, as: UInt32.self)

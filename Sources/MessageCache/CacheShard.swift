@@ -121,6 +121,11 @@ final class CacheShard: @unchecked Sendable {
     lookup.wantsRefresh = wantsRefresh(entry, isFresh: isFresh, now: now)
     guard Int(entry.pointee.bodyLength) <= capacity else {
       lookup.kind = .tooLong
+      if isFresh {
+        CacheEntry.serveBeginning(entry, now: now, into: output, room: capacity)
+      } else {
+        CacheEntry.serveStaleBeginning(entry, longestTTL: staleTTL, into: output, room: capacity)
+      }
       return lookup
     }
     if isFresh {

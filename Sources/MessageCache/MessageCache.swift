@@ -17,7 +17,7 @@ public struct CacheLookup: Equatable, Sendable {
     case stale
     /// The body was written.
     case hit
-    /// The body exceeds the room; `head` is filled and nothing was written.
+    /// The body exceeds the room: the beginning that fits was written, for a truncated response.
     case tooLong
   }
 

@@ -188,15 +188,14 @@ import Testing
   }
 }
 
-/// The response to a query that was read. The body is put in its place if it fits.
+/// The response to a query that was read. As much of the body as the size allows is put in its place.
 private func respond(
   to octets: [UInt8], _ query: Query, _ head: ResponseHead, body: [UInt8], size: Int, keepalive: Int32
 ) -> [UInt8] {
   let room = size + ResponseWriter.overhead
   var output = [UInt8](repeating: 0xEE, count: room + 8)
-  if query.questionEnd + body.count <= size {
-    output.replaceSubrange(query.questionEnd..<(query.questionEnd + body.count), with: body)
-  }
+  let count = min(body.count, size - query.questionEnd)
+  output.replaceSubrange(query.questionEnd..<(query.questionEnd + count), with: body[..<count])
   let limits = ResponseLimits(size: size, advertisedPayload: 1232, keepalive: keepalive)
   let length = output.withUnsafeMutableBufferPointer {
     ResponseWriter.complete(query, of: octets.span, head, limits, into: $0.baseAddress!)

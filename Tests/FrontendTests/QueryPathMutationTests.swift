@@ -10,18 +10,19 @@ import Testing
     var mutator = MessageMutator(seed: testSeed)
     let property = QueryProperty()
     var replies: [(query: [UInt8], reply: [UInt8])] = []
-    var (answered, truncated) = (0, 0)
+    var (answered, truncated, partial) = (0, 0, 0)
     for number in 0..<25_000 {
       // The same random numbers make the same query, sound first and then damaged: so that its answer is in the cache.
       var sound = mutator
       if number % 2 == 0, let question = try? Message.parse(sound.query()).questions.first?.question {
-        property.keepChain(question, links: 1 + number % 7)
+        property.keepChain(question, links: 1 + number % 7, addresses: 80)
       }
       let query = mutator.damagedQuery()
       do {
         for reply in try property.replies(to: query) {
           answered += reply[7] > 0 ? 1 : 0
           truncated += reply[2] & 2 != 0 ? 1 : 0
+          partial += reply[2] & 2 != 0 && reply[7] > 0 ? 1 : 0
           replies.append((query, reply))
         }
       } catch {
@@ -31,6 +32,7 @@ import Testing
     }
     // Refusals, answers and truncated answers have to be there, or this says nothing.
     #expect(answered > 1000 && truncated > 1000 && replies.count > 20_000, "\(answered) \(truncated) \(replies.count)")
+    #expect(partial > 20, "\(partial)")
     // Most replies are the refusals of a stranger; every seventh of all is enough.
     try dnspythonReads(replies.indices.filter { $0 % 7 == 0 }.map { replies[$0] })
   }

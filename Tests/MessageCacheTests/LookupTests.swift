@@ -88,7 +88,7 @@ import Testing
     #expect(!plain.isAuthenticated && !plain.isAuthoritative)
   }
 
-  @Test func `a look-up writes a body that just fits, and nothing of a longer one`() throws {
+  @Test func `a look-up writes a body that just fits, and the beginning of a longer one`() throws {
     let key = OwnedKey(name, in: cache)
     for isForAll in [true, false] {
       var response = ComposedResponse.filled(name, octets: 1000, with: 7)
@@ -96,10 +96,14 @@ import Testing
       cache.insert(key.key, response, now: 0, lifetime: 10)
       let length = response.body.count
       for capacity in [0, 1, length - 1] {
-        let served = try #require(cache.serve(key, now: 1, capacity: capacity))
+        let served = try #require(cache.serve(key, now: second, capacity: capacity))
         #expect(served.lookup.kind == .tooLong)
         #expect(served.head.bodyLength == length)
         #expect(served.head.answers == 1)
+        #expect(served.body.count == capacity)
+        // Its TTL is aged.
+        #expect(capacity < 10 || served.body[..<10].elementsEqual(response.body[..<9] + [response.body[9] - 1]))
+        #expect(served.body.dropFirst(10) == response.body[..<capacity].dropFirst(10))
       }
       let served = try #require(cache.serve(key, now: 0, capacity: length))
       #expect(served.lookup.kind == .hit)
@@ -129,6 +133,10 @@ import Testing
     let records = (0..<5).map { ResourceRecord.a(name, UInt8($0)) }
     cache.insert(hit.key, try #require(ComposedResponse(.noError, to: name, answers: records)), now: 0, lifetime: 300)
     cache.insert(large.key, .filled(large.name, octets: 5000, with: 1), now: 0, lifetime: 300)
+    let many = OwnedKey(DomainName(text: "many.example")!, in: cache)
+    let addresses = (0..<100).map { ResourceRecord.a(many.name, $0) }
+    cache.insert(
+      many.key, try #require(ComposedResponse(.noError, to: many.name, answers: addresses)), now: 0, lifetime: 300)
     let output = UnsafeMutablePointer<UInt8>.allocate(capacity: 1000)
     defer { output.deallocate() }
     var hits = 0
@@ -140,6 +148,7 @@ import Testing
         if cache.find(hit.key, now: round * 100_000_000, into: output, capacity: 1000, &head) == .hit { hits += 1 }
         if cache.find(miss.key, now: 0, into: output, capacity: 1000, &head) != .miss { hits -= 1000 }
         if cache.find(large.key, now: 0, into: output, capacity: 1000, &head).kind != .tooLong { hits -= 1000 }
+        if cache.find(many.key, now: 5, into: output, capacity: 1000, &head).kind != .tooLong { hits -= 1000 }
         round += 1
       }
     }

@@ -95,6 +95,31 @@ import Testing
     #expect(try firstAddress(key) == 2)
   }
 
+  @Test func `the beginning of a response that does not fit is rotated as the next hit`() throws {
+    let key = OwnedKey(name, in: cache)
+    let target = DomainName(text: "web.example.com")!
+    let soa = ResourceRecord(owner: .root, type: .soa, ttl: 77, rdata: [0, 0] + Array(repeating: 9, count: 20))
+    let records = (0..<6).map { ResourceRecord.a(target, UInt8($0)) }
+    let response = try #require(
+      ComposedResponse(.noError, to: name, answers: [.cname(name, target)] + records, authorities: [soa]))
+    for round in 0..<7 {
+      cache.insert(key.key, response, now: 0, lifetime: 9)
+      for _ in 0..<round { _ = cache.serve(key, now: 0) }
+      let beginnings = try (0..<response.body.count).map { capacity in
+        let served = try #require(cache.serve(key, now: second, capacity: capacity))
+        #expect(served.lookup.kind == .tooLong && served.body.count == capacity)
+        return served.body
+      }
+      let whole = try #require(cache.serve(key, now: second)).body
+      for (capacity, beginning) in beginnings.enumerated() {
+        // The TTL at the end may not be aged if it is not there as a whole; such a record is not sent.
+        let isWithinTTL = response.ttlOffsets.contains { Int($0) < capacity && capacity < Int($0) + 4 }
+        let length = isWithinTTL ? capacity - 3 : capacity
+        #expect(beginning[..<length] == whole[..<length], "\(capacity) octets in round \(round)")
+      }
+    }
+  }
+
   private func firstAddress(_ key: OwnedKey) throws -> UInt8? {
     try #require(cache.serve(key, now: 0)).records(of: name).answers.first?.rdata.last
   }

@@ -97,6 +97,11 @@ import Testing
     let served = try #require(cache.serve(key, now: 10 * second, capacity: 5, servesStale: true))
     #expect(served.lookup.kind == .tooLong)
     #expect(served.lookup.wantsRefresh)
+    // The beginning that fits has the TTLs of stale data: two records of 16 octets, TTLs at offset 6.
+    let beginning = try #require(cache.serve(key, now: 11 * second, capacity: 31, servesStale: true))
+    #expect(beginning.lookup.isStale && !beginning.lookup.wantsRefresh)
+    #expect(beginning.body[6..<10].elementsEqual([0, 0, 0, 30]))
+    #expect(beginning.body[22..<26].elementsEqual([0, 0, 0, 20]))
   }
 
   @Test func `the addresses of a stale entry keep rotating`() throws {

@@ -64,8 +64,7 @@ extension MessageCache {
     let lookup = find(
       key.key, now: now, servesStale: servesStale, onlyForEverySubnet: onlyForEverySubnet, into: output,
       capacity: capacity, &head)
-    let isHit = lookup.kind == .hit
-    let written = isHit ? head.bodyLength : 0
+    let written = lookup.isAnswer ? min(head.bodyLength, capacity) : 0
     let untouched = UnsafeBufferPointer(start: output + written, count: min(64, capacity + 8 - written))
     #expect(untouched.allSatisfy { $0 == 0xAA }, "octets behind a body of \(written) were written")
     guard lookup.isAnswer else { return nil }

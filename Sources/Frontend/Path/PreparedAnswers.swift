@@ -31,12 +31,12 @@ package final class PreparedAnswers: @unchecked Sendable {
     prepared.deallocate()
   }
 
-  /// Writes the body of answer `index` to `output` and fills `head`. If `capacity` is too small, fills only `head`.
+  /// Writes the body of answer `index` to `output`, or as much as `capacity` allows, and fills `head`.
   @_noAllocation
   func copy(_ index: UInt32, to output: UnsafeMutablePointer<UInt8>, capacity: Int, _ head: inout ResponseHead) {
     let entry = prepared + Int(index)
     head = entry.pointee.head
-    if head.bodyLength <= capacity { hot_copy(output, entry.pointee.body, head.bodyLength) }
+    hot_copy(output, entry.pointee.body, head.bodyLength <= capacity ? head.bodyLength : capacity)
   }
 
   /// The answer to a query of type ANY (RFC 8482 section 4.2).

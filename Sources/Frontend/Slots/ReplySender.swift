@@ -76,10 +76,9 @@ package final class ReplySender {
       ? ResponseLimits.udp(query, maximum: maxUDPPayload)
       : ResponseLimits(
         size: 65535, advertisedPayload: UInt16(maxUDPPayload), keepalive: connections[slot]?.keepalive ?? keepalive)
-    if query.questionEnd + body.count <= limits.size {
-      body.withUnsafeBufferPointer { source in
-        if let base = source.baseAddress { (output + query.questionEnd).update(from: base, count: source.count) }
-      }
+    body.withUnsafeBufferPointer { source in
+      let count = min(source.count, limits.size - query.questionEnd)
+      if let base = source.baseAddress { (output + query.questionEnd).update(from: base, count: count) }
     }
     let message = UnsafeBufferPointer(start: queries.message(slot), count: query.questionEnd)
     let length = ResponseWriter.complete(query, of: message.span, head, limits, into: output)
