@@ -59,6 +59,11 @@ public struct RecordType: RawRepresentable, Hashable, Sendable {
   @inlinable public static var caa: RecordType { @_noAllocation get { RecordType(257) } }
 }
 
+extension RecordType {
+  /// Whether no record has this type: 0, which is reserved, and QTYPEs and meta-TYPEs (RFC 6895 section 3.1).
+  @inlinable public var isOnlyForQuestions: Bool { @_noAllocation get { rawValue &- 1 > 126 && rawValue < 256 } }
+}
+
 /// A response code, RFC 1035 section 4.1.1 and RFC 6895; values above 15 need an OPT record.
 public struct ResponseCode: RawRepresentable, Hashable, Sendable {
   /// The number on the wire.

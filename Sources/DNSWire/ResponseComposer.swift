@@ -78,7 +78,7 @@ public struct ComposedResponse: Sendable {
     guard body.count <= Int(UInt16.max) else { return }
     names.write(owner: record.owner, to: &body)
     append(word: record.type.rawValue)
-    append(word: 1)
+    append(word: RecordClass.internet.rawValue)
     ttlOffsets.append(UInt16(truncatingIfNeeded: body.count))
     append(word: UInt16(truncatingIfNeeded: record.ttl >> 16))
     append(word: UInt16(truncatingIfNeeded: record.ttl))

@@ -155,7 +155,7 @@ public enum ResponseWriter {
     _ query: Query, _ head: ResponseHead, _ limits: ResponseLimits, length: Int, _ output: UnsafeMutablePointer<UInt8>
   ) {
     output[0] = 0
-    store(41, output, 1)
+    store(RecordType.opt.rawValue, output, 1)
     store(limits.advertisedPayload, output, 3)
     output[5] = UInt8(truncatingIfNeeded: head.responseCode >> 4)
     output[6] = 0

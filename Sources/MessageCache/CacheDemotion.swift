@@ -4,6 +4,7 @@
 // answer replaces the entry and so ends the demotion.
 
 import CHotPath
+import DNSWire
 import Glibc
 
 extension MessageCache {
@@ -54,13 +55,13 @@ extension CacheEntry {
     in entry: EntryPointer, octets length: Int
   ) -> (start: UnsafeMutablePointer<UInt8>, size: Int, count: Int)? {
     let (body, offsets) = (body(entry), ttlOffsets(entry))
-    let type: UInt8 = length == 4 ? 1 : 28
+    let type = (length == 4 ? RecordType.a : .aaaa).rawValue
     var found: (start: Int, count: Int)?
     var start = 0
     for index in 0..<Int(entry.pointee.answers) {
       let ttl = Int(offsets[index])
       let dataLength = Int(body[ttl + 4]) << 8 | Int(body[ttl + 5])
-      if ttl - start == 6, body[start] & 0xC0 == 0xC0, body[start + 2] == 0, body[start + 3] == type,
+      if ttl - start == 6, body[start] & 0xC0 == 0xC0, UInt16(body[start + 2]) << 8 | UInt16(body[start + 3]) == type,
         dataLength == length
       {
         let isNext =

@@ -145,7 +145,8 @@ extension CacheEntry {
   @_noAllocation @inline(__always)
   static func staleError(_ entry: EntryPointer) -> UInt16 {
     if entry.pointee.isImmutable { return entry.pointee.extendedError }
-    return entry.pointee.responseCode == 3 ? 19 : 3
+    return UInt16(entry.pointee.responseCode) == ResponseCode.nxDomain.rawValue
+      ? ExtendedError.staleNXDomain.rawValue : ExtendedError.staleAnswer.rawValue
   }
 
   /// Copies the body to `output`. Address records rotate by one with each hit; TTLs are aged by whole seconds.

@@ -27,10 +27,10 @@ struct RouteChoice: Hashable {
   func decision(for type: UInt16) -> RouteDecision {
     let value =
       switch type {
-      case 1: a
-      case 28: aaaa
-      case 12: pointer
-      case 64, 65: service
+      case RecordType.a.rawValue: a
+      case RecordType.aaaa.rawValue: aaaa
+      case RecordType.ptr.rawValue: pointer
+      case RecordType.svcb.rawValue, RecordType.https.rawValue: service
       default: other
       }
     return value < RouteChoice.localBit

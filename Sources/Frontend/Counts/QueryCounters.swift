@@ -4,6 +4,7 @@
 // belong to the process and not to the tables: a reload does not reset them.
 
 import CHotPath
+import DNSWire
 import Telemetry
 
 /// Increments one thread's counters. Valid as long as its `QueryCounters`.
@@ -50,10 +51,10 @@ struct QueryTally {
   func count(type: UInt16) {
     let place =
       switch type {
-      case 1: 0
-      case 28: 1
-      case 65: 2
-      case 12: 3
+      case RecordType.a.rawValue: 0
+      case RecordType.aaaa.rawValue: 1
+      case RecordType.https.rawValue: 2
+      case RecordType.ptr.rawValue: 3
       default: 4
       }
     hot_counter_add(cells + QueryTally.types + place, 1)
@@ -64,13 +65,13 @@ struct QueryTally {
   func count(code: UInt16) {
     let place =
       switch code {
-      case 0: 0
-      case 1: 1
-      case 2: 2
-      case 3: 3
-      case 4: 4
-      case 5: 5
-      case 16: 6
+      case ResponseCode.noError.rawValue: 0
+      case ResponseCode.formErr.rawValue: 1
+      case ResponseCode.servFail.rawValue: 2
+      case ResponseCode.nxDomain.rawValue: 3
+      case ResponseCode.notImp.rawValue: 4
+      case ResponseCode.refused.rawValue: 5
+      case ResponseCode.badVers.rawValue: 6
       default: 7
       }
     hot_counter_add(cells + QueryTally.codes + place, 1)

@@ -71,7 +71,10 @@ package final class PreparedAnswers: @unchecked Sendable {
     var octets: [UInt8] = []
     func append(_ owner: [UInt8], _ type: RecordType, _ ttl: UInt32, _ rdata: [UInt8]) {
       octets += owner
-      for word in [type.rawValue, 1, UInt16(ttl >> 16), UInt16(ttl & 0xFFFF), UInt16(truncatingIfNeeded: rdata.count)] {
+      for word in [
+        type.rawValue, RecordClass.internet.rawValue, UInt16(ttl >> 16), UInt16(ttl & 0xFFFF),
+        UInt16(truncatingIfNeeded: rdata.count),
+      ] {
         octets += [UInt8(word >> 8), UInt8(word & 0xFF)]
       }
       octets += rdata
