@@ -19,23 +19,10 @@ public struct ClientKey: Hashable, Sendable {
   /// The client at an IPv4 or IPv6 socket address.
   @_noAllocation
   public init(_ address: UnsafePointer<sockaddr_storage>) {
-    let raw = UnsafeRawPointer(address)
-    guard raw.load(as: sa_family_t.self) == 10 else {
-      self.init(ipv4: UInt32(bigEndian: raw.loadUnaligned(fromByteOffset: 4, as: UInt32.self)))
-      return
-    }
-    let high = UInt64(bigEndian: raw.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
-    let low = UInt64(bigEndian: raw.loadUnaligned(fromByteOffset: 16, as: UInt64.self))
-    if high == 0, low >> 32 == 0xFFFF {
-      self.init(ipv4: UInt32(truncatingIfNeeded: low))
-    } else {
-      // The last octet of the /64 is not part of the /56, and distinguishes the families instead.
-      self.init(value: high & ~0xFF | 6)
-    }
+    let number = IPNumber(address).unmapped
+    // The last octet of the /64 is not part of the /56, and distinguishes the families instead.
+    self.init(value: number.isIPv6 ? number.high & ~0xFF | 6 : number.high >> 24 | 4)
   }
-
-  @_noAllocation
-  private init(ipv4: UInt32) { self.init(value: UInt64(ipv4) << 8 | 4) }
 }
 
 /// A registered domain by the definition of `PublicSuffixes`, whose names have one owner.

@@ -3,6 +3,7 @@
 import CHotPath
 import CSocket
 import DNSWire
+import FairShares
 import Glibc
 
 /// The prefixes of `listen.allow`. Immutable; shared by every thread.
@@ -50,32 +51,19 @@ package final class AccessPolicy: @unchecked Sendable {
   /// Whether the daemon answers queries from that address; an IPv4-mapped IPv6 address counts as the IPv4 one.
   @_noAllocation
   func allows(_ address: UnsafePointer<sockaddr_storage>) -> Bool {
-    let raw = UnsafeRawPointer(address)
-    var isIPv6 = raw.load(as: sa_family_t.self) == 10
-    var high: UInt64
-    var low: UInt64 = 0
-    if isIPv6 {
-      high = UInt64(bigEndian: raw.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
-      low = UInt64(bigEndian: raw.loadUnaligned(fromByteOffset: 16, as: UInt64.self))
-      if high == 0, low >> 32 == 0xFFFF {
-        isIPv6 = false
-        high = low << 32
-        low = 0
-      }
-    } else {
-      high = UInt64(UInt32(bigEndian: raw.loadUnaligned(fromByteOffset: 4, as: UInt32.self))) << 32
-    }
+    let client = IPNumber(address).unmapped
     var index = 0
     while index < count {
       let prefix = prefixes + index
-      if prefix.pointee.isIPv6 == isIPv6, high & prefix.pointee.highMask == prefix.pointee.high,
-        low & prefix.pointee.lowMask == prefix.pointee.low
+      if prefix.pointee.isIPv6 == client.isIPv6,
+        client.high & prefix.pointee.highMask == prefix.pointee.high,
+        client.low & prefix.pointee.lowMask == prefix.pointee.low
       {
         return true
       }
       index &+= 1
     }
-    noteRefused(isIPv6 ? RefusedWord.version6 | high >> 8 : RefusedWord.version4 | high >> 40)
+    noteRefused(client.isIPv6 ? RefusedWord.version6 | client.high >> 8 : RefusedWord.version4 | client.high >> 40)
     return false
   }
 
@@ -169,10 +157,8 @@ extension AccessPolicy {
 
   private static func octets(_ address: UnsafeMutablePointer<sockaddr>?) -> [UInt8]? {
     guard let address else { return nil }
-    let raw = UnsafeRawBufferPointer(start: address, count: MemoryLayout<sockaddr_in6>.size)
-    switch Int32(raw.load(as: sa_family_t.self)) {
-    case AF_INET: return Array(raw[4..<8])
-    case AF_INET6: return Array(raw[8..<24])
+    switch Int32(address.pointee.sa_family) {
+    case AF_INET, AF_INET6: return IPNumber(address).octets
     default: return nil
     }
   }

@@ -1,9 +1,8 @@
 // LoggedQuery.swift -- one query as the query log and `httpdnsd tail` show it. All of it is personal data.
 
-import CEvent
-import CSocket
 import DNSWire
 import EventLoop
+import FairShares
 import Glibc
 import Logging
 import Telemetry
@@ -94,18 +93,12 @@ extension LoggedQuery {
   init(_ query: TappedQuery, name: UnsafeBufferPointer<UInt8>) {
     receivedAt = BootInstant(nanoseconds: query.receivedAt)
     took = .nanoseconds(query.took)
-    client = withUnsafeBytes(of: query.address) { Array($0[..<(query.isIPv6 ? 16 : 4)]) }
+    client = query.client.octets
     transport = .udp
     self.name = Array(name)
     type = query.type
     code = query.code
     outcome = .atOnce(QueryFate(rawValue: Int(query.fate)) ?? .invalid)
-  }
-
-  /// The octets of a socket address: 16 for IPv6, else 4.
-  static func client(_ storage: UnsafePointer<sockaddr_storage>) -> [UInt8] {
-    let raw = UnsafeRawBufferPointer(start: storage, count: 24)
-    return Array(Int32(storage.pointee.ss_family) == AF_INET6 ? raw[8..<24] : raw[4..<8])
   }
 }
 

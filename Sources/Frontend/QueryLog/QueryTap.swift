@@ -7,6 +7,7 @@ import CEvent
 import CHotPath
 import CSocket
 import DNSWire
+import FairShares
 import Glibc
 import Synchronization
 
@@ -16,9 +17,7 @@ struct TappedQuery {
   var receivedAt: Int64 = 0
   /// Nanoseconds from its reception to its answer.
   var took: Int64 = 0
-  /// The client's address in network order: 16 octets, of which IPv4 uses the first four.
-  var address: (UInt64, UInt64) = (0, 0)
-  var isIPv6 = false
+  var client = IPNumber()
   var fate: UInt8 = 0
   /// Octets of the name; 0 if the query could not be read that far.
   var nameLength: UInt8 = 0
@@ -107,14 +106,7 @@ package final class QueryTap: @unchecked Sendable {
     record.pointee.fate = end.fate
     record.pointee.code = end.code
     record.pointee.type = query.type
-    let raw = UnsafeRawPointer(client)
-    if client.pointee.ss_family == sa_family_t(truncatingIfNeeded: AF_INET6) {
-      record.pointee.isIPv6 = true
-      hot_copy(&record.pointee.address, raw + 8, 16)
-    } else {
-      record.pointee.isIPv6 = false
-      hot_copy(&record.pointee.address, raw + 4, 4)
-    }
+    record.pointee.client = IPNumber(client)
     var length = query.nameLength
     if length > 255 || QueryReader.headerLength &+ length > message.count { length = 0 }
     record.pointee.nameLength = UInt8(truncatingIfNeeded: length)

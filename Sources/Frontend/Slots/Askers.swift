@@ -2,19 +2,20 @@
 
 import CEvent
 import CSocket
+import FairShares
 import Glibc
 
 /// Identifies a UDP query by its source, its ID and the socket and address that received it.
 package struct Asker: Hashable {
   /// The client's address.
-  fileprivate let address: Address
+  fileprivate let address: IPNumber
   fileprivate let port: UInt16
   fileprivate let id: UInt16
   /// The socket that received the query, and the local address that it was sent to.
   fileprivate let descriptor: Int32
-  fileprivate let local: Address
+  fileprivate let local: LocalAddress
 
-  fileprivate struct Address: Hashable {
+  fileprivate struct LocalAddress: Hashable {
     var high: UInt64
     var low: UInt64
   }
@@ -23,17 +24,9 @@ package struct Asker: Hashable {
   ///   - peer: as the listener filled it.
   ///   - id: the message ID.
   init(_ peer: datagram_peer, id: UInt16, descriptor: Int32) {
-    (address, port) = withUnsafeBytes(of: peer.address) { raw in
-      let isIPv6 = peer.address.ss_family == sa_family_t(AF_INET6)
-      let port = raw.loadUnaligned(fromByteOffset: 2, as: UInt16.self)
-      guard isIPv6 else {
-        return (Address(high: 4, low: UInt64(raw.loadUnaligned(fromByteOffset: 4, as: UInt32.self))), port)
-      }
-      let high = raw.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
-      return (Address(high: high, low: raw.loadUnaligned(fromByteOffset: 16, as: UInt64.self)), port)
-    }
+    (address, port) = withUnsafePointer(to: peer.address) { (IPNumber($0), IPNumber.port($0)) }
     local = withUnsafeBytes(of: peer.local) { raw in
-      Address(
+      LocalAddress(
         high: raw.loadUnaligned(as: UInt64.self), low: raw.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
     }
     self.id = id
@@ -57,8 +50,8 @@ package struct Askers {
 
   private enum Mark: Hashable {
     case whole(Asker)
-    case port(Asker.Address, UInt16)
-    case id(Asker.Address, UInt16)
+    case port(IPNumber, UInt16)
+    case id(IPNumber, UInt16)
   }
 
   /// Most questions have one client: `marks` stays empty until a second query comes.

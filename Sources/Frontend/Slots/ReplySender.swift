@@ -109,6 +109,6 @@ package final class ReplySender {
   }
 
   private func clientOctets(_ slot: Int) -> [UInt8] {
-    withUnsafePointer(to: queries.peer(slot).pointee.address) { LoggedQuery.client($0) }
+    withUnsafePointer(to: queries.peer(slot).pointee.address) { IPNumber($0).octets }
   }
 }
