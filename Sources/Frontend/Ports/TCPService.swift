@@ -89,34 +89,37 @@ package final class TCPService {
   private func answer(_ connection: TCPConnection, _ message: UnsafeBufferPointer<UInt8>, since arrival: Int64) {
     let now = BootInstant.now.nanoseconds
     path.keepalive = connection.keepalive
-    let (outcome, client) = withUnsafePointer(to: connection.client.storage) {
-      (path.accept(message, from: $0, .tcp, now: now, into: output), ClientKey($0))
+    let outcome = withUnsafePointer(to: connection.client.storage) {
+      path.accept(message, from: $0, .tcp, now: now, into: output)
     }
     switch outcome {
     case .reply(let length): send(length, connection, message, since: arrival)
     case .replyAndRefresh(let length, let route):
       send(length, connection, message, since: arrival)
-      let slot = queries.take(client)
-      guard slot >= 0 else { return }
-      queries.fill(slot, path.query, of: message.baseAddress!, route: route, receivedAt: arrival, descriptor: -1)
-      queries.peer(slot).pointee.address = connection.client.storage
-      queries.slots[slot].wantsAnswer = false
-      submit(slot)
+      _ = handOver(connection, message, route, wantsAnswer: false, since: arrival)
     case .drop: connection.discard()
     case .forward(let route):
-      let slot = queries.take(client)
-      guard slot >= 0 else {
-        if case .reply(let length) = path.refuse(.servFail, ede: .other, message, .tcp, output) {
-          send(length, connection, message, since: arrival)
-        }
-        return
+      if handOver(connection, message, route, wantsAnswer: true, since: arrival) {
+        path.tally.count(.miss, .tcp)
+      } else if case .reply(let length) = path.refuse(.servFail, ede: .other, message, .tcp, output) {
+        send(length, connection, message, since: arrival)
       }
-      path.tally.count(.miss, .tcp)
-      queries.fill(slot, path.query, of: message.baseAddress!, route: route, receivedAt: arrival, descriptor: -1)
-      queries.peer(slot).pointee.address = connection.client.storage
-      replies.setConnection(connection, for: slot)
-      submit(slot)
     }
+  }
+
+  /// Hands a query to the resolver; false if no slot is free.
+  private func handOver(
+    _ connection: TCPConnection, _ message: UnsafeBufferPointer<UInt8>, _ route: UInt16, wantsAnswer: Bool,
+    since arrival: Int64
+  ) -> Bool {
+    let slot = withUnsafePointer(to: connection.client.storage) { queries.take(ClientKey($0)) }
+    guard slot >= 0, let octets = message.baseAddress else { return false }
+    queries.fill(slot, path.query, of: octets, route: route, receivedAt: arrival, descriptor: -1)
+    queries.slots[slot].wantsAnswer = wantsAnswer
+    queries.peer(slot).pointee.address = connection.client.storage
+    if wantsAnswer { replies.setConnection(connection, for: slot) }
+    submit(slot)
+    return true
   }
 
   private func send(
