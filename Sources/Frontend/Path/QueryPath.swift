@@ -1,6 +1,7 @@
 // QueryPath.swift -- the hot path: from a query's octets to its answer, on the listener's thread, without allocation.
 //
-// Each thread has its own path; cache, routes and policy are shared. Queries that it cannot answer go to the resolver.
+// Each thread has its own path; what it reads is shared (QueryTables.swift). Queries that it cannot answer go to the
+// resolver.
 
 import CHotPath
 import CSocket
@@ -9,53 +10,6 @@ import FairShares
 import Glibc
 import MessageCache
 import Routing
-
-/// The tables that every thread's query path reads.
-package struct QueryTables: Sendable {
-  package let access: AccessPolicy
-  let routes: RouteTable
-  let prepared: PreparedAnswers
-  let cache: MessageCache
-  /// The number of the answer to QTYPE ANY.
-  let anyAnswer: UInt32
-  /// Whether answers are cached at all.
-  let cacheEnabled: Bool
-  /// The routes with a provider that receives the client's own subnet.
-  let subnetRoutes: RouteSet
-  /// The routes whose answers belong to the network that they came from.
-  let networkRoutes: RouteSet
-  /// The network that the machine is on.
-  let network: CurrentNetwork
-  /// The largest UDP response, in octets.
-  let maxUDPPayload: Int
-  /// The idle timeout sent to TCP clients, in units of 100 ms.
-  let keepalive: Int32
-  /// The routes without a provider that can express DO or CD: questions that differ only in these flags are the same.
-  var plainRoutes = RouteSet([], count: 0)
-  /// `listen.rate_limit`, over all threads.
-  package var rateLimit = BucketTable(rate: 0, burst: 1)
-
-  package init(
-    access: AccessPolicy, routes: RouteTable, prepared: PreparedAnswers, cache: MessageCache, anyAnswer: UInt32,
-    cacheEnabled: Bool, subnetRoutes: RouteSet, networkRoutes: RouteSet, network: CurrentNetwork, maxUDPPayload: Int,
-    keepalive: Int32, plainRoutes: RouteSet = RouteSet([], count: 0),
-    rateLimit: BucketTable = BucketTable(rate: 0, burst: 1)
-  ) {
-    self.access = access
-    self.routes = routes
-    self.prepared = prepared
-    self.cache = cache
-    self.anyAnswer = anyAnswer
-    self.cacheEnabled = cacheEnabled
-    self.subnetRoutes = subnetRoutes
-    self.networkRoutes = networkRoutes
-    self.network = network
-    self.maxUDPPayload = maxUDPPayload
-    self.keepalive = keepalive
-    self.plainRoutes = plainRoutes
-    self.rateLimit = rateLimit
-  }
-}
 
 /// The result of `QueryPath.accept`.
 package enum QueryOutcome {
@@ -179,15 +133,16 @@ package final class QueryPath {
     }
     switch verdict {
     case .query: break
-    case .formErr: return refuse(.formErr, ede: .none, message, transport, output)
-    case .notImp: return refuse(.notImp, ede: .none, message, transport, output)
-    default: return refuse(.badVers, ede: .none, message, transport, output)
+    case .formErr: return refuse(.formErr, message, transport, output)
+    case .notImp: return refuse(.notImp, message, transport, output)
+    default: return refuse(.badVers, message, transport, output)
     }
     tally.count(type: query.type)
-    guard query.qclass == 1 else { return refuse(.refused, ede: .notSupported, message, transport, output) }
-    // Type 0, QTYPEs and meta-TYPEs (RFC 6895 section 3.1); of these only ANY has an answer.
-    if query.type == 255 { return local(tables.anyAnswer, message, transport, output) }
-    if query.type &- 1 > 126, query.type < 256 {
+    guard query.qclass == RecordClass.internet.rawValue else {
+      return refuse(.refused, ede: .notSupported, message, transport, output)
+    }
+    if query.type == RecordType.any.rawValue { return local(tables.anyAnswer, message, transport, output) }
+    if RecordType(query.type).isOnlyForQuestions {
       return refuse(.refused, ede: .notSupported, message, transport, output)
     }
     QueryReader.lowercaseName(of: message.span, length: query.nameLength, into: key)
@@ -214,11 +169,12 @@ package final class QueryPath {
   /// Answers the query that was read last with that code and no records, and counts it under the fate of the code.
   @_noAllocation
   func refuse(
-    _ code: Refusal, ede: RefusalReason, _ message: UnsafeBufferPointer<UInt8>, _ transport: QueryTransport,
-    _ output: UnsafeMutablePointer<UInt8>
+    _ code: ResponseCode, ede: ExtendedError? = nil, _ message: UnsafeBufferPointer<UInt8>,
+    _ transport: QueryTransport, _ output: UnsafeMutablePointer<UInt8>
   ) -> QueryOutcome {
-    let head = ResponseHead(responseCode: code.responseCode, extendedError: ede.infoCode)
-    note(code.fate, code.responseCode, transport)
+    var head = ResponseHead(responseCode: code.rawValue)
+    if let ede { head.extendedError = ede.rawValue }
+    note(QueryFate(ofRefusal: code), code.rawValue, transport)
     return .reply(ResponseWriter.complete(query, of: message.span, head, limits(transport), into: output))
   }
 
@@ -265,7 +221,7 @@ package final class QueryPath {
     prepared._withUnsafeGuaranteedRef {
       $0.copy(index, to: output + start, capacity: limits.size - start, &head)
     }
-    note(head.extendedError == RefusalReason.blocked.infoCode ? .blocked : .local, head.responseCode, transport)
+    note(head.extendedError == ExtendedError.blocked.rawValue ? .blocked : .local, head.responseCode, transport)
     return .reply(ResponseWriter.complete(query, of: message.span, head, limits, into: output))
   }
 
@@ -277,7 +233,7 @@ package final class QueryPath {
     let limits = limits(transport)
     var head = ResponseHead()
     let knowsSubnet = subnetRoutes._withUnsafeGuaranteedRef { $0.contains(route) }
-    if knowsSubnet, query.hasBrokenSubnet { return refuse(.formErr, ede: .none, message, transport, output) }
+    if knowsSubnet, query.hasBrokenSubnet { return refuse(.formErr, message, transport, output) }
     if tables.cacheEnabled {
       let usesSubnet = knowsSubnet ? query.clientSubnet.sourceLength > 0 : false
       let capacity = limits.size - query.questionEnd
@@ -288,7 +244,7 @@ package final class QueryPath {
         return found.wantsRefresh ? .replyAndRefresh(length, route) : .reply(length)
       }
     }
-    guard query.recursionDesired else { return refuse(.refused, ede: .none, message, transport, output) }
+    guard query.recursionDesired else { return refuse(.refused, message, transport, output) }
     return .forward(route)
   }
 
@@ -370,72 +326,15 @@ package final class QueryPath {
   }
 }
 
-/// The response codes of a refusal on the hot path.
-enum Refusal: UInt16 {
-  case formErr, servFail, notImp, refused, badVers
-
-  @inlinable var responseCode: UInt16 {
-    @_noAllocation get {
-      switch self {
-      case .formErr: 1
-      case .servFail: 2
-      case .notImp: 4
-      case .refused: 5
-      case .badVers: 16
-      }
-    }
-  }
-}
-
-extension Refusal {
+extension QueryFate {
   /// The fate under which a refusal with this code counts.
-  @inlinable var fate: QueryFate {
-    @_noAllocation get {
-      switch self {
-      case .formErr, .notImp, .badVers: .invalid
-      case .servFail: .overflow
-      case .refused: .refused
-      }
-    }
-  }
-}
-
-/// The Extended DNS Errors that the hot path sends (RFC 8914).
-enum RefusalReason: UInt16 {
-  case none, notReady, blocked, prohibited, notSupported, other
-
-  @inlinable var infoCode: UInt16 {
-    @_noAllocation get {
-      switch self {
-      case .none: 0xFFFF
-      case .other: 0
-      case .notReady: 14
-      case .blocked: 15
-      case .prohibited: 18
-      case .notSupported: 21
-      }
-    }
-  }
-}
-
-/// A set of route numbers, as a table of Booleans in separate memory. Immutable.
-package final class RouteSet: @unchecked Sendable {
-  private let bits: UnsafeMutablePointer<Bool>
-  private let count: Int
-
-  package init(_ routes: some Sequence<UInt16>, count: Int) {
-    self.count = count
-    bits = .allocate(capacity: max(1, count))
-    bits.initialize(repeating: false, count: max(1, count))
-    for route in routes { bits[Int(route)] = true }
-  }
-
-  deinit { bits.deallocate() }
-
   @_noAllocation
-  func contains(_ route: UInt16) -> Bool {
-    guard Int(route) < count else { return false }
-    return bits[Int(route)]
+  fileprivate init(ofRefusal code: ResponseCode) {
+    switch code.rawValue {
+    case ResponseCode.refused.rawValue: self = .refused
+    case ResponseCode.servFail.rawValue: self = .overflow
+    default: self = .invalid
+    }
   }
 }
 
