@@ -84,6 +84,9 @@ public final class EventLoop: Loop, @unchecked Sendable {
   /// Whether the caller is on the loop's thread.
   public var isCurrent: Bool { thread.load(ordering: .relaxed) == pthread_self() }
 
+  /// Whether the caller is on the loop's thread, or the loop has not run yet and belongs to the thread that sets it up.
+  public var isAccessible: Bool { thread.load(ordering: .relaxed) == 0 || isCurrent }
+
   /// Sets the action of every turn between events and jobs, for queues that other threads fill.
   public func everyTurn(_ action: @escaping () -> Void) { onTurn = action }
 

@@ -12,9 +12,19 @@ public protocol Loop: SerialExecutor, TaskExecutor, AnyObject {
   var wallTime: Int64 { get }
   /// The timers of this loop.
   var timers: TimerHeap { get }
+  /// Whether the caller may use what belongs to this loop: it is on the loop's thread, or the loop has not run yet. Any
+  /// thread.
+  var isAccessible: Bool { get }
 }
 
 extension Loop {
+  /// Traps in a debug build if the caller is not on this loop; costs nothing in a release. A type that belongs to a loop
+  /// calls it wherever other types enter it.
+  @inlinable
+  public func assertCurrent(_ function: StaticString = #function, file: StaticString = #fileID, line: UInt = #line) {
+    assert(isAccessible, "\(function) is not on its loop", file: file, line: line)
+  }
+
   /// A virtual clock does not advance within a turn.
   public var preciseNow: BootInstant { now }
 

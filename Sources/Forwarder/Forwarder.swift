@@ -108,7 +108,8 @@ package final class Forwarder {
     self.preparation = preparation
     let configuration = preparation.configuration
     let local = LocalDNSUpstream(
-      client, systemServers: preparation.system.servers, configured: LocalServers(configuration.localDNS.servers),
+      client, on: loop, systemServers: preparation.system.servers,
+      configured: LocalServers(configuration.localDNS.servers),
       others: preparation.plan.routes.map(\.localServers), loopGuard: loopGuard)
     self.local = local
     factory = ProviderFactory(
@@ -126,7 +127,7 @@ package final class Forwarder {
     let outbox = UDPOutbox(responseSize: configuration.listen.maxUDPPayload + ResponseWriter.overhead)
     self.outbox = outbox
     nonisolated(unsafe) let replies = ReplySender(
-      queries, maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: configuration.keepalive,
+      queries, on: loop, maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: configuration.keepalive,
       counters: statistics.waiting
     ) { outbox.add($0, through: $1, to: $2) }
     replies.log = queryLog

@@ -13,6 +13,7 @@ final class Waiters {
 
   /// Suspends until `resumeAll` is called or the timeout expires.
   func wait(atMost timeout: Duration) async {
+    loop.assertCurrent()
     await withCheckedContinuation { continuation in
       let waiter = Waiter(continuation)
       waiter.timer = loop.schedule(after: timeout) { waiter.resume() }
@@ -22,6 +23,7 @@ final class Waiters {
 
   /// Resumes all waiting tasks.
   func resumeAll() {
+    loop.assertCurrent()
     for waiter in waiting { waiter.resume() }
     waiting = []
   }

@@ -42,6 +42,21 @@ import TestSupport
     }
   }
 
+  @Test func `a loop is accessible to the thread that sets it up, then to its own thread only`() {
+    #expect(loop.isAccessible)
+    loop.assertCurrent()
+    let elsewhere = Box<Bool?>(nil)
+    let loop = loop
+    loop.execute {
+      loop.assertCurrent()
+      #expect(loop.isAccessible)
+      PlainThread { elsewhere.value = loop.isAccessible }.join()
+      loop.stop()
+    }
+    loop.run()
+    #expect(elsewhere.value == false)
+  }
+
   @Test func `actions queued before the loop runs are executed in one turn and in order`() {
     let done = Box<[Int]>([])
     for number in 0..<1000 { loop.execute { done.value.append(number) } }

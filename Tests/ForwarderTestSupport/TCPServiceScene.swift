@@ -25,7 +25,9 @@ final class TCPServiceScene {
 
   init(_ scene: QueryPathScene) throws {
     loop = try EventLoop()
-    let replies = ReplySender(queries, maxUDPPayload: 1232, keepalive: QueryPathScene.keepalive) { _, _, _ in
+    let replies = ReplySender(
+      queries, on: loop, maxUDPPayload: 1232, keepalive: QueryPathScene.keepalive
+    ) { _, _, _ in
       Issue.record("a response over UDP to a client over TCP")
     }
     let settings = ResolverSettings(

@@ -62,7 +62,8 @@ private final class InstantUpstream: Upstream, @unchecked Sendable {
   init() {
     questions = (0..<Self.names).map { HTTPDNSQuestion(name: name("host\($0).bench.example"), type: .a) }
     nonisolated(unsafe) let parts: ([any Upstream], ReplySender) = (
-      [upstream], ReplySender(ClientQueries(capacity: 64), maxUDPPayload: 1232, keepalive: 150) { _, _, _ in }
+      [upstream],
+      ReplySender(ClientQueries(capacity: 64), on: loop, maxUDPPayload: 1232, keepalive: 150) { _, _, _ in }
     )
     resolver = Resolver(
       on: loop,

@@ -6,6 +6,7 @@ import EventLoop
 import Glibc
 import HTTPDNS
 import Listener
+import TestSupport
 import Testing
 
 @testable import Forwarder
@@ -25,7 +26,9 @@ import Testing
     #expect(address.withSockaddr { connect(client, .init(__sockaddr__: $0), $1) } == 0)
     let queries = ClientQueries(capacity: 2)
     let outbox = UDPOutbox(responseSize: 1232 + ResponseWriter.overhead)
-    let replies = ReplySender(queries, maxUDPPayload: 1232, keepalive: 150) { outbox.add($0, through: $1, to: $2) }
+    let replies = ReplySender(queries, on: SimulatedLoop(), maxUDPPayload: 1232, keepalive: 150) {
+      outbox.add($0, through: $1, to: $2)
+    }
     let message = try Message.query(Question(name: name("WWW.example.com"), type: .a), id: 77, edns: EDNS()).compose()
     var query = Query()
     _ = QueryReader.read(message.span, into: &query)
@@ -57,7 +60,9 @@ import Testing
     defer { close(listener) }
     let queries = ClientQueries(capacity: 1)
     let outbox = UDPOutbox(responseSize: 1232 + ResponseWriter.overhead)
-    let replies = ReplySender(queries, maxUDPPayload: 1232, keepalive: 150) { outbox.add($0, through: $1, to: $2) }
+    let replies = ReplySender(queries, on: SimulatedLoop(), maxUDPPayload: 1232, keepalive: 150) {
+      outbox.add($0, through: $1, to: $2)
+    }
     let slot = queries.take()
     let message = try Message.query(Question(name: name("www.example.com"), type: .a), id: 1).compose()
     var query = Query()

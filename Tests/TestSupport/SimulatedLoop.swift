@@ -22,6 +22,9 @@ public final class SimulatedLoop: Loop, @unchecked Sendable {
   public func enqueue(_ job: consuming ExecutorJob) { jobs.append(UnownedJob(job)) }
 
   /// A simulation has one thread, so every caller is on the loop.
+  public var isAccessible: Bool { true }
+
+  /// Checks nothing, for the same reason.
   public func checkIsolated() {}
 
   /// The loop as an actor's executor.

@@ -29,7 +29,8 @@ import Testing
     let loopGuard = LoopGuard(transport, loop: loop, logger: Logger(label: "quiet") { _ in SwiftLogNoOpLogHandler() })
     let server = SocketAddress(octets: [192, 0, 2, 53], port: 53)!
     let servers = LocalServers([.address(server)])
-    let upstream = LocalDNSUpstream(transport, systemServers: [], configured: servers, loopGuard: loopGuard)
+    let upstream = LocalDNSUpstream(
+      transport, on: loop, systemServers: [], configured: servers, loopGuard: loopGuard)
     let question = HTTPDNSQuestion(name: DomainName(text: "www.example.com")!, type: .a)
     func ask() {
       loop.run { _ = await upstream.ask(question, servers, timeout: .seconds(1)) }

@@ -52,12 +52,14 @@ package final class TCPService {
 
   /// Uses those tables from now on.
   package func use(_ tables: QueryTables) {
+    loop.assertCurrent()
     path = path.successor(tables)
     rateLimit = tables.rateLimit
   }
 
   /// Accepts one query, and answers it as soon as the rate limit allows.
   package func accept(_ connection: TCPConnection, _ message: UnsafeBufferPointer<UInt8>) {
+    loop.assertCurrent()
     let now = BootInstant.now.nanoseconds
     path.keepalive = connection.keepalive
     let delay = delay(of: connection, now: now)

@@ -29,6 +29,7 @@ package final class AnswerWatch {
   ///
   /// - Parameter failure: the reason for SERVFAIL; nil for any other answer.
   func answered(at now: BootInstant, took: Duration, failure: String?) {
+    loop.assertCurrent()
     let isSlow = took > AnswerWatch.slow
     guard isSlow || failure != nil else { return }
     if isSlow {
@@ -46,6 +47,7 @@ package final class AnswerWatch {
 
   /// Reports what is pending, if anything is.
   package func flush(at now: BootInstant) {
+    loop.assertCurrent()
     timer?.cancel()
     timer = nil
     guard slowAnswers > 0 || !failures.isEmpty else { return }

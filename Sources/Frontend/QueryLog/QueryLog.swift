@@ -55,6 +55,7 @@ package final class QueryLog {
 
   /// Switches the log on or off; passes on pending queries before it goes off.
   package func setOn(_ isOn: Bool, writingTo output: LogOutput) {
+    loop.assertCurrent()
     self.output = output
     if self.isOn, !isOn { finish() }
     self.isOn = isOn
@@ -63,6 +64,7 @@ package final class QueryLog {
 
   /// Passes queries that are answered from now on to a watch.
   package func add(_ watch: QueryWatch) {
+    loop.assertCurrent()
     // The watch does not get queries that were answered before.
     finish()
     watches.append(watch)
@@ -71,15 +73,20 @@ package final class QueryLog {
 
   /// Removes a watch, which receives nothing more.
   package func remove(_ watch: QueryWatch) {
+    loop.assertCurrent()
     watches.removeAll { $0 === watch }
     setTaps()
   }
 
   /// Passes on all queries that were answered so far.
-  package func finish() { drain(upTo: BootInstant(nanoseconds: .max)) }
+  package func finish() {
+    loop.assertCurrent()
+    drain(upTo: BootInstant(nanoseconds: .max))
+  }
 
   /// Checks, in each turn of the loop, whether there are queries to pass on, and does so a moment later.
   package func turn() {
+    loop.assertCurrent()
     guard isWanted, timer == nil, notLogged > 0 || !pending.isEmpty || taps.contains(where: \.tap.hasNews) else {
       return
     }
@@ -91,6 +98,7 @@ package final class QueryLog {
 
   /// Adds a query that was answered on the loop. Evaluates `query` only if the log or a watch needs it.
   func add(_ query: @autoclosure () -> LoggedQuery) {
+    loop.assertCurrent()
     guard isWanted else { return }
     if pending.count >= QueryLog.mostPending { finish() }
     pending.append(query())

@@ -15,6 +15,7 @@ package final class ReplySender {
 
   /// The queries that wait.
   package let queries: ClientQueries
+  private let loop: any Loop
   private let maxUDPPayload: Int
   private let keepalive: Int32
   private let sendDatagram: SendDatagram
@@ -29,14 +30,16 @@ package final class ReplySender {
   package var watch: AnswerWatch?
 
   /// - Parameters:
+  ///   - loop: the resolver's loop.
   ///   - keepalive: the idle timeout sent to TCP clients, in units of 100 ms.
   ///   - counters: the counters of queries that had to wait.
   ///   - sendDatagram: sends a response over UDP.
   package init(
-    _ queries: ClientQueries, maxUDPPayload: Int, keepalive: Int32, counters: QueryCounters = QueryCounters(),
-    sendDatagram: @escaping SendDatagram
+    _ queries: ClientQueries, on loop: any Loop, maxUDPPayload: Int, keepalive: Int32,
+    counters: QueryCounters = QueryCounters(), sendDatagram: @escaping SendDatagram
   ) {
     self.queries = queries
+    self.loop = loop
     self.counters = counters
     self.maxUDPPayload = maxUDPPayload
     self.keepalive = keepalive
@@ -47,7 +50,10 @@ package final class ReplySender {
   deinit { output.deallocate() }
 
   /// Sets the TCP connection that the slot's answer goes to.
-  func setConnection(_ connection: TCPConnection, for slot: Int) { connections[slot] = connection }
+  func setConnection(_ connection: TCPConnection, for slot: Int) {
+    loop.assertCurrent()
+    connections[slot] = connection
+  }
 
   /// The client of a slot's query.
   package func client(_ slot: Int) -> ClientKey {
@@ -69,6 +75,7 @@ package final class ReplySender {
   package func complete(
     _ slot: Int, _ head: ResponseHead, body: [UInt8], _ outcome: LoggedQuery.Outcome, failure: String? = nil
   ) {
+    loop.assertCurrent()
     let query = queries.slots[slot].query
     let isUDP = queries.slots[slot].descriptor >= 0
     let limits =

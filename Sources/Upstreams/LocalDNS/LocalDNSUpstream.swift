@@ -9,6 +9,7 @@ import LocalDNS
 /// LocalDNS: selects the servers and converts their responses into answers.
 package final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
   private let client: any LocalDNSTransport
+  private let loop: any Loop
   /// The resolvers that the network announces, without our own addresses.
   package var systemServers: [SocketAddress]
   private var configured: LocalServers
@@ -16,14 +17,16 @@ package final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
   private let loopGuard: LoopGuard?
 
   /// - Parameters:
+  ///   - loop: the resolver's loop.
   ///   - configured: the resolvers that the configuration lists for LocalDNS.
   ///   - others: the resolvers of routing rules.
   ///   - loopGuard: excludes servers that forward queries back to us.
   package init(
-    _ client: any LocalDNSTransport, systemServers: [SocketAddress], configured: LocalServers,
+    _ client: any LocalDNSTransport, on loop: any Loop, systemServers: [SocketAddress], configured: LocalServers,
     others: [LocalServers] = [], loopGuard: LoopGuard? = nil
   ) {
     self.client = client
+    self.loop = loop
     self.systemServers = systemServers
     self.configured = configured
     self.others = others
@@ -31,10 +34,14 @@ package final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
   }
 
   /// Forgets which servers were silent after a change of network.
-  package func networkHasChanged() { client.networkHasChanged() }
+  package func networkHasChanged() {
+    loop.assertCurrent()
+    client.networkHasChanged()
+  }
 
   /// Switches to another configuration after a reload.
   package func use(configured: LocalServers, others: [LocalServers]) {
+    loop.assertCurrent()
     self.configured = configured
     self.others = others
   }
@@ -74,6 +81,7 @@ package final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
   package func ask(
     _ question: HTTPDNSQuestion, _ servers: LocalServers, timeout: Duration
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
+    loop.assertCurrent()
     let asked = addresses(servers)
     let reply = await client.ask(
       Question(name: question.name, type: question.type), dnssecOK: question.dnssecOK,

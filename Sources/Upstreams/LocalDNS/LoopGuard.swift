@@ -34,6 +34,7 @@ package final class LoopGuard: @unchecked Sendable {
 
   /// Sends each server a unique name. Servers excluded before get another chance.
   package func probe(_ servers: [SocketAddress]) {
+    loop.assertCurrent()
     circular = circular.filter { !servers.contains($0) }
     forgetting?.cancel()
     let asked = probes.begin(servers)
@@ -44,6 +45,7 @@ package final class LoopGuard: @unchecked Sendable {
 
   /// Probes servers that did not answer, at most once per `calm`, since one of them may now forward to us.
   func suspect(_ servers: [SocketAddress]) {
+    loop.assertCurrent()
     guard loop.now >= nextSuspicion else { return }
     nextSuspicion = loop.now + LoopGuard.calm
     probe(servers)
@@ -51,6 +53,7 @@ package final class LoopGuard: @unchecked Sendable {
 
   /// Handles a query for a name in the zone: excludes the server that received this probe.
   package func received(_ name: DomainName) {
+    loop.assertCurrent()
     guard let server = probes.server(for: name), circular.insert(server).inserted else { return }
     logger.error("LocalDNS server \(server) sends queries back to this program, and is not asked any more")
   }

@@ -115,6 +115,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   var timeout: Duration { settings.timeout }
 
   func start() {
+    loop.assertCurrent()
     ledger?.add(name) { [weak self] in self?.budget }
     schedule?.start()
   }
@@ -123,6 +124,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
 
   /// Switches to these servers. Transfers in flight continue with the old ones.
   func use(_ servers: [ProviderServer]) {
+    loop.assertCurrent()
     self.servers = servers
     probeTimer?.cancel()
     probeTimer = nil
@@ -139,6 +141,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   func ask(
     _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
+    loop.assertCurrent()
     if notListed.contains(question, now: loop.now) {
       counters.notListed += 1
       let answer = HTTPDNSAnswer(responseCode: .noError, isNegative: true, isEmptyAmbiguous: true)
@@ -158,12 +161,21 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     }
   }
 
-  func follow(keptNames: Set<DomainName>) { good.keptNames = keptNames }
+  func follow(keptNames: Set<DomainName>) {
+    loop.assertCurrent()
+    good.keptNames = keptNames
+  }
 
-  func tellRecovery(to told: @escaping () -> Void) { recoveryTold = told }
+  func tellRecovery(to told: @escaping () -> Void) {
+    loop.assertCurrent()
+    recoveryTold = told
+  }
 
   @discardableResult
-  func forgetNotListed(_ names: CacheSelection) -> Int { notListed.remove(names) }
+  func forgetNotListed(_ names: CacheSelection) -> Int {
+    loop.assertCurrent()
+    return notListed.remove(names)
+  }
 
   /// Applies the settings to an ambiguous empty answer: either remembers it, so that the resolver asks the next
   /// provider, or accepts it.

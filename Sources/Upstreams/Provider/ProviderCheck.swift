@@ -117,6 +117,7 @@ final class ProviderCheck: @unchecked Sendable {
 
   /// Suspends until the server has replied or the timeout expires.
   func firstReply(of index: Int, atMost timeout: Duration) async {
+    loop.assertCurrent()
     guard verdicts[index] == nil, bad[index] == nil else { return }
     let those = firstReplies[index] ?? Waiters(on: loop)
     firstReplies[index] = those
@@ -124,7 +125,10 @@ final class ProviderCheck: @unchecked Sendable {
   }
 
   /// Resumes the tasks that wait for the first reply of a server.
-  func hasReplied(_ index: Int) { firstReplies[index]?.resumeAll() }
+  func hasReplied(_ index: Int) {
+    loop.assertCurrent()
+    firstReplies[index]?.resumeAll()
+  }
 }
 
 extension HTTPDNSProvider {

@@ -121,6 +121,7 @@ final class PairUnderWay: @unchecked Sendable {
 
   /// Ends the transfer and resumes all callers.
   func end(_ result: Result<ProviderReplies, UpstreamFailure>) {
+    loop.assertCurrent()
     self.result = result
     waiters.resumeAll()
   }
@@ -134,6 +135,7 @@ final class PairUnderWay: @unchecked Sendable {
   func result(
     by deadline: BootInstant, isWanted: @escaping @Sendable () -> Bool
   ) async -> Result<ProviderReplies, UpstreamFailure> {
+    loop.assertCurrent()
     wanted.append(isWanted)
     if result == nil { await waiters.wait(atMost: deadline - loop.now) }
     return result ?? .failure(.noTimeLeft)

@@ -65,6 +65,7 @@ extension HTTPDNSProvider {
 
   /// Whether it has only servers whose certificates cannot be checked yet. If so, sends the question in the background.
   func awaitsTime(toAsk question: HTTPDNSQuestion) -> Bool {
+    loop.assertCurrent()
     guard let certificateClock, !certificateClock.isTimeKnown, !servers.isEmpty, servers.allSatisfy(\.isVerified)
     else { return false }
     hasTrouble = true

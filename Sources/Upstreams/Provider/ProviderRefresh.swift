@@ -11,6 +11,7 @@ extension HTTPDNSProvider {
   }
 
   func networkHasChanged() {
+    loop.assertCurrent()
     for server in servers { server.networkHasChanged() }
     health.networkHasChanged()
     armProbe()
@@ -29,6 +30,7 @@ extension HTTPDNSProvider {
   func refresh(
     _ questions: [HTTPDNSQuestion], deadline: BootInstant
   ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
+    loop.assertCurrent()
     // Several refreshes may have started since `isFit` was true.
     guard limit.hasSpare(now: loop.now.nanoseconds) else {
       let reason = "requests_per_second (\(settings.requestsPerSecond)) is left to clients"

@@ -84,6 +84,7 @@ package struct ProviderReport: Sendable, Equatable {
 
 extension HTTPDNSProvider {
   var report: ProviderReport {
+    loop.assertCurrent()
     var report = ProviderReport(name: name)
     let (now, time) = (loop.now.nanoseconds, loop.wallTime)
     var today = budget

@@ -13,6 +13,7 @@ extension HTTPDNSProvider: CountingUpstream {
   /// Transfers in flight finish. The heir takes over the day's units, pays for transfers in flight and inherits the
   /// good questions. It does not inherit failures, since the settings may have been changed because of them.
   func retire(for heir: (any Upstream)?) {
+    loop.assertCurrent()
     isRetired = true
     probeTimer?.cancel()
     probeTimer = nil

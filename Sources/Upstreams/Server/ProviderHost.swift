@@ -56,16 +56,21 @@ final class HostLookUp: @unchecked Sendable {
 
   /// Returns the addresses, which may be expired if no newer ones are known; nil if none is known within `timeout`.
   func addresses(timeout: Duration) async -> [IPAddress]? {
+    loop.assertCurrent()
     if underWay.isEmpty, loop.now >= expires { start() }
     if known.isEmpty, !underWay.isEmpty { await waiters.wait(atMost: timeout) }
     return known.isEmpty ? nil : known
   }
 
   /// Makes the next use trigger a lookup. The old addresses remain valid until it ends.
-  func expire() { expires = BootInstant(nanoseconds: .min) }
+  func expire() {
+    loop.assertCurrent()
+    expires = BootInstant(nanoseconds: .min)
+  }
 
   /// Does the same after a failed connection, but at most once per `expiryInterval`.
   func expire(after failure: BootInstant) {
+    loop.assertCurrent()
     guard failure >= nextExpiry else { return }
     nextExpiry = failure + HostLookUp.expiryInterval
     expire()

@@ -70,6 +70,7 @@ final class ServerSchedule: @unchecked Sendable {
 
   /// Uses the stored list and requests the current one.
   func start() {
+    loop.assertCurrent()
     guard !isStarted else { return }
     isStarted = true
     let kept = parse(file?.read(limit: ServerSchedule.largestFile) ?? [])
@@ -85,12 +86,14 @@ final class ServerSchedule: @unchecked Sendable {
 
   /// Refreshes the list after all of its servers have failed, since it may be outdated.
   func allHaveFailed() {
+    loop.assertCurrent()
     guard isStarted, loop.now - (lastAsked ?? loop.now) >= ServerSchedule.shortestPause else { return }
     refresh()
   }
 
   /// Refreshes the list after a change of network, since other servers may be closer.
   func networkHasChanged() {
+    loop.assertCurrent()
     for server in bootServers { server.networkHasChanged() }
     if isStarted { refresh() }
   }

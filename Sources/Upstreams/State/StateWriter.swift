@@ -25,6 +25,7 @@ package final class StateWriter {
 
   /// Schedules a save unless one is scheduled already.
   package func changed() {
+    loop.assertCurrent()
     guard timer == nil else { return }
     timer = loop.schedule(after: delay) { [weak self] in
       guard let self else { return }
@@ -35,6 +36,7 @@ package final class StateWriter {
 
   /// Writes unsaved changes before it returns.
   package func close() {
+    loop.assertCurrent()
     guard timer != nil || file.isLeftOut else { return }
     timer?.cancel()
     timer = nil

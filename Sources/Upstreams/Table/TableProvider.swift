@@ -29,7 +29,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
   private let source: Source
   private let interval: Duration
   private let ttl: UInt32
-  private let loop: any Loop
+  let loop: any Loop
   private let note: ProviderNote
   private let watch: (String, @escaping () -> Void) -> AnyObject?
   /// The current table; nil before the first one is loaded.
@@ -85,6 +85,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
   func ask(
     _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
+    loop.assertCurrent()
     start()
     if !hasLoaded { await waiters.wait(atMost: deadline - loop.now) }
     guard let answer = answer(to: question) else { return .failure(table == nil ? noTable : .notListed) }
@@ -98,6 +99,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
 
   /// Loads the table and starts to refresh it.
   func start() {
+    loop.assertCurrent()
     guard !isStarted else { return }
     isStarted = true
     switch source {
@@ -117,6 +119,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
 
   /// Fetches the table again after a change of network, since the new network may serve another one.
   func networkHasChanged() {
+    loop.assertCurrent()
     guard case .servers(let servers, _, _) = source, isStarted else { return }
     for server in servers { server.networkHasChanged() }
     load()

@@ -1,10 +1,12 @@
 // TableReport.swift -- the state of a self-built table, in human-readable values.
 
+import EventLoop
 import HTTPDNS
 
 extension TableProvider {
   /// The provider is up while it has a table that is not switched off, however old.
   var report: ProviderReport {
+    loop.assertCurrent()
     var report = ProviderReport(name: name)
     report.server = origin.isEmpty ? nil : origin
     report.take(counters)
