@@ -262,56 +262,44 @@ package final class QueryPath {
     let asked = CacheScope(
       type: query.type, dnssecOK: dnssecOK, checkingDisabled: checkingDisabled, route: route,
       network: isApart ? network._withUnsafeGuaranteedRef { $0.number } : 0)
-    var own = CacheLookup.miss
-    if usesSubnet {
-      own = findOwn(asked, now: now, servesStale: false, output, capacity, &head)
-      if own.isAnswer { return own }
+    var order = LookupOrder(usesSubnet: usesSubnet)
+    while let step = order.next() {
+      let found = look(step, asked, usesSubnet, now: now, servesStale: false, output, capacity, &head)
+      switch found.kind {
+      case .hit, .tooLong: return found
+      case .expired: order.noteExpired(step, storedAt: found.storedAt, isServed: false)
+      case .stale: order.noteExpired(step, storedAt: found.storedAt, isServed: true)
+      case .miss: break
+      }
     }
-    let shared = findShared(asked, usesSubnet, now: now, servesStale: false, output, capacity, &head)
-    if shared.isAnswer { return shared }
-    // NXDOMAIN holds for every type of the name.
-    var everyType = asked
-    everyType.type = CacheKey.everyType
-    let denial = findShared(everyType, usesSubnet, now: now, servesStale: false, output, capacity, &head)
-    if denial.isAnswer { return denial }
-    if own.storedAt > shared.storedAt, own.storedAt > denial.storedAt {
-      guard own.kind == .stale else { return .miss }
-      return findOwn(asked, now: now, servesStale: true, output, capacity, &head)
-    }
-    let isDenied = denial.storedAt >= shared.storedAt
-    guard (isDenied ? denial : shared).kind == .stale else { return .miss }
-    return findShared(
-      isDenied ? everyType : asked, usesSubnet, now: now, servesStale: true, output, capacity, &head)
+    guard let step = order.stale else { return .miss }
+    return look(step, asked, usesSubnet, now: now, servesStale: true, output, capacity, &head)
   }
 
-  /// Finds the answer that is cached for the client's own subnet.
+  /// Looks up one of the entries that can answer the question.
   @_noAllocation
-  private func findOwn(
-    _ scope: CacheScope, now: Int64, servesStale: Bool, _ output: UnsafeMutablePointer<UInt8>, _ capacity: Int,
-    _ head: inout ResponseHead
+  private func look(
+    _ step: LookupStep, _ asked: CacheScope, _ usesSubnet: Bool, now: Int64, servesStale: Bool,
+    _ output: UnsafeMutablePointer<UInt8>, _ capacity: Int, _ head: inout ResponseHead
   ) -> CacheLookup {
-    let subnet = query.clientSubnet.capped
-    head.subnetScope = Int16(subnet.sourceLength)
+    var scope = asked
+    var subnet = QueryClientSubnet()
+    var needsEverySubnet = usesSubnet
+    if usesSubnet { head.subnetScope = 0 }
+    switch step {
+    case .subnet:
+      subnet = query.clientSubnet.capped
+      head.subnetScope = Int16(subnet.sourceLength)
+      needsEverySubnet = false
+    case .shared: break
+    case .nameError: scope.type = CacheKey.everyType
+    }
     let (buffer, length) = (key, query.nameLength)
     return cache._withUnsafeGuaranteedRef { cache in
       let key = cache.key(in: buffer, nameLength: length, scope, subnet: subnet)
-      return cache.find(key, now: now, servesStale: servesStale, into: output, capacity: capacity, &head)
-    }
-  }
-
-  /// Finds the answer that is cached for all clients.
-  @_noAllocation
-  private func findShared(
-    _ scope: CacheScope, _ usesSubnet: Bool, now: Int64, servesStale: Bool, _ output: UnsafeMutablePointer<UInt8>,
-    _ capacity: Int, _ head: inout ResponseHead
-  ) -> CacheLookup {
-    if usesSubnet { head.subnetScope = 0 }
-    let (buffer, length) = (key, query.nameLength)
-    return cache._withUnsafeGuaranteedRef { cache in
-      let key = cache.key(in: buffer, nameLength: length, scope, subnet: QueryClientSubnet())
       return cache.find(
-        key, now: now, servesStale: servesStale, onlyForEverySubnet: usesSubnet, into: output, capacity: capacity, &head
-      )
+        key, now: now, servesStale: servesStale, onlyForEverySubnet: needsEverySubnet, into: output,
+        capacity: capacity, &head)
     }
   }
 
