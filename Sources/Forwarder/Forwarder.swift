@@ -329,9 +329,9 @@ package final class Forwarder {
     let (configuration, routes) = (preparation.configuration, preparation.plan.routes)
     let servers = local.allServers
     local.use(configured: LocalServers(configuration.localDNS.servers), others: routes.map(\.localServers))
-    let service = Service(
+    let resolved = ResolverConfiguration(
       ResolverSettings(configuration, routes), providers.upstreams, providerNumbers: preparation.providerNumbers)
-    resolver.assumeIsolated { $0.use(service, preparation.plan.table) }
+    resolver.assumeIsolated { $0.use(resolved, preparation.plan.table) }
     old.retire(for: providers)
     surroundings.cache.setStaleTTL(UInt32(clamping: configuration.cache.staleTTL.components.seconds))
     use(tablesOf: preparation, isForNetwork: false)

@@ -122,7 +122,7 @@ package final class StatisticsSource: @unchecked Sendable {
     return parts.resolver.assumeIsolated { resolver in
       var statistics = ForwarderStatistics(
         time: now, startedAt: startedAt, queries: totals, resolver: resolver.counters,
-        questionsUnderWay: resolver.questionsUnderWay, mostQuestionsUnderWay: parts.mostQuestionsUnderWay,
+        questionsUnderWay: resolver.questionsInFlight, mostQuestionsUnderWay: parts.mostQuestionsUnderWay,
         waitingClients: parts.queries.inUse, refresh: resolver.refreshing?.counters,
         scheduledRefreshes: resolver.refreshing?.scheduled ?? 0, cache: parts.cache.statistics,
         unreadOctets: backlogs.isEmpty ? nil : backlogs.reduce(0) { $0 + $1.octets },

@@ -70,7 +70,7 @@ final class Upkeep: @unchecked Sendable {
     // Fresh entries of the cache file need no query.
     guard let keeper else { return resolveAhead([], on: loop) }
     // The file may contain names below a name that is NXDOMAIN by now.
-    resolver.assumeIsolated { $0.namesBelow.isWhole = false }
+    resolver.assumeIsolated { $0.expectNames() }
     keeper.start { [self] in
       Task(executorPreference: loop) { [resolver] in await resolver.learnNames() }
       resolveAhead($0, on: loop)

@@ -103,24 +103,25 @@ extension Resolver {
   /// Whether the question may go upstream, and has a place there from now on if it does; otherwise why not.
   ///
   /// - Parameters:
-  ///   - isKept: whether it is one of `refresh.keep`, which come first.
+  ///   - isPinned: whether it is in `refresh.keep`, which comes first.
   ///   - isInUse: whether its name is in use already.
   func refusal(
-    _ route: Route, _ service: Service, _ client: ClientKey, _ domain: DomainKey, isKept: Bool, isInUse: Bool
+    _ asked: ResolverQuestion, _ client: ClientKey, _ domain: DomainKey, isPinned: Bool, isInUse: Bool
   ) -> ShareLimit? {
-    let room = room(for: isKept ? .ourselves : client, domain)
-    guard let room else { return isKept ? nil : .places }
-    // A question without a place costs its client and its domain nothing, and nobody gives up a place for one that is refused.
-    if !isKept, let limit = missLimit(route, service, client, domain, isInUse: isInUse) { return limit }
-    if case .of(let pursuit) = room { displace(pursuit) }
+    let room = room(for: isPinned ? .ourselves : client, domain)
+    guard let room else { return isPinned ? nil : .places }
+    // A question without a place does not count against its client and domain, and a refused one takes no place.
+    if !isPinned, let limit = missLimit(asked, client, domain, isInUse: isInUse) { return limit }
+    if case .of(let fetch) = room { displace(fetch) }
     return nil
   }
 
   /// What a second's worth of questions says: only where the route leads to somebody who may bill.
   func missLimit(
-    _ route: Route, _ service: Service, _ client: ClientKey, _ domain: DomainKey, isInUse: Bool
+    _ asked: ResolverQuestion, _ client: ClientKey, _ domain: DomainKey, isInUse: Bool
   ) -> ShareLimit? {
-    guard route.providers.contains(where: { !service.upstreams[$0].answersAtOnce }) else { return nil }
+    let providers = asked.route.providers.lazy.map { asked.configuration.upstreams[$0] }
+    guard providers.contains(where: { !$0.answersAtOnce }) else { return nil }
     switch misses.take(client, domain, isInUse: isInUse, now: loop.now.nanoseconds) {
     case .client: return .missesPerClient
     case .domain: return .missesPerDomain
@@ -130,22 +131,24 @@ extension Resolver {
 
   /// Whether a question has its part of what is kept of a day's units: it has data that are in use, or is always kept
   /// fresh, or is fetched again.
-  func isInUse(_ pursuit: Pursuit) -> Bool {
-    if pursuit.isRefresh || refresher?.keepsFresh(pursuit.question) ?? false { return true }
-    return staleData(pursuit.question, pursuit.route, pursuit.subnet)?.isInUse ?? false
+  func isInUse(_ fetch: Fetch) -> Bool {
+    if fetch.isRefresh || refresher?.keepsFresh(fetch.question) ?? false { return true }
+    return store.find(fetch.asked, now: loop.now)?.isInUse ?? false
   }
 
   /// The client's own subnet, where the route's providers are told it, and the name does not have its share of them.
-  func clientSubnet(_ asked: ClientQuery, _ name: DomainName, _ service: Service, _ route: Route) -> QueryClientSubnet {
+  func clientSubnet(
+    _ asked: ClientQuery, _ name: DomainName, _ configuration: ResolverConfiguration, _ route: Route
+  ) -> QueryClientSubnet {
     let none = QueryClientSubnet()
-    guard asked.query.clientSubnet.sourceLength > 0, service.asksForSubnets(route) else { return none }
+    guard asked.query.clientSubnet.sourceLength > 0, configuration.asksForSubnets(route) else { return none }
     let subnet = asked.query.clientSubnet.capped
     var hashes = [Hasher(), Hasher()]
     hashes[0].combine(name)
     hashes[1].combine([subnet.high, subnet.low, UInt64(subnet.family), UInt64(subnet.sourceLength)])
     let keys = hashes.map { UInt64(bitPattern: Int64($0.finalize())) }
     let isAdmitted = subnets.admits(
-      name: keys[0], subnet: keys[1], most: service.subnetsPerName(route), now: loop.now.nanoseconds)
+      name: keys[0], subnet: keys[1], most: configuration.subnetsPerName(route), now: loop.now.nanoseconds)
     if !isAdmitted {
       counters.surplusSubnets += 1
       onLimit(.subnetsPerName)
@@ -157,7 +160,7 @@ extension Resolver {
   private enum Room {
     case free
     /// This one has to give it up.
-    case of(Pursuit)
+    case of(Fetch)
   }
 
   /// A place that is free, or that of somebody with more; nil where there is neither.
@@ -171,28 +174,28 @@ extension Resolver {
   }
 
   /// A question gives its place up: its clients get what there is. What comes of it still is kept.
-  private func displace(_ pursuit: Pursuit) {
-    guard let place = pursuit.place else { return }
+  private func displace(_ fetch: Fetch) {
+    guard let place = fetch.place else { return }
     places.leave(place)
-    pursuit.place = nil
-    pursuit.isDisplaced = true
+    fetch.place = nil
+    fetch.isDisplaced = true
     lingering += 1
     counters.shares.displaced += 1
-    guard !pursuit.isAnswered else { return }
-    let isStale = staleData(pursuit.question, pursuit.route, pursuit.subnet) != nil
-    counters.shares.add(.places, stale: isStale, pursuit.slots.count)
+    guard !fetch.isAnswered else { return }
+    let isStale = store.find(fetch.asked, now: loop.now) != nil
+    counters.shares.add(.places, stale: isStale, fetch.slots.count)
     onLimit(.share(.places))
-    let held = pursuit.held?.source == .localDNS ? nil : pursuit.held
-    deliver(pursuit, held ?? Outcome(result: .failure(.limited(.places)), source: .ourselves))
+    let held = fetch.held?.source == .localDNS ? nil : fetch.held
+    deliver(fetch, held ?? .failure(.limited(.places)))
   }
 
-  /// The last attempt of a pursuit has ended.
-  func leave(_ pursuit: Pursuit) {
-    if let place = pursuit.place {
+  /// The last attempt of a fetch has ended.
+  func leave(_ fetch: Fetch) {
+    if let place = fetch.place {
       places.leave(place)
-      pursuit.place = nil
-    } else if pursuit.isDisplaced {
-      pursuit.isDisplaced = false
+      fetch.place = nil
+    } else if fetch.isDisplaced {
+      fetch.isDisplaced = false
       lingering -= 1
     }
   }
@@ -207,9 +210,9 @@ extension Resolver {
   }
 
   /// A query waits from now on.
-  func addWaiter(_ slot: Int, _ pursuit: Pursuit) {
-    pursuit.slots.append(slot)
-    waiting[pursuit.domain, default: 0] += 1
+  func addWaiter(_ slot: Int, _ fetch: Fetch) {
+    fetch.slots.append(slot)
+    waiting[fetch.domain, default: 0] += 1
   }
 
   /// Everybody who waits is answered: at once where they are few, and a part in each turn where they are many.
@@ -228,11 +231,11 @@ extension Resolver {
   }
 
   /// A query gets what there is without asking anybody.
-  func refuse(_ slot: Int, _ limit: ShareLimit, _ stale: StaleData?, _ question: HTTPDNSQuestion) {
+  func refuse(_ slot: Int, _ limit: ShareLimit, _ entry: CachedAnswer?, _ asked: ResolverQuestion) {
     if limit == .places { counters.overflows += 1 }
-    counters.shares.add(limit, stale: stale != nil)
+    counters.shares.add(limit, stale: entry != nil)
     onLimit(.share(limit))
-    replies.send(given(stale, or: .limited(limit), question), to: slot)
+    replies.send(given(entry, or: .limited(limit), asked), to: slot)
   }
 }
 

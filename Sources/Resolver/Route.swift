@@ -25,7 +25,7 @@ package struct Route: Sendable {
   package var stale = StalePolicy()
   /// The bounds on TTLs, in seconds.
   package var ttl: TTLBounds
-  /// Its number in the cache's keys: its place in the list of a service.
+  /// Its number in the cache's keys: its place in the list of a configuration.
   var number: UInt16 = 0
   /// Whether questions that differ in DO or CD alone differ at all: not where no provider can be told. LocalDNS behind
   /// providers does not count, LocalDNS in their place does.

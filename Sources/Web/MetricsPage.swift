@@ -79,7 +79,7 @@ struct MetricsPage {
       "httpdnsd_questions_in_flight_limit", "listen.max_in_flight of the configuration.",
       statistics.mostQuestionsUnderWay)
     page.gauge("httpdnsd_waiting_clients", "Queries that wait for an answer from upstream.", statistics.waitingClients)
-    page.counter("httpdnsd_upstream_questions_total", "Questions that went upstream.", resolver.pursuits)
+    page.counter("httpdnsd_upstream_questions_total", "Questions that went upstream.", resolver.fetches)
     page.counter(
       "httpdnsd_upstream_failures_total", "Questions that ended without an answer or stale data.", resolver.failures)
     page.counter(

@@ -140,9 +140,9 @@ final class ResolverScene: @unchecked Sendable {
     var settings = resolver.assumeIsolated { $0.settings }
     settings.routes = ResolverScene.routes(providers: upstreams.count)
     configure(&settings)
-    let service = Service(settings, upstreams, providerNumbers: numbers)
+    let configuration = ResolverConfiguration(settings, upstreams, providerNumbers: numbers)
     let tables = ResolverScene.tables(settings, upstreams, rules, searchDomains, cache, network)
-    resolver.assumeIsolated { $0.use(service, tables.routes) }
+    resolver.assumeIsolated { $0.use(configuration, tables.routes) }
     return { [self] in
       path = path.successor(tables)
       resolver.assumeIsolated { $0.forgetEarlier() }
@@ -162,7 +162,7 @@ final class ResolverScene: @unchecked Sendable {
   /// The resolver's numbers.
   var counters: ResolverCounters { resolver.assumeIsolated { $0.counters } }
   /// Questions under way.
-  var underWay: Int { resolver.assumeIsolated { $0.questionsUnderWay } }
+  var underWay: Int { resolver.assumeIsolated { $0.questionsInFlight } }
 
   /// Sends a query; the number of its transaction.
   @discardableResult

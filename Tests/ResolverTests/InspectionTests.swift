@@ -163,9 +163,9 @@ import Testing
     #expect(try addresses(scene, times: 6).allSatisfy { $0.last == "192.0.2.2" && $0.count == 3 })
     let kept = try scene.resolver.assumeIsolated { resolver in
       let question = HTTPDNSQuestion(name: name("www.example.com"), type: .a)
-      let route = try #require(resolver.service.route(0))
-      let key = resolver.questionKey(question, route, QueryClientSubnet())
-      return resolver.kept(question, key, route, QueryClientSubnet())
+      let route = try #require(resolver.configuration.route(0))
+      let asked = resolver.store.question(question, resolver.configuration, route)
+      return resolver.store.freshAnswer(to: asked, now: loop.now)
     }
     #expect(
       kept?.response.message(to: Question(name: name("www.example.com"), type: .a))?.addresses.last == "192.0.2.2")

@@ -85,7 +85,7 @@ private final class InstantUpstream: Upstream, @unchecked Sendable {
   private func askAll() {
     for first in stride(from: 0, to: questions.count, by: 8) {
       let asked = questions[first..<min(first + 8, questions.count)].map {
-        RefreshedQuestion(question: $0, route: 0, heat: 1)
+        RefreshedQuestion(asked: RoutedQuestion(question: $0, route: 0), heat: 1)
       }
       loop.run { [resolver] in _ = await resolver.refresh(asked, from: 0) }
       loop.advance(by: .nanoseconds(600_000_000_000 * 8 / Int64(questions.count)))

@@ -121,7 +121,7 @@ extension ResolverScene {
   /// The hash under which the cache has the answer to a question of type A.
   fileprivate func key(_ text: String) -> UInt64 {
     resolver.assumeIsolated {
-      $0.questionKey(HTTPDNSQuestion(name: name(text), type: .a), route: 0).keyedHash
+      $0.keyedHash(of: RoutedQuestion(question: HTTPDNSQuestion(name: name(text), type: .a), route: 0))
     }
   }
 }

@@ -53,10 +53,10 @@ import Testing
       #expect(message.authorities[0].owner == zone)
       #expect(message.authorities[0].ttl == ttl)
     }
-    #expect(scene.counters.pursuits == 1)
+    #expect(scene.counters.fetches == 1)
     loop.advance(by: .seconds(1))
     _ = try scene.answer("gone.example.com")
-    #expect(scene.counters.pursuits == 2)
+    #expect(scene.counters.fetches == 2)
   }
 
   @Test func `a negative answer without SOA record gets one, and is kept for half a minute`() throws {

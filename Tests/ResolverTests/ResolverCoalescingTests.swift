@@ -183,7 +183,7 @@ import Testing
     #expect(provider.asked.filter { $0.question.name == name("www.example.com") }.count == 2)
     scene.ask(ClientQuestion(name: "www.example.org", port: 4001, id: 2))
     loop.settle()
-    #expect(scene.counters.pursuits == 2)
+    #expect(scene.counters.fetches == 2)
   }
 
   @Test func `a retry within a second, and another client at any time, only join`() {

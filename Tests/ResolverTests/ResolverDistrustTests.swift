@@ -142,7 +142,7 @@ import Testing
   @Test func `nor while it is not known what the file has`() throws {
     let provider = forgetful { .addresses($0, "192.0.2.1", ttl: 10) }
     let scene = ResolverScene(on: loop, [provider])
-    scene.resolver.assumeIsolated { $0.namesBelow.isWhole = false }
+    scene.resolver.assumeIsolated { $0.expectNames() }
     _ = try scene.answer("ent.example.com")
     #expect(try scene.answer("b.ent.example.com").addresses == ["192.0.2.1"])
     // What came meanwhile counts as well.

@@ -20,7 +20,8 @@ import Testing
     try stale.keep(thenWait: 61)
     stale.provider.servers = 3
     stale.providerNow(step)
-    let question = RefreshedQuestion(question: HTTPDNSQuestion(name: stale.www, type: .a), route: 0, heat: 0)
+    let question = RefreshedQuestion(
+      asked: RoutedQuestion(question: HTTPDNSQuestion(name: stale.www, type: .a), route: 0), heat: 0)
     Task(executorPreference: stale.loop) { [resolver = stale.scene.resolver] in
       _ = await resolver.refresh([question], from: 0)
     }

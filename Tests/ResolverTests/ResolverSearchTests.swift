@@ -219,16 +219,17 @@ import Testing
     let (provider, local) = (provider(), network())
     let scene = scene(provider, local)
     _ = try scene.answer("web.corp.example")
-    let question = HTTPDNSQuestion(name: name("web.corp.example"), type: .a)
+    let asked = RoutedQuestion(
+      question: HTTPDNSQuestion(name: name("web.corp.example"), type: .a), route: Route.Number.search)
     func source() -> EntrySource? {
-      scene.resolver.assumeIsolated { $0.refreshSource(question, Route.Number.search, after: .localDNS) }
+      scene.resolver.assumeIsolated { $0.refreshSource(asked, after: .localDNS) }
     }
     #expect(source() == .localDNS)
     // The provider is asked once in a while whether it denies the name still: by a client's question.
     loop.advance(by: .seconds(61))
     #expect(source() == nil)
     let refreshed = loop.run { [resolver = scene.resolver] in
-      await resolver.refresh([RefreshedQuestion(question: question, route: Route.Number.search, heat: 0)], from: 0)
+      await resolver.refresh([RefreshedQuestion(asked: asked, heat: 0)], from: 0)
     }
     #expect(refreshed == [false])
   }

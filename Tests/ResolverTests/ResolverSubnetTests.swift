@@ -102,6 +102,32 @@ import Testing
     #expect(told(provider) == ["203.0.7.0/24"])
   }
 
+  @Test(arguments: [ResponseCode.noError, .nxDomain])
+  func `an answer for every subnet that arrives after the listener's look-up serves other subnets`(
+    code: ResponseCode
+  ) throws {
+    let upstream = ScriptedUpstream(on: loop) { question, _ in
+      var answer =
+        code == .noError
+        ? HTTPDNSAnswer.addresses(question.name, "192.0.2.1")
+        : .negative(code, zone: name("example.com"))
+      answer.scopePrefixLength = 0
+      return .answer(answer)
+    }
+    upstream.subnetPolicy = .fromClient
+    let scene = ResolverScene(on: loop, [upstream])
+    scene.ask(question("203.0.7.0/24"))
+    // Its look-up on the hot path misses, and the answer is cached before the resolver takes the query over.
+    scene.takesOver = false
+    let second = scene.ask(question("203.0.9.0/24", client: 2))
+    loop.advance(by: .seconds(1))
+    scene.resolver.assumeIsolated { $0.takeQueries() }
+    let message = try scene.reply(second).message
+    #expect(message.responseCode == code)
+    #expect(message.edns?.clientSubnet?.scope == 0)
+    #expect(told(upstream) == ["203.0.7.0/24"])
+  }
+
   @Test func `a client that says /0 wants nothing told, and shares with those who say nothing`() throws {
     let provider = provider(.fromClient, scope: 24)
     let scene = ResolverScene(on: loop, [provider])

@@ -122,10 +122,10 @@ import Testing
 
   @Test func `is let go when nothing is under way any more, a hundred times`() throws {
     let scene = ResolverScene(on: loop, [provider("p", "192.0.2.1", after: .seconds(1))])
-    weak var last: Service?
+    weak var last: ResolverConfiguration?
     for number in 0..<100 {
       scene.ask("n\(number).example.com")
-      last = scene.resolver.assumeIsolated { $0.service }
+      last = scene.resolver.assumeIsolated { $0.configuration }
       scene.change(to: [provider("p", "192.0.2.1", after: .seconds(1))])()
       #expect(last != nil)
       loop.advance(by: .seconds(2))

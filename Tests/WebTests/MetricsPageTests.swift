@@ -57,7 +57,7 @@ import Upstreams
   @Test func `tells of the cache, the cold path and refreshing`() throws {
     var statistics = ForwarderStatistics.empty
     (statistics.cache.entries, statistics.cache.octets, statistics.cache.evictions) = (3, 4096, 5)
-    (statistics.resolver.pursuits, statistics.resolver.fallbacks, statistics.resolver.duplicates) = (6, 2, 15)
+    (statistics.resolver.fetches, statistics.resolver.fallbacks, statistics.resolver.duplicates) = (6, 2, 15)
     statistics.resolver.localRoundTrips.observe(.milliseconds(4))
     statistics.refresh?.overBudget = 11
     (statistics.questionsUnderWay, statistics.waitingClients, statistics.droppedDatagrams) = (12, 13, 14)

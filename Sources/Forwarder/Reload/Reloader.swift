@@ -61,11 +61,11 @@ package final class Reloader: @unchecked Sendable {
   private var waiting: [CheckedContinuation<ReloadReport, Never>] = []
   private var waitingNext: [CheckedContinuation<ReloadReport, Never>] = []
   /// Services whose questions may still be in flight.
-  private var former: [WeakService] = []
+  private var former: [WeakConfiguration] = []
   /// Whether no cache entry carries a number that no longer has a meaning.
   private var isCacheClean = true
 
-  private struct WeakService { weak var service: Service? }
+  private struct WeakConfiguration { weak var configuration: ResolverConfiguration? }
 
   /// Holds the previous tables until nothing uses them.
   private final class OldTables: @unchecked Sendable {
@@ -157,7 +157,7 @@ package final class Reloader: @unchecked Sendable {
         logger.warning("\(path): needs a restart to change: \(reading.fixedKeys.joined(separator: ", "))")
       }
       let terms = RevisedTerms(from: forwarder.preparation, to: preparation)
-      former.append(WeakService(service: forwarder.resolver.assumeIsolated { $0.service }))
+      former.append(WeakConfiguration(configuration: forwarder.resolver.assumeIsolated { $0.configuration }))
       let old = OldTables(forwarder.preparation)
       forwarder.use(preparation, providers)
       finish(terms, old)
@@ -251,7 +251,7 @@ package final class Reloader: @unchecked Sendable {
   /// The numbers in use. Retired ones become available again if nothing carries them: no entry, no question.
   private func freeNumbers() -> ServiceNumbers {
     var numbers = forwarder.preparation.numbers
-    former.removeAll { $0.service == nil }
+    former.removeAll { $0.configuration == nil }
     guard former.isEmpty, isCacheClean else { return numbers }
     numbers.routes.release(numbers.routes.retired)
     numbers.providers.release(numbers.providers.retired)

@@ -1,27 +1,25 @@
-// NamesBelow.swift -- names that have others below them, so that NXDOMAIN for them covers nothing.
+// NamesBelow.swift -- names that have others below them, so that NXDOMAIN for them covers no other name.
 //
-// Resolver's loop only. A table of fixed size without keys: names that share a place are both taken to have others below
-// them, which costs a question upstream. A name that is there is never denied for a collision.
+// Resolver's loop only. A table of fixed size without keys: if two names collide, both count as having names below them,
+// which costs a question upstream. A collision never makes an existing name NXDOMAIN.
 
 import DNSWire
 import EventLoop
 import MessageCache
 
-/// Remembers the names above those that were kept, with data or without, but not as denied.
-package struct NamesBelow {
-  /// Until when names of each place count, in whole seconds of the boot-time clock.
+/// The names above the names of cached answers, except of NXDOMAIN.
+struct NamesBelow {
+  /// The expiry of each place, in whole seconds of the boot-time clock.
   private var ends = [UInt32](repeating: 0, count: NamesBelow.size)
-  /// Whether everything that is kept has been noted; otherwise each name may have others below it.
-  package var isWhole = true
+  /// Whether all entries have been noted; otherwise every name may have others below it.
+  var isWhole = true
 
   private static let size = 16_384
-  /// How long a name counts after the answer has expired: providers that deny what has names below do so again.
+  /// How long a name counts after its answer has expired: a provider that once denied a name with others below it does so
+  /// again.
   private static let memory = Duration.seconds(3600)
 
-  /// Nothing is known.
-  init() {}
-
-  /// A name exists by an answer that holds until then.
+  /// Notes that a name exists, by an answer that expires at `end`.
   ///
   /// - Complexity: O(labels)
   mutating func note(_ name: DomainName, _ scope: CacheScope, until end: BootInstant) {
@@ -34,7 +32,7 @@ package struct NamesBelow {
     }
   }
 
-  /// Whether something below the name was there lately, or may have been.
+  /// Whether a name below this one existed lately, or may have.
   func hasNames(below name: DomainName, _ scope: CacheScope, now: BootInstant) -> Bool {
     !isWhole || now.nanoseconds < Int64(ends[NamesBelow.place(name, scope)]) * 1_000_000_000
   }
@@ -49,13 +47,15 @@ package struct NamesBelow {
 }
 
 extension Resolver {
-  /// Steps of a look at the cache in one turn of the loop, after which queries come first.
+  /// Steps of a survey of the cache in one turn of the loop; queries come between.
   private static let learningSteps = 16
 
-  /// Notes the names of everything that is kept, as after it has come out of a file; until that is done no denial covers the
-  /// names below. To be called from a task that prefers the loop.
+  /// Entries are being read from the cache file: until `learnNames` has ended, NXDOMAIN covers no names below.
+  package func expectNames() { store.namesBelow.isWhole = false }
+
+  /// Notes the names of all entries after the cache file was read. Call it from a task that prefers the loop.
   package func learnNames() async {
-    namesBelow.isWhole = false
+    expectNames()
     var survey = CacheSurvey(of: cache)
     while !survey.isDone {
       var found: [(key: [UInt8], end: Int64)] = []
@@ -65,10 +65,10 @@ extension Resolver {
       }
       for (key, end) in found {
         guard let parts = KeyParts(key) else { continue }
-        namesBelow.note(parts.name, parts.scope, until: BootInstant(nanoseconds: end))
+        store.namesBelow.note(parts.name, parts.scope, until: BootInstant(nanoseconds: end))
       }
       await loop.sleep(for: .zero)
     }
-    namesBelow.isWhole = true
+    store.namesBelow.isWhole = true
   }
 }

@@ -80,12 +80,12 @@ extension Resolver {
 
   /// Whether an entry can be given on the network that the machine is on.
   func isHere(_ parts: KeyParts) -> Bool {
-    guard let route = service.route(parts.scope.route) else { return false }
+    guard let route = configuration.route(parts.scope.route) else { return false }
     return parts.scope.network == (route.belongsToNetwork ? network.number : 0)
   }
 
   private func upstreamNames(_ number: UInt16) -> [String] {
-    guard let route = service.route(number) else { return [] }
+    guard let route = configuration.route(number) else { return [] }
     let usesLocal = route.fallsBack && !route.localServers.entries.isEmpty
     return route.providers.map { upstreams[$0].name } + (usesLocal ? ["localdns"] : [])
   }
@@ -94,7 +94,7 @@ extension Resolver {
     switch source {
     case .nobody: "httpdnsd"
     case .localDNS: "localdns"
-    case .provider(let number): service.place(ofProvider: number).map { upstreams[$0].name } ?? "unknown"
+    case .provider(let number): configuration.place(ofProvider: number).map { upstreams[$0].name } ?? "unknown"
     }
   }
 }

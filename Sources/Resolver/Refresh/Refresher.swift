@@ -124,7 +124,7 @@ package final class Refresher: @unchecked Sendable {
         // A newer one has been scheduled already.
         guard cache.state(hash: entry.hash)?.storedAt == entry.storedAt else { continue }
         schedule(
-          KeptAnswer(hash: entry.hash, life: entry.life, isDenial: entry.isDenial, storedAt: entry.storedAt))
+          StoredAnswer(hash: entry.hash, life: entry.life, isNXDOMAIN: entry.isDenial, storedAt: entry.storedAt))
       }
     }
   }
@@ -195,7 +195,7 @@ package final class Refresher: @unchecked Sendable {
   var scheduled: Int { queue.count }
 
   /// An answer was kept: it will be looked at when it is due.
-  func schedule(_ answer: KeptAnswer) {
+  func schedule(_ answer: StoredAnswer) {
     let source = EntrySource(number: answer.life.source)
     let lifetime = Int64(answer.life.lifetime) * 1_000_000_000
     let jitter = jitter(answer.storedAt)
@@ -206,7 +206,7 @@ package final class Refresher: @unchecked Sendable {
       let due = settings.timing.dueOfKept(storedAt: answer.storedAt, lifetime: lifetime, jitter: jitter)
       return schedule(kept: answer.hash, at: due)
     }
-    guard settings.heat.hotHits > 0, !answer.isDenial, !answer.life.isImmutable, source != .nobody,
+    guard settings.heat.hotHits > 0, !answer.isNXDOMAIN, !answer.life.isImmutable, source != .nobody,
       let due = settings.timing.due(storedAt: answer.storedAt, lifetime: lifetime, jitter: jitter)
     else { return }
     insert(answer.hash, at: due)
@@ -299,8 +299,8 @@ package final class Refresher: @unchecked Sendable {
     let question = HTTPDNSQuestion(
       name: name, type: RecordType(scope.type), dnssecOK: scope.dnssecOK, checkingDisabled: scope.checkingDisabled)
     let isHere = resolver.assumeIsolated { resolver in
-      guard let route = resolver.service.route(scope.route) else { return false }
-      var here = resolver.scope(question, route)
+      guard let route = resolver.configuration.route(scope.route) else { return false }
+      var here = resolver.store.scope(question, route)
       if onAnyNetwork { here.network = scope.network }
       return here == scope
     }
@@ -345,7 +345,7 @@ package final class Refresher: @unchecked Sendable {
     let asked = zip(wanted, isPaid).filter(\.1).map(\.0)
     guard !asked.isEmpty else { return }
     let details = asked.map(\.1)
-    let questions = asked.map { RefreshedQuestion(question: $0.question, route: $0.route, heat: $1.heat.rawValue) }
+    let questions = asked.map { RefreshedQuestion(asked: $0, heat: $1.heat.rawValue) }
     underWay.formUnion(details.map(\.hash))
     Task(executorPreference: loop) { [self] in
       let results = await ask(questions, transfer.source)
@@ -382,14 +382,14 @@ package final class Refresher: @unchecked Sendable {
   private func price(of source: EntrySource?) -> RefreshPrice {
     guard case .provider(let number) = source else { return .free }
     return resolver.assumeIsolated { resolver in
-      resolver.service.place(ofProvider: number).map { resolver.upstreams[$0].refreshPrice } ?? .free
+      resolver.configuration.place(ofProvider: number).map { resolver.upstreams[$0].refreshPrice } ?? .free
     }
   }
 
   /// Who is asked, and how many names one transfer there carries: 0 where each question travels alone.
   func way(of asked: RoutedQuestion, after last: EntrySource) -> (source: EntrySource, mostNames: Int)? {
     let way = resolver.assumeIsolated { resolver in
-      resolver.refreshSource(asked.question, asked.route, after: last).map { ($0, resolver.mostNames($0)) }
+      resolver.refreshSource(asked, after: last).map { ($0, resolver.mostNames($0)) }
     }
     guard let (source, mostNames) = way else { return nil }
     return (source, min(mostNames, settings.batches ? spending.mostNames(price(of: source)) : 1))
@@ -401,9 +401,7 @@ package final class Refresher: @unchecked Sendable {
   }
 
   private func hash(of asked: RoutedQuestion) -> UInt64 {
-    resolver.assumeIsolated {
-      $0.questionKey(asked.question, route: asked.route).keyedHash
-    }
+    resolver.assumeIsolated { $0.keyedHash(of: asked) }
   }
 
   /// What was asked in vain stays as it is, and is tried again before it expires; a kept name also afterwards.

@@ -63,17 +63,17 @@ extension ResourceRecord {
 
 extension Resolver {
   /// What LocalDNS has answered, as far as it may speak.
-  func confined(_ answer: HTTPDNSAnswer, _ pursuit: Pursuit) -> HTTPDNSAnswer {
-    guard pursuit.route.isConfined else { return answer }
-    let type = pursuit.question.type.rawValue
-    let confined = answer.confined(to: pursuit.question) { name in
+  func confined(_ answer: HTTPDNSAnswer, _ fetch: Fetch) -> HTTPDNSAnswer {
+    guard fetch.route.isConfined else { return answer }
+    let type = fetch.question.type.rawValue
+    let confined = answer.confined(to: fetch.question) { name in
       // Below a search domain the providers may know other names than the one that they have denied.
-      guard let number = self.route(of: name, type), number == pursuit.route.number || number == Route.Number.network,
-        let route = pursuit.service.route(number)
+      guard let number = self.route(of: name, type), number == fetch.route.number || number == Route.Number.network,
+        let route = fetch.configuration.route(number)
       else { return false }
       return route.isConfined && route.providers.isEmpty
     }
-    if confined.answers != answer.answers { pursuit.trace("LocalDNS: its alias leads out of the network") }
+    if confined.answers != answer.answers { fetch.trace("LocalDNS: its alias leads out of the network") }
     return confined
   }
 

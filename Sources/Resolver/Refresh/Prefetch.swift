@@ -146,8 +146,7 @@ extension Refresher {
     _ transfer: RefreshTransfer, _ source: EntrySource, _ heat: [RoutedQuestion: Heat]
   ) async -> [Bool] {
     let questions = transfer.asked.map {
-      RefreshedQuestion(
-        question: $0.question, route: $0.route, heat: (heat[$0] ?? self.heat(of: $0)).rawValue)
+      RefreshedQuestion(asked: $0, heat: (heat[$0] ?? self.heat(of: $0)).rawValue)
     }
     return await ask(questions, source)
   }

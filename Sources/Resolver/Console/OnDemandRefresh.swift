@@ -42,16 +42,9 @@ package struct RefreshSummary: Sendable {
   }
 }
 
-/// A question on its route, for whomever it is asked.
-struct KeptQuestion {
-  var question: HTTPDNSQuestion
-  var route: UInt16
-  var subnet = QueryClientSubnet()
-}
-
 extension Resolver {
   /// Questions that are asked for one name at a time: each is a transfer at worst.
-  static let mostAskedAnew = 64
+  static let mostRefreshed = 64
 
   /// The types that are kept of a name, on the network that the machine is on; 0 for its denial. To be called from a task that
   /// prefers the loop.
@@ -71,15 +64,13 @@ extension Resolver {
   ) async -> RefreshSummary {
     var summary = RefreshSummary()
     let name = name.lowercased
-    var wanted: [KeptQuestion] = []
+    var wanted: [ResolverQuestion] = []
     var known: Set<QuestionKey> = []
-    func add(_ kept: KeptQuestion) {
-      guard let route = service.route(kept.route),
-        known.insert(questionKey(kept.question, route, kept.subnet)).inserted
-      else { return }
-      if wanted.count < Resolver.mostAskedAnew { wanted.append(kept) } else { summary.more += 1 }
+    func add(_ routed: RoutedQuestion) {
+      guard let asked = question(routed), known.insert(asked.key).inserted else { return }
+      if wanted.count < Resolver.mostRefreshed { wanted.append(asked) } else { summary.more += 1 }
     }
-    for (type, route) in types { add(KeptQuestion(question: HTTPDNSQuestion(name: name, type: type), route: route)) }
+    for (type, route) in types { add(RoutedQuestion(question: HTTPDNSQuestion(name: name, type: type), route: route)) }
     let (entries, more) = await entries(of: CacheSelection([name], andBelow: false))
     summary.more += more
     summary.wasKept = more > 0 || entries.contains { $0.parts.name == name }
@@ -92,12 +83,11 @@ extension Resolver {
       let question = HTTPDNSQuestion(
         name: name, type: RecordType(parts.scope.type), dnssecOK: parts.scope.dnssecOK,
         checkingDisabled: parts.scope.checkingDisabled, clientSubnet: parts.subnet.prefix)
-      add(KeptQuestion(question: question, route: parts.scope.route, subnet: parts.subnet))
+      add(RoutedQuestion(question: question, route: parts.scope.route, subnet: parts.subnet))
     }
     summary.reports = await withTaskGroup(of: (Int, RefreshReport).self) { group in
-      for (index, kept) in wanted.enumerated() {
-        guard let route = service.route(kept.route) else { continue }
-        group.addTask(executorPreference: loop) { (index, await self.askAnew(kept, route)) }
+      for (index, asked) in wanted.enumerated() {
+        group.addTask(executorPreference: loop) { (index, await self.refreshNow(asked)) }
       }
       var reports: [(Int, RefreshReport)] = []
       for await report in group { reports.append(report) }
@@ -106,22 +96,21 @@ extension Resolver {
     return summary
   }
 
-  /// Asks as a refresh does: nobody's answer gets worse by it.
-  private func askAnew(_ kept: KeptQuestion, _ route: Route) async -> RefreshReport {
+  /// Asks as a refresh does: a failure leaves the cached answer in place.
+  private func refreshNow(_ asked: ResolverQuestion) async -> RefreshReport {
     let begin = loop.preciseNow
-    let key = questionKey(kept.question, route, kept.subnet)
     let answer = await withCheckedContinuation { continuation in
-      if let pursuit = inFlight[key] { return pursuit.continuations.append(continuation) }
+      if let fetch = inFlight[asked.key] { return fetch.continuations.append(continuation) }
       refresher?.countTransfer()
-      let pursuit = makePursuit(kept.question, key, service, route, kept.subnet)
-      pursuit.isRefresh = true
-      inherit(pursuit)
-      pursuit.continuations.append(continuation)
-      start(pursuit)
+      let fetch = makeRefresh(asked)
+      inherit(fetch)
+      fetch.continuations.append(continuation)
+      start(fetch)
     }
+    let question = asked.question
     return RefreshReport(
-      name: kept.question.name, type: kept.question.type, dnssecOK: kept.question.dnssecOK,
-      checkingDisabled: kept.question.checkingDisabled, subnet: kept.question.clientSubnet, answer: answer,
+      name: question.name, type: question.type, dnssecOK: question.dnssecOK,
+      checkingDisabled: question.checkingDisabled, subnet: question.clientSubnet, answer: answer,
       time: loop.preciseNow - begin)
   }
 }

@@ -1,16 +1,15 @@
-// RefresherParts.swift -- what the refresher goes by, and what it has done so far.
+// RefresherSettings.swift -- the settings and the counters of the refresher.
 
-import HTTPDNS
 import Refresh
 
-/// What the refreshing goes by.
+/// The settings of the refresher.
 package struct RefresherSettings {
   var timing: RefreshTiming
   var heat: HeatPolicy
   /// Billing units, of providers that bill.
   var unitsPerMinute: Int
   var unitsPerDay: Int
-  /// Transfers to whoever bills nothing.
+  /// Transfers to upstreams that bill nothing.
   var transfersPerMinute: Int
   /// Whether several names go in one transfer where the provider can.
   var batches: Bool
@@ -32,28 +31,17 @@ package struct RefresherSettings {
   }
 }
 
-/// A question and the route that it takes.
-package struct RoutedQuestion: Hashable, Sendable {
-  var question: HTTPDNSQuestion
-  var route: UInt16
-
-  package init(question: HTTPDNSQuestion, route: UInt16) {
-    self.question = question
-    self.route = route
-  }
-}
-
-/// Numbers about refreshing.
+/// The counters of the refresher.
 package struct RefreshCounters: Sendable, Equatable {
   /// Transfers, and questions to LocalDNS.
   package var transfers: UInt64 = 0
   /// Answers that came.
   package var answers: UInt64 = 0
-  /// Questions that were asked in vain.
+  /// Questions without an answer.
   package var failures: UInt64 = 0
   /// Transfers that the budget forbade.
   package var overBudget: UInt64 = 0
 
-  /// Nothing so far.
+  /// Creates counters of zero.
   package init() {}
 }

@@ -1,0 +1,134 @@
+// SearchDomainOrder.swift -- the order of providers and LocalDNS for names below a search domain of the network.
+//
+// docs/adr/0019-search-domains-take-nothing-away.md. Resolver's loop only.
+
+import DNSWire
+import EventLoop
+import HTTPDNS
+import MessageCache
+import Upstreams
+
+extension Resolver {
+  /// The longest lifetime, in seconds, of an NXDOMAIN that LocalDNS did not confirm because it did not answer.
+  static let unconfirmedNXDOMAIN: UInt32 = 5
+
+  /// Whether LocalDNS may be asked for names that the providers deny or do not list.
+  func maySearch(_ route: Route) -> Bool {
+    route.isSearched && (local?.hasServers(route.localServers) ?? false)
+  }
+
+  /// LocalDNS's answer if it precedes the providers, or if they said NXDOMAIN a moment ago: then the other types of a name
+  /// that only the network has cost no transfer. Nil if the providers are to be asked.
+  func askNetworkFirst(_ fetch: Fetch) async -> FetchResult? {
+    let route = fetch.route
+    guard maySearch(route), !fetch.hasAskedLocal else { return nil }
+    let isDenied = isDenied(fetch.question, route)
+    guard isDenied || route.search == .first else { return nil }
+    let result = await askLocal(fetch, isFallback: true)
+    if result.isThere { return result }
+    guard isDenied else { return nil }
+    fetch.trace("NXDOMAIN by the providers a moment ago")
+    if result.answer != nil || fetch.isRefresh { return result }
+    let nxdomain = AnswerPolicy(ttl: route.ttl).negative(.nxDomain, fetch.question, chain: [], authorities: [])
+    guard let nxdomain else { return result }
+    return FetchResult(result: .success(nxdomain), source: .ourselves).unconfirmed
+  }
+
+  /// The result after a provider's answer: for NXDOMAIN below a search domain LocalDNS is asked as well, and its data wins.
+  func afterNXDOMAIN(_ fetch: Fetch, _ result: FetchResult) async -> FetchResult {
+    // A name with an alias exists, wherever the alias leads.
+    guard let answer = result.answer, answer.deniesName, maySearch(fetch.route) else { return result }
+    let (question, route) = (fetch.question, fetch.route)
+    deniedNames.note(
+      deniedKey(question, route), until: loop.now + .seconds(Int64(max(answer.lifetime, route.ttl.highestFallback))),
+      now: loop.now)
+    fetch.trace("\(result.source.name): no such name")
+    // Below a search domain LocalDNS counts again, whatever another provider has failed with.
+    fetch.isDecided = false
+    if fetch.isAskingLocal {
+      // Given if LocalDNS, which is asked beside the provider, does not answer in time.
+      fetch.held = result.unconfirmed
+      return .failure(.unserved)
+    }
+    if let held = fetch.held, held.isThere { return held }
+    // LocalDNS was asked before the provider and said NXDOMAIN as well.
+    guard !fetch.hasAskedLocal else { return result }
+    let local = await askLocal(fetch, isFallback: true)
+    if local.isThere { return local }
+    return local.failure == nil ? result : result.unconfirmed
+  }
+
+  /// Whether a refresh asks LocalDNS again for its answer below a search domain: only while LocalDNS precedes the providers.
+  /// Otherwise the answer expires, and a client's question asks all upstreams again.
+  func localDNSComesFirst(_ question: HTTPDNSQuestion, _ route: Route) -> Bool {
+    maySearch(route) && (route.search == .first || isDenied(question, route))
+  }
+
+  private func isDenied(_ question: HTTPDNSQuestion, _ route: Route) -> Bool {
+    deniedNames.contains(deniedKey(question, route), now: loop.now)
+  }
+
+  /// NXDOMAIN is valid for every type, and on every network.
+  private func deniedKey(_ question: HTTPDNSQuestion, _ route: Route) -> QuestionKey {
+    let scope = CacheScope(
+      type: CacheKey.everyType, dnssecOK: false, checkingDisabled: false, route: route.number, network: 0)
+    return store.withKey(question.name, scope) { QuestionKey($0) }
+  }
+}
+
+/// Names for which the providers said NXDOMAIN a moment ago.
+struct DeniedNames {
+  private var ends: [QuestionKey: BootInstant] = [:]
+
+  /// Limits the memory: above it, expired names make room first, then any.
+  private static let limit = 4096
+
+  /// Whether the providers' NXDOMAIN for the name still counts.
+  func contains(_ key: QuestionKey, now: BootInstant) -> Bool { ends[key].map { now < $0 } ?? false }
+
+  /// Notes the providers' NXDOMAIN for a name.
+  mutating func note(_ key: QuestionKey, until end: BootInstant, now: BootInstant) {
+    if ends.count >= DeniedNames.limit, ends[key] == nil {
+      ends = ends.filter { now < $0.value }
+      if ends.count >= DeniedNames.limit {
+        for key in ends.keys.prefix(DeniedNames.limit / 8) { ends[key] = nil }
+      }
+    }
+    ends[key] = end
+  }
+
+  /// Forgets the selected names.
+  mutating func remove(_ names: CacheSelection) { ends = ends.filter { !names.contains(key: $0.key.octets) } }
+}
+
+extension FetchResult {
+  /// Whether it shows that the name exists.
+  var isThere: Bool { answer.map { !$0.deniesName } ?? false }
+
+  /// Whether it is NXDOMAIN for the name itself.
+  var isNXDOMAIN: Bool { answer?.deniesName ?? false }
+
+  /// Shortens the lifetime of an NXDOMAIN.
+  fileprivate var unconfirmed: FetchResult {
+    guard var answer else { return self }
+    answer.lifetime = min(answer.lifetime, Resolver.unconfirmedNXDOMAIN)
+    return FetchResult(result: .success(answer), source: source)
+  }
+
+  /// A failure instead of NXDOMAIN, so that the cached answer stays.
+  var unlessNXDOMAIN: FetchResult {
+    isNXDOMAIN ? FetchResult(result: .failure(.unserved), source: source) : self
+  }
+}
+
+extension AnswerSource {
+  /// Its name in logs and reports.
+  var name: String {
+    switch self {
+    case .provider(let name, _): name
+    case .localDNS: "localdns"
+    case .cache: "the cache"
+    case .ourselves: "httpdnsd"
+    }
+  }
+}

@@ -1,0 +1,94 @@
+// Recovery.swift -- ends the effects of a provider's failure for all names when it recovers.
+
+import DNSWire
+import EventLoop
+import FairShares
+import HTTPDNS
+import MessageCache
+import Upstreams
+
+/// The names that a provider's recovery concerns, and when it is acted on.
+struct Recovery {
+  /// Fetches whose clients got stale data because of a provider's failure, in order of arrival.
+  private(set) var inUse: [Fetch] = []
+  private var known: Set<QuestionKey> = []
+  /// When a recovery was last acted on.
+  private(set) var last = BootInstant(nanoseconds: .min)
+  /// The next one is acted on no earlier.
+  private(set) var next = BootInstant(nanoseconds: .min)
+  var timer: LoopTimer?
+
+  /// The shortest time between two.
+  static let interval = Duration.seconds(10)
+  /// Limits the memory; other names are fetched when clients ask for them.
+  private static let most = 1024
+
+  /// Notes that the clients of a fetch got stale data.
+  mutating func add(_ fetch: Fetch) {
+    guard inUse.count < Recovery.most, known.insert(fetch.key).inserted else { return }
+    inUse.append(fetch)
+  }
+
+  /// Acts on a recovery.
+  mutating func begin(now: BootInstant) {
+    last = now
+    next = now + Recovery.interval
+  }
+
+  /// Removes and returns the fetches.
+  mutating func takeInUse() -> [Fetch] {
+    defer { (inUse, known) = ([], []) }
+    return inUse
+  }
+}
+
+extension Resolver {
+  /// Connects the callbacks of the providers.
+  nonisolated func connectUpstreams(of configuration: ResolverConfiguration) {
+    for upstream in configuration.upstreams {
+      upstream.observer = names
+      upstream.follow(keptNames: configuration.settings.keptNames)
+      upstream.tellRecovery { [weak self] in self?.assumeIsolated { $0.providerIsBack() } }
+    }
+  }
+
+  /// Notes that the clients of a fetch got stale data because of a provider's failure.
+  func awaitsRecovery(_ fetch: Fetch) {
+    if fetch.configuration === configuration { recovery.add(fetch) }
+  }
+
+  /// Whether a failure is cached. That of a fetch that began before a provider's recovery is not: its wait would begin when
+  /// all others have ended.
+  func isRemembered(_ reason: UpstreamFailure, of fetch: Fetch) -> Bool {
+    guard reason.blame.isRemembered, fetch.configuration === configuration else { return false }
+    return !reason.blame.endsWithRecovery || fetch.startedAt > recovery.last
+  }
+
+  /// A provider has answered after a failure. Cached failures of servers, accounts and networks end, and names in use are
+  /// fetched again within the refresh budget. Failures of answers stay.
+  private func providerIsBack() {
+    guard recovery.timer == nil else { return }
+    guard loop.now >= recovery.next else {
+      recovery.timer = loop.schedule(at: recovery.next) { [weak self] in self?.assumeIsolated { $0.recover() } }
+      return
+    }
+    recover()
+  }
+
+  private func recover() {
+    recovery.timer = nil
+    recovery.begin(now: loop.now)
+    failures.endWaitsForProviders()
+    // The names of `refresh.keep` come first.
+    refresher?.retryKept(isBack: true)
+    for fetch in recovery.takeInUse() where fetch.configuration === configuration { fetchAgain(fetch) }
+  }
+
+  private func fetchAgain(_ stale: Fetch) {
+    let asked = stale.asked
+    guard inFlight[asked.key] == nil, !places.isFull, store.freshAnswer(to: asked, now: loop.now) == nil,
+      refresher?.takeFromBudget([asked.routed], refreshSource(asked.routed, after: .nobody)).first ?? true
+    else { return }
+    start(makeRefresh(asked))
+  }
+}

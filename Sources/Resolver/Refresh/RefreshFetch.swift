@@ -1,0 +1,162 @@
+// RefreshFetch.swift -- fetches cached answers again while no client waits for them.
+
+import DNSWire
+import EventLoop
+import FairShares
+import HTTPDNS
+import MessageCache
+import Refresh
+import Upstreams
+
+/// A question to refresh, and what the schedule will remember of its new entry.
+struct RefreshedQuestion {
+  var asked: RoutedQuestion
+  var heat: UInt32
+}
+
+extension Resolver {
+  /// Refreshes an answer that a client has just been served: stale data, or an answer of another network.
+  func refresh(_ asked: ResolverQuestion, for client: ClientKey) {
+    let now = loop.now
+    guard inFlight[asked.key] == nil, !places.isFull, !failures.isWaiting(asked.key, now: now) else { return }
+    let entry = store.find(asked, now: now)
+    // Without stale data the client would have had to wait, so the limits of clients apply.
+    guard store.freshAnswer(to: asked, entry, now: now) != nil else {
+      let isPinned = refresher?.keepsFresh(asked.question) ?? false
+      let domain = DomainKey(of: asked.question.name)
+      let limit = isPinned ? nil : missLimit(asked, client, domain, isInUse: entry?.isInUse ?? false)
+      if let limit {
+        counters.shares.add(limit, stale: true)
+        return onLimit(.share(limit))
+      }
+      return start(makeRefresh(asked, for: isPinned ? .ourselves : client))
+    }
+    // A fresh answer of another network costs one transfer of the refresh budget.
+    let last = EntrySource(number: cache.state(hash: asked.key.keyedHash)?.source ?? EntrySource.nobody.number)
+    guard let source = refreshSource(asked.routed, after: last),
+      refresher?.takeFromBudget([asked.routed], source).first ?? true
+    else { return }
+    let fetch = makeRefresh(asked)
+    fetch.attempts += 1
+    let heat = cache.state(hash: asked.key.keyedHash).flatMap { refresher?.heat(of: $0) }
+    if let heat { fetch.heat = heat.rawValue } else { inherit(fetch) }
+    Task(executorPreference: loop) { await self.refresh(fetch, from: source) }
+  }
+
+  private func refresh(_ fetch: Fetch, from source: EntrySource) async {
+    guard case .provider(let number) = source, let place = configuration.place(ofProvider: number) else {
+      _ = endRefresh(fetch, await askLocalAgain(fetch))
+      return
+    }
+    let provider = upstreams[place]
+    let results = await provider.refresh([fetch.question], deadline: loop.now + ResolverSettings.answerBy)
+    if case .failure(let reason) = results { note(provider.name, reason) }
+    _ = endRefresh(fetch, results.flatMap { $0[fetch.question] ?? .failure(.unserved) }, provider)
+  }
+
+  /// Asks a provider again, all questions in one transfer.
+  ///
+  /// - Parameter number: the provider's number in entries.
+  /// - Returns: for each question whether it has a new answer or is in flight already.
+  func refresh(_ questions: [RefreshedQuestion], from number: Int) async -> [Bool] {
+    // Half of the places are reserved for clients.
+    guard let place = configuration.place(ofProvider: number),
+      places.count + questions.count <= settings.maxInFlight / 2
+    else { return questions.map { _ in false } }
+    let provider = upstreams[place]
+    let (fetches, inFlight) = refreshes(questions)
+    let asked = fetches.compactMap { $0 }
+    guard !asked.isEmpty else { return inFlight }
+    let results = await provider.refresh(asked.map(\.question), deadline: loop.now + ResolverSettings.answerBy)
+    if case .failure(let reason) = results { note(provider.name, reason) }
+    return zip(fetches, inFlight).map { fetch, isInFlight in
+      guard let fetch else { return isInFlight }
+      return endRefresh(fetch, results.flatMap { $0[fetch.question] ?? .failure(.unserved) }, provider)
+    }
+  }
+
+  /// Asks LocalDNS again.
+  func refreshLocally(_ question: RefreshedQuestion) async -> Bool {
+    let (fetches, inFlight) = refreshes([question])
+    guard let fetch = fetches[0] else { return inFlight[0] }
+    return endRefresh(fetch, await askLocalAgain(fetch))
+  }
+
+  private func askLocalAgain(_ fetch: Fetch) async -> FetchResult {
+    let result = await askLocal(fetch, isFallback: !fetch.route.providers.isEmpty)
+    return fetch.route.isSearched ? result.unlessNXDOMAIN : result
+  }
+
+  /// A fetch for each question that is not in flight; the second list says which are.
+  private func refreshes(_ questions: [RefreshedQuestion]) -> (fetches: [Fetch?], inFlight: [Bool]) {
+    var areInFlight: [Bool] = []
+    let fetches = questions.map { wanted -> Fetch? in
+      areInFlight.append(false)
+      guard let asked = question(wanted.asked) else { return nil }
+      if let fetch = inFlight[asked.key] {
+        fetch.heat = wanted.heat
+        areInFlight[areInFlight.count - 1] = true
+        return nil
+      }
+      let fetch = makeRefresh(asked)
+      fetch.heat = wanted.heat
+      fetch.attempts += 1
+      return fetch
+    }
+    return (fetches, areInFlight)
+  }
+
+  private func endRefresh(
+    _ fetch: Fetch, _ reply: Result<UpstreamAnswer, UpstreamFailure>, _ provider: any Upstream
+  ) -> Bool {
+    switch reply {
+    case .success(let reply):
+      let source = AnswerSource.provider(provider.name, server: reply.server)
+      var result = finish(reply.answer, from: provider, source, to: fetch.asked)
+      // "Not in the list" does not count against a name that was in it.
+      if result.answer?.isAmbiguous == true { result.result = .failure(.unserved) }
+      // Below a search domain one provider's NXDOMAIN does not suffice.
+      if fetch.route.isSearched { result = result.unlessNXDOMAIN }
+      return endRefresh(fetch, result)
+    case .failure(let reason): return endRefresh(fetch, .failure(reason))
+    }
+  }
+
+  /// Ends a refresh. If it failed and clients have joined it, an ordinary attempt follows.
+  private func endRefresh(_ fetch: Fetch, _ result: FetchResult) -> Bool {
+    fetch.attempts -= 1
+    if result.failure != nil, !fetch.isRefresh, !fetch.isAnswered, fetch.attempts == 0 {
+      start(fetch)
+    } else {
+      settle(fetch, result)
+    }
+    return result.failure == nil
+  }
+
+  /// The upstream that a refresh asks for an answer of `source`; nil if none may be asked now.
+  ///
+  /// It is the source itself. For LocalDNS's answer in a provider's place it is the provider, once that has recovered.
+  func refreshSource(_ asked: RoutedQuestion, after source: EntrySource) -> EntrySource? {
+    guard let route = configuration.route(asked.route) else { return nil }
+    func isFit(_ index: Int) -> Bool {
+      upstreams[index].isFit && !upstreams[index].answersAtOnce && upstreams[index].serves(asked.question)
+    }
+    var source = source
+    if source == .localDNS, route.isSearched { return localDNSComesFirst(asked.question, route) ? .localDNS : nil }
+    if case .provider(let number) = source {
+      if let index = configuration.place(ofProvider: number) {
+        return route.providers.contains(index) && isFit(index) ? source : nil
+      }
+      source = .nobody
+    }
+    if let index = route.providers.first(where: isFit) { return .provider(configuration.providerNumbers[index]) }
+    guard source == .localDNS || route.providers.isEmpty else { return nil }
+    return local?.hasServers(route.localServers) ?? false ? .localDNS : nil
+  }
+
+  /// The maximum number of names in one transfer to that source; 0 if each question travels alone.
+  func mostNames(_ source: EntrySource) -> Int {
+    guard case .provider(let number) = source, let place = configuration.place(ofProvider: number) else { return 0 }
+    return upstreams[place].mostNames
+  }
+}

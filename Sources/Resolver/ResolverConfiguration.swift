@@ -1,0 +1,59 @@
+// ResolverConfiguration.swift -- the routes, upstreams and settings that the resolver derives from one configuration.
+//
+// Resolver's loop only. A reload replaces it; a question in flight keeps the one that it began with.
+
+import DNSWire
+import EventLoop
+import Routing
+import Upstreams
+
+/// Routes, upstreams and settings that belong together. Immutable; unchecked because of the upstreams, which belong to the
+/// resolver's loop.
+package final class ResolverConfiguration: @unchecked Sendable {
+  let settings: ResolverSettings
+  /// The providers, in the order of the configuration.
+  let upstreams: [any Upstream]
+  /// The number of each provider in cache entries.
+  let providerNumbers: [Int]
+
+  /// - Parameter providerNumbers: by default the places of the providers.
+  package init(_ settings: ResolverSettings, _ upstreams: [any Upstream], providerNumbers: [Int]? = nil) {
+    var settings = settings
+    for number in settings.routes.indices {
+      settings.routes[number].number = UInt16(number)
+      let providers = settings.routes[number].providers
+      settings.routes[number].tellsDNSSECFlags =
+        providers.isEmpty || providers.contains { upstreams[$0].knowsDNSSECFlags }
+    }
+    self.settings = settings
+    self.upstreams = upstreams
+    self.providerNumbers = providerNumbers ?? Array(upstreams.indices)
+  }
+
+  /// The route with that number; nil if there is none.
+  func route(_ number: UInt16) -> Route? {
+    guard Int(number) < settings.routes.count else { return nil }
+    let route = settings.routes[Int(number)]
+    return route.isUnused ? nil : route
+  }
+
+  /// The place of the provider with that number; nil if it is not configured.
+  func place(ofProvider number: Int) -> Int? { providerNumbers.firstIndex(of: number) }
+
+  /// The maximum number of client subnets for one name that the route's providers receive; 0 for no limit.
+  func subnetsPerName(_ route: Route) -> Int {
+    let bounds = route.providers.map { upstreams[$0] }.filter(\.takesClientSubnet).map(\.subnetsPerName)
+    return bounds.contains(0) ? 0 : bounds.max() ?? 0
+  }
+
+  /// Whether a provider of the route receives the clients' own subnets.
+  func asksForSubnets(_ route: Route) -> Bool { route.providers.contains { upstreams[$0].takesClientSubnet } }
+}
+
+extension Upstream {
+  /// Whether it receives the clients' own subnets.
+  var takesClientSubnet: Bool {
+    // Two, since one of them may be the fixed subnet of the configuration.
+    [IPPrefix(text: "192.0.2.0/24")!, IPPrefix(text: "198.51.100.0/24")!].allSatisfy { subnet(for: $0) == $0 }
+  }
+}
