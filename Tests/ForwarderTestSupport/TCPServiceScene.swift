@@ -20,6 +20,9 @@ final class TCPServiceScene {
   let upstream: ScriptedUpstream
   let table = TCPConnectionTable(limits: TCPLimits(connections: 10, perClient: 10, idle: .seconds(15)))
   let client: SocketClient
+  /// Questions that have been sent upstream and not answered yet.
+  var questionsInFlight: Int { resolver.assumeIsolated { $0.questionsInFlight } }
+  private let resolver: Resolver
   private let service: TCPService
   private let listener: TCPListener
 
@@ -41,6 +44,7 @@ final class TCPServiceScene {
       on: loop, settings: settings, cache: scene.cache, network: scene.network, upstreams: parts.0, local: nil,
       replies: parts.1
     ) { _, _ in }
+    self.resolver = resolver
     let service = TCPService(scene.tables, queries: queries, replies: replies, loop: loop) { slot in
       resolver.assumeIsolated { $0.accept(slot) }
     }

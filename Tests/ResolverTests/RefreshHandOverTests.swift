@@ -57,10 +57,10 @@ import Testing
     let tcp = try TCPServiceScene(scene)
     let query = RawQuery { $0.records = [opt()] }
     tcp.send([query])
-    // When it has been refreshed the client asks again, and that is the end.
+    // The client asks again when the fresh answer is in the cache, and then closes its side.
     nonisolated(unsafe) let shared = tcp
     Task(executorPreference: tcp.loop) {
-      _ = await shared.loop.until { shared.upstream.count == 1 && shared.queries.inUse == 0 }
+      _ = await shared.loop.until { shared.upstream.count == 1 && shared.questionsInFlight == 0 }
       shared.send([query])
       shared.client.finish()
     }
