@@ -1,4 +1,4 @@
-// ResolverAnew.swift -- asks anew for what is kept of a name, because a person wants it now.
+// OnDemandRefresh.swift -- refreshes the cached answers of a name at an operator's request.
 
 import DNSWire
 import EventLoop

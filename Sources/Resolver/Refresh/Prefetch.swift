@@ -1,4 +1,4 @@
-// NamesAhead.swift -- names that are resolved before anybody asks: at start, and first of all on another network.
+// Prefetch.swift -- resolves names before a client asks: at start, after a flush, and on another network.
 //
 // Resolver's loop only.
 
