@@ -1,4 +1,4 @@
-// ControlActions.swift -- the actions behind the control socket's commands, as closures: the daemon's, or a test's.
+// ControlActions.swift -- what the commands of the control socket ask of the daemon, and the daemon's answers.
 
 import DNSWire
 import Forwarder
@@ -7,74 +7,81 @@ import MessageCache
 import Resolver
 import Upstreams
 
-/// The actions behind the control socket's commands. Called on the loop.
-public struct ControlActions: Sendable {
-  /// Removes names from the cache.
-  package var flush: @Sendable (CacheSelection) async -> FlushCounts
-  /// The state of each provider.
-  package var providers: @Sendable () async -> [ProviderReport]
-  /// The cache's entries of a name.
-  package var content: @Sendable (DomainName) async -> NameContent
-  /// Fetches a name again in those types; none for the types that the cache has.
-  package var refresh: @Sendable (DomainName, [RecordType]) async -> RefreshSummary
-  /// Puts an address last in the answers to a name.
-  package var reportBad: @Sendable (IPAddress, DomainName) async -> BadAddressOutcome
-  /// All numbers of the moment.
-  package var numbers: @Sendable () async -> DaemonNumbers
-  /// The counters of the busiest names, the busiest one first.
-  package var names: @Sendable () async -> BusyNamesReport
-  /// Reads the configuration again.
-  package var reload: @Sendable () async -> ReloadReport
+/// What the commands of the control socket ask of the daemon. Called on the loop, or from a task that prefers it.
+package protocol ControlActions: Sendable {
   /// The path of the file that a reload reads.
-  public var file: String
+  var file: String { get }
+  /// Removes names from the cache.
+  func flush(_ names: CacheSelection) async -> FlushCounts
+  /// The state of each provider.
+  func providers() async -> [ProviderReport]
+  /// The cache's entries of a name.
+  func content(of name: DomainName) async -> NameContent
   /// The whole cache, with so many of its busiest entries.
-  package var overview: @Sendable (Int) async -> CacheOverview = { _ in CacheOverview() }
+  func overview(busiest count: Int) async -> CacheOverview
+  /// Fetches a name again in those types; if empty, in the types that the cache has.
+  func refresh(_ name: DomainName, _ types: [RecordType]) async -> RefreshSummary
+  /// Puts an address last in the answers to a name.
+  func reportBad(_ address: IPAddress, of name: DomainName) async -> BadAddressOutcome
+  /// All numbers of the moment.
+  func numbers() async -> DaemonNumbers
+  /// The counters of the busiest names, the busiest one first.
+  func names() async -> BusyNamesReport
+  /// Reads the configuration again.
+  func reload() async -> ReloadReport
   /// Passes the queries that are answered from now on to a watch.
-  package var watch: @Sendable (QueryWatch) -> Void = { _ in }
-  /// Ends that.
-  package var unwatch: @Sendable (QueryWatch) -> Void = { _ in }
+  func watch(_ watch: QueryWatch)
+  /// Stops passing queries to a watch.
+  func unwatch(_ watch: QueryWatch)
   /// Logs a line about a reader of queries.
-  public var log: @Sendable (String) -> Void = { _ in }
+  func log(_ line: String)
+}
 
-  /// Those closures.
-  package init(
-    flush: @escaping @Sendable (CacheSelection) async -> FlushCounts,
-    providers: @escaping @Sendable () async -> [ProviderReport],
-    content: @escaping @Sendable (DomainName) async -> NameContent,
-    refresh: @escaping @Sendable (DomainName, [RecordType]) async -> RefreshSummary,
-    reportBad: @escaping @Sendable (IPAddress, DomainName) async -> BadAddressOutcome,
-    numbers: @escaping @Sendable () async -> DaemonNumbers, names: @escaping @Sendable () async -> BusyNamesReport,
-    reload: @escaping @Sendable () async -> ReloadReport, file: String
-  ) {
-    self.flush = flush
-    self.providers = providers
-    self.content = content
-    self.refresh = refresh
-    self.reportBad = reportBad
-    self.numbers = numbers
-    self.names = names
-    self.reload = reload
+/// The actions of a forwarder, which has to outlive them. Its resolver is looked up for each request.
+package struct ForwarderActions: ControlActions {
+  // All of it runs on the forwarder's loop.
+  nonisolated(unsafe) private unowned let forwarder: Forwarder
+  private let reloader: Reloader
+  private let write: @Sendable (String) -> Void
+  package let file: String
+
+  /// - Parameters:
+  ///   - file: the path of the file that the reloader reads.
+  ///   - log: writes a line to the daemon's log.
+  package init(_ forwarder: Forwarder, _ reloader: Reloader, file: String, log: @escaping @Sendable (String) -> Void) {
+    self.forwarder = forwarder
+    self.reloader = reloader
     self.file = file
+    write = log
   }
 
-  /// The actions of a forwarder, which has to live as long. Its resolver is looked up for each request.
-  ///
-  /// - Parameter file: the path of the file that the reloader reads.
-  package init(_ forwarder: Forwarder, _ reloader: Reloader, file: String) {
-    // All of it runs on the forwarder's loop.
-    nonisolated(unsafe) unowned let forwarder = forwarder
-    self.init(
-      flush: { await forwarder.resolver.flush($0) },
-      providers: { await forwarder.resolver.providerReports() },
-      content: { await forwarder.resolver.content(of: $0) },
-      refresh: { await forwarder.refresh($0, $1) },
-      reportBad: { await forwarder.resolver.reportBad($0, of: $1) },
-      numbers: { forwarder.numbers() },
-      names: { await forwarder.busyNames() },
-      reload: { await reloader.reload() },
-      file: file)
-    overview = { await forwarder.resolver.overview(busiest: $0) }
-    watch = { forwarder.queryLog.add($0) }
-    unwatch = { forwarder.queryLog.remove($0) }
+  package func flush(_ names: CacheSelection) async -> FlushCounts { await forwarder.resolver.flush(names) }
+
+  package func providers() async -> [ProviderReport] { await forwarder.resolver.providerReports() }
+
+  package func content(of name: DomainName) async -> NameContent { await forwarder.resolver.content(of: name) }
+
+  package func overview(busiest count: Int) async -> CacheOverview {
+    await forwarder.resolver.overview(busiest: count)
   }
+
+  package func refresh(_ name: DomainName, _ types: [RecordType]) async -> RefreshSummary {
+    await forwarder.refresh(name, types)
+  }
+
+  package func reportBad(_ address: IPAddress, of name: DomainName) async -> BadAddressOutcome {
+    await forwarder.resolver.reportBad(address, of: name)
+  }
+
+  package func numbers() async -> DaemonNumbers { forwarder.numbers() }
+
+  package func names() async -> BusyNamesReport { await forwarder.busyNames() }
+
+  package func reload() async -> ReloadReport { await reloader.reload() }
+
+  package func watch(_ watch: QueryWatch) { forwarder.queryLog.add(watch) }
+
+  package func unwatch(_ watch: QueryWatch) { forwarder.queryLog.remove(watch) }
+
+  package func log(_ line: String) { write(line) }
 }

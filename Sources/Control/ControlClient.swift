@@ -77,74 +77,20 @@ public struct ControlClient: Sendable {
     self.interruption = interruption
   }
 
-  /// Removes those names from the cache; all where there are none.
-  public func flush(
-    _ names: [String], below: Bool, _ form: ControlForm
+  /// Sends one request and reads its answer.
+  ///
+  /// - Parameters:
+  ///   - request: the command, which names its method and path.
+  ///   - query: the query of the URL with its question mark, or nothing.
+  ///   - lines: the body.
+  func ask<Request: ControlRequest>(
+    _ request: Request.Type, query: String = "", _ form: ControlForm, lines: [String] = []
   ) throws(ControlClientError) -> ControlAnswer {
-    try ask("POST", "/flush\(below ? "?below" : "")", form, lines: names)
-  }
-
-  /// The state of each provider.
-  public func providers(_ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
-    try ask("GET", "/providers", form)
-  }
-
-  /// The numbers of the daemon, or what was counted for the busiest names.
-  public func stats(byName: Bool, _ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
-    try ask("GET", "/stats\(byName ? "?by-name" : "")", form)
-  }
-
-  /// The cache's entries of a name.
-  public func cache(_ name: String, _ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
-    try ask("GET", "/cache?name=\(PercentText.encode(name))", form)
-  }
-
-  /// The whole cache in a few figures, and its busiest entries.
-  public func cache(limit: Int, _ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
-    try ask("GET", "/cache?limit=\(limit)", form)
-  }
-
-  /// Fetches a name again in those types; none for the types that the cache has.
-  public func refresh(
-    _ name: String, types: [String], _ form: ControlForm
-  ) throws(ControlClientError) -> ControlAnswer {
-    try ask("POST", "/refresh", form, lines: [name] + types)
-  }
-
-  /// Puts an address last in the answers to a name.
-  public func reportBad(
-    _ name: String, _ address: String, _ form: ControlForm
-  ) throws(ControlClientError) -> ControlAnswer {
-    try ask("POST", "/report-bad", form, lines: [name, address])
-  }
-
-  /// Has the daemon read its configuration again.
-  public func reload(_ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
-    try ask("POST", "/reload", form)
-  }
-
-  /// The path of the file that the daemon reads; nil where it is of a version that does not say so.
-  public func file() throws(ControlClientError) -> String? {
-    do throws(ControlClientError) {
-      let path = try ask("GET", "/configuration", .text).content.dropLast()
-      guard path.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control }) else {
-        throw .unreadable(path: self.path)
-      }
-      return String(path)
-    } catch .refused {
-      return nil
-    } catch { throw error }
-  }
-
-  /// The numbers for `top`.
-  public func sample() throws(ControlClientError) -> TopSample {
-    let answer = try ask("GET", "/top", .text)
-    guard let sample = TopSample(text: answer.content) else { throw .unreadable(path: path) }
-    return sample
+    try ask(request.method.rawValue, request.path + query, form, lines: lines)
   }
 
   private func ask(
-    _ method: String, _ target: String, _ form: ControlForm, lines: [String] = []
+    _ method: String, _ target: String, _ form: ControlForm, lines: [String]
   ) throws(ControlClientError) -> ControlAnswer {
     let body = lines.map { "\($0)\n" }.joined()
     let deadline = BootInstant.now + patience

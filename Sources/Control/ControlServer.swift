@@ -40,7 +40,7 @@ public final class ControlServer {
   /// A server that does not listen yet.
   ///
   /// - Throws: `HTTPServerError.noServer` where memory is short.
-  public init(on loop: EventLoop, _ actions: ControlActions) throws(HTTPServerError) {
+  package init(on loop: EventLoop, _ actions: any ControlActions) throws(HTTPServerError) {
     tails = TailService(actions)
     let handler = ControlHandler(loop: loop, actions: actions, tails: tails)
     server = try HTTPServer(on: loop, limits: ControlServer.limits) { handler.handle($0, $1) }

@@ -1,5 +1,6 @@
 // Support.swift -- a control server on a loop of its own, and a folder for its socket.
 
+import DNSWire
 import EventLoop
 import Glibc
 import HTTPTestSupport
@@ -64,6 +65,56 @@ extension DaemonNumbers {
     counts: NameCounts(), network: "eth0")
 }
 
+/// Actions that only note what they are asked for.
+private struct NotedActions: ControlActions {
+  let loop: EventLoop
+  let answers: Answers
+  let journal: Journal
+  let file = "/etc/httpdnsd/httpdnsd.toml"
+
+  private func note(_ line: String) { journal.commands.withLock { $0.append(line) } }
+
+  func flush(_ names: CacheSelection) async -> FlushCounts {
+    journal.flushed.withLock { $0.append(names) }
+    await loop.sleep(for: .zero)
+    return answers.counts
+  }
+
+  func providers() async -> [ProviderReport] { answers.reports }
+
+  func content(of name: DomainName) async -> NameContent {
+    note("cache \(name)")
+    return answers.content
+  }
+
+  func overview(busiest count: Int) async -> CacheOverview {
+    note("overview \(count)")
+    return answers.overview
+  }
+
+  func refresh(_ name: DomainName, _ types: [RecordType]) async -> RefreshSummary {
+    note("refresh \(name) \(types)")
+    return answers.summary
+  }
+
+  func reportBad(_ address: IPAddress, of name: DomainName) async -> BadAddressOutcome {
+    note("report-bad \(name) \(address)")
+    return answers.bad
+  }
+
+  func numbers() async -> DaemonNumbers { answers.numbers }
+
+  func names() async -> BusyNamesReport { BusyNamesReport(reports: answers.names, network: "eth0") }
+
+  func reload() async -> ReloadReport { answers.reload }
+
+  func watch(_ watch: QueryWatch) { journal.watches.add(watch) }
+
+  func unwatch(_ watch: QueryWatch) { journal.watches.remove(watch) }
+
+  func log(_ line: String) { note(line) }
+}
+
 /// A server that listens, with actions that only note what they are asked for.
 final class ControlScene {
   let folder = TemporaryFolder()
@@ -76,32 +127,7 @@ final class ControlScene {
   init(_ answers: Answers = Answers(), isTailOpen: Bool = true) throws {
     let loop = try EventLoop()
     self.loop = loop
-    var actions = ControlActions(
-      flush: { [journal] names in
-        journal.flushed.withLock { $0.append(names) }
-        await loop.sleep(for: .zero)
-        return answers.counts
-      }, providers: { answers.reports },
-      content: { [journal] name in
-        journal.commands.withLock { $0.append("cache \(name)") }
-        return answers.content
-      },
-      refresh: { [journal] name, types in
-        journal.commands.withLock { $0.append("refresh \(name) \(types)") }
-        return answers.summary
-      },
-      reportBad: { [journal] address, name in
-        journal.commands.withLock { $0.append("report-bad \(name) \(address)") }
-        return answers.bad
-      }, numbers: { answers.numbers }, names: { BusyNamesReport(reports: answers.names, network: "eth0") },
-      reload: { answers.reload }, file: "/etc/httpdnsd/httpdnsd.toml")
-    actions.overview = { [journal] limit in
-      journal.commands.withLock { $0.append("overview \(limit)") }
-      return answers.overview
-    }
-    actions.watch = { [journal] in journal.watches.add($0) }
-    actions.unwatch = { [journal] in journal.watches.remove($0) }
-    actions.log = { [journal] line in journal.commands.withLock { $0.append(line) } }
+    let actions = NotedActions(loop: loop, answers: answers, journal: journal)
     server = try ControlServer(on: loop, actions)
     server.isTailOpen = isTailOpen
     try server.listen(path: folder.socket)

@@ -18,8 +18,7 @@ enum ControlSocket {
   ) -> ControlServer? {
     guard let path = settings.socket else { return nil }
     do throws(HTTPServerError) {
-      var actions = ControlActions(forwarder, reloader, file: file)
-      actions.log = { logger.info("\($0)") }
+      let actions = ForwarderActions(forwarder, reloader, file: file) { logger.info("\($0)") }
       let server = try ControlServer(on: forwarder.loop, actions)
       server.isTailOpen = settings.tail
       server.onFailure = AcceptFailures.log(of: "the control socket", forwarder.occasional)

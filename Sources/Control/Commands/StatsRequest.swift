@@ -1,12 +1,33 @@
-// StatsText.swift -- the daemon's counters, in all and for the busiest names, as text and as JSON.
+// StatsRequest.swift -- `GET /stats[?by-name]`: the daemon's counters, in all or for the busiest names.
 
 import DNSWire
 import EventLoop
 import Forwarder
 import Frontend
+import HTTPServer
 import MessageCache
 import Resolver
 import Telemetry
+
+/// A request for the counters.
+struct StatsRequest: ControlRequest {
+  static let method = HTTPServerMethod.get
+  static let path = "/stats"
+
+  private let byName: Bool
+
+  init(_ request: HTTPServerRequest) throws(ControlRefusal) {
+    guard request.query == nil || request.query == "by-name" else {
+      throw ControlRefusal(status: 400, reason: "an unknown parameter; by-name is known")
+    }
+    byName = request.query != nil
+  }
+
+  func answer(from actions: any ControlActions) async -> any ControlText {
+    if byName { return NamesText(await actions.names()) }
+    return StatsText(numbers: await actions.numbers())
+  }
+}
 
 /// All numbers of a moment.
 struct StatsText: ControlText {
@@ -153,4 +174,11 @@ extension JSONText {
 func percent(_ part: Double) -> String {
   let tenths = Int((part * 1000).rounded(.down))
   return "\(tenths / 10).\(tenths % 10) %"
+}
+
+extension ControlClient {
+  /// The numbers of the daemon, or what was counted for the busiest names.
+  public func stats(byName: Bool, _ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
+    try ask(StatsRequest.self, query: byName ? "?by-name" : "", form)
+  }
 }

@@ -1,8 +1,21 @@
-// ProvidersText.swift -- the state of the providers, as a table with reasons below it, and as JSON.
+// ProvidersRequest.swift -- `GET /providers`: the state of the providers, a table with reasons below it.
 
 import Forwarder
+import HTTPServer
 import Telemetry
 import Upstreams
+
+/// A request for the state of each provider.
+struct ProvidersRequest: ControlRequest {
+  static let method = HTTPServerMethod.get
+  static let path = "/providers"
+
+  init(_: HTTPServerRequest) {}
+
+  func answer(from actions: any ControlActions) async -> any ControlText {
+    ProvidersText(reports: await actions.providers())
+  }
+}
 
 /// The providers in the order of the configuration.
 struct ProvidersText: ControlText {
@@ -95,5 +108,12 @@ extension ProviderReport.State {
     case .up, .down: nil
     case .aside(_, let until), .spent(let until): until
     }
+  }
+}
+
+extension ControlClient {
+  /// The state of each provider.
+  public func providers(_ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
+    try ask(ProvidersRequest.self, form)
   }
 }

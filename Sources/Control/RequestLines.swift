@@ -1,4 +1,4 @@
-// NameRequest.swift -- requests about one name.
+// RequestLines.swift -- a name in the query or the body of a request.
 
 import DNSWire
 import HTTPServer
@@ -34,49 +34,5 @@ extension HTTPServerRequest {
       throw ControlRefusal(status: 400, reason: "\(lines.count) lines; at most \(1 + most)")
     }
     return (name.lowercased, Array(lines.dropFirst()))
-  }
-}
-
-/// A request to fetch a name again.
-public struct RefreshRequest: Sendable {
-  /// Types in one request.
-  public static let mostTypes = 16
-
-  /// The name.
-  let name: DomainName
-  /// The types; none for those that the cache has.
-  let types: [RecordType]
-
-  init(_ request: HTTPServerRequest) throws(ControlRefusal) {
-    let (name, lines) = try request.nameAndLines(most: RefreshRequest.mostTypes)
-    self.name = name
-    var types: [RecordType] = []
-    for line in lines {
-      guard let type = RecordType(text: String(line)), !type.isOnlyAsked else {
-        throw ControlRefusal(status: 400, reason: "not a type that can be asked for")
-      }
-      types.append(type)
-    }
-    self.types = types
-  }
-}
-
-extension RecordType {
-  /// Whether no record can have it: 0, and those that only a question has, or a transport (RFC 6895 section 3.1).
-  public var isOnlyAsked: Bool { rawValue == 0 || rawValue == 41 || (128...255).contains(rawValue) }
-}
-
-/// A report of a bad address.
-struct BadAddressRequest: Sendable {
-  let name: DomainName
-  let address: IPAddress
-
-  init(_ request: HTTPServerRequest) throws(ControlRefusal) {
-    let (name, lines) = try request.nameAndLines(most: 1)
-    guard let line = lines.first, let address = IPAddress(text: line) else {
-      throw ControlRefusal(status: 400, reason: "line 2 is not an IP address")
-    }
-    self.name = name
-    self.address = address
   }
 }

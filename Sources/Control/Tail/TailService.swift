@@ -45,7 +45,7 @@ final class TailService {
 
   /// Whether other users than root may read.
   var isOpen = false
-  private let actions: ControlActions
+  private let actions: any ControlActions
   private var tails: [Tail] = []
 
   private final class Tail {
@@ -56,7 +56,7 @@ final class TailService {
     init(_ reply: HTTPServerReply, user: UInt32) { (self.reply, self.user) = (reply, user) }
   }
 
-  init(_ actions: ControlActions) { self.actions = actions }
+  init(_ actions: any ControlActions) { self.actions = actions }
 
   /// Lets a reader watch until it leaves.
   func begin(_ request: HTTPServerRequest, _ reply: HTTPServerReply, _ form: ControlForm) throws(ControlRefusal) {

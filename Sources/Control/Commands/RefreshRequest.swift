@@ -1,11 +1,48 @@
-// RefreshText.swift -- the results of a refresh and of a report of a bad address, as text and as JSON.
+// RefreshRequest.swift -- `POST /refresh`: fetches a name again; the name and its types are lines of the body.
 
 import DNSWire
 import EventLoop
 import Forwarder
+import HTTPServer
 import Resolver
 import Telemetry
 import Upstreams
+
+/// A request to fetch a name again.
+public struct RefreshRequest: ControlRequest {
+  static let method = HTTPServerMethod.post
+  static let path = "/refresh"
+
+  /// Types in one request.
+  public static let mostTypes = 16
+
+  /// The name.
+  let name: DomainName
+  /// The types; none for those that the cache has.
+  let types: [RecordType]
+
+  init(_ request: HTTPServerRequest) throws(ControlRefusal) {
+    let (name, lines) = try request.nameAndLines(most: RefreshRequest.mostTypes)
+    self.name = name
+    var types: [RecordType] = []
+    for line in lines {
+      guard let type = RecordType(text: String(line)), !type.isOnlyAsked else {
+        throw ControlRefusal(status: 400, reason: "not a type that can be asked for")
+      }
+      types.append(type)
+    }
+    self.types = types
+  }
+
+  func answer(from actions: any ControlActions) async -> any ControlText {
+    RefreshText(name: name, summary: await actions.refresh(name, types))
+  }
+}
+
+extension RecordType {
+  /// Whether no record can have it: 0, and those that only a question has, or a transport (RFC 6895 section 3.1).
+  public var isOnlyAsked: Bool { rawValue == 0 || rawValue == 41 || (128...255).contains(rawValue) }
+}
 
 /// The result of a refresh.
 struct RefreshText: ControlText {
@@ -84,30 +121,11 @@ extension AnswerSource {
   }
 }
 
-/// The result of a report of a bad address.
-struct BadAddressText: ControlText {
-  let name: DomainName
-  let address: IPAddress
-  let outcome: BadAddressOutcome
-
-  /// Whether no answer has the address behind another one.
-  var isNothing: Bool { outcome.moved + outcome.already == 0 }
-
-  var text: String {
-    let other = outcome.alone == 1 ? "1 answer has" : "\(outcome.alone) answers have"
-    guard !isNothing else {
-      return outcome.alone > 0
-        ? "\(address) stays: \(other) no other address\n" : "no cached answer to \(name.text) has \(address)\n"
-    }
-    var parts = ["\(address) is now last in \(outcome.moved) \(outcome.moved == 1 ? "answer" : "answers")"]
-    if outcome.already > 0 { parts.append("it already was in \(outcome.already)") }
-    if outcome.alone > 0 { parts.append("\(other) no other address") }
-    return parts.joined(separator: "; ") + "\n"
-  }
-
-  var json: String {
-    JSONText.object([
-      "moved": "\(outcome.moved)", "already": "\(outcome.already)", "alone": "\(outcome.alone)",
-    ])
+extension ControlClient {
+  /// Fetches a name again in those types; none for the types that the cache has.
+  public func refresh(
+    _ name: String, types: [String], _ form: ControlForm
+  ) throws(ControlClientError) -> ControlAnswer {
+    try ask(RefreshRequest.self, form, lines: [name] + types)
   }
 }

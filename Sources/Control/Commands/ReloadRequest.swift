@@ -1,7 +1,20 @@
-// ReloadText.swift -- the file of the configuration, and the result of a reload, as text and as JSON.
+// ReloadRequest.swift -- `POST /reload`: reads the configuration again.
 
 import Forwarder
+import HTTPServer
 import Telemetry
+
+/// A request to read the configuration again.
+struct ReloadRequest: ControlRequest {
+  static let method = HTTPServerMethod.post
+  static let path = "/reload"
+
+  init(_: HTTPServerRequest) {}
+
+  func answer(from actions: any ControlActions) async -> any ControlText {
+    ReloadText(report: await actions.reload(), file: actions.file)
+  }
+}
 
 /// The result of a reload.
 struct ReloadText: ControlText {
@@ -36,11 +49,9 @@ struct ReloadText: ControlText {
   }
 }
 
-/// The file of the configuration.
-struct ConfigurationText: ControlText {
-  let file: String
-
-  var text: String { "\(file)\n" }
-
-  var json: String { JSONText.object(["file": JSONText.string(file)]) }
+extension ControlClient {
+  /// Has the daemon read its configuration again.
+  public func reload(_ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
+    try ask(ReloadRequest.self, form)
+  }
 }

@@ -1,4 +1,4 @@
-// FlushRequest.swift -- a request to remove names from the cache, and its answer.
+// FlushRequest.swift -- `POST /flush[?below]`: removes names, one a line in the body, or everything from the cache.
 
 import DNSWire
 import Forwarder
@@ -8,7 +8,10 @@ import Resolver
 import Telemetry
 
 /// A request to remove names from the cache.
-public struct FlushRequest {
+public struct FlushRequest: ControlRequest {
+  static let method = HTTPServerMethod.post
+  static let path = "/flush"
+
   /// Names in one request: each entry of the cache is compared with all of them.
   public static let mostNames = 256
   /// Octets of a line with a name: 255, each of which may be escaped.
@@ -42,6 +45,10 @@ public struct FlushRequest {
     }
     self.names = names.isEmpty ? .everything : CacheSelection(names, andBelow: isBelow)
   }
+
+  func answer(from actions: any ControlActions) async -> any ControlText {
+    FlushText(counts: await actions.flush(names))
+  }
 }
 
 /// The counts of a flush.
@@ -69,5 +76,14 @@ struct FlushText: ControlText {
 
   private static func count(_ number: Int, _ one: String, _ more: String? = nil) -> String {
     "\(number) \(number == 1 ? one : more ?? one + "s")"
+  }
+}
+
+extension ControlClient {
+  /// Removes those names from the cache; all where there are none.
+  public func flush(
+    _ names: [String], below: Bool, _ form: ControlForm
+  ) throws(ControlClientError) -> ControlAnswer {
+    try ask(FlushRequest.self, query: below ? "?below" : "", form, lines: names)
   }
 }

@@ -1,0 +1,65 @@
+// ReportBadRequest.swift -- `POST /report-bad`: puts an address last in the answers to a name; both are lines.
+
+import DNSWire
+import HTTPServer
+import Resolver
+import Telemetry
+
+/// A report of a bad address.
+struct ReportBadRequest: ControlRequest {
+  static let method = HTTPServerMethod.post
+  static let path = "/report-bad"
+
+  let name: DomainName
+  let address: IPAddress
+
+  init(_ request: HTTPServerRequest) throws(ControlRefusal) {
+    let (name, lines) = try request.nameAndLines(most: 1)
+    guard let line = lines.first, let address = IPAddress(text: line) else {
+      throw ControlRefusal(status: 400, reason: "line 2 is not an IP address")
+    }
+    self.name = name
+    self.address = address
+  }
+
+  func answer(from actions: any ControlActions) async -> any ControlText {
+    BadAddressText(name: name, address: address, outcome: await actions.reportBad(address, of: name))
+  }
+}
+
+/// The result of a report of a bad address.
+struct BadAddressText: ControlText {
+  let name: DomainName
+  let address: IPAddress
+  let outcome: BadAddressOutcome
+
+  /// Whether no answer has the address behind another one.
+  var isNothing: Bool { outcome.moved + outcome.already == 0 }
+
+  var text: String {
+    let other = outcome.alone == 1 ? "1 answer has" : "\(outcome.alone) answers have"
+    guard !isNothing else {
+      return outcome.alone > 0
+        ? "\(address) stays: \(other) no other address\n" : "no cached answer to \(name.text) has \(address)\n"
+    }
+    var parts = ["\(address) is now last in \(outcome.moved) \(outcome.moved == 1 ? "answer" : "answers")"]
+    if outcome.already > 0 { parts.append("it already was in \(outcome.already)") }
+    if outcome.alone > 0 { parts.append("\(other) no other address") }
+    return parts.joined(separator: "; ") + "\n"
+  }
+
+  var json: String {
+    JSONText.object([
+      "moved": "\(outcome.moved)", "already": "\(outcome.already)", "alone": "\(outcome.alone)",
+    ])
+  }
+}
+
+extension ControlClient {
+  /// Puts an address last in the answers to a name.
+  public func reportBad(
+    _ name: String, _ address: String, _ form: ControlForm
+  ) throws(ControlClientError) -> ControlAnswer {
+    try ask(ReportBadRequest.self, form, lines: [name, address])
+  }
+}

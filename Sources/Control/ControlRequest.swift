@@ -1,0 +1,48 @@
+// ControlRequest.swift -- what a command of the control socket is, and the list of all of them.
+
+import HTTPServer
+
+/// A command of the control socket: its method and path, its parameters, its work and its answer.
+protocol ControlRequest: Sendable {
+  /// The only method that its path accepts.
+  static var method: HTTPServerMethod { get }
+  /// Its path, which no other command has.
+  static var path: String { get }
+
+  /// Reads the query and the body.
+  init(_ request: HTTPServerRequest) throws(ControlRefusal)
+
+  /// Does the work. Called from a task that prefers the loop.
+  func answer(from actions: any ControlActions) async -> any ControlText
+}
+
+/// The commands of the control socket.
+enum ControlRequests {
+  /// Each type of `Commands`.
+  static let all: [any ControlRequest.Type] = [
+    StatsRequest.self, FlushRequest.self, CacheRequest.self, ProvidersRequest.self, RefreshRequest.self,
+    ReportBadRequest.self, ReloadRequest.self, ConfigurationRequest.self, TopRequest.self,
+  ]
+}
+
+/// Why a request is not answered.
+struct ControlRefusal: Error, Equatable {
+  /// The status of the response.
+  var status: Int
+  /// One line.
+  var reason: String
+}
+
+/// An answer in both forms.
+protocol ControlText: Sendable {
+  /// Whole lines.
+  var text: String { get }
+  /// A JSON object.
+  var json: String { get }
+  /// Whether nothing was found, or a part of the request has failed.
+  var isNothing: Bool { get }
+}
+
+extension ControlText {
+  var isNothing: Bool { false }
+}
