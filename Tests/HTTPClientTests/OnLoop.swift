@@ -63,7 +63,7 @@ private final class Box<Value>: @unchecked Sendable {
 
 extension HTTPOrigin {
   /// Sends `count` requests at the same time and gives their results in no order.
-  func burst(_ count: Int, _ request: HTTPRequest = HTTPRequest(target: "/"), timeout: Duration = .seconds(10)) async
+  func burst(_ count: Int, _ request: HTTPRequest = HTTPRequest(target: "/"), timeout: Duration = .seconds(60)) async
     -> [HTTPResult]
   {
     await withTaskGroup(of: HTTPResult.self) { group in
@@ -73,7 +73,7 @@ extension HTTPOrigin {
   }
 
   /// Sends one request for the root.
-  func get(_ target: String = "/", timeout: Duration = .seconds(10)) async -> HTTPResult {
+  func get(_ target: String = "/", timeout: Duration = .seconds(60)) async -> HTTPResult {
     await send(HTTPRequest(target: target), timeout: timeout)
   }
 }
