@@ -188,7 +188,7 @@ package protocol TransferObserver: AnyObject {
   /// Called at the end of a transfer.
   ///
   /// - Parameter time: the duration of the transfer.
-  func asked(_ asked: AskedQuestions, _ outcome: Result<ProviderReplies, TransferFailure>, time: Duration)
+  func asked(_ asked: AskedQuestions, _ result: Result<ProviderReplies, UpstreamFailure>, time: Duration)
   /// Called for questions that were not sent: the provider is not in use, or one of our own limits was reached.
   func wereRefusedHere(_ asked: AskedQuestions)
 }

@@ -19,7 +19,7 @@ extension Exposition {
     }
     counter("httpdnsd_provider_failures_total", "Transfers that brought no reply of any use, by reason.") { samples in
       for report in providers {
-        for reason in TransferFailureReason.allCases {
+        for reason in TransferFailureCause.allCases {
           samples.add(report.failureCounts[reason], name(report) + [MetricLabel("reason", reason.rawValue)])
         }
       }

@@ -4,6 +4,7 @@ import DNSWire
 import EventLoop
 import Resolver
 import Testing
+import Upstreams
 
 @testable import Control
 @testable import Forwarder
@@ -17,9 +18,9 @@ import Testing
 
   private func answers() -> Answers {
     var counts = NameCounts()
-    counts.asked(.answer, rtt: 12_300_000)
+    counts.asked(nil, rtt: 12_300_000)
     counts.asked(.timeout, rtt: nil)
-    counts.asked(.answer, rtt: 14_300_000)
+    counts.asked(nil, rtt: 14_300_000)
     counts.cacheDnsNum = 1000
     counts.wentToLocalDNS(isAnswered: true)
     var answers = Answers()

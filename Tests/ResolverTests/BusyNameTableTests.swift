@@ -1,13 +1,15 @@
 // BusyNameTableTests.swift -- busy names stay in the table, however many others pass; counters match the events.
 
-@testable import Resolver
 import TestSupport
 import Testing
+import Upstreams
+
+@testable import Resolver
 
 @Suite struct `The table of busy names` {
   private func use(_ table: inout BusyNameTable, _ number: Int, times: Int = 1) {
     table.count(UInt64(number), name: [UInt8(number & 0xFF)], type: 1, now: 0) { row in
-      for _ in 0..<times { row.counts.asked(.answer, rtt: nil) }
+      for _ in 0..<times { row.counts.asked(nil, rtt: nil) }
     }
     if table.isFull { table.prune { _ in 0 } }
   }
@@ -24,7 +26,7 @@ import Testing
     for most in [100, 1000] {
       var (table, looks) = (BusyNameTable(most: most), 0)
       for number in 0..<20_000 {
-        table.count(UInt64(number), name: [1], type: 1, now: 0) { $0.counts.asked(.answer, rtt: nil) }
+        table.count(UInt64(number), name: [1], type: 1, now: 0) { $0.counts.asked(nil, rtt: nil) }
         guard table.isFull else { continue }
         table.prune { _ in
           looks += 1
@@ -60,7 +62,7 @@ import Testing
     var table = BusyNameTable(most: 2)
     for number in 0..<3 {
       table.count(UInt64(number), name: [UInt8(number)], type: 1, now: 0) { row in
-        for _ in 0..<(3 - number) { row.counts.asked(.answer, rtt: nil) }
+        for _ in 0..<(3 - number) { row.counts.asked(nil, rtt: nil) }
       }
     }
     #expect(table.isFull)
@@ -93,9 +95,9 @@ import Testing
 @Suite struct `Counters of a name` {
   @Test func `the counters of a name distinguish every failure`() {
     var counts = NameCounts()
-    let outcomes: [AskedOutcome] = [.answer, .timeout, .noResponse, .noPermission, .badParameter, .badPath]
-    for (index, outcome) in outcomes.enumerated() {
-      for _ in 0...index { counts.asked(outcome, rtt: nil) }
+    let failures: [TransferFailureCause?] = [nil, .timeout, .reset, .account, .badParameter, .badPath]
+    for (index, failure) in failures.enumerated() {
+      for _ in 0...index { counts.asked(failure, rtt: nil) }
     }
     let numbers = [
       counts.successNum, counts.timeoutErro, counts.noResponseErro, counts.noPermissionErro, counts.urlParameterErro,
@@ -108,10 +110,10 @@ import Testing
   @Test func `the counters of a name have the mean and the longest time of responses`() {
     var counts = NameCounts()
     #expect(counts.avgRtt == 0 && counts.maxRtt == 0)
-    counts.asked(.answer, rtt: 10)
+    counts.asked(nil, rtt: 10)
     counts.asked(.timeout, rtt: nil)
-    counts.asked(.noPermission, rtt: 40)
-    counts.asked(.answer, rtt: 25)
+    counts.asked(.quota, rtt: 40)
+    counts.asked(nil, rtt: 25)
     #expect(counts.avgRtt == 25 && counts.maxRtt == 40)
   }
 

@@ -41,7 +41,7 @@ struct ProvidersText: ControlText {
 
   var json: String {
     let objects = reports.map { report in
-      let reasons = TransferFailureReason.allCases.filter { report.failureCounts[$0] > 0 }
+      let reasons = TransferFailureCause.allCases.filter { report.failureCounts[$0] > 0 }
         .map { ($0.rawValue, "\(report.failureCounts[$0])") }
       return JSONText.object([
         "name": JSONText.string(report.name), "state": JSONText.string(report.state.word),

@@ -1,20 +1,6 @@
 // NameCounts.swift -- counters of one name and type, under the names of Alibaba's SDKs.
 
-/// The result of asking a provider one question.
-package enum AskedOutcome: Hashable, Sendable {
-  /// A DNS answer, including negative ones and SERVFAIL.
-  case answer
-  /// No response in time.
-  case timeout
-  /// No connection, a broken one, a server error, or a reply without an answer.
-  case noResponse
-  /// The provider refuses the credentials or the account, or the quota is used up.
-  case noPermission
-  /// The provider refuses the parameters, or the name.
-  case badParameter
-  /// The provider does not know the path.
-  case badPath
-}
+import Upstreams
 
 /// Counters of one name and type, with the names and spelling of PDNS's `getRequestReportInfo`.
 package struct NameCounts: Equatable, Sendable {
@@ -54,16 +40,20 @@ package struct NameCounts: Equatable, Sendable {
 
   /// Counts a completed transfer.
   ///
-  /// - Parameter rtt: nanoseconds until the response; nil if there was none.
-  package mutating func asked(_ outcome: AskedOutcome, rtt: Int64?) {
+  /// - Parameters:
+  ///   - failure: the cause of a failure; nil for a DNS answer, including negative ones and SERVFAIL.
+  ///   - rtt: nanoseconds until the response; nil if there was none.
+  package mutating func asked(_ failure: TransferFailureCause?, rtt: Int64?) {
     requestPDnsNum += 1
-    switch outcome {
-    case .answer: successNum += 1
-    case .timeout: timeoutErro += 1
-    case .noResponse: noResponseErro += 1
-    case .noPermission: noPermissionErro += 1
-    case .badParameter: urlParameterErro += 1
+    switch failure {
+    case nil: successNum += 1
+    case .timeout, .slept: timeoutErro += 1
+    case .authentication, .expired, .account, .quota: noPermissionErro += 1
+    case .badParameter, .name: urlParameterErro += 1
     case .badPath: urlPathErro += 1
+    case .busy, .refused, .unreachable, .certificate, .pin, .tls, .proxy, .reset, .calm, .tooLarge, .badHTTP,
+      .badRequest, .cancelled, .internal, .status, .unreadable, .wrongQuestion, .truncated, .unsupported:
+      noResponseErro += 1
     }
     guard let rtt else { return }
     rttSum += rtt

@@ -62,13 +62,13 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
 
   /// A transfer has ended.
   package func asked(
-    _ asked: AskedQuestions, _ outcome: Result<ProviderReplies, TransferFailure>, time: Duration
+    _ asked: AskedQuestions, _ result: Result<ProviderReplies, UpstreamFailure>, time: Duration
   ) {
     asked.forEachQuestion { question in
-      let (result, hasResponse) = NameLedger.result(of: question, outcome)
-      let rtt = hasResponse ? time.nanoseconds : nil
-      totals.asked(result, rtt: rtt)
-      count(question.name, question.type.rawValue) { $0.counts.asked(result, rtt: rtt) }
+      let failure = NameLedger.failure(of: question, result)
+      let rtt = failure?.isReply ?? true ? time.nanoseconds : nil
+      totals.asked(failure?.cause, rtt: rtt)
+      count(question.name, question.type.rawValue) { $0.counts.asked(failure?.cause, rtt: rtt) }
     }
   }
 
@@ -189,18 +189,14 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
     }
   }
 
-  /// What came of one question of a transfer, and whether there was a response at all.
-  private static func result(
-    of question: HTTPDNSQuestion, _ outcome: Result<ProviderReplies, TransferFailure>
-  ) -> (AskedOutcome, hasResponse: Bool) {
-    switch outcome {
+  /// The failure of one question of a transfer; nil if it has an answer.
+  private static func failure(
+    of question: HTTPDNSQuestion, _ result: Result<ProviderReplies, UpstreamFailure>
+  ) -> UpstreamFailure? {
+    switch result {
     case .success(let replies):
-      switch replies.answer(to: question) {
-      case .success: (.answer, true)
-      case .failure(let reason): (AskedOutcome(reason), true)
-      }
-    case .failure(.refused(let reason, _)): (AskedOutcome(reason), true)
-    case .failure(.transfer(let reason)): (reason.kind == .timeout ? .timeout : .noResponse, false)
+      if case .failure(let reason) = replies.answer(to: question) { UpstreamFailure(reason) } else { nil }
+    case .failure(let failure): failure
     }
   }
 }
@@ -212,16 +208,5 @@ extension NameReport {
     guard mine == others else { return mine > others }
     guard name.octets == other.name.octets else { return name.octets.lexicographicallyPrecedes(other.name.octets) }
     return type.rawValue < other.type.rawValue
-  }
-}
-
-extension AskedOutcome {
-  init(_ failure: HTTPDNSFailure) {
-    switch failure {
-    case .authentication, .expired, .account, .quota: self = .noPermission
-    case .badParameter, .name: self = .badParameter
-    case .badPath: self = .badPath
-    case .server, .unreadable, .wrongQuestion, .truncated, .unsupported: self = .noResponse
-    }
   }
 }

@@ -246,7 +246,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
         noteGood(replies)
         return .success(replies)
       case .failure(let problem):
-        failure = problem.failure
+        failure = problem
         let secondChance = problem.isTemporary ? order.secondChance(after: index) : nil
         if secondChance != .sameServer, isCurrent(servers) {
           failure = await judged(
@@ -310,53 +310,49 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   /// `requests_per_second`.
   func ask(
     _ server: ProviderServer, _ asked: AskedQuestions, timeout: Duration
-  ) async -> Result<ProviderReplies, ServerFailure> {
+  ) async -> Result<ProviderReplies, UpstreamFailure> {
     let end = loop.now + timeout
     guard let transport = await server.transport(timeout: timeout) else {
-      let failure = UpstreamFailure(.noReachableAuthority, ProviderServer.notFound, .network)
-      return .failure(ServerFailure(failure: failure, evidence: .certain))
+      return .failure(UpstreamFailure(.noReachableAuthority, ProviderServer.notFound, .network))
     }
     guard end - loop.now >= HTTPDNSProvider.shortestAttempt else {
-      let failure = UpstreamFailure(.noReachableAuthority, "its name was resolved too late", .network)
-      return .failure(ServerFailure(failure: failure, evidence: .late))
+      var failure = UpstreamFailure(.noReachableAuthority, "its name was resolved too late", .network)
+      failure.evidence = .late
+      return .failure(failure)
     }
     guard limit.take(now: loop.now.nanoseconds) else {
       counters.refusals += 1
       observer?.wereRefusedHere(asked)
       let reason = "more than requests_per_second (\(settings.requestsPerSecond))"
-      return .failure(ServerFailure(failure: UpstreamFailure(.other, reason, .ourselves), evidence: .certain))
+      return .failure(UpstreamFailure(.other, reason, .ourselves))
     }
     // Compare offsets instead of asking whether this reply changed the clock: of several concurrent refusals, only the
     // first reply changes it.
     let offset = clock.offset
-    var outcome = await transfer(transport, server, asked, timeout: end - loop.now)
-    if case .failure(.refused(let reason, let code)) = outcome, reason.mayBeTheClock, clock.offset != offset {
-      guard end - loop.now >= HTTPDNSProvider.shortestAttempt, limit.take(now: loop.now.nanoseconds) else {
-        var failure = ServerFailure(reason, code: code)
-        failure.failure.blame = .ourselves
-        return .failure(failure)
-      }
-      outcome = await transfer(transport, server, asked, timeout: end - loop.now)
+    let result = await transfer(transport, server, asked, timeout: end - loop.now)
+    guard case .failure(var failure) = result, failure.refusal?.mayBeTheClock == true, clock.offset != offset else {
+      return result
     }
-    switch outcome {
-    case .success(let replies): return .success(replies)
-    case .failure(.transfer(let reason)): return .failure(ServerFailure(reason))
-    case .failure(.refused(let reason, let code)): return .failure(ServerFailure(reason, code: code))
+    guard end - loop.now >= HTTPDNSProvider.shortestAttempt, limit.take(now: loop.now.nanoseconds) else {
+      failure.blame = .ourselves
+      return .failure(failure)
     }
+    return await transfer(transport, server, asked, timeout: end - loop.now)
   }
 
   private func transfer(
     _ transport: any HTTPTransport, _ server: ProviderServer, _ asked: AskedQuestions, timeout: Duration
-  ) async -> Result<ProviderReplies, TransferFailure> {
+  ) async -> Result<ProviderReplies, UpstreamFailure> {
     let begin = loop.now
-    let outcome = await exchange(transport, server, asked, timeout: timeout)
-    observer?.asked(asked, outcome, time: loop.now - begin)
-    return outcome
+    let result = await exchange(transport, server, asked, timeout: timeout)
+    if case .failure(let failure) = result, let cause = failure.cause { counters.failures.count(cause) }
+    observer?.asked(asked, result, time: loop.now - begin)
+    return result
   }
 
   private func exchange(
     _ transport: any HTTPTransport, _ server: ProviderServer, _ asked: AskedQuestions, timeout: Duration
-  ) async -> Result<ProviderReplies, TransferFailure> {
+  ) async -> Result<ProviderReplies, UpstreamFailure> {
     counters.transfers += 1
     if case .batch(let batch) = asked, batch.types.count == 2 { counters.pairs += 1 }
     let request = request(asked)
@@ -372,12 +368,12 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     case .failure(let reason):
       // The request may have arrived, and the provider bills what arrives.
       if reason.wasSent { pay(most) }
-      counters.failures.count(TransferFailureReason(reason.kind))
-      return .failure(.transfer(reason))
+      return .failure(UpstreamFailure(reason))
     case .response where loop.hasSlept(since: begin, waitingFor: timeout):
       pay(most)
-      counters.failures.count(.slept)
-      return .failure(.transfer(HTTPFailure(.timeout, "the machine has slept")))
+      var failure = UpstreamFailure(HTTPFailure(.timeout, "the machine has slept"))
+      failure.cause = .slept
+      return .failure(failure)
     case .response(let response):
       counters.roundTrips.observe(loop.preciseNow - begin)
       if let date = response.date {
@@ -392,8 +388,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
         return .success(replies)
       } catch {
         pay(most)
-        counters.failures.count(TransferFailureReason(error))
-        return .failure(.refused(error, code: dialect.errorCode(in: TransferResponse(response))))
+        return .failure(UpstreamFailure(error, code: dialect.errorCode(in: TransferResponse(response))))
       }
     }
   }

@@ -165,10 +165,10 @@ extension HTTPDNSProvider {
   ///   - began: when the transfer began.
   ///   - hadItsTime: whether the server had as much time as an attempt may take.
   func judged(
-    _ problem: ServerFailure, at index: Int, _ asked: HTTPDNSQuestion, began: BootInstant, hadItsTime: Bool,
+    _ problem: UpstreamFailure, at index: Int, _ asked: HTTPDNSQuestion, began: BootInstant, hadItsTime: Bool,
     deadline: BootInstant
   ) async -> UpstreamFailure {
-    var failure = problem.failure
+    var failure = problem
     switch (failure.blame, problem.evidence) {
     case (.ourselves, _): break
     // The server replied, but the reply does not prove that it works.
@@ -356,9 +356,9 @@ extension HTTPDNSProvider {
   }
 
   /// Classifies the result of a good question.
-  func verdict(_ result: Result<ProviderReplies, ServerFailure>) -> CheckVerdict {
+  func verdict(_ result: Result<ProviderReplies, UpstreamFailure>) -> CheckVerdict {
     guard case .failure(let problem) = result else { return .isWell }
-    return switch problem.failure.blame {
+    return switch problem.blame {
     case .question, .answer: .isWell
     case .account: problem.refusal.map { .refuses($0) } ?? .saysNothing
     case .server, .network: .isNotWell

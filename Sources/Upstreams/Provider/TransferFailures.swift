@@ -1,17 +1,10 @@
-// TransferFailures.swift -- counts failed transfers to a provider by reason.
+// TransferFailures.swift -- counts failed transfers to a provider by cause.
 
 import HTTPClient
 import HTTPDNS
 
-/// Why a transfer yielded no answer.
-package enum TransferFailure: Error {
-  case transfer(HTTPFailure)
-  /// The service refused; with its own error code if it is a known one.
-  case refused(HTTPDNSFailure, code: String? = nil)
-}
-
 /// Why a transfer yielded no usable reply. The raw values are labels of the metrics.
-package enum TransferFailureReason: String, CaseIterable, Sendable {
+package enum TransferFailureCause: String, CaseIterable, Sendable {
   // No response.
   case timeout, busy, refused, unreachable, certificate, pin, tls, proxy, reset, calm
   case tooLarge = "too_large"
@@ -30,24 +23,24 @@ package enum TransferFailureReason: String, CaseIterable, Sendable {
   case truncated, unsupported
 }
 
-/// The number of failed transfers by reason.
+/// The number of failed transfers by cause.
 package struct TransferFailures: Sendable, Equatable {
-  private var counts: [TransferFailureReason: Int] = [:]
+  private var counts: [TransferFailureCause: Int] = [:]
 
   /// Creates counters of zero.
   package init() {}
 
-  /// The number of failures for this reason.
-  package subscript(reason: TransferFailureReason) -> Int { counts[reason, default: 0] }
+  /// The number of failures with this cause.
+  package subscript(cause: TransferFailureCause) -> Int { counts[cause, default: 0] }
 
-  /// The number of failures for all reasons.
+  /// The number of failures of all causes.
   package var total: Int { counts.values.reduce(0, +) }
 
   /// Counts a failure.
-  package mutating func count(_ reason: TransferFailureReason) { counts[reason, default: 0] += 1 }
+  package mutating func count(_ cause: TransferFailureCause) { counts[cause, default: 0] += 1 }
 }
 
-extension TransferFailureReason {
+extension TransferFailureCause {
   init(_ kind: HTTPFailure.Kind) {
     self =
       switch kind {

@@ -198,7 +198,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
       switch outcome {
       case .failure(let failure):
         server.connectionFailed(now: loop.now)
-        counters.failures.count(TransferFailureReason(failure.kind))
+        counters.failures.count(TransferFailureCause(failure.kind))
         reason = "\(server): \(failure)"
       case .response(let response) where response.status == 304 && table != nil:
         if let table { take(table, from: "\(server)") }
