@@ -1,13 +1,13 @@
-// JitterGenerator.swift -- random numbers for jitter, which a seed brings back.
+// JitterGenerator.swift -- generates random numbers for jitter, reproducible from a seed.
 
-/// SplitMix64 (Steele, Lea and Flood): small, and the same on every machine. Not for secrets.
+/// SplitMix64 (Steele, Lea and Flood): small, and the same on every machine. Not cryptographically secure.
 public struct JitterGenerator: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
-  /// The numbers that belong to a seed.
+  /// Starts the sequence of a seed.
   public init(seed: UInt64) { state = seed }
 
-  /// The next 64 bits.
+  /// Returns the next 64 bits.
   public mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
     var bits = state

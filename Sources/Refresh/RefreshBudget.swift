@@ -1,36 +1,36 @@
-// RefreshBudget.swift -- how much refreshing may cost, in any minute and in any day; a part is for names that are kept always.
+// RefreshBudget.swift -- limits the cost of refreshing per minute and per day; a share is reserved for `refresh.keep`.
 //
-// Pure: driven by a clock that is passed in, in nanoseconds.
+// Pure: the caller passes in the clock, in nanoseconds.
 
-/// A budget that holds in every minute and in every day, wherever they begin. It counts units: billing units, or transfers.
+/// A budget for any 60 seconds and any 24 hours. It counts units: billing units, or transfers.
 ///
-/// A unit counts for up to a second longer than a minute, and for up to five minutes longer than a day. A clock that
-/// jumps ahead only lets what was spent grow old; one that goes back stands still. It takes about 3,000 octets, whatever
-/// is spent.
+/// A unit counts for up to one second longer than a minute, and for up to five minutes longer than a day. A clock that
+/// jumps ahead ages what was spent; one that goes back stands still. A budget takes about 3,000 octets, however much is
+/// spent.
 public struct RefreshBudget: Sendable {
-  /// Whom a refresh is for.
+  /// Which names a refresh is for.
   public enum Purpose: Sendable {
-    /// Names that are always kept fresh: what is reserved is theirs, and the rest as far as it is there.
+    /// Names in `refresh.keep`: they may spend the reserve and everything that is left besides.
     case kept
-    /// Names that are in use: everything but the reserve.
+    /// Names in use: they may spend everything but the reserve.
     case inUse
   }
 
-  /// What was spent in a stretch of time, for the program's next run.
+  /// What was spent in one bucket of time; saved for the next start.
   public struct Spent: Sendable {
-    /// How long ago at most, in nanoseconds.
+    /// The age of the bucket's beginning, in nanoseconds.
     public var age: Int64
-    /// Units in all.
+    /// All units that were spent.
     public var units: Int
-    /// Those for names that are always kept fresh.
+    /// Of those, the units for names in `refresh.keep`.
     public var keptUnits: Int
   }
 
-  /// The two limits, and what is spent of either.
+  /// A limit, and what is spent of it.
   private struct Window: Sendable {
     var limit: Int
     var all: SlidingWindow
-    /// Of that, what was for names in use.
+    /// The part of `all` that names in use have spent.
     var inUse: SlidingWindow
 
     init(limit: Int, width: Int64, span: Int) {
@@ -39,7 +39,7 @@ public struct RefreshBudget: Sendable {
       inUse = all
     }
 
-    /// What may be spent of it, of which `reserve` is for kept names alone.
+    /// Returns how much may be spent now; `reserve` is for names in `refresh.keep` only.
     mutating func room(_ purpose: Purpose, reserve: Int, now: Int64) -> Int {
       let left = limit - all.total(now: now)
       return purpose == .kept ? left : min(left, limit - reserve - inUse.total(now: now))
@@ -52,31 +52,31 @@ public struct RefreshBudget: Sendable {
   }
 
   private var minute: Window
-  /// By a clock that is a day ahead: what was spent before the machine started has a time, too.
+  /// Uses a clock that is a day ahead, so that units spent before the machine started have a time too.
   private var day: Window
 
   private static let oneDay: Int64 = 86_400_000_000_000
   private static let dayWidth: Int64 = 300_000_000_000
 
-  /// What the kept names of a service need at most, in units of a minute: no more than half is reserved for them. 0 where
-  /// there are none.
+  /// What the names in `refresh.keep` need at most, in units per minute; 0 if there are none. At most half of a limit
+  /// is reserved for them.
   public var needOfKept = 0
 
-  /// A budget of which nothing is spent.
+  /// Creates a budget of which nothing is spent.
   ///
   /// - Parameters:
-  ///   - perMinute: units in any 60 s; 0 for none at all.
-  ///   - perDay: units in any 24 h; 0 for none at all, nil for no limit.
+  ///   - perMinute: units in any 60 s; 0 forbids all.
+  ///   - perDay: units in any 24 h; 0 forbids all, nil sets no limit.
   /// - Precondition: neither is negative.
   public init(perMinute: Int, perDay: Int?) {
     minute = Window(limit: perMinute, width: 1_000_000_000, span: 60)
     day = Window(limit: perDay ?? Int(UInt32.max), width: RefreshBudget.dayWidth, span: 288)
   }
 
-  /// Half of what may be spent, but no more than is needed.
+  /// Reserves half of a limit, but no more than is needed.
   private func reserve(_ limit: Int, minutes: Int) -> Int { min((limit + 1) / 2, needOfKept * minutes) }
 
-  /// What may be spent now.
+  /// Returns how many units may be spent now for this purpose; negative if more is spent than the limits allow.
   public mutating func room(_ purpose: Purpose, now: Int64) -> Int {
     let reserves = (minute: reserve(minute.limit, minutes: 1), day: reserve(day.limit, minutes: 1440))
     return min(
@@ -84,13 +84,13 @@ public struct RefreshBudget: Sendable {
       day.room(purpose, reserve: reserves.day, now: RefreshBudget.ahead(now)))
   }
 
-  /// What names in use may spend in a minute, where nothing else is spent.
+  /// How much names in use may spend in a minute in which nothing else is spent.
   public var limitInUse: Int { minute.limit - reserve(minute.limit, minutes: 1) }
 
-  /// What they have spent in the last one.
+  /// Returns how much names in use have spent in the last minute.
   public mutating func spentInUse(now: Int64) -> Int { minute.inUse.total(now: now) }
 
-  /// Spends units; false, and nothing is spent, where there are not so many.
+  /// Spends units. Returns false, and spends nothing, if fewer are left.
   public mutating func take(_ units: Int = 1, _ purpose: Purpose = .inUse, now: Int64) -> Bool {
     guard units <= room(purpose, now: now) else { return false }
     minute.count(units, purpose, now: now)
@@ -98,13 +98,13 @@ public struct RefreshBudget: Sendable {
     return true
   }
 
-  /// When a unit for a kept name can be had again: `now` where it can at once, `Int64.max` where it never can.
+  /// Returns when a unit for a name in `refresh.keep` is available: `now` for at once, `Int64.max` for never.
   public mutating func nextOpening(now: Int64) -> Int64 {
     let opening = day.all.nextOpening(now: RefreshBudget.ahead(now))
     return max(minute.all.nextOpening(now: now), opening == .max ? .max : opening - RefreshBudget.oneDay)
   }
 
-  /// What was spent in the day before now, for the program's next run.
+  /// Returns what was spent in the last day, oldest bucket first, to be saved for the next start.
   public mutating func spentOfDay(now: Int64) -> [Spent] {
     let ahead = RefreshBudget.ahead(now)
     let inUse = Dictionary(uniqueKeysWithValues: day.inUse.events(now: ahead).map { ($0.begin, $0.count) })
@@ -113,7 +113,7 @@ public struct RefreshBudget: Sendable {
     }
   }
 
-  /// Counts what the program's last run has spent.
+  /// Counts what an earlier run of the daemon spent; ignores an age outside the last day.
   public mutating func restore(_ spent: Spent, now: Int64) {
     guard spent.age >= 0, spent.age <= RefreshBudget.oneDay + RefreshBudget.dayWidth else { return }
     let ahead = RefreshBudget.ahead(now)
@@ -125,6 +125,6 @@ public struct RefreshBudget: Sendable {
 }
 
 extension RefreshBudget.Spent {
-  /// So many units, so long ago.
+  /// Creates an amount; `kept` is the part of `units` for names in `refresh.keep`, `age` is in nanoseconds.
   public init(_ units: Int, kept: Int = 0, age: Int64) { self.init(age: age, units: units, keptUnits: kept) }
 }

@@ -1,13 +1,13 @@
-// RefreshGathering.swift -- lets questions that fall due within a short while travel in one transfer.
+// RefreshGathering.swift -- batches questions that fall due within a short time into one transfer.
 //
-// Pure: driven by a clock that is passed in, in nanoseconds. One for each source.
+// Pure: the caller passes in the clock, in nanoseconds. Each source has its own gathering.
 
-/// Address families that a name is asked for.
+/// The address families that a question asks for.
 public struct RefreshFamilies: OptionSet, Hashable, Sendable {
-  /// The families as bits.
+  /// One bit per family: 1 for IPv4, 2 for IPv6.
   public let rawValue: UInt8
 
-  /// Those families.
+  /// Creates a set from its bits.
   public init(rawValue: UInt8) { self.rawValue = rawValue }
 
   /// A records.
@@ -16,16 +16,16 @@ public struct RefreshFamilies: OptionSet, Hashable, Sendable {
   public static let ipv6 = RefreshFamilies(rawValue: 2)
 }
 
-/// Questions that travel together.
+/// The questions of one transfer.
 public struct RefreshGroup<Name: Hashable & Sendable>: Hashable, Sendable {
-  /// A name with everything that is asked about it.
+  /// A name and the families that the transfer asks for.
   public struct Member: Hashable, Sendable {
-    /// The name.
+    /// The name, as the source distinguishes names.
     public let name: Name
-    /// At least one.
+    /// The families to ask for; never empty.
     public var families: RefreshFamilies
 
-    /// A name with what is asked about it.
+    /// Creates a member; `families` must not be empty.
     @inlinable
     public init(name: Name, families: RefreshFamilies) {
       self.name = name
@@ -33,12 +33,12 @@ public struct RefreshGroup<Name: Hashable & Sendable>: Hashable, Sendable {
     }
   }
 
-  /// The names in the order in which they came, none twice.
+  /// The names in order of arrival, without duplicates.
   public var members: [Member]
-  /// The earliest deadline of its questions.
+  /// The earliest deadline among the questions, in nanoseconds.
   public var deadline: Int64
 
-  /// Such a group.
+  /// Creates a group, by default an empty one without a deadline.
   @inlinable
   public init(members: [Member] = [], deadline: Int64 = .max) {
     self.members = members
@@ -48,47 +48,47 @@ public struct RefreshGroup<Name: Hashable & Sendable>: Hashable, Sendable {
 
 /// Gathers questions of one source until a transfer is full, or until one of them cannot wait any longer.
 ///
-/// Its owner adds whatever is due, then takes the groups that are closed: a full group is held until it is taken, so that
-/// the second family of a name that is due at the same time still joins the first.
+/// The owner adds all questions that are due, then takes the closed groups. A full group stays until it is taken, so
+/// that the second family of a name that is due at the same time still joins the first.
 ///
-/// `Name` is whatever the source keeps apart: the owner name, and where it matters the route or the client's subnet. It is
-/// hashed three times for a question, so its hash should be one that is at hand.
+/// `Name` holds everything that the source distinguishes: the owner name and, where it matters, the route or the
+/// client's subnet. It is hashed three times per question, so its hash should be cheap.
 public struct RefreshGathering<Name: Hashable & Sendable>: Sendable {
-  /// Names that a transfer may carry.
+  /// The most names that a transfer may carry.
   public let mostNames: Int
-  /// All but the last are full.
+  /// The groups in order of arrival; all but the last are full.
   @usableFromInline var groups: [RefreshGroup<Name>] = []
-  /// Where a name is: the number of its group, counted from the first that ever was, and its place there.
+  /// Where a name is: the number of its group, counted from the first group ever, and its index in that group.
   @usableFromInline var places: [Name: (group: Int, member: Int)] = [:]
   @usableFromInline var taken = 0
 
-  /// A gathering without questions.
+  /// Creates a gathering without questions.
   ///
-  /// - Parameter mostNames: names that a transfer may carry, whatever their families; 1 where only the families of a name
-  ///   can travel together.
+  /// - Parameter mostNames: the most names that a transfer may carry, each with all its families; 1 if a transfer can
+  ///   only combine the families of one name.
   @inlinable
   public init(mostNames: Int) {
     precondition(mostNames > 0)
     self.mostNames = mostNames
   }
 
-  /// Names that wait.
+  /// The number of names that wait.
   @inlinable
   public var count: Int { places.count }
 
-  /// When a group has to be taken, if nothing is added until then: nil where nothing waits, `Int64.min` where a full
-  /// group does.
+  /// When the owner has to take a group if nothing is added until then: nil if nothing waits, `Int64.min` if a full
+  /// group waits.
   @inlinable
   public var nextClosing: Int64? {
     guard let first = groups.first else { return nil }
     return isFull(first) ? .min : first.deadline
   }
 
-  /// Adds a question, or both of a name. What waits already is not added again; the earlier deadline counts.
+  /// Adds the questions of a name. A name that already waits is not added again; the earlier deadline counts.
   ///
   /// - Parameters:
-  ///   - families: one at least.
-  ///   - deadline: how long the question may wait for others.
+  ///   - families: must not be empty.
+  ///   - deadline: the time until which the questions may wait for others.
   @inlinable
   public mutating func add(_ name: Name, _ families: RefreshFamilies, deadline: Int64) {
     precondition(!families.isEmpty)
@@ -105,7 +105,7 @@ public struct RefreshGathering<Name: Hashable & Sendable>: Sendable {
     groups[last].deadline = min(groups[last].deadline, deadline)
   }
 
-  /// Takes the groups that are full, and the last one if its deadline has come. `Int64.max` takes everything.
+  /// Takes the full groups, and the last one if its deadline has passed. `Int64.max` takes all groups.
   ///
   /// - Complexity: O(*k*) for *k* names in these groups.
   @inlinable
@@ -119,7 +119,7 @@ public struct RefreshGathering<Name: Hashable & Sendable>: Sendable {
     for group in closed {
       for member in group.members { places[member.name] = nil }
     }
-    // A dictionary never shrinks by itself.
+    // Removals never shrink a dictionary.
     if places.isEmpty, places.capacity > 4 * mostNames { places = [:] }
     return closed
   }

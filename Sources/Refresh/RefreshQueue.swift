@@ -1,54 +1,54 @@
-// RefreshQueue.swift -- which entry is looked at next: a binary heap of due times.
+// RefreshQueue.swift -- orders entries by the time at which they are due: a binary heap.
 //
-// Pure: driven by a clock that is passed in, in nanoseconds.
+// Pure: the caller passes in the clock, in nanoseconds.
 
-/// Due times with what they are for, the earliest first.
+/// Due times of entries, earliest first.
 ///
-/// Nothing is taken out before it is due: an element whose entry was replaced or is gone meanwhile is *outdated*. Its
-/// owner notices that when it is due (the entry remembers when it is to be looked at) and drops it, and calls
-/// `compact(keeping:)` when `isCrowded(live:)` says that too many have piled up.
+/// Elements leave the queue only when they are due: an element whose entry has been replaced or removed is *outdated*.
+/// The owner notices that at the due time (the entry stores its own due time) and drops the element. It calls
+/// `compact(keeping:)` when `isCrowded(live:)` reports that too many have piled up.
 ///
-/// An element takes 16 octets, and there is room for half as many again at most. While the queue moves from one room to
-/// another, both exist: then it takes at most 42 octets for each element, and 53 for each entry with the outdated
-/// elements that `isCrowded(live:)` lets pile up.
+/// An element takes 16 octets, and the capacity is at most half as large again. While the queue moves to a new buffer,
+/// both exist: it then takes at most 42 octets per element, and 53 per entry with the outdated elements that
+/// `isCrowded(live:)` lets pile up.
 public struct RefreshQueue: Sendable {
-  /// When something is to be looked at.
+  /// When an entry is due.
   public struct Element: Hashable, Sendable {
-    /// Nanoseconds of the clock.
+    /// The due time, in nanoseconds of the caller's clock.
     public let due: Int64
-    /// What the owner finds the entry by.
+    /// Identifies the entry to the owner.
     public let ticket: UInt64
 
-    /// Such an element.
+    /// Creates an element; `due` is in nanoseconds.
     @inlinable
     public init(due: Int64, ticket: UInt64) {
       self.due = due
       self.ticket = ticket
     }
 
-    /// Whether this one comes first. What is due at the same time has an order too, so that a simulation repeats.
+    /// Whether this element comes first. Equal due times have an order too, so that a simulation is reproducible.
     @inlinable
     func isBefore(_ other: Element) -> Bool { due != other.due ? due < other.due : ticket < other.ticket }
   }
 
-  /// No element comes before its parent, which is at half its index.
+  /// No element comes before its parent, which is at index (i − 1) / 2.
   @usableFromInline var heap: [Element] = []
 
-  /// Elements for which there is always room.
+  /// The smallest capacity.
   @usableFromInline static var leastCapacity: Int { 64 }
 
-  /// An empty queue.
+  /// Creates an empty queue, which allocates nothing.
   public init() {}
 
-  /// Elements, the outdated ones included.
+  /// The number of elements, including outdated ones.
   @inlinable
   public var count: Int { heap.count }
 
-  /// When the next element is due; nil where there is none.
+  /// When the next element is due; nil if the queue is empty.
   @inlinable
   public var earliestDue: Int64? { heap.first?.due }
 
-  /// What the elements have room in, in octets.
+  /// The size of the buffer in octets.
   public var reservedOctets: Int { heap.capacity * MemoryLayout<Element>.stride }
 
   /// Adds an element. The same ticket may be in the queue several times.
@@ -70,10 +70,10 @@ public struct RefreshQueue: Sendable {
     slots[hole] = element
   }
 
-  /// Calls `body` with each element, in no order.
+  /// Calls `body` with each element, in no particular order.
   public func forEach(_ body: (Element) -> Void) { heap.forEach(body) }
 
-  /// Takes the earliest element if it is due.
+  /// Removes and returns the earliest element if it is due.
   ///
   /// - Complexity: O(log *n*).
   @inlinable
@@ -87,26 +87,26 @@ public struct RefreshQueue: Sendable {
     return first
   }
 
-  /// Takes everything that is due, in its order.
+  /// Removes and returns all due elements, earliest first.
   ///
-  /// Unlike a loop around `popFirst(dueBy:)` this ends whatever is inserted while the result is worked off.
+  /// Unlike a loop around `popFirst(dueBy:)`, it terminates even if handling an element inserts another due one.
   ///
-  /// - Complexity: O(*k* log *n*) for *k* elements that are due.
+  /// - Complexity: O(*k* log *n*) for *k* due elements.
   public mutating func popAll(dueBy now: Int64) -> [Element] {
     var taken: [Element] = []
     while let element = popFirst(dueBy: now) { taken.append(element) }
     return taken
   }
 
-  /// Whether a quarter more elements than live entries are in the queue, so that `compact(keeping:)` is worth its time.
+  /// Whether the queue holds a quarter more elements than there are live entries, so that `compact(keeping:)` pays off.
   ///
-  /// - Parameter live: entries that are waiting to be looked at.
+  /// - Parameter live: the number of entries that wait for their due time.
   @inlinable
   public func isCrowded(live: Int) -> Bool { count > live + live / 4 + RefreshQueue.leastCapacity }
 
-  /// Drops the elements for which `isLive` says no.
+  /// Drops the elements for which `isLive` returns false.
   ///
-  /// - Complexity: O(*n*), with one call for each element.
+  /// - Complexity: O(*n*), with one call per element.
   public mutating func compact(keeping isLive: (Element) -> Bool) {
     heap.removeAll { !isLive($0) }
     var slots = heap.mutableSpan
@@ -118,7 +118,7 @@ public struct RefreshQueue: Sendable {
     if heap.count < heap.capacity / 3 * 2 { shrink() }
   }
 
-  /// Puts an element below the children that come before it, from the slot `start` on, which is free.
+  /// Sifts an element down from the free slot `start`, past the children that come before it.
   @inlinable
   static func place(_ element: Element, at start: Int, in slots: inout MutableSpan<Element>) {
     var hole = start
@@ -133,8 +133,7 @@ public struct RefreshQueue: Sendable {
     slots[hole] = element
   }
 
-  /// Doubling, as arrays do by themselves, would need 48 octets for each element while it copies; a quarter more needs
-  /// 36.
+  /// Doubling, the default of arrays, would need 48 octets per element during the copy; growth by a quarter needs 36.
   @usableFromInline
   mutating func grow() {
     heap.reserveCapacity(max(RefreshQueue.leastCapacity, heap.count + heap.count / 4))

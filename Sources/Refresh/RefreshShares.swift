@@ -1,10 +1,10 @@
-// RefreshShares.swift -- who may spend how much of what refreshing may cost in a minute, when others want to spend, too.
+// RefreshShares.swift -- divides the refresh budget of a minute among its users when they compete for it.
 //
-// Pure: driven by a clock that is passed in, in nanoseconds.
+// Pure: the caller passes in the clock, in nanoseconds.
 
-/// Shares of a minute's units. Whoever wants more than all of them may have what the others do not want.
+/// Equal shares of a minute's units. A holder may exceed its share by what the others do not want.
 public struct RefreshShares<Holder: Hashable & Sendable>: Sendable {
-  /// Units of the minute that goes on and of the one before it.
+  /// Units of the current minute and of the one before it.
   private struct Sums: Sendable {
     var current = 0
     var last = 0
@@ -14,7 +14,7 @@ public struct RefreshShares<Holder: Hashable & Sendable>: Sendable {
       current = 0
     }
 
-    /// Those of the last 60 seconds, as if what was spent in the last minute had been spent evenly.
+    /// Estimates the units of the last 60 seconds: those of the last minute count as evenly spread.
     func latest(_ passed: Double) -> Int { current + Int((Double(last) * (1 - passed)).rounded(.up)) }
   }
 
@@ -26,18 +26,19 @@ public struct RefreshShares<Holder: Hashable & Sendable>: Sendable {
   private var accounts: [Holder?: Account] = [:]
   private var minute: Int64 = 0
 
-  /// A bound on memory and on the work of `admits`: others share an account.
+  /// Bounds memory and the work of `admits`; further holders share one account.
   static var mostAccounts: Int { 256 }
   private static var width: Int64 { 60_000_000_000 }
 
-  /// Nobody has wanted anything.
+  /// Creates shares without any accounts.
   public init() {}
 
-  /// Whether `holder` may spend units: its share, or what is left beyond what the others have wanted of theirs.
+  /// Returns whether `holder` may spend units, and counts its demand: within its share, or from what the demand of the
+  /// others leaves over.
   ///
   /// - Parameters:
-  ///   - limit: units of a minute for all of them.
-  ///   - left: what is left of those now.
+  ///   - limit: units per minute for all holders.
+  ///   - left: how many of them are left now.
   /// - Complexity: O(n) in the number of holders of the last two minutes, at most 256.
   public mutating func admits(_ holder: Holder?, _ units: Int, limit: Int, left: Int, now: Int64) -> Bool {
     turn(now)
@@ -55,13 +56,13 @@ public struct RefreshShares<Holder: Hashable & Sendable>: Sendable {
     return spent + units <= share || units + unmet <= left
   }
 
-  /// Counts what was spent.
+  /// Counts units that `holder` has spent.
   public mutating func spend(_ holder: Holder?, _ units: Int, now: Int64) {
     turn(now)
     accounts[key(holder), default: Account()].spent.current += units
   }
 
-  /// Nil is the account of all for whom there is no room.
+  /// The key of a holder's account; nil is the shared account for when all are taken.
   private func key(_ holder: Holder?) -> Holder? {
     accounts[holder] != nil || accounts.count < Self.mostAccounts ? holder : nil
   }

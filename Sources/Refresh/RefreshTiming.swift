@@ -1,28 +1,28 @@
-// RefreshTiming.swift -- when an entry is fetched again: ahead of its end, after failures, and always for kept names.
+// RefreshTiming.swift -- decides when to fetch an entry again: before it expires, and after failures.
 //
-// Pure: the clock is passed in. Everything is in nanoseconds.
+// Pure: the caller passes in the clock. All times are in nanoseconds.
 
-/// When entries are fetched again.
+/// The due times of entries.
 public struct RefreshTiming: Hashable, Sendable {
-  /// The part of its lifetime after which an entry is fetched again, before jitter.
+  /// The fraction of its lifetime after which an entry is refreshed, before jitter.
   public let fraction: Double
-  /// Entries that live shorter are not fetched ahead.
+  /// Entries with a shorter lifetime are not refreshed early.
   public let minimumTTL: Int64
 
-  /// How far jitter moves a due time, as a part of the wait: what came together does not come together for ever.
+  /// How far jitter moves a due time, as a fraction of the wait, so that entries stored together drift apart.
   public static let jitter = 0.1
 
-  /// The longest wait after failures of a kept name.
+  /// The longest wait after failed refreshes of a name in `refresh.keep`.
   public static let longestBackOff = 300 * second
 
   private static let second: Int64 = 1_000_000_000
   /// The shortest wait after a failure.
   private static let shortestBackOff = second
-  /// The longest time that a question waits for others to travel with: jitter parts names by a tenth of their lifetimes,
-  /// so that hardly any would meet within a second or two.
+  /// The longest time that a question waits for others to share a transfer: jitter spreads names over a tenth of their
+  /// lifetimes, so hardly any would meet within a second or two.
   private static let longestGathering = 30 * second
 
-  /// The timing of a configuration.
+  /// Creates the timing from the configuration.
   ///
   /// - Precondition: `fraction` is 0.1 to 0.99, and `minimumTTL` is not negative.
   public init(fraction: Double, minimumTTL: Int64) {
@@ -31,21 +31,21 @@ public struct RefreshTiming: Hashable, Sendable {
     self.minimumTTL = minimumTTL
   }
 
-  /// A number from -1 to 1 for `due(storedAt:lifetime:jitter:)`.
+  /// Returns a number from -1 to 1 for `due(storedAt:lifetime:jitter:)`.
   ///
-  /// What came in one transfer should get one number: with equal lifetimes it is due together again and can travel
-  /// together.
+  /// All answers of one transfer should get one number: those with equal lifetimes then fall due together and can share
+  /// the next transfer.
   @inlinable
   public static func drawJitter(using generator: inout some RandomNumberGenerator) -> Double {
     Double.random(in: -1...1, using: &generator)
   }
 
-  /// When an entry is to be fetched again; nil where it lives too short to be fetched ahead.
+  /// Returns when to refresh an entry; nil if its lifetime is too short to refresh it early.
   ///
-  /// That is at `fraction` of its lifetime, 10 % of that earlier or later, and early enough for a transfer: two seconds
-  /// before its end, or a fifth of its lifetime where that is less; where the fraction does not leave as much, a second
-  /// or a twentieth. Where that cuts the jitter off, jitter spreads over what is left of its range, so that due times do
-  /// not meet at the limit.
+  /// That is at `fraction` of its lifetime, up to 10 % of that earlier or later, and early enough for a transfer: two
+  /// seconds before its end, or a fifth of its lifetime if that is less. If the fraction leaves less time than that,
+  /// the limit is one second or a twentieth. If the limit cuts the jitter off, jitter spreads over the rest of its
+  /// range, so that due times do not pile up at the limit.
   ///
   /// - Parameter jitter: -1 for the earliest time to 1 for the latest.
   public func due(storedAt: Int64, lifetime: Int64, jitter: Double) -> Int64? {
@@ -59,37 +59,37 @@ public struct RefreshTiming: Hashable, Sendable {
     return storedAt + Int64(earliest + (latest - earliest) * position)
   }
 
-  /// When an entry that was not hot at its due time is looked at once more: as late as leaves a transfer its time.
+  /// Returns when to check an entry once more that was not hot at its due time: as late as a transfer allows.
   public func lastLook(storedAt: Int64, lifetime: Int64) -> Int64 {
     storedAt + max(lifetime, 0) - RefreshTiming.reserve(of: max(lifetime, 0))
   }
 
-  /// When an entry is tried again whose refresh has failed; nil where it is left to expire.
+  /// Returns when to retry a failed refresh; nil to let the entry expire.
   ///
-  /// Half of what is left of its time is waited each time, a second at least.
+  /// Each wait is half of the remaining lifetime, but at least a second.
   public func retry(now: Int64, expiresAt: Int64) -> Int64? {
     let left = expiresAt - now
     guard left > RefreshTiming.shortestBackOff else { return nil }
     return now + max(left / 2, RefreshTiming.shortestBackOff)
   }
 
-  /// When a name that is always kept fresh is fetched again.
+  /// Returns when to refresh a name in `refresh.keep`.
   ///
-  /// An answer that lives too short to be fetched ahead is fetched again `minimumTTL`, or a second, after it was stored:
-  /// anything else would be a busy loop.
+  /// An answer whose lifetime is too short to refresh it early is refreshed `minimumTTL`, or a second, after it was
+  /// stored: anything shorter would be a busy loop.
   public func dueOfKept(storedAt: Int64, lifetime: Int64, jitter: Double) -> Int64 {
     due(storedAt: storedAt, lifetime: lifetime, jitter: jitter)
       ?? storedAt + max(minimumTTL, RefreshTiming.shortestBackOff)
   }
 
-  /// When a name that is always kept fresh is tried again after a failure; unlike others it is, whatever happens.
+  /// Returns when to retry a failed refresh of a name in `refresh.keep`; these are retried without end.
   ///
-  /// The waits begin with `minimumTTL` (a second at least) and double up to five minutes. While there is an entry it is
-  /// tried as early as any other, and those attempts do not make the later waits longer.
+  /// The waits begin with `minimumTTL` (at least a second) and double up to five minutes. While a cached entry is
+  /// alive, the name is retried as early as any other, and those attempts do not lengthen the later waits.
   ///
   /// - Parameters:
-  ///   - doublings: 0 after a success; counted here.
-  ///   - expiresAt: when the entry ends; nil where there is none.
+  ///   - doublings: 0 after a success; this function increments it.
+  ///   - expiresAt: when the cached entry expires; nil if there is none.
   public func retryOfKept(now: Int64, expiresAt: Int64?, doublings: inout UInt8) -> Int64 {
     let first = min(max(minimumTTL, RefreshTiming.shortestBackOff), RefreshTiming.longestBackOff)
     let backOff = now + min(first << Int64(min(doublings, 9)), RefreshTiming.longestBackOff)
@@ -98,16 +98,16 @@ public struct RefreshTiming: Hashable, Sendable {
     return backOff
   }
 
-  /// Until when a question that is due waits for others to travel with: 30 s or a twentieth of its lifetime, whichever is
-  /// less, and no longer than leaves a transfer its time.
+  /// Returns until when a due question waits for others to share a transfer: 30 s or a twentieth of its lifetime,
+  /// whichever is less, and no longer than a transfer allows.
   ///
-  /// - Parameter now: when it was found due.
+  /// - Parameter now: when the question was found due.
   public func gatheringDeadline(now: Int64, storedAt: Int64, lifetime: Int64) -> Int64 {
     let patience = min(RefreshTiming.longestGathering, max(lifetime, 0) / 20)
     let latest = storedAt + lifetime - RefreshTiming.reserve(of: lifetime)
     return max(now, min(now + patience, latest))
   }
 
-  /// What a transfer needs of a lifetime: it may take two seconds.
+  /// The part of a lifetime that a transfer needs: it may take two seconds.
   private static func reserve(of lifetime: Int64) -> Int64 { min(2 * second, lifetime / 5) }
 }

@@ -1,36 +1,35 @@
-// SlidingWindow.swift -- counts what happened in the time before now, in buckets.
+// SlidingWindow.swift -- counts recent events in buckets.
 //
-// Pure: driven by a clock that is passed in, in nanoseconds.
+// Pure: the caller passes in the clock, in nanoseconds.
 
-/// At most so many events in any stretch of time of a length.
+/// Limits the number of events in any period of a given length.
 ///
-/// A bucket counts until it lies outside the window as a whole. An event therefore counts for up to the width of a
-/// bucket longer than the window is, and never shorter.
+/// A bucket counts until it lies entirely outside the window. An event therefore counts for up to the width of a bucket
+/// longer than the window, and never shorter.
 struct SlidingWindow: Sendable {
   private let limit: Int
   private let width: Int64
-  /// Events, at the bucket's number modulo the count.
+  /// Events per bucket, at the bucket's number modulo the number of buckets.
   private var buckets: [UInt32]
-  /// The number of the bucket of the latest time that was seen.
+  /// The bucket number of the latest time seen.
   private var newest: Int64 = 0
   private var sum = 0
 
-  /// A window of `span` buckets of `width` nanoseconds, in which there may be `limit` events.
+  /// Creates a window of `span` buckets of `width` nanoseconds that admits `limit` events.
   init(limit: Int, width: Int64, span: Int) {
     precondition(limit >= 0)
     self.limit = min(limit, Int(UInt32.max))
     self.width = width
-    // The current bucket comes on top: the window begins within the oldest one.
+    // One more for the current bucket: the window begins within the oldest one.
     buckets = Array(repeating: 0, count: span + 1)
   }
 
-  /// The events of the window.
+  /// Returns the number of events in the window.
   mutating func total(now: Int64) -> Int {
     advance(now)
     return sum
   }
 
-  /// Counts events.
   mutating func count(_ events: Int, now: Int64) {
     advance(now)
     add(events, at: newest)
@@ -43,7 +42,7 @@ struct SlidingWindow: Sendable {
     sum += Int(added)
   }
 
-  /// Counts events that happened at that time; those from before the window count for nothing.
+  /// Counts past events; ignores those from before the window.
   mutating func restore(_ events: Int, at time: Int64, now: Int64) {
     advance(now)
     let bucket = time / width
@@ -51,7 +50,7 @@ struct SlidingWindow: Sendable {
     add(events, at: bucket)
   }
 
-  /// The events of the window, oldest first: when their buckets began, and how many there were.
+  /// Returns the beginning and the count of each bucket with events, oldest first.
   mutating func events(now: Int64) -> [(begin: Int64, count: Int)] {
     advance(now)
     return (max(newest - Int64(buckets.count - 1), 0)...newest).compactMap { bucket in
@@ -60,7 +59,7 @@ struct SlidingWindow: Sendable {
     }
   }
 
-  /// When one more event is allowed if none is counted until then; `Int64.max` for never.
+  /// Returns when one more event is allowed if none is counted until then; `Int64.max` for never.
   mutating func nextOpening(now: Int64) -> Int64 {
     advance(now)
     guard limit > 0 else { return .max }
@@ -74,7 +73,7 @@ struct SlidingWindow: Sendable {
     return .max
   }
 
-  /// Empties the buckets that came round since the clock was last seen. A clock that goes back stands still.
+  /// Empties the buckets that have left the window since the last call. A clock that goes back stands still.
   private mutating func advance(_ now: Int64) {
     let current = now / width
     guard current > newest else { return }
