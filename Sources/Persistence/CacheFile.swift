@@ -1,57 +1,57 @@
-// CacheFile.swift -- the file that a cache is saved to and loaded from. On a thread that may block.
+// CacheFile.swift -- saves a cache to a file and loads it. Only on threads that may block.
 
 import Files
 import Glibc
 import MessageCache
 
-/// What a load came to.
+/// The result of a load.
 public enum CacheLoad: Hashable, Sendable {
-  /// Entries were read.
+  /// The file was read; the counts say what became of its entries.
   case loaded(CacheCounts)
-  /// There is no file.
+  /// The file does not exist.
   case nothing
-  /// It cannot be read; it stays where it is. One line for a person.
+  /// The file cannot be read and stays where it is. One line for the log.
   case unreadable(String)
-  /// It cannot be used, and has another name now. One line for a person.
+  /// The file cannot be used and was renamed. One line for the log.
   case setAside(String)
 }
 
-/// How much was saved.
+/// The size of a saved cache.
 public struct CacheSave: Hashable, Sendable {
-  /// Entries.
+  /// The number of entries.
   public var entries: Int
-  /// Octets of the file.
+  /// The size of the file in octets.
   public var octets: Int
 }
 
-/// A cache file at a path.
+/// A cache file. It need not exist.
 public struct CacheFile: Sendable {
-  /// The path.
+  /// The path that `save` replaces and `load` reads.
   public let path: String
-  /// Of all that have it, who may replace it and give it another name.
+  /// Held by the one process that may replace or rename the file.
   private let lock: OwnerLock
 
-  /// What a file that cannot be used is called; there is one, the last.
+  /// The name that an unusable file is renamed to; it replaces an older file of that name.
   public static func damagedName(of path: String) -> String { "\(path).damaged" }
 
-  /// The file at that path, which need not exist.
+  /// Creates a handle; opens nothing.
   public init(path: String) {
     self.path = path
     lock = OwnerLock(of: path, file: "\(path).lock")
   }
 
-  /// Keeps other programs from replacing it.
+  /// Takes the lock that keeps other processes from replacing the file.
   ///
-  /// - Throws: where another program does so; `save` tries it again.
+  /// - Throws: if another process holds it; `save` tries again.
   public func take() throws(FileProblem) { try lock.take() }
 
-  /// Lets other programs replace it.
+  /// Releases the lock, so that other processes may replace the file.
   public func leave() { lock.release() }
 
-  /// Replaces the file by what is in the cache and may still be given. Other threads go on using the cache.
+  /// Replaces the file with the usable entries of the cache. Other threads may use the cache meanwhile.
   ///
-  /// - Parameter time: the present.
-  /// - Throws: where it cannot be written, or another program does so; then the old file is still there.
+  /// - Parameter time: the current time.
+  /// - Throws: if the file cannot be written or another process holds the lock; the old file then stays.
   public func save(
     _ cache: MessageCache, _ meanings: CacheMeanings, at time: CacheTime
   ) throws(FileProblem) -> CacheSave {
@@ -69,13 +69,13 @@ public struct CacheFile: Sendable {
     return CacheSave(entries: writer.entries, octets: writer.octets)
   }
 
-  /// Puts what is in the file, and may still be given, into the cache; all of the file is checked before. Other threads go
-  /// on using the cache, and see the entries as they come.
+  /// Checks the whole file, then stores its usable entries in the cache. Other threads may use the cache meanwhile and
+  /// see the entries as they arrive.
   ///
   /// - Parameters:
-  ///   - time: the present.
-  ///   - isWanted: asked once in a while; false ends it.
-  ///   - whenFresh: gets each entry that has been put in and is still fresh.
+  ///   - time: the current time.
+  ///   - isWanted: polled now and then; false stops the load.
+  ///   - whenFresh: receives each stored entry that is still fresh.
   public func load(
     into cache: MessageCache, _ meanings: CacheMeanings, at time: CacheTime, while isWanted: () -> Bool = { true },
     whenFresh: (LoadedEntry) -> Void = { _ in }
@@ -93,10 +93,10 @@ public struct CacheFile: Sendable {
     } catch { return setAside(error) }
   }
 
-  /// - Returns: nil where there is no file.
-  /// - Throws: `CacheDamage` where its beginning tells that it is of no use, `FileProblem` where it cannot be read.
+  /// - Returns: nil if the file does not exist.
+  /// - Throws: `CacheDamage` if the beginning shows that the file is unusable, `FileProblem` if it cannot be read.
   private func content() throws -> [UInt8]? {
-    // Without waiting: for a FIFO nobody may ever come.
+    // O_NONBLOCK: opening a FIFO would block until a writer opens it.
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard file >= 0 else {
       if errno == ENOENT { return nil }
@@ -106,13 +106,13 @@ public struct CacheFile: Sendable {
     var status = stat()
     guard fstat(file, &status) == 0 else { throw FileProblem(ofLastCall: path) }
     guard status.st_mode & S_IFMT == S_IFREG else { throw FileProblem(path, "it is not a regular file") }
-    // What is not ours need not be read as a whole.
+    // Checked first, so that a foreign file is not read as a whole.
     try CacheImage.checkBeginning(read(file, min(status.st_size, CacheFormat.shortest)))
     guard status.st_size <= CacheFormat.longest else { throw CacheDamage.lengths }
     return try read(file, status.st_size)
   }
 
-  /// The first octets of the file, fewer where it has become shorter.
+  /// Reads the first octets of the file, fewer if it has shrunk.
   private func read(_ file: Int32, _ length: Int) throws(FileProblem) -> [UInt8] {
     var problem: FileProblem?
     let octets = [UInt8](unsafeUninitializedCapacity: length) { buffer, filled in

@@ -1,17 +1,17 @@
-// CacheFormat.swift -- the cache file, octet by octet. Numbers are little-endian.
+// CacheFormat.swift -- defines the cache file, octet by octet. Numbers are little-endian.
 //
-//   header    16 octets that say what it is, version (4), wall time of writing (8)
+//   header    magic (16), version (4), wall time of writing (8)
 //             number of routes (2), their fingerprints (16 each)
-//             number of sources (2), of each: its number (1), its fingerprint (16)
-//   entries   fixed part (50, `RecordLayout`), key, body; one behind the other
+//             number of sources (2), for each its number (1) and fingerprint (16)
+//   entries   fixed part (50, `RecordLayout`), key, body; without padding
 //   trailer   number of entries (8), checksum (32)
 //
 // Times are wall times in nanoseconds since 1970. A key is the cache's own (CacheKey.swift). The checksum is SHA-256
-// over the SHA-256s of the file's pieces of 64 KiB without the checksum itself, so nobody needs all of it at once.
+// over the SHA-256s of the file's pieces of 64 KiB, excluding the checksum, so that a writer needs one piece at a time.
 
 /// The constants of the format.
 enum CacheFormat {
-  /// The first octets. A transfer that changes line ends changes them.
+  /// The first octets. A transfer that converts line ends damages them.
   static let magic = Array("httpdnsd-cache\r\n".utf8)
   static let version: UInt32 = 1
   static let checksumLength = 32
@@ -19,11 +19,11 @@ enum CacheFormat {
   static let pieceLength = 64 << 10
   /// Magic, version, time and two empty tables.
   static let shortest = 16 + 4 + 8 + 2 + 2 + countLength + checksumLength
-  /// Nothing that a cache of a sane size was saved to is longer.
+  /// The largest file that is read; a cache of a sane size never exceeds it.
   static let longest = 4 << 30
 }
 
-/// Where the fields of an entry's fixed part stand.
+/// The offsets of the fields in an entry's fixed part, and its flags.
 enum RecordLayout {
   static let storedAt = 0
   static let usedAt = 8
@@ -52,14 +52,14 @@ enum RecordLayout {
   static let inUse: UInt8 = 32
 }
 
-/// One moment on both clocks, in nanoseconds.
+/// One instant on both clocks, in nanoseconds.
 public struct CacheTime: Hashable, Sendable {
-  /// Since the machine started, time asleep included.
+  /// Nanoseconds since the machine started, including suspended time (CLOCK_BOOTTIME).
   public var boot: Int64
-  /// Since 1970.
+  /// Nanoseconds since 1970.
   public var wall: Int64
 
-  /// Both.
+  /// Creates an instant; the caller reads both clocks.
   public init(boot: Int64, wall: Int64) {
     self.boot = boot
     self.wall = wall

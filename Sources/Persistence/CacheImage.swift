@@ -1,24 +1,24 @@
-// CacheImage.swift -- a cache file in the memory: checked as a whole first, then read entry by entry.
+// CacheImage.swift -- checks a cache file in memory as a whole, then reads it entry by entry.
 //
-// The checksum finds damage, not malice: every length is checked all the same.
+// The checksum detects damage, not malice: the code checks every length nevertheless.
 
 import Ciphers
 import MessageCache
 
-/// Why the octets are not a cache file that can be used.
+/// Why a cache file is unusable.
 public enum CacheDamage: Error, Hashable, CustomStringConvertible {
-  /// Too short.
+  /// It is too short.
   case cut
-  /// Something else.
+  /// It is not a cache file.
   case foreign
-  /// A version that this program does not know.
+  /// Its version is unknown.
   case version(UInt32)
-  /// The checksum is another.
+  /// Its checksum does not match.
   case checksum
-  /// The parts do not add up to the whole.
+  /// Its lengths are inconsistent, or it is larger than `CacheFormat.longest`.
   case lengths
 
-  /// The reason, as the end of a sentence.
+  /// The reason, as a clause that follows the file's name.
   public var description: String {
     switch self {
     case .cut: "it is cut off"
@@ -30,18 +30,18 @@ public enum CacheDamage: Error, Hashable, CustomStringConvertible {
   }
 }
 
-/// What became of the entries of a file.
+/// How many entries of a file were stored, and why others were not.
 public struct CacheCounts: Hashable, Sendable {
-  /// They are in the cache.
+  /// Entries that were stored in the cache.
   public var kept = 0
-  /// Something newer was there, their time is over, or nobody knows what they belong to.
+  /// Entries that are too old, whose key the cache already has, or whose route or source no longer exists.
   public var dropped = 0
-  /// There was no room.
+  /// Entries that the cache had no room for.
   public var withoutRoom = 0
-  /// They cannot have been written by this program.
+  /// Entries with fields that the daemon never writes.
   public var unsound = 0
 
-  /// As many as given.
+  /// Creates counts with no unsound entries.
   public init(kept: Int = 0, dropped: Int = 0, withoutRoom: Int = 0) {
     self.kept = kept
     self.dropped = dropped
@@ -49,18 +49,18 @@ public struct CacheCounts: Hashable, Sendable {
   }
 }
 
-/// An entry that came out of a file into the cache and is still fresh.
+/// An entry that was loaded from a file and is still fresh.
 public struct LoadedEntry: Sendable {
-  /// The hash of its key.
+  /// The hash of its key in the cache.
   public var hash: UInt64
-  /// When it was stored, in nanoseconds of the boot-time clock.
+  /// When the answer arrived, in nanoseconds of the boot-time clock.
   public var storedAt: Int64
-  /// Its life, with the present number of its source.
+  /// Its lifetime and flags, with the current number of its source.
   public var life: EntryLife
-  /// Whether it denies a name for every type.
+  /// Whether it is NXDOMAIN, which covers every type of the name.
   public var isDenial: Bool
 
-  /// Those values.
+  /// Creates an entry from the values of a record.
   public init(hash: UInt64, storedAt: Int64, life: EntryLife, isDenial: Bool) {
     self.hash = hash
     self.storedAt = storedAt
@@ -69,13 +69,13 @@ public struct LoadedEntry: Sendable {
   }
 }
 
-/// A checked cache file.
+/// A cache file whose checksum and lengths are valid.
 public struct CacheImage {
   private let octets: [UInt8]
   private let written: Int64
   private let routes: [Fingerprint]
   private let sources: [UInt8: Fingerprint]
-  /// Where the entries begin, the one used last first.
+  /// The offsets of the entries, most recently used first.
   private let places: [Place]
 
   private struct Place {
@@ -83,10 +83,10 @@ public struct CacheImage {
     var offset: Int
   }
 
-  /// How many entries there are.
+  /// The number of entries.
   public var entries: Int { places.count }
 
-  /// Checks everything but the entries' own fields.
+  /// Checks the checksum and all lengths; `restore` checks the fields of the entries.
   ///
   /// - Complexity: O(*n* log *n*) in the entries, O(*n*) in the octets.
   public init(_ octets: [UInt8]) throws(CacheDamage) {
@@ -118,7 +118,7 @@ public struct CacheImage {
     self.octets = octets
   }
 
-  /// Checks the first octets, which say what the file is; as far as there are that many.
+  /// Checks the magic number and the version. `octets` may be just the beginning of a file.
   static func checkBeginning(_ octets: [UInt8]) throws(CacheDamage) {
     guard octets.starts(with: CacheFormat.magic.prefix(octets.count)) else { throw .foreign }
     guard octets.count >= CacheFormat.magic.count + 4 else { throw .cut }
@@ -126,7 +126,7 @@ public struct CacheImage {
     guard version == CacheFormat.version else { throw .version(version) }
   }
 
-  /// The checksum of everything before it.
+  /// Computes the checksum of the octets that precede it in the file.
   public static func checksum(of octets: ArraySlice<UInt8>) -> [UInt8] {
     var digests: [UInt8] = []
     var rest = octets
@@ -137,13 +137,13 @@ public struct CacheImage {
     return Digest.sha256(digests)
   }
 
-  /// Puts the entries into a cache, the one used last first; none takes the place of one that is there.
+  /// Stores the entries in a cache, most recently used first; none replaces an entry that is there.
   ///
   /// - Parameters:
-  ///   - time: the present. Where its wall time is before that of writing, nobody knows how old the entries are: they
-  ///     count as expired, and may be given as stale data.
-  ///   - isWanted: asked once in a while; false ends it.
-  ///   - whenFresh: gets each entry that has been put in and is still fresh.
+  ///   - time: the current time. If its wall time is before the time of writing, the age of the entries is unknown:
+  ///     they count as expired, and may be served as stale data.
+  ///   - isWanted: polled now and then; false stops the load.
+  ///   - whenFresh: receives each stored entry that is still fresh.
   public func restore(
     into cache: MessageCache, _ meanings: CacheMeanings, at time: CacheTime, while isWanted: () -> Bool = { true },
     whenFresh: (LoadedEntry) -> Void = { _ in }
@@ -194,7 +194,7 @@ public struct CacheImage {
       responseCode: number(Layout.responseCode))
     guard let saved = record.route else { return .unsound }
     guard let route = map.route(saved), let source = map.source(number(Layout.source)) else { return .past }
-    // What another source said in a provider's place counts on one network, which may be another one by now.
+    // An answer from a provider's substitute holds for one network, and the network may have changed since.
     guard meanings.terms(of: route)?.substitute != source else { return .past }
     record.life.source = source
     record.life.goOn(meanings.terms(of: route)?.terms(of: source), isFresh: age < Int64(life.lifetime) * 1_000_000_000)
@@ -213,7 +213,7 @@ public struct CacheImage {
     }
   }
 
-  /// Nanoseconds since an entry was stored, as far as that can be known; nil where the number makes no sense.
+  /// Returns the age of an entry in nanoseconds, as far as it can be known; nil if the number makes no sense.
   private func age(storedAt: Int64, _ life: EntryLife, _ time: CacheTime) -> Int64? {
     let isClockBehind = time.wall < written
     let (age, isTooMuch) = (isClockBehind ? written : time.wall).subtractingReportingOverflow(storedAt)
@@ -221,12 +221,12 @@ public struct CacheImage {
     return max(age, isClockBehind ? Int64(life.lifetime) * 1_000_000_000 : 0)
   }
 
-  /// Nanoseconds since an entry was last used, about: it only says which of two is worth more.
+  /// Returns roughly how long an entry has been unused, in nanoseconds. It only ranks entries for eviction.
   private func idleTime(usedAt: Int64, _ time: CacheTime) -> Int64 {
     let (idle, isTooMuch) = max(time.wall, written).subtractingReportingOverflow(usedAt)
     return isTooMuch ? CacheImage.longestAge : min(max(idle, 0), CacheImage.longestAge)
   }
 
-  /// 68 years: what fits the cache's own record of uses.
+  /// 73 years: the most that the cache's own record of uses can hold.
   private static let longestAge: Int64 = 1 << 61
 }

@@ -1,28 +1,28 @@
-// CacheKeeper.swift -- loads a cache once at the start, saves it from time to time, and once more at the end.
+// CacheKeeper.swift -- loads a cache at the start, and saves it periodically and at shutdown.
 //
-// Resolver's loop only. What may block is done by a thread that lives for it; the result comes back through the loop.
+// Resolver's loop only. Each load and save runs on a thread of its own and returns its result through the loop.
 
 import EventLoop
 import Files
 import MessageCache
 import Synchronization
 
-/// What a person is told of a cache file.
+/// An event that the log reports about a cache file.
 public enum CacheNote: Hashable, Sendable, CustomStringConvertible {
-  /// Entries came from the file, in that time.
+  /// The file was loaded, in this time.
   case loaded(CacheCounts, Duration)
-  /// There was no file: the first start.
+  /// There was no file, as on the first start.
   case nothingToLoad
-  /// The file cannot be used, and the cache begins empty.
+  /// The file cannot be used and the cache starts empty, for this reason.
   case notLoaded(String)
-  /// The cache is in the file.
+  /// The cache was saved, in this time.
   case saved(CacheSave, Duration)
-  /// It is not, for a reason that was not told the last time; it is tried again.
+  /// The cache was not saved, for a reason that was not reported the last time; the daemon tries again.
   case notSaved(String)
-  /// It is again, after it was not.
+  /// The cache was saved after a failure.
   case savedAgain(CacheSave)
 
-  /// Whether somebody should look after it.
+  /// Whether an operator should look into it.
   public var isProblem: Bool {
     switch self {
     case .loaded, .nothingToLoad, .saved, .savedAgain: false
@@ -30,12 +30,12 @@ public enum CacheNote: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Whether this happens again and again while all is well.
+  /// Whether this is logged regularly in normal operation.
   public var isRoutine: Bool {
     if case .saved = self { true } else { false }
   }
 
-  /// One line.
+  /// One line for the log.
   public var description: String {
     switch self {
     case .loaded(let counts, let time):
@@ -55,12 +55,12 @@ public enum CacheNote: Hashable, Sendable, CustomStringConvertible {
 
 private func counted(_ entries: Int) -> String { entries == 1 ? "1 entry" : "\(entries) entries" }
 
-/// Keeps a cache beyond a restart. Its loop only: another thread only hands results over.
+/// Preserves a cache across restarts. Resolver's loop only: other threads only deliver results to it.
 public final class CacheKeeper: @unchecked Sendable {
-  /// What the numbers in the entries stand for; set again when that changes.
+  /// What the numbers in the entries stand for; the owner sets it whenever that changes.
   public var meanings: CacheMeanings
 
-  /// Whether a file is being read or written, with the numbers that counted when that began.
+  /// Whether a load or save is in progress, with the meanings that were set when it began.
   public var isBusy: Bool { work != nil }
 
   private let cache: MessageCache
@@ -72,16 +72,16 @@ public final class CacheKeeper: @unchecked Sendable {
   private var work: Work?
   private var timer: LoopTimer?
   private var whenLoaded: (([LoadedEntry]) -> Void)?
-  /// How much had been inserted when the last save that succeeded began.
+  /// The cache's count of changes when the last successful save began.
   private var savedChanges: UInt64 = 0
   private var lastProblem: String?
-  /// Who waits for a save that has begun, and who for one that begins after it.
+  /// Callers that wait for the save in progress, and callers that wait for the next one.
   private var served: [SaveWaiter] = []
   private var waiting: [SaveWaiter] = []
 
-  /// Seconds between two saves: `kill -9` loses no more than that.
+  /// The interval between saves: `kill -9` loses at most the entries of that time.
   public static let usualInterval = Duration.seconds(600)
-  /// How long the end of the program waits for a disk.
+  /// How long shutdown waits for a slow disk.
   public static let usualPatience = Duration.seconds(5)
 
   /// A load or a save in progress, and its result.
@@ -94,7 +94,7 @@ public final class CacheKeeper: @unchecked Sendable {
     let kind: Kind
     let isWanted = Atomic<Bool>(true)
     let note = Mutex<CacheNote?>(nil)
-    /// Why a save would fail now.
+    /// Why the lock could not be taken, so that a save would fail too.
     let problem = Mutex<FileProblem?>(nil)
     let loaded = Mutex<[LoadedEntry]>([])
     nonisolated(unsafe) var errand: Errand?
@@ -102,11 +102,11 @@ public final class CacheKeeper: @unchecked Sendable {
     init(_ kind: Kind) { self.kind = kind }
   }
 
-  /// Does nothing before `start`.
+  /// Creates a keeper that does nothing before `start`.
   ///
   /// - Parameters:
-  ///   - interval: between two saves; there is none while nothing was inserted.
-  ///   - note: called on the loop.
+  ///   - interval: the time between saves; a save is skipped if nothing was inserted.
+  ///   - note: called on the loop with each event to log.
   public convenience init(
     _ cache: MessageCache, _ file: CacheFile, _ meanings: CacheMeanings, on loop: any Loop,
     every interval: Duration = CacheKeeper.usualInterval, note: @escaping (CacheNote) -> Void
@@ -114,7 +114,7 @@ public final class CacheKeeper: @unchecked Sendable {
     self.init(cache, file, meanings, on: loop, every: interval, startErrand: { Errand.start($0, $1) }, note: note)
   }
 
-  /// - Parameter startErrand: does the work, now or on another thread; nil where it has been done.
+  /// - Parameter startErrand: runs the work, at once or on another thread; returns nil if it has already finished.
   init(
     _ cache: MessageCache, _ file: CacheFile, _ meanings: CacheMeanings, on loop: any Loop, every interval: Duration,
     startErrand: @escaping (String, @escaping @Sendable () -> Void) -> Errand?, note: @escaping (CacheNote) -> Void
@@ -128,13 +128,14 @@ public final class CacheKeeper: @unchecked Sendable {
     self.note = note
   }
 
-  /// Begins to load the file, and from then on saves what is new. Returns at once: entries come while queries are answered.
+  /// Starts to load the file, and saves new entries from then on. Returns at once; queries are answered during the
+  /// load.
   ///
-  /// - Parameter whenLoaded: called once, on the loop, with those that are still fresh; also where there is no file.
+  /// - Parameter whenLoaded: called once on the loop with the entries that are still fresh, even if there is no file.
   public func start(whenLoaded: @escaping ([LoadedEntry]) -> Void = { _ in }) {
     self.whenLoaded = whenLoaded
-    // Rounded up here and down when it is written: the loop's wall clock has whole seconds, and no entry may be taken for
-    // younger than it is.
+    // Rounded up here and down in `save`: the loop's wall clock has whole seconds, and no entry may seem younger than
+    // it is.
     let time = CacheTime(boot: loop.now.nanoseconds, wall: (loop.wallTime + 1) * 1_000_000_000)
     perform(Work(.load)) { [cache, file, meanings] work in
       do throws(FileProblem) { try file.take() } catch { work.problem.withLock { $0 = error } }
@@ -152,11 +153,11 @@ public final class CacheKeeper: @unchecked Sendable {
     }
   }
 
-  /// Saves what is new, before it returns: for the end of the program, when the loop does not run any more.
+  /// Saves new entries before it returns: for shutdown, when the loop no longer runs.
   ///
-  /// A file that was not read to its end stays as it is.
-  /// - Parameter patience: how long a disk is waited for. What is not done by then is left to itself: the old file stays,
-  ///   or the new one is there.
+  /// If the load has not finished, the file stays as it is.
+  /// - Parameter patience: how long to wait for a slow disk. Work that is not done by then is abandoned; either the old
+  ///   or the complete new file remains.
   public func close(within patience: Duration = CacheKeeper.usualPatience) {
     let deadline = BootInstant.now + patience
     timer?.cancel()
@@ -169,7 +170,7 @@ public final class CacheKeeper: @unchecked Sendable {
     timer = nil
   }
 
-  /// Waits for the work in progress; false where it does not end in time.
+  /// Waits for the work in progress; returns false if it does not finish in time.
   private func finishWork(by deadline: BootInstant, _ patience: Duration) -> Bool {
     guard let work else { return true }
     if let errand = work.errand, !errand.wait(atMost: max(deadline - BootInstant.now, .zero)) {
@@ -181,10 +182,10 @@ public final class CacheKeeper: @unchecked Sendable {
     return true
   }
 
-  /// Saves what is new before its time, as when somebody has removed entries: a crash shall not bring them back.
+  /// Saves new entries at once, for example after entries were removed on request: a crash must not bring them back.
   ///
-  /// To be called from a task that prefers the loop.
-  /// - Returns: why it is not saved; nil where it is.
+  /// Call it from a task that prefers the loop.
+  /// - Returns: why the cache was not saved; nil on success.
   public func saveNow(within patience: Duration = CacheKeeper.usualPatience) async -> String? {
     await withCheckedContinuation { continuation in
       let waiter = SaveWaiter(continuation)
@@ -196,7 +197,7 @@ public final class CacheKeeper: @unchecked Sendable {
     }
   }
 
-  /// Begins to save, where there is something new and no save in progress.
+  /// Starts a save if something is new and no work is in progress.
   private func save() {
     let changes = cache.changes
     guard work == nil, changes != savedChanges else {
@@ -222,7 +223,7 @@ public final class CacheKeeper: @unchecked Sendable {
     }
   }
 
-  /// Takes the result of what has ended; does nothing where that has been done.
+  /// Takes the result of finished work; does nothing if another call has taken it.
   private func collect() {
     guard let work, let note = work.note.withLock({ $0 }) else { return }
     self.work = nil
@@ -248,7 +249,7 @@ public final class CacheKeeper: @unchecked Sendable {
     }
   }
 
-  /// The same problem again is no news.
+  /// Reports an event, unless it repeats the last problem.
   private func tell(_ note: CacheNote) {
     switch note {
     case .notSaved(let reason):
@@ -265,9 +266,9 @@ public final class CacheKeeper: @unchecked Sendable {
   }
 }
 
-/// Somebody who waits for a save, or for the end of his patience.
+/// A caller that waits for a save, until its patience ends.
 private final class SaveWaiter {
-  /// The end of his patience.
+  /// Fires when the patience of the caller ends.
   var timer: LoopTimer?
   private var continuation: CheckedContinuation<String?, Never>?
 
@@ -289,6 +290,6 @@ extension CacheNote {
 }
 
 extension Duration {
-  /// Whole milliseconds, rounded.
+  /// The duration in milliseconds, rounded.
   fileprivate var milliseconds: Int64 { (nanoseconds + 500_000) / 1_000_000 }
 }

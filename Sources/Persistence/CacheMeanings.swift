@@ -1,21 +1,21 @@
-// CacheMeanings.swift -- numbers in cache entries mean something in one run of the program only: what they stand for.
+// CacheMeanings.swift -- maps numbers in saved cache entries to those of this run: they are valid for one run only.
 
 import Ciphers
 import MessageCache
 
-/// What the numbers in the entries of a cache stand for at present.
+/// What the numbers in cache entries currently stand for.
 ///
-/// Two texts are equal where the same entry may be given for both. They are not kept in the file, only digests are.
+/// Two texts are equal exactly if the same entry is valid for both. The file holds only their digests.
 public struct CacheMeanings: Sendable {
-  /// Each route by its number: everything that an answer depends on when it takes that route.
+  /// A text per route, by the route's number, with everything that an answer over that route depends on.
   public var routes: [String]
-  /// Each number that `EntryLife.source` may have, and who that is.
+  /// A text per source, by the number in `EntryLife.source`.
   public var sources: [UInt8: String]
 
-  /// On which terms entries of each route are kept, by its number; where there are none, on those of the file.
+  /// The terms of each route's entries, by the route's number; nil to use the terms in the file.
   public var terms: [EntryTerms?]
 
-  /// All meanings.
+  /// Creates meanings; without terms, entries use those in the file.
   public init(routes: [String], sources: [UInt8: String], terms: [EntryTerms?] = []) {
     self.routes = routes
     self.sources = sources
@@ -25,7 +25,7 @@ public struct CacheMeanings: Sendable {
   func terms(of route: UInt16) -> EntryTerms? { terms.indices.contains(Int(route)) ? terms[Int(route)] : nil }
 }
 
-/// What is kept of a text.
+/// The first half of a text's SHA-256.
 struct Fingerprint: Hashable {
   var high: UInt64
   var low: UInt64
@@ -44,7 +44,7 @@ struct Fingerprint: Hashable {
   }
 }
 
-/// Which number of today stands for what a number of the file stood for.
+/// Maps the route and source numbers of a file to the current ones.
 struct NumberMap {
   private var routes: [UInt16?]
   private var sources: [UInt8?]
@@ -54,7 +54,7 @@ struct NumberMap {
     for (number, text) in meanings.routes.enumerated() {
       numbers[Fingerprint(text), default: []].append(UInt16(clamping: number))
     }
-    // Routes that are alike nevertheless have entries of their own: the first stays the first.
+    // Routes with equal texts have separate entries; they map in order, the first to the first.
     var seen: [Fingerprint: Int] = [:]
     routes = savedRoutes.map { saved in
       let place = seen[saved, default: 0]
@@ -68,16 +68,16 @@ struct NumberMap {
     for (number, saved) in savedSources { sources[Int(number)] = names[saved] }
   }
 
-  /// Today's number of a route; nil where there is no such route any more.
+  /// Returns the current number of a saved route; nil if the route no longer exists.
   func route(_ saved: UInt16) -> UInt16? { Int(saved) < routes.count ? routes[Int(saved)] : nil }
 
-  /// Today's number of a source; nil where it is nobody's any more.
+  /// Returns the current number of a saved source; nil if the source no longer exists.
   func source(_ saved: UInt8) -> UInt8? { sources[Int(saved)] }
 }
 
 extension EntryLife {
-  /// The life of an entry that an earlier run of the program has begun. What never expires does so while a program runs: in
-  /// the next one it is fresh for as long as it would have been, and then like any other.
+  /// Adjusts the life of an entry from an earlier run. An immutable entry never expires while the daemon runs; after a
+  /// restart it stays immutable only if it is still fresh, and otherwise expires like any other.
   mutating func goOn(_ terms: EntryTerms?, isFresh: Bool) {
     isImmutable = isImmutable && isFresh && terms?.isImmutable ?? true
     let servesStaleAtOnce = terms.map { $0.isServedStale && !$0.isImmutable } ?? true

@@ -1,23 +1,23 @@
-// CacheWriter.swift -- a cache becomes a cache file, piece by piece: it is never in the memory as a whole.
+// CacheWriter.swift -- writes a cache file piece by piece, so that it is never in memory as a whole.
 
 import Ciphers
 import Files
 import MessageCache
 
-/// Takes a header and records, and gives pieces.
+/// Composes the file from records and passes pieces of 64 KiB to an output.
 struct CacheWriter {
-  /// How many records there are so far.
+  /// The number of records so far.
   private(set) var entries = 0
-  /// How many octets.
+  /// The number of octets so far.
   private(set) var octets = 0
   private let time: CacheTime
   private let output: ([UInt8]) throws(FileProblem) -> Void
   private var piece: [UInt8] = []
   private var digests: [UInt8] = []
 
-  /// Begins with the header.
+  /// Writes the header.
   ///
-  /// - Parameter time: the moment of writing.
+  /// - Parameter time: the time of writing.
   init(
     _ meanings: CacheMeanings, at time: CacheTime,
     to output: @escaping ([UInt8]) throws(FileProblem) -> Void
@@ -37,7 +37,6 @@ struct CacheWriter {
     }
   }
 
-  /// Adds a record.
   mutating func add(_ record: CacheRecord) throws(FileProblem) {
     typealias Layout = RecordLayout
     var flags: UInt8 = record.isAuthenticated ? Layout.authenticated : 0
@@ -47,7 +46,7 @@ struct CacheWriter {
     if record.life.isImmutable { flags |= Layout.immutable }
     if record.life.isInUse { flags |= Layout.inUse }
     let (storedAt, usedAt) = (wall(record.storedAt), wall(record.usedAt))
-    // On the stack: this runs once for each entry.
+    // On the stack: this runs once per entry.
     try withUnsafeTemporaryAllocation(byteCount: Layout.length, alignment: 8) { (fixed) throws(FileProblem) in
       func set(_ offset: Int, _ number: some FixedWidthInteger) {
         fixed.storeBytes(of: number.littleEndian, toByteOffset: offset, as: type(of: number))
@@ -76,7 +75,7 @@ struct CacheWriter {
     entries += 1
   }
 
-  /// Ends with the trailer.
+  /// Writes the trailer.
   mutating func finish() throws(FileProblem) {
     try append(number: UInt64(entries))
     if !piece.isEmpty { try flush() }
@@ -85,7 +84,7 @@ struct CacheWriter {
     try output(checksum)
   }
 
-  /// A time of the cache as a wall time.
+  /// Converts a boot time to a wall time.
   private func wall(_ boot: Int64) -> Int64 { time.wall &+ (boot &- time.boot) }
 
   private mutating func append(number: some FixedWidthInteger) throws(FileProblem) {

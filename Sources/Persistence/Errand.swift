@@ -1,16 +1,16 @@
-// Errand.swift -- one piece of work that may block, on a thread that lives for it.
+// Errand.swift -- runs one piece of blocking work on a thread of its own.
 
 import Glibc
 
-/// A piece of work under way. Any thread.
+/// A piece of blocking work that has started. Any thread.
 public final class Errand: Sendable {
   private let name: String
   private let work: @Sendable () -> Void
   nonisolated(unsafe) private let end: UnsafeMutablePointer<sem_t>
 
-  /// Starts the work; where there can be no thread any more, does it here.
+  /// Starts the work on a new thread. If no thread can be created, runs it on the calling thread.
   ///
-  /// - Parameter name: the thread's, of at most 15 octets.
+  /// - Parameter name: the name of the thread, at most 15 octets.
   @discardableResult
   public static func start(_ name: String, _ work: @escaping @Sendable () -> Void) -> Errand {
     let errand = Errand(name, work)
@@ -44,7 +44,7 @@ public final class Errand: Sendable {
     sem_post(end)
   }
 
-  /// Waits for the end of the work; false where that has not come in time.
+  /// Waits for the end of the work; returns false if that does not come in time.
   public func wait(atMost limit: Duration) -> Bool {
     var deadline = timespec()
     clock_gettime(CLOCK_MONOTONIC, &deadline)
@@ -58,7 +58,7 @@ public final class Errand: Sendable {
     while sem_clockwait(end, CLOCK_MONOTONIC, &deadline) != 0 {
       guard errno == EINTR else { return false }
     }
-    // Whoever waits next finds it ended too.
+    // Lets the next waiter through, too.
     sem_post(end)
     return true
   }

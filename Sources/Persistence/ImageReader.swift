@@ -1,8 +1,7 @@
-// ImageReader.swift -- walks through the octets of a cache file, up to where the next part begins and never beyond.
+// ImageReader.swift -- reads the octets of a cache file up to a given end, never beyond it.
 
-/// A place in octets that are read from front to back.
+/// A cursor over the octets of a cache file.
 struct ImageReader {
-  /// The place.
   private(set) var offset: Int
   private let octets: [UInt8]
   private let end: Int
@@ -42,7 +41,7 @@ struct ImageReader {
     return sources
   }
 
-  /// The number at a place that is known to be within the octets.
+  /// Returns the number at an offset; traps if it does not lie within the octets.
   static func number<Number: FixedWidthInteger>(_ octets: [UInt8], _ offset: Int, _: Number.Type) -> Number {
     precondition(offset >= 0 && offset + MemoryLayout<Number>.size <= octets.count)
     return octets.withUnsafeBytes { Number(littleEndian: $0.loadUnaligned(fromByteOffset: offset, as: Number.self)) }

@@ -1,19 +1,19 @@
-// StateFile.swift -- a small file in the state directory: read at the start, replaced as a whole by a thread of its own.
+// StateFile.swift -- reads and atomically replaces a small file in the state directory.
 
 import Files
 import Glibc
 import Synchronization
 
-/// A file that is written atomically, with mode 0600. Any thread.
+/// A file with mode 0600 that is written atomically, on a thread of its own. Any thread may call it.
 public final class StateFile: Sendable {
   private struct Work: Sendable {
     var next: [UInt8]?
     var isWriting = false
-    /// Whether the last content was not written: the folder was another process's.
+    /// Whether the last content was not written because another process holds the folder.
     var isLeftOut = false
   }
 
-  /// Whether the last content was not written, because the folder was another process's.
+  /// Whether the last content was not written because another process holds the folder.
   public var isLeftOut: Bool { work.withLock(\.isLeftOut) }
 
   private let path: String
@@ -21,28 +21,28 @@ public final class StateFile: Sendable {
   private let work = Mutex(Work())
   private let onFailure: @Sendable (String) -> Void
 
-  /// Milliseconds that the end of the program waits for a disk.
+  /// How many milliseconds shutdown waits for a slow disk.
   private static let mostWaits = 1000
 
-  /// The file at a path, which need not exist.
+  /// Creates a handle; the file need not exist.
   ///
   /// - Parameter onFailure: receives one line that says why the file could not be written.
   public convenience init(path: String, onFailure: @escaping @Sendable (String) -> Void) {
     self.init(path: path, in: nil, onFailure: onFailure)
   }
 
-  /// - Parameter folder: says whether the file may be written; nil where it always may.
+  /// - Parameter folder: decides whether the file may be written; with nil it always may.
   init(path: String, in folder: StateFolder?, onFailure: @escaping @Sendable (String) -> Void) {
     self.path = path
     self.folder = folder
     self.onFailure = onFailure
   }
 
-  /// The content; nil where there is no such file, or it cannot be read or is longer than `limit` octets.
+  /// Returns the content; nil if the file does not exist, cannot be read or is longer than `limit` octets.
   public func read(limit: Int) -> [UInt8]? { try? WholeFile.read(path, limit: limit) }
 
-  /// Replaces the content, soon. Returns at once: writing can block. Of several contents that come while one is being
-  /// written only the last counts.
+  /// Replaces the content on another thread, since writing can block. Contents that arrive during a write supersede
+  /// each other: only the last is written.
   public func save(_ octets: [UInt8]) {
     let mustStart = work.withLock { work in
       work.next = octets
@@ -53,7 +53,7 @@ public final class StateFile: Sendable {
     Errand.start("state file") { self.writeAll() }
   }
 
-  /// Replaces the content before it returns: for the end of the program. A write in progress comes first.
+  /// Replaces the content before it returns, after any write in progress: for shutdown. Blocks.
   public func saveNow(_ octets: [UInt8]) {
     work.withLock { $0.next = nil }
     var waits = 0
@@ -76,7 +76,7 @@ public final class StateFile: Sendable {
     }
   }
 
-  /// - Returns: why it could not be written.
+  /// - Returns: why the file could not be written; nil on success, or if another process holds the folder.
   private func write(_ octets: [UInt8]) -> String? {
     let isOurs = folder?.take() ?? true
     work.withLock { $0.isLeftOut = !isOurs }

@@ -1,19 +1,19 @@
-// StateFolder.swift -- the state directory: what one program keeps there, and another one beside it only reads.
+// StateFolder.swift -- the state directory: one process writes there, another one only reads.
 
 import Files
 import Glibc
 import Synchronization
 
-/// The folder of the state files. Any thread.
+/// The directory of the state files. Any thread.
 public final class StateFolder: Sendable {
-  /// Whether this program may write there.
+  /// A change of whether this process may write there.
   public enum Note: Hashable, Sendable, CustomStringConvertible {
-    /// It may not, for that reason; it is tried again whenever there is something to write.
+    /// It may not, for this reason; each write tries again.
     case notOurs(String)
-    /// It may at last.
+    /// It may write again.
     case ours(path: String)
 
-    /// One line.
+    /// One line for the log.
     public var description: String {
       switch self {
       case .notOurs(let reason): "state_directory: nothing is kept for the next start: \(reason)"
@@ -27,41 +27,41 @@ public final class StateFolder: Sendable {
     var problem: FileProblem?
   }
 
-  /// Its path.
+  /// The path of the directory.
   public let path: String
   private let lock: OwnerLock
   private let state = Mutex(State())
   private let note: @Sendable (Note) -> Void
 
-  /// A folder that is only read until `use`.
+  /// Creates a handle that only reads until `use`.
   ///
-  /// - Parameter note: receives each change.
+  /// - Parameter note: receives each change; called on the thread that writes.
   public init(path: String, note: @escaping @Sendable (Note) -> Void) {
     self.path = path
     self.note = note
     lock = OwnerLock(of: path, file: "\(path)/lock")
   }
 
-  /// From now on its files are written, as far as no other program does that.
+  /// Allows writes from now on, as long as no other process holds the lock.
   public func use() {
     state.withLock { $0.isUsed = true }
     _ = take()
   }
 
-  /// Nothing is written any more: another program may.
+  /// Stops writing and releases the lock for other processes.
   public func leave() {
     state.withLock { $0.isUsed = false }
     lock.release()
   }
 
-  /// A file in it.
+  /// Returns a handle for a file in the directory.
   ///
-  /// - Parameter onFailure: receives one line with the reason of a failure; not where another program writes there.
+  /// - Parameter onFailure: receives one line per failed write; not called when another process holds the lock.
   public func file(_ name: String, onFailure: @escaping @Sendable (String) -> Void) -> StateFile {
     StateFile(path: "\(path)/\(name)", in: self, onFailure: onFailure)
   }
 
-  /// Whether a file may be written now.
+  /// Takes the lock if needed; returns whether a file may be written now.
   func take() -> Bool {
     let (mayWrite, news) = state.withLock { state -> (Bool, Note?) in
       guard state.isUsed else { return (false, nil) }
