@@ -1,7 +1,7 @@
-// Difference.swift -- shows a change in the form of a unified diff.
+// Difference.swift -- formats a change as a unified diff.
 
 extension Change {
-  /// The change in lines: those that go begin with `-`, those that come with `+`.
+  /// The change as a diff: removed lines begin with `-`, added ones with `+`. Computed on each call.
   public var difference: String { Change.difference(path, from: before, to: after, kind) }
 
   static func difference(_ path: String, from before: FileState, to after: FileState, _ kind: Kind = .replace) -> String
@@ -47,7 +47,7 @@ extension Change {
     }
   }
 
-  /// Mode and owner, where they differ or are not what everybody expects.
+  /// Mode and owner, if they differ between the states or are unusual.
   private static func attributes(_ state: FileState, _ other: FileState) -> String {
     guard case .file(_, let attributes) = state else { return "" }
     let plain = FileAttributes(mode: 0o644)

@@ -1,42 +1,43 @@
-// Engagement.swift -- hands the machine's names over to the running service, and gives them back when it stops.
+// Engagement.swift -- makes the machine resolve names through the running service, and reverts that when it stops.
 //
-// systemd-resolved and resolvconf would go on asking a server that is gone. What is written here is below /run, so that a
-// machine that starts without the service finds its names as before.
+// Otherwise systemd-resolved and resolvconf would go on asking a server that has stopped. All files are below /run, so
+// that a machine that boots without the service resolves names as before.
 
 import Glibc
 
-/// The machine's names and the service: applied is what the journal says, engaged is what the service's state makes of it.
+/// Whether name resolution goes to the service now. *Applied* is what the journal records; *engaged* depends on whether
+/// the service runs.
 public struct Engagement {
   private let journal: Journal
   private let root: Root
-  /// Runs a command of the machine's.
+  /// Runs a system command; tests replace it.
   var run: (SystemCommand) -> (status: Int32?, output: String)
-  /// CLOCK_BOOTTIME in seconds.
+  /// Returns CLOCK_BOOTTIME in seconds; tests replace it.
   var now: () -> Int = {
     var time = timespec()
     clock_gettime(CLOCK_BOOTTIME, &time)
     return time.tv_sec
   }
 
-  /// What the journal says, on this machine.
+  /// Creates the engagement of an applied setup.
   ///
-  /// - Parameter run: runs a command, and gives its exit code (nil where it did not start) and what it wrote.
+  /// - Parameter run: runs a command and returns its exit code (nil if it did not start) and its output.
   public init(
     _ journal: Journal, root: Root, run: @escaping (SystemCommand) -> (status: Int32?, output: String) = { $0.run() }
   ) {
     (self.journal, self.root, self.run) = (journal, root, run)
   }
 
-  /// What is applied.
+  /// The method that was applied.
   public var method: SetupMethod { journal.method }
 
-  /// A service that ran that long is expected to run again at once after a failure.
+  /// A service that ran for so many seconds is expected to restart successfully after a failure.
   static let steady = 10
 
-  /// The machine asks httpdnsd from now on.
+  /// Makes the machine ask httpdnsd from now on.
   ///
-  /// - Parameter isService: whether the service calls, which has just become ready.
-  /// - Returns: what went wrong, in words for a person.
+  /// - Parameter isService: whether the service calls this, having just become ready.
+  /// - Returns: human-readable problems; empty on success.
   public func resume(isService: Bool) throws(SetupError) -> [String] {
     if isService { try put(.text("\(now())\n"), at: Place.readyMark) }
     switch journal.method {
@@ -51,7 +52,7 @@ public struct Engagement {
     }
   }
 
-  /// The machine asks as it did before setup, until `resume`.
+  /// Makes the machine ask as before setup, until `resume`. Returns human-readable problems.
   public func pause() throws(SetupError) -> [String] {
     switch journal.method {
     case .networkManager, .file: return []
@@ -64,7 +65,7 @@ public struct Engagement {
     }
   }
 
-  /// Whether the machine asks httpdnsd now; nil where that does not depend on the service.
+  /// Whether the machine asks httpdnsd now; nil if that does not depend on the service.
   public var isEngaged: Bool? {
     switch journal.method {
     case .networkManager, .file: nil
@@ -73,8 +74,8 @@ public struct Engagement {
     }
   }
 
-  /// `pause` for the service that has ended. Where it will be back in a moment nothing is done: the names wait for it, and
-  /// systemd-resolved is not restarted for nothing. A service that fails again and again is paused.
+  /// Pauses after the service has stopped. If it is about to restart, this does nothing: clients wait for it, and
+  /// systemd-resolved is not restarted without need. A service that fails repeatedly is paused.
   ///
   /// - Parameter result: systemd's SERVICE_RESULT.
   public func pauseForService(result: String?) throws(SetupError) -> [String] {
@@ -86,17 +87,17 @@ public struct Engagement {
     return try pause()
   }
 
-  /// What became of the file that follows the network.
+  /// The result of rewriting the file that follows the network.
   public enum Renewal: Hashable, Sendable {
-    /// The network has other servers.
+    /// The network's servers have changed.
     case written(path: String)
-    /// It is as it was.
+    /// The file is up to date.
     case same(path: String)
     /// The method has no such file.
     case unneeded(SetupMethod)
   }
 
-  /// Rewrites the file that follows the network; `Installation.renew` has the lock for it.
+  /// Rewrites the file that follows the network; the caller, `Installation.renew`, holds its lock.
   func renew() throws(SetupError) -> Renewal {
     switch journal.method {
     case .resolved, .file: return .unneeded(journal.method)
@@ -113,7 +114,7 @@ public struct Engagement {
     return .written(path: path)
   }
 
-  /// Removes what lives below /run, for undo.
+  /// Removes the files below /run, for undo.
   public func forget() throws(SetupError) {
     try FileWriter(root: root).put(.absent, at: Place.readyMark)
     rmdir(root.real(Root.parent(of: Place.readyMark)))
@@ -136,9 +137,9 @@ public struct Engagement {
 
   private func reloadResolved() -> [String] {
     if root.isMachine {
-      // A machine that shuts down restarts nothing.
+      // While the machine shuts down, nothing is restarted.
       if run(SystemCommand("systemctl", "is-system-running")).output.hasPrefix("stopping") { return [] }
-      // Or systemd might find that it was started too often, and leave the machine without it.
+      // Without this, systemd's start limit could leave the machine without systemd-resolved.
       _ = run(SystemCommand("systemctl", "reset-failed", "systemd-resolved.service"))
     }
     return tell(SystemCommand("systemctl", "try-reload-or-restart", "systemd-resolved.service"))
@@ -149,7 +150,7 @@ public struct Engagement {
     return status == 0 ? [] : ["`\(command)` failed\(status.map { " with exit code \($0)" } ?? "")"]
   }
 
-  /// The drop-in for resolved.conf(5): all names (`~.`) go to this server before the links' own ones.
+  /// The drop-in for resolved.conf(5): this server takes all names (`~.`) before the links' own servers.
   static func resolvedDropIn(_ nameserver: Nameserver) -> String {
     """
     # Made by httpdnsd.service while it runs; `httpdnsd setup undo` ends that.

@@ -1,27 +1,27 @@
-// FileState.swift -- what is at a path: nothing, a file with its octets and attributes, a link, a folder.
+// FileState.swift -- the state of a path: nothing, a file with content and attributes, a link or a folder.
 
 import Glibc
 
-/// What is, was or shall be at a path.
+/// The past, current or planned state of a path.
 public enum FileState: Hashable, Sendable {
   /// Nothing.
   case absent
   /// A regular file.
   case file([UInt8], FileAttributes)
-  /// A symbolic link with its text.
+  /// A symbolic link with its target, which need not exist.
   case link(to: String)
-  /// A folder with its permissions.
+  /// A folder with its permission bits.
   case folder(mode: UInt32)
-  /// A device, a socket or a FIFO, which is never touched.
+  /// A device, a socket or a FIFO, which setup never changes.
   case other
 
-  /// A file of root's that everybody may read.
+  /// A file that belongs to the caller, usually root; all users may read it.
   static func text(_ text: String, mode: UInt32 = 0o644) -> FileState {
     .file(Array(text.utf8), FileAttributes(mode: mode))
   }
 
-  /// Whether nobody has changed anything from one to the other: everything but the time counts, and for a folder, whose
-  /// permissions are nobody's content, that it is one.
+  /// Whether the two states are equal apart from the modification time. Two folders are always equal: their permissions
+  /// do not matter.
   func isSame(as other: FileState) -> Bool {
     switch (self, other) {
     case (.file(let octets, let attributes), .file(let others, let otherAttributes)):
@@ -32,22 +32,22 @@ public enum FileState: Hashable, Sendable {
     }
   }
 
-  /// The text of a file; nil for everything else.
+  /// The text of a regular file; nil for other states.
   var text: String? {
     guard case .file(let octets, _) = self else { return nil }
     return String(decoding: octets, as: UTF8.self)
   }
 }
 
-/// A file's attributes, as far as they are put back.
+/// The attributes of a file that undo restores.
 public struct FileAttributes: Hashable, Sendable {
   /// The twelve permission bits.
   public var mode: UInt32
-  /// The owner.
+  /// The user ID of the owner.
   public var user: UInt32
-  /// The group.
+  /// The group ID.
   public var group: UInt32
-  /// The time of the last change of its content, in seconds and nanoseconds; nil means now.
+  /// When the content was last modified; nil means the time of writing.
   public var modified: FileTime?
 
   init(mode: UInt32, user: UInt32 = geteuid(), group: UInt32 = getegid(), modified: FileTime? = nil) {
@@ -55,10 +55,10 @@ public struct FileAttributes: Hashable, Sendable {
   }
 }
 
-/// A moment of wall time.
+/// A wall time, as stat(2) returns it.
 public struct FileTime: Hashable, Sendable {
   /// Seconds since 1970.
   public let seconds: Int
-  /// Nanoseconds of that second.
+  /// Nanoseconds within that second.
   public let nanoseconds: Int
 }

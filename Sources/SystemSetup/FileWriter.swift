@@ -1,28 +1,28 @@
-// FileWriter.swift -- brings what is at a path into another state, so that whoever reads it meets the one or the other.
+// FileWriter.swift -- changes the state of a path atomically, so that a reader sees the old or the new state.
 //
-// Every system call that changes something is one step. What a program that was killed has left beside a file is taken
-// away by the next one, so nothing here cleans up after a failure.
+// Each system call that changes something is one step. The next run removes what a killed process has left beside a
+// file, so this code does not clean up after a failure.
 
 import Glibc
 
-/// Changes files below a root.
+/// Writes files, links and folders below a root.
 struct FileWriter {
   let root: Root
-  /// Called before each step with its name: a test ends there as a killed program would.
+  /// Called before each step with its name; a test throws there to act as a killed process.
   var willStep: (_ step: String) throws(SetupError) -> Void = { _ throws(SetupError) in }
 
-  /// UTIME_OMIT: this time stays as it is.
+  /// UTIME_OMIT: leaves this timestamp unchanged.
   private static let omitted = (1 << 30) - 2
 
-  /// What the new content of a file is called until it takes the place of the old one.
+  /// The name of the new content until it replaces the old file.
   static func temporary(of real: String) -> String {
     let parent = Root.parent(of: real)
     return "\(parent)/.\(real.dropFirst(parent.count + 1)).httpdnsd-setup"
   }
 
-  /// Puts a state in the place of whatever is there.
+  /// Replaces what is at a path with a state.
   ///
-  /// - Parameter isInPlace: whether the file is overwritten rather than replaced, which needs one that is there.
+  /// - Parameter isInPlace: whether to overwrite the file instead of replacing it; the file must exist.
   func put(_ state: FileState, at path: String, isInPlace: Bool = false) throws(SetupError) {
     let real = root.real(path)
     switch state {
@@ -40,7 +40,7 @@ struct FileWriter {
     case .folder(let mode):
       try step("mkdir \(real)")
       guard mkdir(real, mode) == 0 || errno == EEXIST else { throw .last("mkdir", real) }
-      // The process's mask has nothing to say here.
+      // Overrides the umask.
       guard chmod(real, mode) == 0 else { throw .last("chmod", real) }
       synchronize(Root.parent(of: real))
     case .absent: try remove(real)
@@ -48,7 +48,7 @@ struct FileWriter {
     }
   }
 
-  /// Takes away what a killed program may have left beside a path.
+  /// Removes the temporary file that a killed process may have left beside a path.
   func removeTemporary(of path: String) {
     unlink(FileWriter.temporary(of: root.real(path)))
   }
@@ -62,8 +62,8 @@ struct FileWriter {
     try finish(file, attributes, name)
   }
 
-  /// A file that is a mount of its own cannot be replaced. Cut after writing: whoever reads it meanwhile meets the
-  /// new lines first, and what is left of the old ones.
+  /// Overwrites a file that is a mount point, which cannot be replaced. It is truncated after writing: a concurrent
+  /// reader sees the new lines first, then the rest of the old ones.
   private func overwrite(_ real: String, _ octets: [UInt8], _ attributes: FileAttributes) throws(SetupError) {
     let file = open(real, O_WRONLY | O_CLOEXEC | O_NOFOLLOW)
     guard file >= 0 else { throw .last("open", real) }
@@ -116,7 +116,7 @@ struct FileWriter {
     synchronize(Root.parent(of: real))
   }
 
-  /// Names survive a power failure from now on; where a file system cannot do that there is nothing to tell.
+  /// Makes a rename or removal survive a power failure; ignores file systems that cannot.
   private func synchronize(_ folder: String) {
     let descriptor = open(folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { return }

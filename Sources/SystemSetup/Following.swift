@@ -1,17 +1,17 @@
-// Following.swift -- the files that follow the network: hooks of NetworkManager and resolvconf rewrite them.
+// Following.swift -- composes the files that follow the network; hooks of NetworkManager and resolvconf rewrite them.
 
-/// The text of those files.
+/// Composes the text of these files.
 enum Following {
-  /// The servers that the network has handed out, whatever NetworkManager does with /etc/resolv.conf.
+  /// The network's servers; NetworkManager writes this file whether or not it manages /etc/resolv.conf.
   static let networkManagerFile = "/run/NetworkManager/no-stub-resolv.conf"
 
-  /// What /etc/resolv.conf shall lead to: our nameserver, and NetworkManager's servers and search domains behind it.
+  /// The file that /etc/resolv.conf links to: our nameserver first, then NetworkManager's servers and search domains.
   static func resolver(_ nameserver: Nameserver, _ servers: String) -> String {
     let lines = servers.split(separator: "\n").filter { !$0.hasPrefix("#") && !$0.hasPrefix(";") }
     return ResolverText.first(nameserver, in: lines.joined(separator: "\n"))
   }
 
-  /// The servers and search domains of all of resolvconf's records but those of loopback, which are servers like ours.
+  /// The servers and search domains of all resolvconf records except those of loopback, which are local servers.
   static func network(_ root: Root) -> String {
     var lines = ["# resolvconf's servers, for httpdnsd; `httpdnsd setup undo` removes this."]
     for folder in ResolvconfKind.recordFolders {
@@ -26,15 +26,15 @@ enum Following {
   }
 }
 
-/// The two programs of the name resolvconf.
+/// One of the two programs named resolvconf.
 struct ResolvconfKind {
-  /// Where a program is put that is run with every change.
+  /// The path of the hook that it runs on every change.
   let hook: String
 
-  /// Where the records are: Debian's resolvconf, openresolv.
+  /// The record folders of Debian's resolvconf and of openresolv.
   static let recordFolders = ["/run/resolvconf/interface", "/run/resolvconf/interfaces"]
 
-  /// The one that is installed; systemd's resolvconf is only another name of resolvectl.
+  /// Finds the installed one. systemd's resolvconf does not count: it is a link to resolvectl.
   static func find(_ root: Root) -> ResolvconfKind? {
     guard let program = SystemCommand.find("resolvconf", in: root),
       !root.destination(of: program).hasSuffix("resolvectl")

@@ -1,34 +1,34 @@
-// Installation.swift -- makes the changes of a plan, and takes them back.
+// Installation.swift -- applies a plan, and undoes it.
 //
-// The journal is there, as a whole and on the disk, before the first change, and goes after the last one was taken back.
-// Whatever ends the program meanwhile, `undo` finds each path as it was before or as the plan has it.
+// The journal is complete on disk before the first change, and is removed after the last change is undone. If the
+// process is killed in between, `undo` finds each path either as it was before or as the plan has it.
 
 import Glibc
 
-/// What setup has done to a machine.
+/// Applies and undoes setup on one machine.
 public struct Installation {
-  /// What happens to files that somebody has changed since.
+  /// How undo treats files that were changed after setup.
   public enum Changed: Sendable {
-    /// Nothing is undone at all.
+    /// Undo nothing.
     case refuse
-    /// What was there before setup comes back.
+    /// Restore the state before setup.
     case overwrite
-    /// They stay as they are; everything else is undone.
+    /// Leave these files as they are and undo everything else.
     case keep
   }
 
   let root: Root
   var patience = SetupLock.Patience()
-  /// Called when a hook has found something applied and does not have the lock yet: there a test does what another program
-  /// may do.
+  /// Called after a hook has found a setup and before it takes the lock; a test interferes there as another process
+  /// could.
   var willLock: () -> Void = {}
 
-  /// The machine with this root.
+  /// Creates an installation for the machine with this root; reads nothing.
   public init(root: Root) { self.root = root }
 
-  /// The journal of what is applied; nil where nothing is.
+  /// Reads the journal of the applied setup; nil if none is applied.
   ///
-  /// - Throws: where it is damaged.
+  /// - Throws: if it is damaged.
   public func journal() throws(SetupError) -> Journal? {
     guard case .file(let octets, _) = try root.state(of: Place.journal) else { return nil }
     guard let journal = Journal(octets: octets) else {
@@ -37,9 +37,9 @@ public struct Installation {
     return journal
   }
 
-  /// Makes all changes of a plan. Where one of them fails, those before it are taken back.
+  /// Makes all changes of a plan. If one fails, undoes those before it.
   ///
-  /// - Throws: also where something is applied already, which stays as it is.
+  /// - Throws: also if a setup is already applied, which then stays as it is.
   public func apply(_ plan: Plan) throws(SetupError) {
     let locks = [try SetupLock(root, .names, patience), try SetupLock(root, .files, patience)]
     defer { withExtendedLifetime(locks) {} }
@@ -49,18 +49,18 @@ public struct Installation {
     do throws(SetupError) {
       try begin(plan, FileWriter(root: root))
     } catch {
-      // What somebody else is just changing is theirs.
+      // Keeps files that another process has changed meanwhile.
       _ = try? takeBack(.keep, FileWriter(root: root))
       throw error
     }
   }
 
-  /// Takes back what was applied, also where the program that did it was killed. Without anything to take back it does
-  /// nothing.
+  /// Undoes the applied setup, even if the process that applied it was killed. Does nothing if there is nothing to
+  /// undo.
   ///
-  /// - Parameter release: gives the machine's names back (`Engagement`), before anything else is undone; and again where
-  ///   a hook has taken them meanwhile.
-  /// - Returns: what was taken back; nil where there was nothing.
+  /// - Parameter release: stops name resolution through the service (`Engagement`) before anything else is undone, and
+  ///   again if a hook has started it meanwhile.
+  /// - Returns: the journal of what was undone; nil if nothing was applied.
   @discardableResult
   public func undo(
     _ changed: Changed = .refuse, release: (Journal) throws(SetupError) -> Void = { _ throws(SetupError) in }
@@ -79,19 +79,19 @@ public struct Installation {
     return journal
   }
 
-  /// Does what a hook does to an applied setup, and keeps `apply` and `undo` out meanwhile.
+  /// Runs a hook on the applied setup, and blocks `apply` and `undo` meanwhile.
   ///
-  /// - Returns: what `body` returns; nil where nothing is applied.
+  /// - Returns: the result of `body`; nil if nothing is applied.
   public func whileApplied<Value>(
     _ body: (Journal) throws(SetupError) -> Value
   ) throws(SetupError) -> Value? {
     try whileApplied(.names, body)
   }
 
-  /// Rewrites the files that follow the network, and keeps `apply` and `undo` from them meanwhile; also while a hook is
-  /// under way, whose command has called this.
+  /// Rewrites the files that follow the network, and keeps `apply` and `undo` from them meanwhile. Also works inside a
+  /// running hook whose command calls this.
   ///
-  /// - Returns: what became of it; nil where nothing is applied.
+  /// - Returns: what was written; nil if nothing is applied.
   public func renew() throws(SetupError) -> Engagement.Renewal? {
     try whileApplied(.files) { journal throws(SetupError) in try Engagement(journal, root: root).renew() }
   }
@@ -99,7 +99,7 @@ public struct Installation {
   private func whileApplied<Value>(
     _ matter: SetupLock.Matter, _ body: (Journal) throws(SetupError) -> Value
   ) throws(SetupError) -> Value? {
-    // Without the lock, which would make its folder.
+    // Checked before locking, because locking creates the folder.
     guard try journal() != nil else { return nil }
     willLock()
     let lock = try SetupLock(root, matter, patience)
@@ -111,14 +111,14 @@ public struct Installation {
     return try body(journal)
   }
 
-  /// Looks whether `undo` would be refused.
+  /// Throws if `undo` would be refused.
   func check(_ changed: Changed) throws(SetupError) {
     guard case .refuse = changed, let journal = try journal() else { return }
     let conflicts = try conflicts(of: journal)
     guard conflicts.isEmpty else { throw .changed(conflicts) }
   }
 
-  /// The changes of a plan without the way back.
+  /// Makes the changes of a plan; on failure, leaves those already made to the caller.
   func begin(_ plan: Plan, _ writer: FileWriter) throws(SetupError) {
     try writer.put(.file(Journal(plan).octets, FileAttributes(mode: 0o600)), at: Place.journal)
     for change in plan.changes {
@@ -150,23 +150,23 @@ public struct Installation {
 
   private func restore(_ change: Change, _ writer: FileWriter) throws(SetupError) {
     let current = try root.state(of: change.path)
-    // What was overwritten half-way may lack nothing but its time.
+    // A partly overwritten file may differ in its modification time only, so it must be equal in everything.
     if current == change.before || change.kind != .overwrite && current.isSame(as: change.before) { return }
     if case .folder = change.after, case .folder = current {
       do throws(SetupError) {
         try writer.put(.absent, at: change.path)
       } catch .system(_, _, let number) where number == ENOTEMPTY || number == EEXIST || number == EBUSY {
-        // Somebody has put something there: it is theirs now.
+        // The folder holds files of others: keep it.
       }
       return
     }
     try writer.put(change.before, at: change.path, isInPlace: change.kind == .overwrite && current != .absent)
   }
 
-  /// The paths that somebody has changed since.
+  /// Returns the paths that were changed after setup.
   public func changedPaths(_ journal: Journal) throws(SetupError) -> [String] { try conflicts(of: journal).map(\.path) }
 
-  /// Where there is neither what was there before nor what setup has put there.
+  /// Returns the paths whose state is neither that before setup nor that after it.
   func conflicts(of journal: Journal) throws(SetupError) -> [SetupError.Conflict] {
     var conflicts: [SetupError.Conflict] = []
     for change in journal.changes where change.kind != .ours {
@@ -174,7 +174,7 @@ public struct Installation {
       if current.isSame(as: change.before) || current.isSame(as: change.after) || change.isUnderWay(current) {
         continue
       }
-      // A folder of ours that is gone took nothing of anybody's with it.
+      // A removed folder of ours is no conflict: nothing is lost.
       if case .folder = change.after, current == .absent { continue }
       let difference = Change.difference(change.path, from: change.after, to: current)
       conflicts.append(SetupError.Conflict(path: change.path, difference: difference))
@@ -182,13 +182,13 @@ public struct Installation {
     return conflicts
   }
 
-  /// What is left when nothing is applied: the folder and both locks, which the caller has.
+  /// Removes what is left when nothing is applied: the folder and both locks, which the caller holds.
   private func removeFolder() { SetupLock.removeFolder(root, having: SetupLock.Matter.allCases) }
 }
 
 extension Change {
-  /// Whether a file was left like this by a program that was killed while it overwrote it: the one content is there as a
-  /// whole, and behind it what is left of the other one.
+  /// Whether a process that was killed while it overwrote the file left this state: one content in full, followed by
+  /// the rest of the other one.
   func isUnderWay(_ current: FileState) -> Bool {
     guard kind == .overwrite, case .file(let old, _) = before, case .file(let new, _) = after,
       case .file(let octets, _) = current

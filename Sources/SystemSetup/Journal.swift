@@ -1,22 +1,22 @@
-// Journal.swift -- what undo needs, written and synchronized before the first change.
+// Journal.swift -- what undo needs; written and synchronized before the first change.
 //
-// It holds each path's state before and after, so that undo can tell from what is there how far a program got that was
-// killed: nothing has to be noted on the way.
+// It holds the state of each path before and after. Undo compares these with the current state to find out how far a
+// killed process got, so that nothing has to be recorded on the way.
 
-/// What was set up, and how to take it back.
+/// The record of an applied setup, with all that undo needs.
 public struct Journal: Hashable, Sendable {
   /// The method that was applied.
   public let method: SetupMethod
-  /// Where the machine's programs ask.
+  /// The address that the machine's programs ask.
   public let nameserver: Nameserver
-  /// In the order in which they were made.
+  /// The changes in the order in which they were made; undo goes backwards.
   public let changes: [Change]
 
   init(_ plan: Plan) {
     (method, nameserver, changes) = (plan.method, plan.nameserver, plan.changes)
   }
 
-  /// What is run after everything was taken back.
+  /// The commands to run after all changes are undone.
   public var commandsAfterUndo: [SystemCommand] {
     switch method {
     case .resolved, .resolvconf: [SystemCommand("systemctl", "daemon-reload")]
@@ -27,7 +27,7 @@ public struct Journal: Hashable, Sendable {
 
   private static let signature = "httpdnsd-setup 1"
 
-  /// The journal's octets: lines, and behind some of them as many octets as they say.
+  /// The encoded journal: text lines, some followed by as many octets as they announce.
   var octets: [UInt8] {
     var octets = Array("\(Journal.signature)\n\(method.rawValue) \(nameserver.host) \(nameserver.port)\n".utf8)
     for change in changes {
@@ -50,7 +50,7 @@ public struct Journal: Hashable, Sendable {
     }
   }
 
-  /// Reads a journal; nil where it is not whole or not one.
+  /// Decodes a journal; nil if it is incomplete or malformed.
   init?(octets: [UInt8]) {
     var reader = Reader(rest: octets[...])
     guard reader.line() == Journal.signature, let head = reader.line()?.split(separator: " "), head.count == 3,
@@ -72,7 +72,7 @@ public struct Journal: Hashable, Sendable {
 
   private struct Reader {
     var rest: ArraySlice<UInt8>
-    /// Whether the last line was the end.
+    /// Whether the last line was `end`.
     var isEnded = false
 
     mutating func line() -> String? {

@@ -1,13 +1,13 @@
-// Manager.swift -- who writes this machine's /etc/resolv.conf.
+// Manager.swift -- finds the program that manages this machine's /etc/resolv.conf.
 
-/// The owner of /etc/resolv.conf, as far as the file itself tells.
+/// The program that manages /etc/resolv.conf, as far as the file itself shows.
 public enum Manager: Hashable, Sendable {
-  /// One of those that setup has a method for.
+  /// A manager that setup has a method for.
   case known(SetupMethod)
-  /// Somebody else, and what helps.
+  /// Another manager, with advice.
   case other(String, help: String)
 
-  /// Looks at a machine.
+  /// Determines the manager from the link or the comments of the file.
   public static func find(in root: Root) throws(SetupError) -> Manager {
     let text = root.text(of: Place.resolver) ?? ""
     if case .link(let target) = try root.state(of: Place.resolver) {
@@ -18,12 +18,12 @@ public enum Manager: Hashable, Sendable {
       return .other("a symbolic link to \(target)", help: help)
     }
     if let manager = manager(ofText: text) { return manager }
-    // A plain file, and resolved's address in it.
+    // A plain file with the address of resolved's stub.
     if ResolverText.servers(of: text).contains("127.0.0.53") { return .known(.resolved) }
     return .known(.file)
   }
 
-  /// The method for the folder that /etc/resolv.conf leads to.
+  /// The method that belongs to the destination of the /etc/resolv.conf link.
   private static func method(ofFile path: String) -> SetupMethod? {
     let methods: [(String, SetupMethod)] = [
       ("/run/systemd/resolve/", .resolved), ("/usr/lib/systemd/resolv.conf", .resolved),
@@ -33,7 +33,7 @@ public enum Manager: Hashable, Sendable {
     return methods.first { path.hasPrefix($0.0) }?.1
   }
 
-  /// Whose comment stands in the file.
+  /// The manager whose comment is in the file.
   private static func manager(ofText text: String) -> Manager? {
     let comments = text.split(separator: "\n").filter { $0.hasPrefix("#") || $0.hasPrefix(";") }.joined(separator: "\n")
     let known: [(String, Manager)] = [

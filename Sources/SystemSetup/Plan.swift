@@ -1,27 +1,27 @@
-// Plan.swift -- what a method will change, decided before anything is.
+// Plan.swift -- what a method will change; complete before the first change.
 
-/// One path that is brought from one state into another.
+/// A change of one path from one state to another.
 public struct Change: Hashable, Sendable {
   /// The path inside the root.
   public let path: String
-  /// What is there now, and what undo puts back.
+  /// The current state, which undo restores.
   public let before: FileState
-  /// What will be there.
+  /// The state after the change.
   public let after: FileState
-  /// How the two are told apart from somebody else's doing.
+  /// How the change is made, and whether changes by others are conflicts.
   public let kind: Kind
 
-  /// How a change is made, and whose the result is.
+  /// How a change is made, and who may modify the result.
   public enum Kind: String, Sendable {
     /// The file is replaced as a whole.
     case replace
-    /// Something is mounted on the file: it is overwritten.
+    /// The file is a mount point and is overwritten in place.
     case overwrite
-    /// Our own file, whose content may be rewritten at any time.
+    /// The file is our own; hooks may rewrite it at any time.
     case ours
   }
 
-  /// Whether it is only a folder for another change.
+  /// Whether this only creates a folder for another change.
   public var isFolder: Bool {
     if case .folder = after { true } else { false }
   }
@@ -31,28 +31,28 @@ public struct Change: Hashable, Sendable {
   }
 }
 
-/// Everything that a method does on one machine.
+/// Everything that a method will do on one machine.
 public struct Plan: Hashable, Sendable {
-  /// The method.
+  /// The method that the plan carries out.
   public let method: SetupMethod
-  /// Where the machine's programs will ask.
+  /// The address that the machine's programs will ask.
   public let nameserver: Nameserver
-  /// The installed program, for hooks.
+  /// The path of the installed httpdnsd, which hooks run.
   public let program: String
-  /// In the order in which they are made.
+  /// The changes in the order in which they will be made.
   public internal(set) var changes: [Change] = []
-  /// What is run afterwards.
+  /// The commands to run after the changes.
   public internal(set) var commands: [SystemCommand] = []
-  /// What else happens, in sentences.
+  /// Other effects, as sentences.
   public internal(set) var notes: [String] = []
-  /// Why it is perhaps not wise; `--apply` refuses because of one.
+  /// Reasons against the plan; `--apply` refuses if there is one.
   public internal(set) var doubts: [String] = []
 
   init(_ method: SetupMethod, _ nameserver: Nameserver, program: String) {
     (self.method, self.nameserver, self.program) = (method, nameserver, program)
   }
 
-  /// Adds a change of a path from what is there now, with the folders that it needs.
+  /// Adds a change of a path from its current state, and the folders that it needs.
   mutating func add(
     _ path: String, _ after: FileState, _ kind: Change.Kind = .replace, in root: Root
   ) throws(SetupError) {
@@ -65,7 +65,7 @@ public struct Plan: Hashable, Sendable {
   }
 
   private mutating func addFolder(_ path: String, in root: Root) throws(SetupError) {
-    // The folder of state comes with the lock.
+    // The lock creates the state folder.
     guard !path.isEmpty, path != Place.state, !root.exists(path), !changes.contains(where: { $0.path == path }) else {
       return
     }
@@ -73,7 +73,7 @@ public struct Plan: Hashable, Sendable {
     changes.append(Change(path, from: .absent, to: .folder(mode: 0o755)))
   }
 
-  /// What will be changed and run, for a person to read.
+  /// The changes, commands and notes as human-readable text.
   public var text: String {
     var parts = changes.map(\.difference)
     if !commands.isEmpty { parts.append("then:\n" + commands.map { "  \($0)\n" }.joined()) }

@@ -1,12 +1,12 @@
-// Planning.swift -- from a machine as it is to the plan of a method, or the reason why that method is not the one.
+// Planning.swift -- makes the plan of a method for a machine, or says why the method does not fit.
 
 extension Plan {
   /// Decides what a method will change.
   ///
   /// - Parameters:
-  ///   - program: the path of the installed program, for hooks.
-  ///   - wildcard: the listening address of httpdnsd's that has 127.0.0.53 too, as text; nil where there is none.
-  /// - Throws: `SetupError.refused` where the method does not fit the machine, with the one that does.
+  ///   - program: the path of the installed httpdnsd, which hooks run.
+  ///   - wildcard: httpdnsd's listening address that also covers 127.0.0.53, as text; nil if there is none.
+  /// - Throws: `SetupError.refused` if the method does not fit the machine, with the one that does.
   public static func make(
     _ method: SetupMethod, _ nameserver: Nameserver, program: String, wildcard: String? = nil, root: Root
   ) throws(SetupError) -> Plan {
@@ -37,7 +37,7 @@ extension Plan {
     return plan
   }
 
-  /// The drop-in that has the service hand the machine's names over while it runs, and give them back when it stops.
+  /// Adds the drop-in that makes the machine ask httpdnsd while its service runs, and as before when it stops.
   mutating func addServiceHooks(_ root: Root) throws(SetupError) {
     guard ServiceUnit(root).isPresent else {
       throw .refused(

@@ -1,10 +1,10 @@
-// ResolvedSettings.swift -- what resolved.conf(5) and its drop-ins say that matters here.
+// ResolvedSettings.swift -- reads the relevant settings of resolved.conf(5) and its drop-ins.
 
-/// The settings of systemd-resolved, each with the file that has it.
+/// The settings of systemd-resolved, each with the file that sets it.
 struct ResolvedSettings {
   private var values: [String: [(value: String, file: String)]] = [:]
 
-  /// Reads the main file and the drop-ins; of drop-ins with the same name the one in /etc counts.
+  /// Reads the main file and the drop-ins. Of drop-ins with the same name, the one in /etc wins.
   init(_ root: Root) {
     let main = "/etc/systemd/resolved.conf"
     if let text = root.text(of: main) { read(text, main) }
@@ -17,21 +17,21 @@ struct ResolvedSettings {
     }
   }
 
-  /// What switches a setting off, in lower case.
+  /// The values that disable a setting, in lower case.
   static let no = ["no", "n", "false", "f", "off", "0"]
 
-  /// Whether the last value of a setting is one of these.
+  /// Returns whether the last value of a setting is one of these, ignoring case.
   func has(_ name: String, oneOf values: [String]) -> Bool {
     self.values[name]?.last.map { values.contains($0.value.lowercased()) } ?? false
   }
 
-  /// The file that gives a setting its last value, unless it is one of those named.
+  /// Returns the file that sets the last value, unless that value is in `values`.
   func place(of name: String, notIn values: [String]) -> String? {
     guard let found = self.values[name]?.last, !values.contains(found.value.lowercased()) else { return nil }
     return found.file
   }
 
-  /// The file that has a setting whose values add up, with this one among them.
+  /// Returns the first file that sets this value of a cumulative setting.
   func place(of name: String, with value: String) -> String? { values[name]?.first { $0.value == value }?.file }
 
   private mutating func read(_ text: String, _ file: String) {
@@ -39,7 +39,7 @@ struct ResolvedSettings {
       guard let equals = line.firstIndex(of: "=") else { continue }
       let words = line[line.index(after: equals)...].split(whereSeparator: \.isWhitespace)
       let name = line[..<equals].split(whereSeparator: \.isWhitespace).joined()
-      // Nothing behind the sign takes back what was said before.
+      // An empty value resets the setting.
       values[name] = words.isEmpty ? nil : (values[name] ?? []) + [(words.joined(separator: " "), file)]
     }
   }

@@ -1,14 +1,14 @@
-// ResolverText.swift -- resolv.conf(5) with our line first.
+// ResolverText.swift -- adds our nameserver to a resolv.conf(5).
 
-/// Texts in the form of resolv.conf(5).
+/// Reads and edits the text of resolv.conf(5).
 enum ResolverText {
-  /// glibc asks no more servers than this.
+  /// The most servers that glibc asks.
   static let mostServers = 3
-  /// How long glibc waits for one before it asks the next, in seconds: longer than the daemon waits for a provider before it
-  /// gives LocalDNS's answer, or the next server would be asked beside it.
+  /// How many seconds glibc waits for a server before it asks the next. Longer than the daemon waits for a provider
+  /// before it returns LocalDNS's answer; otherwise glibc would ask the next server meanwhile.
   static let timeout = 3
 
-  /// The same text with our nameserver before all others. Everything else stays, comments too.
+  /// Returns the text with our nameserver before all others. Everything else stays, including comments.
   static func first(_ nameserver: Nameserver, in text: String) -> String {
     var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     if lines.last == "" { lines.removeLast() }
@@ -23,7 +23,7 @@ enum ResolverText {
     return lines.joined(separator: "\n") + "\n"
   }
 
-  /// The nameservers of a text, in its order.
+  /// Returns the nameservers of a text in order.
   static func servers(of text: String) -> [String] { servers(text.split(separator: "\n").map(String.init)) }
 
   private static let comment = "# httpdnsd is asked first; `httpdnsd setup undo` takes this back."

@@ -1,37 +1,37 @@
-// Root.swift -- reads below a folder that stands for the root of a machine; links inside it do not lead out of it.
+// Root.swift -- reads below a folder that acts as the root of a machine; links inside it never lead out of it.
 
 import Files
 import Glibc
 
-/// The root of the machine, or a folder that will be the root of one. All paths that it takes are absolute ones inside it.
+/// The root of this machine, or a folder with the root of another one. All path arguments are absolute paths inside it.
 public struct Root: Sendable {
-  /// The folder, without a slash at its end; empty for this machine.
+  /// The folder without a trailing slash; empty for this machine.
   let folder: String
 
-  /// The machine's own root, or a folder.
+  /// Creates a root from a folder; empty or "/" for this machine.
   public init(_ folder: String = "") {
     var folder = folder[...]
     while folder.hasSuffix("/") { folder.removeLast() }
     self.folder = String(folder)
   }
 
-  /// Whether this is the machine that we run on.
+  /// Whether this is the root of the running machine.
   public var isMachine: Bool { folder.isEmpty }
 
-  /// Whether there is such a folder.
+  /// Whether the folder exists.
   public var isPresent: Bool {
     var status = stat()
     return isMachine || stat(folder, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
 
-  /// The path for whoever knows nothing of roots.
+  /// Returns the path with the folder in front, for messages and other programs; links are not resolved.
   public func file(_ path: String) -> String { folder + path }
 
-  /// A larger file is none that setup has to do with; in octets.
+  /// The largest file that setup reads, in octets.
   static let largestFile = 1 << 20
   private static let mostLinks = 40
 
-  /// The path for system calls: every folder on the way is a real one, only the last part may be a link.
+  /// Returns the path for system calls: all folders on the way are real, only the last part may be a link.
   func real(_ path: String) -> String {
     var (folder, rest, links) = ("", path.split(separator: "/").map(String.init)[...], 0)
     while let name = rest.popFirst() {
@@ -52,7 +52,7 @@ public struct Root: Sendable {
     return self.folder + folder
   }
 
-  /// Where a path leads in the end, inside the root; links that lead nowhere too.
+  /// Returns where a path leads after all links, inside the root; the destination need not exist.
   func destination(of path: String) -> String {
     var path = path
     for _ in 0..<Root.mostLinks {
@@ -63,9 +63,9 @@ public struct Root: Sendable {
     return path
   }
 
-  /// What is at a path.
+  /// Returns the state of a path.
   ///
-  /// - Throws: where that cannot be read, or is larger than `largestFile`.
+  /// - Throws: if it cannot be read, or is larger than `largestFile`.
   func state(of path: String) throws(SetupError) -> FileState {
     let real = real(path)
     var status = stat()
@@ -81,7 +81,7 @@ public struct Root: Sendable {
     }
   }
 
-  /// The octets of a file; links are followed inside the root.
+  /// Reads a file; follows links inside the root.
   func octets(of path: String) throws(SetupError) -> [UInt8] {
     do throws(FileFault) {
       return try WholeFile.read(real(destination(of: path)), limit: Root.largestFile)
@@ -93,15 +93,15 @@ public struct Root: Sendable {
     }
   }
 
-  /// The text of a file that may not be there.
+  /// Reads a text file; nil if it does not exist or cannot be read.
   func text(of path: String) -> String? {
     (try? octets(of: path)).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// Whether something is there; links are followed.
+  /// Returns whether a path exists; follows links.
   public func exists(_ path: String) -> Bool { access(real(destination(of: path)), F_OK) == 0 }
 
-  /// The names in a folder, sorted; none where there is no such folder.
+  /// Returns the names in a folder, sorted; empty if the folder does not exist.
   func names(in path: String) -> [String] {
     guard let stream = opendir(real(destination(of: path))) else { return [] }
     defer { closedir(stream) }
@@ -113,9 +113,9 @@ public struct Root: Sendable {
     return names.sorted()
   }
 
-  /// Whether something is mounted on the path itself, so that nothing can take its place.
+  /// Returns whether the path is a mount point, so that it cannot be replaced.
   func isMountPoint(_ path: String) -> Bool {
-    // Mounts are named from this process's root, in which `folder` may be reached by links.
+    // The kernel lists mounts as seen from this process's root, and `folder` may contain links.
     guard let resolved = realpath(real(path), nil) else { return false }
     defer { free(resolved) }
     let name = String(cString: resolved)
@@ -126,7 +126,7 @@ public struct Root: Sendable {
     }
   }
 
-  /// The folder that a path is in.
+  /// Returns the parent folder of a path.
   static func parent(of path: String) -> String {
     path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
   }

@@ -1,20 +1,20 @@
-// ServiceUnit.swift -- what the files of a machine say about the daemon's service.
+// ServiceUnit.swift -- reads the systemd unit of the daemon from a machine's files.
 
-/// httpdnsd.service on a machine, which need not run.
+/// httpdnsd.service on a machine, which may be offline. Each property reads the files again.
 public struct ServiceUnit {
   private let root: Root
 
-  /// Where units are, those that count first.
+  /// The unit folders, highest precedence first.
   private static let folders = ["/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"].map { "\($0)/systemd/system" }
   private static let usualPrograms = ["/usr/bin/httpdnsd", "/usr/local/bin/httpdnsd"]
 
-  /// The one on the machine with this root.
+  /// Creates a reader for the machine with this root.
   public init(_ root: Root) { self.root = root }
 
-  /// Whether there is a unit.
+  /// Whether the unit exists.
   var isPresent: Bool { ServiceUnit.folders.contains { root.exists("\($0)/\(Place.unit)") } }
 
-  /// Whether something that starts at boot wants it.
+  /// Whether another unit wants or requires it, such as one that starts at boot.
   var isEnabled: Bool {
     ServiceUnit.folders.contains { folder in
       root.names(in: folder).contains { name in
@@ -24,16 +24,16 @@ public struct ServiceUnit {
     }
   }
 
-  /// The program that it starts, inside the root; nil where there is no unit, or one that starts something else.
+  /// The program that the unit starts, as a path inside the root; nil without a unit, or if it starts something else.
   public var program: String? {
     guard let path = command(of: text)?.first else { return nil }
     return path.hasSuffix("/httpdnsd") ? path : nil
   }
 
-  /// The user that it names; nil where there is no unit, or one whose user exists only while the service runs.
+  /// The user that the unit sets; nil without a unit, or if the user is dynamic.
   public var user: String? { settings("User", in: textWithDropIns).last { !$0.isEmpty } }
 
-  /// The configuration file that it names to the program.
+  /// The configuration file that the unit passes with `--config`; nil if it passes none.
   public var configuration: String? {
     guard let words = command(of: textWithDropIns), let option = words.firstIndex(of: "--config"),
       option + 1 < words.count
@@ -41,15 +41,15 @@ public struct ServiceUnit {
     return words[option + 1]
   }
 
-  /// The program that is installed, whatever the unit says: where the package and `make install` put it.
+  /// The installed program, independent of the unit: where the package or `make install` puts it.
   public var installedProgram: String? { ServiceUnit.usualPrograms.first { root.exists($0) } }
 
-  /// The unit itself; nil where there is none.
+  /// The text of the unit; nil if it does not exist.
   private var text: String? {
     ServiceUnit.folders.lazy.compactMap { root.text(of: "\($0)/\(Place.unit)") }.first
   }
 
-  /// The unit with its drop-ins behind it, by their names, each from the folder that counts first.
+  /// The unit followed by its drop-ins, sorted by name, each from the folder of highest precedence.
   private var textWithDropIns: String? {
     guard var text else { return nil }
     var dropIns: [String: String] = [:]
@@ -62,13 +62,13 @@ public struct ServiceUnit {
     return text
   }
 
-  /// The words of the last command that starts something.
+  /// Returns the words of the last ExecStart= that is not empty.
   private func command(of text: String?) -> [String]? {
     settings("ExecStart", in: text).map { $0.drop { $0 != "/" } }.last { !$0.isEmpty }?
       .split(whereSeparator: \.isWhitespace).map(String.init)
   }
 
-  /// The values of a setting, in their order.
+  /// Returns the values of a setting in order.
   private func settings(_ name: String, in text: String?) -> [String] {
     (text ?? "").split(separator: "\n").filter { $0.hasPrefix("\(name)=") }.map { String($0.dropFirst(name.count + 1)) }
   }

@@ -1,12 +1,12 @@
-// SetupError.swift -- why something was not changed, in words for a person.
+// SetupError.swift -- human-readable reasons why setup or undo changed nothing or stopped.
 
 import Glibc
 
-/// Why setup or undo did nothing, or stopped.
+/// Why setup or undo did nothing, or stopped midway.
 public enum SetupError: Error, Hashable, CustomStringConvertible {
-  /// It would do harm, or be no use; the text says what helps.
+  /// The operation would do harm or have no effect; the text says what to do instead.
   case refused(String)
-  /// Somebody has changed files since.
+  /// Files were changed after setup.
   case changed([Conflict])
   /// A system call failed.
   case system(path: String, call: String, number: Int32)
@@ -15,11 +15,11 @@ public enum SetupError: Error, Hashable, CustomStringConvertible {
   public struct Conflict: Hashable, Sendable {
     /// The file's path inside the root.
     public let path: String
-    /// From what setup wrote to what is there now.
+    /// The diff from what setup wrote to the current content.
     public let difference: String
   }
 
-  /// The lines for a person.
+  /// One or more human-readable lines.
   public var description: String {
     switch self {
     case .refused(let reason): return reason
@@ -33,6 +33,6 @@ public enum SetupError: Error, Hashable, CustomStringConvertible {
     }
   }
 
-  /// The current `errno`.
+  /// Creates an error from the current `errno`.
   static func last(_ call: String, _ path: String) -> SetupError { .system(path: path, call: call, number: errno) }
 }

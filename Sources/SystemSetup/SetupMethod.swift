@@ -1,17 +1,17 @@
-// SetupMethod.swift -- the ways of making httpdnsd the machine's nameserver, and the address that it has there.
+// SetupMethod.swift -- the ways to make httpdnsd the machine's nameserver, and its address there.
 
-/// Whose files say which nameserver the machine asks.
+/// The program whose files set the machine's nameserver.
 public enum SetupMethod: String, CaseIterable, Sendable {
   /// systemd-resolved.
   case resolved
-  /// NetworkManager, where it writes /etc/resolv.conf itself.
+  /// NetworkManager, if it writes /etc/resolv.conf itself.
   case networkManager = "networkmanager"
   /// Debian's resolvconf, or openresolv.
   case resolvconf
-  /// A plain /etc/resolv.conf that belongs to nobody.
+  /// A plain /etc/resolv.conf that no program manages.
   case file
 
-  /// Whose /etc/resolv.conf is, in words for a person.
+  /// The human-readable name of the program that manages /etc/resolv.conf.
   public var owner: String {
     switch self {
     case .resolved: "systemd-resolved"
@@ -24,42 +24,42 @@ public enum SetupMethod: String, CaseIterable, Sendable {
 
 /// The address at which the machine's programs ask httpdnsd.
 public struct Nameserver: Hashable, Sendable {
-  /// The address in text, without brackets.
+  /// The IP address as text, without brackets.
   public let host: String
-  /// The port; everything but systemd-resolved can only ask port 53.
+  /// The port; only systemd-resolved can ask a port other than 53.
   public let port: UInt16
 
-  /// An address as it stands.
+  /// Creates an address; nothing is checked.
   public init(host: String, port: UInt16) { (self.host, self.port) = (host, port) }
 
-  /// As `DNS=` of resolved.conf(5) takes it.
+  /// The address in the syntax of `DNS=` in resolved.conf(5).
   var resolvedText: String {
     guard port != Nameserver.standardPort else { return host }
     return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
   }
 
-  /// The port that a resolv.conf(5) means.
+  /// The port that resolv.conf(5) implies.
   public static let standardPort: UInt16 = 53
 }
 
-/// Where things are, as absolute paths inside the root.
+/// The paths that setup uses, absolute inside the root.
 enum Place {
-  /// What must outlive the program and its service: what undo needs, and files that are rewritten at times. No
-  /// StateDirectory of the service, which another user owns.
+  /// The state folder: what undo needs, and files that hooks rewrite. It outlives the service, and is not the service's
+  /// StateDirectory, which belongs to another user.
   static let state = "/var/lib/httpdnsd-setup"
   static let journal = "\(state)/journal"
-  /// NetworkManager's servers behind ours; /etc/resolv.conf leads here.
+  /// Our nameserver, then NetworkManager's; /etc/resolv.conf links here.
   static let following = "\(state)/resolv.conf"
-  /// The network's resolvers that resolvconf knows of, for the daemon.
+  /// The network's resolvers from resolvconf's records, for the daemon.
   static let network = "\(state)/network.conf"
   static let resolver = "/etc/resolv.conf"
   static let unitFolder = "/etc/systemd/system/httpdnsd.service.d"
   static let unitDropIn = "\(unitFolder)/nameserver.conf"
   static let resolvedDropIn = "/run/systemd/resolved.conf.d/httpdnsd.conf"
-  /// Since when the service has been ready.
+  /// Holds the time at which the service became ready.
   static let readyMark = "/run/httpdnsd-setup/ready"
   static let unit = "httpdnsd.service"
   static let socket = "httpdnsd.socket"
-  /// resolvconf's name of our record; the standard orders have loopback first.
+  /// The name of our resolvconf record; resolvconf's default order puts loopback first.
   static let record = "lo.httpdnsd"
 }

@@ -1,48 +1,48 @@
-// SystemCommand.swift -- runs a program of the system to its end.
+// SystemCommand.swift -- runs a system program and waits for it.
 
 import Glibc
 
-/// A command that tells another program of a change.
+/// A system command, such as one that makes another program reload its configuration.
 public struct SystemCommand: Hashable, Sendable, CustomStringConvertible {
   let arguments: [String]
-  /// What it reads from its standard input.
+  /// The text for its standard input.
   let input: String
 
   init(_ arguments: String..., input: String = "") { (self.arguments, self.input) = (arguments, input) }
 
-  /// Whether the daemon's service runs on this machine.
+  /// Whether the daemon's service is active on this machine. Blocks, like all that run a command.
   public static var isServiceActive: Bool { isActive(Place.unit) }
 
-  /// Whether systemd holds the daemon's port on this machine, so that listen.addresses does not count.
+  /// Whether systemd listens for the daemon on this machine, which makes listen.addresses irrelevant.
   public static var isSocketActive: Bool { isActive(Place.socket) }
 
-  /// Writes what that socket listens on, in lines such as `127.0.0.1:53 (Datagram)`.
+  /// Prints the addresses of that socket, in lines such as `127.0.0.1:53 (Datagram)`.
   public static var socketAddresses: SystemCommand {
     SystemCommand("systemctl", "show", "--property=Listen", "--value", Place.socket)
   }
 
   private static func isActive(_ unit: String) -> Bool {
-    // Without systemd its program would complain, and not know.
+    // Without a running systemd, systemctl would print an error.
     Root().exists("/run/systemd/system") && SystemCommand("systemctl", "is-active", "--quiet", unit).run().status == 0
   }
 
-  /// As a shell would take it.
+  /// The command in shell syntax, unquoted.
   public var description: String {
     let command = arguments.joined(separator: " ")
     return input.isEmpty ? command : "printf '\(input.split(separator: "\n").joined(separator: "\\n"))\\n' | \(command)"
   }
 
-  /// Where the system's programs are; a hook's PATH may be anything.
+  /// The folders of system programs; a hook's PATH is unreliable.
   private static let folders = ["/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin"]
 
-  /// The file of a program; nil where the machine has none of that name.
+  /// Returns the path of a program; nil if the machine does not have it.
   static func find(_ name: String, in root: Root = Root()) -> String? {
     folders.map { "\($0)/\(name)" }.first { root.exists($0) }
   }
 
-  /// Runs it and waits for its end; its errors go where ours go.
+  /// Runs the command and waits until it exits. It inherits standard error.
   ///
-  /// - Returns: its exit code (nil where it cannot be started or was killed), and what it wrote.
+  /// - Returns: the exit code (nil if it cannot be started or was killed) and its standard output.
   @discardableResult
   public func run() -> (status: Int32?, output: String) {
     guard let path = SystemCommand.find(arguments[0]) else { return (nil, "") }
@@ -64,7 +64,7 @@ public struct SystemCommand: Hashable, Sendable, CustomStringConvertible {
     close(toChild[0])
     close(fromChild[1])
     defer { close(fromChild[0]) }
-    // A few lines: they fit into the pipe, whether anybody reads them or not.
+    // A few lines: they fit into the pipe even if the program does not read them.
     signal(SIGPIPE, SIG_IGN)
     _ = Array(input.utf8).withUnsafeBytes { write(toChild[1], $0.baseAddress, $0.count) }
     close(toChild[1])
