@@ -1,7 +1,7 @@
-// Dialect.swift -- what every provider's dialect can do: say what it serves, ask for it, read the reply.
+// Dialect.swift -- the interface of every provider's dialect: which questions it serves, the request, the reply.
 //
-// A dialect is a value without state, clock or I/O: it may be used on any thread, and the same input always gives
-// the same output, but for the initialisation vectors of those that encrypt.
+// A dialect is a value without state, clock or I/O. It may be used on any thread, and equal input gives equal output,
+// except for the initialisation vectors of dialects that encrypt.
 
 import DNSWire
 
@@ -10,54 +10,54 @@ public protocol Dialect: Sendable {
   /// Whether this dialect can carry the question, by its type and its name.
   func serves(_ question: HTTPDNSQuestion) -> Bool
 
-  /// The transfer that asks the question.
+  /// The transfer that carries the question.
   ///
   /// - Parameter unixTime: seconds since 1970 on the provider's clock, for dialects that sign.
   /// - Precondition: `serves(question)`.
   func request(for question: HTTPDNSQuestion, unixTime: Int64) -> TransferRequest
 
-  /// The answer that the reply to such a transfer holds.
+  /// Reads the answer in the reply to such a transfer.
   ///
-  /// - Throws: why there is none, and with it whom to blame.
+  /// - Throws: the reason why there is no answer; what it counts against follows from it.
   /// - Complexity: O(*n*) in the octets of the body.
   func answer(
     to question: HTTPDNSQuestion, from response: TransferResponse
   ) throws(HTTPDNSFailure) -> HTTPDNSAnswer
 
-  /// The service's own word for what is wrong, where the reply has one that its documents name.
+  /// The service's own error code, if the reply has one that its documents list.
   func errorCode(in response: TransferResponse) -> String?
 
-  /// What a transfer costs.
+  /// The price of a transfer.
   var billing: Billing { get }
 
-  /// Whether it has a word for DO and CD. Without one questions that differ in nothing else are the same transfer.
+  /// Whether requests carry DO and CD. If not, questions that differ only in these flags give the same transfer.
   var knowsDNSSECFlags: Bool { get }
 }
 
 extension Dialect {
-  /// Whether it has a word for DO and CD: not where nothing else is said.
+  /// False by default: requests carry neither DO nor CD.
   public var knowsDNSSECFlags: Bool { false }
 
-  /// The service's own word for what is wrong: none, where nothing else is said.
+  /// Nil by default: the service has no error codes of its own.
   public func errorCode(in response: TransferResponse) -> String? { nil }
 }
 
-/// A dialect in which one transfer can ask for several names, and for both address families of them.
+/// A dialect in which one transfer can carry several names and both address families.
 ///
 /// It serves A and AAAA only.
 public protocol BatchDialect: Dialect {
-  /// Names that one transfer may carry; 1 where only the families can travel together.
+  /// Maximum names in one transfer; 1 if only the families can share a transfer.
   var mostNames: Int { get }
 
-  /// The transfer that asks all questions of the batch.
+  /// The transfer that carries all questions of the batch.
   ///
-  /// - Precondition: each of them is served, and there are no more than `mostNames` names.
+  /// - Precondition: the dialect serves each question, and there are no more than `mostNames` names.
   func request(for batch: QuestionBatch, unixTime: Int64) -> TransferRequest
 
-  /// What the reply to such a transfer says to each of `batch.questions`, in their order. A question that the reply
-  /// leaves out has failed with `.wrongQuestion`; the others count.
+  /// Reads the answers to `batch.questions`, in their order. A question that the reply omits fails with
+  /// `.wrongQuestion`; this does not affect the other questions.
   ///
-  /// - Throws: why there is no answer to any of them.
+  /// - Throws: the reason why no question has an answer.
   /// - Complexity: O(*n*) in the octets of the body.
   func answers(
     to batch: QuestionBatch, from response: TransferResponse
@@ -65,12 +65,12 @@ public protocol BatchDialect: Dialect {
 }
 
 extension BatchDialect {
-  /// The transfer that asks one question.
+  /// The transfer of a batch of one question.
   public func request(for question: HTTPDNSQuestion, unixTime: Int64) -> TransferRequest {
     request(for: QuestionBatch(question), unixTime: unixTime)
   }
 
-  /// What the reply to such a transfer says.
+  /// Reads the answer to a batch of one question.
   public func answer(
     to question: HTTPDNSQuestion, from response: TransferResponse
   ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
@@ -78,18 +78,16 @@ extension BatchDialect {
   }
 }
 
-/// Names and address families that travel in one transfer: each name is asked for in each family.
+/// Names and address families that share one transfer: each name is combined with each family.
 public struct QuestionBatch: Hashable, Sendable {
-  /// The names, none twice.
+  /// The names, without duplicates; at least one.
   public var names: [DomainName]
   /// A, AAAA or both, in that order.
   public var types: [RecordType]
-  /// The subnet that the answers shall suit; nil says nothing about it.
+  /// The subnet that the answers are tailored to; nil adds no subnet to the request.
   public var clientSubnet: IPPrefix?
 
-  /// Those names in those families.
-  ///
-  /// - Precondition: there is a name, and `types` is `[.a]`, `[.aaaa]` or `[.a, .aaaa]`.
+  /// Creates a batch. Traps unless there is a name and `types` is `[.a]`, `[.aaaa]` or `[.a, .aaaa]`.
   public init(names: [DomainName], types: [RecordType], clientSubnet: IPPrefix? = nil) {
     let isFamilies =
       types.count == 2 ? types[0] == .a && types[1] == .aaaa : types.count == 1 && (types[0] == .a || types[0] == .aaaa)
@@ -99,7 +97,8 @@ public struct QuestionBatch: Hashable, Sendable {
     self.clientSubnet = clientSubnet
   }
 
-  /// The one question. DO and CD are left out: these dialects have no word for them.
+  /// Creates a batch of one question, which must be of type A or AAAA. DO and CD are dropped, because these dialects do
+  /// not carry them.
   public init(_ question: HTTPDNSQuestion) {
     self.init(names: [question.name], types: [question.type], clientSubnet: question.clientSubnet)
   }
@@ -110,20 +109,20 @@ public struct QuestionBatch: Hashable, Sendable {
   }
 }
 
-/// What a provider charges for.
+/// The price list of a provider.
 public struct Billing: Hashable, Sendable {
-  /// Units for each transfer that was replied to, whatever it carried.
+  /// Units per transfer that was replied to, whether or not it has an answer.
   public let unitsPerTransfer: Int
-  /// Units for each name and address family to which addresses came back.
+  /// Units per name and address family that addresses were returned for.
   public let unitsPerAnswer: Int
-  /// Whether no document says so, and the numbers are the best guess.
+  /// Whether the price is an estimate that no document confirms.
   public let isEstimate: Bool
-  /// The document that says so, or what the guess rests on.
+  /// The document that states the price, or the basis of the estimate.
   public let source: String
-  /// Whether anybody is billed: not where there is no account. Units are counted all the same.
+  /// Whether an account is billed; false without an account. Units are counted in both cases.
   public let isBilled: Bool
 
-  /// A price and where it is written.
+  /// Creates a price list with its source.
   public init(
     unitsPerTransfer: Int, unitsPerAnswer: Int = 0, isEstimate: Bool = false, isBilled: Bool = true, source: String
   ) {
@@ -134,19 +133,19 @@ public struct Billing: Hashable, Sendable {
     self.source = source
   }
 
-  /// A public service without an account: nobody is billed.
+  /// A public service without an account and without a price.
   public static let free = Billing(
     unitsPerTransfer: 0, isBilled: false, source: "public service, no account")
 
-  /// Units for one transfer.
+  /// Returns the units of one transfer.
   ///
-  /// - Parameter answers: names and families to which addresses came back.
+  /// - Parameter answers: the number of names and families that addresses were returned for.
   public func units(answers: Int) -> Int { unitsPerTransfer + unitsPerAnswer * answers }
 }
 
 extension RecordType {
-  /// Whether a record of this type can exist: neither type 0 nor OPT nor one of the types that only a question has
-  /// (RFC 6895 section 3.1).
+  /// Whether records of this type can exist: not type 0, not OPT, and no type that only questions use (RFC 6895 section
+  /// 3.1).
   var isDataType: Bool {
     self != RecordType(0) && self != .opt && !(128...255).contains(rawValue)
   }

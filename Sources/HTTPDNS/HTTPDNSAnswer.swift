@@ -1,38 +1,38 @@
-// HTTPDNSAnswer.swift -- what a provider said, checked and put in order.
+// HTTPDNSAnswer.swift -- a provider's answer after every check, with its records in order.
 
 import DNSWire
 
-/// An answer that passed every check: it is to the question that was asked, its CNAME chain begins at QNAME and has
-/// no gap, and each RRset has one TTL.
+/// An answer that passed every check: it belongs to the question, its CNAME chain starts at QNAME without a gap, and
+/// each RRset has one TTL.
 public struct HTTPDNSAnswer: Equatable, Sendable {
-  /// RCODE, extended by the OPT record where there was one. Only NOERROR and NXDOMAIN carry records.
+  /// RCODE, with the extension of the OPT record if there is one. Only NOERROR and NXDOMAIN have records.
   public var responseCode: ResponseCode
-  /// AD: the provider says that it validated everything in here.
+  /// AD: the provider states that it validated all records of the answer.
   public var isAuthenticated: Bool
-  /// The CNAME chain from QNAME on, each link followed by its signatures, then the RRset that was asked for.
+  /// The CNAME chain from QNAME, each link followed by its signatures, then the RRset of QTYPE.
   public var answers: [ResourceRecord]
-  /// The SOA record of a negative answer, and with DO the records that prove something.
+  /// The SOA record of a negative answer, and with DO the records that prove nonexistence.
   public var authorities: [ResourceRecord]
-  /// Whether the answer says that there is no such data: NXDOMAIN, or NOERROR without a record of the type (NODATA).
+  /// Whether this is a negative answer: NXDOMAIN, or NOERROR without a record of QTYPE (NODATA).
   public var isNegative: Bool
-  /// Whether the emptiness may mean something else than NODATA: the dialect has no way to tell "no such data" from
-  /// "no such name" or "not served to this account".
+  /// Whether an empty answer may mean something other than NODATA, because the dialect does not distinguish "no such
+  /// data" from "no such name" or "not served to this account".
   public var isEmptyAmbiguous: Bool
-  /// SCOPE PREFIX-LENGTH (RFC 7871 section 7.2.1) where the provider gave one to the subnet that was sent.
+  /// SCOPE PREFIX-LENGTH (RFC 7871 section 7.2.1); nil if the provider returned none for the subnet that was sent.
   public var scopePrefixLength: Int?
-  /// The provider's Extended DNS Error (RFC 8914), also beside a response code that is no answer; of several the first
-  /// that says why a validator refused the data, or else the first.
+  /// The provider's Extended DNS Error (RFC 8914), also with a response code other than NOERROR and NXDOMAIN. Of
+  /// several it is the first that states why a validator refused the data, otherwise the first.
   public var extendedError: ExtendedError?
 
-  /// How long a negative answer holds, seconds (RFC 2308 section 5): the lower of its SOA record's TTL and MINIMUM.
-  /// Nil without an SOA record.
+  /// The TTL of a negative answer in seconds (RFC 2308 section 5): the lower of the SOA record's TTL and MINIMUM. Nil
+  /// without an SOA record.
   public var negativeTTL: UInt32? {
     guard let soa = authorities.first(where: { $0.type == .soa }), soa.rdata.count >= 4 else { return nil }
     let minimum = soa.rdata.suffix(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
     return min(soa.ttl, ttlValue(minimum))
   }
 
-  /// An answer of those parts; one without records is negative only if it says so.
+  /// Creates an answer without checks. An answer without records is not negative unless `isNegative` is set.
   public init(
     responseCode: ResponseCode, isAuthenticated: Bool = false, answers: [ResourceRecord] = [],
     authorities: [ResourceRecord] = [], isNegative: Bool = false, isEmptyAmbiguous: Bool = false,
@@ -49,5 +49,5 @@ public struct HTTPDNSAnswer: Equatable, Sendable {
   }
 }
 
-/// A TTL as it counts: one with the most significant bit set is 0 (RFC 2181 section 8).
+/// The effective TTL: a value with the most significant bit set counts as 0 (RFC 2181 section 8).
 func ttlValue(_ ttl: UInt32) -> UInt32 { ttl > UInt32(Int32.max) ? 0 : ttl }

@@ -1,28 +1,30 @@
-// HTTPDNSFailure.swift -- why a reply gave no answer.
+// HTTPDNSFailure.swift -- the reasons why a reply has no usable answer.
 
-/// Why there is no answer. No case carries text of the provider's, so every one of them may be logged.
+/// The reason why there is no answer. No case contains text of the provider, so every case is safe to log.
 public enum HTTPDNSFailure: Error, Hashable, Sendable {
-  /// The provider rejected the client's credentials or address: HTTP 401 or 403.
+  /// The provider rejected the client's credentials or address: HTTP 401 or 403, or an error code for a wrong
+  /// signature.
   case authentication
-  /// The time of a signature had passed, or lay too far ahead: the clocks differ. Worth one retry with a corrected clock.
+  /// The time in a signature is in the past or too far ahead: the clocks differ. One retry with a corrected clock is
+  /// useful.
   case expired
-  /// The account does not exist, is closed, or may not do this at all: its owner has to change something.
+  /// The account does not exist, is closed, or lacks the permission. Its owner has to change something.
   case account
-  /// The provider does not take this name.
+  /// The provider does not accept this name.
   case name
-  /// The provider did not accept how it was asked: HTTP 400 or another status of that class.
+  /// The provider rejected the form of the request: HTTP 400, another 4xx status without a case of its own, or 501.
   case badParameter
   /// The provider does not know the path: HTTP 404.
   case badPath
-  /// Too many requests: HTTP 429, with the time to stay away where the provider gave one.
+  /// Too many requests: HTTP 429, with the provider's `Retry-After` if it sent one.
   case quota(retryAfter: Duration?)
-  /// The server could not, or sent us elsewhere (redirects are never followed): the HTTP status.
+  /// The server could not answer, or redirected the client (redirects are never followed): the HTTP status.
   case server(status: Int)
-  /// The body is not what the dialect defines.
+  /// The body does not have the form that the dialect defines.
   case unreadable(UnreadableReason)
-  /// The reply answers another question, or the same one for another subnet.
+  /// The reply answers another question, or the same question for another subnet.
   case wrongQuestion
-  /// TC is set: what came is not the whole answer (RFC 2181 section 9).
+  /// TC is set: the answer is incomplete (RFC 2181 section 9).
   case truncated
   /// RDATA in a form that cannot be read without guessing: this provider cannot serve the type.
   case unsupported
@@ -32,34 +34,34 @@ public enum HTTPDNSFailure: Error, Hashable, Sendable {
 public enum UnreadableReason: Hashable, CaseIterable, Sendable {
   /// Larger than the dialect's limit.
   case tooLarge
-  /// A `Content-Type` that the dialect does not have, such as a captive portal's HTML.
+  /// A `Content-Type` that the dialect does not accept, such as HTML from a captive portal.
   case mediaType
-  /// Not JSON: broken syntax, invalid UTF-8, a NUL character, a number out of range, the same member twice.
+  /// Not JSON: broken syntax, invalid UTF-8, a NUL character, a number out of range, or a duplicate member.
   case syntax
-  /// JSON nested more deeply than any answer is.
+  /// JSON nested more deeply than any answer.
   case nesting
   /// JSON of another shape: a member is missing or has another type.
   case shape
-  /// A number that its field cannot hold.
+  /// A number that does not fit its field.
   case number
-  /// A domain name that is none.
+  /// A string that is not a domain name.
   case name
-  /// Data of a type whose text has one form everywhere, in another form.
+  /// Wrong data of a type that has only one textual form.
   case rdata
   /// Not a DNS message, or not a response.
   case message
-  /// Ciphertext that the key does not decrypt, or text that stands for no ciphertext.
+  /// Ciphertext that the key does not decrypt, or text that does not encode ciphertext.
   case cipher
   /// A CNAME chain with a loop, a fork, a gap or too many links.
   case chain
-  /// Records and response code that exclude each other.
+  /// Records that contradict the response code.
   case contradiction
-  /// No data, and the names of other servers that may have it: nothing is said of the question.
+  /// No data, but the names of other servers that may have it: the reply does not answer the question.
   case referral
 }
 
 extension UnreadableReason {
-  /// For people.
+  /// Human-readable text for logs.
   var text: String {
     switch self {
     case .tooLarge: "larger than allowed"

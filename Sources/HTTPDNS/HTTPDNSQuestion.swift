@@ -1,22 +1,22 @@
-// HTTPDNSQuestion.swift -- what is asked of a provider.
+// HTTPDNSQuestion.swift -- a question to a provider.
 
 import DNSWire
 
-/// A question with everything that may change its answer. The class is always IN.
+/// A question with everything that can change its answer. The class is always IN.
 public struct HTTPDNSQuestion: Hashable, Sendable {
-  /// QNAME. Its case is not sent: providers see lower case.
+  /// QNAME. Dialects send it in lower case.
   public var name: DomainName
   /// QTYPE.
   public var type: RecordType
-  /// DO (RFC 3225): DNSSEC records are wanted.
+  /// DO (RFC 3225): the client requests DNSSEC records.
   public var dnssecOK: Bool
-  /// CD (RFC 4035 section 3.2.2): the provider shall not validate.
+  /// CD (RFC 4035 section 3.2.2): asks the provider not to validate.
   public var checkingDisabled: Bool
-  /// The subnet that the answer shall suit (RFC 7871); a length of 0 asks the provider to reveal none, nil says
-  /// nothing about it.
+  /// The subnet that the answer is tailored to (RFC 7871). A length of 0 asks the provider to reveal no subnet; nil
+  /// adds no subnet to the request.
   public var clientSubnet: IPPrefix?
 
-  /// A question; without further arguments it says neither DO nor CD and names no subnet.
+  /// Creates a question, by default with DO and CD clear and without a subnet.
   public init(
     name: DomainName, type: RecordType, dnssecOK: Bool = false, checkingDisabled: Bool = false,
     clientSubnet: IPPrefix? = nil

@@ -2,29 +2,29 @@
 
 import DNSWire
 
-/// A request target under construction. Names and values are encoded as they are added, so that nothing that a stub
-/// resolver or a configuration file holds can add a parameter of its own.
+/// A request target under construction. Names and values are encoded when they are added, so that no text from a stub
+/// resolver or the configuration can add another parameter.
 struct QueryTarget {
   private var octets: [UInt8] = []
   private var separator: UInt8
 
-  /// Path and query so far.
+  /// The path and query so far.
   var text: String { String(decoding: octets, as: UTF8.self) }
 
-  /// A target that begins with a path, which may have a query of its own.
+  /// Starts with a path, which may have a query of its own.
   init(path: String) {
     octets.reserveCapacity(512)
     octets.append(path)
     separator = octets.contains(UInt8(ascii: "?")) ? UInt8(ascii: "&") : UInt8(ascii: "?")
   }
 
-  /// Adds a parameter whose value consists of characters that stand for themselves in a query.
+  /// Adds a parameter. Every character of the value must be allowed in a query.
   mutating func add(_ name: StaticString, plain value: String) {
     begin(name)
     octets.append(value)
   }
 
-  /// Adds a parameter, percent-encoding all but RFC 3986's unreserved characters.
+  /// Adds a parameter with a percent-encoded value; only RFC 3986's unreserved characters stay as they are.
   mutating func add(_ name: StaticString, encoding value: String) {
     begin(name)
     octets.appendPercentEncoded(value)
@@ -37,16 +37,16 @@ struct QueryTarget {
     separator = UInt8(ascii: "&")
   }
 
-  /// Adds a subnet. `/` and `:` stand for themselves in a query (RFC 3986 section 3.4), and providers' own programs
-  /// send them so.
+  /// Adds a subnet. `/` and `:` need no encoding in a query (RFC 3986 section 3.4), and the providers' own SDKs do not
+  /// encode them.
   mutating func addClientSubnet(_ prefix: IPPrefix) {
     add("edns_client_subnet", plain: prefix.description)
   }
 
-  /// Adds a parameter that brings the target to a multiple of `block` octets. It says nothing, so that it need not be
-  /// random: over TLS only its length shows, and of one character the length is known after header compression too.
+  /// Adds a parameter that extends the target to a multiple of `block` octets. Its value need not be random: TLS hides
+  /// all but the length, and one repeated character has a predictable length after header compression as well.
   mutating func pad(_ name: StaticString, toMultipleOf block: Int) {
-    // A separator before the name, and an equals sign behind it.
+    // The separator before the name and the equals sign after it.
     let length = octets.count + name.utf8CodeUnitCount + 2
     let missing = (block - length % block) % block
     add(
@@ -58,7 +58,7 @@ struct QueryTarget {
   }
 }
 
-/// A plain name as it stands in a URL and in what is signed: lower case, without the final dot.
+/// Returns a plain name as it appears in URLs and in signed texts: lower case, without the final dot.
 ///
 /// - Precondition: `name.isPlain`, and it is not the root.
 func plainText(of name: DomainName) -> String {
@@ -83,19 +83,19 @@ func plainText(of name: DomainName) -> String {
 }
 
 extension QuestionBatch {
-  /// The names as they stand in a URL and in what is signed, separated by commas.
+  /// The names as they appear in URLs and in signed texts, separated by commas.
   var plainNames: String {
     // Nearly every batch has one name.
     names.count == 1 ? plainText(of: names[0]) : names.map(plainText).joined(separator: ",")
   }
 }
 
-/// Whether a text is a plain name's, in any case and with or without its final dot. False for the root.
+/// Whether a text is that plain name, in any case, with or without the final dot. False for the root.
 ///
-/// - Precondition: `name.isPlain`: the text of another name has escapes.
+/// - Precondition: `name.isPlain`, because the text of any other name has escapes.
 func isPlainText(_ text: UnsafeRawBufferPointer, of name: DomainName) -> Bool {
   let octets = name.octets.span
-  // Each label has one octet before it in wire form and one behind it in text.
+  // Each label has one octet before it in wire format and one after it in text.
   let length = octets.count - 2
   guard length > 0, text.count == length || text.count == length + 1 && text[length] == UInt8(ascii: ".") else {
     return false
@@ -112,7 +112,7 @@ func isPlainText(_ text: UnsafeRawBufferPointer, of name: DomainName) -> Bool {
   return true
 }
 
-/// The text with all but RFC 3986's unreserved characters percent-encoded.
+/// Percent-encodes everything except RFC 3986's unreserved characters.
 func percentEncoded(_ text: String) -> String {
   var octets: [UInt8] = []
   octets.appendPercentEncoded(text)
@@ -120,7 +120,7 @@ func percentEncoded(_ text: String) -> String {
 }
 
 extension [UInt8] {
-  /// Appends a text. Through the text's view of octets it would take several times as long.
+  /// Appends a text, several times faster than through its UTF-8 view.
   mutating func append(_ text: String) {
     var text = text
     text.withUTF8 { append(contentsOf: $0) }

@@ -1,6 +1,6 @@
-// Transfer.swift -- an HTTP exchange as values: what a dialect wants sent, and what came back of it.
+// Transfer.swift -- an HTTP exchange as values: the request of a dialect and the response to it.
 
-/// What to send. The host, the scheme and the connection are the HTTP client's business.
+/// The request of a dialect. The HTTP client determines host, scheme and connection.
 public struct TransferRequest: Sendable {
   /// The HTTP methods that dialects use.
   public enum Method: String, Sendable {
@@ -10,16 +10,16 @@ public struct TransferRequest: Sendable {
     case post = "POST"
   }
 
-  /// The method.
+  /// GET or POST.
   public var method: Method
-  /// Path and query, percent-encoded. The query may hold a signature: never log it.
+  /// Path and query, percent-encoded. The query may contain a signature: never log it.
   public var target: String
-  /// Header fields that the dialect needs beside those that every HTTP client sends.
+  /// Header fields that the dialect needs in addition to those of the HTTP client.
   public var headers: [(name: String, value: String)]
   /// The body; empty with GET.
   public var body: [UInt8]
 
-  /// A request of those parts.
+  /// Creates a request, by default without header fields and without a body.
   public init(method: Method, target: String, headers: [(name: String, value: String)] = [], body: [UInt8] = []) {
     self.method = method
     self.target = target
@@ -29,30 +29,30 @@ public struct TransferRequest: Sendable {
 }
 
 extension TransferRequest: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  /// Method and path, for logs: without the query, the headers and the body.
+  /// Method and path for logs, without query, headers and body.
   public var description: String { "\(method.rawValue) \(target.prefix { $0 != "?" })" }
   /// The same as `description`.
   public var debugDescription: String { description }
-  /// Nothing to look into.
+  /// Empty, so that reflection does not reveal the query.
   public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// What came back.
+/// The response to a transfer.
 public struct TransferResponse: Sendable {
   /// The HTTP status code.
   public var status: Int
-  /// The `Content-Type` field as it was sent.
+  /// The `Content-Type` field as the server sent it.
   public var contentType: String?
   /// The `Age` field (RFC 9111 section 5.1), seconds.
   public var age: UInt32?
-  /// `max-age` of the `Cache-Control` field (RFC 9111 section 5.2.2.1), seconds; 0 bounds nothing.
+  /// `max-age` of the `Cache-Control` field (RFC 9111 section 5.2.2.1), seconds. 0 does not limit TTLs.
   public var maxAge: UInt32?
   /// The `Retry-After` field (RFC 9110 section 10.2.3).
   public var retryAfter: Duration?
-  /// The body, without any transfer or content coding.
+  /// The body after removal of transfer and content codings.
   public var body: [UInt8]
 
-  /// A response of those parts.
+  /// Creates a response, by default without header fields and with an empty body.
   public init(
     status: Int, contentType: String? = nil, age: UInt32? = nil, maxAge: UInt32? = nil, retryAfter: Duration? = nil,
     body: [UInt8] = []

@@ -3,24 +3,24 @@
 import Ciphers
 import DNSWire
 
-/// `GET /resolve` (alibabacloud.com/help/en/dns/httpdns-doh-json-api), and the signature as the provider's own
-/// programs compute it (github.com/aliyun/alibaba-pdns-sdk-c).
+/// `GET /resolve` (alibabacloud.com/help/en/dns/httpdns-doh-json-api), signed as the provider's own SDK does it
+/// (github.com/aliyun/alibaba-pdns-sdk-c).
 public struct AliDNSDialect: Dialect {
-  /// An account, and the access key that signs for it.
+  /// An account and the access key that signs its requests.
   public struct Credential: Sendable {
     let accountID: String
     let accessKeyID: String
     let accessKeySecret: Secret
 
-    /// An account's credential.
+    /// Creates a credential; none of the values is checked.
     public init(accountID: String, accessKeyID: String, accessKeySecret: Secret) {
       self.accountID = accountID
       self.accessKeyID = accessKeyID
       self.accessKeySecret = accessKeySecret
     }
 
-    /// `key`: the lower-case hexadecimal SHA-256 of account, secret, time, name and access key ID, one behind the
-    /// other. The name counts octet by octet as it is sent; nothing else of the request is covered.
+    /// Returns `key`: the lower-case hexadecimal SHA-256 of account, secret, time, name and access key ID,
+    /// concatenated. The name is hashed octet by octet as it is sent. The signature covers nothing else of the request.
     func key(name: String, timestamp: String) -> String {
       var message: [UInt8] = []
       message.reserveCapacity(256)
@@ -33,28 +33,28 @@ public struct AliDNSDialect: Dialect {
     }
   }
 
-  /// How a reply looks.
+  /// The form of a reply.
   public enum Form: Hashable, Sendable {
     /// An object with status, records and TTLs.
     case full
-    /// An array of addresses, no more.
+    /// An array of addresses without status and TTL.
     case short
   }
 
-  /// The TTL of an address in a short reply, which has none: the minimum of the provider's own programs, seconds.
+  /// The TTL in seconds of an address in a short reply, which has none: the minimum that the provider's own SDK uses.
   static let shortTTL: UInt32 = 60
 
   private let credential: Credential?
   private let form: Form
   private let path: String
-  /// An HTTPS transfer costs what five HTTP transfers cost.
+  /// An HTTPS transfer costs as much as five HTTP transfers.
   public let billing: Billing
 
-  /// A dialect for an account, or without one for the public service.
+  /// Creates a dialect for an account, or for the public service.
   ///
   /// - Parameters:
-  ///   - credential: nil sends unsigned requests.
-  ///   - isEncrypted: whether transfers go over HTTPS; only the price depends on it.
+  ///   - credential: nil for the public service, which takes unsigned requests.
+  ///   - isEncrypted: whether transfers use HTTPS; only the price depends on it.
   public init(credential: Credential?, form: Form = .full, isEncrypted: Bool, path: String = "/resolve") {
     self.credential = credential
     self.form = form
@@ -64,15 +64,15 @@ public struct AliDNSDialect: Dialect {
       source: "Alibaba Cloud DNS, HTTPDNS SDK guides: HTTPS is billed at five times the price of HTTP")
   }
 
-  /// Every type that a record can have, in the short form only addresses; names of letters, digits, hyphens and
-  /// underscores, but not the root.
+  /// Every data type, in the short form A and AAAA only. Names consist of letters, digits, hyphens and underscores; not
+  /// the root.
   public func serves(_ question: HTTPDNSQuestion) -> Bool {
     let isServedType = form == .short ? question.type == .a || question.type == .aaaa : question.type.isDataType
     return isServedType && question.name.isPlain && !question.name.isRoot
   }
 
-  /// A GET with `name` and `type`, and where they apply `uid`, `ts`, `key`, `ak`, `edns_client_subnet` and `short`.
-  /// The service does no DNSSEC: there is nothing to say DO or CD with.
+  /// A GET with `name` and `type`, and if applicable `uid`, `ts`, `key`, `ak`, `edns_client_subnet` and `short`. The
+  /// service does not support DNSSEC, so that no parameter carries DO or CD.
   public func request(for question: HTTPDNSQuestion, unixTime: Int64) -> TransferRequest {
     let name = plainText(of: question.name)
     var target = QueryTarget(path: path)
@@ -90,8 +90,8 @@ public struct AliDNSDialect: Dialect {
     return TransferRequest(method: .get, target: target.text)
   }
 
-  /// The answer in a full or a short body. A short body says nothing of TTL and status: its addresses hold for a
-  /// minute, and an empty one is NODATA at most (`isEmptyAmbiguous`).
+  /// Reads a full or a short body. A short body has no TTL and no status: its addresses live for a minute, and an empty
+  /// one is an uncertain NODATA (`isEmptyAmbiguous`).
   public func answer(
     to question: HTTPDNSQuestion, from response: TransferResponse
   ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
@@ -125,11 +125,11 @@ public struct AliDNSDialect: Dialect {
 }
 
 extension AliDNSDialect: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  /// The dialect's name: the account and its key stay inside.
+  /// The dialect's name, without the account and its key.
   public var description: String { "alidns" }
   /// The same as `description`.
   public var debugDescription: String { description }
-  /// Nothing to look into.
+  /// Empty, so that reflection does not reveal the account and its key.
   public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
@@ -138,6 +138,6 @@ extension AliDNSDialect.Credential: CustomStringConvertible, CustomDebugStringCo
   public var description: String { "••••" }
   /// Always `••••`.
   public var debugDescription: String { description }
-  /// Nothing to look into.
+  /// Empty, so that reflection does not reveal the key.
   public var customMirror: Mirror { Mirror(self, children: []) }
 }

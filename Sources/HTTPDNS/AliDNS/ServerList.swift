@@ -1,56 +1,56 @@
-// ServerList.swift -- the servers that Alibaba Cloud DNS publishes for its clients, as SRV records.
+// ServerList.swift -- reads the servers that Alibaba Cloud DNS publishes for its clients as SRV records.
 
 import DNSWire
 
 /// A server that a provider announces to its clients.
 public struct ListedServer: Hashable, Sendable {
-  /// What to connect to.
+  /// The address or name to connect to.
   public enum Host: Hashable, Sendable {
     /// An address.
     case address(IPAddress)
-    /// A name that has to be resolved first.
+    /// A name, which the client has to resolve first.
     case name(DomainName)
   }
 
-  /// What to connect to.
+  /// The address or name to connect to.
   public var host: Host
-  /// The port; nil is the scheme's own.
+  /// The port; nil means the default port of the scheme.
   public var port: UInt16?
 
-  /// A server at a host.
+  /// Creates a server; without a port it has the default port of the scheme.
   public init(_ host: Host, port: UInt16? = nil) {
     self.host = host
     self.port = port
   }
 }
 
-/// The list under `auto.sdk.alidns.com`: SRV records (RFC 2782) whose targets are no host names but say what they stand
-/// for in their last label (github.com/aliyun/alibaba-pdns-sdk-c): `192.0.2.53.ipv4.`, `2001-db8--53.ipv6.`,
-/// `dns.example.com.domain.`.
+/// The list at `auto.sdk.alidns.com`: SRV records (RFC 2782) whose targets are not host names. The last label of a
+/// target states what the rest encodes (github.com/aliyun/alibaba-pdns-sdk-c): `192.0.2.53.ipv4.`,
+/// `2001-db8--53.ipv6.`, `dns.example.com.domain.`.
 ///
-/// Listed servers come before configured ones, which stay as a last resort.
+/// Listed servers take precedence over configured servers, which remain as a last resort.
 public struct ServerList: Hashable, Sendable {
-  /// What the provider is asked for. The public service answers it, unsigned.
+  /// The question for the list. The public service answers it without a signature.
   public static let question = HTTPDNSQuestion(name: DomainName(text: "auto.sdk.alidns.com")!, type: .srv)
 
-  /// Servers of each kind that are taken: IPv4 addresses, IPv6 addresses, names.
+  /// Maximum servers of each kind: IPv4 addresses, IPv6 addresses, names.
   static let mostOfAKind = 8
-  /// The shortest time for which a list holds, seconds.
+  /// Minimum lifetime of a list in seconds.
   static let shortestLifetime: UInt32 = 60
 
   /// The servers, by priority and then by weight. There is at least one.
   public let servers: [ListedServer]
-  /// How long the list holds, seconds: its TTL, but a minute at least.
+  /// Lifetime of the list in seconds: its TTL, but at least a minute.
   public let lifetime: UInt32
 
-  /// The list in an answer to `question`; nil where it has none that can be used.
+  /// Reads the list in an answer to `question`; nil if it has no usable server.
   public init?(_ answer: HTTPDNSAnswer) {
     guard answer.responseCode == .noError else { return nil }
     let records = answer.answers.filter { $0.type == .srv }
     let entries = records.compactMap { Entry($0.rdata) }
     var counts: [Entry.Kind: Int] = [:]
     var servers: [ListedServer] = []
-    // `sorted` keeps the order of equals, which is the provider's.
+    // `sorted` is stable, so equal entries stay in the provider's order.
     for entry in entries.sorted(by: { ($0.priority, $1.weight) < ($1.priority, $0.weight) })
     where !servers.contains(entry.server) && counts[entry.kind, default: 0] < ServerList.mostOfAKind {
       counts[entry.kind, default: 0] += 1
@@ -61,7 +61,7 @@ public struct ServerList: Hashable, Sendable {
     self.lifetime = max(lifetime, ServerList.shortestLifetime)
   }
 
-  /// What one record says.
+  /// One SRV record.
   private struct Entry {
     enum Kind: Hashable { case ipv4, ipv6, name }
 
@@ -70,7 +70,7 @@ public struct ServerList: Hashable, Sendable {
     let kind: Kind
     let server: ListedServer
 
-    /// Nil for anything that is not one of the three forms.
+    /// Nil unless the target has one of the three forms and the port is not 0.
     init?(_ rdata: [UInt8]) {
       guard rdata.count > 6, let target = DomainName(octets: Array(rdata[6...])) else { return nil }
       let numbers = [0, 2, 4].map { UInt16(rdata[$0]) << 8 | UInt16(rdata[$0 + 1]) }

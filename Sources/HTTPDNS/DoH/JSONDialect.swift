@@ -1,19 +1,20 @@
-// JSONDialect.swift -- the JSON services of Google, Cloudflare and doh.pub, and others of that form.
+// JSONDialect.swift -- the JSON services of Google, Cloudflare and doh.pub, and other services of that form.
 
 import DNSWire
 
-/// GET with a name and a type, JSON back. The services share the reply's form and differ in what a request may hold.
+/// GET with a name and a type; the reply is JSON. The services share the form of the reply and accept different
+/// parameters.
 public struct JSONDialect: Dialect {
-  /// What a service is known to understand.
+  /// The features of a service.
   public enum Flavour: Hashable, Sendable {
     /// dns.google: subnets and padding (developers.google.com/speed/public-dns/docs/doh/json).
     case google
     /// Cloudflare (developers.cloudflare.com, "DNS over HTTPS", "Using JSON"): neither subnets nor padding.
     case cloudflare
-    /// Any other service, doh.pub among them: subnets as Google has them; the reply need not repeat the question.
+    /// Any other service, for example doh.pub: subnets as with Google; the reply need not repeat the question.
     case generic
 
-    /// The flavour of the service at a host name or address and a path.
+    /// Detects the flavour of a service from its host name or address and its path.
     public init(host: String, path: String) {
       let host = host.lowercased()
       let isResolve = path.prefix { $0 != "?" } == "/resolve"
@@ -44,7 +45,7 @@ public struct JSONDialect: Dialect {
   private let flavour: Flavour
   private let path: String
 
-  /// A dialect for the service of that flavour at a path.
+  /// Creates a dialect for a service of that flavour.
   ///
   /// - Parameter path: begins with `/`; may end with a query of its own.
   public init(flavour: Flavour, path: String) {
@@ -52,25 +53,25 @@ public struct JSONDialect: Dialect {
     self.path = path
   }
 
-  /// Public services are free of charge.
+  /// Free: public services have no price.
   public var billing: Billing { .free }
 
-  /// `do` and `cd`.
+  /// True: the parameters `do` and `cd`.
   public var knowsDNSSECFlags: Bool { true }
 
-  /// Octets of a reply's body.
+  /// Maximum octets of a reply's body.
   public static let mostOctets = JSONLimit.message
 
-  /// Every name, and every type that a record can have.
+  /// Every name and every data type.
   public func serves(_ question: HTTPDNSQuestion) -> Bool { question.type.isDataType }
 
-  /// A GET with `name`, `type`, and where they apply `do`, `cd`, `edns_client_subnet` and `random_padding`.
+  /// A GET with `name` and `type`, and if applicable `do`, `cd`, `edns_client_subnet` and `random_padding`.
   ///
-  /// A name is sent as presentation text (RFC 1035 section 5.1), its escapes percent-encoded. A service that reads it in
-  /// another way repeats another question, or has records of another owner, and is not believed.
+  /// A name is sent in presentation format (RFC 1035 section 5.1), its escapes percent-encoded. If a service interprets
+  /// it differently, its reply has another question or other owner names, and is refused.
   ///
-  /// Without a subnet in the question none is named, not even `0.0.0.0/0`: the service then sees what any resolver
-  /// sees of its client, and who wants less (RFC 7871 section 7.1.2) configures the prefix of length 0.
+  /// A question without a subnet sends none, not even `0.0.0.0/0`: the service then sees the client's address, as any
+  /// resolver does. For more privacy (RFC 7871 section 7.1.2) the configuration can set a prefix of length 0.
   public func request(for question: HTTPDNSQuestion, unixTime: Int64) -> TransferRequest {
     var target = QueryTarget(path: path)
     if question.name.isPlain, !question.name.isRoot {
@@ -88,7 +89,7 @@ public struct JSONDialect: Dialect {
       method: .get, target: target.text, headers: [(name: "Accept", value: "application/dns-json")])
   }
 
-  /// The answer in a JSON body.
+  /// Reads a JSON body.
   public func answer(
     to question: HTTPDNSQuestion, from response: TransferResponse
   ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {

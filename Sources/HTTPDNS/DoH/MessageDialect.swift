@@ -3,18 +3,19 @@
 import Ciphers
 import DNSWire
 
-/// DNS over HTTPS in wire form. It carries every name and every type.
+/// DNS over HTTPS in wire format. It carries every name and every data type.
 public struct MessageDialect: Dialect {
-  /// Octets of a reply's body, which is one DNS message.
+  /// Maximum octets of a reply's body, which is one DNS message.
   static let maximumBody = Message.maximumOctetCount
 
   private let method: TransferRequest.Method
   private let path: String
 
-  /// A dialect for the service at a path.
+  /// Creates a dialect for a service.
   ///
   /// - Parameters:
-  ///   - method: POST sends the message as the body; GET, which HTTP caches can answer, as the parameter `dns`.
+  ///   - method: POST sends the message as the body; GET, which HTTP caches can answer, sends it as the parameter
+  ///     `dns`.
   ///   - path: begins with `/`; may end with a query of its own, or with the template expression `{?dns}`.
   public init(method: TransferRequest.Method = .post, path: String = "/dns-query") {
     self.method = method
@@ -22,16 +23,16 @@ public struct MessageDialect: Dialect {
     self.path = path.hasSuffix(template) ? String(path.dropLast(template.utf8.count)) : path
   }
 
-  /// Public services are free of charge.
+  /// Free: public services have no price.
   public var billing: Billing { .free }
 
-  /// DO and CD are bits of the message.
+  /// True: DO and CD are bits of the message.
   public var knowsDNSSECFlags: Bool { true }
 
-  /// Every name, and every type that a record can have.
+  /// Every name and every data type.
   public func serves(_ question: HTTPDNSQuestion) -> Bool { question.type.isDataType }
 
-  /// A GET or POST with the query; padded, so that its length says nothing of the name (RFC 8467).
+  /// A GET or POST with the query, padded so that its length does not reveal the name (RFC 8467).
   public func request(for question: HTTPDNSQuestion, unixTime: Int64) -> TransferRequest {
     let message = query(for: question)
     let accept = (name: "Accept", value: MediaTypes.message.names[0])
@@ -46,8 +47,8 @@ public struct MessageDialect: Dialect {
     }
   }
 
-  /// The answer in a DNS message. TTLs count from when the message was fresh: the reply's age is taken off, and they
-  /// end with its freshness (RFC 8484 section 5.1).
+  /// Reads the DNS message in the body. The reply's age is subtracted from the TTLs, and no TTL exceeds the remaining
+  /// freshness lifetime (RFC 8484 section 5.1).
   public func answer(
     to question: HTTPDNSQuestion, from response: TransferResponse
   ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
@@ -58,15 +59,15 @@ public struct MessageDialect: Dialect {
     var reply = try ProviderReply(message, to: question)
     reply.scopePrefixLength = try scope(in: message, for: question)
     let age = response.age ?? 0
-    // Without max-age nothing but the TTLs themselves ends the freshness; 0 is for HTTP caches alone.
+    // Without max-age only the TTLs limit the freshness lifetime. A max-age of 0 addresses HTTP caches only.
     let freshness = response.maxAge.flatMap { $0 == 0 ? nil : $0 > age ? $0 - age : 0 } ?? .max
     for index in reply.answers.indices { reply.answers[index].age(by: age, freshness: freshness) }
     for index in reply.authorities.indices { reply.authorities[index].age(by: age, freshness: freshness) }
     return try reply.answer(to: question)
   }
 
-  /// The query. Its ID is 0 and its name in lower case, so that equal questions are equal octets to an HTTP cache; AD
-  /// asks for the AD bit of the response (RFC 6840 section 5.7).
+  /// Composes the query. Its ID is 0 and its name in lower case, so that equal questions have equal octets for an HTTP
+  /// cache. AD requests the AD bit in the response (RFC 6840 section 5.7).
   private func query(for question: HTTPDNSQuestion) -> [UInt8] {
     let options = question.clientSubnet.map { [ClientSubnet($0).option] } ?? []
     var message = Message.query(
@@ -81,7 +82,7 @@ public struct MessageDialect: Dialect {
     }
   }
 
-  /// The scope; a response to a query with another subnet must not be used (RFC 7871 section 7.3).
+  /// The scope. A response for another subnet must not be used (RFC 7871 section 7.3).
   private func scope(in message: Message, for question: HTTPDNSQuestion) throws(HTTPDNSFailure) -> Int? {
     guard let sent = question.clientSubnet, let returned = message.edns?.clientSubnet else { return nil }
     guard returned.prefix == sent else { throw .wrongQuestion }
@@ -90,7 +91,7 @@ public struct MessageDialect: Dialect {
 }
 
 extension UnreadableReason {
-  /// Whoever owns a zone decides on RDATA and on how much work the names are; the rest is the server's.
+  /// The owner of a zone controls RDATA and the work that its names cause; any other error is the server's.
   fileprivate init(_ error: WireError) {
     self =
       switch error {
@@ -109,12 +110,13 @@ extension ResourceRecord {
 }
 
 extension ProviderReply {
-  /// What a response says; refused where it is none, to another question, or not whole.
+  /// Checks the header and the question of a response. Throws if it is not a response, answers another question, or is
+  /// truncated.
   fileprivate init(_ message: Message, to question: HTTPDNSQuestion) throws(HTTPDNSFailure) {
     guard message.header.qr, message.header.opcode == 0 else { throw .unreadable(.message) }
     let code = message.responseCode
     let isAnswer = code == .noError || code == .nxDomain
-    // A server that could not even read the query has no question to repeat.
+    // A server that could not parse the query has no question to repeat.
     guard message.asks(Question(name: question.name, type: question.type)) || message.questions.isEmpty && !isAnswer
     else { throw .wrongQuestion }
     guard !message.header.tc else { throw .truncated }
@@ -127,7 +129,7 @@ extension ProviderReply {
 }
 
 extension HTTPDNSAnswer {
-  /// The answer that a response by plain DNS holds, by the same rules as one from a provider.
+  /// Reads the answer in a response over plain DNS, with the checks that also apply to a provider's reply.
   public init(_ message: Message, to question: HTTPDNSQuestion) throws(HTTPDNSFailure) {
     self = try ProviderReply(message, to: question).answer(to: question)
   }

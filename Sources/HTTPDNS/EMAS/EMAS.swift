@@ -1,24 +1,24 @@
-// EMAS.swift -- what both versions of the EMAS API have in common: limits, the words for a batch, the price.
+// EMAS.swift -- what both versions of the EMAS API share: limits, the parameters of a batch, the price.
 
 import DNSWire
 
-/// Facts of the service, whatever the version of its API.
+/// Facts of the service that hold for every version of its API.
 enum EMAS {
-  /// Names that one request may carry.
+  /// Maximum names in one request.
   static let mostNames = 5
 
-  /// How long a signature holds, seconds, as in the provider's mobile programs; the service takes up to a day.
+  /// Lifetime of a signature in seconds, as in the provider's mobile SDKs; the service accepts up to a day.
   static let signatureLifetime: Int64 = 600
 
-  /// A and AAAA; names of letters, digits, hyphens and underscores, but not the root.
+  /// A and AAAA. Names consist of letters, digits, hyphens and underscores; not the root.
   static func serves(_ question: HTTPDNSQuestion) -> Bool {
     (question.type == .a || question.type == .aaaa) && question.name.isPlain && !question.name.isRoot
   }
 
-  /// What is charged: each name and family to which addresses came back, more for each kind of encryption.
+  /// The price: per name and family that addresses were returned for, and higher with each kind of encryption.
   ///
   /// - Parameters:
-  ///   - isEncrypted: whether transfers go over HTTPS.
+  ///   - isEncrypted: whether transfers use HTTPS.
   ///   - hasCipher: whether names and answers are encrypted within the transfer.
   static func billing(isEncrypted: Bool, hasCipher: Bool = false) -> Billing {
     let units = isEncrypted ? (hasCipher ? 8 : 5) : (hasCipher ? 3 : 1)
@@ -33,8 +33,9 @@ extension QuestionBatch {
   /// The families: `4`, `6` or `4,6`.
   var emasFamilies: String { types.count > 1 ? "4,6" : types[0] == .a ? "4" : "6" }
 
-  /// The address that the answers shall suit, the first one of the subnet; nil where there is none, or none shall be
-  /// revealed (RFC 7871 section 7.1.2): the service has no word for that, and sees what any server sees of its client.
+  /// The address that the answers are tailored to, the first one of the subnet. Nil without a subnet, and for a subnet
+  /// of length 0, which asks not to reveal an address (RFC 7871 section 7.1.2): the API cannot express that, and the
+  /// service sees the source address of the connection.
   var emasClientAddress: String? {
     clientSubnet.flatMap { $0.length == 0 ? nil : $0.address.description }
   }

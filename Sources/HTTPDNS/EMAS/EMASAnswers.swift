@@ -1,20 +1,20 @@
-// EMASAnswers.swift -- gathers what a reply of EMAS says to each question of a batch.
+// EMASAnswers.swift -- collects the answers to a batch from a reply of EMAS.
 
 import CJSON
 import DNSWire
 
-/// The answers to a batch while the elements of a reply are read one by one.
+/// Collects the answers to a batch while the reader visits the elements of a reply.
 struct EMASAnswers {
-  /// The TTL of addresses that came without a positive one, seconds: that of the provider's own programs.
+  /// The TTL in seconds of addresses without a positive TTL, as in the provider's own SDKs.
   static let defaultTTL: UInt32 = 60
 
-  /// What is known of one question so far.
+  /// The state of one question.
   private struct Outcome {
     let question: HTTPDNSQuestion
     var records: [ResourceRecord] = []
-    /// Whether the reply speaks of it at all.
+    /// Whether the reply mentions the question.
     var isNamed = false
-    /// Whether the reply says that the name has no addresses of the family, and not merely shows none.
+    /// Whether the reply states that the name has no addresses of the family, instead of only listing none.
     var hasNoData = false
     var failure: HTTPDNSFailure?
 
@@ -31,15 +31,15 @@ struct EMASAnswers {
 
   private var outcomes: [Outcome]
 
-  /// No answers yet.
+  /// Creates the collector without answers.
   init(_ batch: QuestionBatch) {
     outcomes = batch.questions.map { Outcome(question: $0) }
   }
 
-  /// Adds the addresses of one family that the reply lists for a name; a list that cannot be read spoils that question
-  /// only. Names and families that were not asked for are ignored.
+  /// Adds the addresses of one family that the reply lists for a name. A list that cannot be read fails this question
+  /// only. Names and families that are not in the batch are ignored.
   ///
-  /// - Parameter hasNoData: whether the reply says that an empty list means what it says.
+  /// - Parameter hasNoData: whether the reply states that an empty list means NODATA.
   mutating func add(
     _ list: EMASAddressList, of name: UnsafeRawBufferPointer, _ type: RecordType, hasNoData: Bool = false
   ) {
@@ -58,7 +58,7 @@ struct EMASAnswers {
 
   /// The answers in the order of the questions.
   ///
-  /// - Throws: the first question's failure where there is no answer to any of them.
+  /// - Throws: the failure of the first question if no question has an answer.
   func results() throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
     let results = outcomes.map(\.result)
     guard case .failure(let failure)? = results.first else { return results }
@@ -67,16 +67,16 @@ struct EMASAnswers {
   }
 }
 
-/// Addresses of one family as a reply lists them.
+/// The addresses of one family as a reply lists them.
 struct EMASAddressList {
-  /// An array of texts; nil is an empty list.
+  /// An array of strings; nil is an empty list.
   let addresses: JSONValue?
-  /// TTLs, the one to prefer first; the first that is positive counts.
+  /// TTLs in order of preference; the first positive one counts.
   let ttls: [JSONValue?]
 
-  /// The records that the list stands for.
+  /// The records of the list.
   ///
-  /// - Throws: `.unreadable` for anything in it but addresses of the question's family, and for a TTL that is none.
+  /// - Throws: `.unreadable` if an element is not an address of the question's family, or a TTL is not a number.
   func records(for question: HTTPDNSQuestion) throws(HTTPDNSFailure) -> [ResourceRecord] {
     guard let addresses else { return [] }
     guard addresses.isArray else { throw .unreadable(.shape) }
@@ -95,7 +95,7 @@ struct EMASAddressList {
       if let seconds = member.number(upTo: .max) {
         guard seconds == 0 else { return ttlValue(seconds) }
       } else {
-        // What remains of a TTL may have become negative on the way.
+        // A remaining lifetime may be negative.
         var seconds: Int64 = 0
         guard json_signed_of(member.handle, &seconds), seconds < 0 else { throw .unreadable(.number) }
       }

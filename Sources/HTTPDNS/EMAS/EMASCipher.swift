@@ -1,15 +1,15 @@
-// EMASCipher.swift -- how version 2 of the EMAS API encrypts names in requests and answers in replies.
+// EMASCipher.swift -- encrypts names in requests and decrypts answers in replies of version 2 of the EMAS API.
 
 import Ciphers
 
-/// Why a key of an EMAS account cannot be used. Neither case carries any of the key.
+/// The reason why a key of an EMAS account is unusable. It contains no part of the key.
 public enum EMASKeyError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The secret key is not a text of pairs of hexadecimal digits.
+  /// The secret key does not consist of pairs of hexadecimal digits.
   case secretKey
   /// The AES secret key is not 32 hexadecimal digits.
   case aesSecretKey
 
-  /// One line: what is allowed.
+  /// One line that states the allowed form.
   public var description: String {
     switch self {
     case .secretKey: "the secret key must consist of hexadecimal digits, an even number of them"
@@ -18,9 +18,9 @@ public enum EMASKeyError: Error, Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// AES-128 around the part of a request that says what is asked, and around the part of a reply that answers.
+/// AES-128 for the part of a request that has the question, and for the part of a reply that has the answer.
 struct EMASCipher: Sendable {
-  /// `m` and `mode` where nothing is encrypted.
+  /// `m` and `mode` without encryption.
   static let none: UInt32 = 0
 
   /// `m` in a request and `mode` in a reply.
@@ -29,22 +29,23 @@ struct EMASCipher: Sendable {
   private let cipher: BlockCipher
   private let random: @Sendable (Int) -> [UInt8]
 
-  /// A cipher with a key of 32 hexadecimal digits.
+  /// Creates a cipher with a key of 32 hexadecimal digits.
   init(_ mode: BlockCipher.Mode, key: Secret, random: @escaping @Sendable (Int) -> [UInt8]) throws(EMASKeyError) {
     guard let octets = Hexadecimal.decode(key.reveal), octets.count == mode.keyLength else { throw .aesSecretKey }
     cipher = BlockCipher(mode, key: octets)
     self.random = random
   }
 
-  /// `enc`: hexadecimal of a new initialisation vector and the ciphertext.
+  /// Returns `enc`: the hexadecimal text of a new initialisation vector and the ciphertext.
   func seal(_ text: [UInt8]) -> String {
     let vector = random(cipher.mode.vectorLength)
     return Hexadecimal.encode(vector + cipher.encrypt(text, vector: vector))
   }
 
-  /// The plaintext of `data`: Base 64 of an initialisation vector and the ciphertext.
+  /// Returns the plaintext of `data`: the Base64 text of an initialisation vector and the ciphertext.
   ///
-  /// - Throws: `.unreadable(.cipher)` where it is anything else, or was made with another key.
+  /// - Throws: `.unreadable(.shape)` if it is not a string, `.unreadable(.cipher)` if it is not such a text or the key
+  ///   does not decrypt it.
   func open(_ data: JSONValue) throws(HTTPDNSFailure) -> [UInt8] {
     guard let text = data.octets else { throw .unreadable(.shape) }
     let length = cipher.mode.vectorLength

@@ -3,23 +3,23 @@
 import Ciphers
 import DNSWire
 
-/// `GET /{account}/d` for one name and `/{account}/resolve` for several (alibabacloud.com/help/en/httpdns), signed with
-/// MD5 where there is a secret key (`sign_d`, `sign_resolve`).
+/// `GET /{account}/d` for one name and `/{account}/resolve` for several names (alibabacloud.com/help/en/httpdns),
+/// signed with MD5 if there is a secret key (`sign_d`, `sign_resolve`).
 ///
-/// A reply does not tell a name without addresses from one that does not exist, or that the account does not serve: an
-/// empty one is NODATA at most (`isEmptyAmbiguous`).
+/// A reply does not distinguish a name without addresses from a name that does not exist or that the account does not
+/// serve: an empty reply is an uncertain NODATA (`isEmptyAmbiguous`).
 public struct EMASDialect: BatchDialect {
-  /// What stands before the resource in every target.
+  /// The part of every target before the resource.
   private let pathPrefix: String
   private let secretKey: Secret?
-  /// Each name and family with addresses costs a unit over HTTP, five over HTTPS.
+  /// Each name and family with addresses costs one unit over HTTP and five units over HTTPS.
   public let billing: Billing
 
-  /// A dialect for an account.
+  /// Creates a dialect for an account.
   ///
   /// - Parameters:
   ///   - secretKey: nil sends unsigned requests, which an account may forbid.
-  ///   - isEncrypted: whether transfers go over HTTPS; only the price depends on it.
+  ///   - isEncrypted: whether transfers use HTTPS; only the price depends on it.
   public init(accountID: String, secretKey: Secret?, isEncrypted: Bool) {
     pathPrefix = "/\(percentEncoded(accountID))/\(secretKey == nil ? "" : "sign_")"
     self.secretKey = secretKey
@@ -29,10 +29,10 @@ public struct EMASDialect: BatchDialect {
   /// Five.
   public var mostNames: Int { EMAS.mostNames }
 
-  /// A and AAAA; names of letters, digits, hyphens and underscores, but not the root.
+  /// A and AAAA. Names consist of letters, digits, hyphens and underscores; not the root.
   public func serves(_ question: HTTPDNSQuestion) -> Bool { EMAS.serves(question) }
 
-  /// A GET with `host`, `query`, and where they apply `ip`, `t` and `s`. The signature holds for ten minutes.
+  /// A GET with `host` and `query`, and if applicable `ip`, `t` and `s`. The signature is valid for ten minutes.
   public func request(for batch: QuestionBatch, unixTime: Int64) -> TransferRequest {
     precondition(batch.names.count <= mostNames, "more names than EMAS takes")
     let resource = batch.names.count == 1 ? "d" : "resolve"
@@ -49,10 +49,10 @@ public struct EMASDialect: BatchDialect {
     return TransferRequest(method: .get, target: target.text)
   }
 
-  /// The service's own word for what is wrong.
+  /// The service's own error code, if it is a documented one.
   public func errorCode(in response: TransferResponse) -> String? { emasErrorCode(response) }
 
-  /// The answers in a body with `ips` and `ipsv6`, or with a list `dns` of such elements.
+  /// Reads a body with `ips` and `ipsv6`, or with a list `dns` of such elements.
   public func answers(
     to batch: QuestionBatch, from response: TransferResponse
   ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
@@ -68,8 +68,8 @@ public struct EMASDialect: BatchDialect {
     }
   }
 
-  /// `s`: the lower-case hexadecimal MD5 of the hosts as they are sent, the secret key and the expiry, with hyphens
-  /// between them.
+  /// Returns `s`: the lower-case hexadecimal MD5 of the hosts as they are sent, the secret key and the expiry, joined
+  /// by hyphens.
   static func signature(hosts: String, secretKey: Secret, expiry: String) -> String {
     var message: [UInt8] = []
     message.reserveCapacity(256)
@@ -83,12 +83,12 @@ public struct EMASDialect: BatchDialect {
 
   private static let hyphen = UInt8(ascii: "-")
 
-  /// An element is of the family that its `type` says, with its addresses in `ips` whatever the family; without a
-  /// `type` it is of both.
+  /// Reads an element. With `type` it has one family, whose addresses are in `ips` for A and for AAAA; without `type`
+  /// it has both families.
   private static func read(_ element: JSONValue, into answers: inout EMASAnswers) throws(HTTPDNSFailure) {
     let (ips, ipsv6) = (element["ips"], element["ipsv6"])
     guard let host = element["host"]?.octets, ips != nil || ipsv6 != nil else { throw .unreadable(.shape) }
-    // The authoritative TTL before what remains of it: so the provider's own programs choose.
+    // The provider's own SDKs prefer the authoritative TTL to the remaining one.
     let ttls = [element["origin_ttl"], element["ttl"]]
     guard let member = element["type"] else {
       answers.add(EMASAddressList(addresses: ips, ttls: ttls), of: host, .a)
@@ -104,10 +104,10 @@ public struct EMASDialect: BatchDialect {
 }
 
 extension EMASDialect: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  /// The dialect's name: the account and its key stay inside.
+  /// The dialect's name, without the account and its key.
   public var description: String { "emas" }
   /// The same as `description`.
   public var debugDescription: String { description }
-  /// Nothing to look into.
+  /// Empty, so that reflection does not reveal the account and its key.
   public var customMirror: Mirror { Mirror(self, children: []) }
 }

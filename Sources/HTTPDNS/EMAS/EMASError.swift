@@ -1,7 +1,7 @@
-// EMASError.swift -- the error codes of EMAS, and what is to be done about each.
+// EMASError.swift -- the error codes of EMAS and the failure that each of them means.
 
-/// `code` of an error's body. The sets of both versions of the API are one here: clients in the field understand every
-/// code in both, and the tables in the documents are not complete.
+/// `code` in the body of an error. Both versions of the API share this list: the provider's clients understand every
+/// code in both, and the tables in the documents are incomplete.
 enum EMASErrorCode: String {
   case missingArgument = "MissingArgument"
   case tooManyHosts = "TooManyHosts"
@@ -17,20 +17,21 @@ enum EMASErrorCode: String {
   case accountNotExists = "AccountNotExists"
   case methodNotAllowed = "MethodNotAllowed"
 
-  /// The code that a reply has; nil where it has none, or one that no document names.
+  /// The code in a reply; nil without a code or with an undocumented one.
   init?(in reply: JSONValue) {
-    // Nearly every reply of version 2 says so, which need not be looked up among the errors.
+    // Nearly every reply of version 2 has this code; it is not an error.
     guard let code = reply["code"]?.text, code != "success" else { return nil }
     self.init(rawValue: code)
   }
 
-  /// The failure with the reaction of the provider's own programs (github.com/aliyun/alibabacloud-httpdns-android-sdk).
+  /// The failure that gives the same reaction as the provider's own SDK
+  /// (github.com/aliyun/alibabacloud-httpdns-android-sdk).
   func failure(status: Int) -> HTTPDNSFailure {
     switch self {
-    // They ask another server: this one may be of another service level, or of another release.
+    // The SDK tries another server: this one may have another service level or another release.
     case .missingArgument, .tooManyHosts, .sdnsNotSupported, .serviceLevelDeny, .internalError: .server(status: status)
     case .invalidHost: .name
-    // An expiry too far ahead: ours is always ten minutes ahead, so the clocks differ.
+    // The expiry is too far ahead. Ours is always ten minutes ahead, so the clocks differ.
     case .signatureExpired, .invalidDuration: .expired
     case .invalidSignature: .authentication
     case .unsignedInterfaceDisabled, .invalidAccount, .accountNotExists: .account
@@ -39,14 +40,14 @@ enum EMASErrorCode: String {
   }
 }
 
-/// The code of an error's body, where a document names it.
+/// The code in the body of an error, if it is a documented one.
 func emasErrorCode(_ response: TransferResponse) -> String? {
   guard response.body.count <= JSONLimit.octets else { return nil }
   return (try? withJSON(response.body, EMASErrorCode.init(in:)))?.rawValue
 }
 
-/// Hands the root of a reply's body to `read`, unless the reply says that something is wrong. What the body says counts
-/// before the status; a code that is not known says nothing.
+/// Passes the root of a reply's body to `read`, unless the reply is an error. The error code takes precedence over the
+/// status; an unknown code is ignored.
 func withEMASReply<Value>(
   _ response: TransferResponse, _ read: (JSONValue) throws(HTTPDNSFailure) -> Value
 ) throws(HTTPDNSFailure) -> Value {

@@ -1,14 +1,14 @@
-// EMASSchedule.swift -- asks EMAS which servers answer now, and where that can be asked.
+// EMASSchedule.swift -- asks EMAS for its current servers.
 
 import DNSWire
 
-/// `GET /{account}/ss` ("service IP address scheduling", alibabacloud.com/help/en/httpdns). Any server answers it; those
-/// that a client starts with may answer nothing else.
+/// `GET /{account}/ss` ("service IP address scheduling", alibabacloud.com/help/en/httpdns). Any server answers it; the
+/// servers that a client starts with may answer nothing else.
 ///
-/// The request is not signed. The signature is optional, the provider's mobile programs send none, and its documents
-/// disagree about it (MD5 or HMAC-MD5, the present time or an expiry): a wrong one would cost what none gives.
+/// The request is not signed. The signature is optional, the provider's mobile SDKs send none, and its documents
+/// disagree about it (MD5 or HMAC-MD5, the current time or an expiry): a wrong signature fails where none is needed.
 public struct EMASSchedule: Sendable {
-  /// Where clients are, as far as the service tells them apart.
+  /// The location of the clients, as the service distinguishes them.
   public enum Region: String, CaseIterable, Sendable {
     /// China without Hong Kong.
     case cn
@@ -20,42 +20,42 @@ public struct EMASSchedule: Sendable {
     case de
     /// The United States.
     case us
-    /// Anywhere.
+    /// No particular region.
     case global
   }
 
-  /// What a reply says.
+  /// The content of a reply.
   public enum Outcome: Hashable, Sendable {
-    /// The servers to ask, in the order of the reply, those with IPv4 addresses first. There is at least one.
+    /// The servers to use, in the order of the reply, those with IPv4 addresses first. There is at least one.
     case servers([ListedServer])
-    /// The service is switched off for this account: there is nobody to ask until a later reply says otherwise.
+    /// The service is switched off for this account: no server is available until a later reply says otherwise.
     case disabled
   }
 
-  /// Servers of each family that are taken from a reply.
+  /// Maximum servers of each family from one reply.
   static let mostServers = 16
 
-  /// The provider's advice is to ask again at the latest after this time, at every start, and when the network changes.
+  /// The provider advises to ask again after this time, at every start, and when the network changes.
   public static let refreshInterval: Duration = .seconds(8 * 3600)
-  /// An account that was switched off is asked after sooner: for that long the provider's own programs leave one alone
-  /// that is not served.
+  /// The interval for an account that is switched off. The provider's own SDKs pause for the same time if the account
+  /// is not served.
   public static let retryInterval: Duration = .seconds(3600)
 
   private let target: String
 
-  /// The schedule of an account's servers for a region.
+  /// Creates the request for the servers of an account in a region.
   public init(accountID: String, region: Region = .cn) {
     var target = QueryTarget(path: "/\(percentEncoded(accountID))/ss")
     target.add("region", plain: region.rawValue)
     self.target = target.text
   }
 
-  /// The transfer that asks.
+  /// The transfer that requests the servers.
   public var request: TransferRequest { TransferRequest(method: .get, target: target) }
 
-  /// What the reply to such a transfer says. Entries that are no addresses are left out.
+  /// Reads the reply to such a transfer. Entries that are not addresses are ignored.
   ///
-  /// - Throws: why it says nothing; `.unreadable(.shape)` where it names no server.
+  /// - Throws: the reason if the reply is unusable; `.unreadable(.shape)` if it has no server.
   /// - Complexity: O(*n*) in the octets of the body.
   public func outcome(from response: TransferResponse) throws(HTTPDNSFailure) -> Outcome {
     try withEMASReply(response) { root throws(HTTPDNSFailure) in
@@ -68,7 +68,7 @@ public struct EMASSchedule: Sendable {
     }
   }
 
-  /// The servers of a list of addresses; the port of each stands at its place in a list of their own.
+  /// The servers of a list of addresses. `ports` has the port of each server at the same index.
   private static func servers(_ addresses: JSONValue?, ports: JSONValue?, isIPv6: Bool) -> [ListedServer] {
     guard let addresses else { return [] }
     var portNumbers = ports?.elements
@@ -85,10 +85,10 @@ public struct EMASSchedule: Sendable {
 }
 
 extension EMASSchedule: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  /// Only what it is: the account stays inside.
+  /// A fixed name, without the account.
   public var description: String { "emas schedule" }
   /// The same as `description`.
   public var debugDescription: String { description }
-  /// Nothing to look into.
+  /// Empty, so that reflection does not reveal the account.
   public var customMirror: Mirror { Mirror(self, children: []) }
 }

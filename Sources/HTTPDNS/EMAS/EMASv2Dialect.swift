@@ -1,13 +1,13 @@
-// EMASv2Dialect.swift -- Alibaba Cloud EMAS HTTPDNS, version 2 of the API: signed with HMAC-SHA256, encrypted on demand.
+// EMASv2Dialect.swift -- Alibaba Cloud EMAS HTTPDNS, version 2 of the API: HMAC-SHA256, encryption optional.
 
 import Ciphers
 import DNSWire
 
 /// `GET /v2/d` (alibabacloud.com/help/en/httpdns/latest/emas-resolve-api).
 ///
-/// Over HTTP encryption hides names and addresses; only with GCM does it keep them from being changed as well.
+/// Over HTTP, encryption hides names and addresses; only GCM also protects them against modification.
 public struct EMASv2Dialect: BatchDialect {
-  /// How names and answers are encrypted within a transfer.
+  /// The encryption of names and answers within a transfer.
   public enum CipherMode: Hashable, Sendable {
     /// AES-128-CBC.
     case cbc
@@ -18,17 +18,18 @@ public struct EMASv2Dialect: BatchDialect {
   private let accountID: String
   private let signingKey: HMACSHA256?
   private let cipher: EMASCipher?
-  /// Each name and family with addresses costs a unit over HTTP, three with AES; over HTTPS five, with AES eight.
+  /// Each name and family with addresses costs one unit over HTTP, three with AES, five over HTTPS, eight over HTTPS
+  /// with AES.
   public let billing: Billing
 
-  /// A dialect for an account.
+  /// Creates a dialect for an account.
   ///
   /// - Parameters:
   ///   - secretKey: hexadecimal digits; nil sends unsigned requests, which an account may forbid.
-  ///   - aesSecretKey: 32 hexadecimal digits; nil encrypts nothing but what HTTPS does.
-  ///   - isEncrypted: whether transfers go over HTTPS; only the price depends on it.
-  ///   - random: that many octets that nobody can foresee, for initialisation vectors.
-  /// - Throws: which key is none.
+  ///   - aesSecretKey: 32 hexadecimal digits; nil adds no encryption within the transfer.
+  ///   - isEncrypted: whether transfers use HTTPS; only the price depends on it.
+  ///   - random: returns that many unpredictable octets, for initialisation vectors.
+  /// - Throws: which key is malformed.
   public init(
     accountID: String, secretKey: Secret?, aesSecretKey: Secret? = nil, aesMode: CipherMode = .cbc, isEncrypted: Bool,
     random: @escaping @Sendable (Int) -> [UInt8] = RandomOctets.generate(count:)
@@ -51,11 +52,11 @@ public struct EMASv2Dialect: BatchDialect {
   /// Five.
   public var mostNames: Int { EMAS.mostNames }
 
-  /// A and AAAA; names of letters, digits, hyphens and underscores, but not the root.
+  /// A and AAAA. Names consist of letters, digits, hyphens and underscores; not the root.
   public func serves(_ question: HTTPDNSQuestion) -> Bool { EMAS.serves(question) }
 
-  /// A GET with `id`, `m`, then `dn`, `cip` and `q` or all of them in `enc`, and where there is a key `exp` and `s`. The
-  /// signature holds for ten minutes.
+  /// A GET with `id`, `m`, then `dn`, `cip` and `q`, or all three in `enc`, and with a secret key `exp` and `s`. The
+  /// signature is valid for ten minutes.
   public func request(for batch: QuestionBatch, unixTime: Int64) -> TransferRequest {
     precondition(batch.names.count <= mostNames, "more names than EMAS takes")
     var query = EMASv2Query()
@@ -73,11 +74,11 @@ public struct EMASv2Dialect: BatchDialect {
     return TransferRequest(method: .get, target: query.target(signedWith: signingKey))
   }
 
-  /// The service's own word for what is wrong.
+  /// The service's own error code, if it is a documented one.
   public func errorCode(in response: TransferResponse) -> String? { emasErrorCode(response) }
 
-  /// The answers in a body with `data`, which must be encrypted as the request was: a plain reply to an encrypted
-  /// request came from someone else.
+  /// Reads a body with `data`, which must be encrypted like the request: a plain reply to an encrypted request does not
+  /// come from the service.
   public func answers(
     to batch: QuestionBatch, from response: TransferResponse
   ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
@@ -86,14 +87,14 @@ public struct EMASv2Dialect: BatchDialect {
         try EMASv2Dialect.read(try EMASv2Dialect.data(in: root, mode: EMASCipher.none), batch)
       }
     }
-    // The one text is closed before the other is opened: a thread keeps a parser for one.
+    // The outer text is closed before the inner text is opened, because a thread has one reusable parser.
     let plain = try withEMASReply(response) { root throws(HTTPDNSFailure) in
       try cipher.open(try EMASv2Dialect.data(in: root, mode: cipher.number))
     }
     return try withJSON(plain) { data throws(HTTPDNSFailure) in try EMASv2Dialect.read(data, batch) }
   }
 
-  /// `data` of a good reply in that mode.
+  /// `data` of a successful reply in that mode.
   private static func data(in root: JSONValue, mode: UInt32) throws(HTTPDNSFailure) -> JSONValue {
     guard root["code"]?.text == "success", let data = root["data"],
       root["mode"].map({ $0.number(upTo: 2) }) ?? EMASCipher.none == mode
@@ -101,7 +102,7 @@ public struct EMASv2Dialect: BatchDialect {
     return data
   }
 
-  /// The members of `enc`. Nothing in them needs an escape.
+  /// The text that `enc` encrypts. No character in it needs an escape.
   private static func sealedText(for batch: QuestionBatch) -> [UInt8] {
     var text: [UInt8] = []
     text.reserveCapacity(128)
@@ -117,9 +118,10 @@ public struct EMASv2Dialect: BatchDialect {
     return text
   }
 
-  /// A family that the reply leaves out has no answer. An empty one is NODATA if the reply says that there is no such
-  /// record; any other reason, `DomainNotExist` among them, leaves it open (`isEmptyAmbiguous`). No document says whether
-  /// that one means the DNS or the account's list of names, and taking it for NXDOMAIN would deny every name below.
+  /// Reads the answers. A family that the reply omits has no answer. An empty family is NODATA if the reason is
+  /// `RRNotExist`; any other reason, such as `DomainNotExist`, leaves it uncertain (`isEmptyAmbiguous`). No document
+  /// says whether `DomainNotExist` refers to the DNS or to the account's list of names, and NXDOMAIN would cover every
+  /// name below.
   private static func read(
     _ data: JSONValue, _ batch: QuestionBatch
   ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
@@ -140,10 +142,10 @@ public struct EMASv2Dialect: BatchDialect {
 }
 
 extension EMASv2Dialect: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  /// The dialect's name: the account and its keys stay inside.
+  /// The dialect's name, without the account and its keys.
   public var description: String { "emas" }
   /// The same as `description`.
   public var debugDescription: String { description }
-  /// Nothing to look into.
+  /// Empty, so that reflection does not reveal the account and its keys.
   public var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -2,7 +2,7 @@
 
 import Ciphers
 
-/// A request target and the text that its signature covers, under construction.
+/// A request target under construction, together with the text that its signature covers.
 struct EMASv2Query {
   /// A parameter before any encoding.
   typealias Parameter = (name: String, value: String)
@@ -10,22 +10,22 @@ struct EMASv2Query {
   private var target = QueryTarget(path: "/v2/d")
   private var parameters: [Parameter] = []
 
-  /// No parameters yet.
+  /// Creates a target without parameters.
   init() { parameters.reserveCapacity(8) }
 
-  /// Adds a parameter whose value consists of characters that stand for themselves in a query.
+  /// Adds a parameter. Every character of the value must be allowed in a query.
   mutating func add(_ name: StaticString, plain value: String) {
     target.add(name, plain: value)
     parameters.append((name.description, value))
   }
 
-  /// Adds a parameter, percent-encoding its value in the target; the signature covers it as it is.
+  /// Adds a parameter with a percent-encoded value. The signature covers the value without encoding.
   mutating func add(_ name: StaticString, encoding value: String) {
     target.add(name, encoding: value)
     parameters.append((name.description, value))
   }
 
-  /// The target, with `s` where there is a key.
+  /// Returns the target, with `s` if there is a key.
   consuming func target(signedWith key: HMACSHA256?) -> String {
     if let key { target.add("s", plain: EMASv2Query.signature(of: parameters, key: key)) }
     return target.text
@@ -36,7 +36,7 @@ struct EMASv2Query {
     Hexadecimal.encode(key.code(of: signedText(of: parameters)))
   }
 
-  /// The parameters that are not empty, sorted by name, with `=` behind names and `&` between parameters.
+  /// The parameters with a value, sorted by name, as `name=value` joined by `&`.
   static func signedText(of parameters: [Parameter]) -> [UInt8] {
     var text: [UInt8] = []
     text.reserveCapacity(512)

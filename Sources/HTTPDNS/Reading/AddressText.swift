@@ -1,17 +1,16 @@
-// AddressText.swift -- addresses as replies write them.
+// AddressText.swift -- parses textual addresses in replies.
 
 import Glibc
 
-/// The octets of the address of one family that a text is; nil for anything else. Nothing is copied: the text ends with a
-/// zero octet.
+/// Parses an address of one family; nil for any other text. Copies nothing: the text must end with a NUL.
 func addressOctets(_ text: UnsafePointer<CChar>, isIPv6: Bool) -> [UInt8]? {
   var octets = [UInt8](repeating: 0, count: isIPv6 ? 16 : 4)
   return inet_pton(isIPv6 ? AF_INET6 : AF_INET, text, &octets) == 1 ? octets : nil
 }
 
-/// The octets of the address of one family that a text is; nil for anything else.
+/// Parses an address of one family; nil for any other text.
 func addressOctets(_ text: ArraySlice<UInt8>, isIPv6: Bool) -> [UInt8]? {
-  // inet_pton() would stop at a zero octet and take what stands before it.
+  // inet_pton() would stop at a NUL and accept the text before it.
   guard text.count < Int(INET6_ADDRSTRLEN), !text.contains(0) else { return nil }
   return withUnsafeTemporaryAllocation(of: CChar.self, capacity: text.count + 1) { copy in
     for (index, octet) in text.enumerated() { copy[index] = CChar(bitPattern: octet) }

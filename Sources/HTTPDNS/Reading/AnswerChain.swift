@@ -1,31 +1,31 @@
-// AnswerChain.swift -- finds the way from QNAME over CNAME and DNAME records to the RRset that was asked for.
+// AnswerChain.swift -- follows CNAME and DNAME records from QNAME to the RRset in question.
 
 import DNSWire
 
-/// An Answer section in the order in which stub resolvers expect it, whatever order it came in.
+/// An Answer section sorted into the order that stub resolvers expect.
 struct AnswerChain {
-  /// CNAME links that are followed; resolvers in the field stop at about as many.
+  /// Maximum CNAME links; other resolvers stop at about as many.
   static let maximumLinks = 16
 
   private let question: HTTPDNSQuestion
-  /// The section.
+  /// The index of the section; it counts the work for tests.
   private(set) var section: SectionIndex
   /// The owners of the section's DNAME records.
   private let redirected: Set<DomainName>
-  /// Those whose records are in the chain.
+  /// The owners of the DNAME records that the chain contains.
   private var followed: Set<DomainName> = []
-  /// The chain, then the RRset of the asked type; with DO each RRset is followed by its signatures.
+  /// The chain, then the RRset of QTYPE; with DO each RRset is followed by its signatures.
   private(set) var records: [ResourceRecord] = []
-  /// Where the chain ends: the owner of the asked RRset, or the name that has none.
+  /// The end of the chain: the owner of the RRset in question, or the name that has no such RRset.
   private(set) var end: DomainName
-  /// Whether there is an RRset of the asked type.
+  /// Whether the section has an RRset of QTYPE at the end of the chain.
   private(set) var hasData = false
 
-  /// The chain through an Answer section that begins at QNAME.
+  /// Follows the chain through an Answer section, starting at QNAME.
   ///
   /// - Throws: `.unreadable(.chain)` for a loop, more than `maximumLinks` links, two different targets of one name, or
-  ///   data at names that no link leads to and none at the chain's end: such a section is not an answer to QNAME,
-  ///   and taking it for NODATA would be a guess.
+  ///   data of QTYPE only at names that no link leads to. Such a section does not answer QNAME, and to read it as
+  ///   NODATA would be a guess.
   /// - Complexity: O(*n*) in the records.
   init(_ section: [ResourceRecord], to question: HTTPDNSQuestion) throws(HTTPDNSFailure) {
     self.question = question
@@ -60,13 +60,14 @@ struct AnswerChain {
     throw .unreadable(.chain)
   }
 
-  /// Whether there is data of the asked type that no link leads to. A DNAME record that a link was made from is none.
+  /// Whether the section has data of QTYPE that no link leads to. A DNAME record that the chain contains is not such
+  /// data.
   private var hasStrays: Bool {
     question.type == .dname
       ? redirected.count > followed.count : section.records.contains { $0.type == question.type }
   }
 
-  /// The DNAME record that the chain's end is below, the nearest one (RFC 6672 section 2.3).
+  /// Returns the DNAME record of the closest ancestor of the chain's end (RFC 6672 section 2.3).
   private mutating func redirection() -> ResourceRecord? {
     guard !redirected.isEmpty else { return nil }
     var name = end
@@ -77,8 +78,8 @@ struct AnswerChain {
     return nil
   }
 
-  /// Where the CNAME record at the chain's end leads, or the one that its DNAME record stands for (RFC 6672 section 3.1);
-  /// nil where there is neither.
+  /// Returns the target of the CNAME record at the chain's end, or of the CNAME record that is synthesized from its
+  /// DNAME record (RFC 6672 section 3.1); nil if there is neither.
   private mutating func target(_ redirection: ResourceRecord?) throws(HTTPDNSFailure) -> DomainName? {
     var found: DomainName?
     for place in section.rrset(end, .cname) {
@@ -94,7 +95,7 @@ struct AnswerChain {
 
   @discardableResult
   private mutating func appendSigned(_ type: RecordType) -> Bool {
-    // Spelling differs between copies of one CNAME record: they are duplicates, and one is enough.
+    // Copies of one CNAME record may differ in the case of their target: they are duplicates.
     guard section.append(end, type, limit: type == .cname ? 1 : .max, to: &records) else { return false }
     if question.dnssecOK, question.type != .rrsig {
       section.appendSignatures(end, covering: type, to: &records)
@@ -102,8 +103,8 @@ struct AnswerChain {
     return true
   }
 
-  /// Appends the DNAME record that the next CNAME record was made from: every answer has it (RFC 6672 section 3.2), and a
-  /// validator needs its signatures.
+  /// Appends the DNAME record that the next CNAME record is synthesized from: a response includes it (RFC 6672 section
+  /// 3.2), and a validator needs its signatures.
   private mutating func append(_ redirection: ResourceRecord) {
     guard followed.insert(redirection.owner).inserted else { return }
     section.append(redirection.owner, .dname, limit: 1, to: &records)

@@ -1,28 +1,28 @@
-// DNSJSONReader.swift -- the JSON form of a response that Google defined and other providers took over.
+// DNSJSONReader.swift -- reads the JSON form of a response, which Google defined and other providers adopted.
 
 import DNSWire
 
 /// Reads `Status`, `TC`, `AD`, `Question`, `Answer`, `Authority`, `edns_client_subnet` and the extended errors
-/// (developers.google.com/speed/public-dns/docs/doh/json). Members that it does not know it leaves alone.
+/// (developers.google.com/speed/public-dns/docs/doh/json). Unknown members are ignored.
 struct DNSJSONReader {
-  /// Records that a section may have: more than these no DNS message holds, each with the shortest owner and no RDATA.
+  /// Maximum records of a section: as many as a DNS message can hold, each with the shortest owner name and no RDATA.
   static let mostRecords = (Message.maximumOctetCount - Header.octetCount) / 11
 
   private let question: HTTPDNSQuestion
   private let requiresQuestion: Bool
   /// Whether QNAME's text has no escapes.
   private let isPlain: Bool
-  /// Whether every record was readable that only a validator needs.
+  /// Whether every record that only a validator needs was readable.
   private var isProofComplete = true
 
-  /// A reader of a reply to a question; `requiresQuestion` refuses replies that do not repeat it.
+  /// Creates a reader for one reply; `requiresQuestion` refuses an answer that does not repeat the question.
   init(question: HTTPDNSQuestion, requiresQuestion: Bool) {
     self.question = question
     self.requiresQuestion = requiresQuestion
     isPlain = question.name.isPlain
   }
 
-  /// Reads a reply.
+  /// Reads the root of a reply. Call it once.
   mutating func read(_ root: JSONValue) throws(HTTPDNSFailure) -> ProviderReply {
     guard root.isObject, let status = root["Status"] else { throw .unreadable(.shape) }
     // Twelve bits: RCODE and its extension (RFC 6891 section 6.1.3).
@@ -44,7 +44,7 @@ struct DNSJSONReader {
     return reply
   }
 
-  /// One object, or an array of one.
+  /// Checks `Question`: an object, or an array of one object.
   private func checkQuestion(_ member: JSONValue?, isRequired: Bool) throws(HTTPDNSFailure) {
     guard let member else {
       guard !isRequired else { throw .wrongQuestion }
@@ -79,7 +79,7 @@ struct DNSJSONReader {
     return records
   }
 
-  /// A record; nil where it is one that can be done without and its RDATA cannot be read.
+  /// Reads a record; nil if its RDATA is unreadable and the answer does not depend on it.
   private mutating func record(_ element: JSONValue, _ type: RecordType) throws(HTTPDNSFailure) -> ResourceRecord? {
     guard let name = element["name"]?.octets, let data = element["data"], data.isString, let ttl = element["TTL"] else {
       throw .unreadable(.shape)
@@ -90,7 +90,7 @@ struct DNSJSONReader {
       return ResourceRecord(owner: owner, type: type, ttl: ttlValue(seconds), rdata: rdata)
     }
     switch type {
-    // These have one form everywhere: another text is a broken reply, not an unknown form.
+    // The text of these types has one form, so a different text is a broken reply and not an unknown form.
     case .a, .aaaa, .cname: throw .unreadable(.rdata)
     case question.type: throw .unsupported
     case .soa, .ns: return nil
@@ -101,14 +101,14 @@ struct DNSJSONReader {
   }
 
   private func rdata(_ data: JSONValue, _ type: RecordType) -> [UInt8]? {
-    // Most records are addresses, and most of those are plainly written.
+    // Most records are addresses, and most of those have no escape in their JSON string.
     if type == .a || type == .aaaa, let address = data.address(isIPv6: type == .aaaa) { return address }
     return data.text.flatMap { RDATA.parse(text: $0, type: type) }
   }
 
-  /// A name with or without its final dot.
+  /// Parses a name with or without its final dot.
   private func name(_ text: UnsafeRawBufferPointer) throws(HTTPDNSFailure) -> DomainName {
-    // Nearly every name in a reply is QNAME: no need to build it again.
+    // Nearly every name in a reply is QNAME: do not build it again.
     if isPlain, isPlainText(text, of: question.name) { return question.name }
     guard let name = DomainName(text: String(decoding: text, as: UTF8.self)) else { throw .unreadable(.name) }
     return name
@@ -119,7 +119,7 @@ struct DNSJSONReader {
   }
 
   private func isWantedInAuthority(_ type: RecordType) -> Bool {
-    // NS for telling a referral from NODATA.
+    // NS distinguishes a referral from NODATA.
     type == .soa || type == .ns || question.dnssecOK && (type == .rrsig || type.isDenial)
   }
 
@@ -128,8 +128,8 @@ struct DNSJSONReader {
     record.type != question.type && (record.type == .rrsig || record.type == .dname || record.type.isDenial)
   }
 
-  /// The extended errors: Google's `extended_dns_errors`, objects with `info_code`; Cloudflare's `Comment`, texts that begin
-  /// with `EDE(n)`.
+  /// The extended errors: Google's `extended_dns_errors`, objects with `info_code`, and Cloudflare's `Comment`, strings
+  /// that begin with `EDE(n)`.
   private func extendedErrors(_ root: JSONValue) -> [ExtendedError] {
     let listed = (root["extended_dns_errors"]?.elements).map { $0.compactMap { $0["info_code"]?.number(upTo: 65_535) } }
     let comment = root["Comment"]
@@ -143,7 +143,7 @@ struct DNSJSONReader {
     return ((listed ?? []) + commented).compactMap { UInt16(exactly: $0).map { ExtendedError(rawValue: $0) } }
   }
 
-  /// The scope in `address/scope`; nil unless it belongs to the subnet that was sent (RFC 7871 section 7.3).
+  /// The scope in `address/scope`; nil unless the address is in the subnet that was sent (RFC 7871 section 7.3).
   private func scope(_ member: JSONValue?) -> Int? {
     guard let sent = question.clientSubnet, let text = member?.octets,
       let slash = text.firstIndex(of: UInt8(ascii: "/")),

@@ -1,22 +1,22 @@
-// JSON.swift -- a JSON text under limits, read in place through the accessors of CJSON.
+// JSON.swift -- reads a JSON text in place, within limits, through the accessors of CJSON.
 
 import CJSON
 
-/// Limits of a JSON body; CJSON.h has the others.
+/// Limits of a JSON body; CJSON.h defines the others.
 enum JSONLimit {
-  /// Octets of a body.
+  /// Maximum octets of a body.
   static let octets = JSON_MAXIMUM_OCTETS
-  /// Octets of a body that may hold what a whole DNS message does: 4,000 addresses, each with its owner name and a few more
-  /// members.
+  /// Maximum octets of a body that may hold the contents of any DNS message: 4,000 addresses, each with its owner name
+  /// and a few more members.
   static let message = 500 << 10
 }
 
-/// Reads a JSON text and hands its root to `read`; what `read` gets is valid until it returns.
+/// Parses a JSON text and passes its root to `read`. Values are valid until `read` returns.
 ///
-/// Refused are: more than the limits of CJSON.h allow, invalid UTF-8, NUL characters, a member twice in an object,
-/// numbers that 64 bits cannot hold, a root that is neither array nor object, and anything behind it.
+/// Refuses texts beyond the limits of CJSON.h, invalid UTF-8, NUL characters, duplicate members in an object, numbers
+/// beyond 64 bits, a root that is neither an array nor an object, and anything after the root.
 ///
-/// - Parameter limit: octets of the text; in the limits of CJSON.h it takes the place of the one for octets.
+/// - Parameter limit: maximum octets of the text; replaces `JSON_MAXIMUM_OCTETS`.
 /// - Complexity: O(*n*) in the octets.
 func withJSON<Value>(
   _ body: [UInt8], limit: Int = JSONLimit.octets, _ read: (JSONValue) throws(HTTPDNSFailure) -> Value
@@ -33,21 +33,18 @@ func withJSON<Value>(
   return try read(JSONValue(handle: root))
 }
 
-/// A value in a JSON text. It borrows from the text and never outlives the closure that got it.
+/// A value in a JSON text. It borrows from the text and must not outlive the closure that received it.
 struct JSONValue {
-  /// Valid as long as `withJSON` has the text open.
+  /// Valid while `withJSON` has the text open.
   let handle: json_value
 
-  /// Whether this is an object.
   var isObject: Bool { json_kind_of(handle) == JSON_OBJECT }
-  /// Whether this is an array.
   var isArray: Bool { json_kind_of(handle) == JSON_ARRAY }
-  /// Whether this is a string.
   var isString: Bool { json_kind_of(handle) == JSON_STRING }
   /// Whether this is the literal `true`.
   var isTrue: Bool { json_kind_of(handle) == JSON_TRUE }
 
-  /// An object's member of that name; nil where there is none, where it is null, or where this is no object.
+  /// The member of an object with that name; nil if there is none, if it is null, or if this is not an object.
   subscript(name: StaticString) -> JSONValue? {
     var member = json_value()
     let isFound = name.withUTF8Buffer {
@@ -56,20 +53,21 @@ struct JSONValue {
     return isFound && json_kind_of(member) != JSON_NULL ? JSONValue(handle: member) : nil
   }
 
-  /// How many elements an array has, or members an object; 0 for anything else.
+  /// The number of elements of an array or of members of an object; 0 for any other value.
   var count: Int { json_count(handle) }
 
-  /// The element of an array that has exactly one.
+  /// The element of an array with exactly one element; nil for any other value.
   var onlyElement: JSONValue? {
     var elements = self.elements.makeIterator()
     guard isArray, let element = elements.next(), elements.next() == nil else { return nil }
     return element
   }
 
-  /// An array's elements; empty for anything else.
+  /// The elements of an array; empty for any other value.
   var elements: JSONElements { JSONElements(array: self) }
 
-  /// A number without fraction, or a text of decimal digits, not above `limit`; nil for anything else.
+  /// The value of a number without fraction, or of a string of decimal digits; nil above `limit` and for any other
+  /// value.
   func number(upTo limit: UInt32) -> UInt32? {
     var value: UInt64 = 0
     if !json_unsigned_of(handle, &value) {
@@ -79,21 +77,21 @@ struct JSONValue {
     return value <= limit ? UInt32(value) : nil
   }
 
-  /// A string's octets, valid UTF-8; nil for anything else.
+  /// The octets of a string, valid UTF-8; nil for any other value. They are valid as long as the text is open.
   var octets: UnsafeRawBufferPointer? {
     var string = json_string()
     guard json_string_of(handle, &string) else { return nil }
     return UnsafeRawBufferPointer(start: string.octets, count: string.count)
   }
 
-  /// The octets of the address that a string is; nil for one of the other family, and for anything else.
+  /// The octets of the address in a string; nil for the other family and for any other value.
   func address(isIPv6: Bool) -> [UInt8]? {
     var string = json_string()
     guard json_string_of(handle, &string) else { return nil }
     return addressOctets(string.octets, isIPv6: isIPv6)
   }
 
-  /// A string's text; nil for anything else.
+  /// A copy of a string; nil for any other value.
   var text: String? { octets.map { String(decoding: $0, as: UTF8.self) } }
 }
 
@@ -101,20 +99,18 @@ struct JSONValue {
 struct JSONElements: Sequence, IteratorProtocol {
   private var rest: json_iterator
 
-  /// The elements of an array; none of anything else.
+  /// Starts at the first element; empty unless the value is an array.
   fileprivate init(array: JSONValue) {
     rest = array.isArray ? json_iterate(array.handle) : json_iterator()
   }
 
-  /// The next element; nil at the end.
   mutating func next() -> JSONValue? {
     var element = json_value()
     return json_next(&rest, &element) ? JSONValue(handle: element) : nil
   }
 }
 
-/// The number that one to ten decimal digits stand for: enough for 32 bits, and too few to overflow 64. Nil for
-/// anything else.
+/// The value of one to ten decimal digits, which is enough for 32 bits and cannot overflow 64; nil for any other text.
 func decimal(_ digits: Slice<UnsafeRawBufferPointer>) -> Int? {
   guard (1...10).contains(digits.count) else { return nil }
   var value = 0

@@ -1,34 +1,33 @@
-// ProviderReply.swift -- the one place where every dialect's reply is checked and becomes an answer.
+// ProviderReply.swift -- checks the reply of every dialect and turns it into an answer.
 
 import DNSWire
 
-/// What a dialect read from a body, in the order in which it stood there.
+/// The contents of a body as a dialect read them, in their original order.
 struct ProviderReply {
   /// RCODE with its extension.
   var responseCode: ResponseCode
   /// AD.
   var isAuthenticated = false
-  /// The records of the Answer section that may matter.
+  /// The relevant records of the Answer section.
   var answers: [ResourceRecord] = []
-  /// The records of the Authority section that may matter.
+  /// The relevant records of the Authority section.
   var authorities: [ResourceRecord] = []
   /// The scope of the subnet that was sent.
   var scopePrefixLength: Int?
   /// The Extended DNS Error.
   var extendedError: ExtendedError?
 
-  /// The answer: the CNAME chain in order from QNAME on, strays dropped, one TTL for each RRset, in the Authority
-  /// section only what a negative answer or a proof needs.
+  /// Returns the answer: the CNAME chain in order from QNAME, without unrelated records, with one TTL per RRset. The
+  /// Authority section has only the records that a negative answer or a proof needs.
   ///
-  /// - Throws: `.unreadable` for a chain that cannot be followed, for records that contradict the response code, and for
-  ///   a referral.
+  /// - Throws: `.unreadable` for a broken chain, for records that contradict the response code, and for a referral.
   /// - Complexity: O(*n*) in the records.
   func answer(to question: HTTPDNSQuestion) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
     var steps = 0
     return try answer(to: question, counting: &steps)
   }
 
-  /// As above; counts the records that were looked at.
+  /// Also counts the records that were visited, for tests.
   func answer(to question: HTTPDNSQuestion, counting steps: inout Int) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
     var answer = HTTPDNSAnswer(
       responseCode: responseCode, scopePrefixLength: scopePrefixLength, extendedError: extendedError)
@@ -44,14 +43,14 @@ struct ProviderReply {
     return answer
   }
 
-  /// Whether the server names others that may know the name, and does not say that there is no such data, which would take
-  /// an SOA record (RFC 2308 section 2.2).
+  /// Whether the reply is a referral: NS records at or above the name, and no SOA record, which a negative answer would
+  /// have (RFC 2308 section 2.2).
   private func refers(_ name: DomainName) -> Bool {
     authorities.contains { $0.type == .ns && name.isAtOrBelow($0.owner) } && !authorities.contains { $0.type == .soa }
   }
 
-  /// RRsets of proofs that are kept. A negative answer takes four at most (RFC 5155 section 7.2), and links out of wildcards one
-  /// each; a section of 64 KiB has room for thousands.
+  /// Maximum RRsets of proofs in an answer. A negative answer needs at most four (RFC 5155 section 7.2), and each link
+  /// from a wildcard needs one; a section of 64 KiB has room for thousands.
   static let mostProofs = 8
 
   private func keptAuthorities(
@@ -60,7 +59,7 @@ struct ProviderReply {
     guard !authorities.isEmpty, isNegative || question.dnssecOK else { return [] }
     var kept: [ResourceRecord] = []
     var section = SectionIndex(authorities)
-    // The SOA record of a zone that the name is not in says nothing about the name (RFC 2308 section 5).
+    // The SOA record of a zone that does not contain the name says nothing about the name (RFC 2308 section 5).
     if isNegative, let soa = authorities.first(where: { $0.type == .soa && end.isAtOrBelow($0.owner) }) {
       section.append(soa.owner, .soa, limit: 1, to: &kept)
       if question.dnssecOK { section.appendSignatures(soa.owner, covering: .soa, to: &kept) }
@@ -85,6 +84,6 @@ extension RecordType {
   /// NSEC3 (RFC 5155).
   static let nsec3 = RecordType(50)
 
-  /// Whether records of this type prove that something does not exist.
+  /// Whether the type is NSEC or NSEC3, the proofs of nonexistence.
   var isDenial: Bool { self == .nsec || self == .nsec3 }
 }

@@ -1,9 +1,9 @@
-// ResponseChecks.swift -- what is checked before a body is read: status, media type, size.
+// ResponseChecks.swift -- checks status, media type and size before a dialect reads a body.
 
 import DNSWire
 
 extension TransferResponse {
-  /// Refuses a status that carries no answer.
+  /// Throws unless the status allows an answer.
   ///
   /// - Parameter success: the statuses that do.
   func requireStatus(in success: ClosedRange<Int>) throws(HTTPDNSFailure) {
@@ -12,15 +12,16 @@ extension TransferResponse {
     case 401, 403: throw .authentication
     case 404: throw .badPath
     case 429: throw .quota(retryAfter: retryAfter)
-    // The server gave up waiting, or got a request that was meant for another one: neither is a fault of ours.
+    // The server gave up waiting (408), or the request was meant for another server (421): the request itself is not
+    // wrong.
     case 408, 421: throw .server(status: status)
-    // 501 is about the method: no other server of the provider will know it either.
+    // 501 refers to the method, which no other server of the provider supports either.
     case 400...499, 501: throw .badParameter
     default: throw .server(status: status)
     }
   }
 
-  /// Refuses a body of another media type or of more than `limit` octets.
+  /// Throws for a body of another media type or of more than `limit` octets.
   func requireBody(_ accepted: MediaTypes, limit: Int) throws(HTTPDNSFailure) {
     guard accepted.contains(contentType) else { throw .unreadable(.mediaType) }
     guard body.count <= limit else { throw .unreadable(.tooLarge) }
@@ -31,24 +32,24 @@ extension TransferResponse {
 struct MediaTypes: Sendable {
   /// In lower case, without parameters.
   let names: [String]
-  /// Whether a reply may come without a `Content-Type` field.
+  /// Whether a reply without a `Content-Type` field is accepted.
   let acceptsAbsent: Bool
 
-  /// RFC 8484 section 6.
+  /// The media type of RFC 8484 section 6.
   static let message = MediaTypes(names: ["application/dns-message"], acceptsAbsent: false)
 
-  /// What the public JSON services send, or sent until a while ago.
+  /// The media types that the public JSON services send or used to send.
   static let json = MediaTypes(
     names: [
       "application/json", "application/dns-json", "application/x-javascript", "application/javascript",
       "text/javascript", "text/json",
     ], acceptsAbsent: false)
 
-  /// No document says what Alibaba Cloud DNS sends: anything but a page for people.
+  /// For services that document no media type, such as Alibaba Cloud DNS: the plausible ones, but not HTML.
   static let undocumentedJSON = MediaTypes(
     names: json.names + ["text/plain", "application/octet-stream"], acceptsAbsent: true)
 
-  /// Whether a `Content-Type` field is one of these; its case and its parameters do not matter (RFC 9110 section 8.3).
+  /// Whether a `Content-Type` field has one of these types. Case and parameters do not matter (RFC 9110 section 8.3).
   func contains(_ contentType: String?) -> Bool {
     guard let contentType else { return acceptsAbsent }
     let field = contentType.utf8.span
@@ -61,7 +62,7 @@ struct MediaTypes: Sendable {
     return names.contains { isEqual(essence, $0.utf8.span) }
   }
 
-  /// Whether a text is `name` in any case.
+  /// Whether a text equals `name`, ignoring case.
   private func isEqual(_ text: Span<UInt8>, _ name: Span<UInt8>) -> Bool {
     guard text.count == name.count else { return false }
     for index in 0..<text.count where asciiLowercase(text[index]) != name[index] { return false }

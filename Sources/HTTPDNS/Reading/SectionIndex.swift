@@ -1,24 +1,24 @@
-// SectionIndex.swift -- finds a section's RRsets, however many records a stranger has put into it.
+// SectionIndex.swift -- finds the RRsets of a section in bounded time, even in a hostile response.
 
 import DNSWire
 
-/// The records of a section by owner and type. A stranger may send 5,000 of them, and a chain asks for many RRsets: a look
-/// through all records for each would hold up every other client.
+/// The records of a section by owner and type. A hostile response can have 5,000 records and a chain that needs many
+/// RRsets: to scan all records for each RRset would delay every other client.
 struct SectionIndex {
   private struct Key: Hashable {
     let owner: DomainName
     let type: RecordType
-    /// Whether it stands for the signatures that cover the type.
+    /// Whether the key refers to the signatures that cover the type.
     var isSignature = false
   }
 
-  /// Up to so many records are looked through; hashing their names costs more.
+  /// Up to this many records are scanned, because hashing their names costs more.
   private static let small = 12
 
   let records: [ResourceRecord]
-  /// The records' places; empty where they are few.
+  /// The indices of the records; empty if there are few records.
   private var places: [Key: [Int]] = [:]
-  /// How many records have been looked at: the work that was done, for tests.
+  /// The number of records visited, for tests.
   private(set) var steps = 0
 
   init(_ records: [ResourceRecord]) {
@@ -34,12 +34,12 @@ struct SectionIndex {
     steps = records.count
   }
 
-  /// The places of an RRset's records, in their order.
+  /// The indices of an RRset's records, in order.
   mutating func rrset(_ owner: DomainName, _ type: RecordType) -> [Int] {
     find(Key(owner: owner, type: type)) { $0.type == type && $0.owner == owner }
   }
 
-  /// The places of the RRSIG records that cover an RRset (RFC 4034 section 3.1.1).
+  /// The indices of the RRSIG records that cover an RRset (RFC 4034 section 3.1.1).
   mutating func signatures(_ owner: DomainName, covering type: RecordType) -> [Int] {
     find(Key(owner: owner, type: type, isSignature: true)) {
       $0.type == .rrsig && $0.coveredType == type && $0.owner == owner
@@ -56,8 +56,8 @@ struct SectionIndex {
     return found
   }
 
-  /// Appends an RRset: duplicates once (RFC 2181 section 5), all with the lowest TTL (section 5.2), their owner name
-  /// spelled as given. Returns whether there is one.
+  /// Appends an RRset without duplicates (RFC 2181 section 5), all records with the lowest TTL (section 5.2) and with
+  /// the owner name as given. Returns whether there is such an RRset.
   @discardableResult
   mutating func append(
     _ owner: DomainName, _ type: RecordType, limit: Int = .max, to output: inout [ResourceRecord]
@@ -93,12 +93,12 @@ struct SectionIndex {
     return output.count > start
   }
 
-  /// Up to so many records of an RRset are compared with each other; hashing them costs more.
+  /// Up to this many records of an RRset are compared with each other, because hashing them costs more.
   private static let fewRecords = 8
 }
 
-/// The lowest TTL of an RRset. RRSIG records are one for each type that they cover, and have the TTL of what they sign
-/// (RFC 4034 section 3).
+/// The lowest TTL of an RRset. RRSIG records form one set per covered type, and have the TTL of the records that they
+/// sign (RFC 4034 section 3).
 private struct LowestTTL {
   private var lowest = UInt32.max
   private var ofSignatures: [RecordType: UInt32] = [:]

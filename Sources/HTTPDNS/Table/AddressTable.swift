@@ -1,29 +1,30 @@
-// AddressTable.swift -- the table of a self-built HTTPDNS: names and their addresses in one JSON text.
+// AddressTable.swift -- reads the table of a self-hosted HTTPDNS service: one JSON text of names and addresses.
 
 import DNSWire
 
-/// A table as its server published it, for look-ups until the next one.
+/// An immutable table as its server published it. The next download replaces it as a whole.
 ///
-/// `{"service":"…","enable":1,"domainlist":[{"domain":"a.example.com","ips":["192.0.2.1"]}]}` is the form that apps with
-/// a server of their own use. It has no TTL, no wildcards and no status; members that it does not define are ignored,
-/// and so is `service`, a label for people.
+/// The form `{"service":"…","enable":1,"domainlist":[{"domain":"a.example.com","ips":["192.0.2.1"]}]}` is common among
+/// apps with a server of their own. It has no TTL, no wildcards and no status. Unknown members are ignored, and so is
+/// `service`, a human-readable label.
 public struct AddressTable: Sendable {
-  /// Octets of a table.
+  /// Maximum octets of a table.
   public static let mostOctets = 4 << 20
-  /// Addresses of one name. A client tries a few of them, and a response has to hold them all.
+  /// Maximum addresses of one name. A client tries a few of them, and all have to fit into a response.
   static let mostAddresses = 64
 
-  /// Whether the table is in use; its server may switch it off, and nothing in it counts then.
+  /// Whether the table is in use. A server can switch its table off; the table is then empty.
   public let isEnabled: Bool
   /// The addresses of each name in order of preference, both families mixed.
   private let addresses: [DomainName: [IPAddress]]
 
-  /// How many names are listed.
+  /// The number of names.
   public var count: Int { addresses.count }
 
-  /// The table that a reply holds, which must have status 200.
+  /// Reads the table in a reply, which must have status 200.
   ///
-  /// - Throws: why there is none. A mistake in one entry refuses the table: half of it is not what its owner published.
+  /// - Throws: the reason if the table is unusable. A mistake in one entry refuses the whole table, because half a
+  ///   table is not what its owner published.
   /// - Complexity: O(*n*) in the octets of the body.
   public init(_ response: TransferResponse) throws(AddressTableFault) {
     do throws(HTTPDNSFailure) {
@@ -35,9 +36,9 @@ public struct AddressTable: Sendable {
     try self.init(text: response.body)
   }
 
-  /// The table in a JSON text, for example a file's.
+  /// Reads the table in a JSON text, for example that of a file.
   ///
-  /// - Throws: why there is none.
+  /// - Throws: the reason if the table is unusable.
   /// - Complexity: O(*n*) in the octets.
   public init(text: [UInt8]) throws(AddressTableFault) {
     let result: Result<AddressTable, AddressTableFault>
@@ -65,7 +66,7 @@ public struct AddressTable: Sendable {
     for (index, element) in list.elements.enumerated() {
       do throws(HTTPDNSFailure) {
         let (name, addresses) = try AddressTable.entry(element)
-        // A name that is listed again keeps what it has.
+        // The first entry of a name counts.
         if table[name] == nil { table[name] = addresses }
       } catch {
         throw AddressTableFault(error, entry: index)
@@ -89,10 +90,10 @@ public struct AddressTable: Sendable {
     return (name, addresses)
   }
 
-  /// What the table says: nil for a name that is not listed, and for types other than A and AAAA, of which it says
-  /// nothing. A name without an address of the family has no such data, and that is certain.
+  /// Returns the answer for a listed name; nil for any other name, and for types other than A and AAAA. A listed name
+  /// without an address of the family is certain NODATA.
   ///
-  /// - Parameter ttl: seconds that an answer holds; the table has none.
+  /// - Parameter ttl: the TTL of the records in seconds, because the table has none.
   /// - Complexity: O(1) in the names.
   public func answer(to question: HTTPDNSQuestion, ttl: UInt32) -> HTTPDNSAnswer? {
     guard question.type == .a || question.type == .aaaa, let listed = addresses[question.name] else { return nil }
@@ -103,11 +104,11 @@ public struct AddressTable: Sendable {
   }
 }
 
-/// Why a table is refused. It carries no text of the table's, so it may be logged.
+/// The reason to refuse a table. It contains no text of the table, so it is safe to log.
 public struct AddressTableFault: Error, Hashable, Sendable, CustomStringConvertible {
   /// What is wrong.
   public let failure: HTTPDNSFailure
-  /// The place in `domainlist`, counted from 0; nil where the table as a whole is wrong.
+  /// The index in `domainlist`, from 0; nil if the mistake is not in an entry.
   public let entry: Int?
 
   init(_ failure: HTTPDNSFailure, entry: Int? = nil) {

@@ -3,25 +3,25 @@
 import Ciphers
 import DNSWire
 
-/// `GET /d` (cloud.tencent.com/document/product/379/95497 for HTTP, 61200 for HTTPS), encrypted as document 3530 says
-/// and as the provider's own programs do it (github.com/DNSPod/httpdns-sdk-ios, httpdns-sdk-android).
+/// `GET /d` (cloud.tencent.com/document/product/379/95497 for HTTP, 61200 for HTTPS), encrypted as document 3530
+/// specifies and as the provider's own SDKs do it (github.com/DNSPod/httpdns-sdk-ios, httpdns-sdk-android).
 ///
-/// The same question gives the same request but for the initialisation vector of AES, which is random.
+/// Equal questions give equal requests, except for the random initialisation vector of AES.
 public struct TencentDialect: BatchDialect {
-  /// How an account shows who it is, and with it how names and replies are protected.
+  /// How an account authenticates, which also determines how names and replies are protected.
   public enum Credential: Sendable {
-    /// Names as they are, inside TLS. The document asks for the token only; the provider's own programs send the
-    /// account's number as well.
+    /// Names in clear text inside TLS. The document requires only the token; the provider's own SDKs also send the
+    /// account's number.
     case https(token: Secret, id: String?)
-    /// AES-128-CBC. The key counts up to its sixteenth octet; a shorter one is filled with the character `0`, as the
-    /// provider's Android program does it. Nothing tells a reply that was altered on the way from a true one.
+    /// AES-128-CBC. The key is cut after sixteen octets; a shorter key is padded with the character `0`, as in the
+    /// provider's Android SDK. It does not detect modified replies.
     case aes(id: String, key: Secret)
-    /// DES-ECB, which no longer protects anything: for services that offer nothing else. The key counts up to its
-    /// eighth octet; a shorter one is filled with zero octets, as the provider's iOS program does it.
+    /// DES-ECB, which no longer protects anything: for services that offer nothing else. The key is cut after eight
+    /// octets; a shorter key is padded with zero octets, as in the provider's iOS SDK.
     case des(id: String, key: Secret)
   }
 
-  /// Octets of a body. The document promises no more than 8,192 of them, which hexadecimal text doubles.
+  /// Maximum octets of a body. The document promises at most 8,192, which hexadecimal text doubles.
   static let bodyLimit = 65_536
 
   private let id: String?
@@ -30,12 +30,12 @@ public struct TencentDialect: BatchDialect {
   private let path: String
   private let random: @Sendable (Int) -> [UInt8]
 
-  /// A dialect for an account.
+  /// Creates a dialect for an account.
   ///
   /// - Parameters:
-  ///   - credential: decides on the scheme too: HTTPS for a token, HTTP for a key.
+  ///   - credential: a token requires HTTPS, a key HTTP.
   ///   - path: begins with `/`; may end with a query of its own.
-  ///   - random: so many octets that nobody can foresee, for initialisation vectors.
+  ///   - random: returns that many unpredictable octets, for initialisation vectors.
   public init(
     credential: Credential, path: String = "/d",
     random: @escaping @Sendable (Int) -> [UInt8] = { RandomOctets.generate(count: $0) }
@@ -54,30 +54,30 @@ public struct TencentDialect: BatchDialect {
     self.random = random
   }
 
-  /// One unit for each transfer, whatever it carries: a guess.
+  /// An estimate: one unit per transfer, regardless of its contents.
   public var billing: Billing {
     Billing(
       unitsPerTransfer: 1, isEstimate: true,
       source: "Tencent Cloud HTTPDNS bills by resolutions; how families, batches and HTTPS count is not documented")
   }
 
-  /// Eight: the most that the document allows.
+  /// Eight: the limit in the document.
   public var mostNames: Int { 8 }
 
-  /// A and AAAA; names of letters, digits, hyphens and underscores, but not the root.
+  /// A and AAAA. Names consist of letters, digits, hyphens and underscores; not the root.
   public func serves(_ question: HTTPDNSQuestion) -> Bool {
     (question.type == .a || question.type == .aaaa) && question.name.isPlain && !question.name.isRoot
   }
 
-  /// A GET with `dn`, `clientip`, `ttl` and `query`, and where they apply `token`, `id`, `type`, `alg` and `ip`.
-  /// There is nothing to say DO, CD, or a subnet of length 0 with.
+  /// A GET with `dn`, `clientip`, `ttl` and `query`, and if applicable `token`, `id`, `type`, `alg` and `ip`. No
+  /// parameter carries DO, CD or a subnet of length 0.
   public func request(for batch: QuestionBatch, unixTime: Int64) -> TransferRequest {
     precondition(batch.names.count <= mostNames, "more names than a transfer may carry")
     var target = QueryTarget(path: path)
     target.add("dn", plain: protected(batch.plainNames))
     if let token { target.add("token", encoding: String(decoding: token.reveal, as: UTF8.self)) }
-    // The client's address is of no use here, but the provider's own programs read no reply without it: with it, the
-    // service is asked what it is asked all day.
+    // The daemon does not use the client's address in the reply. The provider's own SDKs always request it, so this is
+    // the form that the service answers every day.
     target.add("clientip", plain: "1")
     target.add("ttl", plain: "1")
     target.add("query", plain: "1")
@@ -86,21 +86,21 @@ public struct TencentDialect: BatchDialect {
       target.add("type", plain: batch.types.count > 1 ? "addrs" : "aaaa")
     }
     if let cipher { target.add("alg", plain: cipher.mode == .aesCBC ? "aes" : "des") }
-    // Document 95497 wants it encrypted as the name is. Both programs of the provider send it in clear text
-    // (MSDKDnsInfoTool.m, RequestBuilder.java), so that is what the service is known to take.
+    // Document 95497 requires the address to be encrypted like the name. Both SDKs of the provider send it in clear
+    // text (MSDKDnsInfoTool.m, RequestBuilder.java), so the service is known to accept that.
     if let subnet = batch.clientSubnet, subnet.length > 0 {
       target.add("ip", plain: subnet.address.description)
     }
     return TransferRequest(method: .get, target: target.text)
   }
 
-  /// What the lines of the reply say. The service has no word for "no such name": whatever is empty is NODATA at most
+  /// Reads the lines of the reply. The service cannot express "no such name": an empty answer is an uncertain NODATA
   /// (`isEmptyAmbiguous`).
   public func answers(
     to batch: QuestionBatch, from response: TransferResponse
   ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
     try response.requireStatus(in: 200...200)
-    // No document gives a Content-Type. A page for people fails by its text.
+    // No document specifies a Content-Type. An HTML page fails later, because its text is not such a reply.
     guard response.body.count <= TencentDialect.bodyLimit else { throw .unreadable(.tooLarge) }
     return TencentReply(try plaintext(of: response.body), to: batch).answers
   }
@@ -110,7 +110,7 @@ public struct TencentDialect: BatchDialect {
     return octets + [UInt8](repeating: filler, count: length - octets.count)
   }
 
-  /// The names as they stand in the request: with a cipher the hexadecimal text of vector and ciphertext.
+  /// The names as the request carries them: with a cipher, the hexadecimal text of vector and ciphertext.
   private func protected(_ names: String) -> String {
     guard let cipher else { return names }
     let vector = random(cipher.mode.vectorLength)
@@ -120,7 +120,7 @@ public struct TencentDialect: BatchDialect {
   private func plaintext(of body: [UInt8]) throws(HTTPDNSFailure) -> ArraySlice<UInt8> {
     let text = TencentReply.trimmed(body[...])
     guard let cipher, !text.isEmpty else { return text }
-    // The Android program drops what stands behind the digits, so something may stand there.
+    // The Android SDK ignores text after the digits, so the service may send some.
     guard let end = text.lastIndex(where: isHexadecimalDigit), let octets = Hexadecimal.decode(text[...end]) else {
       throw .unreadable(.syntax)
     }
@@ -133,11 +133,11 @@ public struct TencentDialect: BatchDialect {
 }
 
 extension TencentDialect: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  /// The dialect's name: the account and its key stay inside.
+  /// The dialect's name, without the account and its key.
   public var description: String { "tencent" }
   /// The same as `description`.
   public var debugDescription: String { description }
-  /// Nothing to look into.
+  /// Empty, so that reflection does not reveal the account and its key.
   public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
@@ -146,7 +146,7 @@ extension TencentDialect.Credential: CustomStringConvertible, CustomDebugStringC
   public var description: String { "••••" }
   /// Always `••••`.
   public var debugDescription: String { description }
-  /// Nothing to look into.
+  /// Empty, so that reflection does not reveal the token or the key.
   public var customMirror: Mirror { Mirror(self, children: []) }
 }
 

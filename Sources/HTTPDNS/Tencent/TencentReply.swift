@@ -1,19 +1,19 @@
-// TencentReply.swift -- reads the text of Tencent's replies: names, addresses and TTLs between punctuation.
+// TencentReply.swift -- parses the text of Tencent's replies: names, addresses and TTLs between punctuation.
 
 import DNSWire
 
-/// A reply in clear text, a line for each name (cloud.tencent.com/document/product/379/95497):
+/// A decrypted reply with one line per name (cloud.tencent.com/document/product/379/95497):
 ///
 ///     name.:address;address,TTL|client              A or AAAA
 ///     name.:address;address,TTL-address,TTL|client  both, IPv4 first
 ///
-/// `name.:` may be missing where only one name was asked for, `,TTL` and `|client` anywhere. No addresses are `0`,
-/// nothing at all, or a line of the name alone.
+/// `name.:` is optional if the request has one name; `,TTL` and `|client` are always optional. No addresses are written
+/// as `0`, as an empty text, or as a line with only the name.
 struct TencentReply {
-  /// The TTL of addresses that come without one, seconds: the least for which the provider advises to keep them.
+  /// The TTL in seconds of addresses without one: the minimum that the provider advises for caches.
   static let missingTTL: UInt32 = 60
 
-  /// What stands behind a name, without the client's address.
+  /// The text after a name, without the client's address.
   private enum Content {
     case missing
     case once(ArraySlice<UInt8>)
@@ -21,14 +21,14 @@ struct TencentReply {
   }
 
   private let batch: QuestionBatch
-  /// For each name of the batch.
+  /// One entry per name of the batch.
   private var contents: [Content]
-  /// Lines that begin with no name.
+  /// Lines that do not begin with a name.
   private var unnamed: [ArraySlice<UInt8>] = []
 
-  /// The reply to a batch.
+  /// Parses the reply to a batch.
   ///
-  /// - Parameter text: without white space around it.
+  /// - Parameter text: without leading and trailing white space.
   /// - Complexity: O(*n*) in the octets.
   init(_ text: ArraySlice<UInt8>, to batch: QuestionBatch) {
     self.batch = batch
@@ -43,7 +43,7 @@ struct TencentReply {
     }
   }
 
-  /// What the reply says to each question of the batch, in their order.
+  /// The answers to the questions of the batch, in their order.
   var answers: [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
     batch.names.indices.flatMap { index in
       let families = families(of: index)
@@ -63,7 +63,7 @@ struct TencentReply {
       if let index = index(of: text) { note([], for: index) } else { unnamed.append(text) }
       return
     }
-    // The first colon may be one of an IPv6 address. Only a name has a dot before it.
+    // The first colon may belong to an IPv6 address. Only a name has a dot before it.
     let name = text[..<colon]
     if name.contains(UInt8(ascii: ".")), let index = index(of: name) {
       note(text[(colon + 1)...], for: index)
@@ -80,7 +80,7 @@ struct TencentReply {
     if case .missing = contents[index] { contents[index] = .once(content) } else { contents[index] = .repeatedly }
   }
 
-  /// What stands there for each family of the batch.
+  /// The texts for a name, one per family of the batch.
   private func families(of index: Int) -> Result<[ArraySlice<UInt8>], HTTPDNSFailure> {
     let content: ArraySlice<UInt8>
     switch contents[index] {
@@ -96,14 +96,14 @@ struct TencentReply {
     return families.count == batch.types.count ? .success(families) : .failure(.unreadable(.syntax))
   }
 
-  /// The answer in the addresses of one family and their TTL.
+  /// Reads the addresses of one family and their TTL.
   private func answer(
     in text: ArraySlice<UInt8>, name: DomainName, type: RecordType
   ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
     let comma = text.firstIndex(of: UInt8(ascii: ",")) ?? text.endIndex
     let ttl = comma < text.endIndex ? try seconds(text[(comma + 1)...]) : TencentReply.missingTTL
     var list = text[..<comma]
-    // The provider's iOS program bears one semicolon too many.
+    // The provider's iOS SDK accepts one extra semicolon.
     if list.last == UInt8(ascii: ";") { list.removeLast() }
     var reply = ProviderReply(responseCode: .noError)
     if !saysNothing(list) {
@@ -123,14 +123,14 @@ struct TencentReply {
   }
 
   private func seconds(_ text: ArraySlice<UInt8>) throws(HTTPDNSFailure) -> UInt32 {
-    // A number's initialiser would take a sign.
+    // The integer initializer would accept a sign.
     guard text.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
       let seconds = UInt32(String(decoding: text, as: UTF8.self))
     else { throw .unreadable(.number) }
     return ttlValue(seconds)
   }
 
-  /// The text without white space before and behind it.
+  /// Removes leading and trailing white space.
   static func trimmed(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
     let start = text.drop(while: isWhiteSpace)
     guard let end = start.lastIndex(where: { !isWhiteSpace($0) }) else { return [] }
