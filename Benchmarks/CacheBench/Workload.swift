@@ -3,7 +3,7 @@
 import DNSWire
 import MessageCache
 
-/// Names, their responses and their keys. The keys fit every cache: each hashes them anew.
+/// Names, their responses and their keys. The keys fit every cache: each hashes them again.
 final class Workload: @unchecked Sendable {
   let count: Int
   private let names: [DomainName]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .processes import BenchError, die_with_parent, find_program
 
-#: Questions that dnsperf keeps under way at most, at every load: none is lost for want of a buffer.
+#: Questions that dnsperf has in flight at most, at every load: none is lost for want of a buffer.
 OUTSTANDING = 64
 #: Sockets that dnsperf asks from: enough flows for the kernel to spread over the sockets of two workers.
 CLIENTS = 16

@@ -50,7 +50,7 @@ typedef struct {
 } Question;
 
 typedef struct {
-  int64_t sent;  // 0: nothing is under way
+  int64_t sent;  // 0: nothing is in flight
   uint16_t question;
   bool counts;
 } Query;

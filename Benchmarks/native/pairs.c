@@ -52,7 +52,7 @@ static int64_t now(void) {
   return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-// The moments before the first send and after the last successful receive of the transfer under way; 0 is neither yet.
+// The moments before the first send and after the last successful receive of the transfer in flight; 0 is neither yet.
 static int64_t requestWritten, responseRead;
 
 // These take the place of the C library's functions for libcurl too: its own timers cannot tell when a request was

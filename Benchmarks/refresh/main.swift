@@ -94,7 +94,7 @@ struct Bench {
     if random.next() % 3 == 0 { store(Int(random.next() % UInt64(names)), at: now, heat: .inactive) }
     let hits: UInt32 = entry.heat.isActive && random.next() % 2 == 0 ? 0 : 9
     guard case .refresh(let next) = policy.decide(hits: hits, heat: entry.heat, isKept: false) else {
-      // Nobody needs it any more; so that as many names stay scheduled, somebody asks anew.
+      // It is no longer in use; another query keeps the number of scheduled names constant.
       store(index, at: now, heat: .inactive)
       return
     }

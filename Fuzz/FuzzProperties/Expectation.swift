@@ -38,7 +38,7 @@ struct Expectation {
     try require(reply.header.rd == asked.rd && reply.header.cd == asked.cd, "other RD or CD")
     try require(!reply.header.z, "the reserved bit")
     if let parsed {
-      try require(!reply.header.ad || asked.ad || parsed.edns?.dnssecOK == true, "AD for who does not know it")
+      try require(!reply.header.ad || asked.ad || parsed.edns?.dnssecOK == true, "AD for a client without AD or DO")
     }
   }
 

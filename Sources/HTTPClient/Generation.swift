@@ -127,8 +127,8 @@ final class Generation {
     settle()
   }
 
-  /// Gives libcurl as many transfers as can begin. One for which no connection is free would be prepared by libcurl in
-  /// vain, and again later.
+  /// Gives libcurl as many transfers as can begin. If no connection is free, libcurl would prepare a transfer for nothing,
+  /// and again later.
   private func handOver() {
     let most = isProven || sockets.isEmpty ? min(room, Self.mostBegun) : 1
     while let transfer = waiting.next(free: most - handedOver) {

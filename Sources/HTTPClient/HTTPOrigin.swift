@@ -118,7 +118,7 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     }
   }
 
-  /// Pauses, because the server has asked for fewer transfers. What was under way then says it again.
+  /// Pauses, because the server has asked for fewer transfers. Transfers that were in flight report it again.
   func enhanceCalm() { calm.begin(at: clock()) }
 
   private func noteWhetherCutOff(_ result: HTTPResult) {

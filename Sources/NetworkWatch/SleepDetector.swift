@@ -12,7 +12,7 @@ public struct SleepDetector: Sendable {
   /// Begins with what the clocks say now: `CLOCK_BOOTTIME` and `CLOCK_MONOTONIC`, each since its own zero.
   public init(bootTime: Duration, monotonic: Duration) { gap = bootTime - monotonic }
 
-  /// How long the machine has slept since the last call that told of a sleep; nil where it did not, or for a moment only.
+  /// How long the machine has slept since the last call that returned a sleep; nil if it did not, or only for a moment.
   ///
   /// The clocks are to be read in the order of the parameters: a thread that is held up between the two makes their
   /// distance look too small, and never too large.

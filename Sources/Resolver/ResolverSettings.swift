@@ -6,11 +6,11 @@ import EventLoop
 import Routing
 import Telemetry
 
-/// What the resolver goes by. Immutable.
+/// The settings of the resolver. Immutable.
 package struct ResolverSettings: Sendable {
   /// The routes, by number.
   package var routes: [Route]
-  /// Questions under way upstream at once; beyond it SERVFAIL.
+  /// The maximum number of questions in flight; above it queries get SERVFAIL.
   package var maxInFlight: Int
   /// Whether answers are kept.
   package var cacheEnabled: Bool
@@ -45,7 +45,7 @@ package struct ResolverSettings: Sendable {
 package struct ResolverCounters: Sendable, Equatable {
   /// Questions that went upstream.
   package var fetches: UInt64 = 0
-  /// Queries that joined one that was under way.
+  /// Queries that joined a question in flight.
   package var joined: UInt64 = 0
   /// Queries that came twice while the first one waited, and got one answer.
   package var duplicates: UInt64 = 0
@@ -53,7 +53,7 @@ package struct ResolverCounters: Sendable, Equatable {
   package var surplusSubnets: UInt64 = 0
   /// Queries that a limit of ours stood in the way of.
   package var shares = ShareCounters()
-  /// Queries that were refused because too many were under way.
+  /// Queries that were refused because too many questions were in flight.
   package var overflows: UInt64 = 0
   /// Questions that LocalDNS answered in a provider's place.
   package var fallbacks: UInt64 = 0

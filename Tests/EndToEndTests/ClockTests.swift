@@ -63,7 +63,7 @@ import Testing
       try waitForProvider(daemon, from: 100)
       try simulator.clearFaults()
       let requests = try simulator.requests
-      // The first signature bears the year 2000, and so may those that were under way by then; all others bear what the
+      // The first signature bears the year 2000, and so may those that were in flight by then; all others bear what the
       // refusal has taught.
       let verified = requests.map(\.verified)
       #expect(verified.first == false && verified.last == true, "\(verified)")

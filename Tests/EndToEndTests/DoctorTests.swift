@@ -54,8 +54,8 @@ import Testing
       #expect(ending == .exited(2), "\(error)")
       let lines = output.split(separator: "\n")
       #expect(lines[0].wholeMatch(of: /who +type +TTL +ms +verdict +answer/) != nil)
-      for who in ["tencent", "emas", "table"] {
-        let row = lines.first { $0.hasPrefix("\(who) ") && $0.contains(" A ") }
+      for provider in ["tencent", "emas", "table"] {
+        let row = lines.first { $0.hasPrefix("\(provider) ") && $0.contains(" A ") }
         #expect(row?.hasSuffix(" -        192.0.2.1") == true, "\(output)")
       }
       let liar = "LocalDNS \(network.address)"

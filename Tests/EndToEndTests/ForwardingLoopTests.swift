@@ -18,7 +18,7 @@ import Testing
     }
   }
 
-  @Test func `a resolver that leads back is found, told of once, and asked no more`() throws {
+  @Test func `a resolver that leads back is detected, logged once, and no longer asked`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let place = try freePlace()

@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test func `what is under way when GOAWAY comes is answered, and what comes later is the next provider's`() throws {
+  @Test func `a transfer in flight at a GOAWAY is answered, and later ones go to the next provider`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let next = try lab.simulator()

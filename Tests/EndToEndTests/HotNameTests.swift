@@ -1,4 +1,4 @@
-// HotNameTests.swift -- names that are in use are fetched anew before they expire: nobody waits, and it ends.
+// HotNameTests.swift -- names in use are refreshed before they expire: no client waits, and it ends.
 
 import DNSWire
 import Foundation

@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test func `a reload takes nothing from any counter, and a transfer that is under way then is counted`() throws {
+  @Test func `a reload resets no counter, and a transfer in flight during it is counted`() throws {
     try withScene { scene in
       try ask(scene.daemon.address, "n0.bench.example")
       try scene.simulator.fault("kind=delay&ms=1500")
@@ -231,7 +231,7 @@ import Testing
     try withScene { scene in
       #expect(try scene.web.get("/healthz").status == 200)
       #expect(try scene.web.get("/readyz").status == 200)
-      // A question that is under way keeps the daemon from ending at once.
+      // A question in flight keeps the daemon from ending at once.
       try scene.simulator.fault("kind=stall")
       let client = try Socket(SOCK_DGRAM)
       try client.connect(to: scene.daemon.address)

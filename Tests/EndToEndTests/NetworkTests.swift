@@ -98,7 +98,7 @@ struct NetworkTests {
 
       try machine.route(over: 0)
       try settle(daemon, machine, over: 0, times: 2)
-      // The old entry, which is fetched anew behind the answer.
+      // The old entry, which is refreshed after the answer.
       try simulator.fault("kind=stall")
       let reply = try ask(daemon.address, "n2.bench.example")
       #expect(reply.data == ["198.18.0.2"] && reply.errors.isEmpty)

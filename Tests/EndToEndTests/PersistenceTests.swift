@@ -70,7 +70,7 @@ import Testing
       }
       filler.end()
       saved = try #require(filler.log.firstMatch(of: /DEBUG cache: (\d+) entries saved in/).flatMap { Int($0.1) })
-      // Numbers of names that are in the file for certain, one for each save that was told of.
+      // Numbers of names that are in the file for certain, one for each save that was logged.
       var certain: [Int] = []
       for round in 0..<20 {
         let daemon = try lab.daemon(configuration(lab, simulator))
@@ -155,7 +155,7 @@ import Testing
     }
   }
 
-  @Test func `a folder that is not there is told of at the start`() throws {
+  @Test func `a missing folder is logged at the start`() throws {
     try withLab { lab in
       var settings = Settings(Settings.json(try lab.simulator().http))
       settings.more = "[cache]\npersist = \"\(lab.folder.path)/missing/cache\""

@@ -6,7 +6,9 @@ import Testing
 
 @Suite(.blocking) struct ProcessTests {
   @Test(arguments: [SIGTERM, SIGINT], Transport.allCases)
-  func `a signal ends it as soon as what is under way is answered`(_ signal: Int32, _ transport: Transport) throws {
+  func `a signal ends it as soon as the questions in flight are answered`(
+    _ signal: Int32, _ transport: Transport
+  ) throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)

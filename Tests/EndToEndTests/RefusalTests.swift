@@ -89,7 +89,7 @@ import Testing
   }
 
   @Test(arguments: ["emas, v1 over HTTP", "tencent, aes over HTTP"])
-  func `a quota that is used up is left alone for as long as the provider says`(_ title: String) throws {
+  func `a provider with a used-up quota is not asked for as long as it says`(_ title: String) throws {
     try withLab { lab in
       let kind = AccountKind.named(title)
       let first = try lab.simulator()

@@ -58,7 +58,7 @@ import Testing
       for number in 1...20 { try work(number) }
       let (memory, descriptors) = (daemon.residentMebibytes, daemon.descriptorCount)
       for number in 21...120 { try work(number) }
-      // Connections of a provider that has gone are closed when nothing is under way.
+      // Connections of a removed provider are closed when nothing is in flight.
       try eventually("as few descriptors") { daemon.descriptorCount <= descriptors + 2 ? true : nil }
       #expect(daemon.residentMebibytes <= memory + 3, "\(memory) MiB before")
     }

@@ -189,7 +189,7 @@ extension Daemon {
       let listener = try FrozenThread(thread, in: lab)
       settings.more = "[[rule]]\nnames = [\"pinned.example\"]\nuse = \"pinned\"\naddresses = [\"192.0.2.7\"]"
       try daemon.reload(settings.text, expecting: nil)
-      // TCP goes by the new configuration already.
+      // TCP uses the new configuration already.
       try eventually("half a reload") {
         try ask(daemon.address, "pinned.example", over: .tcp).data == ["192.0.2.7"] ? true : nil
       }

@@ -49,7 +49,7 @@ final class ResolverScene: @unchecked Sendable {
   let queries: ClientQueries
   let replies: ReplySender
   let resolver: Resolver
-  /// The limits that the resolver told of.
+  /// The limits that the resolver reported.
   var toldLimits: [ShareLimit] { mailbox.limits }
   /// How often it told that a name is asked for on behalf of too many subnets.
   var toldSubnets: Int { mailbox.surplusSubnets }
@@ -130,7 +130,7 @@ final class ResolverScene: @unchecked Sendable {
       passesSubnets: { upstreams[$0].takesClientSubnet }, knowsFlags: { upstreams[$0].knowsDNSSECFlags })
   }
 
-  /// The resolver goes by another configuration; the listener goes on by the old one until it is given the tables.
+  /// Gives the resolver another configuration; the listener uses the old one until it gets the tables.
   ///
   /// - Returns: gives the listener its tables.
   func change(
@@ -149,7 +149,7 @@ final class ResolverScene: @unchecked Sendable {
     }
   }
 
-  /// Failures that the resolver told of, by upstream.
+  /// Failures that the resolver reported, by upstream.
   var toldFailures: [(name: String, failure: UpstreamFailure)] { mailbox.failures }
   /// All queries so far.
   var transactions: [ClientTransaction] { mailbox.transactions }
@@ -161,7 +161,7 @@ final class ResolverScene: @unchecked Sendable {
   var strays: Int { mailbox.strays }
   /// The resolver's numbers.
   var counters: ResolverCounters { resolver.assumeIsolated { $0.counters } }
-  /// Questions under way.
+  /// Questions in flight.
   var underWay: Int { resolver.assumeIsolated { $0.questionsInFlight } }
 
   /// Sends a query; the number of its transaction.

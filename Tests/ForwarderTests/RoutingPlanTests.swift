@@ -109,7 +109,7 @@ import Testing
     #expect(rules.map(\.fallsBack) == [false, true, true])
   }
 
-  @Test func `are those that a resolver goes by`() throws {
+  @Test func `are those that a resolver uses`() throws {
     let loop = SimulatedLoop()
     var step = ScriptedStep.failure()
     let provider = ScriptedUpstream("alidns", on: loop) { question, _ in

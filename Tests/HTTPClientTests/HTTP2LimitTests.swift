@@ -31,7 +31,7 @@ import Testing
     #expect((2...6).contains(connections))
   }
 
-  @Test func `says GOAWAY and is gone fails what is under way, and nothing later`() throws {
+  @Test func `says GOAWAY and is gone fails the transfers in flight, and no later one`() throws {
     let ((results, after), connections) = try withHTTP2 { request in
       switch (request.connection, request.stream) {
       case (0, 1): .send("first")
@@ -150,7 +150,7 @@ import Testing
     #expect(connections == 1)
   }
 
-  @Test func `resets a stream for calm is left alone, whatever is asked for`() throws {
+  @Test func `resets a stream for calm gets no transfers for a while`() throws {
     let requests = Atomic<Int>(0)
     let (kinds, connections) = try withHTTP2 {
       $0.calmPause = .seconds(60)
@@ -166,7 +166,7 @@ import Testing
     #expect(connections == 1)
   }
 
-  @Test func `says GOAWAY for calm again and again is left alone after a few connections`() throws {
+  @Test func `says GOAWAY for calm again and again gets no transfers after a few connections`() throws {
     let requests = Atomic<Int>(0)
     let (kinds, connections) = try withHTTP2 {
       $0.calmPause = .seconds(60)

@@ -236,7 +236,7 @@ private final class Meeting: Sendable {
   var all: [Set<String>] { state.withLock { $0.complete } }
   /// How many were there at once, those included who had not left yet.
   var mostPresent: Int { state.withLock { $0.mostInside } }
-  /// How many waited for others in vain.
+  /// How many waited for others without success.
   var missed: Int { state.withLock { $0.missed } }
 
   func attend(_ name: String) {

@@ -129,7 +129,7 @@ import Testing
     #expect(results.count { $0.failure?.kind == .timeout } == 5)
   }
 
-  @Test func `closing the origin ends what is under way`() throws {
+  @Test func `closing the origin ends the transfers in flight`() throws {
     let server = TestServer { _ in .stall }
     defer { server.stop() }
     let (results, late) = try withOrigin(server) { origin in

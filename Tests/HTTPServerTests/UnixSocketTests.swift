@@ -54,7 +54,7 @@ private func mode(of path: String) -> mode_t? {
     withExtendedLifetime(first) {}
   }
 
-  @Test func `a file of another kind is left alone`() throws {
+  @Test func `a file of another kind is not changed`() throws {
     let folder = TemporaryFolder()
     close(creat(folder.socket, 0o600))
     let server = try HTTPServer(on: try EventLoop()) { _, reply in reply.send(status: 200) }

@@ -54,7 +54,7 @@ private final class Watched: @unchecked Sendable {
 }
 
 @Suite struct `The resolver watch` {
-  @Test func `a file that is written, replaced, removed or made anew is noticed`() throws {
+  @Test func `a file that is written, replaced, removed or created again is noticed`() throws {
     try onLoop { loop in
       let folder = etcAndRun()
       folder.write(server: "192.0.2.1", to: "etc/resolv.conf")

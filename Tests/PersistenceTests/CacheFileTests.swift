@@ -41,7 +41,7 @@ import Testing
     #expect(target.peek("n4899.example.com", at: 10_001) == nil)
   }
 
-  @Test func `counts ages on the wall clock, also when the machine was started anew`() throws {
+  @Test func `counts ages on the wall clock, also after a reboot`() throws {
     let first = MessageCache.empty()
     var life = EntryLife(lifetime: 60)
     life.staleFor = 100

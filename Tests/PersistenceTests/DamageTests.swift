@@ -76,7 +76,7 @@ import Testing
     #expect(folder.names == ["cache", "cache.damaged"])
   }
 
-  @Test func `is told of and left alone when it is a folder, a FIFO or a device`() throws {
+  @Test func `is reported and not changed if it is a folder, a FIFO or a device`() throws {
     unlink("\(folder.path)/cache")
     for make in [{ mkdir($0, 0o700) }, { mkfifo($0, 0o600) }, { symlink("/dev/null", $0) }] {
       #expect(make("\(folder.path)/cache") == 0)
@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  @Test func `is told of when it may not be read`() {
+  @Test func `is reported if it must not be read`() {
     guard geteuid() != 0 else {
       // Root may read everything: a path through a file fails for it too.
       let file = CacheFile(path: "\(folder.path)/cache/below")

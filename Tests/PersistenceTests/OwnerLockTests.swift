@@ -42,7 +42,7 @@ import Testing
       folder.read("cache.lock").map { String(decoding: $0, as: UTF8.self) }?.hasPrefix("process \(getpid())") == true)
   }
 
-  @Test func `is taken anew where somebody has removed its file`() {
+  @Test func `is taken again if its file was removed`() {
     let (first, second) = (lock(), lock())
     #expect(problem(first) == nil)
     unlink(folder.path(of: "cache.lock"))

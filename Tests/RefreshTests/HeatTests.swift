@@ -29,7 +29,7 @@ import Testing
     #expect((decision == .letExpire) == (kept == 0 || kept >= 4))
   }
 
-  @Test func `one hit lets the count begin anew, one hit is not enough to become hot`() {
+  @Test func `one hit restarts the count, one hit is not enough to become hot`() {
     let policy = HeatPolicy(hotHits: 5, giveUpAfter: 3)
     #expect(refreshes(policy, hits: [4, 9]) == 0)
     #expect(refreshes(policy, hits: [5, 0, 0, 1, 0, 0, 0, 9]) == 6)

@@ -130,7 +130,7 @@ import Testing
     for hour in 0..<10 { _ = first.take(now: Int64(hour) * 3600 * second + 1) }
     let spent = first.spentOfDay(now: 12 * 3600 * second)
     #expect(spent.map(\.units).reduce(0, +) == 10)
-    // The machine has started anew, and with it the clock.
+    // The machine has rebooted, and with it the clock has restarted.
     var second = RefreshBudget(perMinute: 100, perDay: 10)
     for stretch in spent { second.restore(stretch, now: 5) }
     let taken = second.take(now: 6)

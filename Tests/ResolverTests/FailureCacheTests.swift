@@ -1,4 +1,4 @@
-// FailureCacheTests.swift -- questions that were asked in vain: waits that double, are forgotten, and cannot pile up.
+// FailureCacheTests.swift -- questions that failed: waits that double, are forgotten, and cannot pile up.
 
 import DNSWire
 import EventLoop

@@ -1,4 +1,4 @@
-// InspectionTests.swift -- what a person sees of a name, asks anew, and reports as bad.
+// InspectionTests.swift -- what an operator sees of a name, refreshes, and reports as bad.
 
 import DNSWire
 import EventLoop
@@ -184,7 +184,7 @@ import Testing
     #expect(try addresses(scene, times: 2) == [["192.0.2.1"], ["192.0.2.1"]])
   }
 
-  @Test func `asking anew brings the next answer at once, and what was kept is given meanwhile`() throws {
+  @Test func `a refresh on demand fetches the next answer at once, and the cached one is served meanwhile`() throws {
     let provider = ScriptedUpstream(on: loop) { question, count in
       .answer(.addresses(question.name, "192.0.2.\(count + 1)", ttl: 100), after: .milliseconds(500))
     }
@@ -204,7 +204,7 @@ import Testing
     #expect(try scene.answer("www.example.com").addresses != ["192.0.2.1"])
   }
 
-  @Test func `asking anew in vain leaves everything as it is, and asks nobody less`() throws {
+  @Test func `a refresh on demand that fails changes nothing, and later queries are asked as before`() throws {
     let provider = ScriptedUpstream(on: loop) { question, count in
       count == 0 ? .answer(.addresses(question.name, "192.0.2.1", ttl: 100)) : .failure()
     }

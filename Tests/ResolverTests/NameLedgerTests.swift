@@ -133,7 +133,7 @@ import Testing
       _ = loop.run { await scene.resolver.resolve(question("www.example.com"), route: 0, fresh: true) }
       loop.advance(by: .seconds(2))
     }
-    // It is left alone by now.
+    // It is not in use by now.
     _ = loop.run { await scene.resolver.resolve(question("www.example.com"), route: 0, fresh: true) }
     let counts = try #require(reports(scene).first).counts
     #expect(counts.timeoutErro >= 1 && counts.noResponseErro == 1 && counts.urlParameterErro == 1)

@@ -129,7 +129,7 @@ import Testing
     server.result = result
     let results = ask(provider, question(.a), question(.aaaa))
     #expect(failures(results).count == 2)
-    // A server that cannot at present is asked once more.
+    // A server that currently cannot is asked once more.
     let sent = result == .status(500) ? 4 : 3
     #expect(server.families.count == sent)
     #expect(provider.pairsUnderWay.isEmpty)

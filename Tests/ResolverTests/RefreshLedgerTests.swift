@@ -1,4 +1,4 @@
-// RefreshLedgerTests.swift -- a restart does not open the refreshing's budget of a day anew.
+// RefreshLedgerTests.swift -- a restart does not reset the daily budget of refreshing.
 
 import EventLoop
 import Glibc

@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test(arguments: [LifeDialect.emas, .tencent])
-  func `a family that is under way already does not keep its batch from being asked`(_ dialect: LifeDialect) throws {
+  func `a family in flight does not keep its batch from being asked`(_ dialect: LifeDialect) throws {
     let plan = fairPlan(dialect)
     let service = LifeService(plan, LifeZone(plan), LifeWeather(plan), on: loop)
     nonisolated(unsafe) let provider = LifeProvider(plan, service, on: loop)
@@ -53,7 +53,7 @@ import Testing
     #expect(failure.reason.contains("slept"))
   }
 
-  @Test func `another network costs one attempt for stale data, and the half minute begins anew`() throws {
+  @Test func `another network costs one attempt for stale data, and the half minute begins again`() throws {
     let provider = ScriptedUpstream(on: loop) { question, number in
       number == 0 ? .answer(.addresses(question.name, "192.0.2.1", ttl: 5)) : .failure()
     }
@@ -77,7 +77,7 @@ import Testing
     #expect(try ask(after: 7) == .milliseconds(20))
   }
 
-  @Test func `what is fresh is fetched anew on another network within the budget only`() throws {
+  @Test func `fresh answers are refreshed on another network within the budget only`() throws {
     let provider = ScriptedUpstream(on: loop) { question, _ in
       .answer(.addresses(question.name, "192.0.2.1", ttl: 3000), after: .zero)
     }
@@ -91,14 +91,14 @@ import Testing
     #expect(scene.refresher.counters.overBudget == 13)
   }
 
-  @Test func `a refresh that finds its question under way comes back where that fails`() throws {
+  @Test func `a refresh that finds its question in flight is tried again if that fails`() throws {
     let provider = ScriptedUpstream(on: loop) { question, number in
       number == 1 ? .silence : .answer(.addresses(question.name, "192.0.2.1", ttl: 100), after: .zero)
     }
     let scene = RefresherScene(ResolverScene(on: loop, [provider]))
     _ = try scene.scene.answer("www.example.com")
     try scene.use("www.example.com", times: 5)
-    // Just before it is due, whenever that is, another network asks in vain.
+    // Just before it is due, whenever that is, another network asks without success.
     let due = try #require(loop.timers.earliest)
     loop.advance(by: due - loop.now - .milliseconds(500))
     scene.scene.cache.beginEpoch()
@@ -108,7 +108,7 @@ import Testing
     #expect(provider.refreshes.count == 2)
   }
 
-  @Test func `what has come anew while it waited for others to travel with is not asked for again`() throws {
+  @Test func `an answer that arrived while its refresh waited for others is not fetched again`() throws {
     let provider = ScriptedUpstream(on: loop) { question, _ in
       .answer(.addresses(question.name, "192.0.2.1", ttl: 1000), after: .seconds(1))
     }

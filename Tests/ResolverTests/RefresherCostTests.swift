@@ -195,7 +195,7 @@ private final class PairingUpstream: Upstream, @unchecked Sendable {
     #expect(scene.log.first?.hasPrefix("the budget of [refresh] is spent") == true)
   }
 
-  @Test func `refreshes take no more than half of the room for questions under way`() throws {
+  @Test func `refreshes take no more than half of the places of questions in flight`() throws {
     let provider = ScriptedUpstream(on: loop) { question, number in
       number < 40 ? .answer(.addresses(question.name, "192.0.2.1", ttl: 20), after: .zero) : .silence
     }

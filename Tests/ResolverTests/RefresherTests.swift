@@ -221,7 +221,7 @@ final class RefresherScene {
     #expect(provider.refreshes.map(\.questions.count) == [2, 2])
   }
 
-  @Test func `a client that asks while a refresh is under way waits for the same transfer`() throws {
+  @Test func `a client that asks during a refresh waits for the same transfer`() throws {
     let provider = provider(ttl: 20, after: .milliseconds(1900))
     let scene = RefresherScene(ResolverScene(on: loop, [provider]), keep: ["www.example.com"])
     let first = scene.scene.ask("www.example.com")

@@ -197,7 +197,7 @@ import Testing
     #expect(provider.asked.count == 1)
   }
 
-  @Test func `however often a client asks, three requests are under way at most`() throws {
+  @Test func `however often a client asks, at most three requests are in flight`() throws {
     provider.script = { _, _ in .silence }
     for _ in 0..<40 {
       scene.ask("www.example.com")

@@ -1,4 +1,4 @@
-// ResolverNetworkTests.swift -- another network: each entry is fetched anew once, and some belong to the network.
+// ResolverNetworkTests.swift -- another network: each entry is refreshed once, and some belong to the network.
 
 import DNSWire
 import EventLoop
@@ -46,7 +46,7 @@ import Testing
   }
 
   @Test(arguments: [ScriptedStep.silence, .failure()])
-  func `a refresh that fails leaves the provider's entry, and LocalDNS is left alone`(step: ScriptedStep) throws {
+  func `a refresh that fails leaves the provider's entry, and LocalDNS is not asked`(step: ScriptedStep) throws {
     let zone = name("example.com")
     for isDenied in [false, true] {
       let stale = StaleScene(hasLocal: true)

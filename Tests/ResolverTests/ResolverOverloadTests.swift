@@ -1,4 +1,4 @@
-// ResolverOverloadTests.swift -- more questions than may be under way: refused at once, and nothing grows.
+// ResolverOverloadTests.swift -- more questions than may be in flight: refused at once, and nothing grows.
 
 import DNSWire
 import EventLoop

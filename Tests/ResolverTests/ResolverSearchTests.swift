@@ -59,7 +59,7 @@ import Testing
     #expect(message.addresses == ["10.0.0.1"])
     #expect(message.answers.map(\.ttl) == [60])
     #expect(provider.asked.count == 1)
-    // A provider's denial goes by where the network has nothing better.
+    // A provider's NXDOMAIN counts if the network has nothing better.
     #expect(try scene.answer("none.corp.example").responseCode == .nxDomain)
     #expect(try scene.answer("none.corp.example").authorities.map(\.owner) == [name("example")])
   }

@@ -169,7 +169,7 @@ import Testing
     #expect(stale.provider.count == 4)
   }
 
-  @Test func `is given where too many questions are under way, and nothing is remembered of that`() throws {
+  @Test func `is served if too many questions are in flight, and no failure is cached`() throws {
     let stale = StaleScene { $0.maxInFlight = 1 }
     try stale.keep()
     stale.providerNow(has: "192.0.2.2", after: .seconds(1))

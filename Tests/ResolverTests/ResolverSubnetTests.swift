@@ -79,7 +79,7 @@ import Testing
     #expect(try scene.answer(question("203.0.11.0/24")).addresses == ["192.0.2.11"])
   }
 
-  @Test func `subnets under way do not share a request, equal ones do`() {
+  @Test func `different subnets in flight do not share a request, equal ones do`() {
     let provider = provider(.fromClient, scope: 24)
     let scene = ResolverScene(on: loop, [provider])
     for (client, subnet) in ["203.0.7.0/24", "203.0.7.128/25", "203.0.9.0/24", nil].enumerated() {

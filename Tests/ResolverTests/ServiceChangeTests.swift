@@ -33,7 +33,7 @@ import Testing
     Route(providers: [provider], localServers: LocalServers([.system]), fallsBack: true, ttl: ResolverScene.bounds)
   }
 
-  @Test func `leaves questions under way to those who were asked, and their clients get the answers`() throws {
+  @Test func `leaves questions in flight to their upstreams, and their clients get the answers`() throws {
     let (old, new) = (provider("old", "192.0.2.1", after: .seconds(1)), provider("new", "192.0.2.2"))
     let scene = ResolverScene(on: loop, [old])
     let waiting = scene.ask("www.example.com")
@@ -84,7 +84,7 @@ import Testing
     #expect(try scene.answer("a.corp.example").addresses == ["192.0.2.1"])
   }
 
-  @Test func `keeps answers under way of a rule that stays, under its number`() throws {
+  @Test func `stores the answers in flight of a rule that stays, under its number`() throws {
     let (first, second) = (provider("first", "192.0.2.1"), provider("second", "192.0.2.2", after: .seconds(1)))
     let scene = ResolverScene(on: loop, [first, second], rules: [rule("corp.example", 5)]) { [self] in
       $0.routes.append(route(to: 1))
@@ -120,7 +120,7 @@ import Testing
     }
   }
 
-  @Test func `is let go when nothing is under way any more, a hundred times`() throws {
+  @Test func `is released when nothing is in flight any more, a hundred times`() throws {
     let scene = ResolverScene(on: loop, [provider("p", "192.0.2.1", after: .seconds(1))])
     weak var last: ResolverConfiguration?
     for number in 0..<100 {
@@ -135,7 +135,7 @@ import Testing
     #expect(loop.timers.count == 0)
   }
 
-  @Test func `asks a source that stays anew, and in the place of one that has gone whoever is there`() throws {
+  @Test func `asks a source that stays again, and another upstream in the place of a removed one`() throws {
     let (first, second) = (provider("first", "192.0.2.1"), provider("second", "192.0.2.2"))
     let scene = ResolverScene(on: loop, [first, second])
     let refresher = RefresherScene(scene)

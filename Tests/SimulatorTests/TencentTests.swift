@@ -102,7 +102,7 @@ private func opened(_ reply: DialectReply, _ cipher: BlockCipher) -> String? {
     #expect(token("alias.example.com", "&ttl=1").text == "192.0.2.1;192.0.2.2,30")
   }
 
-  @Test func `the client's address may be in the clear, sealed, or of no use`() {
+  @Test func `the client's address may be in the clear, sealed, or unusable`() {
     func client(_ ip: String) -> String { token("a.example.com", "&clientip=1&ip=\(ip)").text }
     #expect(client("203.0.113.9") == "192.0.2.1|203.0.113.9")
     #expect(client("2001:db8::9") == "192.0.2.1|2001:db8::9")

@@ -88,13 +88,13 @@ import Testing
     #expect(scene.commands.take() == ["resolvconf -d lo.httpdnsd"])
   }
 
-  @Test func `a command that fails is told of`() throws {
+  @Test func `a command that fails is reported`() throws {
     var scene = try Scene(.resolvconf)
     scene.engagement.run = { _ in (3, "") }
     #expect(try scene.engagement.pause() == ["`resolvconf -d lo.httpdnsd` failed with exit code 3"])
   }
 
-  @Test func `NetworkManager's servers are followed, and undo removes what was written anew`() throws {
+  @Test func `NetworkManager's servers are followed, and undo removes what was written again`() throws {
     let machine = Machine(for: .networkManager)
     var before = try machine.tree()
     let installation = Installation(root: machine.root)

@@ -34,7 +34,7 @@ import Testing
     #expect(attributes.mode == 0o640)
   }
 
-  @Test func `options that stand there are left alone`() {
+  @Test func `existing options are not changed`() {
     let text = ResolverText.first(Machine.nameserver, in: "nameserver 192.0.2.1\noptions edns0 timeout:9\n")
     #expect(text.contains("options edns0 timeout:9\noptions attempts:2\n"))
     #expect(
@@ -157,7 +157,7 @@ import Testing
     #expect(try Machine(for: .file).plan(.file, wildcard: "0.0.0.0:53").doubts.isEmpty)
   }
 
-  @Test func `a service that does not start at boot is told of`() throws {
+  @Test func `a service that does not start at boot is reported`() throws {
     let machine = Machine(for: .resolved)
     #expect(try machine.plan(.resolved).text.contains("note: httpdnsd.service is not enabled"))
     machine.link("/etc/systemd/system/multi-user.target.wants/httpdnsd.service", to: "/usr/lib/nowhere")

@@ -39,7 +39,7 @@ import Testing
     #expect(!machine.root.exists(Place.state))
   }
 
-  @Test func `undo waits for a hook that is under way, and takes back what that did`() throws {
+  @Test func `undo waits for a running hook, and takes back what that did`() throws {
     let machine = Machine(for: .resolved)
     var installation = Installation(root: machine.root)
     try installation.apply(try machine.plan(.resolved))

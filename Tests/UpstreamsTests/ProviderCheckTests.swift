@@ -391,7 +391,7 @@ private enum Saying {
   }
 
   @Test(arguments: [HTTPResult.status(503), .failure(HTTPFailure(.reset, "reset", wasSent: true))])
-  func `what one server cannot at present is asked of the next one, also just after a good reply`(
+  func `a question that one server currently cannot answer goes to the next one, also just after a good reply`(
     _ result: HTTPResult
   ) throws {
     let (provider, service) = make(servers: 2)

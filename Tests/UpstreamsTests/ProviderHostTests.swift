@@ -142,7 +142,7 @@ import Testing
     #expect(find(lookUp) == ["192.0.2.1"])
   }
 
-  @Test func `a server connects when its address is known, and anew only when the addresses are others`() {
+  @Test func `a server connects when its address is known, and again only when the addresses change`() {
     var connected: [[String]] = []
     let answers = [["192.0.2.1", "192.0.2.2"], ["192.0.2.2", "192.0.2.1"], ["192.0.2.3"]]
     let client = resolver { _, number in (answers[min(number, 2)], 60, .zero) }

@@ -67,7 +67,7 @@ import Testing
     #expect(successes(ask(provider)) == 1)
   }
 
-  @Test func `an answer that was under way does not end a quota's time`() {
+  @Test func `an answer in flight does not end a quota's time`() {
     let busy = HTTPResult.response(HTTPResponse(status: 429, retryAfter: 17))
     let only = ScriptedTransport(on: loop) { number in
       number == 0 ? (busy, .milliseconds(10)) : (.address("192.0.2.7"), .milliseconds(20))
@@ -177,7 +177,7 @@ import Testing
     #expect(notes.all.isEmpty)
   }
 
-  @Test func `a probe that is refused for the account goes to no other server, and the provider is left alone`() {
+  @Test func `a probe that is refused for the account goes to no other server, and the provider is not asked`() {
     let isBack = Switch()
     let first = server { _ in isBack.isOn ? .status(403) : .refused }
     let second = server { _ in .refused }
@@ -190,7 +190,7 @@ import Testing
     let sent = first.sent.count
     loop.advance(by: .seconds(29))
     #expect(first.sent.count == sent)
-    // Being left alone is not being back.
+    // Not being in use is not a recovery.
     #expect(details.all == ["provider first: server1 is asked first", "provider first: all of its servers are down"])
     #expect(notes.all.count == 1 && notes.all[0].contains("backing off for 30 s"))
   }
@@ -206,7 +206,7 @@ import Testing
     #expect(provider.health.fitness(now: loop.now.nanoseconds) == .down)
   }
 
-  @Test func `a burst with a wrong clock is signed anew as a whole, and nobody is set aside`() {
+  @Test func `a burst with a wrong clock is signed again as a whole, and no provider is set aside`() {
     let emas = EMASDialect(accountID: "100000", secretKey: Secret("key"), isEncrypted: true)
     let expired = #"{"code":"SignatureExpired"}"#
     check(emas, expired: (403, expired), body: #"{"host":"www.example.com","ips":["192.0.2.7"],"ttl":300}"#)

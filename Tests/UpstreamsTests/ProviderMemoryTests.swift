@@ -1,4 +1,4 @@
-// ProviderMemoryTests.swift -- what is remembered of a provider: bounds, ends, and the time that it goes by.
+// ProviderMemoryTests.swift -- what is remembered of a provider: bounds, ends, and the time that it uses.
 
 import Ciphers
 import DNSWire

@@ -46,7 +46,7 @@ import Testing
     #expect(second.upstreams[3] !== first.upstreams[1])
   }
 
-  @Test func `are made anew where the servers are found by other resolvers`() throws {
+  @Test func `are replaced if other resolvers find the servers`() throws {
     let texts = ["[localdns]\nservers = [\"192.0.2.53\"]\n", "[localdns]\nservers = [\"192.0.2.54\"]\n"].map {
       provider("a") + provider("b", "dns.example") + provider("c", "dns.example", "bootstrap = [\"192.0.2.55\"]") + $0
     }
@@ -63,7 +63,7 @@ import Testing
     #expect(first.upstreams.map(\.name) == ["a"])
   }
 
-  @Test func `are made anew where the file of their certificates is another`() throws {
+  @Test func `are replaced if the file of their certificates changes`() throws {
     let file = TemporaryFile(TestAuthority.certificate)
     let configuration = try configuration(provider("a", "192.0.2.1", "ca_file = \"\(file.path)\"") + provider("b"))
     let first = try ProviderSet().following(configuration, factory)
@@ -74,7 +74,7 @@ import Testing
     #expect(zip(first.upstreams, second.upstreams).map { $0 === $1 } == [false, true])
   }
 
-  @Test func `have the numbers and the day's units of who had their name, and pay for what is under way`() throws {
+  @Test func `inherit counters and the day's units by name, and pay for transfers in flight`() throws {
     let first = try ProviderSet().following(configuration(provider("a", "192.0.2.1", "units_per_day = 100")), factory)
     let old = try #require(first.upstreams[0] as? HTTPDNSProvider)
     old.counters.transfers = 12
@@ -105,7 +105,7 @@ import Testing
       set.retire(for: heirs)
       set = heirs
       #expect(set.upstreams[0].report.transfers == 12 + number)
-      // What was under way from the start goes on.
+      // Transfers in flight from the start continue.
       first.counters.transfers += 1
     }
     #expect(set.upstreams[0].report.transfers == 15)
@@ -130,7 +130,7 @@ import Testing
     #expect(later.budget(of: "a", perDay: 100).spent == 30)
   }
 
-  @Test func `are let go when nothing is under way`() throws {
+  @Test func `are released when nothing is in flight`() throws {
     weak var old: HTTPDNSProvider?
     var set = try ProviderSet().following(configuration(provider("a")), factory)
     old = set.upstreams[0] as? HTTPDNSProvider

@@ -77,7 +77,7 @@ import Testing
     #expect(servers.map(\.sent.count) == [3, 6])
   }
 
-  @Test func `a success in between begins the count anew`() throws {
+  @Test func `a success in between restarts the count`() throws {
     let flaky = ScriptedTransport(on: loop) { number in
       (number % 3 == 2 ? .address("192.0.2.7") : .refused, .milliseconds(10))
     }

@@ -168,7 +168,7 @@ import Testing
     #expect(try ask(provider).get().server == "198.51.100.2")
   }
 
-  @Test func `where the list cannot be had the pause doubles from ten seconds to an hour, and begins anew`() {
+  @Test func `without a list the pause doubles from ten seconds to an hour, and starts again`() {
     let boot = boot { $0 == 12 ? .list("198.51.100.1") : .refused }
     answering("198.51.100.1")
     let provider = provider([boot])
@@ -253,7 +253,7 @@ import Testing
   }
 
   @Test
-  func `a question that is under way when a new list comes ends with the old servers and costs the new ones nothing`() {
+  func `a question in flight when a new list arrives ends with the old servers and costs the new ones nothing`() {
     let boot = boot { .list($0 == 0 ? "198.51.100.1" : "198.51.100.2") }
     server("198.51.100.1", after: .seconds(60), .refused)
     answering("198.51.100.2")
@@ -267,7 +267,7 @@ import Testing
     #expect((try? ask(provider).get().server) == "198.51.100.2")
   }
 
-  @Test func `a probe that is under way when a shorter list comes says nothing of the new servers`() throws {
+  @Test func `a probe in flight when a shorter list arrives does not count for the new servers`() throws {
     let boot = ScriptedTransport(on: loop) { number in
       number == 0
         ? (.list("198.51.100.1", "198.51.100.2", "198.51.100.3"), .milliseconds(10))

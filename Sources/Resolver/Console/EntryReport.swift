@@ -29,7 +29,7 @@ package struct EntryReport: Sendable {
   package var unusedFor: Duration
   /// Hits since it was stored.
   package var hits: UInt32
-  /// When it is asked for anew before it expires.
+  /// When it is refreshed before it expires.
   package var refresh: RefreshPlan
 
   /// An entry in words; nil where it makes no sense.
@@ -106,7 +106,7 @@ package struct NameContent: Sendable {
   }
 }
 
-/// A question that was asked in vain a moment ago.
+/// A question that failed a moment ago.
 package struct FailureReport: Sendable {
   /// What was asked.
   package var question: EntryQuestion
@@ -114,7 +114,7 @@ package struct FailureReport: Sendable {
   package var waits: Duration
 }
 
-/// When an entry is asked for anew before it expires.
+/// When an entry is refreshed before it expires.
 package enum RefreshPlan: Sendable, Equatable {
   /// Not before somebody asks for it after its end.
   case none

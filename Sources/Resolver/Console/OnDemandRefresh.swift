@@ -5,7 +5,7 @@ import EventLoop
 import HTTPDNS
 import MessageCache
 
-/// What asking anew for one question has come to.
+/// The result of refreshing one question.
 package struct RefreshReport: Sendable {
   /// The name.
   package var name: DomainName
@@ -23,11 +23,11 @@ package struct RefreshReport: Sendable {
   package var time: Duration
 }
 
-/// What asking anew for a name has come to.
+/// The result of refreshing a name.
 package struct RefreshSummary: Sendable {
   /// Each question that was asked.
   package var reports: [RefreshReport] = []
-  /// Questions that were left alone since there were too many.
+  /// Questions that were not refreshed because there were too many.
   package var more = 0
   /// Entries that belong to another network, where nobody can be asked now.
   package var elsewhere = 0
@@ -53,12 +53,12 @@ extension Resolver {
     return Set(entries.filter { $0.parts.name == name && isHere($0.parts) }.map { RecordType($0.parts.scope.type) })
   }
 
-  /// Asks anew for a name: for everything that is kept of it, and for `types`. No budget counts, since a person asks; what it
-  /// costs is counted as refreshing. A failure leaves alone what is kept. To be called from a task that prefers the loop.
+  /// Refreshes a name: all of its cached types, and `types`. No budget limits it, since an operator asks; its cost counts as
+  /// refreshing. A failure leaves the cached answer in place. Call it from a task that prefers the loop.
   ///
   /// - Parameters:
   ///   - types: the types that are asked for in any case, with the route of each.
-  ///   - onlyThese: whether kept entries of other types are left alone.
+  ///   - onlyThese: whether entries of other types are not refreshed.
   package func refresh(
     _ name: DomainName, types: [(type: RecordType, route: UInt16)], onlyThese: Bool
   ) async -> RefreshSummary {

@@ -26,7 +26,7 @@ extension Resolver {
   /// Forgets what is known of those names: answers, fresh, stale and immutable, denials that cover them, failures, and
   /// what providers have said that they do not list. Names that are always kept are fetched again at once.
   ///
-  /// What is under way upstream goes on, and is kept when it comes. To be called from a task that prefers the loop.
+  /// Questions in flight continue, and their answers are stored. Call it from a task that prefers the loop.
   package func flush(_ names: CacheSelection) async -> FlushCounts {
     var counts = FlushCounts()
     counts.failures = failures.remove(names)

@@ -48,7 +48,7 @@ extension Resolver {
     return content
   }
 
-  /// An entry in values; nil where it is of no use any more, or makes no sense.
+  /// The report of an entry; nil if it is no longer usable, or unsound.
   func report(_ copy: EntryCopy, _ parts: KeyParts, _ plans: [UInt64: RefreshPlan]) -> EntryReport? {
     let now = loop.now.nanoseconds
     guard now < copy.usefulUntil, var report = EntryReport(copy, parts, now: now) else { return nil }

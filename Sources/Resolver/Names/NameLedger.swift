@@ -72,7 +72,7 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
     }
   }
 
-  /// Nothing was sent: the provider is left alone, or at a limit of ours.
+  /// Nothing was sent: the provider is not in use, or one of our own limits was reached.
   package func wereRefusedHere(_ asked: AskedQuestions) {
     asked.forEachQuestion { question in
       totals.wasRefusedHere()

@@ -1,5 +1,5 @@
 // RefreshLedger.swift -- what refreshing has cost in the last day, kept in the state directory: a restart does not open
-// `refresh.budget_per_day` anew.
+// `refresh.budget_per_day` again.
 //
 // Resolver's loop only. A line of text for each five minutes: when they began in seconds since 1970, the units, and those
 // of them that were for names of `refresh.keep`. Version 0.1.0 wrote transfers, and no third number.

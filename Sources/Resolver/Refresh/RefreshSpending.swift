@@ -66,7 +66,7 @@ final class RefreshSpending {
     RefreshBudget(perMinute: limits.unitsPerDay == 0 ? 0 : limits.transfersPerMinute, perDay: nil)
   }
 
-  /// Goes by other limits from now on; what was spent today stays spent.
+  /// Changes the limits; what was spent today stays spent.
   func use(_ limits: RefreshLimits) {
     guard self.limits != limits else { return }
     self.limits = limits

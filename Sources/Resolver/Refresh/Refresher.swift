@@ -1,4 +1,4 @@
-// Refresher.swift -- fetches anew what is in use before it expires: which names, when, and what that may cost.
+// Refresher.swift -- refreshes names in use before they expire: which names, when, and at what cost.
 //
 // Resolver's loop only. One timer for the next event; what is not in use costs nothing but its place in the queue.
 
@@ -47,7 +47,7 @@ package final class Refresher: @unchecked Sendable {
   private var retries: [UInt64: Int64] = [:]
   private var gatherings: [RefreshJourney: RefreshGathering<DomainName>] = [:]
   private var gathered: [RoutedQuestion: Gathered] = [:]
-  /// The hashes of what is asked for at present.
+  /// The hashes of the questions in flight.
   private var underWay: Set<UInt64> = []
   private var timer: LoopTimer?
   /// What was hot when the machine fell asleep.
@@ -80,8 +80,8 @@ package final class Refresher: @unchecked Sendable {
     resolver.assumeIsolated { $0.refresher = self }
   }
 
-  /// Goes by other settings from now on, and resolves the names that have come. What is scheduled stays so, and what was
-  /// spent today stays spent.
+  /// Changes the settings, and resolves the names that were added. The schedule stays, and what was spent today stays
+  /// spent.
   ///
   /// - Parameter isForNetwork: whether another network is the reason: then the budget counts.
   package func use(
@@ -169,7 +169,7 @@ package final class Refresher: @unchecked Sendable {
     return found
   }
 
-  /// When those entries are due, by the hashes of their keys; none for what is neither scheduled nor under way.
+  /// When these entries are due, by the hashes of their keys; nothing for entries that are neither scheduled nor in flight.
   ///
   /// - Complexity: O(n) in the number of scheduled questions.
   func plans(_ hashes: Set<UInt64>) -> [UInt64: RefreshPlan] {
@@ -188,7 +188,7 @@ package final class Refresher: @unchecked Sendable {
     return plans
   }
 
-  /// A person has had something asked anew: no budget counts.
+  /// Counts a refresh that an operator requested, for which no budget counts.
   func countTransfer() { counters.transfers += 1 }
 
   /// How many questions are scheduled; some of them may have been replaced since.
@@ -335,7 +335,7 @@ package final class Refresher: @unchecked Sendable {
 
   private func send(_ transfer: RefreshTransfer, now: Int64) {
     let due = transfer.asked.compactMap { asked in gathered.removeValue(forKey: asked).map { (asked, $0) } }
-    // What has come by itself while it waited for others is scheduled anew.
+    // An answer that arrived in the meantime has been scheduled again.
     let wanted = due.filter { _, detail in
       cache.state(hash: detail.hash).map { $0.storedAt == detail.storedAt } ?? true
     }
@@ -360,7 +360,7 @@ package final class Refresher: @unchecked Sendable {
   }
 
   /// A refresh has ended. An answer that was kept has been scheduled already; one that could not be kept has not, and one
-  /// that is under way for somebody else may never come.
+  /// that is in flight for another caller may fail.
   private func ended(_ detail: Gathered, isThere: Bool) {
     if isThere { counters.answers += 1 } else { counters.failures += 1 }
     // A denial lies under another hash: a kept name's is scheduled all the same.
@@ -404,7 +404,7 @@ package final class Refresher: @unchecked Sendable {
     resolver.assumeIsolated { $0.keyedHash(of: asked) }
   }
 
-  /// What was asked in vain stays as it is, and is tried again before it expires; a kept name also afterwards.
+  /// After a failure the entry stays and is tried again before it expires; a name of `refresh.keep` also afterwards.
   private func failed(_ hash: UInt64, now: Int64) {
     let state = cache.state(hash: hash)
     if var name = kept[hash] {

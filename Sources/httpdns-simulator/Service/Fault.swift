@@ -93,7 +93,7 @@ extension Fault {
     }
   }
 
-  /// Takes one parameter: nil where it is unknown, false where its value is of no use.
+  /// Sets one parameter: nil if it is unknown, false if its value is invalid.
   private mutating func take(_ key: String, _ value: String) -> Bool? {
     switch key {
     case "kind": break

@@ -43,7 +43,7 @@ final class SteadyLoad: Sendable {
   /// Queries so far.
   var sent: Int { counts.withLock { $0.sent } }
 
-  /// Sends no more, and waits for what is under way.
+  /// Stops sending, and waits for the queries in flight.
   ///
   /// - Returns: what was sent, what was not answered in time, and what was answered without addresses.
   func end(within duration: Duration = .seconds(10)) throws -> (sent: Int, lost: Int, failures: [String: Int]) {

@@ -189,10 +189,10 @@ final class Life {
     loop.advance(by: .zero)
   }
 
-  /// What is left behind in the end, although nothing is under way.
+  /// What is left behind in the end, although nothing is in flight.
   private func leftovers() -> [String] {
     [
-      ("slots", scene.queries.inUse), ("under way", scene.underWay),
+      ("slots", scene.queries.inUse), ("in flight", scene.underWay),
       ("in flight", scene.resolver.assumeIsolated { $0.inFlight.count }), ("strays", scene.strays),
     ].filter { $0.1 != 0 }.map { "\($0.1) \($0.0) left" }
   }
