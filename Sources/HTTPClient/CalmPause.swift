@@ -1,32 +1,33 @@
-// CalmPause.swift -- how long a server that has asked for fewer transfers gets none.
+// CalmPause.swift -- pauses sending to a server that asked for fewer transfers.
 
 import EventLoop
 
-/// Pauses that double for as long as the server keeps asking. Pure: the caller has the clock.
+/// A pause that doubles each time until the server answers again. Has no clock of its own: the caller passes the time.
 struct CalmPause {
-  /// The first pause.
+  /// The length of the first pause.
   let shortest: Duration
-  /// Nothing is sent until then.
+  /// The end of the current pause; nil after an answer.
   private var end: BootInstant?
-  /// What the next pause is a multiple of the shortest one by.
+  /// The next pause as a multiple of the shortest one.
   private var factor = 1
 
-  /// How many times the shortest pause the longest one is.
+  /// The longest pause as a multiple of the shortest one.
   private static let limit = 64
 
   init(shortest: Duration) { self.shortest = shortest }
 
-  /// Whether nothing may be sent now.
+  /// Whether a pause is in effect.
   func isOn(at now: BootInstant) -> Bool { end.map { now < $0 } ?? false }
 
-  /// The server has asked for fewer transfers; what was on its way then says it again, which counts once.
+  /// Begins a pause after the server asked for fewer transfers. Ignored during a pause: transfers that were in flight
+  /// report the same request.
   mutating func begin(at now: BootInstant) {
     guard !isOn(at: now) else { return }
     end = now + shortest * factor
     factor = min(factor * 2, CalmPause.limit)
   }
 
-  /// The server has answered; an answer to what was on its way when the pause began does not end it.
+  /// Resets the pause after an answer. Ignored during a pause: the answer belongs to a transfer that was in flight.
   mutating func answered(at now: BootInstant) {
     guard !isOn(at: now) else { return }
     end = nil

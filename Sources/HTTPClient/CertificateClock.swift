@@ -1,23 +1,25 @@
-// CertificateClock.swift -- the time by which certificates are checked while the machine's own clock cannot be right.
+// CertificateClock.swift -- the time for certificate checks while the system clock is implausible.
 //
-// A machine without a battery for its clock starts in 1970. No certificate is valid then, and the names of the time
-// servers that would help come from us.
+// A machine without a battery-backed clock starts in 1970. No certificate is valid then, and the daemon itself resolves
+// the names of the time servers that would set the clock.
 
 import CProcess
 import EventLoop
 import Glibc
 import Synchronization
 
-/// What is known of the time beside the machine's wall clock. Any thread.
+/// Estimates the time if the system clock is before the build date. Any thread.
 public final class CertificateClock: Sendable {
-  /// The day of the build, in seconds since 1970: it cannot be earlier than that.
+  /// The build date in seconds since 1970. No plausible time is earlier.
   public let buildTime: Int64
   private let wallTime: @Sendable () -> Int64
   private let learned = Mutex<(time: Int64, at: BootInstant)?>(nil)
 
+  /// Creates a clock that has learned no time.
+  ///
   /// - Parameters:
   ///   - buildTime: seconds since 1970.
-  ///   - wallTime: the machine's clock, in seconds since 1970.
+  ///   - wallTime: returns the system clock in seconds since 1970.
   public init(
     buildTime: Int64 = CertificateClock.dayOfBuild,
     wallTime: @escaping @Sendable () -> Int64 = { Int64(time(nil)) }
@@ -26,34 +28,35 @@ public final class CertificateClock: Sendable {
     self.wallTime = wallTime
   }
 
-  /// Whether the machine's clock can be right.
+  /// Whether the system clock is not before the build date.
   public var isWallTimePlausible: Bool { wallTime() >= buildTime }
 
-  /// Whether the time is known: by the machine's clock, or because a response over TLS has told it.
+  /// Whether the time is known: the system clock is plausible, or a response over TLS had a `Date`.
   public var isTimeKnown: Bool { isWallTimePlausible || learned.withLock { $0 != nil } }
 
-  /// The time to check certificates by, in seconds since 1970; nil for the machine's clock.
+  /// Returns the time for certificate checks in seconds since 1970; nil means the system clock.
   ///
-  /// - Parameter now: the boot-time clock, by which a time that was learned goes on.
+  /// - Parameter now: the boot-time clock, which advances the learned time.
   public func checkTime(now: BootInstant) -> Int64? {
     guard !isWallTimePlausible else { return nil }
     let known = learned.withLock { $0 }.map { $0.time + (now - $0.at).nanoseconds / 1_000_000_000 }
     return max(buildTime, known ?? buildTime)
   }
 
-  /// Takes the `Date` of a response over TLS. It never leads back: an old certificate would become valid again.
+  /// Learns the `Date` of a response over TLS. The time never moves back, because an expired certificate would be valid
+  /// again.
   public func learn(_ date: Int64, now: BootInstant) {
     guard !isWallTimePlausible, date > checkTime(now: now) ?? .max else { return }
     learned.withLock { $0 = (date, now) }
   }
 
-  /// The beginning of the day on which this program was built, where that day begins first, in seconds since 1970: the
-  /// compiler's day is that of its own time zone.
+  /// The build date in seconds since 1970: the start of the compiler's day in the earliest time zone, because
+  /// `__DATE__` is in the compiler's local time.
   public static let dayOfBuild: Int64 = (seconds(of: String(cString: process_build_date())) ?? 0) - earliestZone
-  /// How much earlier than in UTC a day begins at most, in seconds.
+  /// Seconds by which a day starts earlier than in UTC, in the earliest time zone.
   private static let earliestZone: Int64 = 14 * 3600
 
-  /// Seconds since 1970 of a day in C's form, `Nov  1 2026`.
+  /// Parses a day in C's form, `Nov  1 2026`, into seconds since 1970.
   static func seconds(of day: String) -> Int64? {
     let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
     let fields = day.split(separator: " ")

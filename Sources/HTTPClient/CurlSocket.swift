@@ -1,19 +1,19 @@
-// CurlSocket.swift -- a connection of libcurl's and its event on the loop.
+// CurlSocket.swift -- a socket of libcurl and its event on the loop.
 
 import CCurl
 import EventLoop
 
-/// One socket. Made when libcurl first wants to wait for it, dropped when libcurl closes it.
+/// One socket. Created when libcurl first waits for it, removed when libcurl closes it.
 ///
-/// libcurl lets go of a connection after every transfer and takes it up again with the next: the event stays armed
-/// meanwhile, and the kernel is told only when the interest really changes.
+/// libcurl stops watching a connection after each transfer and resumes with the next one. The event stays armed in
+/// between, so that only a real change of interest costs a system call.
 final class CurlSocket {
   let descriptor: Int32
-  /// What libcurl waits for; empty while the connection rests.
+  /// The events that libcurl waits for; empty while the connection is idle.
   var wanted: Interest = []
-  /// Whether an HTTP/2 response came over it.
+  /// Whether an HTTP/2 response arrived on this connection.
   var isMultiplexed = false
-  /// The peer's address, once a transfer has told it.
+  /// The peer's address; nil before the first response.
   var remoteAddress: String?
 
   private var event: LoopEvent?
@@ -21,14 +21,14 @@ final class CurlSocket {
 
   init(_ descriptor: Int32) { self.descriptor = descriptor }
 
-  /// Makes the loop wait for what libcurl wants.
+  /// Arms the event for what libcurl waits for. Does nothing if it is armed already or libcurl waits for nothing.
   func arm(on loop: EventLoop, handler: @escaping (Interest) -> Void) {
     guard wanted != armed, !wanted.isEmpty else { return }
     armed = wanted
     event = LoopEvent(on: loop, descriptor: descriptor, wanted, handler: handler)
   }
 
-  /// Ends the wait, when something comes that nobody wants: the end of a resting connection, say.
+  /// Removes the event, for example when an idle connection becomes readable because the server closed it.
   func disarm() {
     event = nil
     armed = []

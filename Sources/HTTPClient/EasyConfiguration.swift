@@ -1,31 +1,31 @@
-// EasyConfiguration.swift -- everything of an easy handle that is the same for every transfer to a server.
+// EasyConfiguration.swift -- the options of an easy handle that are the same for all transfers to a server.
 
 import CCurl
 import EventLoop
 import Glibc
 
-/// An easy handle.
+/// An easy handle of libcurl.
 typealias Easy = UnsafeMutableRawPointer
 
 extension Easy {
-  // A known option with a value of its type is refused only where memory has run out.
+  // With a known option and a value of its type, libcurl fails only when it is out of memory.
   func set(_ option: CURLoption, _ value: Int) { _ = ccurl_setopt_long(self, option, value) }
   func set(_ option: CURLoption, _ value: String?) { _ = ccurl_setopt_string(self, option, value) }
   func set(_ option: CURLoption, _ value: UnsafeRawPointer?) { _ = ccurl_setopt_pointer(self, option, value) }
 
-  /// A number that libcurl tells of the last transfer; 0 where it has none.
+  /// A number that libcurl reports about the last transfer; 0 if it has none.
   func long(_ info: CURLINFO) -> Int {
     var value = 0
     return ccurl_getinfo_long(self, info, &value) == CURLE_OK ? value : 0
   }
 
-  /// A duration in microseconds that libcurl tells of the transfer; 0 where it has none yet.
+  /// A duration in microseconds that libcurl reports about the transfer; 0 if it has none yet.
   func microseconds(_ info: CURLINFO) -> Int {
     var value: curl_off_t = 0
     return ccurl_getinfo_offset(self, info, &value) == CURLE_OK ? Int(value) : 0
   }
 
-  /// A text that libcurl tells of the last transfer; empty where it has none.
+  /// A text that libcurl reports about the last transfer; empty if it has none.
   func string(_ info: CURLINFO) -> String {
     var value: UnsafePointer<CChar>?
     guard ccurl_getinfo_string(self, info, &value) == CURLE_OK, let value else { return "" }
@@ -33,15 +33,15 @@ extension Easy {
   }
 }
 
-/// How much more than the longest content a transfer's buffer holds: one HTTP/2 frame. A transfer of libcurl 7.88 whose
-/// content does not fit is paused together with its connection, and not all of them are woken again.
+/// Octets that a transfer's buffer has beyond the longest content: one HTTP/2 frame. libcurl 7.88 pauses a transfer
+/// whose content does not fit together with its connection, and does not resume all of them.
 private let bufferMargin = 16_384
-/// The largest buffer that libcurl 7.88 takes.
+/// The largest buffer that libcurl 7.88 accepts.
 private let largestBuffer = 512 * 1024
-/// How much later than the first address family the second is tried (RFC 8305 section 5).
+/// Milliseconds between the first and the second address family (RFC 8305 section 5).
 private let happyEyeballsDelay = 250
 
-/// Configures a new handle. `generation` is told when a socket is closed.
+/// Configures a new handle. libcurl passes `generation` to the callback that closes a socket.
 func configure(_ easy: Easy, _ settings: OriginSettings, generation: UnsafeMutableRawPointer) {
   let options = settings.options
   easy.set(CURLOPT_CURLU, UnsafeRawPointer(settings.url))
@@ -54,10 +54,10 @@ func configure(_ easy: Easy, _ settings: OriginSettings, generation: UnsafeMutab
   easy.set(CURLOPT_HTTP_CONTENT_DECODING, 0)
   easy.set(CURLOPT_HTTP09_ALLOWED, 0)
   easy.set(CURLOPT_SHARE, UnsafeRawPointer(settings.share))
-  // Timers are the loop's; signals are nobody's.
+  // The loop has the timers, so that libcurl needs no signals.
   easy.set(CURLOPT_NOSIGNAL, 1)
   easy.set(CURLOPT_BUFFERSIZE, min(options.maxBody + bufferMargin, largestBuffer))
-  // An empty proxy and a full exception list shut the environment out.
+  // An empty proxy and a full exception list override the environment.
   easy.set(CURLOPT_PROXY, options.proxy)
   easy.set(CURLOPT_NOPROXY, options.proxy.isEmpty ? "*" : "")
   easy.set(CURLOPT_HTTPPROXYTUNNEL, 1)
@@ -87,7 +87,7 @@ private func configureConnection(_ easy: Easy, _ settings: OriginSettings) {
   case .https where !settings.options.usesHTTP2: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
   case .https:
     easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
-    // The first burst waits for one connection to say that it takes many transfers.
+    // The first burst waits until one connection reports whether it can multiplex.
     easy.set(CURLOPT_PIPEWAIT, 1)
   }
 }
@@ -96,7 +96,7 @@ private func configureTLS(_ easy: Easy, _ settings: OriginSettings) {
   easy.set(CURLOPT_SSL_VERIFYPEER, 1)
   easy.set(CURLOPT_SSL_VERIFYHOST, 2)
   easy.set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
-  // The context's callback brings the certificates; libcurl reads none.
+  // The context's callback sets the certificates; libcurl reads none.
   easy.set(CURLOPT_CAINFO, nil as String?)
   easy.set(CURLOPT_CAPATH, nil as String?)
   _ = ccurl_setopt_ssl_ctx_callback(easy, contextWasMade)
@@ -104,7 +104,8 @@ private func configureTLS(_ easy: Easy, _ settings: OriginSettings) {
   if !settings.pins.isEmpty { easy.set(CURLOPT_PINNEDPUBLICKEY, settings.pins) }
 }
 
-/// libcurl found no entry in its cache and would look one up: on the machine whose nameserver this is, it would ask us.
+/// libcurl is about to resolve a name that is not in its cache. Refused, because the machine's resolver may be this
+/// daemon.
 private func lookUpWouldStart(
   _: UnsafeMutableRawPointer?, _: UnsafeMutableRawPointer?, _: UnsafeMutableRawPointer?
 ) -> Int32 { 1 }
@@ -120,7 +121,7 @@ private func contextWasMade(
 
 private func socketWasMade(_ context: UnsafeMutableRawPointer?, _ descriptor: Int32, _: curlsocktype) -> Int32 {
   let settings = Unmanaged<OriginSettings>.fromOpaque(context!).takeUnretainedValue()
-  // Octets that nobody acknowledges mean that the way is gone: the kernel would go on for a quarter of an hour.
+  // Octets that the server does not acknowledge indicate a dead path: the kernel would retransmit for 15 minutes.
   var milliseconds = UInt32(clamping: settings.options.userTimeout.nanoseconds / 1_000_000)
   setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &milliseconds, socklen_t(MemoryLayout<UInt32>.size))
   return CURL_SOCKOPT_OK

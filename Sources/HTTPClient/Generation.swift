@@ -1,7 +1,7 @@
-// Generation.swift -- one curl multi handle: the connections that were opened since the network last changed.
+// Generation.swift -- one curl multi handle: the connections since the last change of network.
 //
-// libcurl's callbacks may come while it is being called, so they only record. Everything else happens from the loop:
-// a ready socket, a due timer, or the end of a turn in which transfers were asked for.
+// libcurl may call its callbacks at any time during a call into it, so they only record. All other work is done from
+// the loop: when a socket is ready, when a timer fires, or at the end of a turn with new transfers.
 
 import CCurl
 import EventLoop
@@ -9,51 +9,51 @@ import Glibc
 
 /// Transfers over one set of connections to one server. Owned by its origin; loop thread only.
 final class Generation {
-  /// Whether it takes no more transfers and is closed after its last one.
+  /// Whether it accepts no new transfers and closes after its last one.
   var isDraining = false
   /// The transfers in flight, unordered.
   private(set) var active: [Transfer] = []
-  /// The connections that libcurl has reported, by descriptor.
+  /// The connections that libcurl reported, by descriptor.
   private(set) var sockets: [Int32: CurlSocket] = [:]
 
-  /// libcurl's handle, owned; freed when the generation is closed.
+  /// libcurl's handle, owned; freed by `close`.
   private let handle: UnsafeMutableRawPointer
   private let loop: EventLoop
   private let settings: OriginSettings
   private unowned let origin: HTTPOrigin
   private var resting: [Transfer] = []
-  /// Transfers that libcurl does not have yet.
+  /// Transfers that have not been added to libcurl.
   private let waiting = TransferQueue()
-  /// Those that came in this turn.
+  /// The transfers of this turn.
   private var fresh: [Transfer] = []
-  /// Transfers that libcurl has.
+  /// The number of transfers that have been added to libcurl.
   private var handedOver = 0
-  /// Whether `start` will be called at the end of the turn.
+  /// Whether `start` is scheduled for the end of the turn.
   private var startsSoon = false
-  /// Those that libcurl has got since it worked last.
+  /// Transfers that were added to libcurl since it last ran.
   private var offered: [Transfer] = []
-  /// How many transfers libcurl gets at most. With TLS it is one before the first response: libcurl learns late how many
-  /// streams a server allows, and servers refuse what is too many until then.
+  /// Maximum transfers in libcurl. With TLS it is one before the first response: until then libcurl does not know how
+  /// many streams a server allows, and servers refuse excess streams.
   private var room: Int
-  /// Whether the server takes one transfer at a time on a connection. Not known with TLS before the first response.
+  /// Whether a connection carries one transfer at a time. Unknown with TLS before the first response.
   private var isSequential: Bool
   private var isClosed = false
-  /// When libcurl wants to be called, in milliseconds from when it said so; negative for never.
+  /// Milliseconds after which libcurl wants a call, from its last request; negative for never.
   private var wish = -1
   private var wishChanged = false
-  /// When the last response came.
+  /// The time of the last response.
   private var lastResponse: BootInstant?
   private var timer: LoopTimer?
 
-  /// Handles that are kept for later transfers, so that a burst does not configure new ones again and again.
+  /// Maximum idle handles to reuse, so that a burst does not configure new ones each time.
   private static let restingLimit = 256
-  /// One connection for all streams (RFC 9113 section 9.1), and a second one when that is full or about to end.
+  /// One connection for all streams (RFC 9113 section 9.1), and a second one when the first is full or closing.
   private static let multiplexedConnections = 2
-  /// Transfers that start together, from which on their requests leave in common segments.
+  /// The number of simultaneous transfers from which their requests share segments.
   private static let corkedStart = 3
-  /// More than any server allows at once, where nothing else bounds it.
+  /// Transfers in libcurl if no other limit is known; more than any server allows.
   private static let mostBegun = 1 << 20
-  /// How many times libcurl may ask to be called again at once before other events get their turn.
+  /// How many times in a row libcurl may ask to be called at once, before other events get their turn.
   private static let roundLimit = 8
 
   init(_ settings: OriginSettings, on loop: EventLoop, of origin: HTTPOrigin) throws(HTTPSetupError) {
@@ -81,15 +81,15 @@ final class Generation {
     return handle
   }
 
-  /// Octets of content that all handles hold.
+  /// Octets of content in all handles.
   var heldOctets: Int { (active + resting).reduce(0) { $0 + $1.heldOctets } }
 
-  /// How many handles there are, in use or at rest.
+  /// The number of handles, in use or idle.
   var handleCount: Int { active.count + resting.count }
 
-  /// Takes a transfer that starts at the end of the turn, with all others of the turn.
+  /// Queues a transfer. It starts at the end of the turn, together with all others of the turn.
   ///
-  /// - Returns: why it cannot; the continuation is then still the caller's.
+  /// - Returns: the failure if it cannot be queued. The caller must then resume the continuation.
   func begin(
     _ request: HTTPRequest, timeout: Duration, _ continuation: UnsafeContinuation<HTTPResult, Never>
   ) -> HTTPFailure? {
@@ -114,7 +114,7 @@ final class Generation {
     return nil
   }
 
-  /// Hands the turn's new transfers to libcurl and lets it work once for all of them.
+  /// Adds the new transfers of the turn to libcurl and runs it once for all of them.
   func start() {
     startsSoon = false
     let batch = fresh
@@ -127,8 +127,8 @@ final class Generation {
     settle()
   }
 
-  /// Gives libcurl as many transfers as can begin. If no connection is free, libcurl would prepare a transfer for nothing,
-  /// and again later.
+  /// Adds as many transfers to libcurl as can begin. libcurl would prepare a transfer without a free connection now and
+  /// again later.
   private func handOver() {
     let most = isProven || sockets.isEmpty ? min(room, Self.mostBegun) : 1
     while let transfer = waiting.next(free: most - handedOver) {
@@ -142,11 +142,12 @@ final class Generation {
     }
   }
 
-  /// Whether there is a connection of which libcurl knows how many streams it allows, or each takes one anyway.
+  /// Whether the number of streams is known: for a connection of libcurl's, or because connections are sequential.
   private var isProven: Bool { isSequential || sockets.values.contains { $0.isMultiplexed } }
 
-  /// Takes back what libcurl could not begin, because the server allows no more streams or a connection is being opened.
-  /// libcurl would begin all of it on the next connection at once, before it has read how many streams are allowed there.
+  /// Removes the transfers that libcurl could not begin, because the server allows no more streams or a connection is
+  /// still being opened. libcurl would begin all of them at once on the next connection, before it knows how many
+  /// streams that allows.
   private func takeBackOffered() {
     let idle = offered.filter { $0.handedOverAt != nil && !$0.hasConnection }
     offered = []
@@ -170,8 +171,9 @@ final class Generation {
     transfer.socket = nil
   }
 
-  /// A transfer that libcurl has given up after retries, as when streams are refused: the server allows fewer of them
-  /// than before. What it refused was not processed (RFC 9113 section 8.7), and goes again behind one that goes alone.
+  /// Restarts a transfer that libcurl gave up after retries, for example because of refused streams: the server now
+  /// allows fewer. A refused stream was not processed (RFC 9113 section 8.7). Transfers then start one at a time until
+  /// a response arrives on a new connection.
   private func startAgain(_ transfer: Transfer) {
     let share = transfer.share
     takeBack(transfer)
@@ -186,7 +188,7 @@ final class Generation {
     _ = ccurl_multi_setopt_long(handle, CURLMOPT_MAX_HOST_CONNECTIONS, connections)
   }
 
-  /// Learns from a response how many transfers can begin.
+  /// Updates the limits after a response.
   private func learn(from transfer: Transfer, httpVersion: Int) {
     if isSequential != (httpVersion == 1) {
       isSequential.toggle()
@@ -195,13 +197,13 @@ final class Generation {
     if isSequential {
       room = settings.options.maxConnections
     } else if let socket = transfer.socket, !socket.isMultiplexed {
-      // libcurl knows the limit of this connection now; where it is reached shows when something cannot begin.
+      // libcurl now knows the limit of this connection. A transfer that cannot begin shows when it is reached.
       socket.isMultiplexed = true
       room = .max
     }
   }
 
-  /// Ends all transfers and closes all connections.
+  /// Fails all transfers and closes all connections. Later calls do nothing.
   func close(_ failure: HTTPFailure) {
     guard !isClosed else { return }
     while let transfer = active.last { finish(transfer, .failure(failure)) }
@@ -228,8 +230,9 @@ final class Generation {
     settle()
   }
 
-  /// A transfer that has spent most of its time on waiting for a connection has waited for us, not for the server; unless
-  /// the server has not said anything over any connection yet.
+  /// Fails a transfer whose time is up. The failure is `busy` if it waited for a connection most of the time, which is
+  /// not the server's fault, and `timeout` otherwise; with TLS also `timeout` if no connection has carried a response
+  /// yet.
   private func timeOut(_ transfer: Transfer, after time: Duration) {
     var atServer = isProven ? .zero : time
     if isProven, let start = transfer.handedOverAt, transfer.hasConnection { atServer = loop.now - start }
@@ -247,14 +250,14 @@ final class Generation {
   }
 
   private func work(_ descriptor: Int32, _ bits: Int32) {
-    // After this call libcurl says again when it wants the next one.
+    // libcurl sets its timer again during this call if it needs one.
     if descriptor == CURL_SOCKET_TIMEOUT { wish = -1 }
     var running: Int32 = 0
     wishChanged = true
     curl_multi_socket_action(multi, descriptor, bits, &running)
   }
 
-  /// Ends what has ended, lets libcurl go on where it wants to at once, and sets its timer.
+  /// Finishes completed transfers, calls libcurl again if it asks for it, and sets its timer.
   private func settle() {
     drain()
     handOver()
@@ -274,7 +277,7 @@ final class Generation {
     if isDraining, active.isEmpty { origin.didDrain(self) }
   }
 
-  /// Ends the transfers of which libcurl says that they are done. The end of the last one may close the generation.
+  /// Finishes the transfers that libcurl reports as done. The last one may close the generation.
   private func drain() {
     var remaining: Int32 = 0
     while !isClosed, let message = curl_multi_info_read(multi, &remaining) {
@@ -286,7 +289,7 @@ final class Generation {
         finish(transfer, transfer.result(code, isFirst: lastResponse == nil))
       }
     }
-    // Only now: one that has failed already has no connection either.
+    // After the loop above, because a failed transfer has no connection either.
     if !isClosed, !offered.isEmpty { takeBackOffered() }
   }
 
@@ -319,11 +322,11 @@ final class Generation {
     transfer.rest()
     if resting.count < Self.restingLimit { resting.append(transfer) }
     if transfer.heardCalm { origin.enhanceCalm() }
-    // A connection that has carried a response in the second half of a transfer's time is well.
+    // The connections are alive if a response arrived in the second half of the transfer's time.
     let isAlive = if let began, let last = lastResponse { last - began >= loop.now - last } else { false }
     origin.didFinish(self, result, isLifeless: !isAlive)
     continuation.resume(returning: result)
-    // Those that wait would be the next ones too many.
+    // Waiting transfers would exceed the server's limit as well.
     if case .failure(let failure) = result, failure.kind == .calm {
       for next in waiting.takeAll() { finish(next, result) }
     }
@@ -331,10 +334,10 @@ final class Generation {
 
   // MARK: - Corking
 
-  /// Holds segments back while several requests are written, so that they leave together and the server wakes up once:
-  /// with 16 transfers at a time, 20 instead of 34 µs each over loopback. A POST alone is two writes already.
+  /// Corks connections while several requests are written, so that they share segments and the server wakes up once:
+  /// with 16 simultaneous transfers over loopback, 20 µs each instead of 34 µs. A single POST already takes two writes.
   ///
-  /// - Returns: the connections that are held.
+  /// - Returns: the corked connections.
   private func cork(_ batch: [Transfer]) -> [CurlSocket] {
     guard batch.count >= Self.corkedStart || batch.contains(where: { $0.isPost }) else { return [] }
     let shared = sockets.values.filter { $0.isMultiplexed }
@@ -400,7 +403,7 @@ private func generationTimerDidChange(
   return 0
 }
 
-/// libcurl's request to close a socket.
+/// libcurl's callback that closes a socket.
 func generationSocketWillClose(_ context: UnsafeMutableRawPointer?, _ descriptor: Int32) -> Int32 {
   Unmanaged<Generation>.fromOpaque(context!).takeUnretainedValue().socketWillClose(descriptor)
   return Glibc.close(descriptor)

@@ -1,6 +1,6 @@
-// HTTPDate.swift -- the preferred form of an HTTP date (RFC 9110 section 5.6.7).
+// HTTPDate.swift -- parses the preferred form of an HTTP date (RFC 9110 section 5.6.7).
 
-/// Seconds since 1970 of a date such as `Sun, 06 Nov 1994 08:49:37 GMT`; nil for any other form.
+/// Parses a date such as `Sun, 06 Nov 1994 08:49:37 GMT` into seconds since 1970; nil for any other form.
 func httpDate(_ text: Span<UInt8>) -> Int64? {
   guard text.count == 29, text[3] == UInt8(ascii: ","), text[19] == UInt8(ascii: ":"), text[22] == UInt8(ascii: ":")
   else { return nil }
@@ -24,7 +24,7 @@ private func month(_ name: Span<UInt8>) -> Int64? {
   return nil
 }
 
-/// Days of the Gregorian calendar; the year is counted from March, so that the leap day is its last.
+/// Days in the Gregorian calendar. The year starts in March, so that the leap day is its last day.
 private func daysSince1970(year: Int64, month: Int64, day: Int64) -> Int64 {
   let year = month <= 2 ? year - 1 : year
   let monthFromMarch = (month + 9) % 12

@@ -1,52 +1,52 @@
-// HTTPFailure.swift -- why a transfer brought no response, from libcurl's codes.
+// HTTPFailure.swift -- the reason why a transfer has no response, derived from libcurl's codes.
 
 import CCurl
 import Glibc
 
-/// Why a transfer brought no response.
+/// The reason why a transfer has no response.
 public struct HTTPFailure: Error, Hashable, Sendable {
-  /// The reasons that are told apart.
+  /// The kinds of failure that callers distinguish.
   public enum Kind: String, Hashable, CaseIterable, Sendable {
-    /// The time was up.
+    /// The transfer's time expired.
     case timeout
-    /// Too many transfers were in flight, or there was no descriptor for a connection; nothing was sent.
+    /// Too many transfers were in flight, or no descriptor or connection was free.
     case busy
-    /// The server's machine refused the connection.
+    /// The server's host refused the connection.
     case refused
-    /// No way to the server, or none of its addresses may be used.
+    /// No route to the server, or no address of an allowed family.
     case unreachable
-    /// The certificate is not for this name, not valid, or of an authority that is not trusted.
+    /// The certificate is for another name, not valid, or from an untrusted authority.
     case certificate
-    /// The certificate's key is none of the pinned ones.
+    /// The certificate's key matches no pin.
     case pin
     /// TLS failed in another way.
     case tls
-    /// The proxy did not connect us.
+    /// The proxy did not connect to the server.
     case proxy
-    /// The connection ended in the middle.
+    /// The connection was closed during the transfer.
     case reset
-    /// The server asked for fewer transfers (ENHANCE_YOUR_CALM, RFC 9113 section 7), now or a moment ago.
+    /// The server asked for fewer transfers (ENHANCE_YOUR_CALM, RFC 9113 section 7), now or shortly before.
     case calm
-    /// The content was longer than allowed.
+    /// The content exceeds the limit.
     case tooLarge
-    /// What came was not HTTP.
+    /// The server's reply is not HTTP.
     case badHTTP
-    /// The request was not fit to be sent.
+    /// The request is malformed and was not sent.
     case badRequest
     /// The origin was closed.
     case cancelled
-    /// libcurl failed in itself.
+    /// libcurl failed internally.
     case `internal`
   }
 
-  /// The reason, to decide by.
+  /// The kind of failure, for decisions.
   public var kind: Kind
-  /// More of it for the log: one line without target, header fields or secrets.
+  /// Details for the log: one line without target, header fields or secrets.
   public var reason: String
   /// Whether the request may have reached the server.
   public var wasSent: Bool
 
-  /// A failure of that kind.
+  /// Creates a failure; `reason` must not contain secrets.
   public init(_ kind: Kind, _ reason: String, wasSent: Bool = false) {
     self.kind = kind
     self.reason = reason
@@ -60,11 +60,11 @@ extension HTTPFailure: CustomStringConvertible {
 }
 
 extension HTTPFailure {
-  /// Adds what is probably wrong in the configuration.
+  /// Adds a hint about a probable mistake in the configuration.
   ///
   /// - Parameters:
-  ///   - detail: libcurl's own sentence.
-  ///   - isFirst: whether the server has answered nothing yet.
+  ///   - detail: libcurl's error message.
+  ///   - isFirst: whether the server has not answered yet.
   mutating func explain(_ code: CURLcode, scheme: HTTPServerAddress.Scheme, detail: String, isFirst: Bool) {
     switch (kind, scheme) {
     case (.tls, .https) where detail.contains("wrong version number") || detail.contains("packet length too long"):
@@ -77,11 +77,11 @@ extension HTTPFailure {
     }
   }
 
-  /// What a code of libcurl means.
+  /// Translates a code of libcurl.
   ///
   /// - Parameters:
-  ///   - systemError: the `errno` of a socket that was not made, or the last one of a failed connect; or 0.
-  ///   - detail: libcurl's own sentence; used only where it can tell of nothing but connection and certificate.
+  ///   - systemError: the `errno` of the failed socket() call or of the last failed connect; or 0.
+  ///   - detail: libcurl's error message, used only for TLS and certificate errors, where it contains no request data.
   init(code: CURLcode, systemError: Int32, detail: String) {
     let general = String(cString: curl_easy_strerror(code))
     switch code {

@@ -1,21 +1,21 @@
-// HTTPOrigin.swift -- one server: sends requests to it and decides when its connections are renewed.
+// HTTPOrigin.swift -- one server: sends requests to it and decides when to renew its connections.
 //
-// Used on its loop's thread only; released there too, or after the loop has ended.
+// Used on its loop's thread only. Released there too, or after the loop has ended.
 
 import EventLoop
 
 /// One server and the connections to it.
 ///
-/// Connections belong to generations. A new generation opens new ones at once, while the transfers on the old ones go on
-/// to their end: after two timeouts in a row, or when somebody knows that the network has changed.
+/// Connections belong to generations. A new generation opens new connections at once, while transfers on the old ones
+/// continue to their end. It starts after two timeouts in a row, or when a caller reports a change of network.
 public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   /// The server.
   public let server: HTTPServerAddress
-  /// How many generations there have been.
+  /// The number of generations so far.
   public private(set) var generationCount = 1
 
   let loop: EventLoop
-  /// The time by which the server is spared.
+  /// The clock for pauses after ENHANCE_YOUR_CALM; tests replace it.
   var clock: () -> BootInstant
   private let settings: OriginSettings
   private var current: Generation?
@@ -23,16 +23,17 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   private var timeoutsInARow = 0
   private var isClosed = false
   private var calm: CalmPause
-  /// Whether a transfer was cut off since the last response: then the next ones are watched for the server's reason,
-  /// which costs libcurl the composition of texts.
+  /// Whether a transfer was cut off since the last response. Later transfers are then watched for the server's reason,
+  /// for which libcurl has to compose log texts.
   private(set) var isWatchful = false
 
-  /// Timeouts in a row after which the connections are taken for dead.
+  /// Timeouts in a row after which the connections count as dead.
   private static let timeoutLimit = 2
 
-  /// An origin that connects with the first request.
+  /// Creates an origin, which connects with the first request.
   ///
-  /// - Throws: `HTTPSetupError` for a certificate file that cannot be used, or a proxy that is no address.
+  /// - Throws: `HTTPSetupError` for an unusable certificate file, a malformed pin, or a proxy whose host is not an
+  ///   address.
   public init(
     _ server: HTTPServerAddress, options: HTTPClientOptions = HTTPClientOptions(), on loop: EventLoop
   ) throws(HTTPSetupError) {
@@ -46,23 +47,23 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
 
   deinit { close() }
 
-  /// Transfers that have not come to their end.
+  /// The number of transfers that have not ended.
   public var inFlight: Int { draining.reduce(current?.active.count ?? 0) { $0 + $1.active.count } }
 
-  /// Connections that are open or being opened.
+  /// The number of connections that are open or being opened.
   public var connectionCount: Int { draining.reduce(current?.sockets.count ?? 0) { $0 + $1.sockets.count } }
 
-  /// Octets of responses that handles hold, those of transfers in flight and those that are kept for later.
+  /// Octets of responses in all handles, in use or idle.
   public var heldOctets: Int { draining.reduce(current?.heldOctets ?? 0) { $0 + $1.heldOctets } }
 
-  /// libcurl's handles, in use or kept for later.
+  /// The number of libcurl's handles, in use or idle.
   public var handleCount: Int { draining.reduce(current?.handleCount ?? 0) { $0 + $1.handleCount } }
 
-  /// Sends a request and waits for the end of the transfer, which comes within `timeout`.
+  /// Sends a request and waits until the transfer ends, at the latest after `timeout`.
   ///
-  /// Must be called on the loop. A task's cancellation is not regarded.
+  /// Must be called on the loop. Does not respond to task cancellation.
   public nonisolated(nonsending) func send(_ request: HTTPRequest, timeout: Duration) async -> HTTPResult {
-    // Unsafe only where a continuation is resumed twice or never: `Generation.finish` takes it out before it resumes it.
+    // Unsafe only if a continuation is resumed twice or never: `Generation.finish` removes it before it resumes it.
     await withUnsafeContinuation { continuation in
       if let failure = begin(request, timeout: timeout, continuation) {
         continuation.resume(returning: .failure(failure))
@@ -70,7 +71,7 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     }
   }
 
-  /// - Returns: why the transfer cannot begin.
+  /// - Returns: the failure if the transfer cannot begin.
   private func begin(
     _ request: HTTPRequest, timeout: Duration, _ continuation: UnsafeContinuation<HTTPResult, Never>
   ) -> HTTPFailure? {
@@ -88,7 +89,7 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     return current.begin(request, timeout: timeout, continuation)
   }
 
-  /// Lets later requests open new connections; those in flight go on over the old ones.
+  /// Makes later requests open new connections; transfers in flight continue on the old ones.
   public func renewConnections() {
     timeoutsInARow = 0
     guard let old = current, !isClosed, let fresh = try? Generation(settings, on: loop, of: self) else { return }
@@ -99,7 +100,7 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     if old.active.isEmpty { didDrain(old) }
   }
 
-  /// Ends all transfers with `cancelled` and closes the connections.
+  /// Fails all transfers with `cancelled` and closes the connections. Later requests fail the same way.
   public func close() {
     guard !isClosed else { return }
     isClosed = true
@@ -110,7 +111,7 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     current = nil
   }
 
-  /// Starts the new transfers after the jobs that are ready now, which may bring more.
+  /// Starts the new transfers after the jobs that are ready now, which may add more.
   func startSoon() {
     Task(executorPreference: loop) { [self] in
       for generation in draining { generation.start() }
@@ -118,7 +119,7 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     }
   }
 
-  /// Pauses, because the server has asked for fewer transfers. Transfers that were in flight report it again.
+  /// Begins a pause because the server asked for fewer transfers. Transfers in flight may report the same again.
   func enhanceCalm() { calm.begin(at: clock()) }
 
   private func noteWhetherCutOff(_ result: HTTPResult) {
@@ -130,9 +131,9 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     }
   }
 
-  /// Learns the time, and counts timeouts of the present connections; those of old ones say nothing new.
+  /// Learns the time, and counts timeouts of the current connections; those of old connections are not counted.
   ///
-  /// - Parameter isLifeless: whether no other response has come in the latter part of the transfer's time.
+  /// - Parameter isLifeless: whether no other response arrived in the second half of the transfer's time.
   func didFinish(_ generation: Generation, _ result: HTTPResult, isLifeless: Bool) {
     noteWhetherCutOff(result)
     if server.scheme == .https, case .response(let response) = result, let date = response.date {
@@ -140,9 +141,9 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     }
     guard generation === current, !isClosed else { return }
     switch result {
-    // It waited for others, which says nothing of the connections.
+    // The transfer waited for other transfers, which says nothing about the connections.
     case .failure(let failure) where failure.kind == .busy: return
-    // Some questions take long, whoever carries them.
+    // Some questions take long on any connection.
     case .failure(let failure) where failure.kind == .timeout && !isLifeless: return
     case .failure(let failure) where failure.kind == .timeout: timeoutsInARow += 1
     default: timeoutsInARow = 0

@@ -1,38 +1,38 @@
-// HTTPServerAddress.swift -- one server: the name its certificate must bear, and the addresses where it is reached.
+// HTTPServerAddress.swift -- one server: the name in its certificate and the addresses to connect to.
 
 import Glibc
 
-/// Where transfers go. The addresses are literals, so no name is ever looked up here.
+/// The destination of transfers. Addresses are literals, so that the client never resolves a name.
 public struct HTTPServerAddress: Hashable, Sendable {
-  /// The schemes that are spoken.
+  /// The supported schemes.
   public enum Scheme: String, Hashable, Sendable {
-    /// HTTP/1.1 in the clear.
+    /// HTTP/1.1 without encryption.
     case http
-    /// HTTP/2 over TLS, or HTTP/1.1 where the server has no HTTP/2.
+    /// HTTP/2 over TLS, or HTTP/1.1 if the server does not support HTTP/2.
     case https
 
-    /// The port when none is given.
+    /// 443 for HTTPS, 80 for HTTP.
     public var defaultPort: UInt16 { self == .https ? 443 : 80 }
   }
 
-  /// The scheme.
+  /// HTTP or HTTPS.
   public let scheme: Scheme
-  /// The name in `Host`, in SNI and in the certificate; a name or an address.
+  /// The name in `Host`, in SNI and in the certificate; a host name or an address.
   public let name: String
-  /// Addresses of one or both families, in the order of preference; both families are raced while connecting. None where a
-  /// proxy is told a host's name.
+  /// Addresses of one or both families, in order of preference; connection setup races both families. Empty if a proxy
+  /// receives a host name.
   public let addresses: [String]
-  /// The name that a proxy receives; nil where there are addresses.
+  /// The host name that a proxy receives; nil if there are addresses.
   public let proxiedHost: String?
   /// The TCP port.
   public let port: UInt16
 
-  /// A server.
+  /// Creates a server with addresses; nil if an argument is malformed or there is no address.
   ///
   /// - Parameters:
-  ///   - name: nil or empty where the first address is the name.
-  ///   - addresses: literals without brackets; nil is returned where one is something else, or there is none.
-  ///   - port: nil for the scheme's own.
+  ///   - name: nil or empty uses the first address as the name.
+  ///   - addresses: literals without brackets.
+  ///   - port: nil for the scheme's default.
   public init?(scheme: Scheme, name: String? = nil, addresses: [String], port: UInt16? = nil) {
     guard let first = addresses.first, addresses.allSatisfy({ Self.family(of: $0) != nil }),
       let name = Self.hostName(name ?? "")
@@ -44,12 +44,12 @@ public struct HTTPServerAddress: Hashable, Sendable {
     self.port = port ?? scheme.defaultPort
   }
 
-  /// A server that only a proxy can find, by its name.
+  /// Creates a server that only a proxy can resolve; nil if an argument is malformed.
   ///
   /// - Parameters:
-  ///   - name: nil or empty where the host is the name.
-  ///   - proxiedHost: what the proxy receives; nil is returned where it cannot be a host's name.
-  ///   - port: nil for the scheme's own.
+  ///   - name: nil or empty uses the host as the name.
+  ///   - proxiedHost: the host name that the proxy receives; not an address.
+  ///   - port: nil for the scheme's default.
   public init?(scheme: Scheme, name: String? = nil, proxiedHost: String, port: UInt16? = nil) {
     guard let host = Self.hostName(proxiedHost), !host.isEmpty, Self.family(of: host) == nil,
       let name = Self.hostName(name ?? "")
@@ -61,14 +61,14 @@ public struct HTTPServerAddress: Hashable, Sendable {
     self.port = port ?? scheme.defaultPort
   }
 
-  /// A name without its final dot; nil where it could not stand in a URL.
+  /// Removes the final dot of a name; nil if the name is not allowed in a URL.
   private static func hostName(_ name: String) -> String? {
     let name = name.hasSuffix(".") ? String(name.dropLast()) : name
     guard name.utf8.allSatisfy({ isNameOctet($0) }), !name.contains(":") || family(of: name) != nil else { return nil }
     return name
   }
 
-  /// `AF_INET` or `AF_INET6` of a literal, nil for a name.
+  /// `AF_INET` or `AF_INET6` for a literal, nil for a name.
   static func family(of literal: String) -> Int32? {
     var octets = in6_addr()
     if inet_pton(AF_INET, literal, &octets) == 1 { return AF_INET }
@@ -76,7 +76,7 @@ public struct HTTPServerAddress: Hashable, Sendable {
     return nil
   }
 
-  /// The name as it stands in a URL.
+  /// The name as it appears in a URL, IPv6 literals in brackets.
   var authorityHost: String { Self.family(of: name) == AF_INET6 ? "[\(name)]" : name }
 
   /// The URL of the server's root; the target of a request replaces its path.
@@ -91,7 +91,7 @@ extension HTTPServerAddress: CustomStringConvertible {
   public var description: String { rootURL }
 }
 
-/// Whether an octet may stand in a host name or an address literal.
+/// Whether an octet is allowed in a host name or an address literal.
 private func isNameOctet(_ octet: UInt8) -> Bool {
   switch octet {
   case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

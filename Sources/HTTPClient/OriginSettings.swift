@@ -4,39 +4,39 @@ import CCurl
 import EventLoop
 import Glibc
 
-/// A list of libcurl's, owned.
+/// A list of libcurl's type, owned.
 final class CurlList {
   /// The head; nil for an empty list.
   private(set) var head: UnsafeMutablePointer<curl_slist>?
 
-  /// A list of those lines; libcurl copies them.
+  /// Creates a list of lines, which libcurl copies.
   init(_ lines: [String]) { for line in lines { head = curl_slist_append(head, line) } }
 
   deinit { curl_slist_free_all(head) }
 }
 
-/// The constants of an origin in libcurl's form. Outlives every handle that was made with it; loop thread only.
+/// The constants of an origin in libcurl's form. Must outlive every handle that uses it; loop thread only.
 final class OriginSettings {
   let server: HTTPServerAddress
   let options: HTTPClientOptions
-  /// The certificates that are trusted; nil without TLS.
+  /// The trusted certificates; nil without TLS.
   let trust: TrustStore?
-  /// TLS sessions, for resumption on a new connection, also of a later generation.
+  /// TLS sessions, to resume them on a new connection, also of a later generation.
   let share: OpaquePointer
-  /// `name:port:address,address`, which puts the addresses into libcurl's cache: it never looks anything up.
+  /// `name:port:address,address`, which fills libcurl's DNS cache, so that it never resolves a name.
   let resolve: CurlList?
-  /// Where to connect instead of where the URL says.
+  /// The host and port to connect to instead of those in the URL.
   let connectTo: CurlList?
-  /// The server's URL, parsed once: given as text, libcurl would parse it and write it again for each transfer, which is
-  /// a fifth of what it does for one.
+  /// The server's URL, parsed once. Given as text, libcurl would parse and compose it for each transfer, which is a
+  /// fifth of its work per transfer.
   let url: OpaquePointer
-  /// The pins in libcurl's form, empty for none.
+  /// The pins in libcurl's form; empty for none.
   let pins: String
 
   private var headerLists: [(fields: [HTTPField], list: CurlList)] = []
-  /// Different arrays of header fields that are kept in libcurl's form.
+  /// Maximum different arrays of header fields that are stored in libcurl's form.
   private static let headerListLimit = 8
-  /// libcurl's library-wide start; it makes no thread and no socket.
+  /// libcurl's global initialisation; it creates no thread and no socket.
   private static let started: CURLcode = curl_global_init(Int(CURL_GLOBAL_DEFAULT))
 
   init(_ server: HTTPServerAddress, _ options: HTTPClientOptions) throws(HTTPSetupError) {
@@ -55,7 +55,7 @@ final class OriginSettings {
       (resolve, connectTo) = usable.isEmpty ? (nil, nil) : Self.route(server, usable)
       isReachable = !usable.isEmpty
     } else {
-      // A proxy is told the address where there is one, or it would ask for the name: perhaps us.
+      // Pass an address to the proxy if there is one: the proxy might resolve a name through this daemon.
       let host = usable.first ?? server.proxiedHost
       connectTo = host.map { CurlList(["::\(bracketed($0)):\(server.port)"]) }
       resolve = nil
@@ -80,10 +80,10 @@ final class OriginSettings {
     curl_url_cleanup(url)
   }
 
-  /// Whether an address is left when the family is regarded.
+  /// Whether there is an address of an allowed family, or a host name for the proxy.
   let isReachable: Bool
 
-  /// The header fields in libcurl's form, made once for each different array.
+  /// Returns the header fields in libcurl's form, composed once per different array; nil if a field is malformed.
   func headerList(_ fields: [HTTPField]) -> CurlList? {
     if let known = headerLists.first(where: { $0.fields == fields }) { return known.list }
     for field in fields where !isFieldText(field.name) || !isFieldText(field.value) || field.name.isEmpty { return nil }
@@ -98,7 +98,7 @@ final class OriginSettings {
     guard HTTPServerAddress.family(of: server.name) == AF_INET6 else {
       return (CurlList(["\(server.name):\(server.port):\(addresses)"]), nil)
     }
-    // An entry of libcurl's cache cannot be for an IPv6 literal, so the connection goes to a name that can.
+    // libcurl's DNS cache takes no entry for an IPv6 literal, so connect to a name instead.
     let alias = "origin.invalid"
     return (CurlList(["\(alias):\(server.port):\(addresses)"]), CurlList(["::\(alias):\(server.port)"]))
   }
@@ -106,10 +106,10 @@ final class OriginSettings {
 
 private func bracketed(_ literal: String) -> String { literal.contains(":") ? "[\(literal)]" : literal }
 
-/// Whether a text may stand in a header field: printable ASCII and spaces, so no second field can hide in it.
+/// Whether a text is allowed in a header field: printable ASCII and spaces, so that it cannot contain a second field.
 private func isFieldText(_ text: String) -> Bool { text.utf8.allSatisfy { (0x20...0x7E).contains($0) } }
 
-/// Refuses a proxy that libcurl would have to look up.
+/// Refuses a proxy whose name libcurl would have to resolve.
 private func checkProxy(_ proxy: String) throws(HTTPSetupError) {
   guard !proxy.isEmpty else { return }
   let url = curl_url()
@@ -126,12 +126,12 @@ private func checkProxy(_ proxy: String) throws(HTTPSetupError) {
   }
 }
 
-/// Refuses what libcurl would take for the name of a key file.
+/// Refuses pins that libcurl would interpret as the name of a key file.
 private func checkPins(_ pins: [String]) throws(HTTPSetupError) {
   let prefix = "sha256//"
   for pin in pins {
     let digest = pin.utf8.dropFirst(prefix.utf8.count)
-    // 32 octets in base64: 43 digits and one sign of filling.
+    // 32 octets in Base64: 43 digits and one padding character.
     let isDigest = digest.count == 44 && digest.last == UInt8(ascii: "=") && digest.dropLast().allSatisfy(isBase64Digit)
     guard pin.hasPrefix(prefix), isDigest else {
       throw HTTPSetupError(description: "pin \(pin): must be sha256// and a SHA-256 digest in base64")

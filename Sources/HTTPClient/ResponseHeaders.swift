@@ -1,11 +1,12 @@
-// ResponseHeaders.swift -- reads the few header fields that somebody wants, line by line as libcurl hands them out.
+// ResponseHeaders.swift -- parses the header fields that the daemon uses, line by line as libcurl passes them.
 
-/// The header section of one response. Kept from transfer to transfer, so that the usual content type is made once.
+/// The header section of one response. Reused for later transfers, so that a repeated content type is not allocated
+/// again.
 struct ResponseHeaders {
-  /// Octets of field lines that are accepted; a longer section ends the transfer.
+  /// Maximum octets of a header section; a longer one fails the transfer.
   static let limit = 16 * 1024
 
-  /// The major version of the status line.
+  /// The major version in the status line.
   private(set) var version = 1
   private(set) var age: Int64?
   private(set) var maxAge: Int64?
@@ -17,7 +18,7 @@ struct ResponseHeaders {
   private var lastContentType = ""
   private var octets = 0
 
-  /// The content type, empty when there was none.
+  /// The content type; empty if there was none.
   var contentType: String { hasContentType ? lastContentType : "" }
 
   /// Seconds to wait before the next request, from either form of `Retry-After`.
@@ -27,7 +28,7 @@ struct ResponseHeaders {
     return max(0, retryDate - date)
   }
 
-  /// Forgets the response before.
+  /// Clears the previous response.
   mutating func reset() {
     version = 1
     age = nil
@@ -40,13 +41,13 @@ struct ResponseHeaders {
     octets = 0
   }
 
-  /// Takes one line with its line end: a status line, a field line or the empty line.
+  /// Parses one line including its line end: a status line, a field line or the empty line.
   ///
-  /// - Returns: false when the section has grown beyond `limit`.
+  /// - Returns: false if the section exceeds `limit`.
   mutating func take(_ line: Span<UInt8>) -> Bool {
     octets += line.count
     guard octets <= Self.limit else { return false }
-    // An interim response (1xx) comes before the one that counts, with a status line of its own.
+    // An interim response (1xx) precedes the final one and has its own status line.
     if line.count >= 6, line[4] == UInt8(ascii: "/"), line.hasPrefix("http") {
       let sum = octets
       reset()
@@ -79,8 +80,8 @@ struct ResponseHeaders {
     lastContentType = value.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// RFC 9111 section 5.2: directives between commas. `no-store`, `no-cache` and an age of 0 speak to HTTP caches, and say
-  /// nothing of how long a DNS answer holds: only a `max-age` above 0 counts, the lowest where there are several.
+  /// RFC 9111 section 5.2: directives separated by commas. `no-store`, `no-cache` and `max-age=0` address HTTP caches
+  /// and do not limit the lifetime of a DNS answer: only a positive `max-age` counts, the lowest if there are several.
   private mutating func noteCacheControl(_ value: Span<UInt8>) {
     var start = 0
     while start < value.count {
@@ -96,7 +97,7 @@ struct ResponseHeaders {
 }
 
 extension Span<UInt8> {
-  /// Whether the octets begin with a text in lower case, in either case.
+  /// Whether the octets begin with a text, ignoring case. The text must be in lower case.
   func hasPrefix(_ text: StaticString) -> Bool {
     let length = text.utf8CodeUnitCount
     guard count >= length else { return false }
@@ -108,7 +109,7 @@ extension Span<UInt8> {
     return true
   }
 
-  /// Whether the octets are those of a text.
+  /// Whether the octets equal a text.
   func equals(_ text: String) -> Bool {
     guard text.utf8.count == count else { return false }
     var index = 0
@@ -119,13 +120,13 @@ extension Span<UInt8> {
     return true
   }
 
-  /// The octets without white space at their ends.
+  /// The octets without leading and trailing white space.
   var trimmed: Span<UInt8> {
     @_lifetime(copy self)
     get { value(from: 0) }
   }
 
-  /// The octets from an index on, without white space at their ends.
+  /// The octets from an index on, without leading and trailing white space.
   @_lifetime(copy self)
   func value(from start: Int) -> Span<UInt8> {
     var first = start
@@ -135,7 +136,7 @@ extension Span<UInt8> {
     return extracting(first..<end)
   }
 
-  /// A decimal number that fills the octets from an index on, at most ten digits; nil for anything else.
+  /// Parses the octets from an index on as a decimal number of at most ten digits; nil for anything else.
   func number(from start: Int) -> Int64? {
     let digits = value(from: start)
     guard (1...10).contains(digits.count) else { return nil }

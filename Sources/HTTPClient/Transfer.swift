@@ -1,53 +1,53 @@
-// Transfer.swift -- one easy handle, configured once and used for transfer after transfer.
+// Transfer.swift -- one easy handle, configured once and reused for many transfers.
 //
-// Owned by its generation. libcurl's callbacks get it as an unretained pointer and only record.
+// Owned by its generation. libcurl's callbacks receive it as an unretained pointer and only record.
 
 import CCurl
 import EventLoop
 import Glibc
 
-/// An exchange of a request and a response, or a rest between two of them. Loop thread only.
+/// One exchange of a request and a response, or an idle handle. Loop thread only.
 final class Transfer {
   /// libcurl's handle, owned.
   let easy: UnsafeMutableRawPointer
-  /// Who waits for the end; nil while at rest.
+  /// Resumed at the end of the transfer; nil while idle.
   var continuation: UnsafeContinuation<HTTPResult, Never>?
-  /// The end of the time that the transfer has.
+  /// Fires when the transfer's time is up.
   var timer: LoopTimer?
-  /// When libcurl got it; nil while it waits or rests.
+  /// The time when libcurl received the transfer; nil while it waits or is idle.
   var handedOverAt: BootInstant?
-  /// Whose it is.
+  /// The key of its fair share.
   private(set) var share: UInt64 = 0
-  /// Its place among those that wait.
+  /// Its links in the queue of waiting transfers.
   var link = TransferQueue.Link()
-  /// The place in the generation's list of transfers in flight.
+  /// The index in the generation's list of transfers in flight.
   var position = 0
-  /// The connection it uses, once libcurl has reported it.
+  /// The connection that it uses; nil until libcurl reports it.
   var socket: CurlSocket?
-  /// Whether it has, or had, a connection or a stream of one; without, it waits in libcurl's queue.
+  /// Whether it has or had a connection or a stream. If not, it waits in libcurl's queue.
   var hasConnection: Bool { socket != nil || easy.microseconds(CURLINFO_PRETRANSFER_TIME_T) > 0 }
   /// Whether libcurl has begun to send the request.
   var wasSent: Bool { handedOverAt != nil && easy.microseconds(CURLINFO_PRETRANSFER_TIME_T) > 0 }
-  /// Whether a POST was prepared, which takes two writes with HTTP/2.
+  /// Whether the request is a POST, which takes two writes with HTTP/2.
   private(set) var isPost = false
-  /// Whether the server asked for fewer transfers, of the stream or of a connection that was read meanwhile.
+  /// Whether the server asked for fewer transfers, on this stream or on a connection that libcurl read meanwhile.
   private(set) var heardCalm = false
-  /// Whether it was refused unprocessed and has begun once more.
+  /// Whether it was refused unprocessed and has started a second time.
   var isAgain = false
 
   private let settings: OriginSettings
   private let errorText: UnsafeMutablePointer<CChar>
   private var headerList: CurlList?
-  /// The content of the POST in flight: libcurl reads it where it is.
+  /// The content of the current POST; libcurl reads it in place.
   private var content = UnsafeMutableBufferPointer<UInt8>(start: nil, count: 0)
   private var headers = ResponseHeaders()
   private var body: [UInt8] = []
   private var refusal: HTTPFailure?
   private var isWatched = false
-  /// Why the system gave no socket, which libcurl does not pass on; 0 where it did.
+  /// The `errno` of a failed socket() call, which libcurl does not report; 0 if there was none.
   private var socketError: Int32 = 0
 
-  /// A handle that belongs to one generation; `generation` is what its sockets' end is told to.
+  /// Creates a handle for one generation. libcurl passes `generation` to the callback that closes a socket.
   init?(_ settings: OriginSettings, generation: UnsafeMutableRawPointer) {
     guard let easy = curl_easy_init() else { return nil }
     self.easy = easy
@@ -74,10 +74,10 @@ final class Transfer {
     content.deallocate()
   }
 
-  /// Sets what differs from the transfer before.
+  /// Sets the options that differ from the previous transfer.
   ///
-  /// - Parameter isWatched: whether to listen to what libcurl says on the way: the reason of a GOAWAY comes only so.
-  /// - Returns: why the request cannot be sent.
+  /// - Parameter isWatched: whether to read libcurl's log texts, the only source of the reason of a GOAWAY.
+  /// - Returns: the failure if the request cannot be sent.
   func prepare(_ request: HTTPRequest, isWatched: Bool = false) -> HTTPFailure? {
     share = request.share
     guard isTarget(request.target) else {
@@ -113,13 +113,13 @@ final class Transfer {
     return nil
   }
 
-  /// Whether libcurl has given up after it had repeated the transfer, each time on a new connection and without any octet
-  /// of a response.
+  /// Whether libcurl gave up after it repeated the transfer, each time on a new connection and without any octet of a
+  /// response.
   func wasRepeated(_ code: CURLcode) -> Bool { code == CURLE_SEND_ERROR && detail.hasPrefix(repeatedInVain) }
 
-  /// What the transfer has come to.
+  /// Returns the result of a completed transfer.
   ///
-  /// - Parameter isFirst: whether the server has answered nothing yet.
+  /// - Parameter isFirst: whether the server has not answered yet.
   func result(_ code: CURLcode, isFirst: Bool) -> HTTPResult {
     if let refusal { return .failure(refusal) }
     guard code == CURLE_OK else {
@@ -140,7 +140,7 @@ final class Transfer {
     return .response(response)
   }
 
-  /// Forgets what a transfer that has failed left behind: a handle at rest holds no content.
+  /// Releases the content of a failed transfer: an idle handle holds none.
   func rest() { body = [] }
 
   /// Octets of content that it holds.
@@ -154,7 +154,7 @@ final class Transfer {
     _ = content.update(fromContentsOf: octets)
   }
 
-  /// libcurl's sentence about the failure, made fit for a log line.
+  /// libcurl's error message, sanitized for a log line.
   private var detail: String {
     let length = strnlen(errorText, Int(CURL_ERROR_SIZE))
     let octets = UnsafeBufferPointer(start: errorText, count: length).map { octet in
@@ -200,14 +200,14 @@ final class Transfer {
   }
 }
 
-/// How libcurl ends its sentence about a stream that was reset with ENHANCE_YOUR_CALM.
+/// The end of libcurl's message about a stream that was reset with ENHANCE_YOUR_CALM.
 private let streamCalm = "(err 11)"
-/// How libcurl's comment on a GOAWAY with ENHANCE_YOUR_CALM goes on after a word that differs between its versions.
+/// A part of libcurl's log text about a GOAWAY with ENHANCE_YOUR_CALM; the word before it differs between versions.
 private let connectionCalm = Array("GOAWAY, error=11,".utf8)
-/// How libcurl's sentence begins when it has retried a transfer without success.
+/// The start of libcurl's message about a transfer that failed in spite of retries.
 private let repeatedInVain = "Connection died, tried "
 
-/// Whether a text can be a request's target: it begins with a slash and is printable without spaces.
+/// Whether a text is a valid request target: it begins with a slash and is printable ASCII without spaces.
 private func isTarget(_ text: String) -> Bool {
   var text = text
   return text.withUTF8 { $0.first == UInt8(ascii: "/") && $0.allSatisfy { $0 > 0x20 && $0 < 0x7F } }
@@ -219,7 +219,7 @@ private func transferWantsSocket(
   Unmanaged<Transfer>.fromOpaque(context!).takeUnretainedValue().openSocket(address!.pointee)
 }
 
-/// Octets of libcurl's, for as long as its callback runs.
+/// Octets that libcurl owns, valid during its callback.
 private func handedOver(_ octets: UnsafeMutablePointer<CChar>?, _ count: Int) -> UnsafeBufferPointer<UInt8> {
   UnsafeBufferPointer(start: UnsafeRawPointer(octets)?.assumingMemoryBound(to: UInt8.self), count: count)
 }
@@ -238,7 +238,7 @@ private func transferDidReceiveHeader(
   return transfer.receivedHeader(handedOver(octets, count)) ? count : 0
 }
 
-/// What else libcurl shows while it is watched, requests with their secrets among it, is let go.
+/// Ignores everything but log texts: libcurl also passes requests, which contain secrets.
 private func transferWasCommented(
   _: UnsafeMutableRawPointer?, _ type: curl_infotype, _ octets: UnsafeMutablePointer<CChar>?, _ count: Int,
   _ context: UnsafeMutableRawPointer?

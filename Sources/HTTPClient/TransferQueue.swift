@@ -1,24 +1,25 @@
-// TransferQueue.swift -- transfers that wait for a connection or a stream: owners in turn, each owner's in order.
+// TransferQueue.swift -- transfers that wait for a connection or a stream: round robin over owners, FIFO per owner.
 //
-// An owner may have three times as many in flight as are free, so that somebody else's next one always finds a place: one
-// whose transfers all hang has three quarters at most. Loop thread only.
+// An owner may have up to three times as many transfers in flight as there are free places, so that the next transfer
+// of another owner always finds a place. An owner whose transfers all hang takes at most three quarters. Loop thread
+// only.
 
-/// Transfers that wait, and how many each owner has in flight.
+/// The waiting transfers, and the number of transfers in flight per owner.
 final class TransferQueue {
-  /// Whose transfers share what there is.
+  /// The transfers of one fair share.
   fileprivate final class Owner {
     let share: UInt64
     var first: Transfer?
     var last: Transfer?
-    /// Transfers that were taken and have not ended.
+    /// Transfers that were dequeued and have not ended.
     var begun = 0
-    /// Whether it has a place in the round.
+    /// Whether it is in the round.
     var isInRound = false
 
     init(_ share: UInt64) { self.share = share }
   }
 
-  /// A transfer's place in its owner's list.
+  /// A transfer's links in its owner's list.
   struct Link {
     fileprivate var owner: Owner?
     fileprivate var previous: Transfer?
@@ -29,23 +30,23 @@ final class TransferQueue {
     init() {}
   }
 
-  /// How many wait.
+  /// The number of waiting transfers.
   private(set) var count = 0
   private var owners: [UInt64: Owner] = [:]
-  /// Those with something that waits, and some that had it a moment ago.
+  /// Owners with waiting transfers, and some whose list has become empty.
   private var round: [Owner] = []
   private var turn = 0
 
-  /// Owners that were looked at so far, for tests.
+  /// The number of owners and transfers visited, for tests.
   private(set) var steps = 0
 
   private static let timesFree = 3
 
   var isEmpty: Bool { count == 0 }
 
-  /// A transfer waits behind those of the same owner.
+  /// Appends a transfer to its owner's list.
   ///
-  /// - Parameter share: whose it is; 0 for nobody's, which has no bound.
+  /// - Parameter share: identifies the owner; 0 is not limited.
   func append(_ transfer: Transfer, share: UInt64) {
     let owner = owner(of: transfer, share)
     transfer.link.previous = owner.last
@@ -53,7 +54,7 @@ final class TransferQueue {
     owner.last = transfer
   }
 
-  /// A transfer that was taken waits again, before all others of its owner.
+  /// Returns a dequeued transfer to the front of its owner's list.
   func takeBack(_ transfer: Transfer) {
     let share = transfer.link.owner?.share ?? 0
     ended(transfer)
@@ -63,7 +64,7 @@ final class TransferQueue {
     owner.first = transfer
   }
 
-  /// A transfer that waits does so no more; nothing where it does not wait.
+  /// Removes a waiting transfer. Does nothing if it is not waiting.
   ///
   /// - Complexity: O(1)
   func remove(_ transfer: Transfer) {
@@ -72,10 +73,10 @@ final class TransferQueue {
     forget(transfer)
   }
 
-  /// Takes the next one that may begin.
+  /// Dequeues the next transfer that may begin.
   ///
-  /// - Parameter free: how many may begin, this one among them.
-  /// - Complexity: O(1), beside those who have too much: a third of all that are in flight at most.
+  /// - Parameter free: the number of transfers that may begin, including this one.
+  /// - Complexity: O(1), plus the owners at their limit: at most a third of the transfers in flight.
   func next(free: Int) -> Transfer? {
     var left = round.count
     while left > 0, free > 0 {
@@ -99,7 +100,7 @@ final class TransferQueue {
     return nil
   }
 
-  /// A transfer that was taken has ended.
+  /// Records that a dequeued transfer has ended. Does nothing if it was not dequeued.
   func ended(_ transfer: Transfer) {
     guard transfer.link.hasBegun, let owner = transfer.link.owner else { return }
     transfer.link.hasBegun = false
@@ -107,9 +108,9 @@ final class TransferQueue {
     forget(transfer)
   }
 
-  /// Takes all of them out: nobody waits any more.
+  /// Removes and returns all waiting transfers.
   ///
-  /// - Complexity: O(n) in those that wait and their owners.
+  /// - Complexity: O(n) in the waiting transfers and their owners.
   func takeAll() -> [Transfer] {
     var taken: [Transfer] = []
     taken.reserveCapacity(count)
@@ -155,7 +156,7 @@ final class TransferQueue {
   private func forget(_ transfer: Transfer) {
     guard let owner = transfer.link.owner else { return }
     transfer.link.owner = nil
-    // Where it is in the round still, the next one of that owner finds another object, which takes its turn as well.
+    // If the owner is still in the round, its next transfer creates a second object, which gets turns as well.
     if owner.first == nil, owner.begun == 0 { owners[owner.share] = nil }
   }
 }

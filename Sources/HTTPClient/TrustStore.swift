@@ -1,12 +1,12 @@
-// TrustStore.swift -- the trusted certificates, read once for all origins and connection generations.
+// TrustStore.swift -- the trusted certificates, read once for all origins and generations.
 //
-// libcurl would keep a store of its own for each multi handle, and read the bundle for every server and generation.
+// libcurl would use a separate store per multi handle and read the bundle for every server and generation.
 
 import CCurl
 import Glibc
 import Synchronization
 
-/// OpenSSL's store of trusted certificates; verification from several contexts at a time is OpenSSL's business.
+/// OpenSSL's store of trusted certificates. OpenSSL synchronizes verification from several contexts.
 final class TrustStore: @unchecked Sendable {
   /// OpenSSL's `X509_STORE`, owned by this object; contexts hold references of their own.
   let store: OpaquePointer
@@ -19,10 +19,10 @@ final class TrustStore: @unchecked Sendable {
 
   private static let stores = Mutex<[Key: TrustStore]>([:])
 
-  /// The system's certificates and those of a file, from memory where the file is unchanged since it was read.
+  /// Returns the system's certificates and those of a file; cached if the file has not changed since it was read.
   ///
   /// - Parameter extra: a PEM file, or empty for none.
-  /// - Throws: `HTTPSetupError` where the file cannot be read or holds no certificate.
+  /// - Throws: `HTTPSetupError` if the file is unreadable or has no certificate.
   static func load(extra: String) throws(HTTPSetupError) -> TrustStore {
     var status = stat()
     guard extra.isEmpty || stat(extra, &status) == 0 else {
@@ -43,15 +43,15 @@ final class TrustStore: @unchecked Sendable {
   private init(extra: String) throws(HTTPSetupError) {
     guard let store = X509_STORE_new() else { throw HTTPSetupError(description: "no memory for certificates") }
     self.store = store
-    // An intermediate certificate in a bundle counts as trusted, as it does for libcurl.
+    // An intermediate certificate in a bundle is trusted, as with libcurl.
     X509_STORE_set_flags(store, UInt(X509_V_FLAG_TRUSTED_FIRST | X509_V_FLAG_PARTIAL_CHAIN))
     X509_STORE_set_default_paths(store)
-    // A directory with hashed names is read certificate by certificate, when one is needed; without it, the bundle is.
+    // OpenSSL reads a hashed directory on demand, one certificate at a time. Without one, load the bundle.
     if !Self.hasHashedDirectory, let bundle = Self.systemBundle { _ = ccurl_store_load_file(store, bundle) }
     guard extra.isEmpty || ccurl_store_load_file(store, extra) == 1 else {
       throw HTTPSetupError(description: "certificates \(extra): no certificate (PEM) in it")
     }
-    // What could not be read of the system's certificates is no error of a later handshake.
+    // Errors in the system's certificates must not surface in a later handshake.
     ERR_clear_error()
   }
 
