@@ -1,11 +1,11 @@
-// DatagramExchange.swift -- a query over UDP, from a socket of its own.
+// DatagramExchange.swift -- a query over UDP from its own socket.
 
 import DNSWire
 import EventLoop
 import Glibc
 
-/// A query over UDP. It is sent again, the same octets from the same port, when half of the time is over: a lost datagram
-/// should not cost the server its turn, and equal queries side by side would make guessing easier (RFC 5452 section 5).
+/// A query over UDP. At half of its time it is sent once more, with the same octets from the same port: a lost datagram
+/// should not cost the server its turn, and equal queries in parallel would make spoofing easier (RFC 5452 section 5).
 final class DatagramExchange: Exchange, @unchecked Sendable {
   override func start(_ deadline: BootInstant) {
     guard open(SOCK_DGRAM) else { return }
@@ -18,7 +18,7 @@ final class DatagramExchange: Exchange, @unchecked Sendable {
   private func send() -> Int { Glibc.send(descriptor, query.octets, query.octets.count, Int32(MSG_NOSIGNAL)) }
 
   override func ready(_ interest: Interest) {
-    // Bounded, so that a flood of wrong replies does not hold up the loop; what is left is read in the next turn.
+    // Bounded, so that a flood of spoofed replies does not block the loop; the next turn reads the rest.
     for _ in 0..<16 where descriptor >= 0 {
       let count = wire.buffer.withUnsafeMutableBufferPointer { recv(descriptor, $0.baseAddress, $0.count, 0) }
       if count < 0, errno == EINTR { continue }

@@ -1,19 +1,19 @@
 // Exchange.swift -- one socket to one server, one query, one response.
 //
-// On the loop's thread only. The socket is closed by `finish`, which every path reaches, at the latest by the deadline.
+// On the loop's thread only. `finish` closes the socket; every path reaches it, at the latest at the deadline.
 
 import DNSWire
 import EventLoop
 import Glibc
 
-/// What came of an exchange.
+/// The outcome of an exchange.
 enum ExchangeOutcome {
   case response(Message)
   case truncated
   case failure(LocalDNSFailure)
 }
 
-/// What exchanges over UDP and TCP have in common.
+/// The common part of exchanges over UDP and TCP.
 class Exchange: @unchecked Sendable {
   let wire: SocketWire
   let query: PreparedQuery
@@ -29,7 +29,7 @@ class Exchange: @unchecked Sendable {
     self.server = server
   }
 
-  /// Sends the query and waits, until the deadline, for what belongs to it.
+  /// Sends the query and waits for its response until the deadline.
   final func run(until deadline: BootInstant) async -> ExchangeOutcome {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
@@ -42,13 +42,13 @@ class Exchange: @unchecked Sendable {
     }
   }
 
-  /// Opens the socket and sends, or starts to.
+  /// Opens the socket and sends the query, or begins to. Subclasses override it.
   func start(_ deadline: BootInstant) {}
 
-  /// The socket can be read or written.
+  /// Called when the socket is readable or writable. Subclasses override it.
   func ready(_ interest: Interest) {}
 
-  /// Ends the exchange; only the first call counts.
+  /// Ends the exchange. Only the first call has an effect.
   final func finish(_ outcome: ExchangeOutcome) {
     guard let continuation else { return }
     self.continuation = nil
@@ -67,10 +67,11 @@ class Exchange: @unchecked Sendable {
     timers.append(wire.loop.schedule(at: deadline, action))
   }
 
-  /// A socket that is connected to the server, or about to be; false when the exchange has ended instead.
+  /// Opens a socket that is connected to the server, or in the process of connecting. Returns false if the exchange has
+  /// ended instead.
   ///
-  /// A connected socket gets datagrams from that server's address and port only. The kernel gives it a port that it
-  /// draws at random from its range, some 28,000 by default; with the ID that is what RFC 5452 section 9 asks for.
+  /// A connected socket receives datagrams from that server's address and port only. The kernel assigns a random port
+  /// from its range, by default some 28,000; with the random ID this meets RFC 5452 section 9.
   final func open(_ type: __socket_type) -> Bool {
     descriptor = socket(server.family, Int32(type.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else {
@@ -87,12 +88,12 @@ class Exchange: @unchecked Sendable {
     return true
   }
 
-  /// Waits for the socket, instead of what it waited for before.
+  /// Waits for these events instead of the previous ones.
   final func wait(for interest: Interest) {
     event = LoopEvent(on: wire.loop, descriptor: descriptor, interest) { [self] in ready($0) }
   }
 
-  /// Ends the exchange if octets from the server are the response; counts them if they are not.
+  /// Ends the exchange if the octets are the response to the query; otherwise counts them as ignored.
   final func consider(_ reply: ArraySlice<UInt8>) {
     switch query.judge(reply) {
     case .foreign: wire.ignoredReplies += 1

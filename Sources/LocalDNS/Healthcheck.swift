@@ -1,32 +1,34 @@
-// Healthcheck.swift -- whether our nameserver serves: a query answered without an upstream, over UDP and over TCP.
+// Healthcheck.swift -- checks a running daemon with a query that needs no upstream, over UDP and TCP.
 
 import DNSWire
 import EventLoop
 import Glibc
 
-/// What came of asking one address.
+/// The result for one address.
 public struct HealthFinding: Sendable {
-  /// Who was asked.
+  /// The address that was checked.
   public let server: SocketAddress
-  /// How long the answer over UDP took; nil where there was none.
+  /// The response time over UDP; nil without a response.
   public var overUDP: Duration?
-  /// How long the reaction over TCP took; nil where there was none, or UDP had failed already.
+  /// The response time over TCP; nil without a reaction, or if UDP failed.
   public var overTCP: Duration?
-  /// The response code over UDP where it is not NOERROR, such as REFUSED: it serves, but not us.
+  /// The response code over UDP if it is not NOERROR, such as REFUSED: the daemon is alive, but does not serve this
+  /// client.
   public var refusal: ResponseCode?
-  /// Why it does not serve; nil where it does.
+  /// The reason why the check failed; nil if it succeeded.
   public var failure: LocalDNSFailure?
 
-  /// Whether this machine does not have such an address: the daemon then goes on without it, too.
+  /// Whether this machine lacks such an address. The daemon does not listen on it either.
   var isAbsent: Bool {
     guard server.family == AF_INET6, case .network(let code) = failure else { return false }
     return [EADDRNOTAVAIL, EAFNOSUPPORT, ENETUNREACH, EHOSTUNREACH].contains(code)
   }
 }
 
-/// Asks a running daemon for a sign of life.
+/// Checks whether a running daemon responds.
 public enum Healthcheck {
-  /// Whom to ask about a listening address: itself, or loopback of its family where it is the wildcard.
+  /// Returns the address to check for a listening address: the same one, or for a wildcard the loopback address of its
+  /// family.
   public static func target(of listening: SocketAddress) -> SocketAddress {
     guard listening.octets.allSatisfy({ $0 == 0 }) else { return listening }
     let loopback: [UInt8] =
@@ -34,11 +36,12 @@ public enum Healthcheck {
     return SocketAddress(octets: loopback, port: listening.port)!
   }
 
-  /// Asks all of the addresses at once.
+  /// Checks all addresses in parallel. Blocks the calling thread.
   ///
-  /// - Parameter timeout: for everything together.
-  /// - Returns: what came of each, without IPv6 addresses that this machine does not have; these, where there is no other.
-  /// - Throws: `EventLoopError` where the kernel gives no loop.
+  /// - Parameter timeout: for all checks together.
+  /// - Returns: one result per address. Results for IPv6 addresses that this machine lacks are omitted, unless there
+  ///   are no others.
+  /// - Throws: `EventLoopError` if the kernel cannot create a loop.
   public static func run(_ servers: [SocketAddress], timeout: Duration) throws(EventLoopError) -> [HealthFinding] {
     let loop = try EventLoop()
     let client = LocalDNSClient(loop: loop)
@@ -54,21 +57,21 @@ public enum Healthcheck {
     return present(servers.indices.compactMap { findings.all[$0] })
   }
 
-  /// The findings without addresses that this machine does not have; these, where there is no other.
+  /// Omits addresses that this machine lacks, unless there are no others.
   static func present(_ findings: [HealthFinding]) -> [HealthFinding] {
     let present = findings.filter { !$0.isAbsent }
     return present.isEmpty ? findings : present
   }
 
-  /// What the tasks on the loop have found; used on its thread only.
+  /// Collects the results of the tasks; used on the loop's thread only.
   private final class Findings: @unchecked Sendable {
     var all: [Int: HealthFinding] = [:]
   }
 }
 
 extension LocalDNSClient {
-  /// Asks for the root's ANY, which the hot path answers by itself whatever the rules are (RFC 8482). UDP tells of the
-  /// listener's thread, TCP of the resolver's. Any answer is a sign of life, also REFUSED from an access list.
+  /// Queries the root for ANY, which the hot path answers regardless of the rules (RFC 8482). UDP checks the listener's
+  /// thread, TCP that of the resolver. Any response is a sign of life, even REFUSED from an access list.
   func health(of server: SocketAddress, until deadline: BootInstant) async -> HealthFinding {
     var finding = HealthFinding(server: server)
     let question = Question(name: .root, type: .any)
@@ -96,7 +99,7 @@ extension LocalDNSClient {
 }
 
 extension ExchangeOutcome {
-  /// Whether the server has answered, whatever it said.
+  /// Whether the server responded, with any response code.
   fileprivate var isReaction: Bool {
     switch self {
     case .response, .truncated, .failure(.responseCode): true
@@ -104,8 +107,8 @@ extension ExchangeOutcome {
     }
   }
 
-  /// Whether the server took the connection and closed it, as it does when it has as many as it may have: whoever can close
-  /// is alive.
+  /// Whether the server accepted the connection and closed it, as it does at its connection limit. This too is a sign
+  /// of life.
   fileprivate var isDismissal: Bool {
     switch self {
     case .failure(.closed), .failure(.network(ECONNRESET)), .failure(.network(EPIPE)): true

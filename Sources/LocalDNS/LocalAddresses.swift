@@ -1,10 +1,10 @@
-// LocalAddresses.swift -- the addresses of this machine's interfaces.
+// LocalAddresses.swift -- lists the addresses of this machine's interfaces.
 
 import Glibc
 
 /// The addresses of this machine.
 public enum LocalAddresses {
-  /// The IPv4 and IPv6 addresses of all interfaces, 4 or 16 octets each; none where the kernel does not tell.
+  /// The IPv4 and IPv6 addresses of all interfaces, 4 or 16 octets each; empty if the kernel returns an error.
   public static func all() -> Set<[UInt8]> {
     var first: UnsafeMutablePointer<ifaddrs>?
     guard getifaddrs(&first) == 0 else { return [] }

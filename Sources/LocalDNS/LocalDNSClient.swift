@@ -1,31 +1,31 @@
-// LocalDNSClient.swift -- asks the network's resolvers: UDP, TCP where UDP is too small, the next server where one fails.
+// LocalDNSClient.swift -- queries the network's resolvers over UDP and TCP, with failover to the next server.
 //
-// Lives on one loop and is used on its thread only. An `ask` has one socket open, or up to three where servers keep silent; its
-// caller bounds how many run at once.
+// Belongs to one loop and is used on its thread only. `ask` has one socket open, or up to three if servers are silent.
+// Its caller limits how many calls run at once.
 
 import DNSWire
 import EventLoop
 
-/// What a client has seen since it was made.
+/// Counters of a client since its creation.
 public struct LocalDNSCounters: Equatable, Sendable {
-  /// Queries over UDP, without those sent again.
+  /// Queries over UDP, without retransmissions.
   public var datagramQueries: UInt64 = 0
   /// Queries over TCP.
   public var streamQueries: UInt64 = 0
-  /// Replies with a wrong ID or question, or that were no message: somebody guesses, or they were late (RFC 5452).
+  /// Replies with a wrong ID or question, or that are not a message: spoofed or late (RFC 5452).
   public var ignoredReplies: UInt64 = 0
-  /// Servers that did not answer in their time, or not before another one that was asked later.
+  /// Servers that did not respond in time, or not before a server that was asked later.
   public var timeouts: UInt64 = 0
-  /// Times that a server went behind the others for that.
+  /// How often such a server was moved behind the others.
   public var demotions: UInt64 = 0
 }
 
 /// Plain DNS over the sockets of this machine.
 public final class LocalDNSClient: LocalDNSTransport, @unchecked Sendable {
-  /// Sockets that are open for one question at once, at most.
+  /// Maximum open sockets for one question.
   public static let mostSockets = ServerRace.mostRunners
 
-  /// What has happened so far. Read it on the loop's thread.
+  /// The counters so far. Read them on the loop's thread.
   public var counters: LocalDNSCounters {
     var counters = counted
     counters.ignoredReplies = wire.ignoredReplies
@@ -36,13 +36,13 @@ public final class LocalDNSClient: LocalDNSTransport, @unchecked Sendable {
   fileprivate var counted = LocalDNSCounters()
   var standing = ServerStanding()
 
-  /// A client on a loop.
+  /// Creates a client on a loop.
   public convenience init(loop: EventLoop) { self.init(over: SocketWire(loop: loop)) }
 
   init(over wire: any Wire) { self.wire = wire }
 
-  /// Asks one server after the other, the next one as soon as the one before has failed or is silent for 300 ms. Servers
-  /// that were silent lately come last.
+  /// Asks one server after the other: the next one when the previous one has failed or has been silent for 300 ms.
+  /// Servers that were silent recently come last.
   public func ask(
     _ question: Question, dnssecOK: Bool, checkingDisabled: Bool, servers: [SocketAddress], timeout: Duration
   ) async -> Result<Message, LocalDNSFailure> {
@@ -56,17 +56,17 @@ public final class LocalDNSClient: LocalDNSTransport, @unchecked Sendable {
     return await race.run()
   }
 
-  /// Servers of another network have the addresses of those that were silent in this one.
+  /// Forgets which servers were silent: on another network, other servers may have the same addresses.
   public func networkHasChanged() { standing = ServerStanding() }
 
-  /// A server has let its time pass, or another one come before it.
+  /// Records that a server did not respond in time, or that a later one responded first.
   func noteSilence(of server: SocketAddress) {
     counted.timeouts += 1
     if standing.wasSilent(server, at: wire.clock.now) { counted.demotions += 1 }
   }
 }
 
-/// One server's turn.
+/// The exchanges with one server.
 private struct Turn {
   let client: LocalDNSClient
   let question: Question
@@ -75,7 +75,7 @@ private struct Turn {
   let server: SocketAddress
   let deadline: BootInstant
 
-  /// Asks with EDNS, and once more without if the server does not know EDNS (RFC 6891 section 7).
+  /// Queries with EDNS, and once more without if the server does not support EDNS (RFC 6891 section 7).
   func ask() async -> Result<Message, LocalDNSFailure> {
     let result = await ask(edns: EDNS(dnssecOK: dnssecOK))
     guard case .success(let message) = result, message.edns == nil,
@@ -109,7 +109,8 @@ private struct Turn {
 }
 
 extension Message {
-  /// Whether it names servers that may know the name, and says neither that there is such data nor that there is none.
+  /// Whether it is a referral: NOERROR with NS records in the Authority section, but neither an answer nor an SOA
+  /// record.
   fileprivate var isReferral: Bool {
     responseCode == .noError && !header.aa && answers.isEmpty && authorities.contains { $0.type == .ns }
       && !authorities.contains { $0.type == .soa }

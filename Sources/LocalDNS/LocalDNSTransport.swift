@@ -1,53 +1,54 @@
-// LocalDNSTransport.swift -- what the resolver needs of plain DNS: a question to servers, a response or a reason.
+// LocalDNSTransport.swift -- the resolver's interface to plain DNS: a question to servers, a response or a failure.
 
 import DNSWire
 import EventLoop
 import Glibc
 
-/// Why no server answered. What the last server did is what is said.
+/// The reason why no server answered. With several servers it is the failure of the last one.
 public enum LocalDNSFailure: Error, Hashable, Sendable {
-  /// There was no server to ask.
+  /// There is no server to ask.
   case noServer
-  /// No acceptable response came in time.
+  /// No acceptable response arrived in time.
   case timedOut
-  /// The system refused a socket, or the network or the server's machine refused the query; the system's error number.
+  /// The system refused a socket, or the network or the server's host refused the query; the system's error number.
   case network(Int32)
-  /// The server closed a TCP connection before the whole response had come.
+  /// The server closed a TCP connection before the response was complete.
   case closed
-  /// The response code of a server that would not answer, such as SERVFAIL or REFUSED, and the extended error that it gave.
+  /// The response code of a server that does not answer, such as SERVFAIL or REFUSED, and its extended error.
   case responseCode(ResponseCode, ExtendedError? = nil)
-  /// A server named others that may know the name instead of answering (RFC 2308 section 2.2): it resolves nothing for us.
+  /// A server sent a referral instead of an answer (RFC 2308 section 2.2): it does not resolve for us.
   case referral
-  /// The asking task was cancelled.
+  /// The calling task was cancelled.
   case cancelled
 
-  /// Whether it was a limit of this process or machine, such as that of open descriptors, and no server's failure.
+  /// Whether a limit of this process or machine is the cause, such as the number of open descriptors, and not a server.
   public var isOwnLimit: Bool {
-    // EAGAIN is what a socket says that finds no free port, or no room to send.
+    // A socket fails with EAGAIN if there is no free port or no room to send.
     if case .network(let code) = self { [EMFILE, ENFILE, ENOBUFS, ENOMEM, EAGAIN].contains(code) } else { false }
   }
 }
 
-/// Asks plain resolvers. `LocalDNSClient` conforms, and so do the scripts of the resolver's tests.
+/// Queries plain resolvers. `LocalDNSClient` implements it, and so do scripts in the resolver's tests.
 public protocol LocalDNSTransport: Sendable {
-  /// Asks servers, in order at first, until one answers with NOERROR, and no referral, or NXDOMAIN.
+  /// Queries the servers, initially in order, until one answers with NOERROR, which must not be a referral, or
+  /// NXDOMAIN.
   ///
   /// Runs on the caller's executor.
   ///
   /// - Parameters:
-  ///   - question: sent in the case that it has.
+  ///   - question: sent without a change of case.
   ///   - dnssecOK: the DO bit.
   ///   - checkingDisabled: the CD bit.
-  ///   - servers: in the order in which they are asked.
+  ///   - servers: in order of preference.
   ///   - timeout: for all servers together.
   func ask(
     _ question: Question, dnssecOK: Bool, checkingDisabled: Bool, servers: [SocketAddress], timeout: Duration
   ) async -> Result<Message, LocalDNSFailure>
-  /// What is known of servers belongs to another network.
+  /// Discards what was learned about servers, after a change of network.
   func networkHasChanged()
 }
 
 extension LocalDNSTransport {
-  /// Nothing is known of servers, where nothing else is said.
+  /// Does nothing: a transport without memory of its servers.
   public func networkHasChanged() {}
 }

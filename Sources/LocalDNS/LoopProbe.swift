@@ -1,38 +1,40 @@
-// LoopProbe.swift -- finds out which resolvers send our own queries back to us.
+// LoopProbe.swift -- detects resolvers that forward our own queries back to us.
 //
-// A server whose address is not ours may be one that forwards to us. It is asked for a name that nobody else knows; if
-// that name then comes in at our listener, every query that it could not answer by itself would go round in a circle.
+// A server with an address that is not ours may still forward to us. The probe queries it for a name that no other
+// client knows. If that name arrives at our listener, every query that the server cannot answer itself would loop.
 
 import DNSWire
 import EventLoop
 
-/// The names that were asked, and the servers that they belong to. Pure; one for as long as the program runs.
+/// The names of the probes and their servers. Does no I/O except in `send`; the daemon uses one instance for its whole
+/// life.
 public struct LoopProbe: Sendable {
-  /// `<16 random hexadecimal digits>.example`: what is asked for at or below it belongs to `server`. Nobody has such a name,
-  /// and yet resolvers send it on (RFC 6761 section 6.5), which those do not that answer `test` by themselves.
+  /// `<16 random hexadecimal digits>.example`. Names below it identify a server. No such name exists, but resolvers
+  /// forward queries for it (RFC 6761 section 6.5). A name below `test` would not do, because some resolvers answer it
+  /// themselves.
   public let zone: DomainName
 
   private var servers: [Int: SocketAddress] = [:]
   private var nextIndex = 0
 
-  /// A name on its way.
+  /// A query for one server.
   public struct Probe: Sendable {
-    /// Who is asked.
+    /// The server to query.
     public let server: SocketAddress
-    /// For what.
+    /// The question, of which the name identifies the server.
     public let question: Question
   }
 
-  /// A probe with a zone of its own, drawn at random.
+  /// Creates a probe with a random zone.
   public init() { self.init(token: .random(in: .min ... .max)) }
 
-  /// A probe with a given zone.
+  /// Creates a probe with a given zone.
   init(token: UInt64) {
     let digits = String(token, radix: 16)
     zone = DomainName(text: String(repeating: "0", count: 16 - digits.count) + digits + ".example")!
   }
 
-  /// Names to ask of some servers, none of which was used before; names of earlier calls are forgotten.
+  /// Returns probes for servers, with names that were never used before. Names of earlier calls become invalid.
   public mutating func begin(_ servers: [SocketAddress]) -> [Probe] {
     self.servers = [:]
     return servers.map { server in
@@ -46,12 +48,12 @@ public struct LoopProbe: Sendable {
     }
   }
 
-  /// No name means anything any more: for when the probes had their time, since a name that comes in later says nothing of
-  /// the network as it is then.
+  /// Invalidates all names. Call it when the time of the probes has expired, because a name that arrives later says
+  /// nothing about the network at that time.
   public mutating func forget() { servers = [:] }
 
-  /// The server that was asked for this name, and which thus leads back to whoever received it; nil for any other name. Case
-  /// does not matter: some forwarders mix it (draft-vixie-dnsext-dns0x20).
+  /// The server that was queried for this name, and which therefore forwards to the receiver; nil for any other name.
+  /// Ignores case, because some forwarders mix it (draft-vixie-dnsext-dns0x20).
   public func server(for name: DomainName) -> SocketAddress? {
     guard name.parent == zone, let index = LoopProbe.index(label: name.octets[1...Int(name.octets[0])]) else {
       return nil
@@ -59,7 +61,7 @@ public struct LoopProbe: Sendable {
     return servers[index]
   }
 
-  /// The number of a label `s<number>` as `begin` writes it.
+  /// The number in a label `s<number>` from `begin`.
   private static func index(label: ArraySlice<UInt8>) -> Int? {
     guard label.first.map(asciiLowercase) == UInt8(ascii: "s"), label.dropFirst().first != UInt8(ascii: "+") else {
       return nil
@@ -67,10 +69,10 @@ public struct LoopProbe: Sendable {
     return Int(String(decoding: label.dropFirst(), as: UTF8.self))
   }
 
-  /// Asks all servers at the same time, and ignores what they say. Returns when each has answered or had its time; a name
-  /// that leads back has come in by then.
+  /// Queries all servers in parallel and ignores their responses. Returns when each has responded or its time has
+  /// expired; a name that loops has arrived by then.
   ///
-  /// - Parameter timeout: for each server. One that is silent for half of it is asked once more.
+  /// - Parameter timeout: for each server. The query is sent once more at half of it.
   public static func send(_ probes: [Probe], by transport: any LocalDNSTransport, timeout: Duration) async {
     await withDiscardingTaskGroup { group in
       for probe in probes {

@@ -1,18 +1,18 @@
-// PreparedQuery.swift -- a query ready to be sent, and the rule by which a response belongs to it.
+// PreparedQuery.swift -- a composed query and the check whether a response matches it.
 
 import DNSWire
 
-/// The octets of one query. Every one has an ID of its own (RFC 5452 section 9.2).
+/// The octets of one query. Each query has its own random ID (RFC 5452 section 9.2).
 package struct PreparedQuery {
-  /// The message.
+  /// The DNS message.
   package let octets: [UInt8]
   /// Whether it has an OPT record.
   let hasEDNS: Bool
   private let nameLength: Int
 
-  /// A query with a random ID.
+  /// Composes a query with a random ID.
   package init(_ question: Question, edns: EDNS?, checkingDisabled: Bool) {
-    // Swift's random numbers on Linux are getrandom(2).
+    // Swift's random numbers on Linux come from getrandom(2).
     var message = Message.query(question, id: .random(in: 0...UInt16.max), edns: edns)
     message.header.cd = checkingDisabled
     guard let octets = try? message.compose() else { preconditionFailure("one question always fits") }
@@ -21,20 +21,20 @@ package struct PreparedQuery {
     nameLength = question.name.octets.count
   }
 
-  /// What octets are to this query, when they came from the right server.
+  /// What a datagram or a TCP message from the server is to this query.
   package enum Verdict {
-    /// Not a response to it: somebody guesses, or it is late.
+    /// Not a response to this query: spoofed or late.
     case foreign
-    /// A response that is cut off and has to be fetched over TCP.
+    /// A truncated response, to be repeated over TCP.
     case truncated
     /// The response.
     case response(Message)
   }
 
-  /// Judges octets by ID and question (RFC 5452 section 4.2); case does not matter.
+  /// Compares ID and question (RFC 5452 section 4.2), ignoring case.
   package func judge(_ reply: ArraySlice<UInt8>) -> Verdict {
     guard isResponse(reply) else { return .foreign }
-    // TC before all else: a message that was cut anywhere need not be well-formed.
+    // TC comes first, because a truncated message may be malformed.
     if reply[reply.startIndex + 2] & 0x02 != 0 { return .truncated }
     guard let message = try? Message.parse(Array(reply)) else { return .foreign }
     return .response(message)
@@ -50,7 +50,7 @@ package struct PreparedQuery {
     let code = reply[start + 3] & 0x0F
     let questionCount = Int(reply[start + 4]) << 8 | Int(reply[start + 5])
     if questionCount == 0 {
-      // A server that does not know EDNS may send back a header alone; it can only make us ask again without.
+      // A server without EDNS may return only a header. The worst effect of a spoofed one is a query without EDNS.
       return code == ResponseCode.formErr.rawValue || code == ResponseCode.notImp.rawValue
     }
     let nameEnd = Header.octetCount + nameLength

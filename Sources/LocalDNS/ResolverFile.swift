@@ -1,25 +1,25 @@
-// ResolverFile.swift -- what a resolv.conf(5) says about servers and search domains.
+// ResolverFile.swift -- reads servers and search domains from a resolv.conf(5).
 
 import DNSWire
 import EventLoop
 import Files
 import Glibc
 
-/// The servers and search domains of one file in the form of `/etc/resolv.conf`.
+/// The servers and search domains of one file in the format of `/etc/resolv.conf`.
 public struct ResolverFile: Equatable, Sendable {
-  /// The servers at port 53, in the order of the file, each once.
+  /// The servers at port 53, in the order of the file, without duplicates.
   public private(set) var servers: [SocketAddress] = []
   /// The names of the last `search` or `domain` line, without the root.
   public private(set) var searchDomains: [DomainName] = []
 
-  /// A larger file is not read; in octets.
+  /// Maximum octets of a file; a larger file is ignored.
   public static let maximumSize = 65_536
-  /// How many servers count. The C library's limit is 3, but other programs write more.
+  /// Maximum servers. The C library's limit is 3, but other programs write more.
   public static let maximumServers = 8
-  /// How many search domains count.
+  /// Maximum search domains.
   public static let maximumSearchDomains = 32
 
-  /// Understands the text of a file; a line that cannot be understood says nothing.
+  /// Parses the text of a file. Lines that it cannot parse are ignored.
   public init(text: some StringProtocol) {
     for line in text.split(whereSeparator: \.isNewline) where !line.hasPrefix("#") && !line.hasPrefix(";") {
       let fields = line.split(whereSeparator: \.isWhitespace)
@@ -34,7 +34,7 @@ public struct ResolverFile: Equatable, Sendable {
     }
   }
 
-  /// Reads a file; nil where there is none, or one that is too large.
+  /// Reads a file; nil if it is unreadable or too large.
   public init?(path: String) {
     guard let octets = try? WholeFile.read(path, limit: ResolverFile.maximumSize) else { return nil }
     self.init(text: String(decoding: octets, as: UTF8.self))
@@ -49,7 +49,7 @@ public struct ResolverFile: Equatable, Sendable {
 }
 
 extension SocketAddress {
-  /// Port 53 of an address in text, which may have a zone: `192.0.2.1`, `fe80::1%eth0`, `fe80::1%2`.
+  /// Port 53 of a textual address with an optional zone: `192.0.2.1`, `fe80::1%eth0`, `fe80::1%2`.
   init?(resolver text: String) {
     let parts = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
     guard let address = IPAddress(text: parts[0]) else { return nil }
@@ -64,7 +64,7 @@ extension SocketAddress {
 }
 
 extension IPAddress {
-  /// The address that the kernel makes of this one: IPv4 inside IPv6 is IPv4, and the unspecified address is loopback.
+  /// The address that the kernel uses instead: IPv4-mapped IPv6 becomes IPv4, the unspecified address becomes loopback.
   var effectiveOctets: [UInt8] {
     let isMapped = isIPv6 && octets[..<10].allSatisfy { $0 == 0 } && octets[10] == 0xFF && octets[11] == 0xFF
     let octets = isMapped ? Array(octets[12...]) : octets

@@ -1,14 +1,14 @@
-// ResolverWatch.swift -- tells when the network hands out other resolvers.
+// ResolverWatch.swift -- reports when the network announces other resolvers.
 //
-// On the loop's thread only. It wakes up when something happens to the files, and never by itself.
+// On the loop's thread only. Wakes up only when the files change; it does not poll.
 
 import EventLoop
 
-/// Watches the files that name this machine's resolvers. Ends with the object. Loop thread only.
+/// Watches the files that list this machine's resolvers until it is released. Loop thread only.
 public final class ResolverWatch {
-  /// What was found last.
+  /// The latest result.
   public private(set) var current: SystemResolvers
-  /// Whether the files are watched; where the kernel gives no watch, only `check` finds something new.
+  /// Whether the kernel watches the files; if not, only `check` detects changes.
   public var isWatching: Bool { watch != nil }
 
   private let paths: [String]
@@ -16,15 +16,15 @@ public final class ResolverWatch {
   private let changed: (SystemResolvers) -> Void
   private var watch: PathWatch?
 
-  /// What happens to the files within this time is one change.
+  /// Changes within this time count as one.
   private static let quiet = Duration.milliseconds(200)
 
-  /// Calls `changed` a moment after `SystemResolvers.find` has come to give something else than before. Files that are
-  /// replaced, vanish or appear are noticed, also those behind symbolic links and in folders that do not exist yet.
+  /// Calls `changed` shortly after the result of `SystemResolvers.find` changes. Detects files that are replaced,
+  /// deleted or created, also behind symbolic links and in directories that do not exist yet.
   ///
   /// - Parameters:
-  ///   - paths: where to look, absolute.
-  ///   - listeners: where this program receives queries.
+  ///   - paths: the files, as absolute paths.
+  ///   - listeners: the addresses where the daemon receives queries.
   public init(
     on loop: EventLoop, paths: [String] = SystemResolvers.usualPaths, notAt listeners: [SocketAddress],
     changed: @escaping (SystemResolvers) -> Void
@@ -33,14 +33,15 @@ public final class ResolverWatch {
     self.listeners = listeners
     self.changed = changed
     current = SystemResolvers(servers: [], searchDomains: [])
-    // Watched before they are read: nothing is missed between.
+    // Watch before reading, so that no change is missed.
     watch = PathWatch(paths, on: loop, quiet: ResolverWatch.quiet) { [unowned self] in check() }
     current = SystemResolvers.find(paths: paths, notAt: listeners)
   }
 
-  /// Looks now, and reports what is new: for a change of the network, after which other addresses are this machine's.
+  /// Reads the files now and reports a change. Call it after a change of network, because the machine's own addresses
+  /// change too.
   ///
-  /// - Returns: whether there was something new.
+  /// - Returns: whether there was a change.
   @discardableResult
   public func check() -> Bool {
     let found = SystemResolvers.find(paths: paths, notAt: listeners)

@@ -1,17 +1,17 @@
-// ServerRace.swift -- one question's servers: the next one is asked beside one that is silent for 300 ms.
+// ServerRace.swift -- the servers of one question: asks the next one in parallel after 300 ms of silence.
 //
-// On the loop's thread only. A question has three sockets at most: for a fourth server the one that is silent for longest is
-// given up.
+// On the loop's thread only. A question has at most three sockets: before a fourth server, it abandons the one that has
+// been silent longest.
 
 import DNSWire
 import EventLoop
 
 /// Asks servers until one answers.
 final class ServerRace: @unchecked Sendable {
-  /// How long a server may be silent before the next one is asked as well.
+  /// The time of silence after which the next server is asked in parallel.
   static let headStart = Duration.milliseconds(300)
 
-  /// Servers of one question that are waited for at once.
+  /// Maximum servers of one question in flight.
   static let mostRunners = 3
 
   private let client: LocalDNSClient
@@ -23,7 +23,7 @@ final class ServerRace: @unchecked Sendable {
   private var starts: [BootInstant] = []
   private var timer: LoopTimer?
   private var denialTimer: LoopTimer?
-  /// A negative answer of a server that was asked beside another one, which may know better.
+  /// A negative answer that arrived while an earlier server was in flight, which takes precedence if it answers.
   private var denial: (message: Message, place: Int)?
   private var failure = LocalDNSFailure.noServer
   private var continuation: CheckedContinuation<Result<Message, LocalDNSFailure>, Never>?
@@ -42,7 +42,7 @@ final class ServerRace: @unchecked Sendable {
     self.ask = ask
   }
 
-  /// The first answer; where nobody answers, what the last one did.
+  /// Returns the first answer; if there is none, the failure of the last server.
   func run() async -> Result<Message, LocalDNSFailure> {
     let clock = self.clock
     return await withTaskCancellationHandler {
@@ -55,7 +55,7 @@ final class ServerRace: @unchecked Sendable {
     }
   }
 
-  /// Ends when the sockets are closed.
+  /// Cancels all exchanges; the race ends when their sockets are closed.
   private func cancel() {
     timer?.cancel()
     for runner in runners.values { runner.cancel() }
@@ -88,16 +88,17 @@ final class ServerRace: @unchecked Sendable {
   }
 
   private func ended(_ place: Int, _ result: Result<Message, LocalDNSFailure>, share: Duration) {
-    // One that was given up says that it was cancelled.
+    // An abandoned server reports a cancellation.
     guard continuation != nil, runners.removeValue(forKey: place) != nil else { return }
     let server = servers[place]
     switch result {
-    // What was in flight while the machine slept is as old as that.
+    // A response that was in flight while the machine slept is too old.
     case .success where clock.hasSlept(since: starts[place], waitingFor: share): failed(place, .timedOut)
     case .success(let message):
       client.standing.answered(server, at: clock.now)
       guard message.isDenial, let first = runners.keys.min(), first < place else { return win(place, message) }
-      // Where servers differ, the order means something: the one before has the share of the time that it had alone.
+      // If servers differ, their order matters: an earlier server gets its fair share of the time before the negative
+      // answer is used.
       denial = denial ?? (message, place)
       denialTimer = clock.schedule(at: begin + (end - begin) / servers.count) { [self] in giveDenial() }
     case .failure(.cancelled): finish(.failure(.cancelled))
@@ -114,7 +115,7 @@ final class ServerRace: @unchecked Sendable {
     failure = reason
     if reason == .timedOut { client.noteSilence(of: servers[place]) }
     if let denial, runners.keys.allSatisfy({ $0 > denial.place }) { return giveDenial() }
-    // Beside another one that is in flight the next one begins in its time.
+    // While another server is in flight, the timer starts the next one.
     if runners.isEmpty { startNext() }
   }
 
@@ -122,7 +123,7 @@ final class ServerRace: @unchecked Sendable {
     if let denial { win(denial.place, denial.message) }
   }
 
-  /// Servers that were asked before the one that has answered, and are silent still, go behind it.
+  /// Demotes earlier servers that are still silent, and returns the answer.
   private func win(_ place: Int, _ message: Message) {
     let now = clock.now
     for other in runners.keys where other < place && now - starts[other] >= ServerRace.headStart {
@@ -143,6 +144,6 @@ final class ServerRace: @unchecked Sendable {
 }
 
 extension Message {
-  /// Whether it has no records for the question: another server may have some.
+  /// Whether it is a negative answer; another server may have records.
   fileprivate var isDenial: Bool { responseCode == .nxDomain || answers.isEmpty }
 }

@@ -1,8 +1,8 @@
-// ServerStanding.swift -- which servers keep silent, and are asked after the others for a while.
+// ServerStanding.swift -- remembers silent servers, which are asked after the others for a while.
 
 import EventLoop
 
-/// How servers have fared. On the loop's thread only.
+/// The recent silences and answers of servers. On the loop's thread only.
 struct ServerStanding {
   private struct Silence {
     var until: BootInstant
@@ -12,28 +12,28 @@ struct ServerStanding {
   private var silences: [SocketAddress: Silence] = [:]
   private var answers: [SocketAddress: BootInstant] = [:]
 
-  /// For so long a server goes behind the others at first; twice as long each time that it is silent again.
+  /// The first demotion of a silent server; each further silence doubles it up to `longestPause`.
   static let shortestPause = Duration.seconds(10)
   static let longestPause = Duration.seconds(300)
-  /// A server that has answered something a moment ago is not silent but slow with one name.
+  /// A server that answered within this time is slow with one name, not silent.
   private static let moment = Duration.seconds(1)
-  /// A bound on memory: the servers of a machine are few.
+  /// Maximum servers remembered; a machine has few.
   private static let limit = 256
 
-  /// Those that answer, and then those that keep silent, each in the given order.
+  /// Moves demoted servers to the end; both groups keep the given order.
   func order(_ servers: [SocketAddress], at now: BootInstant) -> [SocketAddress] {
     guard servers.contains(where: { isSilent($0, at: now) }) else { return servers }
     return servers.filter { !isSilent($0, at: now) } + servers.filter { isSilent($0, at: now) }
   }
 
-  /// Whether the server goes behind the others.
+  /// Whether the server is currently demoted.
   func isSilent(_ server: SocketAddress, at now: BootInstant) -> Bool {
     silences[server].map { now < $0.until } ?? false
   }
 
-  /// The server has not answered in its time, or not before another one that was asked later.
+  /// Records that a server did not answer in time, or not before a server that was asked later.
   ///
-  /// - Returns: whether it goes behind the others from now on, and has not before.
+  /// - Returns: whether this demotes the server. False if it is demoted already.
   mutating func wasSilent(_ server: SocketAddress, at now: BootInstant) -> Bool {
     if let answer = answers[server], now - answer < ServerStanding.moment { return false }
     guard !isSilent(server, at: now) else { return false }
@@ -43,7 +43,7 @@ struct ServerStanding {
     return true
   }
 
-  /// The server has answered, whatever it said.
+  /// Records an answer with any response code; ends a demotion.
   mutating func answered(_ server: SocketAddress, at now: BootInstant) {
     silences[server] = nil
     if answers.count >= ServerStanding.limit { answers = [:] }

@@ -1,10 +1,10 @@
-// StreamExchange.swift -- a query over TCP, for a response that UDP had no room for (RFC 7766).
+// StreamExchange.swift -- a query over TCP, for a response that is too large for UDP (RFC 7766).
 
 import DNSWire
 import EventLoop
 import Glibc
 
-/// A query over a TCP connection of its own. Octets may come and go in any portions.
+/// A query over its own TCP connection. Octets may be sent and received in portions of any size.
 final class StreamExchange: Exchange, @unchecked Sendable {
   private var unsent: ArraySlice<UInt8> = []
   private var received: [UInt8] = []
@@ -43,7 +43,7 @@ final class StreamExchange: Exchange, @unchecked Sendable {
     }
   }
 
-  /// TC over TCP means that the server itself did not get the whole: as good as no response.
+  /// TC over TCP means that the server itself has no complete response: counts as SERVFAIL.
   private func considerWhole(_ reply: ArraySlice<UInt8>) {
     if case .truncated = query.judge(reply) { return finish(.failure(.responseCode(.servFail))) }
     consider(reply)

@@ -1,30 +1,30 @@
-// SystemResolvers.swift -- finds the resolvers that the network hands out, and never ourselves among them.
+// SystemResolvers.swift -- finds the resolvers that the network announces, without our own addresses.
 //
-// Whoever makes this program the machine's nameserver writes its address into /etc/resolv.conf; the servers that the
-// network handed out are then known to systemd-resolved or NetworkManager only. Nothing here calls getaddrinfo.
+// If the daemon is the machine's nameserver, `/etc/resolv.conf` has the daemon's address. Only systemd-resolved or
+// NetworkManager then knows the servers that the network announced. Nothing here calls getaddrinfo.
 
 import DNSWire
 import EventLoop
 
-/// LocalDNS servers and search domains of this machine at one moment.
+/// The LocalDNS servers and search domains of this machine at one moment.
 public struct SystemResolvers: Equatable, Sendable {
-  /// The servers, in the order in which to ask them.
+  /// The servers in order of preference.
   public let servers: [SocketAddress]
   /// The search domains of all files, without the root.
   public let searchDomains: [DomainName]
 
-  /// Where to look, in this order: what the machine itself uses, and what NetworkManager and systemd-resolved have been
-  /// told by the network, for when the first of them names nobody but us; `setup resolvconf` writes the last.
+  /// The files to read, in this order: what the machine uses, then what the network announced to NetworkManager and
+  /// systemd-resolved, in case the first file lists only this daemon. `setup resolvconf` writes the last file.
   public static let usualPaths = [
     "/etc/resolv.conf", "/run/NetworkManager/no-stub-resolv.conf", "/run/systemd/resolve/resolv.conf",
     "/var/lib/httpdnsd-setup/network.conf",
   ]
 
-  /// Looks at the files. The first that names a usable server gives all servers.
+  /// Reads the files. All servers come from the first file with a usable server.
   ///
   /// - Parameters:
-  ///   - paths: the files; those that are not there are passed over.
-  ///   - listeners: where this program receives queries. A wildcard address among them stands for every address of
+  ///   - paths: the files; missing files are skipped.
+  ///   - listeners: the addresses where the daemon receives queries. A wildcard address stands for every address of
   ///     this machine.
   ///   - localAddresses: the addresses of this machine's interfaces, 4 or 16 octets each.
   public static func find(
@@ -58,8 +58,8 @@ public struct SystemResolvers: Equatable, Sendable {
     }
   }
 
-  /// Whether this is systemd-resolved's stub. It forwards to whatever resolved has been told, which may be us; the servers
-  /// behind it stand in resolved's own file, where they can be checked.
+  /// Whether this is systemd-resolved's stub. It forwards to servers that may include this daemon; its servers are in
+  /// resolved's own file, where they can be checked.
   private static func isStub(_ server: SocketAddress) -> Bool {
     server.octets == [127, 0, 0, 53] || server.octets == [127, 0, 0, 54]
   }

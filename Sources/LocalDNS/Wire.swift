@@ -1,31 +1,31 @@
-// Wire.swift -- how a query gets to a server, and its response back.
+// Wire.swift -- carries a query to a server and its response back.
 //
 // On the loop's thread only.
 
 import EventLoop
 
-/// Carries queries. `SocketWire` does so over the network, and the scripts of tests do without.
+/// Carries queries. `SocketWire` uses the network, the scripts of tests do not.
 protocol Wire: AnyObject, Sendable {
-  /// What times are taken from.
+  /// The source of time and timers.
   var clock: any Loop { get }
-  /// Replies that belonged to no query.
+  /// The number of replies that match no query.
   var ignoredReplies: UInt64 { get }
-  /// Sends a query and waits, until the deadline, for what belongs to it.
+  /// Sends a query and waits for its response until the deadline.
   func exchange(
     _ query: PreparedQuery, with server: SocketAddress, over transport: WireTransport, until deadline: BootInstant
   ) async -> ExchangeOutcome
 }
 
-/// What a message travels in.
+/// The transport protocol of a message: UDP or TCP.
 enum WireTransport {
   case datagram
   case stream
 }
 
-/// The sockets of this machine: a new one for each exchange.
+/// Uses the sockets of this machine, a new one for each exchange.
 final class SocketWire: Wire, @unchecked Sendable {
   let loop: EventLoop
-  /// Room for any message; what it holds is used up before the loop goes on.
+  /// Receives any message. Exchanges use its contents before they return to the loop.
   var buffer = [UInt8](repeating: 0, count: 65_535)
   var ignoredReplies: UInt64 = 0
   var clock: any Loop { loop }
