@@ -1,15 +1,15 @@
-// ClockWatch.swift -- tells when the machine has slept, and when its wall clock was set.
+// ClockWatch.swift -- reports that the machine has slept or that its wall clock was set.
 //
-// On the loop's thread only. It wakes up when the kernel has moved the wall clock, and never by itself.
+// On the loop's thread only. Wakes up only when the kernel changes the wall clock; it does not poll.
 
 import CNetlink
 import EventLoop
 import Glibc
 
 /// Waits on a timer that the kernel cancels after a sleep and when the wall clock is set (timerfd_create(2),
-/// `TFD_TIMER_CANCEL_ON_SET`). Ends with the object. Loop thread only.
+/// `TFD_TIMER_CANCEL_ON_SET`), until it is released. Loop thread only.
 public final class ClockWatch {
-  /// How long the machine slept last, as far as it was noticed.
+  /// The length of the last detected sleep.
   public private(set) var lastSleep = Duration.zero
 
   private let descriptor: Int32
@@ -19,14 +19,14 @@ public final class ClockWatch {
 
   /// Calls `changed` with `.resume` or `.clockSet`, at once and never with both.
   ///
-  /// - Throws: what the system refused.
+  /// - Throws: the error of the system call.
   public convenience init(
     on loop: EventLoop, changed: @escaping (NetworkChange) -> Void
   ) throws(NetworkWatchError) {
     try self.init(on: loop, detector: SleepDetector(), changed: changed)
   }
 
-  /// A watch that compares the clocks with what a detector has seen.
+  /// Creates a watch with a given detector.
   init(
     on loop: EventLoop, detector: SleepDetector, changed: @escaping (NetworkChange) -> Void
   ) throws(NetworkWatchError) {
@@ -44,10 +44,10 @@ public final class ClockWatch {
     if descriptor >= 0 { close(descriptor) }
   }
 
-  /// Looks whether the machine has slept, and reports it as if the timer had: for places that notice something odd, such as
-  /// a timer that is late. Costs two reads of a clock.
+  /// Checks for a sleep and reports it like the timer does. Call it after other signs of a sleep, such as a late timer.
+  /// Costs two reads of a clock.
   ///
-  /// - Returns: whether it has.
+  /// - Returns: whether the machine has slept.
   @discardableResult
   public func check() -> Bool {
     guard let asleep = detector.asleep() else { return false }
@@ -56,13 +56,13 @@ public final class ClockWatch {
     return true
   }
 
-  /// The kernel has moved the wall clock, which it does after a sleep as well.
+  /// Called when the kernel has changed the wall clock, which it also does after a sleep.
   func wallClockMoved() {
     if !check() { changed(.clockSet) }
   }
 
   private func readable() {
-    // A wall clock beyond the timer's end lets it expire, again and again.
+    // If the wall clock is set beyond the timer's expiry, the timer fires continuously: stop watching.
     guard wall_clock_timer_was_cancelled(descriptor) == 1, wall_clock_timer_arm(descriptor) == 0 else {
       event = nil
       return

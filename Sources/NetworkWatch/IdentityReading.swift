@@ -1,23 +1,23 @@
-// IdentityReading.swift -- asks the kernel for what makes a network's identity.
+// IdentityReading.swift -- reads the parts of a network's identity from the kernel.
 
 import CNetlink
 import DNSWire
 import Glibc
 
-/// An identity, and what could not be found out yet.
+/// An identity and its unresolved part.
 struct IdentityReading {
   let identity: NetworkIdentity
-  /// The gateway, where its link-layer address is not known yet.
+  /// The gateway if its link-layer address is unknown.
   let unresolved: NextHop?
 
-  /// IPv4's default route counts, IPv6's where there is none.
+  /// Uses IPv4's default route, or IPv6's if there is none.
   static func read() throws(NetworkWatchError) -> IdentityReading {
     for family in [AF_INET, AF_INET6] {
       let routes = try NetlinkRequest.routes(family, table: UInt8(RT_TABLE_MAIN.rawValue)).answer {
         RouteMessage($0).flatMap { isDefault($0, family) ? $0 : nil }
       }
       guard let route = best(routes),
-        // An interface that has just gone takes its route with it.
+        // The interface may have been removed with its route.
         let link = try NetlinkRequest.link(route.hops[0].index).answer(LinkMessage.init).first
       else { continue }
       return try IdentityReading(route, link, family)
@@ -45,14 +45,14 @@ struct IdentityReading {
       prefix: IdentityReading.prefix(route, addresses.filter { $0.index == hop.index }), isComplete: unresolved == nil)
   }
 
-  /// Whether this is a usable route of the main table to everywhere.
+  /// Whether this is a usable default route of the main table.
   private static func isDefault(_ route: RouteMessage, _ family: Int32) -> Bool {
     route.destination.length == 0 && route.destination.address.isIPv6 == (family == AF_INET6)
       && route.table == RT_TABLE_MAIN.rawValue && Int(route.kind) == RTN_UNICAST && !route.isDead && !route.isCloned
   }
 
-  /// The route with the lowest metric. Among equal ones the router's own preference decides (RFC 4191), then the
-  /// gateway's address: whichever was learned first must make no difference.
+  /// The route with the lowest metric. Ties are resolved by the router preference (RFC 4191), then by the gateway's
+  /// address, so that the order of learning has no influence.
   static func best(_ routes: [RouteMessage]) -> RouteMessage? {
     let rank = { (route: RouteMessage) in
       let preference = route.preference == 1 ? 0 : route.preference == 0 ? 1 : 2
@@ -64,8 +64,8 @@ struct IdentityReading {
     }
   }
 
-  /// The prefix of the source address that a route takes, as far as it can be told without a packet: the route's own
-  /// source, else one on the gateway's link, else a global one rather than a unique local one (RFC 4193).
+  /// The prefix of a route's source address, determined without sending a packet: the route's own source, otherwise an
+  /// address on the gateway's link, otherwise a global address in preference to a unique local one (RFC 4193).
   static func prefix(_ route: RouteMessage, _ addresses: [AddressMessage]) -> IPPrefix? {
     let usable = addresses.filter {
       $0.scope < ($0.address.isIPv6 ? RT_SCOPE_LINK.rawValue : RT_SCOPE_HOST.rawValue)

@@ -1,28 +1,28 @@
-// NetlinkMessage.swift -- takes the kernel's datagrams apart: messages, their headers and attributes.
+// NetlinkMessage.swift -- parses the kernel's datagrams: messages, their headers and attributes.
 //
-// Nothing here trusts a length: what does not fit ends the datagram or the attributes.
+// Every length is checked. One that exceeds the rest ends the datagram or the attributes.
 
 import CNetlink
 
 /// One message of a datagram.
 struct NetlinkMessage {
-  /// An RTM_ or NLMSG_ number.
+  /// An RTM_ or NLMSG_ constant.
   let type: Int
   /// NLM_F_ bits.
   let flags: Int
-  /// The number of the request that this belongs to; 0 for an event.
+  /// The sequence number of the request; 0 for an event.
   let sequence: UInt32
-  /// What follows the header.
+  /// The octets after the header.
   let body: ArraySlice<UInt8>
 
-  /// The error of an NLMSG_ERROR; 0 is an acknowledgement. Nil for any other message.
+  /// The error in an NLMSG_ERROR, 0 for an acknowledgement; nil for any other message.
   var error: Int32? {
     guard type == Int(NLMSG_ERROR), let code = body.load(as: Int32.self) else { return nil }
     return code == .min ? EINVAL : abs(code)
   }
 }
 
-/// The messages of a datagram, up to the first that does not fit.
+/// The messages of a datagram, up to the first malformed one.
 struct NetlinkMessages: Sequence, IteratorProtocol {
   private var rest: ArraySlice<UInt8>
 
@@ -39,11 +39,11 @@ struct NetlinkMessages: Sequence, IteratorProtocol {
   }
 }
 
-/// The attributes that follow a message's fixed part, up to the first that does not fit.
+/// The attributes after a message's fixed part, up to the first malformed one.
 struct NetlinkAttributes: Sequence, IteratorProtocol {
   private var rest: ArraySlice<UInt8>
 
-  /// The attributes behind a fixed part of that type.
+  /// Starts after a fixed part of that type.
   init<Fixed>(of body: ArraySlice<UInt8>, behind _: Fixed.Type) {
     rest = body.dropFirst(aligned(MemoryLayout<Fixed>.size))
   }
@@ -54,21 +54,21 @@ struct NetlinkAttributes: Sequence, IteratorProtocol {
     guard length >= MemoryLayout<rtattr>.size, length <= rest.count else { return nil }
     let value = rest.prefix(length).dropFirst(MemoryLayout<rtattr>.size)
     rest = rest.dropFirst(aligned(length))
-    // The two highest bits say how a value is nested and ordered.
+    // The two highest bits are flags for nesting and byte order.
     return (Int(header.rta_type) & 0x3FFF, value)
   }
 }
 
 extension ArraySlice<UInt8> {
-  /// A C value at the beginning, in the machine's order; nil where it does not fit.
+  /// Reads a C value at the start, in host byte order; nil if there are too few octets.
   func load<Value: BitwiseCopyable>(as type: Value.Type) -> Value? {
     guard count >= MemoryLayout<Value>.size else { return nil }
     return withUnsafeBytes { $0.loadUnaligned(as: type) }
   }
 
-  /// The octets as text, up to the first zero.
+  /// The octets before the first NUL as text.
   var text: String { String(decoding: prefix { $0 != 0 }, as: UTF8.self) }
 }
 
-/// Everything in a datagram begins at a multiple of 4 octets.
+/// Messages and attributes are aligned to 4 octets.
 private func aligned(_ length: Int) -> Int { (length + 3) & ~3 }

@@ -1,17 +1,17 @@
-// NetlinkRequest.swift -- asks the kernel for its tables, at once and without waiting.
+// NetlinkRequest.swift -- reads tables from the kernel, synchronously and without waiting.
 
 import CNetlink
 import Glibc
 
-/// A request of rtnetlink(7). Each has a socket of its own, so that no two answers can be mixed up.
+/// A request of rtnetlink(7). Each one opens its own socket, so that answers cannot be mixed up.
 struct NetlinkRequest {
-  /// More than this of an answer is not read, in octets: some 40,000 routes.
+  /// Maximum octets of an answer, some 40,000 routes; the rest is not read.
   static let longestAnswer = 4 << 20
-  /// Room for one datagram of an answer; the kernel makes none above 32 KiB.
+  /// Buffer for one datagram of an answer; the kernel sends at most 32 KiB.
   static let datagramSize = 65_536
-  /// How often a table is read that changes meanwhile.
+  /// Maximum reads of a table that changes during the read.
   private static let attempts = 3
-  /// The number of every request, as each has its socket.
+  /// The sequence number of all requests, because each has its own socket.
   private static let sequence: UInt32 = 1
 
   private let octets: [UInt8]
@@ -27,7 +27,7 @@ struct NetlinkRequest {
     return NetlinkRequest(RTM_GETLINK, fixed, isDump: false)
   }
 
-  /// The addresses of an interface; 0 stands for all. Older kernels tell those of the other interfaces as well.
+  /// The addresses of an interface; 0 means all. Older kernels also return those of other interfaces.
   static func addresses(_ family: Int32, on index: Int32 = 0) -> NetlinkRequest {
     var fixed = ifaddrmsg()
     fixed.ifa_family = UInt8(family)
@@ -35,7 +35,7 @@ struct NetlinkRequest {
     return NetlinkRequest(RTM_GETADDR, fixed)
   }
 
-  /// The routes of a table; 0 stands for all. Older kernels tell those of the other tables as well.
+  /// The routes of a table; 0 means all. Older kernels also return those of other tables.
   static func routes(_ family: Int32, table: UInt8 = 0) -> NetlinkRequest {
     var fixed = rtmsg()
     fixed.rtm_family = UInt8(family)
@@ -67,9 +67,9 @@ struct NetlinkRequest {
     self.isDump = isDump
   }
 
-  /// What `transform` makes of the answer's messages. A table that this kernel does not have is empty.
+  /// Transforms the messages of the answer and drops nil. A table that the kernel does not have is empty.
   ///
-  /// - Complexity: O(*n*) in the table, of which the kernel writes some 10,000 entries in a few milliseconds.
+  /// - Complexity: O(*n*) in the table; the kernel writes some 10,000 entries in a few milliseconds.
   func answer<Value>(_ transform: (NetlinkMessage) -> Value?) throws(NetworkWatchError) -> [Value] {
     var values: [Value] = []
     for _ in 0..<NetlinkRequest.attempts {
@@ -79,7 +79,7 @@ struct NetlinkRequest {
     return values
   }
 
-  /// Sends the request and visits the answer's messages; false when the table changed meanwhile.
+  /// Sends the request and visits the messages of the answer. Returns false if the table changed during the read.
   private func receive(_ visit: (NetlinkMessage) -> Void) throws(NetworkWatchError) -> Bool {
     let descriptor = netlink_open(0)
     guard descriptor >= 0 else { throw NetworkWatchError(action: "netlink socket", code: errno) }
@@ -89,7 +89,7 @@ struct NetlinkRequest {
     var buffer = [UInt8](repeating: 0, count: NetlinkRequest.datagramSize)
     var total = 0
     var isConsistent = true
-    // The kernel answers while it is asked, and goes on whenever something is read: there is always something.
+    // The kernel answers during the send and continues with each read, so the socket always has data.
     while total < NetlinkRequest.longestAnswer {
       let count = netlink_receive(descriptor, &buffer, buffer.count)
       if count < 0, errno == EINTR { continue }
@@ -109,7 +109,7 @@ struct NetlinkRequest {
     return true
   }
 
-  /// What the kernel says of a table or an interface that it does not have.
+  /// The kernel's errors for a table or an interface that does not exist.
   private static let absent = [ENOENT, ENODEV, EOPNOTSUPP, EAFNOSUPPORT]
 
   private func failure(_ code: Int32) -> NetworkWatchError { NetworkWatchError(action: "netlink request", code: code) }

@@ -1,24 +1,24 @@
-// NetworkChange.swift -- why somebody is told that the network may be another one.
+// NetworkChange.swift -- the reasons for a report that the network may have changed.
 
 import Glibc
 
-/// What has happened since the last report. `NetworkWatch` reports the first five, `ClockWatch` the last two.
+/// The changes since the last report. `NetworkWatch` reports the first five, `ClockWatch` the last two.
 public struct NetworkChange: OptionSet, Hashable, Sendable {
-  /// One bit a reason.
+  /// One bit per reason.
   public let rawValue: UInt8
-  /// Reasons from their bits.
+  /// Creates a set of reasons from their bits; unknown bits are not removed.
   public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-  /// An interface that has an address began or ceased to work.
+  /// An interface with an address started or stopped running.
   public static let links = NetworkChange(rawValue: 1)
-  /// An address came or went.
+  /// An address was added, removed or changed.
   public static let addresses = NetworkChange(rawValue: 2)
-  /// A route came, went or leads elsewhere.
+  /// A route was added, removed or changed.
   public static let routes = NetworkChange(rawValue: 4)
-  /// There was more news than the kernel could keep: anything may have changed.
+  /// The kernel's queue overflowed: anything may have changed.
   public static let lostEvents = NetworkChange(rawValue: 8)
-  /// The link-layer address of the default gateway has become known: `NetworkWatch.identity` is complete now. Nothing else
-  /// has changed.
+  /// The kernel learned the link-layer address of the default gateway: `NetworkWatch.identity` is now complete. Nothing
+  /// else changed.
   public static let gateway = NetworkChange(rawValue: 16)
   /// The machine has slept.
   public static let resume = NetworkChange(rawValue: 32)
@@ -27,7 +27,7 @@ public struct NetworkChange: OptionSet, Hashable, Sendable {
 }
 
 extension NetworkChange: CustomStringConvertible {
-  /// The reasons in words, for a log line.
+  /// The reasons, separated by commas, for a log line.
   public var description: String {
     let words: [(NetworkChange, String)] = [
       (.links, "links"), (.addresses, "addresses"), (.routes, "routes"), (.lostEvents, "lost events"),
@@ -37,13 +37,13 @@ extension NetworkChange: CustomStringConvertible {
   }
 }
 
-/// The system did not let us look.
+/// A system call of a watch failed.
 public struct NetworkWatchError: Error, Hashable, CustomStringConvertible {
-  /// What was tried, for a person.
+  /// The failed operation, human-readable.
   public let action: String
   /// The system's error number.
   public let code: Int32
 
-  /// What was tried, and the system's words for why it failed.
+  /// The failed operation and the system's error message.
   public var description: String { "\(action): \(String(cString: strerror(code)))" }
 }

@@ -1,19 +1,19 @@
-// NetworkFooting.swift -- what open connections stand on: they live as long as it does.
+// NetworkFooting.swift -- the state of the network that open connections depend on.
 
 import CNetlink
 import DNSWire
 import Glibc
 
-/// Where this machine stands, as far as it matters to connections to certain addresses.
+/// The network state that matters to connections to certain destinations.
 public struct NetworkFooting: Sendable {
   /// The network.
   public let identity: NetworkIdentity
   let defaultRoutes: DefaultRoutes
-  /// The machine's addresses, without loopback and those of a link alone.
+  /// The machine's addresses, except loopback and IPv6 link-local addresses.
   let addresses: Set<IPAddress>
-  /// Those that were looked for.
+  /// The destinations whose source addresses were looked up.
   let destinations: Set<IPAddress>
-  /// The address that packets to each of them are sent from; none where there is no way.
+  /// The source address of packets to each destination; a destination without a route has none.
   let sources: [IPAddress: IPAddress]
 
   init(
@@ -27,9 +27,9 @@ public struct NetworkFooting: Sendable {
     self.sources = sources
   }
 
-  /// Whether connections that were opened on an earlier footing go on: the network is the same, as far as is known, its
-  /// default routes are, and packets to the same destinations are sent from the same addresses. Interfaces of containers,
-  /// addresses that nobody uses and routes to elsewhere come and go meanwhile.
+  /// Whether connections that were opened on an earlier footing survive: as far as is known, the network and its
+  /// default routes are the same, and so are the source addresses towards the same destinations. Interfaces of
+  /// containers, unused addresses and other routes may change.
   public func carriesConnections(of earlier: NetworkFooting) -> Bool {
     guard
       identity == earlier.identity || identity.mayBecome(earlier.identity) || earlier.identity.mayBecome(identity),
@@ -38,12 +38,12 @@ public struct NetworkFooting: Sendable {
     return destinations.allSatisfy { destination in
       let source = sources[destination]
       if earlier.destinations.contains(destination) { return source == earlier.sources[destination] }
-      // Found since: its connections come from an address that was there, or from here.
+      // A new destination: its source must be an address that existed before, or loopback.
       return source.map { earlier.addresses.contains($0) || $0.isLoopback } ?? true
     }
   }
 
-  /// The addresses that packets are sent from, by the kernel's choice; nothing is sent. Any thread.
+  /// Asks the kernel for the source addresses towards destinations. Sends nothing. Any thread.
   static func sources(toward destinations: Set<IPAddress>) -> [IPAddress: IPAddress] {
     var sources: [IPAddress: IPAddress] = [:]
     for destination in destinations {
@@ -64,7 +64,7 @@ public struct NetworkFooting: Sendable {
       octets.count == 4
       ? MemoryLayout<sockaddr_in>.offset(of: \.sin_addr)! : MemoryLayout<sockaddr_in6>.offset(of: \.sin6_addr)!
     withUnsafeMutableBytes(of: &storage) { bytes in
-      // The port of either family: any but 0.
+      // Any port except 0; the offset is the same for both families.
       bytes.storeBytes(of: UInt16(443).bigEndian, toByteOffset: 2, as: UInt16.self)
       for (index, octet) in octets.enumerated() { bytes[offset + index] = octet }
     }
@@ -80,17 +80,17 @@ public struct NetworkFooting: Sendable {
   }
 }
 
-/// The footing that connections were opened on, from one look at the network to the next.
+/// Follows the footing of open connections from one check to the next.
 public struct FollowedFooting: Sendable {
   private var last: NetworkFooting?
 
-  /// The footing at the start; nil where the kernel did not answer.
+  /// Starts with a footing; nil if the kernel did not answer.
   public init(_ footing: NetworkFooting?) { last = footing }
 
-  /// Takes the present footing; nil where the kernel did not answer, and then the next one is compared with the last that is
-  /// known.
+  /// Replaces the footing with the current one. If that is nil because the kernel did not answer, the last known
+  /// footing stays for the next comparison.
   ///
-  /// - Returns: whether connections go on: not where that cannot be known.
+  /// - Returns: whether connections survive; false if that is unknown.
   public mutating func move(to now: NetworkFooting?) -> Bool {
     guard let now else { return false }
     defer { last = now }

@@ -1,15 +1,15 @@
-// NetworkState.swift -- what is known of links, addresses and routes, and which events are news.
+// NetworkState.swift -- the known links, addresses and routes, and which events change them.
 //
-// Pure. The kernel tells much that changes nothing for us: lifetimes that are renewed with every router advertisement,
-// caches of routes, the ports of containers. An event counts when it makes a difference to what is known here.
+// Does no I/O except in `read`. Many of the kernel's events change nothing for the daemon: lifetimes that each router
+// advertisement renews, cached routes, ports of containers. An event counts only if it changes the state here.
 
 import CNetlink
 import DNSWire
 
-/// The part of a machine's network that matters to somebody who has connections through it.
+/// The part of the machine's network that matters to open connections.
 struct NetworkState {
-  /// How many addresses and how many routes are remembered. Beyond it only default routes count: that machine is a router,
-  /// whose table changes all the time.
+  /// Maximum addresses, and maximum routes. Beyond it only default routes are added: such a machine is a router, whose
+  /// table changes continuously.
   static let limit = 4_096
 
   private var links: [Int32: LinkMessage] = [:]
@@ -23,7 +23,7 @@ struct NetworkState {
     let length: Int
   }
 
-  /// What `ip route replace` replaces.
+  /// The key by which `ip route replace` replaces routes.
   fileprivate struct RouteKey: Hashable, Sendable {
     let table: UInt32
     let destination: IPPrefix
@@ -36,18 +36,18 @@ struct NetworkState {
     let hops: [NextHop]
   }
 
-  /// Nothing is known.
+  /// Creates an empty state.
   init() {}
 
-  /// The routes to everywhere, of every table: a VPN's may have one of its own.
+  /// The default routes of every table, because a VPN may use its own table.
   var defaultRoutes: DefaultRoutes {
     DefaultRoutes(routes: routes.filter { $0.key.destination.length == 0 })
   }
 
-  /// The machine's addresses that matter.
+  /// The machine's relevant addresses.
   var ownAddresses: Set<IPAddress> { Set(addresses.keys.map(\.address)) }
 
-  /// What the kernel says now.
+  /// Reads the current state from the kernel.
   static func read() throws(NetworkWatchError) -> NetworkState {
     var state = NetworkState()
     try state.read()
@@ -64,7 +64,7 @@ struct NetworkState {
     }
   }
 
-  /// Takes an event; what it changes, which is mostly nothing.
+  /// Applies an event and returns what it changes, usually nothing.
   mutating func apply(_ message: NetlinkMessage) -> NetworkChange {
     switch message.type {
     case RTM_NEWLINK: LinkMessage(message).map { add($0) } ?? []
@@ -79,12 +79,12 @@ struct NetworkState {
   }
 }
 
-/// The routes to everywhere.
+/// A comparable set of default routes.
 struct DefaultRoutes: Equatable, Sendable {
   fileprivate var routes: [NetworkState.RouteKey: Set<NetworkState.RouteMeaning>] = [:]
 }
 
-// Links: one without an address is nobody's way to anywhere, such as a container's port of a bridge.
+// Links: one without an address carries no traffic of ours, for example a container's port of a bridge.
 extension NetworkState {
   private mutating func add(_ link: LinkMessage) -> NetworkChange {
     let wasRunning = links.updateValue(link, forKey: link.index)?.isRunning ?? false
@@ -103,9 +103,9 @@ extension NetworkState {
   private func isLoopback(_ index: Int32) -> Bool { links[index]?.isLoopback ?? false }
 }
 
-// Addresses: not those of this machine or of a link alone, and not before they may be used (RFC 4862).
+// Addresses: no loopback and no link-local ones, and only after duplicate address detection (RFC 4862).
 extension NetworkState {
-  /// Flags whose change makes the kernel choose another source address.
+  /// The flags that influence the kernel's choice of a source address.
   private static let meaning = UInt32(IFA_F_DEPRECATED | IFA_F_SECONDARY)
 
   private func concerns(_ address: AddressMessage) -> Bool {
@@ -114,7 +114,7 @@ extension NetworkState {
   }
 
   private mutating func add(_ address: AddressMessage) -> NetworkChange {
-    // A known address that is tentative again is one whose link came back: that is the link's news.
+    // A known address that becomes tentative again means that its link came back, which the link reports.
     guard concerns(address), address.flags & UInt32(IFA_F_TENTATIVE) == 0 else { return [] }
     let key = AddressKey(index: address.index, address: address.address, length: address.prefix.length)
     let flags = address.flags & NetworkState.meaning
@@ -129,7 +129,7 @@ extension NetworkState {
   }
 }
 
-// Routes: to more than one host, of any table but the one that says which addresses are ours.
+// Routes: to more than one host, of any table except the local table, which lists our own addresses.
 extension NetworkState {
   private func concerns(_ route: RouteMessage) -> Bool {
     let address = route.destination.address

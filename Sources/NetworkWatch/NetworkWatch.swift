@@ -1,15 +1,15 @@
-// NetworkWatch.swift -- tells when this machine's links, addresses or routes have become others.
+// NetworkWatch.swift -- reports that this machine's links, addresses or routes have changed.
 //
-// On the loop's thread only. It wakes up when the kernel has news, and never by itself.
+// On the loop's thread only. Wakes up only for the kernel's events; it does not poll.
 
 import CNetlink
 import DNSWire
 import EventLoop
 import Glibc
 
-/// Listens to the kernel's news of the network (rtnetlink(7)). Ends with the object. Loop thread only.
+/// Subscribes to the kernel's network events (rtnetlink(7)) until it is released. Loop thread only.
 ///
-/// A burst is reported once, when nothing came for 500 ms; one that does not end, after 5 s, and so on.
+/// A burst is reported once, after 500 ms without an event. A burst that does not end is reported every 5 s.
 public final class NetworkWatch {
   private let loop: EventLoop
   private let clock: () -> BootInstant
@@ -20,27 +20,28 @@ public final class NetworkWatch {
   private var state: NetworkState
   private var delay = ReportDelay()
   private var pending: NetworkChange = []
-  /// A gateway whose link-layer address is waited for; only then are neighbours listened to.
+  /// A gateway whose link-layer address is pending; subscribes to neighbour events only meanwhile.
   private var awaited: NextHop?
 
-  /// How many datagrams are read in a turn of the loop; what is left is read in the next.
+  /// Maximum datagrams per turn of the loop; the next turn reads the rest.
   private static let datagramsPerTurn = 64
 
-  /// Calls `changed` a moment after something has changed.
+  /// Calls `changed` shortly after a change.
   ///
-  /// - Throws: what the system refused. Without this watch everything else goes on; a change is then noticed by timeouts.
+  /// - Throws: the error of the system call. The daemon can run without this watch; it then notices a change by
+  ///   timeouts.
   public convenience init(
     on loop: EventLoop, changed: @escaping (NetworkChange) -> Void
   ) throws(NetworkWatchError) {
     try self.init(on: loop, clock: { loop.now }, changed: changed)
   }
 
-  /// - Parameter clock: what the time is; the timers are the loop's.
+  /// - Parameter clock: returns the current time; the timers are the loop's.
   init(
     on loop: EventLoop, clock: @escaping () -> BootInstant, changed: @escaping (NetworkChange) -> Void
   ) throws(NetworkWatchError) {
     let groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE
-    // Subscribed before the state is read: what happens between is then told twice, and not missed.
+    // Subscribe before reading the state: a change in between is then seen twice instead of never.
     let descriptor = netlink_open(UInt32(groups))
     guard descriptor >= 0 else { throw NetworkWatchError(action: "netlink socket", code: errno) }
     do {
@@ -62,24 +63,24 @@ public final class NetworkWatch {
     close(descriptor)
   }
 
-  /// The network that this machine is in now.
+  /// Reads the identity of the current network.
   ///
-  /// Where it is not complete yet, `changed` is called with `.gateway` as soon as the kernel has learned the gateway's
-  /// link-layer address, which it does when something is sent to it.
+  /// If it is incomplete, `changed` is called with `.gateway` when the kernel learns the gateway's link-layer address,
+  /// which happens when a packet is sent to it.
   ///
   /// - Complexity: three or four requests to the kernel, well below a millisecond on a machine with few routes.
   public func identity() throws(NetworkWatchError) -> NetworkIdentity {
     var reading = try IdentityReading.read()
     listen(for: reading.unresolved)
     if reading.unresolved != nil {
-      // It may have been learned before we listened.
+      // The kernel may have learned it before the subscription.
       reading = try IdentityReading.read()
       listen(for: reading.unresolved)
     }
     return reading.identity
   }
 
-  /// What connections to those addresses stand on now; nil where the kernel does not answer.
+  /// Reads the footing of connections to those destinations; nil if the kernel does not answer.
   public func footing(toward destinations: Set<IPAddress>) -> NetworkFooting? {
     guard let identity = try? IdentityReading.read().identity else { return nil }
     return NetworkFooting(
@@ -87,8 +88,9 @@ public final class NetworkWatch {
       destinations: destinations, sources: NetworkFooting.sources(toward: destinations))
   }
 
-  /// Makes the kernel learn the link-layer address that the last `identity` lacked: by an empty datagram to the gateway's
-  /// discard port (RFC 863). Otherwise it is learned when something else goes that way, which may be a client's question.
+  /// Makes the kernel resolve the link-layer address that the last `identity` lacked, with an empty datagram to the
+  /// gateway's discard port (RFC 863). Otherwise the kernel resolves it with the next packet, which may delay a
+  /// client's query.
   public func knock() {
     guard let awaited, let gateway = awaited.gateway else { return }
     gateway.octets.withUnsafeBufferPointer { neighbour_knock($0.baseAddress!, $0.count, UInt32(awaited.index)) }
@@ -107,7 +109,7 @@ public final class NetworkWatch {
     if isResolved { changed(.gateway) }
   }
 
-  /// Reads what is there; true when the awaited gateway was among it.
+  /// Reads the pending events; returns true if the pending gateway was resolved.
   private func receive() -> Bool {
     var buffer = [UInt8](repeating: 0, count: NetlinkRequest.datagramSize)
     var isResolved = false
@@ -115,7 +117,7 @@ public final class NetworkWatch {
       let count = netlink_receive(descriptor, &buffer, buffer.count)
       if count < 0, errno == EINTR { continue }
       if count < 0, errno == EAGAIN { break }
-      // ENOBUFS: the kernel had to throw news away. Reading has cleared it.
+      // ENOBUFS: the kernel dropped events. The failed read has cleared the error.
       guard count >= 0 else {
         note(.lostEvents)
         continue
@@ -139,7 +141,7 @@ public final class NetworkWatch {
     delay.note(at: clock())
   }
 
-  /// One timer for a burst: where the burst went on meanwhile, it is set once more.
+  /// Sets one timer per burst, and again if the burst continued.
   private func schedule() {
     guard let due = delay.due else { return }
     timer = loop.schedule(at: due) { [weak self] in
@@ -152,8 +154,8 @@ public final class NetworkWatch {
     guard delay.take(at: clock()) else { return schedule() }
     let change = pending
     pending = []
-    // Some routes go without a word when their address or link does. Where the kernel does not answer, what the events
-    // said stands.
+    // The kernel removes some routes without an event when their address or link is removed. If it does not answer, the
+    // state from the events stays.
     if let read = try? NetworkState.read() { state = read }
     changed(change)
   }

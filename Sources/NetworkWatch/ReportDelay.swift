@@ -1,25 +1,25 @@
-// ReportDelay.swift -- when a burst of events is reported: once it is over, or when it has lasted too long.
+// ReportDelay.swift -- decides when to report a burst of events: at its end, or when it lasts too long.
 
 import EventLoop
 
-/// A burst of events. Pure: the caller has the clock and the timer.
+/// A burst of events. Has no clock of its own: the caller passes the time and sets the timer.
 struct ReportDelay {
-  /// A burst is over when nothing came for this time.
+  /// A burst ends after this time without an event.
   static let quiet = Duration.milliseconds(500)
-  /// A network that flaps without end is reported this long after each first event all the same.
+  /// The latest report after the first event of a burst, for a network that flaps continuously.
   static let longest = Duration.seconds(5)
 
-  /// When the burst is to be reported; nil when there is none.
+  /// The time of the report; nil without a burst.
   private(set) var due: BootInstant?
   private var latest = BootInstant(nanoseconds: 0)
 
-  /// Something happened.
+  /// Records an event.
   mutating func note(at now: BootInstant) {
     if due == nil { latest = now + ReportDelay.longest }
     due = min(now + ReportDelay.quiet, latest)
   }
 
-  /// Ends the burst if it is to be reported now; false if it goes on, or there is none.
+  /// Ends the burst if its report is due; returns false if it continues or there is none.
   mutating func take(at now: BootInstant) -> Bool {
     guard let due, due <= now else { return false }
     self.due = nil

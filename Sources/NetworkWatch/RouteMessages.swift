@@ -1,4 +1,4 @@
-// RouteMessages.swift -- what rtnetlink(7) says of links, addresses, routes and neighbours.
+// RouteMessages.swift -- parses the messages of rtnetlink(7) about links, addresses, routes and neighbours.
 
 import CNetlink
 import DNSWire
@@ -12,15 +12,15 @@ struct LinkMessage: Equatable {
   var name = ""
 
   var isLoopback: Bool { flags & UInt32(IFF_LOOPBACK) != 0 }
-  /// Whether packets get through, as far as the machine can tell.
+  /// Whether the interface is up and has a carrier, as far as the kernel knows.
   var isRunning: Bool {
     let both = UInt32(IFF_UP | IFF_RUNNING)
     return flags & both == both
   }
-  /// Whether neighbours have link-layer addresses: not on a tunnel or a telephone line.
+  /// Whether neighbours have link-layer addresses; false for tunnels and point-to-point links.
   var hasNeighbours: Bool { flags & UInt32(IFF_NOARP | IFF_POINTOPOINT) == 0 }
 
-  /// Nil for anything else, also for a bridge's view of its ports (another address family).
+  /// Nil for any other message, and for a bridge's view of its ports (another address family).
   init?(_ message: NetlinkMessage) {
     guard message.type == RTM_NEWLINK || message.type == RTM_DELLINK,
       let fixed = message.body.load(as: ifinfomsg.self), Int32(fixed.ifi_family) == AF_UNSPEC, fixed.ifi_index > 0
@@ -40,10 +40,10 @@ struct AddressMessage: Equatable {
   let prefix: IPPrefix
   /// IFA_F_ bits.
   let flags: UInt32
-  /// RT_SCOPE_: 0 is the whole world, 253 this link, 254 this machine.
+  /// RT_SCOPE_: 0 is global, 253 the link, 254 the host.
   let scope: UInt8
 
-  /// Nil for anything else, and for an address that does not fit its family.
+  /// Nil for any other message, and for an address whose length does not match its family.
   init?(_ message: NetlinkMessage) {
     guard message.type == RTM_NEWADDR || message.type == RTM_DELADDR,
       let fixed = message.body.load(as: ifaddrmsg.self), let size = addressSize(fixed.ifa_family), fixed.ifa_index > 0
@@ -53,7 +53,7 @@ struct AddressMessage: Equatable {
     var other: IPAddress?
     for (type, value) in NetlinkAttributes(of: message.body, behind: ifaddrmsg.self) {
       switch type {
-      // IPv4 on a line between two ends says both; ours is the local one. IPv6 says one only.
+      // A point-to-point link of IPv4 has both attributes, and the local address is ours. IPv6 usually has only one.
       case IFA_LOCAL where value.count == size: local = IPAddress(octets: value)
       case IFA_ADDRESS where value.count == size: other = IPAddress(octets: value)
       case IFA_FLAGS: flags = value.load(as: UInt32.self) ?? flags
@@ -71,10 +71,10 @@ struct AddressMessage: Equatable {
   }
 }
 
-/// Where a route leads.
+/// A next hop of a route.
 struct NextHop: Hashable, Sendable {
   var index: Int32 = 0
-  /// Nil where the destination is on the link. IPv4 routes may have an IPv6 gateway.
+  /// Nil if the destination is on the link. An IPv4 route may have an IPv6 gateway.
   var gateway: IPAddress?
 }
 
@@ -82,22 +82,22 @@ struct NextHop: Hashable, Sendable {
 struct RouteMessage: Equatable {
   let table: UInt32
   let destination: IPPrefix
-  /// RTN_: unicast, unreachable, local …
+  /// RTN_: unicast, unreachable, local, and others.
   let kind: UInt8
   /// RTM_F_ and RTNH_F_ bits.
   let flags: UInt32
   private(set) var metric: UInt32 = 0
-  /// ICMPv6's preference of a router: 0 medium, 1 high, 3 low (RFC 4191).
+  /// The router preference in ICMPv6: 0 medium, 1 high, 3 low (RFC 4191).
   private(set) var preference: UInt8 = 0
   private(set) var source: IPAddress?
   /// At least one.
   private(set) var hops: [NextHop] = []
 
-  /// Whether the kernel keeps this for one destination only, as a cache of another route.
+  /// Whether this is a cached copy of another route, for one destination.
   var isCloned: Bool { flags & UInt32(RTM_F_CLONED) != 0 }
   var isDead: Bool { flags & UInt32(RTNH_F_DEAD) != 0 }
 
-  /// Nil for anything else, and for a destination that does not fit its family.
+  /// Nil for any other message, and for a destination whose prefix length does not match its family.
   init?(_ message: NetlinkMessage) {
     guard message.type == RTM_NEWROUTE || message.type == RTM_DELROUTE,
       let fixed = message.body.load(as: rtmsg.self), let size = addressSize(fixed.rtm_family)
@@ -136,7 +136,7 @@ struct NeighbourMessage: Equatable {
   let address: IPAddress
   let linkAddress: [UInt8]
 
-  /// Nil for anything else, and for a neighbour whose link-layer address is not known.
+  /// Nil for any other message, and for a neighbour without a valid link-layer address.
   init?(_ message: NetlinkMessage) {
     let known = NUD_PERMANENT | NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE
     guard message.type == RTM_NEWNEIGH, let fixed = message.body.load(as: ndmsg.self),
@@ -161,7 +161,7 @@ struct NeighbourMessage: Equatable {
   private static let longestLinkAddress = 32
 }
 
-/// How many octets an address of a family has; nil where it is not IPv4 or IPv6.
+/// Octets of an address of that family; nil unless it is IPv4 or IPv6.
 private func addressSize(_ family: UInt8) -> Int? {
   switch Int32(family) {
   case AF_INET: 4
@@ -170,7 +170,7 @@ private func addressSize(_ family: UInt8) -> Int? {
   }
 }
 
-/// The gateway of RTA_VIA: its family, then its address.
+/// Parses the gateway in RTA_VIA: its family, then its address.
 private func gateway(via value: ArraySlice<UInt8>) -> IPAddress? {
   guard let family = value.load(as: UInt16.self), let size = addressSize(UInt8(truncatingIfNeeded: family)),
     value.count == 2 + size
@@ -178,7 +178,7 @@ private func gateway(via value: ArraySlice<UInt8>) -> IPAddress? {
   return IPAddress(octets: value.dropFirst(2))
 }
 
-/// The next hops of RTA_MULTIPATH, up to the first that does not fit.
+/// Parses the next hops in RTA_MULTIPATH, up to the first malformed one.
 private func nextHops(_ value: ArraySlice<UInt8>, _ size: Int) -> [NextHop] {
   var hops: [NextHop] = []
   var rest = value
