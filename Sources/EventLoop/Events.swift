@@ -17,7 +17,7 @@ public struct Interest: OptionSet, Sendable {
 /// A persistent event on a descriptor or a signal; removed on deinit. Loop thread only.
 public final class LoopEvent {
   private var event: UnsafeMutablePointer<event>?
-  private let handler: (Interest) -> Void
+  fileprivate let handler: (Interest) -> Void
 
   /// Calls `handler` whenever `descriptor` is ready for `interest`. The descriptor stays the caller's.
   public init(on loop: EventLoop, descriptor: Int32, _ interest: Interest, handler: @escaping (Interest) -> Void) {
@@ -38,11 +38,11 @@ public final class LoopEvent {
       loop.base, descriptor, what, loopEventOccurred, Unmanaged.passUnretained(self).toOpaque())
     event_add(event, nil)
   }
-
-  fileprivate func occurred(_ what: Int16) { handler(Interest(rawValue: what)) }
 }
 
 private func loopEventOccurred(_: Int32, _ what: Int16, _ context: UnsafeMutableRawPointer?) {
-  let event = Unmanaged<LoopEvent>.fromOpaque(context!).takeUnretainedValue()
-  withExtendedLifetime(event) { event.occurred(what) }
+  // Only the handler is retained, so that an event leaves libevent as soon as its handler releases it. If it stayed until
+  // the handler's end, a descriptor that is closed and opened again there would count as watched, and never be reported.
+  let handler = Unmanaged<LoopEvent>.fromOpaque(context!)._withUnsafeGuaranteedRef { $0.handler }
+  handler(Interest(rawValue: what))
 }

@@ -53,6 +53,29 @@ import Testing
     #expect(count == 1)
   }
 
+  @Test func `a descriptor that an event's handler closes and opens again is watched by another event`() throws {
+    let other = try Pipe()
+    other.fill()
+    pipe.fill()
+    let number = pipe.reader
+    var first: LoopEvent?
+    var second: LoopEvent?
+    var isReported = false
+    first = LoopEvent(on: loop, descriptor: number, .read) { _ in
+      first = nil
+      // Closes the pipe and gives its number to another one, in one step: other tests open files meanwhile.
+      dup2(other.reader, number)
+      second = LoopEvent(on: loop, descriptor: number, .read) { _ in
+        isReported = true
+        loop.stop()
+      }
+    }
+    loop.schedule(after: .seconds(5)) { loop.stop() }
+    loop.run()
+    #expect(isReported)
+    #expect(first == nil && second != nil)
+  }
+
   @Test func `every signal is reported on the loop's thread`() {
     var count = 0
     let event = LoopEvent(on: loop, signal: SIGUSR2) {
