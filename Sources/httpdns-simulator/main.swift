@@ -1,4 +1,4 @@
-// main.swift -- the program's entry: nothing but the command.
+// main.swift -- the program's entry point: only runs the command.
 
 import ArgumentParser
 

@@ -1,8 +1,8 @@
-// AccountArguments.swift -- the simulated accounts of Tencent and EMAS on the command line; the defaults are no secrets.
+// AccountArguments.swift -- options for the simulated accounts of Tencent and EMAS; the defaults are not secret.
 
 import ArgumentParser
 
-/// `--tencent-…`.
+/// The options `--tencent-…`.
 struct TencentArguments: ParsableArguments {
   @Option(help: ArgumentHelp("The account's id, 1 to 100000.", valueName: "number"))
   var tencentId = TencentAccount().identifier
@@ -25,7 +25,7 @@ struct TencentArguments: ParsableArguments {
   }
 }
 
-/// `--emas-…`.
+/// The options `--emas-…`.
 struct EMASArguments: ParsableArguments {
   @Option(help: ArgumentHelp("The account's number.", valueName: "number"))
   var emasAccount = EMASAccount().identifier

@@ -1,35 +1,33 @@
-// CertificateAuthority.swift -- a CA of the simulator's own, made at every start, and its one certificate.
+// CertificateAuthority.swift -- creates the simulator's own CA and its one certificate at every start.
 //
 // Keys are P-256 and never leave the process; only the CA's certificate is written to a file.
 
 import CCrypto
 import DNSWire
 
-/// A certificate could not be made; libcrypto refused a step.
+/// libcrypto failed to create a certificate.
 struct CertificateError: Error, CustomStringConvertible {
   let description: String
 }
 
 /// A new CA with one server certificate, as PEM text.
 struct CertificateAuthority {
-  /// What a client has to trust.
+  /// The certificate that clients have to trust.
   let caCertificate: [UInt8]
-  /// The server's certificate.
   let certificate: [UInt8]
-  /// The server's private key.
   let privateKey: [UInt8]
 
-  /// The names and addresses under which the providers are reached.
+  /// The names and addresses of the providers.
   static let providerNames = [
     "dns.alidns.com", "223.5.5.5", "223.6.6.6", "dns.google", "8.8.8.8", "8.8.4.4", "cloudflare-dns.com", "1.1.1.1",
     "doh.pub", "1.12.12.12", "120.53.53.53", "119.29.29.98", "119.29.29.99", "resolvers.httpdns.aliyuncs.com",
     "203.107.1.1", "localhost", "127.0.0.1", "::1",
   ]
 
-  /// A CA, and a certificate for the names and addresses given.
+  /// Creates a CA and a certificate for the given names and addresses.
   ///
-  /// - Parameter age: seconds since both became valid; an hour is enough for clients whose clock is a little behind.
-  /// - Throws: `CertificateError`, above all for a name that cannot stand in a certificate.
+  /// - Parameter age: seconds since both became valid; an hour tolerates clients whose clock is slightly behind.
+  /// - Throws: `CertificateError`, usually for a name that is not allowed in a certificate.
   init(names: [String] = CertificateAuthority.providerNames, age: Int = 3_600) throws(CertificateError) {
     let caKey = try KeyPair()
     let serverKey = try KeyPair()
@@ -85,7 +83,7 @@ private final class KeyPair {
   }
 }
 
-/// A certificate in the making; owns the `X509`.
+/// A certificate under construction; owns the `X509`.
 private final class Certificate {
   private let handle: OpaquePointer
   private static let lifetime = 30 * 86_400
@@ -127,7 +125,7 @@ private final class Certificate {
   }
 }
 
-/// What `write` puts into a memory BIO.
+/// Returns what `write` writes to a memory BIO.
 private func memoryText(_ write: (OpaquePointer) -> Int32) throws(CertificateError) -> [UInt8] {
   guard let memory = BIO_new(BIO_s_mem()) else { throw CertificateError(description: "no memory") }
   defer { BIO_free(memory) }

@@ -1,9 +1,9 @@
-// Endpoint.swift -- an address of the command line.
+// Endpoint.swift -- addresses as command-line arguments.
 
 import ArgumentParser
 import EventLoop
 
-/// An address and a port; names are not taken, since nothing here may look one up.
+/// An address and a port. Names are not accepted, because the simulator does not resolve names.
 struct Endpoint: ExpressibleByArgument {
   let address: SocketAddress
 
@@ -13,7 +13,7 @@ struct Endpoint: ExpressibleByArgument {
   }
 }
 
-/// Where the control paths are served besides the service's own addresses.
+/// An additional address or Unix socket that serves the control paths.
 enum ControlEndpoint: ExpressibleByArgument {
   case address(SocketAddress)
   case unixPath(String)

@@ -1,4 +1,4 @@
-// Files.swift -- whole files, read and written at the start.
+// Files.swift -- reads and writes whole files at startup.
 
 import Glibc
 
@@ -9,7 +9,7 @@ struct FileError: Error, CustomStringConvertible {
   fileprivate init(_ path: String) { description = "\(path): \(String(cString: strerror(errno)))" }
 }
 
-/// The text of a file.
+/// Reads a file as text.
 func readText(_ path: String) throws(FileError) -> String {
   guard let file = fopen(path, "re") else { throw FileError(path) }
   defer { fclose(file) }
@@ -24,7 +24,7 @@ func readText(_ path: String) throws(FileError) -> String {
   return String(decoding: text, as: UTF8.self)
 }
 
-/// Writes a file that everybody may read, over one that is there.
+/// Creates or overwrites a file with default permissions.
 func write(_ octets: [UInt8], to path: String) throws(FileError) {
   guard let file = fopen(path, "we") else { throw FileError(path) }
   let count = fwrite(octets, 1, octets.count, file)

@@ -1,4 +1,4 @@
-// SimulatorCommand.swift -- the command line, and what is done with it.
+// SimulatorCommand.swift -- parses the command line and runs the simulator.
 
 import ArgumentParser
 import DNSWire
@@ -6,7 +6,7 @@ import EventLoop
 import Glibc
 import HTTPServer
 
-/// `httpdns-simulator`.
+/// The command `httpdns-simulator`.
 struct SimulatorCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "httpdns-simulator",
@@ -101,7 +101,7 @@ struct SimulatorCommand: ParsableCommand {
     withExtendedLifetime((simulator, signals)) { loop.run() }
   }
 
-  /// Listens everywhere and says so; whoever reads a line may connect at once.
+  /// Listens on every address and prints one line for each. A client may connect as soon as it reads the line.
   private func open(_ simulator: Simulator) throws {
     var tls: TLSServerContext?
     if !listenTls.isEmpty || caOut != nil {

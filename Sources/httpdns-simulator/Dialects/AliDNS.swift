@@ -1,7 +1,7 @@
 // AliDNS.swift -- Alibaba Cloud's public DNS and "Mobile Resolution": `/resolve` with `uid`, signed or not.
 //
-// Its documents leave the refusals open. Chosen here: 401 for a wrong signature, 400 for wrong parameters, 405 for
-// other methods, each with a line of text.
+// Its documents do not define the refusals. The simulator sends 401 for a wrong signature, 400 for wrong parameters and
+// 405 for other methods, each with a line of text.
 
 import DNSWire
 import HTTPServer
@@ -45,7 +45,7 @@ struct AliDNS: Dialect {
     return json.finish()
   }
 
-  /// The data of the asked type alone: no status, no TTL; an empty array for every negative response.
+  /// The data of QTYPE without status and TTL; an empty array for every negative response.
   private func shortBody(of answer: ZoneAnswer) -> [UInt8] {
     var writer = JSONWriter()
     writer.beginArray()
@@ -56,7 +56,7 @@ struct AliDNS: Dialect {
     return writer.octets
   }
 
-  /// A name as this service takes it: ASCII only, internationalized labels in their `xn--` form.
+  /// Parses a name as this service does: ASCII only, internationalized labels in their `xn--` form.
   private func asciiName(_ octets: [UInt8]) -> DomainName? {
     guard octets.allSatisfy({ (0x21...0x7E).contains($0) }) else { return nil }
     return DomainName(text: String(decoding: octets, as: UTF8.self))

@@ -1,8 +1,8 @@
-// AliDNSConfiguration.swift -- `/conf` of Alibaba's mobile resolution: what its SDKs are told beside answers.
+// AliDNSConfiguration.swift -- `/conf` of Alibaba's mobile resolution: the configuration that its SDKs download.
 
 import HTTPServer
 
-/// Which names an account's clients may ask for, by zone and exactly; no list for anything.
+/// The zones and names that an account's clients may or may not resolve; empty lists do not restrict.
 struct AliDNSAccessLists: Sendable {
   var blockedZones: [String] = []
   var blockedNames: [String] = []
@@ -12,9 +12,9 @@ struct AliDNSAccessLists: Sendable {
 
 struct AliDNSConfiguration: Dialect {
   let name = "alidns"
-  /// Seconds until a client asks again.
+  /// Seconds after which a client downloads the configuration again.
   private static let lifetime = 3600
-  /// The version of a list that does not change.
+  /// The version of the lists, which never change.
   private static let version = 1
 
   func claims(_ transfer: Transfer) -> Bool {
@@ -34,7 +34,7 @@ struct AliDNSConfiguration: Dialect {
     return DialectReply(contentType: "application/json", body: AliDNSConfiguration.sealed(lists, for: account))
   }
 
-  /// The lists in the service's own words.
+  /// Composes the lists as JSON with the service's keys.
   static func lists(_ lists: AliDNSAccessLists, version: Int, ttl: Int) -> [UInt8] {
     var json = JSONWriter()
     json.beginObject()
@@ -57,7 +57,7 @@ struct AliDNSConfiguration: Dialect {
     return json.octets
   }
 
-  /// The body: the text in RC4 under the access key secret, in Base64 for URLs, with padding.
+  /// Composes the body: the text encrypted with RC4 under the access key secret, in base64url with padding.
   static func sealed(_ text: [UInt8], for account: Account) -> [UInt8] {
     let code = base64(rc4(text, key: Array(account.accessKeySecret.utf8))).map { character -> Character in
       switch character {
@@ -70,7 +70,7 @@ struct AliDNSConfiguration: Dialect {
   }
 }
 
-/// RC4: the same function seals and opens. For a service that still speaks it.
+/// Encrypts or decrypts with RC4, which this service still uses.
 ///
 /// - Precondition: the key has 1 to 256 octets.
 func rc4(_ octets: [UInt8], key: [UInt8]) -> [UInt8] {

@@ -1,6 +1,6 @@
-// AliDNSSignature.swift -- the `key` of Alibaba's mobile resolution, computed and checked.
+// AliDNSSignature.swift -- computes and checks the `key` of Alibaba's mobile resolution.
 
-/// An account of the simulated service. Its description never shows the secret.
+/// An account of the simulated service. Its description does not contain the secret.
 struct Account: Sendable, CustomStringConvertible, CustomReflectable {
   let identifier: String
   let accessKeyID: String
@@ -11,7 +11,7 @@ struct Account: Sendable, CustomStringConvertible, CustomReflectable {
 }
 
 extension Account {
-  /// Lower-case hexadecimal SHA-256 of uid, secret, ts, name and access key ID, without separators.
+  /// The lower-case hexadecimal SHA-256 of uid, secret, ts, name and access key ID, without separators.
   func aliDNSKey(ts: [UInt8], name: [UInt8]) -> String {
     hex(
       digest(
@@ -22,7 +22,8 @@ extension Account {
 extension Service {
   enum Verification: Equatable { case unsigned, verified, refused }
 
-  /// Checks `ak`, `ts` and `key`: all or none must be there, `ts` within the window, `key` that of the account `uid`.
+  /// Checks `ak`, `ts` and `key`: all or none must be present, `ts` within the window, `key` valid for the account
+  /// `uid`.
   func verifyAliDNS(_ parameters: Parameters, name: [UInt8], now: Int64) -> Verification {
     let present = ["ak", "ts", "key"].filter { parameters.octets($0) != nil }
     guard !present.isEmpty else { return options.requiresSignature ? .refused : .unsigned }

@@ -1,39 +1,39 @@
-// BlockCipher.swift -- the ciphers in which names and replies travel, with what stands in front of and behind them.
+// BlockCipher.swift -- encrypts and decrypts names and replies, including the vector and the tag.
 
 import CCrypto
 
-/// A cipher with its key. Text is padded as PKCS #7 has it, except with GCM, which pads nothing.
+/// A cipher with its key. Text has PKCS #7 padding, except with GCM, which needs none.
 struct BlockCipher: Sendable, CustomStringConvertible, CustomReflectable {
   enum Mode: String, Sendable {
-    /// DES, every block for itself.
+    /// DES in ECB mode.
     case des
-    /// AES-128 in CBC mode: 16 octets of initialization vector in front.
+    /// AES-128 in CBC mode: preceded by a 16-octet initialization vector.
     case cbc
-    /// AES-128 in GCM mode: 12 octets of initialization vector in front, 16 of tag behind.
+    /// AES-128 in GCM mode: preceded by a 12-octet initialization vector, followed by a 16-octet tag.
     case gcm
   }
 
   let mode: Mode
   private let key: [UInt8]
 
-  /// A cipher.
+  /// Creates a cipher.
   ///
-  /// - Parameter key: octets; what is missing is zero, what is too much is left away.
+  /// - Parameter key: octets; padded with zeros or cut to the length of the cipher's key.
   init(_ mode: Mode, key: [UInt8]) {
     self.mode = mode
     let length = mode == .des ? 8 : 16
     let whole = Array((key + [UInt8](repeating: 0, count: length)).prefix(length))
-    // libcrypto keeps single DES in a provider that is not loaded; triple DES with one key three times is the same.
+    // libcrypto has single DES only in a provider that is not loaded. Triple DES with three equal keys is the same.
     self.key = mode == .des ? whole + whole + whole : whole
   }
 
-  /// The mode alone: the key is a secret.
+  /// Only the mode, because the key is a secret.
   var description: String { mode.rawValue }
   var customMirror: Mirror { Mirror(self, children: ["mode": mode]) }
 
-  /// Vector, text in cipher, tag.
+  /// Returns vector, ciphertext and tag.
   ///
-  /// - Parameter vector: for vectors of tests; otherwise random.
+  /// - Parameter vector: for test vectors; random by default.
   func seal(_ text: [UInt8], vector: [UInt8]? = nil) -> [UInt8] {
     let vector = vector ?? randomOctets(vectorLength)
     let context = EVP_CIPHER_CTX_new()
@@ -46,7 +46,7 @@ struct BlockCipher: Sendable, CustomStringConvertible, CustomReflectable {
     return vector + sealed + tag
   }
 
-  /// The text; nil for octets that this key has not sealed, as far as the mode lets it be seen.
+  /// Returns the plaintext; nil if this key did not encrypt the octets, as far as the mode detects that.
   func open(_ octets: [UInt8]) -> [UInt8]? {
     guard octets.count > vectorLength + tagLength || mode == .gcm && octets.count == vectorLength + tagLength else {
       return nil
@@ -54,7 +54,7 @@ struct BlockCipher: Sendable, CustomStringConvertible, CustomReflectable {
     let context = EVP_CIPHER_CTX_new()
     defer {
       EVP_CIPHER_CTX_free(context)
-      // What is left in the thread's queue of errors would be taken for one of TLS.
+      // A remaining error in the thread's queue would be attributed to TLS.
       ERR_clear_error()
     }
     var tag = Array(octets.suffix(tagLength))
@@ -101,7 +101,7 @@ struct BlockCipher: Sendable, CustomStringConvertible, CustomReflectable {
   }
 }
 
-/// Octets that nobody can guess.
+/// Unpredictable octets.
 private func randomOctets(_ count: Int) -> [UInt8] {
   var octets = [UInt8](repeating: 0, count: count)
   guard count == 0 || RAND_bytes(&octets, Int32(count)) == 1 else { preconditionFailure("libcrypto has no randomness") }

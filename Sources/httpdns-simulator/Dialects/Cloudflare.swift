@@ -1,4 +1,4 @@
-// Cloudflare.swift -- Cloudflare's JSON at `/dns-query`, chosen by `Accept: application/dns-json`.
+// Cloudflare.swift -- Cloudflare's JSON at `/dns-query`, selected by `Accept: application/dns-json`.
 
 import DNSWire
 import HTTPServer

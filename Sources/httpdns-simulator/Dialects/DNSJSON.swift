@@ -1,4 +1,4 @@
-// DNSJSON.swift -- the JSON that Google introduced and others vary: one composer, and what differs as a style.
+// DNSJSON.swift -- composes the JSON form that Google introduced; a style describes the variants of other providers.
 
 import DNSWire
 
@@ -6,29 +6,29 @@ import DNSWire
 struct JSONStyle: Sendable {
   /// How TXT strings appear in `data`.
   enum Text: Sendable {
-    /// Every string in quotes, separated by spaces.
+    /// Each string in quotes, separated by spaces.
     case quoted
-    /// All strings in one, without quotes.
+    /// All strings joined, without quotes.
     case concatenated
   }
 
-  /// `Question` is one object, not an array of one.
+  /// Whether `Question` is an object instead of an array of one object.
   var questionIsObject = false
-  /// `TTL` stands before `type`.
+  /// Whether `TTL` precedes `type`.
   var ttlFirst = false
-  /// Names in `Question` and `name` end with a dot.
+  /// Whether names in `Question` and `name` end with a dot.
   var finalDot = true
   var text = Text.quoted
-  /// Types that have no old mnemonic form appear as RFC 3597 text.
+  /// Whether types without a traditional text form appear as RFC 3597 text.
   var usesGenericForm = false
 }
 
-/// A composed answer; what follows `Authority` is the dialect's own.
+/// Composes an answer; the dialect adds the members after `Authority`.
 struct DNSJSON {
   private let style: JSONStyle
   private(set) var writer: JSONWriter
 
-  /// Writes everything but the closing brace.
+  /// Writes everything except the closing brace.
   init(_ answer: ZoneAnswer, cd: Bool, style: JSONStyle) {
     self.style = style
     writer = JSONWriter(capacity: 256 + answer.records.count * 96)
@@ -45,13 +45,13 @@ struct DNSJSON {
     section("Authority", answer.authority)
   }
 
-  /// A member whose value is a string.
+  /// Adds a member with a string.
   mutating func add(_ key: StaticString, _ value: String) {
     writer.key(key)
     writer.string(value)
   }
 
-  /// A member whose value is an array of strings.
+  /// Adds a member with an array of strings.
   mutating func add(_ key: StaticString, list: [String]) {
     writer.key(key)
     writer.beginArray()
@@ -59,7 +59,7 @@ struct DNSJSON {
     writer.endArray()
   }
 
-  /// The whole text.
+  /// Writes the closing brace and returns the whole text.
   mutating func finish() -> [UInt8] {
     writer.endObject()
     return writer.octets
@@ -104,7 +104,7 @@ struct DNSJSON {
   }
 }
 
-/// The `data` member of a record.
+/// Returns the `data` member of a record.
 func dataText(of record: ZoneRecord, style: JSONStyle) -> String {
   switch record.type {
   case .a, .aaaa, .cname, .ns, .ptr, .mx, .srv, .soa, .ds, .dnskey, .rrsig: return record.text
@@ -113,12 +113,12 @@ func dataText(of record: ZoneRecord, style: JSONStyle) -> String {
   }
 }
 
-/// RDATA as RFC 3597 section 5 has it: `\# 4 c0 00 02 01`.
+/// Returns RDATA in the form of RFC 3597 section 5: `\# 4 c0 00 02 01`.
 func genericText(of rdata: [UInt8]) -> String {
   rdata.isEmpty ? "\\# 0" : "\\# \(rdata.count) \(hex(rdata, separator: " "))"
 }
 
-/// The character-strings of TXT RDATA.
+/// The character-strings of TXT RDATA as text.
 private func stringsText(of rdata: [UInt8], _ form: JSONStyle.Text) -> String {
   var strings: [String] = []
   var position = 0
@@ -134,7 +134,7 @@ private func stringsText(of rdata: [UInt8], _ form: JSONStyle.Text) -> String {
   }
 }
 
-/// An octet of a string: white space and most punctuation stand for themselves there.
+/// Escapes an octet of a character-string; white space and most punctuation need no escape.
 private func stringOctet(_ octet: UInt8, inQuotes: Bool) -> [UInt8] {
   switch octet {
   case UInt8(ascii: "\\"): [UInt8(ascii: "\\"), octet]

@@ -1,20 +1,20 @@
-// Dialect.swift -- what every provider's dialect is: a pure function from a request to a reply.
+// Dialect.swift -- the interface of every provider's dialect: a pure function from a request to a reply.
 //
-// A new dialect is one file with a conforming type, and one entry in `allDialects`.
+// A new dialect needs one file with a conforming type and one entry in `allDialects`.
 
 import DNSWire
 import EventLoop
 import HTTPServer
 
-/// One request as a dialect sees it.
+/// One request to a dialect.
 struct Transfer: Sendable {
   let request: HTTPServerRequest
   let parameters: Parameters
-  /// Seconds since 1970 by the service's clock.
+  /// Seconds since 1970 on the service's clock.
   let now: Int64
-  /// Whether it came over TLS.
+  /// Whether the request arrived over TLS.
   let isSecure: Bool
-  /// What shall be wrong with the answer.
+  /// The deliberate error in the answer.
   var distortion: Distortion?
 
   init(_ request: HTTPServerRequest, now: Int64, isSecure: Bool = false) {
@@ -24,36 +24,35 @@ struct Transfer: Sendable {
     self.isSecure = isSecure
   }
 
-  /// The address from which the client asks.
+  /// The address of the client.
   var clientAddress: IPAddress {
     request.peer.flatMap { IPAddress(octets: $0.octets) } ?? IPAddress(text: "127.0.0.1")!
   }
 
-  /// Whether the Host field names one of these hosts, with or without a port.
+  /// Whether the Host field has one of these hosts, with or without a port.
   func isFor(_ hosts: String...) -> Bool {
     guard let host = request.field("Host") else { return false }
     return hosts.contains { host == $0 || host.hasPrefix("\($0):") }
   }
 }
 
-/// What a dialect answers, and what it understood of the request.
+/// A dialect's reply and what the dialect parsed from the request.
 struct DialectReply: Sendable {
   var status = 200
   var contentType: String
   var fields: [HTTPServerField] = []
   var body: [UInt8]
-  /// What was asked, name by name; empty where the request was not understood.
+  /// The questions, name by name; empty if the request could not be parsed.
   var questions: [Question] = []
-  /// Whether a signature, a token or a key was right; nil where none was sent.
+  /// Whether the signature, token or key was correct; nil if there was none to check.
   var isVerified: Bool?
-  /// The cipher in which names and reply travel.
+  /// The cipher of names and reply.
   var cipher: BlockCipher.Mode?
-  /// The client's subnet that was sent along.
+  /// The client subnet or address in the request.
   var subnet: String?
-  /// What the real service would charge, in its own units.
+  /// The price that the real service would charge, in its own units.
   var units = 0
 
-  /// The first question.
   var question: Question? { questions.first }
 
   /// A refusal with a line of text.
@@ -62,31 +61,32 @@ struct DialectReply: Sendable {
   }
 }
 
-/// A provider's way of asking and answering over HTTP.
+/// A provider's protocol over HTTP.
 protocol Dialect: Sendable {
-  /// What the record of requests calls it.
+  /// The name in the record of requests and in faults.
   var name: String { get }
-  /// Whether the request is meant for this dialect; the first one that says so answers.
+  /// Whether the request is meant for this dialect; the first dialect that returns true replies.
   func claims(_ transfer: Transfer) -> Bool
-  /// The reply, from nothing but the request and the service.
+  /// Returns the reply, which depends only on the request and the service.
   func reply(to transfer: Transfer, from service: Service) -> DialectReply
 }
 
-/// Every dialect; one that is recognized by more stands before those that take what is left of a path.
+/// Every dialect. A dialect with a specific match comes before those that match any other request for the same path.
 let allDialects: [any Dialect] = [
   AliDNS(), AliDNSConfiguration(), DohPub(), Cloudflare(), Google(), WireFormat(), Tencent(), EMAS(), DomainTable(),
 ]
 
-/// The record type of a `type` parameter: a number or a mnemonic in any case; A without one.
+/// Parses a `type` parameter: a number or a mnemonic in any case; A if there is none.
 ///
-/// - Returns: nil for anything else, and for 0.
+/// - Returns: nil for any other text, and for 0.
 func recordType(_ text: String?) -> RecordType? {
   guard let text else { return .a }
   if let number = UInt16(text) { return number == 0 ? nil : RecordType(number) }
   return RecordType(text: text)
 }
 
-/// A switch of a query: `1` and `true` are on, the empty text, `0` and `false` are off; nil for anything else.
+/// Parses a Boolean parameter: `1` and `true` are true; no parameter, an empty text, `0` and `false` are false; nil for
+/// any other text.
 func flag(_ text: String?) -> Bool? {
   switch text {
   case "1", "true": true

@@ -1,6 +1,6 @@
-// DohPub.swift -- doh.pub: Google's shape on either path, recognized by its host.
+// DohPub.swift -- doh.pub: Google's form on either path, selected by its host.
 //
-// No document of the vendor says more; what is not known is as Google has it.
+// The vendor's documents say no more; the rest follows Google.
 
 import DNSWire
 import HTTPServer

@@ -1,6 +1,6 @@
-// DomainTable.swift -- the table of a self-built HTTPDNS: `/table`, all names and their IPv4 addresses in one object.
+// DomainTable.swift -- the table of a self-hosted HTTPDNS: `/table`, all names and their IPv4 addresses in one object.
 //
-// The format has no path, no error form and no word about caching; an entity tag is what HTTP itself has for that.
+// The format defines no path, no errors and no caching; the simulator adds HTTP's own entity tag.
 
 import DNSWire
 import HTTPServer
@@ -24,7 +24,7 @@ struct DomainTable: Dialect {
       body: isKnown ? [] : body)
   }
 
-  /// Whether a tag is in an If-None-Match field, by the weak comparison (RFC 9110 section 13.1.2).
+  /// Whether an If-None-Match field lists a tag, by weak comparison (RFC 9110 section 13.1.2).
   private static func list(_ field: String, has tag: String) -> Bool {
     field.split(separator: ",").contains { part in
       let part = part.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed()

@@ -1,7 +1,7 @@
-// EMAS.swift -- Alibaba's EMAS HTTPDNS: which call a path is, and what v1, v2 and the scheduling call share.
+// EMAS.swift -- Alibaba's EMAS HTTPDNS: selects the call by its path; what v1, v2 and the scheduling call share.
 //
-// Its documents leave open in which order things are checked, and what a `query` out of range (here: MissingArgument)
-// and a text that is not sealed with the account's key (here: InvalidSignature) get.
+// Its documents do not define the order of checks, nor the error for a `query` out of range (here: MissingArgument) and
+// for a text that the account's key does not decrypt (here: InvalidSignature).
 
 import DNSWire
 import HTTPServer
@@ -29,7 +29,7 @@ struct EMAS: Dialect {
     }
   }
 
-  /// What a refused request asked in the clear, for the record.
+  /// The unencrypted questions of a refused request, for the record.
   private static func questions(of transfer: Transfer) -> [Question] {
     let list = transfer.parameters.octets("host") ?? transfer.parameters.octets("dn") ?? []
     let query = transfer.parameters["query"] ?? transfer.parameters["q"]
@@ -37,7 +37,7 @@ struct EMAS: Dialect {
   }
 }
 
-/// A call, as its path says.
+/// The call that a path selects.
 private enum EMASCall {
   case version1(account: String, isBatch: Bool, isSigned: Bool)
   case version2
@@ -58,7 +58,7 @@ private enum EMASCall {
   }
 }
 
-/// A refusal's code.
+/// The error code of a refusal.
 enum EMASError: String, Error, CaseIterable, Sendable {
   case missingArgument = "MissingArgument"
   case tooManyHosts = "TooManyHosts"
@@ -74,7 +74,7 @@ enum EMASError: String, Error, CaseIterable, Sendable {
   case methodNotAllowed = "MethodNotAllowed"
   case internalError = "InternalError"
 
-  /// The HTTP status that it comes with.
+  /// The HTTP status of the error.
   var status: Int {
     switch self {
     case .missingArgument, .tooManyHosts, .sdnsNotSupported, .invalidHost: 400
@@ -88,16 +88,16 @@ enum EMASError: String, Error, CaseIterable, Sendable {
 }
 
 extension DialectReply {
-  /// A refusal of EMAS.
+  /// A refusal by EMAS.
   static func refusal(_ error: EMASError) -> DialectReply {
     .refusal(error.status, "{\"code\":\"\(error.rawValue)\"}", contentType: "application/json")
   }
 }
 
-/// The names and families of a request, v1's and v2's alike.
+/// The names and families of a request, for v1 and v2.
 struct EMASQuestions {
   static let nameLimit = 5
-  /// The TTL of what has no addresses.
+  /// The TTL in seconds without addresses.
   static let emptyTTL: UInt32 = 60
 
   let names: [DomainName]
@@ -118,24 +118,24 @@ struct EMASQuestions {
     self.names = names
   }
 
-  /// Name by name, IPv4 before IPv6.
+  /// All questions: name by name, IPv4 before IPv6.
   var all: [Question] { names.flatMap { name in families.map { Question(name: name, type: $0) } } }
 
-  /// What one of these costs when it has addresses, in resolutions over plain HTTP.
+  /// The price of a question that has addresses, in resolutions over plain HTTP.
   static func price(isSecure: Bool, isSealed: Bool) -> Int {
     isSecure ? isSealed ? 8 : 5 : isSealed ? 3 : 1
   }
 }
 
 extension Parameters {
-  /// The customer's own parameters, without the prefix of their names.
+  /// The customer's own parameters, without their prefix `sdns-`.
   var sdns: [(name: String, value: [UInt8])] {
     pairs.filter { $0.name.hasPrefix("sdns-") }.map { (String($0.name.dropFirst(5)), $0.value) }
   }
 
-  /// What comes back for them: a JSON object as text, escaped for HTML; nil without any.
+  /// The reply's `extra` for these parameters: a JSON object as text, escaped for HTML; nil if there are none.
   ///
-  /// - Throws: `SdnsNotSupported` where the account may not send them.
+  /// - Throws: `SdnsNotSupported` if the account may not send them.
   func sdnsExtra(_ switches: EMASSwitches) throws(EMASError) -> String? {
     let sdns = sdns
     guard !sdns.isEmpty else { return nil }
@@ -151,7 +151,7 @@ extension Parameters {
       .replacing("<", with: "&lt;").replacing(">", with: "&gt;")
   }
 
-  /// The first address of a list with commas; nil without one.
+  /// The first address of a comma-separated list; nil if it is not an address.
   func address(_ name: String) -> IPAddress? {
     self[name]?.split(separator: ",").first.flatMap { IPAddress(text: $0) }
   }

@@ -1,4 +1,4 @@
-// EMASSchedule.swift -- EMAS's scheduling call `/{account}/ss`: which addresses serve the account.
+// EMASSchedule.swift -- EMAS's scheduling call `/{account}/ss`: the addresses that serve the account.
 
 import DNSWire
 
@@ -17,7 +17,7 @@ struct EMASSchedule {
     return DialectReply(contentType: "application/json", body: body, isVerified: isVerified)
   }
 
-  /// Those of the settings, else where the simulator itself serves by the same scheme.
+  /// The addresses from the settings, otherwise those of the simulator for the same scheme.
   private var addresses: [ServiceAddress] {
     let chosen = service.options.emas.serviceAddresses
     guard chosen.isEmpty else { return chosen }
@@ -37,7 +37,7 @@ struct EMASSchedule {
     return json.octets
   }
 
-  /// The addresses of a family, and beside them their ports where one of them has its own.
+  /// Writes the addresses of a family, and their ports if one of them has a port of its own.
   private func list(
     _ key: StaticString, _ portKey: StaticString, _ addresses: [ServiceAddress], _ json: inout JSONWriter
   ) {

@@ -1,19 +1,18 @@
-// EMASSignature.swift -- the signatures of EMAS's three kinds of call, computed and checked.
+// EMASSignature.swift -- computes and checks the signatures of EMAS's three kinds of call.
 
 extension EMASAccount {
-  /// v1: lower-case hexadecimal MD5 of the names as sent, the secret and the expiry, with hyphens between them.
+  /// v1: the lower-case hexadecimal MD5 of the names as sent, the secret and the expiry, joined by hyphens.
   func version1Signature(host: [UInt8], expiry: [UInt8]) -> String {
     hex(digest(host + Array("-\(secret)-".utf8) + expiry, .md5))
   }
 
-  /// The scheduling call: its older document and one SDK have MD5, the newer document HMAC-MD5.
+  /// The scheduling call: its older document and one SDK use MD5, the newer document uses HMAC-MD5.
   func scheduleSignatures(nonce: [UInt8], time: [UInt8]) -> [String] {
     let text = nonce + Array("-\(secret)-".utf8) + time
     return [hex(digest(text, .md5)), hex(hmac(text, key: Array(secret.utf8), .md5))]
   }
 
-  /// v2: HMAC-SHA256 of the signed parameters that are not empty, in order of their names; nil where the secret is not
-  /// hexadecimal.
+  /// v2: HMAC-SHA256 of the signed parameters that have a value, sorted by name; nil if the secret is not hexadecimal.
   func version2Signature(_ parameters: Parameters) -> String? {
     guard let key = hexDecoded(Array(secret.utf8)) else { return nil }
     let isSealed = parameters.octets("enc")?.isEmpty == false
@@ -30,12 +29,12 @@ extension EMASAccount {
 }
 
 extension Service {
-  /// How far ahead v1's expiry may be, in seconds.
+  /// Maximum time until v1's expiry, in seconds.
   static let emasLongestDuration: Int64 = 86_400
-  /// How far behind and ahead the time of a scheduling call may be: what one document or the other allows.
+  /// Accepted seconds of a scheduling call's time relative to now: the widest range in the two documents.
   static let emasScheduleWindow: ClosedRange<Int64> = -150...300
 
-  /// Checks `t` and `s` of v1; true where they are right, nil where the account has no secret to check them with.
+  /// Checks `t` and `s` of v1; true if they are valid, nil if the account has no secret.
   func verifyEMASVersion1(_ parameters: Parameters, host: [UInt8], now: Int64) throws(EMASError) -> Bool? {
     guard let time = parameters.octets("t"), let signature = parameters["s"] else { throw .missingArgument }
     guard !emas.secret.isEmpty else { return nil }
@@ -46,7 +45,7 @@ extension Service {
     return true
   }
 
-  /// Checks `exp` and `s` of v2; nil without a signature, or without a secret to check it with.
+  /// Checks `exp` and `s` of v2; nil without a signature, or if the account has no secret.
   func verifyEMASVersion2(_ parameters: Parameters, now: Int64) throws(EMASError) -> Bool? {
     guard let signature = parameters["s"], !signature.isEmpty else {
       guard !options.emas.requiresSignature else { throw .unsignedInterfaceDisabled }
@@ -61,7 +60,7 @@ extension Service {
     return true
   }
 
-  /// Checks `n`, `t` and `s` of a scheduling call, which need not be signed.
+  /// Checks `n`, `t` and `s` of a scheduling call; nil without a signature, or if the account has no secret.
   func verifyEMASSchedule(_ parameters: Parameters, now: Int64) throws(EMASError) -> Bool? {
     guard let signature = parameters["s"], !emas.secret.isEmpty else { return nil }
     guard let nonce = parameters.octets("n"), let time = parameters.octets("t") else { throw .missingArgument }
@@ -73,7 +72,8 @@ extension Service {
     return true
   }
 
-  /// Whether an account of the path is the simulated one: other numbers do not exist, other texts cannot.
+  /// Throws unless the account in the path is the simulated one: `AccountNotExists` for another number,
+  /// `InvalidAccount` for any other text.
   func checkEMASAccount(_ account: String) throws(EMASError) {
     guard account != emas.identifier else { return }
     throw account.utf8.allSatisfy { $0 &- 48 < 10 } ? .accountNotExists : .invalidAccount

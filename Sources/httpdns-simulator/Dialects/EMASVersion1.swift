@@ -1,4 +1,4 @@
-// EMASVersion1.swift -- EMAS's first generation: one name or up to five, signed or not, by path.
+// EMASVersion1.swift -- version 1 of EMAS's API: one name or up to five, signed or not, depending on the path.
 
 import DNSWire
 
@@ -34,7 +34,7 @@ struct EMASVersion1 {
       units: price * answers.count { !$0.addresses.isEmpty } * clients.count)
   }
 
-  /// For whom to answer: a batch may be of many clients instead of many names.
+  /// The clients to answer for: a batch may have several clients instead of several names.
   private func clients(names: Int, isBatch: Bool) throws(EMASError) -> [IPAddress] {
     let sent = (parameters["ip"] ?? "").split(separator: ",").compactMap { IPAddress(text: $0) }
     guard isBatch, sent.count > 1 else { return [sent.first ?? transfer.clientAddress] }
@@ -101,7 +101,7 @@ struct EMASVersion1 {
     json.endArray()
   }
 
-  /// One TTL for all that is in the object: what is left of it, and the whole one.
+  /// Writes one TTL for the whole object: the remaining one and the original one.
   private func ttl(_ answers: [AddressAnswer], _ json: inout JSONWriter) {
     let whole = answers.compactMap(\.ttl).min()
     let left = whole.map { $0 - min($0, service.options.emas.age) }

@@ -1,4 +1,4 @@
-// EMASVersion2.swift -- EMAS's second generation: `/v2/d`, in the clear or sealed with AES.
+// EMASVersion2.swift -- version 2 of EMAS's API: `/v2/d`, in clear text or encrypted with AES.
 
 import DNSWire
 
@@ -32,7 +32,7 @@ struct EMASVersion2 {
       units: EMASQuestions.price(isSecure: transfer.isSecure, isSealed: cipher != nil) * billed)
   }
 
-  /// The cipher that `m` asks for; nil for none.
+  /// The cipher that `m` selects; nil for none.
   private func cipher(_ mode: String?) throws(EMASError) -> BlockCipher? {
     let found: BlockCipher.Mode
     switch mode {
@@ -86,7 +86,7 @@ struct EMASVersion2 {
       json.key("extra")
       json.string(extra)
     }
-    // The code for a name that the account does not have is not known; then, and for failures, none is given.
+    // The code for a name that is not on the account's list is unknown, so none is sent; the same for failures.
     if answer.addresses.isEmpty, answer.isListed, let code = EMASVersion2.code(answer.code) {
       json.key("no_ip_code")
       json.string(code)
@@ -102,7 +102,7 @@ struct EMASVersion2 {
     }
   }
 
-  /// The body: data as it is, or sealed and in Base64.
+  /// Composes the body: the data in clear text, or encrypted and in Base64.
   private func body(_ data: [UInt8], _ cipher: BlockCipher?) -> [UInt8] {
     let mode =
       switch cipher?.mode {

@@ -41,7 +41,7 @@ struct Google: Dialect {
 
   private func body(of answer: ZoneAnswer, cd: Bool, subnet: IPPrefix?) -> [UInt8] {
     var json = DNSJSON(answer, cd: cd, style: Google.style)
-    // A prefix of no bits asks not to send any subnet on, so none was used.
+    // A prefix of length 0 asks not to forward a subnet, so none was used.
     if let subnet, subnet.length > 0 { json.add("edns_client_subnet", subnet.description) }
     json.add("Comment", "Response from 198.51.100.53.")
     return json.finish()

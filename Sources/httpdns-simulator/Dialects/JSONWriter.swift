@@ -1,8 +1,8 @@
-// JSONWriter.swift -- JSON text, written octet by octet into an array.
+// JSONWriter.swift -- writes JSON text into an array, octet by octet.
 
 import DNSWire
 
-/// Compact JSON text in the making. The caller keeps it well formed; commas between members are added by itself.
+/// Compact JSON text under construction. The caller is responsible for its structure; the writer adds commas.
 struct JSONWriter {
   private(set) var octets: [UInt8] = []
   private var needsComma = false
@@ -14,7 +14,7 @@ struct JSONWriter {
   mutating func beginArray() { open(UInt8(ascii: "[")) }
   mutating func endArray() { close(UInt8(ascii: "]")) }
 
-  /// A member's key; it must not need escapes.
+  /// Writes a member's key that needs no escapes.
   mutating func key(_ key: StaticString) {
     separate()
     octets.append(UInt8(ascii: "\""))
@@ -24,7 +24,7 @@ struct JSONWriter {
     needsComma = false
   }
 
-  /// A member's key that is data.
+  /// Writes a member's key that comes from data, with escapes.
   mutating func key(_ key: String) {
     string(key)
     octets.append(UInt8(ascii: ":"))
@@ -48,7 +48,7 @@ struct JSONWriter {
     octets.append(contentsOf: (value ? "true" : "false").utf8)
   }
 
-  /// A value that is JSON text already.
+  /// Writes a value that is already JSON text.
   mutating func raw(_ json: [UInt8]) {
     separate()
     octets.append(contentsOf: json)
@@ -59,7 +59,7 @@ struct JSONWriter {
     octets.append(contentsOf: "null".utf8)
   }
 
-  /// A domain name's presentation text as a string.
+  /// Writes a domain name's presentation text as a string.
   mutating func name(_ name: DomainName, finalDot: Bool) {
     separate()
     octets.append(UInt8(ascii: "\""))
@@ -126,7 +126,7 @@ func hex(_ octets: some Sequence<UInt8>, separator: String = "") -> String {
     .joined(separator: separator)
 }
 
-/// An octet as it stands in the presentation text of a label or a string (RFC 1035 section 5.1).
+/// An octet in the presentation format of a label or a string (RFC 1035 section 5.1).
 func presentation(of octet: UInt8) -> [UInt8] {
   switch octet {
   case UInt8(ascii: "."), UInt8(ascii: "\\"), UInt8(ascii: "\""), UInt8(ascii: ";"), UInt8(ascii: "("),

@@ -1,10 +1,10 @@
-// Parameters.swift -- the parameters of a request's query, decoded.
+// Parameters.swift -- the decoded parameters of a request's query.
 
 /// Names and values in the order in which they were sent.
 struct Parameters: Sendable {
   private(set) var pairs: [(name: String, value: [UInt8])] = []
 
-  /// Splits at `&` and at the first `=`, and decodes `%XX`; a broken escape and `+` stand for themselves.
+  /// Splits at `&` and at the first `=`, and decodes `%XX`. A malformed escape and `+` stay as they are.
   init(query: String?) {
     guard let query, !query.isEmpty else { return }
     for part in query.utf8.split(separator: UInt8(ascii: "&")) {
@@ -14,10 +14,10 @@ struct Parameters: Sendable {
     }
   }
 
-  /// Parameters from pairs that need no decoding.
+  /// Uses pairs that need no decoding.
   init(pairs: [(name: String, value: [UInt8])]) { self.pairs = pairs }
 
-  /// The value's octets; where a name is repeated the first one counts.
+  /// The value's octets; the first one counts if a name is repeated.
   func octets(_ name: String) -> [UInt8]? { pairs.first { $0.name == name }?.value }
 
   /// The value as text.
@@ -41,7 +41,7 @@ struct Parameters: Sendable {
   }
 }
 
-/// The value of a hexadecimal digit in either case.
+/// The value of a hexadecimal digit in either case; nil for any other octet.
 func hexDigit(_ octet: UInt8) -> UInt8? {
   switch octet {
   case UInt8(ascii: "0")...UInt8(ascii: "9"): octet - UInt8(ascii: "0")

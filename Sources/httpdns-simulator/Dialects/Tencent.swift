@@ -1,8 +1,9 @@
-// Tencent.swift -- Tencent Cloud's HTTPDNS: `/d` with the name in DES or AES, or in the clear with a token.
+// Tencent.swift -- Tencent Cloud's HTTPDNS: `/d` with the name encrypted with DES or AES, or in clear text with a
+// token.
 //
-// Its documents leave open what wrong credentials, an expired name and a malformed request get. Chosen here: 401, on
-// demand an empty body, for the first two, and 400 for the last. What is charged is a guess as well: one unit for each
-// name and family that is asked.
+// Its documents do not define the replies to wrong credentials, an expired name and a malformed request. The simulator
+// sends 401, or if configured an empty body, for the first two, and 400 for the last. The price is an assumption as
+// well: one unit per name and family in the request.
 
 import DNSWire
 import HTTPServer
@@ -33,7 +34,7 @@ struct Tencent: Dialect {
       return .refusal(400, "Bad Request")
     }
     reply.questions = names.flatMap { name in families.map { Question(name: name, type: $0) } }
-    // Clients of 2025 put an expiry behind the names; who sends none is not held to one.
+    // Clients since 2025 append an expiry to the names; it is optional.
     if parts.count > 1 {
       guard let expiry = secondsText(parts[1]), expiry >= transfer.now else { return refuse(reply, service) }
     }
@@ -75,16 +76,16 @@ struct Tencent: Dialect {
   }
 }
 
-/// How a request's name travels, and whether its sender may ask.
+/// How a request protects its names, and whether the sender is authorized.
 struct TencentWay {
-  /// nil for a name in the clear.
+  /// Nil for names in clear text.
   let cipher: BlockCipher?
-  /// Whether id or token are those of the account; whether a name is sealed with its key shows when it is opened.
+  /// Whether the id or the token is that of the account. A wrong key is detected only on decryption.
   let isAllowed: Bool
-  /// Whether it needs no account.
+  /// Whether the request needs no account.
   let isFree: Bool
 
-  /// nil for an algorithm that there is not.
+  /// Nil for an unknown algorithm.
   init?(_ parameters: Parameters, account: TencentAccount, isFree: Bool) {
     self.isFree = isFree && parameters.octets("token") == nil && parameters.octets("id") == nil
     if let token = parameters["token"] {
@@ -103,14 +104,14 @@ struct TencentWay {
     }
   }
 
-  /// A parameter's text; nil where it is not sealed with the account's key.
+  /// Decrypts a parameter; nil if the account's key does not decrypt it.
   func opened(_ sent: [UInt8]) -> [UInt8]? {
     guard let cipher else { return sent }
     return hexDecoded(sent).flatMap(cipher.open)
   }
 
-  /// The client's address: clients send it in the clear, the document says that it is sealed. Any other text stands
-  /// for none.
+  /// Parses the client's address, in clear text as clients send it, or encrypted as the document requires. Nil for any
+  /// other text.
   func address(_ sent: [UInt8]) -> IPAddress? {
     IPAddress(text: String(decoding: sent, as: UTF8.self))
       ?? opened(sent).flatMap { IPAddress(text: String(decoding: $0, as: UTF8.self)) }

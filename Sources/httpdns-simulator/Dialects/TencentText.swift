@@ -1,10 +1,10 @@
-// TencentText.swift -- the reply text of Tencent's service: `name.:address;address,ttl-address,ttl|client`, by line.
+// TencentText.swift -- composes the text of Tencent's replies, by line: `name.:address;address,ttl-address,ttl|client`.
 
 import DNSWire
 
-/// A reply in the making, name by name.
+/// A reply under construction, name by name.
 struct TencentText {
-  /// What `clientip=1` is answered with.
+  /// The client's address in the reply to `clientip=1`.
   var client: IPAddress?
   private let switches: TencentSwitches
   private let isBatch: Bool
@@ -13,7 +13,7 @@ struct TencentText {
   private let showsClient: Bool
   private var lines: [String] = []
 
-  /// An empty text in the form that the parameters ask for.
+  /// Creates an empty text in the form that the parameters request.
   init(_ switches: TencentSwitches, _ parameters: Parameters, isBatch: Bool) {
     self.switches = switches
     self.isBatch = isBatch
@@ -28,7 +28,7 @@ struct TencentText {
   /// The whole text.
   var text: String {
     guard showsClient, let client else { return lines.joined(separator: "\n") }
-    // Without addresses and name there is nothing to hang the client's address on.
+    // Without addresses and a name there is no line for the client's address.
     guard lines != [""] else { return "" }
     switch switches.clientLines {
     case .every: return lines.map { "\($0)|\(client)" }.joined(separator: "\n")
@@ -44,7 +44,7 @@ struct TencentText {
       return showsName ? "\(name):\(both)" : both
     }
     guard let part = parts[0] else {
-      // The document's sample of a single name has no colon and no dot; that of a batch has both.
+      // The document's example of a single name has no colon and no dot; that of a batch has both.
       return isBatch ? "\(name):0" : showsName ? String(name.dropLast()) : ""
     }
     return showsName ? "\(name):\(part)" : part

@@ -1,8 +1,8 @@
-// TextEncodings.swift -- digests, and how octets travel as text.
+// TextEncodings.swift -- digests and text encodings of octets.
 
 import CCrypto
 
-/// A digest of libcrypto's.
+/// A digest algorithm of libcrypto.
 enum DigestAlgorithm: Sendable {
   case md5, sha256
 
@@ -14,7 +14,7 @@ func digest(_ octets: [UInt8], _ algorithm: DigestAlgorithm) -> [UInt8] {
   digestOctets { EVP_Digest(octets, octets.count, $0, $1, algorithm.handle, nil) == 1 }
 }
 
-/// A message authentication code (RFC 2104).
+/// The HMAC of the octets (RFC 2104).
 func hmac(_ octets: [UInt8], key: [UInt8], _ algorithm: DigestAlgorithm) -> [UInt8] {
   digestOctets { HMAC(algorithm.handle, key, Int32(key.count), octets, octets.count, $0, $1) != nil }
 }
@@ -27,7 +27,7 @@ private func digestOctets(_ compute: (UnsafeMutablePointer<UInt8>?, UnsafeMutabl
   }
 }
 
-/// The octets of hexadecimal digits in either case; nil for anything else and for half an octet.
+/// Decodes hexadecimal digits in either case; nil for any other character and for an odd number of digits.
 func hexDecoded(_ text: some Collection<UInt8>) -> [UInt8]? {
   guard text.count % 2 == 0 else { return nil }
   var octets: [UInt8] = []
@@ -54,7 +54,7 @@ func base64(_ octets: [UInt8]) -> String {
   return String(decoding: text, as: UTF8.self)
 }
 
-/// Seconds since 1970 from decimal digits alone; nil for anything else.
+/// Parses seconds since 1970, decimal digits only; nil for any other text.
 func secondsText(_ octets: some Collection<UInt8>) -> Int64? {
   guard !octets.isEmpty, octets.allSatisfy({ $0 &- 48 < 10 }) else { return nil }
   return Int64(String(decoding: octets, as: UTF8.self))

@@ -1,4 +1,4 @@
-// WireFormat.swift -- RFC 8484 at `/dns-query`: GET with `dns=`, POST with the message as body.
+// WireFormat.swift -- RFC 8484 at `/dns-query`: GET with `dns=`, POST with the message as the body.
 
 import DNSWire
 import HTTPServer
@@ -37,7 +37,7 @@ struct WireFormat: Dialect {
     return reply
   }
 
-  /// An answer as a message, with the freshness that RFC 8484 section 5.1 asks for.
+  /// Composes an answer as a message, with the freshness lifetime of RFC 8484 section 5.1.
   static func response(
     _ answer: ZoneAnswer, identifier: UInt16, cd: Bool, edns: EDNS? = nil, age: UInt32? = nil
   ) -> DialectReply {
@@ -51,14 +51,14 @@ struct WireFormat: Dialect {
       id: identifier, header: header, questions: [Message.Entry(answer.question)],
       answers: answer.records.map(\.resourceRecord), authorities: answer.authority.map(\.resourceRecord), edns: edns)
     guard let octets = try? message.compose() else { return .refusal(500, "the response is too long for a message") }
-    // Without an answer the SOA record's TTL counts, which the zone has cut to MINIMUM; without that one, nothing does.
+    // A negative answer has the TTL of its SOA record, which the zone has limited to MINIMUM. Without one, it is 0.
     let lifetime = (answer.records.isEmpty ? answer.authority : answer.records).map(\.ttl).min() ?? 0
     var fields = [HTTPServerField("Cache-Control", "max-age=\(lifetime)")]
     if let age { fields.append(HTTPServerField("Age", "\(age)")) }
     return DialectReply(contentType: mediaType, fields: fields, body: octets)
   }
 
-  /// The OPT record of a response; a subnet comes back with its whole length as scope (RFC 7871 section 7.2.1).
+  /// The OPT record of a response. Its scope is the full length of the subnet (RFC 7871 section 7.2.1).
   private static func edns(echoing query: EDNS, error: UInt16?) -> EDNS {
     var edns = EDNS()
     if let error { edns.options.append(ExtendedErrorReport(code: ExtendedError(rawValue: error)).option) }
@@ -73,7 +73,7 @@ extension ZoneRecord {
   fileprivate var resourceRecord: ResourceRecord { ResourceRecord(owner: owner, type: type, ttl: ttl, rdata: rdata) }
 }
 
-/// The octets of base64url text without padding (RFC 4648 section 5); nil for any other character or a loose end.
+/// Decodes base64url without padding (RFC 4648 section 5); nil for any other character or leftover bits.
 func base64URLDecoded(_ text: [UInt8]) -> [UInt8]? {
   var octets: [UInt8] = []
   octets.reserveCapacity(text.count * 3 / 4)

@@ -1,25 +1,25 @@
-// AddressAnswer.swift -- what services that know nothing but addresses say about a name and a family.
+// AddressAnswer.swift -- the answer of a service that only returns addresses, for one name and family.
 
 import DNSWire
 
 /// The addresses of one family at one name.
 struct AddressAnswer: Sendable {
-  /// The name that the reply is about.
+  /// The name in the reply.
   let name: DomainName
   /// A or AAAA.
   let type: RecordType
   /// The addresses as text, in the zone's order.
   var addresses: [String] = []
-  /// The smallest TTL of the chain and the addresses; nil without addresses.
+  /// The lowest TTL of the chain and the addresses; nil without addresses.
   var ttl: UInt32?
-  /// Why there are none: the name does not exist, or has no such records.
+  /// Distinguishes NXDOMAIN from NODATA if there are no addresses.
   var code = ResponseCode.noError
-  /// Whether the account may ask for the name; if not, nothing is said about it.
+  /// Whether the name is on the account's list; if not, the reply has nothing for it.
   var isListed = true
 }
 
 extension Service {
-  /// The addresses at a name, which have to be in the account's list.
+  /// Returns the addresses at a name, if it is on the account's list.
   func addresses(of name: DomainName, _ type: RecordType, for transfer: Transfer) -> AddressAnswer {
     let answer = answer(Question(name: name, type: type), for: transfer)
     guard !options.notListed.contains(where: { name.isAtOrBelow($0) }) else {
@@ -32,7 +32,7 @@ extension Service {
   }
 }
 
-/// The names of a list with commas; nil where one of them is none that these services take.
+/// Parses a comma-separated list of names; nil if these services do not accept one of them.
 func plainNames(_ list: some Collection<UInt8>) -> [DomainName]? {
   var names: [DomainName] = []
   for text in list.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) {

@@ -1,16 +1,16 @@
-// Control.swift -- the paths below `/_simulator/`: faults, the record of requests, the zone.
+// Control.swift -- the paths below `/_simulator/`: faults, the record of requests, settings, the zone.
 //
 //   POST   /_simulator/fault?kind=…   adds a fault; the parameters may also be the body, as JSON or as a query
-//   GET    /_simulator/fault          the faults in force
-//   DELETE /_simulator/fault          removes them
-//   GET    /_simulator/requests       the requests that are kept, oldest first
-//   GET    /_simulator/count          how many transfers, connections, and of which questions
-//   DELETE /_simulator/requests, /_simulator/count    forgets requests and counters
-//   GET    /_simulator/settings       the settings and their values; Settings.swift says what they do
-//   POST   /_simulator/settings?…     changes some, by name=value; also as the body, all or none
-//   DELETE /_simulator/settings       back to those of the start
-//   PUT    /_simulator/zone           the body is the zone from now on
-//   DELETE /_simulator/zone           back to the zone of the start
+//   GET    /_simulator/fault          returns the active faults
+//   DELETE /_simulator/fault          removes all faults
+//   GET    /_simulator/requests       returns the recorded requests, oldest first
+//   GET    /_simulator/count          returns counters of transfers, connections, questions and units
+//   DELETE /_simulator/requests, /_simulator/count    clears requests and counters
+//   GET    /_simulator/settings       returns the settings and their values; see Settings.swift
+//   POST   /_simulator/settings?…     changes settings by name=value, also from the body; all or none
+//   DELETE /_simulator/settings       restores the settings of the start
+//   PUT    /_simulator/zone           replaces the zone with the body
+//   DELETE /_simulator/zone           restores the zone of the start
 
 import HTTPServer
 
@@ -68,7 +68,7 @@ extension Simulator {
     }
   }
 
-  /// The parameters of the query and of the body; nil where the request is refused for its body.
+  /// The parameters of the query and of the body; nil if the body is malformed, which this function refuses.
   private func controlParameters(_ request: HTTPServerRequest, _ reply: HTTPServerReply) -> Parameters? {
     let parameters = Parameters(query: request.query)
     guard !request.body.isEmpty else { return parameters }

@@ -1,74 +1,74 @@
-// Fault.swift -- what may be made to go wrong, to which requests, and how often.
+// Fault.swift -- a deliberate fault: what goes wrong, for which requests, and how often.
 
 import DNSWire
 import HTTPServer
 
-/// A fault on demand.
+/// A deliberate fault.
 struct Fault: Equatable, Sendable {
   /// What goes wrong.
   enum Kind: String, CaseIterable, Sendable {
-    /// Nothing but the delay.
+    /// Only the delay.
     case delay
-    /// No answer ever; the connection stays open until the client closes it.
+    /// No reply; the connection stays open until the client closes it.
     case stall
     /// The connection is reset.
     case reset
-    /// An HTTP status other than 200.
+    /// An HTTP status of the caller's choice.
     case status
-    /// Status 200 with a page of HTML, as a captive portal sends it.
+    /// Status 200 with an HTML page, like that of a captive portal.
     case html
-    /// The first half of the body.
+    /// Only the first half of the body.
     case cut
-    /// An answer to a question that nobody asked.
+    /// An answer to a different question.
     case wrongQuestion = "wrong-question"
-    /// The second half of the body is octets that are no UTF-8, and no name of a message either.
+    /// The second half of the body is neither valid UTF-8 nor valid in a DNS message.
     case garble
     /// An address of three octets.
     case badRDATA = "bad-rdata"
-    /// An alias whose target cannot be read.
+    /// A CNAME record with a malformed target.
     case badName = "bad-name"
-    /// An alias that leads back to its own name.
+    /// A loop of CNAME records.
     case loop
-    /// More aliases in a row than any resolver follows.
+    /// More CNAME records in a chain than any resolver follows.
     case chain
-    /// SERVFAIL with an Extended DNS Error (RFC 8914), as a validator says it.
+    /// SERVFAIL with an Extended DNS Error (RFC 8914), like that of a validator.
     case bogus
     /// A body of many octets.
     case big
-    /// A refusal with a code of EMAS's, and the status that belongs to it.
+    /// A refusal with an error code of EMAS and its HTTP status.
     case error
   }
 
   let kind: Kind
-  /// How much later the reply comes, whatever it is.
+  /// The delay of the reply, for any kind.
   var delay = Duration.zero
-  /// The status of `status`.
+  /// The status for `status`.
   var code = 503
-  /// The Retry-After field of `status`, in seconds.
+  /// The Retry-After field for `status`, in seconds.
   var retryAfter: UInt32?
-  /// The code of `error`.
+  /// The code for `error`.
   var error = EMASError.internalError
-  /// The Extended DNS Error of `bogus`: DNSKEY Missing.
+  /// The Extended DNS Error for `bogus`; by default DNSKEY Missing.
   var extendedError: UInt16 = 9
-  /// The length of `big`.
+  /// The length of the body for `big`.
   var octets = 10_000_000
-  /// How many more requests it hits; nil for no end.
+  /// The number of requests that remain to be affected; nil for no limit.
   var remaining: Int?
-  /// The share of matching requests that it hits, 0…1.
+  /// The fraction of matching requests to affect, 0…1.
   var probability = 1.0
-  /// What the path begins with.
+  /// Matches paths with this prefix.
   var path: String?
-  /// The name that is asked for.
+  /// Matches questions for this name.
   var name: DomainName?
-  /// A name that is asked for, or that one is below.
+  /// Matches questions for this name and names below it.
   var below: DomainName?
-  /// The type that is asked for.
+  /// Matches questions of this type.
   var type: RecordType?
-  /// The dialect's name.
+  /// Matches the dialect of this name.
   var dialect: String?
 }
 
-/// A fault that cannot be understood: what was found, and what is allowed.
+/// A malformed fault: what was found and what is allowed.
 struct FaultError: Error, Equatable, CustomStringConvertible {
   let description: String
 }
@@ -77,7 +77,7 @@ extension Fault {
   static let delayLimit: UInt32 = 3_600_000
   static let bodyLimit = 100_000_000
 
-  /// A fault from parameters such as `kind=status&code=429&retry-after=5&count=2&path=/resolve`.
+  /// Creates a fault from parameters such as `kind=status&code=429&retry-after=5&count=2&path=/resolve`.
   ///
   /// - Throws: `FaultError` for an unknown parameter or a value out of range.
   init(_ parameters: Parameters) throws(FaultError) {
@@ -93,7 +93,7 @@ extension Fault {
     }
   }
 
-  /// Sets one parameter: nil if it is unknown, false if its value is invalid.
+  /// Parses one parameter; nil if it is unknown, false if its value is not allowed.
   private mutating func take(_ key: String, _ value: String) -> Bool? {
     switch key {
     case "kind": break
@@ -139,7 +139,7 @@ extension Fault {
     return true
   }
 
-  /// Whether the fault is meant for such a request.
+  /// Whether the fault applies to a request.
   func matches(path: String, dialect: String, questions: [Question]) -> Bool {
     if let wanted = self.path, !path.hasPrefix(wanted) { return false }
     if let wanted = self.dialect, dialect != wanted { return false }
@@ -152,7 +152,7 @@ extension Fault {
 }
 
 extension Fault {
-  /// What becomes of the answer itself, in whatever form the dialect writes it.
+  /// The change to the answer itself, in the form of each dialect; nil if the fault does not change the answer.
   var distortion: Distortion? {
     switch kind {
     case .wrongQuestion: .question
@@ -167,8 +167,8 @@ extension Fault {
 }
 
 extension DialectReply {
-  /// The reply as the fault spoils it; kinds that concern the connection leave it alone. What was understood of the
-  /// request stays; what somebody else answers in the service's place is not charged.
+  /// Applies the fault to a reply; faults of the connection do not change it. What was parsed from the request stays. A
+  /// reply that does not come from the service has no price.
   func spoiled(by fault: Fault) -> DialectReply {
     var reply = self
     switch fault.kind {

@@ -1,8 +1,8 @@
-// FaultTable.swift -- the faults in force; the first one that matches is used.
+// FaultTable.swift -- the active faults; the first one that matches applies.
 
 import DNSWire
 
-/// The faults in force. The dice are seeded: the same requests meet the same faults in every run.
+/// The active faults. The random numbers have a seed, so that the same requests get the same faults in every run.
 struct FaultTable {
   private(set) var faults: [Fault] = []
   private var dice: SplitMix64
@@ -12,13 +12,12 @@ struct FaultTable {
     dice = SplitMix64(state: seed)
   }
 
-  /// Puts a fault behind those that are in force.
+  /// Adds a fault after the others.
   mutating func add(_ fault: Fault) { faults.append(fault) }
 
-  /// Removes every fault.
   mutating func clear() { faults = [] }
 
-  /// The fault that such a request meets, counted down; nil for none.
+  /// Returns the fault for a request and decrements its count; nil for none.
   mutating func take(path: String, dialect: String, questions: [Question]) -> Fault? {
     for index in faults.indices where faults[index].matches(path: path, dialect: dialect, questions: questions) {
       let fault = faults[index]
@@ -32,7 +31,7 @@ struct FaultTable {
   }
 }
 
-/// Steele, Lea and Flood's SplitMix64: small, and the same on every machine.
+/// SplitMix64 by Steele, Lea and Flood: small, and equal on every machine.
 private struct SplitMix64: RandomNumberGenerator {
   var state: UInt64
 

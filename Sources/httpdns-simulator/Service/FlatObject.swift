@@ -1,14 +1,14 @@
-// FlatObject.swift -- parameters in a body: a flat JSON object, or a query.
+// FlatObject.swift -- parses parameters in a body: a flat JSON object or a query.
 
 import CJSON
 
-/// Parameters from a body: a JSON object of texts, numbers and switches, or `name=value&…`.
+/// Parses a body: a JSON object of strings, numbers and Booleans, or `name=value&…`; nil for any other JSON object.
 func bodyParameters(_ body: [UInt8]) -> Parameters? {
   guard body.first == UInt8(ascii: "{") else { return Parameters(query: String(decoding: body, as: UTF8.self)) }
   return flatObject(body)
 }
 
-/// The members of a JSON object of texts, numbers and switches; nil for any other text.
+/// The members of a JSON object of strings, numbers and Booleans; nil for any other text.
 func flatObject(_ body: [UInt8]) -> Parameters? {
   var text: OpaquePointer?
   var object = json_value()
@@ -26,7 +26,7 @@ func flatObject(_ body: [UInt8]) -> Parameters? {
   return Parameters(pairs: pairs)
 }
 
-/// A JSON text, number or switch as text; nil for anything that has parts.
+/// A JSON string, number or Boolean as text; nil for any other value.
 private func plainText(_ value: json_value) -> String? {
   switch json_kind_of(value) {
   case JSON_STRING:

@@ -1,10 +1,10 @@
-// RequestRecord.swift -- what the service was asked: the latest requests, and counters of all of them.
+// RequestRecord.swift -- records the latest requests and counts all of them.
 
 import DNSWire
 
-/// One request, as the record keeps it.
+/// One recorded request.
 struct RecordedRequest: Sendable {
-  /// Milliseconds since 1970 by the machine's clock.
+  /// Milliseconds since 1970 on the system clock.
   var milliseconds: Int64
   /// `http` or `https`.
   var transport: String
@@ -12,41 +12,41 @@ struct RecordedRequest: Sendable {
   var path: String
   /// The Host field.
   var host: String?
-  /// As it was sent; decoded only when somebody looks.
+  /// The query as sent; decoded only when the record is read.
   var query: String?
-  /// The dialect's name; nil where none took the request.
+  /// The dialect's name; nil if no dialect claimed the request.
   var dialect: String?
-  /// What was asked, name by name.
+  /// The questions, name by name.
   var questions: [Question]
   var isVerified: Bool?
-  /// The cipher in which names and reply travelled.
+  /// The cipher of names and reply.
   var cipher: BlockCipher.Mode?
   var subnet: String?
-  /// The status that was, or would have been, sent.
+  /// The status that was sent, or would have been sent without the fault of the connection.
   var status: Int
-  /// What the real service would charge for it.
+  /// The price that the real service would charge.
   var units = 0
-  /// The fault that the request met.
+  /// The fault that was applied.
   var fault: Fault.Kind?
 }
 
 /// A bounded record of requests, and their counters.
 struct RequestRecord {
-  /// Questions that are counted one by one; beyond that only the total goes on.
+  /// Maximum different questions with a counter; beyond it, new questions have no counter.
   static let questionLimit = 200_000
 
-  /// Requests kept; older ones are forgotten.
+  /// Maximum recorded requests; older ones are dropped.
   let limit: Int
   private(set) var transferCount: UInt64 = 0
   private(set) var questionCounts: [Question: UInt64] = [:]
-  /// What the real services would charge, by the dialect's name.
+  /// The prices that the real services would charge, by the dialect's name.
   private(set) var units: [String: Int] = [:]
   private var ring: [RecordedRequest] = []
   private var oldest = 0
 
   init(limit: Int) { self.limit = limit }
 
-  /// The requests that are kept, oldest first.
+  /// The recorded requests, oldest first.
   var requests: [RecordedRequest] { Array(ring[oldest...]) + ring[..<oldest] }
 
   mutating func note(_ request: RecordedRequest) {
@@ -65,7 +65,7 @@ struct RequestRecord {
     }
   }
 
-  /// Forgets every request and sets the counters to zero.
+  /// Removes all requests and resets the counters.
   mutating func clear() { self = RequestRecord(limit: limit) }
 }
 
@@ -79,7 +79,7 @@ extension RequestRecord {
     return json.octets
   }
 
-  /// The counters as a JSON object; questions are keyed `name. TYPE`, in lower case, in order.
+  /// The counters as a JSON object. The keys of questions are `name. TYPE` in lower case, sorted.
   func countJSON(connections: UInt64) -> [UInt8] {
     var json = JSONWriter()
     json.beginObject()

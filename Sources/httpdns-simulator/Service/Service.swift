@@ -1,98 +1,98 @@
-// Service.swift -- what all dialects answer from: the zone, the accounts and the switches.
+// Service.swift -- the state that all dialects use: the zone, the accounts and the settings.
 
 import DNSWire
 import EventLoop
 
-/// Where providers differ over time, or where their documents leave a choice.
+/// Options for behaviour that changed over time, or that the providers' documents leave open.
 struct ServiceOptions: Sendable {
-  /// How far the service's clock is ahead of the machine's, in seconds.
+  /// Seconds by which the service's clock is ahead of the system clock.
   var clockOffset: Int64 = 0
-  /// Refuse AliDNS requests without a signature.
+  /// Whether AliDNS requests without a signature are refused.
   var requiresSignature = false
-  /// How far `ts` of AliDNS may be from the service's clock, in seconds.
+  /// Maximum difference between `ts` of AliDNS and the service's clock, in seconds.
   var signatureWindow: Int64 = 600
-  /// Cloudflare's names end with a dot, as its documents show and its service does not.
+  /// Whether Cloudflare's names end with a dot: its documents show one, its service sends none.
   var cloudflareFinalDot = false
-  /// Cloudflare's RDATA of newer types is RFC 3597 text, as it was until 2026.
+  /// Whether Cloudflare's RDATA of newer types is RFC 3597 text, as it was until 2026.
   var cloudflareGenericForm = false
-  /// The Age field of RFC 8484 responses, in seconds; none without one.
+  /// The Age field of RFC 8484 responses, in seconds; nil sends none.
   var age: UInt32?
-  /// Names at and below which Tencent and EMAS say nothing, because the account's list does not have them.
+  /// Names that are not on the account's list: Tencent and EMAS return nothing at and below them.
   var notListed: [DomainName] = []
   var tencent = TencentSwitches()
   var emas = EMASSwitches()
   var table = TableSwitches()
 }
 
-/// Tencent's choices.
+/// Options of Tencent's service.
 struct TencentSwitches: Sendable {
-  /// Families that a reply may be without, whatever the zone has.
+  /// Families that replies omit even if the zone has addresses.
   enum Withheld: String, CaseIterable, Sendable {
     case none, ipv4, ipv6, both
   }
-  /// What a request gets whose id, key, token or expiry is wrong: no document says.
+  /// The reply to a wrong id, key, token or expiry, which no document defines.
   enum Refusal: String, CaseIterable, Sendable {
     case status, empty
   }
-  /// On which lines of a batch the client's address stands.
+  /// The lines of a batch that have the client's address.
   enum ClientLines: String, CaseIterable, Sendable {
     case every, last
   }
 
-  /// A line feed ends the body.
+  /// Whether the body ends with a line feed.
   var appendsNewline = false
-  /// Every body is empty.
+  /// Whether every body is empty.
   var isEmpty = false
   var withheld = Withheld.none
   var refusal = Refusal.status
   var clientLines = ClientLines.every
-  /// Names in the clear are answered without any account, as the service that ended in 2022 did.
+  /// Whether names in clear text need no account, as in the service that ended in 2022.
   var isFree = false
 }
 
-/// EMAS's choices.
+/// Options of EMAS's service.
 struct EMASSwitches: Sendable {
-  /// Refuse requests without a signature.
+  /// Whether requests without a signature are refused.
   var requiresSignature = false
-  /// How much of their TTL v1's records have lost, in seconds.
+  /// Seconds by which the TTLs in v1's replies have decreased.
   var age: UInt32 = 0
   /// Whether the account may send `sdns-` parameters.
   var supportsSDNS = true
-  /// v2 writes `mode` as a number.
+  /// Whether v2's `mode` is a number instead of a string.
   var modeIsNumber = false
-  /// What the scheduling call names; nothing stands for the simulator's own addresses.
+  /// The addresses in the scheduling call's reply; empty for the simulator's own addresses.
   var serviceAddresses: [ServiceAddress] = []
-  /// The scheduling call says that the account is switched off.
+  /// Whether the scheduling call reports that the account is switched off.
   var isDisabled = false
 }
 
-/// The self-built table's choices.
+/// Options of the self-hosted table.
 struct TableSwitches: Sendable {
   static let domainLimit = 200_000
 
-  /// `enable` is 1.
+  /// Whether `enable` is 1.
   var isEnabled = true
-  /// The label of the line.
+  /// The value of `service`, a label.
   var service = "ISP-A"
-  /// So many synthetic names instead of the zone's; 0 for the zone's.
+  /// The number of synthetic names to list; 0 lists the zone's names.
   var domainCount = 0
-  /// IPv6 addresses stand behind the IPv4 ones: the format says nothing about them.
+  /// Whether IPv6 addresses follow the IPv4 addresses, which the format does not define.
   var includesIPv6 = false
 }
 
-/// The simulated service; a value, so that a dialect's reply depends on nothing else.
+/// The simulated service. A value, so that a dialect's reply depends on nothing else.
 struct Service: Sendable {
   var zone: Zone
   var accounts: [Account] = []
   var tencent = TencentAccount()
   var emas = EMASAccount()
   var options = ServiceOptions()
-  /// Where the simulator serves plain HTTP.
+  /// The simulator's addresses for plain HTTP.
   var plainAddresses: [SocketAddress] = []
-  /// Where it serves HTTPS.
+  /// The simulator's addresses for HTTPS.
   var secureAddresses: [SocketAddress] = []
 
-  /// The zone's answer, or, for a distorted transfer, what has become of it.
+  /// Returns the zone's answer, with the distortion of the transfer if there is one.
   func answer(_ question: Question, for transfer: Transfer) -> ZoneAnswer {
     let answer = zone.answer(question)
     return transfer.distortion.map { answer.distorted($0) } ?? answer

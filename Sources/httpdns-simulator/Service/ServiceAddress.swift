@@ -1,12 +1,12 @@
-// ServiceAddress.swift -- an address that the scheduling call names, with or without a port.
+// ServiceAddress.swift -- an address in the reply of the scheduling call, with or without a port.
 
 import DNSWire
 import EventLoop
 
-/// `192.0.2.11`, `192.0.2.11:8053`, `2001:db8::11` or `[2001:db8::11]:8053`.
+/// An address such as `192.0.2.11`, `192.0.2.11:8053`, `2001:db8::11` or `[2001:db8::11]:8053`.
 struct ServiceAddress: Equatable, Sendable, CustomStringConvertible {
   let address: IPAddress
-  /// nil for the scheme's own.
+  /// Nil for the scheme's default.
   let port: UInt16?
 
   init?(text: String) {

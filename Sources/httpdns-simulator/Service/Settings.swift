@@ -1,44 +1,43 @@
-// Settings.swift -- the switches that may be turned while the service runs, by their names.
+// Settings.swift -- the settings that can be changed at run time, by name.
 //
-//   clock-offset=SECONDS             the service's clock is so far ahead
-//   not-listed=NAME,NAME             names, with all below them, that Tencent and EMAS leave empty
+//   clock-offset=SECONDS             seconds by which the service's clock is ahead
+//   not-listed=NAME,NAME             Tencent and EMAS return nothing for these names and all names below them
 //   tencent-newline=true             bodies end with a line feed
 //   tencent-empty=true               every body is empty
-//   tencent-withhold=FAMILY          none, ipv4, ipv6, both: that family has no addresses
-//   tencent-refusal=FORM             status (401) or empty: what wrong credentials get
-//   tencent-client=LINES             every or last: where a batch has the client's address
-//   tencent-free=true                names in the clear need no account
+//   tencent-withhold=FAMILY          none, ipv4, ipv6, both: the family without addresses
+//   tencent-refusal=FORM             status (401) or empty: the reply to wrong credentials
+//   tencent-client=LINES             every or last: the lines of a batch with the client's address
+//   tencent-free=true                names in clear text need no account
 //   emas-signed-only=true            requests without a signature are refused
-//   emas-age=SECONDS                 so much of the TTL is gone in v1's replies
+//   emas-age=SECONDS                 seconds by which the TTLs in v1's replies have decreased
 //   emas-sdns=false                  sdns- parameters are refused
 //   emas-mode-number=true            v2's mode is a number
-//   emas-service-ip=ADDRESS,ADDRESS  what /ss names, with or without ports; empty for the simulator itself
-//   emas-disable=true                /ss says that the account is switched off
+//   emas-service-ip=ADDRESS,ADDRESS  the addresses in the reply of /ss, with or without ports; empty: our own
+//   emas-disable=true                /ss reports that the account is switched off
 //   table-enable=false               enable is 0
-//   table-service=TEXT               the label of the line
-//   table-domains=NUMBER             so many synthetic names; 0 for those of the zone
-//   table-ipv6=true                  IPv6 addresses stand behind the IPv4 ones
+//   table-service=TEXT               the value of service
+//   table-domains=NUMBER             the number of synthetic names to list; 0 lists the zone's names
+//   table-ipv6=true                  IPv6 addresses follow the IPv4 addresses
 
 import DNSWire
 
-/// A setting that cannot be understood: what was found, and what is allowed.
+/// A malformed setting: what was found and what is allowed.
 struct SettingError: Error, Equatable, CustomStringConvertible {
   let description: String
 }
 
-/// One switch: its name, what it takes, and how it is read and written.
+/// One setting: its name, its allowed values, and how to read and write it.
 struct Setting: Sendable {
   let name: String
   let allowed: String
   let show: @Sendable (ServiceOptions) -> String
-  /// Writes the value; false for one that is not allowed.
+  /// Sets the value; returns false if it is not allowed.
   let take: @Sendable (inout ServiceOptions, String) -> Bool
 }
 
 extension Setting {
   private typealias Place<Value> = WritableKeyPath<ServiceOptions, Value> & Sendable
 
-  /// Every setting.
   static let all: [Setting] = [
     integer("clock-offset", \.clockOffset, -4_000_000_000...4_000_000_000),
     list("not-listed", \.notListed, "domain names") { DomainName(text: $0) },
@@ -114,9 +113,9 @@ extension Setting {
 }
 
 extension ServiceOptions {
-  /// Takes settings by name; without a mistake all of them, otherwise none.
+  /// Changes settings by name. With one mistake, it changes none.
   ///
-  /// - Throws: `SettingError` for a name that is not known and a value that is not allowed.
+  /// - Throws: `SettingError` for an unknown name or a value that is not allowed.
   mutating func take(_ parameters: Parameters) throws(SettingError) {
     var changed = self
     for pair in parameters.pairs {

@@ -1,6 +1,7 @@
-// Simulator.swift -- joins the servers, the dialects, the faults and the record.
+// Simulator.swift -- connects the servers, the dialects, the faults and the record.
 //
-// Loop thread only. A request is: which dialect, its reply, which fault, the record, the answer.
+// Loop thread only. Each request passes these steps: select the dialect, compose its reply, apply a fault, record,
+// send.
 
 import EventLoop
 import Glibc
@@ -8,11 +9,11 @@ import HTTPServer
 
 /// The running service.
 final class Simulator {
-  /// What the service answers from.
+  /// The state that dialects use.
   var service: Service
-  /// The faults in force.
+  /// The active faults.
   var faults: FaultTable
-  /// What was asked.
+  /// The recorded requests.
   var record: RequestRecord
 
   private let loop: EventLoop
@@ -21,7 +22,7 @@ final class Simulator {
   private var servers: [HTTPServer] = []
   private var controlServers: [HTTPServer] = []
 
-  /// A service that does not listen yet.
+  /// Creates a simulator that does not listen yet.
   init(on loop: EventLoop, service: Service, faults: FaultTable, recordLimit: Int) {
     self.loop = loop
     self.service = service
@@ -31,12 +32,12 @@ final class Simulator {
     startOptions = service.options
   }
 
-  /// How many connections the service's addresses have accepted; those of the control address do not count.
+  /// The number of connections that the service's addresses have accepted, without those of control addresses.
   var connectionCount: UInt64 { servers.reduce(0) { $0 + $1.connectionCount } }
 
-  /// Serves every dialect, and the control paths, on an address.
+  /// Serves every dialect and the control paths on an address.
   ///
-  /// - Returns: the address with the port that it really has.
+  /// - Returns: the address with its actual port.
   func serve(on address: SocketAddress, tls: TLSServerContext? = nil) throws(HTTPServerError) -> SocketAddress {
     let isSecure = tls != nil
     let server = try makeServer(tls: tls) { [unowned self] in receive($0, $1, isSecure: isSecure) }
@@ -46,20 +47,20 @@ final class Simulator {
     return bound
   }
 
-  /// Serves the control paths alone on an address.
+  /// Serves only the control paths on an address.
   func serveControl(on address: SocketAddress) throws(HTTPServerError) -> SocketAddress {
     try makeControlServer().listen(on: address)
   }
 
-  /// Serves the control paths alone on a Unix socket.
+  /// Serves only the control paths on a Unix socket.
   func serveControl(unixPath: String) throws(HTTPServerError) {
     try makeControlServer().listen(unixPath: unixPath)
   }
 
-  /// Goes back to the zone that the service began with.
+  /// Restores the zone of the start.
   func restoreZone() { service.zone = startZone }
 
-  /// Goes back to the settings that the service began with.
+  /// Restores the settings of the start.
   func restoreSettings() { service.options = startOptions }
 
   private func makeServer(
@@ -106,8 +107,8 @@ final class Simulator {
       default: self?.send(answer, reply)
       }
     }
-    // A reset waits for the timers even without a delay: libevent is still inside the request that it ends. The loop's
-    // own time is that of the turn's beginning, which may lie before a long wait for this request.
+    // A reset needs a timer even without a delay, because libevent is still processing the request. `.now` and not the
+    // loop's time, which is that of the start of the turn and may precede a long wait for this request.
     if fault.delay > .zero || fault.kind == .reset {
       loop.schedule(at: .now + fault.delay, finish)
     } else {
@@ -137,7 +138,7 @@ final class Simulator {
   }
 }
 
-/// A Date field's value (RFC 9110 section 5.6.7).
+/// The value of a Date field (RFC 9110 section 5.6.7).
 func httpDate(_ seconds: Int64) -> String {
   var time = time_t(seconds)
   var parts = tm()

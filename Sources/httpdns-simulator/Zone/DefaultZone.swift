@@ -1,4 +1,4 @@
-// DefaultZone.swift -- the zone that is answered from when no file is given: Config/demo.zone, word for word.
+// DefaultZone.swift -- the built-in zone: a copy of Config/demo.zone.
 
 /// The text of Config/demo.zone; a test compares the two.
 let defaultZoneText = ##"""

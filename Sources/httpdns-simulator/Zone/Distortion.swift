@@ -1,30 +1,30 @@
-// Distortion.swift -- what the owner of a zone, or a broken service, can do to an answer on purpose.
+// Distortion.swift -- deliberate errors in an answer, as from a hostile zone or a broken service.
 
 import DNSWire
 
 /// What is wrong with an answer.
 enum Distortion: Equatable, Sendable {
-  /// It is about another name.
+  /// It belongs to another name.
   case question
   /// Its address has three octets.
   case rdata
-  /// It leads to a name that cannot be read.
+  /// Its CNAME record has a malformed target.
   case name
-  /// Its alias leads back.
+  /// Its CNAME records form a loop.
   case loop
-  /// It is a chain of `Distortion.links` aliases.
+  /// It is a chain of `Distortion.links` CNAME records.
   case chain
-  /// SERVFAIL, with that Extended DNS Error.
+  /// SERVFAIL with that Extended DNS Error.
   case bogus(UInt16)
 
-  /// The links of `chain`: more than `Zone.chainLimit` and any resolver's own limit.
+  /// The links of `chain`: more than `Zone.chainLimit` and than any resolver's limit.
   static let links = 40
-  /// The name that `question` is about.
+  /// The name in the answer for `question`.
   static let wrongName = DomainName(text: "wrong-question.example.net.")!
 }
 
 extension ZoneAnswer {
-  /// The answer with something wrong with it.
+  /// Returns the answer with a deliberate error.
   func distorted(_ distortion: Distortion) -> ZoneAnswer {
     var answer = self
     switch distortion {
@@ -35,7 +35,7 @@ extension ZoneAnswer {
       }
     case .rdata: answer.answer(with: [record(question.name, .a, text: "192.0.2", rdata: [192, 0, 2])])
     case .name:
-      // A pointer to behind the message; in text an empty label.
+      // On the wire, a compression pointer beyond the message; in text, an empty label.
       answer.answer(with: [record(question.name, .cname, text: "a..example.", rdata: [0xFF, 0xFF])])
     case .loop:
       let other = Distortion.wrongName

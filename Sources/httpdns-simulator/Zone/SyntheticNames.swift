@@ -1,10 +1,10 @@
-// SyntheticNames.swift -- names that answer without standing in a zone file: for tests and benchmarks.
+// SyntheticNames.swift -- names with computed records, without a zone file: for tests and benchmarks.
 //
-//   n<N>.bench.example     A and AAAA derived from N: as many names as a benchmark wants
-//   ttl-<N>.example        A with a TTL of N seconds
+//   n<N>.bench.example     A and AAAA derived from N: any number of names for a benchmark
+//   ttl-<N>.example        A and AAAA with a TTL of N seconds
 //   many-<N>.example       N addresses, A and AAAA
 //   chain-<N>.example      N CNAME records, then A and AAAA
-//   txt-<N>.example        one TXT record of N octets of text
+//   txt-<N>.example        one TXT record with N octets of text
 //   nodata.example         exists without records
 //   servfail.example, refused.example    fail with that response code
 
@@ -12,9 +12,9 @@ import DNSWire
 
 /// The synthetic names of `example.`; a pure function of the name and the default TTL.
 struct SyntheticNames: Sendable {
-  /// The largest N of `many-<N>` and `chain-<N>`.
+  /// Maximum N of `many-<N>` and `chain-<N>`.
   static let repetitionLimit = 1_000
-  /// The largest N of `txt-<N>`: what still fits into a message of 65,535 octets.
+  /// Maximum N of `txt-<N>`, which fits into a message of 65,535 octets.
   static let textLimit = 60_000
 
   let defaultTTL: UInt32
@@ -24,7 +24,7 @@ struct SyntheticNames: Sendable {
 
   func isApex(_ name: DomainName) -> Bool { name == SyntheticNames.apex }
 
-  /// The SOA record of a zone that has none in the file.
+  /// The SOA record of a zone that has none in its file.
   func soa(of owner: DomainName) -> ZoneRecord {
     var rdata = DomainName(text: SyntheticNames.nameServer)!.octets + DomainName(text: "hostmaster.example.")!.octets
     let numbers: [UInt32] = [2_024_010_101, 3_600, 600, 604_800, 60]
@@ -33,7 +33,7 @@ struct SyntheticNames: Sendable {
     return ZoneRecord(owner: owner, type: .soa, ttl: 900, text: text, rdata: rdata)
   }
 
-  /// What exists at a synthetic name; nil for every other one.
+  /// Returns the node of a synthetic name; nil for any other name.
   func node(at name: DomainName) -> ZoneNode? {
     guard let parent = name.parent else { return nil }
     let label = name.octets[1..<(Int(name.octets[0]) + 1)].map(asciiLowercase)
@@ -73,7 +73,7 @@ struct SyntheticNames: Sendable {
     }
   }
 
-  /// An A record of 198.18.0.0/15 and an AAAA record of 2001:2::/48: the addresses of benchmarks (RFC 2544, RFC 5180).
+  /// An A record in 198.18.0.0/15 and an AAAA record in 2001:2::/48, the addresses for benchmarks (RFC 2544, RFC 5180).
   private func addresses(of owner: DomainName, number: UInt32, ttl: UInt32) -> [ZoneRecord] {
     let v4 = octets(of: 0xC612_0000 | number & 0x1_FFFF)
     let v6: [UInt8] = [0x20, 0x01, 0, 2] + [UInt8](repeating: 0, count: 8) + octets(of: number)
@@ -96,7 +96,7 @@ private func octets(of number: UInt32) -> [UInt8] {
   [UInt8(number >> 24), UInt8(number >> 16 & 0xFF), UInt8(number >> 8 & 0xFF), UInt8(number & 0xFF)]
 }
 
-/// A decimal number without sign; nil for none, other characters or more than 32 bits.
+/// Parses a decimal number without a sign; nil for any other text and for more than 32 bits.
 private func decimal(_ digits: ArraySlice<UInt8>) -> UInt32? {
   guard !digits.isEmpty else { return nil }
   var value: UInt32 = 0

@@ -1,21 +1,21 @@
-// Zone.swift -- the names that the simulated service knows, and what it says about each.
+// Zone.swift -- the names of the simulated service and their records.
 
 import DNSWire
 
-/// A record with its RDATA in both forms: dialects of JSON show the zone file's text, RFC 8484 the octets.
+/// A record with its RDATA in both forms: JSON dialects send the zone file's text, RFC 8484 the octets.
 struct ZoneRecord: Sendable {
   var owner: DomainName
   var type: RecordType
   var ttl: UInt32
-  /// Presentation text of the RDATA, every name in it absolute.
+  /// Presentation text of the RDATA, in which every name is absolute.
   var text: String
-  /// The RDATA in wire form, names uncompressed.
+  /// The RDATA in wire format, names uncompressed.
   var rdata: [UInt8]
 }
 
-/// What exists at one name.
+/// The records at one name.
 struct ZoneNode: Sendable {
-  /// A response code that stands in for records: names that fail on purpose.
+  /// A response code instead of records, for names that fail deliberately.
   var code = ResponseCode.noError
   var records: [ZoneRecord] = []
 
@@ -24,37 +24,37 @@ struct ZoneNode: Sendable {
   }
 }
 
-/// What the service says to a question.
+/// The service's answer to a question.
 struct ZoneAnswer: Sendable {
   var question: Question
   var code = ResponseCode.noError
-  /// An Extended DNS Error (RFC 8914), where the dialect has a place for it.
+  /// An Extended DNS Error (RFC 8914), for dialects that can express it.
   var extendedError: UInt16?
-  /// The CNAME chain, then the records of the type that was asked.
+  /// The CNAME chain, then the records of QTYPE.
   var records: [ZoneRecord] = []
-  /// The SOA record of a negative response, its TTL cut to the negative one (RFC 2308 section 5).
+  /// The SOA record of a negative response, its TTL limited to MINIMUM (RFC 2308 section 5).
   var authority: [ZoneRecord] = []
 }
 
-/// Names and their records; an immutable value.
+/// Names and their records.
 struct Zone: Sendable {
-  /// Links of a CNAME chain that are followed before the service gives up.
+  /// Maximum links of a CNAME chain; a longer one is SERVFAIL.
   static let chainLimit = 16
 
-  /// The TTL of synthetic names, and of records that give none.
+  /// The default TTL of synthetic names and records, in seconds.
   var defaultTTL: UInt32 { synthetic.defaultTTL }
 
   private var nodes: [DomainName: ZoneNode] = [:]
   private let synthetic: SyntheticNames
   private let rootSOA: ZoneRecord
 
-  /// An empty zone, which still knows the synthetic names; `defaultTTL` is theirs.
+  /// Creates a zone that has only the synthetic names.
   init(defaultTTL: UInt32 = 300) {
     synthetic = SyntheticNames(defaultTTL: defaultTTL)
     rootSOA = synthetic.soa(of: .root)
   }
 
-  /// Adds a record; every name between it and the root exists from now on, if only as an empty one (RFC 4592).
+  /// Adds a record. Every name between it and the root then exists, if necessary as an empty non-terminal (RFC 4592).
   mutating func add(_ record: ZoneRecord) {
     nodes[record.owner, default: ZoneNode()].records.append(record)
     var name = record.owner
@@ -64,12 +64,13 @@ struct Zone: Sendable {
     }
   }
 
-  /// The names that stand in the zone and in a host's name, in order; no synthetic ones and no wildcards.
+  /// The names of letters, digits, hyphens and underscores, sorted; no synthetic names and no wildcards.
   var plainNames: [DomainName] {
     nodes.keys.filter(\.isPlain).sorted { $0.lowercased.text < $1.lowercased.text }
   }
 
-  /// What a resolver would answer: chains are followed, wildcards apply, what is not there is NXDOMAIN or NODATA.
+  /// Returns a resolver's answer: it follows chains, applies wildcards, and returns NXDOMAIN or NODATA for missing
+  /// data.
   func answer(_ question: Question) -> ZoneAnswer {
     var answer = ZoneAnswer(question: question)
     var owner = question.name
@@ -123,7 +124,7 @@ struct Zone: Sendable {
     DomainName(unchecked: [1, UInt8(ascii: "*")] + name.octets)
   }
 
-  /// The record with the TTL of a negative response: the smaller of its own and its MINIMUM field.
+  /// The SOA record with the TTL of a negative response: the lower of its own TTL and MINIMUM.
   private static func negative(_ soa: ZoneRecord) -> ZoneRecord {
     var soa = soa
     let minimum = soa.rdata.suffix(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }

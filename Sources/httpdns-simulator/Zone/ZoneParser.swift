@@ -1,29 +1,29 @@
-// ZoneParser.swift -- a zone file's entries made into records.
+// ZoneParser.swift -- turns the entries of a zone file into records.
 //
-//   $ORIGIN example.com.        what owner names without a final dot end with; `@` is the origin itself
-//   $TTL 300                    the TTL of records that give none
-//   name [TTL] [IN] TYPE RDATA  names inside RDATA are written in full, with the final dot
+//   $ORIGIN example.com.        completes owner names without a final dot; `@` is the origin itself
+//   $TTL 300                    the TTL of records without one
+//   name [TTL] [IN] TYPE RDATA  names inside RDATA must be complete, with the final dot
 
 import DNSWire
 
 /// A mistake in a zone file.
 struct ZoneError: Error, Equatable, CustomStringConvertible {
-  /// The line, counted from 1.
+  /// The line, from 1.
   let line: Int
-  /// What was found, and what is allowed.
+  /// What was found and what is allowed.
   let reason: String
 
   var description: String { "line \(line): \(reason)" }
 }
 
-/// Reads zone files.
+/// Parses zone files.
 struct ZoneParser {
   private var origin = DomainName.root
   private var ttl: UInt32
   private var owner: DomainName?
   private var zone: Zone
 
-  /// The zone that a text describes; `defaultTTL` holds until `$TTL` says otherwise.
+  /// Parses a zone file; `defaultTTL` applies until the first `$TTL`.
   ///
   /// - Throws: `ZoneError` for the first mistake.
   static func parse(_ text: some StringProtocol, defaultTTL: UInt32 = 300) throws(ZoneError) -> Zone {
@@ -91,7 +91,8 @@ struct ZoneParser {
     return full
   }
 
-  /// The first name inside RDATA that lacks its final dot: the file's text goes out as it is, so it must be complete.
+  /// Returns the first name inside RDATA without its final dot. The service sends the file's text unchanged, so names
+  /// must be complete.
   private func relativeName(in fields: [String], type: RecordType) -> String? {
     let places: [Int]
     switch type {

@@ -1,16 +1,16 @@
-// ZoneTokens.swift -- a zone file's text cut into entries and their fields (RFC 1035 section 5.1).
+// ZoneTokens.swift -- splits the text of a zone file into entries and their fields (RFC 1035 section 5.1).
 
 /// One entry of a zone file: a record or a directive.
 struct ZoneEntry: Equatable {
-  /// Where the entry begins, counted from 1.
+  /// The first line of the entry, from 1.
   let line: Int
-  /// Whether it begins with white space: the owner name of the entry before applies.
+  /// Whether it begins with white space, so that the previous entry's owner name applies.
   let continuesOwner: Bool
-  /// The fields, quotes and escapes as they stand.
+  /// The fields, with their quotes and escapes.
   let fields: [String]
 }
 
-/// Cuts text into entries: `;` starts a comment, quotes keep white space, parentheses join lines.
+/// Splits text into entries: `;` starts a comment, quotes preserve white space, parentheses join lines.
 struct ZoneTokens {
   private var fields: [String] = []
   private var field: [UInt8] = []
@@ -20,9 +20,9 @@ struct ZoneTokens {
   private var continuesOwner = false
   private var depth = 0
 
-  /// The entries of a file.
+  /// Returns the entries of a file.
   ///
-  /// - Throws: `ZoneError` where a quote or a parenthesis has no counterpart.
+  /// - Throws: `ZoneError` for an unbalanced quote or parenthesis.
   static func entries(of text: some StringProtocol) throws(ZoneError) -> [ZoneEntry] {
     var tokens = ZoneTokens()
     var input = text.utf8.makeIterator()
