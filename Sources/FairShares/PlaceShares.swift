@@ -4,11 +4,13 @@
 // places than the client with the most gets one of that client's; likewise between the domains of one client.
 
 /// A fixed number of places and their holders.
-public final class PlaceShares<Holder: AnyObject> {
+///
+/// The holders' type is not a parameter: a generic class of this module would look up its types' metadata with each call.
+public final class PlaceShares {
   /// An occupied place.
   public final class Place {
-    /// The holder.
-    public private(set) unowned var holder: Holder
+    /// The holder, as `enter` was given it.
+    public unowned let holder: AnyObject
     /// The time of `enter`, in nanoseconds of the caller's clock.
     public let since: Int64
     /// Whether and since when the place ages: an old place may be reassigned.
@@ -19,7 +21,7 @@ public final class PlaceShares<Holder: AnyObject> {
     fileprivate var byAge = Neighbours()
     fileprivate var byGroup = Neighbours()
 
-    fileprivate init(_ holder: Holder, _ domain: DomainKey, since: Int64) {
+    fileprivate init(_ holder: AnyObject, _ domain: DomainKey, since: Int64) {
       self.holder = holder
       self.domain = domain
       self.since = since
@@ -55,7 +57,7 @@ public final class PlaceShares<Holder: AnyObject> {
   fileprivate final class Group: Counted {
     unowned let client: Client
     let domain: DomainKey
-    var places = PlaceList(\.byGroup)
+    var places = PlaceList(.byGroup)
 
     init(_ client: Client, _ domain: DomainKey) {
       self.client = client
@@ -70,9 +72,9 @@ public final class PlaceShares<Holder: AnyObject> {
   private var clients: [ClientKey: Client] = [:]
   private var heap = CountHeap<Client>()
   /// Places that serve one client, the oldest first.
-  private var alone = PlaceList(\.byAge)
+  private var alone = PlaceList(.byAge)
   /// Places that serve several clients, the longest shared first.
-  private var shared = PlaceList(\.byAge)
+  private var shared = PlaceList(.byAge)
 
   /// The age at which a place may be reassigned, in nanoseconds.
   public static var oldAge: Int64 { 200_000_000 }
@@ -94,7 +96,7 @@ public final class PlaceShares<Holder: AnyObject> {
   /// Occupies a place, also if none is free.
   ///
   /// - Parameter client: `ourselves` for a place that is never reassigned.
-  public func enter(_ holder: Holder, _ client: ClientKey, _ domain: DomainKey, now: Int64) -> Place {
+  public func enter(_ holder: AnyObject, _ client: ClientKey, _ domain: DomainKey, now: Int64) -> Place {
     let place = Place(holder, domain, since: now)
     count += 1
     guard client != .ourselves else { return place }
@@ -207,25 +209,47 @@ public final class PlaceShares<Holder: AnyObject> {
     if client.count == 0 { clients[client.key] = nil }
   }
 
+  /// The lists that a place is in.
+  fileprivate enum Chain {
+    case byAge, byGroup
+  }
+
   /// An intrusive list of places.
   fileprivate struct PlaceList {
-    private let path: ReferenceWritableKeyPath<Place, Neighbours>
+    private let chain: Chain
     private(set) var first: Place?
     private unowned var last: Place?
 
-    init(_ path: ReferenceWritableKeyPath<Place, Neighbours>) { self.path = path }
+    init(_ chain: Chain) { self.chain = chain }
 
     mutating func append(_ place: Place) {
-      place[keyPath: path] = Neighbours(previous: last, next: nil)
-      if let last { last[keyPath: path].next = place } else { first = place }
+      place[chain] = Neighbours(previous: last, next: nil)
+      if let last { last[chain].next = place } else { first = place }
       last = place
     }
 
     mutating func remove(_ place: Place) {
-      let (previous, next) = (place[keyPath: path].previous, place[keyPath: path].next)
-      if let previous { previous[keyPath: path].next = next } else { first = next }
-      if let next { next[keyPath: path].previous = previous } else { last = previous }
-      place[keyPath: path] = Neighbours()
+      let (previous, next) = (place[chain].previous, place[chain].next)
+      if let previous { previous[chain].next = next } else { first = next }
+      if let next { next[chain].previous = previous } else { last = previous }
+      place[chain] = Neighbours()
+    }
+  }
+}
+
+extension PlaceShares.Place {
+  fileprivate subscript(chain: PlaceShares.Chain) -> PlaceShares.Neighbours {
+    _read {
+      switch chain {
+      case .byAge: yield byAge
+      case .byGroup: yield byGroup
+      }
+    }
+    _modify {
+      switch chain {
+      case .byAge: yield &byAge
+      case .byGroup: yield &byGroup
+      }
     }
   }
 }

@@ -29,7 +29,7 @@ package actor Resolver {
   var inFlight: [QuestionKey: Fetch] = [:]
   var failures: FailureCache
   /// The places of the questions in flight, and their clients.
-  let places: PlaceShares<Fetch>
+  let places: PlaceShares
   /// Questions that have lost their place while their transfers have not ended.
   var lingering = 0
   /// The limits per second of clients and domains.

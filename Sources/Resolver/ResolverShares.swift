@@ -170,7 +170,8 @@ extension Resolver {
     // The transfers of those that have lost their place go on for a while, and must have a bound as well. Half of that is
     // for clients that have less than others: nobody uses it up by changes among its own questions.
     guard lingering < (candidate.reason == .client ? places.capacity : places.capacity / 2) else { return nil }
-    return .of(candidate.place.holder)
+    guard let fetch = candidate.place.holder as? Fetch else { preconditionFailure("a place is held by a fetch") }
+    return .of(fetch)
   }
 
   /// A question gives its place up: its clients get what there is. What comes of it still is kept.

@@ -12,9 +12,9 @@ import Testing
 
   /// Places, used as the resolver does.
   private final class Scene {
-    let shares: PlaceShares<Holder>
+    let shares: PlaceShares
     var now: Int64 = 0
-    private(set) var places: [Int: PlaceShares<Holder>.Place] = [:]
+    private(set) var places: [Int: PlaceShares.Place] = [:]
     private var holders: [Int: Holder] = [:]
     private(set) var lost: [Int] = []
 
@@ -26,8 +26,9 @@ import Testing
       let (client, domain) = (ClientKey(value: client), DomainKey(value: domain))
       if shares.isFull {
         guard let candidate = shares.candidate(for: client, domain, now: now) else { return false }
-        lost.append(candidate.place.holder.number)
-        go(candidate.place.holder.number)
+        guard let holder = candidate.place.holder as? Holder else { preconditionFailure("no holder of this test's") }
+        lost.append(holder.number)
+        go(holder.number)
       }
       let holder = Holder(number)
       holders[number] = holder
@@ -129,7 +130,7 @@ import Testing
   @Test func `the reason for reassigning a place is reported`() {
     let scene = Scene(4)
     for number in 0..<4 { scene.come(number, client: 1, domain: 1) }
-    func reason(_ client: UInt64, _ domain: UInt64) -> PlaceShares<Holder>.Reason? {
+    func reason(_ client: UInt64, _ domain: UInt64) -> PlaceShares.Reason? {
       scene.shares.candidate(for: ClientKey(value: client), DomainKey(value: domain), now: scene.now)?.reason
     }
     #expect(reason(2, 1) == .client)

@@ -52,7 +52,7 @@ final class Fetch: @unchecked Sendable {
   /// The clients of those over UDP, to recognise a retry.
   var askers = Askers()
   /// Its place among the questions in flight; nil if it has none or has lost it.
-  var place: PlaceShares<Fetch>.Place?
+  var place: PlaceShares.Place?
   /// Whether another question has its place while its transfers have not ended. It asks no further upstream.
   var isDisplaced = false
   /// Callers inside the daemon that wait for it.
