@@ -60,7 +60,7 @@ let layer0: [Target] = [
 let layer1: [Target] =
   module("DNSWire", data: true)
   + module("EventLoop", ["CEvent"])
-  + module("Ciphers", ["CCrypto"])
+  + module("Ciphers", ["CCrypto"], tests: ["DNSWire"])
   + module("Configuration", ["DNSWire", "Ciphers", "Files", "CProcess", tomlKit])
   + module("Telemetry", [logging])
   + module("Files")
@@ -145,7 +145,7 @@ let programs: [Target] =
     "Web",
     [
       "DNSWire", "EventLoop", "Files", "Configuration", "MessageCache", "HTTPServer", "Frontend", "Upstreams",
-      "Resolver", "Forwarder", "Telemetry",
+      "Resolver", "Forwarder", "LocalDNS", "Telemetry",
     ],
     tests: ["HTTPTestSupport"])
   + [

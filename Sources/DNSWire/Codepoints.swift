@@ -152,8 +152,6 @@ public struct RecordClass: RawRepresentable, Hashable, Sendable {
 
   /// IN: the Internet.
   @inlinable public static var internet: RecordClass { @_noAllocation get { RecordClass(rawValue: 1) } }
-  /// CH: Chaosnet, today used to query a server about itself.
-  @inlinable public static var chaos: RecordClass { @_noAllocation get { RecordClass(rawValue: 3) } }
   /// ANY: a QCLASS only.
   @inlinable public static var any: RecordClass { @_noAllocation get { RecordClass(rawValue: 255) } }
 }

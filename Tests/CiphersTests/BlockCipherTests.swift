@@ -1,5 +1,6 @@
 // BlockCipherTests.swift -- AES and DES against published vectors, and ciphertexts that must not decrypt.
 
+import DNSWire
 import CCrypto
 import Ciphers
 import Foundation

@@ -70,13 +70,13 @@ extension RDATA {
 
   private static func parseGeneric(_ reader: inout TextReader, _ type: RecordType) -> [UInt8]? {
     guard reader.word() != nil, let length = reader.number(UInt16.self), let digits = reader.joinedWords(),
-      let octets = decodeHexadecimal(digits), octets.count == length, isValid(octets, type: type)
+      let octets = Hexadecimal.decode(digits), octets.count == length, isValid(octets, type: type)
     else { return nil }
     return octets
   }
 
   private static func genericText(_ rdata: [UInt8]) -> String {
-    rdata.isEmpty ? "\\# 0" : "\\# \(rdata.count) \(hexadecimal(rdata[...]))"
+    rdata.isEmpty ? "\\# 0" : "\\# \(rdata.count) \(Hexadecimal.encode(rdata))"
   }
 }
 

@@ -26,7 +26,7 @@ enum RDATAForm {
     case .nsap:
       reader.word().flatMap { word in
         guard word.starts(with: [UInt8(ascii: "0"), UInt8(ascii: "x")]), word.count > 2 else { return nil }
-        return decodeHexadecimal(word.dropFirst(2).filter { $0 != UInt8(ascii: ".") })
+        return Hexadecimal.decode(word.dropFirst(2).filter { $0 != UInt8(ascii: ".") })
       }
     }
   }
@@ -39,7 +39,7 @@ enum RDATAForm {
     case .hostIdentity: HostIdentity.text(rdata)
     case .ipsecKey: Gateway.ipsecKeyText(rdata)
     case .relay: Gateway.relayText(rdata)
-    case .nsap: rdata.isEmpty ? nil : "0x" + hexadecimal(rdata)
+    case .nsap: rdata.isEmpty ? nil : "0x" + Hexadecimal.encode(rdata)
     }
   }
 }
@@ -86,8 +86,8 @@ private enum AddressPrefixes {
 /// The host identity, its tag and the rendezvous servers of HIP.
 private enum HostIdentity {
   static func octets(_ reader: inout TextReader) -> [UInt8]? {
-    guard let algorithm = reader.number(UInt8.self), let tag = reader.word().flatMap({ decodeHexadecimal(Array($0)) }),
-      let key = reader.word().flatMap({ decodeBase64(Array($0)) }), 1...255 ~= tag.count, 1...65_535 ~= key.count
+    guard let algorithm = reader.number(UInt8.self), let tag = reader.word().flatMap({ Hexadecimal.decode($0) }),
+      let key = reader.word().flatMap({ Base64.decode($0) }), 1...255 ~= tag.count, 1...65_535 ~= key.count
     else { return nil }
     var output = [UInt8(tag.count), algorithm] + bigEndian(UInt16(key.count)) + tag + key
     reader.skipSpaces()
@@ -105,9 +105,9 @@ private enum HostIdentity {
     let (tagLength, keyLength) = (Int(header[0]), Int(header[2]) << 8 | Int(header[3]))
     var rest = rdata.dropFirst(4)
     guard tagLength > 0, keyLength > 0, rest.count >= tagLength + keyLength else { return nil }
-    var words = [String(header[1]), hexadecimal(rest.prefix(tagLength))]
+    var words = [String(header[1]), Hexadecimal.encode(rest.prefix(tagLength))]
     rest = rest.dropFirst(tagLength)
-    words.append(String(decoding: base64(rest.prefix(keyLength)), as: UTF8.self))
+    words.append(Base64.encode(rest.prefix(keyLength)))
     rest = rest.dropFirst(keyLength)
     while !rest.isEmpty {
       guard let server = Gateway.name(&rest) else { return nil }
@@ -153,7 +153,7 @@ private enum Gateway {
   static func ipsecKey(_ reader: inout TextReader) -> [UInt8]? {
     guard let precedence = reader.number(UInt8.self), let type = reader.number(UInt8.self),
       let algorithm = reader.number(UInt8.self), let gateway = octets(type, &reader),
-      let key = reader.joinedWords().flatMap({ decodeBase64($0) })
+      let key = reader.joinedWords().flatMap({ Base64.decode($0) })
     else { return nil }
     return [precedence, type, algorithm] + gateway + key
   }
@@ -163,7 +163,7 @@ private enum Gateway {
     let header = Array(rdata.prefix(3))
     var rest = rdata.dropFirst(3)
     guard let gateway = text(header[1], &rest) else { return nil }
-    let key = rest.isEmpty ? "" : " " + String(decoding: base64(rest), as: UTF8.self)
+    let key = rest.isEmpty ? "" : " " + Base64.encode(rest)
     return "\(header[0]) \(header[1]) \(header[2]) \(gateway)\(key)"
   }
 

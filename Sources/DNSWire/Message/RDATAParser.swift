@@ -16,18 +16,18 @@ extension TextReader {
     case .strings: nil  // parsed as a whole, because TXT has several text forms
     case .tag: word().flatMap { $0.allSatisfy(isLetterOrDigit) ? counted(Array($0)) : nil }
     case .quoted: string()
-    case .hexadecimal: joinedWords().flatMap { $0.isEmpty ? nil : decodeHexadecimal($0) }
-    case .base64: joinedWords().flatMap { $0.isEmpty ? nil : decodeBase64($0) }
+    case .hexadecimal: joinedWords().flatMap { $0.isEmpty ? nil : Hexadecimal.decode($0) }
+    case .base64: joinedWords().flatMap { $0.isEmpty ? nil : Base64.decode($0) }
     case .parameters: ServiceParameters.parse(&self)
     case .opaque: nil
     case .type: word().flatMap { RecordType(text: String(decoding: $0, as: UTF8.self)) }.map { bigEndian($0.rawValue) }
     case .certificateType: word().flatMap { codepoint(of: $0, in: certificateMnemonics) }.map { bigEndian($0) }
     case .time: word().flatMap { SignatureTime(text: $0) }.map { bigEndian($0.seconds) }
     case .salt:
-      word().flatMap { $0.elementsEqual([hyphen]) ? [] : decodeHexadecimal(Array($0)) }.flatMap { counted($0) }
-    case .hash: word().flatMap { decodeBase32Hexadecimal($0) }.flatMap { counted($0) }
+      word().flatMap { $0.elementsEqual([hyphen]) ? [] : Hexadecimal.decode($0) }.flatMap { counted($0) }
+    case .hash: word().flatMap { Base32Hexadecimal.decode($0) }.flatMap { counted($0) }
     case .types: words().flatMap { TypeBitmaps.octets($0) }
-    case .key: joinedWords().flatMap { decodeBase64($0) }
+    case .key: joinedWords().flatMap { Base64.decode($0) }
     case .locator: word().flatMap { groups($0, of: 4, separator: colon) }.flatMap { $0.count == 8 ? $0 : nil }
     case .hyphenated(let count):
       word().flatMap { groups($0, of: 2, separator: hyphen) }.flatMap { $0.count == count ? $0 : nil }
@@ -64,7 +64,7 @@ extension TextReader {
 private func groups(_ word: ArraySlice<UInt8>, of count: Int, separator: UInt8) -> [UInt8]? {
   let groups = word.split(separator: separator, omittingEmptySubsequences: false)
   guard groups.allSatisfy({ $0.count == count }) else { return nil }
-  return decodeHexadecimal(groups.flatMap { $0 })
+  return Hexadecimal.decode(groups.flatMap { $0 })
 }
 
 /// The octets of a number in network byte order.

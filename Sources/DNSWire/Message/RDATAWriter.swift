@@ -31,10 +31,10 @@ struct TextWriter: ~Copyable {
     case .quoted: output += quoted(takeRest())
     case .hexadecimal:
       guard position < rdata.count else { return false }
-      output += hexadecimal(takeRest()).utf8
+      output += Hexadecimal.encode(takeRest()).utf8
     case .base64:
       guard position < rdata.count else { return false }
-      output += base64(takeRest())
+      output += Base64.encode(takeRest()).utf8
     case .parameters: output += ServiceParameters.text(takeRest())
     case .opaque: return false
     case .type: output += RecordType(UInt16(number(2))).description.utf8
@@ -42,12 +42,12 @@ struct TextWriter: ~Copyable {
     case .time: output += SignatureTime(seconds: UInt32(number(4))).text.utf8
     case .salt:
       let salt = take(number(1))
-      output += salt.isEmpty ? [hyphen] : Array(hexadecimal(salt).utf8)
-    case .hash: output += base32Hexadecimal(take(number(1)))
+      output += salt.isEmpty ? [hyphen] : Array(Hexadecimal.encode(salt).utf8)
+    case .hash: output += Base32Hexadecimal.encode(take(number(1)))
     case .types:
       guard let types = TypeBitmaps.types(takeRest()) else { return false }
       output += types.map(\.description).joined(separator: " ").utf8
-    case .key: output += base64(takeRest())
+    case .key: output += Base64.encode(takeRest()).utf8
     case .locator: output += groups(take(8), of: 2, separator: colon)
     case .hyphenated(let count): output += groups(take(count), of: 1, separator: hyphen)
     case .words:
@@ -63,7 +63,7 @@ struct TextWriter: ~Copyable {
 
   private func groups(_ octets: ArraySlice<UInt8>, of count: Int, separator: UInt8) -> [UInt8] {
     let groups = stride(from: octets.startIndex, to: octets.endIndex, by: count).map {
-      Array(hexadecimal(octets[$0..<($0 + count)]).utf8)
+      Array(Hexadecimal.encode(octets[$0..<($0 + count)]).utf8)
     }
     return Array(groups.joined(separator: [separator]))
   }

@@ -18,7 +18,7 @@ extension ServiceParameters.Key {
     case .port: return decimalNumber(value, as: UInt16.self).map { bigEndian($0) }
     case .ipv4Hint: return addresses(value, isIPv6: false)
     case .ipv6Hint: return addresses(value, isIPv6: true)
-    case .ech: return value.isEmpty ? nil : decodeBase64(value)
+    case .ech: return value.isEmpty ? nil : Base64.decode(value)
     case .dohPath: return value.isEmpty ? nil : value
     }
   }
@@ -36,7 +36,7 @@ extension ServiceParameters.Key {
     case .port: return octets.count == 2 ? Array(String(ServiceParameters.shorts(octets)[0]).utf8) : nil
     case .ipv4Hint: return text(addresses: octets, of: 4)
     case .ipv6Hint: return text(addresses: octets, of: 16)
-    case .ech: return octets.isEmpty ? nil : base64(octets)
+    case .ech: return octets.isEmpty ? nil : Array(Base64.encode(octets).utf8)
     case .dohPath: return octets.isEmpty ? nil : Array(octets)
     }
   }

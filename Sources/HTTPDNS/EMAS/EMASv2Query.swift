@@ -1,5 +1,6 @@
 // EMASv2Query.swift -- builds and signs the request target of version 2 of the EMAS API.
 
+import DNSWire
 import Ciphers
 
 /// A request target under construction, together with the text that its signature covers.

@@ -5,7 +5,12 @@ public enum Base64 {
   /// The text, padded to a multiple of four characters.
   ///
   /// - Complexity: O(*n*) in the octets.
-  public static func encode(_ octets: [UInt8]) -> String {
+  @inlinable public static func encode(_ octets: some Sequence<UInt8>) -> String {
+    octets.withContiguousStorageIfAvailable(text) ?? Array(octets).withUnsafeBufferPointer(text)
+  }
+
+  /// Not generic: generic code of another module is not specialised and takes ten times as long.
+  @usableFromInline static func text(of octets: UnsafeBufferPointer<UInt8>) -> String {
     let length = (octets.count + 2) / 3 * 4
     return String(unsafeUninitializedCapacity: length) { output in
       for index in Base64Digits.common.encode(octets, into: output)..<length { output[index] = padding }
@@ -21,7 +26,6 @@ public enum Base64 {
     text.withContiguousStorageIfAvailable(octets) ?? Array(text).withUnsafeBufferPointer(octets)
   }
 
-  /// Not generic: generic code of another module is not specialised and takes ten times as long.
   @usableFromInline static func octets(of text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
     guard text.count % 4 == 0 else { return nil }
     var length = text.count

@@ -25,7 +25,7 @@ struct Base64Digits: Sendable {
   /// Writes the octets as characters without padding. `output` must have room for four characters per three octets.
   ///
   /// - Returns: the number of characters.
-  func encode(_ octets: [UInt8], into output: UnsafeMutableBufferPointer<UInt8>) -> Int {
+  func encode(_ octets: UnsafeBufferPointer<UInt8>, into output: UnsafeMutableBufferPointer<UInt8>) -> Int {
     var written = 0
     var bits: UInt32 = 0
     var held: UInt32 = 0

@@ -1,6 +1,6 @@
 // Base64Tests.swift -- the standard alphabet: RFC 4648's examples, and invalid texts.
 
-import Ciphers
+import DNSWire
 import Testing
 
 @Suite struct Base64Tests {

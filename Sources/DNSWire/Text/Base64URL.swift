@@ -6,7 +6,9 @@ public enum Base64URL {
   ///
   /// - Complexity: O(*n*) in the octets.
   public static func encode(_ octets: [UInt8]) -> String {
-    String(unsafeUninitializedCapacity: (octets.count * 4 + 2) / 3) { Base64Digits.url.encode(octets, into: $0) }
+    octets.withUnsafeBufferPointer { octets in
+      String(unsafeUninitializedCapacity: (octets.count * 4 + 2) / 3) { Base64Digits.url.encode(octets, into: $0) }
+    }
   }
 
   /// The octets of a text without padding; nil for an invalid character, an impossible length, or nonzero trailing bits

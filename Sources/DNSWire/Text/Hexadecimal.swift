@@ -5,7 +5,12 @@ public enum Hexadecimal {
   /// Two lower-case digits for each octet.
   ///
   /// - Complexity: O(*n*) in the octets.
-  public static func encode(_ octets: [UInt8]) -> String {
+  @inlinable public static func encode(_ octets: some Sequence<UInt8>) -> String {
+    octets.withContiguousStorageIfAvailable(text) ?? Array(octets).withUnsafeBufferPointer(text)
+  }
+
+  /// Not generic: generic code of another module is not specialised and takes ten times as long.
+  @usableFromInline static func text(of octets: UnsafeBufferPointer<UInt8>) -> String {
     String(unsafeUninitializedCapacity: octets.count * 2) { output in
       for (index, octet) in octets.enumerated() {
         output[index * 2] = digit(octet >> 4)
@@ -22,7 +27,6 @@ public enum Hexadecimal {
     text.withContiguousStorageIfAvailable(octets) ?? Array(text).withUnsafeBufferPointer(octets)
   }
 
-  /// Not generic: generic code of another module is not specialised and takes ten times as long.
   @usableFromInline static func octets(of text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
     guard text.count % 2 == 0 else { return nil }
     var octets = [UInt8](repeating: 0, count: text.count / 2)
