@@ -1,26 +1,27 @@
-// OwnerLock.swift -- of all programs that are given the same path one writes there: it has the lock of a file beside it.
+// OwnerLock.swift -- lets only one of several programs with the same path write there: the one that holds the lock of a
+// file beside it.
 //
-// Nobody waits for it: whoever does not get it tries again when there is something to write.
+// A program does not wait for the lock: it tries again when it has something to write.
 
 import Glibc
 import Synchronization
 
-/// The lock of a path, which ends with the program at the latest. Any thread.
+/// The lock of a path. The kernel releases it when the program exits. Any thread.
 public final class OwnerLock: Sendable {
-  /// What the lock is about.
+  /// The path that the lock protects.
   public let path: String
   private let name: String
   private let file = Mutex<Int32>(-1)
 
-  /// How often the file may go while it is being opened, before that counts as somebody who has it.
+  /// The number of attempts to open and lock the file while other programs remove theirs.
   private static let attempts = 10
-  /// Octets of what the file says of its owner.
+  /// The longest description of the owner in the file, in octets.
   private static let longestOwner = 512
 
-  /// A lock that nobody has taken yet.
+  /// A lock that is not yet taken.
   ///
   /// - Parameters:
-  ///   - path: what it is about, for people.
+  ///   - path: the path that it protects, for messages.
   ///   - name: the path of the lock's file.
   public init(of path: String, file name: String) {
     self.path = path
@@ -29,16 +30,16 @@ public final class OwnerLock: Sendable {
 
   deinit { release() }
 
-  /// Takes the lock, where this program has not got it. May wait for a disk, but for no other program.
+  /// Takes the lock unless this program holds it. May wait for a disk, but not for another program.
   ///
-  /// Where there can be no file beside the path, there is no lock: whoever writes will be told why that cannot be done.
-  /// - Throws: where another program has it, or its file is another user's.
+  /// If no file can be created beside the path, there is no lock: writing will fail and report the reason.
+  /// - Throws: if another program holds it, or its file belongs to another user.
   public func take() throws(FileProblem) {
     try file.withLock { (file) throws(FileProblem) in
       if file >= 0, OpenFile.isNamed(name, file) { return }
       OwnerLock.close(&file)
       for _ in 0..<OwnerLock.attempts {
-        // Without waiting: for a FIFO nobody may ever come.
+        // O_NONBLOCK: opening a FIFO would otherwise wait for its other end.
         let opened = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
         guard opened >= 0 else {
           let problem = FileProblem(ofLastCall: name)
@@ -55,7 +56,7 @@ public final class OwnerLock: Sendable {
     }
   }
 
-  /// Gives the lock back, and takes its file away: the next program may be another user's.
+  /// Releases the lock and removes its file: the next program may run as another user.
   public func release() {
     file.withLock { file in
       guard file >= 0 else { return }
@@ -64,19 +65,19 @@ public final class OwnerLock: Sendable {
     }
   }
 
-  /// Writes into the file who has it, for people.
+  /// Writes the owner into the file, for messages of other programs.
   private func sign(_ file: inout Int32) throws(FileProblem) {
     var status = stat()
     guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
       OwnerLock.close(&file)
       throw FileProblem(name, "it is not a regular file")
     }
-    // Numbers of processes mean something on one machine, or in one container, only.
+    // A process number is only meaningful on one machine or in one container.
     var host = [CChar](repeating: 0, count: 256)
     gethostname(&host, host.count - 1)
     let machine = String(decoding: host.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     var text = "process \(getpid())\(machine.isEmpty ? "" : " on \(machine)")\n"
-    // On a full disk the lock counts all the same.
+    // The lock holds even if the disk is full.
     _ = ftruncate(file, 0)
     _ = text.withUTF8 { pwrite(file, $0.baseAddress, $0.count, 0) }
   }

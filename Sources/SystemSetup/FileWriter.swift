@@ -3,6 +3,7 @@
 // Each system call that changes something is one step. The next run removes what a killed process has left beside a
 // file, so this code does not clean up after a failure.
 
+import Files
 import Glibc
 
 /// Writes files, links and folders below a root.
@@ -58,7 +59,7 @@ struct FileWriter {
     let file = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard file >= 0 else { throw .last("open", name) }
     defer { close(file) }
-    try write(octets, to: file, name)
+    guard DescriptorCalls.write(octets, to: file) else { throw .last("write", name) }
     try finish(file, attributes, name)
   }
 
@@ -69,20 +70,10 @@ struct FileWriter {
     guard file >= 0 else { throw .last("open", real) }
     defer { close(file) }
     try step("overwrite \(real)")
-    try write(octets, to: file, real)
+    guard DescriptorCalls.write(octets, to: file) else { throw .last("write", real) }
     try step("truncate \(real)")
     guard ftruncate(file, off_t(octets.count)) == 0 else { throw .last("ftruncate", real) }
     try finish(file, attributes, real)
-  }
-
-  private func write(_ octets: [UInt8], to file: Int32, _ name: String) throws(SetupError) {
-    var written = 0
-    while written < octets.count {
-      let count = octets[written...].withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { throw .last("write", name) }
-      written += count
-    }
   }
 
   private func finish(_ file: Int32, _ attributes: FileAttributes, _ name: String) throws(SetupError) {
@@ -116,13 +107,8 @@ struct FileWriter {
     synchronize(Root.parent(of: real))
   }
 
-  /// Makes a rename or removal survive a power failure; ignores file systems that cannot.
-  private func synchronize(_ folder: String) {
-    let descriptor = open(folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard descriptor >= 0 else { return }
-    fsync(descriptor)
-    close(descriptor)
-  }
+  /// Makes a rename or removal survive a power failure.
+  private func synchronize(_ folder: String) { DescriptorCalls.synchronize(folder: folder.isEmpty ? "/" : folder) }
 
   private func step(_ name: String) throws(SetupError) { try willStep(name) }
 }

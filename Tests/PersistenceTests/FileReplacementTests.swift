@@ -54,7 +54,7 @@ import Testing
     let first = try FileReplacement(of: path)
     try first.append([1, 2, 3])
     let problem = #expect(throws: FileProblem.self) { try FileReplacement(of: path) }
-    #expect(problem?.description == "\(path): it is being written by somebody else")
+    #expect(problem?.description == "\(path): another program is writing it")
     try first.commit()
     #expect(folder.read() == [1, 2, 3])
     let second = try FileReplacement(of: path)
