@@ -105,7 +105,7 @@ struct Bench {
   }
 
   private mutating func compactWhereCrowded() {
-    guard queue.isCrowded(live: names) else { return }
+    guard queue.isCrowded else { return }
     compactions += 1
     // Not copied: both are read and written by one owner.
     entries.withUnsafeBufferPointer { entries in

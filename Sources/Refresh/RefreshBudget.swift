@@ -87,21 +87,12 @@ public struct RefreshBudget: Sendable {
   /// How much names in use may spend in a minute in which nothing else is spent.
   public var limitInUse: Int { minute.limit - reserve(minute.limit, minutes: 1) }
 
-  /// Returns how much names in use have spent in the last minute.
-  public mutating func spentInUse(now: Int64) -> Int { minute.inUse.total(now: now) }
-
   /// Spends units. Returns false, and spends nothing, if fewer are left.
   public mutating func take(_ units: Int = 1, _ purpose: Purpose = .inUse, now: Int64) -> Bool {
     guard units <= room(purpose, now: now) else { return false }
     minute.count(units, purpose, now: now)
     day.count(units, purpose, now: RefreshBudget.ahead(now))
     return true
-  }
-
-  /// Returns when a unit for a name in `refresh.keep` is available: `now` for at once, `Int64.max` for never.
-  public mutating func nextOpening(now: Int64) -> Int64 {
-    let opening = day.all.nextOpening(now: RefreshBudget.ahead(now))
-    return max(minute.all.nextOpening(now: now), opening == .max ? .max : opening - RefreshBudget.oneDay)
   }
 
   /// Returns what was spent in the last day, oldest bucket first, to be saved for the next start.

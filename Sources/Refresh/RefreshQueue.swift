@@ -6,11 +6,11 @@
 ///
 /// Elements leave the queue only when they are due: an element whose entry has been replaced or removed is *outdated*.
 /// The owner notices that at the due time (the entry stores its own due time) and drops the element. It calls
-/// `compact(keeping:)` when `isCrowded(live:)` reports that too many have piled up.
+/// `compact(keeping:)` when `isCrowded` reports that too many have piled up.
 ///
 /// An element takes 16 octets, and the capacity is at most half as large again. While the queue moves to a new buffer,
 /// both exist: it then takes at most 42 octets per element, and 53 per entry with the outdated elements that
-/// `isCrowded(live:)` lets pile up.
+/// `isCrowded` lets pile up.
 public struct RefreshQueue: Sendable {
   /// When an entry is due.
   public struct Element: Hashable, Sendable {
@@ -37,6 +37,12 @@ public struct RefreshQueue: Sendable {
   /// The smallest capacity.
   @usableFromInline static var leastCapacity: Int { 64 }
 
+  /// The number of elements that makes the queue crowded.
+  @usableFromInline var crowd = RefreshQueue.leastCrowd
+
+  /// The smallest such number.
+  private static let leastCrowd = 1024
+
   /// Creates an empty queue, which allocates nothing.
   public init() {}
 
@@ -47,9 +53,6 @@ public struct RefreshQueue: Sendable {
   /// When the next element is due; nil if the queue is empty.
   @inlinable
   public var earliestDue: Int64? { heap.first?.due }
-
-  /// The size of the buffer in octets.
-  public var reservedOctets: Int { heap.capacity * MemoryLayout<Element>.stride }
 
   /// Adds an element. The same ticket may be in the queue several times.
   ///
@@ -87,22 +90,9 @@ public struct RefreshQueue: Sendable {
     return first
   }
 
-  /// Removes and returns all due elements, earliest first.
-  ///
-  /// Unlike a loop around `popFirst(dueBy:)`, it terminates even if handling an element inserts another due one.
-  ///
-  /// - Complexity: O(*k* log *n*) for *k* due elements.
-  public mutating func popAll(dueBy now: Int64) -> [Element] {
-    var taken: [Element] = []
-    while let element = popFirst(dueBy: now) { taken.append(element) }
-    return taken
-  }
-
-  /// Whether the queue holds a quarter more elements than there are live entries, so that `compact(keeping:)` pays off.
-  ///
-  /// - Parameter live: the number of entries that wait for their due time.
+  /// Whether the queue holds a quarter more elements than the last `compact(keeping:)` left, so that another one pays off.
   @inlinable
-  public func isCrowded(live: Int) -> Bool { count > live + live / 4 + RefreshQueue.leastCapacity }
+  public var isCrowded: Bool { heap.count >= crowd }
 
   /// Drops the elements for which `isLive` returns false.
   ///
@@ -116,6 +106,7 @@ public struct RefreshQueue: Sendable {
       RefreshQueue.place(slots[index], at: index, in: &slots)
     }
     if heap.count < heap.capacity / 3 * 2 { shrink() }
+    crowd = max(RefreshQueue.leastCrowd, heap.count + heap.count / 4)
   }
 
   /// Sifts an element down from the free slot `start`, past the children that come before it.

@@ -59,20 +59,6 @@ struct SlidingWindow: Sendable {
     }
   }
 
-  /// Returns when one more event is allowed if none is counted until then; `Int64.max` for never.
-  mutating func nextOpening(now: Int64) -> Int64 {
-    advance(now)
-    guard limit > 0 else { return .max }
-    guard sum >= limit else { return now }
-    let oldest = max(newest - Int64(buckets.count - 1), 0)
-    var left = sum
-    for bucket in oldest...newest {
-      left -= Int(buckets[slot(bucket)])
-      if left < limit { return (bucket + Int64(buckets.count)) * width }
-    }
-    return .max
-  }
-
   /// Empties the buckets that have left the window since the last call. A clock that goes back stands still.
   private mutating func advance(_ now: Int64) {
     let current = now / width

@@ -150,3 +150,23 @@ import Testing
     #expect(taken)
   }
 }
+
+extension RefreshBudget {
+  /// When the next unit is available: `now` for at once, `Int64.max` for never. Buckets begin with whole seconds, and room
+  /// only grows while nothing is spent.
+  fileprivate func nextOpening(now: Int64) -> Int64 {
+    func isOpen(_ time: Int64) -> Bool {
+      var copy = self
+      return copy.take(now: time)
+    }
+    let second: Int64 = 1_000_000_000
+    var (closed, open) = (now / second, now / second + 2 * 86_400)
+    if isOpen(now) { return now }
+    guard now < .max / 2, isOpen(open * second) else { return .max }
+    while open - closed > 1 {
+      let middle = (closed + open) / 2
+      if isOpen(middle * second) { open = middle } else { closed = middle }
+    }
+    return open * second
+  }
+}

@@ -91,8 +91,9 @@ import Testing
       guard queue.count > least else { continue }
       worst.growing = max(worst.growing, Double(peak(before, queue.reservedOctets)) / Double(queue.count))
     }
+    queue.compact { _ in true }
     // Outdated elements come on top until the queue is crowded.
-    while !queue.isCrowded(live: most) {
+    while !queue.isCrowded {
       let before = queue.reservedOctets
       queue.insert(UInt64(most), due: Int64.random(in: 0...1_000_000_000, using: &random))
       worst.crowded = max(worst.crowded, Double(peak(before, queue.reservedOctets)) / Double(most))
@@ -124,10 +125,25 @@ import Testing
 
   @Test func `the queue is crowded when a quarter of the entries is outdated besides`() {
     var queue = RefreshQueue()
-    for ticket in 0..<1314 as Range<UInt64> { queue.insert(ticket, due: 0) }
-    #expect(!queue.isCrowded(live: 1000))
+    for ticket in 0..<2000 as Range<UInt64> { queue.insert(ticket, due: 0) }
+    queue.compact { _ in true }
+    for ticket in 0..<499 as Range<UInt64> { queue.insert(ticket, due: 0) }
+    #expect(!queue.isCrowded)
     queue.insert(0, due: 0)
-    #expect(queue.isCrowded(live: 1000))
-    #expect(!queue.isCrowded(live: 1001))
+    #expect(queue.isCrowded)
+    queue.compact { $0.ticket < 10 }
+    #expect(!queue.isCrowded)
+  }
+}
+
+extension RefreshQueue {
+  /// The size of the buffer in octets.
+  fileprivate var reservedOctets: Int { heap.capacity * MemoryLayout<Element>.stride }
+
+  /// Removes and returns all due elements, earliest first.
+  fileprivate mutating func popAll(dueBy now: Int64) -> [Element] {
+    var taken: [Element] = []
+    while let element = popFirst(dueBy: now) { taken.append(element) }
+    return taken
   }
 }

@@ -42,7 +42,6 @@ package final class Refresher: @unchecked Sendable {
   private let cache: MessageCache
   private let spending: RefreshSpending
   private var queue = RefreshQueue()
-  private var queueLimit = 1024
   private var kept: [UInt64: KeptName] = [:]
   private var retries: [UInt64: Int64] = [:]
   private var gatherings: [RefreshJourney: RefreshGathering<DomainName>] = [:]
@@ -224,10 +223,9 @@ package final class Refresher: @unchecked Sendable {
   }
 
   private func insert(_ hash: UInt64, at due: Int64) {
-    if queue.count >= queueLimit {
+    if queue.isCrowded {
       queue.compact { isCurrent($0) }
       retries = retries.filter { cache.state(hash: $0.key) != nil }
-      queueLimit = max(1024, queue.count + queue.count / 4)
     }
     queue.insert(hash, due: due)
     arm()
