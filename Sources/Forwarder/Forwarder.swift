@@ -155,7 +155,7 @@ package final class Forwarder {
     tcpService.log = queryLog
     statistics.follow(
       StatisticsSource.Parts(
-        resolver: resolver, cache: cache, queries: queries, connections: connections,
+        resolver: resolver, cache: cache, queries: queries, connections: connections, localClient: client,
         mostQuestionsUnderWay: configuration.listen.maxInFlight,
         delayedQueries: { [tcpService] in tcpService.delayed }, outbox: outbox))
   }

@@ -3,6 +3,7 @@
 import EventLoop
 import Frontend
 import Listener
+import LocalDNS
 import MessageCache
 import Resolver
 import Telemetry
@@ -42,6 +43,8 @@ package struct ForwarderStatistics: Sendable {
   package var displacedTCPConnections: UInt64 = 0
   /// Queries over TCP so far that were delayed because their client exceeded `listen.rate_limit`.
   package var delayedTCPQueries: UInt64 = 0
+  /// The counters of the client that queries LocalDNS.
+  package var localDNS = LocalDNSCounters()
   /// The providers, in the order of the configuration.
   package var providers: [ProviderReport]
 
@@ -83,6 +86,7 @@ package final class StatisticsSource: @unchecked Sendable {
     var cache: MessageCache
     var queries: ClientQueries
     var connections: TCPConnectionTable
+    var localClient: LocalDNSClient
     var mostQuestionsUnderWay: Int
     var delayedQueries: () -> UInt64
     /// Sends the UDP responses that could not be given at once.
@@ -131,6 +135,7 @@ package final class StatisticsSource: @unchecked Sendable {
         providers: resolver.providerReports())
       statistics.displacedTCPConnections = parts.connections.displaced
       statistics.delayedTCPQueries = delayed
+      statistics.localDNS = parts.localClient.counters
       return statistics
     }
   }

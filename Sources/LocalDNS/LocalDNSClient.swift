@@ -18,6 +18,9 @@ public struct LocalDNSCounters: Equatable, Sendable {
   public var timeouts: UInt64 = 0
   /// How often such a server was moved behind the others.
   public var demotions: UInt64 = 0
+
+  /// Counters of nothing.
+  public init() {}
 }
 
 /// Plain DNS over the sockets of this machine.

@@ -3,6 +3,7 @@
 import EventLoop
 import Forwarder
 import Frontend
+import LocalDNS
 import MessageCache
 import Resolver
 
@@ -26,7 +27,7 @@ struct MetricsPage {
   }
 
   private mutating func write(_ queries: QueryTotals) {
-    page.counter("httpdnsd_queries_total", "Queries, by what became of them.") { samples in
+    page.counter("httpdnsd_queries_total", "Queries, by outcome.") { samples in
       for transport in QueryTransport.allCases {
         for fate in QueryFate.allCases {
           samples.add(
@@ -35,25 +36,26 @@ struct MetricsPage {
         }
       }
     }
-    page.counter("httpdnsd_questions_total", "Queries that could be read, by the type that was asked for.") { samples in
+    page.counter("httpdnsd_questions_total", "Valid queries, by QTYPE.") { samples in
       for type in CountedType.allCases { samples.add(queries.count(type), [MetricLabel("type", type.word)]) }
     }
-    page.counter("httpdnsd_responses_total", "Responses, by their code.") { samples in
+    page.counter("httpdnsd_responses_total", "Responses, by RCODE.") { samples in
       for code in CountedCode.allCases { samples.add(queries.count(code), [MetricLabel("rcode", code.word)]) }
     }
     page.histogram(
       "httpdnsd_response_duration_seconds",
-      "From a query's arrival to its answer: hot where that was at hand, cold where the resolver had to be asked.",
+      "Time from a query to its answer: hot without the resolver, cold through the resolver.",
       [([MetricLabel("path", "hot")], queries.atHand), ([MetricLabel("path", "cold")], queries.resolved)])
   }
 
   private mutating func write(sockets statistics: ForwarderStatistics) {
     page.counter(
-      "httpdnsd_udp_unsent_responses_total", "Responses over UDP that the kernel did not take.",
+      "httpdnsd_udp_unsent_responses_total", "UDP responses that the kernel did not accept.",
       statistics.queries.unsent
     )
     if let octets = statistics.unreadOctets {
-      page.gauge("httpdnsd_udp_receive_queue_bytes", "What waits in the UDP sockets to be received.", octets)
+      page.gauge(
+        "httpdnsd_udp_receive_queue_bytes", "Octets that wait in the receive buffers of the UDP sockets.", octets)
     }
     if let dropped = statistics.droppedDatagrams {
       page.counter(
@@ -61,15 +63,16 @@ struct MetricsPage {
     }
     page.gauge("httpdnsd_tcp_connections", "Clients' TCP connections.", statistics.tcpConnections)
     page.counter(
-      "httpdnsd_tcp_connections_refused_total", "TCP connections that were closed on arrival: there were too many.",
+      "httpdnsd_tcp_connections_refused_total",
+      "TCP connections that were closed on arrival because there were too many.",
       statistics.refusedTCPConnections)
     page.counter(
       "httpdnsd_tcp_connections_displaced_total",
-      "TCP connections that were closed for a newcomer: there were too many.",
+      "TCP connections that were closed to make room for a new one.",
       statistics.displacedTCPConnections)
     page.counter(
       "httpdnsd_tcp_delayed_queries_total",
-      "Queries over TCP that had to wait: their client sent more than listen.rate_limit.",
+      "Queries over TCP that were delayed because their client exceeded listen.rate_limit.",
       statistics.delayedTCPQueries)
   }
 
@@ -79,14 +82,14 @@ struct MetricsPage {
       "httpdnsd_questions_in_flight_limit", "listen.max_in_flight of the configuration.",
       statistics.mostQuestionsUnderWay)
     page.gauge("httpdnsd_waiting_clients", "Queries that wait for an answer from upstream.", statistics.waitingClients)
-    page.counter("httpdnsd_upstream_questions_total", "Questions that went upstream.", resolver.fetches)
+    page.counter("httpdnsd_upstream_questions_total", "Questions that the resolver fetched.", resolver.fetches)
     page.counter(
       "httpdnsd_upstream_failures_total", "Questions that ended without an answer or stale data.", resolver.failures)
     page.counter(
       "httpdnsd_upstream_overflows_total", "Queries that were refused because too many questions were in flight.",
       resolver.overflows)
     page.counter(
-      "httpdnsd_limited_queries_total", "Queries that a share of the resolver's stood in the way of, by what they got."
+      "httpdnsd_limited_queries_total", "Queries beyond their client's or domain's share, by limit and result."
     ) { samples in
       for limit in ShareLimit.allCases {
         for (result, isStale) in [("servfail", false), ("stale", true)] {
@@ -98,48 +101,68 @@ struct MetricsPage {
     }
     page.counter(
       "httpdnsd_displaced_questions_total",
-      "Questions that gave up their place upstream for a client or domain with less.",
+      "Questions that lost their place upstream to a client or domain with fewer.",
       resolver.shares.displaced)
     page.counter(
       "httpdnsd_surplus_subnets_total",
-      "Queries that were taken as if they had no client subnet: their name has subnets_per_name of them.",
+      "Queries answered without their client subnet because their name has subnets_per_name of them.",
       resolver.surplusSubnets)
     page.counter(
-      "httpdnsd_duplicate_queries_total", "Queries that came again, octet by octet, while the first one waited.",
+      "httpdnsd_duplicate_queries_total", "Identical queries that arrived while the first one waited.",
       resolver.duplicates)
     page.counter(
       "httpdnsd_joined_queries_total", "Queries that joined an equal question in flight.", resolver.joined)
     page.counter(
-      "httpdnsd_stale_answers_total", "Stale data that the resolver gave for want of a fresh answer.", resolver.stale)
+      "httpdnsd_stale_answers_total", "Answers with stale data from the resolver.", resolver.stale)
     page.counter(
-      "httpdnsd_fallback_answers_total", "Questions that LocalDNS answered in a provider's place.", resolver.fallbacks)
-    page.counter("httpdnsd_localdns_questions_total", "Questions that LocalDNS was asked.", resolver.localQuestions)
+      "httpdnsd_fallback_answers_total", "Questions that LocalDNS answered instead of a provider.", resolver.fallbacks)
+    page.counter("httpdnsd_localdns_questions_total", "Questions sent to LocalDNS.", resolver.localQuestions)
     page.counter("httpdnsd_localdns_failures_total", "Questions that LocalDNS did not answer.", resolver.localFailures)
     page.histogram(
-      "httpdnsd_localdns_round_trip_seconds", "How long LocalDNS's answers took.", [([], resolver.localRoundTrips)])
+      "httpdnsd_localdns_round_trip_seconds", "Round-trip times of LocalDNS's answers.",
+      [([], resolver.localRoundTrips)])
+    write(statistics.localDNS)
+  }
+
+  private mutating func write(_ local: LocalDNSCounters) {
+    page.counter("httpdnsd_localdns_queries_total", "Queries to LocalDNS, without retransmissions.") { samples in
+      samples.add(local.datagramQueries, [MetricLabel("transport", "udp")])
+      samples.add(local.streamQueries, [MetricLabel("transport", "tcp")])
+    }
+    page.counter(
+      "httpdnsd_localdns_ignored_replies_total", "Replies with a wrong ID or question: spoofed or late.",
+      local.ignoredReplies)
+    page.counter("httpdnsd_localdns_timeouts_total", "LocalDNS servers that did not respond in time.", local.timeouts)
+    page.counter(
+      "httpdnsd_localdns_demotions_total", "Silent LocalDNS servers that were moved behind the others.", local.demotions
+    )
   }
 
   private mutating func write(_ cache: CacheStatistics) {
-    page.gauge("httpdnsd_cache_entries", "Entries in the cache, expired ones that are kept among them.", cache.entries)
+    page.gauge("httpdnsd_cache_entries", "Entries in the cache, including expired ones.", cache.entries)
     page.gauge("httpdnsd_cache_entries_limit", "cache.max_entries of the configuration.", cache.maxEntries)
-    page.gauge("httpdnsd_cache_bytes", "What the cache takes.", cache.octets)
+    page.gauge("httpdnsd_cache_bytes", "Memory of the cache.", cache.octets)
     page.gauge("httpdnsd_cache_limit_bytes", "cache.max_bytes of the configuration.", cache.maxOctets)
-    page.counter("httpdnsd_cache_insertions_total", "Responses that were kept.", cache.insertions)
-    page.counter("httpdnsd_cache_evictions_total", "Entries that had to make room.", cache.evictions)
+    page.counter("httpdnsd_cache_insertions_total", "Responses stored.", cache.insertions)
+    page.counter("httpdnsd_cache_evictions_total", "Entries removed to make room.", cache.evictions)
   }
 
   private mutating func write(_ refresh: RefreshCounters, scheduled: Int) {
-    page.gauge("httpdnsd_refresh_scheduled", "Questions that will be looked at before they expire.", scheduled)
+    page.gauge("httpdnsd_refresh_scheduled", "Questions scheduled for a check before they expire.", scheduled)
     page.counter("httpdnsd_refresh_transfers_total", "Transfers for refreshing.", refresh.transfers)
-    page.counter("httpdnsd_refresh_answers_total", "Questions that were refreshed.", refresh.answers)
-    page.counter("httpdnsd_refresh_failures_total", "Questions that could not be refreshed.", refresh.failures)
-    page.counter("httpdnsd_refresh_over_budget_total", "Transfers that the budget forbade.", refresh.overBudget)
+    page.counter("httpdnsd_refresh_answers_total", "Questions refreshed.", refresh.answers)
+    page.counter("httpdnsd_refresh_failures_total", "Questions whose refresh failed.", refresh.failures)
+    page.counter(
+      "httpdnsd_refresh_over_budget_total", "Transfers not made because the refresh budget was used up.",
+      refresh.overBudget)
   }
 
   private mutating func write(_ process: ProcessNumbers) {
-    page.counter("process_cpu_seconds_total", "CPU time, user and system.") { $0.add(process.cpuSeconds) }
+    page.counter("process_cpu_seconds_total", "User and system CPU time in seconds.") { $0.add(process.cpuSeconds) }
     if let time = process.startTime {
-      page.gauge("process_start_time_seconds", "When the process was started, since 1970.") { $0.add(time) }
+      page.gauge("process_start_time_seconds", "Start time of the process since the Unix epoch in seconds.") {
+        $0.add(time)
+      }
     }
     if let octets = process.residentOctets {
       page.gauge("process_resident_memory_bytes", "Resident memory.", octets)
@@ -148,7 +171,9 @@ struct MetricsPage {
       page.gauge("process_virtual_memory_bytes", "Virtual memory.", octets)
     }
     if let threads = process.threads { page.gauge("process_threads", "Threads.", threads) }
-    if let descriptors = process.descriptors { page.gauge("process_open_fds", "Open descriptors.", descriptors) }
-    if let most = process.mostDescriptors { page.gauge("process_max_fds", "Descriptors that may be open.", most) }
+    if let descriptors = process.descriptors { page.gauge("process_open_fds", "Open file descriptors.", descriptors) }
+    if let most = process.mostDescriptors {
+      page.gauge("process_max_fds", "Maximum number of open file descriptors.", most)
+    }
   }
 }

@@ -14,10 +14,10 @@ extension Exposition {
         }
       }
     }
-    counter("httpdnsd_provider_transfers_total", "Transfers to the provider, with probes and checks.") { samples in
+    counter("httpdnsd_provider_transfers_total", "Transfers to the provider, including probes and checks.") { samples in
       for report in providers { samples.add(report.transfers, name(report)) }
     }
-    counter("httpdnsd_provider_failures_total", "Transfers that brought no reply of any use, by reason.") { samples in
+    counter("httpdnsd_provider_failures_total", "Transfers without a usable reply, by reason.") { samples in
       for report in providers {
         for reason in TransferFailureCause.allCases {
           samples.add(report.failureCounts[reason], name(report) + [MetricLabel("reason", reason.rawValue)])
@@ -25,18 +25,31 @@ extension Exposition {
       }
     }
     counter(
-      "httpdnsd_provider_probes_total", "Transfers that found out whether it is well, or whose fault a failure was."
+      "httpdnsd_provider_probes_total",
+      "Transfers that tested whether a server works, or whether a question caused a failure."
     ) { samples in
       for report in providers { samples.add(report.probes, name(report)) }
     }
     counter(
-      "httpdnsd_provider_refusals_total", "Questions that were not sent: it was down, backing off or at its limit."
+      "httpdnsd_provider_paired_transfers_total", "Transfers that asked for the A and AAAA records of a name at once."
+    ) { samples in
+      for report in providers { samples.add(report.pairs, name(report)) }
+    }
+    counter(
+      "httpdnsd_provider_not_listed_total",
+      "Questions that were not sent: the provider's account does not list the name."
+    ) { samples in
+      for report in providers { samples.add(report.notListed, name(report)) }
+    }
+    counter(
+      "httpdnsd_provider_refusals_total",
+      "Questions that were not sent: the provider was down, backing off or at its limit."
     ) { samples in
       for report in providers { samples.add(report.refusals, name(report)) }
     }
     counter(
       "httpdnsd_provider_demotions_total",
-      "Times that others were asked first from then on: a server failed, all were down, or the provider refused to serve."
+      "Demotions: a server failed, all servers were down, or the provider refused to serve."
     ) { samples in
       for report in providers {
         for kind in ProviderDemotions.Kind.allCases {
@@ -44,17 +57,17 @@ extension Exposition {
         }
       }
     }
-    counter("httpdnsd_provider_units_total", "Billing units since the start, as far as they are known.") { samples in
+    counter("httpdnsd_provider_units_total", "Known billing units since the start.") { samples in
       for report in providers { samples.add(report.units, name(report)) }
     }
-    gauge("httpdnsd_provider_units_today", "Billing units of this day (UTC).") { samples in
+    gauge("httpdnsd_provider_units_today", "Known billing units of the current day (UTC).") { samples in
       for report in providers { samples.add(report.unitsToday, name(report)) }
     }
     gauge("httpdnsd_provider_units_per_day", "units_per_day of the configuration; 0 for no limit.") { samples in
       for report in providers { samples.add(report.unitsPerDay, name(report)) }
     }
     histogram(
-      "httpdnsd_provider_round_trip_seconds", "How long the provider's replies took.",
+      "httpdnsd_provider_round_trip_seconds", "Round-trip times of the provider's replies.",
       providers.map { (name($0), $0.roundTrips) })
   }
 }

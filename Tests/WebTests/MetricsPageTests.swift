@@ -2,6 +2,7 @@
 
 import Forwarder
 import Glibc
+import LocalDNS
 import MessageCache
 import Resolver
 import Telemetry
@@ -23,7 +24,7 @@ import Upstreams
     var report = ProviderReport(name: "first")
     report.state = .aside("its quota is used up", until: 0)
     (report.transfers, report.units, report.unitsToday, report.unitsPerDay) = (9, 8, 7, 100)
-    report.refusals = 3
+    (report.refusals, report.pairs, report.notListed) = (3, 5, 6)
     for _ in 0..<4 { report.demotions.count(.server) }
     report.demotions.count(.aside)
     report.failureCounts.count(.timeout)
@@ -42,6 +43,8 @@ import Upstreams
       "httpdnsd_provider_failures_total{provider=\"first\",reason=\"quota\"}": "1",
       "httpdnsd_provider_failures_total{provider=\"second\",reason=\"quota\"}": "0",
       "httpdnsd_provider_refusals_total{provider=\"first\"}": "3",
+      "httpdnsd_provider_paired_transfers_total{provider=\"first\"}": "5",
+      "httpdnsd_provider_not_listed_total{provider=\"first\"}": "6",
       "httpdnsd_provider_demotions_total{provider=\"first\",kind=\"server\"}": "4",
       "httpdnsd_provider_demotions_total{provider=\"first\",kind=\"down\"}": "0",
       "httpdnsd_provider_demotions_total{provider=\"first\",kind=\"aside\"}": "1",
@@ -60,6 +63,9 @@ import Upstreams
     (statistics.resolver.fetches, statistics.resolver.fallbacks, statistics.resolver.duplicates) = (6, 2, 15)
     statistics.resolver.localRoundTrips.observe(.milliseconds(4))
     statistics.refresh?.overBudget = 11
+    statistics.localDNS = LocalDNSCounters()
+    (statistics.localDNS.datagramQueries, statistics.localDNS.streamQueries) = (16, 17)
+    (statistics.localDNS.ignoredReplies, statistics.localDNS.timeouts, statistics.localDNS.demotions) = (18, 19, 20)
     (statistics.questionsUnderWay, statistics.waitingClients, statistics.droppedDatagrams) = (12, 13, 14)
     let page = page(statistics)
     let expected = [
@@ -69,6 +75,10 @@ import Upstreams
       "httpdnsd_questions_in_flight": "12", "httpdnsd_waiting_clients": "13",
       "httpdnsd_udp_receive_drops_total": "14", "httpdnsd_duplicate_queries_total": "15",
       "httpdnsd_displaced_questions_total": "0",
+      "httpdnsd_localdns_queries_total{transport=\"udp\"}": "16",
+      "httpdnsd_localdns_queries_total{transport=\"tcp\"}": "17",
+      "httpdnsd_localdns_ignored_replies_total": "18", "httpdnsd_localdns_timeouts_total": "19",
+      "httpdnsd_localdns_demotions_total": "20",
       "httpdnsd_limited_queries_total{limit=\"misses_per_domain\",result=\"servfail\"}": "0",
     ]
     for (name, value) in expected { #expect(sample(name, page) == value, "\(name)") }

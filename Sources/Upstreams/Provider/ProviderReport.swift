@@ -55,6 +55,10 @@ package struct ProviderReport: Sendable, Equatable {
   package var transfers = 0
   /// Transfers among these that tested whether a server works, or whether a question caused a failure.
   package var probes = 0
+  /// Transfers among these that asked for the A and AAAA records of a name at once.
+  package var pairs = 0
+  /// Questions since the start that were not sent because the provider recently answered that it does not list the name.
+  package var notListed = 0
   /// Transfers among these without a usable reply.
   package var failures: Int { failureCounts.total }
   /// The failures by reason.
@@ -76,6 +80,8 @@ package struct ProviderReport: Sendable, Equatable {
     probes = counters.probes + counters.checks
     failureCounts = counters.failures
     roundTrips = counters.roundTrips
+    pairs = counters.pairs
+    notListed = counters.notListed
     units = counters.units
     refusals = counters.refusals
     demotions = counters.demotions
