@@ -12,11 +12,11 @@ public enum LibraryMessages {
     LibraryMessages.destination.withLock { $0 = destination }
     event_set_log_callback { _, text in
       guard let text else { return }
-      LibraryMessages.tell(String(cString: text))
+      LibraryMessages.log(String(cString: text))
     }
   }
 
-  private static func tell(_ message: String) {
+  private static func log(_ message: String) {
     let destination = destination.withLock { $0 }
     destination?(message)
   }

@@ -79,7 +79,7 @@ public final class BucketTable: @unchecked Sendable {
   ///
   /// - Parameter seen: the number of refusals that the caller has reported; updated.
   @_noAllocation
-  public func hasNews(_ seen: inout UInt64, now: Int64) -> Bool {
+  public func hasUnreported(_ seen: inout UInt64, now: Int64) -> Bool {
     let count = hot_counter_read(refusals)
     guard count != seen, UInt64(bitPattern: now) >= hot_counter_read(nextWord) else { return false }
     seen = count

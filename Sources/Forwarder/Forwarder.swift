@@ -46,15 +46,15 @@ package final class Forwarder {
   private let loopGuard: LoopGuard
   private let inherited: [InheritedSocket]
   private var factory: ProviderFactory
-  private(set) var upkeep: Upkeep?
+  private(set) var backgroundWork: BackgroundWork?
   private(set) var listenerThreads: [ListenerThread] = []
   private let connections: TCPConnectionTable
   private var tcpListeners: [TCPListener] = []
   private let tcpService: TCPService
   /// Queries beyond the rate limit that are already logged.
-  private var toldLimited = ToldRefusals()
+  private var reportedLimited = ReportedRefusals()
   /// Delayed queries over TCP that are already logged.
-  private var toldDelayed: UInt64 = 0
+  private var reportedDelayed: UInt64 = 0
   /// The log for failures that may be frequent.
   package let occasional: OccasionalLog
   private let networkLog: NetworkLog
@@ -79,7 +79,7 @@ package final class Forwarder {
   ///
   /// - Parameters:
   ///   - inherited: sockets from the service manager, which are served instead of `listen.addresses`.
-  ///   - recorder: receives the counts of `tellCounts`.
+  ///   - recorder: receives the counts of `flushCounts`.
   /// - Throws: `StartError`
   package init(
     _ given: Configuration, inherited: [InheritedSocket] = [], logger: Logger, recorder: FlightRecorder? = nil
@@ -156,7 +156,7 @@ package final class Forwarder {
     statistics.follow(
       StatisticsSource.Parts(
         resolver: resolver, cache: cache, queries: queries, connections: connections, localClient: client,
-        mostQuestionsUnderWay: configuration.listen.maxInFlight,
+        maxQuestionsInFlight: configuration.listen.maxInFlight,
         delayedQueries: { [tcpService] in tcpService.delayed }, outbox: outbox))
   }
 
@@ -234,15 +234,15 @@ package final class Forwarder {
       throw error
     }
     factory.state.use()
-    // Upkeep starts once the loop runs: before that, no thread is the resolver's.
-    let upkeep = makeUpkeep()
-    self.upkeep = upkeep
-    loop.execute { [loop, surroundings] in upkeep.start(on: loop, notAt: surroundings.listeners) }
+    // BackgroundWork starts once the loop runs: before that, no thread is the resolver's.
+    let backgroundWork = makeBackgroundWork()
+    self.backgroundWork = backgroundWork
+    loop.execute { [loop, surroundings] in backgroundWork.start(on: loop, notAt: surroundings.listeners) }
     loop.run()
     for thread in listenerThreads { thread.join() }
     queryLog.finish()
     factory.ledger?.close()
-    upkeep.close()
+    backgroundWork.close()
     factory.state.leave()
   }
 
@@ -278,37 +278,37 @@ package final class Forwarder {
 
   private func turn() {
     resolver.assumeIsolated { $0.takeQueries() }
-    tellLimited()
-    tellRefused()
+    logLimited()
+    logRefused()
     queryLog.turn()
   }
 
   /// Called in every turn: a listener thread wakes the loop when there is something to log.
-  private func tellRefused() {
+  private func logRefused() {
     let now = loop.now.nanoseconds
     guard let refused = preparation.tables.access.takeRefused(now: now) else { return }
     occasional.log(.info, reason: "listen.allow", now: now, refused.text)
   }
 
   /// Called in every turn: a listener thread wakes the loop when there is something to log.
-  private func tellLimited() {
-    let isDelayed = tcpService.delayed > toldDelayed
-    toldDelayed = tcpService.delayed
-    guard toldLimited.hasNews(of: preparation.tables.rateLimit) || isDelayed else { return }
+  private func logLimited() {
+    let isDelayed = tcpService.delayed > reportedDelayed
+    reportedDelayed = tcpService.delayed
+    guard reportedLimited.hasUnreported(of: preparation.tables.rateLimit) || isDelayed else { return }
     let text =
       "clients send more queries than listen.rate_limit allows: over UDP they get an empty answer with TC, over TCP they "
       + "wait up to 1 s; raise it if they may"
     occasional.log(.warning, reason: "rate_limit", now: BootInstant.now.nanoseconds, text)
   }
 
-  private func makeUpkeep() -> Upkeep {
-    Upkeep(
+  private func makeBackgroundWork() -> BackgroundWork {
+    BackgroundWork(
       configuration,
-      Upkeep.Parts(
+      BackgroundWork.Parts(
         resolver: resolver, cache: surroundings.cache, network: surroundings.network, local: local,
         loopGuard: loopGuard, keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
         meanings: CacheMeanings(preparation), state: factory.state, networkLog: networkLog
-      ) { [unowned self] in searchDomainsFound($0, isNews: $1) },
+      ) { [unowned self] in searchDomainsFound($0, isNew: $1) },
       loop: loop, logger: logger)
   }
 
@@ -347,16 +347,16 @@ package final class Forwarder {
     resolver.assumeIsolated { $0.use(preparation.plan.table) }
     tcpService.use(preparation.tables)
     for thread in listenerThreads { thread.offer(preparation.tables) }
-    upkeep?.use(
+    backgroundWork?.use(
       configuration, keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
       CacheMeanings(preparation), isForNetwork: isForNetwork)
   }
 
   /// The network provides these search domains: logs what they mean, and has the tables rebuilt if they differ.
-  private func searchDomainsFound(_ domains: [DomainName], isNews: Bool) {
+  private func searchDomainsFound(_ domains: [DomainName], isNew: Bool) {
     let isOther = SearchDomain.judged(domains) != preparation.plan.searchDomains
-    if isNews || isOther, let line = NetworkView.line(about: SearchDomain.judged(domains), configuration) {
-      networkLog.tell("search domains", line)
+    if isNew || isOther, let line = NetworkView.line(about: SearchDomain.judged(domains), configuration) {
+      networkLog.log("search domains", line)
     }
     if isOther { searchDomainsHaveChanged?(!local.systemServers.isEmpty) }
   }

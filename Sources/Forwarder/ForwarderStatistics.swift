@@ -20,9 +20,9 @@ package struct ForwarderStatistics: Sendable {
   /// The counters of the resolver.
   package var resolver: ResolverCounters
   /// Questions that are currently in flight upstream.
-  package var questionsUnderWay: Int
+  package var questionsInFlight: Int
   /// Questions that may be in flight at once: `listen.max_in_flight`.
-  package var mostQuestionsUnderWay: Int
+  package var maxQuestionsInFlight: Int
   /// Clients that currently wait for an answer.
   package var waitingClients: Int
   /// The counters of refreshing; nil if the cache is off.
@@ -50,8 +50,8 @@ package struct ForwarderStatistics: Sendable {
 
   /// A reading with those values; the other counters are 0.
   package init(
-    time: BootInstant, startedAt: BootInstant, queries: QueryTotals, resolver: ResolverCounters, questionsUnderWay: Int,
-    mostQuestionsUnderWay: Int, waitingClients: Int, refresh: RefreshCounters?, scheduledRefreshes: Int,
+    time: BootInstant, startedAt: BootInstant, queries: QueryTotals, resolver: ResolverCounters, questionsInFlight: Int,
+    maxQuestionsInFlight: Int, waitingClients: Int, refresh: RefreshCounters?, scheduledRefreshes: Int,
     cache: CacheStatistics, unreadOctets: Int?, droppedDatagrams: Int?, tcpConnections: Int,
     refusedTCPConnections: UInt64, providers: [ProviderReport]
   ) {
@@ -59,8 +59,8 @@ package struct ForwarderStatistics: Sendable {
     self.startedAt = startedAt
     self.queries = queries
     self.resolver = resolver
-    self.questionsUnderWay = questionsUnderWay
-    self.mostQuestionsUnderWay = mostQuestionsUnderWay
+    self.questionsInFlight = questionsInFlight
+    self.maxQuestionsInFlight = maxQuestionsInFlight
     self.waitingClients = waitingClients
     self.refresh = refresh
     self.scheduledRefreshes = scheduledRefreshes
@@ -87,7 +87,7 @@ package final class StatisticsSource: @unchecked Sendable {
     var queries: ClientQueries
     var connections: TCPConnectionTable
     var localClient: LocalDNSClient
-    var mostQuestionsUnderWay: Int
+    var maxQuestionsInFlight: Int
     var delayedQueries: () -> UInt64
     /// Sends the UDP responses that could not be given at once.
     var outbox: UDPOutbox
@@ -126,7 +126,7 @@ package final class StatisticsSource: @unchecked Sendable {
     return parts.resolver.assumeIsolated { resolver in
       var statistics = ForwarderStatistics(
         time: now, startedAt: startedAt, queries: totals, resolver: resolver.counters,
-        questionsUnderWay: resolver.questionsInFlight, mostQuestionsUnderWay: parts.mostQuestionsUnderWay,
+        questionsInFlight: resolver.questionsInFlight, maxQuestionsInFlight: parts.maxQuestionsInFlight,
         waitingClients: parts.queries.inUse, refresh: resolver.refreshing?.counters,
         scheduledRefreshes: resolver.refreshing?.scheduled ?? 0, cache: parts.cache.statistics,
         unreadOctets: backlogs.isEmpty ? nil : backlogs.reduce(0) { $0 + $1.octets },

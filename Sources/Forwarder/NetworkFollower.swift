@@ -21,7 +21,7 @@ final class NetworkFollower: @unchecked Sendable {
   private let local: LocalDNSUpstream
   private let loopGuard: LoopGuard
   private let logger: Logger
-  private let news: NetworkLog
+  private let networkLog: NetworkLog
   private var watch: NetworkWatch?
   private var clock: ClockWatch?
   private var resolvers: ResolverWatch?
@@ -36,7 +36,7 @@ final class NetworkFollower: @unchecked Sendable {
   /// Whether the connections were renewed since `settled` was known.
   private var hasRenewed = false
   /// Receives the search domains at the start, on another network, and when they change.
-  private let searchDomainsFound: ([DomainName], _ isNews: Bool) -> Void
+  private let searchDomainsFound: ([DomainName], _ isNew: Bool) -> Void
   /// The work that waits until the first network is known.
   private var beginning: (() -> Void)?
 
@@ -45,8 +45,8 @@ final class NetworkFollower: @unchecked Sendable {
 
   init(
     resolver: Resolver, refresher: Refresher?, cache: MessageCache, network: CurrentNetwork, local: LocalDNSUpstream,
-    loopGuard: LoopGuard, logger: Logger, news: NetworkLog,
-    searchDomainsFound: @escaping ([DomainName], _ isNews: Bool) -> Void
+    loopGuard: LoopGuard, logger: Logger, networkLog: NetworkLog,
+    searchDomainsFound: @escaping ([DomainName], _ isNew: Bool) -> Void
   ) {
     self.resolver = resolver
     self.refresher = refresher
@@ -55,7 +55,7 @@ final class NetworkFollower: @unchecked Sendable {
     self.local = local
     self.loopGuard = loopGuard
     self.logger = logger
-    self.news = news
+    self.networkLog = networkLog
     self.searchDomainsFound = searchDomainsFound
   }
 
@@ -94,7 +94,7 @@ final class NetworkFollower: @unchecked Sendable {
   private func use(_ found: SystemResolvers) {
     local.systemServers = found.servers
     let list = found.servers.isEmpty ? "none" : found.servers.map(\.description).joined(separator: ", ")
-    news.tell("resolvers", "the network's resolvers: \(list)")
+    networkLog.log("resolvers", "the network's resolvers: \(list)")
     loopGuard.probe(local.allServers)
     searchDomainsFound(found.searchDomains, false)
   }
@@ -107,9 +107,9 @@ final class NetworkFollower: @unchecked Sendable {
       refresher?.hasSlept()
     }
     let carries = footing.move(to: currentFooting())
-    let isNews = change.contains(.resume) || !carries
-    if isNews { renew() }
-    if resolvers?.check() != true, isNews { loopGuard.probe(local.allServers) }
+    let isNew = change.contains(.resume) || !carries
+    if isNew { renew() }
+    if resolvers?.check() != true, isNew { loopGuard.probe(local.allServers) }
     settle(isStart: false)
   }
 
@@ -150,9 +150,9 @@ final class NetworkFollower: @unchecked Sendable {
       return
     }
     // The first known network is the one that the daemon started in, unless it started without one.
-    let isNews = settled != nil || beganOffline
+    let isNew = settled != nil || beganOffline
     if identity != settled {
-      news.tell("identity", "network: \(identity)")
+      networkLog.log("identity", "network: \(identity)")
       // A different router has the same address: no other event has reported that.
       if settled != nil, !hasRenewed { renew() }
       if settled != nil, let domains = resolvers?.current.searchDomains { searchDomainsFound(domains, true) }
@@ -161,7 +161,7 @@ final class NetworkFollower: @unchecked Sendable {
     hasRenewed = false
     hasSlept = false
     begin()
-    guard isNews else { return }
+    guard isNew else { return }
     cache.beginEpoch()
     refresher?.networkHasChanged()
   }

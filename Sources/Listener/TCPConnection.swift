@@ -14,12 +14,12 @@ public final class TCPConnection {
   private let table: TCPConnectionTable
   private let handler: TCPListener.Handler
   private var buffers: OpaquePointer?
-  private var underWay = 0
+  private var inFlight = 0
   private var isReading = true
   private var place = -1
 
   /// Queries in flight on one connection at which reading pauses.
-  private static let mostUnderWay = 256
+  private static let maxInFlight = 256
   /// Octets of unsent answers at which reading pauses.
   private static let mostUnsent = 1 << 20
   /// Octets of unsent answers at which the connection is closed: answers to queries in flight still add up after the pause.
@@ -52,7 +52,7 @@ public final class TCPConnection {
 
   /// Sends the response to one query of this connection.
   public func send(_ response: UnsafeBufferPointer<UInt8>) {
-    underWay -= 1
+    inFlight -= 1
     guard let buffers else { return }
     table.use(place)
     var length = UInt16(response.count).bigEndian
@@ -64,7 +64,7 @@ public final class TCPConnection {
 
   /// Drops one query without an answer.
   public func discard() {
-    underWay -= 1
+    inFlight -= 1
     noteWhetherIdle()
     if isReading { readMore() } else { closeWhenDone() }
   }
@@ -91,7 +91,7 @@ public final class TCPConnection {
       let length = Int(head[0]) << 8 | Int(head[1])
       guard length >= 12 else { return close() }
       guard evbuffer_get_length(input) >= 2 + length, let frame = evbuffer_pullup(input, 2 + length) else { return }
-      underWay += 1
+      inFlight += 1
       table.use(place)
       noteWhetherIdle()
       handler(self, UnsafeBufferPointer(start: frame + 2, count: length))
@@ -114,7 +114,7 @@ public final class TCPConnection {
 
   private var hasRoom: Bool {
     guard let buffers else { return false }
-    return underWay < TCPConnection.mostUnderWay
+    return inFlight < TCPConnection.maxInFlight
       && evbuffer_get_length(bufferevent_get_output(buffers)) < TCPConnection.mostUnsent
   }
 
@@ -126,20 +126,20 @@ public final class TCPConnection {
   }
 
   private func closeWhenDone() {
-    guard let buffers, underWay == 0, evbuffer_get_length(bufferevent_get_output(buffers)) == 0 else { return }
+    guard let buffers, inFlight == 0, evbuffer_get_length(bufferevent_get_output(buffers)) == 0 else { return }
     close()
   }
 
   /// Whether a query is waiting for its answer while the client takes all other answers.
   var waits: Bool {
     guard let buffers else { return false }
-    return underWay > 0 && evbuffer_get_length(bufferevent_get_output(buffers)) == 0
+    return inFlight > 0 && evbuffer_get_length(bufferevent_get_output(buffers)) == 0
   }
 
   /// Updates the table: a connection is idle if it has no unanswered query and no unsent answer.
   private func noteWhetherIdle() {
     guard let buffers else { return }
-    table.set(place, isIdle: underWay == 0 && evbuffer_get_length(bufferevent_get_output(buffers)) == 0)
+    table.set(place, isIdle: inFlight == 0 && evbuffer_get_length(bufferevent_get_output(buffers)) == 0)
   }
 }
 

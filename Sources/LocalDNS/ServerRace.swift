@@ -22,9 +22,9 @@ final class ServerRace: @unchecked Sendable {
   private var runners: [Int: Task<Void, Never>] = [:]
   private var starts: [BootInstant] = []
   private var timer: LoopTimer?
-  private var denialTimer: LoopTimer?
+  private var negativeTimer: LoopTimer?
   /// A negative answer that arrived while an earlier server was in flight, which takes precedence if it answers.
-  private var denial: (message: Message, place: Int)?
+  private var negative: (message: Message, place: Int)?
   private var failure = LocalDNSFailure.noServer
   private var continuation: CheckedContinuation<Result<Message, LocalDNSFailure>, Never>?
 
@@ -66,7 +66,7 @@ final class ServerRace: @unchecked Sendable {
     timer = nil
     let place = starts.count
     guard place < servers.count, clock.now < end else {
-      if runners.isEmpty { finish(denial.map { .success($0.message) } ?? .failure(failure)) }
+      if runners.isEmpty { finish(negative.map { .success($0.message) } ?? .failure(failure)) }
       return
     }
     if runners.count == ServerRace.mostRunners, let oldest = runners.keys.min() {
@@ -74,7 +74,7 @@ final class ServerRace: @unchecked Sendable {
       failure = .timedOut
       client.noteSilence(of: servers[oldest])
       runner?.cancel()
-      if let denial, runners.keys.allSatisfy({ $0 > denial.place }) { return giveDenial() }
+      if let negative, runners.keys.allSatisfy({ $0 > negative.place }) { return giveNegative() }
     }
     let now = clock.now
     let share = (end - now) / (servers.count - place)
@@ -96,11 +96,11 @@ final class ServerRace: @unchecked Sendable {
     case .success where clock.hasSlept(since: starts[place], waitingFor: share): failed(place, .timedOut)
     case .success(let message):
       client.standing.answered(server, at: clock.now)
-      guard message.isDenial, let first = runners.keys.min(), first < place else { return win(place, message) }
+      guard message.isNegative, let first = runners.keys.min(), first < place else { return win(place, message) }
       // If servers differ, their order matters: an earlier server gets its fair share of the time before the negative
       // answer is used.
-      denial = denial ?? (message, place)
-      denialTimer = clock.schedule(at: begin + (end - begin) / servers.count) { [self] in giveDenial() }
+      negative = negative ?? (message, place)
+      negativeTimer = clock.schedule(at: begin + (end - begin) / servers.count) { [self] in giveNegative() }
     case .failure(.cancelled): finish(.failure(.cancelled))
     case .failure(let reason):
       switch reason {
@@ -114,13 +114,13 @@ final class ServerRace: @unchecked Sendable {
   private func failed(_ place: Int, _ reason: LocalDNSFailure) {
     failure = reason
     if reason == .timedOut { client.noteSilence(of: servers[place]) }
-    if let denial, runners.keys.allSatisfy({ $0 > denial.place }) { return giveDenial() }
+    if let negative, runners.keys.allSatisfy({ $0 > negative.place }) { return giveNegative() }
     // While another server is in flight, the timer starts the next one.
     if runners.isEmpty { startNext() }
   }
 
-  private func giveDenial() {
-    if let denial { win(denial.place, denial.message) }
+  private func giveNegative() {
+    if let negative { win(negative.place, negative.message) }
   }
 
   /// Demotes earlier servers that are still silent, and returns the answer.
@@ -136,7 +136,7 @@ final class ServerRace: @unchecked Sendable {
     guard let continuation else { return }
     self.continuation = nil
     timer?.cancel()
-    denialTimer?.cancel()
+    negativeTimer?.cancel()
     for runner in runners.values { runner.cancel() }
     runners = [:]
     continuation.resume(returning: result)
@@ -145,5 +145,5 @@ final class ServerRace: @unchecked Sendable {
 
 extension Message {
   /// Whether it is a negative answer; another server may have records.
-  fileprivate var isDenial: Bool { responseCode == .nxDomain || answers.isEmpty }
+  fileprivate var isNegative: Bool { responseCode == .nxDomain || answers.isEmpty }
 }

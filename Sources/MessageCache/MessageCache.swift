@@ -204,7 +204,7 @@ public final class MessageCache: @unchecked Sendable {
   ///
   /// - Parameter departed: called on the inserting or removing thread, with a lock held: it must be brief and must not use
   ///   the cache.
-  public func tellDepartures(to departed: @escaping (DepartedEntry) -> Void) {
+  public func reportDepartures(to departed: @escaping (DepartedEntry) -> Void) {
     for index in 0..<shardCount { shards[index].takeUnretainedValue().onDeparture = departed }
   }
 

@@ -67,7 +67,7 @@ public final class CacheKeeper: @unchecked Sendable {
   private let file: CacheFile
   private let loop: any Loop
   private let interval: Duration
-  private let startErrand: (String, @escaping @Sendable () -> Void) -> Errand?
+  private let startTask: (String, @escaping @Sendable () -> Void) -> BlockingTask?
   private let note: (CacheNote) -> Void
   private var work: Work?
   private var timer: LoopTimer?
@@ -97,7 +97,7 @@ public final class CacheKeeper: @unchecked Sendable {
     /// Why the lock could not be taken, so that a save would fail too.
     let problem = Mutex<FileProblem?>(nil)
     let loaded = Mutex<[LoadedEntry]>([])
-    nonisolated(unsafe) var errand: Errand?
+    nonisolated(unsafe) var task: BlockingTask?
 
     init(_ kind: Kind) { self.kind = kind }
   }
@@ -111,20 +111,20 @@ public final class CacheKeeper: @unchecked Sendable {
     _ cache: MessageCache, _ file: CacheFile, _ meanings: CacheMeanings, on loop: any Loop,
     every interval: Duration = CacheKeeper.usualInterval, note: @escaping (CacheNote) -> Void
   ) {
-    self.init(cache, file, meanings, on: loop, every: interval, startErrand: { Errand.start($0, $1) }, note: note)
+    self.init(cache, file, meanings, on: loop, every: interval, startTask: { BlockingTask.start($0, $1) }, note: note)
   }
 
-  /// - Parameter startErrand: runs the work, at once or on another thread; returns nil if it has already finished.
+  /// - Parameter startTask: runs the work, at once or on another thread; returns nil if it has already finished.
   init(
     _ cache: MessageCache, _ file: CacheFile, _ meanings: CacheMeanings, on loop: any Loop, every interval: Duration,
-    startErrand: @escaping (String, @escaping @Sendable () -> Void) -> Errand?, note: @escaping (CacheNote) -> Void
+    startTask: @escaping (String, @escaping @Sendable () -> Void) -> BlockingTask?, note: @escaping (CacheNote) -> Void
   ) {
     self.cache = cache
     self.file = file
     self.meanings = meanings
     self.loop = loop
     self.interval = interval
-    self.startErrand = startErrand
+    self.startTask = startTask
     self.note = note
   }
 
@@ -173,9 +173,9 @@ public final class CacheKeeper: @unchecked Sendable {
   /// Waits for the work in progress; returns false if it does not finish in time.
   private func finishWork(by deadline: BootInstant, _ patience: Duration) -> Bool {
     guard let work else { return true }
-    if let errand = work.errand, !errand.wait(atMost: max(deadline - BootInstant.now, .zero)) {
+    if let task = work.task, !task.wait(atMost: max(deadline - BootInstant.now, .zero)) {
       work.isWanted.store(false, ordering: .relaxed)
-      tell(.notSaved("\(file.path): not done after \(patience.milliseconds) ms"))
+      log(.notSaved("\(file.path): not done after \(patience.milliseconds) ms"))
       return false
     }
     collect()
@@ -216,7 +216,7 @@ public final class CacheKeeper: @unchecked Sendable {
 
   private func perform(_ work: Work, _ action: @escaping @Sendable (Work) -> CacheNote) {
     self.work = work
-    work.errand = startErrand("cache file") { [weak self, loop] in
+    work.task = startTask("cache file") { [weak self, loop] in
       let note = action(work)
       work.note.withLock { $0 = note }
       Task(executorPreference: loop) { self?.collect() }
@@ -229,8 +229,8 @@ public final class CacheKeeper: @unchecked Sendable {
     self.work = nil
     if case (.save(let changes), .saved) = (work.kind, note) { savedChanges = changes }
     if case .save = work.kind { endWaiting(&served, note.saveProblem) }
-    tell(note)
-    if let problem = work.problem.withLock({ $0 }) { tell(.notSaved(problem.description)) }
+    log(note)
+    if let problem = work.problem.withLock({ $0 }) { log(.notSaved(problem.description)) }
     if case .load = work.kind { whenLoaded?(work.loaded.withLock { $0 }) }
     whenLoaded = nil
     if waiting.isEmpty { schedule() } else { save() }
@@ -250,7 +250,7 @@ public final class CacheKeeper: @unchecked Sendable {
   }
 
   /// Reports an event, unless it repeats the last problem.
-  private func tell(_ note: CacheNote) {
+  private func log(_ note: CacheNote) {
     switch note {
     case .notSaved(let reason):
       guard reason != lastProblem else { return }

@@ -50,7 +50,7 @@ public final class StateFile: Sendable {
       return !work.isWriting
     }
     guard mustStart else { return }
-    Errand.start("state file") { self.writeAll() }
+    BlockingTask.start("state file") { self.writeAll() }
   }
 
   /// Replaces the content before it returns, after any write in progress: for shutdown. Blocks.

@@ -63,7 +63,7 @@ public final class StateFolder: Sendable {
 
   /// Takes the lock if needed; returns whether a file may be written now.
   func take() -> Bool {
-    let (mayWrite, news) = state.withLock { state -> (Bool, Note?) in
+    let (mayWrite, newNote) = state.withLock { state -> (Bool, Note?) in
       guard state.isUsed else { return (false, nil) }
       let old = state.problem
       do throws(FileProblem) {
@@ -73,7 +73,7 @@ public final class StateFolder: Sendable {
       guard let problem = state.problem else { return (true, old == nil ? nil : .ours(path: path)) }
       return (false, problem == old ? nil : .notOurs(problem.description))
     }
-    if let news { note(news) }
+    if let newNote { note(newNote) }
     return mayWrite
   }
 }

@@ -25,7 +25,7 @@ public final class Watchdog {
   private var timer: LoopTimer?
   /// The start of the current series of nudges; nil if no thread is being nudged.
   private var askingSince: BootInstant?
-  private var hasTold = false
+  private var hasReported = false
 
   /// The pause before the first look after a nudge: a turn takes microseconds. Later pauses grow.
   private static let firstLook = Duration.milliseconds(20)
@@ -65,14 +65,14 @@ public final class Watchdog {
       ping()
       seen = threads.map(\.turns)
       askingSince = nil
-      hasTold = false
+      hasReported = false
       return wait(interval)
     }
     let since = askingSince ?? loop.now
     askingSince = since
     let time = loop.now - since
-    if time >= interval, !hasTold {
-      hasTold = true
+    if time >= interval, !hasReported {
+      hasReported = true
       onSilence(standing.map { threads[$0].name })
     }
     // A nudge just before a thread begins to wait is lost, so nudges are repeated.

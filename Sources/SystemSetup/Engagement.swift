@@ -48,7 +48,7 @@ public struct Engagement {
       try put(wanted, at: Place.resolvedDropIn)
       return reloadResolved()
     case .resolvconf:
-      return tell(SystemCommand("resolvconf", "-a", Place.record, input: Engagement.record(journal.nameserver)))
+      return run(SystemCommand("resolvconf", "-a", Place.record, input: Engagement.record(journal.nameserver)))
     }
   }
 
@@ -61,7 +61,7 @@ public struct Engagement {
       try FileWriter(root: root).put(.absent, at: Place.resolvedDropIn)
       rmdir(root.real(Root.parent(of: Place.resolvedDropIn)))
       return reloadResolved()
-    case .resolvconf: return tell(SystemCommand("resolvconf", "-d", Place.record))
+    case .resolvconf: return run(SystemCommand("resolvconf", "-d", Place.record))
     }
   }
 
@@ -142,10 +142,10 @@ public struct Engagement {
       // Without this, systemd's start limit could leave the machine without systemd-resolved.
       _ = run(SystemCommand("systemctl", "reset-failed", "systemd-resolved.service"))
     }
-    return tell(SystemCommand("systemctl", "try-reload-or-restart", "systemd-resolved.service"))
+    return run(SystemCommand("systemctl", "try-reload-or-restart", "systemd-resolved.service"))
   }
 
-  private func tell(_ command: SystemCommand) -> [String] {
+  private func run(_ command: SystemCommand) -> [String] {
     let status = run(command).status
     return status == 0 ? [] : ["`\(command)` failed\(status.map { " with exit code \($0)" } ?? "")"]
   }

@@ -171,7 +171,7 @@ public struct Installation {
     var conflicts: [SetupError.Conflict] = []
     for change in journal.changes where change.kind != .ours {
       let current = try root.state(of: change.path)
-      if current.isSame(as: change.before) || current.isSame(as: change.after) || change.isUnderWay(current) {
+      if current.isSame(as: change.before) || current.isSame(as: change.after) || change.isInProgress(current) {
         continue
       }
       // A removed folder of ours is no conflict: nothing is lost.
@@ -189,7 +189,7 @@ public struct Installation {
 extension Change {
   /// Whether a process that was killed while it overwrote the file left this state: one content in full, followed by
   /// the rest of the other one.
-  func isUnderWay(_ current: FileState) -> Bool {
+  func isInProgress(_ current: FileState) -> Bool {
     guard kind == .overwrite, case .file(let old, _) = before, case .file(let new, _) = after,
       case .file(let octets, _) = current
     else { return false }

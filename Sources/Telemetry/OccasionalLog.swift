@@ -20,7 +20,7 @@ public final class OccasionalLog: Sendable {
     /// How many of those the recorder has been given.
     var recorded = 0
 
-    var isTold: Bool { suppressed == recorded }
+    var isReported: Bool { suppressed == recorded }
     var deadline: Int64 { lastLogged + OccasionalLog.pause }
 
     func line(of count: Int) -> String { "\(text) (\(count) times more since \(time.text))" }
@@ -91,24 +91,24 @@ public final class OccasionalLog: Sendable {
       return (key, known.line(of: known.suppressed + 1), nil)
     }
     if let line { logger.log(level: level, "\(line)") }
-    if let deadline { alarm(deadline) { [weak self] in self?.tellCount(of: key, now: $0) } }
+    if let deadline { alarm(deadline) { [weak self] in self?.logCount(of: key, now: $0) } }
   }
 
   /// Records the counts that are not logged yet; call it before a dump of the recorder.
   public func recordCounts() {
     guard let recorder else { return }
-    let news = reasons.withLock { reasons in
-      let news = reasons.known.filter { !$0.value.isTold }
-      for (key, reason) in news { reasons.known[key]?.recorded = reason.suppressed }
-      return news
+    let pending = reasons.withLock { reasons in
+      let pending = reasons.known.filter { !$0.value.isReported }
+      for (key, reason) in pending { reasons.known[key]?.recorded = reason.suppressed }
+      return pending
     }
-    for (_, reason) in news.sorted(by: { $0.key < $1.key }) {
+    for (_, reason) in pending.sorted(by: { $0.key < $1.key }) {
       recorder.record(.now, reason.level, reason.line(of: reason.suppressed))
     }
   }
 
   /// Logs the count at the end of a minute. Does nothing if a line since then began a new minute with its own alarm.
-  private func tellCount(of reason: String, now: Int64) {
+  private func logCount(of reason: String, now: Int64) {
     let known: Reason? = reasons.withLock { reasons in
       guard let known = reasons.known[reason], known.suppressed > 0, now >= known.deadline else { return nil }
       reasons.known[reason] = Reason(level: known.level, text: known.text, lastLogged: now)

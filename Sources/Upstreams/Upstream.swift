@@ -95,7 +95,7 @@ package protocol Upstream: AnyObject {
   /// Sets the names that are always kept fresh; the provider may use one of them for checks.
   func follow(keptNames: Set<DomainName>)
   /// Sets the callback for its first reply after a failure; called on the resolver's loop.
-  func tellRecovery(to told: @escaping () -> Void)
+  func reportRecovery(to report: @escaping () -> Void)
   /// Observes each question that a transfer carries, and those that are not sent.
   var observer: (any TransferObserver)? { get set }
   /// Whether it answers from memory, so that refreshing before expiry gains nothing.
@@ -138,7 +138,7 @@ extension Upstream {
   package func follow(keptNames: Set<DomainName>) {}
 
   /// Does nothing by default: the upstream cannot fail.
-  package func tellRecovery(to told: @escaping () -> Void) {}
+  package func reportRecovery(to report: @escaping () -> Void) {}
 
   /// Nil by default: there are no transfers to observe.
   package var observer: (any TransferObserver)? {

@@ -77,10 +77,10 @@ struct MetricsPage {
   }
 
   private mutating func write(_ resolver: ResolverCounters, _ statistics: ForwarderStatistics) {
-    page.gauge("httpdnsd_questions_in_flight", "Questions in flight upstream.", statistics.questionsUnderWay)
+    page.gauge("httpdnsd_questions_in_flight", "Questions in flight upstream.", statistics.questionsInFlight)
     page.gauge(
       "httpdnsd_questions_in_flight_limit", "listen.max_in_flight of the configuration.",
-      statistics.mostQuestionsUnderWay)
+      statistics.maxQuestionsInFlight)
     page.gauge("httpdnsd_waiting_clients", "Queries that wait for an answer from upstream.", statistics.waitingClients)
     page.counter("httpdnsd_upstream_questions_total", "Questions that the resolver fetched.", resolver.fetches)
     page.counter(

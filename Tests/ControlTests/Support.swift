@@ -59,7 +59,7 @@ extension DaemonNumbers {
   static let empty = DaemonNumbers(
     statistics: ForwarderStatistics(
       time: BootInstant(nanoseconds: 60_000_000_000), startedAt: BootInstant(nanoseconds: 50_000_000_000),
-      queries: QueryTotals(), resolver: ResolverCounters(), questionsUnderWay: 0, mostQuestionsUnderWay: 1024,
+      queries: QueryTotals(), resolver: ResolverCounters(), questionsInFlight: 0, maxQuestionsInFlight: 1024,
       waitingClients: 0, refresh: nil, scheduledRefreshes: 0, cache: CacheStatistics(), unreadOctets: nil,
       droppedDatagrams: nil, tcpConnections: 0, refusedTCPConnections: 0, providers: []),
     counts: NameCounts(), network: "eth0")

@@ -18,7 +18,7 @@ import Testing
     sample.codes[CountedCode.servFail.rawValue] = 5
     for milliseconds in [1, 2, 3] { sample.resolved.observe(.milliseconds(milliseconds)) }
     (sample.entries, sample.maxEntries, sample.octets, sample.maxOctets) = (5, 100, 4096, 1 << 20)
-    (sample.underWay, sample.waiting, sample.refreshes) = (1, 2, 3)
+    (sample.inFlight, sample.waiting, sample.refreshes) = (1, 2, 3)
     var provider = TopSample.Provider()
     (provider.name, provider.state, provider.server) = ("alidns", "down", "223.5.5.5")
     provider.reason = "down: a\ttab\nand % a line"

@@ -162,7 +162,7 @@ final class ResolverScene: @unchecked Sendable {
   /// The resolver's numbers.
   var counters: ResolverCounters { resolver.assumeIsolated { $0.counters } }
   /// Questions in flight.
-  var underWay: Int { resolver.assumeIsolated { $0.questionsInFlight } }
+  var inFlight: Int { resolver.assumeIsolated { $0.questionsInFlight } }
 
   /// Sends a query; the number of its transaction.
   @discardableResult

@@ -83,12 +83,12 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
 
   func networkHasChanged() { networkChanges += 1 }
 
-  private var recoveryTold: () -> Void = {}
+  private var onRecovery: () -> Void = {}
 
-  func tellRecovery(to told: @escaping () -> Void) { recoveryTold = told }
+  func reportRecovery(to report: @escaping () -> Void) { onRecovery = report }
 
   /// Says that it is well again.
-  func tellBack() { recoveryTold() }
+  func tellBack() { onRecovery() }
 
   func refusalOfNewNames() -> UpstreamFailure? { refusalOfNew }
 

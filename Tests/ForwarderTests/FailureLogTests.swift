@@ -62,7 +62,7 @@ import Testing
     let network = NetworkLog(log)
     for second in 0..<60 {
       let now = BootInstant(nanoseconds: Int64(second) * 1_000_000_000)
-      network.tell("resolvers", "the network's resolvers: \(second)", at: now)
+      network.log("resolvers", "the network's resolvers: \(second)", at: now)
     }
     #expect(lines.all == (0..<4).map { "info the network's resolvers: \($0)" })
   }

@@ -83,9 +83,9 @@ import Testing
     }
     func report(at second: Int64) -> String? { policy.takeRefused(now: second * 1_000_000_000)?.text }
     try ask("127.0.0.1")
-    #expect(report(at: 1) == nil && !policy.hasNews(now: 1_000_000_000))
+    #expect(report(at: 1) == nil && !policy.hasUnreported(now: 1_000_000_000))
     try ask("192.0.2.7")
-    #expect(policy.hasNews(now: 1_000_000_000))
+    #expect(policy.hasUnreported(now: 1_000_000_000))
     #expect(report(at: 1) == "refused 1 query from 192.0.2.0/24: not in listen.allow")
     try ask("2001:db8:1:234::1", "2001:db8:1:2ff::9", "2001:db8:2::1", "198.51.100.1", "127.0.0.1")
     #expect(report(at: 60) == nil)
@@ -100,7 +100,7 @@ import Testing
   @Test(.enabled(if: AllocationTrap.isAvailable)) func `refuses without allocating`() throws {
     let scene = try QueryPathScene(allow: [])
     #expect(scene.allocations(for: RawQuery().octets) == .clean)
-    #expect(scene.path.hasNews(now: 1))
+    #expect(scene.path.hasUnreported(now: 1))
   }
 
   @Test func `knows the networks of this machine, loopback at least`() throws {

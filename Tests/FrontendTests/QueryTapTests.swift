@@ -74,7 +74,7 @@ import Testing
     add(2)
     #expect(!tap.publish(at: 2))
     #expect(!tap.publish(at: 2))
-    tap.clearNews()
+    tap.clearUnread()
     add(3)
     #expect(tap.publish(at: 3))
     #expect(takeAll().count == 3)

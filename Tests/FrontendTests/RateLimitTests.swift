@@ -63,17 +63,17 @@ import Testing
 
   @Test func `refusals of another configuration's table are no news of this one's`() {
     let (before, after) = (BucketTable(rate: 1, burst: 1), BucketTable(rate: 2, burst: 1))
-    var told = ToldRefusals()
-    func hasNews(_ table: BucketTable) -> Bool { told.hasNews(of: table) }
-    #expect(!hasNews(before))
+    var reported = ReportedRefusals()
+    func hasUnreported(_ table: BucketTable) -> Bool { reported.hasUnreported(of: table) }
+    #expect(!hasUnreported(before))
     for _ in 0..<9 { _ = before.take(7, now: 1) }
-    #expect(hasNews(before))
-    #expect(!hasNews(before))
+    #expect(hasUnreported(before))
+    #expect(!hasUnreported(before))
     // After a reload.
-    #expect(!hasNews(after))
+    #expect(!hasUnreported(after))
     for _ in 0..<3 { _ = after.take(7, now: 1) }
-    #expect(hasNews(after))
-    #expect(!hasNews(after))
+    #expect(hasUnreported(after))
+    #expect(!hasUnreported(after))
   }
 
   @Test func `a miss is limited before anybody is asked, and what is no query gets nothing`() throws {
@@ -118,13 +118,13 @@ import Testing
   @Test func `the loop is to be woken for a log line once a minute`() throws {
     let scene = try scene(rateLimit: 1)
     let second: Int64 = 1_000_000_000
-    #expect(!scene.path.hasNews(now: second))
+    #expect(!scene.path.hasUnreported(now: second))
     for _ in 0..<3 { _ = scene.ask(RawQuery().octets, now: 1) }
-    #expect(scene.path.hasNews(now: second))
-    #expect(!scene.path.hasNews(now: second))
+    #expect(scene.path.hasUnreported(now: second))
+    #expect(!scene.path.hasUnreported(now: second))
     for _ in 0..<3 { _ = scene.ask(RawQuery().octets, now: 2) }
-    #expect(!scene.path.hasNews(now: 60 * second))
-    #expect(scene.path.hasNews(now: 61 * second))
+    #expect(!scene.path.hasUnreported(now: 60 * second))
+    #expect(scene.path.hasUnreported(now: 61 * second))
   }
 
   @Test func `over TCP a query beyond the limit waits, a second at most, and is answered`() throws {

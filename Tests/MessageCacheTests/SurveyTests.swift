@@ -85,7 +85,7 @@ import Testing
 
   @Test func `removed entries are reported with their hits, and those without hits are not`() {
     let departed = Departed()
-    cache.tellDepartures { departed.hits[$0.hash, default: []].append($0.hits) }
+    cache.reportDepartures { departed.hits[$0.hash, default: []].append($0.hits) }
     let keys = (0..<5).map { OwnedKey(.numbered($0), in: cache) }
     func insert(_ number: Int) {
       cache.insert(keys[number].key, .filled(keys[number].name, octets: 40, with: 1), now: 0, lifetime: 60)

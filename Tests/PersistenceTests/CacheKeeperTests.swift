@@ -18,7 +18,7 @@ import Testing
   private func keeper(of cache: MessageCache? = nil, path: String? = nil) -> CacheKeeper {
     CacheKeeper(
       cache ?? self.cache, path.map { CacheFile(path: $0) } ?? folder.file, .usual, on: loop, every: .seconds(600),
-      startErrand: { _, work in
+      startTask: { _, work in
         work()
         return nil
       }, note: { [notes] in notes.add($0) })
@@ -161,14 +161,14 @@ import Testing
     var pipe: [Int32] = [-1, -1]
     #expect(pipe2(&pipe, O_CLOEXEC) == 0)
     let (input, output) = (pipe[0], pipe[1])
-    let errand = Errand.start("never") {
+    let task = BlockingTask.start("never") {
       var octet: UInt8 = 0
       _ = read(input, &octet, 1)
       close(input)
     }
     defer { close(output) }
     let keeper = CacheKeeper(
-      other, folder.file, .usual, on: loop, every: .seconds(600), startErrand: { _, _ in errand },
+      other, folder.file, .usual, on: loop, every: .seconds(600), startTask: { _, _ in task },
       note: { [notes] in notes.add($0) })
     keeper.start()
     other.insert("new.example.com", at: 1_000)
@@ -218,7 +218,7 @@ import Testing
   private func keeper(_ works: Works, path: String? = nil) -> CacheKeeper {
     CacheKeeper(
       cache, path.map { CacheFile(path: $0) } ?? folder.file, .usual, on: loop, every: .seconds(600),
-      startErrand: { _, work in
+      startTask: { _, work in
         works.waiting.append(work)
         return nil
       }, note: { _ in })

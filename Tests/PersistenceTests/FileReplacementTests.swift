@@ -66,7 +66,7 @@ import Testing
   @Test func `is whole whoever of two savers comes last`() {
     let path = path
     let savers = (0..<2).map { number in
-      Errand.start("saver") {
+      BlockingTask.start("saver") {
         for round in 0..<50 {
           guard let replacement = try? FileReplacement(of: path) else { continue }
           for _ in 0..<10 { try? replacement.append([UInt8](repeating: UInt8(number * 100 + round), count: 1000)) }

@@ -74,7 +74,7 @@ import Testing
   private func keeper(_ cache: MessageCache) -> CacheKeeper {
     CacheKeeper(
       cache, folder.file, .usual, on: loop, every: .seconds(600),
-      startErrand: { _, work in
+      startTask: { _, work in
         work()
         return nil
       }, note: { [notes] in notes.add($0) })

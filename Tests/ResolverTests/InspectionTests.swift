@@ -118,15 +118,15 @@ import Testing
       switch plan {
       case .kept(let time): isKept ? time : nil
       case .hot(let time): isKept ? nil : time
-      case .none, .underWay, .ifHit: nil
+      case .none, .inFlight, .ifHit: nil
       }
     }
     let wait = try #require(time(try plan()))
     loop.advance(by: wait + .seconds(1))
     #expect(provider.count == 2)
-    #expect(try plan() == .underWay)
+    #expect(try plan() == .inFlight)
     loop.advance(by: .seconds(4))
-    #expect(try plan() != .underWay)
+    #expect(try plan() != .inFlight)
   }
 
   @Test func `clients' subnets have entries of their own, of which some are told and the rest counted`() throws {

@@ -90,7 +90,7 @@ import Testing
     #expect(addresses(results) == [["192.0.2.1"], ["2001:db8::1"], ["192.0.2.1"], ["2001:db8::1"]])
     #expect(loop.now - begin == .milliseconds(100))
     #expect(server.families == ["a", "aaaa", "addrs"])
-    #expect(provider.pairsUnderWay.isEmpty)
+    #expect(provider.pairsInFlight.isEmpty)
     _ = ask(provider, question(.a))
     #expect(server.families == ["a", "aaaa", "addrs", "addrs"])
   }
@@ -116,7 +116,7 @@ import Testing
     #expect(times.map(\.0) == [.milliseconds(1500), .milliseconds(500)])
     #expect(times.map(\.1) == [true, false])
     #expect(server.families == ["a", "aaaa", "addrs"])
-    #expect(provider.pairsUnderWay.isEmpty)
+    #expect(provider.pairsInFlight.isEmpty)
   }
 
   @Test(arguments: [
@@ -132,12 +132,12 @@ import Testing
     // A server that currently cannot is asked once more.
     let sent = result == .status(500) ? 4 : 3
     #expect(server.families.count == sent)
-    #expect(provider.pairsUnderWay.isEmpty)
+    #expect(provider.pairsInFlight.isEmpty)
     server.result = nil
     loop.advance(by: .seconds(31))
     #expect(addresses(ask(provider, question(.a), question(.aaaa))) == [["192.0.2.1"], ["2001:db8::1"]])
     #expect(server.families.count == sent + 1)
-    #expect(provider.pairsUnderWay.isEmpty)
+    #expect(provider.pairsInFlight.isEmpty)
   }
 
   @Test func `a family of the pair that cannot be read does not spoil the other one`() {
@@ -160,7 +160,7 @@ import Testing
       question(.aaaa, subnet: "198.51.100.0/24"), question(.a))
     #expect(server.targets.dropFirst(2).map { $0.contains("ip=198.51.100.0") } == [true, false, false])
     #expect(server.targets.dropFirst(2).map { $0.contains("ip=203.0.113.0") } == [false, true, false])
-    #expect(provider.pairsUnderWay.isEmpty)
+    #expect(provider.pairsInFlight.isEmpty)
   }
 
   @Test func `an empty sibling is remembered as not listed, and taken at its word where that is wanted`() throws {
@@ -199,7 +199,7 @@ import Testing
     loop.advance(by: .seconds(1))
     #expect(try numbers.map { try scene.reply($0).message.addresses } == [["2001:db8::1"], ["192.0.2.1"]])
     #expect(server.families == sent + ["addrs"])
-    #expect(scene.underWay == 0)
+    #expect(scene.inFlight == 0)
   }
 
   @Test func `an ambiguous empty sibling is no NODATA in the cache, and the next provider is asked for it`() throws {

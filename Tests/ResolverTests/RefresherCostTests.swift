@@ -207,7 +207,7 @@ private final class PairingUpstream: Upstream, @unchecked Sendable {
     }
     for _ in 0..<80 {
       loop.advance(by: .milliseconds(250))
-      #expect(scene.scene.underWay <= 10)
+      #expect(scene.scene.inFlight <= 10)
     }
   }
 }

@@ -32,7 +32,7 @@ import Testing
     #expect(scene.transactions.allSatisfy { $0.replies.count == 1 })
     #expect(scene.transactions.allSatisfy { $0.replies.first?.message.addresses == ["192.0.2.1"] })
     #expect(scene.queries.inUse == 0)
-    #expect(scene.underWay == 0)
+    #expect(scene.inFlight == 0)
   }
 
   @Test func `spelling does not make questions different, and each client gets its own spelling back`() throws {
@@ -207,6 +207,6 @@ import Testing
     loop.advance(by: .seconds(1))
     #expect(scene.transactions.allSatisfy { $0.replies.count == 1 })
     loop.advance(by: .seconds(10))
-    #expect(scene.underWay == 0)
+    #expect(scene.inFlight == 0)
   }
 }

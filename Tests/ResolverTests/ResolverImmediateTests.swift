@@ -23,14 +23,14 @@ import Testing
       let number = stale.scene.ask("www.example.com")
       expectStale(try stale.scene.reply(number).message)
       #expect(try stale.scene.reply(number).after == .zero)
-      #expect(stale.scene.underWay == 1)
+      #expect(stale.scene.inFlight == 1)
       stale.loop.advance(by: .milliseconds(50))
     }
     stale.loop.advance(by: .seconds(1))
     expectFresh(try stale.scene.answer("www.example.com"), ["192.0.2.2"])
     #expect(stale.provider.count == 2)
     #expect(stale.scene.queries.inUse == 0)
-    #expect(stale.scene.underWay == 0)
+    #expect(stale.scene.inFlight == 0)
   }
 
   @Test func `calls for a refresh every half minute until one brings an answer`() throws {

@@ -27,7 +27,7 @@ import Testing
     }
     stale.loop.advance(by: ahead)
     #expect(stale.provider.count == 2)
-    #expect(stale.scene.underWay == 1)
+    #expect(stale.scene.inFlight == 1)
   }
 
   @Test func `gets its answer without another attempt`() throws {
@@ -37,7 +37,7 @@ import Testing
     expectFresh(reply.message, ["192.0.2.2"])
     #expect(reply.after == .milliseconds(500))
     #expect(stale.provider.count == 2)
-    #expect(stale.scene.underWay == 0)
+    #expect(stale.scene.inFlight == 0)
   }
 
   @Test func `has LocalDNS asked after a second of its own waiting, and its answer at the usual time`() throws {
@@ -81,7 +81,7 @@ import Testing
     #expect(reply.after == .milliseconds(120))
     #expect(stale.provider.count == 3)
     #expect(stale.local.asked.isEmpty)
-    #expect(stale.scene.underWay == 0)
+    #expect(stale.scene.inFlight == 0)
     #expect(stale.scene.queries.inUse == 0)
   }
 
@@ -98,7 +98,7 @@ import Testing
     let stale = StaleScene(.tested(.off))
     try refreshing(stale, ahead: .milliseconds(300)) { _ in .failure(after: .milliseconds(400)) }
     stale.loop.advance(by: .seconds(1))
-    #expect(stale.scene.underWay == 0)
+    #expect(stale.scene.inFlight == 0)
     #expect(stale.scene.counters.failures == 0)
     stale.providerNow(has: "192.0.2.2")
     expectFresh(try stale.scene.answer("www.example.com"), ["192.0.2.2"])

@@ -34,7 +34,7 @@ import Testing
     #expect(scene.counters.overflows == 1)
     loop.advance(by: .seconds(1))
     for number in inside + [joins] { #expect(try scene.reply(number).message.addresses == ["192.0.2.1"]) }
-    #expect(scene.underWay == 0)
+    #expect(scene.inFlight == 0)
     // The refusal was no failure of the question: it may be asked again at once.
     #expect(try scene.answer("host4.example").addresses == ["192.0.2.1"])
     #expect(provider.asked.count == 5)
@@ -152,7 +152,7 @@ import Testing
     #expect(residentOctets() - settled < 24 << 20)
     loop.advance(by: .seconds(5))
     #expect(scene.tally == ReplyTally(queries: number, replies: number, servFails: number, silentServFails: 0))
-    #expect(scene.underWay == 0)
+    #expect(scene.inFlight == 0)
     #expect(loop.timers.count == 0)
     provider.script = { question, _ in .answer(.addresses(question.name, "192.0.2.1")) }
     scene.ask("after.example")

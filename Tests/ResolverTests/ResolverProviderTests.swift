@@ -79,7 +79,7 @@ enum Outage: CaseIterable, Sendable {
         #expect(reply.message.extendedError != nil)
         #expect(reply.after <= longest)
       }
-      #expect(scene.underWay == 0)
+      #expect(scene.inFlight == 0)
     }
   }
 

@@ -160,7 +160,7 @@ import Testing
     loop.advance(by: .seconds(10))
     // Each slow one is answered once, sooner or later.
     for number in slow { #expect(try scene.reply(number).message.responseCode == .servFail) }
-    #expect(scene.underWay == 0)
+    #expect(scene.inFlight == 0)
     #expect(scene.resolver.assumeIsolated { $0.lingering } == 0)
     #expect(scene.queries.inUse == 0)
     #expect(scene.resolver.assumeIsolated { $0.waiting.isEmpty })
@@ -169,7 +169,7 @@ import Testing
   @Test func `one client that is alone may have every place`() {
     let scene = ResolverScene(on: loop, [provider()])
     for number in 0..<1024 { scene.ask("n\(number).slow.example", client: 1) }
-    #expect(scene.underWay == 1024)
+    #expect(scene.inFlight == 1024)
     #expect(scene.counters.overflows == 0)
   }
 
@@ -277,11 +277,11 @@ import Testing
     for number in 0..<2000 {
       scene.ask("n\(number).d\(number).example", client: UInt16(number / 2 + 1))
       loop.advance(by: .milliseconds(number % 5))
-      #expect(scene.underWay <= 16)
+      #expect(scene.inFlight <= 16)
       #expect(scene.resolver.assumeIsolated { $0.lingering } <= 16)
     }
     loop.advance(by: .seconds(10))
-    #expect(scene.underWay == 0)
+    #expect(scene.inFlight == 0)
     #expect(scene.resolver.assumeIsolated { $0.lingering } == 0)
   }
 }

@@ -156,7 +156,7 @@ private final class Weather: @unchecked Sendable {
   /// In the end nothing is in flight and nothing is left behind.
   private func check(_ scene: ResolverScene) -> [Trouble] {
     let left = [
-      ("slots", scene.queries.inUse), ("in flight", scene.underWay), ("timers", scene.loop.timers.count),
+      ("slots", scene.queries.inUse), ("in flight", scene.inFlight), ("timers", scene.loop.timers.count),
       ("in flight", scene.resolver.assumeIsolated { $0.inFlight.count }), ("strays", scene.strays),
     ]
     return left.filter { $0.1 != 0 }.map { Trouble(description: "\($0.1) \($0.0) left") }

@@ -62,7 +62,7 @@ import Testing
     #expect(tally.replies == tally.queries)
     #expect(tally.servFails == 0)
     #expect(stale.scene.queries.inUse == 0)
-    #expect(stale.scene.underWay == 0)
+    #expect(stale.scene.inFlight == 0)
     #expect(stale.loop.timers.count == 0)
   }
 

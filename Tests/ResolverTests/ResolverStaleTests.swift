@@ -79,7 +79,7 @@ import Testing
     expectStale(try stale.reply().message)
     expectFresh(try stale.scene.answer("www.example.com"), ["192.0.2.2"])
     #expect(stale.provider.count == 2)
-    #expect(stale.scene.underWay == 0)
+    #expect(stale.scene.inFlight == 0)
   }
 
   @Test func `is given at once where the provider fails at once`() throws {

@@ -60,7 +60,7 @@ import Testing
     #expect(reply.message.addresses == ["198.51.100.1"])
     #expect(reply.after == .seconds(2))
     #expect(local.asked.count == 1)
-    #expect(scene.underWay == 0)
+    #expect(scene.inFlight == 0)
   }
 
   @Test func `LocalDNS's held answer is given at once when the provider fails`() throws {
@@ -144,7 +144,7 @@ import Testing
     loop.advance(by: .seconds(5))
     #expect(try scene.reply(number).message.addresses == ["192.0.2.1"])
     #expect(try scene.answer("www.example.com").addresses == ["192.0.2.1"])
-    #expect(scene.underWay == 0)
+    #expect(scene.inFlight == 0)
   }
 
   @Test func `where everything fails, everybody who waits gets SERVFAIL with a reason`() throws {

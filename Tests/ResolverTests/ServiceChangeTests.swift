@@ -46,7 +46,7 @@ import Testing
     #expect(try scene.reply(waiting).message.addresses == ["192.0.2.1"])
     #expect(try scene.reply(waiting).after == .seconds(1))
     #expect((old.asked.count, new.asked.count) == (1, 1))
-    #expect(scene.underWay == 0)
+    #expect(scene.inFlight == 0)
     #expect(scene.queries.inUse == 0)
     #expect(loop.timers.count == 0)
   }

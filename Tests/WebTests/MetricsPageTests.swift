@@ -66,7 +66,7 @@ import Upstreams
     statistics.localDNS = LocalDNSCounters()
     (statistics.localDNS.datagramQueries, statistics.localDNS.streamQueries) = (16, 17)
     (statistics.localDNS.ignoredReplies, statistics.localDNS.timeouts, statistics.localDNS.demotions) = (18, 19, 20)
-    (statistics.questionsUnderWay, statistics.waitingClients, statistics.droppedDatagrams) = (12, 13, 14)
+    (statistics.questionsInFlight, statistics.waitingClients, statistics.droppedDatagrams) = (12, 13, 14)
     let page = page(statistics)
     let expected = [
       "httpdnsd_cache_entries": "3", "httpdnsd_cache_bytes": "4096", "httpdnsd_cache_evictions_total": "5",

@@ -48,8 +48,8 @@ extension ForwarderStatistics {
   /// Of a forwarder that has done nothing yet.
   static var empty: ForwarderStatistics {
     ForwarderStatistics(
-      time: .now, startedAt: .now, queries: QueryTotals(), resolver: ResolverCounters(), questionsUnderWay: 0,
-      mostQuestionsUnderWay: 1024, waitingClients: 0, refresh: RefreshCounters(), scheduledRefreshes: 0,
+      time: .now, startedAt: .now, queries: QueryTotals(), resolver: ResolverCounters(), questionsInFlight: 0,
+      maxQuestionsInFlight: 1024, waitingClients: 0, refresh: RefreshCounters(), scheduledRefreshes: 0,
       cache: CacheStatistics(), unreadOctets: 0, droppedDatagrams: 0, tcpConnections: 0, refusedTCPConnections: 0,
       providers: [])
   }

@@ -80,7 +80,7 @@ struct ContentText: ControlText {
   private func refresh(_ plan: RefreshPlan) -> String {
     switch plan {
     case .none: "not refreshed in advance"
-    case .underWay: "being refreshed"
+    case .inFlight: "being refreshed"
     case .kept(let time): "in refresh.keep, refreshed in \(TimeText.rough(time))"
     case .hot(let time): "in use, refreshed in \(TimeText.rough(time))"
     case .ifHit(let times, let time):
@@ -139,7 +139,7 @@ extension RefreshPlan {
     }
     return switch self {
     case .none: nil
-    case .underWay: object("under_way", .zero)
+    case .inFlight: object("under_way", .zero)
     case .kept(let time): object("kept", time)
     case .hot(let time): object("hot", time)
     case .ifHit(let times, let time): object("if_hit", time, hits: times)

@@ -46,7 +46,7 @@ struct StatsText: ControlText {
     rows += [
       ["local answers", latency(queries.atHand)], ["forwarded answers", latency(queries.resolved)],
       ["cache", "\(cache.entries) of \(cache.maxEntries) entries, \(kibibytes(cache.octets)) of \(maximum)"],
-      ["in flight", "\(statistics.questionsUnderWay) questions, \(statistics.waitingClients) clients waiting"],
+      ["in flight", "\(statistics.questionsInFlight) questions, \(statistics.waitingClients) clients waiting"],
     ]
     let limited = ShareLimit.allCases.map { ($0, statistics.resolver.shares.count($0)) }.filter { $0.1 > 0 }
     if !limited.isEmpty {
@@ -71,7 +71,7 @@ struct StatsText: ControlText {
         "entries": "\(cache.entries)", "max_entries": "\(cache.maxEntries)", "octets": "\(cache.octets)",
         "max_octets": "\(cache.maxOctets)", "insertions": "\(cache.insertions)", "evictions": "\(cache.evictions)",
       ]),
-      "questions_under_way": "\(statistics.questionsUnderWay)", "waiting_clients": "\(statistics.waitingClients)",
+      "questions_under_way": "\(statistics.questionsInFlight)", "waiting_clients": "\(statistics.waitingClients)",
       "limited": JSONText.object(
         ShareLimit.allCases.map { ($0.word, "\(statistics.resolver.shares.count($0))") }
           + [("displaced", "\(statistics.resolver.shares.displaced)")]),

@@ -157,7 +157,7 @@ extension TopFrame {
       "forwarded  \(latency(sample.resolved - earlier.resolved))",
       "cache      \(sample.entries) of \(sample.maxEntries) entries, \(sample.octets >> 10) of "
         + "\(sample.maxOctets >> 10) KiB; \(decimal(rate(sample.refreshes, earlier.refreshes))) refreshes/s",
-      "in flight  \(sample.underWay) questions, \(sample.waiting) clients waiting",
+      "in flight  \(sample.inFlight) questions, \(sample.waiting) clients waiting",
     ]
   }
 
@@ -337,7 +337,7 @@ extension TopFrame {
       "rcodes_per_second": JSONText.object(CountedCode.allCases.map { ($0.word, number(rate($0))) }),
       "latency_at_hand_ms": JSONText.latency(sample.atHand - earlier.atHand),
       "latency_resolved_ms": JSONText.latency(sample.resolved - earlier.resolved), "cache_entries": "\(sample.entries)",
-      "cache_octets": "\(sample.octets)", "questions_under_way": "\(sample.underWay)",
+      "cache_octets": "\(sample.octets)", "questions_under_way": "\(sample.inFlight)",
       "waiting_clients": "\(sample.waiting)",
       "refreshes_per_second": number(rate(sample.refreshes, earlier.refreshes)),
       "providers": JSONText.array(providers), "names": JSONText.array(names),

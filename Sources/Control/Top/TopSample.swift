@@ -87,7 +87,7 @@ public struct TopSample: Sendable, Equatable {
   /// How many there may be.
   public var maxOctets: UInt64 = 0
   /// Questions in flight.
-  public var underWay: UInt64 = 0
+  public var inFlight: UInt64 = 0
   /// Clients that wait.
   public var waiting: UInt64 = 0
   /// Transfers for refreshing.
@@ -112,7 +112,7 @@ public struct TopSample: Sendable, Equatable {
     (atHand, resolved) = (statistics.queries.atHand, statistics.queries.resolved)
     (entries, maxEntries) = (UInt64(clamping: statistics.cache.entries), UInt64(clamping: statistics.cache.maxEntries))
     (octets, maxOctets) = (UInt64(clamping: statistics.cache.octets), UInt64(clamping: statistics.cache.maxOctets))
-    underWay = UInt64(clamping: statistics.questionsUnderWay)
+    inFlight = UInt64(clamping: statistics.questionsInFlight)
     waiting = UInt64(clamping: statistics.waitingClients)
     refreshes = statistics.refresh?.transfers ?? 0
     let now = LogTime.now.nanoseconds / 1_000_000_000
@@ -150,7 +150,7 @@ extension TopSample: ControlText {
       TopSample.line("codes", [], codes), TopSample.line("at-hand", [], atHand.numbers),
       TopSample.line("resolved", [], resolved.numbers),
       TopSample.line("cache", [], [entries, maxEntries, octets, maxOctets]),
-      TopSample.line("load", [], [underWay, waiting, refreshes]),
+      TopSample.line("load", [], [inFlight, waiting, refreshes]),
     ]
     lines += providers.map { provider in
       TopSample.line(
@@ -193,7 +193,7 @@ extension TopSample: ControlText {
     case ("at-hand", LatencyHistogram.numberCount): atHand = LatencyHistogram(numbers: numbers[...])
     case ("resolved", LatencyHistogram.numberCount): resolved = LatencyHistogram(numbers: numbers[...])
     case ("cache", 4): (entries, maxEntries, octets, maxOctets) = (numbers[0], numbers[1], numbers[2], numbers[3])
-    case ("load", 3): (underWay, waiting, refreshes) = (numbers[0], numbers[1], numbers[2])
+    case ("load", 3): (inFlight, waiting, refreshes) = (numbers[0], numbers[1], numbers[2])
     case ("provider", 4 + LatencyHistogram.numberCount):
       providers.append(
         Provider(

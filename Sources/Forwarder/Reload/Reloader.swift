@@ -135,7 +135,7 @@ package final class Reloader: @unchecked Sendable {
     let numbers = freeNumbers()
     let (path, surroundings, loop) = (path, forwarder.surroundings, forwarder.loop)
     let earlier = forwarder.preparation
-    Errand.start("reload") { [self] in
+    BlockingTask.start("reload") { [self] in
       let reading =
         reason == .file
         ? Reading(path, numbers, surroundings, after: earlier) : Reading(numbers, surroundings, after: earlier)
@@ -198,8 +198,8 @@ package final class Reloader: @unchecked Sendable {
     }
     forwarder.resolver.assumeIsolated { $0.forgetEarlier() }
     // To free the tables of a large hosts file takes milliseconds.
-    Errand.start("old tables") { old.free() }
-    let isStill = !(forwarder.upkeep?.isMovingCache ?? false)
+    BlockingTask.start("old tables") { old.free() }
+    let isStill = !(forwarder.backgroundWork?.isMovingCache ?? false)
     let loop = forwarder.loop
     Task(executorPreference: loop) { [self] in
       if let terms { await revise(terms) }
@@ -228,14 +228,14 @@ package final class Reloader: @unchecked Sendable {
     if reason == .file {
       didReload(mistakes)
       report.mistakes = mistakes
-      tell(report)
+      log(report)
     }
     guard let next = wanted else { return }
     wanted = nil
     begin(next)
   }
 
-  private func tell(_ report: ReloadReport) {
+  private func log(_ report: ReloadReport) {
     for continuation in waiting { continuation.resume(returning: report) }
     waiting = []
   }
@@ -245,7 +245,7 @@ package final class Reloader: @unchecked Sendable {
     isReloading = false
     waiting += waitingNext
     waitingNext = []
-    tell(.stopping)
+    log(.stopping)
   }
 
   /// The numbers in use. Retired ones become available again if nothing carries them: no entry, no question.

@@ -76,14 +76,14 @@ package final class AccessPolicy: @unchecked Sendable {
 
   /// Whether a report of refused queries is due: there are some, and the last report is at least a minute old.
   @_noAllocation
-  func hasNews(now: Int64) -> Bool {
+  func hasUnreported(now: Int64) -> Bool {
     guard hot_counter_read(refused + RefusedWord.fromIt) != 0 else { return false }
     return UInt64(bitPattern: now) >= hot_counter_read(refused + RefusedWord.nextReport)
   }
 
   /// Takes the refused queries since the last report; nil if no report is due. Resolver's loop only.
   package func takeRefused(now: Int64) -> RefusedQueries? {
-    guard hasNews(now: now) else { return nil }
+    guard hasUnreported(now: now) else { return nil }
     let words = (0..<RefusedWord.nextReport).map { hot_counter_read(refused + $0) }
     // A thread that counted during the last report has left a count without its network.
     guard words[RefusedWord.network] != 0 else { return nil }

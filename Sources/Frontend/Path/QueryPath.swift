@@ -54,7 +54,7 @@ package final class QueryPath {
   private let rateLimit: Unmanaged<BucketTable>
   private let isLimited: Bool
   /// Queries beyond the limit that this thread has reported.
-  private var toldLimited: UInt64 = 0
+  private var reportedLimited: UInt64 = 0
   /// The query that `accept` read last, for callers that forward it.
   var query: Query { @_noAllocation @inline(__always) get { read.pointee } }
   /// In separate memory: a property of an object is checked for exclusive access at each use.
@@ -198,9 +198,9 @@ package final class QueryPath {
 
   /// Whether to wake the resolver's loop so that it logs queries beyond the limit, or of clients that are not allowed:
   /// once a minute each.
-  func hasNews(now: Int64) -> Bool {
-    if isLimited, rateLimit._withUnsafeGuaranteedRef({ $0.hasNews(&toldLimited, now: now) }) { return true }
-    return access._withUnsafeGuaranteedRef { $0.hasNews(now: now) }
+  func hasUnreported(now: Int64) -> Bool {
+    if isLimited, rateLimit._withUnsafeGuaranteedRef({ $0.hasUnreported(&reportedLimited, now: now) }) { return true }
+    return access._withUnsafeGuaranteedRef { $0.hasUnreported(now: now) }
   }
 
   @_noAllocation @inline(__always)

@@ -43,7 +43,7 @@ package struct UDPPort {
     let now = BootInstant.now.nanoseconds
     let isLogging = tap.isOn
     let batch = answerBatch(count, now: now, listener, path, queries, tap, isLogging: isLogging)
-    if batch.handedOver || path.hasNews(now: now) { resolverLoop.wake() }
+    if batch.handedOver || path.hasUnreported(now: now) { resolverLoop.wake() }
     if batch.answers > 0 {
       let end = BootInstant.now.nanoseconds
       path.tally.count(answers: batch.answers, took: end &- now)

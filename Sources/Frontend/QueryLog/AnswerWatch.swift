@@ -11,18 +11,18 @@ package final class AnswerWatch {
   private static let pause = Duration.seconds(1)
 
   private let loop: any Loop
-  private let tell: (String) -> Void
-  private var toldAt: BootInstant?
+  private let report: (String) -> Void
+  private var reportedAt: BootInstant?
   /// Set while a report is pending.
   private var timer: LoopTimer?
   private var slowAnswers = 0
   private var longest = Duration.zero
   private var failures: [String: Int] = [:]
 
-  /// - Parameter tell: receives each report, one line.
-  package init(on loop: any Loop, _ tell: @escaping (String) -> Void) {
+  /// - Parameter report: receives each report, one line.
+  package init(on loop: any Loop, _ report: @escaping (String) -> Void) {
     self.loop = loop
-    self.tell = tell
+    self.report = report
   }
 
   /// Notes a client's answer. The first slow or failed one of a burst is reported at once, the others after a second.
@@ -38,8 +38,8 @@ package final class AnswerWatch {
     }
     if let failure { failures[failure, default: 0] += 1 }
     guard timer == nil else { return }
-    guard let toldAt, now - toldAt < AnswerWatch.pause else { return flush(at: now) }
-    timer = loop.schedule(at: toldAt + AnswerWatch.pause) { [weak self] in
+    guard let reportedAt, now - reportedAt < AnswerWatch.pause else { return flush(at: now) }
+    timer = loop.schedule(at: reportedAt + AnswerWatch.pause) { [weak self] in
       guard let self else { return }
       flush(at: loop.now)
     }
@@ -51,8 +51,8 @@ package final class AnswerWatch {
     timer?.cancel()
     timer = nil
     guard slowAnswers > 0 || !failures.isEmpty else { return }
-    toldAt = now
-    tell(summary)
+    reportedAt = now
+    report(summary)
     (slowAnswers, longest, failures) = (0, .zero, [:])
   }
 

@@ -87,7 +87,7 @@ package final class QueryLog {
   /// Checks, in each turn of the loop, whether there are queries to pass on, and does so a moment later.
   package func turn() {
     loop.assertCurrent()
-    guard isWanted, timer == nil, notLogged > 0 || !pending.isEmpty || taps.contains(where: \.tap.hasNews) else {
+    guard isWanted, timer == nil, notLogged > 0 || !pending.isEmpty || taps.contains(where: \.tap.hasUnread) else {
       return
     }
     timer = loop.schedule(after: QueryLog.pause) { [unowned self] in
@@ -111,7 +111,7 @@ package final class QueryLog {
     var leftOut = 0
     for index in taps.indices {
       let tap = taps[index].tap
-      tap.clearNews()
+      tap.clearUnread()
       while let query = tap.take({ LoggedQuery($0, name: $1) }) { pending.append(query) }
       leftOut += tap.takeLeftOut(&taps[index].leftOut)
     }

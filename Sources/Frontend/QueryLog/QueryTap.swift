@@ -48,7 +48,7 @@ package final class QueryTap: @unchecked Sendable {
   private let taken = Atomic<Int>(0)
   private let leftOut = Atomic<Int>(0)
   /// Whether the reader has been woken and has not looked yet.
-  private let isTold = Atomic<Bool>(false)
+  private let isSignalled = Atomic<Bool>(false)
   /// The writer's state, in memory apart from the shared counters.
   private let state: UnsafeMutablePointer<WriterState>
 
@@ -132,7 +132,7 @@ package final class QueryTap: @unchecked Sendable {
       number &+= 1
     }
     published.store(written, ordering: .releasing)
-    return !isTold.exchange(true, ordering: .acquiringAndReleasing)
+    return !isSignalled.exchange(true, ordering: .acquiringAndReleasing)
   }
 
   // MARK: the resolver's thread
@@ -148,11 +148,11 @@ package final class QueryTap: @unchecked Sendable {
     isSwitchedOn.store(isOn, ordering: .releasing)
   }
 
-  /// Whether the writer has published queries since `clearNews`.
-  var hasNews: Bool { isTold.load(ordering: .acquiring) }
+  /// Whether the writer has published queries since `clearUnread`.
+  var hasUnread: Bool { isSignalled.load(ordering: .acquiring) }
 
   /// The reader calls this before it looks, so that a later `publish` wakes it again.
-  func clearNews() { _ = isTold.exchange(false, ordering: .acquiringAndReleasing) }
+  func clearUnread() { _ = isSignalled.exchange(false, ordering: .acquiringAndReleasing) }
 
   /// Takes the oldest query, if there is one. The octets of its name are valid only within `body`.
   func take<Value>(_ body: (TappedQuery, UnsafeBufferPointer<UInt8>) -> Value) -> Value? {

@@ -120,12 +120,12 @@ struct DNSJSONReader {
 
   private func isWantedInAuthority(_ type: RecordType) -> Bool {
     // NS distinguishes a referral from NODATA.
-    type == .soa || type == .ns || question.dnssecOK && (type == .rrsig || type.isDenial)
+    type == .soa || type == .ns || question.dnssecOK && (type == .rrsig || type.isDenialOfExistence)
   }
 
   /// Whether only a validator needs the record.
   private func isProof(_ record: ResourceRecord) -> Bool {
-    record.type != question.type && (record.type == .rrsig || record.type == .dname || record.type.isDenial)
+    record.type != question.type && (record.type == .rrsig || record.type == .dname || record.type.isDenialOfExistence)
   }
 
   /// The extended errors: Google's `extended_dns_errors`, objects with `info_code`, and Cloudflare's `Comment`, strings

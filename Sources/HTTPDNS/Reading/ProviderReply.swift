@@ -71,7 +71,7 @@ struct ProviderReply {
 
   private func appendProofs(_ section: inout SectionIndex, to kept: inout [ResourceRecord]) {
     var seen: Set<Question> = []
-    for proof in authorities where proof.type.isDenial {
+    for proof in authorities where proof.type.isDenialOfExistence {
       guard seen.insert(Question(name: proof.owner, type: proof.type)).inserted else { continue }
       section.append(proof.owner, proof.type, to: &kept)
       section.appendSignatures(proof.owner, covering: proof.type, to: &kept)
@@ -85,5 +85,5 @@ extension RecordType {
   static let nsec3 = RecordType(50)
 
   /// Whether the type is NSEC or NSEC3, the proofs of nonexistence.
-  var isDenial: Bool { self == .nsec || self == .nsec3 }
+  var isDenialOfExistence: Bool { self == .nsec || self == .nsec3 }
 }

@@ -119,7 +119,7 @@ package enum RefreshPlan: Sendable, Equatable {
   /// Not before somebody asks for it after its end.
   case none
   /// Now: it has been asked for, or waits for others that travel with it.
-  case underWay
+  case inFlight
   /// In that time, whatever happens: a name of `refresh.keep`.
   case kept(in: Duration)
   /// In that time: it is in use.

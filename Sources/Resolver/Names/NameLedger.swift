@@ -57,7 +57,7 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
     self.cache = cache
     self.loop = loop
     table = BusyNameTable(most: most)
-    cache.tellDepartures { [weak self] in self?.departed($0) }
+    cache.reportDepartures { [weak self] in self?.departed($0) }
   }
 
   /// A transfer has ended.

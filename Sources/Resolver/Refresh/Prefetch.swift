@@ -76,7 +76,7 @@ extension Refresher {
   }
 
   /// Transfers at once: more would crowd out clients' questions.
-  private static let mostUnderWay = 8
+  private static let maxInFlight = 8
 
   /// Resolves those names, several in one transfer where the provider can.
   ///
@@ -87,7 +87,7 @@ extension Refresher {
   ) async -> Int {
     let work = Work(transfers(names))
     await withTaskGroup(of: Void.self) { group in
-      for _ in 0..<Refresher.mostUnderWay {
+      for _ in 0..<Refresher.maxInFlight {
         group.addTask(executorPreference: loop) { [self] in
           while let transfer = work.next() {
             work.answered += isBudgeted ? await refresh(transfer, heat) : await resolve(transfer)

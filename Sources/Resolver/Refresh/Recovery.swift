@@ -48,7 +48,7 @@ extension Resolver {
     for upstream in configuration.upstreams {
       upstream.observer = names
       upstream.follow(keptNames: configuration.settings.keptNames)
-      upstream.tellRecovery { [weak self] in self?.assumeIsolated { $0.providerIsBack() } }
+      upstream.reportRecovery { [weak self] in self?.assumeIsolated { $0.providerIsBack() } }
     }
   }
 

@@ -47,7 +47,7 @@ package final class Refresher: @unchecked Sendable {
   private var gatherings: [RefreshJourney: RefreshGathering<DomainName>] = [:]
   private var gathered: [RoutedQuestion: Gathered] = [:]
   /// The hashes of the questions in flight.
-  private var underWay: Set<UInt64> = []
+  private var inFlight: Set<UInt64> = []
   private var timer: LoopTimer?
   /// What was hot when the machine fell asleep.
   var hotAsleep: [(asked: RoutedQuestion, heat: Heat)] = []
@@ -147,7 +147,7 @@ package final class Refresher: @unchecked Sendable {
     let now = loop.now.nanoseconds
     for (hash, name) in kept.sorted(by: { $0.key < $1.key }) {
       if name.due == .max {
-        if !underWay.contains(hash) { failed(hash, now: now) }
+        if !inFlight.contains(hash) { failed(hash, now: now) }
       } else if isBack, name.due > now, cache.state(hash: hash).map({ now >= $0.expiresAt }) ?? true {
         kept[hash]?.doublings = 0
         schedule(kept: hash, at: now)
@@ -183,7 +183,7 @@ package final class Refresher: @unchecked Sendable {
         plans[element.ticket] = missing == 0 ? .hot(in: wait) : .ifHit(times: missing, in: wait)
       }
     }
-    for hash in hashes.intersection(underWay.union(gathered.values.map(\.hash))) { plans[hash] = .underWay }
+    for hash in hashes.intersection(inFlight.union(gathered.values.map(\.hash))) { plans[hash] = .inFlight }
     return plans
   }
 
@@ -344,10 +344,10 @@ package final class Refresher: @unchecked Sendable {
     guard !asked.isEmpty else { return }
     let details = asked.map(\.1)
     let questions = asked.map { RefreshedQuestion(asked: $0, heat: $1.heat.rawValue) }
-    underWay.formUnion(details.map(\.hash))
+    inFlight.formUnion(details.map(\.hash))
     Task(executorPreference: loop) { [self] in
       let results = await ask(questions, transfer.source)
-      underWay.subtract(details.map(\.hash))
+      inFlight.subtract(details.map(\.hash))
       for (detail, isThere) in zip(details, results) { ended(detail, isThere: isThere) }
     }
   }

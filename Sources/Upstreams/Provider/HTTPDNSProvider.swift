@@ -39,12 +39,12 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   /// Whether it has failed since its last reply, for a reason other than the question.
   var hasTrouble = false
   /// Called at the first reply after such a failure.
-  var recoveryTold: (() -> Void)?
+  var onRecovery: (() -> Void)?
   let dialect: any Dialect
   let batchDialect: (any BatchDialect)?
   let note: ProviderNote
   /// The state that was logged last.
-  var toldStanding = ProviderStanding()
+  var loggedState = LoggedProviderState()
   var limit: RequestLimit
   var budget: UnitBudget
   let ledger: UnitLedger?
@@ -64,7 +64,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   var nextTimeCheck: BootInstant? = BootInstant(nanoseconds: .min)
   private var notListed = NotListedNames()
   private var pairs = PairedNames()
-  private(set) var pairsUnderWay: [HTTPDNSQuestion: PairUnderWay] = [:]
+  private(set) var pairsInFlight: [HTTPDNSQuestion: PairInFlight] = [:]
   private var headers: [HTTPField] = []
 
   /// The maximum number of servers that one question tries.
@@ -166,9 +166,9 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     good.keptNames = keptNames
   }
 
-  func tellRecovery(to told: @escaping () -> Void) {
+  func reportRecovery(to report: @escaping () -> Void) {
     loop.assertCurrent()
-    recoveryTold = told
+    onRecovery = report
   }
 
   @discardableResult
@@ -198,17 +198,17 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       return await askServers(.one(question), deadline: deadline, isLastResort: isLastResort, isWanted: isWanted)
     }
     let key = HTTPDNSQuestion(name: question.name, type: .a, clientSubnet: question.clientSubnet)
-    let pair: PairUnderWay
-    if let underWay = pairsUnderWay[key] {
-      pair = underWay
+    let pair: PairInFlight
+    if let inFlight = pairsInFlight[key] {
+      pair = inFlight
     } else {
-      pair = PairUnderWay(on: loop)
-      pairsUnderWay[key] = pair
+      pair = PairInFlight(on: loop)
+      pairsInFlight[key] = pair
       let batch = QuestionBatch(names: [question.name], types: [.a, .aaaa], clientSubnet: question.clientSubnet)
       Task(executorPreference: loop) {
         let result = await self.askServers(
           .batch(batch), deadline: deadline, isLastResort: isLastResort, isWanted: { pair.isWanted })
-        self.pairsUnderWay[key] = nil
+        self.pairsInFlight[key] = nil
         pair.end(result)
       }
     }

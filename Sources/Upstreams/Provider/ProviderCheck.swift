@@ -151,11 +151,11 @@ extension HTTPDNSProvider {
       suspicions[index] = ServerSuspicion(lastReply: loop.now, wellSince: wellSince)
     }
     refusedDomains = []
-    tellStanding()
+    logStateChange()
     // A reply that was in flight when the provider began to back off does not end that.
     guard hasTrouble, health.fitness(now: loop.now.nanoseconds) == .up else { return }
     hasTrouble = false
-    recoveryTold?()
+    onRecovery?()
   }
 
   /// Decides what the failure of a client's question says about server, account and question, and applies it to the
@@ -236,7 +236,7 @@ extension HTTPDNSProvider {
     if health.rotation.current != first { counters.demotions.count(.server) }
     if isDown, wasUp { counters.demotions.count(.down) }
     if isDown { schedule?.allHaveFailed() }
-    tellStanding()
+    logStateChange()
     armProbe()
   }
 

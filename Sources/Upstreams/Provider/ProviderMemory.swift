@@ -108,7 +108,7 @@ struct PairedNames {
 
 /// One transfer for both address families of a name. Each caller waits for it until its own deadline.
 /// Resolver's loop only; `@unchecked Sendable` because tasks on that loop capture it.
-final class PairUnderWay: @unchecked Sendable {
+final class PairInFlight: @unchecked Sendable {
   private let loop: any Loop
   private let waiters: Waiters
   private var result: Result<ProviderReplies, UpstreamFailure>?

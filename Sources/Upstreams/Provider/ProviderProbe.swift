@@ -28,7 +28,7 @@ extension HTTPDNSProvider {
 
   private func run(_ probe: Probe, _ question: HTTPDNSQuestion) async {
     defer {
-      tellStanding()
+      logStateChange()
       armProbe()
     }
     // A probe costs units like any other question.

@@ -18,7 +18,7 @@ final class HostLookUp: @unchecked Sendable {
   private var found: [RecordType: [IPAddress]] = [:]
   private var expires = BootInstant(nanoseconds: .min)
   /// The types whose lookup is in flight.
-  private var underWay: Set<RecordType> = []
+  private var inFlight: Set<RecordType> = []
   /// The types that the host does not have, according to the current lookup.
   private var absent: [RecordType] = []
   private var lowestTTL = UInt32.max
@@ -57,8 +57,8 @@ final class HostLookUp: @unchecked Sendable {
   /// Returns the addresses, which may be expired if no newer ones are known; nil if none is known within `timeout`.
   func addresses(timeout: Duration) async -> [IPAddress]? {
     loop.assertCurrent()
-    if underWay.isEmpty, loop.now >= expires { start() }
-    if known.isEmpty, !underWay.isEmpty { await waiters.wait(atMost: timeout) }
+    if inFlight.isEmpty, loop.now >= expires { start() }
+    if known.isEmpty, !inFlight.isEmpty { await waiters.wait(atMost: timeout) }
     return known.isEmpty ? nil : known
   }
 
@@ -79,7 +79,7 @@ final class HostLookUp: @unchecked Sendable {
   private var known: [IPAddress] { types.flatMap { found[$0] ?? [] } }
 
   private func start() {
-    underWay = Set(types)
+    inFlight = Set(types)
     absent = []
     lowestTTL = .max
     for type in types {
@@ -92,8 +92,8 @@ final class HostLookUp: @unchecked Sendable {
       Question(name: name, type: type), dnssecOK: false, checkingDisabled: false, servers: servers(),
       timeout: HostLookUp.longest)
     if case .success(let message) = reply { note(message, of: type) }
-    underWay.remove(type)
-    if underWay.isEmpty {
+    inFlight.remove(type)
+    if inFlight.isEmpty {
       end()
     } else if !known.isEmpty {
       loop.schedule(after: HostLookUp.resolutionDelay) { [self] in waiters.resumeAll() }

@@ -224,11 +224,11 @@ final class TableProvider: Upstream, @unchecked Sendable {
   }
 
   private func take(_ fresh: AddressTable, from origin: String) {
-    let isNews = table == nil || problem != nil || table?.isEnabled != fresh.isEnabled
+    let isNew = table == nil || problem != nil || table?.isEnabled != fresh.isEnabled
     let old = table
     (table, problem, self.origin) = (fresh, nil, origin)
     TableReading.free(old)
-    guard isNews else { return }
+    guard isNew else { return }
     if !fresh.isEnabled {
       note(.warning, "provider \(name): its table is switched off")
     } else {

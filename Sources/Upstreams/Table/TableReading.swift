@@ -23,7 +23,7 @@ enum TableReading {
     }
     guard octets > mostHere, let loop = loop as? EventLoop else { return work() }
     return await withUnsafeContinuation { continuation in
-      Errand.start("table") {
+      BlockingTask.start("table") {
         let outcome = work()
         loop.execute { continuation.resume(returning: outcome) }
       }
@@ -33,6 +33,6 @@ enum TableReading {
   /// Frees a table that is no longer used; a large one on a thread of its own.
   static func free(_ table: consuming AddressTable?) {
     guard let old = table, old.count > mostNamesHere else { return }
-    Errand.start("old table") { withExtendedLifetime(old) {} }
+    BlockingTask.start("old table") { withExtendedLifetime(old) {} }
   }
 }

@@ -47,7 +47,7 @@ final class LogService: @unchecked Sendable {
   /// Writes out the flight recorder; a second signal meanwhile changes nothing.
   private func startDump() {
     guard dump.isEmpty else { return }
-    forwarder.tellCounts()
+    forwarder.flushCounts()
     guard let events = log.recorder?.events, let first = events.first else { return }
     write("\(events.count) events since \(first.time.text)")
     dump = events[...]

@@ -116,7 +116,7 @@ final class Life {
       }
     }
     // What is refreshed meanwhile is no leftover.
-    for _ in 0..<20 where scene.underWay > 0 || scene.queries.inUse > 0 { loop.advance(by: .seconds(5)) }
+    for _ in 0..<20 where scene.inFlight > 0 || scene.queries.inUse > 0 { loop.advance(by: .seconds(5)) }
     judge.end()
     var tally = judge.tally
     tally.overBudget = Int(refresher.counters.overBudget)
@@ -192,7 +192,7 @@ final class Life {
   /// What is left behind in the end, although nothing is in flight.
   private func leftovers() -> [String] {
     [
-      ("slots", scene.queries.inUse), ("in flight", scene.underWay),
+      ("slots", scene.queries.inUse), ("in flight", scene.inFlight),
       ("in flight", scene.resolver.assumeIsolated { $0.inFlight.count }), ("strays", scene.strays),
     ].filter { $0.1 != 0 }.map { "\($0.1) \($0.0) left" }
   }

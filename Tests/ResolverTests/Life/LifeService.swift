@@ -253,10 +253,10 @@ final class LifeProvider: Upstream {
   func networkHasChanged() { inner.networkHasChanged() }
   func follow(keptNames: Set<DomainName>) { inner.follow(keptNames: keptNames) }
 
-  func tellRecovery(to told: @escaping () -> Void) {
-    inner.tellRecovery { [weak self] in
+  func reportRecovery(to report: @escaping () -> Void) {
+    inner.reportRecovery { [weak self] in
       self?.onRecovery?()
-      told()
+      report()
     }
   }
 

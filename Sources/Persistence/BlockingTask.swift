@@ -1,9 +1,9 @@
-// Errand.swift -- runs one piece of blocking work on a thread of its own.
+// BlockingTask.swift -- runs one piece of blocking work on a thread of its own.
 
 import Glibc
 
 /// A piece of blocking work that has started. Any thread.
-public final class Errand: Sendable {
+public final class BlockingTask: Sendable {
   private let name: String
   private let work: @Sendable () -> Void
   nonisolated(unsafe) private let end: UnsafeMutablePointer<sem_t>
@@ -12,17 +12,17 @@ public final class Errand: Sendable {
   ///
   /// - Parameter name: the name of the thread, at most 15 octets.
   @discardableResult
-  public static func start(_ name: String, _ work: @escaping @Sendable () -> Void) -> Errand {
-    let errand = Errand(name, work)
+  public static func start(_ name: String, _ work: @escaping @Sendable () -> Void) -> BlockingTask {
+    let task = BlockingTask(name, work)
     var thread = pthread_t()
-    let context = Unmanaged.passRetained(errand).toOpaque()
-    if pthread_create(&thread, nil, runErrand, context) == 0 {
+    let context = Unmanaged.passRetained(task).toOpaque()
+    if pthread_create(&thread, nil, runTask, context) == 0 {
       pthread_detach(thread)
     } else {
-      Unmanaged<Errand>.fromOpaque(context).release()
-      errand.run()
+      Unmanaged<BlockingTask>.fromOpaque(context).release()
+      task.run()
     }
-    return errand
+    return task
   }
 
   private init(_ name: String, _ work: @escaping @Sendable () -> Void) {
@@ -64,9 +64,9 @@ public final class Errand: Sendable {
   }
 }
 
-private func runErrand(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-  let errand = Unmanaged<Errand>.fromOpaque(context!).takeRetainedValue()
-  errand.nameThread()
-  errand.run()
+private func runTask(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+  let task = Unmanaged<BlockingTask>.fromOpaque(context!).takeRetainedValue()
+  task.nameThread()
+  task.run()
   return nil
 }

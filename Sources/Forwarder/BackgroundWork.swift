@@ -1,4 +1,4 @@
-// Upkeep.swift -- background work: refreshing, following the network, saving the cache across restarts.
+// BackgroundWork.swift -- background work: refreshing, following the network, saving the cache across restarts.
 //
 // Resolver's loop only.
 
@@ -15,7 +15,7 @@ import Resolver
 import Upstreams
 
 /// All work that does not answer a client's query.
-final class Upkeep: @unchecked Sendable {
+final class BackgroundWork: @unchecked Sendable {
   private let resolver: Resolver
   private let refresher: Refresher?
   private let follower: NetworkFollower
@@ -36,7 +36,7 @@ final class Upkeep: @unchecked Sendable {
     var state: StateFolder
     var networkLog: NetworkLog
     /// Receives the search domains that the network provides.
-    var searchDomainsFound: ([DomainName], _ isNews: Bool) -> Void = { _, _ in }
+    var searchDomainsFound: ([DomainName], _ isNew: Bool) -> Void = { _, _ in }
   }
 
   init(_ configuration: Configuration, _ parts: Parts, loop: EventLoop, logger: Logger) {
@@ -52,7 +52,8 @@ final class Upkeep: @unchecked Sendable {
       ) { logger.info("\($0)") } : nil
     follower = NetworkFollower(
       resolver: resolver, refresher: refresher, cache: parts.cache, network: parts.network, local: parts.local,
-      loopGuard: parts.loopGuard, logger: logger, news: parts.networkLog, searchDomainsFound: parts.searchDomainsFound)
+      loopGuard: parts.loopGuard, logger: logger, networkLog: parts.networkLog,
+      searchDomainsFound: parts.searchDomainsFound)
     keeper = (isCaching ? configuration.cache.persist : nil).map { path in
       if let problem = FileProblem.foreseeable(at: path) { logger.warning("the cache will not be saved: \(problem)") }
       return CacheKeeper(parts.cache, CacheFile(path: path), parts.meanings, on: loop) { note in

@@ -1,0 +1,22 @@
+// ProblemLog.swift -- logs failures of upstreams, and limits that the daemon has reached.
+
+import EventLoop
+import Frontend
+import Resolver
+import Logging
+import Telemetry
+import Upstreams
+
+extension OccasionalLog {
+  /// Logs why a provider or LocalDNS gave no answer: once a minute for each kind of failure.
+  func log(_ failure: UpstreamFailure, of name: String, now: BootInstant) {
+    log(
+      .warning, reason: "\(name): \(failure.kind)", now: now.nanoseconds,
+      "\(name == "localdns" ? "" : "provider ")\(name): \(failure.reason)")
+  }
+
+  /// Logs that the daemon reached one of its limits: once a minute for each.
+  func log(_ bound: ReachedBound, now: BootInstant) {
+    log(.warning, reason: bound.word, now: now.nanoseconds, bound.warning)
+  }
+}
