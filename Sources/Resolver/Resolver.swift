@@ -155,7 +155,7 @@ package actor Resolver {
 
   private func question(of query: ClientQuery, _ name: DomainName) -> ResolverQuestion {
     let (configuration, route) = place(query.route)
-    let subnet = clientSubnet(query, name, configuration, route)
+    let subnet = clientSubnet(query, name, route)
     let question = HTTPDNSQuestion(
       name: name, type: RecordType(query.query.type),
       dnssecOK: query.query.dnssecOK && route.tellsDNSSECFlags,

@@ -2,7 +2,6 @@
 //
 // Resolver's loop only. A reload replaces it; a question in flight keeps the one that it began with.
 
-import DNSWire
 import EventLoop
 import Routing
 import Upstreams
@@ -21,9 +20,11 @@ package final class ResolverConfiguration: @unchecked Sendable {
     var settings = settings
     for number in settings.routes.indices {
       settings.routes[number].number = UInt16(number)
-      let providers = settings.routes[number].providers
-      settings.routes[number].tellsDNSSECFlags =
-        providers.isEmpty || providers.contains { upstreams[$0].knowsDNSSECFlags }
+      let providers = settings.routes[number].providers.map { upstreams[$0] }
+      settings.routes[number].tellsDNSSECFlags = providers.isEmpty || providers.contains(where: \.knowsDNSSECFlags)
+      let bounds = providers.filter(\.passesClientSubnet).map(\.subnetsPerName)
+      settings.routes[number].asksForSubnets = !bounds.isEmpty
+      settings.routes[number].subnetsPerName = bounds.contains(0) ? 0 : bounds.max() ?? 0
     }
     self.settings = settings
     self.upstreams = upstreams
@@ -39,21 +40,4 @@ package final class ResolverConfiguration: @unchecked Sendable {
 
   /// The place of the provider with that number; nil if it is not configured.
   func place(ofProvider number: Int) -> Int? { providerNumbers.firstIndex(of: number) }
-
-  /// The maximum number of client subnets for one name that the route's providers receive; 0 for no limit.
-  func subnetsPerName(_ route: Route) -> Int {
-    let bounds = route.providers.map { upstreams[$0] }.filter(\.takesClientSubnet).map(\.subnetsPerName)
-    return bounds.contains(0) ? 0 : bounds.max() ?? 0
-  }
-
-  /// Whether a provider of the route receives the clients' own subnets.
-  func asksForSubnets(_ route: Route) -> Bool { route.providers.contains { upstreams[$0].takesClientSubnet } }
-}
-
-extension Upstream {
-  /// Whether it receives the clients' own subnets.
-  var takesClientSubnet: Bool {
-    // Two, since one of them may be the fixed subnet of the configuration.
-    [IPPrefix(text: "192.0.2.0/24")!, IPPrefix(text: "198.51.100.0/24")!].allSatisfy { subnet(for: $0) == $0 }
-  }
 }

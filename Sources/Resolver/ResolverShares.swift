@@ -138,17 +138,17 @@ extension Resolver {
 
   /// The client's own subnet, where the route's providers are told it, and the name does not have its share of them.
   func clientSubnet(
-    _ asked: ClientQuery, _ name: DomainName, _ configuration: ResolverConfiguration, _ route: Route
+    _ asked: ClientQuery, _ name: DomainName, _ route: Route
   ) -> QueryClientSubnet {
     let none = QueryClientSubnet()
-    guard asked.query.clientSubnet.sourceLength > 0, configuration.asksForSubnets(route) else { return none }
+    guard asked.query.clientSubnet.sourceLength > 0, route.asksForSubnets else { return none }
     let subnet = asked.query.clientSubnet.capped
     var hashes = [Hasher(), Hasher()]
     hashes[0].combine(name)
     hashes[1].combine([subnet.high, subnet.low, UInt64(subnet.family), UInt64(subnet.sourceLength)])
     let keys = hashes.map { UInt64(bitPattern: Int64($0.finalize())) }
     let isAdmitted = subnets.admits(
-      name: keys[0], subnet: keys[1], most: configuration.subnetsPerName(route), now: loop.now.nanoseconds)
+      name: keys[0], subnet: keys[1], most: route.subnetsPerName, now: loop.now.nanoseconds)
     if !isAdmitted {
       counters.surplusSubnets += 1
       onLimit(.subnetsPerName)

@@ -1,5 +1,6 @@
 // Route.swift -- who answers a group of names, in which order, and within which limits.
 
+import Configuration
 import EventLoop
 import Upstreams
 
@@ -30,6 +31,10 @@ package struct Route: Sendable {
   /// Whether questions that differ in DO or CD alone differ at all: not where no provider can be told. LocalDNS behind
   /// providers does not count, LocalDNS in their place does.
   var tellsDNSSECFlags = true
+  /// Whether one of its providers receives the clients' own subnets.
+  var asksForSubnets = false
+  /// The maximum number of client subnets for one name that its providers receive; 0 for no limit.
+  var subnetsPerName = 0
   /// Whether no name takes it: its number is free, or was another route's a moment ago.
   package private(set) var isUnused = false
 
@@ -80,17 +85,7 @@ package enum SearchOrder: String, Sendable, Hashable {
 /// What may be done with data that has expired (RFC 8767).
 package struct StalePolicy: Sendable, Hashable {
   /// When it is given.
-  package enum Mode: Sendable {
-    /// Never.
-    case off
-    /// When there is no fresh answer in time.
-    case onFailure
-    /// At once, while a fresh answer is fetched.
-    case immediate
-  }
-
-  /// When it is given.
-  package var mode = Mode.off
+  package var mode = Configuration.Stale.off
   /// The longest that a client waits for a fresh answer before it gets stale data.
   package var wait = Duration.milliseconds(1800)
   /// Seconds after its expiry for which it may be given.

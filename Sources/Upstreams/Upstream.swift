@@ -1,5 +1,6 @@
 // Upstream.swift -- the protocols through which the resolver uses providers and LocalDNS.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
@@ -58,8 +59,8 @@ package protocol Upstream: AnyObject {
   var knowsDNSSECFlags: Bool { get }
   /// The timeout of one attempt.
   var timeout: Duration { get }
-  /// The client subnet to send for a client's subnet; nil to send none.
-  func subnet(for client: IPPrefix?) -> IPPrefix?
+  /// The client subnet to send.
+  var clientSubnet: Configuration.ClientSubnet { get }
   /// Whether the dialect can carry the question.
   func serves(_ question: HTTPDNSQuestion) -> Bool
   /// Whether other upstreams go first because the time for checking its certificates is not known. In that case it
@@ -110,7 +111,24 @@ package protocol Upstream: AnyObject {
   ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure>
 }
 
+extension Configuration.ClientSubnet {
+  /// The subnet to send for a client's subnet; nil to send none.
+  package func subnet(for client: IPPrefix?) -> IPPrefix? {
+    switch self {
+    case .none: nil
+    case .fixed(let prefix): prefix
+    case .fromClient: client
+    }
+  }
+}
+
 extension Upstream {
+  /// Whether it receives the clients' own subnets.
+  package var passesClientSubnet: Bool { clientSubnet == .fromClient }
+
+  /// The client subnet to send for a client's subnet; nil to send none.
+  package func subnet(for client: IPPrefix?) -> IPPrefix? { clientSubnet.subnet(for: client) }
+
   /// Asks the servers in order for a caller that waits until the deadline.
   package func ask(
     _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool

@@ -127,7 +127,7 @@ final class ResolverScene: @unchecked Sendable {
     return QueryTables(
       access: AccessPolicy([IPPrefix(text: "0.0.0.0/0")!]), table: table, routes: settings.routes, cache: cache,
       network: network, cacheEnabled: settings.cacheEnabled, maxUDPPayload: 1232, keepalive: 150,
-      passesSubnets: { upstreams[$0].takesClientSubnet }, knowsFlags: { upstreams[$0].knowsDNSSECFlags })
+      passesSubnets: { upstreams[$0].passesClientSubnet }, knowsFlags: { upstreams[$0].knowsDNSSECFlags })
   }
 
   /// Gives the resolver another configuration; the listener uses the old one until it gets the tables.

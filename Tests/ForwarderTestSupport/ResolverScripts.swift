@@ -1,5 +1,6 @@
 // ResolverScripts.swift -- providers and LocalDNS that do what a test says, and remember what they were asked and when.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
@@ -54,7 +55,7 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
   var unserved: Set<RecordType> = []
   /// Whether it carries no names but those of letters, digits, hyphens and underscores.
   var isForPlainNames = false
-  var subnetPolicy = SubnetPolicy.none
+  var clientSubnet = Configuration.ClientSubnet.none
   /// Attempts of `timeout` each that it makes of a silent step, as a provider of so many servers would.
   var servers = 1
   /// Whether it is silent beyond the deadline that it was given.
@@ -106,8 +107,6 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
     return answers.isEmpty
       ? .failure(UpstreamFailure(.noReachableAuthority, "silent", .server)) : .success(answers)
   }
-
-  func subnet(for client: IPPrefix?) -> IPPrefix? { subnetPolicy.subnet(for: client) }
 
   func serves(_ question: HTTPDNSQuestion) -> Bool {
     !unserved.contains(question.type) && (!isForPlainNames || question.name.isPlain)

@@ -1,5 +1,6 @@
 // StaleScripts.swift -- what tests of stale data have in common: its rules, an answer that has expired, what it looks like.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
@@ -13,7 +14,7 @@ import Testing
 
 extension StalePolicy {
   /// Stale data as the configuration's defaults have it.
-  static func tested(_ mode: Mode, maxAge: UInt32 = 86_400, isImmutable: Bool = false) -> StalePolicy {
+  static func tested(_ mode: Configuration.Stale, maxAge: UInt32 = 86_400, isImmutable: Bool = false) -> StalePolicy {
     var policy = StalePolicy()
     policy.mode = mode
     policy.maxAge = maxAge

@@ -1,5 +1,6 @@
 // InspectionTests.swift -- what an operator sees of a name, refreshes, and reports as bad.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
@@ -135,7 +136,7 @@ import Testing
       answer.scopePrefixLength = 24
       return .answer(answer)
     }
-    provider.subnetPolicy = .fromClient
+    provider.clientSubnet = .fromClient
     let scene = ResolverScene(on: loop, [provider])
     for number in 0..<300 {
       var question = ClientQuestion(name: "www.example.com")

@@ -1,5 +1,6 @@
 // NameLedgerTests.swift -- every hit and every transfer of a busy name is counted once, whatever becomes of its entries.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPClient
@@ -117,7 +118,7 @@ import Testing
   @Test func `each reason of a provider has its counter`() throws {
     let transport = ScriptedTransport(on: loop) { _ in (.failure(HTTPFailure(.timeout, "t")), .milliseconds(10)) }
     let provider = HTTPDNSProvider(
-      ProviderSettings(name: "first", hasAccount: true, requestsPerSecond: 1000),
+      Configuration.Provider.tested(name: "first", hasAccount: true, requestsPerSecond: 1000),
       dialect: JSONDialect(flavour: .generic, path: "/resolve"),
       servers: [ProviderServer("server", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in transport }], loop: loop)
     let scene = ResolverScene(on: loop, [provider])

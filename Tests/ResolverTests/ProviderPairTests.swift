@@ -1,5 +1,6 @@
 // ProviderPairTests.swift -- both address families of a name in one transfer: for whom, for whom not, and what is kept.
 
+import Configuration
 import Ciphers
 import DNSWire
 import EventLoop
@@ -18,7 +19,7 @@ import Testing
   private let loop = SimulatedLoop()
 
   private func provider(
-    _ server: TencentServer, _ settings: ProviderSettings = ProviderSettings(name: "first")
+    _ server: TencentServer, _ settings: Configuration.Provider = Configuration.Provider.tested(name: "first")
   ) -> HTTPDNSProvider {
     HTTPDNSProvider(
       settings, dialect: TencentDialect(credential: .https(token: Secret("token"), id: nil)),
@@ -166,7 +167,7 @@ import Testing
   @Test func `an empty sibling is remembered as not listed, and taken at its word where that is wanted`() throws {
     for fallsBack in [true, false] {
       let server = TencentServer(on: loop)
-      let provider = provider(server, ProviderSettings(name: "first", fallsBackOnEmpty: fallsBack))
+      let provider = provider(server, Configuration.Provider.tested(name: "first", fallsBackOnEmpty: fallsBack))
       _ = ask(provider, question(.a), question(.aaaa))
       server.result = .text("192.0.2.1,300-0")
       let answer = try ask(provider, question(.a))[0].get()
@@ -223,7 +224,7 @@ import Testing
     let server = TencentServer(on: loop)
     server.ttl = 60
     let scene = ResolverScene(
-      on: loop, [provider(server, ProviderSettings(name: "first", subnetPolicy: .fromClient))])
+      on: loop, [provider(server, Configuration.Provider.tested(name: "first", clientSubnet: .fromClient))])
     func ask(_ type: RecordType, _ subnet: String) throws -> [String] {
       let subnet = try #require(IPPrefix(text: subnet))
       return try scene.answer(ClientQuestion(name: "www.example.com", type: type, subnet: subnet)).addresses

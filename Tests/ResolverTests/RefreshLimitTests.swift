@@ -1,5 +1,6 @@
 // RefreshLimitTests.swift -- what simulated lives have shown once: batches with gaps, another network, a machine that slept.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS

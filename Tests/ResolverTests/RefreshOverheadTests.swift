@@ -2,6 +2,7 @@
 //
 // In a release build with 100,000 names: Benchmarks/README.md has the command. Otherwise with few, for the code's sake.
 
+import Configuration
 import DNSWire
 import EventLoop
 import Glibc
@@ -28,7 +29,7 @@ private final class InstantUpstream: Upstream, @unchecked Sendable {
   /// Questions that were asked.
   var questions = 0
 
-  func subnet(for client: IPPrefix?) -> IPPrefix? { nil }
+  let clientSubnet = Configuration.ClientSubnet.none
   func serves(_ question: HTTPDNSQuestion) -> Bool { true }
 
   func ask(

@@ -202,7 +202,8 @@ import Testing
       (TencentDialect(credential: .https(token: Secret("token"), id: nil)), Self.billed),
     ]
     for (dialect, price) in dialects {
-      let provider = HTTPDNSProvider(ProviderSettings(name: "p"), dialect: dialect, servers: [], loop: loop)
+      let provider = HTTPDNSProvider(
+        Configuration.Provider.tested(name: "p"), dialect: dialect, servers: [], loop: loop)
       #expect(provider.refreshPrice == price)
     }
   }

@@ -1,5 +1,6 @@
 // RefresherCostTests.swift -- what refreshing must not waste, and what must not make a name in use wait.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
@@ -26,7 +27,7 @@ private final class PairingUpstream: Upstream, @unchecked Sendable {
   var isFit: Bool { true }
   var mostNames: Int { 1 }
 
-  func subnet(for client: IPPrefix?) -> IPPrefix? { nil }
+  let clientSubnet = Configuration.ClientSubnet.none
   func serves(_ question: HTTPDNSQuestion) -> Bool { true }
 
   func ask(

@@ -1,5 +1,6 @@
 // ReserveTests.swift -- the last units of a day are for names in use, and a name has a bounded number of client subnets.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
@@ -102,7 +103,7 @@ import Testing
       if question.clientSubnet != nil { answer.scopePrefixLength = 24 }
       return .answer(answer)
     }
-    provider.subnetPolicy = .fromClient
+    provider.clientSubnet = .fromClient
     provider.subnetsPerName = 4
     let scene = ResolverScene(on: loop, [provider])
     func ask(_ number: Int, _ host: String) throws -> Message {

@@ -1,5 +1,6 @@
 // ResolverControlTests.swift -- what a person lets the resolver forget, and sees of the providers.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPClient
@@ -74,7 +75,8 @@ import Testing
 
   @Test func `a provider that refuses, is out of units or down says so, and until when`() {
     let transport = ScriptedTransport(on: loop) { _ in (.response(HTTPResponse(status: 429)), .milliseconds(10)) }
-    let settings = ProviderSettings(name: "first", hasAccount: true, attemptsBeforeSwitch: 1, unitsPerDay: 3)
+    let settings = Configuration.Provider.tested(
+      name: "first", hasAccount: true, attemptsBeforeSwitch: 1, unitsPerDay: 3)
     let provider = HTTPDNSProvider(
       settings, dialect: JSONDialect(flavour: .generic, path: "/resolve"),
       servers: [ProviderServer("server", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in transport }], loop: loop)

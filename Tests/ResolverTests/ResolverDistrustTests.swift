@@ -1,5 +1,6 @@
 // ResolverDistrustTests.swift -- a network's word ends when it should, and its denials deny nothing below them.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
@@ -113,7 +114,7 @@ import Testing
     let answers = [{ _ in .negative(.noError, zone: name("example.com")) }, alias, { _ in scoped }]
     for answer in answers {
       let provider = forgetful(answer)
-      provider.subnetPolicy = .fromClient
+      provider.clientSubnet = .fromClient
       let scene = ResolverScene(on: loop, [provider])
       var first = ClientQuestion(name: "a.ent.example.com")
       first.subnet = IPPrefix(text: "203.0.7.0/24")
@@ -162,8 +163,8 @@ import Testing
     #expect(!table.hasNames(below: quiet, scope, now: loop.now + .seconds(3602)))
   }
 
-  @Test(arguments: [StalePolicy.Mode.onFailure, .immediate])
-  func `ends with its TTL when it came in a provider's place`(mode: StalePolicy.Mode) throws {
+  @Test(arguments: [Configuration.Stale.onFailure, .immediate])
+  func `ends with its TTL when it came in a provider's place`(mode: Configuration.Stale) throws {
     let provider = ScriptedUpstream(on: loop) { _, _ in .failure() }
     let local = local()
     let scene = ResolverScene(on: loop, [provider], local: local) {

@@ -1,5 +1,6 @@
 // ResolverElsewhereTests.swift -- what one network's resolver has said is nothing on another network.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
@@ -24,14 +25,15 @@ import Testing
     failing = ScriptedUpstream(on: loop) { _, _ in .failure() }
   }
 
-  private func scene(_ mode: StalePolicy.Mode = .onFailure) -> ResolverScene {
+  private func scene(_ mode: Configuration.Stale = .onFailure) -> ResolverScene {
     let scene = ResolverScene(on: loop, [failing], local: local) { $0.setStale(.tested(mode)) }
     scene.network.change(to: 1)
     return scene
   }
 
-  @Test(arguments: [StalePolicy.Mode.off, .onFailure, .immediate])
-  func `in a provider's place is not given on another network, not even as stale data`(mode: StalePolicy.Mode) throws {
+  @Test(arguments: [Configuration.Stale.off, .onFailure, .immediate])
+  func `in a provider's place is not given on another network, not even as stale data`(mode: Configuration.Stale) throws
+  {
     let scene = scene(mode)
     #expect(try scene.answer("www.example.com").addresses == ["10.0.0.1"])
     #expect(try scene.answer("www.example.com").addresses == ["10.0.0.1"])

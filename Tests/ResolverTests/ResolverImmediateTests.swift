@@ -1,5 +1,6 @@
 // ResolverImmediateTests.swift -- stale data at once, refreshed behind the client's back, and data that never expires.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
@@ -84,7 +85,7 @@ import Testing
       answer.scopePrefixLength = 24
       return .answer(answer)
     }
-    provider.subnetPolicy = .fromClient
+    provider.clientSubnet = .fromClient
     let scene = ResolverScene(on: loop, [provider]) { $0.setStale(.tested(.immediate)) }
     var question = ClientQuestion(name: "www.example.com")
     question.dnssecOK = true

@@ -1,5 +1,6 @@
 // ResolverJoinTests.swift -- clients whose question is being refreshed: they wait no longer than any other client.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS

@@ -1,5 +1,6 @@
 // ResolverNetworkTests.swift -- another network: each entry is refreshed once, and some belong to the network.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
@@ -73,7 +74,7 @@ import Testing
       if question.clientSubnet != nil { answer.scopePrefixLength = 24 }
       return .answer(answer)
     }
-    provider.subnetPolicy = .fromClient
+    provider.clientSubnet = .fromClient
     let scene = ResolverScene(on: loop, [provider])
     var withSubnet = ClientQuestion(name: "www.example.com")
     withSubnet.subnet = IPPrefix(text: "203.0.7.0/24")

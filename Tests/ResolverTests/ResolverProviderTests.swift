@@ -1,5 +1,6 @@
 // ResolverProviderTests.swift -- the resolver with real providers whose servers are down: by when every client has an answer.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPClient
@@ -50,7 +51,7 @@ enum Outage: CaseIterable, Sendable {
     _ label: String, _ servers: [ScriptedTransport], schedule: ServerSchedule? = nil
   ) -> HTTPDNSProvider {
     HTTPDNSProvider(
-      ProviderSettings(name: label), dialect: JSONDialect(flavour: .generic, path: "/resolve"),
+      Configuration.Provider.tested(name: label), dialect: JSONDialect(flavour: .generic, path: "/resolve"),
       servers: servers.enumerated().map { number, transport in
         ProviderServer("\(label)\(number)", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in transport }
       }, loop: loop, schedule: schedule)

@@ -1,5 +1,6 @@
 // ResolverRecoveryTests.swift -- a provider is back: within two seconds every name is answered again.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPClient
@@ -22,7 +23,7 @@ import Testing
   private func provider(_ outage: Outage, _ state: Switch, servers: Int) -> (HTTPDNSProvider, [ScriptedTransport]) {
     let transports = (0..<servers).map { _ in ScriptedTransport(on: loop) { _ in outage.step } }
     let provider = HTTPDNSProvider(
-      ProviderSettings(name: "first"), dialect: JSONDialect(flavour: .generic, path: "/resolve"),
+      Configuration.Provider.tested(name: "first"), dialect: JSONDialect(flavour: .generic, path: "/resolve"),
       servers: transports.enumerated().map { number, transport in
         let echo = Echo(transport, state)
         return ProviderServer("server\(number)", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in echo }

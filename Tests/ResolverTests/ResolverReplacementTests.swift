@@ -1,5 +1,6 @@
 // ResolverReplacementTests.swift -- what a fresh answer says takes the place of stale data at once, whatever it says.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
@@ -34,8 +35,8 @@ import Testing
     #expect(stale.provider.count == 3)
   }
 
-  @Test(arguments: [StalePolicy.Mode.onFailure, .immediate])
-  func `that denied the name has done so for good, even when it has expired itself`(mode: StalePolicy.Mode) throws {
+  @Test(arguments: [Configuration.Stale.onFailure, .immediate])
+  func `that denied the name has done so for good, even when it has expired itself`(mode: Configuration.Stale) throws {
     let stale = StaleScene(.tested(mode))
     try stale.keep(.aaaa)
     stale.providerNow(denying(.a))
@@ -80,8 +81,8 @@ import Testing
     #expect(message.extendedError == .staleAnswer)
   }
 
-  @Test(arguments: [StalePolicy.Mode.onFailure, .immediate])
-  func `that may not be kept leaves no stale data behind`(mode: StalePolicy.Mode) throws {
+  @Test(arguments: [Configuration.Stale.onFailure, .immediate])
+  func `that may not be kept leaves no stale data behind`(mode: Configuration.Stale) throws {
     let steps: [ScriptedStep] = [
       .answer(.addresses(name("www.example.com"), "192.0.2.2", ttl: 0)),
       .answer(.negative(.nxDomain, zone: zone, minimum: 0)),

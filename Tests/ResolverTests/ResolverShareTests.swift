@@ -1,5 +1,6 @@
 // ResolverShareTests.swift -- one client, or one domain, that wants everything: others are served all the same.
 
+import Configuration
 import DNSWire
 import EventLoop
 import FairShares

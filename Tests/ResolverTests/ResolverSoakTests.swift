@@ -1,5 +1,6 @@
 // ResolverSoakTests.swift -- random clients against random weather upstream: exactly one reply for each query, in time.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
@@ -96,7 +97,7 @@ private final class Weather: @unchecked Sendable {
       upstream.servers = Int.random(in: 1...3, using: &random)
       upstream.timeout = .milliseconds([500, 2000, 3000].randomElement(using: &random)!)
       if random.oneIn(3) { upstream.unserved = [.https] }
-      if random.oneIn(3) { upstream.subnetPolicy = .fromClient }
+      if random.oneIn(3) { upstream.clientSubnet = .fromClient }
       upstream.ignoresDeadline = random.oneIn(10)
       return upstream
     }

@@ -1,5 +1,6 @@
 // ResolverStaleLoadTests.swift -- an outage under load: few attempts, no slot lost, everybody answered in time.
 
+import Configuration
 import CSocket
 import DNSWire
 import EventLoop
@@ -38,7 +39,7 @@ import Testing
   }
 
   private struct Load: CustomTestStringConvertible {
-    var mode = StalePolicy.Mode.onFailure
+    var mode = Configuration.Stale.onFailure
     var names: Int
     var clients: Int
     var step: ScriptedStep

@@ -1,5 +1,6 @@
 // ResolverStaleTests.swift -- stale data for want of a fresh answer (RFC 8767): when, how old, and what it looks like.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
@@ -282,7 +283,7 @@ import Testing
       if question.clientSubnet != nil { answer.scopePrefixLength = scope }
       return .answer(answer)
     }
-    provider.subnetPolicy = .fromClient
+    provider.clientSubnet = .fromClient
     let scene = ResolverScene(on: loop, [provider]) { $0.setStale(.tested(.onFailure)) }
     _ = try scene.answer(ask("203.0.7.0/24"))
     loop.advance(by: .seconds(61))

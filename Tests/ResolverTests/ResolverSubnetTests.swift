@@ -1,5 +1,6 @@
 // ResolverSubnetTests.swift -- client subnets (RFC 7871): what is told upstream, what shares an answer, what is echoed.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
@@ -17,14 +18,14 @@ import Testing
   let loop = SimulatedLoop()
 
   /// A provider whose address for a name is the third octet of the subnet that it is told.
-  private func provider(_ policy: SubnetPolicy, scope: Int?) -> ScriptedUpstream {
+  private func provider(_ policy: Configuration.ClientSubnet, scope: Int?) -> ScriptedUpstream {
     let upstream = ScriptedUpstream(on: loop) { question, _ in
       let octet = question.clientSubnet.map { $0.address.octets[2] } ?? 0
       var answer = HTTPDNSAnswer.addresses(question.name, "192.0.2.\(octet)")
       if question.clientSubnet != nil { answer.scopePrefixLength = scope }
       return .answer(answer)
     }
-    upstream.subnetPolicy = policy
+    upstream.clientSubnet = policy
     return upstream
   }
 
@@ -114,7 +115,7 @@ import Testing
       answer.scopePrefixLength = 0
       return .answer(answer)
     }
-    upstream.subnetPolicy = .fromClient
+    upstream.clientSubnet = .fromClient
     let scene = ResolverScene(on: loop, [upstream])
     scene.ask(question("203.0.7.0/24"))
     // Its look-up on the hot path misses, and the answer is cached before the resolver takes the query over.
@@ -148,7 +149,7 @@ import Testing
       answer.scopePrefixLength = 24
       return .answer(answer)
     }
-    upstream.subnetPolicy = .fromClient
+    upstream.clientSubnet = .fromClient
     let scene = ResolverScene(on: loop, [upstream])
     #expect(try scene.answer(question("203.0.9.0/24")).responseCode == .nxDomain)
     #expect(try scene.answer(question("203.0.7.0/24")).responseCode == .noError)
@@ -163,7 +164,7 @@ import Testing
 
   @Test func `LocalDNS is told no subnet`() throws {
     let failing = ScriptedUpstream(on: loop) { _, _ in .failure() }
-    failing.subnetPolicy = .fromClient
+    failing.clientSubnet = .fromClient
     let local = ScriptedLocalDNS(on: loop) { question, _ in .answer(.addresses(question.name, "198.51.100.1")) }
     let scene = ResolverScene(on: loop, [failing], local: local)
     #expect(try scene.answer(question("203.0.7.0/24")).addresses == ["198.51.100.1"])

@@ -1,5 +1,6 @@
 // ProviderCheckTests.swift -- one client's odd questions take the provider away from nobody; a real outage is still seen.
 
+import Configuration
 import Ciphers
 import DNSWire
 import EventLoop
@@ -70,7 +71,7 @@ private enum Saying {
   }
 
   private func make(
-    servers: Int = 1, _ settings: ProviderSettings = ProviderSettings(name: "first")
+    servers: Int = 1, _ settings: Configuration.Provider = Configuration.Provider.tested(name: "first")
   ) -> (HTTPDNSProvider, Service) {
     let service = Service()
     service.transports = (0..<servers).map { _ in ByName(service, on: loop) }
@@ -226,7 +227,7 @@ private enum Saying {
   }
 
   @Test func `a check that takes longer than that is still the only one`() {
-    var settings = ProviderSettings(name: "first")
+    var settings = Configuration.Provider.tested(name: "first")
     settings.timeout = .seconds(10)
     let (provider, service) = make(servers: 2, settings)
     for number in 0..<3 { ask(provider, "www.good\(number).example") }
@@ -307,8 +308,7 @@ private enum Saying {
   }
 
   @Test func `before another domain was good, a refusal of one name is not the account's`() {
-    var settings = ProviderSettings(name: "first")
-    settings.hasAccount = true
+    let settings = Configuration.Provider.tested(name: "first", hasAccount: true)
     let (provider, service) = make(settings)
     ask(provider, "www.evil.example")
     loop.advance(by: .seconds(2))
@@ -329,7 +329,7 @@ private enum Saying {
   }
 
   @Test func `the name of the configuration is asked first, then a kept one, and never what has just failed`() {
-    var settings = ProviderSettings(name: "first")
+    var settings = Configuration.Provider.tested(name: "first")
     settings.checkName = name("check.example.net")
     let (provider, service) = make(settings)
     service.odd["odd.example"] = .result(.status(403))
@@ -377,7 +377,7 @@ private enum Saying {
   }
 
   @Test func `a name to check with that is dead does not keep the provider down`() {
-    var settings = ProviderSettings(name: "first")
+    var settings = Configuration.Provider.tested(name: "first")
     settings.checkName = name("check.dead.example")
     let (provider, service) = make(settings)
     ask(provider, "www.good.example")
@@ -420,7 +420,8 @@ private enum Saying {
     let service = Service()
     let transport = ByName(service, on: loop)
     let provider = HTTPDNSProvider(
-      ProviderSettings(name: "first", unitsPerDay: 20), dialect: AliDNSDialect(credential: nil, isEncrypted: false),
+      Configuration.Provider.tested(name: "first", unitsPerDay: 20),
+      dialect: AliDNSDialect(credential: nil, isEncrypted: false),
       servers: [ProviderServer("server", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in transport }], loop: loop)
     let price = AliDNSDialect(credential: nil, isEncrypted: false).billing.unitsPerTransfer
     #expect(price > 0)
@@ -445,7 +446,7 @@ private enum Saying {
     let emas = EMASDialect(accountID: "100000", secretKey: Secret("key"), isEncrypted: false)
     let transport = ScriptedTransport(on: loop) { _ in (.json("no JSON"), .milliseconds(10)) }
     let provider = HTTPDNSProvider(
-      ProviderSettings(name: "first", unitsPerDay: 1000), dialect: emas,
+      Configuration.Provider.tested(name: "first", unitsPerDay: 1000), dialect: emas,
       servers: [ProviderServer("server", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in transport }], loop: loop)
     #expect(emas.billing.unitsPerTransfer == 0 && emas.billing.unitsPerAnswer > 0)
     ask(provider, "www.example.com")
@@ -456,7 +457,8 @@ private enum Saying {
     let price = AliDNSDialect(credential: nil, isEncrypted: true).billing.unitsPerTransfer
     let transport = ScriptedTransport(on: loop) { _ in (.json("no JSON"), .milliseconds(10)) }
     let provider = HTTPDNSProvider(
-      ProviderSettings(name: "first", unitsPerDay: 5), dialect: AliDNSDialect(credential: nil, isEncrypted: true),
+      Configuration.Provider.tested(name: "first", unitsPerDay: 5),
+      dialect: AliDNSDialect(credential: nil, isEncrypted: true),
       servers: [ProviderServer("server", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in transport }], loop: loop)
     loop.run { [loop] in
       let tasks = (0..<40).map { number in

@@ -1,5 +1,6 @@
 // ProviderHostTests.swift -- servers given by name: one look-up for all, kept for its TTL, and never lost by a failure.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPClient
@@ -163,7 +164,7 @@ import Testing
     let client = resolver { _, number in (["192.0.2.\(number + 1)"], 3600, .zero) }
     let transport = ScriptedTransport(on: loop) { _ in (.refused, .zero) }
     let provider = HTTPDNSProvider(
-      ProviderSettings(name: "first"), dialect: JSONDialect(flavour: .generic, path: "/resolve"),
+      Configuration.Provider.tested(name: "first"), dialect: JSONDialect(flavour: .generic, path: "/resolve"),
       servers: [ProviderServer("dns.example:443", lookUp: lookUp(client, types: [.a])) { _ in transport }], loop: loop)
     func ask() {
       loop.run { [loop] in
@@ -187,7 +188,7 @@ import Testing
     let client = resolver { _, _ in (["192.0.2.1"], 60, .milliseconds(950)) }
     let transport = ScriptedTransport(on: loop) { _ in (.address("192.0.2.7"), .zero) }
     let provider = HTTPDNSProvider(
-      ProviderSettings(name: "first"), dialect: JSONDialect(flavour: .generic, path: "/resolve"),
+      Configuration.Provider.tested(name: "first"), dialect: JSONDialect(flavour: .generic, path: "/resolve"),
       servers: [ProviderServer("dns.example:443", lookUp: lookUp(client, types: [.a])) { _ in transport }], loop: loop)
     let question = HTTPDNSQuestion(name: name("www.example.com"), type: .a)
     let begin = loop.now

@@ -1,5 +1,6 @@
 // ProviderLimitTests.swift -- what bursts, limits, long timeouts and wrong clocks make of a provider.
 
+import Configuration
 import Ciphers
 import DNSWire
 import EventLoop
@@ -23,7 +24,8 @@ import Testing
   private let details = Notes()
 
   private func provider(
-    _ servers: [ScriptedTransport], _ settings: ProviderSettings = ProviderSettings(name: "first", hasAccount: true),
+    _ servers: [ScriptedTransport],
+    _ settings: Configuration.Provider = Configuration.Provider.tested(name: "first", hasAccount: true),
     dialect: any Dialect = JSONDialect(flavour: .generic, path: "/resolve")
   ) -> HTTPDNSProvider {
     HTTPDNSProvider(
@@ -83,7 +85,8 @@ import Testing
 
   @Test func `each transfer counts for requests_per_second, the next server's too`() {
     let servers = [server { _ in .refused }, server { _ in .address("192.0.2.8") }]
-    let provider = provider(servers, ProviderSettings(name: "first", attemptsBeforeSwitch: 100, requestsPerSecond: 3))
+    let provider = provider(
+      servers, Configuration.Provider.tested(name: "first", attemptsBeforeSwitch: 100, requestsPerSecond: 3))
     #expect(successes(ask(provider)) == 1)
     guard case .failure(let failure)? = ask(provider).first else { return #expect(Bool(false), "two tokens of one") }
     #expect(failure.blame == .ourselves && failure.reason.contains("more than requests_per_second (3)"))
@@ -96,7 +99,7 @@ import Testing
   @Test func `a probe takes one of the transfers that are allowed, and waits where there is none`() {
     let only = server { $0 < 2 ? .refused : .address("192.0.2.7") }
     let provider = provider(
-      [only], ProviderSettings(name: "first", attemptsBeforeSwitch: 1, requestsPerSecond: 1))
+      [only], Configuration.Provider.tested(name: "first", attemptsBeforeSwitch: 1, requestsPerSecond: 1))
     ask(provider)
     loop.advance(by: .milliseconds(4500))
     // Who is the last resort takes the only transfer of the second.
@@ -116,7 +119,7 @@ import Testing
   @Test func `near the end of a day's units new names are refused, and known ones are still asked for`() {
     let only = server { _ in .json(#"{"Status":0,"Question":{"name":"www.example.com.","type":1},"Answer":[]}"#) }
     let provider = provider(
-      [only], ProviderSettings(name: "first", unitsPerDay: 50, unitsReserve: 0.2),
+      [only], Configuration.Provider.tested(name: "first", unitsPerDay: 50, unitsReserve: 0.2),
       dialect: AliDNSDialect(credential: nil, isEncrypted: true))
     for _ in 0..<8 {
       #expect(provider.refusalOfNewNames() == nil)
@@ -137,7 +140,7 @@ import Testing
         : (.json(body), .milliseconds(10))
     }
     let provider = provider(
-      [only], ProviderSettings(name: "first", attemptsBeforeSwitch: 1, unitsPerDay: 6),
+      [only], Configuration.Provider.tested(name: "first", attemptsBeforeSwitch: 1, unitsPerDay: 6),
       dialect: AliDNSDialect(credential: nil, isEncrypted: true))
     // The first one's answer spends what there is, the second one's failure brings the provider down.
     #expect(successes(ask(provider, times: 2)) == 1)
@@ -152,7 +155,7 @@ import Testing
   @Test func `a probe whose question alone is refused has found a server that is well`() {
     let truncated = HTTPResult.json(#"{"Status":0,"TC":true}"#)
     let only = server { $0 == 0 ? .refused : truncated }
-    let provider = provider([only], ProviderSettings(name: "first", attemptsBeforeSwitch: 1))
+    let provider = provider([only], Configuration.Provider.tested(name: "first", attemptsBeforeSwitch: 1))
     ask(provider)
     #expect(provider.health.fitness(now: loop.now.nanoseconds) == .down)
     loop.advance(by: .seconds(6))
@@ -164,7 +167,7 @@ import Testing
     let isBack = Switch()
     let first = server { _ in isBack.isOn ? .address("192.0.2.7") : .refused }
     let second = server { $0 < 2 ? .address("192.0.2.7") : .refused }
-    let provider = provider([first, second], ProviderSettings(name: "first", attemptsBeforeSwitch: 1))
+    let provider = provider([first, second], Configuration.Provider.tested(name: "first", attemptsBeforeSwitch: 1))
     for _ in 0..<2 { #expect(successes(ask(provider)) == 1) }
     #expect(details.all == ["provider first: server1 is asked first"])
     for _ in 0..<3 { ask(provider) }
@@ -181,7 +184,7 @@ import Testing
     let isBack = Switch()
     let first = server { _ in isBack.isOn ? .status(403) : .refused }
     let second = server { _ in .refused }
-    let provider = provider([first, second], ProviderSettings(name: "first", attemptsBeforeSwitch: 1))
+    let provider = provider([first, second], Configuration.Provider.tested(name: "first", attemptsBeforeSwitch: 1))
     ask(provider)
     isBack.isOn = true
     let before = second.sent.count
@@ -198,7 +201,7 @@ import Testing
   @Test(arguments: [1, 2, 4, 5, 10])
   func `a provider goes down however long its timeout is`(_ timeout: Int) {
     let silent = ScriptedTransport(on: loop) { _ in (.refused, .seconds(60)) }
-    let provider = provider([silent], ProviderSettings(name: "first", timeout: .seconds(timeout)))
+    let provider = provider([silent], Configuration.Provider.tested(name: "first", timeout: .seconds(timeout)))
     for _ in 0..<3 {
       #expect(provider.health.fitness(now: loop.now.nanoseconds) == .up)
       ask(provider)

@@ -1,5 +1,6 @@
 // ProviderMemoryTests.swift -- what is remembered of a provider: bounds, ends, and the time that it uses.
 
+import Configuration
 import Ciphers
 import DNSWire
 import EventLoop
@@ -99,7 +100,7 @@ import Testing
         )
       }
       let provider = HTTPDNSProvider(
-        ProviderSettings(name: "first"),
+        Configuration.Provider.tested(name: "first"),
         dialect: EMASDialect(accountID: "100000", secretKey: Secret("key"), isEncrypted: true),
         servers: [
           ProviderServer("server", addresses: [IPAddress(text: "192.0.2.1")!], isVerified: true) { _ in only }

@@ -1,5 +1,6 @@
 // ProviderStateTests.swift -- a provider that is down, aside, at its limit, or has nothing for a name; and who comes along.
 
+import Configuration
 import Ciphers
 import DNSWire
 import EventLoop
@@ -20,7 +21,8 @@ import Testing
   private let question = HTTPDNSQuestion(name: name("www.example.com"), type: .a)
 
   private func provider(
-    _ servers: [ScriptedTransport], settings: ProviderSettings = ProviderSettings(name: "first", hasAccount: true),
+    _ servers: [ScriptedTransport],
+    settings: Configuration.Provider = Configuration.Provider.tested(name: "first", hasAccount: true),
     dialect: any Dialect = JSONDialect(flavour: .generic, path: "/resolve"), isVerified: Bool = true
   ) -> (HTTPDNSProvider, Notes) {
     let notes = Notes()
@@ -77,7 +79,8 @@ import Testing
 
   @Test func `a server that has failed often enough is put behind the next one, and that is counted`() {
     let servers = [server { _ in .refused }, server { _ in .address("192.0.2.7") }]
-    let (provider, _) = provider(servers, settings: ProviderSettings(name: "first", attemptsBeforeSwitch: 2))
+    let (provider, _) = provider(
+      servers, settings: Configuration.Provider.tested(name: "first", attemptsBeforeSwitch: 2))
     for _ in 0..<5 { #expect(isSuccess(ask(provider))) }
     #expect(servers.map(\.sent.count) == [2, 5])
     #expect(ProviderDemotions.Kind.allCases.map { provider.report.demotions[$0] } == [1, 0, 0])
@@ -109,7 +112,8 @@ import Testing
     let isBack = Flag()
     let first = server { _ in isBack.value ? .address("192.0.2.7") : .refused }
     let second = server { $0 == 0 ? .address("192.0.2.8") : .refused }
-    let (provider, _) = provider([first, second], settings: ProviderSettings(name: "first", attemptsBeforeSwitch: 1))
+    let (provider, _) = provider(
+      [first, second], settings: Configuration.Provider.tested(name: "first", attemptsBeforeSwitch: 1))
     #expect(isSuccess(ask(provider)))
     loop.advance(by: .seconds(1))
     #expect(!isSuccess(ask(provider)))
@@ -122,7 +126,8 @@ import Testing
   @Test func `who is the last resort is asked although it is down`() {
     let isBack = Flag()
     let only = server { _ in isBack.value ? .address("192.0.2.7") : .refused }
-    let (provider, _) = provider([only], settings: ProviderSettings(name: "first", attemptsBeforeSwitch: 1))
+    let (provider, _) = provider(
+      [only], settings: Configuration.Provider.tested(name: "first", attemptsBeforeSwitch: 1))
     ask(provider)
     isBack.value = true
     #expect(!isSuccess(ask(provider)))
@@ -136,7 +141,7 @@ import Testing
     let second = server { _ in .address("192.0.2.2") }
     let (provider, _) = provider(
       [first, second],
-      settings: ProviderSettings(name: "first", attemptsBeforeSwitch: 1, returnToFirst: .seconds(60)))
+      settings: Configuration.Provider.tested(name: "first", attemptsBeforeSwitch: 1, returnToFirst: .seconds(60)))
     for _ in 0..<5 { #expect(isSuccess(ask(provider))) }
     #expect(first.sent.count == 1)
     loop.advance(by: .seconds(61))
@@ -212,7 +217,7 @@ import Testing
 
   @Test func `no more transfers a second than are allowed, and nothing is remembered of the others' failure`() {
     let only = server { _ in .address("192.0.2.7") }
-    let (provider, _) = provider([only], settings: ProviderSettings(name: "first", requestsPerSecond: 2))
+    let (provider, _) = provider([only], settings: Configuration.Provider.tested(name: "first", requestsPerSecond: 2))
     var failures = 0
     for _ in 0..<400 {
       if case .failure(let failure) = ask(provider) {
@@ -230,7 +235,8 @@ import Testing
   @Test func `a day's units are spent once, and the next day is a new one`() {
     let only = server { _ in .address("192.0.2.7") }
     let dialect = AliDNSDialect(credential: nil, isEncrypted: true)
-    let (provider, _) = provider([only], settings: ProviderSettings(name: "first", unitsPerDay: 12), dialect: dialect)
+    let (provider, _) = provider(
+      [only], settings: Configuration.Provider.tested(name: "first", unitsPerDay: 12), dialect: dialect)
     let body = #"{"Status":0,"Question":{"name":"www.example.com.","type":1},"#
     only.script = { _ in
       (.json(body + #""Answer":[{"name":"www.example.com.","TTL":300,"type":1,"data":"192.0.2.7"}]}"#), .zero)
@@ -257,7 +263,7 @@ import Testing
     #expect(only.sent.count == 3)
     // Where empty answers are taken at their word there is nothing to remember.
     let (believing, _) = provider(
-      [only], settings: ProviderSettings(name: "first", fallsBackOnEmpty: false), dialect: dialect)
+      [only], settings: Configuration.Provider.tested(name: "first", fallsBackOnEmpty: false), dialect: dialect)
     for _ in 0..<2 { #expect(try !ask(believing).get().answer.isEmptyAmbiguous) }
     #expect(believing.counters.transfers == 2)
   }

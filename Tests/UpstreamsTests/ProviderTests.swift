@@ -1,5 +1,6 @@
 // ProviderTests.swift -- which server of a provider is asked, how often, for how long, and when the next one is.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPClient
@@ -25,7 +26,7 @@ import Testing
 
   private func provider(_ servers: [ScriptedTransport], attemptsBeforeSwitch: Int = 3) -> HTTPDNSProvider {
     HTTPDNSProvider(
-      ProviderSettings(name: "first", hasAccount: true, attemptsBeforeSwitch: attemptsBeforeSwitch),
+      Configuration.Provider.tested(name: "first", hasAccount: true, attemptsBeforeSwitch: attemptsBeforeSwitch),
       dialect: JSONDialect(flavour: .generic, path: "/resolve"),
       servers: servers.enumerated().map { number, transport in
         ProviderServer("server\(number)", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in transport }

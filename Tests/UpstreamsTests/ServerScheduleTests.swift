@@ -1,5 +1,6 @@
 // ServerScheduleTests.swift -- a provider that tells its servers: when the list is asked for, kept, and no longer counts.
 
+import Configuration
 import DNSWire
 import EventLoop
 import Glibc
@@ -51,7 +52,7 @@ import Testing
       }, file: file, timeout: listTimeout, loop: loop
     ) { [notes] in notes.add($1) }
     let provider = HTTPDNSProvider(
-      ProviderSettings(name: "first", attemptsBeforeSwitch: attemptsBeforeSwitch),
+      Configuration.Provider.tested(name: "first", attemptsBeforeSwitch: attemptsBeforeSwitch),
       dialect: EMASDialect(accountID: "100000", secretKey: nil, isEncrypted: false), servers: [], loop: loop,
       schedule: schedule
     ) { [notes] in notes.add($1) }

@@ -121,7 +121,7 @@ package struct RoutingPlan: Sendable {
     }
     route.belongsToNetwork = configuration.cache.perNetwork || route.isConfined
     route.stale = StalePolicy(configuration.cache)
-    if let stale = rule.stale { route.stale.mode = StalePolicy.Mode(stale) }
+    if let stale = rule.stale { route.stale.mode = stale }
     if let isImmutable = rule.isImmutable { route.stale.isImmutable = isImmutable }
     if let highest = rule.maxTTL { route.ttl.highest = UInt32(clamping: highest.components.seconds) }
     if let lowest = rule.minTTL { route.ttl.lowest = UInt32(clamping: lowest.components.seconds) }
@@ -166,19 +166,9 @@ extension SearchOrder {
 extension StalePolicy {
   init(_ cache: Configuration.Cache) {
     self.init()
-    mode = Mode(cache.stale)
+    mode = cache.stale
     wait = cache.staleWait
     maxAge = UInt32(clamping: cache.staleMaxAge.components.seconds)
     isImmutable = cache.isImmutable
-  }
-}
-
-extension StalePolicy.Mode {
-  init(_ stale: Configuration.Stale) {
-    switch stale {
-    case .off: self = .off
-    case .onFailure: self = .onFailure
-    case .immediate: self = .immediate
-    }
   }
 }

@@ -2,6 +2,7 @@
 //
 // Resolver's loop only. It asks no upstream and knows nothing of the questions in flight.
 
+import Configuration
 import DNSWire
 import EventLoop
 import Frontend
@@ -261,7 +262,7 @@ final class AnswerStore {
       return nil
     }
     var response = answer.response
-    response.isForEverySubnet = answer.scope == 0 || !asked.configuration.asksForSubnets(asked.route)
+    response.isForEverySubnet = answer.scope == 0 || !asked.route.asksForSubnets
     let (isStored, hash) = withKey(name, scope) { key in
       (cache.insert(key, response, now: now.nanoseconds, life), key.hash)
     }

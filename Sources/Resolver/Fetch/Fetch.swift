@@ -2,6 +2,7 @@
 //
 // Resolver's loop only. UpstreamOrder.swift has the upstreams that an attempt asks.
 
+import Configuration
 import DNSWire
 import EventLoop
 import FairShares

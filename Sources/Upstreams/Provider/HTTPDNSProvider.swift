@@ -2,6 +2,7 @@
 //
 // Resolver's loop only.
 
+import Configuration
 import DNSWire
 import EventLoop
 import FairShares
@@ -13,7 +14,7 @@ import Telemetry
 
 /// A provider over HTTP. Resolver's loop only; `@unchecked Sendable` because timers and tasks on that loop capture it.
 final class HTTPDNSProvider: Upstream, @unchecked Sendable {
-  let settings: ProviderSettings
+  let settings: Configuration.Provider
   private(set) var servers: [ProviderServer]
   let loop: any Loop
   /// Counters; a reload carries them over from the provider of the same name.
@@ -83,7 +84,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   ///   - certificateClock: knows the time if the machine's clock cannot be right.
   ///   - note: logs one line for the operator: what the provider refuses, and the remedy.
   init(
-    _ settings: ProviderSettings, dialect: any Dialect, servers: [ProviderServer], loop: any Loop,
+    _ settings: Configuration.Provider, dialect: any Dialect, servers: [ProviderServer], loop: any Loop,
     ledger: UnitLedger? = nil, schedule: ServerSchedule? = nil, certificateClock: CertificateClock? = nil,
     note: @escaping ProviderNote = { _, _ in }
   ) {
@@ -94,7 +95,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     self.note = note
     batchDialect = dialect as? any BatchDialect
     health = ProviderHealth(servers: servers.count, settings)
-    good = GoodQuestions(checkName: settings.checkName)
+    good = GoodQuestions(checkName: settings.checkName?.lowercased)
     suspicions = Array(repeating: ServerSuspicion(), count: servers.count)
     limit = RequestLimit(perSecond: settings.requestsPerSecond)
     budget =
@@ -113,6 +114,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   var trustsAD: Bool { settings.trustsAD }
   var knowsDNSSECFlags: Bool { dialect.knowsDNSSECFlags }
   var timeout: Duration { settings.timeout }
+  var clientSubnet: Configuration.ClientSubnet { settings.clientSubnet }
 
   func start() {
     loop.assertCurrent()
@@ -133,8 +135,6 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     lastCheck = nil
     if servers.isEmpty { health.setAside(.account, now: loop.now.nanoseconds) }
   }
-
-  func subnet(for client: IPPrefix?) -> IPPrefix? { settings.subnetPolicy.subnet(for: client) }
 
   func serves(_ question: HTTPDNSQuestion) -> Bool { dialect.serves(question) }
 
@@ -182,8 +182,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   func taken(_ answer: HTTPDNSAnswer, to question: HTTPDNSQuestion) -> HTTPDNSAnswer {
     guard answer.isEmptyAmbiguous else { return answer }
     var answer = answer
-    answer.isEmptyAmbiguous = settings.fallsBackOnEmpty
-    if settings.fallsBackOnEmpty {
+    answer.isEmptyAmbiguous = settings.fallbackOnEmpty
+    if settings.fallbackOnEmpty {
       notListed.insert(question, until: loop.now + settings.notListedTTL, now: loop.now)
     }
     return answer
@@ -457,7 +457,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
 }
 
 extension ProviderHealth {
-  init(servers: Int, _ settings: ProviderSettings) {
+  init(servers: Int, _ settings: Configuration.Provider) {
     // Without servers the count is 1; the rotation is created again when a schedule provides them.
     self.init(
       servers: max(servers, 1), attemptsBeforeSwitch: settings.attemptsBeforeSwitch,

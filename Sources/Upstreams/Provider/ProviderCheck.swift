@@ -3,6 +3,7 @@
 // Resolver's loop only. A client can choose a question that makes a server time out, fail or refuse, so a client's
 // question alone never counts against a server or an account.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPClient
@@ -259,7 +260,7 @@ extension HTTPDNSProvider {
   ) async -> Bool {
     guard !good.questions(insteadOf: asked).isEmpty else {
       // No question was ever answered: a configured account may be wrong.
-      if good.isEmpty, settings.hasAccount, !refusal.mayBeTheQuestion { return true }
+      if good.isEmpty, settings.service.hasAccount, !refusal.mayBeTheQuestion { return true }
       refusedDomains.insert(PublicSuffixes.domain(of: asked.name))
       return refusedDomains.count >= HTTPDNSProvider.mostRefusedDomains
     }

@@ -1,5 +1,6 @@
 // ProviderRefresh.swift -- background refreshes: one server, one transfer, and only while the provider works.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS

@@ -2,6 +2,7 @@
 //
 // Resolver's loop only, since it reads the provider's state.
 
+import Configuration
 import EventLoop
 import Telemetry
 

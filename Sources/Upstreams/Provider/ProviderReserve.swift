@@ -1,5 +1,6 @@
 // ProviderReserve.swift -- reserves the last units of a day for names that are in use.
 
+import Configuration
 import DNSWire
 import EventLoop
 

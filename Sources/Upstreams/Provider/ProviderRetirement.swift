@@ -2,6 +2,7 @@
 //
 // Resolver's loop only.
 
+import Configuration
 import EventLoop
 
 /// A provider that counts its transfers. After a reload, the provider of the same name continues the counters.

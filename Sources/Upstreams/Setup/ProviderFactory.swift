@@ -64,7 +64,7 @@ package struct ProviderFactory {
         identity: "\(provider.scheme)", bootServers: servers, keepsBootServers: true)
     default:
       return HTTPDNSProvider(
-        ProviderSettings(provider), dialect: try dialect(of: provider), servers: servers, loop: loop, ledger: ledger,
+        provider, dialect: try dialect(of: provider), servers: servers, loop: loop, ledger: ledger,
         certificateClock: certificateClock, note: note)
     }
   }
@@ -85,7 +85,7 @@ package struct ProviderFactory {
       timeout: provider.timeout, loop: loop
     ) { note($0, "provider \(name): \($1)") }
     let scheduled = HTTPDNSProvider(
-      ProviderSettings(provider), dialect: try dialect(of: provider), servers: keepsBootServers ? bootServers : [],
+      provider, dialect: try dialect(of: provider), servers: keepsBootServers ? bootServers : [],
       loop: loop, ledger: ledger, schedule: schedule, certificateClock: certificateClock, note: note)
     schedule.onList = { [weak scheduled] listed in
       let servers = listed.compactMap { server in
@@ -248,28 +248,6 @@ extension StateFolder {
       case .ours: logger.info("\(note)")
       }
     }
-  }
-}
-
-extension SubnetPolicy {
-  init(_ subnet: Configuration.ClientSubnet) {
-    switch subnet {
-    case .none: self = .none
-    case .fixed(let prefix): self = .fixed(prefix)
-    case .fromClient: self = .fromClient
-    }
-  }
-}
-
-extension ProviderSettings {
-  init(_ provider: Configuration.Provider) {
-    self.init(
-      name: provider.name, checkName: provider.checkName?.lowercased, hasAccount: provider.service.hasAccount,
-      timeout: provider.timeout, attemptsBeforeSwitch: provider.attemptsBeforeSwitch,
-      returnToFirst: provider.returnToFirst, subnetPolicy: SubnetPolicy(provider.clientSubnet),
-      trustsAD: provider.trustsAD, requestsPerSecond: provider.requestsPerSecond, unitsPerDay: provider.unitsPerDay,
-      unitsReserve: provider.unitsReserve, subnetsPerName: provider.subnetsPerName,
-      fallsBackOnEmpty: provider.fallbackOnEmpty, notListedTTL: provider.notListedTTL)
   }
 }
 

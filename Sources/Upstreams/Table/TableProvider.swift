@@ -2,6 +2,7 @@
 //
 // Resolver's loop only.
 
+import Configuration
 import DNSWire
 import EventLoop
 import Glibc
@@ -74,7 +75,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
 
   deinit { timer?.cancel() }
 
-  func subnet(for client: IPPrefix?) -> IPPrefix? { nil }
+  let clientSubnet = Configuration.ClientSubnet.none
 
   /// Whether the table lists addresses for the question. Before the first table is loaded, any name may be listed.
   func serves(_ question: HTTPDNSQuestion) -> Bool {

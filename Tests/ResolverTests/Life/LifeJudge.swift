@@ -1,5 +1,6 @@
 // LifeJudge.swift -- a model beside the program: from what a provider said and when, it decides which answers are allowed.
 
+import Configuration
 import DNSWire
 import EventLoop
 

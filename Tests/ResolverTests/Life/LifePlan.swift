@@ -1,5 +1,6 @@
 // LifePlan.swift -- what a simulated life is made of: one seed decides on everything.
 
+import Configuration
 import EventLoop
 import TestSupport
 

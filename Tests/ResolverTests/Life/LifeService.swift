@@ -1,5 +1,6 @@
 // LifeService.swift -- a simulated provider: a server that speaks a dialect, and the provider as the resolver sees it.
 
+import Configuration
 import Ciphers
 import DNSWire
 import EventLoop
@@ -228,8 +229,8 @@ final class LifeProvider: Upstream {
       case .emas: EMASDialect(accountID: "1", secretKey: nil, isEncrypted: false)
       case .tencent: TencentDialect(credential: .https(token: Secret("token"), id: nil))
       }
-    var settings = ProviderSettings(name: "first")
-    settings.fallsBackOnEmpty = false
+    var settings = Configuration.Provider.tested(name: "first")
+    settings.fallbackOnEmpty = false
     inner = HTTPDNSProvider(
       settings, dialect: dialect,
       servers: (1...plan.servers).map { number in
@@ -248,7 +249,7 @@ final class LifeProvider: Upstream {
   var isFit: Bool { inner.isFit }
   var mostNames: Int { inner.mostNames }
 
-  func subnet(for client: IPPrefix?) -> IPPrefix? { inner.subnet(for: client) }
+  var clientSubnet: Configuration.ClientSubnet { inner.clientSubnet }
   func serves(_ question: HTTPDNSQuestion) -> Bool { inner.serves(question) }
   func networkHasChanged() { inner.networkHasChanged() }
   func follow(keptNames: Set<DomainName>) { inner.follow(keptNames: keptNames) }

@@ -1,0 +1,31 @@
+// ProviderCounters.swift -- what a provider counts, and how it reports to the operator.
+
+import Logging
+import Telemetry
+
+/// Logs one line about a provider for the operator.
+package typealias ProviderNote = @Sendable (Logger.Level, String) -> Void
+
+/// The counters of a provider. After a reload, the provider of the same name continues them, together with transfers of
+/// the old one that are still in flight. Resolver's loop only.
+final class ProviderCounters {
+  /// Transfers begun, including probes.
+  var transfers = 0
+  /// Transfers without a usable reply.
+  var failures = TransferFailures()
+  /// The round-trip times of replies, including refusals and the time to connect.
+  var roundTrips = LatencyHistogram()
+  /// Known billing units.
+  var units = 0
+  /// Transfers that carried both address families of a name.
+  var pairs = 0
+  var probes = 0
+  /// Transfers that check whether the question caused a failure.
+  var checks = 0
+  /// Questions that were not sent because the provider was down, backing off or at its limit.
+  var refusals = 0
+  /// How often the provider or one of its servers was demoted.
+  var demotions = ProviderDemotions()
+  /// Questions that were not sent because the provider recently answered that it does not list the name.
+  var notListed = 0
+}
