@@ -50,7 +50,7 @@ package final class Forwarder {
   private(set) var listenerThreads: [ListenerThread] = []
   private let connections: TCPConnectionTable
   private var tcpListeners: [TCPListener] = []
-  private let tcpService: TCPService
+  private let tcpFrontend: TCPFrontend
   /// Queries beyond the rate limit that are already logged.
   private var reportedLimited = ReportedRefusals()
   /// Delayed queries over TCP that are already logged.
@@ -149,15 +149,15 @@ package final class Forwarder {
         connections: configuration.listen.tcpConnections, perClient: configuration.listen.tcpPerClient,
         idle: configuration.listen.tcpIdle))
     connections.log(to: occasional)
-    tcpService = TCPService(
+    tcpFrontend = TCPFrontend(
       preparation.tables, queries: queries, replies: replies, loop: loop, counters: statistics.tcp
     ) { [resolver] slot in resolver.assumeIsolated { $0.accept(slot) } }
-    tcpService.log = queryLog
+    tcpFrontend.log = queryLog
     statistics.follow(
       StatisticsSource.Parts(
         resolver: resolver, cache: cache, queries: queries, connections: connections, localClient: client,
         maxQuestionsInFlight: configuration.listen.maxInFlight,
-        delayedQueries: { [tcpService] in tcpService.delayed }, outbox: outbox))
+        delayedQueries: { [tcpFrontend] in tcpFrontend.delayed }, outbox: outbox))
   }
 
   /// The current configuration, without resolvers that are the daemon itself.
@@ -169,7 +169,7 @@ package final class Forwarder {
   /// - Throws: `StartError.listen` if an address cannot be bound, `StartError.other` for any other failure. An IPv6
   ///   address that the machine does not have is only logged.
   package func bind() throws(StartError) -> [ListeningAddress] {
-    let service = tcpService
+    let service = tcpFrontend
     let streams = ListeningSockets.Streams(loop: loop, table: connections) { service.accept($0, $1) }
     let endpoints = configuration.listen.addresses.map { SocketAddress($0) }
     let sockets =
@@ -292,8 +292,8 @@ package final class Forwarder {
 
   /// Called in every turn: a listener thread wakes the loop when there is something to log.
   private func logLimited() {
-    let isDelayed = tcpService.delayed > reportedDelayed
-    reportedDelayed = tcpService.delayed
+    let isDelayed = tcpFrontend.delayed > reportedDelayed
+    reportedDelayed = tcpFrontend.delayed
     guard reportedLimited.hasUnreported(of: preparation.tables.rateLimit) || isDelayed else { return }
     let text =
       "clients send more queries than listen.rate_limit allows: over UDP they get an empty answer with TC, over TCP they "
@@ -345,7 +345,7 @@ package final class Forwarder {
     self.preparation = preparation
     let configuration = preparation.configuration
     resolver.assumeIsolated { $0.use(preparation.plan.table) }
-    tcpService.use(preparation.tables)
+    tcpFrontend.use(preparation.tables)
     for thread in listenerThreads { thread.offer(preparation.tables) }
     backgroundWork?.use(
       configuration, keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),

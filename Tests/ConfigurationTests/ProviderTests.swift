@@ -74,7 +74,7 @@ func `a provider's transfers go to the servers of its kind or of its keys`(text:
     """
   ).providers[0]
   #expect(provider.name == "home")
-  #expect(provider.service == .doh(method: .get))
+  #expect(provider.kind == .doh(method: .get))
   #expect(provider.pins.count == 1)
   #expect(provider.bootstrap == [Endpoint(text: "192.0.2.53:53")!])
   #expect(provider.proxy?.description == "socks5h://…@[::1]:1080")

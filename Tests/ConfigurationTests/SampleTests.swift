@@ -1,8 +1,9 @@
 // SampleTests.swift -- the files that are shipped, and what an empty file means.
 
-import Configuration
 import DNSWire
 import Testing
+
+@testable import Configuration
 
 @Test func `an empty file means the defaults`() throws {
   #expect(try configuration("") == Configuration())
@@ -63,12 +64,25 @@ private let least = [
   }
 }
 
-@Test func `the documents show a configuration for each kind of provider`() throws {
+@Test func `documents, sample file and simulator have each kind of provider`() throws {
   let text = try documentPaths().map { try repositoryText($0) }.joined()
-  for kind in ["alidns", "tencent", "emas", "json", "doh", "table"] {
-    #expect(text.contains("\nkind = \"\(kind)\"\n"), "\(kind)")
+  let guide = try repositoryText("docs/providers.md")
+  let sample = try repositoryText("Config/httpdnsd.toml")
+  for kind in ProviderKindName.allCases.map(\.rawValue) {
+    #expect(text.contains("\nkind = \"\(kind)\"\n"), "\(kind): no configuration in the documents")
+    #expect(guide.contains("\nkind = \"\(kind)\"\n"), "\(kind): no configuration in docs/providers.md")
+    #expect(sample.contains("kind = \"\(kind)\""), "\(kind): not in Config/httpdnsd.toml")
   }
   #expect(text.split(separator: "```toml\n").count > 12)
+}
+
+@Test func `the simulator speaks each kind's protocol`() throws {
+  // The two kinds without a vendor have several services.
+  let services = ["json": "google", "doh": "rfc8484"]
+  let names = try repositoryFiles(in: "Sources/httpdns-simulator/Dialects").map { try repositoryText($0) }.joined()
+  for kind in ProviderKindName.allCases.map(\.rawValue) {
+    #expect(names.contains("\n  let name = \"\(services[kind] ?? kind)\"\n"), "\(kind)")
+  }
 }
 
 /// The keys of a file, as `section.key`, each with the values that the file shows; a secret's by its name without `_file`.

@@ -10,7 +10,7 @@ private let account = "[[provider]]\naccount_id = \"999999\"\naccess_key_id = \"
 /// The octets of the secret that a text gives; nil where the text is refused.
 private func secret(_ text: String, environment: [String: String] = [:]) -> [UInt8]? {
   guard case .success(let loaded) = parse(account + text, environment: environment),
-    case .alidns(let account, _, _) = loaded.configuration.providers[0].service
+    case .alidns(let account, _, _) = loaded.configuration.providers[0].kind
   else { return nil }
   return account?.accessKeySecret.reveal
 }

@@ -78,15 +78,19 @@ func repositoryText(_ path: String) throws -> String {
 
 /// The documents that may show configurations, as paths in the repository.
 func documentPaths() -> [String] {
+  ["README.md", "README.zh-CN.md"] + repositoryFiles(in: "docs").filter { $0.hasSuffix(".md") }
+}
+
+/// The files of a folder of the repository, as paths in the repository.
+func repositoryFiles(in path: String) -> [String] {
+  guard let folder = opendir(repositoryPath(path)) else { return [] }
+  defer { closedir(folder) }
   var names: [String] = []
-  if let folder = opendir(repositoryPath("docs")) {
-    defer { closedir(folder) }
-    while let entry = readdir(folder) {
-      let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-      if name.hasSuffix(".md") { names.append("docs/\(name)") }
-    }
+  while let entry = readdir(folder) {
+    let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    if !name.hasPrefix(".") { names.append("\(path)/\(name)") }
   }
-  return ["README.md", "README.zh-CN.md"] + names.sorted()
+  return names.sorted()
 }
 
 struct SampleMissing: Error {}

@@ -15,7 +15,7 @@ extension Configuration.Provider {
   ) -> Configuration.Provider {
     var provider = Configuration.Provider()
     provider.name = name
-    if hasAccount { provider.service = .tencent(.https(token: Secret("token"), id: nil)) }
+    if hasAccount { provider.kind = .tencent(.https(token: Secret("token"), id: nil)) }
     provider.timeout = timeout
     provider.attemptsBeforeSwitch = attemptsBeforeSwitch
     provider.returnToFirst = returnToFirst

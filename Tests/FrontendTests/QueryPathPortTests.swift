@@ -112,13 +112,13 @@ import Testing
   }
 }
 
-@Suite struct `The TCP service` {
+@Suite struct `The TCP frontend` {
   @Test func `answers from the cache at once and the rest through the resolver, drops responses, and goes on`() throws {
     let scene = try QueryPathScene()
     scene.storedAt = BootInstant.now.nanoseconds
     try scene.keep("www.example.com", [address("www.example.com", 1)])
     try scene.keep("big.example.com", [text("big.example.com", octets: 5120)])
-    let tcp = try TCPServiceScene(scene)
+    let tcp = try TCPScene(scene)
     tcp.send([
       RawQuery {
         $0.id = 1; $0.name = RawQuery.name("Miss.example.com"); $0.records = [opt(option(11))]

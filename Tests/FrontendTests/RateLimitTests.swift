@@ -131,7 +131,7 @@ import Testing
     let scene = try QueryPathScene(rateLimit: 50)
     scene.storedAt = BootInstant.now.nanoseconds
     try scene.keep("www.example.com", [address("www.example.com", 1)])
-    let tcp = try TCPServiceScene(scene)
+    let tcp = try TCPScene(scene)
     let begin = BootInstant.now
     tcp.send((0..<60).map { number in RawQuery { $0.id = UInt16(number) } })
     tcp.client.finish()

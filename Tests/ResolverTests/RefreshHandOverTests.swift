@@ -54,7 +54,7 @@ import Testing
 
   @Test func `over TCP is refreshed by the resolver, and the next one has the fresh answer`() throws {
     let scene = try expiredScene()
-    let tcp = try TCPServiceScene(scene)
+    let tcp = try TCPScene(scene)
     let query = RawQuery { $0.records = [opt()] }
     tcp.send([query])
     // The client asks again when the fresh answer is in the cache, and then closes its side.

@@ -79,8 +79,8 @@ enum EnvironmentSettings {
     var names: [String: Int] = [:]
     let tables = words(text).enumerated().compactMap { index, word -> Value? in
       let parts = word.split(separator: "+", maxSplits: 1, omittingEmptySubsequences: false).map { String($0) }
-      let kind = ServiceKind(rawValue: parts[0])
-      let known: [ServiceKind] = parts.count == 1 ? [.alidns, .json, .doh] : [.json, .doh, .table]
+      let kind = ProviderKindName(rawValue: parts[0])
+      let known: [ProviderKindName] = parts.count == 1 ? [.alidns, .json, .doh] : [.json, .doh, .table]
       guard let kind, known.contains(kind) else {
         report.refuse(
           .string(word), at: place.index(index),

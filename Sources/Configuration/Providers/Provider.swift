@@ -8,15 +8,15 @@ extension Configuration {
     /// The name in rules, logs and metrics; unique. 1 to 63 letters, digits, `-`, `_` and `.`.
     public var name = "alidns"
     /// The protocol.
-    public var service = Service.alidns(account: nil, short: false)
+    public var kind = ProviderKind.alidns(account: nil, short: false)
     /// The servers that transfers go to; empty only for a table in a file.
-    public var servers = ServicePlace(url: .aliDNS).servers(tlsName: nil)
+    public var servers = ProviderPlace(url: .aliDNS).servers(tlsName: nil)
     /// The scheme of servers that do not specify one.
     public var scheme = Scheme.https
     /// The name for SNI, Host and the certificate check of servers given by address.
-    public var tlsName = ServiceURL.aliDNS.host.text
+    public var tlsName = ProviderURL.aliDNS.host.text
     /// The path of servers that do not specify one.
-    public var path = ServiceURL.aliDNS.path
+    public var path = ProviderURL.aliDNS.path
     /// An additional CA bundle; nil means none.
     public var caFile: String?
     /// SPKI pins in libcurl's form: `sha256//BASE64`.

@@ -46,7 +46,7 @@ extension Configuration.Provider {
   }
 
   mutating func read(from reader: TableReader, _ context: Context) {
-    var kind = ServiceKind.alidns
+    var kind = ProviderKindName.alidns
     reader.read("kind", &kind, .choice)
     name = kind.rawValue
     reader.read("name", &name, .identifier)
@@ -57,16 +57,16 @@ extension Configuration.Provider {
     guard reader.isSound("kind") else {
       // Without the kind these keys cannot be checked.
       reader.ignore { key in
-        ["scheme", "servers", "tls_name"].contains(key) || ServiceKind.allCases.contains { $0.owns(key) }
+        ["scheme", "servers", "tls_name"].contains(key) || ProviderKindName.allCases.contains { $0.owns(key) }
       }
       return
     }
-    readService(kind, from: reader)
+    read(kind, from: reader)
     refuseContradictions(reader, context)
     // A secret that is only sent to this machine belongs to a test or a demonstration.
     if !isOnThisMachine { reader.warnOfInlineSecrets() }
     reader.refuseUnknownKeys { key in
-      let owners = ServiceKind.allCases.filter { $0.owns(key) }.map { "\"\($0.rawValue)\"" }
+      let owners = ProviderKindName.allCases.filter { $0.owns(key) }.map { "\"\($0.rawValue)\"" }
       guard let last = owners.last else { return nil }
       let others = owners.dropLast().joined(separator: ", ")
       let own = reader.isGiven("kind") ? "this provider has kind" : "without kind, a provider has kind"
@@ -106,91 +106,15 @@ extension Configuration.Provider {
     if let caFile { reader.requireReadable("ca_file", caFile, mark: ("CERTIFICATE-----", "PEM certificates")) }
   }
 
-  private mutating func readService(_ kind: ServiceKind, from reader: TableReader) {
-    switch kind {
-    case .alidns:
-      var short = false
-      var isScheduled = false
-      reader.read("short", &short, .boolean)
-      reader.read("schedule", &isScheduled, .boolean)
-      service = .alidns(
-        account: Configuration.AliDNSAccount(from: reader), short: short, isScheduled: isScheduled)
-      reader.read("scheme", &scheme, .choice)
-      readServers(at: ServicePlace(url: .aliDNS.with(scheme)), from: reader)
-    case .tencent: readTencent(from: reader)
-    case .emas:
-      let account = Configuration.EMASAccount(from: reader)
-      service = .emas(account)
-      reader.read("scheme", &scheme, .choice)
-      let url = ServiceURL.emas.with(scheme).with(path: account.path)
-      readServers(at: ServicePlace(url: url, addresses: account.region.bootAddresses(family)), from: reader)
-    case .json:
-      service = .json
-      readServers(at: givenPlace(.googleJSON, from: reader), from: reader)
-    case .doh:
-      var method = Configuration.DoHMethod.post
-      reader.read("method", &method, .choice)
-      service = .doh(method: method)
-      readServers(at: givenPlace(.googleDoH, from: reader), from: reader)
-    case .table: readTable(from: reader)
-    }
-  }
-
-  private mutating func readTencent(from reader: TableReader) {
-    var cipher = TencentCipher.https
-    reader.read("cipher", &cipher, .choice)
-    scheme = cipher.scheme
-    reader.read("scheme", &scheme, .choice)
-    if reader.isSound("cipher") {
-      service = .tencent(Configuration.TencentAccount(cipher, from: reader))
-      if cipher == .https, scheme == .http {
-        reader.refuse(
-          "scheme", is: "is not valid with cipher \"https\"",
-          allowed: "\"https\", or cipher = \"aes\", which needs no TLS")
-      }
-    } else {
-      reader.ignore { ServiceKind.tencent.owns($0) }
-    }
-    var place = ServicePlace(url: .tencent(scheme))
-    // The certificate names the address (cloud.tencent.com/document/product/379/61200).
-    place.name = nil
-    readServers(at: place, from: reader)
-  }
-
-  private mutating func readTable(from reader: TableReader) {
-    let table = Configuration.TableSource(from: reader)
-    service = .table(table)
-    guard case .url(let url) = table.place else {
-      (servers, tlsName, path) = ([], "", "")
-      reader.ignore { Configuration.TableSource.transferKeys.contains($0) }
-      return
-    }
-    var place = givenPlace(url, from: reader)
-    if !url.host.isName, let host = table.host { place.name = host }
-    readServers(at: place, from: reader)
-  }
-
-  /// The service at the file's `url`; `standard` if the file has none.
-  private func givenPlace(_ standard: ServiceURL, from reader: TableReader) -> ServicePlace {
-    var url = standard
-    reader.read("url", &url, .serviceURL)
-    var scheme = url.scheme
-    reader.read("scheme", &scheme, .choice)
-    if scheme != url.scheme {
-      reader.refuse("scheme", is: "contradicts url", allowed: "\"\(url.scheme)\", or no scheme")
-    }
-    return ServicePlace(url: url, isURLGiven: true)
-  }
-
   private func refuseContradictions(_ reader: TableReader, _ context: Context) {
-    if case .table = service, clientSubnet != .none {
+    if case .table = kind, clientSubnet != .none {
       reader.refuse(
         "client_subnet", is: "is not valid with kind \"table\"",
         allowed: "\"\", because a table is the same for every client")
     }
     guard !servers.isEmpty else { return }
     if servers.contains(where: { $0.scheme == .http }) {
-      if !service.encryptsReplies, servers.contains(where: leavesMachineInTheClear) {
+      if !kind.encryptsReplies, servers.contains(where: leavesMachineInTheClear) {
         let key = scheme == .https ? "servers" : ["scheme", "url"].first { reader.isGiven($0) } ?? "servers"
         reader.warn(key, "over http everyone on the path can read and forge every answer")
       }

@@ -7,12 +7,12 @@ enum ServerText: Hashable {
   /// An address or a name, with or without a port.
   case host(Host, port: UInt16?)
   /// A whole URL.
-  case url(ServiceURL)
+  case url(ProviderURL)
 
   /// The server; parts that the entry leaves out come from the provider's URL.
   ///
   /// - Parameter tlsName: the name in the certificate of a server given by address; nil means that address.
-  func server(of base: ServiceURL, tlsName: String?) -> Configuration.Server {
+  func server(of base: ProviderURL, tlsName: String?) -> Configuration.Server {
     switch self {
     case .host(let host, let port):
       ServerText.server(host, port ?? base.port, base.scheme, tlsName, base.path)
@@ -35,7 +35,7 @@ extension Form where Result == ServerText {
     Form("address[:port], [IPv6]:port or name[:port]" + (allowsURL ? ", or a URL without user and query" : "")) {
       value in
       guard let line = value.line else { return nil }
-      if line.contains("://") { return allowsURL ? ServiceURL(text: line).map { .url($0) } : nil }
+      if line.contains("://") { return allowsURL ? ProviderURL(text: line).map { .url($0) } : nil }
       guard let (host, port) = splitPort(line), let host = Host(text: host) else { return nil }
       return .host(host, port: port)
     }

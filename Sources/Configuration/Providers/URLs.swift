@@ -14,7 +14,7 @@ public enum Scheme: String, CaseIterable, Hashable, Sendable {
 }
 
 /// The URL of a service: scheme, host, port and path, without user, query and fragment.
-public struct ServiceURL: Hashable, Sendable {
+public struct ProviderURL: Hashable, Sendable {
   /// The transport.
   public let scheme: Scheme
   /// The host.
@@ -41,7 +41,7 @@ public struct ServiceURL: Hashable, Sendable {
   }
 }
 
-extension ServiceURL: CustomStringConvertible {
+extension ProviderURL: CustomStringConvertible {
   /// The text; the port is left out if it is the scheme's default.
   public var description: String {
     "\(scheme)://\(host.urlText)\(port == scheme.defaultPort ? "" : ":\(port)")\(path)"
@@ -104,10 +104,10 @@ private struct URLParts {
   }
 }
 
-extension Form where Result == ServiceURL {
-  static var serviceURL: Form {
+extension Form where Result == ProviderURL {
+  static var providerURL: Form {
     Form("a URL without user, query and fragment, e.g. \"https://dns.example/path\"") { value in
-      value.line.flatMap { ServiceURL(text: $0) }
+      value.line.flatMap { ProviderURL(text: $0) }
     }
   }
 }

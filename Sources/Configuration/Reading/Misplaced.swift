@@ -35,7 +35,7 @@ extension Configuration {
       for key in keys(of: section.type) { names[key, default: []].append("\(section.table).\(key)") }
     }
     // The keys that belong to one kind of provider come last: a provider without a kind does not ask for them.
-    for key in keys(of: Provider.self) + ServiceKind.allCases.flatMap(\.ownKeys) {
+    for key in keys(of: Provider.self) + ProviderKindName.allCases.flatMap(\.ownKeys) {
       let name = "\(key) in [[provider]]"
       if names[key]?.contains(name) != true { names[key, default: []].append(name) }
     }
@@ -51,7 +51,7 @@ extension Configuration {
 
   /// The full names of the key in all tables that have it, or of the most similar key; nil if none is similar.
   static func elsewhere(_ key: String) -> String? {
-    let isSecretOfProvider = fullNames[key] == nil && ServiceKind.allCases.contains { $0.owns(key) }
+    let isSecretOfProvider = fullNames[key] == nil && ProviderKindName.allCases.contains { $0.owns(key) }
     if isSecretOfProvider { return "\(key) in [[provider]]" }
     let names = fullNames[key] ?? closest(to: key, among: fullNames.keys.sorted()).flatMap { fullNames[$0] }
     return names?.joined(separator: " or ")

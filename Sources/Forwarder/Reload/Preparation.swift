@@ -158,7 +158,7 @@ extension QueryTables {
       access: AccessPolicy(allowed), table: plan.table, routes: plan.routes, cache: cache, network: network,
       cacheEnabled: configuration.cache.isEnabled, maxUDPPayload: configuration.listen.maxUDPPayload,
       keepalive: keepalive, passesSubnets: passesSubnets ?? { providers[$0].passesClientSubnet },
-      knowsFlags: { providers[$0].knowsDNSSECFlags })
+      knowsFlags: { providers[$0].kind.knowsDNSSECFlags })
   }
 
   /// - Parameters:

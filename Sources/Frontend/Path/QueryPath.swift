@@ -123,7 +123,7 @@ package final class QueryPath {
     guard access._withUnsafeGuaranteedRef({ $0.allows(client) }) else {
       return refuse(.refused, ede: .prohibited, message, transport, output)
     }
-    // Over TCP, `TCPService` delays the query instead.
+    // Over TCP, `TCPFrontend` delays the query instead.
     if isLimited, transport.isUDP, isBeyondLimit(client, now: now) {
       guard case .query = verdict else {
         tally.count(.limited, transport)

@@ -260,7 +260,7 @@ extension HTTPDNSProvider {
   ) async -> Bool {
     guard !good.questions(insteadOf: asked).isEmpty else {
       // No question was ever answered: a configured account may be wrong.
-      if good.isEmpty, settings.service.hasAccount, !refusal.mayBeTheQuestion { return true }
+      if good.isEmpty, settings.kind.hasAccount, !refusal.mayBeTheQuestion { return true }
       refusedDomains.insert(PublicSuffixes.domain(of: asked.name))
       return refusedDomains.count >= HTTPDNSProvider.mostRefusedDomains
     }

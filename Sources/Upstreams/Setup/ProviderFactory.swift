@@ -50,8 +50,8 @@ package struct ProviderFactory {
   func make(_ provider: Configuration.Provider) throws(HTTPSetupError) -> any Upstream {
     var servers: [ProviderServer] = []
     for server in provider.servers { servers.append(try make(server, of: provider)) }
-    if case .table(let source) = provider.service { return table(source, provider, servers) }
-    switch provider.service {
+    if case .table(let source) = provider.kind { return table(source, provider, servers) }
+    switch provider.kind {
     case .emas(let account) where account.isScheduled:
       let region = EMASSchedule.Region(rawValue: account.region.rawValue) ?? .cn
       return try scheduled(
@@ -115,7 +115,7 @@ package struct ProviderFactory {
 
   private func dialect(of provider: Configuration.Provider) throws(HTTPSetupError) -> any Dialect {
     let isEncrypted = provider.scheme == .https
-    switch provider.service {
+    switch provider.kind {
     case .alidns(let account, let short, _):
       let credential = account.map {
         AliDNSDialect.Credential(
@@ -208,11 +208,11 @@ package struct ProviderFactory {
     options.maxInFlight = 2 * maxInFlight
     options.maxConnections = provider.connections
     options.certificateClock = certificateClock
-    if case .table = provider.service {
+    if case .table = provider.kind {
       options.maxBody = AddressTable.mostOctets
       options.usesHTTP2 = false
     }
-    if case .json = provider.service { options.maxBody = min(JSONDialect.mostOctets, HTTPClientOptions.mostHTTP2Body) }
+    if case .json = provider.kind { options.maxBody = min(JSONDialect.mostOctets, HTTPClientOptions.mostHTTP2Body) }
     switch provider.family {
     case .auto: options.family = .any
     case .ipv4: options.family = .ipv4

@@ -91,24 +91,12 @@ extension Configuration.Provider {
   /// Whether LocalDNS resolves the name of one of its servers.
   fileprivate var looksUpServers: Bool {
     guard bootstrap.isEmpty else { return false }
-    switch service {
-    // A published list of servers may contain names.
-    case .emas, .alidns(_, _, isScheduled: true): return true
-    default: return servers.contains { $0.host.isName }
-    }
-  }
-
-  /// Whether requests to the provider can carry DO and CD.
-  package var knowsDNSSECFlags: Bool {
-    switch service {
-    case .json, .doh: true
-    default: false
-    }
+    return kind.listsServers || servers.contains { $0.host.isName }
   }
 
   /// Whether the provider gets the clients' own subnets.
   package var passesClientSubnet: Bool {
-    if case .table = service { return false }
+    if case .table = kind { return false }
     return clientSubnet == .fromClient
   }
 }

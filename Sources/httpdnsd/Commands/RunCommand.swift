@@ -69,8 +69,8 @@ struct RunCommand: ParsableCommand {
       logger.critical("\(explain(error))")
       throw ExitCode.failure
     }
-    let logService = LogService(loaded.log, forwarder)
-    logService.follow(loaded.configuration.log)
+    let logControl = LogControl(loaded.log, forwarder)
+    logControl.follow(loaded.configuration.log)
     let reloader = Reloader(forwarder, path: options.config, logger: logger)
     (reloader.willReload, reloader.didReload) = (supervision.reloads, supervision.hasReloaded)
     let reloadSignal = LoopEvent(on: forwarder.loop, signal: SIGHUP) { reloader.begin() }
@@ -78,7 +78,7 @@ struct RunCommand: ParsableCommand {
       loaded.configuration.control, forwarder, reloader, file: FilePath.absolute(options.config), logger)
     // The socket's path goes with its server, which holds the reloader.
     reloader.didTake = { [weak control] in
-      logService.follow($0.log)
+      logControl.follow($0.log)
       control?.isTailOpen = $0.control.tail
     }
     let signals = [SIGTERM, SIGINT].map { signal in
@@ -96,7 +96,7 @@ struct RunCommand: ParsableCommand {
     logger.info("ready")
     AnsweredSignals.release()
     do throws(StartError) {
-      defer { withExtendedLifetime((signals, reloadSignal, logService, control, web)) {} }
+      defer { withExtendedLifetime((signals, reloadSignal, logControl, control, web)) {} }
       try forwarder.run()
     } catch {
       logger.critical("\(explain(error))")

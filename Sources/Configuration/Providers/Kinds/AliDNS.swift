@@ -1,25 +1,8 @@
-// Service.swift -- the protocol of a provider: one case for each kind, with the keys of that kind.
+// AliDNS.swift -- the keys of kind "alidns": account, short answers, published servers.
 
 import Ciphers
 
 extension Configuration {
-  /// The protocol of a provider.
-  public enum Service: Hashable, Sendable {
-    /// Alibaba Cloud DNS, unsigned without an account; `short` requests addresses only. If it is scheduled, the servers
-    /// published under `auto.sdk.alidns.com` are tried before the configured ones.
-    case alidns(account: AliDNSAccount?, short: Bool, isScheduled: Bool = false)
-    /// Tencent Cloud HTTPDNS.
-    case tencent(TencentAccount)
-    /// EMAS HTTPDNS of Alibaba Cloud.
-    case emas(EMASAccount)
-    /// The JSON API of Google and Cloudflare.
-    case json
-    /// DNS over HTTPS (DoH, RFC 8484).
-    case doh(method: DoHMethod)
-    /// A self-maintained table of names and addresses.
-    case table(TableSource)
-  }
-
   /// An account of Alibaba Cloud DNS.
   public struct AliDNSAccount: Hashable, Sendable {
     /// The account id, sent as `uid`.
@@ -36,37 +19,15 @@ extension Configuration {
       self.accessKeySecret = accessKeySecret
     }
   }
-
-  /// The HTTP method of RFC 8484 transfers.
-  public enum DoHMethod: String, CaseIterable, Hashable, Sendable {
-    /// The query is the body: URLs are short, and names do not appear in the logs of proxies.
-    case post
-    /// The query is in the URL: HTTP caches can answer.
-    case get
-  }
-}
-
-extension Configuration.Service {
-  /// Whether requests identify an account.
-  public var hasAccount: Bool {
-    switch self {
-    case .alidns(let account, _, _): account != nil
-    case .tencent, .emas: true
-    case .json, .doh, .table: false
-    }
-  }
-
-  /// Whether replies are encrypted independently of TLS.
-  var encryptsReplies: Bool {
-    switch self {
-    case .tencent(.aes), .tencent(.des): true
-    case .emas(let account): account.aesSecretKey != nil
-    default: false
-    }
-  }
 }
 
 extension Configuration.AliDNSAccount {
+  /// The keys that not every kind has. Secrets are listed without their suffixes.
+  static let ownKeys = ["account_id", "access_key_id", "access_key_secret", "short", "schedule"]
+
+  /// The account in the fingerprints of cached answers.
+  var meaning: String { "account=\(accountID) key=\(accessKeyID)" }
+
   /// Reads the account of a provider; nil if none of its three keys is given. Records a mistake if only some are.
   init?(from reader: TableReader) {
     let isSecretGiven = reader.isSecretGiven("access_key_secret")
@@ -85,4 +46,21 @@ extension Configuration.AliDNSAccount {
     guard let secret = reader.secret("access_key_secret") else { return nil }
     self.init(accountID: accountID, accessKeyID: accessKeyID, accessKeySecret: secret)
   }
+}
+
+extension Configuration.Provider {
+  /// Reads the keys of kind "alidns".
+  mutating func readAliDNS(from reader: TableReader) {
+    var short = false
+    var isScheduled = false
+    reader.read("short", &short, .boolean)
+    reader.read("schedule", &isScheduled, .boolean)
+    kind = .alidns(account: Configuration.AliDNSAccount(from: reader), short: short, isScheduled: isScheduled)
+    reader.read("scheme", &scheme, .choice)
+    readServers(at: ProviderPlace(url: .aliDNS.with(scheme)), from: reader)
+  }
+}
+
+extension ProviderURL {
+  static let aliDNS = ProviderURL(text: "https://dns.alidns.com/resolve")!
 }

@@ -1,4 +1,4 @@
-// TableSource.swift -- the keys of kind "table": the location of a self-maintained table, and its intervals.
+// Table.swift -- the keys of kind "table": the location of a self-maintained table, and its intervals.
 
 import DNSWire
 
@@ -8,7 +8,7 @@ extension Configuration {
     /// The location of a table.
     public enum Place: Hashable, Sendable {
       /// A URL; the table is fetched from the provider's servers.
-      case url(ServiceURL)
+      case url(ProviderURL)
       /// A file, by its absolute path.
       case file(String)
     }
@@ -35,6 +35,18 @@ extension Configuration {
 }
 
 extension Configuration.TableSource {
+  /// The keys that not every kind has.
+  static let ownKeys = ["url", "file", "host", "interval", "ttl"]
+
+  /// The table in the fingerprints of cached answers.
+  var meaning: String {
+    let times = "interval=\(nanoseconds(interval))ns ttl=\(nanoseconds(ttl))ns"
+    return switch place {
+    case .url(let url): "\(times) host=\(host ?? "-") url=\(url)"
+    case .file(let path): "\(times) file=\(path)"
+    }
+  }
+
   /// The keys that apply only to a table with a URL.
   static let transferKeys = [
     "host", "scheme", "servers", "tls_name", "ca_file", "pins", "bootstrap", "proxy", "family",
@@ -43,8 +55,8 @@ extension Configuration.TableSource {
   /// Reads the table of a provider. After a mistake about its location, the location is a file with an empty path.
   init(from reader: TableReader) {
     self.init(.file(""))
-    var (url, file): (ServiceURL?, String?)
-    reader.read("url", &url, .some(.serviceURL))
+    var (url, file): (ProviderURL?, String?)
+    reader.read("url", &url, .some(.providerURL))
     reader.read("file", &file, .some(.absolutePath))
     reader.read("host", &host, .some(.tlsName))
     reader.read("interval", &interval, .duration(.seconds(1) ... .seconds(86_400)))
@@ -64,9 +76,30 @@ extension Configuration.TableSource {
   }
 }
 
+extension Configuration.Provider {
+  /// Reads the keys of kind "table".
+  mutating func readTable(from reader: TableReader) {
+    let table = Configuration.TableSource(from: reader)
+    kind = .table(table)
+    guard case .url(let url) = table.place else {
+      (servers, tlsName, path) = ([], "", "")
+      reader.ignore { Configuration.TableSource.transferKeys.contains($0) }
+      return
+    }
+    var place = givenPlace(url, from: reader)
+    if !url.host.isName, let host = table.host { place.name = host }
+    readServers(at: place, from: reader)
+  }
+}
+
 extension Form {
   /// Another form, for an optional property.
   fileprivate static func some<Wrapped>(_ form: Form<Wrapped>) -> Form where Result == Wrapped? {
     Form(allowed: form.allowed) { value, place, report in form.read(value, place, report).map { .some($0) } }
   }
+}
+
+private func nanoseconds(_ duration: Duration) -> Int64 {
+  let (seconds, attoseconds) = duration.components
+  return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
 }

@@ -1,4 +1,4 @@
-// TCPService.swift -- queries over TCP: the same query path as over UDP, on the resolver's loop.
+// TCPFrontend.swift -- queries over TCP: the same query path as over UDP, on the resolver's loop.
 
 import CSocket
 import DNSWire
@@ -10,7 +10,7 @@ import Logging
 import Telemetry
 
 /// Answers queries that arrive over TCP. Resolver's loop only.
-package final class TCPService {
+package final class TCPFrontend {
   private var path: QueryPath
   private let queries: ClientQueries
   private let replies: ReplySender
@@ -65,7 +65,7 @@ package final class TCPService {
     let delay = delay(of: connection, now: now)
     guard delay > 0 else { return answer(connection, message, since: now) }
     delayed += 1
-    guard putOff + message.count <= TCPService.mostPutOff else {
+    guard putOff + message.count <= TCPFrontend.mostPutOff else {
       guard case .reply(let length) = path.turnAway(message, .tcp, into: output) else { return connection.discard() }
       return send(length, connection, message, since: now)
     }
@@ -81,7 +81,7 @@ package final class TCPService {
   /// The delay of a client's query, in nanoseconds.
   private func delay(of connection: TCPConnection, now: Int64) -> Int64 {
     guard rateLimit.isOn else { return 0 }
-    let longest = TCPService.longestDelay.nanoseconds
+    let longest = TCPFrontend.longestDelay.nanoseconds
     let key = withUnsafePointer(to: connection.client.storage) { ClientKey($0).value }
     let wait = rateLimit.take(key, now: now, patience: longest)
     return wait == BucketLimit.refused ? longest : wait

@@ -1,4 +1,4 @@
-// Meanings.swift -- what the numbers of providers and routes stand for, as text.
+// CacheFingerprints.swift -- what the numbers of providers and routes stand for, as text.
 //
 // The cache file contains fingerprints of these texts: if one changes, the next start drops the entries stored under
 // it. So they are written field by field, and tests hold them word for word.
@@ -13,33 +13,7 @@ import Upstreams
 
 extension Configuration.Provider {
   /// What its number stands for in the cache: the source of its answers. Without secrets.
-  var meaning: String { "\(name) \(service.meaning)" }
-}
-
-extension Configuration.Service {
-  /// The kind and its own keys; of a secret, only whether there is one.
-  fileprivate var meaning: String {
-    switch self {
-    case .alidns(let account, let isShort, let isScheduled):
-      let user = account.map { "account=\($0.accountID) key=\($0.accessKeyID)" } ?? "unsigned"
-      return "alidns \(user) short=\(isShort) schedule=\(isScheduled)"
-    case .tencent(.https(_, let id)): return "tencent https id=\(id ?? "-")"
-    case .tencent(.aes(let id, _)): return "tencent aes id=\(id)"
-    case .tencent(.des(let id, _)): return "tencent des id=\(id)"
-    case .emas(let account):
-      let cipher = account.aesSecretKey == nil ? "none" : account.aesMode.rawValue
-      return "emas \(account.api.rawValue) account=\(account.accountID) signed=\(account.secretKey != nil)"
-        + " cipher=\(cipher) region=\(account.region.rawValue) schedule=\(account.isScheduled)"
-    case .json: return "json"
-    case .doh(let method): return "doh \(method.rawValue)"
-    case .table(let table):
-      let times = "interval=\(table.interval.nanoseconds)ns ttl=\(table.ttl.nanoseconds)ns"
-      switch table.place {
-      case .url(let url): return "table \(times) host=\(table.host ?? "-") url=\(url)"
-      case .file(let path): return "table \(times) file=\(path)"
-      }
-    }
-  }
+  var meaning: String { "\(name) \(kind.meaning)" }
 }
 
 extension Route {

@@ -1,4 +1,4 @@
-// TencentAccount.swift -- the keys of kind "tencent": cipher, id, key and token.
+// Tencent.swift -- the keys of kind "tencent": cipher, id, key and token.
 
 import Ciphers
 import DNSWire
@@ -33,6 +33,18 @@ enum TencentCipher: String, CaseIterable {
 }
 
 extension Configuration.TencentAccount {
+  /// The keys that not every kind has. Secrets are listed without their suffixes.
+  static let ownKeys = ["id", "cipher", "key", "token"]
+
+  /// The account in the fingerprints of cached answers.
+  var meaning: String {
+    switch self {
+    case .https(_, let id): "https id=\(id ?? "-")"
+    case .aes(let id, _): "aes id=\(id)"
+    case .des(let id, _): "des id=\(id)"
+    }
+  }
+
   /// Reads the account of a provider. After a mistake, required values stay empty.
   init(_ cipher: TencentCipher, from reader: TableReader) {
     var id: String?
@@ -51,6 +63,38 @@ extension Configuration.TencentAccount {
       reader.warn("cipher", "DES is broken: anyone can try all keys, then read and forge every answer")
     }
     self = cipher == .aes ? .aes(id: id ?? "", key: key) : .des(id: id ?? "", key: key)
+  }
+}
+
+extension Configuration.Provider {
+  /// Reads the keys of kind "tencent".
+  mutating func readTencent(from reader: TableReader) {
+    var cipher = TencentCipher.https
+    reader.read("cipher", &cipher, .choice)
+    scheme = cipher.scheme
+    reader.read("scheme", &scheme, .choice)
+    if reader.isSound("cipher") {
+      kind = .tencent(Configuration.TencentAccount(cipher, from: reader))
+      if cipher == .https, scheme == .http {
+        reader.refuse(
+          "scheme", is: "is not valid with cipher \"https\"",
+          allowed: "\"https\", or cipher = \"aes\", which needs no TLS")
+      }
+    } else {
+      reader.ignore { ProviderKindName.tencent.owns($0) }
+    }
+    var place = ProviderPlace(url: .tencent(scheme))
+    // The certificate names the address (cloud.tencent.com/document/product/379/61200).
+    place.name = nil
+    readServers(at: place, from: reader)
+  }
+}
+
+extension ProviderURL {
+  /// The address for a scheme: one serves HTTP only, the other HTTPS only (cloud.tencent.com/document/product/379/95497
+  /// and …/61200).
+  static func tencent(_ scheme: Scheme) -> ProviderURL {
+    ProviderURL(text: scheme == .https ? "https://119.29.29.99/d" : "http://119.29.29.98/d")!
   }
 }
 

@@ -1,4 +1,4 @@
-// ServiceTests.swift -- the keys of Tencent HTTPDNS, EMAS HTTPDNS and self-maintained tables.
+// ProviderKindTests.swift -- the keys of Tencent HTTPDNS, EMAS HTTPDNS and self-maintained tables.
 
 import Ciphers
 import Configuration
@@ -36,16 +36,16 @@ private let tableURL = table + "url = \"https://192.0.2.10/table.json\"\n"
 // MARK: - What is read
 
 @Test func `each cipher of Tencent has its own secret`() throws {
-  #expect(try provider(tencentHTTPS).service == .tencent(.https(token: Secret("4711"), id: nil)))
-  #expect(try provider(tencentHTTPS + "id = \"7\"").service == .tencent(.https(token: Secret("4711"), id: "7")))
-  #expect(try provider(tencentAES).service == .tencent(.aes(id: "1234", key: Secret("AesKey0123456789"))))
-  #expect(try provider(tencentDES).service == .tencent(.des(id: "1234", key: Secret("DesKey01"))))
+  #expect(try provider(tencentHTTPS).kind == .tencent(.https(token: Secret("4711"), id: nil)))
+  #expect(try provider(tencentHTTPS + "id = \"7\"").kind == .tencent(.https(token: Secret("4711"), id: "7")))
+  #expect(try provider(tencentAES).kind == .tencent(.aes(id: "1234", key: Secret("AesKey0123456789"))))
+  #expect(try provider(tencentDES).kind == .tencent(.des(id: "1234", key: Secret("DesKey01"))))
 }
 
 @Test func `an EMAS account needs only its id`() throws {
   let expected = Configuration.EMASAccount(
     accountID: "100000", secretKey: nil, api: .v1, aesSecretKey: nil, aesMode: .cbc, region: .cn, isScheduled: true)
-  #expect(try provider(emas).service == .emas(expected))
+  #expect(try provider(emas).kind == .emas(expected))
   #expect(try provider(emas).path == "/100000")
   #expect(warningLines(emas) == [])
 }
@@ -55,20 +55,20 @@ private let tableURL = table + "url = \"https://192.0.2.10/table.json\"\n"
   let expected = Configuration.EMASAccount(
     accountID: "100000", secretKey: Secret("00ff"), api: .v2, aesSecretKey: Secret("000102030405060708090A0B0C0D0E0F"),
     aesMode: .gcm, region: .de, isScheduled: false)
-  #expect(try provider(text).service == .emas(expected))
+  #expect(try provider(text).kind == .emas(expected))
   #expect(try provider(text).path == "/v2/d")
 }
 
 @Test func `a table has a URL or a file`() throws {
-  let url = ServiceURL(text: "https://192.0.2.10/table.json")!
-  #expect(try provider(tableURL).service == .table(Configuration.TableSource(.url(url))))
+  let url = ProviderURL(text: "https://192.0.2.10/table.json")!
+  #expect(try provider(tableURL).kind == .table(Configuration.TableSource(.url(url))))
   let text = tableURL + "host = \"Table.example.com\"\ninterval = \"30s\"\nttl = \"2m\""
   let expected = Configuration.TableSource(
     .url(url), host: "table.example.com", interval: .seconds(30), ttl: .seconds(120))
-  #expect(try provider(text).service == .table(expected))
+  #expect(try provider(text).kind == .table(expected))
   try withFile("{}") { _, path in
     let provider = try provider(table + "file = \"\(path)\"")
-    #expect(provider.service == .table(Configuration.TableSource(.file(path))))
+    #expect(provider.kind == .table(Configuration.TableSource(.file(path))))
     #expect(provider.servers.isEmpty)
   }
 }

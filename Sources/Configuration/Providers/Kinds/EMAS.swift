@@ -1,4 +1,4 @@
-// EMASAccount.swift -- the keys of kind "emas": account, API version, encryption and region.
+// EMAS.swift -- the keys of kind "emas": account, API version, encryption and region.
 
 import Ciphers
 import DNSWire
@@ -54,6 +54,16 @@ extension Configuration {
 }
 
 extension Configuration.EMASAccount {
+  /// The keys that not every kind has. Secrets are listed without their suffixes.
+  static let ownKeys = ["account_id", "secret_key", "api", "aes_secret_key", "aes_mode", "region", "schedule"]
+
+  /// The account in the fingerprints of cached answers.
+  var meaning: String {
+    let cipher = aesSecretKey == nil ? "none" : aesMode.rawValue
+    return "\(api.rawValue) account=\(accountID) signed=\(secretKey != nil) cipher=\(cipher) region=\(region.rawValue)"
+      + " schedule=\(isScheduled)"
+  }
+
   /// The path of the API; with `v1`, the kind of request is appended to it.
   var path: String { api == .v1 ? "/\(accountID)" : "/v2/d" }
 
@@ -80,6 +90,22 @@ extension Configuration.EMASAccount {
     reader.refuseSecret("aes_secret_key", problem, remedy: remedy)
     if reader.isGiven("aes_mode") { reader.refuse("aes_mode", problem, remedy: remedy) }
   }
+}
+
+extension Configuration.Provider {
+  /// Reads the keys of kind "emas".
+  mutating func readEMAS(from reader: TableReader) {
+    let account = Configuration.EMASAccount(from: reader)
+    kind = .emas(account)
+    reader.read("scheme", &scheme, .choice)
+    let url = ProviderURL.emas.with(scheme).with(path: account.path)
+    readServers(at: ProviderPlace(url: url, addresses: account.region.bootAddresses(family)), from: reader)
+  }
+}
+
+extension ProviderURL {
+  /// The certificates of all boot and service addresses have this name.
+  static let emas = ProviderURL(text: "https://resolvers.httpdns.aliyuncs.com/")!
 }
 
 extension SecretForm {

@@ -1,4 +1,4 @@
-// ServiceMistakeTests.swift -- mistakes in the keys of Tencent HTTPDNS, EMAS HTTPDNS and self-maintained tables.
+// ProviderKindMistakeTests.swift -- mistakes in the keys of Tencent HTTPDNS, EMAS HTTPDNS and self-maintained tables.
 
 import Configuration
 import Testing

@@ -1,4 +1,4 @@
-// TCPServiceScene.swift -- the TCP service behind a real socket, with a client, a resolver, and one upstream.
+// TCPScene.swift -- the TCP service behind a real socket, with a client, a resolver, and one upstream.
 
 import DNSWire
 import EventLoop
@@ -14,7 +14,7 @@ import Testing
 
 /// What a query path's scene becomes when its queries come over TCP. Whatever is asked upstream is answered with
 /// 192.0.2.77, in a millisecond.
-final class TCPServiceScene {
+final class TCPScene {
   let loop: EventLoop
   let queries = ClientQueries(capacity: 10)
   let upstream: ScriptedUpstream
@@ -23,7 +23,7 @@ final class TCPServiceScene {
   /// Questions that have been sent upstream and not answered yet.
   var questionsInFlight: Int { resolver.assumeIsolated { $0.questionsInFlight } }
   private let resolver: Resolver
-  private let service: TCPService
+  private let service: TCPFrontend
   private let listener: TCPListener
 
   init(_ scene: QueryPathScene) throws {
@@ -45,7 +45,7 @@ final class TCPServiceScene {
       replies: parts.1
     ) { _, _ in }
     self.resolver = resolver
-    let service = TCPService(scene.tables, queries: queries, replies: replies, loop: loop) { slot in
+    let service = TCPFrontend(scene.tables, queries: queries, replies: replies, loop: loop) { slot in
       resolver.assumeIsolated { $0.accept(slot) }
     }
     self.service = service

@@ -1,4 +1,4 @@
-// LogService.swift -- the log of a running daemon: slow readers, SIGUSR2, and the settings of [log].
+// LogControl.swift -- the log of a running daemon: slow readers, SIGUSR2, and the settings of [log].
 //
 // Resolver's loop only, or before that runs.
 
@@ -11,7 +11,7 @@ import Logging
 import Telemetry
 
 /// Runs the log.
-final class LogService: @unchecked Sendable {
+final class LogControl: @unchecked Sendable {
   private let log: LogOutput
   private let forwarder: Forwarder
   private let retries: LogRetries
@@ -28,7 +28,7 @@ final class LogService: @unchecked Sendable {
     self.log = log
     self.forwarder = forwarder
     retries = LogRetries(attempt: log.retry) { [loop = forwarder.loop] action in
-      loop.schedule(after: LogService.retryPause, action)
+      loop.schedule(after: LogControl.retryPause, action)
     }
     log.whenBehind { [weak self, loop = forwarder.loop] in
       loop.execute { [weak self] in self?.retries.begin() }
@@ -55,7 +55,7 @@ final class LogService: @unchecked Sendable {
   }
 
   private func goOn() {
-    for event in dump.prefix(LogService.portion) {
+    for event in dump.prefix(LogControl.portion) {
       switch log.format {
       case .text: write("\(event.time.text) \(event.level.rawValue.uppercased()) \(event.text)")
       case .json:
@@ -64,14 +64,14 @@ final class LogService: @unchecked Sendable {
           [LogField("event_time", .text(event.time.text)), LogField("event_level", .text(event.level.rawValue))])
       }
     }
-    dump = dump.dropFirst(LogService.portion)
+    dump = dump.dropFirst(LogControl.portion)
     guard !dump.isEmpty else { return write("end of dump") }
     // A slow reader gets the rest later, and loses nothing.
     schedule()
   }
 
   private func schedule() {
-    forwarder.loop.schedule(after: log.hasRoom ? .milliseconds(1) : LogService.retryPause) { [weak self] in
+    forwarder.loop.schedule(after: log.hasRoom ? .milliseconds(1) : LogControl.retryPause) { [weak self] in
       guard let self else { return }
       if log.hasRoom { goOn() } else { schedule() }
     }

@@ -1,10 +1,10 @@
-// ServicePlace.swift -- the servers of a provider: those built in for its kind, changed by the configuration.
+// ProviderPlace.swift -- the servers of a provider: those built in for its kind, changed by the configuration.
 
 import DNSWire
 
 /// The location of a service before `servers` and `tls_name` are applied.
-struct ServicePlace {
-  var url: ServiceURL
+struct ProviderPlace {
+  var url: ProviderURL
   /// The servers; nil means the known addresses of the URL's host or, where none are known, that host.
   var addresses: [Host]?
   /// The name in the certificate of a server given by address; nil means that address.
@@ -12,7 +12,7 @@ struct ServicePlace {
   /// Whether the kind has a `url` key; then `servers` may hold URLs too.
   let isURLGiven: Bool
 
-  init(url: ServiceURL, addresses: [Host]? = nil, isURLGiven: Bool = false) {
+  init(url: ProviderURL, addresses: [Host]? = nil, isURLGiven: Bool = false) {
     self.url = url
     self.addresses = addresses
     self.name = url.host.text
@@ -23,7 +23,7 @@ struct ServicePlace {
   ///
   /// - Parameter tlsName: the file's `tls_name`; nil if it has none.
   func servers(tlsName: String?) -> [Configuration.Server] {
-    let hosts = addresses ?? ServicePlace.knownAddresses(of: url.host) ?? [url.host]
+    let hosts = addresses ?? ProviderPlace.knownAddresses(of: url.host) ?? [url.host]
     return hosts.map { host in
       Configuration.Server(
         host: host, port: url.port, scheme: url.scheme, tlsName: tlsName ?? name ?? host.text, path: url.path)
@@ -46,7 +46,7 @@ struct ServicePlace {
 
 extension Configuration.Provider {
   /// Reads the keys for servers and certificate names and fills in the servers.
-  mutating func readServers(at place: ServicePlace, from reader: TableReader) {
+  mutating func readServers(at place: ProviderPlace, from reader: TableReader) {
     scheme = place.url.scheme
     path = place.url.path
     var givenName = ""
@@ -60,13 +60,13 @@ extension Configuration.Provider {
   }
 }
 
-extension ServiceURL {
+extension ProviderURL {
   /// The same service over another scheme; the default port of the old scheme becomes that of the new one.
-  func with(_ scheme: Scheme) -> ServiceURL {
-    ServiceURL(
+  func with(_ scheme: Scheme) -> ProviderURL {
+    ProviderURL(
       scheme: scheme, host: host, port: port == self.scheme.defaultPort ? scheme.defaultPort : port, path: path)
   }
 
   /// The same service with another path, which begins with `/`.
-  func with(path: String) -> ServiceURL { ServiceURL(scheme: scheme, host: host, port: port, path: path) }
+  func with(path: String) -> ProviderURL { ProviderURL(scheme: scheme, host: host, port: port, path: path) }
 }

@@ -1,0 +1,49 @@
+// DoH.swift -- the keys of kinds "doh" and "json": URL and method.
+
+extension Configuration {
+  /// The HTTP method of RFC 8484 transfers.
+  public enum DoHMethod: String, CaseIterable, Hashable, Sendable {
+    /// The query is the body: URLs are short, and names do not appear in the logs of proxies.
+    case post
+    /// The query is in the URL: HTTP caches can answer.
+    case get
+  }
+}
+
+extension Configuration.DoHMethod {
+  /// The keys that not every kind has.
+  static let ownKeys = ["url", "method"]
+}
+
+extension Configuration.Provider {
+  /// Reads the keys of kind "doh".
+  mutating func readDoH(from reader: TableReader) {
+    var method = Configuration.DoHMethod.post
+    reader.read("method", &method, .choice)
+    kind = .doh(method: method)
+    readServers(at: givenPlace(.googleDoH, from: reader), from: reader)
+  }
+
+  /// Reads the keys of kind "json".
+  mutating func readJSON(from reader: TableReader) {
+    kind = .json
+    readServers(at: givenPlace(.googleJSON, from: reader), from: reader)
+  }
+
+  /// The place at the file's `url`; `standard` if the file has none.
+  func givenPlace(_ standard: ProviderURL, from reader: TableReader) -> ProviderPlace {
+    var url = standard
+    reader.read("url", &url, .providerURL)
+    var scheme = url.scheme
+    reader.read("scheme", &scheme, .choice)
+    if scheme != url.scheme {
+      reader.refuse("scheme", is: "contradicts url", allowed: "\"\(url.scheme)\", or no scheme")
+    }
+    return ProviderPlace(url: url, isURLGiven: true)
+  }
+}
+
+extension ProviderURL {
+  static let googleJSON = ProviderURL(text: "https://dns.google/resolve")!
+  static let googleDoH = ProviderURL(text: "https://dns.google/dns-query")!
+}

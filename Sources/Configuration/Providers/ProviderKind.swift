@@ -1,0 +1,112 @@
+// ProviderKind.swift -- the kinds of providers: the protocol that each speaks, and what follows from it.
+//
+// The keys of each kind are in Kinds, the protocols themselves in the module HTTPDNS.
+
+extension Configuration {
+  /// The kind of a provider: its protocol, with the keys that belong to it.
+  public enum ProviderKind: Hashable, Sendable {
+    /// Alibaba Cloud DNS, unsigned without an account; `short` requests addresses only. If it is scheduled, the servers
+    /// published under `auto.sdk.alidns.com` are tried before the configured ones.
+    case alidns(account: AliDNSAccount?, short: Bool, isScheduled: Bool = false)
+    /// Tencent Cloud HTTPDNS.
+    case tencent(TencentAccount)
+    /// EMAS HTTPDNS of Alibaba Cloud.
+    case emas(EMASAccount)
+    /// The JSON API of Google and Cloudflare.
+    case json
+    /// DNS over HTTPS (DoH, RFC 8484).
+    case doh(method: DoHMethod)
+    /// A self-maintained table of names and addresses.
+    case table(TableSource)
+  }
+}
+
+/// The values of `kind`.
+enum ProviderKindName: String, CaseIterable {
+  case alidns, tencent, emas, json, doh, table
+
+  /// The keys that not every kind has. Secrets are listed without their suffixes.
+  var ownKeys: [String] {
+    switch self {
+    case .alidns: Configuration.AliDNSAccount.ownKeys
+    case .tencent: Configuration.TencentAccount.ownKeys
+    case .emas: Configuration.EMASAccount.ownKeys
+    case .json: ["url"]
+    case .doh: Configuration.DoHMethod.ownKeys
+    case .table: Configuration.TableSource.ownKeys
+    }
+  }
+
+  /// Whether the key is one of `ownKeys`, with or without the suffix of a secret.
+  func owns(_ key: String) -> Bool {
+    ["", "_file", "_credential", "_env"].contains { suffix in
+      key.hasSuffix(suffix) && ownKeys.contains(String(key.dropLast(suffix.count)))
+    }
+  }
+}
+
+extension Configuration.Provider {
+  /// Reads the keys of a kind.
+  mutating func read(_ kind: ProviderKindName, from reader: TableReader) {
+    switch kind {
+    case .alidns: readAliDNS(from: reader)
+    case .tencent: readTencent(from: reader)
+    case .emas: readEMAS(from: reader)
+    case .json: readJSON(from: reader)
+    case .doh: readDoH(from: reader)
+    case .table: readTable(from: reader)
+    }
+  }
+}
+
+extension Configuration.ProviderKind {
+  /// Whether requests identify an account.
+  public var hasAccount: Bool {
+    switch self {
+    case .alidns(let account, _, _): account != nil
+    case .tencent, .emas: true
+    case .json, .doh, .table: false
+    }
+  }
+
+  /// Whether replies are encrypted independently of TLS.
+  var encryptsReplies: Bool {
+    switch self {
+    case .tencent(.https), .alidns, .json, .doh, .table: false
+    case .tencent(.aes), .tencent(.des): true
+    case .emas(let account): account.aesSecretKey != nil
+    }
+  }
+
+  /// Whether requests can carry DO and CD.
+  package var knowsDNSSECFlags: Bool {
+    switch self {
+    case .json, .doh: true
+    case .alidns, .tencent, .emas, .table: false
+    }
+  }
+
+  /// Whether the provider publishes a list of its servers, which may contain names.
+  package var listsServers: Bool {
+    switch self {
+    case .alidns(_, _, let isScheduled): isScheduled
+    case .emas: true
+    case .tencent, .json, .doh, .table: false
+    }
+  }
+
+  /// What a cached answer of the provider depends on: the kind and its own keys; of a secret, only whether there is one.
+  ///
+  /// The cache file contains fingerprints of these texts: if one changes, the next start drops the provider's entries.
+  package var meaning: String {
+    switch self {
+    case .alidns(let account, let isShort, let isScheduled):
+      "alidns \(account?.meaning ?? "unsigned") short=\(isShort) schedule=\(isScheduled)"
+    case .tencent(let account): "tencent \(account.meaning)"
+    case .emas(let account): "emas \(account.meaning)"
+    case .json: "json"
+    case .doh(let method): "doh \(method.rawValue)"
+    case .table(let table): "table \(table.meaning)"
+    }
+  }
+}
