@@ -60,6 +60,7 @@ let layer0: [Target] = [
 let layer1: [Target] =
   module("DNSWire", data: true)
   + module("EventLoop", ["CEvent"])
+  + module("HTTPMessage")
   + module("Ciphers", ["CCrypto"], tests: ["DNSWire"])
   + module("Configuration", ["DNSWire", "Ciphers", "Files", "CProcess", tomlKit])
   + module("Telemetry", [logging])
@@ -70,23 +71,24 @@ let layer1: [Target] =
 
 // Layer 2: one responsibility each, none knows another's.
 let layer2: [Target] =
-  module("HTTPDNS", ["DNSWire", "Ciphers", "CJSON"], data: true)
+  module("HTTPDNS", ["DNSWire", "Ciphers", "HTTPMessage", "CJSON"], data: true)
   + module("MessageCache", ["DNSWire", "CHotPath"])
   + module("Routing", ["DNSWire", "Files", "PublicSuffixes"])
   + module("Listener", ["EventLoop", "FairShares", "CSocket", "CEvent"])
-  + module("HTTPClient", ["EventLoop", "CCurl", "CProcess"])
+  + module("HTTPClient", ["EventLoop", "HTTPMessage", "CCurl", "CProcess"])
   + module("LocalDNS", ["EventLoop", "DNSWire", "Files", "CSocket"], tests: ["CEvent"])
   + module("Refresh")
   + module("FairShares", ["DNSWire", "CHotPath", "PublicSuffixes"])
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
   + module("Persistence", ["MessageCache", "EventLoop", "Ciphers", "Files"], tests: ["DNSWire"])
-  + module("HTTPServer", ["EventLoop", "CEvent", "CTLS"], tests: ["HTTPTestSupport"])
+  + module("HTTPServer", ["EventLoop", "HTTPMessage", "CEvent", "CTLS"], tests: ["HTTPTestSupport"])
   + module("SystemSetup", ["Files"])
 
 // Layer 3: the parts of the daemon. What clients meet and whom it asks do not know each other.
 let daemonLibraries: [Target.Dependency] = [
   "DNSWire", "EventLoop", "Ciphers", "Configuration", "Telemetry", "HTTPDNS", "MessageCache", "Routing", "Listener",
-  "HTTPClient", "LocalDNS", "NetworkWatch", "Refresh", "Persistence", "CSocket", "CHotPath", "ServiceManager", "Files",
+  "HTTPMessage", "HTTPClient", "LocalDNS", "NetworkWatch", "Refresh", "Persistence", "CSocket", "CHotPath",
+  "ServiceManager", "Files",
   "PublicSuffixes", "FairShares", logging,
 ]
 let daemonParts: [Target.Dependency] = ["Frontend", "Upstreams", "Resolver"]
@@ -114,7 +116,8 @@ let layer3: [Target] =
   + part(
     "Upstreams",
     [
-      "DNSWire", "EventLoop", "Ciphers", "Configuration", "HTTPDNS", "HTTPClient", "LocalDNS", "MessageCache",
+      "DNSWire", "EventLoop", "Ciphers", "Configuration", "HTTPMessage", "HTTPDNS", "HTTPClient", "LocalDNS",
+      "MessageCache",
       "Persistence", "FairShares", "PublicSuffixes", "Files", "Telemetry", logging,
     ])
   + part(
@@ -137,14 +140,16 @@ let programs: [Target] =
   + module(
     "Control",
     [
-      "DNSWire", "EventLoop", "Configuration", "MessageCache", "HTTPServer", "Frontend", "Upstreams", "Resolver",
+      "DNSWire", "EventLoop", "Configuration", "MessageCache", "HTTPMessage", "HTTPServer", "Frontend", "Upstreams",
+      "Resolver",
       "Forwarder", "Telemetry", "CAccess",
     ],
     tests: ["HTTPTestSupport", logging])
   + module(
     "Web",
     [
-      "DNSWire", "EventLoop", "Files", "Configuration", "MessageCache", "HTTPServer", "Frontend", "Upstreams",
+      "DNSWire", "EventLoop", "Files", "Configuration", "MessageCache", "HTTPMessage", "HTTPServer", "Frontend",
+      "Upstreams",
       "Resolver", "Forwarder", "LocalDNS", "Telemetry",
     ],
     tests: ["HTTPTestSupport"])
@@ -158,11 +163,11 @@ let programs: [Target] =
       cSettings: glibc, swiftSettings: strict),
     .executableTarget(
       name: "httpdns-simulator",
-      dependencies: ["HTTPServer", "EventLoop", "DNSWire", "CCrypto", "CJSON", argumentParser],
+      dependencies: ["HTTPMessage", "HTTPServer", "EventLoop", "DNSWire", "CCrypto", "CJSON", argumentParser],
       cSettings: glibc, swiftSettings: strict),
     .testTarget(
       name: "SimulatorTests",
-      dependencies: ["httpdns-simulator", "HTTPServer", "EventLoop", "DNSWire", "HTTPTestSupport"],
+      dependencies: ["httpdns-simulator", "HTTPMessage", "HTTPServer", "EventLoop", "DNSWire", "HTTPTestSupport"],
       exclude: ["Data"], cSettings: glibc, swiftSettings: strict),
     // What saving and loading the cache costs; not installed.
     .executableTarget(
@@ -191,7 +196,8 @@ let fuzzing: [Target] =
     .target(
       name: "FuzzProperties",
       dependencies: [
-        "DNSWire", "EventLoop", "Ciphers", "Configuration", "HTTPDNS", "MessageCache", "Routing", "Listener",
+        "DNSWire", "EventLoop", "Ciphers", "Configuration", "HTTPMessage", "HTTPDNS", "MessageCache", "Routing",
+        "Listener",
         "LocalDNS",
         "Persistence", "Frontend", "Resolver", "Forwarder", "CEvent",
       ],

@@ -1,5 +1,6 @@
 // BodyProperties.swift -- what every dialect makes of a body: an answer to what was asked, or a refusal.
 
+import HTTPMessage
 import Ciphers
 import DNSWire
 import Forwarder
@@ -48,7 +49,7 @@ public struct DoHBodyProperty: Property {
 
   /// Throws what does not hold for the input.
   public func check(_ input: [UInt8]) throws(Violation) {
-    let response = TransferResponse(
+    let response = HTTPResponse(
       status: 200, contentType: "application/dns-message", age: 10, maxAge: 300, body: input)
     try check(MessageDialect(), .a, response)
   }
@@ -92,7 +93,7 @@ public struct TencentBodyProperty: Property {
 
   /// Throws what does not hold for the input.
   public func check(_ input: [UInt8]) throws(Violation) {
-    for dialect in dialects { try check(batches: dialect, TransferResponse(status: 200, body: input)) }
+    for dialect in dialects { try check(batches: dialect, HTTPResponse(status: 200, body: input)) }
   }
 }
 
@@ -109,7 +110,7 @@ public struct EMASBodyProperty: Property {
   /// Throws what does not hold for the input.
   public func check(_ input: [UInt8]) throws(Violation) {
     for status in [200, 403] {
-      let response = TransferResponse(status: status, body: input)
+      let response = HTTPResponse(status: status, body: input)
       try check(batches: dialect, response)
       guard case .servers(let servers)? = try? schedule.outcome(from: response) else { continue }
       try require((1...32).contains(servers.count), "a list of \(servers.count) servers")
@@ -148,13 +149,13 @@ public struct EMASv2BodyProperty: Property {
   /// Throws what does not hold for the input.
   public func check(_ input: [UInt8]) throws(Violation) {
     for (_, dialect) in dialects {
-      for status in [200, 403] { try check(batches: dialect, TransferResponse(status: status, body: input)) }
+      for status in [200, 403] { try check(batches: dialect, HTTPResponse(status: status, body: input)) }
     }
     // No fuzzer guesses ciphertext: the input is what was encrypted, too.
     let vector = [UInt8](repeating: 7, count: 16)
     let sealed = Base64.encode(vector + cipher.encrypt(input, vector: vector))
     let body = #"{"code":"success","mode":"1","data":"\#(sealed)"}"#
-    try check(batches: dialects[1].1, TransferResponse(status: 200, body: Array(body.utf8)))
+    try check(batches: dialects[1].1, HTTPResponse(status: 200, body: Array(body.utf8)))
   }
 }
 
@@ -191,14 +192,14 @@ extension Property {
   fileprivate func check(typeAndBody input: [UInt8], _ dialects: [any Dialect]) throws(Violation) {
     let parts = input.split(separator: UInt8(ascii: "\n"), maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2, let type = RecordType(text: String(decoding: parts[0], as: UTF8.self)) else { return }
-    let response = TransferResponse(status: 200, contentType: "application/json", body: Array(parts[1]))
+    let response = HTTPResponse(status: 200, contentType: "application/json", body: Array(parts[1]))
     for dialect in dialects where dialect.serves(question(type)) {
       try check(dialect, type, response)
     }
   }
 
   fileprivate func check(
-    _ dialect: any Dialect, _ type: RecordType, _ response: TransferResponse
+    _ dialect: any Dialect, _ type: RecordType, _ response: HTTPResponse
   ) throws(Violation) {
     let question = question(type)
     guard let answer = try? dialect.answer(to: question, from: response) else { return }
@@ -206,7 +207,7 @@ extension Property {
   }
 
   /// Asks for one name in one family and in both, and for several names.
-  fileprivate func check(batches dialect: any BatchDialect, _ response: TransferResponse) throws(Violation) {
+  fileprivate func check(batches dialect: any BatchDialect, _ response: HTTPResponse) throws(Violation) {
     let names = ["www.example.com", "a.example.com", "b.example.com"].map { DomainName(text: $0)! }
     for (count, types) in [(1, [.a]), (1, [.aaaa]), (1, [.a, .aaaa]), (3, [.a, .aaaa])] as [(Int, [RecordType])] {
       let batch = QuestionBatch(

@@ -2,6 +2,7 @@
 //
 // It blocks. The other end need not be httpdnsd: time and size are bounded.
 
+import HTTPMessage
 import EventLoop
 import Glibc
 import HTTPServer

@@ -5,6 +5,7 @@
 // JSON comes where the Accept field is `application/json`. A refusal is a line of text. An answer that finds nothing, or
 // where a part of the request has failed, has the field `Result: nothing`.
 
+import HTTPMessage
 import EventLoop
 import HTTPServer
 
@@ -15,7 +16,7 @@ struct ControlHandler {
   let tails: TailService
 
   /// Says that nothing was found.
-  static let nothing = HTTPServerField("Result", "nothing")
+  static let nothing = HTTPField("Result", "nothing")
 
   /// Answers, now or when the work is done.
   func handle(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
@@ -51,7 +52,7 @@ struct ControlHandler {
     Task(executorPreference: loop) { [actions] in
       let text = await request.answer(from: actions)
       let body = form == .json ? text.json + "\n" : text.text
-      let fields = [HTTPServerField("Content-Type", form.contentType)]
+      let fields = [HTTPField("Content-Type", form.contentType)]
       reply.send(
         status: 200, fields: fields + (text.isNothing ? [ControlHandler.nothing] : []), body: Array(body.utf8))
     }
@@ -59,7 +60,7 @@ struct ControlHandler {
 
   private func refuse(_ reply: HTTPServerReply, _ refusal: ControlRefusal, allow: String? = nil) {
     reply.send(
-      status: refusal.status, fields: allow.map { [HTTPServerField("Allow", $0)] } ?? [],
+      status: refusal.status, fields: allow.map { [HTTPField("Allow", $0)] } ?? [],
       body: Array("\(refusal.reason)\n".utf8))
   }
 }

@@ -1,11 +1,12 @@
 // ControlRequest.swift -- what a command of the control socket is, and the list of all of them.
 
+import HTTPMessage
 import HTTPServer
 
 /// A command of the control socket: its method and path, its parameters, its work and its answer.
 protocol ControlRequest: Sendable {
   /// The only method that its path accepts.
-  static var method: HTTPServerMethod { get }
+  static var method: HTTPMethod { get }
   /// Its path, which no other command has.
   static var path: String { get }
 

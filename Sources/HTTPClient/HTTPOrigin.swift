@@ -2,6 +2,7 @@
 //
 // Used on its loop's thread only. Released there too, or after the loop has ended.
 
+import HTTPMessage
 import EventLoop
 
 /// One server and the connections to it.

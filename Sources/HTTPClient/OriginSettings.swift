@@ -1,5 +1,6 @@
 // OriginSettings.swift -- what all transfers to one server share: addresses, trust, TLS sessions, header lists.
 
+import HTTPMessage
 import CCurl
 import EventLoop
 import Glibc

@@ -2,6 +2,7 @@
 //
 // Owned by its generation. libcurl's callbacks receive it as an unretained pointer and only record.
 
+import HTTPMessage
 import CCurl
 import EventLoop
 import Glibc
@@ -100,6 +101,7 @@ final class Transfer {
       easy.set(CURLOPT_POSTFIELDS, content.baseAddress)
       easy.set(CURLOPT_POSTFIELDSIZE, request.body.count)
       isPost = true
+    case .head, .put, .delete: return HTTPFailure(.badRequest, "the client sends GET and POST only")
     }
     if isWatched != self.isWatched { easy.set(CURLOPT_VERBOSE, isWatched ? 1 : 0) }
     self.isWatched = isWatched
@@ -132,8 +134,9 @@ final class Transfer {
       return .failure(failure)
     }
     let response = HTTPResponse(
-      status: easy.long(CURLINFO_RESPONSE_CODE), contentType: headers.contentType, age: headers.age,
-      maxAge: headers.maxAge, retryAfter: headers.retryAfter, date: headers.date, entityTag: headers.entityTag,
+      status: easy.long(CURLINFO_RESPONSE_CODE), contentType: headers.contentType.isEmpty ? nil : headers.contentType,
+      age: headers.age.map { UInt32(clamping: $0) }, maxAge: headers.maxAge.map { UInt32(clamping: $0) },
+      retryAfter: headers.retryAfter.map { .seconds($0) }, date: headers.date, entityTag: headers.entityTag,
       body: body,
       httpVersion: headers.version, remoteAddress: remoteAddress)
     body = []

@@ -3,6 +3,7 @@
 // A dialect is a value without state, clock or I/O. It may be used on any thread, and equal input gives equal output,
 // except for the initialisation vectors of dialects that encrypt.
 
+import HTTPMessage
 import DNSWire
 
 /// A provider's way of carrying DNS over HTTP.
@@ -14,18 +15,18 @@ public protocol Dialect: Sendable {
   ///
   /// - Parameter unixTime: seconds since 1970 on the provider's clock, for dialects that sign.
   /// - Precondition: `serves(question)`.
-  func request(for question: HTTPDNSQuestion, unixTime: Int64) -> TransferRequest
+  func request(for question: HTTPDNSQuestion, unixTime: Int64) -> HTTPRequest
 
   /// Reads the answer in the reply to such a transfer.
   ///
   /// - Throws: the reason why there is no answer; what it counts against follows from it.
   /// - Complexity: O(*n*) in the octets of the body.
   func answer(
-    to question: HTTPDNSQuestion, from response: TransferResponse
+    to question: HTTPDNSQuestion, from response: HTTPResponse
   ) throws(HTTPDNSFailure) -> HTTPDNSAnswer
 
   /// The service's own error code, if the reply has one that its documents list.
-  func errorCode(in response: TransferResponse) -> String?
+  func errorCode(in response: HTTPResponse) -> String?
 
   /// The price of a transfer.
   var billing: Billing { get }
@@ -39,7 +40,7 @@ extension Dialect {
   public var knowsDNSSECFlags: Bool { false }
 
   /// Nil by default: the service has no error codes of its own.
-  public func errorCode(in response: TransferResponse) -> String? { nil }
+  public func errorCode(in response: HTTPResponse) -> String? { nil }
 }
 
 /// A dialect in which one transfer can carry several names and both address families.
@@ -52,7 +53,7 @@ public protocol BatchDialect: Dialect {
   /// The transfer that carries all questions of the batch.
   ///
   /// - Precondition: the dialect serves each question, and there are no more than `mostNames` names.
-  func request(for batch: QuestionBatch, unixTime: Int64) -> TransferRequest
+  func request(for batch: QuestionBatch, unixTime: Int64) -> HTTPRequest
 
   /// Reads the answers to `batch.questions`, in their order. A question that the reply omits fails with
   /// `.wrongQuestion`; this does not affect the other questions.
@@ -60,19 +61,19 @@ public protocol BatchDialect: Dialect {
   /// - Throws: the reason why no question has an answer.
   /// - Complexity: O(*n*) in the octets of the body.
   func answers(
-    to batch: QuestionBatch, from response: TransferResponse
+    to batch: QuestionBatch, from response: HTTPResponse
   ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>]
 }
 
 extension BatchDialect {
   /// The transfer of a batch of one question.
-  public func request(for question: HTTPDNSQuestion, unixTime: Int64) -> TransferRequest {
+  public func request(for question: HTTPDNSQuestion, unixTime: Int64) -> HTTPRequest {
     request(for: QuestionBatch(question), unixTime: unixTime)
   }
 
   /// Reads the answer to a batch of one question.
   public func answer(
-    to question: HTTPDNSQuestion, from response: TransferResponse
+    to question: HTTPDNSQuestion, from response: HTTPResponse
   ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
     try answers(to: QuestionBatch(question), from: response)[0].get()
   }

@@ -2,6 +2,7 @@
 //
 // libevent owns the request until it is answered or the server is freed; the server then invalidates the handle.
 
+import HTTPMessage
 import CEvent
 import EventLoop
 import Glibc
@@ -35,7 +36,7 @@ public final class HTTPServerReply {
   /// break.
   ///
   /// Does nothing if the request has been answered already or the server no longer exists.
-  public func send(status: Int, fields: [HTTPServerField] = [], body: [UInt8] = []) {
+  public func send(status: Int, fields: [HTTPField] = [], body: [UInt8] = []) {
     guard let request = take() else { return }
     let headers = evhttp_request_get_output_headers(request)
     for field in fields { evhttp_add_header(headers, field.name, field.value) }

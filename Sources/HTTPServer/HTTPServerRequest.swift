@@ -1,34 +1,13 @@
 // HTTPServerRequest.swift -- a client's request, copied out of libevent so that it can outlive libevent's own.
 
+import HTTPMessage
 import CEvent
 import EventLoop
-
-/// A header field of a request or a reply.
-public struct HTTPServerField: Hashable, Sendable {
-  /// The field's name, in the case in which it was sent.
-  public var name: String
-  /// The field's value, without surrounding white space.
-  public var value: String
-  /// Creates a field; neither string is checked.
-  public init(_ name: String, _ value: String) {
-    self.name = name
-    self.value = value
-  }
-}
-
-/// A request method (RFC 9110 section 9). The server answers any other method with 501 before it calls the handler.
-public enum HTTPServerMethod: String, Sendable {
-  case get = "GET"
-  case head = "HEAD"
-  case post = "POST"
-  case put = "PUT"
-  case delete = "DELETE"
-}
 
 /// A complete request with its body.
 public struct HTTPServerRequest: Sendable {
   /// The request method, as the client sent it.
-  public let method: HTTPServerMethod
+  public let method: HTTPMethod
   /// The path of the request target as sent, with its percent-encoding.
   public let path: String
   /// The part of the target after the first `?`, as sent; nil if there is no `?`.
@@ -37,7 +16,7 @@ public struct HTTPServerRequest: Sendable {
   /// Host field (RFC 9112 section 3.2.2). Nil if the request has neither.
   public let host: String?
   /// The header fields in the order in which the client sent them.
-  public let fields: [HTTPServerField]
+  public let fields: [HTTPField]
   /// The octets of the body; empty if there is none.
   public let body: [UInt8]
   /// The address of the client; nil on a Unix socket.
@@ -45,7 +24,7 @@ public struct HTTPServerRequest: Sendable {
 
   /// Creates a request without libevent, for tests of handlers.
   public init(
-    method: HTTPServerMethod = .get, target: String, fields: [HTTPServerField] = [], body: [UInt8] = [],
+    method: HTTPMethod = .get, target: String, fields: [HTTPField] = [], body: [UInt8] = [],
     peer: SocketAddress? = nil
   ) {
     self.method = method
@@ -82,7 +61,7 @@ public struct HTTPServerRequest: Sendable {
   }
 }
 
-extension HTTPServerField {
+extension HTTPField {
   /// Compares names without regard to case.
   func isNamed(_ name: String) -> Bool { equalIgnoringCase(self.name, name) }
 }
@@ -90,7 +69,7 @@ extension HTTPServerField {
 extension HTTPServerRequest {
   /// Copies libevent's request; returns nil for an unsupported method.
   init?(copying request: UnsafeMutablePointer<evhttp_request>) {
-    let method: HTTPServerMethod
+    let method: HTTPMethod
     switch evhttp_request_get_command(request) {
     case EVHTTP_REQ_GET: method = .get
     case EVHTTP_REQ_HEAD: method = .head
@@ -99,10 +78,10 @@ extension HTTPServerRequest {
     case EVHTTP_REQ_DELETE: method = .delete
     default: return nil
     }
-    var fields: [HTTPServerField] = []
+    var fields: [HTTPField] = []
     var item = evhttp_request_get_input_headers(request).pointee.tqh_first
     while let field = item {
-      fields.append(HTTPServerField(String(cString: field.pointee.key), String(cString: field.pointee.value)))
+      fields.append(HTTPField(String(cString: field.pointee.key), String(cString: field.pointee.value)))
       item = field.pointee.next.tqe_next
     }
     let input = evhttp_request_get_input_buffer(request)

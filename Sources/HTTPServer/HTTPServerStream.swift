@@ -2,6 +2,7 @@
 //
 // Loop thread only. libevent keeps the request until the answer ends, even if the connection closes before that.
 
+import HTTPMessage
 import CEvent
 import EventLoop
 import Glibc
@@ -15,7 +16,7 @@ extension HTTPServerReply {
   ///
   /// - Parameter whenClosed: called once, on the loop, when the client disconnects; never after `endStream` or `reset`.
   public func startStream(
-    status: Int, fields: [HTTPServerField] = [], patience: Duration, whenClosed: @escaping () -> Void
+    status: Int, fields: [HTTPField] = [], patience: Duration, whenClosed: @escaping () -> Void
   ) {
     guard let request, !isStreaming, let connection = evhttp_request_get_connection(request) else { return }
     let headers = evhttp_request_get_output_headers(request)

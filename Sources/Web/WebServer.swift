@@ -6,6 +6,7 @@
 //
 // Resolver's loop only, so that any reply proves that this loop turns.
 
+import HTTPMessage
 import Configuration
 import EventLoop
 import Forwarder
@@ -92,7 +93,7 @@ struct WebHandler {
         "the Host field is no name of this machine: ask by an address, as localhost or by the machine's name")
     }
     guard request.method == .get || request.method == .head else {
-      return answer(reply, 405, "only GET and HEAD", [HTTPServerField("Allow", "GET, HEAD")])
+      return answer(reply, 405, "only GET and HEAD", [HTTPField("Allow", "GET, HEAD")])
     }
     switch request.path {
     case "/metrics":
@@ -118,16 +119,16 @@ struct WebHandler {
     }
   }
 
-  private func answer(_ reply: HTTPServerReply, _ status: Int, _ line: String, _ fields: [HTTPServerField] = []) {
+  private func answer(_ reply: HTTPServerReply, _ status: Int, _ line: String, _ fields: [HTTPField] = []) {
     send(reply, status, WebHandler.text, Array("\(line)\n".utf8), fields)
   }
 
   private func send(
-    _ reply: HTTPServerReply, _ status: Int, _ contentType: String, _ body: [UInt8], _ fields: [HTTPServerField] = []
+    _ reply: HTTPServerReply, _ status: Int, _ contentType: String, _ body: [UInt8], _ fields: [HTTPField] = []
   ) {
     let common = [
-      HTTPServerField("Content-Type", contentType), HTTPServerField("Cache-Control", "no-store"),
-      HTTPServerField("X-Content-Type-Options", "nosniff"),
+      HTTPField("Content-Type", contentType), HTTPField("Cache-Control", "no-store"),
+      HTTPField("X-Content-Type-Options", "nosniff"),
     ]
     reply.send(status: status, fields: common + fields, body: body)
   }

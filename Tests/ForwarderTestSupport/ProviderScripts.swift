@@ -1,5 +1,6 @@
 // ProviderScripts.swift -- servers of a provider and plain resolvers that do what a test says.
 
+import HTTPMessage
 import DNSWire
 import EventLoop
 import HTTPClient

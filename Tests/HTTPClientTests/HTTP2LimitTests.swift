@@ -1,5 +1,6 @@
 // HTTP2LimitTests.swift -- a server that ends its connections, allows few streams, or asks for calm.
 
+import HTTPMessage
 import EventLoop
 import Synchronization
 import Testing

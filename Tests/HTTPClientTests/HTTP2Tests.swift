@@ -1,5 +1,6 @@
 // HTTP2Tests.swift -- many transfers over one connection.
 
+import HTTPMessage
 import HTTPClient
 import Synchronization
 import Testing

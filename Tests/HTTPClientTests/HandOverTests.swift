@@ -1,5 +1,6 @@
 // HandOverTests.swift -- transfers that wait for a free connection: how many are at the server, in which order, for how long.
 
+import HTTPMessage
 import EventLoop
 import Glibc
 import HTTPClient

@@ -1,5 +1,6 @@
 // RouteTests.swift -- where a connection really goes, and that nothing is ever looked up on the way.
 
+import HTTPMessage
 import CCurl
 import EventLoop
 import Glibc

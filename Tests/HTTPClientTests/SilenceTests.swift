@@ -1,5 +1,6 @@
 // SilenceTests.swift -- a way that takes everything and brings nothing back, and what is not sent early over it.
 
+import HTTPMessage
 import CCurl
 import EventLoop
 import Glibc

@@ -1,5 +1,6 @@
 // TransferFailureTests.swift -- everything that can go wrong on the way, each with its kind of failure.
 
+import HTTPMessage
 import EventLoop
 import Glibc
 import HTTPClient

@@ -1,5 +1,6 @@
 // AnswerCheckTests.swift -- the checks that every dialect's answers pass, shown with JSON replies.
 
+import HTTPMessage
 import DNSWire
 import Testing
 
@@ -53,7 +54,7 @@ import Testing
   }
 
   @Test func `sixteen links are followed, seventeen are not`() throws {
-    func chain(_ links: Int) -> TransferResponse {
+    func chain(_ links: Int) -> HTTPResponse {
       let names = (0...links).map { "n\($0).example" }
       return reply(
         names[0],

@@ -1,5 +1,6 @@
 // AnswerSectionTests.swift -- what the sections of a DNS message come to: redirections, referrals, proofs, and at what cost.
 
+import HTTPMessage
 import DNSWire
 import Testing
 
@@ -37,7 +38,7 @@ import Testing
     message.header.qr = true
     message.header.rcode = rcode
     (message.answers, message.authorities, message.edns) = (answers, authorities, edns)
-    let response = TransferResponse(status: 200, contentType: "application/dns-message", body: try message.compose())
+    let response = HTTPResponse(status: 200, contentType: "application/dns-message", body: try message.compose())
     let answer = try post.answer(to: asked, from: response)
     #expect(try HTTPDNSAnswer(message, to: asked) == answer)
     return answer

@@ -1,5 +1,6 @@
 // EMASDialectTests.swift -- version 1 of the EMAS API: what is sent, and what replies mean.
 
+import HTTPMessage
 import Ciphers
 import DNSWire
 import Testing
@@ -11,7 +12,7 @@ import Testing
   let unsigned = EMASDialect(accountID: "100000", secretKey: nil, isEncrypted: false)
 
   /// A body for one name.
-  func single(_ members: String, host: String = "www.example.com") -> TransferResponse {
+  func single(_ members: String, host: String = "www.example.com") -> HTTPResponse {
     json(#"{"host":"\#(host)",\#(members)}"#)
   }
 

@@ -1,5 +1,6 @@
 // EMASErrorTests.swift -- error codes of EMAS: what failed, and what happens without one.
 
+import HTTPMessage
 import DNSWire
 import Testing
 

@@ -1,5 +1,6 @@
 // EMASMutationTests.swift -- broken replies and tables by the thousand: no crash, and no address out of nowhere.
 
+import HTTPMessage
 import Ciphers
 import DNSWire
 import Foundation
@@ -52,8 +53,8 @@ import Testing
 
     private static let asked = batch(["a.example", "b.example"], [.a, .aaaa])
 
-    private func response(_ body: [UInt8]) -> TransferResponse {
-      TransferResponse(status: 200, contentType: "application/json", body: body)
+    private func response(_ body: [UInt8]) -> HTTPResponse {
+      HTTPResponse(status: 200, contentType: "application/json", body: body)
     }
 
     private func answered(_ body: [UInt8], by dialect: any BatchDialect) -> [IPAddress]? {
@@ -138,7 +139,7 @@ import Testing
       let expected = positive(a("a.example", 60, "192.0.2.1"))
       #expect(outcomes(batch(["a.example"]), json(body), dialect) == [expected])
       for _ in 0..<2_500 {
-        let mutated = TransferResponse(
+        let mutated = HTTPResponse(
           status: 200, body: generator.mutated(Array(body.utf8), with: EMASMutationTests.fragments, damages: 1...3))
         let result = outcomes(batch(["a.example"]), mutated, dialect)
         // Only GCM tells that a text was changed on the way.

@@ -1,5 +1,6 @@
 // EMASScheduleTests.swift -- which servers of EMAS answer, and which a client starts with.
 
+import HTTPMessage
 import DNSWire
 import Testing
 

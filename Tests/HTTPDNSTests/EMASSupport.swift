@@ -1,5 +1,6 @@
 // EMASSupport.swift -- dialects, vectors and replies that the tests of EMAS share.
 
+import HTTPMessage
 import Ciphers
 import DNSWire
 import Foundation
@@ -77,7 +78,7 @@ func batch(_ names: [String], _ types: [RecordType] = [.a], subnet: String? = ni
 
 /// What a reply says to each question of a batch; a failure of the whole is that of each.
 func outcomes(
-  _ batch: QuestionBatch, _ response: TransferResponse, _ dialect: any BatchDialect = emas
+  _ batch: QuestionBatch, _ response: HTTPResponse, _ dialect: any BatchDialect = emas
 ) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
   do throws(HTTPDNSFailure) {
     return try dialect.answers(to: batch, from: response)

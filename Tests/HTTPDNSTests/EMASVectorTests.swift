@@ -1,5 +1,6 @@
 // EMASVectorTests.swift -- the vectors of Data/provider_vectors.json for EMAS and for self-built tables.
 
+import HTTPMessage
 import Ciphers
 import DNSWire
 import Testing

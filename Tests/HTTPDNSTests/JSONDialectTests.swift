@@ -1,5 +1,6 @@
 // JSONDialectTests.swift -- the JSON form carries what the wire form carries: every name, every type, signatures, errors.
 
+import HTTPMessage
 import DNSWire
 import TestSupport
 import Testing
@@ -139,7 +140,7 @@ import Testing
   }
 
   @Test func `a body may hold what a DNS message holds, and no more records`() throws {
-    func body(_ count: Int, expires: String = "") -> TransferResponse {
+    func body(_ count: Int, expires: String = "") -> HTTPResponse {
       reply(
         "www.example.com",
         answer: (0..<count).map {
@@ -156,7 +157,7 @@ import Testing
   }
 
   @Test func `members that look alike are told apart, however many there are`() throws {
-    func object(_ names: [String]) -> TransferResponse {
+    func object(_ names: [String]) -> HTTPResponse {
       json(#"{"Status":0,"Question":{"name":"a","type":1},\#(names.map { "\"\($0)\":1" }.joined(separator: ","))}"#)
     }
     let alike = (0..<200).map { "x\($0 / 100)\($0 / 10 % 10)\($0 % 10)x" }

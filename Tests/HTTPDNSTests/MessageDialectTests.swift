@@ -1,5 +1,6 @@
 // MessageDialectTests.swift -- RFC 8484: queries, and responses with ages, subnets and errors.
 
+import HTTPMessage
 import Ciphers
 import DNSWire
 import Testing
@@ -16,11 +17,11 @@ import Testing
   /// A response to a question, changed by `change` before it is composed.
   private func response(
     to asked: HTTPDNSQuestion, _ change: (inout Message) -> Void = { _ in }
-  ) throws -> TransferResponse {
+  ) throws -> HTTPResponse {
     var message = Message.query(Question(name: asked.name, type: asked.type), id: 0)
     message.header.qr = true
     change(&message)
-    return TransferResponse(
+    return HTTPResponse(
       status: 200, contentType: "application/dns-message", body: try message.compose())
   }
 
@@ -151,7 +152,7 @@ import Testing
     let long = [UInt8]((0..<120).flatMap { _ in [1, 98] as [UInt8] }) + [0]
     body += [0xC0, 12, 0, 2, 0, 1, 0, 0, 0, 1, 0, UInt8(long.count)] + long
     for _ in 0..<3000 { body += [0xC0, 12, 0, 2, 0, 1, 0, 0, 0, 1, 0, 4, 1, 97, 0xC0, 31] }
-    let costly = TransferResponse(status: 200, contentType: "application/dns-message", body: body)
+    let costly = HTTPResponse(status: 200, contentType: "application/dns-message", body: body)
     #expect(failure(of: costly, to: question("a", .ns), with: post) == .unreadable(.tooLarge))
   }
 

@@ -1,5 +1,6 @@
 // MutationTests.swift -- broken bodies by the thousand: no crash, and what is accepted is valid.
 
+import HTTPMessage
 import DNSWire
 import TestSupport
 import Testing
@@ -64,7 +65,7 @@ import Testing
     var accepted = 0
     for _ in 0..<50_000 {
       let original = seeds.randomElement(using: &generator)!
-      let response = TransferResponse(
+      let response = HTTPResponse(
         status: 200, contentType: original.contentType,
         body: generator.mutated(original.body, with: MutationTests.fragments))
       guard let answer = try? original.dialect.answer(to: original.question, from: response) else { continue }

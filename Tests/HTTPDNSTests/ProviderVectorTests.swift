@@ -1,5 +1,6 @@
 // ProviderVectorTests.swift -- the vectors of Data/provider_vectors.json for the dialects that exist.
 
+import HTTPMessage
 import Ciphers
 import DNSWire
 import Foundation
@@ -166,7 +167,7 @@ struct ExpectedAnswer: Sendable {
     let vector = vectors.doh.rfc8484
     let query = try #require(Hexadecimal.decode(vector.query_hex))
     #expect(Base64URL.encode(query) == vector.dns_param)
-    let response = TransferResponse(
+    let response = HTTPResponse(
       status: 200, contentType: vector.content_type, maxAge: 128,
       body: try #require(Hexadecimal.decode(vector.response_hex)))
     let answer = try post.answer(to: question("www.example.com"), from: response)

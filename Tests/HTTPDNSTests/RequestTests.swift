@@ -1,5 +1,6 @@
 // RequestTests.swift -- what dialects send, and what they never send.
 
+import HTTPMessage
 import Ciphers
 import DNSWire
 import Testing

@@ -1,5 +1,6 @@
 // ServerListTests.swift -- the servers that Alibaba Cloud DNS publishes as SRV records.
 
+import HTTPMessage
 import DNSWire
 import Testing
 

@@ -1,5 +1,6 @@
 // Support.swift -- short ways to write questions, replies and expected records.
 
+import HTTPMessage
 import DNSWire
 import HTTPDNS
 
@@ -10,8 +11,8 @@ func question(
     name: DomainName(text: name)!, type: type, dnssecOK: dnssecOK, clientSubnet: subnet.map { IPPrefix(text: $0)! })
 }
 
-func json(_ body: String, status: Int = 200, contentType: String? = "application/json") -> TransferResponse {
-  TransferResponse(status: status, contentType: contentType, body: Array(body.utf8))
+func json(_ body: String, status: Int = 200, contentType: String? = "application/json") -> HTTPResponse {
+  HTTPResponse(status: status, contentType: contentType, body: Array(body.utf8))
 }
 
 func a(_ owner: String, _ ttl: UInt32, _ address: String) -> ResourceRecord {
@@ -50,7 +51,7 @@ let post = MessageDialect(method: .post)
 /// What a body of the JSON form says in `Answer` and `Authority`, wrapped into everything else that it has.
 func reply(
   _ name: String, _ type: Int = 1, status: Int = 0, answer: [String] = [], authority: [String] = []
-) -> TransferResponse {
+) -> HTTPResponse {
   json(
     """
     {"Status":\(status),"TC":false,"RD":true,"RA":true,"AD":true,"CD":false,
@@ -66,7 +67,7 @@ func record(_ name: String, _ type: Int, _ data: String, ttl: String = "300") ->
 
 /// The failure with which a reply is refused; nil where it is accepted.
 func failure(
-  of response: TransferResponse, to question: HTTPDNSQuestion, with dialect: any Dialect = google
+  of response: HTTPResponse, to question: HTTPDNSQuestion, with dialect: any Dialect = google
 ) -> HTTPDNSFailure? {
   do {
     _ = try dialect.answer(to: question, from: response)

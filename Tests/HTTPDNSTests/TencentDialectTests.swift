@@ -1,5 +1,6 @@
 // TencentDialectTests.swift -- what Tencent's dialect sends, the vectors of its replies, and what it never shows.
 
+import HTTPMessage
 import Ciphers
 import DNSWire
 import HTTPDNS

@@ -1,5 +1,6 @@
 // TencentMutationTests.swift -- broken replies by the thousand: no crash, and no address that nobody sent.
 
+import HTTPMessage
 import Ciphers
 import DNSWire
 import HTTPDNS
@@ -84,7 +85,7 @@ import Testing
     for _ in 0..<20_000 {
       let original = TencentMutationTests.seeds.randomElement(using: &generator)!
       let (dialect, body, plaintext) = next(original, &generator)
-      let response = TransferResponse(status: 200, body: body)
+      let response = HTTPResponse(status: 200, body: body)
       guard let results = try? dialect.answers(to: original.batch, from: response) else { continue }
       if results.contains(where: { $0.records?.isEmpty == false }) { answered += 1 }
       if let problem = problem(results, original.batch, plaintext: plaintext) {

@@ -1,5 +1,6 @@
 // TencentReplyTests.swift -- Tencent's replies rule by rule: emptiness, batches, numbers, hexadecimal text.
 
+import HTTPMessage
 import Ciphers
 import DNSWire
 import HTTPDNS
@@ -13,7 +14,7 @@ import Testing
     try Tencent.read(text, to: Tencent.batch([www], [type]))[0]
   }
 
-  private func whole(_ response: TransferResponse, _ dialect: TencentDialect = Tencent.https) -> HTTPDNSFailure? {
+  private func whole(_ response: HTTPResponse, _ dialect: TencentDialect = Tencent.https) -> HTTPDNSFailure? {
     failure(of: response, to: question(www), with: dialect)
   }
 
@@ -228,7 +229,7 @@ import Testing
 
   @Test func `a media type does not matter, a status does`() {
     for type in [nil, "text/html", "text/plain; charset=utf-8", "application/octet-stream"] {
-      #expect(whole(TransferResponse(status: 200, contentType: type, body: Array("192.0.2.1,60".utf8))) == nil)
+      #expect(whole(HTTPResponse(status: 200, contentType: type, body: Array("192.0.2.1,60".utf8))) == nil)
     }
     let expected: [(Int, HTTPDNSFailure)] = [
       (401, .authentication), (403, .authentication), (404, .badPath), (429, .quota(retryAfter: nil)),

@@ -1,5 +1,6 @@
 // TencentSupport.swift -- the vectors of Tencent's dialect, and short ways to ask it.
 
+import HTTPMessage
 import Ciphers
 import DNSWire
 import Foundation
@@ -49,8 +50,8 @@ enum Tencent {
     try https.answers(to: batch, from: body(text))
   }
 
-  static func body(_ text: String, status: Int = 200) -> TransferResponse {
-    TransferResponse(status: status, body: Array(text.utf8))
+  static func body(_ text: String, status: Int = 200) -> HTTPResponse {
+    HTTPResponse(status: status, body: Array(text.utf8))
   }
 }
 

@@ -1,5 +1,6 @@
 // TransferCheckTests.swift -- statuses, media types and bodies that carry no answer.
 
+import HTTPMessage
 import DNSWire
 import Testing
 
@@ -55,7 +56,7 @@ import Testing
   }
 
   @Test func `sixteen levels are read, seventeen are not, and brackets in strings do not count`() {
-    func nested(_ levels: Int, _ innermost: String) -> TransferResponse {
+    func nested(_ levels: Int, _ innermost: String) -> HTTPResponse {
       let more = String(repeating: "[", count: levels - 1) + innermost + String(repeating: "]", count: levels - 1)
       return json(good.dropLast() + #","more":"# + more + "}")
     }
@@ -97,7 +98,7 @@ import Testing
   }
 
   @Test func `the 256 members of an object all count, and more are refused`() {
-    func members(_ names: [String]) -> TransferResponse {
+    func members(_ names: [String]) -> HTTPResponse {
       json(good.dropLast() + #","more":{"# + names.map { "\"\($0)\":0" }.joined(separator: ",") + "}}")
     }
     let names = (0..<256).map { "name\($0)" }

@@ -1,5 +1,6 @@
 // HTTPServerTests.swift -- the server over real sockets, one test a property.
 
+import HTTPMessage
 import EventLoop
 import Glibc
 import HTTPServer
@@ -34,7 +35,7 @@ private final class Fixture {
 private func echo(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
   let fields = request.fields.map { "\($0.name)=\($0.value)" }.joined(separator: ",")
   let text = "\(request.method.rawValue) \(request.path) \(request.query ?? "-") \(fields) "
-  reply.send(status: 200, fields: [HTTPServerField("X-Test", "yes")], body: Array(text.utf8) + request.body)
+  reply.send(status: 200, fields: [HTTPField("X-Test", "yes")], body: Array(text.utf8) + request.body)
 }
 
 @Suite struct `An HTTP server` {

@@ -1,5 +1,6 @@
 // NameLedgerTests.swift -- every hit and every transfer of a busy name is counted once, whatever becomes of its entries.
 
+import HTTPMessage
 import Configuration
 import DNSWire
 import EventLoop

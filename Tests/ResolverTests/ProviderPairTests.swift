@@ -1,5 +1,6 @@
 // ProviderPairTests.swift -- both address families of a name in one transfer: for whom, for whom not, and what is kept.
 
+import HTTPMessage
 import Configuration
 import Ciphers
 import DNSWire

@@ -1,5 +1,6 @@
 // ResolverControlTests.swift -- what a person lets the resolver forget, and sees of the providers.
 
+import HTTPMessage
 import Configuration
 import DNSWire
 import EventLoop

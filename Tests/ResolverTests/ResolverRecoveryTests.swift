@@ -1,5 +1,6 @@
 // ResolverRecoveryTests.swift -- a provider is back: within two seconds every name is answered again.
 
+import HTTPMessage
 import Configuration
 import DNSWire
 import EventLoop

@@ -1,12 +1,13 @@
 // DialectTests.swift -- the JSON dialects and RFC 8484 against bodies and messages made elsewhere.
 
+import HTTPMessage
 import DNSWire
 import HTTPServer
 import Testing
 
 @testable import httpdns_simulator
 
-private let json = HTTPServerField("Accept", "application/dns-json")
+private let json = HTTPField("Accept", "application/dns-json")
 
 @Suite struct `Google's dialect` {
   private let vectors = Vectors.all.google_responses
@@ -98,14 +99,14 @@ private let json = HTTPServerField("Accept", "application/dns-json")
   @Test func `GET answers the vector's query with the vector's message`() {
     let reply = ask(WireFormat(), "/dns-query?dns=\(vector.dns_param)", of: zone)
     #expect(reply.contentType == vector.content_type)
-    #expect(reply.fields == [HTTPServerField("Cache-Control", vector.cache_control)])
+    #expect(reply.fields == [HTTPField("Cache-Control", vector.cache_control)])
     #expect(hex(reply.body) == vector.response_hex)
   }
 
   @Test func `POST answers the same, and refuses other media types with 415`() {
     func post(_ type: String) -> DialectReply {
       let request = HTTPServerRequest(
-        method: .post, target: "/dns-query", fields: [HTTPServerField("content-type", type)],
+        method: .post, target: "/dns-query", fields: [HTTPField("content-type", type)],
         body: octets(vector.query_hex))
       return WireFormat().reply(to: Transfer(request, now: 0), from: zone)
     }
@@ -114,12 +115,12 @@ private let json = HTTPServerField("Accept", "application/dns-json")
   }
 
   @Test func `freshness is the smallest TTL, or that of the SOA record, or nothing`() throws {
-    func freshness(_ owner: String, age: UInt32? = nil) throws -> [HTTPServerField] {
+    func freshness(_ owner: String, age: UInt32? = nil) throws -> [HTTPField] {
       let query = try Message.query(Question(name: name(owner), type: .a), id: 0).compose()
       var options = ServiceOptions()
       options.age = age
       let request = HTTPServerRequest(
-        method: .post, target: "/dns-query", fields: [HTTPServerField("Content-Type", "application/dns-message")],
+        method: .post, target: "/dns-query", fields: [HTTPField("Content-Type", "application/dns-message")],
         body: query)
       return WireFormat().reply(to: Transfer(request, now: 0), from: service(options: options)).fields
     }
@@ -142,7 +143,7 @@ private let json = HTTPServerField("Accept", "application/dns-json")
 }
 
 @Suite struct `Dialects are told apart` {
-  private func dialect(_ target: String, _ fields: HTTPServerField...) -> String? {
+  private func dialect(_ target: String, _ fields: HTTPField...) -> String? {
     let transfer = Transfer(HTTPServerRequest(target: target, fields: fields), now: 0)
     return allDialects.first { $0.claims(transfer) }?.name
   }
@@ -150,10 +151,10 @@ private let json = HTTPServerField("Accept", "application/dns-json")
   @Test func `by path, parameters, host and Accept`() {
     #expect(dialect("/resolve?name=a") == "google")
     #expect(dialect("/resolve?name=a&uid=1") == "alidns")
-    #expect(dialect("/resolve?name=a", HTTPServerField("host", "dns.alidns.com")) == "alidns")
-    #expect(dialect("/resolve?name=a", HTTPServerField("Host", "doh.pub:8443")) == "doh.pub")
-    #expect(dialect("/dns-query?name=a", HTTPServerField("Host", "doh.pub"), json) == "doh.pub")
-    #expect(dialect("/dns-query?dns=a", HTTPServerField("Host", "doh.pub")) == "rfc8484")
+    #expect(dialect("/resolve?name=a", HTTPField("host", "dns.alidns.com")) == "alidns")
+    #expect(dialect("/resolve?name=a", HTTPField("Host", "doh.pub:8443")) == "doh.pub")
+    #expect(dialect("/dns-query?name=a", HTTPField("Host", "doh.pub"), json) == "doh.pub")
+    #expect(dialect("/dns-query?dns=a", HTTPField("Host", "doh.pub")) == "rfc8484")
     #expect(dialect("/dns-query?name=a", json) == "cloudflare")
     #expect(dialect("/dns-query?dns=a") == "rfc8484")
     #expect(dialect("/d?dn=a") == "tencent")

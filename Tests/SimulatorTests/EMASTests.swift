@@ -1,5 +1,6 @@
 // EMASTests.swift -- EMAS's dialect: v1, v2 and the scheduling call, signed and sealed, with every refusal.
 
+import HTTPMessage
 import DNSWire
 import HTTPServer
 import Testing
@@ -28,7 +29,7 @@ private func emas(_ settings: String = "", secret: String? = nil) throws -> Serv
 }
 
 private func ask(
-  _ target: String, of service: Service, method: HTTPServerMethod = .get, now: Int64 = 1_700_000_000,
+  _ target: String, of service: Service, method: HTTPMethod = .get, now: Int64 = 1_700_000_000,
   isSecure: Bool = false
 ) -> DialectReply {
   ask(EMAS(), target, method: method, of: service, now: now, isSecure: isSecure)

@@ -1,5 +1,6 @@
 // FaultTests.swift -- faults: how they are told, whom they hit, what they do to a reply; and the record.
 
+import HTTPMessage
 import DNSWire
 import HTTPServer
 import Testing
@@ -134,7 +135,7 @@ private let question = Question(name: name("www.example.com"), type: .a)
       id: 0, header: Header(), questions: [Message.Entry(question)], answers: [], authorities: [], edns: EDNS())
     func reply(_ kind: String) throws -> [UInt8] {
       let request = HTTPServerRequest(
-        method: .post, target: "/dns-query", fields: [HTTPServerField("Content-Type", "application/dns-message")],
+        method: .post, target: "/dns-query", fields: [HTTPField("Content-Type", "application/dns-message")],
         body: try query.compose())
       let reply = try distorted("kind=\(kind)", WireFormat(), request)
       #expect(reply.status == 200)

@@ -1,5 +1,6 @@
 // Support.swift -- vectors, short cuts to ask a dialect, and subprocesses.
 
+import HTTPMessage
 import DNSWire
 import EventLoop
 import Foundation
@@ -121,7 +122,7 @@ func service(_ zone: String = vectorZone, accounts: [Account] = [], options: Ser
 
 /// A dialect's reply to a GET request.
 func ask(
-  _ dialect: any Dialect, _ target: String, method: HTTPServerMethod = .get, header: [HTTPServerField] = [],
+  _ dialect: any Dialect, _ target: String, method: HTTPMethod = .get, header: [HTTPField] = [],
   body: String = "", of service: Service = service(), now: Int64 = 1_700_000_000, isSecure: Bool = false
 ) -> DialectReply {
   let request = HTTPServerRequest(

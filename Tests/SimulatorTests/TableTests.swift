@@ -1,5 +1,6 @@
 // TableTests.swift -- the self-built table, the settings, and requests that were damaged on the way.
 
+import HTTPMessage
 import DNSWire
 import HTTPServer
 import Testing
@@ -18,7 +19,7 @@ private let zone = """
 
 private func table(_ settings: String = "", known: String? = nil) throws -> DialectReply {
   ask(
-    DomainTable(), "/table", header: known.map { [HTTPServerField("If-None-Match", $0)] } ?? [],
+    DomainTable(), "/table", header: known.map { [HTTPField("If-None-Match", $0)] } ?? [],
     of: try service(zone).with(settings))
 }
 

@@ -1,5 +1,6 @@
 // TencentTests.swift -- Tencent's dialect: requests in each cipher, every form of reply, refusals.
 
+import HTTPMessage
 import DNSWire
 import HTTPServer
 import Testing

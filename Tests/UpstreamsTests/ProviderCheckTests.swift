@@ -1,5 +1,6 @@
 // ProviderCheckTests.swift -- one client's odd questions take the provider away from nobody; a real outage is still seen.
 
+import HTTPMessage
 import Configuration
 import Ciphers
 import DNSWire

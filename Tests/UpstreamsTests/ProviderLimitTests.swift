@@ -1,5 +1,6 @@
 // ProviderLimitTests.swift -- what bursts, limits, long timeouts and wrong clocks make of a provider.
 
+import HTTPMessage
 import Configuration
 import Ciphers
 import DNSWire
@@ -70,7 +71,7 @@ import Testing
   }
 
   @Test func `an answer in flight does not end a quota's time`() {
-    let busy = HTTPResult.response(HTTPResponse(status: 429, retryAfter: 17))
+    let busy = HTTPResult.response(HTTPResponse(status: 429, retryAfter: .seconds(17)))
     let only = ScriptedTransport(on: loop) { number in
       number == 0 ? (busy, .milliseconds(10)) : (.address("192.0.2.7"), .milliseconds(20))
     }

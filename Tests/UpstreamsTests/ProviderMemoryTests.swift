@@ -1,5 +1,6 @@
 // ProviderMemoryTests.swift -- what is remembered of a provider: bounds, ends, and the time that it uses.
 
+import HTTPMessage
 import Configuration
 import Ciphers
 import DNSWire

@@ -1,5 +1,6 @@
 // ProviderStateTests.swift -- a provider that is down, aside, at its limit, or has nothing for a name; and who comes along.
 
+import HTTPMessage
 import Configuration
 import Ciphers
 import DNSWire
@@ -206,7 +207,7 @@ import Testing
   }
 
   @Test func `a quota holds for as long as the provider says`() {
-    let busy = HTTPResult.response(HTTPResponse(status: 429, retryAfter: 17))
+    let busy = HTTPResult.response(HTTPResponse(status: 429, retryAfter: .seconds(17)))
     let (provider, _) = provider([server { $0 == 0 ? busy : .address("192.0.2.7") }])
     ask(provider)
     loop.advance(by: .seconds(16))

@@ -1,5 +1,6 @@
 // ServerScheduleTests.swift -- a provider that tells its servers: when the list is asked for, kept, and no longer counts.
 
+import HTTPMessage
 import Configuration
 import DNSWire
 import EventLoop

@@ -1,5 +1,6 @@
 // TableProviderTests.swift -- a self-built table: when it is read or fetched, what it answers, and which one is kept.
 
+import HTTPMessage
 import DNSWire
 import EventLoop
 import Glibc

@@ -1,5 +1,6 @@
 // CacheRequest.swift -- `GET /cache[?limit=N]`: all in a few figures; `GET /cache?name=NAME`: its entries of a name.
 
+import HTTPMessage
 import DNSWire
 import EventLoop
 import Forwarder
@@ -10,7 +11,7 @@ import Telemetry
 
 /// A request for the whole cache, or for the entries of a name, which is percent-encoded.
 enum CacheRequest: ControlRequest {
-  static let method = HTTPServerMethod.get
+  static let method = HTTPMethod.get
   static let path = "/cache"
 
   case overview(OverviewRequest)

@@ -1,11 +1,12 @@
 // ConfigurationRequest.swift -- `GET /configuration`: the path of the file that a reload reads.
 
+import HTTPMessage
 import HTTPServer
 import Telemetry
 
 /// A request for the path of the configuration.
 struct ConfigurationRequest: ControlRequest {
-  static let method = HTTPServerMethod.get
+  static let method = HTTPMethod.get
   static let path = "/configuration"
 
   init(_: HTTPServerRequest) {}

@@ -1,5 +1,6 @@
 // FlushRequest.swift -- `POST /flush[?below]`: removes names, one a line in the body, or everything from the cache.
 
+import HTTPMessage
 import DNSWire
 import Forwarder
 import HTTPServer
@@ -9,7 +10,7 @@ import Telemetry
 
 /// A request to remove names from the cache.
 public struct FlushRequest: ControlRequest {
-  static let method = HTTPServerMethod.post
+  static let method = HTTPMethod.post
   static let path = "/flush"
 
   /// Names in one request: each entry of the cache is compared with all of them.

@@ -1,5 +1,6 @@
 // ProvidersRequest.swift -- `GET /providers`: the state of the providers, a table with reasons below it.
 
+import HTTPMessage
 import Forwarder
 import HTTPServer
 import Telemetry
@@ -7,7 +8,7 @@ import Upstreams
 
 /// A request for the state of each provider.
 struct ProvidersRequest: ControlRequest {
-  static let method = HTTPServerMethod.get
+  static let method = HTTPMethod.get
   static let path = "/providers"
 
   init(_: HTTPServerRequest) {}

@@ -1,5 +1,6 @@
 // RefreshRequest.swift -- `POST /refresh`: fetches a name again; the name and its types are lines of the body.
 
+import HTTPMessage
 import DNSWire
 import EventLoop
 import Forwarder
@@ -10,7 +11,7 @@ import Upstreams
 
 /// A request to fetch a name again.
 public struct RefreshRequest: ControlRequest {
-  static let method = HTTPServerMethod.post
+  static let method = HTTPMethod.post
   static let path = "/refresh"
 
   /// Types in one request.

@@ -1,12 +1,13 @@
 // ReloadRequest.swift -- `POST /reload`: reads the configuration again.
 
+import HTTPMessage
 import Forwarder
 import HTTPServer
 import Telemetry
 
 /// A request to read the configuration again.
 struct ReloadRequest: ControlRequest {
-  static let method = HTTPServerMethod.post
+  static let method = HTTPMethod.post
   static let path = "/reload"
 
   init(_: HTTPServerRequest) {}

@@ -1,5 +1,6 @@
 // ReportBadRequest.swift -- `POST /report-bad`: puts an address last in the answers to a name; both are lines.
 
+import HTTPMessage
 import DNSWire
 import HTTPServer
 import Resolver
@@ -7,7 +8,7 @@ import Telemetry
 
 /// A report of a bad address.
 struct ReportBadRequest: ControlRequest {
-  static let method = HTTPServerMethod.post
+  static let method = HTTPMethod.post
   static let path = "/report-bad"
 
   let name: DomainName

@@ -1,5 +1,6 @@
 // StatsRequest.swift -- `GET /stats[?by-name]`: the daemon's counters, in all or for the busiest names.
 
+import HTTPMessage
 import DNSWire
 import EventLoop
 import Forwarder
@@ -11,7 +12,7 @@ import Telemetry
 
 /// A request for the counters.
 struct StatsRequest: ControlRequest {
-  static let method = HTTPServerMethod.get
+  static let method = HTTPMethod.get
   static let path = "/stats"
 
   private let byName: Bool

@@ -1,11 +1,12 @@
 // TopRequest.swift -- `GET /top`: the numbers for `httpdnsd top`.
 
+import HTTPMessage
 import Forwarder
 import HTTPServer
 
 /// A request for the numbers of `top`.
 struct TopRequest: ControlRequest {
-  static let method = HTTPServerMethod.get
+  static let method = HTTPMethod.get
   static let path = "/top"
 
   init(_: HTTPServerRequest) {}

@@ -5,6 +5,7 @@
 // The response is lines until the reader leaves. Each begin and end is logged with the reader's user number, since the
 // lines hold names and clients.
 
+import HTTPMessage
 import DNSWire
 import Forwarder
 import Frontend
@@ -70,7 +71,7 @@ final class TailService {
     }
     let tail = Tail(reply, user: user)
     reply.startStream(
-      status: 200, fields: [HTTPServerField("Content-Type", form.contentType)], patience: TailService.patience
+      status: 200, fields: [HTTPField("Content-Type", form.contentType)], patience: TailService.patience
     ) { [weak self, weak tail] in
       if let tail { self?.end(tail, nil) }
     }

@@ -1,5 +1,6 @@
 // AliDNSDialect.swift -- Alibaba Cloud DNS: public DNS and "Mobile Resolution HTTPDNS", signed and unsigned.
 
+import HTTPMessage
 import Ciphers
 import DNSWire
 
@@ -73,7 +74,7 @@ public struct AliDNSDialect: Dialect {
 
   /// A GET with `name` and `type`, and if applicable `uid`, `ts`, `key`, `ak`, `edns_client_subnet` and `short`. The
   /// service does not support DNSSEC, so that no parameter carries DO or CD.
-  public func request(for question: HTTPDNSQuestion, unixTime: Int64) -> TransferRequest {
+  public func request(for question: HTTPDNSQuestion, unixTime: Int64) -> HTTPRequest {
     let name = plainText(of: question.name)
     var target = QueryTarget(path: path)
     target.add("name", plain: name)
@@ -87,13 +88,13 @@ public struct AliDNSDialect: Dialect {
     }
     if let subnet = question.clientSubnet { target.addClientSubnet(subnet) }
     if form == .short { target.add("short", plain: "1") }
-    return TransferRequest(method: .get, target: target.text)
+    return HTTPRequest(method: .get, target: target.text)
   }
 
   /// Reads a full or a short body. A short body has no TTL and no status: its addresses live for a minute, and an empty
   /// one is an uncertain NODATA (`isEmptyAmbiguous`).
   public func answer(
-    to question: HTTPDNSQuestion, from response: TransferResponse
+    to question: HTTPDNSQuestion, from response: HTTPResponse
   ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
     try response.requireStatus(in: 200...200)
     try response.requireBody(.undocumentedJSON, limit: JSONLimit.octets)

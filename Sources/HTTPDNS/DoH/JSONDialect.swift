@@ -1,5 +1,6 @@
 // JSONDialect.swift -- the JSON services of Google, Cloudflare and doh.pub, and other services of that form.
 
+import HTTPMessage
 import DNSWire
 
 /// GET with a name and a type; the reply is JSON. The services share the form of the reply and accept different
@@ -72,7 +73,7 @@ public struct JSONDialect: Dialect {
   ///
   /// A question without a subnet sends none, not even `0.0.0.0/0`: the service then sees the client's address, as any
   /// resolver does. For more privacy (RFC 7871 section 7.1.2) the configuration can set a prefix of length 0.
-  public func request(for question: HTTPDNSQuestion, unixTime: Int64) -> TransferRequest {
+  public func request(for question: HTTPDNSQuestion, unixTime: Int64) -> HTTPRequest {
     var target = QueryTarget(path: path)
     if question.name.isPlain, !question.name.isRoot {
       target.add("name", plain: plainText(of: question.name))
@@ -85,13 +86,14 @@ public struct JSONDialect: Dialect {
     if question.checkingDisabled { target.add("cd", plain: "1") }
     if flavour != .cloudflare, let subnet = question.clientSubnet { target.addClientSubnet(subnet) }
     if flavour == .google { target.pad("random_padding", toMultipleOf: JSONDialect.paddingBlock) }
-    return TransferRequest(
-      method: .get, target: target.text, headers: [(name: "Accept", value: "application/dns-json")])
+    return HTTPRequest(target: target.text, headers: JSONDialect.headers)
   }
+
+  private static let headers = [HTTPField("Accept", "application/dns-json")]
 
   /// Reads a JSON body.
   public func answer(
-    to question: HTTPDNSQuestion, from response: TransferResponse
+    to question: HTTPDNSQuestion, from response: HTTPResponse
   ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
     try response.requireStatus(in: 200...200)
     try response.requireBody(.json, limit: JSONDialect.mostOctets)

@@ -1,5 +1,6 @@
 // MessageDialect.swift -- RFC 8484: a DNS message in the body of a transfer.
 
+import HTTPMessage
 import Ciphers
 import DNSWire
 
@@ -8,8 +9,11 @@ public struct MessageDialect: Dialect {
   /// Maximum octets of a reply's body, which is one DNS message.
   static let maximumBody = Message.maximumOctetCount
 
-  private let method: TransferRequest.Method
+  private let method: HTTPMethod
   private let path: String
+
+  private static let getHeaders = [HTTPField("Accept", MediaTypes.message.names[0])]
+  private static let postHeaders = getHeaders + [HTTPField("Content-Type", MediaTypes.message.names[0])]
 
   /// Creates a dialect for a service.
   ///
@@ -17,7 +21,7 @@ public struct MessageDialect: Dialect {
   ///   - method: POST sends the message as the body; GET, which HTTP caches can answer, sends it as the parameter
   ///     `dns`.
   ///   - path: begins with `/`; may end with a query of its own, or with the template expression `{?dns}`.
-  public init(method: TransferRequest.Method = .post, path: String = "/dns-query") {
+  public init(method: HTTPMethod = .post, path: String = "/dns-query") {
     self.method = method
     let template = "{?dns}"
     self.path = path.hasSuffix(template) ? String(path.dropLast(template.utf8.count)) : path
@@ -33,24 +37,20 @@ public struct MessageDialect: Dialect {
   public func serves(_ question: HTTPDNSQuestion) -> Bool { question.type.isDataType }
 
   /// A GET or POST with the query, padded so that its length does not reveal the name (RFC 8467).
-  public func request(for question: HTTPDNSQuestion, unixTime: Int64) -> TransferRequest {
+  public func request(for question: HTTPDNSQuestion, unixTime: Int64) -> HTTPRequest {
     let message = query(for: question)
-    let accept = (name: "Accept", value: MediaTypes.message.names[0])
-    switch method {
-    case .get:
-      var target = QueryTarget(path: path)
-      target.add("dns", plain: Base64URL.encode(message))
-      return TransferRequest(method: .get, target: target.text, headers: [accept])
-    case .post:
-      let contentType = (name: "Content-Type", value: accept.value)
-      return TransferRequest(method: .post, target: path, headers: [accept, contentType], body: message)
+    guard method == .get else {
+      return HTTPRequest(method: .post, target: path, headers: MessageDialect.postHeaders, body: message)
     }
+    var target = QueryTarget(path: path)
+    target.add("dns", plain: Base64URL.encode(message))
+    return HTTPRequest(target: target.text, headers: MessageDialect.getHeaders)
   }
 
   /// Reads the DNS message in the body. The reply's age is subtracted from the TTLs, and no TTL exceeds the remaining
   /// freshness lifetime (RFC 8484 section 5.1).
   public func answer(
-    to question: HTTPDNSQuestion, from response: TransferResponse
+    to question: HTTPDNSQuestion, from response: HTTPResponse
   ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
     try response.requireStatus(in: 200...299)
     try response.requireBody(.message, limit: MessageDialect.maximumBody)

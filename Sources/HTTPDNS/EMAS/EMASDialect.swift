@@ -1,5 +1,6 @@
 // EMASDialect.swift -- Alibaba Cloud EMAS HTTPDNS, version 1 of the API.
 
+import HTTPMessage
 import Ciphers
 import DNSWire
 
@@ -33,7 +34,7 @@ public struct EMASDialect: BatchDialect {
   public func serves(_ question: HTTPDNSQuestion) -> Bool { EMAS.serves(question) }
 
   /// A GET with `host` and `query`, and if applicable `ip`, `t` and `s`. The signature is valid for ten minutes.
-  public func request(for batch: QuestionBatch, unixTime: Int64) -> TransferRequest {
+  public func request(for batch: QuestionBatch, unixTime: Int64) -> HTTPRequest {
     precondition(batch.names.count <= mostNames, "more names than EMAS takes")
     let resource = batch.names.count == 1 ? "d" : "resolve"
     let hosts = batch.plainNames
@@ -46,15 +47,15 @@ public struct EMASDialect: BatchDialect {
       target.add("t", plain: expiry)
       target.add("s", plain: EMASDialect.signature(hosts: hosts, secretKey: secretKey, expiry: expiry))
     }
-    return TransferRequest(method: .get, target: target.text)
+    return HTTPRequest(method: .get, target: target.text)
   }
 
   /// The service's own error code, if it is a documented one.
-  public func errorCode(in response: TransferResponse) -> String? { emasErrorCode(response) }
+  public func errorCode(in response: HTTPResponse) -> String? { emasErrorCode(response) }
 
   /// Reads a body with `ips` and `ipsv6`, or with a list `dns` of such elements.
   public func answers(
-    to batch: QuestionBatch, from response: TransferResponse
+    to batch: QuestionBatch, from response: HTTPResponse
   ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
     try withEMASReply(response) { root throws(HTTPDNSFailure) in
       var answers = EMASAnswers(batch)

@@ -1,5 +1,7 @@
 // EMASError.swift -- the error codes of EMAS and the failure that each of them means.
 
+import HTTPMessage
+
 /// `code` in the body of an error. Both versions of the API share this list: the provider's clients understand every
 /// code in both, and the tables in the documents are incomplete.
 enum EMASErrorCode: String {
@@ -41,7 +43,7 @@ enum EMASErrorCode: String {
 }
 
 /// The code in the body of an error, if it is a documented one.
-func emasErrorCode(_ response: TransferResponse) -> String? {
+func emasErrorCode(_ response: HTTPResponse) -> String? {
   guard response.body.count <= JSONLimit.octets else { return nil }
   return (try? withJSON(response.body, EMASErrorCode.init(in:)))?.rawValue
 }
@@ -49,7 +51,7 @@ func emasErrorCode(_ response: TransferResponse) -> String? {
 /// Passes the root of a reply's body to `read`, unless the reply is an error. The error code takes precedence over the
 /// status; an unknown code is ignored.
 func withEMASReply<Value>(
-  _ response: TransferResponse, _ read: (JSONValue) throws(HTTPDNSFailure) -> Value
+  _ response: HTTPResponse, _ read: (JSONValue) throws(HTTPDNSFailure) -> Value
 ) throws(HTTPDNSFailure) -> Value {
   if response.status != 200, let code = try? withJSON(response.body, EMASErrorCode.init(in:)) {
     throw code.failure(status: response.status)

@@ -1,5 +1,6 @@
 // EMASSchedule.swift -- asks EMAS for its current servers.
 
+import HTTPMessage
 import DNSWire
 
 /// `GET /{account}/ss` ("service IP address scheduling", alibabacloud.com/help/en/httpdns). Any server answers it; the
@@ -51,13 +52,13 @@ public struct EMASSchedule: Sendable {
   }
 
   /// The transfer that requests the servers.
-  public var request: TransferRequest { TransferRequest(method: .get, target: target) }
+  public var request: HTTPRequest { HTTPRequest(method: .get, target: target) }
 
   /// Reads the reply to such a transfer. Entries that are not addresses are ignored.
   ///
   /// - Throws: the reason if the reply is unusable; `.unreadable(.shape)` if it has no server.
   /// - Complexity: O(*n*) in the octets of the body.
-  public func outcome(from response: TransferResponse) throws(HTTPDNSFailure) -> Outcome {
+  public func outcome(from response: HTTPResponse) throws(HTTPDNSFailure) -> Outcome {
     try withEMASReply(response) { root throws(HTTPDNSFailure) in
       if root["service_status"]?.text == "disable" { return .disabled }
       let servers =

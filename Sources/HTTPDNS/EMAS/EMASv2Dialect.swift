@@ -1,5 +1,6 @@
 // EMASv2Dialect.swift -- Alibaba Cloud EMAS HTTPDNS, version 2 of the API: HMAC-SHA256, encryption optional.
 
+import HTTPMessage
 import Ciphers
 import DNSWire
 
@@ -57,7 +58,7 @@ public struct EMASv2Dialect: BatchDialect {
 
   /// A GET with `id`, `m`, then `dn`, `cip` and `q`, or all three in `enc`, and with a secret key `exp` and `s`. The
   /// signature is valid for ten minutes.
-  public func request(for batch: QuestionBatch, unixTime: Int64) -> TransferRequest {
+  public func request(for batch: QuestionBatch, unixTime: Int64) -> HTTPRequest {
     precondition(batch.names.count <= mostNames, "more names than EMAS takes")
     var query = EMASv2Query()
     query.add("id", encoding: accountID)
@@ -71,16 +72,16 @@ public struct EMASv2Dialect: BatchDialect {
     }
     if signingKey != nil { query.add("exp", plain: String(unixTime + EMAS.signatureLifetime)) }
     query.add("v", plain: "1.0")
-    return TransferRequest(method: .get, target: query.target(signedWith: signingKey))
+    return HTTPRequest(method: .get, target: query.target(signedWith: signingKey))
   }
 
   /// The service's own error code, if it is a documented one.
-  public func errorCode(in response: TransferResponse) -> String? { emasErrorCode(response) }
+  public func errorCode(in response: HTTPResponse) -> String? { emasErrorCode(response) }
 
   /// Reads a body with `data`, which must be encrypted like the request: a plain reply to an encrypted request does not
   /// come from the service.
   public func answers(
-    to batch: QuestionBatch, from response: TransferResponse
+    to batch: QuestionBatch, from response: HTTPResponse
   ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
     guard let cipher else {
       return try withEMASReply(response) { root throws(HTTPDNSFailure) in

@@ -1,8 +1,9 @@
 // ResponseChecks.swift -- checks status, media type and size before a dialect reads a body.
 
+import HTTPMessage
 import DNSWire
 
-extension TransferResponse {
+extension HTTPResponse {
   /// Throws unless the status allows an answer.
   ///
   /// - Parameter success: the statuses that do.

@@ -1,5 +1,6 @@
 // AddressTable.swift -- reads the table of a self-hosted HTTPDNS service: one JSON text of names and addresses.
 
+import HTTPMessage
 import DNSWire
 
 /// An immutable table as its server published it. The next download replaces it as a whole.
@@ -26,7 +27,7 @@ public struct AddressTable: Sendable {
   /// - Throws: the reason if the table is unusable. A mistake in one entry refuses the whole table, because half a
   ///   table is not what its owner published.
   /// - Complexity: O(*n*) in the octets of the body.
-  public init(_ response: TransferResponse) throws(AddressTableFault) {
+  public init(_ response: HTTPResponse) throws(AddressTableFault) {
     do throws(HTTPDNSFailure) {
       try response.requireStatus(in: 200...200)
       try response.requireBody(.undocumentedJSON, limit: AddressTable.mostOctets)

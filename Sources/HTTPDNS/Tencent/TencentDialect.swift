@@ -1,5 +1,6 @@
 // TencentDialect.swift -- Tencent Cloud HTTPDNS: names encrypted with AES or DES over HTTP, or a token over HTTPS.
 
+import HTTPMessage
 import Ciphers
 import DNSWire
 
@@ -71,7 +72,7 @@ public struct TencentDialect: BatchDialect {
 
   /// A GET with `dn`, `clientip`, `ttl` and `query`, and if applicable `token`, `id`, `type`, `alg` and `ip`. No
   /// parameter carries DO, CD or a subnet of length 0.
-  public func request(for batch: QuestionBatch, unixTime: Int64) -> TransferRequest {
+  public func request(for batch: QuestionBatch, unixTime: Int64) -> HTTPRequest {
     precondition(batch.names.count <= mostNames, "more names than a transfer may carry")
     var target = QueryTarget(path: path)
     target.add("dn", plain: protected(batch.plainNames))
@@ -91,13 +92,13 @@ public struct TencentDialect: BatchDialect {
     if let subnet = batch.clientSubnet, subnet.length > 0 {
       target.add("ip", plain: subnet.address.description)
     }
-    return TransferRequest(method: .get, target: target.text)
+    return HTTPRequest(method: .get, target: target.text)
   }
 
   /// Reads the lines of the reply. The service cannot express "no such name": an empty answer is an uncertain NODATA
   /// (`isEmptyAmbiguous`).
   public func answers(
-    to batch: QuestionBatch, from response: TransferResponse
+    to batch: QuestionBatch, from response: HTTPResponse
   ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
     try response.requireStatus(in: 200...200)
     // No document specifies a Content-Type. An HTML page fails later, because its text is not such a reply.

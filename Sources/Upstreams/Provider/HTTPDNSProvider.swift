@@ -2,6 +2,7 @@
 //
 // Resolver's loop only.
 
+import HTTPMessage
 import Configuration
 import DNSWire
 import EventLoop
@@ -66,7 +67,6 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   private var notListed = NotListedNames()
   private var pairs = PairedNames()
   private(set) var pairsInFlight: [HTTPDNSQuestion: PairInFlight] = [:]
-  private var headers: [HTTPField] = []
 
   /// The maximum number of servers that one question tries.
   static let mostAttempts = 3
@@ -355,16 +355,15 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   ) async -> Result<ProviderReplies, UpstreamFailure> {
     counters.transfers += 1
     if case .batch(let batch) = asked, batch.types.count == 2 { counters.pairs += 1 }
-    let request = request(asked)
+    var request = request(asked)
     let begin = loop.preciseNow
-    var message = HTTPRequest(request, headers: fields(request))
     // Shares keep a zone whose answers hang from occupying all connections.
-    message.share = DomainKey(of: asked.first.name).value
+    request.share = DomainKey(of: asked.first.name).value
     // A transfer is charged in full unless the answer shows its cost, since the provider's accounting is unknown.
     let most = dialect.billing.units(answers: asked.count)
     unitsInFlight += most
     defer { unitsInFlight -= most }
-    switch await transport.send(message, timeout: timeout) {
+    switch await transport.send(request, timeout: timeout) {
     case .failure(let reason):
       // The request may have arrived, and the provider bills what arrives.
       if reason.wasSent { pay(most) }
@@ -383,24 +382,24 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       }
       do throws(HTTPDNSFailure) {
         let replies = ProviderReplies(
-          server: server.description, results: try results(asked, TransferResponse(response)))
+          server: server.description, results: try results(asked, response))
         pay(dialect.billing.units(answers: replies.answers.count { !$0.answer.isNegative }))
         return .success(replies)
       } catch {
         pay(most)
-        return .failure(UpstreamFailure(error, code: dialect.errorCode(in: TransferResponse(response))))
+        return .failure(UpstreamFailure(error, code: dialect.errorCode(in: response)))
       }
     }
   }
 
-  private func request(_ asked: AskedQuestions) -> TransferRequest {
+  private func request(_ asked: AskedQuestions) -> HTTPRequest {
     let time = clock.unixTime(wallTime: loop.wallTime)
     if case .batch(let batch) = asked, let batchDialect { return batchDialect.request(for: batch, unixTime: time) }
     return dialect.request(for: asked.first, unixTime: time)
   }
 
   private func results(
-    _ asked: AskedQuestions, _ response: TransferResponse
+    _ asked: AskedQuestions, _ response: HTTPResponse
   ) throws(HTTPDNSFailure) -> [(HTTPDNSQuestion, Result<HTTPDNSAnswer, HTTPDNSFailure>)] {
     if case .batch(let batch) = asked, let batchDialect {
       return Array(zip(batch.questions, try batchDialect.answers(to: batch, from: response)))
@@ -443,16 +442,6 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     let isTimely = abs(clockDifference) < HTTPDNSProvider.oddClock
     guard !isTimely, reason == .authentication || reason == .expired else { return reason.remedy }
     return "set the machine's clock, which differs from the provider's by \(abs(clockDifference)) s"
-  }
-
-  /// The header fields of a dialect rarely change, and the client recognises an identical array and reuses its own
-  /// form.
-  private func fields(_ request: TransferRequest) -> [HTTPField] {
-    let isSame =
-      headers.count == request.headers.count
-      && zip(headers, request.headers).allSatisfy { $0.name == $1.name && $0.value == $1.value }
-    if !isSame { headers = request.headers.map { HTTPField($0.name, $0.value) } }
-    return headers
   }
 }
 

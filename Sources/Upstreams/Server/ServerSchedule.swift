@@ -2,6 +2,7 @@
 //
 // Resolver's loop only.
 
+import HTTPMessage
 import DNSWire
 import EventLoop
 import HTTPClient
@@ -12,9 +13,9 @@ import Persistence
 /// The source of a list of servers, in the provider's dialect.
 protocol ServerListSource: Sendable {
   /// Composes the transfer that requests the list.
-  func request(unixTime: Int64) -> TransferRequest
+  func request(unixTime: Int64) -> HTTPRequest
   /// Parses the list and its lifetime. An empty list means that the service is switched off.
-  func list(from response: TransferResponse) throws(HTTPDNSFailure) -> (servers: [ListedServer], lifetime: Duration)
+  func list(from response: HTTPResponse) throws(HTTPDNSFailure) -> (servers: [ListedServer], lifetime: Duration)
 }
 
 /// Maintains the list of a provider's servers.
@@ -119,13 +120,13 @@ final class ServerSchedule: @unchecked Sendable {
         continue
       }
       let request = source.request(unixTime: loop.wallTime)
-      switch await transport.send(HTTPRequest(request, headers: []), timeout: timeout) {
+      switch await transport.send(request, timeout: timeout) {
       case .failure(let failure):
         server.connectionFailed(now: loop.now)
         (reason, remedy) = ("\(server): \(failure)", "")
       case .response(let response):
         do throws(HTTPDNSFailure) {
-          let (servers, lifetime) = try source.list(from: TransferResponse(response))
+          let (servers, lifetime) = try source.list(from: response)
           failures = 0
           problem = nil
           if servers.isEmpty { note(.warning, "the provider's list of servers says that the service is switched off") }
@@ -174,9 +175,9 @@ final class ServerSchedule: @unchecked Sendable {
 }
 
 extension EMASSchedule: ServerListSource {
-  func request(unixTime: Int64) -> TransferRequest { request }
+  func request(unixTime: Int64) -> HTTPRequest { request }
 
-  func list(from response: TransferResponse) throws(HTTPDNSFailure) -> (servers: [ListedServer], lifetime: Duration) {
+  func list(from response: HTTPResponse) throws(HTTPDNSFailure) -> (servers: [ListedServer], lifetime: Duration) {
     switch try outcome(from: response) {
     case .servers(let servers): (servers, EMASSchedule.refreshInterval)
     case .disabled: ([], EMASSchedule.retryInterval)
@@ -196,9 +197,9 @@ struct AliDNSServerList: ServerListSource {
     dialect = AliDNSDialect(credential: nil, isEncrypted: isEncrypted, path: path)
   }
 
-  func request(unixTime: Int64) -> TransferRequest { dialect.request(for: ServerList.question, unixTime: unixTime) }
+  func request(unixTime: Int64) -> HTTPRequest { dialect.request(for: ServerList.question, unixTime: unixTime) }
 
-  func list(from response: TransferResponse) throws(HTTPDNSFailure) -> (servers: [ListedServer], lifetime: Duration) {
+  func list(from response: HTTPResponse) throws(HTTPDNSFailure) -> (servers: [ListedServer], lifetime: Duration) {
     guard let list = ServerList(try dialect.answer(to: ServerList.question, from: response)) else {
       throw .unreadable(.shape)
     }

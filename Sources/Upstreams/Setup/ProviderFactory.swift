@@ -1,5 +1,6 @@
 // ProviderFactory.swift -- creates a provider's dialect and servers from its configuration.
 
+import HTTPMessage
 import Ciphers
 import Configuration
 import DNSWire

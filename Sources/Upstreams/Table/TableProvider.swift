@@ -2,6 +2,7 @@
 //
 // Resolver's loop only.
 
+import HTTPMessage
 import Configuration
 import DNSWire
 import EventLoop
@@ -205,9 +206,8 @@ final class TableProvider: Upstream, @unchecked Sendable {
         if let table { take(table, from: "\(server)") }
         return true
       case .response(let response):
-        let reply = TransferResponse(response)
-        let outcome = await TableReading.outcome(of: reply.body.count, on: loop) { () throws(AddressTableFault) in
-          try AddressTable(reply)
+        let outcome = await TableReading.outcome(of: response.body.count, on: loop) { () throws(AddressTableFault) in
+          try AddressTable(response)
         }
         switch outcome {
         case .success(let fresh):

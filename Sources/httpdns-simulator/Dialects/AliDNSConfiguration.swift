@@ -1,5 +1,6 @@
 // AliDNSConfiguration.swift -- `/conf` of Alibaba's mobile resolution: the configuration that its SDKs download.
 
+import HTTPMessage
 import HTTPServer
 
 /// The zones and names that an account's clients may or may not resolve; empty lists do not restrict.

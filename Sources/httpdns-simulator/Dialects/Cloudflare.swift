@@ -1,5 +1,6 @@
 // Cloudflare.swift -- Cloudflare's JSON at `/dns-query`, selected by `Accept: application/dns-json`.
 
+import HTTPMessage
 import DNSWire
 import HTTPServer
 

@@ -2,6 +2,7 @@
 //
 // A new dialect needs one file with a conforming type and one entry in `allDialects`.
 
+import HTTPMessage
 import DNSWire
 import EventLoop
 import HTTPServer
@@ -40,7 +41,7 @@ struct Transfer: Sendable {
 struct DialectReply: Sendable {
   var status = 200
   var contentType: String
-  var fields: [HTTPServerField] = []
+  var fields: [HTTPField] = []
   var body: [UInt8]
   /// The questions, name by name; empty if the request could not be parsed.
   var questions: [Question] = []

@@ -2,6 +2,7 @@
 //
 // The vendor's documents say no more; the rest follows Google.
 
+import HTTPMessage
 import DNSWire
 import HTTPServer
 

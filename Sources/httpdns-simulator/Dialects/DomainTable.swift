@@ -2,6 +2,7 @@
 //
 // The format defines no path, no errors and no caching; the simulator adds HTTP's own entity tag.
 
+import HTTPMessage
 import DNSWire
 import HTTPServer
 
@@ -20,7 +21,7 @@ struct DomainTable: Dialect {
     let tag = "\"\(hex(digest(body, .sha256).prefix(8)))\""
     let isKnown = transfer.request.field("If-None-Match").map { DomainTable.list($0, has: tag) } ?? false
     return DialectReply(
-      status: isKnown ? 304 : 200, contentType: "application/json", fields: [HTTPServerField("ETag", tag)],
+      status: isKnown ? 304 : 200, contentType: "application/json", fields: [HTTPField("ETag", tag)],
       body: isKnown ? [] : body)
   }
 

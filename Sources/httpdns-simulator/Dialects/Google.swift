@@ -1,5 +1,6 @@
 // Google.swift -- Google Public DNS's JSON at `/resolve`.
 
+import HTTPMessage
 import DNSWire
 import HTTPServer
 

@@ -5,6 +5,7 @@
 // sends 401, or if configured an empty body, for the first two, and 400 for the last. The price is an assumption as
 // well: one unit per name and family in the request.
 
+import HTTPMessage
 import DNSWire
 import HTTPServer
 

@@ -1,5 +1,6 @@
 // WireFormat.swift -- RFC 8484 at `/dns-query`: GET with `dns=`, POST with the message as the body.
 
+import HTTPMessage
 import DNSWire
 import HTTPServer
 
@@ -53,8 +54,8 @@ struct WireFormat: Dialect {
     guard let octets = try? message.compose() else { return .refusal(500, "the response is too long for a message") }
     // A negative answer has the TTL of its SOA record, which the zone has limited to MINIMUM. Without one, it is 0.
     let lifetime = (answer.records.isEmpty ? answer.authority : answer.records).map(\.ttl).min() ?? 0
-    var fields = [HTTPServerField("Cache-Control", "max-age=\(lifetime)")]
-    if let age { fields.append(HTTPServerField("Age", "\(age)")) }
+    var fields = [HTTPField("Cache-Control", "max-age=\(lifetime)")]
+    if let age { fields.append(HTTPField("Age", "\(age)")) }
     return DialectReply(contentType: mediaType, fields: fields, body: octets)
   }
 

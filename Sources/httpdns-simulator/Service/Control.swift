@@ -12,6 +12,7 @@
 //   PUT    /_simulator/zone           replaces the zone with the body
 //   DELETE /_simulator/zone           restores the zone of the start
 
+import HTTPMessage
 import HTTPServer
 
 private let controlPrefix = "/_simulator/"
@@ -92,7 +93,7 @@ extension Simulator {
 
 extension HTTPServerReply {
   fileprivate func sendJSON(_ body: [UInt8]) {
-    send(status: 200, fields: [HTTPServerField("Content-Type", "application/json")], body: body)
+    send(status: 200, fields: [HTTPField("Content-Type", "application/json")], body: body)
   }
 
   fileprivate func refuse(_ reason: String) { send(status: 400, body: Array("\(reason)\n".utf8)) }

@@ -1,5 +1,6 @@
 // Fault.swift -- a deliberate fault: what goes wrong, for which requests, and how often.
 
+import HTTPMessage
 import DNSWire
 import HTTPServer
 
@@ -177,7 +178,7 @@ extension DialectReply {
     case .cut: reply.body.removeLast((body.count + 1) / 2)
     case .status:
       reply = .refusal(fault.code, "refused on demand")
-      if let seconds = fault.retryAfter { reply.fields = [HTTPServerField("Retry-After", "\(seconds)")] }
+      if let seconds = fault.retryAfter { reply.fields = [HTTPField("Retry-After", "\(seconds)")] }
     case .html:
       let page = "<!DOCTYPE html><title>Sign in</title><p>Welcome to this network."
       reply = .refusal(200, page, contentType: "text/html")

@@ -3,6 +3,7 @@
 // Loop thread only. Each request passes these steps: select the dialect, compose its reply, apply a fault, record,
 // send.
 
+import HTTPMessage
 import EventLoop
 import Glibc
 import HTTPServer
@@ -118,9 +119,9 @@ final class Simulator {
 
   private func send(_ answer: DialectReply, _ reply: HTTPServerReply) {
     var fields = answer.fields
-    fields.append(HTTPServerField("Content-Type", answer.contentType))
+    fields.append(HTTPField("Content-Type", answer.contentType))
     let clockOffset = service.options.clockOffset
-    if clockOffset != 0 { fields.append(HTTPServerField("Date", httpDate(loop.wallTime + clockOffset))) }
+    if clockOffset != 0 { fields.append(HTTPField("Date", httpDate(loop.wallTime + clockOffset))) }
     reply.send(status: answer.status, fields: fields, body: answer.body)
   }
 

@@ -1,5 +1,6 @@
 // LifeHostility.swift -- clients that mean harm: what they ask, what their zone answers, and what they may take.
 
+import HTTPMessage
 import DNSWire
 import EventLoop
 import HTTPClient

@@ -1,5 +1,6 @@
 // LifeService.swift -- a simulated provider: a server that speaks a dialect, and the provider as the resolver sees it.
 
+import HTTPMessage
 import Configuration
 import Ciphers
 import DNSWire

@@ -1,0 +1,56 @@
+// HTTPRequest.swift -- the request of a transfer: what a dialect composes and the client sends.
+
+/// A request method (RFC 9110 section 9).
+public enum HTTPMethod: String, Hashable, Sendable {
+  case get = "GET"
+  case head = "HEAD"
+  case post = "POST"
+  case put = "PUT"
+  case delete = "DELETE"
+}
+
+/// A header field of a request or a response.
+public struct HTTPField: Hashable, Sendable {
+  /// The field name, for example `Accept`.
+  public var name: String
+  /// The field value.
+  public var value: String
+
+  /// Creates a field; neither text is checked.
+  public init(_ name: String, _ value: String) {
+    self.name = name
+    self.value = value
+  }
+}
+
+/// A request. The transport determines server, scheme and connection.
+public struct HTTPRequest: Hashable, Sendable {
+  /// The method.
+  public var method: HTTPMethod
+  /// Path and query, starting with `/`, percent-encoded. The query may contain a signature: never log it.
+  public var target: String
+  /// Header fields other than `Host` and `Content-Length`. Reusing the same array for all requests costs nothing.
+  public var headers: [HTTPField]
+  /// The content of a POST.
+  public var body: [UInt8]
+  /// The key of a fair share: transfers of one key cannot take all connections while transfers of another wait. 0 is
+  /// not limited. Not sent.
+  public var share: UInt64 = 0
+
+  /// Creates a request with share 0.
+  public init(method: HTTPMethod = .get, target: String, headers: [HTTPField] = [], body: [UInt8] = []) {
+    self.method = method
+    self.target = target
+    self.headers = headers
+    self.body = body
+  }
+}
+
+extension HTTPRequest: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+  /// Method and path for logs, without query, headers and body.
+  public var description: String { "\(method.rawValue) \(target.prefix { $0 != "?" })" }
+  /// The same as `description`.
+  public var debugDescription: String { description }
+  /// Empty, so that reflection does not reveal the query.
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}
