@@ -142,7 +142,7 @@ let programs: [Target] =
     [
       "DNSWire", "EventLoop", "Configuration", "MessageCache", "HTTPMessage", "HTTPServer", "Frontend", "Upstreams",
       "Resolver",
-      "Forwarder", "Telemetry", "CAccess",
+      "Forwarder", "Telemetry", "CAccess", "CJSON",
     ],
     tests: ["HTTPTestSupport", logging])
   + module(

@@ -22,7 +22,7 @@ enum ControlRequests {
   /// Each type of `Commands`.
   static let all: [any ControlRequest.Type] = [
     StatsRequest.self, FlushRequest.self, CacheRequest.self, ProvidersRequest.self, RefreshRequest.self,
-    ReportBadRequest.self, ReloadRequest.self, ConfigurationRequest.self, TopRequest.self,
+    ReportBadRequest.self, ReloadRequest.self, ConfigurationRequest.self,
   ]
 }
 

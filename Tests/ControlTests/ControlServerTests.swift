@@ -94,7 +94,7 @@ import Testing
     ("POST", "/refresh?now", "a.example\n", 400), ("POST", "/refresh", "a.example\nANY\n", 400),
     ("POST", "/refresh", "a.example\n" + String(repeating: "A\n", count: 17), 400),
     ("POST", "/report-bad", "a.example\n", 400), ("POST", "/report-bad", "a.example\n192.0.2\n", 400),
-    ("POST", "/report-bad", "a.example\n192.0.2.1\n192.0.2.2\n", 400), ("POST", "/top", "", 405),
+    ("POST", "/report-bad", "a.example\n192.0.2.1\n192.0.2.2\n", 400), ("POST", "/stats?top", "", 405),
     ("POST", "/flush?all", "", 400), ("POST", "/flush?below", "", 400), ("POST", "/flush", "a..b\n", 400),
     ("POST", "/flush", String(repeating: "a.example\n", count: 257), 400),
     ("POST", "/flush", String(repeating: "a", count: 300_000), 413),

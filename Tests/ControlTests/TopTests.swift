@@ -1,12 +1,16 @@
 // TopTests.swift -- numbers on their way to `top`, and what it makes of two readings.
 
+import DNSWire
 import EventLoop
-import Forwarder
-import Frontend
+import MessageCache
+import Resolver
 import Telemetry
 import Testing
 
 @testable import Control
+@testable import Forwarder
+@testable import Frontend
+@testable import Upstreams
 
 @Suite struct `A sample for top` {
   private static func sample() -> TopSample {
@@ -37,18 +41,85 @@ import Testing
     return sample
   }
 
-  @Test func `comes through unchanged with texts of any kind`() {
-    let sample = `A sample for top`.sample()
-    #expect(TopSample(text: sample.text) == sample)
-    #expect(TopSample(text: TopSample().text) == TopSample())
+  /// A daemon whose numbers differ from each other, with texts of any kind.
+  private static func answers() -> Answers {
+    var provider = ProviderReport(name: "alidns")
+    provider.state = .down("a\ttab\nand % \"a\" \\ line é\u{1F600}\u{1}")
+    (provider.server, provider.unitsToday, provider.unitsPerDay, provider.transfers) = ("223.5.5.5", 7, 100, 10)
+    provider.failureCounts.count(.timeout)
+    provider.roundTrips.observe(.milliseconds(20))
+    var answers = Answers()
+    var statistics = answers.numbers.statistics
+    for (number, fate) in QueryFate.allCases.enumerated() {
+      statistics.queries.udp[fate.rawValue] = UInt64(number + 1) << 32
+      statistics.queries.tcp[fate.rawValue] = 1
+    }
+    for code in CountedCode.allCases { statistics.queries.codes[code.rawValue] = UInt64.max - UInt64(code.rawValue) }
+    for milliseconds in [1, 2, 3, 10_000] { statistics.queries.atHand.observe(.milliseconds(milliseconds)) }
+    statistics.queries.resolved.observe(.nanoseconds(7))
+    (statistics.cache.entries, statistics.cache.maxEntries) = (5, 100)
+    (statistics.cache.octets, statistics.cache.maxOctets) = (4096, 1 << 20)
+    (statistics.questionsInFlight, statistics.waitingClients) = (1, 2)
+    statistics.providers = [provider, ProviderReport(name: "b")]
+    answers.numbers.statistics = statistics
+    let quiet = DomainName(text: "a\\.\\000\\\".example")!
+    answers.numbers.failing = [
+      FailingName(name: quiet, type: .aaaa, count: 24, reason: "no\tanswer", age: .nanoseconds(2_000_000_001))
+    ]
+    var counts = NameCounts()
+    counts.asked(nil, rtt: 20_000_001)
+    counts.cacheDnsNum = 80
+    counts.wentToLocalDNS(isAnswered: true)
+    answers.names = [
+      NameReport(name: DomainName(text: "www.example.com")!, type: .a, time: .zero, counts: counts),
+      NameReport(name: quiet, type: .aaaa, time: .zero, counts: NameCounts()),
+      NameReport(name: DomainName(text: "none.example")!, type: RecordType(0), time: .zero, counts: NameCounts()),
+    ]
+    return answers
+  }
+
+  @Test func `comes through unchanged with texts of any kind`() throws {
+    let answers = `A sample for top`.answers()
+    let queries = answers.numbers.statistics.queries
+    let scene = try ControlScene(answers)
+    let sample = try scene.client.sample()
+    #expect(sample.time == 60_000_000_000 && sample.startedAt == 50_000_000_000)
+    #expect(sample.fates == QueryFate.allCases.map { queries.count($0) })
+    #expect(sample.codes == CountedCode.allCases.map { queries.count($0) })
+    #expect(sample.atHand == queries.atHand && sample.resolved == queries.resolved)
+    #expect([sample.entries, sample.maxEntries, sample.octets, sample.maxOctets] == [5, 100, 4096, 1 << 20])
+    #expect([sample.inFlight, sample.waiting, sample.refreshes] == [1, 2, 0])
+    #expect(
+      sample.providers == [
+        TopSample.Provider(
+          name: "alidns", state: "down", reason: "down: a\ttab\nand % \"a\" \\ line é\u{1F600}\u{1}",
+          server: "223.5.5.5", transfers: 10, failures: 1, unitsToday: 7, unitsPerDay: 100,
+          roundTrips: answers.numbers.statistics.providers[0].roundTrips),
+        TopSample.Provider(name: "b", state: "up"),
+      ])
+    let quiet = answers.numbers.failing[0].name.text
+    #expect(
+      sample.names == [
+        TopSample.Name(name: "www.example.com.", type: "A", hits: 80, questions: 2, averageRoundTrip: 20_000_001),
+        TopSample.Name(name: quiet, type: "AAAA", failed: 24),
+        TopSample.Name(name: "none.example.", type: "NXDOMAIN"),
+      ])
+    #expect(
+      sample.failing == [
+        TopSample.Failing(name: quiet, type: "AAAA", count: 24, reason: "no\tanswer", age: 2_000_000_001)
+      ])
   }
 
   @Test(arguments: [
-    "", "httpdnsd-top\t2\nname\tx\n", "httpdnsd-top\t2\nnew\t1\n", "httpdnsd-top\t2\ntime\t1\tx\n", "a",
-    "httpdnsd-top\t1\n",
+    ("", ""), ("{", "["), ("\"time_ns\":", "\"time\":"), ("\"time_ns\":6", "\"time_ns\":-6"), ("\"hit\":", "\"hits\":"),
+    ("\"buckets\":[0,", "\"buckets\":["), ("\"names\":[", "\"names\":[1,"), ("\"failing\":[]", "\"failing\":{}"),
   ])
-  func `is refused where it is of another version, or broken`(text: String) {
-    #expect(TopSample(text: text) == nil)
+  func `is refused where it is of another version, or broken`(part: String, replacement: String) throws {
+    let json = StatsText(numbers: .empty, busiest: []).json
+    #expect(TopSample(json: json) != nil)
+    #expect(json.contains(part) || part.isEmpty)
+    #expect(TopSample(json: part.isEmpty ? "" : json.replacing(part, with: replacement, maxReplacements: 1)) == nil)
+    #expect(TopSample(json: StatsText(numbers: .empty).json) == nil)
   }
 
   @Test func `alone has the rates since the start`() {

@@ -1,4 +1,4 @@
-// StatsRequest.swift -- `GET /stats[?by-name]`: the daemon's counters, in all or for the busiest names.
+// StatsRequest.swift -- `GET /stats[?by-name|?top]`: the counters: in all, of the busiest names, or for `top`.
 
 import HTTPMessage
 import DNSWire
@@ -15,24 +15,36 @@ struct StatsRequest: ControlRequest {
   static let method = HTTPMethod.get
   static let path = "/stats"
 
-  private let byName: Bool
+  private enum Part {
+    case totals, names, top
+  }
+
+  private let part: Part
 
   init(_ request: HTTPServerRequest) throws(ControlRefusal) {
-    guard request.query == nil || request.query == "by-name" else {
-      throw ControlRefusal(status: 400, reason: "an unknown parameter; by-name is known")
+    switch request.query {
+    case nil: part = .totals
+    case "by-name": part = .names
+    case "top": part = .top
+    default: throw ControlRefusal(status: 400, reason: "an unknown parameter; by-name and top are known")
     }
-    byName = request.query != nil
   }
 
   func answer(from actions: any ControlActions) async -> any ControlText {
-    if byName { return NamesText(await actions.names()) }
-    return StatsText(numbers: await actions.numbers())
+    switch part {
+    case .totals: return StatsText(numbers: await actions.numbers())
+    case .names: return NamesText(await actions.names())
+    case .top: return StatsText(numbers: await actions.numbers(), busiest: await actions.names().reports)
+    }
   }
 }
 
 /// All numbers of a moment.
 struct StatsText: ControlText {
   let numbers: DaemonNumbers
+  /// The busiest names if the JSON is for `top`.
+  var busiest: [NameReport]?
+
   private var statistics: ForwarderStatistics { numbers.statistics }
   private var queries: QueryTotals { numbers.statistics.queries }
 
@@ -62,12 +74,15 @@ struct StatsText: ControlText {
 
   var json: String {
     let fates = QueryFate.allCases.map { ($0.word, "\(queries.count($0))") }
+    let codes = CountedCode.allCases.map { ($0.word, "\(queries.count($0))") }
     let cache = statistics.cache
     let counts = numbers.counts.members(network: numbers.network).map { ($0.name, $0.json) }
     let rest = JSONText.members([
-      "uptime_seconds": JSONText.seconds(statistics.uptime), "queries": "\(queries.queries)",
-      "fates": JSONText.object(fates), "hit_ratio": queries.hitRatio.map { "\($0)" },
-      "latency_at_hand_ms": JSONText.latency(queries.atHand), "latency_resolved_ms": JSONText.latency(queries.resolved),
+      "uptime_seconds": JSONText.seconds(statistics.uptime), "time_ns": "\(statistics.time.nanoseconds)",
+      "started_ns": "\(statistics.startedAt.nanoseconds)", "queries": "\(queries.queries)",
+      "fates": JSONText.object(fates), "rcodes": JSONText.object(codes), "hit_ratio": queries.hitRatio.map { "\($0)" },
+      "latency_at_hand_ms": JSONText.histogram(queries.atHand),
+      "latency_resolved_ms": JSONText.histogram(queries.resolved),
       "cache": JSONText.object([
         "entries": "\(cache.entries)", "max_entries": "\(cache.maxEntries)", "octets": "\(cache.octets)",
         "max_octets": "\(cache.maxOctets)", "insertions": "\(cache.insertions)", "evictions": "\(cache.evictions)",
@@ -79,7 +94,10 @@ struct StatsText: ControlText {
       "refresh_transfers": statistics.refresh.map { "\($0.transfers)" },
       "refresh_over_budget": statistics.refresh.map { "\($0.overBudget)" },
     ])
-    return JSONText.object(counts + rest)
+    let top = busiest.map { names in
+      TopMembers(providers: statistics.providers, names: names, failing: numbers.failing).members
+    }
+    return JSONText.object(counts + rest + (top ?? []))
   }
 
   private func latency(_ histogram: LatencyHistogram) -> String {
@@ -163,8 +181,19 @@ extension QueryFate {
 
 extension JSONText {
   /// A histogram in a few figures, in milliseconds.
-  static func latency(_ histogram: LatencyHistogram) -> String {
-    object([
+  static func latency(_ histogram: LatencyHistogram) -> String { object(figures(histogram)) }
+
+  /// The same with the whole histogram: the counts of its buckets, and their sum and the longest in nanoseconds.
+  static func histogram(_ histogram: LatencyHistogram) -> String {
+    object(
+      figures(histogram) + [
+        ("sum_ns", "\(histogram.sum)"), ("longest_ns", "\(histogram.longest)"),
+        ("buckets", array(histogram.counts.map { "\($0)" })),
+      ])
+  }
+
+  private static func figures(_ histogram: LatencyHistogram) -> [(String, String)] {
+    members([
       "count": "\(histogram.count)", "mean": histogram.mean.map(milliseconds),
       "p50": histogram.quantile(0.5).map(milliseconds), "p99": histogram.quantile(0.99).map(milliseconds),
     ])
@@ -181,5 +210,12 @@ extension ControlClient {
   /// The numbers of the daemon, or what was counted for the busiest names.
   public func stats(byName: Bool, _ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
     try ask(StatsRequest.self, query: byName ? "?by-name" : "", form)
+  }
+
+  /// The numbers for `top`.
+  public func sample() throws(ControlClientError) -> TopSample {
+    let answer = try ask(StatsRequest.self, query: "?top", .json)
+    guard let sample = TopSample(json: answer.content) else { throw .unreadable(path: path) }
+    return sample
   }
 }

@@ -1,16 +1,7 @@
-// TopSample.swift -- the numbers that `httpdnsd top` gets from the daemon, and the lines in which they travel.
-//
-// Both ends are programs of one version: a line for each group of numbers, separated by tabs, texts percent-encoded. The
-// first line has the version.
+// TopSample.swift -- the numbers that `httpdnsd top` reads from the daemon's statistics.
 
-import DNSWire
-import EventLoop
-import Forwarder
 import Frontend
-import MessageCache
-import Resolver
 import Telemetry
-import Upstreams
 
 /// What the daemon has done until a moment.
 public struct TopSample: Sendable, Equatable {
@@ -101,128 +92,66 @@ public struct TopSample: Sendable, Equatable {
 
   /// Nothing yet.
   public init() {}
+}
 
-  /// The numbers of a daemon.
-  init(_ numbers: DaemonNumbers, names reports: [NameReport]) {
-    let statistics = numbers.statistics
-    time = UInt64(clamping: statistics.time.nanoseconds)
-    startedAt = UInt64(clamping: statistics.startedAt.nanoseconds)
-    fates = QueryFate.allCases.map { statistics.queries.count($0) }
-    codes = CountedCode.allCases.map { statistics.queries.count($0) }
-    (atHand, resolved) = (statistics.queries.atHand, statistics.queries.resolved)
-    (entries, maxEntries) = (UInt64(clamping: statistics.cache.entries), UInt64(clamping: statistics.cache.maxEntries))
-    (octets, maxOctets) = (UInt64(clamping: statistics.cache.octets), UInt64(clamping: statistics.cache.maxOctets))
-    inFlight = UInt64(clamping: statistics.questionsInFlight)
-    waiting = UInt64(clamping: statistics.waitingClients)
-    refreshes = statistics.refresh?.transfers ?? 0
-    let now = LogTime.now.nanoseconds / 1_000_000_000
-    providers = statistics.providers.map { report in
-      Provider(
-        name: report.name, state: report.state.label, reason: report.explanation(now: now) ?? "",
-        server: report.server ?? "",
-        transfers: UInt64(clamping: report.transfers), failures: UInt64(clamping: report.failures),
-        unitsToday: UInt64(clamping: report.unitsToday), unitsPerDay: UInt64(clamping: report.unitsPerDay),
-        roundTrips: report.roundTrips)
-    }
-    failing = numbers.failing.map { row in
-      Failing(
-        name: row.name.text, type: "\(row.type)", count: row.count, reason: row.reason,
-        age: UInt64(clamping: row.age.nanoseconds))
-    }
-    let failed = Dictionary(failing.map { ("\($0.name) \($0.type)", $0.count) }) { first, _ in first }
-    names = reports.map { report in
-      Name(
-        name: report.name.text, type: report.type.counted, hits: report.counts.cacheDnsNum,
-        questions: report.counts.requestPDnsNum + report.counts.gobackLocaldnsNum,
-        averageRoundTrip: UInt64(clamping: report.counts.avgRtt),
-        failed: failed["\(report.name.text) \(report.type)"] ?? 0)
-    }
+extension TopSample {
+  /// The numbers in the JSON of `GET /stats?top`; nil if a member is missing or is not of its kind.
+  ///
+  /// - Complexity: O(*n*) in the length of the text.
+  init?(json: String) {
+    guard let sample = try? StatsValue.read(json, TopSample.init(_:)) else { return nil }
+    self = sample
+  }
+
+  private init(_ stats: StatsValue) throws(UnreadableStats) {
+    (time, startedAt) = (try stats.number("time_ns"), try stats.number("started_ns"))
+    let fates = try stats.member("fates")
+    for fate in QueryFate.allCases { self.fates[fate.rawValue] = try fates.number(fate.word) }
+    let codes = try stats.member("rcodes")
+    for code in CountedCode.allCases { self.codes[code.rawValue] = try codes.number(code.word) }
+    atHand = try stats.member("latency_at_hand_ms").histogram()
+    resolved = try stats.member("latency_resolved_ms").histogram()
+    let cache = try stats.member("cache")
+    (entries, maxEntries) = (try cache.number("entries"), try cache.number("max_entries"))
+    (octets, maxOctets) = (try cache.number("octets"), try cache.number("max_octets"))
+    (inFlight, waiting) = (try stats.number("questions_under_way"), try stats.number("waiting_clients"))
+    refreshes = try stats.number("refresh_transfers", absent: 0)
+    providers = try stats.elements("providers", Provider.init(_:))
+    names = try stats.elements("names", Name.init(_:))
+    failing = try stats.elements("failing", Failing.init(_:))
   }
 }
 
-extension TopSample: ControlText {
-  private static let version = "httpdnsd-top\t2"
-
-  /// For the other program.
-  var text: String {
-    var lines = [
-      TopSample.version, TopSample.line("time", [], [time, startedAt]), TopSample.line("fates", [], fates),
-      TopSample.line("codes", [], codes), TopSample.line("at-hand", [], atHand.numbers),
-      TopSample.line("resolved", [], resolved.numbers),
-      TopSample.line("cache", [], [entries, maxEntries, octets, maxOctets]),
-      TopSample.line("load", [], [inFlight, waiting, refreshes]),
-    ]
-    lines += providers.map { provider in
-      TopSample.line(
-        "provider", [provider.name, provider.state, provider.reason, provider.server],
-        [provider.transfers, provider.failures, provider.unitsToday, provider.unitsPerDay]
-          + provider.roundTrips.numbers)
-    }
-    lines += names.map {
-      TopSample.line("name", [$0.name, $0.type], [$0.hits, $0.questions, $0.averageRoundTrip, $0.failed])
-    }
-    lines += failing.map { TopSample.line("failing", [$0.name, $0.type, $0.reason], [$0.count, $0.age]) }
-    return lines.map { "\($0)\n" }.joined()
-  }
-
-  var json: String { TopFrame(self, after: nil).json }
-
-  private static func line(_ word: String, _ texts: [String], _ numbers: [UInt64]) -> String {
-    ([word] + texts.map(PercentText.encode) + numbers.map { "\($0)" }).joined(separator: "\t")
-  }
-
-  /// What the other program sent; nil where it is of another version.
-  public init?(text: String) {
-    self.init()
-    var lines = text.split(separator: "\n")[...]
-    guard lines.popFirst() == TopSample.version[...] else { return nil }
-    for line in lines {
-      guard read(line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)) else { return nil }
-    }
-  }
-
-  private mutating func read(_ fields: [String]) -> Bool {
-    let texts = ["provider": 4, "name": 2, "failing": 3][fields[0]] ?? 0
-    let numbers = fields.dropFirst(1 + texts).compactMap { UInt64($0) }
-    let words = fields.dropFirst().prefix(texts).compactMap { PercentText.decode($0) }
-    guard words.count == texts, numbers.count == fields.count - 1 - texts else { return false }
-    switch (fields[0], numbers.count) {
-    case ("time", 2): (time, startedAt) = (numbers[0], numbers[1])
-    case ("fates", fates.count): fates = numbers
-    case ("codes", codes.count): codes = numbers
-    case ("at-hand", LatencyHistogram.numberCount): atHand = LatencyHistogram(numbers: numbers[...])
-    case ("resolved", LatencyHistogram.numberCount): resolved = LatencyHistogram(numbers: numbers[...])
-    case ("cache", 4): (entries, maxEntries, octets, maxOctets) = (numbers[0], numbers[1], numbers[2], numbers[3])
-    case ("load", 3): (inFlight, waiting, refreshes) = (numbers[0], numbers[1], numbers[2])
-    case ("provider", 4 + LatencyHistogram.numberCount):
-      providers.append(
-        Provider(
-          name: words[0], state: words[1], reason: words[2], server: words[3], transfers: numbers[0],
-          failures: numbers[1], unitsToday: numbers[2], unitsPerDay: numbers[3],
-          roundTrips: LatencyHistogram(numbers: numbers[4...])))
-    case ("failing", 2):
-      failing.append(
-        Failing(name: words[0], type: words[1], count: numbers[0], reason: words[2], age: numbers[1]))
-    case ("name", 4):
-      names.append(
-        Name(
-          name: words[0], type: words[1], hits: numbers[0], questions: numbers[1], averageRoundTrip: numbers[2],
-          failed: numbers[3]))
-    default: return false
-    }
-    return true
+extension TopSample.Provider {
+  fileprivate init(_ provider: StatsValue) throws(UnreadableStats) {
+    (name, state) = (try provider.text("name"), try provider.text("label"))
+    (reason, server) = (try provider.text("explanation", absent: ""), try provider.text("server", absent: ""))
+    (transfers, failures) = (try provider.number("transfers"), try provider.number("failures"))
+    (unitsToday, unitsPerDay) = (try provider.number("units_today"), try provider.number("units_per_day"))
+    roundTrips = try provider.member("round_trip_ms").histogram()
   }
 }
 
-extension LatencyHistogram {
-  fileprivate static let numberCount = 2 + bucketCount
+extension TopSample.Name {
+  fileprivate init(_ row: StatsValue) throws(UnreadableStats) {
+    (name, type) = (try row.text("name"), try row.text("type"))
+    (hits, questions) = (try row.number("hits"), try row.number("questions"))
+    (averageRoundTrip, failed) = (try row.number("round_trip_ns"), try row.number("failures"))
+  }
+}
 
-  /// The sum and the counts.
-  fileprivate var numbers: [UInt64] { [sum, longest] + counts }
+extension TopSample.Failing {
+  fileprivate init(_ row: StatsValue) throws(UnreadableStats) {
+    (name, type) = (try row.text("name"), try row.text("type"))
+    (count, reason, age) = (try row.number("failures"), try row.text("reason"), try row.number("age_ns"))
+  }
+}
 
-  /// - Precondition: there are `numberCount` of them.
-  fileprivate init(numbers: ArraySlice<UInt64>) {
-    let (sum, longest) = (numbers[numbers.startIndex], numbers[numbers.startIndex + 1])
-    self.init(counts: Array(numbers.dropFirst(2)), sum: sum, longest: longest)
+extension StatsValue {
+  /// The histogram that `JSONText.histogram` has written.
+  fileprivate func histogram() throws(UnreadableStats) -> LatencyHistogram {
+    let counts = try elements("buckets") { count throws(UnreadableStats) in try count.number() }
+    guard counts.count == LatencyHistogram.bucketCount else { throw UnreadableStats() }
+    return LatencyHistogram(counts: counts, sum: try number("sum_ns"), longest: try number("longest_ns"))
   }
 }

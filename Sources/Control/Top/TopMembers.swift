@@ -1,0 +1,58 @@
+// TopMembers.swift -- what `GET /stats?top` adds to the statistics: providers, busiest names and names that fail.
+
+import DNSWire
+import EventLoop
+import Frontend
+import Resolver
+import Telemetry
+import Upstreams
+
+/// Members of the statistics that `top` reads besides the totals.
+struct TopMembers {
+  let providers: [ProviderReport]
+  /// The busiest first.
+  let names: [NameReport]
+  /// The one that failed last first.
+  let failing: [FailingName]
+  /// Seconds since 1970.
+  var now = LogTime.now.nanoseconds / 1_000_000_000
+
+  /// Arrays of objects, by their names.
+  var members: [(String, String)] {
+    [
+      ("providers", JSONText.array(providers.map(provider))), ("names", JSONText.array(nameObjects)),
+      ("failing", JSONText.array(failing.map(failure))),
+    ]
+  }
+
+  private func provider(_ report: ProviderReport) -> String {
+    JSONText.object([
+      "name": JSONText.string(report.name), "state": JSONText.string(report.state.word),
+      "label": JSONText.string(report.state.label), "explanation": report.explanation(now: now).map(JSONText.string),
+      "server": report.server.map(JSONText.string), "transfers": "\(report.transfers)",
+      "failures": "\(report.failures)", "units_today": "\(report.unitsToday)",
+      "units_per_day": "\(report.unitsPerDay)", "round_trip_ms": JSONText.histogram(report.roundTrips),
+    ])
+  }
+
+  private var nameObjects: [String] {
+    let failed = Dictionary(failing.map { ("\($0.name.text) \($0.type)", $0.count) }) { first, _ in first }
+    return names.map { report in
+      let name = report.name.text
+      return JSONText.object([
+        "name": JSONText.string(name), "type": JSONText.string(report.type.counted),
+        "hits": "\(report.counts.cacheDnsNum)",
+        "questions": "\(report.counts.requestPDnsNum + report.counts.gobackLocaldnsNum)",
+        "round_trip_ns": "\(UInt64(clamping: report.counts.avgRtt))",
+        "failures": "\(failed["\(name) \(report.type)"] ?? 0)",
+      ])
+    }
+  }
+
+  private func failure(_ row: FailingName) -> String {
+    JSONText.object([
+      "name": JSONText.string(row.name.text), "type": JSONText.string("\(row.type)"), "failures": "\(row.count)",
+      "reason": JSONText.string(row.reason), "age_ns": "\(UInt64(clamping: row.age.nanoseconds))",
+    ])
+  }
+}
