@@ -1,40 +1,40 @@
-// AnswerPolicy.swift -- from an upstream's records to the response that is kept: TTLs, SOA, rebind protection.
+// AnswerPolicy.swift -- turns an upstream's records into a response for the cache: TTLs, SOA, rebind protection.
 
 import DNSWire
 import Frontend
 import HTTPDNS
 import Routing
 
-/// A response ready to be kept and sent.
+/// A response that is ready to be cached and sent.
 struct FinishedAnswer {
   var response: ComposedResponse
-  /// Seconds that it may be kept; 0 for not at all.
+  /// Seconds for which it may be cached; 0 for not at all.
   var lifetime: UInt32
-  /// Whether NXDOMAIN was said of QNAME itself, so that it holds for every type and for names below.
+  /// Whether it is NXDOMAIN for QNAME itself, which is valid for every type and for names below.
   var deniesName = false
-  /// Whether it is NXDOMAIN or NODATA, be it at the end of aliases.
+  /// Whether it is NXDOMAIN or NODATA, also at the end of an alias chain.
   var isNegative = false
-  /// Whether it is empty for a reason that the dialect cannot tell: another upstream may have data.
+  /// Whether it is empty and the dialect cannot express why: another upstream may have data.
   var isAmbiguous = false
-  /// SCOPE PREFIX-LENGTH, where a subnet was sent and the upstream gave one.
+  /// SCOPE PREFIX-LENGTH (RFC 7871), if a subnet was sent and the upstream returned a scope.
   var scope: Int?
 }
 
-/// What the rules say about answers of one origin.
+/// The rules for answers of one source.
 struct AnswerPolicy {
   var ttl: TTLBounds
-  /// Whether the answer came from LocalDNS in a provider's place.
+  /// Whether the answer came from LocalDNS instead of a provider.
   var isFallback = false
-  /// Whether the upstream's AD bit counts.
+  /// Whether the upstream's AD bit is trusted.
   var trustsAD = false
-  /// Refuses private addresses, where that is switched on.
+  /// Refuses private addresses; nil if rebind protection is off or does not apply.
   var rebindFilter: RebindFilter?
 
-  /// Seconds that a negative answer without SOA is kept: the shortest that does not make the other family of a name that
-  /// is in use a steady expense.
+  /// Seconds for which a negative answer without SOA is cached: the shortest time with which the missing address family
+  /// of a name in use causes no constant cost.
   private static let ttlWithoutSOA: UInt32 = 30
 
-  /// Composes an answer; nil where it does not fit into a message.
+  /// Composes an answer; nil if it does not fit into a message.
   func finish(_ answer: HTTPDNSAnswer, to question: HTTPDNSQuestion) -> FinishedAnswer? {
     if let rebindFilter, rebindFilter.refuses(answer.answers, for: question.name) {
       return negative(.noError, question, chain: [], authorities: [], extendedError: .filtered)
@@ -56,7 +56,8 @@ struct AnswerPolicy {
     return FinishedAnswer(response: response, lifetime: response.lowestTTL, scope: answer.scopePrefixLength)
   }
 
-  /// NXDOMAIN or NODATA, with the upstream's SOA record or one of our own (RFC 2308 sections 3 and 5).
+  /// Composes NXDOMAIN or NODATA with the upstream's SOA record or a synthetic one (RFC 2308 sections 3 and 5); nil if
+  /// it does not fit into a message.
   func negative(
     _ responseCode: ResponseCode, _ question: HTTPDNSQuestion, chain: [ResourceRecord],
     authorities: [ResourceRecord], extendedError: ExtendedError? = nil, isAuthenticated: Bool = false,
@@ -83,8 +84,8 @@ struct AnswerPolicy {
       isNegative: true, scope: scope)
   }
 
-  /// A record with its TTL inside the bounds. A TTL of 0 stays: such a record is for one transaction only
-  /// (RFC 1035 section 3.2.1), unless a lower bound was configured.
+  /// The record with its TTL inside the bounds. Without a configured lower bound, a TTL of 0 stays 0: such a record is
+  /// valid for one transaction only (RFC 1035 section 3.2.1).
   private func clamped(_ record: ResourceRecord) -> ResourceRecord {
     var record = record
     record.ttl = min(max(record.ttl, ttl.lowest), ttl.highest)
@@ -94,7 +95,7 @@ struct AnswerPolicy {
 }
 
 extension ResourceRecord {
-  /// Where a CNAME chain ends.
+  /// The target of the last CNAME record of a chain.
   static func target(of chain: [ResourceRecord]) -> DomainName? {
     chain.last { $0.type == .cname }.flatMap { DomainName(octets: $0.rdata) }
   }

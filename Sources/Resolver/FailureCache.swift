@@ -1,4 +1,4 @@
-// FailureCache.swift -- questions that failed a moment ago (RFC 9520): nobody is asked again before a wait.
+// FailureCache.swift -- caches failed questions, which are asked again only after a wait (RFC 9520).
 
 import DNSWire
 import EventLoop
@@ -6,7 +6,7 @@ import FairShares
 import MessageCache
 import Upstreams
 
-/// Remembers failures with a wait that doubles from one second on. Resolver's loop only.
+/// Failed questions with a wait each, which starts at one second and doubles with each failure. Resolver's loop only.
 struct FailureCache {
   private struct Failure {
     var until: BootInstant
@@ -19,20 +19,20 @@ struct FailureCache {
   private let longestWait: Duration
   private var nextTrial = BootInstant(nanoseconds: 0)
   private var lastTried: DomainKey?
-  /// Failures that were looked at to make room so far, for tests.
+  /// The number of failures checked to make room so far, for tests.
   private(set) var steps = 0
 
   /// RFC 9520 section 3.2: at least one second.
   private static let firstWait = Duration.seconds(1)
-  /// A question whose failure was not its own may be tried although its wait is not over, so that an outage's end is seen
-  /// at once: one of all questions in this time.
+  /// A question may be tried during its wait if the failure was not its own, so that the end of an outage is noticed at
+  /// once. At most one question is tried per interval.
   private static let trialInterval = Duration.milliseconds(500)
-  /// A bound on memory: beyond it, failures that are over make room, then any.
+  /// Limits the memory: above it, expired failures make room first, then any.
   private static let limit = 4096
 
   init(longestWait: Duration) { self.longestWait = max(longestWait, FailureCache.firstWait) }
 
-  /// How many questions are remembered.
+  /// The number of cached failures, including expired ones.
   var count: Int { failures.count }
 
   /// Whether the question must not be asked yet.
@@ -40,21 +40,22 @@ struct FailureCache {
     failures[key].map { now < $0.until } ?? false
   }
 
-  /// Whether the question may be asked in spite of its wait: now and then one may whose failure was the server's, the
-  /// account's or the network's, and is a second old (RFC 9520 section 3.2). Names of one domain do not take all turns.
+  /// Whether the question may be tried during its wait. It may if a server, an account or the network was to blame, the
+  /// failure is at least a second old (RFC 9520 section 3.2), and the trial interval has passed. The domain of the last
+  /// trial waits four intervals, so that one domain does not take all trials.
   func mayTry(_ key: QuestionKey, of domain: DomainKey, now: BootInstant) -> Bool {
     guard let failure = failures[key], failure.blame.endsWithRecovery else { return false }
     let turn = domain == lastTried ? nextTrial + FailureCache.trialInterval * 3 : nextTrial
     return now >= failure.at + FailureCache.firstWait && now >= turn
   }
 
-  /// The question is asked in spite of its wait.
+  /// Notes that a question of this domain is tried during its wait.
   mutating func tries(_ domain: DomainKey, now: BootInstant) {
     nextTrial = now + FailureCache.trialInterval
     lastTried = domain
   }
 
-  /// The question failed. A failure that has been over for the longest wait has nothing to do with this one.
+  /// Caches a failure. The wait doubles unless the previous one ended more than the maximum wait ago.
   mutating func failed(_ key: QuestionKey, _ blame: Blame, now: BootInstant) {
     let previous = failures[key].flatMap { now < $0.until + longestWait ? $0.wait : nil }
     let wait = previous.map { min($0 * 2, longestWait) } ?? FailureCache.firstWait
@@ -62,37 +63,37 @@ struct FailureCache {
     failures[key] = Failure(until: now + wait, wait: wait, blame: blame, at: now)
   }
 
-  /// A provider is back: waits that were its fault, its account's or the network's are over.
+  /// Removes the failures for which a server, an account or the network was to blame: a provider has recovered.
   ///
-  /// - Complexity: O(n) in the number of remembered questions.
+  /// - Complexity: O(n) in the number of cached failures.
   mutating func endWaitsForProviders() { failures = failures.filter { !$0.value.blame.endsWithRecovery } }
 
-  /// The question was answered.
+  /// Removes the question's failure: it was answered.
   mutating func succeeded(_ key: QuestionKey) {
     if !failures.isEmpty { failures[key] = nil }
   }
 
-  /// Forgets everything.
   mutating func removeAll() { failures = [:] }
 
-  /// Forgets the failures of those names.
+  /// Removes the failures of the selected names.
   ///
-  /// - Returns: how many they were.
+  /// - Returns: the number of removed failures.
   mutating func remove(_ names: CacheSelection) -> Int {
     let before = failures.count
     failures = failures.filter { !names.contains(key: $0.key.octets) }
     return before - failures.count
   }
 
-  /// Questions of those names that must not be asked yet, by the octets of their keys, and until when.
+  /// The questions of the selected names that must not be asked yet: the octets of their keys and the ends of their
+  /// waits.
   func waiting(_ names: CacheSelection, now: BootInstant) -> [(key: [UInt8], until: BootInstant)] {
     failures.compactMap { key, failure in
       now < failure.until && names.contains(key: key.octets) ? (key.octets, failure.until) : nil
     }
   }
 
-  /// Forgets what has been over for as long as it lasted, and of the rest so many that an eighth is free: the next look at
-  /// all of them is that far away, whatever comes.
+  /// Removes failures that ended at least their own wait ago, and then others until an eighth of the limit is free, so
+  /// that a flood of failures causes one pass over all of them per eighth.
   private mutating func makeRoom(now: BootInstant) {
     steps += failures.count
     failures = failures.filter { now < $0.value.until + $0.value.wait }

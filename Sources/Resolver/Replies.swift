@@ -1,13 +1,13 @@
-// Replies.swift -- what came of a question, as the reply to a query that waits. Resolver's loop only.
+// Replies.swift -- sends the result of a question to a query that waits for it. Resolver's loop only.
 
 import DNSWire
 import Frontend
 import Upstreams
 
 extension ReplySender {
-  /// Sends what came of a question.
+  /// Sends an answer, or SERVFAIL for a failure.
   ///
-  /// - Parameter source: who gave the answer, unless it is stale data.
+  /// - Parameter source: where the answer comes from, for the query log; ignored for stale data.
   func send(_ result: Result<FinishedAnswer, UpstreamFailure>, to slot: Int, from source: AnswerSource = .cache) {
     switch result {
     case .success(let answer): send(answer, to: slot, from: source)
@@ -15,13 +15,12 @@ extension ReplySender {
     }
   }
 
-  /// Sends SERVFAIL with an extended error.
+  /// Sends SERVFAIL with an extended error (RFC 8914).
   func send(_ failure: UpstreamFailure, to slot: Int) {
     let head = ResponseHead(responseCode: 2, extendedError: failure.extendedError.rawValue)
     complete(slot, head, body: [], .failed, failure: failure.reason)
   }
 
-  /// Sends an answer.
   func send(_ answer: FinishedAnswer, to slot: Int, from source: AnswerSource = .cache) {
     var head = ResponseHead(responseCode: answer.response.responseCode.rawValue)
     head.isAuthenticated = answer.response.isAuthenticated

@@ -6,69 +6,69 @@ import EventLoop
 import Routing
 import Telemetry
 
-/// The settings of the resolver. Immutable.
+/// The settings of the resolver. A reload replaces them as a whole.
 package struct ResolverSettings: Sendable {
-  /// The routes, by number.
+  /// The routes; a route's number is its index.
   package var routes: [Route]
-  /// The maximum number of questions in flight; above it queries get SERVFAIL.
+  /// The maximum number of questions in flight; above it, queries get stale data or SERVFAIL.
   package var maxInFlight: Int
-  /// Whether answers are kept.
+  /// Whether answers are cached.
   package var cacheEnabled: Bool
   /// Whether NXDOMAIN covers the names below (RFC 8020).
   package var nxdomainCut: Bool
-  /// The longest TTL of stale data, in seconds.
+  /// The maximum TTL of stale data, in seconds.
   package var staleTTL: UInt32
-  /// How long LocalDNS may take.
+  /// How long LocalDNS may take to answer.
   package var localTimeout: Duration
-  /// The longest wait after failures.
+  /// The maximum wait before a failed question is asked again.
   package var longestFailureWait: Duration
-  /// Refuses private addresses, where that is switched on.
+  /// Refuses private addresses; nil if rebind protection is off.
   package var rebindFilter: RebindFilter?
-  /// Questions a second that one client may send upstream while others want to; 0 for no limit.
+  /// Questions per second that one client may send upstream while other clients are active; 0 for no limit.
   package var missesPerClient = 0
-  /// Questions a second about one domain that may go upstream; 0 for no limit.
+  /// Questions per second about one domain that may go upstream; 0 for no limit.
   package var missesPerDomain = 0
-  /// Names that are always kept fresh.
+  /// The names of `refresh.keep`, which are always refreshed before they expire.
   package var keptNames: Set<DomainName> = []
 
-  /// How long a provider may be silent before LocalDNS is asked as well.
+  /// How long a provider may take to reply before LocalDNS is asked as well.
   package static let localDNSDelay = Duration.seconds(1)
-  /// When a client that has no answer yet gets SERVFAIL: glibc and systemd-resolved ask again after 5 s.
+  /// Clients without an answer get SERVFAIL after this time: glibc and systemd-resolved retry after 5 s.
   package static let answerBy = Duration.milliseconds(4400)
-  /// A client that asks again after this long may start another attempt.
+  /// The minimum age of the latest attempt before a client's retry starts another one.
   package static let retryAfter = Duration.seconds(1)
-  /// Attempts of one question at once.
+  /// The maximum number of concurrent attempts for one question.
   package static let mostAttempts = 3
 }
 
-/// Numbers about the cold path.
+/// Counters of the cold path. They only grow.
 package struct ResolverCounters: Sendable, Equatable {
-  /// Questions that went upstream.
+  /// Questions that went upstream, including refreshes.
   package var fetches: UInt64 = 0
   /// Queries that joined a question in flight.
   package var joined: UInt64 = 0
-  /// Queries that came twice while the first one waited, and got one answer.
+  /// Repeated queries of a client whose first query still waits: both get one response.
   package var duplicates: UInt64 = 0
-  /// Queries that were taken as if they had no client subnet, since their name has enough of them.
+  /// Queries treated as if they had no client subnet, because their name has reached its limit of subnets.
   package var surplusSubnets: UInt64 = 0
-  /// Queries that a limit of ours stood in the way of.
+  /// Queries stopped by one of our own limits.
   package var shares = ShareCounters()
-  /// Queries that were refused because too many questions were in flight.
+  /// Queries refused because too many questions were in flight.
   package var overflows: UInt64 = 0
-  /// Questions that LocalDNS answered in a provider's place.
+  /// Questions that LocalDNS answered instead of a provider.
   package var fallbacks: UInt64 = 0
   /// Questions that ended without an answer.
   package var failures: UInt64 = 0
-  /// Times that stale data was given for want of a fresh answer.
+  /// Stale answers served because there was no fresh one.
   package var stale: UInt64 = 0
-  /// Questions that LocalDNS was asked.
+  /// Questions sent to LocalDNS.
   package var localQuestions: UInt64 = 0
-  /// Questions of those that it did not answer.
+  /// Of those, the questions that it did not answer.
   package var localFailures: UInt64 = 0
-  /// How long its answers took.
+  /// The response times of its answers.
   package var localRoundTrips = LatencyHistogram()
 
-  /// Nothing so far.
+  /// Creates counters of 0.
   package init() {}
 }
 

@@ -1,6 +1,7 @@
-// ResolverShares.swift -- nobody takes everything: who may go upstream, and who makes room for whom.
+// ResolverShares.swift -- divides places, waiting queries and questions per second among clients and domains.
 //
-// A limit of ours never leads to LocalDNS, and nothing is remembered of it: stale data, else SERVFAIL with an extended error.
+// A query above a limit gets stale data, or SERVFAIL with an extended error. It never goes to LocalDNS, and no failure
+// is cached.
 
 import DNSWire
 import EventLoop
@@ -10,18 +11,18 @@ import HTTPDNS
 import MessageCache
 import Upstreams
 
-/// What stood in a query's way.
+/// A limit of ours that stops a query.
 package enum ShareLimit: Int, CaseIterable, Sendable {
   /// `listen.misses_per_client`
   case missesPerClient
   /// `listen.misses_per_domain`
   case missesPerDomain
-  /// `listen.max_in_flight`: all places are taken, or this one was given to somebody with less.
+  /// `listen.max_in_flight`: all places are taken, or the question's place was given to a client or domain with fewer.
   case places
-  /// The clients that may wait at once, of which one domain has most.
+  /// The number of queries that may wait: no slot is free, or one domain holds too many.
   case waiting
 
-  /// One word for programs.
+  /// Its name in logs and statistics.
   package var word: String {
     switch self {
     case .missesPerClient: "misses_per_client"
@@ -31,7 +32,7 @@ package enum ShareLimit: Int, CaseIterable, Sendable {
     }
   }
 
-  /// What has happened and what would help, for a person, without the name that was asked for or who asked.
+  /// A log message: what happened and what would help, without QNAME and client.
   var warning: String {
     switch self {
     case .missesPerClient:
@@ -50,14 +51,14 @@ package enum ShareLimit: Int, CaseIterable, Sendable {
   }
 }
 
-/// What is said in the log, once a minute at most, when a bound of ours is reached.
+/// A limit of ours whose excess is logged, at most once a minute.
 package enum ReachedBound: Hashable, Sendable {
-  /// A query got stale data or SERVFAIL for it.
+  /// A query above it gets stale data or SERVFAIL.
   case share(ShareLimit)
-  /// `subnets_per_name`: a query was taken as if it had no client subnet.
+  /// `subnets_per_name`: a query above it is treated as if it had no client subnet.
   case subnetsPerName
 
-  /// One word for programs.
+  /// Its name in logs and statistics.
   package var word: String {
     switch self {
     case .share(let limit): limit.word
@@ -65,7 +66,7 @@ package enum ReachedBound: Hashable, Sendable {
     }
   }
 
-  /// What has happened and what would help, for a person, without the name that was asked for or who asked.
+  /// A log message: what happened and what would help, without QNAME and client.
   package var warning: String {
     switch self {
     case .share(let limit): limit.warning
@@ -76,19 +77,19 @@ package enum ReachedBound: Hashable, Sendable {
   }
 }
 
-/// Queries that a limit of ours stood in the way of.
+/// Counts of the queries stopped by each limit.
 package struct ShareCounters: Sendable, Equatable {
   private var counts = [UInt64](repeating: 0, count: 2 * ShareLimit.allCases.count)
-  /// Questions that gave up their place for somebody with less.
+  /// Questions whose place was given to a client or domain with fewer.
   package internal(set) var displaced: UInt64 = 0
 
-  /// None.
+  /// Creates counters of 0.
   package init() {}
 
-  /// Queries that got stale data, or SERVFAIL, for that.
+  /// The queries that got stale data because of a limit, or those that got SERVFAIL.
   package func count(_ limit: ShareLimit, stale: Bool) -> UInt64 { counts[2 * limit.rawValue + (stale ? 1 : 0)] }
 
-  /// Queries that got the one or the other.
+  /// All queries stopped by a limit.
   package func count(_ limit: ShareLimit) -> UInt64 { count(limit, stale: true) + count(limit, stale: false) }
 
   mutating func add(_ limit: ShareLimit, stale: Bool, _ queries: Int = 1) {
@@ -97,26 +98,29 @@ package struct ShareCounters: Sendable, Equatable {
 }
 
 extension Resolver {
-  /// Answers that are sent in one turn of the loop; others get theirs between.
+  /// The maximum number of responses to one question per turn of the loop, so that other queries are served in between.
   static let answersPerTurn = 1024
 
-  /// Whether the question may go upstream, and has a place there from now on if it does; otherwise why not.
+  /// The limit that stops a question; nil if it may go upstream. If no place is free, it displaces a fetch; a question
+  /// in `refresh.keep` may also go upstream without a place.
   ///
   /// - Parameters:
-  ///   - isPinned: whether it is in `refresh.keep`, which comes first.
-  ///   - isInUse: whether its name is in use already.
+  ///   - isPinned: whether it is in `refresh.keep`: it takes precedence, and no limit applies.
+  ///   - isInUse: whether the cache has its name as one in use.
   func refusal(
     _ asked: ResolverQuestion, _ client: ClientKey, _ domain: DomainKey, isPinned: Bool, isInUse: Bool
   ) -> ShareLimit? {
     let room = room(for: isPinned ? .ourselves : client, domain)
     guard let room else { return isPinned ? nil : .places }
-    // A question without a place does not count against its client and domain, and a refused one takes no place.
+    // In this order, a question without a place does not count against its client and domain, and one above their
+    // limits displaces no fetch.
     if !isPinned, let limit = missLimit(asked, client, domain, isInUse: isInUse) { return limit }
     if case .of(let fetch) = room { displace(fetch) }
     return nil
   }
 
-  /// What a second's worth of questions says: only where the route leads to somebody who may bill.
+  /// The limit per second that stops a question, if any. Questions count only on routes with a provider that sends
+  /// requests, because these may be billed.
   func missLimit(
     _ asked: ResolverQuestion, _ client: ClientKey, _ domain: DomainKey, isInUse: Bool
   ) -> ShareLimit? {
@@ -129,14 +133,14 @@ extension Resolver {
     }
   }
 
-  /// Whether a question has its part of what is kept of a day's units: it has data that are in use, or is always kept
-  /// fresh, or is fetched again.
+  /// Whether a question may use the part of a provider's daily units that is reserved for names in use: its cached
+  /// answer is in use, it is in `refresh.keep`, or it is a refresh.
   func isInUse(_ fetch: Fetch) -> Bool {
     if fetch.isRefresh || refresher?.keepsFresh(fetch.question) ?? false { return true }
     return store.find(fetch.asked, now: loop.now)?.isInUse ?? false
   }
 
-  /// The client's own subnet, where the route's providers are told it, and the name does not have its share of them.
+  /// The client's subnet, if the route's providers receive subnets and the name is below its limit; else none.
   func clientSubnet(
     _ asked: ClientQuery, _ name: DomainName, _ route: Route
   ) -> QueryClientSubnet {
@@ -156,25 +160,26 @@ extension Resolver {
     return isAdmitted ? subnet : none
   }
 
-  /// Where a newcomer finds a place.
+  /// A place for a new question.
   private enum Room {
     case free
-    /// This one has to give it up.
+    /// The place of this fetch, which is to be displaced.
     case of(Fetch)
   }
 
-  /// A place that is free, or that of somebody with more; nil where there is neither.
+  /// A free place, or one that can be reassigned; nil if there is neither.
   private func room(for client: ClientKey, _ domain: DomainKey) -> Room? {
     guard places.isFull else { return .free }
     guard let candidate = places.candidate(for: client, domain, now: loop.now.nanoseconds) else { return nil }
-    // The transfers of those that have lost their place go on for a while, and must have a bound as well. Half of that is
-    // for clients that have less than others: nobody uses it up by changes among its own questions.
+    // The transfers of displaced fetches continue for a while, so their number is limited too. Half of that limit is
+    // reserved for clients that have fewer places than another one: no client uses it up by displacing its own
+    // questions.
     guard lingering < (candidate.reason == .client ? places.capacity : places.capacity / 2) else { return nil }
     guard let fetch = candidate.place.holder as? Fetch else { preconditionFailure("a place is held by a fetch") }
     return .of(fetch)
   }
 
-  /// A question gives its place up: its clients get what there is. What comes of it still is kept.
+  /// Takes the place from a fetch. Its clients get what is available now; an answer that still arrives is cached.
   private func displace(_ fetch: Fetch) {
     guard let place = fetch.place else { return }
     places.leave(place)
@@ -190,7 +195,7 @@ extension Resolver {
     deliver(fetch, held ?? .failure(.limited(.places)))
   }
 
-  /// The last attempt of a fetch has ended.
+  /// Releases the place of a fetch whose last attempt has ended.
   func leave(_ fetch: Fetch) {
     if let place = fetch.place {
       places.leave(place)
@@ -201,22 +206,22 @@ extension Resolver {
     }
   }
 
-  /// Queries for names of one domain that may wait however few slots are free.
+  /// Queries for names of one domain that may always wait, however few slots are free.
   private static let fewWaiters = 16
 
-  /// Whether one domain's clients take so many of the slots that others could find none: at most twice as many as are free.
+  /// Whether a domain's queries hold so many slots that others might find none: more than twice as many as are free.
   func isCrowded(_ domain: DomainKey) -> Bool {
     guard let waiting = waiting[domain] else { return false }
     return waiting > Resolver.fewWaiters && waiting > 2 * replies.queries.available
   }
 
-  /// A query waits from now on.
+  /// Adds a query to those that wait for a fetch.
   func addWaiter(_ slot: Int, _ fetch: Fetch) {
     fetch.slots.append(slot)
     waiting[fetch.domain, default: 0] += 1
   }
 
-  /// Everybody who waits is answered: at once where they are few, and a part in each turn where they are many.
+  /// Answers all waiting queries of a fetch, at most `answersPerTurn` of them per turn of the loop.
   func answer(
     _ slots: [Int], of domain: DomainKey, _ result: Result<FinishedAnswer, UpstreamFailure>, _ source: AnswerSource
   ) {
@@ -231,7 +236,7 @@ extension Resolver {
     loop.schedule(after: .zero) { [self] in assumeIsolated { $0.answer(rest, of: domain, result, source) } }
   }
 
-  /// A query gets what there is without asking anybody.
+  /// Answers a query above a limit, without asking an upstream: with stale data or SERVFAIL.
   func refuse(_ slot: Int, _ limit: ShareLimit, _ entry: CachedAnswer?, _ asked: ResolverQuestion) {
     if limit == .places { counters.overflows += 1 }
     counters.shares.add(limit, stale: entry != nil)
@@ -241,7 +246,7 @@ extension Resolver {
 }
 
 extension UpstreamFailure {
-  /// A limit of ours: nothing was learned about the question.
+  /// The failure of a question above a limit of ours; it says nothing about the question itself.
   static func limited(_ limit: ShareLimit) -> UpstreamFailure {
     let reason =
       switch limit {

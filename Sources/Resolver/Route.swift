@@ -1,47 +1,49 @@
-// Route.swift -- who answers a group of names, in which order, and within which limits.
+// Route.swift -- which upstreams answer a group of names, in which order, and within which limits.
 
 import Configuration
 import EventLoop
 import Upstreams
 
-/// A route: the outcome of the rules for a name, by number.
+/// The upstreams for a group of names, and the terms of their answers. The rules map each name to a route's number.
 package struct Route: Sendable {
-  /// The providers to ask, in order, as numbers in the resolver's list.
+  /// The providers to ask, in order, as indices into the resolver's upstreams.
   package var providers: [Int]
-  /// The plain resolvers to ask, by fallback or instead of providers; empty for none.
+  /// The plain resolvers to ask, as a fallback or instead of providers; empty for none.
   package var localServers: LocalServers
-  /// Whether LocalDNS may answer where no provider did.
+  /// Whether LocalDNS may answer if no provider did.
   package var fallsBack: Bool
-  /// Whether the names belong to the network: without LocalDNS they do not exist (RFC 8375, RFC 6303).
+  /// Whether the names belong to the network: without LocalDNS they get NXDOMAIN (RFC 8375, RFC 6303).
   package var isNetwork = false
-  /// Whether rebind protection applies: not where a rule or the kind of name says that private addresses are right.
+  /// Whether rebind protection applies. It does not where a rule or the kind of name makes private addresses
+  /// legitimate.
   package var filtersPrivate = true
-  /// Whether answers count on the network that gave them only.
+  /// Whether answers are valid only on the network that they came from.
   package var belongsToNetwork = false
-  /// Whether LocalDNS's answers are the word of whoever runs the network: they speak of the network's own names alone.
+  /// Whether LocalDNS is the network's own resolver here, whose answers are valid only for the network's names (ADR
+  /// 0024).
   package var isConfined = false
-  /// Below a search domain: whether LocalDNS is asked beside the providers, and when.
+  /// The order of LocalDNS and the providers for names below a search domain; nil for other names.
   package var search: SearchOrder?
-  /// What may be done with data that has expired.
+  /// How expired data may be used.
   package var stale = StalePolicy()
-  /// The bounds on TTLs, in seconds.
+  /// The bounds on TTLs.
   package var ttl: TTLBounds
-  /// Its number in the cache's keys: its place in the list of a configuration.
+  /// Its index in the list of routes, which is part of the cache's keys.
   var number: UInt16 = 0
-  /// Whether questions that differ in DO or CD alone differ at all: not where no provider can be told. LocalDNS behind
-  /// providers does not count, LocalDNS in their place does.
+  /// Whether DO and CD distinguish questions. They do not if no provider understands them; LocalDNS counts only on a
+  /// route without providers.
   var tellsDNSSECFlags = true
-  /// Whether one of its providers receives the clients' own subnets.
+  /// Whether one of its providers receives the clients' subnets.
   var asksForSubnets = false
-  /// The maximum number of client subnets for one name that its providers receive; 0 for no limit.
+  /// The maximum number of client subnets per name that its providers receive; 0 for no limit.
   var subnetsPerName = 0
-  /// Whether no name takes it: its number is free, or was another route's a moment ago.
+  /// Whether no name uses it: the number is free, or cached entries may still carry it for a former route.
   package private(set) var isUnused = false
 
-  /// Whether LocalDNS may know names that the providers deny.
+  /// Whether LocalDNS may know names for which the providers say NXDOMAIN.
   var isSearched: Bool { search != nil }
 
-  /// What stands in the place of a number that no name takes.
+  /// The placeholder for a number that no name uses.
   package static let unused: Route = {
     let bounds = TTLBounds(lowest: 0, highest: 0, highestNegative: 0, highestFallback: 0)
     var route = Route(providers: [], localServers: LocalServers([LocalServers.Entry]()), fallsBack: false, ttl: bounds)
@@ -49,7 +51,7 @@ package struct Route: Sendable {
     return route
   }()
 
-  /// A route that asks those.
+  /// Creates a route; its other properties have their defaults.
   package init(providers: [Int], localServers: LocalServers, fallsBack: Bool, ttl: TTLBounds) {
     self.providers = providers
     self.localServers = localServers
@@ -57,58 +59,58 @@ package struct Route: Sendable {
     self.ttl = ttl
   }
 
-  /// The numbers of the routes that are always there.
+  /// The numbers of the routes that every configuration has.
   package enum Number {
-    /// Everything that no rule names.
+    /// Names that match no rule.
     package static let standard: UInt16 = 0
     /// Names of the network: LocalDNS or NXDOMAIN.
     package static let network: UInt16 = 1
     /// Captive portals' probe names: LocalDNS.
     package static let portal: UInt16 = 2
-    /// Names by which LocalDNS servers are found that lead back to us; nobody is asked.
+    /// Probe names that detect LocalDNS servers which forward to this daemon; no upstream is asked.
     package static let loopProbe: UInt16 = 3
     /// Names below a search domain of the network: providers and LocalDNS.
     package static let search: UInt16 = 4
-    /// The first rule that routes.
+    /// The first rule that selects upstreams; the others follow.
     package static let firstRule: UInt16 = 5
   }
 }
 
-/// In which order providers and LocalDNS are asked for names below a search domain of the network.
+/// The order in which providers and LocalDNS are asked for names below a search domain of the network.
 package enum SearchOrder: String, Sendable, Hashable {
-  /// LocalDNS, for what the providers deny or do not list.
+  /// The providers; LocalDNS for names that they answer with NXDOMAIN or do not list.
   case afterDenial = "after-denial"
-  /// LocalDNS, and the providers for what it denies or does not answer.
+  /// LocalDNS; the providers for names that it answers with NXDOMAIN or not at all.
   case first
 }
 
-/// What may be done with data that has expired (RFC 8767).
+/// How expired data may be used (RFC 8767).
 package struct StalePolicy: Sendable, Hashable {
-  /// When it is given.
+  /// When it is served.
   package var mode = Configuration.Stale.off
-  /// The longest that a client waits for a fresh answer before it gets stale data.
+  /// The maximum time that a client waits for a fresh answer before it gets stale data.
   package var wait = Duration.milliseconds(1800)
-  /// Seconds after its expiry for which it may be given.
+  /// Seconds after its expiry for which it may be served.
   package var maxAge: UInt32 = 0
-  /// Whether addresses never expire while the program runs.
+  /// Whether address records never expire while the daemon runs.
   package var isImmutable = false
 
-  /// No stale data.
+  /// Creates a policy that serves no stale data.
   package init() {}
 }
 
-/// Bounds on the TTLs of what is kept and given out, in seconds.
+/// Bounds on the TTLs of cached and served records, in seconds.
 package struct TTLBounds: Sendable, Hashable {
-  /// Lower TTLs are raised to this; never those of failures.
+  /// Lower TTLs of records are raised to this; the lifetime of a negative answer never is.
   package var lowest: UInt32
-  /// Higher TTLs are cut to this.
+  /// Higher TTLs are lowered to this.
   package var highest: UInt32
-  /// Higher TTLs of negative answers are cut to this.
+  /// Higher TTLs of negative answers are lowered to this.
   package var highestNegative: UInt32
-  /// Higher TTLs of answers that came from LocalDNS by fallback are cut to this.
+  /// Higher TTLs of answers that LocalDNS gave instead of a provider are lowered to this.
   package var highestFallback: UInt32
 
-  /// The four bounds.
+  /// Creates bounds. Where `lowest` is above another bound, the other one wins.
   package init(lowest: UInt32, highest: UInt32, highestNegative: UInt32, highestFallback: UInt32) {
     self.lowest = lowest
     self.highest = highest

@@ -1,17 +1,20 @@
-// ConfinedAnswer.swift -- what the network's resolver says of the network's names speaks of no other names.
+// ConfinedAnswer.swift -- removes records of other names from the answers of the network's resolver.
 //
-// docs/adr/0024-the-network-speaks-of-its-own-names.md. A cache behind this program takes each record as its owner's: an
-// alias that leads out of the network would bring it public names' addresses.
+// See docs/adr/0024-the-network-speaks-of-its-own-names.md. A cache behind this daemon may store each record under its
+// owner: with an alias that leads out of the network, the network's resolver could set the addresses of public names
+// there.
 
 import DNSWire
 import HTTPDNS
 import Routing
 
 extension HTTPDNSAnswer {
-  /// The answer without owners that are not the network's. Where a link of the chain leads to one, what is said at the
-  /// chain's end is said of the last name before, unsigned; a name that leads nowhere is there without data.
+  /// Returns the answer without records of names that are not the network's own.
   ///
-  /// - Parameter isOwn: whether a name is the network's to speak of; not asked for QNAME.
+  /// If an alias leads to such a name, the records at the end of the chain get the last name before it as their owner,
+  /// without signatures. If there are none, the answer becomes NODATA, since a name that is an alias exists.
+  ///
+  /// - Parameter isOwn: whether a name is the network's own; called for the targets of aliases only, since QNAME is.
   /// - Complexity: O(records)
   func confined(to question: HTTPDNSQuestion, _ isOwn: (DomainName) -> Bool) -> HTTPDNSAnswer {
     guard question.type != .cname else { return withoutRedirections(to: question) }
@@ -20,7 +23,7 @@ extension HTTPDNSAnswer {
     var (owner, longest, hasLeft) = (question.name, UInt32.max, false)
     for var record in answers {
       switch record.type {
-      // The chain's links stand beside it.
+      // The answer also contains the CNAME records that follow from it.
       case .dname where question.type != .dname: continue
       case .cname:
         hasLeft = hasLeft || !(DomainName(octets: record.rdata).map(isOwn) ?? false)
@@ -41,7 +44,7 @@ extension HTTPDNSAnswer {
     }
     guard hasLeft else { return confined }
     confined.isAuthenticated = false
-    // They are about where the chain has led.
+    // They are about the end of the chain, outside the network.
     confined.authorities = []
     confined.responseCode = .noError
     return confined
@@ -55,19 +58,20 @@ extension HTTPDNSAnswer {
 }
 
 extension ResourceRecord {
-  /// Whether it is a signature of records of that type (RFC 4034 section 3.1.1).
+  /// Whether it is a signature over records of that type (RFC 4034 section 3.1.1).
   fileprivate func covers(_ type: RecordType) -> Bool {
     rdata.count >= 2 && UInt16(rdata[0]) << 8 | UInt16(rdata[1]) == type.rawValue
   }
 }
 
 extension Resolver {
-  /// What LocalDNS has answered, as far as it may speak.
+  /// LocalDNS's answer, confined to the network's names if the route requires it.
   func confined(_ answer: HTTPDNSAnswer, _ fetch: Fetch) -> HTTPDNSAnswer {
     guard fetch.route.isConfined else { return answer }
     let type = fetch.question.type.rawValue
     let confined = answer.confined(to: fetch.question) { name in
-      // Below a search domain the providers may know other names than the one that they have denied.
+      // Below a search domain, the providers may have addresses for names other than the one that they said NXDOMAIN
+      // for.
       guard let number = self.route(of: name, type), number == fetch.route.number || number == Route.Number.network,
         let route = fetch.configuration.route(number)
       else { return false }
