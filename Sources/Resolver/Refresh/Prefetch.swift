@@ -1,4 +1,4 @@
-// Prefetch.swift -- resolves names before a client asks: at start, after a flush, and on another network.
+// Prefetch.swift -- resolves names before a client asks: at start, after a flush, and after a change of network.
 //
 // Resolver's loop only.
 
@@ -8,20 +8,20 @@ import HTTPDNS
 import MessageCache
 import Refresh
 
-/// Questions that travel in one transfer.
+/// The questions of one transfer.
 struct RefreshTransfer {
-  /// Who is asked; nil where the questions go the ordinary way.
+  /// The source to ask; nil if none is fit for a refresh now.
   var source: EntrySource?
   var asked: [RoutedQuestion]
 }
 
-/// Who is asked for names that travel together, and by which route they came there.
+/// The source and the route of questions that may share a transfer.
 struct RefreshJourney: Hashable {
   var source: EntrySource
   var route: UInt16
 
-  /// The transfers that carry those names. One asks for each of its names in each of its families: those that need both
-  /// go apart from the others.
+  /// The transfers for a group of names. A transfer asks for all its names in all its families, so names that need both
+  /// families get a transfer of their own.
   func transfers(of group: RefreshGroup<DomainName>) -> [RefreshTransfer] {
     [RefreshFamilies.both, .ipv4, .ipv6].compactMap { families in
       let asked = group.members.filter { $0.families == families }.flatMap { member in
@@ -35,16 +35,17 @@ struct RefreshJourney: Hashable {
 }
 
 extension Refresher {
-  /// Resolves the names of `keep` and `preload` that nothing fresh is known of. It is known on which network.
+  /// Resolves the names of `keep` and `preload` that have no fresh answer. Call it once the network is known.
   package func start() {
     markKept()
     resolveAhead((keep + preload).filter { !isFresh($0) }, "at start", isBudgeted: false)
   }
 
-  /// The machine has slept: remembers what was hot, before its time is found to be over.
+  /// The machine has slept: notes the hot questions before the schedule finds their entries expired.
   package func hasSlept() { hotAsleep = hotQuestions() }
 
-  /// The network is another one, or the machine has slept: what is surely needed comes first, the rest when it is asked for.
+  /// The machine is on another network, or has slept: resolves the names of `keep` and `preload` and the hot questions.
+  /// Other names are resolved when a client asks.
   package func networkHasChanged() {
     let hot = hotAsleep + hotQuestions()
     hotAsleep = []
@@ -54,12 +55,14 @@ extension Refresher {
       "for another network", isBudgeted: true)
   }
 
-  /// The entries of those names are gone: what is kept always is fetched again at once.
+  /// The entries of these names were flushed: resolves those of `keep` again at once.
   func hasBeenFlushed(_ names: CacheSelection) {
     resolveAhead(keep.filter { names.contains($0.question.name) }, "after a flush", isBudgeted: true)
   }
 
-  /// - Parameter heat: what the schedule remembers of them; of others it is what it is.
+  /// Resolves questions in the background, and logs how many got an answer.
+  ///
+  /// - Parameter heat: the heat of questions that may have no entry any more; for others it is that of the entry.
   func resolveAhead(
     _ names: [RoutedQuestion], heat: [RoutedQuestion: Heat] = [:], _ occasion: String, isBudgeted: Bool
   ) {
@@ -75,13 +78,13 @@ extension Refresher {
     }
   }
 
-  /// Transfers at once: more would crowd out clients' questions.
+  /// The maximum number of concurrent transfers: more would displace clients' questions.
   private static let maxInFlight = 8
 
-  /// Resolves those names, several in one transfer where the provider can.
+  /// Resolves questions, several per transfer if the provider supports that.
   ///
-  /// - Parameter isBudgeted: whether the budget for refreshing counts; at start each name is asked whatever that says.
-  /// - Returns: how many of the questions have an answer.
+  /// - Parameter isBudgeted: whether the refresh budget applies; at start it does not.
+  /// - Returns: the number of questions that have an answer.
   private func resolveAhead(
     _ names: [RoutedQuestion], _ heat: [RoutedQuestion: Heat], isBudgeted: Bool
   ) async -> Int {
@@ -119,7 +122,7 @@ extension Refresher {
     return transfers
   }
 
-  /// Within the budget: one transfer, of whoever is well.
+  /// Sends one transfer within the refresh budget, if a source is fit.
   private func refresh(_ transfer: RefreshTransfer, _ heat: [RoutedQuestion: Heat]) async -> Int {
     guard let source = transfer.source else { return 0 }
     let isPaid = takeFromBudget(transfer.asked, source)
@@ -128,7 +131,8 @@ extension Refresher {
     return await ask(RefreshTransfer(source: source, asked: asked), source, heat).count { $0 }
   }
 
-  /// At start: whoever does not get an answer that way is asked for as by a client, with everything that may help.
+  /// Sends one transfer without a budget. Questions that get no answer are then resolved one by one as for a client,
+  /// with retries and fallback.
   private func resolve(_ transfer: RefreshTransfer) async -> Int {
     var rest = transfer.asked
     if let source = transfer.source, rest.count > 1 {
@@ -152,7 +156,7 @@ extension Refresher {
   }
 }
 
-/// Transfers that several tasks of one loop share.
+/// Transfers shared by several tasks on one loop.
 private final class Work: @unchecked Sendable {
   var answered = 0
   private var transfers: ArraySlice<RefreshTransfer>
@@ -170,7 +174,7 @@ extension RefreshFamilies {
 }
 
 extension HTTPDNSQuestion {
-  /// The address family that is asked for; nil where the question is of a kind that travels alone.
+  /// The address family that is asked for; nil if the question cannot share a transfer.
   var family: RefreshFamilies? {
     guard !dnssecOK, !checkingDisabled else { return nil }
     switch type {

@@ -1,4 +1,4 @@
-// Recovery.swift -- ends the effects of a provider's failure for all names when it recovers.
+// Recovery.swift -- ends the effects of a provider's failure on all names when it recovers.
 
 import DNSWire
 import EventLoop
@@ -7,18 +7,18 @@ import HTTPDNS
 import MessageCache
 import Upstreams
 
-/// The names that a provider's recovery concerns, and when it is acted on.
+/// What to fetch again when a provider recovers, and when to act on a recovery.
 struct Recovery {
   /// Fetches whose clients got stale data because of a provider's failure, in order of arrival.
   private(set) var inUse: [Fetch] = []
   private var known: Set<QuestionKey> = []
   /// When a recovery was last acted on.
   private(set) var last = BootInstant(nanoseconds: .min)
-  /// The next one is acted on no earlier.
+  /// The earliest time to act on the next one.
   private(set) var next = BootInstant(nanoseconds: .min)
   var timer: LoopTimer?
 
-  /// The shortest time between two.
+  /// The minimum time between two.
   static let interval = Duration.seconds(10)
   /// Limits the memory; other names are fetched when clients ask for them.
   private static let most = 1024
@@ -29,7 +29,7 @@ struct Recovery {
     inUse.append(fetch)
   }
 
-  /// Acts on a recovery.
+  /// Notes that a recovery is acted on now.
   mutating func begin(now: BootInstant) {
     last = now
     next = now + Recovery.interval
@@ -57,15 +57,15 @@ extension Resolver {
     if fetch.configuration === configuration { recovery.add(fetch) }
   }
 
-  /// Whether a failure is cached. That of a fetch that began before a provider's recovery is not: its wait would begin when
+  /// Whether a failure is cached. It is not if the fetch began before a provider's recovery: its wait would begin when
   /// all others have ended.
   func isRemembered(_ reason: UpstreamFailure, of fetch: Fetch) -> Bool {
     guard reason.blame.isRemembered, fetch.configuration === configuration else { return false }
     return !reason.blame.endsWithRecovery || fetch.startedAt > recovery.last
   }
 
-  /// A provider has answered after a failure. Cached failures of servers, accounts and networks end, and names in use are
-  /// fetched again within the refresh budget. Failures of answers stay.
+  /// A provider has answered after a failure. Cached failures of servers, accounts and networks end, and names in use
+  /// are fetched again within the refresh budget. Cached failures of questions and answers stay.
   private func providerIsBack() {
     guard recovery.timer == nil else { return }
     guard loop.now >= recovery.next else {

@@ -8,7 +8,7 @@ import MessageCache
 import Refresh
 import Upstreams
 
-/// A question to refresh, and what the schedule will remember of its new entry.
+/// A question to refresh, and the heat of its new entry.
 struct RefreshedQuestion {
   var asked: RoutedQuestion
   var heat: UInt32
@@ -54,10 +54,10 @@ extension Resolver {
     _ = endRefresh(fetch, results.flatMap { $0[fetch.question] ?? .failure(.unserved) }, provider)
   }
 
-  /// Asks a provider again, all questions in one transfer.
+  /// Refreshes questions from a provider, all in one transfer.
   ///
   /// - Parameter number: the provider's number in entries.
-  /// - Returns: for each question whether it has a new answer or is in flight already.
+  /// - Returns: for each question, whether it has a new answer or is in flight already.
   func refresh(_ questions: [RefreshedQuestion], from number: Int) async -> [Bool] {
     // Half of the places are reserved for clients.
     guard let place = configuration.place(ofProvider: number),
@@ -75,7 +75,9 @@ extension Resolver {
     }
   }
 
-  /// Asks LocalDNS again.
+  /// Refreshes a question from LocalDNS.
+  ///
+  /// - Returns: whether it has a new answer or is in flight already.
   func refreshLocally(_ question: RefreshedQuestion) async -> Bool {
     let (fetches, inFlight) = refreshes([question])
     guard let fetch = fetches[0] else { return inFlight[0] }
@@ -87,7 +89,7 @@ extension Resolver {
     return fetch.route.isSearched ? result.unlessNXDOMAIN : result
   }
 
-  /// A fetch for each question that is not in flight; the second list says which are.
+  /// Creates a fetch for each question that is not in flight; the second list says which ones are.
   private func refreshes(_ questions: [RefreshedQuestion]) -> (fetches: [Fetch?], inFlight: [Bool]) {
     var areInFlight: [Bool] = []
     let fetches = questions.map { wanted -> Fetch? in
@@ -113,7 +115,7 @@ extension Resolver {
     case .success(let reply):
       let source = AnswerSource.provider(provider.name, server: reply.server)
       var result = finish(reply.answer, from: provider, source, to: fetch.asked)
-      // "Not in the list" does not count against a name that was in it.
+      // An empty reply may mean "not in the list", which says nothing about a name that was in the list.
       if result.answer?.isAmbiguous == true { result.result = .failure(.unserved) }
       // Below a search domain one provider's NXDOMAIN does not suffice.
       if fetch.route.isSearched { result = result.unlessNXDOMAIN }
@@ -135,7 +137,7 @@ extension Resolver {
 
   /// The upstream that a refresh asks for an answer of `source`; nil if none may be asked now.
   ///
-  /// It is the source itself. For LocalDNS's answer in a provider's place it is the provider, once that has recovered.
+  /// It is the source itself. If LocalDNS answered instead of a provider, it is a provider as soon as one is fit again.
   func refreshSource(_ asked: RoutedQuestion, after source: EntrySource) -> EntrySource? {
     guard let route = configuration.route(asked.route) else { return nil }
     func isFit(_ index: Int) -> Bool {

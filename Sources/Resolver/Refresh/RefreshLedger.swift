@@ -1,15 +1,16 @@
-// RefreshLedger.swift -- what refreshing has cost in the last day, kept in the state directory: a restart does not open
-// `refresh.budget_per_day` again.
+// RefreshLedger.swift -- saves the cost of the last day's refreshes, so that a restart does not reset
+// `refresh.budget_per_day`.
 //
-// Resolver's loop only. A line of text for each five minutes: when they began in seconds since 1970, the units, and those
-// of them that were for names of `refresh.keep`. Version 0.1.0 wrote transfers, and no third number.
+// Resolver's loop only. The file in the state directory has a line of text for every five minutes: their beginning in
+// seconds since 1970, the units, and those of them for names of `refresh.keep`. Version 0.1.0 wrote transfers instead
+// of units, and no third number.
 
 import EventLoop
 import Persistence
 import Refresh
 import Upstreams
 
-/// The units of the last day, on disk.
+/// The units spent in the last day, on disk.
 package final class RefreshLedger {
   private let loop: any Loop
   private let file: StateFile
@@ -18,7 +19,7 @@ package final class RefreshLedger {
 
   private final class Shared { var spent: () -> [RefreshBudget.Spent] = { [] } }
 
-  /// Refreshing goes on all day: a disk is not to be written to more often for that.
+  /// The minimum time between two writes to the disk, which go on all day.
   private static let delay = Duration.seconds(300)
   private static let largest = 64 * 1024
   private static let firstLine = "httpdnsd refreshes 1"
@@ -31,7 +32,7 @@ package final class RefreshLedger {
     }
   }
 
-  /// Counts in `budget` what was spent before. Lines that cannot be read are skipped.
+  /// Counts in `budget` what was spent before the start. Skips lines that it cannot read.
   func restore(_ budget: inout RefreshBudget) {
     let lines = String(decoding: file.read(limit: RefreshLedger.largest) ?? [], as: UTF8.self).split(separator: "\n")
     guard lines.first.map(String.init) == RefreshLedger.firstLine else { return }
@@ -41,22 +42,22 @@ package final class RefreshLedger {
         let kept = fields.count == 3 ? Int(fields[2]) : 0, 0...units ~= kept,
         time > loop.wallTime - RefreshLedger.remembered
       else { continue }
-      // A clock that has gone back does not make anything younger than now.
+      // After the clock has been set back, a line may lie in the future: its age is 0.
       let age = max(loop.wallTime - time, 0) * 1_000_000_000
       budget.restore(RefreshBudget.Spent(units, kept: kept, age: age), now: loop.now.nanoseconds)
     }
   }
 
-  /// Seconds for which a unit may count: a day and the five minutes that it was counted in.
+  /// Seconds for which a unit may count: a day, and the five minutes of its line.
   private static let remembered: Int64 = 86_700
 
-  /// Keeps a budget from now on.
+  /// Sets the budget that is saved from now on.
   func keep(_ spent: @escaping () -> [RefreshBudget.Spent]) { budget.spent = spent }
 
-  /// Something was spent.
+  /// Schedules a write, since units were spent.
   func didSpend() { writer.changed() }
 
-  /// Writes what has not been written, before it returns.
+  /// Writes unsaved changes before it returns.
   package func close() { writer.close() }
 
   private static func text(_ spent: [RefreshBudget.Spent], wallTime: Int64) -> [UInt8] {

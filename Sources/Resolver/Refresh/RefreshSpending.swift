@@ -1,4 +1,4 @@
-// RefreshSpending.swift -- the budgets of refreshing: beyond a restart, over a reload, and with a word when one is spent.
+// RefreshSpending.swift -- pays for refreshes from budgets that survive reloads, and logs when one is used up.
 //
 // Resolver's loop only.
 
@@ -8,21 +8,21 @@ import FairShares
 import Refresh
 import Upstreams
 
-/// How much refreshing may cost.
+/// The limits of `[refresh]`.
 struct RefreshLimits: Equatable {
-  /// Billing units in any minute and in any day, of providers that bill.
+  /// Billing units per minute and per day, of providers that bill.
   var unitsPerMinute: Int
   var unitsPerDay: Int
-  /// Transfers in any minute to whoever bills nothing; there is no limit for a day.
+  /// Transfers per minute to upstreams that do not bill; they have no limit per day.
   var transfersPerMinute: Int
 }
 
-/// What refreshing may still cost.
+/// The budgets for refreshing: one for providers that bill, one for other upstreams.
 final class RefreshSpending {
-  /// A question for which something is to be spent.
+  /// A question to pay for.
   struct Item {
     var name: DomainName
-    /// Whether it is of `refresh.keep`.
+    /// Whether it is in `refresh.keep`.
     var isKept: Bool
   }
 
@@ -39,16 +39,16 @@ final class RefreshSpending {
   private var free: Account
   private var nextNote = BootInstant(nanoseconds: .min)
 
-  /// How often a person is told that nothing is left: that may go on for hours.
+  /// The minimum time between two messages that a budget is used up, which may last for hours.
   private static let calm = Duration.seconds(60)
-  /// How often a kept question may be due in a minute, where its TTL is the least that is refreshed ahead.
+  /// How often per minute a question of `refresh.keep` falls due if its TTL is the shortest that is refreshed early.
   private static let mostPerMinute = 8
-  /// The dearest answer (`Billing`).
+  /// The units of the most expensive answer (`Billing`).
   private static let dearest = 8
 
   /// - Parameters:
-  ///   - ledger: keeps what is spent beyond the program's life.
-  ///   - note: told in one line that nothing is left.
+  ///   - ledger: saves what is spent across restarts.
+  ///   - note: logs one line when a budget is used up.
   init(_ limits: RefreshLimits, on loop: any Loop, ledger: RefreshLedger?, note: @escaping (String) -> Void) {
     self.loop = loop
     self.ledger = ledger
@@ -56,17 +56,17 @@ final class RefreshSpending {
     self.limits = limits
     billed = Account(budget: RefreshBudget(perMinute: limits.unitsPerMinute, perDay: limits.unitsPerDay))
     free = Account(budget: RefreshSpending.freeBudget(limits))
-    // No limit of a day is kept where nobody bills: what was spent before says nothing.
+    // Transfers that are not billed have no limit per day, so earlier ones do not count.
     ledger?.restore(&billed.budget)
     ledger?.keep { [unowned self] in billed.budget.spentOfDay(now: self.loop.now.nanoseconds) }
   }
 
-  /// Nothing at all is refreshed where a day has no units.
+  /// The budget for upstreams that do not bill. With a limit of 0 units per day, nothing at all is refreshed.
   private static func freeBudget(_ limits: RefreshLimits) -> RefreshBudget {
     RefreshBudget(perMinute: limits.unitsPerDay == 0 ? 0 : limits.transfersPerMinute, perDay: nil)
   }
 
-  /// Changes the limits; what was spent today stays spent.
+  /// Changes the limits. Units spent in the last day still count.
   func use(_ limits: RefreshLimits) {
     guard self.limits != limits else { return }
     self.limits = limits
@@ -80,23 +80,25 @@ final class RefreshSpending {
     free.budget = other
   }
 
-  /// How many questions are kept fresh always: something is reserved for them.
+  /// Reserves a part of both budgets for questions of `refresh.keep`.
+  ///
+  /// - Parameter questions: how many there are.
   func reserve(forKept questions: Int) {
     free.budget.needOfKept = questions * RefreshSpending.mostPerMinute
     billed.budget.needOfKept = questions * RefreshSpending.mostPerMinute * RefreshSpending.dearest
   }
 
-  /// How many names of two families each a transfer may carry, so that it can be paid at all.
+  /// The maximum number of names, each in both families, in a transfer that the budget can pay for; at least 1.
   func mostNames(_ price: RefreshPrice) -> Int {
     guard price.isBilled, price.perAnswer > 0 else { return .max }
     return max(1, (billed.budget.limitInUse - price.perTransfer) / (2 * price.perAnswer))
   }
 
-  /// Spends what a transfer costs that asks those questions, or as many of them as there is enough for.
+  /// Takes the cost of a transfer with these questions, or with as many of them as the budget allows.
   ///
-  /// What is kept comes first. No domain has more than its share of the rest, as long as others want theirs.
+  /// Questions of `refresh.keep` come first. A domain gets no more than its share of the rest while others want theirs.
   ///
-  /// - Returns: for each question whether it may be asked.
+  /// - Returns: for each question, whether it may be asked.
   func take(_ items: [Item], _ price: RefreshPrice) -> [Bool] {
     var taken = [Bool](repeating: false, count: items.count)
     var isBegun = false

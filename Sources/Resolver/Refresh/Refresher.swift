@@ -1,6 +1,7 @@
 // Refresher.swift -- refreshes names in use before they expire: which names, when, and at what cost.
 //
-// Resolver's loop only. One timer for the next event; what is not in use costs nothing but its place in the queue.
+// Resolver's loop only. It has one timer, for the next event. A name that is not in use costs only its place in the
+// queue.
 
 import DNSWire
 import EventLoop
@@ -10,9 +11,9 @@ import Persistence
 import Refresh
 import Upstreams
 
-/// Keeps what is in use fresh.
+/// Refreshes names in use and those of `refresh.keep` before they expire.
 package final class Refresher: @unchecked Sendable {
-  /// A name of `refresh.keep`: it is fetched again whatever happens.
+  /// A question of `refresh.keep`: it is refreshed regardless of its hits.
   private struct KeptName {
     var asked: RoutedQuestion
     var source = EntrySource.nobody
@@ -21,11 +22,11 @@ package final class Refresher: @unchecked Sendable {
     var doublings: UInt8 = 0
   }
 
-  /// A question that waits for others to travel with.
+  /// A question that waits for others to share a transfer.
   private struct Gathered {
     var hash: UInt64
     var heat: Heat
-    /// When what is kept was stored.
+    /// When its entry was stored; nil if it has none.
     var storedAt: Int64?
   }
 
@@ -37,7 +38,7 @@ package final class Refresher: @unchecked Sendable {
   let note: (String) -> Void
   private(set) var counters = RefreshCounters()
   private var settings: RefresherSettings
-  /// By which what was scheduled before a reload is known.
+  /// The timing before the last change, which identifies the queue's elements from that time.
   private var earlierTiming: RefreshTiming?
   private let cache: MessageCache
   private let spending: RefreshSpending
@@ -49,14 +50,14 @@ package final class Refresher: @unchecked Sendable {
   /// The hashes of the questions in flight.
   private var inFlight: Set<UInt64> = []
   private var timer: LoopTimer?
-  /// What was hot when the machine fell asleep.
+  /// The questions that were hot when the machine went to sleep.
   var hotAsleep: [(asked: RoutedQuestion, heat: Heat)] = []
 
   /// - Parameters:
-  ///   - keep: kept fresh always.
-  ///   - preload: resolved at start and on another network.
-  ///   - ledger: keeps what is spent beyond the program's life.
-  ///   - note: told in one line what came of that.
+  ///   - keep: always refreshed before they expire.
+  ///   - preload: resolved at start and after a change of network.
+  ///   - ledger: saves what is spent across restarts.
+  ///   - note: logs one line.
   package init(
     _ settings: RefresherSettings, keep: [RoutedQuestion], preload: [RoutedQuestion], resolver: Resolver,
     cache: MessageCache, loop: any Loop, ledger: RefreshLedger? = nil, note: @escaping (String) -> Void
@@ -73,16 +74,16 @@ package final class Refresher: @unchecked Sendable {
     spending.reserve(forKept: keep.count)
   }
 
-  /// Begins to follow what the resolver keeps. The loop runs.
+  /// Starts to schedule what the resolver caches. Call it on the resolver's loop.
   package func begin() {
     markKept()
     resolver.assumeIsolated { $0.refresher = self }
   }
 
-  /// Changes the settings, and resolves the names that were added. The schedule stays, and what was spent today stays
-  /// spent.
+  /// Changes the settings, and resolves names that were added. The schedule stays, and units spent in the last day
+  /// still count.
   ///
-  /// - Parameter isForNetwork: whether another network is the reason: then the budget counts.
+  /// - Parameter isForNetwork: whether a change of network is the reason; the budget then applies.
   package func use(
     _ settings: RefresherSettings, keep: [RoutedQuestion], preload: [RoutedQuestion], isForNetwork: Bool = false
   ) {
@@ -98,13 +99,13 @@ package final class Refresher: @unchecked Sendable {
     resolveAhead(new, isForNetwork ? "for other search domains" : "after the reload", isBudgeted: isForNetwork)
   }
 
-  /// Finds the entries of the names that are always kept: where they belong to a network, it is the present one.
+  /// Finds the entries of the names of `refresh.keep` on the current network, and schedules them.
   func markKept() {
     let last = Dictionary(kept.values.map { ($0.asked, $0) }) { first, _ in first }
     let now = Dictionary(keep.map { (hash(of: $0), last[$0] ?? KeptName(asked: $0)) }) { first, _ in first }
     kept = kept.filter { now[$0.key] != nil }
     for (hash, name) in now where kept[hash] == nil {
-      // What was scheduled is the entry of another network.
+      // An element that is already in the queue belongs to the entry of another network.
       kept[hash] = KeptName(asked: name.asked, source: name.source)
       guard let state = cache.state(hash: hash), loop.now.nanoseconds < state.expiresAt else { continue }
       kept[hash]?.source = EntrySource(number: state.source)
@@ -114,13 +115,13 @@ package final class Refresher: @unchecked Sendable {
     }
   }
 
-  /// What came out of a file is looked at when it is due, as what has just come; in portions, between which queries are
-  /// answered.
+  /// Schedules entries loaded from the cache file like new answers, in portions, between which the loop answers
+  /// queries.
   package func schedule(_ loaded: [LoadedEntry]) {
     Task(executorPreference: loop) { [self] in
       for (number, entry) in loaded.enumerated() {
         if number % Refresher.portion == Refresher.portion - 1 { await loop.sleep(for: .zero) }
-        // A newer one has been scheduled already.
+        // A newer entry has been scheduled already.
         guard cache.state(hash: entry.hash)?.storedAt == entry.storedAt else { continue }
         schedule(
           StoredAnswer(hash: entry.hash, life: entry.life, isNXDOMAIN: entry.isDenial, storedAt: entry.storedAt))
@@ -128,21 +129,22 @@ package final class Refresher: @unchecked Sendable {
     }
   }
 
-  /// Entries that are scheduled in one turn of the loop: half a millisecond or so.
+  /// Entries that are scheduled in one turn of the loop, which takes about half a millisecond.
   private static let portion = 512
 
-  /// Whether a question is one of those that are always kept fresh. With DO, CD or a client's subnet it is another one, of
-  /// which there may be any number.
+  /// Whether a question is in `refresh.keep`. With DO, CD or a client subnet it is a different one, of which there may
+  /// be any number.
   func keepsFresh(_ question: HTTPDNSQuestion) -> Bool { !keptQuestions.isEmpty && keptQuestions.contains(question) }
 
-  /// Whether there is a fresh answer.
+  /// Whether the cache has a fresh answer to the question.
   func isFresh(_ asked: RoutedQuestion) -> Bool {
     cache.state(hash: hash(of: asked)).map { loop.now.nanoseconds < $0.expiresAt } ?? false
   }
 
-  /// Kept names that nobody has an answer for, and that are not being fetched, are tried again after a wait.
+  /// Schedules retries for the names of `refresh.keep` that are neither scheduled nor being fetched.
   ///
-  /// - Parameter isBack: whether a provider is back: then those that have expired and wait already do so no longer.
+  /// - Parameter isBack: whether a provider has recovered: names without a fresh answer that wait for a retry are then
+  ///   due at once.
   func retryKept(isBack: Bool = false) {
     let now = loop.now.nanoseconds
     for (hash, name) in kept.sorted(by: { $0.key < $1.key }) {
@@ -155,8 +157,8 @@ package final class Refresher: @unchecked Sendable {
     }
   }
 
-  /// Questions that are hot, on whichever network: they have been refreshed for that reason, or would be now. With what
-  /// the schedule will remember of them.
+  /// The hot questions of all networks, which would be refreshed if they were due now, with the heat of their next
+  /// entries.
   func hotQuestions() -> [(asked: RoutedQuestion, heat: Heat)] {
     var found: [(RoutedQuestion, Heat)] = []
     queue.forEach { element in
@@ -168,7 +170,8 @@ package final class Refresher: @unchecked Sendable {
     return found
   }
 
-  /// When these entries are due, by the hashes of their keys; nothing for entries that are neither scheduled nor in flight.
+  /// When these entries are due, by the hashes of their keys; none for entries that are neither scheduled nor in
+  /// flight.
   ///
   /// - Complexity: O(n) in the number of scheduled questions.
   func plans(_ hashes: Set<UInt64>) -> [UInt64: RefreshPlan] {
@@ -187,13 +190,13 @@ package final class Refresher: @unchecked Sendable {
     return plans
   }
 
-  /// Counts a refresh that an operator requested, for which no budget counts.
+  /// Counts a refresh that an operator requested, to which no budget applies.
   func countTransfer() { counters.transfers += 1 }
 
-  /// How many questions are scheduled; some of them may have been replaced since.
+  /// The number of scheduled questions, including those whose entries have been replaced since.
   var scheduled: Int { queue.count }
 
-  /// An answer was kept: it will be looked at when it is due.
+  /// Schedules an answer that has just been cached.
   func schedule(_ answer: StoredAnswer) {
     let source = EntrySource(number: answer.life.source)
     let lifetime = Int64(answer.life.lifetime) * 1_000_000_000
@@ -211,7 +214,8 @@ package final class Refresher: @unchecked Sendable {
     insert(answer.hash, at: due)
   }
 
-  /// One number for everything that came in one turn: with equal lifetimes it falls due together and travels together.
+  /// One number for all answers of one turn of the loop: those with equal lifetimes fall due together and share a
+  /// transfer.
   private func jitter(_ storedAt: Int64) -> Double {
     var generator = JitterGenerator(seed: UInt64(bitPattern: storedAt) ^ cache.seed)
     return RefreshTiming.drawJitter(using: &generator)
@@ -248,7 +252,7 @@ package final class Refresher: @unchecked Sendable {
     arm()
   }
 
-  /// Whether an element of the queue still means what is kept under its hash.
+  /// Whether an element of the queue still applies to the entry with its hash.
   private func isCurrent(_ element: RefreshQueue.Element) -> Bool {
     if let name = kept[element.ticket] { return name.due == element.due }
     return cache.state(hash: element.ticket).map { isCurrent(element, $0) } ?? false
@@ -276,7 +280,7 @@ package final class Refresher: @unchecked Sendable {
     if retries[hash] == element.due { retries[hash] = nil }
     guard let state, isDue else { return }
     guard now < state.expiresAt, let heat = heat(of: state) else {
-      // What is asked for late in its TTL may still become hot.
+      // An entry that is queried late in its lifetime may still become hot.
       let last = settings.timing.lastLook(storedAt: state.storedAt, lifetime: state.expiresAt - state.storedAt)
       return last > element.due && last > now ? insert(hash, at: last) : ()
     }
@@ -284,14 +288,16 @@ package final class Refresher: @unchecked Sendable {
     gather(asked, hash, heat, EntrySource(number: state.source), state, now: now)
   }
 
-  /// What is to be remembered of an entry that is refreshed now; nil where it is left to expire.
+  /// The heat of the next entry if this one is refreshed now; nil to let it expire.
   func heat(of state: EntryState) -> Heat? {
     let decision = settings.heat.decide(hits: state.hits, heat: Heat(rawValue: state.heat), isKept: false)
     guard case .refresh(let next) = decision else { return nil }
     return next
   }
 
-  /// The question that an entry answers, if it is one of the network that the machine is on, or of any.
+  /// The question that an entry answers; nil if the entry does not belong to the current configuration and network.
+  ///
+  /// - Parameter onAnyNetwork: accepts the entries of other networks as well.
   private func question(_ hash: UInt64, onAnyNetwork: Bool = false) -> RoutedQuestion? {
     guard let key = cache.key(hash: hash), let (name, scope) = CacheScope.parts(of: key) else { return nil }
     let question = HTTPDNSQuestion(
@@ -357,18 +363,20 @@ package final class Refresher: @unchecked Sendable {
     return [await resolver.refreshLocally(questions[0])]
   }
 
-  /// A refresh has ended. An answer that was kept has been scheduled already; one that could not be kept has not, and one
-  /// that is in flight for another caller may fail.
+  /// Handles the result of a refresh. An answer that was cached has been scheduled already. One that could not be
+  /// cached has not, and a question in flight for another caller may still fail.
   private func ended(_ detail: Gathered, isThere: Bool) {
     if isThere { counters.answers += 1 } else { counters.failures += 1 }
-    // A denial lies under another hash: a kept name's is scheduled all the same.
+    // NXDOMAIN is cached under another hash; a name of `refresh.keep` is scheduled all the same.
     let isScheduled =
       kept[detail.hash].map { $0.due < .max }
       ?? (cache.state(hash: detail.hash)?.storedAt != detail.storedAt)
     if !isThere || !isScheduled { failed(detail.hash, now: loop.now.nanoseconds) }
   }
 
-  /// Spends what a transfer to `source` costs that asks those questions: which of them it may ask.
+  /// Takes the cost of a transfer to `source` from the budget.
+  ///
+  /// - Returns: for each question, whether it may be asked.
   func takeFromBudget(_ asked: [RoutedQuestion], _ source: EntrySource?) -> [Bool] {
     let isPaid = spending.take(
       asked.map { RefreshSpending.Item(name: $0.question.name, isKept: keepsFresh($0.question)) }, price(of: source))
@@ -384,7 +392,8 @@ package final class Refresher: @unchecked Sendable {
     }
   }
 
-  /// Who is asked, and how many names one transfer there carries: 0 where each question travels alone.
+  /// The source to ask and the maximum number of names per transfer: 0 if each question travels alone. Nil if no source
+  /// may be asked now.
   func way(of asked: RoutedQuestion, after last: EntrySource) -> (source: EntrySource, mostNames: Int)? {
     let way = resolver.assumeIsolated { resolver in
       resolver.refreshSource(asked, after: last).map { ($0, resolver.mostNames($0)) }
@@ -393,7 +402,7 @@ package final class Refresher: @unchecked Sendable {
     return (source, min(mostNames, settings.batches ? spending.mostNames(price(of: source)) : 1))
   }
 
-  /// What an entry that is fetched ahead shall remember: as much as before.
+  /// The heat of the next entry of a question that is fetched before it is due.
   func heat(of asked: RoutedQuestion) -> Heat {
     cache.state(hash: hash(of: asked)).flatMap { heat(of: $0) } ?? .inactive
   }
@@ -402,7 +411,7 @@ package final class Refresher: @unchecked Sendable {
     resolver.assumeIsolated { $0.keyedHash(of: asked) }
   }
 
-  /// After a failure the entry stays and is tried again before it expires; a name of `refresh.keep` also afterwards.
+  /// Schedules a retry after a failed refresh: before the entry expires, for a name of `refresh.keep` also afterwards.
   private func failed(_ hash: UInt64, now: Int64) {
     let state = cache.state(hash: hash)
     if var name = kept[hash] {

@@ -6,12 +6,12 @@ import Refresh
 package struct RefresherSettings {
   var timing: RefreshTiming
   var heat: HeatPolicy
-  /// Billing units, of providers that bill.
+  /// Billing units per minute and per day, of providers that bill.
   var unitsPerMinute: Int
   var unitsPerDay: Int
-  /// Transfers to upstreams that bill nothing.
+  /// Transfers per minute to upstreams that do not bill.
   var transfersPerMinute: Int
-  /// Whether several names go in one transfer where the provider can.
+  /// Whether several names may share a transfer if the provider supports that.
   var batches: Bool
 
   package init(
@@ -31,17 +31,17 @@ package struct RefresherSettings {
   }
 }
 
-/// The counters of the refresher.
+/// The counters of the refresher. They only grow.
 package struct RefreshCounters: Sendable, Equatable {
-  /// Transfers, and questions to LocalDNS.
+  /// Transfers to providers, and questions to LocalDNS.
   package var transfers: UInt64 = 0
-  /// Answers that came.
+  /// Questions with a new answer.
   package var answers: UInt64 = 0
   /// Questions without an answer.
   package var failures: UInt64 = 0
-  /// Transfers that the budget forbade.
+  /// Transfers that the budget stopped, in whole or in part.
   package var overBudget: UInt64 = 0
 
-  /// Creates counters of zero.
+  /// Creates counters of 0.
   package init() {}
 }
