@@ -73,6 +73,7 @@ package struct ResolverCounters: Sendable, Equatable {
 }
 
 extension ResolverSettings {
+  /// Takes the settings from a configuration; `routes` are in the order of their numbers.
   package init(_ configuration: Configuration, _ routes: [Route]) {
     self.init(
       routes: routes, maxInFlight: configuration.listen.maxInFlight, cacheEnabled: configuration.cache.isEnabled,

@@ -10,13 +10,13 @@ package struct BusyNameTable: Sendable {
     package let name: [UInt8]
     /// QTYPE; 0 for NXDOMAIN, which applies to every type.
     package let type: UInt16
-    /// The start of the counting, by the caller's clock.
+    /// When counting began, in nanoseconds of the caller's clock.
     package let since: Int64
     /// The counters.
     package var counts = NameCounts()
     /// The caller's data: the hash of the key of its last cache entry; 0 for none.
     package var entry: UInt64 = 0
-    /// Hits that the caller counts twice.
+    /// Hits that the caller counts twice, and subtracts when it reports.
     package var inherited: UInt64 = 0
     /// The activity up to the last eviction, and its decayed weight.
     fileprivate var weighed: UInt64 = 0
@@ -27,12 +27,12 @@ package struct BusyNameTable: Sendable {
 
   /// The number of rows that remain after an eviction.
   package let most: Int
-  /// The activity that a new name needs to deserve a row: that of the least busy row that stayed.
+  /// The activity above which a new name deserves a row: that of the least busy row that stayed.
   package private(set) var threshold: UInt64 = 0
   private var rows: [UInt64: Row] = [:]
 
-  /// The factor applied to a weight with each eviction. With a smaller one, a name that is queried steadily but rarely would
-  /// look like one that is queried once.
+  /// The factor applied to a weight with each eviction. With a smaller one, a name that is queried steadily but rarely
+  /// would look like one that is queried once.
   private static let decay = 0.875
 
   /// Creates an empty table.
@@ -52,7 +52,7 @@ package struct BusyNameTable: Sendable {
   /// Whether there is a row with that key.
   package func contains(_ key: UInt64) -> Bool { rows[key] != nil }
 
-  /// The row with that key.
+  /// The row with that key; nil if there is none.
   package subscript(key: UInt64) -> Row? { rows[key] }
 
   /// Changes a row; returns false if there is none.
@@ -63,7 +63,7 @@ package struct BusyNameTable: Sendable {
     return true
   }
 
-  /// Changes a row, which is created if there is none.
+  /// Changes a row, and creates it if there is none.
   ///
   /// - Parameter key: identifies name and type.
   package mutating func count(_ key: UInt64, name: [UInt8], type: UInt16, now: Int64, _ body: (inout Row) -> Void) {
@@ -83,7 +83,7 @@ package struct BusyNameTable: Sendable {
     }
     let standings = rows.values.map(\.standing).sorted(by: >)
     let least = standings[most - 1]
-    // Among rows with the weight of the last one that stays, as many stay as there is room for.
+    // Of the rows as busy as the last one that stays, only as many stay as there is room for.
     var room = most - standings.prefix { $0 > least }.count
     rows = rows.filter { _, row in
       guard row.standing == least else { return row.standing > least }

@@ -1,7 +1,7 @@
-// NameLedger.swift -- what was asked about the busiest names: their transfers, and the hits of their entries.
+// NameLedger.swift -- counts the transfers and the cache hits of the busiest names.
 //
-// Resolver's loop only. The hot path does nothing for it: an entry counts its hits in any case. They are added up when the
-// entry goes, and for those that are there by a look at the whole cache, in steps.
+// Resolver's loop only. It costs the hot path nothing, since an entry counts its hits anyway. Those of an entry that is
+// replaced or removed are added up then; those of the other entries by a survey of the cache, in steps.
 
 import DNSWire
 import EventLoop
@@ -10,15 +10,15 @@ import HTTPDNS
 import MessageCache
 import Upstreams
 
-/// A name and type, and what was counted.
+/// The counters of one name and type.
 package struct NameReport: Sendable {
   /// The name, in lower case.
   package var name: DomainName
-  /// The type; 0 for the denial of the name, which holds for every type.
+  /// The type; 0 for NXDOMAIN, which is valid for every type.
   package var type: RecordType
-  /// How long it has been counted.
+  /// How long the counters have been running.
   package var time: Duration
-  /// What was counted.
+  /// The counters, including the hits of entries that are still in the cache.
   package var counts: NameCounts
 
   package init(name: DomainName, type: RecordType, time: Duration, counts: NameCounts) {
@@ -29,27 +29,27 @@ package struct NameReport: Sendable {
   }
 }
 
-/// Counts for each name, as long as it is among the busiest. Resolver's loop only.
+/// Counters for each of the busiest names. Resolver's loop only.
 package final class NameLedger: TransferObserver, @unchecked Sendable {
-  /// Names and types that are shown.
+  /// The number of names and types in a report.
   static let most = 1000
-  /// Questions of all names; `cacheDnsNum` of it is not counted.
+  /// Sums over all names, except `cacheDnsNum`, which stays 0.
   package private(set) var totals = NameCounts()
   private let cache: MessageCache
   private let loop: any Loop
   private var table: BusyNameTable
   private var readings: [Reading] = []
 
-  /// Steps of a reading in one turn of the loop: half a millisecond or so.
+  /// Steps of a survey in one turn of the loop, which take about half a millisecond.
   private static let readingSteps = 32
 
-  /// A look at the hits of what is in the cache.
+  /// A survey of the hits of all cache entries.
   private final class Reading {
     /// Hits by row.
     var live: [UInt64: UInt64] = [:]
-    /// Which hits those are, by the entry: when it goes they are in its row.
+    /// The part of each entry in `live`, by the entry's hash: when the entry goes, its hits move to its row.
     var seen: [UInt64: (row: UInt64, hits: UInt64)] = [:]
-    /// Entries of those that have gone: what takes their place is not looked at any more.
+    /// The hashes of entries that have gone after their visit: the survey does not visit their replacements.
     var passed: Set<UInt64> = []
   }
 
@@ -60,7 +60,7 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
     cache.reportDepartures { [weak self] in self?.departed($0) }
   }
 
-  /// A transfer has ended.
+  /// Counts each question of a completed transfer.
   package func asked(
     _ asked: AskedQuestions, _ result: Result<ProviderReplies, UpstreamFailure>, time: Duration
   ) {
@@ -72,7 +72,7 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
     }
   }
 
-  /// Nothing was sent: the provider is not in use, or one of our own limits was reached.
+  /// Counts questions that were not sent: the provider is not in use, or one of our own limits was reached.
   package func wereRefusedHere(_ asked: AskedQuestions) {
     asked.forEachQuestion { question in
       totals.wasRefusedHere()
@@ -80,18 +80,18 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
     }
   }
 
-  /// LocalDNS was asked in a provider's place.
+  /// Counts a question to LocalDNS instead of a provider.
   func wentToLocalDNS(_ question: HTTPDNSQuestion, _ result: Result<UpstreamAnswer, UpstreamFailure>) {
     let isAnswered = (try? result.get()) != nil
     totals.wentToLocalDNS(isAnswered: isAnswered)
     count(question.name, question.type.rawValue) { $0.counts.wentToLocalDNS(isAnswered: isAnswered) }
   }
 
-  /// An answer is kept under that hash.
+  /// Notes that an answer was cached under a hash.
   ///
-  /// - Parameter type: as in the key: `CacheKey.everyType` for the denial of the name.
-  ///
-  /// - Parameter hits: with how many hits of the entry before it the new one begins: they are counted there.
+  /// - Parameters:
+  ///   - type: the type in the key; `CacheKey.everyType` for NXDOMAIN.
+  ///   - hits: the hits that the entry inherits from the one before it, which has counted them already.
   func kept(_ name: DomainName, _ type: UInt16, as hash: UInt64, inheriting hits: UInt32) {
     count(name, type) { row in
       row.entry = hash
@@ -105,7 +105,9 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
     }
   }
 
-  /// The busiest names, the busiest one first. To be called from a task that prefers the loop.
+  /// The busiest names, the busiest one first. Call it from a task that prefers the loop.
+  ///
+  /// - Complexity: O(n) in the number of cache entries, in steps between which the loop answers queries.
   func report() async -> [NameReport] {
     let reading = Reading()
     readings.append(reading)
@@ -131,7 +133,7 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
     return Array(reports.sorted { $0.isBusier(than: $1) }.prefix(table.most))
   }
 
-  /// With a lock of the cache held.
+  /// Adds the hits of an entry to a survey. Called with a lock of the cache held.
   private func look(at record: CacheRecord, _ hash: UInt64, _ reading: Reading) {
     guard record.hits > 0, let octets = CacheKey.nameAndType(of: record.key) else { return }
     let row = cache.hash(of: octets)
@@ -140,7 +142,7 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
     reading.seen[hash] = (row, UInt64(record.hits))
   }
 
-  /// An entry has gone, or another one has taken its place. With a lock of the cache held.
+  /// Adds up the hits of an entry that was replaced or removed. Called with a lock of the cache held.
   private func departed(_ entry: DepartedEntry) {
     guard let octets = CacheKey.nameAndType(of: entry.key) else { return }
     let row = cache.hash(of: octets)
@@ -153,8 +155,8 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
     table.change(row) { $0.counts.cacheDnsNum += UInt64(entry.hits) }
   }
 
-  /// Whether there is a row; one is made where the hits are worth it and there is room until the next pruning, which has to
-  /// wait for the lock.
+  /// Whether there is a row. Creates one if the hits deserve it and there is room until the next pruning, which cannot
+  /// run while the lock is held.
   private func isCounted(
     _ row: UInt64, _ octets: UnsafeBufferPointer<UInt8>, hits: UInt32, entry: UInt64
   ) -> Bool {
@@ -170,7 +172,7 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
     prune()
   }
 
-  /// The name of a row: its octets as they begin a key of the cache.
+  /// The key of a row: the hash of name and type, as at the beginning of a cache key.
   private func key(_ name: [UInt8], _ type: UInt16) -> UInt64 {
     withUnsafeTemporaryAllocation(of: UInt8.self, capacity: name.count + 2) { octets in
       let end = octets.initialize(fromContentsOf: name)
@@ -202,7 +204,7 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
 }
 
 extension NameReport {
-  /// In a fixed order where nothing else tells them apart.
+  /// Whether it has more activity; names with equal activity are in order of name and type.
   fileprivate func isBusier(than other: NameReport) -> Bool {
     let (mine, others) = (counts.activity, other.counts.activity)
     guard mine == others else { return mine > others }
