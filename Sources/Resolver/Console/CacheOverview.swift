@@ -1,4 +1,4 @@
-// CacheOverview.swift -- the whole cache in a few figures, and its busiest entries.
+// CacheOverview.swift -- sums up the cache and lists its busiest entries.
 //
 // Resolver's loop only.
 
@@ -6,39 +6,39 @@ import DNSWire
 import EventLoop
 import MessageCache
 
-/// The cache in a few figures.
+/// A summary of the cache.
 package struct CacheOverview: Sendable {
-  /// How full it is.
+  /// Its size, its limits, and its counters of insertions and evictions.
   package var statistics = CacheStatistics()
   /// Entries that have not expired.
   package var fresh = 0
   /// Entries that have expired and may still be served as stale data.
   package var stale = 0
-  /// Entries of both kinds without records in the answer section.
+  /// Fresh and stale entries without records in the answer section.
   package var negative = 0
-  /// Hits of all entries that are there.
+  /// The hits of all these entries.
   package var hits: UInt64 = 0
-  /// Questions that failed a moment ago and are not asked again yet.
+  /// Questions that failed recently and are not asked again yet (RFC 9520).
   package var failures = 0
-  /// The entries with most hits, the busiest first.
+  /// The entries with the most hits, the busiest first.
   package var busiest: [EntryReport] = []
 
-  /// An empty cache.
+  /// Creates the summary of an empty cache.
   package init() {}
 }
 
 extension Resolver {
-  /// Steps of a look at the whole cache in one turn of the loop: half a millisecond or so.
+  /// Steps of a survey in one turn of the loop, which take about half a millisecond.
   private static let overviewSteps = 64
 
-  /// Looks at every entry, in steps. To be called from a task that prefers the loop.
+  /// Visits every entry, in steps between which the loop answers queries. Call it from a task that prefers the loop.
   ///
-  /// - Parameter most: how many of the busiest entries.
-  /// - Complexity: O(n) in the number of entries; it copies some more than `most` of them.
+  /// - Parameter most: the number of busiest entries to list.
+  /// - Complexity: O(n) in the number of entries; it copies somewhat more than `most` of them.
   package func overview(busiest most: Int) async -> CacheOverview {
     var overview = CacheOverview()
     var candidates: [EntryCopy] = []
-    /// What an entry needs more of than others have already.
+    /// The hits that an entry must exceed to be among the busiest so far.
     var least: UInt32?
     var survey = CacheSurvey(of: cache)
     while true {
@@ -75,7 +75,7 @@ extension CacheRecord {
   /// When it stops being fresh, in nanoseconds of the boot-time clock.
   fileprivate var expiresAt: Int64 { storedAt + Int64(life.lifetime) * 1_000_000_000 }
 
-  /// Until when it may be served as stale data, in nanoseconds of the boot-time clock; `.max` for good.
+  /// Until when it may be served as stale data, in nanoseconds of the boot-time clock; `.max` for no limit.
   fileprivate var usefulUntil: Int64 {
     life.isImmutable || life.staleFor == .max ? .max : expiresAt + Int64(life.staleFor) * 1_000_000_000
   }

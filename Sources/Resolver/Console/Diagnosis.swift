@@ -1,4 +1,4 @@
-// Diagnosis.swift -- what each provider and each of the network's resolvers says about a name, side by side.
+// Diagnosis.swift -- compares the answers of each provider and of the network's resolvers to a name.
 
 import Configuration
 import DNSWire
@@ -8,9 +8,9 @@ import LocalDNS
 import Routing
 import Upstreams
 
-/// What one upstream says about a name's addresses of one family.
+/// The answer of one upstream about a name's addresses of one family.
 package struct Opinion: Sendable {
-  /// Who was asked.
+  /// An upstream: a provider, or one of the network's resolvers.
   package enum Who: Hashable, Sendable {
     /// A provider, by its name in the configuration.
     case provider(String)
@@ -18,26 +18,26 @@ package struct Opinion: Sendable {
     case localDNS(String)
   }
 
-  /// Who was asked.
+  /// The upstream that was asked.
   package var who: Who
   /// A or AAAA.
   package var type: RecordType
-  /// How long it took.
+  /// The response time.
   package var took: Duration
-  /// What came back.
+  /// What the upstream answered.
   package var outcome: Outcome
 
-  /// What came back.
+  /// What an upstream says: addresses, that there are none, or nothing.
   package enum Outcome: Hashable, Sendable {
     /// Addresses, and the lowest TTL in seconds.
     case addresses([IPAddress], ttl: UInt32)
-    /// The name exists, or so it is said, and has no such address.
+    /// NODATA: the name exists, and has no such address.
     case noData
-    /// There is no such name.
+    /// NXDOMAIN.
     case noName
-    /// Nothing, which may only mean that the name is not in the account's list, or the table.
+    /// Nothing, which may only mean that the name is not in the account's list, or not in the table.
     case notListed
-    /// No answer, and why.
+    /// No answer, with the reason.
     case failure(String)
 
     /// The addresses; empty for anything else.
@@ -45,7 +45,7 @@ package struct Opinion: Sendable {
       if case .addresses(let addresses, _) = self { addresses } else { [] }
     }
 
-    /// Whether it says something about the name.
+    /// Whether it says anything about the name.
     var isWord: Bool {
       switch self {
       case .addresses, .noData, .noName: true
@@ -54,7 +54,7 @@ package struct Opinion: Sendable {
     }
   }
 
-  /// An opinion.
+  /// Creates an opinion; the type is A or AAAA.
   package init(_ who: Who, _ type: RecordType, took: Duration, _ outcome: Outcome) {
     self.who = who
     self.type = type
@@ -63,24 +63,24 @@ package struct Opinion: Sendable {
   }
 }
 
-/// How a plain resolver's word compares with the providers'.
+/// How a plain resolver's answer compares with those of the providers.
 package enum Verdict: Hashable, Sendable {
-  /// A provider's word: what the others are compared with.
+  /// A provider's answer, with which the others are compared.
   case reference
-  /// The providers say the same, or share an address with it.
+  /// The providers have the same answer, or share an address with it.
   case agrees
-  /// Nothing to compare with, or no answer.
+  /// There is no answer, or nothing to compare it with.
   case unknown
-  /// Other addresses than any provider's; that is usual where a service answers by region, too.
+  /// Addresses that no provider has; this is also usual for a service that answers by region.
   case differs
-  /// A public name has a private or sinkhole address.
+  /// A private or sinkhole address for a public name.
   case privateAddress
-  /// Every provider says that there is no such name, and this one has addresses for it.
+  /// Addresses for a name for which the providers have none and at least one says NXDOMAIN.
   case invented
-  /// The providers have addresses, and this one says that there are none.
+  /// NODATA or NXDOMAIN for a name for which a provider has addresses.
   case denied
 
-  /// Whether it looks like a hijack.
+  /// Whether the answer may have been hijacked.
   package var isSuspicious: Bool {
     switch self {
     case .privateAddress, .invented, .denied, .differs: true
@@ -88,7 +88,7 @@ package enum Verdict: Hashable, Sendable {
     }
   }
 
-  /// Compares one opinion with all others about the same family.
+  /// Compares one opinion with those of the providers about the same family.
   package init(of opinion: Opinion, among all: [Opinion]) {
     if case .provider = opinion.who {
       self = .reference
@@ -121,6 +121,10 @@ package enum Verdict: Hashable, Sendable {
 }
 
 extension Resolver {
+  /// Asks all providers that serve the name and all known plain resolvers at once, past rules and cache. Call it from a
+  /// task that prefers the loop.
+  ///
+  /// - Returns: the opinions by type; within a type, those of the providers come first.
   package func opinions(on name: DomainName, _ types: [RecordType]) async -> [Opinion] {
     var tasks: [Task<Opinion, Never>] = []
     for type in types {
@@ -152,6 +156,8 @@ extension Resolver {
       Opinion.Outcome(result ?? .failure(.noServer), question.type))
   }
 
+  /// Asks one provider, past rules and cache; nil if there is no such provider, if it does not serve the question, or if
+  /// its answer does not fit into a message. Call it from a task that prefers the loop.
   package func ask(_ question: HTTPDNSQuestion, of provider: String) async -> ResolvedAnswer? {
     guard let upstream = upstreams.first(where: { $0.name == provider }), upstream.serves(question) else { return nil }
     switch await answer(question, of: provider) {

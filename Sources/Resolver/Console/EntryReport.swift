@@ -1,4 +1,4 @@
-// EntryReport.swift -- what is kept of a name, in values that a person can be shown.
+// EntryReport.swift -- the cached answers and failures of a name, as values for output.
 
 import DNSWire
 import EventLoop
@@ -7,32 +7,32 @@ import MessageCache
 
 /// One entry of the cache.
 package struct EntryReport: Sendable {
-  /// Whom the entry is for, and what it answers.
+  /// The question that the entry answers, and for which clients.
   package var question: EntryQuestion
-  /// Who is asked for such names, in order, for people.
+  /// The names of the upstreams for the question, in order.
   package var upstreams: [String]
-  /// Who gave it, by name.
+  /// The name of the source that gave the answer.
   package var source: String
   /// RCODE.
   package var responseCode: ResponseCode
-  /// The answer section, with the TTLs that are left, in seconds.
+  /// The answer section; its TTLs are the seconds that are left.
   package var answers: [ResourceRecord]
-  /// The authority section, with the TTLs that are left, in seconds.
+  /// The authority section; its TTLs are the seconds that are left.
   package var authorities: [ResourceRecord]
   /// How long ago it was stored.
   package var age: Duration
-  /// How long it stays fresh; negative where it has expired.
+  /// How long it stays fresh; negative if it has expired.
   package var freshFor: Duration
-  /// How long it may still be given, the time as stale data included; nil for as long as the program runs.
+  /// How long it may still be served, including the time as stale data; nil if that does not end while the daemon runs.
   package var usefulFor: Duration?
   /// How long ago it was last used or stored, to about a second.
   package var unusedFor: Duration
   /// Hits since it was stored.
   package var hits: UInt32
-  /// When it is refreshed before it expires.
+  /// When it is refreshed.
   package var refresh: RefreshPlan
 
-  /// An entry in words; nil where it makes no sense.
+  /// Decodes an entry, without upstreams, source and refresh plan; nil if it is malformed.
   init?(_ copy: EntryCopy, _ parts: KeyParts, now: Int64) {
     guard
       let message = Message.assembled(
@@ -60,11 +60,11 @@ package struct EntryReport: Sendable {
   }
 }
 
-/// What an entry answers.
+/// The question that an entry answers.
 package struct EntryQuestion: Hashable, Sendable {
-  /// The name, in lower case; another one above it for a denial that covers more.
+  /// The name, in lower case; for NXDOMAIN it may be a name above the one that was looked up.
   package var name: DomainName
-  /// The type; 0 for a denial, which holds for every type.
+  /// The type; 0 for NXDOMAIN, which is valid for every type.
   package var type: RecordType
   /// The DO bit.
   package var dnssecOK: Bool
@@ -72,11 +72,11 @@ package struct EntryQuestion: Hashable, Sendable {
   package var checkingDisabled: Bool
   /// The route's number.
   package var route: UInt16
-  /// The network that it belongs to; 0 where that does not matter.
+  /// The number of the network that it belongs to; 0 if it is valid on every network.
   package var network: UInt32
-  /// Whether that is the network that the machine is on, or none.
+  /// Whether it is valid on the network that the machine is on.
   package var isHere = true
-  /// The client's subnet that it is for; nil for everybody.
+  /// The client subnet that it is valid for; nil for all clients.
   package var subnet: IPPrefix?
 
   init(_ parts: KeyParts) {
@@ -90,13 +90,13 @@ package struct EntryQuestion: Hashable, Sendable {
   }
 }
 
-/// Everything that is kept of a name.
+/// Everything that is cached about a name.
 package struct NameContent: Sendable {
   /// The entries.
   package var entries: [EntryReport] = []
-  /// How many more there are.
+  /// The number of entries that are not listed.
   package var more = 0
-  /// Remembered failures of the name.
+  /// The cached failures of the name.
   package var failures: [FailureReport] = []
 
   package init(entries: [EntryReport] = [], more: Int = 0, failures: [FailureReport] = []) {
@@ -106,38 +106,38 @@ package struct NameContent: Sendable {
   }
 }
 
-/// A question that failed a moment ago.
+/// A question that failed recently (RFC 9520).
 package struct FailureReport: Sendable {
-  /// What was asked.
+  /// The question, and for which clients.
   package var question: EntryQuestion
-  /// How long it is not asked again.
+  /// How long it is not yet asked again.
   package var waits: Duration
 }
 
 /// When an entry is refreshed before it expires.
 package enum RefreshPlan: Sendable, Equatable {
-  /// Not before somebody asks for it after its end.
+  /// Not at all, until a client asks after it has expired.
   case none
-  /// Now: it has been asked for, or waits for others that travel with it.
+  /// Now: it is in flight, or waits for others to share a transfer.
   case inFlight
-  /// In that time, whatever happens: a name of `refresh.keep`.
+  /// After this time, regardless of hits: the name is in `refresh.keep`.
   case kept(in: Duration)
-  /// In that time: it is in use.
+  /// After this time: it is in use.
   case hot(in: Duration)
-  /// In that time, if it has so many more hits by then.
+  /// After this time, if it has this many more hits by then.
   case ifHit(times: UInt32, in: Duration)
 }
 
-/// What a report of a bad address has come to.
+/// The effect of a report of a bad address.
 package struct BadAddressOutcome: Sendable, Equatable {
-  /// Answers in which the address goes last from now on.
+  /// Answers in which the address now comes last.
   package var moved = 0
-  /// Answers in which it went last already.
+  /// Answers in which it already came last.
   package var already = 0
   /// Answers that have no other address.
   package var alone = 0
 
-  /// So many.
+  /// Creates counts, by default of 0.
   package init(moved: Int = 0, already: Int = 0, alone: Int = 0) {
     self.moved = moved
     self.already = already

@@ -15,23 +15,23 @@ package struct RefreshReport: Sendable {
   package var dnssecOK: Bool
   /// The CD bit.
   package var checkingDisabled: Bool
-  /// The client's subnet; nil for everybody.
+  /// The client subnet; nil for all clients.
   package var subnet: IPPrefix?
-  /// What came; with the reason where nothing did, and then what was kept is still there.
+  /// The new answer, or a failure with its reason, after which the cached answer is still there.
   package var answer: ResolvedAnswer
-  /// How long it took.
+  /// The time that the refresh took.
   package var time: Duration
 }
 
 /// The result of refreshing a name.
 package struct RefreshSummary: Sendable {
-  /// Each question that was asked.
+  /// One report for each question that was asked.
   package var reports: [RefreshReport] = []
   /// Questions that were not refreshed because there were too many.
   package var more = 0
-  /// Entries that belong to another network, where nobody can be asked now.
+  /// Entries that belong to another network, whose servers cannot be asked now.
   package var elsewhere = 0
-  /// Whether anything was kept of the name, its denial among that.
+  /// Whether anything was cached for the name, including NXDOMAIN.
   package var wasKept = false
 
   package init(reports: [RefreshReport] = [], more: Int = 0, elsewhere: Int = 0, wasKept: Bool = false) {
@@ -43,22 +43,24 @@ package struct RefreshSummary: Sendable {
 }
 
 extension Resolver {
-  /// Questions that are asked for one name at a time: each is a transfer at worst.
+  /// The maximum number of questions for one name, each of which may need its own transfer.
   static let mostRefreshed = 64
 
-  /// The types that are kept of a name, on the network that the machine is on; 0 for its denial. To be called from a task that
-  /// prefers the loop.
+  /// The cached types of a name on the current network; 0 stands for NXDOMAIN. Call it from a task that prefers the
+  /// loop.
+  ///
+  /// - Complexity: O(n) in the number of cache entries.
   package func keptTypes(of name: DomainName) async -> Set<RecordType> {
     let entries = await entries(of: CacheSelection([name], andBelow: false)).entries
     return Set(entries.filter { $0.parts.name == name && isHere($0.parts) }.map { RecordType($0.parts.scope.type) })
   }
 
-  /// Refreshes a name: all of its cached types, and `types`. No budget limits it, since an operator asks; its cost counts as
-  /// refreshing. A failure leaves the cached answer in place. Call it from a task that prefers the loop.
+  /// Refreshes all cached types of a name, and `types`. No budget limits it, since an operator asks, but its transfers
+  /// are counted as refreshes. A failure leaves the cached answer in place. Call it from a task that prefers the loop.
   ///
   /// - Parameters:
-  ///   - types: the types that are asked for in any case, with the route of each.
-  ///   - onlyThese: whether entries of other types are not refreshed.
+  ///   - types: types to refresh even if they are not cached, with the route of each.
+  ///   - onlyThese: whether to leave out the cached entries of other types.
   package func refresh(
     _ name: DomainName, types: [(type: RecordType, route: UInt16)], onlyThese: Bool
   ) async -> RefreshSummary {
@@ -96,7 +98,7 @@ extension Resolver {
     return summary
   }
 
-  /// Asks as a refresh does: a failure leaves the cached answer in place.
+  /// Refreshes a question now, or joins it if it is in flight. A failure leaves the cached answer in place.
   private func refreshNow(_ asked: ResolverQuestion) async -> RefreshReport {
     let begin = loop.preciseNow
     let answer = await withCheckedContinuation { continuation in

@@ -1,30 +1,31 @@
-// ResolverControl.swift -- what a person may do to the running resolver, and see of it.
+// ResolverControl.swift -- flushes the running resolver's caches and reports its counters.
 
 import EventLoop
 import MessageCache
 import Upstreams
 
-/// What a flush has removed.
+/// What a flush removed.
 package struct FlushCounts: Sendable, Equatable {
   /// Cached responses.
   package var entries = 0
-  /// Remembered failures.
+  /// Cached failures.
   package var failures = 0
-  /// Names and types that a provider had said that it does not list.
+  /// Names and types that were noted as not listed by a provider.
   package var notListed = 0
-  /// Why the cache file still has what was removed; nil where it has not, or there is none.
+  /// Why the cache file could not be saved and so still has the removed entries; nil if it was saved or did not have to
+  /// be.
   package var saveProblem: String?
 
-  /// Nothing.
+  /// Creates counts of 0.
   package init() {}
 }
 
 extension Resolver {
-  /// Steps of a removal in one turn of the loop: half a millisecond or so, after which queries come first.
+  /// Steps of a removal in one turn of the loop, which take about half a millisecond; then waiting queries come first.
   private static let removalSteps = 32
 
-  /// Forgets what is known of those names: answers, fresh, stale and immutable, denials that cover them, failures, and
-  /// what providers have said that they do not list. Names that are always kept are fetched again at once.
+  /// Removes what is cached about names: fresh, stale and immutable answers, NXDOMAIN that covers them, failures, and
+  /// notes that a provider does not list them. Names of `refresh.keep` are fetched again at once.
   ///
   /// Questions in flight continue, and their answers are stored. Call it from a task that prefers the loop.
   package func flush(_ names: CacheSelection) async -> FlushCounts {
@@ -44,9 +45,9 @@ extension Resolver {
     return counts
   }
 
-  /// How the providers fare, in the order of the configuration.
+  /// The states and counters of the providers, in the order of the configuration.
   package func providerReports() -> [ProviderReport] { upstreams.map(\.report) }
 
-  /// What was counted for the busiest names. To be called from a task that prefers the loop.
+  /// The counters of the busiest names, the busiest one first. Call it from a task that prefers the loop.
   package func nameReports() async -> [NameReport] { await names.report() }
 }

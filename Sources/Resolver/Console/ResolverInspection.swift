@@ -1,4 +1,5 @@
-// ResolverInspection.swift -- what is kept of a name, looked up for a person; and an address that a person has found bad.
+// ResolverInspection.swift -- looks up what is cached about a name, and demotes an address that an operator reports as
+// bad.
 
 import DNSWire
 import EventLoop
@@ -8,12 +9,14 @@ import MessageCache
 import Upstreams
 
 extension Resolver {
-  /// Steps of a look at the whole cache in one turn of the loop: half a millisecond or so, after which queries come first.
+  /// Steps of a survey in one turn of the loop, which take about half a millisecond; then waiting queries come first.
   private static let surveySteps = 64
-  /// Entries of one name that are told; with clients' subnets there can be thousands.
+  /// The maximum number of entries in a report: with client subnets, a name can have thousands.
   private static let mostEntries = 256
 
-  /// Copies of the entries that are meant, in no particular order, and how many more there are.
+  /// Copies of the selected entries, in no particular order, and the number of further ones.
+  ///
+  /// - Complexity: O(n) in the number of cache entries, in steps.
   func entries(of names: CacheSelection) async -> (entries: [(copy: EntryCopy, parts: KeyParts)], more: Int) {
     var found: [(EntryCopy, KeyParts)] = []
     var more = 0
@@ -31,8 +34,8 @@ extension Resolver {
     return (found, more)
   }
 
-  /// What is kept of a name: the answers to every type, on every route and network, for every subnet, and denials of names
-  /// above that cover it. To be called from a task that prefers the loop.
+  /// What is cached about a name: answers of every type, on every route and network, for every subnet, and NXDOMAIN of
+  /// names above that covers it. Call it from a task that prefers the loop.
   package func content(of name: DomainName) async -> NameContent {
     let selection = CacheSelection([name], andBelow: false)
     let (found, more) = await entries(of: selection)
@@ -48,7 +51,7 @@ extension Resolver {
     return content
   }
 
-  /// The report of an entry; nil if it is no longer usable, or unsound.
+  /// The report of an entry; nil if it is no longer usable, or malformed.
   func report(_ copy: EntryCopy, _ parts: KeyParts, _ plans: [UInt64: RefreshPlan]) -> EntryReport? {
     let now = loop.now.nanoseconds
     guard now < copy.usefulUntil, var report = EntryReport(copy, parts, now: now) else { return nil }
@@ -59,8 +62,8 @@ extension Resolver {
     return report
   }
 
-  /// Lets an address go last in the answers that are kept of a name, each until the next answer takes its place. To be called
-  /// from a task that prefers the loop.
+  /// Moves an address to the end of each cached answer for a name, until that answer is replaced. Call it from a task
+  /// that prefers the loop.
   package func reportBad(_ address: IPAddress, of name: DomainName) async -> BadAddressOutcome {
     var outcome = BadAddressOutcome()
     for (copy, parts) in await entries(of: CacheSelection([name], andBelow: false)).entries {
@@ -78,7 +81,7 @@ extension Resolver {
     return outcome
   }
 
-  /// Whether an entry can be given on the network that the machine is on.
+  /// Whether an entry is valid on the network that the machine is on.
   func isHere(_ parts: KeyParts) -> Bool {
     guard let route = configuration.route(parts.scope.route) else { return false }
     return parts.scope.network == (route.belongsToNetwork ? network.number : 0)
@@ -100,7 +103,7 @@ extension Resolver {
 }
 
 extension EntryQuestion {
-  /// By name, type, and whatever else tells questions apart.
+  /// Whether it comes first in order of name length, type, route, network, DO, CD and subnet.
   fileprivate func isBefore(_ other: EntryQuestion) -> Bool {
     func order(_ question: EntryQuestion) -> [UInt32] {
       [
