@@ -11,13 +11,13 @@ import HTTPDNS
 import MessageCache
 import Upstreams
 
-/// A limit of ours that stops a query.
+/// One of our own limits, which stops a query.
 package enum ShareLimit: Int, CaseIterable, Sendable {
   /// `listen.misses_per_client`
   case missesPerClient
   /// `listen.misses_per_domain`
   case missesPerDomain
-  /// `listen.max_in_flight`: all places are taken, or the question's place was given to a client or domain with fewer.
+  /// `listen.max_in_flight`: all places are taken, or the question's place was given to another one.
   case places
   /// The number of queries that may wait: no slot is free, or one domain holds too many.
   case waiting
@@ -51,7 +51,7 @@ package enum ShareLimit: Int, CaseIterable, Sendable {
   }
 }
 
-/// A limit of ours whose excess is logged, at most once a minute.
+/// One of our own limits; reaching it is logged at most once a minute.
 package enum ReachedBound: Hashable, Sendable {
   /// A query above it gets stale data or SERVFAIL.
   case share(ShareLimit)
@@ -80,7 +80,7 @@ package enum ReachedBound: Hashable, Sendable {
 /// Counts of the queries stopped by each limit.
 package struct ShareCounters: Sendable, Equatable {
   private var counts = [UInt64](repeating: 0, count: 2 * ShareLimit.allCases.count)
-  /// Questions whose place was given to a client or domain with fewer.
+  /// Questions whose place was given to another one.
   package internal(set) var displaced: UInt64 = 0
 
   /// Creates counters of 0.
@@ -106,7 +106,7 @@ extension Resolver {
   ///
   /// - Parameters:
   ///   - isPinned: whether it is in `refresh.keep`: it takes precedence, and no limit applies.
-  ///   - isInUse: whether the cache has its name as one in use.
+  ///   - isInUse: whether its cached answer is in use.
   func refusal(
     _ asked: ResolverQuestion, _ client: ClientKey, _ domain: DomainKey, isPinned: Bool, isInUse: Bool
   ) -> ShareLimit? {
@@ -246,7 +246,7 @@ extension Resolver {
 }
 
 extension UpstreamFailure {
-  /// The failure of a question above a limit of ours; it says nothing about the question itself.
+  /// The failure of a question above one of our own limits; it says nothing about the question itself.
   static func limited(_ limit: ShareLimit) -> UpstreamFailure {
     let reason =
       switch limit {

@@ -19,8 +19,7 @@ package struct Route: Sendable {
   package var filtersPrivate = true
   /// Whether answers are valid only on the network that they came from.
   package var belongsToNetwork = false
-  /// Whether LocalDNS is the network's own resolver here, whose answers are valid only for the network's names (ADR
-  /// 0024).
+  /// Whether LocalDNS is the network's own resolver, whose answers are valid only for the network's names (ADR 0024).
   package var isConfined = false
   /// The order of LocalDNS and the providers for names below a search domain; nil for other names.
   package var search: SearchOrder?
@@ -92,7 +91,7 @@ package struct StalePolicy: Sendable, Hashable {
   package var wait = Duration.milliseconds(1800)
   /// Seconds after its expiry for which it may be served.
   package var maxAge: UInt32 = 0
-  /// Whether address records never expire while the daemon runs.
+  /// Whether positive answers never expire while the daemon runs.
   package var isImmutable = false
 
   /// Creates a policy that serves no stale data.

@@ -110,7 +110,7 @@ package struct NameContent: Sendable {
 package struct FailureReport: Sendable {
   /// The question, and for which clients.
   package var question: EntryQuestion
-  /// How long it is not yet asked again.
+  /// The time until it may be asked again.
   package var waits: Duration
 }
 

@@ -10,7 +10,7 @@ package struct FlushCounts: Sendable, Equatable {
   package var entries = 0
   /// Cached failures.
   package var failures = 0
-  /// Names and types that were noted as not listed by a provider.
+  /// Names and types that a provider was known not to list.
   package var notListed = 0
   /// Why the cache file could not be saved and so still has the removed entries; nil if it was saved or did not have to
   /// be.
@@ -25,9 +25,9 @@ extension Resolver {
   private static let removalSteps = 32
 
   /// Removes what is cached about names: fresh, stale and immutable answers, NXDOMAIN that covers them, failures, and
-  /// notes that a provider does not list them. Names of `refresh.keep` are fetched again at once.
+  /// what providers are known not to list. Names of `refresh.keep` are fetched again at once.
   ///
-  /// Questions in flight continue, and their answers are stored. Call it from a task that prefers the loop.
+  /// Questions in flight continue, and their answers are cached. Call it from a task that prefers the loop.
   package func flush(_ names: CacheSelection) async -> FlushCounts {
     var counts = FlushCounts()
     counts.failures = failures.remove(names)

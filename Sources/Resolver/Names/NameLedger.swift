@@ -47,7 +47,7 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
   private final class Reading {
     /// Hits by row.
     var live: [UInt64: UInt64] = [:]
-    /// The part of each entry in `live`, by the entry's hash: when the entry goes, its hits move to its row.
+    /// The hits of each visited entry in `live`, by the entry's hash: when the entry goes, they move to its row.
     var seen: [UInt64: (row: UInt64, hits: UInt64)] = [:]
     /// The hashes of entries that have gone after their visit: the survey does not visit their replacements.
     var passed: Set<UInt64> = []
