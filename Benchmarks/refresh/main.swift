@@ -93,7 +93,7 @@ struct Bench {
     guard entry.due == element.due else { return }
     if random.next() % 3 == 0 { store(Int(random.next() % UInt64(names)), at: now, heat: .inactive) }
     let hits: UInt32 = entry.heat.isActive && random.next() % 2 == 0 ? 0 : 9
-    guard case .refresh(let next) = policy.decide(hits: hits, heat: entry.heat, isKept: false) else {
+    guard case .refresh(let next) = policy.decide(hits: hits, heat: entry.heat, isOnKeepList: false) else {
       // It is no longer in use; another query keeps the number of scheduled names constant.
       store(index, at: now, heat: .inactive)
       return

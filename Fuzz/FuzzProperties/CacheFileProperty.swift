@@ -21,9 +21,9 @@ public struct CacheFileProperty: Property {
     guard let image = try? CacheImage(input + CacheImage.checksum(of: input[...])) else { return }
     let cache = MessageCache(CacheFileProperty.bounds)
     let counts = image.restore(into: cache, CacheFileProperty.meanings, at: CacheFileProperty.time)
-    try require(counts.kept == cache.usage.entries, "\(counts.kept) entries kept, \(cache.usage.entries) there")
+    try require(counts.loaded == cache.usage.entries, "\(counts.loaded) entries kept, \(cache.usage.entries) there")
     try require(
-      counts.kept + counts.dropped + counts.withoutRoom + counts.unsound == image.entries, "entries that are lost")
+      counts.loaded + counts.dropped + counts.withoutRoom + counts.unsound == image.entries, "entries that are lost")
     let other = MessageCache(CacheFileProperty.bounds)
     var mistake: String?
     cache.forEachRecord(now: CacheFileProperty.time.boot) { record in
@@ -31,7 +31,7 @@ public struct CacheFileProperty: Property {
       return mistake == nil
     }
     if let mistake { throw Violation(mistake) }
-    try require(other.usage.entries == counts.kept, "\(other.usage.entries) of \(counts.kept) taken out")
+    try require(other.usage.entries == counts.loaded, "\(other.usage.entries) of \(counts.loaded) taken out")
   }
 
   /// Looks a record up as a listener does; what is wrong with the answer.
@@ -57,6 +57,6 @@ public struct CacheFileProperty: Property {
 
   private func copy(_ record: CacheRecord, to other: MessageCache) -> String? {
     let outcome = other.restore(record, route: record.route ?? 0, now: CacheFileProperty.time.boot)
-    return outcome == .kept ? nil : "what was taken out is \(outcome)"
+    return outcome == .stored ? nil : "what was taken out is \(outcome)"
   }
 }

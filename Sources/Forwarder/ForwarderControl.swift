@@ -66,8 +66,8 @@ extension Forwarder {
       types.compactMap { type in route(of: name, type).map { (type, $0) } }
     }
     guard types.isEmpty else { return await resolver.refresh(name, types: routed(types), onlyThese: true) }
-    let kept = await resolver.keptTypes(of: name)
-    let isEnough = !kept.isEmpty && !kept.contains(RecordType(0))
+    let cached = await resolver.cachedTypes(of: name)
+    let isEnough = !cached.isEmpty && !cached.contains(RecordType(0))
     return await resolver.refresh(name, types: isEnough ? [] : routed(configuration.refresh.types), onlyThese: false)
   }
 

@@ -22,7 +22,7 @@ package struct PreparedQuery {
   }
 
   /// What a datagram or a TCP message from the server is to this query.
-  package enum Verdict {
+  package enum ReplyMatch {
     /// Not a response to this query: spoofed or late.
     case foreign
     /// A truncated response, to be repeated over TCP.
@@ -32,7 +32,7 @@ package struct PreparedQuery {
   }
 
   /// Compares ID and question (RFC 5452 section 4.2), ignoring case.
-  package func judge(_ reply: ArraySlice<UInt8>) -> Verdict {
+  package func judge(_ reply: ArraySlice<UInt8>) -> ReplyMatch {
     guard isResponse(reply) else { return .foreign }
     // TC comes first, because a truncated message may be malformed.
     if reply[reply.startIndex + 2] & 0x02 != 0 { return .truncated }

@@ -293,7 +293,7 @@ public struct DepartedEntry {
 
 extension ExtendedError {
   /// The code stored in an entry; nil for none.
-  init?(kept code: UInt16) {
+  init?(stored code: UInt16) {
     guard code != ResponseHead.noExtendedError else { return nil }
     self.init(rawValue: code)
   }

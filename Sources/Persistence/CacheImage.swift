@@ -33,7 +33,7 @@ public enum CacheDamage: Error, Hashable, CustomStringConvertible {
 /// How many entries of a file were stored, and why others were not.
 public struct CacheCounts: Hashable, Sendable {
   /// Entries that were stored in the cache.
-  public var kept = 0
+  public var loaded = 0
   /// Entries that are too old, whose key the cache already has, or whose route or source no longer exists.
   public var dropped = 0
   /// Entries that the cache had no room for.
@@ -42,8 +42,8 @@ public struct CacheCounts: Hashable, Sendable {
   public var unsound = 0
 
   /// Creates counts with no unsound entries.
-  public init(kept: Int = 0, dropped: Int = 0, withoutRoom: Int = 0) {
-    self.kept = kept
+  public init(loaded: Int = 0, dropped: Int = 0, withoutRoom: Int = 0) {
+    self.loaded = loaded
     self.dropped = dropped
     self.withoutRoom = withoutRoom
   }
@@ -58,14 +58,14 @@ public struct LoadedEntry: Sendable {
   /// Its lifetime and flags, with the current number of its source.
   public var life: EntryLife
   /// Whether it is NXDOMAIN, which covers every type of the name.
-  public var isDenial: Bool
+  public var isNXDOMAIN: Bool
 
   /// Creates an entry from the values of a record.
-  public init(hash: UInt64, storedAt: Int64, life: EntryLife, isDenial: Bool) {
+  public init(hash: UInt64, storedAt: Int64, life: EntryLife, isNXDOMAIN: Bool) {
     self.hash = hash
     self.storedAt = storedAt
     self.life = life
-    self.isDenial = isDenial
+    self.isNXDOMAIN = isNXDOMAIN
   }
 }
 
@@ -154,7 +154,7 @@ public struct CacheImage {
       for (number, place) in places.enumerated() {
         if number % CacheImage.entriesBetweenLooks == 0, !isWanted() { break }
         switch restore(octets, place.offset, into: cache, map, meanings, time, whenFresh) {
-        case .kept: counts.kept += 1
+        case .stored: counts.loaded += 1
         case .present, .past: counts.dropped += 1
         case .noRoom: counts.withoutRoom += 1
         case .unsound: counts.unsound += 1
@@ -209,7 +209,7 @@ public struct CacheImage {
     return cache.restore(record, route: route, now: time.boot) { hash in
       guard time.boot - record.storedAt < Int64(record.life.lifetime) * 1_000_000_000 else { return }
       whenFresh(
-        LoadedEntry(hash: hash, storedAt: record.storedAt, life: record.life, isDenial: record.isDenial))
+        LoadedEntry(hash: hash, storedAt: record.storedAt, life: record.life, isNXDOMAIN: record.isNXDOMAIN))
     }
   }
 

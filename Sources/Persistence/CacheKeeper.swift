@@ -39,7 +39,7 @@ public enum CacheNote: Hashable, Sendable, CustomStringConvertible {
   public var description: String {
     switch self {
     case .loaded(let counts, let time):
-      "cache: \(counted(counts.kept)) loaded in \(time.milliseconds) ms"
+      "cache: \(counted(counts.loaded)) loaded in \(time.milliseconds) ms"
         + (counts.dropped > 0 ? ", \(counts.dropped) expired or unusable" : "")
         + (counts.withoutRoom > 0 ? ", \(counts.withoutRoom) without room" : "")
         + (counts.unsound > 0 ? ", \(counts.unsound) invalid" : "")

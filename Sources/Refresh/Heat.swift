@@ -53,9 +53,9 @@ public struct HeatPolicy: Hashable, Sendable {
   /// - Parameters:
   ///   - hits: how many queries this entry has answered since it was stored.
   ///   - heat: the heat of this entry.
-  ///   - isKept: whether the name is in `refresh.keep`; such a name is always refreshed.
-  public func decide(hits: UInt32, heat: Heat, isKept: Bool) -> RefreshDecision {
-    if isKept { return .refresh(next: .inactive) }
+  ///   - isOnKeepList: whether the name is in `refresh.keep`; such a name is always refreshed.
+  public func decide(hits: UInt32, heat: Heat, isOnKeepList: Bool) -> RefreshDecision {
+    if isOnKeepList { return .refresh(next: .inactive) }
     guard heat.isActive else {
       return hotHits > 0 && hits >= hotHits ? .refresh(next: .active(fruitless: 0)) : .letExpire
     }
@@ -68,7 +68,7 @@ public struct HeatPolicy: Hashable, Sendable {
   ///
   /// - Precondition: `hotHits` is not 0: no number of hits would suffice.
   public func missingHits(hits: UInt32, heat: Heat) -> UInt32 {
-    if decide(hits: hits, heat: heat, isKept: false) != .letExpire { return 0 }
+    if decide(hits: hits, heat: heat, isOnKeepList: false) != .letExpire { return 0 }
     return heat.isActive ? 1 : hotHits - min(hits, hotHits)
   }
 }

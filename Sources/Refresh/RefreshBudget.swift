@@ -11,7 +11,7 @@ public struct RefreshBudget: Sendable {
   /// Which names a refresh is for.
   public enum Purpose: Sendable {
     /// Names in `refresh.keep`: they may spend the reserve and everything that is left besides.
-    case kept
+    case keepList
     /// Names in use: they may spend everything but the reserve.
     case inUse
   }
@@ -23,7 +23,7 @@ public struct RefreshBudget: Sendable {
     /// All units that were spent.
     public var units: Int
     /// Of those, the units for names in `refresh.keep`.
-    public var keptUnits: Int
+    public var keepListUnits: Int
   }
 
   /// A limit, and what is spent of it.
@@ -42,7 +42,7 @@ public struct RefreshBudget: Sendable {
     /// Returns how much may be spent now; `reserve` is for names in `refresh.keep` only.
     mutating func room(_ purpose: Purpose, reserve: Int, now: Int64) -> Int {
       let left = limit - all.total(now: now)
-      return purpose == .kept ? left : min(left, limit - reserve - inUse.total(now: now))
+      return purpose == .keepList ? left : min(left, limit - reserve - inUse.total(now: now))
     }
 
     mutating func count(_ units: Int, _ purpose: Purpose, now: Int64) {
@@ -60,7 +60,7 @@ public struct RefreshBudget: Sendable {
 
   /// What the names in `refresh.keep` need at most, in units per minute; 0 if there are none. At most half of a limit
   /// is reserved for them.
-  public var needOfKept = 0
+  public var needOfKeepList = 0
 
   /// Creates a budget of which nothing is spent.
   ///
@@ -74,7 +74,7 @@ public struct RefreshBudget: Sendable {
   }
 
   /// Reserves half of a limit, but no more than is needed.
-  private func reserve(_ limit: Int, minutes: Int) -> Int { min((limit + 1) / 2, needOfKept * minutes) }
+  private func reserve(_ limit: Int, minutes: Int) -> Int { min((limit + 1) / 2, needOfKeepList * minutes) }
 
   /// Returns how many units may be spent now for this purpose; negative if more is spent than the limits allow.
   public mutating func room(_ purpose: Purpose, now: Int64) -> Int {
@@ -100,7 +100,7 @@ public struct RefreshBudget: Sendable {
     let ahead = RefreshBudget.ahead(now)
     let inUse = Dictionary(uniqueKeysWithValues: day.inUse.events(now: ahead).map { ($0.begin, $0.count) })
     return day.all.events(now: ahead).map {
-      Spent(age: max(ahead - $0.begin, 0), units: $0.count, keptUnits: $0.count - inUse[$0.begin, default: 0])
+      Spent(age: max(ahead - $0.begin, 0), units: $0.count, keepListUnits: $0.count - inUse[$0.begin, default: 0])
     }
   }
 
@@ -109,7 +109,7 @@ public struct RefreshBudget: Sendable {
     guard spent.age >= 0, spent.age <= RefreshBudget.oneDay + RefreshBudget.dayWidth else { return }
     let ahead = RefreshBudget.ahead(now)
     day.all.restore(spent.units, at: ahead - spent.age, now: ahead)
-    day.inUse.restore(spent.units - min(max(spent.keptUnits, 0), spent.units), at: ahead - spent.age, now: ahead)
+    day.inUse.restore(spent.units - min(max(spent.keepListUnits, 0), spent.units), at: ahead - spent.age, now: ahead)
   }
 
   private static func ahead(_ now: Int64) -> Int64 { min(now, .max - oneDay) + oneDay }
@@ -117,5 +117,7 @@ public struct RefreshBudget: Sendable {
 
 extension RefreshBudget.Spent {
   /// Creates an amount; `kept` is the part of `units` for names in `refresh.keep`, `age` is in nanoseconds.
-  public init(_ units: Int, kept: Int = 0, age: Int64) { self.init(age: age, units: units, keptUnits: kept) }
+  public init(_ units: Int, keepList: Int = 0, age: Int64) {
+    self.init(age: age, units: units, keepListUnits: keepList)
+  }
 }

@@ -77,7 +77,7 @@ public struct RefreshTiming: Hashable, Sendable {
   ///
   /// An answer whose lifetime is too short to refresh it early is refreshed `minimumTTL`, or a second, after it was
   /// stored: anything shorter would be a busy loop.
-  public func dueOfKept(storedAt: Int64, lifetime: Int64, jitter: Double) -> Int64 {
+  public func dueOnKeepList(storedAt: Int64, lifetime: Int64, jitter: Double) -> Int64 {
     due(storedAt: storedAt, lifetime: lifetime, jitter: jitter)
       ?? storedAt + max(minimumTTL, RefreshTiming.shortestBackOff)
   }
@@ -90,7 +90,7 @@ public struct RefreshTiming: Hashable, Sendable {
   /// - Parameters:
   ///   - doublings: 0 after a success; this function increments it.
   ///   - expiresAt: when the cached entry expires; nil if there is none.
-  public func retryOfKept(now: Int64, expiresAt: Int64?, doublings: inout UInt8) -> Int64 {
+  public func retryOnKeepList(now: Int64, expiresAt: Int64?, doublings: inout UInt8) -> Int64 {
     let first = min(max(minimumTTL, RefreshTiming.shortestBackOff), RefreshTiming.longestBackOff)
     let backOff = now + min(first << Int64(min(doublings, 9)), RefreshTiming.longestBackOff)
     if let expiresAt, let early = retry(now: now, expiresAt: expiresAt), early < backOff { return early }

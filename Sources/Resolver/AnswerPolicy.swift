@@ -11,7 +11,7 @@ struct FinishedAnswer {
   /// Seconds for which it may be cached; 0 for not at all.
   var lifetime: UInt32
   /// Whether it is NXDOMAIN for QNAME itself, which is valid for every type and for names below.
-  var deniesName = false
+  var isNameError = false
   /// Whether it is NXDOMAIN or NODATA, also at the end of an alias chain.
   var isNegative = false
   /// Whether it is empty and the dialect cannot express why: another upstream may have data.
@@ -80,7 +80,7 @@ struct AnswerPolicy {
     response.isAuthenticated = trustsAD && isAuthenticated
     response.extendedError = extendedError
     return FinishedAnswer(
-      response: response, lifetime: lifetime, deniesName: responseCode == .nxDomain && chain.isEmpty,
+      response: response, lifetime: lifetime, isNameError: responseCode == .nxDomain && chain.isEmpty,
       isNegative: true, scope: scope)
   }
 

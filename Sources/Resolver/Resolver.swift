@@ -139,7 +139,7 @@ package actor Resolver {
     if isTrial, asked.route.providers.isEmpty || !failures.mayTry(asked.key, of: domain, now: now) {
       return replies.send(given(entry, or: .failedLately, asked), to: slot)
     }
-    let isPinned = refresher?.keepsFresh(asked.question) ?? false
+    let isPinned = refresher?.isOnKeepList(asked.question) ?? false
     let limit =
       isCrowded(domain) && !isPinned
       ? .waiting : refusal(asked, client, domain, isPinned: isPinned, isInUse: entry?.isInUse ?? false)

@@ -29,7 +29,7 @@ package struct ResolverSettings: Sendable {
   /// Questions per second about one domain that may go upstream; 0 for no limit.
   package var missesPerDomain = 0
   /// The names of `refresh.keep`, which are always refreshed before they expire.
-  package var keptNames: Set<DomainName> = []
+  package var keepListNames: Set<DomainName> = []
 
   /// How long a provider may take to reply before LocalDNS is asked as well.
   package static let localDNSDelay = Duration.seconds(1)
@@ -84,6 +84,6 @@ extension ResolverSettings {
       rebindFilter: configuration.names.rebindProtection
         ? RebindFilter(allowed: configuration.names.rebindAllow, prefixes: configuration.names.rebindPrefixes) : nil,
       missesPerClient: configuration.listen.missesPerClient, missesPerDomain: configuration.listen.missesPerDomain)
-    keptNames = Set(configuration.refresh.keep)
+    keepListNames = Set(configuration.refresh.keep)
   }
 }

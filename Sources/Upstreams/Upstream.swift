@@ -94,7 +94,7 @@ package protocol Upstream: AnyObject {
   /// Its state, in human-readable values.
   var report: ProviderReport { get }
   /// Sets the names that are always kept fresh; the provider may use one of them for checks.
-  func follow(keptNames: Set<DomainName>)
+  func follow(keepListNames: Set<DomainName>)
   /// Sets the callback for its first reply after a failure; called on the resolver's loop.
   func reportRecovery(to report: @escaping () -> Void)
   /// Observes each question that a transfer carries, and those that are not sent.
@@ -153,7 +153,7 @@ extension Upstream {
   package var report: ProviderReport { ProviderReport(name: name) }
 
   /// Does nothing by default: the upstream is not checked.
-  package func follow(keptNames: Set<DomainName>) {}
+  package func follow(keepListNames: Set<DomainName>) {}
 
   /// Does nothing by default: the upstream cannot fail.
   package func reportRecovery(to report: @escaping () -> Void) {}

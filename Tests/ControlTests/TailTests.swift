@@ -14,7 +14,7 @@ import Testing
 
 @Suite struct `A reader of queries` {
   private static func query(
-    _ name: String, code: UInt16 = 0, _ outcome: LoggedQuery.Outcome = .atOnce(.hit), reason: String? = nil
+    _ name: String, code: UInt16 = 0, _ outcome: LoggedQuery.Fate = .atOnce(.hit), reason: String? = nil
   ) -> LoggedQuery {
     LoggedQuery(
       receivedAt: .now, took: .microseconds(1042), client: [192, 0, 2, 7], transport: .udp,

@@ -133,7 +133,7 @@ import Testing
 }
 
 @Suite struct `A line of the query log` {
-  private func query(_ name: [UInt8], _ outcome: LoggedQuery.Outcome = .atOnce(.hit)) -> LoggedQuery {
+  private func query(_ name: [UInt8], _ outcome: LoggedQuery.Fate = .atOnce(.hit)) -> LoggedQuery {
     LoggedQuery(
       receivedAt: .now, took: .microseconds(1042),
       client: [0x20, 1, 0xD, 0xB8] + [UInt8](repeating: 0, count: 11) + [1],
@@ -167,8 +167,8 @@ import Testing
       (.asked(.cache), "hit"), (.asked(.localDNS), "localdns"), (.asked(.ourselves), "local"), (.stale, "stale"),
       (.failed, "failure"), (.atOnce(.blocked), "blocked"), (.atOnce(.refused), "refused"),
       (.atOnce(.invalid), "invalid"), (.atOnce(.overflow), "overflow"), (.atOnce(.stale), "stale"),
-    ] as [(LoggedQuery.Outcome, String)])
-  func `has one word for what became of a query`(outcome: LoggedQuery.Outcome, word: String) {
+    ] as [(LoggedQuery.Fate, String)])
+  func `has one word for what became of a query`(outcome: LoggedQuery.Fate, word: String) {
     #expect(
       query([0], outcome).line().written(as: .text, isJournal: true).contains(" name=. type=HTTPS outcome=\(word) "))
   }

@@ -83,8 +83,8 @@ import Testing
     let key = OwnedKey(.numbered(1000), in: cache)
     for size in stride(from: 34_000, through: 41_000, by: 7) {
       cache.remove(key.key)
-      let isKept = cache.insert(key.key, .filled(key.name, octets: size, with: 1), now: 0, lifetime: 10)
-      guard cache.usage.octets <= 40_000, isKept == (cache.peek(key.key, now: 1) != nil) else {
+      let isOnKeepList = cache.insert(key.key, .filled(key.name, octets: size, with: 1), now: 0, lifetime: 10)
+      guard cache.usage.octets <= 40_000, isOnKeepList == (cache.peek(key.key, now: 1) != nil) else {
         Issue.record("\(size) octets: \(cache.usage)")
         return
       }
@@ -98,12 +98,12 @@ import Testing
     let cache = MessageCache(CacheBounds(maxOctets: size.octets, maxEntries: 100_000))
     for number in 0..<5_000 {
       let key = OwnedKey(.numbered(number), in: cache)
-      let isKept = cache.insert(key.key, ComposedResponse(.nxDomain), now: 0, lifetime: 10)
-      try #require(isKept, "entry \(number)")
+      let isOnKeepList = cache.insert(key.key, ComposedResponse(.nxDomain), now: 0, lifetime: 10)
+      try #require(isOnKeepList, "entry \(number)")
     }
     let key = OwnedKey(.numbered(5_000), in: cache)
-    let isKept = cache.insert(key.key, .filled(key.name, octets: size.response, with: 1), now: 0, lifetime: 10)
-    #expect(isKept)
+    let isOnKeepList = cache.insert(key.key, .filled(key.name, octets: size.response, with: 1), now: 0, lifetime: 10)
+    #expect(isOnKeepList)
     #expect(cache.usage.octets <= size.octets)
     #expect(cache.usage.entries > 100)
   }
@@ -142,9 +142,9 @@ import Testing
     let cache = MessageCache(bounds)
     for number in 0..<12_000 {
       let key = OwnedKey(.numbered(number), in: cache)
-      let isKept = cache.insert(key.key, .filled(key.name, octets: 20, with: 1), now: 0, lifetime: 10)
+      let isOnKeepList = cache.insert(key.key, .filled(key.name, octets: 20, with: 1), now: 0, lifetime: 10)
       let usage = cache.usage
-      guard isKept, cache.peek(key.key, now: 0) != nil, usage.entries <= bounds.maxEntries,
+      guard isOnKeepList, cache.peek(key.key, now: 0) != nil, usage.entries <= bounds.maxEntries,
         usage.octets <= bounds.maxOctets
       else {
         Issue.record("entry \(number): \(usage)")

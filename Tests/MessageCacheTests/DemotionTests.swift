@@ -104,7 +104,7 @@ import Testing
     #expect(bad(2, key))
     let other = MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 100))
     cache.forEachRecord(now: 0) { record in
-      #expect(other.restore(record, route: 0, now: 0) == .kept)
+      #expect(other.restore(record, route: 0, now: 0) == .stored)
       return true
     }
     let copy = OwnedKey(name, in: other)

@@ -180,7 +180,7 @@ import Testing
     #expect(isSeen(at: 11) == [true, true])
     // From a copy as well.
     let other = MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 1000), seed: cache.seed)
-    cache.forEachRecord(now: 0) { other.restore($0, route: 0, now: 0) == .kept }
+    cache.forEachRecord(now: 0) { other.restore($0, route: 0, now: 0) == .stored }
     #expect(other.usage.entries == 1)
     #expect(other.peek(key.key, now: 1) == nil)
     other.setNetwork(1)

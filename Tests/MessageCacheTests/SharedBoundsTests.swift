@@ -66,8 +66,8 @@ import Testing
     for number in 0..<2000 {
       let key = OwnedKey(.numbered(number), in: cache)
       let size = random.oneIn(2) ? 40_000 : 100
-      let isKept = cache.insert(key.key, .filled(key.name, octets: size, with: 1), now: 0, lifetime: 10)
-      guard isKept, cache.usage.octets <= octets else {
+      let isOnKeepList = cache.insert(key.key, .filled(key.name, octets: size, with: 1), now: 0, lifetime: 10)
+      guard isOnKeepList, cache.usage.octets <= octets else {
         Issue.record("entry \(number) of \(size) octets: \(cache.usage)")
         return
       }

@@ -114,7 +114,7 @@ import Testing
     let newer = OwnedKey(.numbered(50), in: target)
     target.insert(newer.key, .filled(newer.name, octets: 10, with: 0xEE), now: 0, lifetime: 100)
     let outcomes = copy(from: first, to: target, now: 0)
-    #expect(outcomes[.kept] == 9)
+    #expect(outcomes[.stored] == 9)
     #expect(outcomes[.present] == 1)
     #expect(outcomes[.noRoom] == 90)
     #expect(try #require(target.serve(newer, now: 0)).body.contains(0xEE))
@@ -163,7 +163,7 @@ import Testing
     let target = MessageCache(bounds)
     first.forEachRecord(now: 0) { record in
       #expect(record.route == 0)
-      #expect(target.restore(record, route: 0x1234, now: 0) == .kept)
+      #expect(target.restore(record, route: 0x1234, now: 0) == .stored)
       return true
     }
     var scope = CacheScope.plain(1)

@@ -34,7 +34,7 @@ import Testing
     let save = try folder.file.save(first, .usual, at: .at(10_000))
     #expect(save.octets > 5 * 65_536)
     let target = MessageCache.empty(entries: 100)
-    let counts = CacheCounts(kept: 100, withoutRoom: 4_900)
+    let counts = CacheCounts(loaded: 100, withoutRoom: 4_900)
     #expect(folder.file.load(into: target, .usual, at: .at(10_001)) == .loaded(counts))
     #expect(target.peek("n4999.example.com", at: 10_001) != nil)
     #expect(target.peek("n4900.example.com", at: 10_001) != nil)
@@ -67,7 +67,7 @@ import Testing
     first.insert("new.example.com", at: 120, life)
     #expect(try folder.file.save(first, .usual, at: .at(159)).entries == 2)
     let target = MessageCache.empty()
-    let counts = CacheCounts(kept: 1, dropped: 1)
+    let counts = CacheCounts(loaded: 1, dropped: 1)
     #expect(folder.file.load(into: target, .usual, at: .at(160)) == .loaded(counts))
     #expect(try folder.file.save(first, .usual, at: .at(160)).entries == 1)
   }
@@ -86,7 +86,7 @@ import Testing
       Issue.record("it was not loaded")
       return
     }
-    #expect(counts.kept == 2)
+    #expect(counts.loaded == 2)
     #expect(counts.dropped == 1)
     #expect(target.peek("www.example.com", at: 1_020) == nil)
     #expect(target.peek("www.example.com", at: 1_119, orStale: true) != nil)
@@ -101,7 +101,7 @@ import Testing
     first.fill()
     _ = try folder.file.save(first, .usual, at: .at(1))
     let soon = MessageCache.empty()
-    #expect(folder.file.load(into: soon, .usual, at: .at(50)) == .loaded(CacheCounts(kept: 3, dropped: 2)))
+    #expect(folder.file.load(into: soon, .usual, at: .at(50)) == .loaded(CacheCounts(loaded: 3, dropped: 2)))
     #expect(soon.contents(now: 50 * second).contains { $0.contains("isImmutable: true") })
     let later = MessageCache.empty()
     let terms = EntryTerms.of(staleFor: 3600, isServedStale: false, isImmutable: true)
@@ -177,7 +177,7 @@ import Testing
       Issue.record("it was not loaded")
       return
     }
-    #expect(counts.kept == 3)
+    #expect(counts.loaded == 3)
     #expect(counts.dropped == 2)
     #expect(target.peek("default.example.com", route: 2, at: 1) != nil)
     #expect(target.peek("corp.example.com", route: 1, at: 1) != nil)

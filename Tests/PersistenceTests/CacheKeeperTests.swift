@@ -69,7 +69,7 @@ import Testing
       Issue.record("\(notes.all)")
       return
     }
-    #expect(counts.kept == 1)
+    #expect(counts.loaded == 1)
     unlink("\(folder.path)/cache")
     other.close()
     #expect(!isSaved, "nothing was new")
@@ -147,7 +147,7 @@ import Testing
       Issue.record("\(notes.all)")
       return
     }
-    #expect(counts.kept == 3_000)
+    #expect(counts.loaded == 3_000)
     #expect(save.entries == 3_001)
     #expect(notes.all.allSatisfy { !$0.isProblem })
   }
@@ -198,7 +198,7 @@ import Testing
     loop.settle()
     #expect(target.usage.entries == 2)
     #expect(told.last?.map(\.life.heat) == [3])
-    #expect(told.last?.map(\.isDenial) == [false])
+    #expect(told.last?.map(\.isNXDOMAIN) == [false])
     let loaded = told.last?.first
     #expect(loaded.flatMap { target.state(hash: $0.hash) }?.storedAt == loaded?.storedAt)
     #expect(told.count == 2)

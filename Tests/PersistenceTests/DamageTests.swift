@@ -108,8 +108,8 @@ import Testing
         let image = try CacheImage(octets)
         let cache = MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 100))
         let counts = image.restore(into: cache, .usual, at: .at(2))
-        #expect(counts.kept == cache.usage.entries)
-        #expect(counts.kept + counts.dropped + counts.withoutRoom + counts.unsound == image.entries)
+        #expect(counts.loaded == cache.usage.entries)
+        #expect(counts.loaded + counts.dropped + counts.withoutRoom + counts.unsound == image.entries)
         answers += cache.useAll(now: 3 * second)
         loaded += 1
       } catch { refused += 1 }

@@ -135,4 +135,4 @@ extension CacheMeanings {
 }
 
 /// A number of entries that are in the cache.
-func kept(_ count: Int) -> CacheLoad { .loaded(CacheCounts(kept: count)) }
+func kept(_ count: Int) -> CacheLoad { .loaded(CacheCounts(loaded: count)) }

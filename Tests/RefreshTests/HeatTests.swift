@@ -10,7 +10,7 @@ import Testing
   private func refreshes(_ policy: HeatPolicy, hits: [UInt32]) -> Int {
     var heat = Heat.inactive
     for (index, count) in hits.enumerated() {
-      guard case .refresh(let next) = policy.decide(hits: count, heat: heat, isKept: false) else { return index }
+      guard case .refresh(let next) = policy.decide(hits: count, heat: heat, isOnKeepList: false) else { return index }
       heat = next
     }
     return hits.count
@@ -24,9 +24,10 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 3, 4, .max] as [UInt32])
-  func `whatever an entry has kept, there is a decision`(kept: UInt32) {
-    let decision = HeatPolicy(hotHits: 1, giveUpAfter: 4).decide(hits: 0, heat: Heat(rawValue: kept), isKept: false)
-    #expect((decision == .letExpire) == (kept == 0 || kept >= 4))
+  func `whatever an entry has kept, there is a decision`(keepList: UInt32) {
+    let decision = HeatPolicy(hotHits: 1, giveUpAfter: 4).decide(
+      hits: 0, heat: Heat(rawValue: keepList), isOnKeepList: false)
+    #expect((decision == .letExpire) == (keepList == 0 || keepList >= 4))
   }
 
   @Test func `one hit restarts the count, one hit is not enough to become hot`() {
@@ -39,28 +40,28 @@ import Testing
 
   @Test func `an entry is hot from that many hits on`() {
     let policy = HeatPolicy(hotHits: 5, giveUpAfter: 3)
-    #expect(policy.decide(hits: 4, heat: .inactive, isKept: false) == .letExpire)
-    #expect(policy.decide(hits: 5, heat: .inactive, isKept: false) == .refresh(next: .active(fruitless: 0)))
-    #expect(policy.decide(hits: .max, heat: .inactive, isKept: false) == .refresh(next: .active(fruitless: 0)))
+    #expect(policy.decide(hits: 4, heat: .inactive, isOnKeepList: false) == .letExpire)
+    #expect(policy.decide(hits: 5, heat: .inactive, isOnKeepList: false) == .refresh(next: .active(fruitless: 0)))
+    #expect(policy.decide(hits: .max, heat: .inactive, isOnKeepList: false) == .refresh(next: .active(fruitless: 0)))
   }
 
   @Test func `with no hits configured nothing becomes hot by itself`() {
     let policy = HeatPolicy(hotHits: 0, giveUpAfter: 3)
-    #expect(policy.decide(hits: 0, heat: .inactive, isKept: false) == .letExpire)
-    #expect(policy.decide(hits: .max, heat: .inactive, isKept: false) == .letExpire)
+    #expect(policy.decide(hits: 0, heat: .inactive, isOnKeepList: false) == .letExpire)
+    #expect(policy.decide(hits: .max, heat: .inactive, isOnKeepList: false) == .letExpire)
   }
 
   @Test func `a kept name is always refreshed, and is not hot for that reason`() {
     let policy = HeatPolicy(hotHits: 0, giveUpAfter: 1)
     for heat in [Heat.inactive, .active(fruitless: 0), .active(fruitless: 7)] {
-      #expect(policy.decide(hits: 0, heat: heat, isKept: true) == .refresh(next: .inactive))
+      #expect(policy.decide(hits: 0, heat: heat, isOnKeepList: true) == .refresh(next: .inactive))
     }
   }
 
   @Test func `after a failed refresh the same entry gets the same decision`() {
     let policy = HeatPolicy(hotHits: 5, giveUpAfter: 3)
     let heat = Heat.active(fruitless: 1)
-    let decisions = (0..<10).map { _ in policy.decide(hits: 0, heat: heat, isKept: false) }
+    let decisions = (0..<10).map { _ in policy.decide(hits: 0, heat: heat, isOnKeepList: false) }
     #expect(decisions.allSatisfy { $0 == .refresh(next: .active(fruitless: 2)) })
   }
 
@@ -79,7 +80,7 @@ import Testing
           refreshed.isEmpty
           ? hotHits > 0 && Int(history[0]) >= hotHits
           : refreshed.suffix(giveUpAfter).contains { $0 > 0 } || refreshed.count < giveUpAfter
-        switch policy.decide(hits: history[history.count - 1], heat: heat, isKept: false) {
+        switch policy.decide(hits: history[history.count - 1], heat: heat, isOnKeepList: false) {
         case .refresh(let next):
           #expect(expected)
           #expect(next.isActive)

@@ -82,20 +82,20 @@ import Testing
   }
 
   @Test func `a kept name with a short TTL comes again after the least TTL, a longer one ahead of its end`() {
-    #expect(timing().dueOfKept(storedAt: second, lifetime: 5 * second, jitter: 1) == 11 * second)
-    #expect(timing().dueOfKept(storedAt: second, lifetime: 40 * second, jitter: 0) == 31 * second)
+    #expect(timing().dueOnKeepList(storedAt: second, lifetime: 5 * second, jitter: 1) == 11 * second)
+    #expect(timing().dueOnKeepList(storedAt: second, lifetime: 40 * second, jitter: 0) == 31 * second)
   }
 
   @Test func `a kept name never comes again within less than a second, whatever its TTL and the least TTL are`() {
-    #expect(timing(minimumTTL: 0).dueOfKept(storedAt: 0, lifetime: 0, jitter: 0) == second)
+    #expect(timing(minimumTTL: 0).dueOnKeepList(storedAt: 0, lifetime: 0, jitter: 0) == second)
     var doublings: UInt8 = 0
-    #expect(timing(minimumTTL: 0).retryOfKept(now: 0, expiresAt: nil, doublings: &doublings) == second)
+    #expect(timing(minimumTTL: 0).retryOnKeepList(now: 0, expiresAt: nil, doublings: &doublings) == second)
   }
 
   @Test func `a kept name without an entry is tried again for ever, after waits that double up to five minutes`() {
     var doublings: UInt8 = 0
     let waits = (0..<300).map { _ in
-      timing().retryOfKept(now: 0, expiresAt: nil, doublings: &doublings) / second
+      timing().retryOnKeepList(now: 0, expiresAt: nil, doublings: &doublings) / second
     }
     #expect(waits.prefix(8) == [10, 20, 40, 80, 160, 300, 300, 300])
     #expect(waits.suffix(292).allSatisfy { $0 == 300 })
@@ -107,7 +107,7 @@ import Testing
   ) {
     var doublings: UInt8 = 0
     let waits = expected.map { _ in
-      timing(minimumTTL: minimumTTL).retryOfKept(now: 0, expiresAt: -1, doublings: &doublings) / second
+      timing(minimumTTL: minimumTTL).retryOnKeepList(now: 0, expiresAt: -1, doublings: &doublings) / second
     }
     #expect(waits == expected)
   }
@@ -117,7 +117,7 @@ import Testing
     var doublings: UInt8 = 0
     var times: [Int64] = []
     for _ in 0..<5 {
-      now = timing().retryOfKept(now: now, expiresAt: 20 * second, doublings: &doublings)
+      now = timing().retryOnKeepList(now: now, expiresAt: 20 * second, doublings: &doublings)
       times.append(now / 1_000_000)
     }
     #expect(times == [17_500, 18_750, 19_750, 29_750, 49_750])

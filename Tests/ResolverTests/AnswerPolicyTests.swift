@@ -71,7 +71,7 @@ import Testing
       let answer = try finish(.negative(code, zone: name("example.com"), ttl: ttl, minimum: minimum))
       #expect(answer.lifetime == kept)
       #expect(try ttls(answer).authorities == [kept])
-      #expect(answer.deniesName == (code == .nxDomain))
+      #expect(answer.isNameError == (code == .nxDomain))
     }
   }
 
@@ -83,7 +83,7 @@ import Testing
     let message = try #require(finished.response.message(to: Question(name: www, type: .a)))
     #expect(message.answers.map(\.ttl) == [25])
     #expect(message.authorities.map(\.owner) == [name("a.example")])
-    #expect(!finished.deniesName)
+    #expect(!finished.isNameError)
   }
 
   @Test func `signatures and proofs beside the SOA record are kept and do not outlive it`() throws {

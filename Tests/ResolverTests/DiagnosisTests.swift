@@ -13,17 +13,17 @@ import Testing
 @testable import Upstreams
 
 @Suite struct DiagnosisTests {
-  private func opinion(_ who: Opinion.Who, _ outcome: Opinion.Outcome, _ type: RecordType = .a) -> Opinion {
+  private func opinion(_ who: Opinion.Who, _ outcome: Opinion.Answer, _ type: RecordType = .a) -> Opinion {
     Opinion(who, type, took: .milliseconds(1), outcome)
   }
 
-  private func addresses(_ texts: String...) -> Opinion.Outcome {
+  private func addresses(_ texts: String...) -> Opinion.Answer {
     .addresses(texts.map { IPAddress(text: $0)! }, ttl: 60)
   }
 
-  private func verdict(_ local: Opinion.Outcome, providers: [Opinion.Outcome]) -> Verdict {
+  private func verdict(_ local: Opinion.Answer, providers: [Opinion.Answer]) -> Agreement {
     let opinion = opinion(.localDNS("192.0.2.53:53"), local)
-    return Verdict(of: opinion, among: providers.map { self.opinion(.provider("a"), $0) } + [opinion])
+    return Agreement(of: opinion, among: providers.map { self.opinion(.provider("a"), $0) } + [opinion])
   }
 
   @Test func `a resolver that shares an address with a provider agrees`() {
@@ -59,8 +59,8 @@ import Testing
   @Test func `families are compared apart`() {
     let local = opinion(.localDNS("192.0.2.53:53"), addresses("2001:db8::1"), .aaaa)
     let all = [opinion(.provider("a"), addresses("192.0.2.1")), opinion(.provider("a"), .noData, .aaaa), local]
-    #expect(Verdict(of: local, among: all) == .differs)
-    #expect(Verdict(of: all[0], among: all) == .reference)
+    #expect(Agreement(of: local, among: all) == .differs)
+    #expect(Agreement(of: all[0], among: all) == .reference)
   }
 
   @Test func `everybody is asked at once, and who is silent costs nobody else's answer`() async {

@@ -104,21 +104,23 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `an entry that is refreshed at this moment is said to be, whether it is always kept or in use`(isKept: Bool)
+  func `an entry that is refreshed at this moment is said to be, whether it is always kept or in use`(
+    isOnKeepList: Bool
+  )
     throws
   {
     let provider = ScriptedUpstream(on: loop) { question, number in
       .answer(.addresses(question.name, "192.0.2.1", ttl: 100), after: .milliseconds(number == 0 ? 0 : 1500))
     }
     let scene = ResolverScene(on: loop, [provider])
-    let refreshing = RefresherScene(scene, keep: isKept ? ["www.example.com"] : [])
+    let refreshing = RefresherScene(scene, keep: isOnKeepList ? ["www.example.com"] : [])
     _ = try scene.answer("www.example.com")
-    if !isKept { try refreshing.use("www.example.com", times: 10) }
+    if !isOnKeepList { try refreshing.use("www.example.com", times: 10) }
     func plan() throws -> RefreshPlan { try #require(content(scene, "www.example.com").entries.first).refresh }
     func time(_ plan: RefreshPlan) -> Duration? {
       switch plan {
-      case .kept(let time): isKept ? time : nil
-      case .hot(let time): isKept ? nil : time
+      case .keepList(let time): isOnKeepList ? time : nil
+      case .hot(let time): isOnKeepList ? nil : time
       case .none, .inFlight, .ifHit: nil
       }
     }

@@ -32,7 +32,7 @@ import Testing
   @Test func `what was spent in the last day is spent after a restart too, and then it is free again`() {
     var budget = RefreshBudget(perMinute: 100, perDay: 10)
     let first = ledger()
-    first.keep { [loop] in budget.spentOfDay(now: loop.now.nanoseconds) }
+    first.save { [loop] in budget.spentOfDay(now: loop.now.nanoseconds) }
     for _ in 0..<7 {
       _ = budget.take(now: loop.now.nanoseconds)
       first.didSpend()
@@ -85,7 +85,7 @@ import Testing
     fputs("httpdnsd refreshes 1\n\(loop.wallTime - 9) 5 5\n", file)
     fclose(file)
     var budget = RefreshBudget(perMinute: 100, perDay: 10)
-    budget.needOfKept = 100
+    budget.needOfKeepList = 100
     ledger().restore(&budget)
     let now = loop.now.nanoseconds
     #expect((0..<9).count { _ in budget.take(now: now) } == 5)

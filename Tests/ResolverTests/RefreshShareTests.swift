@@ -106,16 +106,16 @@ import Testing
 
   @Test func `counts as kept the plain question alone: with DO, CD or a subnet one name would be any number of them`() {
     let scene = scene(provider(.free), keep: ["kept.example"])
-    func isKept(_ change: (inout HTTPDNSQuestion) -> Void) -> Bool {
+    func isOnKeepList(_ change: (inout HTTPDNSQuestion) -> Void) -> Bool {
       var question = HTTPDNSQuestion(name: name("kept.example"), type: .a)
       change(&question)
-      return scene.refresher.keepsFresh(question)
+      return scene.refresher.isOnKeepList(question)
     }
-    #expect(isKept { _ in })
-    #expect(!isKept { $0.dnssecOK = true })
-    #expect(!isKept { $0.checkingDisabled = true })
-    #expect(!isKept { $0.clientSubnet = IPPrefix(text: "192.0.2.0/24") })
-    #expect(!isKept { $0.type = .txt })
+    #expect(isOnKeepList { _ in })
+    #expect(!isOnKeepList { $0.dnssecOK = true })
+    #expect(!isOnKeepList { $0.checkingDisabled = true })
+    #expect(!isOnKeepList { $0.clientSubnet = IPPrefix(text: "192.0.2.0/24") })
+    #expect(!isOnKeepList { $0.type = .txt })
   }
 
   @Test func `is everybody's where nothing is kept, and kept names' beyond their half, too`() throws {
@@ -179,7 +179,7 @@ import Testing
       let spending = RefreshSpending(
         RefreshLimits(unitsPerMinute: 1_000, unitsPerDay: perDay, transfersPerMinute: 1_000), on: loop, ledger: nil,
         note: { _ in })
-      let item = RefreshSpending.Item(name: name("www.example"), isKept: true)
+      let item = RefreshSpending.Item(name: name("www.example"), isOnKeepList: true)
       #expect((0..<20).count { _ in spending.take([item], .free) == [true] } == expected)
       #expect((0..<20).count { _ in spending.take([item], Self.billed) == [true] } == perDay)
     }

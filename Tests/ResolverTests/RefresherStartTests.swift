@@ -36,7 +36,7 @@ import Testing
     life.source = source.number
     let key = scene.key(text)
     let state = try #require(scene.cache.state(hash: key))
-    return LoadedEntry(hash: key, storedAt: state.storedAt, life: life, isDenial: false)
+    return LoadedEntry(hash: key, storedAt: state.storedAt, life: life, isNXDOMAIN: false)
   }
 
   private func refresher(keep: [String] = []) -> Refresher {

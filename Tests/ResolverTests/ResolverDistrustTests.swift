@@ -132,7 +132,7 @@ import Testing
     loop.advance(by: .seconds(60))
     let scene = ResolverScene(on: loop, [provider])
     before.cache.forEachRecord(now: loop.now.nanoseconds) { record in
-      scene.cache.restore(record, route: 0, now: loop.now.nanoseconds) == .kept
+      scene.cache.restore(record, route: 0, now: loop.now.nanoseconds) == .stored
     }
     #expect(scene.cache.usage.entries == 1)
     loop.run { [resolver = scene.resolver] in await resolver.learnNames() }

@@ -337,7 +337,7 @@ private enum Saying {
     ask(provider, "www.odd.example")
     #expect(service.transports[0].asked.last == "check.example.net")
     let (other, others) = make()
-    other.follow(keptNames: [name("kept.example.net")])
+    other.follow(keepListNames: [name("kept.example.net")])
     others.odd["odd.example"] = .result(.status(403))
     for text in ["kept.example.net", "www.good.example", "www.odd.example"] { ask(other, text) }
     #expect(others.transports[0].asked.last == "kept.example.net")

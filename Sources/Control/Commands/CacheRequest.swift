@@ -82,7 +82,7 @@ struct ContentText: ControlText {
     switch plan {
     case .none: "not refreshed in advance"
     case .inFlight: "being refreshed"
-    case .kept(let time): "in refresh.keep, refreshed in \(TimeText.rough(time))"
+    case .keepList(let time): "in refresh.keep, refreshed in \(TimeText.rough(time))"
     case .hot(let time): "in use, refreshed in \(TimeText.rough(time))"
     case .ifHit(let times, let time):
       "refreshed in \(TimeText.rough(time)) if asked for \(times) more \(times == 1 ? "time" : "times")"
@@ -141,7 +141,7 @@ extension RefreshPlan {
     return switch self {
     case .none: nil
     case .inFlight: object("under_way", .zero)
-    case .kept(let time): object("kept", time)
+    case .keepList(let time): object("kept", time)
     case .hot(let time): object("hot", time)
     case .ifHit(let times, let time): object("if_hit", time, hits: times)
     }

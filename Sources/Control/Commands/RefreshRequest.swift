@@ -55,7 +55,7 @@ struct RefreshText: ControlText {
 
   var text: String {
     var lines: [String] = []
-    if !summary.wasKept, !summary.reports.isEmpty {
+    if !summary.hasCachedAnswer, !summary.reports.isEmpty {
       lines.append("the cache had nothing for \(name.text); fetched now:")
     }
     lines += summary.reports.map(line)
@@ -78,7 +78,7 @@ struct RefreshText: ControlText {
     if let subnet = report.subnet { title += " for \(subnet)" }
     let time = TimeText.milliseconds(report.time)
     if let failure = report.answer.failure {
-      return "\(title): no answer in \(time): \(failure)\(summary.wasKept ? "; the cached answer stays" : "")"
+      return "\(title): no answer in \(time): \(failure)\(summary.hasCachedAnswer ? "; the cached answer stays" : "")"
     }
     let records = self.records(report).map { RDATA.text($0.rdata, type: $0.type) }
     let content =
@@ -104,7 +104,7 @@ struct RefreshText: ControlText {
       ])
     }
     return JSONText.object([
-      "questions": JSONText.array(reports), "kept": "\(summary.wasKept)", "more": "\(summary.more)",
+      "questions": JSONText.array(reports), "kept": "\(summary.hasCachedAnswer)", "more": "\(summary.more)",
       "elsewhere": "\(summary.elsewhere)",
     ])
   }

@@ -311,11 +311,11 @@ extension QueryClientSubnet {
   /// The subnet truncated to at most `bits` bits.
   @_noAllocation @inlinable
   public func masked(to bits: Int) -> QueryClientSubnet {
-    let kept = bits < Int(sourceLength) ? bits : Int(sourceLength)
-    let highMask: UInt64 = kept >= 64 ? .max : ~(UInt64.max >> UInt64(kept))
-    let lowMask: UInt64 = kept <= 64 ? 0 : kept >= 128 ? .max : ~(UInt64.max >> UInt64(kept - 64))
+    let used = bits < Int(sourceLength) ? bits : Int(sourceLength)
+    let highMask: UInt64 = used >= 64 ? .max : ~(UInt64.max >> UInt64(used))
+    let lowMask: UInt64 = used <= 64 ? 0 : used >= 128 ? .max : ~(UInt64.max >> UInt64(used - 64))
     return QueryClientSubnet(
-      family: family, sourceLength: UInt8(kept), high: high & highMask, low: low & lowMask)
+      family: family, sourceLength: UInt8(used), high: high & highMask, low: low & lowMask)
   }
 
   /// Whether both subnets are equal.

@@ -55,7 +55,7 @@ package final class FailingNames {
   }
 
   private func makeRoom() {
-    let kept = rows.sorted { $0.value.at > $1.value.at }.prefix(FailingNames.most / 2)
-    rows = Dictionary(uniqueKeysWithValues: kept.map { ($0.key, $0.value) })
+    let newest = rows.sorted { $0.value.at > $1.value.at }.prefix(FailingNames.most / 2)
+    rows = Dictionary(uniqueKeysWithValues: newest.map { ($0.key, $0.value) })
   }
 }

@@ -20,12 +20,12 @@ package struct LoggedQuery {
   var name: [UInt8]
   var type: UInt16
   var code: UInt16
-  var outcome: Outcome
+  var outcome: Fate
   /// Why it failed; nil if it did not, or if the response code says it all.
   var reason: String?
 
   /// How it was answered.
-  package enum Outcome: Equatable {
+  package enum Fate: Equatable {
     /// It was answered at once.
     case atOnce(QueryFate)
     /// It was answered with stale data, after an attempt to ask an upstream.
@@ -102,7 +102,7 @@ extension LoggedQuery {
   }
 }
 
-extension LoggedQuery.Outcome {
+extension LoggedQuery.Fate {
   /// The word in the log.
   var text: String {
     switch self {

@@ -73,7 +73,7 @@ package final class ReplySender {
   ///   - body: the records in wire form; compression pointers refer to the query's own question.
   ///   - failure: why there is no answer, for the log.
   package func complete(
-    _ slot: Int, _ head: ResponseHead, body: [UInt8], _ outcome: LoggedQuery.Outcome, failure: String? = nil
+    _ slot: Int, _ head: ResponseHead, body: [UInt8], _ outcome: LoggedQuery.Fate, failure: String? = nil
   ) {
     loop.assertCurrent()
     let query = queries.slots[slot].query

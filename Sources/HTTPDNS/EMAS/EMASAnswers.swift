@@ -9,7 +9,7 @@ struct EMASAnswers {
   static let defaultTTL: UInt32 = 60
 
   /// The state of one question.
-  private struct Outcome {
+  private struct QuestionResult {
     let question: HTTPDNSQuestion
     var records: [ResourceRecord] = []
     /// Whether the reply mentions the question.
@@ -29,11 +29,11 @@ struct EMASAnswers {
     }
   }
 
-  private var outcomes: [Outcome]
+  private var questions: [QuestionResult]
 
   /// Creates the collector without answers.
   init(_ batch: QuestionBatch) {
-    outcomes = batch.questions.map { Outcome(question: $0) }
+    questions = batch.questions.map { QuestionResult(question: $0) }
   }
 
   /// Adds the addresses of one family that the reply lists for a name. A list that cannot be read fails this question
@@ -43,15 +43,15 @@ struct EMASAnswers {
   mutating func add(
     _ list: EMASAddressList, of name: UnsafeRawBufferPointer, _ type: RecordType, hasNoData: Bool = false
   ) {
-    for index in outcomes.indices {
-      let question = outcomes[index].question
+    for index in questions.indices {
+      let question = questions[index].question
       guard question.type == type, isPlainText(name, of: question.name) else { continue }
-      outcomes[index].isNamed = true
-      outcomes[index].hasNoData = outcomes[index].hasNoData || hasNoData
+      questions[index].isNamed = true
+      questions[index].hasNoData = questions[index].hasNoData || hasNoData
       do throws(HTTPDNSFailure) {
-        outcomes[index].records += try list.records(for: question)
+        questions[index].records += try list.records(for: question)
       } catch {
-        outcomes[index].failure = error
+        questions[index].failure = error
       }
     }
   }
@@ -60,7 +60,7 @@ struct EMASAnswers {
   ///
   /// - Throws: the failure of the first question if no question has an answer.
   func results() throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
-    let results = outcomes.map(\.result)
+    let results = questions.map(\.result)
     guard case .failure(let failure)? = results.first else { return results }
     for case .success in results { return results }
     throw failure

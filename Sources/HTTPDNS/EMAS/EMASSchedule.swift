@@ -26,7 +26,7 @@ public struct EMASSchedule: Sendable {
   }
 
   /// The content of a reply.
-  public enum Outcome: Hashable, Sendable {
+  public enum ServerList: Hashable, Sendable {
     /// The servers to use, in the order of the reply, those with IPv4 addresses first. There is at least one.
     case servers([ListedServer])
     /// The service is switched off for this account: no server is available until a later reply says otherwise.
@@ -58,7 +58,7 @@ public struct EMASSchedule: Sendable {
   ///
   /// - Throws: the reason if the reply is unusable; `.unreadable(.shape)` if it has no server.
   /// - Complexity: O(*n*) in the octets of the body.
-  public func outcome(from response: HTTPResponse) throws(HTTPDNSFailure) -> Outcome {
+  public func outcome(from response: HTTPResponse) throws(HTTPDNSFailure) -> ServerList {
     try withEMASReply(response) { root throws(HTTPDNSFailure) in
       if root["service_status"]?.text == "disable" { return .disabled }
       let servers =

@@ -39,7 +39,7 @@ struct ProviderReply {
     answer.isNegative = !chain.hasData
     guard !(answer.isNegative && responseCode == .noError && refers(chain.end)) else { throw .unreadable(.referral) }
     answer.answers = chain.records
-    answer.authorities = keptAuthorities(question, end: chain.end, isNegative: answer.isNegative, &steps)
+    answer.authorities = passedAuthorities(question, end: chain.end, isNegative: answer.isNegative, &steps)
     return answer
   }
 
@@ -53,28 +53,28 @@ struct ProviderReply {
   /// from a wildcard needs one; a section of 64 KiB has room for thousands.
   static let mostProofs = 8
 
-  private func keptAuthorities(
+  private func passedAuthorities(
     _ question: HTTPDNSQuestion, end: DomainName, isNegative: Bool, _ steps: inout Int
   ) -> [ResourceRecord] {
     guard !authorities.isEmpty, isNegative || question.dnssecOK else { return [] }
-    var kept: [ResourceRecord] = []
+    var passed: [ResourceRecord] = []
     var section = SectionIndex(authorities)
     // The SOA record of a zone that does not contain the name says nothing about the name (RFC 2308 section 5).
     if isNegative, let soa = authorities.first(where: { $0.type == .soa && end.isAtOrBelow($0.owner) }) {
-      section.append(soa.owner, .soa, limit: 1, to: &kept)
-      if question.dnssecOK { section.appendSignatures(soa.owner, covering: .soa, to: &kept) }
+      section.append(soa.owner, .soa, limit: 1, to: &passed)
+      if question.dnssecOK { section.appendSignatures(soa.owner, covering: .soa, to: &passed) }
     }
-    if question.dnssecOK { appendProofs(&section, to: &kept) }
+    if question.dnssecOK { appendProofs(&section, to: &passed) }
     steps += section.steps
-    return kept
+    return passed
   }
 
-  private func appendProofs(_ section: inout SectionIndex, to kept: inout [ResourceRecord]) {
+  private func appendProofs(_ section: inout SectionIndex, to passed: inout [ResourceRecord]) {
     var seen: Set<Question> = []
     for proof in authorities where proof.type.isDenialOfExistence {
       guard seen.insert(Question(name: proof.owner, type: proof.type)).inserted else { continue }
-      section.append(proof.owner, proof.type, to: &kept)
-      section.appendSignatures(proof.owner, covering: proof.type, to: &kept)
+      section.append(proof.owner, proof.type, to: &passed)
+      section.appendSignatures(proof.owner, covering: proof.type, to: &passed)
       guard seen.count < ProviderReply.mostProofs else { return }
     }
   }

@@ -199,7 +199,7 @@ final class CacheShard: @unchecked Sendable {
     if !entry.pointee.isOfOneNetwork { entry.pointee.epoch = epoch }
     link(entry, size)
     pushOldest(entry)
-    return .kept
+    return .stored
   }
 
   /// Links an entry into table and list. With the lock held.
@@ -245,7 +245,7 @@ final class CacheShard: @unchecked Sendable {
     return CachedResponse(
       responseCode: ResponseCode(rawValue: UInt16(entry.pointee.responseCode)), answers: entry.pointee.answers,
       authorities: entry.pointee.authorities, isAuthenticated: entry.pointee.isAuthenticated,
-      extendedError: ExtendedError(kept: entry.pointee.extendedError), body: Array(body),
+      extendedError: ExtendedError(stored: entry.pointee.extendedError), body: Array(body),
       storedAt: entry.pointee.storedAt, expiresAt: entry.pointee.expiresAt, staleUntil: entry.pointee.staleUntil,
       isForEverySubnet: entry.pointee.isForEverySubnet, isInUse: entry.pointee.isInUse, source: entry.pointee.source)
   }

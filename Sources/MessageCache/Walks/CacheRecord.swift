@@ -57,7 +57,7 @@ public struct CacheRecord {
   public var route: UInt16? { CacheRecord.nameLength(key).map { UInt16(key[$0 + 3]) << 8 | UInt16(key[$0 + 4]) } }
 
   /// Whether it is NXDOMAIN, which is valid for every type; false if the octets are not a key.
-  public var isDenial: Bool {
+  public var isNXDOMAIN: Bool {
     CacheRecord.nameLength(key).map { UInt16(key[$0]) << 8 | UInt16(key[$0 + 1]) == CacheKey.everyType } ?? false
   }
 

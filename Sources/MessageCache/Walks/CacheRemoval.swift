@@ -64,7 +64,7 @@ public struct CacheSelection: Sendable {
   ///
   /// - Complexity: O(labels)
   public func contains(_ name: DomainName) -> Bool {
-    name.lowercased.octets.withUnsafeBufferPointer { contains(name: $0, isDenial: false) }
+    name.lowercased.octets.withUnsafeBufferPointer { contains(name: $0, isNXDOMAIN: false) }
   }
 
   /// Whether the entry of a key concerns a selected name. NXDOMAIN for a name also concerns all names below (RFC 8020).
@@ -78,13 +78,13 @@ public struct CacheSelection: Sendable {
   func contains(key: UnsafeBufferPointer<UInt8>) -> Bool {
     guard names != nil else { return true }
     guard let length = CacheRecord.nameLength(key) else { return false }
-    let isDenial = UInt16(key[length]) << 8 | UInt16(key[length + 1]) == CacheKey.everyType
-    return contains(name: UnsafeBufferPointer(rebasing: key[..<length]), isDenial: isDenial)
+    let isNXDOMAIN = UInt16(key[length]) << 8 | UInt16(key[length + 1]) == CacheKey.everyType
+    return contains(name: UnsafeBufferPointer(rebasing: key[..<length]), isNXDOMAIN: isNXDOMAIN)
   }
 
-  private func contains(name: UnsafeBufferPointer<UInt8>, isDenial: Bool) -> Bool {
+  private func contains(name: UnsafeBufferPointer<UInt8>, isNXDOMAIN: Bool) -> Bool {
     guard let names else { return true }
-    if names.contains(name[...]) || isDenial && ancestors.contains(name[...]) { return true }
+    if names.contains(name[...]) || isNXDOMAIN && ancestors.contains(name[...]) { return true }
     guard includesBelow else { return false }
     var start = 0
     while start < name.count, name[start] != 0 {

@@ -9,7 +9,7 @@ import DNSWire
 /// The result of restoring a record.
 public enum CacheRestoration: Hashable, Sendable {
   /// It is in the cache.
-  case kept
+  case stored
   /// The cache has a newer entry with that key.
   case present
   /// The cache is full.
@@ -54,9 +54,9 @@ extension MessageCache {
   /// - Parameters:
   ///   - route: the route's number, which replaces the one in the key.
   ///   - now: nanoseconds of the boot-time clock.
-  ///   - whenKept: gets the hash of its key.
+  ///   - whenStored: gets the hash of its key.
   public func restore(
-    _ record: CacheRecord, route: UInt16, now: Int64, whenKept: (UInt64) -> Void = { _ in }
+    _ record: CacheRecord, route: UInt16, now: Int64, whenStored: (UInt64) -> Void = { _ in }
   ) -> CacheRestoration {
     guard let nameLength = CacheRecord.nameLength(record.key) else { return .unsound }
     return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: CacheKey.longest) { buffer in
@@ -69,7 +69,7 @@ extension MessageCache {
       record.storedAt = min(record.storedAt, now)
       guard let entry = record.makeEntry(key, nameLength: nameLength) else { return .unsound }
       let outcome = now < CacheEntry.end(entry) ? shard(key.hash).restore(entry, key) : .past
-      if outcome == .kept { whenKept(key.hash) } else { UnsafeMutableRawPointer(entry).deallocate() }
+      if outcome == .stored { whenStored(key.hash) } else { UnsafeMutableRawPointer(entry).deallocate() }
       return outcome
     }
   }

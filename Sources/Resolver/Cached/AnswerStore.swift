@@ -249,16 +249,16 @@ final class AnswerStore {
     // The key names the network on which the question began.
     if origin.source == .localDNS, asked.route.belongsToNetwork, asked.scope.network != origin.network { return nil }
     let name = asked.question.name
-    let scope = answer.deniesName ? asked.nameErrorScope : asked.scope
+    let scope = answer.isNameError ? asked.nameErrorScope : asked.scope
     let life = life(of: answer, asked, origin)
     // An answer of our own does not show that the name exists.
-    if !answer.deniesName, origin.source != .ourselves {
+    if !answer.isNameError, origin.source != .ourselves {
       namesBelow.note(name, scope, until: now + .seconds(Int64(life.lifetime)))
     }
     if asked.question.clientSubnet != nil, answer.scope != 0 {
       // Only for the subnet and type of the question: other subnets may have the name.
       let isStored = asked.key.withCacheKey { cache.insert($0, answer.response, now: now.nanoseconds, life) }
-      if isStored { names.kept(name, scope.type, as: asked.key.keyedHash, inheriting: life.hits) }
+      if isStored { names.stored(name, scope.type, as: asked.key.keyedHash, inheriting: life.hits) }
       return nil
     }
     var response = answer.response
@@ -266,8 +266,8 @@ final class AnswerStore {
     let (isStored, hash) = withKey(name, scope) { key in
       (cache.insert(key, response, now: now.nanoseconds, life), key.hash)
     }
-    if isStored { names.kept(name, scope.type, as: hash, inheriting: life.hits) }
-    if answer.deniesName {
+    if isStored { names.stored(name, scope.type, as: hash, inheriting: life.hits) }
+    if answer.isNameError {
       // A look-up would find the older answer before NXDOMAIN.
       _ = asked.key.withCacheKey { cache.remove($0) }
     } else if response.answers > 0 {
@@ -275,7 +275,7 @@ final class AnswerStore {
     }
     guard isStored else { return nil }
     return StoredAnswer(
-      hash: asked.key.keyedHash, life: life, isNXDOMAIN: answer.deniesName, storedAt: now.nanoseconds)
+      hash: asked.key.keyedHash, life: life, isNXDOMAIN: answer.isNameError, storedAt: now.nanoseconds)
   }
 
   private func life(of answer: FinishedAnswer, _ asked: ResolverQuestion, _ origin: EntryOrigin) -> EntryLife {

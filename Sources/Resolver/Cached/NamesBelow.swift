@@ -60,7 +60,7 @@ extension Resolver {
     while !survey.isDone {
       var found: [(key: [UInt8], end: Int64)] = []
       survey.advance(steps: Resolver.learningSteps) { record, _ in
-        guard !record.isDenial else { return }
+        guard !record.isNXDOMAIN else { return }
         found.append((Array(record.key), record.storedAt + Int64(record.life.lifetime) * 1_000_000_000))
       }
       for (key, end) in found {

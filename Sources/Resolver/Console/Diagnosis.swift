@@ -25,10 +25,10 @@ package struct Opinion: Sendable {
   /// The response time.
   package var took: Duration
   /// What the upstream answered.
-  package var outcome: Outcome
+  package var outcome: Answer
 
   /// What an upstream says: addresses, that there are none, or nothing.
-  package enum Outcome: Hashable, Sendable {
+  package enum Answer: Hashable, Sendable {
     /// Addresses, and the lowest TTL in seconds.
     case addresses([IPAddress], ttl: UInt32)
     /// NODATA: the name exists, and has no such address.
@@ -55,7 +55,7 @@ package struct Opinion: Sendable {
   }
 
   /// Creates an opinion; the type is A or AAAA.
-  package init(_ who: Who, _ type: RecordType, took: Duration, _ outcome: Outcome) {
+  package init(_ who: Who, _ type: RecordType, took: Duration, _ outcome: Answer) {
     self.who = who
     self.type = type
     self.took = took
@@ -64,7 +64,7 @@ package struct Opinion: Sendable {
 }
 
 /// How a plain resolver's answer compares with those of the providers.
-package enum Verdict: Hashable, Sendable {
+package enum Agreement: Hashable, Sendable {
   /// A provider's answer, with which the others are compared.
   case reference
   /// The providers have the same answer, or share an address with it.
@@ -108,7 +108,7 @@ package enum Verdict: Hashable, Sendable {
         self = .agrees
       } else if known.isEmpty {
         self = denials > 0 ? .invented : .differs
-      } else if addresses.contains(where: Verdict.isPrivate), !known.contains(where: Verdict.isPrivate) {
+      } else if addresses.contains(where: Agreement.isPrivate), !known.contains(where: Agreement.isPrivate) {
         self = .privateAddress
       } else {
         self = .differs
@@ -144,7 +144,7 @@ extension Resolver {
   private func opinion(of name: String, on question: HTTPDNSQuestion) async -> Opinion {
     let began = BootInstant.now
     let result = await answer(question, of: name)
-    return Opinion(.provider(name), question.type, took: .now - began, Opinion.Outcome(result, question.type))
+    return Opinion(.provider(name), question.type, took: .now - began, Opinion.Answer(result, question.type))
   }
 
   private func opinion(ofResolver server: SocketAddress, on question: HTTPDNSQuestion) async -> Opinion {
@@ -153,7 +153,7 @@ extension Resolver {
     let result = await local?.ask(question, servers, timeout: settings.localTimeout)
     return Opinion(
       .localDNS(server.description), question.type, took: .now - began,
-      Opinion.Outcome(result ?? .failure(.noServer), question.type))
+      Opinion.Answer(result ?? .failure(.noServer), question.type))
   }
 
   /// Asks one provider, past rules and cache; nil if there is no such provider, if it does not serve the question, or if
@@ -189,7 +189,7 @@ extension Resolver {
   }
 }
 
-extension Opinion.Outcome {
+extension Opinion.Answer {
   init(_ result: Result<UpstreamAnswer, UpstreamFailure>, _ type: RecordType) {
     switch result {
     case .failure(.notListed): self = .notListed

@@ -121,7 +121,7 @@ package enum RefreshPlan: Sendable, Equatable {
   /// Now: it is in flight, or waits for others to share a transfer.
   case inFlight
   /// After this time, regardless of hits: the name is in `refresh.keep`.
-  case kept(in: Duration)
+  case keepList(in: Duration)
   /// After this time: it is in use.
   case hot(in: Duration)
   /// After this time, if it has this many more hits by then.

@@ -32,13 +32,13 @@ package struct RefreshSummary: Sendable {
   /// Entries that belong to another network, whose servers cannot be asked now.
   package var elsewhere = 0
   /// Whether anything was cached for the name, including NXDOMAIN.
-  package var wasKept = false
+  package var hasCachedAnswer = false
 
-  package init(reports: [RefreshReport] = [], more: Int = 0, elsewhere: Int = 0, wasKept: Bool = false) {
+  package init(reports: [RefreshReport] = [], more: Int = 0, elsewhere: Int = 0, hasCachedAnswer: Bool = false) {
     self.reports = reports
     self.more = more
     self.elsewhere = elsewhere
-    self.wasKept = wasKept
+    self.hasCachedAnswer = hasCachedAnswer
   }
 }
 
@@ -50,7 +50,7 @@ extension Resolver {
   /// loop.
   ///
   /// - Complexity: O(n) in the number of cache entries.
-  package func keptTypes(of name: DomainName) async -> Set<RecordType> {
+  package func cachedTypes(of name: DomainName) async -> Set<RecordType> {
     let entries = await entries(of: CacheSelection([name], andBelow: false)).entries
     return Set(entries.filter { $0.parts.name == name && isHere($0.parts) }.map { RecordType($0.parts.scope.type) })
   }
@@ -75,7 +75,7 @@ extension Resolver {
     for (type, route) in types { add(RoutedQuestion(question: HTTPDNSQuestion(name: name, type: type), route: route)) }
     let (entries, more) = await entries(of: CacheSelection([name], andBelow: false))
     summary.more += more
-    summary.wasKept = more > 0 || entries.contains { $0.parts.name == name }
+    summary.hasCachedAnswer = more > 0 || entries.contains { $0.parts.name == name }
     for (_, parts) in entries where parts.name == name && parts.scope.type != CacheKey.everyType {
       guard !onlyThese || types.contains(where: { $0.type.rawValue == parts.scope.type }) else { continue }
       guard isHere(parts) else {

@@ -172,7 +172,7 @@ extension Resolver {
     let client = replies.client(slot)
     let asker = replies.asker(slot)
     let relation = asker.map { fetch.askers.relation(of: $0) } ?? .new
-    let isPinned = refresher?.keepsFresh(fetch.question) ?? false
+    let isPinned = refresher?.isOnKeepList(fetch.question) ?? false
     guard relation == .duplicate || isPinned || !isCrowded(fetch.domain) else {
       return refuse(slot, .waiting, store.find(fetch.asked, now: loop.now), fetch.asked)
     }

@@ -37,7 +37,7 @@ extension Resolver {
   /// The result after a provider's answer: for NXDOMAIN below a search domain LocalDNS is asked as well, and its data wins.
   func afterNXDOMAIN(_ fetch: Fetch, _ result: FetchResult) async -> FetchResult {
     // A name with an alias exists, wherever the alias leads.
-    guard let answer = result.answer, answer.deniesName, maySearch(fetch.route) else { return result }
+    guard let answer = result.answer, answer.isNameError, maySearch(fetch.route) else { return result }
     let (question, route) = (fetch.question, fetch.route)
     deniedNames.note(
       deniedKey(question, route), until: loop.now + .seconds(Int64(max(answer.lifetime, route.ttl.highestFallback))),
@@ -103,10 +103,10 @@ struct DeniedNames {
 
 extension FetchResult {
   /// Whether it shows that the name exists.
-  var isThere: Bool { answer.map { !$0.deniesName } ?? false }
+  var isThere: Bool { answer.map { !$0.isNameError } ?? false }
 
   /// Whether it is NXDOMAIN for the name itself.
-  var isNXDOMAIN: Bool { answer?.deniesName ?? false }
+  var isNXDOMAIN: Bool { answer?.isNameError ?? false }
 
   /// Shortens the lifetime of an NXDOMAIN.
   fileprivate var unconfirmed: FetchResult {

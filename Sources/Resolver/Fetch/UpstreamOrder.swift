@@ -93,7 +93,7 @@ extension Resolver {
       let result = finish(other.answer, from: source, to: asked, trustsAD: trustsAD)
       guard let answer = result.answer else { continue }
       // Below a search domain LocalDNS counts as well, and NXDOMAIN would answer for every type.
-      if fetch.route.isSearched, answer.deniesName { continue }
+      if fetch.route.isSearched, answer.isNameError { continue }
       var origin = fetch.origin(source)
       (origin.heat, origin.hits) = store.inheritance(asked, now: loop.now) ?? (0, 0)
       insert(answer, to: asked, origin)
@@ -233,7 +233,7 @@ extension Resolver {
     _ answer: FinishedAnswer, _ asked: ResolverQuestion, _ policy: AnswerPolicy
   ) -> FinishedAnswer {
     let type = asked.question.type
-    guard answer.deniesName, type == .a || type == .aaaa,
+    guard answer.isNameError, type == .a || type == .aaaa,
       store.hasAddresses(asked, type == .a ? .aaaa : .a, now: loop.now)
     else { return answer }
     return policy.negative(.noError, asked.question, chain: [], authorities: []) ?? answer

@@ -92,7 +92,7 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
   /// - Parameters:
   ///   - type: the type in the key; `CacheKey.everyType` for NXDOMAIN.
   ///   - hits: the hits that the entry inherits from the one before it, which has counted them already.
-  func kept(_ name: DomainName, _ type: UInt16, as hash: UInt64, inheriting hits: UInt32) {
+  func stored(_ name: DomainName, _ type: UInt16, as hash: UInt64, inheriting hits: UInt32) {
     count(name, type) { row in
       row.entry = hash
       row.inherited += UInt64(hits)

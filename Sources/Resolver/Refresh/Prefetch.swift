@@ -37,7 +37,7 @@ struct RefreshJourney: Hashable {
 extension Refresher {
   /// Resolves the names of `keep` and `preload` that have no fresh answer. Call it once the network is known.
   package func start() {
-    markKept()
+    markKeepList()
     resolveAhead((keep + preload).filter { !isFresh($0) }, "at start", isBudgeted: false)
   }
 
@@ -49,7 +49,7 @@ extension Refresher {
   package func networkHasChanged() {
     let hot = hotAsleep + hotQuestions()
     hotAsleep = []
-    markKept()
+    markKeepList()
     resolveAhead(
       keep + preload + hot.map(\.asked), heat: Dictionary(hot.map { ($0.asked, $0.heat) }) { first, _ in first },
       "for another network", isBudgeted: true)
@@ -72,7 +72,7 @@ extension Refresher {
     let begin = loop.now
     Task(executorPreference: loop) { [self] in
       let count = await resolveAhead(names, heat, isBudgeted: isBudgeted)
-      retryKept()
+      retryKeepList()
       let time = (loop.now - begin).nanoseconds / 1_000_000
       note("\(count) of \(names.count) names and types resolved \(occasion) in \(time) ms")
     }

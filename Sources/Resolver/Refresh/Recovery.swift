@@ -47,7 +47,7 @@ extension Resolver {
   nonisolated func connectUpstreams(of configuration: ResolverConfiguration) {
     for upstream in configuration.upstreams {
       upstream.observer = names
-      upstream.follow(keptNames: configuration.settings.keptNames)
+      upstream.follow(keepListNames: configuration.settings.keepListNames)
       upstream.reportRecovery { [weak self] in self?.assumeIsolated { $0.providerIsBack() } }
     }
   }
@@ -80,7 +80,7 @@ extension Resolver {
     recovery.begin(now: loop.now)
     failures.endWaitsForProviders()
     // The names of `refresh.keep` come first.
-    refresher?.retryKept(isBack: true)
+    refresher?.retryKeepList(isBack: true)
     for fetch in recovery.takeInUse() where fetch.configuration === configuration { fetchAgain(fetch) }
   }
 

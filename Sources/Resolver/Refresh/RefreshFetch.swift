@@ -22,7 +22,7 @@ extension Resolver {
     let entry = store.find(asked, now: now)
     // Without stale data the client would have had to wait, so the limits of clients apply.
     guard store.freshAnswer(to: asked, entry, now: now) != nil else {
-      let isPinned = refresher?.keepsFresh(asked.question) ?? false
+      let isPinned = refresher?.isOnKeepList(asked.question) ?? false
       let domain = DomainKey(of: asked.question.name)
       let limit = isPinned ? nil : missLimit(asked, client, domain, isInUse: entry?.isInUse ?? false)
       if let limit {

@@ -39,12 +39,12 @@ package final class RefreshLedger {
     for line in lines.dropFirst() {
       let fields = line.split(separator: " ")
       guard 2...3 ~= fields.count, let time = Int64(fields[0]), let units = Int(fields[1]), time >= 0, units > 0,
-        let kept = fields.count == 3 ? Int(fields[2]) : 0, 0...units ~= kept,
+        let keepList = fields.count == 3 ? Int(fields[2]) : 0, 0...units ~= keepList,
         time > loop.wallTime - RefreshLedger.remembered
       else { continue }
       // After the clock has been set back, a line may lie in the future: its age is 0.
       let age = max(loop.wallTime - time, 0) * 1_000_000_000
-      budget.restore(RefreshBudget.Spent(units, kept: kept, age: age), now: loop.now.nanoseconds)
+      budget.restore(RefreshBudget.Spent(units, keepList: keepList, age: age), now: loop.now.nanoseconds)
     }
   }
 
@@ -52,7 +52,7 @@ package final class RefreshLedger {
   private static let remembered: Int64 = 86_700
 
   /// Sets the budget that is saved from now on.
-  func keep(_ spent: @escaping () -> [RefreshBudget.Spent]) { budget.spent = spent }
+  func save(_ spent: @escaping () -> [RefreshBudget.Spent]) { budget.spent = spent }
 
   /// Schedules a write, since units were spent.
   func didSpend() { writer.changed() }
@@ -61,7 +61,7 @@ package final class RefreshLedger {
   package func close() { writer.close() }
 
   private static func text(_ spent: [RefreshBudget.Spent], wallTime: Int64) -> [UInt8] {
-    let lines = spent.map { "\(wallTime - $0.age / 1_000_000_000) \($0.units) \($0.keptUnits)" }
+    let lines = spent.map { "\(wallTime - $0.age / 1_000_000_000) \($0.units) \($0.keepListUnits)" }
     return Array(([firstLine] + lines).joined(separator: "\n").utf8) + [0x0A]
   }
 }

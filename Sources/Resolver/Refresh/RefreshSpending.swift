@@ -23,7 +23,7 @@ final class RefreshSpending {
   struct Item {
     var name: DomainName
     /// Whether it is in `refresh.keep`.
-    var isKept: Bool
+    var isOnKeepList: Bool
   }
 
   private struct Account {
@@ -58,7 +58,7 @@ final class RefreshSpending {
     free = Account(budget: RefreshSpending.freeBudget(limits))
     // Transfers that are not billed have no limit per day, so earlier ones do not count.
     ledger?.restore(&billed.budget)
-    ledger?.keep { [unowned self] in billed.budget.spentOfDay(now: self.loop.now.nanoseconds) }
+    ledger?.save { [unowned self] in billed.budget.spentOfDay(now: self.loop.now.nanoseconds) }
   }
 
   /// The budget for upstreams that do not bill. With a limit of 0 units per day, nothing at all is refreshed.
@@ -73,19 +73,19 @@ final class RefreshSpending {
     let now = loop.now.nanoseconds
     var next = RefreshBudget(perMinute: limits.unitsPerMinute, perDay: limits.unitsPerDay)
     for spent in billed.budget.spentOfDay(now: now) { next.restore(spent, now: now) }
-    next.needOfKept = billed.budget.needOfKept
+    next.needOfKeepList = billed.budget.needOfKeepList
     billed.budget = next
     var other = RefreshSpending.freeBudget(limits)
-    other.needOfKept = free.budget.needOfKept
+    other.needOfKeepList = free.budget.needOfKeepList
     free.budget = other
   }
 
   /// Reserves a part of both budgets for questions of `refresh.keep`.
   ///
   /// - Parameter questions: how many there are.
-  func reserve(forKept questions: Int) {
-    free.budget.needOfKept = questions * RefreshSpending.mostPerMinute
-    billed.budget.needOfKept = questions * RefreshSpending.mostPerMinute * RefreshSpending.dearest
+  func reserve(forKeepList questions: Int) {
+    free.budget.needOfKeepList = questions * RefreshSpending.mostPerMinute
+    billed.budget.needOfKeepList = questions * RefreshSpending.mostPerMinute * RefreshSpending.dearest
   }
 
   /// The maximum number of names, each in both families, in a transfer that the budget can pay for; at least 1.
@@ -102,7 +102,7 @@ final class RefreshSpending {
   func take(_ items: [Item], _ price: RefreshPrice) -> [Bool] {
     var taken = [Bool](repeating: false, count: items.count)
     var isBegun = false
-    for (index, item) in items.enumerated().sorted(by: { $0.1.isKept && !$1.1.isKept }) {
+    for (index, item) in items.enumerated().sorted(by: { $0.1.isOnKeepList && !$1.1.isOnKeepList }) {
       let units = price.perAnswer + (isBegun ? 0 : price.perTransfer)
       taken[index] = take(item, units, isBilled: price.isBilled)
       isBegun = isBegun || taken[index]
@@ -127,7 +127,7 @@ final class RefreshSpending {
 
   private static func take(_ item: Item, _ units: Int, of account: inout Account, now: Int64) -> Bool {
     guard units > 0 else { return true }
-    guard !item.isKept else { return account.budget.take(units, .kept, now: now) }
+    guard !item.isOnKeepList else { return account.budget.take(units, .keepList, now: now) }
     let domain = DomainKey(of: item.name)
     let left = account.budget.room(.inUse, now: now)
     guard account.shares.admits(domain, units, limit: account.budget.limitInUse, left: left, now: now),

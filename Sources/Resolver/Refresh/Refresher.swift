@@ -14,7 +14,7 @@ import Upstreams
 /// Refreshes names in use and those of `refresh.keep` before they expire.
 package final class Refresher: @unchecked Sendable {
   /// A question of `refresh.keep`: it is refreshed regardless of its hits.
-  private struct KeptName {
+  private struct KeepListEntry {
     var asked: RoutedQuestion
     var source = EntrySource.nobody
     /// When it is due; `.max` while it is being fetched.
@@ -32,8 +32,8 @@ package final class Refresher: @unchecked Sendable {
 
   let resolver: Resolver
   let loop: any Loop
-  private(set) var keep: [RoutedQuestion] { didSet { keptQuestions = Set(keep.map(\.question)) } }
-  private var keptQuestions: Set<HTTPDNSQuestion>
+  private(set) var keep: [RoutedQuestion] { didSet { keepListQuestions = Set(keep.map(\.question)) } }
+  private var keepListQuestions: Set<HTTPDNSQuestion>
   private(set) var preload: [RoutedQuestion]
   let note: (String) -> Void
   private(set) var counters = RefreshCounters()
@@ -43,7 +43,7 @@ package final class Refresher: @unchecked Sendable {
   private let cache: MessageCache
   private let spending: RefreshSpending
   private var queue = RefreshQueue()
-  private var kept: [UInt64: KeptName] = [:]
+  private var keepList: [UInt64: KeepListEntry] = [:]
   private var retries: [UInt64: Int64] = [:]
   private var gatherings: [RefreshJourney: RefreshGathering<DomainName>] = [:]
   private var gathered: [RoutedQuestion: Gathered] = [:]
@@ -64,19 +64,19 @@ package final class Refresher: @unchecked Sendable {
   ) {
     self.settings = settings
     self.keep = keep
-    keptQuestions = Set(keep.map(\.question))
+    keepListQuestions = Set(keep.map(\.question))
     self.preload = preload.filter { !keep.contains($0) }
     self.note = note
     self.resolver = resolver
     self.cache = cache
     self.loop = loop
     spending = RefreshSpending(settings.limits, on: loop, ledger: ledger, note: note)
-    spending.reserve(forKept: keep.count)
+    spending.reserve(forKeepList: keep.count)
   }
 
   /// Starts to schedule what the resolver caches. Call it on the resolver's loop.
   package func begin() {
-    markKept()
+    markKeepList()
     resolver.assumeIsolated { $0.refresher = self }
   }
 
@@ -89,29 +89,29 @@ package final class Refresher: @unchecked Sendable {
   ) {
     if settings.timing != self.settings.timing { earlierTiming = self.settings.timing }
     spending.use(settings.limits)
-    spending.reserve(forKept: keep.count)
+    spending.reserve(forKeepList: keep.count)
     self.settings = settings
     let known = Set(self.keep + self.preload)
     self.keep = keep
     self.preload = preload.filter { !keep.contains($0) }
-    markKept()
+    markKeepList()
     let new = (keep + self.preload).filter { !known.contains($0) && !isFresh($0) }
     resolveAhead(new, isForNetwork ? "for other search domains" : "after the reload", isBudgeted: isForNetwork)
   }
 
   /// Finds the entries of the names of `refresh.keep` on the current network, and schedules them.
-  func markKept() {
-    let last = Dictionary(kept.values.map { ($0.asked, $0) }) { first, _ in first }
-    let now = Dictionary(keep.map { (hash(of: $0), last[$0] ?? KeptName(asked: $0)) }) { first, _ in first }
-    kept = kept.filter { now[$0.key] != nil }
-    for (hash, name) in now where kept[hash] == nil {
+  func markKeepList() {
+    let last = Dictionary(keepList.values.map { ($0.asked, $0) }) { first, _ in first }
+    let now = Dictionary(keep.map { (hash(of: $0), last[$0] ?? KeepListEntry(asked: $0)) }) { first, _ in first }
+    keepList = keepList.filter { now[$0.key] != nil }
+    for (hash, name) in now where keepList[hash] == nil {
       // An element that is already in the queue belongs to the entry of another network.
-      kept[hash] = KeptName(asked: name.asked, source: name.source)
+      keepList[hash] = KeepListEntry(asked: name.asked, source: name.source)
       guard let state = cache.state(hash: hash), loop.now.nanoseconds < state.expiresAt else { continue }
-      kept[hash]?.source = EntrySource(number: state.source)
-      let due = settings.timing.dueOfKept(
+      keepList[hash]?.source = EntrySource(number: state.source)
+      let due = settings.timing.dueOnKeepList(
         storedAt: state.storedAt, lifetime: state.expiresAt - state.storedAt, jitter: jitter(state.storedAt))
-      schedule(kept: hash, at: due)
+      schedule(onKeepList: hash, at: due)
     }
   }
 
@@ -124,7 +124,7 @@ package final class Refresher: @unchecked Sendable {
         // A newer entry has been scheduled already.
         guard cache.state(hash: entry.hash)?.storedAt == entry.storedAt else { continue }
         schedule(
-          StoredAnswer(hash: entry.hash, life: entry.life, isNXDOMAIN: entry.isDenial, storedAt: entry.storedAt))
+          StoredAnswer(hash: entry.hash, life: entry.life, isNXDOMAIN: entry.isNXDOMAIN, storedAt: entry.storedAt))
       }
     }
   }
@@ -134,7 +134,7 @@ package final class Refresher: @unchecked Sendable {
 
   /// Whether a question is in `refresh.keep`. With DO, CD or a client subnet it is a different one, of which there may
   /// be any number.
-  func keepsFresh(_ question: HTTPDNSQuestion) -> Bool { !keptQuestions.isEmpty && keptQuestions.contains(question) }
+  func isOnKeepList(_ question: HTTPDNSQuestion) -> Bool { !keepListQuestions.isEmpty && keepListQuestions.contains(question) }
 
   /// Whether the cache has a fresh answer to the question.
   func isFresh(_ asked: RoutedQuestion) -> Bool {
@@ -145,14 +145,14 @@ package final class Refresher: @unchecked Sendable {
   ///
   /// - Parameter isBack: whether a provider has recovered: names without a fresh answer that wait for a retry are then
   ///   due at once.
-  func retryKept(isBack: Bool = false) {
+  func retryKeepList(isBack: Bool = false) {
     let now = loop.now.nanoseconds
-    for (hash, name) in kept.sorted(by: { $0.key < $1.key }) {
+    for (hash, name) in keepList.sorted(by: { $0.key < $1.key }) {
       if name.due == .max {
         if !inFlight.contains(hash) { failed(hash, now: now) }
       } else if isBack, name.due > now, cache.state(hash: hash).map({ now >= $0.expiresAt }) ?? true {
-        kept[hash]?.doublings = 0
-        schedule(kept: hash, at: now)
+        keepList[hash]?.doublings = 0
+        schedule(onKeepList: hash, at: now)
       }
     }
   }
@@ -162,7 +162,7 @@ package final class Refresher: @unchecked Sendable {
   func hotQuestions() -> [(asked: RoutedQuestion, heat: Heat)] {
     var found: [(RoutedQuestion, Heat)] = []
     queue.forEach { element in
-      guard kept[element.ticket] == nil, let state = cache.state(hash: element.ticket), isCurrent(element, state),
+      guard keepList[element.ticket] == nil, let state = cache.state(hash: element.ticket), isCurrent(element, state),
         let heat = heat(of: state), let asked = question(element.ticket, onAnyNetwork: true)
       else { return }
       found.append((asked, heat))
@@ -179,8 +179,8 @@ package final class Refresher: @unchecked Sendable {
     queue.forEach { element in
       guard hashes.contains(element.ticket), isCurrent(element) else { return }
       let wait = Duration.nanoseconds(max(0, element.due - loop.now.nanoseconds))
-      if kept[element.ticket] != nil {
-        plans[element.ticket] = .kept(in: wait)
+      if keepList[element.ticket] != nil {
+        plans[element.ticket] = .keepList(in: wait)
       } else if let state = cache.state(hash: element.ticket) {
         let missing = settings.heat.missingHits(hits: state.hits, heat: Heat(rawValue: state.heat))
         plans[element.ticket] = missing == 0 ? .hot(in: wait) : .ifHit(times: missing, in: wait)
@@ -202,11 +202,11 @@ package final class Refresher: @unchecked Sendable {
     let lifetime = Int64(answer.life.lifetime) * 1_000_000_000
     let jitter = jitter(answer.storedAt)
     if !retries.isEmpty { retries[answer.hash] = nil }
-    if kept[answer.hash] != nil {
-      kept[answer.hash]?.source = source
-      kept[answer.hash]?.doublings = 0
-      let due = settings.timing.dueOfKept(storedAt: answer.storedAt, lifetime: lifetime, jitter: jitter)
-      return schedule(kept: answer.hash, at: due)
+    if keepList[answer.hash] != nil {
+      keepList[answer.hash]?.source = source
+      keepList[answer.hash]?.doublings = 0
+      let due = settings.timing.dueOnKeepList(storedAt: answer.storedAt, lifetime: lifetime, jitter: jitter)
+      return schedule(onKeepList: answer.hash, at: due)
     }
     guard settings.heat.hotHits > 0, !answer.isNXDOMAIN, !answer.life.isImmutable, source != .nobody,
       let due = settings.timing.due(storedAt: answer.storedAt, lifetime: lifetime, jitter: jitter)
@@ -221,8 +221,8 @@ package final class Refresher: @unchecked Sendable {
     return RefreshTiming.drawJitter(using: &generator)
   }
 
-  private func schedule(kept hash: UInt64, at due: Int64) {
-    kept[hash]?.due = due
+  private func schedule(onKeepList hash: UInt64, at due: Int64) {
+    keepList[hash]?.due = due
     insert(hash, at: due)
   }
 
@@ -254,7 +254,7 @@ package final class Refresher: @unchecked Sendable {
 
   /// Whether an element of the queue still applies to the entry with its hash.
   private func isCurrent(_ element: RefreshQueue.Element) -> Bool {
-    if let name = kept[element.ticket] { return name.due == element.due }
+    if let name = keepList[element.ticket] { return name.due == element.due }
     return cache.state(hash: element.ticket).map { isCurrent(element, $0) } ?? false
   }
 
@@ -270,9 +270,9 @@ package final class Refresher: @unchecked Sendable {
 
   private func take(_ element: RefreshQueue.Element, now: Int64) {
     let hash = element.ticket
-    if let name = kept[hash] {
+    if let name = keepList[hash] {
       guard name.due == element.due else { return }
-      kept[hash]?.due = .max
+      keepList[hash]?.due = .max
       return gather(name.asked, hash, .inactive, name.source, cache.state(hash: hash), now: now)
     }
     let state = cache.state(hash: hash)
@@ -290,7 +290,7 @@ package final class Refresher: @unchecked Sendable {
 
   /// The heat of the next entry if this one is refreshed now; nil to let it expire.
   func heat(of state: EntryState) -> Heat? {
-    let decision = settings.heat.decide(hits: state.hits, heat: Heat(rawValue: state.heat), isKept: false)
+    let decision = settings.heat.decide(hits: state.hits, heat: Heat(rawValue: state.heat), isOnKeepList: false)
     guard case .refresh(let next) = decision else { return nil }
     return next
   }
@@ -369,7 +369,7 @@ package final class Refresher: @unchecked Sendable {
     if isThere { counters.answers += 1 } else { counters.failures += 1 }
     // NXDOMAIN is cached under another hash; a name of `refresh.keep` is scheduled all the same.
     let isScheduled =
-      kept[detail.hash].map { $0.due < .max }
+      keepList[detail.hash].map { $0.due < .max }
       ?? (cache.state(hash: detail.hash)?.storedAt != detail.storedAt)
     if !isThere || !isScheduled { failed(detail.hash, now: loop.now.nanoseconds) }
   }
@@ -379,7 +379,8 @@ package final class Refresher: @unchecked Sendable {
   /// - Returns: for each question, whether it may be asked.
   func takeFromBudget(_ asked: [RoutedQuestion], _ source: EntrySource?) -> [Bool] {
     let isPaid = spending.take(
-      asked.map { RefreshSpending.Item(name: $0.question.name, isKept: keepsFresh($0.question)) }, price(of: source))
+      asked.map { RefreshSpending.Item(name: $0.question.name, isOnKeepList: isOnKeepList($0.question)) },
+      price(of: source))
     if isPaid.contains(true) { counters.transfers += 1 }
     if isPaid.contains(false) { counters.overBudget += 1 }
     return isPaid
@@ -414,10 +415,10 @@ package final class Refresher: @unchecked Sendable {
   /// Schedules a retry after a failed refresh: before the entry expires, for a name of `refresh.keep` also afterwards.
   private func failed(_ hash: UInt64, now: Int64) {
     let state = cache.state(hash: hash)
-    if var name = kept[hash] {
-      let due = settings.timing.retryOfKept(now: now, expiresAt: state?.expiresAt, doublings: &name.doublings)
-      kept[hash] = name
-      return schedule(kept: hash, at: due)
+    if var name = keepList[hash] {
+      let due = settings.timing.retryOnKeepList(now: now, expiresAt: state?.expiresAt, doublings: &name.doublings)
+      keepList[hash] = name
+      return schedule(onKeepList: hash, at: due)
     }
     guard let state, let due = settings.timing.retry(now: now, expiresAt: state.expiresAt) else { return }
     retries[hash] = due

@@ -161,9 +161,9 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     }
   }
 
-  func follow(keptNames: Set<DomainName>) {
+  func follow(keepListNames: Set<DomainName>) {
     loop.assertCurrent()
-    good.keptNames = keptNames
+    good.keepListNames = keepListNames
   }
 
   func reportRecovery(to report: @escaping () -> Void) {

@@ -13,9 +13,9 @@ import PublicSuffixes
 /// Questions that a provider is known to answer.
 struct GoodQuestions {
   /// The names of `refresh.keep`, which are preferred.
-  var keptNames: Set<DomainName> = []
+  var keepListNames: Set<DomainName> = []
   private let chosen: HTTPDNSQuestion?
-  private var kept: HTTPDNSQuestion?
+  private var fromKeepList: HTTPDNSQuestion?
   /// The latest good questions, each of a different domain, the oldest first.
   private var latest: [(domain: DomainName, question: HTTPDNSQuestion)] = []
   private var nextNote = BootInstant(nanoseconds: .min)
@@ -27,14 +27,14 @@ struct GoodQuestions {
   /// - Parameter checkName: the configured name, if there is one.
   init(checkName: DomainName? = nil) { chosen = checkName.map { HTTPDNSQuestion(name: $0, type: .a) } }
 
-  var isEmpty: Bool { chosen == nil && kept == nil && latest.isEmpty }
+  var isEmpty: Bool { chosen == nil && fromKeepList == nil && latest.isEmpty }
 
   /// Records a question that the provider has answered with data.
   mutating func note(_ question: HTTPDNSQuestion, now: BootInstant) {
     guard now >= nextNote || latest.count < GoodQuestions.mostDomains else { return }
     let good = HTTPDNSQuestion(name: question.name, type: question.type)
-    if keptNames.contains(question.name) {
-      if kept == nil || !keptNames.contains(kept!.name) { kept = good }
+    if keepListNames.contains(question.name) {
+      if fromKeepList == nil || !keepListNames.contains(fromKeepList!.name) { fromKeepList = good }
       return
     }
     nextNote = now + GoodQuestions.noteInterval
@@ -51,13 +51,13 @@ struct GoodQuestions {
   }
 
   /// All good questions. Probes rotate through them, since one of their zones may be dead.
-  var all: [HTTPDNSQuestion] { [chosen, kept].compactMap(\.self) + latest.map(\.question) }
+  var all: [HTTPDNSQuestion] { [chosen, fromKeepList].compactMap(\.self) + latest.map(\.question) }
 
   /// Returns up to two questions to check with: of different domains, and not of the failed question's domain unless
   /// they come from the configuration. The oldest come first, because a client that asks a failing question may have
   /// asked a good one just before.
   func questions(insteadOf failed: HTTPDNSQuestion) -> [HTTPDNSQuestion] {
-    var found = [chosen, kept].compactMap(\.self).filter { $0.name != failed.name }
+    var found = [chosen, fromKeepList].compactMap(\.self).filter { $0.name != failed.name }
     guard found.count < 2, !latest.isEmpty else { return found }
     let domain = PublicSuffixes.domain(of: failed.name)
     found += latest.filter { $0.domain != domain }.map(\.question).filter { !found.contains($0) }

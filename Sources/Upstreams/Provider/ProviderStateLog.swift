@@ -1,4 +1,4 @@
-// LoggedProviderState.swift -- logs at level debug when a provider goes down, recovers or switches to another server.
+// ProviderStateLog.swift -- logs at level debug when a provider goes down, recovers or switches to another server.
 
 import EventLoop
 import Logging

@@ -74,8 +74,8 @@ final class ServerSchedule: @unchecked Sendable {
     loop.assertCurrent()
     guard !isStarted else { return }
     isStarted = true
-    let kept = parse(file?.read(limit: ServerSchedule.largestFile) ?? [])
-    if !kept.isEmpty { take(kept) }
+    let saved = parse(file?.read(limit: ServerSchedule.largestFile) ?? [])
+    if !saved.isEmpty { take(saved) }
     refresh()
   }
 

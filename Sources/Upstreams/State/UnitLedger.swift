@@ -13,7 +13,7 @@ package final class UnitLedger {
   private final class Budgets {
     var ofProvider: [String: () -> UnitBudget?] = [:]
     /// The units of providers that are not in use: not configured or not started yet.
-    var kept: [String: (day: Int64, units: Int)] = [:]
+    var saved: [String: (day: Int64, units: Int)] = [:]
   }
 
   private static let delay = Duration.seconds(10)
@@ -22,7 +22,7 @@ package final class UnitLedger {
 
   /// Reads the stored units. Unreadable lines are skipped.
   init(_ file: StateFile, on loop: any Loop) {
-    budgets.kept = UnitLedger.parse(file.read(limit: UnitLedger.largest) ?? [])
+    budgets.saved = UnitLedger.parse(file.read(limit: UnitLedger.largest) ?? [])
     writer = StateWriter(file, on: loop, after: UnitLedger.delay) { [budgets] in UnitLedger.content(budgets) }
   }
 
@@ -31,20 +31,20 @@ package final class UnitLedger {
     if let known = budgets.ofProvider[provider]?() {
       return UnitBudget(perDay: perDay, day: known.day, spent: known.spent)
     }
-    guard let entry = budgets.kept[provider] else { return UnitBudget(perDay: perDay) }
+    guard let entry = budgets.saved[provider] else { return UnitBudget(perDay: perDay) }
     return UnitBudget(perDay: perDay, day: entry.day, spent: entry.units)
   }
 
   /// Stores the budget of this provider with every save from now on. `budget` is called on the loop.
   func add(_ provider: String, _ budget: @escaping () -> UnitBudget?) {
     budgets.ofProvider[provider] = budget
-    budgets.kept[provider] = nil
+    budgets.saved[provider] = nil
   }
 
   /// Stores the units of a provider that a reload has removed; it may return on the same day.
   func leave(_ provider: String, _ budget: UnitBudget) {
     budgets.ofProvider[provider] = nil
-    budgets.kept[provider] = (budget.day, budget.spent)
+    budgets.saved[provider] = (budget.day, budget.spent)
     writer.changed()
   }
 
@@ -56,7 +56,7 @@ package final class UnitLedger {
 
   private static func content(_ budgets: Budgets) -> [UInt8] {
     var text = UnitLedger.firstLine + "\n"
-    var entries = budgets.kept
+    var entries = budgets.saved
     for (name, budget) in budgets.ofProvider {
       if let now = budget() { entries[name] = (now.day, now.spent) }
     }

@@ -144,14 +144,14 @@ final class TableProvider: Upstream, @unchecked Sendable {
     guard let octets = StateFile(path: path, onFailure: { _ in }).read(limit: AddressTable.mostOctets) else {
       hasLoaded = true
       let problem = access(path, R_OK) == 0 ? nil : String(cString: strerror(errno))
-      return keep(
+      return keepOldTable(
         because: "\(path): \(problem ?? "not a file, or longer than \(AddressTable.mostOctets) octets")")
     }
     guard octets.count > TableReading.mostHere else {
       hasLoaded = true
       do throws(AddressTableFault) {
         take(try AddressTable(text: octets), from: path)
-      } catch { keep(because: "\(path): \(error)") }
+      } catch { keepOldTable(because: "\(path): \(error)") }
       return
     }
     let number = readings
@@ -164,7 +164,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
       hasLoaded = true
       switch outcome {
       case .success(let table): take(table, from: path)
-      case .failure(let fault): keep(because: "\(path): \(fault)")
+      case .failure(let fault): keepOldTable(because: "\(path): \(fault)")
       }
       waiters.resumeAll()
     }
@@ -220,7 +220,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
         }
       }
     }
-    keep(because: reason)
+    keepOldTable(because: reason)
     return false
   }
 
@@ -237,7 +237,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
     }
   }
 
-  private func keep(because reason: String) {
+  private func keepOldTable(because reason: String) {
     guard problem != reason else { return }
     problem = reason
     note(.warning, "provider \(name): \(reason); \(table == nil ? "there is no table yet" : "the old table is kept")")

@@ -7,7 +7,7 @@ import Persistence
 /// Parsing and freeing of tables.
 enum TableReading {
   /// The table, or the reason why it cannot be parsed.
-  typealias Outcome = Result<AddressTable, AddressTableFault>
+  typealias ReadingResult = Result<AddressTable, AddressTableFault>
 
   /// The size in octets up to which a table is parsed on the loop, which takes about a millisecond.
   static let mostHere = 64 * 1024
@@ -17,8 +17,8 @@ enum TableReading {
   /// Runs `read` on the loop or, for a large table, on a thread of its own. A simulated loop has no other thread.
   static func outcome(
     of octets: Int, on loop: any Loop, _ read: @escaping @Sendable () throws(AddressTableFault) -> AddressTable
-  ) async -> Outcome {
-    let work: @Sendable () -> Outcome = {
+  ) async -> ReadingResult {
+    let work: @Sendable () -> ReadingResult = {
       do throws(AddressTableFault) { return .success(try read()) } catch { return .failure(error) }
     }
     guard octets > mostHere, let loop = loop as? EventLoop else { return work() }

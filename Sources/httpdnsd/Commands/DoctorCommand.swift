@@ -48,7 +48,7 @@ struct DoctorCommand: ParsableCommand {
     let network = NetworkView(loaded.configuration)
     let way = forwarder.way(of: Question(name: name, type: .a))
     let opinions = forwarder.opinions(on: name)
-    let findings = opinions.map { Finding(opinion: $0, verdict: Verdict(of: $0, among: opinions)) }
+    let findings = opinions.map { Finding(opinion: $0, verdict: Agreement(of: $0, among: opinions)) }
     if json { printJSON(name, findings, network, way) } else { printTable(name, findings, network, way) }
     if findings.contains(where: \.isTrouble) { throw DoctorCommand.trouble }
   }
@@ -79,7 +79,7 @@ struct DoctorCommand: ParsableCommand {
 
   private struct Finding {
     let opinion: Opinion
-    let verdict: Verdict
+    let verdict: Agreement
 
     var who: String {
       switch opinion.who {
@@ -151,7 +151,7 @@ struct DoctorCommand: ParsableCommand {
   }
 }
 
-extension Verdict {
+extension Agreement {
   /// One word for the table.
   fileprivate var word: String {
     switch self {

@@ -21,25 +21,25 @@ enum Setup {
   static func undo(_ changed: Installation.Changed, _ root: Root, isQuiet: Bool) throws -> SetupMethod? {
     if try journal(root) != nil { try needRoot(root) }
     let installation = Installation(root: root)
-    var kept: [String] = []
+    var unchanged: [String] = []
     // Where nothing is applied, what a program that was killed has left may still be there.
     let undone = try attempt { () throws(SetupError) in
       try installation.undo(changed) { journal throws(SetupError) in
         let engagement = engagement(journal, root, isQuiet: isQuiet)
         if root.isMachine || engagement.isEngaged == true { report(try engagement.pause()) }
         try engagement.forget()
-        if case .keep = changed { kept = try installation.changedPaths(journal) }
+        if case .keep = changed { unchanged = try installation.changedPaths(journal) }
       }
     }
     guard let undone else { return nil }
     // Also with --quiet: nothing else reports it later.
-    report(kept.map { "\($0) was changed since setup and stays as it is" })
+    report(unchanged.map { "\($0) was changed since setup and stays as it is" })
     try run(undone.commandsAfterUndo, root, isQuiet: isQuiet)
     return undone.method
   }
 
   /// What became of the machine's names.
-  struct Outcome {
+  struct HookState {
     let method: SetupMethod
     /// Whether they go to httpdnsd now; nil where that does not depend on the service.
     let isEngaged: Bool?
@@ -51,13 +51,13 @@ enum Setup {
   @discardableResult
   static func engage(
     _ root: Root, isQuiet: Bool = false, _ body: (Engagement) throws(SetupError) -> [String]
-  ) throws -> Outcome? {
+  ) throws -> HookState? {
     if try journal(root) != nil { try needRoot(root) }
     return try attempt { () throws(SetupError) in
       try Installation(root: root).whileApplied { journal throws(SetupError) in
         let engagement = engagement(journal, root, isQuiet: isQuiet)
         report(try body(engagement))
-        return Outcome(method: journal.method, isEngaged: engagement.isEngaged)
+        return HookState(method: journal.method, isEngaged: engagement.isEngaged)
       }
     }
   }

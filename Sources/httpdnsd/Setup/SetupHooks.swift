@@ -69,7 +69,7 @@ struct SetupResumeCommand: ParsableCommand {
   }
 }
 
-extension Setup.Outcome? {
+extension Setup.HookState? {
   /// The state of the machine's names in words.
   fileprivate func text(paused: String) -> String {
     guard let outcome = self else { return "nothing is applied" }

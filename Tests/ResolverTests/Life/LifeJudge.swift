@@ -180,7 +180,7 @@ final class LifeJudge {
   /// Such a transfer has ended. It counts where it has brought an answer: failures come back by themselves. What a change
   /// of the network has overtaken is of the network before.
   func refreshed(_ questions: [LifeQuestion]) {
-    for question in questions where !isKept(question) && lines[question.place].latest?.at == now() {
+    for question in questions where !isOnKeepList(question) && lines[question.place].latest?.at == now() {
       guard lines[question.place].refreshedAt >= changedAt else { continue }
       lines[question.place].fruitless += 1
       tally.mostFruitless = max(tally.mostFruitless, lines[question.place].fruitless)
@@ -223,7 +223,7 @@ final class LifeJudge {
     guard latest.end - latest.at >= 10 * second, overBudget() == latest.overBudget,
       !weather.isTroubled(from: latest.end - LifeJudge.lastOpportunity, to: latest.end)
     else { return nil }
-    if isKept(question) { return "it is always kept fresh" }
+    if isOnKeepList(question) { return "it is always kept fresh" }
     return line.earlyHits >= LifePlan.hotHits ? "it is hot, and its provider is up" : nil
   }
 
@@ -323,7 +323,7 @@ final class LifeJudge {
       limit: limit + LifeJudge.longestTransfer)
   }
 
-  private func isKept(_ question: LifeQuestion) -> Bool { question.host >= plan.names - plan.kept }
+  private func isOnKeepList(_ question: LifeQuestion) -> Bool { question.host >= plan.names - plan.kept }
 
   private func hasSlept(since time: Int64) -> Bool { wokeAt >= time }
 

@@ -253,7 +253,7 @@ final class LifeProvider: Upstream {
   var clientSubnet: Configuration.ClientSubnet { inner.clientSubnet }
   func serves(_ question: HTTPDNSQuestion) -> Bool { inner.serves(question) }
   func networkHasChanged() { inner.networkHasChanged() }
-  func follow(keptNames: Set<DomainName>) { inner.follow(keptNames: keptNames) }
+  func follow(keepListNames: Set<DomainName>) { inner.follow(keepListNames: keepListNames) }
 
   func reportRecovery(to report: @escaping () -> Void) {
     inner.reportRecovery { [weak self] in
