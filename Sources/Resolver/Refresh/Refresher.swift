@@ -134,7 +134,9 @@ package final class Refresher: @unchecked Sendable {
 
   /// Whether a question is in `refresh.keep`. With DO, CD or a client subnet it is a different one, of which there may
   /// be any number.
-  func isOnKeepList(_ question: HTTPDNSQuestion) -> Bool { !keepListQuestions.isEmpty && keepListQuestions.contains(question) }
+  func isOnKeepList(_ question: HTTPDNSQuestion) -> Bool {
+    !keepListQuestions.isEmpty && keepListQuestions.contains(question)
+  }
 
   /// Whether the cache has a fresh answer to the question.
   func isFresh(_ asked: RoutedQuestion) -> Bool {
