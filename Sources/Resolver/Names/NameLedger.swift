@@ -64,6 +64,7 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
   package func asked(
     _ asked: AskedQuestions, _ result: Result<ProviderReplies, UpstreamFailure>, time: Duration
   ) {
+    loop.assertCurrent()
     asked.forEachQuestion { question in
       let failure = NameLedger.failure(of: question, result)
       let rtt = failure?.isReply ?? true ? time.nanoseconds : nil
@@ -74,6 +75,7 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
 
   /// Counts questions that were not sent: the provider is not in use, or one of our own limits was reached.
   package func wereRefusedHere(_ asked: AskedQuestions) {
+    loop.assertCurrent()
     asked.forEachQuestion { question in
       totals.wasRefusedHere()
       count(question.name, question.type.rawValue) { $0.counts.wasRefusedHere() }
@@ -82,6 +84,7 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
 
   /// Counts a question to LocalDNS instead of a provider.
   func wentToLocalDNS(_ question: HTTPDNSQuestion, _ result: Result<UpstreamAnswer, UpstreamFailure>) {
+    loop.assertCurrent()
     let isAnswered = (try? result.get()) != nil
     totals.wentToLocalDNS(isAnswered: isAnswered)
     count(question.name, question.type.rawValue) { $0.counts.wentToLocalDNS(isAnswered: isAnswered) }
@@ -93,6 +96,7 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
   ///   - type: the type in the key; `CacheKey.everyType` for NXDOMAIN.
   ///   - hits: the hits that the entry inherits from the one before it, which has counted them already.
   func stored(_ name: DomainName, _ type: UInt16, as hash: UInt64, inheriting hits: UInt32) {
+    loop.assertCurrent()
     count(name, type) { row in
       row.entry = hash
       row.inherited += UInt64(hits)
@@ -109,6 +113,7 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
   ///
   /// - Complexity: O(n) in the number of cache entries, in steps between which the loop answers queries.
   func report() async -> [NameReport] {
+    loop.assertCurrent()
     let reading = Reading()
     readings.append(reading)
     defer { readings.removeAll { $0 === reading } }

@@ -37,16 +37,21 @@ struct RefreshJourney: Hashable {
 extension Refresher {
   /// Resolves the names of `keep` and `preload` that have no fresh answer. Call it once the network is known.
   package func start() {
+    loop.assertCurrent()
     markKeepList()
     resolveAhead((keep + preload).filter { !isFresh($0) }, "at start", isBudgeted: false)
   }
 
   /// The machine has slept: notes the hot questions before the schedule finds their entries expired.
-  package func hasSlept() { hotAsleep = hotQuestions() }
+  package func hasSlept() {
+    loop.assertCurrent()
+    hotAsleep = hotQuestions()
+  }
 
   /// The machine is on another network, or has slept: resolves the names of `keep` and `preload` and the hot questions.
   /// Other names are resolved when a client asks.
   package func networkHasChanged() {
+    loop.assertCurrent()
     let hot = hotAsleep + hotQuestions()
     hotAsleep = []
     markKeepList()
@@ -57,6 +62,7 @@ extension Refresher {
 
   /// The entries of these names were flushed: resolves those of `keep` again at once.
   func hasBeenFlushed(_ names: CacheSelection) {
+    loop.assertCurrent()
     resolveAhead(keep.filter { names.contains($0.question.name) }, "after a flush", isBudgeted: true)
   }
 
@@ -88,17 +94,22 @@ extension Refresher {
   private func resolveAhead(
     _ names: [RoutedQuestion], _ heat: [RoutedQuestion: Heat], isBudgeted: Bool
   ) async -> Int {
-    let work = Work(transfers(names))
-    await withTaskGroup(of: Void.self) { group in
-      for _ in 0..<Refresher.maxInFlight {
+    var waiting = transfers(names)[...]
+    return await withTaskGroup(of: Int.self) { group in
+      func startNext() {
+        guard let transfer = waiting.popFirst() else { return }
         group.addTask(executorPreference: loop) { [self] in
-          while let transfer = work.next() {
-            work.answered += isBudgeted ? await refresh(transfer, heat) : await resolve(transfer)
-          }
+          isBudgeted ? await refresh(transfer, heat) : await resolve(transfer)
         }
       }
+      for _ in 0..<Refresher.maxInFlight { startNext() }
+      var answered = 0
+      while let count = await group.next() {
+        answered += count
+        startNext()
+      }
+      return answered
     }
-    return work.answered
   }
 
   private func transfers(_ names: [RoutedQuestion]) -> [RefreshTransfer] {
@@ -154,16 +165,6 @@ extension Refresher {
     }
     return await ask(questions, source)
   }
-}
-
-/// Transfers shared by several tasks on one loop.
-private final class Work: @unchecked Sendable {
-  var answered = 0
-  private var transfers: ArraySlice<RefreshTransfer>
-
-  init(_ transfers: [RefreshTransfer]) { self.transfers = transfers[...] }
-
-  func next() -> RefreshTransfer? { transfers.popFirst() }
 }
 
 extension RefreshFamilies {

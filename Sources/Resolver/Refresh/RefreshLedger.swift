@@ -34,6 +34,7 @@ package final class RefreshLedger {
 
   /// Counts in `budget` what was spent before the start. Skips lines that it cannot read.
   func restore(_ budget: inout RefreshBudget) {
+    loop.assertCurrent()
     let lines = String(decoding: file.read(limit: RefreshLedger.largest) ?? [], as: UTF8.self).split(separator: "\n")
     guard lines.first.map(String.init) == RefreshLedger.firstLine else { return }
     for line in lines.dropFirst() {
@@ -52,7 +53,10 @@ package final class RefreshLedger {
   private static let remembered: Int64 = 86_700
 
   /// Sets the budget that is saved from now on.
-  func save(_ spent: @escaping () -> [RefreshBudget.Spent]) { budget.spent = spent }
+  func save(_ spent: @escaping () -> [RefreshBudget.Spent]) {
+    loop.assertCurrent()
+    budget.spent = spent
+  }
 
   /// Schedules a write, since units were spent.
   func didSpend() { writer.changed() }

@@ -68,6 +68,7 @@ final class RefreshSpending {
 
   /// Changes the limits. Units spent in the last day still count.
   func use(_ limits: RefreshLimits) {
+    loop.assertCurrent()
     guard self.limits != limits else { return }
     self.limits = limits
     let now = loop.now.nanoseconds
@@ -90,6 +91,7 @@ final class RefreshSpending {
 
   /// The maximum number of names, each in both families, in a transfer that the budget can pay for; at least 1.
   func mostNames(_ price: RefreshPrice) -> Int {
+    loop.assertCurrent()
     guard price.isBilled, price.perAnswer > 0 else { return .max }
     return max(1, (billed.budget.limitInUse - price.perTransfer) / (2 * price.perAnswer))
   }
@@ -100,6 +102,7 @@ final class RefreshSpending {
   ///
   /// - Returns: for each question, whether it may be asked.
   func take(_ items: [Item], _ price: RefreshPrice) -> [Bool] {
+    loop.assertCurrent()
     var taken = [Bool](repeating: false, count: items.count)
     var isBegun = false
     for (index, item) in items.enumerated().sorted(by: { $0.1.isOnKeepList && !$1.1.isOnKeepList }) {

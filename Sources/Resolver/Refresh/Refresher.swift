@@ -76,6 +76,7 @@ package final class Refresher: @unchecked Sendable {
 
   /// Starts to schedule what the resolver caches. Call it on the resolver's loop.
   package func begin() {
+    loop.assertCurrent()
     markKeepList()
     resolver.assumeIsolated { $0.refresher = self }
   }
@@ -87,6 +88,7 @@ package final class Refresher: @unchecked Sendable {
   package func use(
     _ settings: RefresherSettings, keep: [RoutedQuestion], preload: [RoutedQuestion], isForNetwork: Bool = false
   ) {
+    loop.assertCurrent()
     if settings.timing != self.settings.timing { earlierTiming = self.settings.timing }
     spending.use(settings.limits)
     spending.reserve(forKeepList: keep.count)
@@ -118,6 +120,7 @@ package final class Refresher: @unchecked Sendable {
   /// Schedules entries loaded from the cache file like new answers, in portions, between which the loop answers
   /// queries.
   package func schedule(_ loaded: [LoadedEntry]) {
+    loop.assertCurrent()
     Task(executorPreference: loop) { [self] in
       for (number, entry) in loaded.enumerated() {
         if number % Refresher.portion == Refresher.portion - 1 { await loop.sleep(for: .zero) }
@@ -135,7 +138,8 @@ package final class Refresher: @unchecked Sendable {
   /// Whether a question is in `refresh.keep`. With DO, CD or a client subnet it is a different one, of which there may
   /// be any number.
   func isOnKeepList(_ question: HTTPDNSQuestion) -> Bool {
-    !keepListQuestions.isEmpty && keepListQuestions.contains(question)
+    loop.assertCurrent()
+    return !keepListQuestions.isEmpty && keepListQuestions.contains(question)
   }
 
   /// Whether the cache has a fresh answer to the question.
@@ -148,6 +152,7 @@ package final class Refresher: @unchecked Sendable {
   /// - Parameter isBack: whether a provider has recovered: names without a fresh answer that wait for a retry are then
   ///   due at once.
   func retryKeepList(isBack: Bool = false) {
+    loop.assertCurrent()
     let now = loop.now.nanoseconds
     for (hash, name) in keepList.sorted(by: { $0.key < $1.key }) {
       if name.due == .max {
@@ -177,6 +182,7 @@ package final class Refresher: @unchecked Sendable {
   ///
   /// - Complexity: O(n) in the number of scheduled questions.
   func plans(_ hashes: Set<UInt64>) -> [UInt64: RefreshPlan] {
+    loop.assertCurrent()
     var plans: [UInt64: RefreshPlan] = [:]
     queue.forEach { element in
       guard hashes.contains(element.ticket), isCurrent(element) else { return }
@@ -193,13 +199,17 @@ package final class Refresher: @unchecked Sendable {
   }
 
   /// Counts a refresh that an operator requested, to which no budget applies.
-  func countTransfer() { counters.transfers += 1 }
+  func countTransfer() {
+    loop.assertCurrent()
+    counters.transfers += 1
+  }
 
   /// The number of scheduled questions, including those whose entries have been replaced since.
   var scheduled: Int { queue.count }
 
   /// Schedules an answer that has just been cached.
   func schedule(_ answer: StoredAnswer) {
+    loop.assertCurrent()
     let source = EntrySource(number: answer.life.source)
     let lifetime = Int64(answer.life.lifetime) * 1_000_000_000
     let jitter = jitter(answer.storedAt)
@@ -380,6 +390,7 @@ package final class Refresher: @unchecked Sendable {
   ///
   /// - Returns: for each question, whether it may be asked.
   func takeFromBudget(_ asked: [RoutedQuestion], _ source: EntrySource?) -> [Bool] {
+    loop.assertCurrent()
     let isPaid = spending.take(
       asked.map { RefreshSpending.Item(name: $0.question.name, isOnKeepList: isOnKeepList($0.question)) },
       price(of: source))
