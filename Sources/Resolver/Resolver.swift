@@ -129,7 +129,7 @@ package actor Resolver {
       replies.queries.release(slot)
       return refresh(asked, for: client)
     }
-    if let fetch = inFlight[asked.key] { return join(fetch, slot) }
+    if let fetch = inFlight[asked.key] { return join(fetch, slot: slot) }
     let now = loop.now
     let entry = store.find(asked, now: now)
     if let answer = store.freshAnswer(to: asked, entry, now: now) { return replies.send(answer, to: slot) }
@@ -143,12 +143,12 @@ package actor Resolver {
     let limit =
       isCrowded(domain) && !isPinned
       ? .waiting : refusal(asked, client, domain, isPinned: isPinned, isInUse: entry?.isInUse ?? false)
-    if let limit { return refuse(slot, limit, entry, asked) }
+    if let limit { return refuse(slot: slot, limit, entry, asked) }
     let fetch = makeFetch(asked, for: isPinned ? .ourselves : client, of: domain)
     fetch.isTrial = isTrial
     if isTrial { failures.tries(domain, now: now) }
     if let asker = replies.asker(slot) { fetch.askers.add(asker) }
-    addWaiter(slot, fetch)
+    addWaiter(slot: slot, to: fetch)
     if entry != nil { giveStaleInTime(fetch) }
     begin(fetch)
   }

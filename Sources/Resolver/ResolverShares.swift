@@ -92,7 +92,7 @@ package struct ShareCounters: Sendable, Equatable {
   /// All queries stopped by a limit.
   package func count(_ limit: ShareLimit) -> UInt64 { count(limit, stale: true) + count(limit, stale: false) }
 
-  mutating func add(_ limit: ShareLimit, stale: Bool, _ queries: Int = 1) {
+  mutating func add(_ limit: ShareLimit, stale: Bool, queries: Int = 1) {
     counts[2 * limit.rawValue + (stale ? 1 : 0)] += UInt64(queries)
   }
 }
@@ -189,7 +189,7 @@ extension Resolver {
     counters.shares.displaced += 1
     guard !fetch.isAnswered else { return }
     let isStale = store.find(fetch.asked, now: loop.now) != nil
-    counters.shares.add(.places, stale: isStale, fetch.slots.count)
+    counters.shares.add(.places, stale: isStale, queries: fetch.slots.count)
     onLimit(.share(.places))
     let held = fetch.held?.source == .localDNS ? nil : fetch.held
     deliver(fetch, held ?? .failure(.limited(.places)))
@@ -216,7 +216,7 @@ extension Resolver {
   }
 
   /// Adds a query to those that wait for a fetch.
-  func addWaiter(_ slot: Int, _ fetch: Fetch) {
+  func addWaiter(slot: Int, to fetch: Fetch) {
     fetch.slots.append(slot)
     waiting[fetch.domain, default: 0] += 1
   }
@@ -237,7 +237,7 @@ extension Resolver {
   }
 
   /// Answers a query above a limit, without asking an upstream: with stale data or SERVFAIL.
-  func refuse(_ slot: Int, _ limit: ShareLimit, _ entry: CachedAnswer?, _ asked: ResolverQuestion) {
+  func refuse(slot: Int, _ limit: ShareLimit, _ entry: CachedAnswer?, _ asked: ResolverQuestion) {
     if limit == .places { counters.overflows += 1 }
     counters.shares.add(limit, stale: entry != nil)
     onLimit(.share(limit))

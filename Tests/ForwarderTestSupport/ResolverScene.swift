@@ -240,7 +240,7 @@ final class ResolverScene: @unchecked Sendable {
     let slot = withUnsafePointer(to: peer.address) { queries.take(ClientKey($0)) }
     guard slot >= 0 else {
       guard wantsAnswer else { return }
-      if case .reply(let length) = path.refuse(.servFail, ede: .other, octets, .udp, output) {
+      if case .reply(let length) = path.refuse(.servFail, ede: .other, to: octets, over: .udp, into: output) {
         mailbox.deliver(Array(UnsafeBufferPointer(start: output, count: length)), to: peer)
       }
       return

@@ -14,7 +14,8 @@ import Testing
   private let names = FailingNames()
 
   private func fail(_ name: String, _ reason: String = "no answer in time", at seconds: Int64) {
-    names.failed(DomainName(text: name)!, 1, reason, now: BootInstant(nanoseconds: seconds * 1_000_000_000))
+    names.failed(
+      DomainName(text: name)!, type: 1, reason: reason, now: BootInstant(nanoseconds: seconds * 1_000_000_000))
   }
 
   private func report(at seconds: Int64) -> [FailingName] {

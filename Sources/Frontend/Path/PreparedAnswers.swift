@@ -69,7 +69,7 @@ package final class PreparedAnswers: @unchecked Sendable {
   private static func body(of answer: LocalAnswer) -> [UInt8] {
     let pointer: [UInt8] = [0xC0, UInt8(QueryReader.headerLength)]
     var octets: [UInt8] = []
-    func append(_ owner: [UInt8], _ type: RecordType, _ ttl: UInt32, _ rdata: [UInt8]) {
+    func append(owner: [UInt8], type: RecordType, ttl: UInt32, rdata: [UInt8]) {
       octets += owner
       for word in [
         type.rawValue, RecordClass.internet.rawValue, UInt16(ttl >> 16), UInt16(ttl & 0xFFFF),
@@ -79,7 +79,7 @@ package final class PreparedAnswers: @unchecked Sendable {
       }
       octets += rdata
     }
-    for record in answer.records { append(pointer, record.type, record.ttl, record.rdata) }
+    for record in answer.records { append(owner: pointer, type: record.type, ttl: record.ttl, rdata: record.rdata) }
     let owner: [UInt8]? = answer.soaOwner.map { owner in
       switch owner {
       case .queryName: pointer
@@ -88,7 +88,7 @@ package final class PreparedAnswers: @unchecked Sendable {
     }
     if let owner {
       let soa = SyntheticSOA.record(.root, ttl: LocalAnswer.ttl)
-      append(owner, soa.type, soa.ttl, soa.rdata)
+      append(owner: owner, type: soa.type, ttl: soa.ttl, rdata: soa.rdata)
     }
     return octets
   }

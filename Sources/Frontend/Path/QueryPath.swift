@@ -121,7 +121,7 @@ package final class QueryPath {
       return .drop
     }
     guard access._withUnsafeGuaranteedRef({ $0.allows(client) }) else {
-      return refuse(.refused, ede: .prohibited, message, transport, output)
+      return refuse(.refused, ede: .prohibited, to: message, over: transport, into: output)
     }
     // Over TCP, `TCPFrontend` delays the query instead.
     if isLimited, transport.isUDP, isBeyondLimit(client, now: now) {
@@ -129,29 +129,31 @@ package final class QueryPath {
         tally.count(.limited, transport)
         return .drop
       }
-      return truncate(message, output)
+      return truncate(message, into: output)
     }
     switch verdict {
     case .query: break
-    case .formErr: return refuse(.formErr, message, transport, output)
-    case .notImp: return refuse(.notImp, message, transport, output)
-    default: return refuse(.badVers, message, transport, output)
+    case .formErr: return refuse(.formErr, to: message, over: transport, into: output)
+    case .notImp: return refuse(.notImp, to: message, over: transport, into: output)
+    default: return refuse(.badVers, to: message, over: transport, into: output)
     }
     tally.count(type: query.type)
     guard query.qclass == RecordClass.internet.rawValue else {
-      return refuse(.refused, ede: .notSupported, message, transport, output)
+      return refuse(.refused, ede: .notSupported, to: message, over: transport, into: output)
     }
-    if query.type == RecordType.any.rawValue { return local(tables.anyAnswer, message, transport, output) }
+    if query.type == RecordType.any.rawValue {
+      return local(tables.anyAnswer, to: message, over: transport, into: output)
+    }
     if RecordType(query.type).isOnlyForQuestions {
-      return refuse(.refused, ede: .notSupported, message, transport, output)
+      return refuse(.refused, ede: .notSupported, to: message, over: transport, into: output)
     }
     QueryReader.lowercaseName(of: message.span, length: query.nameLength, into: key)
     // A closure that captures `self` would retain it: closures get copies of what they need.
     let (name, length, type) = (key, query.nameLength, query.type)
     let decision = routes._withUnsafeGuaranteedRef { $0.find(name, length: length, type: type) }
     switch decision {
-    case .local(let index): return local(index, message, transport, output)
-    case .route(let route): return cached(route, message, transport, now: now, output)
+    case .local(let index): return local(index, to: message, over: transport, into: output)
+    case .route(let route): return cached(message, route: route, over: transport, now: now, into: output)
     }
   }
 
@@ -163,18 +165,18 @@ package final class QueryPath {
       tally.count(.dropped, transport)
       return .drop
     }
-    return refuse(.servFail, ede: .other, message, transport, output)
+    return refuse(.servFail, ede: .other, to: message, over: transport, into: output)
   }
 
   /// Answers the query that was read last with that code and no records, and counts it under the fate of the code.
   @_noAllocation
   func refuse(
-    _ code: ResponseCode, ede: ExtendedError? = nil, _ message: UnsafeBufferPointer<UInt8>,
-    _ transport: QueryTransport, _ output: UnsafeMutablePointer<UInt8>
+    _ code: ResponseCode, ede: ExtendedError? = nil, to message: UnsafeBufferPointer<UInt8>,
+    over transport: QueryTransport, into output: UnsafeMutablePointer<UInt8>
   ) -> QueryOutcome {
     var head = ResponseHead(responseCode: code.rawValue)
     if let ede { head.extendedError = ede.rawValue }
-    note(QueryFate(ofRefusal: code), code.rawValue, transport)
+    note(QueryFate(ofRefusal: code), code: code.rawValue, over: transport)
     return .reply(ResponseWriter.complete(query, of: message.span, head, limits(transport), into: output))
   }
 
@@ -187,9 +189,9 @@ package final class QueryPath {
   /// Answers with TC and no records: a real client retries over TCP, and a client with a forged address gains nothing.
   @_noAllocation
   private func truncate(
-    _ message: UnsafeBufferPointer<UInt8>, _ output: UnsafeMutablePointer<UInt8>
+    _ message: UnsafeBufferPointer<UInt8>, into output: UnsafeMutablePointer<UInt8>
   ) -> QueryOutcome {
-    note(.limited, 0, .udp)
+    note(.limited, code: 0, over: .udp)
     var limits = limits(.udp)
     // No record fits.
     limits.size = 0
@@ -204,7 +206,7 @@ package final class QueryPath {
   }
 
   @_noAllocation @inline(__always)
-  private func note(_ fate: QueryFate, _ code: UInt16, _ transport: QueryTransport) {
+  private func note(_ fate: QueryFate, code: UInt16, over transport: QueryTransport) {
     tally.count(fate, transport)
     tally.count(code: code)
     end.pointee = QueryEnd(fate, code)
@@ -212,8 +214,8 @@ package final class QueryPath {
 
   @_noAllocation
   private func local(
-    _ index: UInt32, _ message: UnsafeBufferPointer<UInt8>, _ transport: QueryTransport,
-    _ output: UnsafeMutablePointer<UInt8>
+    _ index: UInt32, to message: UnsafeBufferPointer<UInt8>, over transport: QueryTransport,
+    into output: UnsafeMutablePointer<UInt8>
   ) -> QueryOutcome {
     let limits = limits(transport)
     var head = ResponseHead()
@@ -221,37 +223,39 @@ package final class QueryPath {
     prepared._withUnsafeGuaranteedRef {
       $0.copy(index, to: output + start, capacity: limits.size - start, &head)
     }
-    note(head.extendedError == ExtendedError.blocked.rawValue ? .blocked : .local, head.responseCode, transport)
+    let fate = head.extendedError == ExtendedError.blocked.rawValue ? QueryFate.blocked : .local
+    note(fate, code: head.responseCode, over: transport)
     return .reply(ResponseWriter.complete(query, of: message.span, head, limits, into: output))
   }
 
   @_noAllocation
   private func cached(
-    _ route: UInt16, _ message: UnsafeBufferPointer<UInt8>, _ transport: QueryTransport, now: Int64,
-    _ output: UnsafeMutablePointer<UInt8>
+    _ message: UnsafeBufferPointer<UInt8>, route: UInt16, over transport: QueryTransport, now: Int64,
+    into output: UnsafeMutablePointer<UInt8>
   ) -> QueryOutcome {
     let limits = limits(transport)
     var head = ResponseHead()
     let knowsSubnet = subnetRoutes._withUnsafeGuaranteedRef { $0.contains(route) }
-    if knowsSubnet, query.hasBrokenSubnet { return refuse(.formErr, message, transport, output) }
+    if knowsSubnet, query.hasBrokenSubnet { return refuse(.formErr, to: message, over: transport, into: output) }
     if tables.cacheEnabled {
       let usesSubnet = knowsSubnet ? query.clientSubnet.sourceLength > 0 : false
       let capacity = limits.size - query.questionEnd
-      let found = find(route, usesSubnet, now: now, output + query.questionEnd, capacity, &head)
+      let found = find(
+        route: route, usesSubnet: usesSubnet, now: now, into: output + query.questionEnd, capacity: capacity, &head)
       if found.isAnswer {
-        note(found.isStale ? .stale : .hit, head.responseCode, transport)
+        note(found.isStale ? .stale : .hit, code: head.responseCode, over: transport)
         let length = ResponseWriter.complete(query, of: message.span, head, limits, into: output)
         return found.wantsRefresh ? .replyAndRefresh(length, route) : .reply(length)
       }
     }
-    guard query.recursionDesired else { return refuse(.refused, message, transport, output) }
+    guard query.recursionDesired else { return refuse(.refused, to: message, over: transport, into: output) }
     return .forward(route)
   }
 
   /// Finds a fresh entry that answers the question; if there is none, the newest expired one.
   @_noAllocation
   private func find(
-    _ route: UInt16, _ usesSubnet: Bool, now: Int64, _ output: UnsafeMutablePointer<UInt8>, _ capacity: Int,
+    route: UInt16, usesSubnet: Bool, now: Int64, into output: UnsafeMutablePointer<UInt8>, capacity: Int,
     _ head: inout ResponseHead
   ) -> CacheLookup {
     let isApart = networkRoutes._withUnsafeGuaranteedRef { $0.contains(route) }
@@ -264,7 +268,8 @@ package final class QueryPath {
       network: isApart ? network._withUnsafeGuaranteedRef { $0.number } : 0)
     var order = LookupOrder(usesSubnet: usesSubnet)
     while let step = order.next() {
-      let found = look(step, asked, usesSubnet, now: now, servesStale: false, output, capacity, &head)
+      let found = look(
+        step, asked, usesSubnet: usesSubnet, now: now, servesStale: false, into: output, capacity: capacity, &head)
       switch found.kind {
       case .hit, .tooLong: return found
       case .expired: order.noteExpired(step, storedAt: found.storedAt, isServed: false)
@@ -273,14 +278,15 @@ package final class QueryPath {
       }
     }
     guard let step = order.stale else { return .miss }
-    return look(step, asked, usesSubnet, now: now, servesStale: true, output, capacity, &head)
+    return look(
+      step, asked, usesSubnet: usesSubnet, now: now, servesStale: true, into: output, capacity: capacity, &head)
   }
 
   /// Looks up one of the entries that can answer the question.
   @_noAllocation
   private func look(
-    _ step: LookupStep, _ asked: CacheScope, _ usesSubnet: Bool, now: Int64, servesStale: Bool,
-    _ output: UnsafeMutablePointer<UInt8>, _ capacity: Int, _ head: inout ResponseHead
+    _ step: LookupStep, _ asked: CacheScope, usesSubnet: Bool, now: Int64, servesStale: Bool,
+    into output: UnsafeMutablePointer<UInt8>, capacity: Int, _ head: inout ResponseHead
   ) -> CacheLookup {
     var scope = asked
     var subnet = QueryClientSubnet()

@@ -67,7 +67,7 @@ package final class TCPFrontend {
     delayed += 1
     guard putOff + message.count <= TCPFrontend.mostPutOff else {
       guard case .reply(let length) = path.turnAway(message, .tcp, into: output) else { return connection.discard() }
-      return send(length, connection, message, since: now)
+      return send(length: length, to: connection, for: message, since: now)
     }
     let octets = Array(message)
     putOff += octets.count
@@ -95,23 +95,23 @@ package final class TCPFrontend {
       path.accept(message, from: $0, .tcp, now: now, into: output)
     }
     switch outcome {
-    case .reply(let length): send(length, connection, message, since: arrival)
+    case .reply(let length): send(length: length, to: connection, for: message, since: arrival)
     case .replyAndRefresh(let length, let route):
-      send(length, connection, message, since: arrival)
-      _ = handOver(connection, message, route, wantsAnswer: false, since: arrival)
+      send(length: length, to: connection, for: message, since: arrival)
+      _ = handOver(message, of: connection, route: route, wantsAnswer: false, since: arrival)
     case .drop: connection.discard()
     case .forward(let route):
-      if handOver(connection, message, route, wantsAnswer: true, since: arrival) {
+      if handOver(message, of: connection, route: route, wantsAnswer: true, since: arrival) {
         path.tally.count(.miss, .tcp)
-      } else if case .reply(let length) = path.refuse(.servFail, ede: .other, message, .tcp, output) {
-        send(length, connection, message, since: arrival)
+      } else if case .reply(let length) = path.refuse(.servFail, ede: .other, to: message, over: .tcp, into: output) {
+        send(length: length, to: connection, for: message, since: arrival)
       }
     }
   }
 
   /// Hands a query to the resolver; false if no slot is free.
   private func handOver(
-    _ connection: TCPConnection, _ message: UnsafeBufferPointer<UInt8>, _ route: UInt16, wantsAnswer: Bool,
+    _ message: UnsafeBufferPointer<UInt8>, of connection: TCPConnection, route: UInt16, wantsAnswer: Bool,
     since arrival: Int64
   ) -> Bool {
     let slot = withUnsafePointer(to: connection.client.storage) { queries.take(ClientKey($0)) }
@@ -125,7 +125,7 @@ package final class TCPFrontend {
   }
 
   private func send(
-    _ length: Int, _ connection: TCPConnection, _ message: UnsafeBufferPointer<UInt8>, since arrival: Int64
+    length: Int, to connection: TCPConnection, for message: UnsafeBufferPointer<UInt8>, since arrival: Int64
   ) {
     connection.send(UnsafeBufferPointer(start: output, count: length))
     let (now, receivedAt) = (BootInstant.now, BootInstant(nanoseconds: arrival))

@@ -42,7 +42,8 @@ package struct UDPPort {
     if isFull { whenFull() }
     let now = BootInstant.now.nanoseconds
     let isLogging = tap.isOn
-    let batch = answerBatch(count, now: now, listener, path, queries, tap, isLogging: isLogging)
+    let batch = answerBatch(
+      of: listener, count: count, by: path, to: queries, tap: tap, isLogging: isLogging, now: now)
     if batch.handedOver || path.hasUnreported(now: now) { resolverLoop.wake() }
     if batch.answers > 0 {
       let end = BootInstant.now.nanoseconds
@@ -69,8 +70,8 @@ private struct AnsweredBatch {
 /// - Parameter isLogging: whether `tap` receives the answered queries.
 @_noAllocation
 private func answerBatch(
-  _ count: Int, now: Int64, _ listener: UDPListener, _ path: QueryPath, _ queries: ClientQueries, _ tap: QueryTap,
-  isLogging: Bool
+  of listener: UDPListener, count: Int, by path: QueryPath, to queries: ClientQueries, tap: QueryTap, isLogging: Bool,
+  now: Int64
 ) -> AnsweredBatch {
   var batch = AnsweredBatch()
   var index = 0
@@ -86,15 +87,15 @@ private func answerBatch(
       listener.reply(to: index, length: length)
       batch.answers &+= 1
       if isLogging { tap.add(path, message, from: listener.sender(index), receivedAt: now) }
-      if handOver(index, message, route, wantsAnswer: false, now: now, listener, path, queries) {
+      if handOver(message, at: index, of: listener, by: path, to: queries, route: route, wantsAnswer: false, now: now) {
         batch.handedOver = true
       }
     case .drop: break
     case .forward(let route):
-      if handOver(index, message, route, wantsAnswer: true, now: now, listener, path, queries) {
+      if handOver(message, at: index, of: listener, by: path, to: queries, route: route, wantsAnswer: true, now: now) {
         batch.handedOver = true
         path.tally.count(.miss, .udp)
-      } else if case .reply(let length) = path.refuse(.servFail, ede: .other, message, .udp, output) {
+      } else if case .reply(let length) = path.refuse(.servFail, ede: .other, to: message, over: .udp, into: output) {
         listener.reply(to: index, length: length)
         batch.answers &+= 1
         if isLogging { tap.add(path, message, from: listener.sender(index), receivedAt: now) }
@@ -110,8 +111,8 @@ private func answerBatch(
 /// Hands a query to the resolver; false if no slot is free.
 @_noAllocation
 private func handOver(
-  _ index: Int, _ message: UnsafeBufferPointer<UInt8>, _ route: UInt16, wantsAnswer: Bool, now: Int64,
-  _ listener: UDPListener, _ path: QueryPath, _ queries: ClientQueries
+  _ message: UnsafeBufferPointer<UInt8>, at index: Int, of listener: UDPListener, by path: QueryPath,
+  to queries: ClientQueries, route: UInt16, wantsAnswer: Bool, now: Int64
 ) -> Bool {
   let slot = queries.take(ClientKey(listener.sender(index)))
   guard slot >= 0, let octets = message.baseAddress else { return false }

@@ -38,7 +38,7 @@ package final class FailingNames {
   package init() {}
 
   /// Counts a SERVFAIL response.
-  func failed(_ name: DomainName, _ type: UInt16, _ reason: String, now: BootInstant) {
+  func failed(_ name: DomainName, type: UInt16, reason: String, now: BootInstant) {
     let key = Key(name: name.lowercased, type: type)
     if rows.count >= FailingNames.most, rows[key] == nil { makeRoom() }
     rows[key, default: Row()].count += 1

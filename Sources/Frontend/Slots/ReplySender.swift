@@ -99,7 +99,7 @@ package final class ReplySender {
     let (now, receivedAt) = (BootInstant.now, BootInstant(nanoseconds: queries.slots[slot].receivedAt))
     counters.tally.count(answers: 1, took: (now - receivedAt).nanoseconds)
     if let failure, let name = DomainName(octets: questionName(slot, of: message)) {
-      failing?.failed(name, query.type, failure, now: now)
+      failing?.failed(name, type: query.type, reason: failure, now: now)
     }
     watch?.answered(at: now, took: now - receivedAt, failure: failure)
     log?.add(

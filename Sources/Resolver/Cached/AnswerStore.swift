@@ -149,7 +149,7 @@ final class AnswerStore {
   /// Composes the answer of an entry: with the TTLs that are left, or as stale data.
   func answer(to asked: ResolverQuestion, by entry: CachedAnswer, now: BootInstant) -> FinishedAnswer? {
     let name = asked.question.name
-    var answer = entry.isFresh ? aged(entry.found, name, now.nanoseconds) : stale(entry.found, name)
+    var answer = entry.isFresh ? aged(entry.found, name, now: now.nanoseconds) : stale(entry.found, name)
     if asked.hasSubnet { answer?.scope = Int(entry.subnet.sourceLength) }
     return answer
   }
@@ -170,7 +170,7 @@ final class AnswerStore {
       if namesBelow.hasNames(below: parent, scope, now: now) { return nil }
       guard let found = withKey(parent, scope, { cache.peek($0, now: now.nanoseconds) }),
         found.source != EntrySource.localDNS.number, !asked.hasSubnet || found.isForEverySubnet,
-        let above = aged(found, parent, now.nanoseconds)
+        let above = aged(found, parent, now: now.nanoseconds)
       else { continue }
       guard ![RecordType.a, .aaaa].contains(where: { hasAddresses(asked, $0, now: now) }) else { return nil }
       return nxdomain(asked, by: above, at: parent)
@@ -204,7 +204,7 @@ final class AnswerStore {
   }
 
   /// The cached records with the TTLs that are left.
-  private func aged(_ found: CachedResponse, _ name: DomainName, _ now: Int64) -> FinishedAnswer? {
+  private func aged(_ found: CachedResponse, _ name: DomainName, now: Int64) -> FinishedAnswer? {
     let elapsed = UInt32(clamping: (now - found.storedAt) / 1_000_000_000)
     guard var response = recomposed(found, name, ttl: { $0 - min($0, elapsed) }) else { return nil }
     response.extendedError = found.extendedError
@@ -258,7 +258,7 @@ final class AnswerStore {
     if asked.question.clientSubnet != nil, answer.scope != 0 {
       // Only for the subnet and type of the question: other subnets may have the name.
       let isStored = asked.key.withCacheKey { cache.insert($0, answer.response, now: now.nanoseconds, life) }
-      if isStored { names.stored(name, scope.type, as: asked.key.keyedHash, inheriting: life.hits) }
+      if isStored { names.stored(name, type: scope.type, as: asked.key.keyedHash, inheriting: life.hits) }
       return nil
     }
     var response = answer.response
@@ -266,7 +266,7 @@ final class AnswerStore {
     let (isStored, hash) = withKey(name, scope) { key in
       (cache.insert(key, response, now: now.nanoseconds, life), key.hash)
     }
-    if isStored { names.stored(name, scope.type, as: hash, inheriting: life.hits) }
+    if isStored { names.stored(name, type: scope.type, as: hash, inheriting: life.hits) }
     if answer.isNameError {
       // A look-up would find the older answer before NXDOMAIN.
       _ = asked.key.withCacheKey { cache.remove($0) }

@@ -52,13 +52,13 @@ extension Resolver {
         candidates.append(EntryCopy(record, hash: hash))
       }
       if candidates.count >= max(2 * most, 1) {
-        candidates = Resolver.busiest(candidates, most)
+        candidates = Resolver.busiest(candidates, most: most)
         least = candidates.last?.hits
       }
       guard !survey.isDone else { break }
       await loop.sleep(for: .zero)
     }
-    let found = Resolver.busiest(candidates, most).compactMap { copy in KeyParts(copy.key).map { (copy, $0) } }
+    let found = Resolver.busiest(candidates, most: most).compactMap { copy in KeyParts(copy.key).map { (copy, $0) } }
     let plans = refresher?.plans(Set(found.map(\.0.hash))) ?? [:]
     overview.busiest = found.compactMap { report($0, $1, plans) }
     overview.failures = failures.waiting(.everything, now: loop.now).count
@@ -66,7 +66,7 @@ extension Resolver {
     return overview
   }
 
-  private static func busiest(_ copies: [EntryCopy], _ most: Int) -> [EntryCopy] {
+  private static func busiest(_ copies: [EntryCopy], most: Int) -> [EntryCopy] {
     Array(copies.sorted { ($0.hits, $0.usedAt) > ($1.hits, $1.usedAt) }.prefix(most))
   }
 }

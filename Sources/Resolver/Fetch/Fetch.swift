@@ -168,13 +168,13 @@ extension Resolver {
 
   /// Lets a query wait for a question in flight. A retry by the same client a second later may mean that the attempt in
   /// progress is lost, and starts another one.
-  func join(_ fetch: Fetch, _ slot: Int) {
+  func join(_ fetch: Fetch, slot: Int) {
     let client = replies.client(slot)
     let asker = replies.asker(slot)
     let relation = asker.map { fetch.askers.relation(of: $0) } ?? .new
     let isPinned = refresher?.isOnKeepList(fetch.question) ?? false
     guard relation == .duplicate || isPinned || !isCrowded(fetch.domain) else {
-      return refuse(slot, .waiting, store.find(fetch.asked, now: loop.now), fetch.asked)
+      return refuse(slot: slot, .waiting, store.find(fetch.asked, now: loop.now), fetch.asked)
     }
     if let place = fetch.place { places.join(place, client, now: loop.now.nanoseconds) }
     wait(for: fetch)
@@ -188,7 +188,7 @@ extension Resolver {
     } else {
       counters.joined += 1
       if let asker { fetch.askers.add(asker) }
-      addWaiter(slot, fetch)
+      addWaiter(slot: slot, to: fetch)
     }
     // With stale data one attempt is enough (RFC 8767 section 5).
     let mayStart =

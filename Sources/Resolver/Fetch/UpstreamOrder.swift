@@ -56,7 +56,7 @@ extension Resolver {
       }
     }
     if let failed, failed.failure?.leadsToLocalDNS == false { return failed }
-    return await withoutProvider(fetch, failed?.failure, empty, isCarried: !candidates.isEmpty)
+    return await withoutProvider(fetch, failure: failed?.failure, empty: empty, isCarried: !candidates.isEmpty)
   }
 
   private func ask(
@@ -105,7 +105,7 @@ extension Resolver {
   ///
   /// - Parameter isCarried: whether a provider serves the name and the type.
   private func withoutProvider(
-    _ fetch: Fetch, _ failure: UpstreamFailure?, _ empty: FetchResult?, isCarried: Bool
+    _ fetch: Fetch, failure: UpstreamFailure?, empty: FetchResult?, isCarried: Bool
   ) async -> FetchResult {
     let route = fetch.route
     // SVCB and HTTPS lead to addresses and to other names: the network must not decide about these if a provider

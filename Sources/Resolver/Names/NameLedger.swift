@@ -69,7 +69,7 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
       let failure = NameLedger.failure(of: question, result)
       let rtt = failure?.isReply ?? true ? time.nanoseconds : nil
       totals.asked(failure?.cause, rtt: rtt)
-      count(question.name, question.type.rawValue) { $0.counts.asked(failure?.cause, rtt: rtt) }
+      count(question.name, type: question.type.rawValue) { $0.counts.asked(failure?.cause, rtt: rtt) }
     }
   }
 
@@ -78,7 +78,7 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
     loop.assertCurrent()
     asked.forEachQuestion { question in
       totals.wasRefusedHere()
-      count(question.name, question.type.rawValue) { $0.counts.wasRefusedHere() }
+      count(question.name, type: question.type.rawValue) { $0.counts.wasRefusedHere() }
     }
   }
 
@@ -87,7 +87,7 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
     loop.assertCurrent()
     let isAnswered = (try? result.get()) != nil
     totals.wentToLocalDNS(isAnswered: isAnswered)
-    count(question.name, question.type.rawValue) { $0.counts.wentToLocalDNS(isAnswered: isAnswered) }
+    count(question.name, type: question.type.rawValue) { $0.counts.wentToLocalDNS(isAnswered: isAnswered) }
   }
 
   /// Notes that an answer was cached under a hash.
@@ -95,15 +95,15 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
   /// - Parameters:
   ///   - type: the type in the key; `CacheKey.everyType` for NXDOMAIN.
   ///   - hits: the hits that the entry inherits from the one before it, which has counted them already.
-  func stored(_ name: DomainName, _ type: UInt16, as hash: UInt64, inheriting hits: UInt32) {
+  func stored(_ name: DomainName, type: UInt16, as hash: UInt64, inheriting hits: UInt32) {
     loop.assertCurrent()
-    count(name, type) { row in
+    count(name, type: type) { row in
       row.entry = hash
       row.inherited += UInt64(hits)
     }
     guard hits > 0 else { return }
     for reading in readings where reading.passed.contains(hash) {
-      let row = key(name.octets, type)
+      let row = key(name: name.octets, type: type)
       reading.live[row, default: 0] += UInt64(hits)
       reading.seen[hash] = (row, UInt64(hits))
     }
@@ -120,7 +120,7 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
     var survey = CacheSurvey(of: cache)
     while true {
       for _ in 0..<NameLedger.readingSteps where !survey.isDone {
-        survey.advance(steps: 1) { look(at: $0, $1, reading) }
+        survey.advance(steps: 1) { look(at: $0, hash: $1, reading) }
         prune()
       }
       guard !survey.isDone else { break }
@@ -129,7 +129,7 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
     let now = loop.now
     let reports = table.all.map { row in
       var counts = row.counts
-      counts.cacheDnsNum += reading.live[key(row.name, row.type)] ?? 0
+      counts.cacheDnsNum += reading.live[key(name: row.name, type: row.type)] ?? 0
       counts.cacheDnsNum -= min(row.inherited, counts.cacheDnsNum)
       return NameReport(
         name: DomainName(unchecked: row.name), type: RecordType(row.type),
@@ -139,10 +139,10 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
   }
 
   /// Adds the hits of an entry to a survey. Called with a lock of the cache held.
-  private func look(at record: CacheRecord, _ hash: UInt64, _ reading: Reading) {
+  private func look(at record: CacheRecord, hash: UInt64, _ reading: Reading) {
     guard record.hits > 0, let octets = CacheKey.nameAndType(of: record.key) else { return }
     let row = cache.hash(of: octets)
-    guard isCounted(row, octets, hits: record.hits, entry: hash) else { return }
+    guard isCounted(row: row, octets, hits: record.hits, entry: hash) else { return }
     reading.live[row, default: 0] += UInt64(record.hits)
     reading.seen[hash] = (row, UInt64(record.hits))
   }
@@ -156,14 +156,14 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
       reading.live[seen.row]? -= seen.hits
       reading.passed.insert(entry.hash)
     }
-    guard isCounted(row, octets, hits: entry.hits, entry: entry.hash) else { return }
+    guard isCounted(row: row, octets, hits: entry.hits, entry: entry.hash) else { return }
     table.change(row) { $0.counts.cacheDnsNum += UInt64(entry.hits) }
   }
 
   /// Whether there is a row. Creates one if the hits deserve it and there is room until the next pruning, which cannot
   /// run while the lock is held.
   private func isCounted(
-    _ row: UInt64, _ octets: UnsafeBufferPointer<UInt8>, hits: UInt32, entry: UInt64
+    row: UInt64, _ octets: UnsafeBufferPointer<UInt8>, hits: UInt32, entry: UInt64
   ) -> Bool {
     guard !table.contains(row) else { return true }
     guard UInt64(hits) > table.threshold, table.count < 2 * table.most else { return false }
@@ -172,13 +172,13 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
     return true
   }
 
-  private func count(_ name: DomainName, _ type: UInt16, _ body: (inout BusyNameTable.Row) -> Void) {
-    table.count(key(name.octets, type), name: name.octets, type: type, now: loop.now.nanoseconds, body)
+  private func count(_ name: DomainName, type: UInt16, _ body: (inout BusyNameTable.Row) -> Void) {
+    table.count(key(name: name.octets, type: type), name: name.octets, type: type, now: loop.now.nanoseconds, body)
     prune()
   }
 
   /// The key of a row: the hash of name and type, as at the beginning of a cache key.
-  private func key(_ name: [UInt8], _ type: UInt16) -> UInt64 {
+  private func key(name: [UInt8], type: UInt16) -> UInt64 {
     withUnsafeTemporaryAllocation(of: UInt8.self, capacity: name.count + 2) { octets in
       let end = octets.initialize(fromContentsOf: name)
       octets.initializeElement(at: end, to: UInt8(type >> 8))

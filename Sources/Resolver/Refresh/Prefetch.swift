@@ -39,7 +39,7 @@ extension Refresher {
   package func start() {
     loop.assertCurrent()
     markKeepList()
-    resolveAhead((keep + preload).filter { !isFresh($0) }, "at start", isBudgeted: false)
+    resolveAhead((keep + preload).filter { !isFresh($0) }, occasion: "at start", isBudgeted: false)
   }
 
   /// The machine has slept: notes the hot questions before the schedule finds their entries expired.
@@ -57,27 +57,27 @@ extension Refresher {
     markKeepList()
     resolveAhead(
       keep + preload + hot.map(\.asked), heat: Dictionary(hot.map { ($0.asked, $0.heat) }) { first, _ in first },
-      "for another network", isBudgeted: true)
+      occasion: "for another network", isBudgeted: true)
   }
 
   /// The entries of these names were flushed: resolves those of `keep` again at once.
   func hasBeenFlushed(_ names: CacheSelection) {
     loop.assertCurrent()
-    resolveAhead(keep.filter { names.contains($0.question.name) }, "after a flush", isBudgeted: true)
+    resolveAhead(keep.filter { names.contains($0.question.name) }, occasion: "after a flush", isBudgeted: true)
   }
 
   /// Resolves questions in the background, and logs how many got an answer.
   ///
   /// - Parameter heat: the heat of questions that may have no entry any more; for others it is that of the entry.
   func resolveAhead(
-    _ names: [RoutedQuestion], heat: [RoutedQuestion: Heat] = [:], _ occasion: String, isBudgeted: Bool
+    _ names: [RoutedQuestion], heat: [RoutedQuestion: Heat] = [:], occasion: String, isBudgeted: Bool
   ) {
     var seen: Set<RoutedQuestion> = []
     let names = names.filter { seen.insert($0).inserted }
     guard !names.isEmpty else { return }
     let begin = loop.now
     Task(executorPreference: loop) { [self] in
-      let count = await resolveAhead(names, heat, isBudgeted: isBudgeted)
+      let count = await resolveAhead(names, heat: heat, isBudgeted: isBudgeted)
       retryKeepList()
       let time = (loop.now - begin).nanoseconds / 1_000_000
       note("\(count) of \(names.count) names and types resolved \(occasion) in \(time) ms")
@@ -92,14 +92,14 @@ extension Refresher {
   /// - Parameter isBudgeted: whether the refresh budget applies; at start it does not.
   /// - Returns: the number of questions that have an answer.
   private func resolveAhead(
-    _ names: [RoutedQuestion], _ heat: [RoutedQuestion: Heat], isBudgeted: Bool
+    _ names: [RoutedQuestion], heat: [RoutedQuestion: Heat], isBudgeted: Bool
   ) async -> Int {
     var waiting = transfers(names)[...]
     return await withTaskGroup(of: Int.self) { group in
       func startNext() {
         guard let transfer = waiting.popFirst() else { return }
         group.addTask(executorPreference: loop) { [self] in
-          isBudgeted ? await refresh(transfer, heat) : await resolve(transfer)
+          isBudgeted ? await refresh(transfer, heat: heat) : await resolve(transfer)
         }
       }
       for _ in 0..<Refresher.maxInFlight { startNext() }
@@ -134,12 +134,12 @@ extension Refresher {
   }
 
   /// Sends one transfer within the refresh budget, if a source is fit.
-  private func refresh(_ transfer: RefreshTransfer, _ heat: [RoutedQuestion: Heat]) async -> Int {
+  private func refresh(_ transfer: RefreshTransfer, heat: [RoutedQuestion: Heat]) async -> Int {
     guard let source = transfer.source else { return 0 }
     let isPaid = takeFromBudget(transfer.asked, source)
     let asked = zip(transfer.asked, isPaid).filter(\.1).map(\.0)
     guard !asked.isEmpty else { return 0 }
-    return await ask(RefreshTransfer(source: source, asked: asked), source, heat).count { $0 }
+    return await ask(RefreshTransfer(source: source, asked: asked), source, heat: heat).count { $0 }
   }
 
   /// Sends one transfer without a budget. Questions that get no answer are then resolved one by one as for a client,
@@ -147,7 +147,7 @@ extension Refresher {
   private func resolve(_ transfer: RefreshTransfer) async -> Int {
     var rest = transfer.asked
     if let source = transfer.source, rest.count > 1 {
-      rest = zip(rest, await ask(transfer, source, [:])).filter { !$1 }.map(\.0)
+      rest = zip(rest, await ask(transfer, source, heat: [:])).filter { !$1 }.map(\.0)
     }
     var answered = transfer.asked.count - rest.count
     for asked in rest {
@@ -158,7 +158,7 @@ extension Refresher {
   }
 
   private func ask(
-    _ transfer: RefreshTransfer, _ source: EntrySource, _ heat: [RoutedQuestion: Heat]
+    _ transfer: RefreshTransfer, _ source: EntrySource, heat: [RoutedQuestion: Heat]
   ) async -> [Bool] {
     let questions = transfer.asked.map {
       RefreshedQuestion(asked: $0, heat: (heat[$0] ?? self.heat(of: $0)).rawValue)

@@ -107,7 +107,7 @@ final class RefreshSpending {
     var isBegun = false
     for (index, item) in items.enumerated().sorted(by: { $0.1.isOnKeepList && !$1.1.isOnKeepList }) {
       let units = price.perAnswer + (isBegun ? 0 : price.perTransfer)
-      taken[index] = take(item, units, isBilled: price.isBilled)
+      taken[index] = take(item, units: units, isBilled: price.isBilled)
       isBegun = isBegun || taken[index]
     }
     guard taken.contains(false) else { return taken }
@@ -118,17 +118,17 @@ final class RefreshSpending {
     return taken
   }
 
-  private func take(_ item: Item, _ units: Int, isBilled: Bool) -> Bool {
+  private func take(_ item: Item, units: Int, isBilled: Bool) -> Bool {
     let now = loop.now.nanoseconds
     let isTaken =
       isBilled
-      ? RefreshSpending.take(item, units, of: &billed, now: now)
-      : RefreshSpending.take(item, units, of: &free, now: now)
+      ? RefreshSpending.take(item, units: units, of: &billed, now: now)
+      : RefreshSpending.take(item, units: units, of: &free, now: now)
     if isTaken, isBilled, units > 0 { ledger?.didSpend() }
     return isTaken
   }
 
-  private static func take(_ item: Item, _ units: Int, of account: inout Account, now: Int64) -> Bool {
+  private static func take(_ item: Item, units: Int, of account: inout Account, now: Int64) -> Bool {
     guard units > 0 else { return true }
     guard !item.isOnKeepList else { return account.budget.take(units, .keepList, now: now) }
     let domain = DomainKey(of: item.name)

@@ -98,7 +98,8 @@ package final class Refresher: @unchecked Sendable {
     self.preload = preload.filter { !keep.contains($0) }
     markKeepList()
     let new = (keep + self.preload).filter { !known.contains($0) && !isFresh($0) }
-    resolveAhead(new, isForNetwork ? "for other search domains" : "after the reload", isBudgeted: isForNetwork)
+    resolveAhead(
+      new, occasion: isForNetwork ? "for other search domains" : "after the reload", isBudgeted: isForNetwork)
   }
 
   /// Finds the entries of the names of `refresh.keep` on the current network, and schedules them.
@@ -285,7 +286,8 @@ package final class Refresher: @unchecked Sendable {
     if let name = keepList[hash] {
       guard name.due == element.due else { return }
       keepList[hash]?.due = .max
-      return gather(name.asked, hash, .inactive, name.source, cache.state(hash: hash), now: now)
+      return gather(
+        name.asked, hash: hash, heat: .inactive, after: name.source, cache.state(hash: hash), now: now)
     }
     let state = cache.state(hash: hash)
     let isDue = state.map { isCurrent(element, $0) } ?? false
@@ -297,7 +299,7 @@ package final class Refresher: @unchecked Sendable {
       return last > element.due && last > now ? insert(hash, at: last) : ()
     }
     guard let asked = question(hash) else { return }
-    gather(asked, hash, heat, EntrySource(number: state.source), state, now: now)
+    gather(asked, hash: hash, heat: heat, after: EntrySource(number: state.source), state, now: now)
   }
 
   /// The heat of the next entry if this one is refreshed now; nil to let it expire.
@@ -324,7 +326,7 @@ package final class Refresher: @unchecked Sendable {
   }
 
   private func gather(
-    _ asked: RoutedQuestion, _ hash: UInt64, _ heat: Heat, _ last: EntrySource, _ state: EntryState?, now: Int64
+    _ asked: RoutedQuestion, hash: UInt64, heat: Heat, after last: EntrySource, _ state: EntryState?, now: Int64
   ) {
     guard let (source, mostNames) = way(of: asked, after: last) else { return failed(hash, now: now) }
     gathered[asked] = Gathered(hash: hash, heat: heat, storedAt: state?.storedAt)
