@@ -2,7 +2,6 @@
 //
 // Resolver's loop only. A reload replaces it; a question in flight keeps the one that it began with.
 
-import EventLoop
 import Routing
 import Upstreams
 

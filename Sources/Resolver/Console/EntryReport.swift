@@ -99,6 +99,7 @@ package struct NameContent: Sendable {
   /// The cached failures of the name.
   package var failures: [FailureReport] = []
 
+  /// Creates the content of a name; by default nothing is cached.
   package init(entries: [EntryReport] = [], more: Int = 0, failures: [FailureReport] = []) {
     self.entries = entries
     self.more = more

@@ -4,7 +4,6 @@
 import DNSWire
 import EventLoop
 import Frontend
-import HTTPDNS
 import MessageCache
 import Upstreams
 

@@ -418,6 +418,7 @@ package struct ResolvedAnswer: Sendable {
   /// Why each upstream but the last gave no answer, human-readable.
   package var trail: [String] = []
 
+  /// Creates a result; a failure has a lifetime of 0 seconds and its reason.
   package init(
     response: ComposedResponse, lifetime: UInt32, source: AnswerSource, failure: String? = nil, trail: [String] = []
   ) {

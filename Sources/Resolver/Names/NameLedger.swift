@@ -5,7 +5,6 @@
 
 import DNSWire
 import EventLoop
-import HTTPClient
 import HTTPDNS
 import MessageCache
 import Upstreams
@@ -21,6 +20,7 @@ package struct NameReport: Sendable {
   /// The counters, including the hits of entries that are still in the cache.
   package var counts: NameCounts
 
+  /// Creates a report; `name` is in lower case.
   package init(name: DomainName, type: RecordType, time: Duration, counts: NameCounts) {
     self.name = name
     self.type = type

@@ -1,10 +1,7 @@
 // Recovery.swift -- ends the effects of a provider's failure on all names when it recovers.
 
-import DNSWire
 import EventLoop
 import FairShares
-import HTTPDNS
-import MessageCache
 import Upstreams
 
 /// What to fetch again when a provider recovers, and when to act on a recovery.

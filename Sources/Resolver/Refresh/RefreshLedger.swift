@@ -24,6 +24,8 @@ package final class RefreshLedger {
   private static let largest = 64 * 1024
   private static let firstLine = "httpdnsd refreshes 1"
 
+  /// Creates a ledger that writes to `file` at most every five minutes; `restore` reads it. Call it on the loop, or before
+  /// the loop runs.
   package init(_ file: StateFile, on loop: any Loop) {
     self.loop = loop
     self.file = file

@@ -14,6 +14,7 @@ package struct RefresherSettings {
   /// Whether several names may share a transfer if the provider supports that.
   var batches: Bool
 
+  /// Creates settings; a day with 0 units switches refreshing off.
   package init(
     timing: RefreshTiming, heat: HeatPolicy, unitsPerMinute: Int, unitsPerDay: Int, transfersPerMinute: Int,
     batches: Bool
