@@ -116,7 +116,7 @@ public struct RefreshBudget: Sendable {
 }
 
 extension RefreshBudget.Spent {
-  /// Creates an amount; `kept` is the part of `units` for names in `refresh.keep`, `age` is in nanoseconds.
+  /// Creates an amount; `keepList` is the part of `units` for names in `refresh.keep`, `age` is in nanoseconds.
   public init(_ units: Int, keepList: Int = 0, age: Int64) {
     self.init(age: age, units: units, keepListUnits: keepList)
   }

@@ -132,7 +132,7 @@ private let lines: [(text: String, line: String)] = [
 ]
 
 @Test(arguments: lines)
-func `a mistake says where it is, what is wrong and what is expected`(text: String, line: String) {
+func `a mistake names its position, the problem and the allowed values`(text: String, line: String) {
   #expect(mistakes(text) == ["test.toml: \(line)"])
 }
 
@@ -182,7 +182,7 @@ func `a text that is not TOML is refused with line and column`(text: String, lin
   }
 }
 
-@Test func `a configuration file that cannot be read says what to do`() throws {
+@Test func `the message about an unreadable configuration file names a remedy`() throws {
   func line(_ path: String) -> String? {
     do throws(Mistakes) {
       _ = try Configuration.load(path: path) { _ in nil }

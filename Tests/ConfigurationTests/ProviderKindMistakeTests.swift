@@ -92,7 +92,7 @@ private let lines: [(text: String, line: String)] = [
 ]
 
 @Test(arguments: lines)
-func `a mistake in a service's own keys says what is expected`(text: String, line: String) {
+func `the message about a kind's own keys names the allowed values`(text: String, line: String) {
   #expect(found(text) == ["test.toml: provider[0].\(line)"])
 }
 
@@ -157,7 +157,7 @@ func `a table in a file takes no key of transfers`(line: String) throws {
   ("kind = \"tencent\"\n", "token"), (tencentAES, "key"), (emas, "secret_key"),
   (emas + "api = \"v2\"\n", "aes_secret_key"),
 ])
-func `an unreadable secret of any service says what to do`(text: String, key: String) {
+func `the message about an unreadable secret names a remedy`(text: String, key: String) {
   let found = found(text + "\(key)_file = \"/nonexistent/secret\"")
   #expect(found.count == 1, "\(found)")
   #expect(found.first?.contains(".\(key)_file: no such file; create it with mode 0600") == true, "\(found)")

@@ -9,7 +9,7 @@ import Testing
   ("[[provider]]\nkind = \"tencent\"\ntoken_file = \"/no/such/file\"\nunknown = 1", ["tencent"]),
   ("[[provider]]\nname = \"a b\"", []), ("provider = 1", []), ("no TOML", []),
 ])
-func `the names of a file's providers are found whatever else it says`(text: String, names: [String]) throws {
+func `the names of a file's providers are found despite mistakes elsewhere`(text: String, names: [String]) throws {
   try withFile(text) { _, path in
     #expect(Configuration.providerNames(path: path, environment: { _ in nil }) == names)
   }

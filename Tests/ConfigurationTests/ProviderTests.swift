@@ -199,7 +199,7 @@ func `a provider that cannot work is one mistake`(text: String, key: String) {
       == ["test.toml: provider[0].max_ttl: unknown key; did you mean localdns.max_ttl or cache.max_ttl?"])
 }
 
-@Test func `the message about an unusable certificate file says why`() {
+@Test func `the message about an unusable certificate file names the reason`() {
   for (path, line) in [
     ("/nonexistent", "no such file; give the path of a file with PEM certificates"),
     ("/tmp", "is a directory; expected a file with PEM certificates"),

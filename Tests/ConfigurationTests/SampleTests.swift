@@ -9,7 +9,7 @@ import Testing
   #expect(try configuration("") == Configuration())
 }
 
-@Test func `the sample file says what the defaults are`() throws {
+@Test func `the sample file has the defaults`() throws {
   let loaded = try sample("httpdnsd.toml")
   #expect(loaded.configuration == Configuration())
   #expect(loaded.warnings.isEmpty)
@@ -236,6 +236,6 @@ func `a duration is a number and a unit`(text: String, duration: Duration) throw
 }
 
 @Test(arguments: ["", "s", "1", "-1s", "+1s", "1.5s", "1 s", "1S", "1s ", "1h30m", "99999999999999999d", "8d", "٣s"])
-func `what is no duration or too long is refused`(text: String) {
+func `an invalid duration is refused`(text: String) {
   #expect(mistakes("cache.max_ttl = \"\(text)\"").count == 1)
 }

@@ -98,7 +98,7 @@ func `a relative path of a secret file is refused and not shown`(path: String) {
   ("/tmp", "is a directory; expected a file with the secret, or use a systemd credential"),
   ("/dev/zero", "is not a regular file; expected a file with the secret, or use a systemd credential"),
 ])
-func `the message about an unreadable secret file says what to do`(path: String, line: String) {
+func `the message about an unreadable secret file names a remedy`(path: String, line: String) {
   let found = mistakes(account + "access_key_secret_file = \"\(path)\"")
   #expect(found == ["test.toml: provider[0].access_key_secret_file: \(line)"])
 }

@@ -55,7 +55,7 @@ private func serveOne(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPo
 }
 
 @Suite struct `A control client` {
-  @Test func `distinguishes a missing daemon from a missing permission`() throws {
+  @Test func `the control client distinguishes a missing daemon from a missing permission`() throws {
     let folder = TemporaryFolder()
     func error(_ path: String) -> ControlClientError? {
       do throws(ControlClientError) {
@@ -77,14 +77,14 @@ private func serveOne(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPo
     "", "SSH-2.0-OpenSSH\r\n", "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc",
     "HTTP/1.1 abc\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
     "\r\n\r\n", String(repeating: "x", count: 5_000),
-  ]) func `rejects the answers of other programs`(_ text: String) throws {
+  ]) func `the control client rejects the answers of other programs`(_ text: String) throws {
     let stranger = try Stranger(says: text)
     #expect(throws: ControlClientError.unreadable(path: stranger.folder.socket)) {
       try ControlClient(path: stranger.folder.socket).providers(.text)
     }
   }
 
-  @Test func `does not show a stranger's control characters on a terminal`() throws {
+  @Test func `the control client shows no control characters of another program`() throws {
     let stranger = try Stranger(says: "HTTP/1.1 403 No\r\nContent-Length: 5\r\n\r\n\u{1B}[2J\n")
     #expect(throws: ControlClientError.refused("status 403")) {
       try ControlClient(path: stranger.folder.socket).providers(.text)
@@ -100,14 +100,14 @@ private func serveOne(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPo
     }
   }
 
-  @Test func `does not wait for a silent server`() throws {
+  @Test func `the control client does not wait for a silent server`() throws {
     let stranger = try Stranger(says: nil)
     #expect(throws: ControlClientError.tooLate(path: stranger.folder.socket)) {
       try ControlClient(path: stranger.folder.socket, patience: .milliseconds(20)).providers(.text)
     }
   }
 
-  @Test func `stops waiting when its descriptor becomes readable`() throws {
+  @Test func `the control client stops waiting when its descriptor becomes readable`() throws {
     let stranger = try Stranger(says: nil)
     var ends: [Int32] = [0, 0]
     try #require(pipe(&ends) == 0)
@@ -118,7 +118,7 @@ private func serveOne(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPo
     }
   }
 
-  @Test func `takes no other program's numbers for the daemon's`() throws {
+  @Test func `the control client rejects the statistics of another program`() throws {
     for body in ["", "httpdnsd-top\t1\n", "httpdnsd-top\t2\ntime\t1\n"] {
       let stranger = try Stranger(says: "HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
       #expect(throws: ControlClientError.unreadable(path: stranger.folder.socket)) {
@@ -127,7 +127,7 @@ private func serveOne(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPo
     }
   }
 
-  @Test func `reads the answer between any other fields`() throws {
+  @Test func `the control client reads the answer between unknown header fields`() throws {
     let octets = Array("HTTP/1.1 200 OK\r\nDate: x\r\nCONTENT-length:  3\r\nX: y: z\r\n\r\na\r\n".utf8)
     let (status, fields, body) = try #require(ControlClient.parse(octets))
     #expect(status == 200 && body == "a\r\n" && fields["x"] == "y: z")
@@ -135,7 +135,7 @@ private func serveOne(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPo
 }
 
 @Suite struct `The socket's group` {
-  @Test func `is found by its name in the file, or is a number`() {
+  @Test func `the socket's group is found by its name or by its number`() {
     let folder = TemporaryFolder()
     let file = folder.write(Array("root:x:0:\ndns:x:4711:alice,bob\n".utf8), to: "group")
     #expect(SocketGroup("dns", in: file)?.number == 4711)
@@ -144,7 +144,7 @@ private func serveOne(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPo
     #expect(SocketGroup("dns", in: "\(folder.path)/none") == nil)
   }
 
-  @Test func `takes a path, or gives the reason why not`() throws {
+  @Test func `setting the socket's group succeeds or returns the reason`() throws {
     let folder = TemporaryFolder()
     close(creat(folder.socket, 0o600))
     let own = try #require(SocketGroup("\(getegid())"))

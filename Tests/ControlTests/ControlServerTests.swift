@@ -15,14 +15,14 @@ import Testing
 @testable import Upstreams
 
 @Suite struct `The control socket` {
-  @Test func `is its user's and its group's`() throws {
+  @Test func `only the user and the group of the control socket have access to it`() throws {
     let scene = try ControlScene()
     var status = stat()
     #expect(lstat(scene.folder.socket, &status) == 0)
     #expect(status.st_mode == S_IFSOCK | 0o660)
   }
 
-  @Test func `says which file a reload reads, and has read`() throws {
+  @Test func `the control socket returns the file that a reload reads and the one that is in use`() throws {
     let scene = try ControlScene()
     let file = "/etc/httpdnsd/httpdnsd.toml"
     #expect(try scene.client.file() == file)
@@ -30,7 +30,7 @@ import Testing
     #expect(try scene.client.reload(.json).content.contains("\"file\":\"\(file)\""))
   }
 
-  @Test func `forgets everything, names, or names and what is below`() throws {
+  @Test func `a flush removes everything, some names, or names with all names below`() throws {
     var answers = Answers()
     (answers.counts.entries, answers.counts.failures, answers.counts.notListed) = (12, 1, 2)
     let scene = try ControlScene(answers)
@@ -49,7 +49,7 @@ import Testing
       ])
   }
 
-  @Test func `shows the providers as a table and as JSON`() throws {
+  @Test func `providers are shown as a table and as JSON`() throws {
     var first = ProviderReport(name: "alidns")
     (first.server, first.unitsToday, first.unitsPerDay, first.transfers) = ("223.5.5.5", 7, 100, 9)
     first.failureCounts.count(.timeout)
@@ -98,7 +98,7 @@ import Testing
     ("POST", "/flush?all", "", 400), ("POST", "/flush?below", "", 400), ("POST", "/flush", "a..b\n", 400),
     ("POST", "/flush", String(repeating: "a.example\n", count: 257), 400),
     ("POST", "/flush", String(repeating: "a", count: 300_000), 413),
-  ]) func `refuses what it does not know, in one line, and does nothing`(
+  ]) func `an unknown request is refused in one line and changes nothing`(
     _ method: String, _ target: String, _ body: String, _ status: Int
   ) throws {
     let scene = try ControlScene()
@@ -112,7 +112,7 @@ import Testing
     #expect(scene.journal.flushed.withLock { $0.isEmpty } && scene.journal.commands.withLock { $0.isEmpty })
   }
 
-  @Test func `passes on names of any octets, types and addresses`() throws {
+  @Test func `names of any octets, types and addresses pass through the control socket`() throws {
     let scene = try ControlScene()
     let odd = "a\\.b\\000%&=\\255 .example."
     _ = try scene.client.cache(odd.replacing(" ", with: "\\032"), .text)
@@ -126,7 +126,7 @@ import Testing
       ])
   }
 
-  @Test func `an answer that finds nothing says so to programs, too`() throws {
+  @Test func `a response without a result has a field that programs can test`() throws {
     let scene = try ControlScene()
     #expect(
       try scene.client.cache("a.example", .text)
@@ -141,7 +141,7 @@ import Testing
     #expect(answer.isNothing && answer.content.contains("cannot replace the cache file: no room"))
   }
 
-  @Test func `serves those who ask while as many as there may be sit silent`() throws {
+  @Test func `silent connections up to the limit do not block other clients`() throws {
     let scene = try ControlScene()
     let silent = (0..<(3 * Configuration.httpConnections)).map { _ in scene.raw }
     #expect(silent.allSatisfy { $0 != nil })

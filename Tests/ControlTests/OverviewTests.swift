@@ -10,7 +10,7 @@ import Testing
 @testable import Forwarder
 
 @Suite struct `The whole cache` {
-  @Test func `is a few figures, as text and as JSON`() throws {
+  @Test func `the summary of the cache has a few figures, as text and as JSON`() throws {
     var answers = Answers()
     (answers.overview.fresh, answers.overview.stale, answers.overview.negative, answers.overview.hits) = (40, 6, 5, 900)
     answers.overview.statistics.entries = 46

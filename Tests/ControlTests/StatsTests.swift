@@ -32,7 +32,7 @@ import Upstreams
     return answers
   }
 
-  @Test func `have the SDKs' names and units, for all names together`() throws {
+  @Test func `statistics of all names have the names and units of the SDKs`() throws {
     let scene = try ControlScene(answers())
     let text = try scene.client.stats(byName: false, .text).content
     for (name, value) in [("avgRtt", "13.3 ms"), ("maxRtt", "14.3 ms"), ("cacheDnsNum", "1000"), ("sp", "eth0")] {
@@ -43,7 +43,7 @@ import Upstreams
     #expect(json.contains("\"avgRtt\":13.3,") && json.contains("\"uptime_seconds\":10,"))
   }
 
-  @Test func `have a line for each of the busiest names, and an object with the type as a number`() throws {
+  @Test func `each of the busiest names has a line, or an object with its type as a number`() throws {
     let scene = try ControlScene(answers())
     let lines = try scene.client.stats(byName: true, .text).content.split(separator: "\n").map(String.init)
     #expect(lines.count == 3)
@@ -55,7 +55,7 @@ import Upstreams
     #expect(json.contains("\"requestPDnsNum\":3,\"sp\":\"eth0\",\"successNum\":2,\"timeoutErro\":1,"))
   }
 
-  @Test func `of a thousand names of the greatest length reach the client`() throws {
+  @Test func `statistics of a thousand names of maximum length reach the client`() throws {
     var answers = Answers()
     let label = String(repeating: "\\000", count: 63)
     answers.names = (0..<1000).map { number in

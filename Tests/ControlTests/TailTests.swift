@@ -37,7 +37,7 @@ import Testing
     return text.split(separator: "\n").map(String.init)
   }
 
-  @Test func `gets a line for each query, of one name and what is below it, or of those that failed`() throws {
+  @Test func `tail shows all queries, those of a name and below it, or those that failed`() throws {
     let scene = try ControlScene()
     scene.journal.watches.queries = `A reader of queries`.queries
     let all = try names(scene, nil, onlyFailed: false, .text)
@@ -53,7 +53,7 @@ import Testing
     #expect(failed[0].hasPrefix("{\"time\":\"2") && failed[0].contains("\"rcode\":\"REFUSED\""))
   }
 
-  @Test func `is logged with its user at the begin and the end, and two of them are the limit`() throws {
+  @Test func `at most two tails run at once, and each is logged with its user at start and end`() throws {
     let scene = try ControlScene()
     func lines() -> [String] { scene.journal.commands.withLock { $0 } }
     var first = try #require(scene.raw)
@@ -74,7 +74,7 @@ import Testing
     withExtendedLifetime((first, second)) {}
   }
 
-  @Test func `that reads too slowly is cut off, and the next one is served`() throws {
+  @Test func `a tail that reads too slowly is cut off, and the next one is served`() throws {
     let scene = try ControlScene()
     let silent = try #require(scene.raw)
     silent.send("GET /tail HTTP/1.0\r\n\r\n")
@@ -96,7 +96,7 @@ import Testing
   }
 
   @Test(arguments: ["/tail?all", "/tail?name=a..b", "/tail?name=a&name=b", "/tail?name=%"])
-  func `that asks for something unknown is refused`(target: String) throws {
+  func `a tail with an unknown parameter is refused`(target: String) throws {
     let scene = try ControlScene()
     #expect(try #require(scene.raw).exchange("GET", target)?.status == 400)
     #expect(try #require(scene.raw).exchange("POST", "/tail")?.status == 405)
@@ -104,12 +104,12 @@ import Testing
   }
 
   @Test(.enabled(if: geteuid() != 0, "root may always watch"))
-  func `has to be root unless the configuration says otherwise`() throws {
+  func `tail requires root unless the configuration allows others`() throws {
     let scene = try ControlScene(isTailOpen: false)
     #expect(throws: ControlClientError.self) { try scene.client.tail(nil, onlyFailed: false, .text) { _ in true } }
   }
 
-  @Test func `sees the end of the daemon`() throws {
+  @Test func `a tail ends with the daemon`() throws {
     var scene: ControlScene? = try ControlScene()
     let path = scene!.folder.socket
     scene!.journal.watches.queries = [`A reader of queries`.query("a.example")]
@@ -124,7 +124,7 @@ import Testing
 }
 
 @Suite struct `Answered queries for a reader` {
-  @Test func `are bounded, and those beyond are counted`() {
+  @Test func `queries that wait for a tail are bounded, and the others are counted`() {
     var lines: [String] = []
     let watch = QueryWatch(of: nil, onlyFailed: false, asJSON: false) { lines += $0 }
     let query = LoggedQuery(

@@ -78,7 +78,7 @@ import Testing
     return answers
   }
 
-  @Test func `comes through unchanged with texts of any kind`() throws {
+  @Test func `a sample of top survives its transfer with texts of any kind`() throws {
     let answers = `A sample for top`.answers()
     let queries = answers.numbers.statistics.queries
     let scene = try ControlScene(answers)
@@ -114,7 +114,7 @@ import Testing
     ("", ""), ("{", "["), ("\"time_ns\":", "\"time\":"), ("\"time_ns\":6", "\"time_ns\":-6"), ("\"hit\":", "\"hits\":"),
     ("\"buckets\":[0,", "\"buckets\":["), ("\"names\":[", "\"names\":[1,"), ("\"failing\":[]", "\"failing\":{}"),
   ])
-  func `is refused where it is of another version, or broken`(part: String, replacement: String) throws {
+  func `a sample of another version, or a broken one, is refused`(part: String, replacement: String) throws {
     let json = StatsText(numbers: .empty, busiest: []).json
     #expect(TopSample(json: json) != nil)
     #expect(json.contains(part) || part.isEmpty)
@@ -122,7 +122,7 @@ import Testing
     #expect(TopSample(json: StatsText(numbers: .empty).json) == nil)
   }
 
-  @Test func `alone has the rates since the start`() {
+  @Test func `a single sample of top shows the rates since the start`() {
     let lines = TopFrame(`A sample for top`.sample(), after: nil).lines(rows: 40).map(\.text)
     #expect(lines[0] == "httpdnsd, up 10 s")
     #expect(lines[1] == "queries/s  10.0: 9.0 from the cache, 1.0 resolved")
@@ -135,7 +135,7 @@ import Testing
       })
   }
 
-  @Test func `with an earlier one has the rates in between`() {
+  @Test func `two samples of top show the rates between them`() {
     let earlier = `A sample for top`.sample()
     var later = earlier
     later.time += 2_000_000_000
@@ -153,14 +153,14 @@ import Testing
     #expect(lines.contains { $0.hasPrefix("b ") && $0.contains("4.5") })
   }
 
-  @Test func `of another daemon than before is not compared with it`() {
+  @Test func `samples of different daemons are not compared`() {
     let earlier = `A sample for top`.sample()
     var later = earlier
     (later.time, later.startedAt) = (80_000_000_000, 70_000_000_000)
     #expect(TopFrame(later, after: earlier).lines(rows: 40)[1].text.hasPrefix("queries/s  10.0:"))
   }
 
-  @Test func `has all its numbers in 80 columns, and both ends of a long name`() {
+  @Test func `top shows all numbers in 80 columns, and both ends of a long name`() {
     var sample = `A sample for top`.sample()
     sample.providers[0].name = "provider-of-ours"
     for fate in QueryFate.allCases { sample.fates[fate.rawValue] = 1_234_567 }
@@ -175,13 +175,13 @@ import Testing
     #expect(lines.allSatisfy { $0.count <= 80 })
   }
 
-  @Test(arguments: [1, 3, 10, 12, 13, 14, 15, 40]) func `fits every window`(rows: Int) {
+  @Test(arguments: [1, 3, 10, 12, 13, 14, 15, 40]) func `top fits every window size`(rows: Int) {
     let lines = TopFrame(`A sample for top`.sample(), after: nil).lines(rows: rows)
     #expect(lines.count <= rows && !lines.isEmpty)
     #expect(lines.allSatisfy { !$0.text.contains("\n") || $0.text.contains("a line") })
   }
 
-  @Test func `has reasons below the providers, and the names that fail with theirs`() throws {
+  @Test func `top shows the reasons of failing providers and names below the tables`() throws {
     let lines = TopFrame(`A sample for top`.sample(), after: nil).lines(rows: 40)
     let texts = lines.map(\.text)
     let head = try #require(texts.firstIndex { $0.hasPrefix("provider") })
@@ -195,7 +195,7 @@ import Testing
     #expect(narrow.contains("alidns: down:") || narrow.contains { $0.hasPrefix("alidns: down: a") })
   }
 
-  @Test func `shows what keys have chosen, and has a line about them at its end`() throws {
+  @Test func `top shows the selected view, with its keys in the last line`() throws {
     let frame = TopFrame(`A sample for top`.sample(), after: nil)
     var view = TopView()
     #expect(frame.lines(rows: 30, view: view).count == 30)
@@ -220,7 +220,7 @@ import Testing
     for rows in [1, 2, 5, 12] { #expect(frame.lines(rows: rows, view: view).count == rows) }
   }
 
-  @Test func `is an object in JSON`() {
+  @Test func `a sample of top is an object in JSON`() {
     let json = TopFrame(`A sample for top`.sample(), after: nil).json
     #expect(json.hasPrefix("{\"interval_seconds\":10,\"queries_per_second\":10,\"hit_ratio\":0.9,"))
     #expect(json.contains("\"state\":\"down\",\"reason\":\"down: a\\ttab\\nand % a line\""))
@@ -231,7 +231,7 @@ import Testing
 }
 
 @Suite struct `Numbers and texts` {
-  @Test func `times have the two units that matter`() {
+  @Test func `durations are shown in their two largest units`() {
     let texts: [(Int64, String)] = [
       (0, "0 s"), (59, "59 s"), (60, "1 min"), (61, "1 min 1 s"), (3600, "1 h"), (3661, "1 h 1 min"), (86_400, "1 d"),
       (90_000, "1 d 1 h"),
@@ -241,14 +241,14 @@ import Testing
     #expect(TimeText.milliseconds(.milliseconds(99)) == "99.0 ms" && TimeText.milliseconds(.seconds(2)) == "2000 ms")
   }
 
-  @Test func `fractions in JSON have no more digits than they need`() {
+  @Test func `fractions in JSON have no needless digits`() {
     let texts: [(Int64, String)] = [
       (0, "0"), (1, "0.001"), (10, "0.01"), (1500, "1.5"), (-1500, "-1.5"), (-5, "-0.005"), (60_000, "60"),
     ]
     for (milliseconds, text) in texts { #expect(JSONText.seconds(.milliseconds(milliseconds)) == text) }
   }
 
-  @Test func `text comes through a URL`() {
+  @Test func `text survives its encoding in a URL`() {
     for text in ["", "www.example.com.", "a b%/?&=#", "\\000\\.é\u{1F600}"] {
       #expect(PercentText.decode(PercentText.encode(text)) == text)
       #expect(PercentText.encode(text).allSatisfy { $0.isASCII && !" /?&=#".contains($0) })

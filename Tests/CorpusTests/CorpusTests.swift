@@ -7,7 +7,9 @@ import Testing
 private let root = #filePath.split(separator: "/").dropLast(3).reduce("") { "\($0)/\($1)" } + "/Fuzz/Corpus"
 
 @Suite struct `The fuzz corpus` {
-  @Test(arguments: properties.map { $0.name }) func `holds no input that breaks its property`(name: String) throws {
+  @Test(arguments: properties.map { $0.name }) func `no input of the fuzz corpus breaks its property`(name: String)
+    throws
+  {
     let property = try #require(properties.first { $0.name == name }).init()
     let files = try files(in: "\(root)/\(name)")
     // A corpus that was not found would pass.
@@ -21,7 +23,7 @@ private let root = #filePath.split(separator: "/").dropLast(3).reduce("") { "\($
     }
   }
 
-  @Test func `has a property for every folder`() throws {
+  @Test func `each folder of the fuzz corpus has a property`() throws {
     #expect(Set(try names(in: root)) == Set(properties.map { $0.name }))
   }
 }

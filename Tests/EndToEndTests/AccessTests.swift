@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  @Test func `who is not on the list is refused`() throws {
+  @Test func `a client that is not on the access list is refused`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       var settings = Settings(Settings.json(simulator.http))

@@ -32,7 +32,7 @@ extension AccountKind: CustomTestStringConvertible {
     }
   }
 
-  @Test(arguments: AccountKind.all) func `what is not there is empty and never denied`(_ kind: AccountKind) throws {
+  @Test(arguments: AccountKind.all) func `a missing name is NODATA and never NXDOMAIN`(_ kind: AccountKind) throws {
     try withLab { lab in
       let simulator = try lab.simulator(https: kind.isSecure)
       let daemon = try lab.daemon(Settings(kind.provider(simulator)).text)
@@ -54,7 +54,7 @@ extension AccountKind: CustomTestStringConvertible {
   }
 
   @Test(arguments: AccountKind.all)
-  func `a name that is not listed goes on, and is not asked for again`(_ kind: AccountKind) throws {
+  func `an unlisted name goes to the next upstream, and is not asked for again`(_ kind: AccountKind) throws {
     try withLab { lab in
       let first = try lab.simulator("--setting", "not-listed=ttl-0.example,www.corp.example", https: kind.isSecure)
       let second = try lab.simulator("--setting", "not-listed=www.corp.example")
@@ -93,7 +93,7 @@ extension AccountKind: CustomTestStringConvertible {
     }
   }
 
-  @Test func `fallback_on_empty = false takes an empty answer for an answer`() throws {
+  @Test func `with fallback_on_empty = false an empty answer is final`() throws {
     try withLab { lab in
       let simulator = try lab.simulator("--setting", "not-listed=example.net")
       let network = try PlainServer(addresses: ["www.example.net.": "10.1.1.1"])
@@ -130,7 +130,7 @@ extension AccountKind: CustomTestStringConvertible {
   }
 
   @Test(arguments: ["tencent, https", "emas, v1 over HTTPS", "emas, v2 gcm over HTTPS"])
-  func `both families that are asked for at once are one transfer`(_ title: String) throws {
+  func `simultaneous questions for both families share one transfer`(_ title: String) throws {
     try withLab { lab in
       let kind = AccountKind.named(title)
       let simulator = try lab.simulator(https: true)

@@ -90,7 +90,7 @@ import Testing
     }
   }
 
-  @Test func `a chain that ends in nothing keeps its links`() throws {
+  @Test func `a chain without data retains its links`() throws {
     try withDaemon { server in
       let reply = try ask(server, "dangling.example.com")
       #expect(reply.code == .nxDomain)
@@ -100,7 +100,7 @@ import Testing
   }
 
   @Test(arguments: Dig.allCases)
-  func `what does not fit is truncated to addresses that fit, and whole over TCP`(_ program: Dig) throws {
+  func `an answer that does not fit is truncated to the addresses that fit, and whole over TCP`(_ program: Dig) throws {
     try withDaemon { server in
       for (name, type, count) in [("txt-1600.example", "TXT", 1), ("many-60.example", "A", 60)] {
         let small = try program.ask(server, name, type, "+noedns", "+ignore")
@@ -137,7 +137,7 @@ import Testing
   }
 
   @Test(arguments: Dig.allCases)
-  func `a name or a type that is not there comes with the zone's SOA record`(_ program: Dig) throws {
+  func `a negative answer has the zone's SOA record`(_ program: Dig) throws {
     try withDaemon { server in
       let absent = try program.ask(server, "nowhere.example.com", "A")
       #expect(absent.status == "NXDOMAIN")

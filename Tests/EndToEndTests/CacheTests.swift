@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test(arguments: Transport.allCases)
-  func `the case of a question comes back as it was sent`(_ transport: Transport) throws {
+  func `the response has the case of the question`(_ transport: Transport) throws {
     try withDaemon { server, simulator in
       // `Reply` compares the question octet by octet.
       for name in ["wWw.eXaMpLe.CoM", "WWW.example.com", "www.example.com"] {
@@ -85,7 +85,7 @@ import Testing
     }
   }
 
-  @Test func `a type that a name does not have says nothing about others`() throws {
+  @Test func `NODATA for one type does not affect other types`() throws {
     try withDaemon { server, simulator in
       for (type, data) in [("AAAA", []), ("A", ["192.0.2.4"]), ("AAAA", [])] {
         let reply = try ask(server, "v4only.example.com", type)
@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  @Test func `a TTL of zero is given out and not kept`() throws {
+  @Test func `an answer with TTL 0 is served and not cached`() throws {
     try withDaemon { server, simulator in
       let replies = try (0..<3).map { _ in try ask(server, "ttl-0.example") }
       #expect(replies.map(\.ttl) == [0, 0, 0])
@@ -104,7 +104,7 @@ import Testing
     }
   }
 
-  @Test func `without RD only what is at hand is told`() throws {
+  @Test func `a query without RD is answered from the cache only`() throws {
     try withDaemon { server, simulator in
       var query = TestQuery("example.com")
       query.flags = 0

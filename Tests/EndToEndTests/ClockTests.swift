@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test func `before the day of the build LocalDNS answers until a response over TLS has told the time`() throws {
+  @Test func `with a clock before the build LocalDNS answers until a TLS response has the time`() throws {
     try withLab { lab in
       let simulator = try lab.simulator(
         ClockTests.account + ClockTests.oldCertificate + ["--require-signature"], https: true)
@@ -94,7 +94,7 @@ import Testing
     }
   }
 
-  @Test func `without fallback the provider is asked, by a certificate that is valid on the day of the build`() throws {
+  @Test func `without fallback certificates are checked by the day of the build`() throws {
     try withLab { lab in
       let simulator = try lab.simulator(ClockTests.account + ClockTests.oldCertificate, https: true)
       let (network, clock) = (try network(), try ShiftedClock.of2000(in: lab))
@@ -109,7 +109,7 @@ import Testing
     }
   }
 
-  @Test func `a response over plain HTTP tells no time`() throws {
+  @Test func `the time of a plain HTTP response is ignored`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let (network, clock) = (try network(), try ShiftedClock.of2000(in: lab))

@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ["", "[listen]\nworkers = 2"]) func `check finds nothing in a sound file`(_ text: String) throws {
+  @Test(arguments: ["", "[listen]\nworkers = 2"]) func `check accepts a valid file`(_ text: String) throws {
     try withLab { lab in
       let file = try lab.file(text)
       let (ending, output, error) = try lab.run("check", "--config", file)
@@ -52,7 +52,7 @@ import Testing
   @Test(arguments: [
     "= = =", "[listen", "\u{0}", String(repeating: "[", count: 100_000), String(repeating: "a.", count: 50_000) + "b=1",
     "x = \"" + String(repeating: "x", count: 2_000_000),
-  ]) func `check survives what is no configuration`(_ text: String) throws {
+  ]) func `check survives files that are no configuration`(_ text: String) throws {
     try withLab { lab in
       let (ending, _, error) = try lab.run("check", "--config", lab.file(text))
       #expect(ending == .exited(1))
@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  @Test func `query says what is wrong with a question, and who serves nothing for it`() throws {
+  @Test func `query names what is wrong with a question, and upstreams that cannot serve it`() throws {
     try withLab { lab in
       let table = try lab.folder.write("{\"enable\":1,\"domainlist\":[]}", to: "table.json")
       let file = try lab.file(Settings(Settings.provider("table", "file = \"\(table)\"")).text)
@@ -96,7 +96,7 @@ import Testing
     ("www.example.com:443", "is a host with a port or a path, not a name; did you mean www.example.com?"),
     ("192.0.2.1", "is an address, not a name; `httpdnsd query 192.0.2.1` asks for its name"),
     ("::1", "is an address, not a name; `httpdnsd query ::1` asks for its name"),
-  ]) func `what is not a name gets the name that was meant`(text: String, problem: String) throws {
+  ]) func `a text that is not a name gets a suggestion`(text: String, problem: String) throws {
     for command in ["doctor", "cache"] {
       let (ending, output, error) = try ChildProcess.run([Programs.daemon, command, text])
       #expect(ending == .exited(64) && output.isEmpty)
@@ -125,7 +125,7 @@ import Testing
     ("https://user@www.example.com:8443/a?b#c", "www.example.com. A", "a URL"),
     ("www.example.com:443", "www.example.com. A", "a host with a port or a path"),
     ("http://192.0.2.1/", "1.2.0.192.in-addr.arpa. PTR", "a URL"),
-  ]) func `query asks for the host of a URL, and says so`(text: String, question: String, kind: String) throws {
+  ]) func `query asks for the host of a URL and mentions it`(text: String, question: String, kind: String) throws {
     try withLab { lab in
       let file = try lab.file(quiet(Settings(Settings.json(try lab.simulator().http))))
       let (_, output, error) = try lab.run("query", "--config", file, text)
@@ -136,7 +136,7 @@ import Testing
     }
   }
 
-  @Test func `flush knows no wildcards, and says what takes a name and all below it`() throws {
+  @Test func `flush refuses wildcards and names --below`() throws {
     let (ending, output, error) = try ChildProcess.run([Programs.daemon, "flush", "*.example.com"])
     #expect(ending == .exited(64) && output.isEmpty)
     let line = "Error: '*.example.com': * is no wildcard; `flush --below example.com` removes"
@@ -154,7 +154,7 @@ import Testing
     #expect(check.ending == .exited(1) && check.error.contains("x.toml: no such file"), "\(check)")
   }
 
-  @Test func `query says who answered`() throws {
+  @Test func `query names the upstream that answered`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let network = try PlainServer(addresses: ["www.corp.example.": "10.1.1.1", "n7.bench.example.": "10.1.1.7"])
@@ -261,7 +261,7 @@ import Testing
     }
   }
 
-  @Test func `query has a line for each server that was asked, says nothing twice, and logs nothing`() throws {
+  @Test func `query has one line for each server that it asked, and logs nothing`() throws {
     try withLab { lab in
       let (first, second, plain) = (try lab.nobody(), try lab.nobody(), try lab.nobody())
       var settings = Settings(
@@ -285,7 +285,7 @@ import Testing
     }
   }
 
-  @Test func `query says what would help with refused credentials, and the service's own word for it`() throws {
+  @Test func `query shows a remedy for refused credentials, and the service's error code`() throws {
     try withLab { lab in
       let kind = AccountKind.named("emas, v1 over HTTP")
       let simulator = try lab.simulator("--emas-secret", String(repeating: "ab", count: 32))
@@ -299,7 +299,7 @@ import Testing
     }
   }
 
-  @Test func `a URL with the other scheme's port is named as such, and a CA that is not known`() throws {
+  @Test func `query recognises a port of the other scheme, and an unknown CA`() throws {
     try withLab { lab in
       let simulator = try lab.simulator(https: true)
       let https = try #require(simulator.https).address

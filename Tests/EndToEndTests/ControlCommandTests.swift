@@ -12,7 +12,7 @@ import Testing
   ]
 
   @Test(arguments: Set(commands.map { $0[0] } + ["healthcheck", "tail"]).sorted())
-  func `its help has examples that work, every exit code, and --json`(command: String) throws {
+  func `the help of each control command has working examples, exit codes and --json`(command: String) throws {
     try withLab { lab in
       let (ending, help, _) = try lab.run(command, "--help")
       #expect(ending == .exited(0))
@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  @Test func `a daemon that is not there is exit code 1, and one line says so`() throws {
+  @Test func `without a daemon a control command exits with 1 and one line`() throws {
     try withLab { lab in
       for command in ControlCommandTests.commands + [["tail"]] {
         let (ending, output, error) = try lab.run(command + ["--socket", "\(lab.folder.path)/none.sock"])
@@ -42,8 +42,7 @@ import Testing
     }
   }
 
-  @Test func `without a configuration the usual socket is asked, and one line says so where no daemon is there`() throws
-  {
+  @Test func `without a configuration the default socket is used`() throws {
     try withLab { lab in
       var settings = Settings(Settings.doh(Address("127.0.0.1", 1)))
       settings.openControl(in: lab)
@@ -86,7 +85,7 @@ import Testing
     }
   }
 
-  @Test func `with --json each prints one object on one line, and ends with 0 where it has done its work`() throws {
+  @Test func `with --json each control command prints one object on one line`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       var settings = Settings(Settings.doh(simulator.http))
@@ -119,7 +118,7 @@ import Testing
   }
 
   /// Half done is not done: what is flushed from the memory would come back out of the file.
-  @Test func `flush ends with 2 where the cache file cannot be replaced`() throws {
+  @Test func `flush exits with 2 if the cache file cannot be replaced`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let folder = "\(lab.folder.path)/state"

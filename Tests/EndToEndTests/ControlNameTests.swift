@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  @Test func `cache shows the entries of a name, and says where it has none`() throws {
+  @Test func `cache shows the entries of a name, or that there are none`() throws {
     try withScene { _, _, daemon, control in
       for type in ["A", "AAAA"] { for _ in 0..<3 { try ask(daemon.address, "www.example.com", type) } }
       try ask(daemon.address, "nowhere.example.com")
@@ -124,7 +124,7 @@ import Testing
     }
   }
 
-  @Test func `a reported address goes last until the next answer, and others take turns before it`() throws {
+  @Test func `a reported address is last until the next answer, while the others rotate`() throws {
     try withScene { _, simulator, daemon, control in
       try simulator.setZone("$ORIGIN example.com.\nwww 300 A 192.0.2.1\nwww 300 A 192.0.2.2\nwww 300 A 192.0.2.3\n")
       func answers() throws -> [[String]] { try (0..<6).map { _ in try ask(daemon.address, "www.example.com").data } }
@@ -145,7 +145,7 @@ import Testing
     }
   }
 
-  @Test func `what was flushed does not come back after a kill`() throws {
+  @Test func `flushed entries do not return after a kill`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       var settings = Settings(Settings.doh(simulator.http))
@@ -167,7 +167,7 @@ import Testing
     }
   }
 
-  @Test func `a table of one's own is not said to be up when it is not`() throws {
+  @Test func `a table that failed is not reported as up`() throws {
     try withLab { lab in
       let file = try lab.folder.write(
         "{\"service\":\"test\",\"enable\":1,\"domainlist\":[{\"domain\":\"www.example.com\",\"ips\":[\"192.0.2.1\"]}]}",
@@ -208,7 +208,7 @@ import Testing
     }
   }
 
-  @Test func `no number falls over a reload, also where a provider has changed, and each goes on`() throws {
+  @Test func `no counter falls over a reload, also if a provider has changed`() throws {
     try withLab { lab in
       let (first, second) = (try lab.simulator(), try lab.simulator())
       let socket = "\(lab.folder.path)/control.sock"

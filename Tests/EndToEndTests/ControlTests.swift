@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test func `flush without names forgets all answers`() throws {
+  @Test func `flush without names removes all answers`() throws {
     try withScene { scene in
       let names = ["www.example.com", "nowhere.example.com", "n1.bench.example"]
       for _ in 0..<2 { for name in names { try ask(scene.daemon.address, name) } }
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func `flush with names forgets only theirs, and with --below what is below as well`() throws {
+  @Test func `flush with names removes theirs, with --below those below as well`() throws {
     try withScene { scene in
       let names = ["n1.bench.example", "n2.bench.example", "www.example.com"]
       let counts = try scene.counts(afterAsking: names)
@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  @Test func `flush of a name takes the denial that covers it`() throws {
+  @Test func `flush of a name removes the NXDOMAIN that covers it`() throws {
     try withScene { scene in
       try ask(scene.daemon.address, "nowhere.example.com")
       #expect(try ask(scene.daemon.address, "below.nowhere.example.com").code == .nxDomain)
@@ -126,7 +126,7 @@ import Testing
     }
   }
 
-  @Test func `providers shows what each has done, and why one is not used`() throws {
+  @Test func `providers shows the counters of each, and why one is not used`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let socket = "\(lab.folder.path)/control.sock"
@@ -154,7 +154,7 @@ import Testing
     }
   }
 
-  @Test func `the socket is found by the configuration, broken or not, and is gone with the daemon`() throws {
+  @Test func `the socket is found by the configuration, valid or not, and removed with the daemon`() throws {
     try withScene { scene in
       var status = stat()
       #expect(lstat(scene.socket, &status) == 0 && status.st_mode == S_IFSOCK | 0o660)
@@ -199,7 +199,7 @@ import Testing
     }
   }
 
-  @Test func `what a dead daemon left is replaced`() throws {
+  @Test func `the socket of a dead daemon is replaced`() throws {
     try withScene { scene in
       var settings = Settings(Settings.doh(scene.simulator.http))
       let socket = "\(scene.lab.folder.path)/other.sock"

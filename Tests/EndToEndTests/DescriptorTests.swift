@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.blocking) struct DescriptorTests {
   @Test(arguments: [(inFlight: 100, isEnough: true), (inFlight: 1000, isEnough: false)])
-  func `the soft limit is raised, and a hard one that is too low is told in one line`(
+  func `the soft limit is raised, and a low hard limit is logged in one line`(
     load: (inFlight: Int, isEnough: Bool)
   ) throws {
     try withLab { lab in
@@ -176,7 +176,7 @@ import Testing
     }
   }
 
-  @Test(.looksInside) func `scrapes and commands that cannot even be dropped wait, and cost no time`() throws {
+  @Test(.looksInside) func `without any descriptor scrapes and commands wait without using CPU time`() throws {
     try withServers { daemon, servers in
       try daemon.limitDescriptors(to: 3)
       let clients = try servers.map { try $0() }

@@ -114,7 +114,7 @@ private func sorted(_ records: [ResourceRecord]) -> [String] {
     }
   }
 
-  @Test func `short answers have addresses and no more`() throws {
+  @Test func `short answers have addresses only`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let daemon = try lab.daemon(Settings(Settings.alidns(simulator.http, "short = true")).text)
@@ -143,7 +143,7 @@ private func sorted(_ records: [ResourceRecord]) -> [String] {
     }
   }
 
-  @Test func `the age of an RFC 8484 response comes off its TTLs`() throws {
+  @Test func `the age of an RFC 8484 response is subtracted from its TTLs`() throws {
     try withLab { lab in
       let simulator = try lab.simulator("--age", "100")
       let daemon = try lab.daemon(Settings(Settings.doh(simulator.http)).text)
@@ -152,7 +152,7 @@ private func sorted(_ records: [ResourceRecord]) -> [String] {
     }
   }
 
-  @Test func `a client subnet is sent only where the configuration says so`() throws {
+  @Test func `a client subnet is sent only if configured`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       // Family 1, /24, 198.51.100.0 (RFC 7871 section 6).

@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  @Test func `a resolver that says the same is not suspected`() throws {
+  @Test func `a resolver with the same answer is not suspected`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let network = try PlainServer(addresses: ["v4only.example.com.": "192.0.2.4"])
@@ -123,7 +123,7 @@ import Testing
     }
   }
 
-  @Test func `query asks one provider, past rules and the others`() throws {
+  @Test func `query --provider asks one provider without rules`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let network = try PlainServer(addresses: ["example.com.": "10.0.0.1"])
@@ -152,7 +152,7 @@ import Testing
     }
   }
 
-  @Test func `with a name its last line is a sentence`() throws {
+  @Test func `doctor with a name ends with a sentence`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let network = try PlainServer(addresses: ["v4only.example.com.": "192.0.2.4", "example.com.": "10.0.0.1"])
@@ -193,7 +193,7 @@ import Testing
     return (ending, report)
   }
 
-  @Test func `without a name it checks the daemon, the clock and all upstreams, and ends with a sentence`() throws {
+  @Test func `doctor without a name checks daemon, clock and upstreams, and ends with a sentence`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let network = try PlainServer(addresses: ["example.com.": "192.0.2.1"])
@@ -214,7 +214,7 @@ import Testing
     }
   }
 
-  @Test func `without a name it names what does not work`() throws {
+  @Test func `doctor without a name lists what does not work`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       try simulator.fault("kind=status&code=503")
@@ -232,7 +232,7 @@ import Testing
   }
 
   @Test(.enabled(if: NetworkNamespace.isPossible, "namespaces need root"))
-  func `without a name it says whether the machine asks httpdnsd`() throws {
+  func `doctor without a name reports whether the machine uses httpdnsd`() throws {
     try withLab { lab in
       let machine = try NetworkNamespace(in: lab)
       let simulator = try lab.simulator([], at: machine.world)

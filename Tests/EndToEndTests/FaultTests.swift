@@ -41,7 +41,7 @@ private let patience = Duration.milliseconds(4_900)
     }
   }
 
-  @Test func `a provider that refuses domain after domain is told at once, with EDE, and is asked no more`() throws {
+  @Test func `a provider that refuses several domains is put aside, and clients get EDE`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)
@@ -56,7 +56,7 @@ private let patience = Duration.milliseconds(4_900)
   }
 
   @Test(arguments: ["json", "alidns", "doh"])
-  func `without LocalDNS a failure is told in time, with the reason`(_ kind: String) throws {
+  func `without LocalDNS clients get SERVFAIL in time, with the reason`(_ kind: String) throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let daemon = try lab.daemon(Settings(Settings.plain(kind, simulator.http)).text)
@@ -77,7 +77,7 @@ private let patience = Duration.milliseconds(4_900)
   }
 
   @Test(arguments: ["json", "alidns", "doh"])
-  func `with LocalDNS every failure is made good in time that says nothing about the name`(_ kind: String) throws {
+  func `with LocalDNS each failure that is not about the name is answered in time`(_ kind: String) throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let names = (0..<ProviderFault.all.count).map { ("n\($0).bench.example.", "10.0.0.\($0)") }
@@ -121,7 +121,7 @@ private let patience = Duration.milliseconds(4_900)
     }
   }
 
-  @Test func `servers are asked one after the other, and after some failures in another order`() throws {
+  @Test func `servers are asked in order, which changes after some failures`() throws {
     try withLab { lab in
       let simulators = try (0..<2).map { _ in try lab.simulator() }
       let provider = Settings.provider(
@@ -167,7 +167,7 @@ private let patience = Duration.milliseconds(4_900)
     }
   }
 
-  @Test func `LocalDNS that is silent too does not keep anybody waiting`() throws {
+  @Test func `a silent LocalDNS does not delay clients`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let network = try PlainServer { _, _ in nil }
@@ -206,7 +206,7 @@ private let patience = Duration.milliseconds(4_900)
     }
   }
 
-  @Test func `a provider whose name nobody knows fails in time, and is found later`() throws {
+  @Test func `a provider whose server is not resolved fails in time, and recovers`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let isKnown = Flag()

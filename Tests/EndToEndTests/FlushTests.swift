@@ -12,7 +12,7 @@ import Testing
   private static let longestWait = Duration.seconds(1)
 
   @Test(arguments: [["--below", "fill.example"], []])
-  func `a full cache is flushed while somebody asks all the time, and stays flushed`(names: [String]) throws {
+  func `a full cache is flushed under constant queries, and stays flushed`(names: [String]) throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       try simulator.setZone("*.fill.example. 3000 A 192.0.2.1\nwww.example. 3000 A 192.0.2.2")

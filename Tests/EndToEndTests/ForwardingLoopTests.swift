@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  @Test func `a resolver beside one that leads back goes on to be asked`() throws {
+  @Test func `a resolver beside one with a loop is still asked`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let place = try freePlace()

@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  @Test func `silence after the handshake costs a timeout, then nobody waits, and a probe ends it`() throws {
+  @Test func `silence after the handshake costs one timeout, and a probe ends the outage`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let next = try lab.simulator()

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 @Suite(.blocking) struct HardeningTests {
-  @Test func `the keys of connections are written nowhere, whatever the environment says`() throws {
+  @Test func `no environment variable makes the daemon write TLS keys`() throws {
     try withLab { lab in
       let simulator = try lab.simulator(https: true)
       let https = try #require(simulator.https)
@@ -21,7 +21,7 @@ import Testing
     }
   }
 
-  @Test func `authorities that the environment adds are trusted, and a line says so`() throws {
+  @Test func `authorities of the environment are trusted, with a log line`() throws {
     try withLab { lab in
       let simulator = try lab.simulator(https: true)
       let https = try #require(simulator.https)
@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test func `silent TCP connections of a few addresses shut nobody out`() throws {
+  @Test func `silent TCP connections of a few addresses block no client`() throws {
     try withLab { lab in
       var settings = Settings(Settings.json(try lab.simulator().http))
       settings.listen = "tcp_idle = \"600s\""
@@ -65,7 +65,7 @@ import Testing
 
 @Suite(.blocking, .enabled(if: NetworkNamespace.isPossible, "needs root and network namespaces"))
 struct AbsentNeighbourTests {
-  @Test func `answers to neighbours that are not there leave room for those to others`() throws {
+  @Test func `answers to absent neighbours leave room for answers to others`() throws {
     try withLab { lab in
       let machine = try NetworkNamespace(in: lab)
       let simulator = try lab.simulator([], at: machine.world)

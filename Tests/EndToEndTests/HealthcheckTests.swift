@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 @Suite(.blocking) struct HealthcheckTests {
-  @Test func `healthcheck is content with a daemon that answers, and with nothing else`() throws {
+  @Test func `healthcheck succeeds only with a daemon that answers`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)
@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  @Test func `as many connections as there may be are a sign of life`() throws {
+  @Test func `healthcheck succeeds with a full table of TCP connections`() throws {
     try withLab { lab in
       var settings = Settings(Settings.json(try lab.simulator().http))
       settings.listen = "tcp_connections = 1"
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test func `a daemon with an empty file does what variables say`() throws {
+  @Test func `environment variables configure a daemon with an empty file`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let environment = [

@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test func `over five TTLs nobody who asks for a hot name waits for the provider`() throws {
+  @Test func `no client waits for a hot name over five TTLs`() throws {
     let ttl = 12
     // Longer than a busy machine may take for an answer from the cache.
     let delay = 1000
@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  @Test func `a name that nobody asks for any more is refreshed for as often as give_up_after says`() throws {
+  @Test func `an unused name is refreshed give_up_after times`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let server = try daemon(lab, simulator, "give_up_after = 2\nhot_hits = 3").address

@@ -80,7 +80,7 @@ import Testing
   }
 
   @Test(arguments: ["format = \"json\"", "format = \"text\""])
-  func `without log.queries no line has a name or a client, at any level, whatever goes wrong`(format: String) throws {
+  func `without log.queries no log line has a name or a client, at any level`(format: String) throws {
     try withLab { lab in
       let canary = "canary7f3a9"
       let simulator = try lab.simulator()
@@ -137,7 +137,7 @@ import Testing
     }
   }
 
-  @Test func `what ends the start is a line in the format of the log`() throws {
+  @Test func `a failed start is logged in the format of the log`() throws {
     try withLab { lab in
       let taken = try Socket.pair()
       var settings = Settings(Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\""))
@@ -154,7 +154,7 @@ import Testing
     }
   }
 
-  @Test func `SIGUSR2 writes out what happened, also what the level left out, each time`() throws {
+  @Test func `SIGUSR2 dumps recent events of all levels, each time`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       try simulator.fault("kind=status&code=500")
@@ -207,7 +207,7 @@ import Testing
     }
   }
 
-  @Test func `failures within a second are logged when it is over, and at once on request`() throws {
+  @Test func `failures within a second are summed up in one line, or at once on request`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       try simulator.fault("kind=status&code=500")
@@ -283,7 +283,7 @@ import Testing
     return String(decoding: try file.readToEnd() ?? Data(), as: UTF8.self)
   }
 
-  @Test func `who does not read the log stops no answer, and the end comes all the same`() throws {
+  @Test func `a log reader that stalls delays neither answers nor the shutdown`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let path = "\(lab.folder.path)/log"

@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test func `hits, misses and refusals are as many as were asked`() throws {
+  @Test func `hits, misses and refusals are counted exactly`() throws {
     let rules = "[[rule]]\nnames = [\"ads.example\"]\nuse = \"nxdomain\"\n"
     try withScene(more: rules) { scene in
       let before = try scene.scrape()
@@ -82,7 +82,7 @@ import Testing
     }
   }
 
-  @Test func `failures of a provider are counted by reason, and its state is told`() throws {
+  @Test func `the metrics count a provider's failures by reason and show its state`() throws {
     try withScene { scene in
       try scene.simulator.fault("kind=status&code=429&retry-after=600")
       for domain in ["a.example", "b.example", "c.example"] {
@@ -126,7 +126,7 @@ import Testing
     }
   }
 
-  @Test func `promtool finds nothing to say of the page`() throws {
+  @Test func `promtool accepts the page of metrics`() throws {
     try withScene { scene in
       for name in ["n0.bench.example", "n0.bench.example", "nowhere.example.com"] {
         try ask(scene.daemon.address, name)
@@ -139,7 +139,7 @@ import Testing
   }
 
   @Test(.enabled(if: geteuid() == 0, "a datagram from port 0 takes a raw socket"))
-  func `responses that the kernel does not take are counted, at once or after a wait`() throws {
+  func `responses that the kernel refuses are counted, hot or cold`() throws {
     try withScene { scene in
       let query = TestQuery("n1.bench.example").octets
       // The first one waits for the provider, the second one is in the cache.
@@ -152,7 +152,7 @@ import Testing
     }
   }
 
-  @Test func `alerts and dashboard ask for nothing that is not there, and the dashboard shows everything`() throws {
+  @Test func `alerts and dashboard use existing metrics only, and the dashboard shows all`() throws {
     let rules = Repository.path("Config/prometheus/httpdnsd.rules.yml")
     let (ending, output, error) = try ChildProcess.run(["promtool", "check", "rules", rules])
     #expect(ending == .exited(0), "\(output)\(error)")
@@ -174,7 +174,7 @@ import Testing
     }
   }
 
-  @Test func `each alert fires where it should, once, and not elsewhere`() throws {
+  @Test func `each alert fires in its situation only`() throws {
     let tests = Repository.path("Tests/EndToEndTests/Data/httpdnsd.rules.test.yml")
     let (ending, output, error) = try ChildProcess.run(["promtool", "test", "rules", tests])
     #expect(ending == .exited(0), "\(output)\(error)")
@@ -188,7 +188,7 @@ import Testing
     }
   }
 
-  @Test func `what LocalDNS takes for an answer is measured, though it is less than a turn of the loop`() throws {
+  @Test func `LocalDNS's round trips are measured below the duration of a loop turn`() throws {
     try withLab { lab in
       let network = try PlainServer(addresses: ["www.corp.example.": "198.51.100.7"])
       var settings = Settings(Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\""))
@@ -227,7 +227,7 @@ import Testing
     }
   }
 
-  @Test func `is healthy and ready while it serves, and not ready while it stops`() throws {
+  @Test func `the daemon is healthy and ready while it serves, and not ready while it stops`() throws {
     try withScene { scene in
       #expect(try scene.web.get("/healthz").status == 200)
       #expect(try scene.web.get("/readyz").status == 200)

@@ -128,7 +128,7 @@ import Testing
   }
 
   @Test(arguments: ["json", "alidns"])
-  func `any octet of a name gets into a URL of kind json, and only letters, digits, hyphens and underscores of alidns`(
+  func `kind json carries names of any octets, alidns only letters, digits, - and _`(
     _ kind: String
   ) throws {
     try withLab { lab in

@@ -16,7 +16,7 @@ import Testing
     return settings.text
   }
 
-  @Test func `names are resolved at start, which being ready does not wait for`() throws {
+  @Test func `names are prefetched at start without delaying readiness`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       try simulator.fault("kind=delay&ms=700")
@@ -37,7 +37,7 @@ import Testing
     }
   }
 
-  @Test func `names to keep that could not be resolved at start come as soon as they can`() throws {
+  @Test func `keep list names that failed at start are fetched as soon as possible`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       try simulator.fault("kind=status&code=500")

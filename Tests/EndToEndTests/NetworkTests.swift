@@ -41,7 +41,7 @@ struct NetworkTests {
     }
   }
 
-  @Test func `on another network what is needed comes first, and the rest when it is used, once`() throws {
+  @Test func `on another network hot names are fetched first, the others once when used`() throws {
     let refresh = """
       keep = ["n1.bench.example"]
       preload = ["n2.bench.example"]
@@ -79,7 +79,7 @@ struct NetworkTests {
     }
   }
 
-  @Test func `entries that belong to a network come back with it`() throws {
+  @Test func `entries of a network are valid again with it`() throws {
     try withMachine(cache: "per_network = true") { daemon, simulator, machine in
       // The router is known as soon as something was sent over it; before that this is no network.
       try ask(daemon.address, "n1.bench.example")
@@ -123,7 +123,7 @@ struct NetworkTests {
     }
   }
 
-  @Test func `containers that come and go cost no connection and no transfer`() throws {
+  @Test func `containers that start and stop cost no connection and no transfer`() throws {
     try withMachine { daemon, simulator, machine in
       try ask(daemon.address, "n1.bench.example")
       try settle(daemon, machine, over: 0)
@@ -169,7 +169,7 @@ struct NetworkTests {
     }
   }
 
-  @Test func `a network that keeps changing its search list costs no transfer, and its last one counts`() throws {
+  @Test func `repeated changes of the search list cost no transfer, and the last one applies`() throws {
     try withLab { lab in
       let machine = try NetworkNamespace(in: lab)
       let simulator = try lab.simulator([], at: machine.world)
@@ -213,7 +213,7 @@ struct NetworkTests {
     }
   }
 
-  @Test func `between two networks there is no search list to follow`() throws {
+  @Test func `between two networks no search list applies`() throws {
     try withMachine(resolvers: []) { daemon, _, machine in
       let server = try PlainServer(
         addresses: ["web.corp.example.com.": "10.6.6.6"], at: Address(machine.routers[0], 53))
@@ -236,7 +236,7 @@ struct NetworkTests {
     }
   }
 
-  @Test func `check, doctor and query say what the network changes, and why a name goes where it goes`() throws {
+  @Test func `check, doctor and query show what the network changes, and the route of a name`() throws {
     try withLab { lab in
       let machine = try NetworkNamespace(in: lab)
       let simulator = try lab.simulator([], at: machine.world)
@@ -297,7 +297,7 @@ struct NetworkTests {
     }
   }
 
-  @Test func `resolvers are those that the network hands out, from one moment to the next`() throws {
+  @Test func `resolvers follow the network at once`() throws {
     try withMachine(resolvers: []) { daemon, _, machine in
       #expect(try ask(daemon.address, "printer").code == .nxDomain)
       // Each router has its own idea of that name.
@@ -319,7 +319,7 @@ struct NetworkTests {
     }
   }
 
-  @Test func `what a captive portal said about its probe is not believed on another network`() throws {
+  @Test func `a captive portal's answer is not valid on another network`() throws {
     try withMachine(resolvers: []) { daemon, simulator, machine in
       let portal = "detectportal.firefox.com"
       let servers = try machine.routers.enumerated().map { index, router in

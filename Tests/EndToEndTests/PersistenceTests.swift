@@ -24,7 +24,7 @@ import Testing
   private func queries(_ numbers: Range<Int>) -> [TestQuery] { numbers.map { TestQuery("n\($0).bench.example") } }
 
   /// The records' TTL is 300 s, of which 100 pass on the wall clock alone: as for a machine that was off.
-  @Test func `after a restart answers are there, and older by what has passed on the wall`() throws {
+  @Test func `after a restart cached answers are older by the time that passed`() throws {
     try withLab { lab in
       let (simulator, clock) = (try lab.simulator(), try ShiftedClock(in: lab))
       let first = try lab.daemon(configuration(lab, simulator), environment: clock.environment)
@@ -58,7 +58,7 @@ import Testing
   }
 
   /// Half of the ends come while the file is being written: the first of these saves is that of 12,000 names.
-  @Test func `killed twenty times under load it never leaves a file that cannot be read`() throws {
+  @Test func `a daemon killed twenty times under load leaves a readable cache file`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       var saved = 0
@@ -164,7 +164,7 @@ import Testing
     }
   }
 
-  @Test func `of two daemons with the same files one writes them, and the other says so and serves`() throws {
+  @Test func `of two daemons with the same files one writes, the other logs it and serves`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let environment = ["STATE_DIRECTORY": lab.folder.path]
@@ -186,7 +186,7 @@ import Testing
     }
   }
 
-  @Test func `kept names that the file has fresh cost nothing at start`() throws {
+  @Test func `keep list names that are fresh in the cache file cost nothing at start`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       var settings = Settings(Settings.json(simulator.http))

@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test func `connections that say nothing do not hold up the end`() throws {
+  @Test func `silent connections do not delay the shutdown`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test func `after the end the port is free at once`() throws {
+  @Test func `the port is free at once after the shutdown`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let first = try lab.daemon(Settings(Settings.json(simulator.http)).text)
@@ -77,7 +77,7 @@ import Testing
   }
 
   @Test(arguments: Transport.allCases)
-  func `a port in use is told in one line, with its holder`(_ transport: Transport) throws {
+  func `a port in use is reported in one line, with its holder`(_ transport: Transport) throws {
     try withLab { lab in
       let holder = transport == .udp ? try Socket.pair().udp : try Socket.pair().tcp
       if transport == .tcp { listen(holder.descriptor, 1) }
@@ -116,7 +116,7 @@ import Testing
     }
   }
 
-  @Test(.looksInside) func `the holder of a port is who has that very address`() throws {
+  @Test(.looksInside) func `the holder of a port is the process with that very address`() throws {
     try withLab { lab in
       let holder = try Socket.pair().udp
       var settings = Settings(Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\""))
@@ -191,7 +191,7 @@ import Testing
     ("getnameinfo", Perl.names(flags: "Socket::NI_NUMERICSERV")),
     ("getnameinfo", Perl.names(flags: "\(Perl.digits) | Socket::NI_NAMEREQD")),
   ])
-  func `who asks libc for names is ended by the library that every daemon here is started with`(
+  func `the test library ends a program that resolves names with libc`(
     function: String, command: [String]
   ) throws {
     let (ending, _, error) = try ChildProcess.run(command, environment: ["LD_PRELOAD": Programs.lookupRefusal()])
@@ -199,14 +199,14 @@ import Testing
     #expect(error.contains("refused lookup: \(function)\n"))
   }
 
-  @Test func `who asks libc for digits is not`() throws {
+  @Test func `the test library does not end a program that parses digits with libc`() throws {
     let (ending, output, _) = try ChildProcess.run(
       Perl.names(flags: Perl.digits), environment: ["LD_PRELOAD": Programs.lookupRefusal()])
     #expect(ending == .exited(0))
     #expect(output == "127.0.0.1 53")
   }
 
-  @Test(.looksInside) func `libc is really not to be asked for names`() throws {
+  @Test(.looksInside) func `the daemon does not resolve names with libc`() throws {
     try withLab { lab in
       let daemon = try lab.daemon(Settings(Settings.provider("doh", "url = \"https://192.0.2.1/dns-query\"")).text)
       #expect(try daemon.kernelFile("maps").contains("/refuse_lookups.so"))

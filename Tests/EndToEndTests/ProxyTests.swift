@@ -25,7 +25,7 @@ import Testing
   }
 
   @Test(arguments: cases)
-  func `a server given by name is found by the proxy, whatever the environment says`(
+  func `a server given by name is resolved by the proxy, despite the environment`(
     scheme: String, proxyScheme: String
   ) throws {
     try withLab { lab in
@@ -50,7 +50,7 @@ import Testing
   }
 
   @Test(arguments: cases)
-  func `a proxy is told the address of a server that has one`(scheme: String, proxyScheme: String) throws {
+  func `a proxy gets the address of a server that has one`(scheme: String, proxyScheme: String) throws {
     try withLab { lab in
       let simulator = try lab.simulator(https: true)
       let proxy = try TestProxy()
@@ -78,7 +78,7 @@ import Testing
   }
 
   @Test(arguments: ["http", "socks5h"])
-  func `a proxy that is not there is not gone around`(proxyScheme: String) throws {
+  func `a missing proxy is not bypassed`(proxyScheme: String) throws {
     try withLab { lab in
       let simulator = try lab.simulator(https: true)
       let nobody = try lab.nobody()

@@ -18,7 +18,7 @@ import Testing
   }
 
   @Test(arguments: AccountKind.all.filter(\.isVerified))
-  func `wrong credentials are told once, and the next provider serves`(_ kind: AccountKind) throws {
+  func `wrong credentials are logged once, and the next provider serves`(_ kind: AccountKind) throws {
     try withLab { lab in
       // The account has changed, and the configuration has not.
       let first = try lab.simulator(
@@ -63,7 +63,7 @@ import Testing
     }
   }
 
-  @Test func `a burst beyond a quota is told once, and does not lengthen the pause`() throws {
+  @Test func `a burst beyond a quota is logged once, and does not lengthen the pause`() throws {
     try withLab { lab in
       let first = try lab.simulator()
       let daemon = try lab.daemon(Settings(AccountKind.named("tencent, aes over HTTP").provider(first)).text)
@@ -78,7 +78,7 @@ import Testing
   }
 
   @Test(arguments: ["emas, v1 over HTTP", "emas, v2 over HTTP", "emas, v2 gcm over HTTP"])
-  func `over HTTP nobody's clock is believed`(_ title: String) throws {
+  func `over HTTP no clock is learned`(_ title: String) throws {
     try withLab { lab in
       let first = try lab.simulator("--clock-offset", "5000")
       let second = try lab.simulator()
@@ -89,7 +89,7 @@ import Testing
   }
 
   @Test(arguments: ["emas, v1 over HTTP", "tencent, aes over HTTP"])
-  func `a provider with a used-up quota is not asked for as long as it says`(_ title: String) throws {
+  func `a provider with a used-up quota is not asked for its Retry-After`(_ title: String) throws {
     try withLab { lab in
       let kind = AccountKind.named(title)
       let first = try lab.simulator()
@@ -114,7 +114,7 @@ import Testing
   @Test(arguments: [
     ("InvalidAccount", "check in the provider's console"), ("UnsignedInterfaceDisabled", "the provider's console"),
   ])
-  func `an account that is not served is told`(_ code: String, _ remedy: String) throws {
+  func `an account that is not served is logged`(_ code: String, _ remedy: String) throws {
     try withLab { lab in
       let first = try lab.simulator("--fault", "kind=error&error=\(code)")
       let second = try lab.simulator()
@@ -125,7 +125,7 @@ import Testing
   }
 
   @Test(arguments: ["kind=status&code=503", "kind=status&code=500", "kind=reset", "kind=error&error=InternalError"])
-  func `where the first server fails the second one serves`(_ fault: String) throws {
+  func `the second server serves if the first one fails`(_ fault: String) throws {
     try withLab { lab in
       let servers = try (0..<2).map { _ in try lab.simulator() }
       let next = try lab.simulator()

@@ -10,7 +10,7 @@ import Testing
     "[[rule]]\nnames = [\"pinned.example\"]\nuse = \"pinned\"\naddresses = [\"\(address)\"]\n"
   }
 
-  @Test func `cache and sockets stay, a rule that has come counts, one that has gone does not`() throws {
+  @Test func `a reload retains cache and sockets and applies new and removed rules`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       var settings = Settings(Settings.json(simulator.http))
@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  @Test func `answers of a rule go with the rule, those of other rules and of all other names stay`() throws {
+  @Test func `a removed rule takes its cached answers with it, and no others`() throws {
     try withLab { lab in
       let (first, second) = (try lab.simulator(), try lab.simulator())
       try first.setZone("*.corp.example. 300 A 192.0.2.1\n*.lab.example. 300 A 192.0.2.1\nwww.example. 300 A 192.0.2.1")
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test func `a bad file is refused with every mistake, and the old configuration goes on`() throws {
+  @Test func `an invalid file is refused with every mistake, and the old configuration stays`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       var settings = Settings(Settings.json(simulator.http))
@@ -135,7 +135,7 @@ import Testing
     }
   }
 
-  @Test func `another file than the daemon's is refused, and its own one is taken by any path`() throws {
+  @Test func `reload accepts the daemon's own file by any path, and refuses another one`() throws {
     try withLab { lab in
       var settings = Settings(Settings.json(try lab.simulator().http))
       settings.openControl(in: lab)
@@ -193,7 +193,7 @@ import Testing
     }
   }
 
-  @Test func `who may ask, the hosts file, TTLs and the log's level change at once`() throws {
+  @Test func `a reload changes access, hosts file, TTLs and log level at once`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let hosts = try lab.folder.write("192.0.2.9 host.example\n", to: "hosts")
@@ -288,7 +288,7 @@ import Testing
     }
   }
 
-  @Test func `what the cache's file says after a reload is true after a restart`() throws {
+  @Test func `the cache file written after a reload is valid after a restart`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       func rule(_ name: String, _ more: String) -> String {

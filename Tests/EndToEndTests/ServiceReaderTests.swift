@@ -53,7 +53,7 @@ import Testing
   }
 
   @Test(.enabled(if: NetworkNamespace.isPossible, "namespaces need root"))
-  func `so is one below a folder that the service may not enter`() throws {
+  func `a secret below a folder that the service may not enter is a mistake`() throws {
     try withService { check, secret in
       chown(secret, 4711, 4711)
       let text = try String(contentsOfFile: secret, encoding: .utf8)

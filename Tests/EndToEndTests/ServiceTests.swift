@@ -23,7 +23,7 @@ extension Daemon {
   }
 
   @Test(arguments: [1, 3])
-  func `sockets that are handed over are served in the place of listen addresses`(workers: Int) throws {
+  func `inherited sockets are served in place of listen.addresses`(workers: Int) throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let sockets = try HeldSockets()
@@ -42,7 +42,7 @@ extension Daemon {
     }
   }
 
-  @Test func `sockets at the configured addresses are no surprise, and their variables go no further`() throws {
+  @Test func `inherited sockets at the configured addresses cause no warning`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let sockets = try HeldSockets()
@@ -106,7 +106,7 @@ extension Daemon {
     }
   }
 
-  @Test func `it says that it is ready, how it fares, and that it ends, in that order`() throws {
+  @Test func `the daemon reports readiness, status and end to systemd in that order`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let manager = try NotifySocket(in: lab)
@@ -127,7 +127,7 @@ extension Daemon {
     }
   }
 
-  @Test func `a reload is told from its beginning to its end, and why a file is refused until one is not`() throws {
+  @Test func `a reload is reported to systemd from start to end, with the reason of a refusal`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let manager = try NotifySocket(in: lab)
@@ -177,7 +177,7 @@ extension Daemon {
   }
 
   /// The reload waits for the listener, the end does not wait for the reload.
-  @Test(.enabled(if: isPrivileged)) func `a reload that the end overtakes is not said to be over`() throws {
+  @Test(.enabled(if: isPrivileged)) func `a reload interrupted by the shutdown is not reported as finished`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let manager = try NotifySocket(in: lab)
@@ -203,7 +203,7 @@ extension Daemon {
   }
 
   @Test(.enabled(if: isPrivileged), arguments: [1, 3])
-  func `signs of life come from idle threads, and stop while any one of them stands`(workers: Int) throws {
+  func `watchdog notifications come from idle threads, and stop if one is stuck`(workers: Int) throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let manager = try NotifySocket(in: lab)
@@ -232,7 +232,7 @@ extension Daemon {
     }
   }
 
-  @Test func `whoever was heard is answered before the end, at the last moment with SERVFAIL`() throws {
+  @Test func `received queries are answered before the end, with SERVFAIL at the latest`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let sockets = try HeldSockets()

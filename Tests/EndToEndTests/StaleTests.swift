@@ -34,7 +34,7 @@ private let staleAnswer: [UInt16] = [3]
     }
   }
 
-  @Test func `while the provider is away what has expired is given at once, and the provider asked once`() throws {
+  @Test func `during an outage expired answers are served at once, with one attempt`() throws {
     try withExpired("stale = \"on-failure\"") { server, simulator, _ in
       simulator.process.end()
       for _ in 0..<10 {
@@ -63,8 +63,7 @@ private let staleAnswer: [UInt16] = [3]
     }
   }
 
-  @Test func `whoever waits for a slow provider gets stale data in time, and the next one what came after all`() throws
-  {
+  @Test func `a slow provider costs stale data once, and its late answer is cached`() throws {
     try withExpired("stale = \"on-failure\"\nstale_wait = \"500ms\"", provider: "timeout = \"5s\"") {
       server, simulator, _ in
       try simulator.setZone("ttl-1.example. 60 A 192.0.2.77")
@@ -82,7 +81,7 @@ private let staleAnswer: [UInt16] = [3]
     }
   }
 
-  @Test func `immediate: stale at once, and fresh behind it`() throws {
+  @Test func `stale = "immediate" serves stale data at once and refreshes it`() throws {
     try withExpired("stale = \"immediate\"") { server, simulator, _ in
       try simulator.setZone("ttl-1.example. 60 A 192.0.2.77")
       try simulator.fault("kind=delay&ms=1500")
@@ -97,14 +96,14 @@ private let staleAnswer: [UInt16] = [3]
     }
   }
 
-  @Test func `off: nothing that has expired is given`() throws {
+  @Test func `stale = "off" serves no expired data`() throws {
     try withExpired("stale = \"off\"") { server, simulator, _ in
       try simulator.fault("kind=status&code=500")
       #expect(try ask(server, "ttl-1.example").code == .servFail)
     }
   }
 
-  @Test func `a name that is gone replaces the address it had`() throws {
+  @Test func `NXDOMAIN replaces the former address`() throws {
     try withExpired("stale = \"on-failure\"") { server, simulator, _ in
       try simulator.setZone("gone.example. 1 A 192.0.2.1")
       try expire("gone.example", server, simulator)

@@ -98,7 +98,7 @@ import Testing
     }
   }
 
-  @Test func `as long as no table has come nobody is told that there are no addresses`() throws {
+  @Test func `without a table no client gets NODATA`() throws {
     try withLab { lab in
       let simulator = try lab.simulator("--fault", "kind=status&code=500")
       let daemon = try lab.daemon(Settings(TableTests.remote(simulator)).text)

@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(arguments: Transport.allCases)
-  func `it shows queries in the order of their answers, and ends with the daemon`(transport: Transport)
+  func `tail shows queries in the order of their answers, and ends with the daemon`(transport: Transport)
     throws
   {
     try withDaemon("tail = true") { lab, _, daemon, socket in
@@ -91,7 +91,7 @@ import Testing
   }
 
   @Test(.enabled(if: geteuid() == 0, "only root can be another user"), arguments: [true, false])
-  func `others than root need control.tail, which a reload changes`(isOpen: Bool) throws {
+  func `users other than root need control.tail, which a reload changes`(isOpen: Bool) throws {
     try withDaemon("tail = \(!isOpen)") { lab, _, daemon, socket in
       let text = try String(contentsOfFile: daemon.configuration, encoding: .utf8)
       try daemon.reload(text.replacing("tail = \(!isOpen)", with: "tail = \(isOpen)"))

@@ -46,7 +46,7 @@ import Testing
       ending.changed && ending.asBefore && ending.left && ending.cursor && ending.silent, sourceLocation: location)
   }
 
-  @Test func `q and Q end it well`() throws {
+  @Test func `q and Q end top with exit code 0`() throws {
     try withDaemon { _, _, socket in
       for key in ["q", "Q", " q"] {
         let ending = try watch(socket, "key:\(key)")
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func `states have colours unless NO_COLOR is set, and keys that sort and filter do not end it`() throws {
+  @Test func `top colours states unless NO_COLOR is set, and keys sort and filter`() throws {
     try withDaemon { _, _, socket in
       let ending = try watch(socket, "key:f/abcq\r?nq", prefix: ["env", "--unset=NO_COLOR"])
       expectAsBefore(ending)
@@ -65,7 +65,7 @@ import Testing
     }
   }
 
-  @Test func `Ctrl-C, Ctrl-backslash, SIGTERM and SIGHUP end it as signals do, and the terminal is as it was`() throws {
+  @Test func `signals end top and restore the terminal`() throws {
     try withDaemon { _, _, socket in
       let actions = [
         ("key:\u{3}", SIGINT), ("key:\u{1C}", SIGQUIT), ("signal:\(SIGTERM)", SIGTERM), ("hangup", SIGHUP),
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test(.looksInside) func `while the daemon says nothing, a window of another size is no answer, and Ctrl-C ends it`()
+  @Test(.looksInside) func `a silent daemon does not block top's reaction to Ctrl-C`()
     throws
   {
     try withDaemon { _, daemon, socket in
@@ -107,7 +107,7 @@ import Testing
     }
   }
 
-  @Test func `Ctrl-Z gives the terminal back for as long as it is stopped`() throws {
+  @Test func `Ctrl-Z restores the terminal while top is stopped`() throws {
     try withDaemon { _, _, socket in
       let ending = try watch(socket, "stop")
       #expect(ending.stoppedAsBefore == true)
@@ -116,7 +116,7 @@ import Testing
     }
   }
 
-  @Test func `in the background it stops and leaves the terminal alone until it is brought to the foreground`() throws {
+  @Test func `in the background top stops and does not touch the terminal`() throws {
     struct Seen: Decodable, Equatable {
       var firstStop = SIGTTOU
       var firstSilent = true

@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  @Test func `a certificate of an authority that nobody trusts is refused`() throws {
+  @Test func `a certificate of an unknown authority is refused`() throws {
     try withLab { lab in
       let simulator = try lab.simulator(https: true)
       let https = try #require(simulator.https)

@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  @Test func `what its cache file has is answered without a transfer`() throws {
+  @Test func `the old version's cache file is used without a transfer`() throws {
     try withScene { scene in
       #expect(scene.daemon.log.contains(/INFO cache: 1[89] entries loaded/))
       for number in 1...6 {
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test func `units and refreshes that it spent today stay spent`() throws {
+  @Test func `the old version's spending of today counts`() throws {
     try withScene { scene in
       #expect(try ask(scene.daemon.address, "n21.bench.example").data == ["198.18.0.21"])
       let providers = try scene.control("providers")
@@ -87,7 +87,7 @@ import Testing
     }
   }
 
-  @Test func `its list of servers is used before a new one is there`() throws {
+  @Test func `the old version's list of servers is used until a new one arrives`() throws {
     try withScene { scene in
       // The simulator's own list, which the daemon asks for, comes from the address that was kept.
       #expect(try ask(scene.daemon.address, "n22.bench.example").data == ["198.18.0.22"])
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test func `its sample configuration and those of its README are accepted`() throws {
+  @Test func `the old version's sample and README configurations are accepted`() throws {
     let secrets = [
       "access_key_secret": "secret", "token": "4711", "key": "0123456789abcdef", "secret_key": "0123456789abcdef",
       "aes_secret_key": "0123456789abcdef0123456789abcdef",

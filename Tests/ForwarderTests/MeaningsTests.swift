@@ -64,7 +64,7 @@ import Testing
         "table interval=300000000000ns ttl=5000000000ns file=\(table.path)"
       ),
     ])
-  func `is this for a provider of each kind, without secrets`(keys: String, meaning: String) throws {
+  func `the fingerprint text of each kind of provider contains no secrets`(keys: String, meaning: String) throws {
     let sources = try meanings("[[provider]]\nname = \"p\"\n\(keys)\n").sources
     #expect(sources[EntrySource.provider(0).number] == "p \(meaning)")
     #expect(sources[EntrySource.localDNS.number] == "localdns")
@@ -73,7 +73,7 @@ import Testing
 
   private static let doh = "[[provider]]\nname = \"p\"\nkind = \"doh\"\nurl = \"https://192.0.2.1/dns-query\"\n"
 
-  @Test func `is this for a route`() throws {
+  @Test func `the fingerprint text of a route contains what its answers depend on`() throws {
     let rules = """
       \(Self.doh)
       [[provider]]
@@ -112,7 +112,7 @@ import Testing
     for number in [1, 5] { #expect(filtered[number] == routes[number]) }
   }
 
-  @Test func `is one for the number of a running program and for the file`() throws {
+  @Test func `the cache file uses the fingerprints of the running daemon`() throws {
     let preparation = try preparation(Self.doh)
     let names = preparation.configuration.providers.map(\.meaning)
     for (route, text) in zip(preparation.plan.routes, CacheMeanings(preparation).routes) {

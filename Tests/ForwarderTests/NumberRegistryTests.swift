@@ -12,7 +12,7 @@ import Testing
 @Suite struct `Numbers of meanings` {
   private func kin(_ text: String) -> Character { text.first ?? " " }
 
-  @Test func `stay with what stays, are given out in order, and are equal for equals`() throws {
+  @Test func `numbers stay with their meanings, are assigned in order, and are equal for equals`() throws {
     var numbers = NumberRegistry<String>(4...20)
     #expect(numbers.assign(["a", "b", "a", "c"], kin: { $0 }) == [4, 5, 4, 6])
     #expect(numbers.assign(["c", "d", "a"], kin: { $0 }) == [6, 7, 4])
@@ -21,7 +21,7 @@ import Testing
     #expect(numbers.retired == [4, 5, 7])
   }
 
-  @Test func `of what is gone are given to others only when they are free again`() {
+  @Test func `a number of a removed meaning is reassigned only when it is free`() {
     var numbers = NumberRegistry<Int>(0...3)
     #expect(numbers.assign([1, 2], kin: { $0 }) == [0, 1])
     #expect(numbers.assign([3, 4], kin: { $0 }) == [2, 3])
@@ -33,7 +33,7 @@ import Testing
     #expect(numbers.retired == [0, 3])
   }
 
-  @Test func `pass to what is of the same kin, unless that has one of its own`() {
+  @Test func `a number passes to a related meaning, unless that has its own`() {
     var numbers = NumberRegistry<String>(0...20)
     #expect(numbers.assign(["a1", "a2", "b1"], kin: kin) == [0, 1, 2])
     #expect(numbers.assign(["a3", "a2", "b2", "c1"], kin: kin) == [0, 1, 2, 3])
@@ -42,7 +42,7 @@ import Testing
     #expect(numbers.retired == [2, 3])
   }
 
-  @Test func `never mean two things while anything may carry them, whatever comes and goes`() {
+  @Test func `no number has two meanings while entries may carry it, for random changes`() {
     var generator = SeededGenerator(seed: 7)
     var numbers = NumberRegistry<Int>(0...1000)
     /// What entries with a number are about.

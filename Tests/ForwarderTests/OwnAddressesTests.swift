@@ -47,14 +47,14 @@ import Testing
     if case .endpoint(let endpoint) = server { endpoint.description } else { "system" }
   }
 
-  @Test func `are left out of LocalDNS, rules and bootstrap, each with one line in the log`() throws {
+  @Test func `own addresses are removed from LocalDNS, rules and bootstrap with one log line each`() throws {
     let resolvers = ["127.0.0.1:53", "192.0.2.1:53", "127.0.0.1:5353", "[::1]:53", "[::ffff:127.0.0.1]:53"]
     #expect(try left(resolvers, listeningAt: ["127.0.0.1:53", "[::1]:53"]) == ["192.0.2.1:53", "127.0.0.1:5353"])
     #expect(lines.all.count == 3 * 3)
     #expect(lines.all.count { $0 == "warning plain resolver 127.0.0.1:53 is this program itself and is left out" } == 3)
   }
 
-  @Test func `are all addresses of the machine where it listens on a wildcard`() throws {
+  @Test func `with a wildcard listener all addresses of the machine are own addresses`() throws {
     let own = LocalAddresses.all().compactMap { SocketAddress(octets: $0, port: 53) }
     try #require(!own.isEmpty)
     let resolvers = ["127.0.0.1:53", "127.9.9.9:53"] + own.map(\.description) + ["192.0.2.1:53", "[2001:db8::1]:53"]
@@ -65,7 +65,7 @@ import Testing
     #expect(try left(["[::1]:53", "127.0.0.1:53"], listeningAt: ["0.0.0.0:53"]) == ["[::1]:53"])
   }
 
-  @Test func `leave a configuration without them as it is`() throws {
+  @Test func `a configuration without own addresses is unchanged`() throws {
     #expect(try left(["192.0.2.1:53"], listeningAt: ["127.0.0.1:53"]) == ["192.0.2.1:53"])
     #expect(lines.all.isEmpty)
   }

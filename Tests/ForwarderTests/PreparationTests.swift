@@ -42,7 +42,7 @@ import Testing
     return number
   }
 
-  @Test func `gives a rule the number that it had, whatever stands before it, and a new one another`() throws {
+  @Test func `a reload keeps the number of a rule that moves, and gives a new rule another`() throws {
     let server = "servers = [\"192.0.2.53\"]"
     let first = try preparation(rule("a.example", "localdns", server) + rule("b.example", "alidns"))
     #expect((number("a.example", first), number("b.example", first)) == (5, 6))
@@ -55,7 +55,7 @@ import Testing
     #expect(CacheMeanings(first).routes[5] != CacheMeanings(second).routes[5])
   }
 
-  @Test func `gives one number to rules that lead to the same, and leaves it to the one whose bounds have changed`()
+  @Test func `rules with the same route share a number, which a rule with changed bounds retains`()
     throws
   {
     let first = try preparation(rule("a.example", "alidns") + rule("b.example", "alidns", "stale = \"off\""))
@@ -69,7 +69,7 @@ import Testing
     #expect(terms.routes[5] == RevisedTerms(from: second, to: first)?.routes[5])
   }
 
-  @Test func `has nothing to say about the cache where nothing is stricter`() throws {
+  @Test func `a reload without stricter terms does not touch the cache`() throws {
     let first = try preparation(rule("a.example"))
     #expect(RevisedTerms(from: first, to: try preparation(rule("a.example"), after: first)) == nil)
     #expect(
@@ -81,8 +81,7 @@ import Testing
     #expect(terms.routes[..<4].allSatisfy { $0 != nil })
   }
 
-  @Test func `takes what has private addresses out where that is switched on, and asks for the network's again`() throws
-  {
+  @Test func `switching rebind protection on removes private addresses and refetches the network's answers`() throws {
     let first = try preparation(rule("a.example"))
     let second = try Preparation(
       Configuration.parse(
@@ -95,7 +94,7 @@ import Testing
     #expect(terms.routes[1] != nil && terms.routes[5] != nil)
   }
 
-  @Test func `knows a provider by its name and service, and forgets one that has gone`() throws {
+  @Test func `a reload recognises a provider by name and kind, and forgets a removed one`() throws {
     func providers(_ names: String...) -> String {
       names.map { "[[provider]]\nname = \"\($0)\"\nkind = \"doh\"\nurl = \"https://192.0.2.1/dns-query\"\n" }.joined()
     }
@@ -106,7 +105,7 @@ import Testing
     #expect(CacheMeanings(second).sources[EntrySource.provider(2).number]?.hasPrefix("c ") == true)
   }
 
-  @Test func `keeps what cannot change, and tells which keys those are`() throws {
+  @Test func `a reload retains keys that need a restart, and names them`() throws {
     let running = try configuration("")
     var next = try configuration(
       """
@@ -146,7 +145,7 @@ import Testing
     #expect(next.keepFixed(of: running).isEmpty)
   }
 
-  @Test func `of the network has the hosts file as it was, unless that is large`() throws {
+  @Test func `a network change reuses the hosts file, unless it is large`() throws {
     let folder = TemporaryFolder()
     func configuration(_ hosts: String) throws -> Configuration {
       try Configuration.parse(
@@ -177,7 +176,7 @@ import Testing
     #expect(next.missingHosts == "\(folder.path)/none")
   }
 
-  @Test func `of the network comes at once, and then 10 s after the one before`() {
+  @Test func `the tables are rebuilt for a network at once, then at most every 10 s`() {
     var pace = RebuildPace()
     let start = BootInstant(nanoseconds: 5_000_000_000)
     #expect(pace.delay(at: start) == .zero)

@@ -20,7 +20,7 @@ import Testing
     return RoutingPlan(loaded.configuration, hosts: HostsFile(), searchDomains: []).routes
   }
 
-  @Test func `take their stale data, bounds and fallback from the defaults`() throws {
+  @Test func `routes take stale data, bounds and fallback from the defaults`() throws {
     let routes = try routes(
       """
       [[rule]]
@@ -45,14 +45,14 @@ import Testing
     #expect(routes[second].fallsBack)
   }
 
-  @Test func `to resolvers that the configuration names are the same on every network`() throws {
+  @Test func `routes to configured resolvers are the same on every network`() throws {
     let rule = "[[rule]]\nnames = [\"corp.example\"]\nuse = \"localdns\"\nservers = [\"10.0.0.1\"]"
     let route = try routes(rule)[Int(Route.Number.firstRule)]
     #expect(!route.belongsToNetwork)
     #expect(!route.isConfined)
   }
 
-  @Test func `of a portal are never stale, nor known on another network`() throws {
+  @Test func `answers of a portal are never stale, nor valid on another network`() throws {
     let portal = try routes("cache = { stale = \"immediate\", immutable = true, min_ttl = \"1m\" }")[2]
     #expect(portal.stale == StalePolicy())
     #expect(portal.belongsToNetwork)
@@ -60,7 +60,7 @@ import Testing
     #expect(portal.ttl.lowest == 0)
   }
 
-  @Test func `have what [cache] says`() throws {
+  @Test func `routes take the settings of [cache]`() throws {
     let text = """
       [cache]
       stale = "immediate"
@@ -78,7 +78,7 @@ import Testing
     }
   }
 
-  @Test func `have what their rule says in the place of that`() throws {
+  @Test func `routes take the settings of their rule in place of [cache]`() throws {
     let rules = try routes(
       """
       [cache]
@@ -109,7 +109,7 @@ import Testing
     #expect(rules.map(\.fallsBack) == [false, true, true])
   }
 
-  @Test func `are those that a resolver uses`() throws {
+  @Test func `the resolver uses the routes of the plan`() throws {
     let loop = SimulatedLoop()
     var step = ScriptedStep.failure()
     let provider = ScriptedUpstream("alidns", on: loop) { question, _ in

@@ -18,7 +18,7 @@ import Testing
     return policy.allows(try #require(IPAddress(text: address)))
   }
 
-  @Test func `allows nobody where nothing is listed`() throws {
+  @Test func `an empty access list allows no client`() throws {
     for address in ["127.0.0.1", "0.0.0.0", "::1", "::", "::ffff:0.0.0.0"] { #expect(try !allows([], address)) }
   }
 
@@ -36,25 +36,27 @@ import Testing
       ("2001:db8::/64", ["2001:db8::1", "2001:db8::ffff:0:0:1"], ["2001:db8:0:1::"]),
       ("2001:db8::8000:0:0:0/65", ["2001:db8::8000:0:0:1"], ["2001:db8::7fff:0:0:1", "2001:db8::"]),
     ] as [(String, [String], [String])])
-  func `allows what is in a prefix and nothing beside it`(prefix: String, inside: [String], outside: [String]) throws {
+  func `an access list allows exactly the addresses of a prefix`(prefix: String, inside: [String], outside: [String])
+    throws
+  {
     for address in inside { #expect(try allows([prefix], address), "\(address)") }
     for address in outside { #expect(try !allows([prefix], address), "\(address)") }
   }
 
-  @Test func `takes an IPv4-mapped address for the IPv4 address`() throws {
+  @Test func `an access list treats an IPv4-mapped address as the IPv4 address`() throws {
     #expect(try allows(["192.0.2.0/24"], "::ffff:192.0.2.7"))
     #expect(try !allows(["192.0.2.0/24"], "::ffff:192.0.3.7"))
     #expect(try !allows(["192.0.2.0/24"], "::fffe:192.0.2.7"))
     #expect(try !allows(["192.0.2.0/24"], "1::ffff:192.0.2.7"))
   }
 
-  @Test func `allows what is in any of its prefixes`() throws {
+  @Test func `an access list allows an address in any of its prefixes`() throws {
     let prefixes = ["127.0.0.0/8", "::1/128", "10.0.0.0/8", "fd00::/8"]
     for address in ["127.0.0.1", "::1", "10.1.2.3", "fdff::"] { #expect(try allows(prefixes, address)) }
     for address in ["11.0.0.0", "fc00::1", "::2"] { #expect(try !allows(prefixes, address)) }
   }
 
-  @Test func `agrees with a comparison bit by bit`() {
+  @Test func `an access list agrees with a comparison bit by bit`() {
     var random = SeededGenerator(seed: testSeed)
     var allowed = 0
     for _ in 0..<20_000 {
@@ -76,7 +78,7 @@ import Testing
     #expect(allowed > 2_000)
   }
 
-  @Test func `reports refused queries once a minute, with the network of the first one`() throws {
+  @Test func `refused queries are reported once a minute with the first one's network`() throws {
     let policy = AccessPolicy([try #require(IPPrefix(text: "127.0.0.0/8"))])
     func ask(_ addresses: String...) throws {
       for address in addresses { _ = policy.allows(try #require(IPAddress(text: address))) }
@@ -97,13 +99,13 @@ import Testing
     #expect(report(at: 200) == "refused 2 queries from 203.0.113.0/24 and 1 from other networks: not in listen.allow")
   }
 
-  @Test(.enabled(if: AllocationTrap.isAvailable)) func `refuses without allocating`() throws {
+  @Test(.enabled(if: AllocationTrap.isAvailable)) func `refusing a client does not allocate`() throws {
     let scene = try QueryPathScene(allow: [])
     #expect(scene.allocations(for: RawQuery().octets) == .clean)
     #expect(scene.path.hasUnreported(now: 1))
   }
 
-  @Test func `knows the networks of this machine, loopback at least`() throws {
+  @Test func `the networks of this machine are known, at least loopback`() throws {
     let networks = AccessPolicy.connectedNetworks()
     #expect(networks.contains(try #require(IPPrefix(text: "127.0.0.0/8"))))
     #expect(networks.allSatisfy { $0.length > 0 })

@@ -22,7 +22,7 @@ import Testing
     names.report(now: BootInstant(nanoseconds: seconds * 1_000_000_000))
   }
 
-  @Test func `are counted in any case, the last one first, with its last reason`() {
+  @Test func `failing names are counted regardless of case, the latest first, with its latest reason`() {
     fail("A.example", at: 1)
     fail("b.example", at: 2)
     fail("a.EXAMPLE", "refused", at: 3)
@@ -31,7 +31,7 @@ import Testing
     #expect(seen[0].reason == "refused" && seen[0].age == .seconds(7) && seen[0].type == .a)
   }
 
-  @Test func `make room for others, those that failed longest ago`() {
+  @Test func `the names that failed longest ago make room for others`() {
     for number in 0..<(3 * FailingNames.most) {
       fail("n\(number).example", at: Int64(number))
       fail("always.example", at: Int64(number))

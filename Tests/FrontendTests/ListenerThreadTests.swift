@@ -42,7 +42,7 @@ import Testing
     }.octets
   }
 
-  @Test func `answers, ends when it is told to, and answers nothing after that`() throws {
+  @Test func `a listener thread answers nothing after it was stopped`() throws {
     let thread = try thread(.first)
     try thread.start()
     let client = try SocketClient(to: socket.address, Int32(SOCK_DGRAM.rawValue))
@@ -58,7 +58,7 @@ import Testing
     #expect(other.receive(waiting: true) == 1)
   }
 
-  @Test func `answers the longest query that a datagram can hold`() throws {
+  @Test func `a listener thread answers the longest query that a datagram can hold`() throws {
     let thread = try thread(.first)
     try thread.start()
     defer { thread.join() }
@@ -72,7 +72,7 @@ import Testing
   }
 
   @Test(arguments: 0..<20)
-  func `that waits ends at once, as often as it is tried`(attempt: Int) throws {
+  func `a waiting listener thread stops at once, in every attempt`(attempt: Int) throws {
     let helper = try thread(.helper)
     let first = try thread(.first, helper: helper)
     try helper.start()
@@ -84,7 +84,7 @@ import Testing
     #expect(try UDPListener(on: socket, responseSize: 512).receive(waiting: true) == 1)
   }
 
-  @Test func `that has more than a batch before it is helped, and every query is answered once`() throws {
+  @Test func `helpers share a backlog of more than a batch, and each query is answered once`() throws {
     let helper = try thread(.helper)
     let first = try thread(.first, helper: helper)
     let client = try SocketClient(to: socket.address, Int32(SOCK_DGRAM.rawValue))
@@ -99,7 +99,7 @@ import Testing
     helper.join()
   }
 
-  @Test func `that waits goes round when it is nudged`() throws {
+  @Test func `a waiting listener thread completes a turn when it is signalled`() throws {
     let helper = try thread(.helper)
     let first = try thread(.first, helper: helper)
     for thread in [first, helper] {

@@ -52,7 +52,7 @@ import Testing
     comes { threads.allSatisfy { $0.hasTakenTables() } }
   }
 
-  @Test func `are taken by threads that wait, and by helpers that sleep`() throws {
+  @Test func `waiting threads and sleeping helpers take new tables`() throws {
     let first = try tables("192.0.2.1")
     let helper = try thread(first, .helper)
     let threads = [helper, try thread(first, helper: helper)]
@@ -67,7 +67,7 @@ import Testing
     #expect(try ask(client, 1) == ["192.0.2.20"])
   }
 
-  @Test func `answer every query that is received after they were offered`() throws {
+  @Test func `new tables answer every query received after they were offered`() throws {
     let thread = try thread(tables("192.0.2.1"))
     try thread.start()
     defer { thread.join() }
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  @Test func `let go of the old ones on the loop's side, when the thread has them no more`() throws {
+  @Test func `the loop releases the old tables when no thread uses them`() throws {
     weak var old: RouteTable?
     let thread: ListenerThread
     do {
@@ -96,7 +96,7 @@ import Testing
     #expect(old == nil)
   }
 
-  @Test func `that nobody takes any more go with the thread`() throws {
+  @Test func `tables that were not taken are released with the thread`() throws {
     weak var offered: RouteTable?
     do {
       let thread = try thread(tables("192.0.2.1"))

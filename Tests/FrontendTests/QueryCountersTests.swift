@@ -74,7 +74,7 @@ extension QueryTotals {
     #expect(scene.totals.fates == [.hit: 1, .stale: 1])
   }
 
-  @Test func `rules, special names and blocked names are told apart`() throws {
+  @Test func `rules, special names and blocked names are counted separately`() throws {
     let scene = try QueryPathScene(
       rules: [("ads.example", .nxDomain), ("tracker.example", .refused)], hosts: "192.0.2.7 printer\n")
     for name in ["ads.example", "tracker.example", "printer", "localhost"] {
@@ -88,7 +88,7 @@ extension QueryTotals {
     #expect(totals.count(CountedCode.noError) == 3)
   }
 
-  @Test func `what is refused, broken or no query at all counts as that`() throws {
+  @Test func `refused queries, broken ones and other messages are counted as such`() throws {
     let scene = try QueryPathScene()
     _ = scene.ask(RawQuery().octets, from: "192.0.2.99")
     _ = scene.ask(RawQuery { $0.qclass = 3 }.octets)
@@ -108,7 +108,7 @@ extension QueryTotals {
     #expect(totals.hitRatio == nil)
   }
 
-  @Test func `types are told apart as far as they matter`() throws {
+  @Test func `the counted types are distinguished, the others are one`() throws {
     let scene = try QueryPathScene()
     for type: UInt16 in [1, 28, 28, 65, 12, 16, 15] { _ = scene.ask(RawQuery { $0.type = type }.octets) }
     #expect(CountedType.allCases.map { scene.totals.count($0) } == [1, 2, 1, 1, 2])
@@ -126,7 +126,7 @@ extension QueryTotals {
 }
 
 @Suite struct `What a listener counts` {
-  @Test func `misses, queries beyond what may wait, and how long the others took`() throws {
+  @Test func `a listener counts misses, overflows and the durations of the other answers`() throws {
     let scene = try QueryPathScene()
     scene.storedAt = BootInstant.now.nanoseconds
     try scene.keep("www.example.com", [address("www.example.com", 1)])
@@ -148,7 +148,7 @@ extension QueryTotals {
 }
 
 @Suite struct `Durations on the hot path` {
-  @Test func `fall into the same buckets as elsewhere`() {
+  @Test func `durations on the hot path fall into the histogram's buckets`() {
     let counters = QueryCounters()
     var model = LatencyHistogram()
     for bound in LatencyHistogram.bounds + [0, 1, 7_000_000_000] {
@@ -160,7 +160,7 @@ extension QueryTotals {
     #expect(counters.durations == model)
   }
 
-  @Test func `a clock that goes back counts as no time at all`() {
+  @Test func `a clock that goes back counts as a duration of zero`() {
     let counters = QueryCounters()
     counters.tally.count(answers: 1, took: -5)
     #expect(counters.durations.counts[0] == 1)
@@ -169,7 +169,7 @@ extension QueryTotals {
 }
 
 @Suite struct `Two readings` {
-  @Test func `differ by what came between them`() throws {
+  @Test func `two readings differ by the queries between them`() throws {
     let scene = try QueryPathScene()
     _ = scene.ask([])
     let earlier = scene.totals

@@ -42,7 +42,7 @@ import Testing
     lines.compactMap { $0.firstMatch(of: /\sn(\d+)\.example\.\s/).flatMap { Int($0.1) } }
   }
 
-  @Test func `has the queries of all threads in the order of their answers`() {
+  @Test func `the query log has the queries of all threads in the order of their answers`() {
     let taps = [log.makeTap(), log.makeTap()]
     var lines: [String] = []
     let watch = QueryWatch(of: nil, onlyFailed: false, asJSON: false) { lines += $0 }
@@ -58,7 +58,7 @@ import Testing
     #expect(lines.count == 5)
   }
 
-  @Test func `passes on what a watch wants for as long as it is there, and takes nothing when none is`() {
+  @Test func `the query log takes queries only while it is on or a tail watches`() {
     let tap = log.makeTap()
     #expect(!tap.isOn)
     log.add(query(9, answeredAt: 5))
@@ -82,7 +82,7 @@ import Testing
     #expect(all.count == 3 && failed.count == 1)
   }
 
-  @Test func `is bounded though the loop answers more than it passes on`() {
+  @Test func `the query log stays bounded under more answers than it can pass on`() {
     var lines: [String] = []
     let watch = QueryWatch(of: nil, onlyFailed: false, asJSON: false) { lines += $0 }
     log.add(watch)

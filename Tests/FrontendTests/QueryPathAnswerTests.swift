@@ -15,7 +15,7 @@ import Testing
 @Suite struct `An answer from the cache` {
   private let name = "www.example.com"
 
-  @Test func `echoes the case of the question, and its owners with it`() throws {
+  @Test func `a cached answer echoes the case of the question, also in its owner names`() throws {
     let scene = try QueryPathScene()
     try scene.keep(name, [address(name, 1), address(name, 2)])
     for spelling in ["wWw.ExAmPlE.cOm", "WWW.EXAMPLE.COM", "www.example.com"] {
@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  @Test func `is truncated where it does not fit, empty but for addresses, and whole over TCP`() throws {
+  @Test func `a cached answer is truncated to the addresses that fit, and whole over TCP`() throws {
     let scene = try QueryPathScene()
     try scene.keep(name, [text(name, octets: 1536)])
     try scene.keep("big.example.com", [text("big.example.com", octets: 5120)])
@@ -74,7 +74,7 @@ import Testing
       ).answers[0].rdata.count == 5120)
   }
 
-  @Test func `may be larger where the listener is configured so and the client takes it`() throws {
+  @Test func `a cached answer may be larger if listener and client allow it`() throws {
     let scene = try QueryPathScene(maxUDPPayload: 4096)
     try scene.keep(name, [text(name, octets: 1536)])
     let message = try scene.reply(
@@ -91,7 +91,7 @@ import Testing
       ).header.tc)
   }
 
-  @Test func `is whole up to the last octet of 512`() throws {
+  @Test func `a cached answer of exactly 512 octets is whole`() throws {
     for (extra, fits) in [(0, true), (1, false)] {
       let scene = try QueryPathScene()
       let rdata = [UInt8](repeating: 7, count: 512 - 12 - 17 - 4 - 12 + extra)
@@ -117,7 +117,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [3, 16]) func `has every alias of a chain with its own TTL, ageing`(length: Int) throws {
+  @Test(arguments: [3, 16]) func `each alias of a cached chain ages by its own TTL`(length: Int) throws {
     let scene = try QueryPathScene()
     let chain = (0..<length).map {
       alias($0 == 0 ? name : "c\($0).example.net", "c\($0 + 1).example.net", ttl: 100 + UInt32($0))
@@ -132,7 +132,7 @@ import Testing
     }
   }
 
-  @Test func `has names in RDATA that end in the question whole for every spelling of it, and ages`() throws {
+  @Test func `names in RDATA survive every spelling of the question`() throws {
     let scene = try QueryPathScene()
     let asked = DomainName(text: name)!
     let hosts = ["mx.www.example.com", "mx.example.com", "a.mx.example.net", "mx.example.net"]
@@ -152,7 +152,7 @@ import Testing
     }
   }
 
-  @Test func `is forgotten when its time is over`() throws {
+  @Test func `an expired answer is not served`() throws {
     let scene = try QueryPathScene()
     scene.keep(
       name, life: EntryLife(lifetime: 60),
@@ -161,7 +161,7 @@ import Testing
     #expect(scene.ask(RawQuery().octets, now: 60) == .forward(0))
   }
 
-  @Test func `that denies a name holds for all its types, with the SOA record aged`() throws {
+  @Test func `a cached NXDOMAIN covers all types of its name, with the SOA record aged`() throws {
     let scene = try QueryPathScene()
     let denial = try #require(
       ComposedResponse(
@@ -188,7 +188,7 @@ import Testing
     #expect(try scene.reply(name, .a, now: 12).answers.count == 1)
   }
 
-  @Test func `is kept apart by type, DO, CD and route`() throws {
+  @Test func `cached answers are separate by type, DO, CD and route`() throws {
     let scene = try QueryPathScene(rules: [("routed.example", .route(4))])
     try scene.keep(name, [address(name, 1)])
     try scene.keep("routed.example", [address("routed.example", 1)])
@@ -202,7 +202,7 @@ import Testing
     #expect(try scene.reply("routed.example").answers.map { $0.rdata.last } == [2])
   }
 
-  @Test func `has AD for those who understand it, where it is authenticated`() throws {
+  @Test func `an authenticated cached answer has AD for clients that understand it`() throws {
     let scene = try QueryPathScene()
     for isAuthenticated in [false, true] {
       for dnssecOK in [false, true] {
@@ -222,7 +222,7 @@ import Testing
     }
   }
 
-  @Test func `carries its extended error`() throws {
+  @Test func `a cached answer carries its extended error`() throws {
     let scene = try QueryPathScene()
     var response = ComposedResponse(.noError)
     response.extendedError = .filtered
@@ -231,14 +231,14 @@ import Testing
     #expect(try scene.reply(RawQuery()).edns == nil)
   }
 
-  @Test func `is not looked for where nothing is kept`() throws {
+  @Test func `without a cache no look-up is made`() throws {
     let scene = try QueryPathScene(cacheEnabled: false)
     try scene.keep(name, [address(name, 1)])
     #expect(scene.ask(RawQuery().octets) == .forward(0))
     #expect(try scene.reply(RawQuery { $0.flags = 0 }).responseCode == .refused)
   }
 
-  @Test func `tells the idle timeout over TCP to who asks for it`() throws {
+  @Test func `a cached answer over TCP has the idle timeout if the client asks for it`() throws {
     let scene = try QueryPathScene()
     try scene.keep(name, [address(name, 1)])
     let asking = RawQuery { $0.records = [opt(option(11))] }
@@ -255,7 +255,7 @@ import Testing
       ).edns?.option(.tcpKeepalive) != nil)
   }
 
-  @Test func `comes about without an allocation, and so does every refusal`() throws {
+  @Test func `cached answers and refusals do not allocate`() throws {
     guard AllocationTrap.isAvailable else { return }
     let scene = try QueryPathScene()
     try scene.keep(name, [address(name, 1), address(name, 2)])
@@ -271,7 +271,7 @@ import Testing
 }
 
 @Suite struct `A client that may not ask` {
-  @Test func `is refused with EDE 18, whatever it asks`() throws {
+  @Test func `a client that is not allowed gets REFUSED with EDE 18 for every query`() throws {
     let scene = try QueryPathScene()
     try scene.keep("www.example.com", [address("www.example.com", 1)])
     for client in ["192.0.2.1", "128.0.0.1", "2001:db8::1", "::2", "::ffff:192.0.2.1"] {

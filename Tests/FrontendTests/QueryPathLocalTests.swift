@@ -12,7 +12,7 @@ import Testing
 @testable import Upstreams
 
 @Suite struct `A local answer` {
-  @Test func `to QTYPE ANY is HINFO, for any name, with and without RD`() throws {
+  @Test func `QTYPE ANY is answered with HINFO for any name, with and without RD`() throws {
     let scene = try QueryPathScene()
     for (name, flags) in [("www.example.com", 0x0100), ("", 0x0100), ("deep.below.example.org", 0)]
       as [(String, UInt16)]
@@ -35,7 +35,7 @@ import Testing
     "localhost", "a.localhost", "a.longer.localhost", "invalid", "x.invalid", "www.much.longer.invalid",
     "blocked.invalid",
   ])
-  func `has its zone's SOA record whole behind a question of any length`(name: String) throws {
+  func `a local negative answer has the zone's SOA record behind a question of any length`(name: String) throws {
     let scene = try QueryPathScene(rules: [("blocked.invalid", .nxDomain)])
     let message = try scene.reply(name, .mx)
     let soa = try #require(message.authorities.first)
@@ -46,7 +46,7 @@ import Testing
     #expect(soa.rdata.count == names.count + 20 && soa.rdata.starts(with: names))
   }
 
-  @Test func `of a rule comes before the cache`() throws {
+  @Test func `a rule's answer takes precedence over the cache`() throws {
     let scene = try QueryPathScene(rules: [("blocked.example", .nxDomain), ("refused.example", .refused)])
     for name in ["blocked.example", "a.blocked.example", "refused.example"] { try scene.keep(name, [address(name, 1)]) }
     let blocked = try scene.reply(
@@ -66,7 +66,7 @@ import Testing
     #expect(refused.authorities.isEmpty)
   }
 
-  @Test func `of pinned addresses has those of the type, or NODATA`() throws {
+  @Test func `a pinned name has the addresses of the type, or NODATA`() throws {
     let addresses = try ["192.0.2.1", "2001:db8::1", "192.0.2.2"].map { try #require(IPAddress(text: $0)) }
     let scene = try QueryPathScene(rules: [("pinned.example", .pinned(addresses))])
     #expect(try scene.reply("pinned.example", .a).answers.map(\.rdata) == [addresses[0].octets, addresses[2].octets])
@@ -80,7 +80,7 @@ import Testing
     #expect(try scene.reply("pinned.example").header.aa)
   }
 
-  @Test func `of the hosts file has its addresses and points back`() throws {
+  @Test func `the hosts file answers addresses and reverse names`() throws {
     let scene = try QueryPathScene(hosts: "192.0.2.7 nas.example nas\n2001:db8::7 nas.example\n0.0.0.0 ads.example\n")
     #expect(try scene.reply("NAS.example").answers.map(\.rdata) == [[192, 0, 2, 7]])
     #expect(try scene.reply("nas.example", .aaaa).answers.count == 1)
@@ -91,7 +91,7 @@ import Testing
   }
 
   @Test(arguments: ["x", "X", "lan.x", "a.b.x", "x.x", "lan.y", "xx", "=exact.x", "*.below.x"])
-  func `names the zone of its SOA record, whatever the zone is called`(pattern: String) throws {
+  func `a local answer names the zone of its SOA record for any zone`(pattern: String) throws {
     let scene = try QueryPathScene(rules: [(pattern, .nxDomain)])
     let zone =
       pattern.hasPrefix("*.")
@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  @Test func `is truncated where it does not fit, and whole over TCP`() throws {
+  @Test func `a local answer is truncated if it does not fit, and whole over TCP`() throws {
     let addresses = try (0..<60).map { try #require(IPAddress(text: "192.0.2.\($0)")) }
     let scene = try QueryPathScene(rules: [("many.example", .pinned(addresses))])
     let query = RawQuery { $0.name = RawQuery.name("many.example") }

@@ -14,7 +14,7 @@ import Testing
 @testable import Upstreams
 
 @Suite struct `The queue to the resolver` {
-  @Test func `has as many slots as it was made with, and each only once`() {
+  @Test func `the queue to the resolver has its number of slots, each only once`() {
     let queries = ClientQueries(capacity: 100)
     let slots = (0..<100).map { _ in queries.take() }
     #expect(Set(slots) == Set(0..<100))
@@ -26,7 +26,7 @@ import Testing
     #expect(queries.take() == -1)
   }
 
-  @Test func `gives out what was submitted once and in order`() {
+  @Test func `the queue to the resolver delivers each query once and in order`() {
     let queries = ClientQueries(capacity: 10)
     let slots = (0..<10).map { _ in queries.take() }
     for slot in slots.reversed() { queries.submit(slot) }
@@ -37,7 +37,7 @@ import Testing
     #expect(batch.isEmpty)
   }
 
-  @Test func `keeps header and question of each query, up to the longest name`() throws {
+  @Test func `the queue to the resolver retains header and question up to the longest name`() throws {
     let queries = ClientQueries(capacity: 3)
     let labels = [UInt8](repeating: 1, count: 254) + [0]
     let messages = [labels, RawQuery.name("www.example.com"), [0]].map { name in
@@ -64,7 +64,7 @@ import Testing
 }
 
 @Suite struct `A UDP port` {
-  @Test func `answers what is at hand, hands over the rest, and refuses what has no slot`() throws {
+  @Test func `a UDP port answers hits, hands misses over, and refuses queries without a slot`() throws {
     let scene = try QueryPathScene()
     scene.storedAt = BootInstant.now.nanoseconds
     try scene.keep("www.example.com", [address("www.example.com", 1)])
@@ -113,7 +113,7 @@ import Testing
 }
 
 @Suite struct `The TCP frontend` {
-  @Test func `answers from the cache at once and the rest through the resolver, drops responses, and goes on`() throws {
+  @Test func `the TCP frontend answers hits at once, misses through the resolver, and drops responses`() throws {
     let scene = try QueryPathScene()
     scene.storedAt = BootInstant.now.nanoseconds
     try scene.keep("www.example.com", [address("www.example.com", 1)])

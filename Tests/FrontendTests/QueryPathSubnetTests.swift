@@ -35,7 +35,7 @@ import Testing
       high: octets[..<8].reduce(0) { $0 << 8 | UInt64($1) }, low: octets[8...].reduce(0) { $0 << 8 | UInt64($1) })
   }
 
-  @Test func `is ignored and not echoed on a route that tells none, sound or broken`() throws {
+  @Test func `a client subnet is ignored and not echoed on a route without subnets, valid or not`() throws {
     let scene = try QueryPathScene()
     try scene.keep(name, [address(name, 1)])
     for data in [
@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test func `finds what is kept for it, and is echoed with the scope`() throws {
+  @Test func `a client subnet finds its own answer and is echoed with the scope`() throws {
     let scene = try scene()
     scene.keep(name, route: route, subnet: try subnet("203.0.7.0/24"), try response(7))
     scene.keep(name, route: route, subnet: try subnet("203.0.9.0/24"), try response(9))
@@ -68,7 +68,7 @@ import Testing
     #expect(scene.ask(RawQuery().octets) == .forward(route))
   }
 
-  @Test func `finds what holds for every subnet, and the scope is 0`() throws {
+  @Test func `a client subnet finds the answer for every subnet, with scope 0`() throws {
     let scene = try scene()
     scene.keep(name, route: route, try response(1))
     let message = try scene.reply(query([0, 1, 24, 0, 203, 0, 7]))
@@ -77,7 +77,7 @@ import Testing
     #expect(try scene.reply(RawQuery { $0.records = [opt()] }).edns?.options == [])
   }
 
-  @Test func `does not find what was asked for without one`() throws {
+  @Test func `a client subnet does not find an answer that was fetched without one`() throws {
     let scene = try scene()
     scene.keep(name, route: route, try response(1, isForEverySubnet: false))
     #expect(scene.ask(query([0, 1, 24, 0, 203, 0, 7]).octets) == .forward(route))
@@ -93,7 +93,7 @@ import Testing
         }.octets) != .forward(route))
   }
 
-  @Test func `does not find a denial that was asked for without one, but one that holds for all`() throws {
+  @Test func `a client subnet finds NXDOMAIN only if it holds for every subnet`() throws {
     let scene = try scene()
     var denial = ComposedResponse(.nxDomain)
     denial.isForEverySubnet = false
@@ -109,7 +109,7 @@ import Testing
     arguments: [
       [], [0, 1], [0, 1, 24, 0, 203, 0], [0, 1, 24, 1, 203, 0, 7], [0, 1, 23, 0, 203, 0, 7], [0, 3, 0, 0],
     ] as [[UInt8]])
-  func `that is broken is an error of form on a route that tells subnets`(data: [UInt8]) throws {
+  func `an invalid client subnet is FORMERR on a route with subnets`(data: [UInt8]) throws {
     let scene = try scene()
     scene.keep(name, route: route, try response(1))
     let message = try scene.reply(query(data))
@@ -117,7 +117,7 @@ import Testing
     #expect(message.edns?.options == [])
   }
 
-  @Test func `too long a response is truncated with the subnet echoed`() throws {
+  @Test func `a truncated response echoes the client subnet`() throws {
     let scene = try scene()
     let long = try #require(
       ComposedResponse(.noError, to: DomainName(text: name)!, answers: [text(name, octets: 1536)]))

@@ -202,12 +202,12 @@ struct PathCase: CustomTestStringConvertible, Sendable {
   }
 
   @Test(arguments: PathCase.messages, [QueryTransport.udp, .tcp])
-  func `treats unusual queries as they deserve`(_ example: PathCase, _ transport: QueryTransport) throws {
+  func `each unusual query gets its documented answer`(_ example: PathCase, _ transport: QueryTransport) throws {
     try expect(example, scene(), transport)
   }
 
   @Test(arguments: PathCase.messages)
-  func `answers them with OPT where they have one, and the same`(_ example: PathCase) throws {
+  func `unusual queries with OPT get the same answers with OPT`(_ example: PathCase) throws {
     guard example.query.records.isEmpty, example.query.counts == nil, example.query.trailer.isEmpty else { return }
     var query = example.query
     query.records = [opt(flags: 0x8000)]
@@ -219,19 +219,19 @@ struct PathCase: CustomTestStringConvertible, Sendable {
     #expect(edns.version == 0)
   }
 
-  @Test(arguments: PathCase.names) func `answers special names itself or sends them to the network`(_ example: PathCase)
+  @Test(arguments: PathCase.names) func `special names are answered locally or sent to the network`(_ example: PathCase)
     throws
   {
     try expect(example, scene(), .udp)
   }
 
-  @Test(arguments: PathCase.namesAlone) func `answers names of the network where there is none`(_ example: PathCase)
+  @Test(arguments: PathCase.namesAlone) func `names of the network are NXDOMAIN without LocalDNS`(_ example: PathCase)
     throws
   {
     try expect(example, scene(hasLocalDNS: false), .udp)
   }
 
-  @Test func `points back from the loopback addresses`() throws {
+  @Test func `loopback addresses have their reverse names`() throws {
     let scene = try scene()
     for name in ["1.0.0.127.in-addr.arpa", "1." + String(repeating: "0.", count: 31) + "ip6.arpa"] {
       let message = try scene.reply(name, .ptr)

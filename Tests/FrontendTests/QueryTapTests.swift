@@ -37,14 +37,14 @@ import Testing
     return all
   }
 
-  @Test func `that is off takes nothing`() {
+  @Test func `a query tap that is off takes nothing`() {
     #expect(!tap.isOn)
     add(1)
     #expect(!tap.publish(at: 2))
     #expect(takeAll().isEmpty)
   }
 
-  @Test func `gives what was left, when it has been published`() throws {
+  @Test func `a query tap delivers what was published`() throws {
     tap.setOn(true)
     #expect(tap.isOn)
     add(5)
@@ -60,14 +60,14 @@ import Testing
     #expect(query.took == .nanoseconds(7))
   }
 
-  @Test func `has whole IPv6 addresses`() throws {
+  @Test func `a query tap retains whole IPv6 addresses`() throws {
     tap.setOn(true)
     add(1, from: SocketAddress(text: "[2001:db8::5]:53"))
     _ = tap.publish(at: 1)
     #expect(try #require(takeAll().first).client == SocketAddress(text: "[2001:db8::5]:53")?.octets)
   }
 
-  @Test func `wakes its reader once until that has looked`() {
+  @Test func `a query tap wakes its reader once until it has read`() {
     tap.setOn(true)
     add(1)
     #expect(tap.publish(at: 1))
@@ -80,7 +80,7 @@ import Testing
     #expect(takeAll().count == 3)
   }
 
-  @Test func `that is full leaves queries out and counts them, and goes on when there is room`() {
+  @Test func `a full query tap counts the queries it drops, and continues when it has room`() {
     tap.setOn(true)
     let count = TapSize.queries + 10
     for number in 0..<count { add(number) }
@@ -97,7 +97,7 @@ import Testing
     #expect(tap.takeLeftOut(&last) == 0)
   }
 
-  @Test func `loses nothing between two threads but what it counts`() {
+  @Test func `a query tap between two threads loses only what it counts`() {
     tap.setOn(true)
     let total = 50_000
     final class Writer: @unchecked Sendable {
@@ -140,7 +140,7 @@ import Testing
       transport: .tcp, name: name, type: 65, code: 0, outcome: outcome)
   }
 
-  @Test func `says who asked what, and what became of it`() throws {
+  @Test func `a line of the query log has client, question and result`() throws {
     let name = try #require(DomainName(text: "Www.Example.com"))
     let line = query(name.octets, .asked(.provider("alidns"))).line()
     #expect(
@@ -149,7 +149,7 @@ import Testing
         + " provider=alidns rcode=NOERROR ms=1.042\n")
   }
 
-  @Test func `is one line for names of any octets`() {
+  @Test func `a query with a name of any octets is one line of the log`() {
     for octet in UInt8.min...UInt8.max {
       let text = query([2, octet, 0x61, 0]).line().written(as: .text, isJournal: false)
       #expect(text.utf8.allSatisfy { $0 == 0x0A || 0x20...0x7E ~= $0 })
@@ -158,7 +158,7 @@ import Testing
   }
 
   @Test(arguments: [[], [0, 0], [3, 1, 0], [64, 0], [192, 12], [1, 97]] as [[UInt8]])
-  func `has a dash for a name that is none`(octets: [UInt8]) {
+  func `an unreadable name is a dash in the query log`(octets: [UInt8]) {
     #expect(query(octets).line().written(as: .text, isJournal: true).contains(" name=- "))
   }
 
@@ -168,7 +168,7 @@ import Testing
       (.failed, "failure"), (.atOnce(.blocked), "blocked"), (.atOnce(.refused), "refused"),
       (.atOnce(.invalid), "invalid"), (.atOnce(.overflow), "overflow"), (.atOnce(.stale), "stale"),
     ] as [(LoggedQuery.Fate, String)])
-  func `has one word for what became of a query`(outcome: LoggedQuery.Fate, word: String) {
+  func `the result of a query is one word in the query log`(outcome: LoggedQuery.Fate, word: String) {
     #expect(
       query([0], outcome).line().written(as: .text, isJournal: true).contains(" name=. type=HTTPS outcome=\(word) "))
   }
@@ -187,7 +187,7 @@ import Testing
     }
   }
 
-  @Test func `is told at once of the first, and of the others when a second has passed`() {
+  @Test func `the first failed answer is logged at once, the others after a second`() {
     withWatch { watch, told in
       watch.answered(at: loop.now, took: .milliseconds(900), failure: nil)
       #expect(told() == [])
@@ -216,7 +216,7 @@ import Testing
     }
   }
 
-  @Test func `is told before its time where somebody asks`() {
+  @Test func `counts of failed answers are flushed on request`() {
     withWatch { watch, told in
       watch.flush(at: loop.now)
       #expect(told() == [])

@@ -61,7 +61,7 @@ import Testing
     #expect(try answered(scene, 9, from: "2001:db8:0:100::2", at: 1) == 5)
   }
 
-  @Test func `refusals of another configuration's table are no news of this one's`() {
+  @Test func `refusals of the previous table do not count for the new one`() {
     let (before, after) = (BucketTable(rate: 1, burst: 1), BucketTable(rate: 2, burst: 1))
     var reported = ReportedRefusals()
     func hasUnreported(_ table: BucketTable) -> Bool { reported.hasUnreported(of: table) }
@@ -85,7 +85,7 @@ import Testing
     #expect(scene.totals.count(.limited) == 2)
   }
 
-  @Test func `who may not ask is refused and takes nothing`() throws {
+  @Test func `a client that is not allowed takes no token`() throws {
     let scene = try scene(rateLimit: 1)
     for _ in 0..<10 {
       #expect(try message(scene.ask(RawQuery().octets, from: "192.0.2.1", now: 1)).responseCode == .refused)
@@ -93,7 +93,7 @@ import Testing
     #expect(scene.totals.count(.limited) == 0)
   }
 
-  @Test func `the path itself limits nothing over TCP, and nothing at all where there is no limit`() throws {
+  @Test func `the query path does not limit TCP, nor anything without rate_limit`() throws {
     let limited = try scene(rateLimit: 1)
     for _ in 0..<10 { #expect(try !message(limited.ask(RawQuery().octets, .tcp, now: 1)).answers.isEmpty) }
     let free = try scene(rateLimit: 0)

@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func `stale data too large has the addresses that fit, and the extended error`() throws {
+  @Test func `truncated stale data has the addresses that fit, and the extended error`() throws {
     let scene = try QueryPathScene()
     var life = EntryLife(lifetime: 10)
     (life.staleFor, life.isServedStale) = (3600, true)

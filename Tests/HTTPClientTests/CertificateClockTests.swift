@@ -14,7 +14,7 @@ import Testing
     }
   }
 
-  @Test func `a time that was learned goes on by the boot-time clock, and never leads back`() {
+  @Test func `a learned time advances by the boot-time clock and never goes back`() {
     let clock = CertificateClock(buildTime: 1000) { 10 }
     clock.learn(500, now: start)
     #expect(clock.checkTime(now: start) == 1000)
@@ -35,7 +35,7 @@ import Testing
     #expect(clock.isTimeKnown)
   }
 
-  @Test func `nothing is learned while the machine's clock can be right`() {
+  @Test func `no time is learned while the machine's clock can be right`() {
     let clock = CertificateClock(buildTime: 1000) { 2000 }
     clock.learn(9000, now: start)
     #expect(clock.checkTime(now: start) == nil)

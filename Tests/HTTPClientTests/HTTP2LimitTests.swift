@@ -8,8 +8,7 @@ import Testing
 @testable import HTTPClient
 
 @Suite struct `An HTTP/2 server that` {
-  @Test func `says GOAWAY in mid-stream responds to what it has taken, and the rest goes over new connections`() throws
-  {
+  @Test func `a GOAWAY in mid-stream moves the unanswered transfers to new connections`() throws {
     let requests = Atomic<Int>(0)
     let ((results, after), connections) = try withHTTP2 { request in
       requests.wrappingAdd(1, ordering: .relaxed)
@@ -32,7 +31,7 @@ import Testing
     #expect((2...6).contains(connections))
   }
 
-  @Test func `says GOAWAY and is gone fails the transfers in flight, and no later one`() throws {
+  @Test func `a GOAWAY with a closed connection fails only the transfers in flight`() throws {
     let ((results, after), connections) = try withHTTP2 { request in
       switch (request.connection, request.stream) {
       case (0, 1): .send("first")
@@ -52,7 +51,7 @@ import Testing
     #expect(connections >= 2)
   }
 
-  @Test func `says GOAWAY with every response gets every request over a new connection`() throws {
+  @Test func `a GOAWAY with every response costs a new connection for each request`() throws {
     let (texts, connections) = try withHTTP2 { request in
       .acts([.goAway(last: request.stream, .none), .respond("\(request.connection)")])
     } body: { origin in
@@ -64,7 +63,7 @@ import Testing
     #expect(connections == 5)
   }
 
-  @Test(arguments: [1, 4]) func `allows few streams never gets more at a time`(most: Int) throws {
+  @Test(arguments: [1, 4]) func `a server that allows few streams never gets more at a time`(most: Int) throws {
     let peer = HTTP2Peer(maxStreams: UInt32(most))
     let (results, _) = try withHTTP2(peer: peer) { _ in
       .respondWhenQuiet("x")
@@ -77,7 +76,7 @@ import Testing
     #expect(peer.mostStreams == most)
   }
 
-  @Test(arguments: [1, 4]) func `refuses streams before its limit is known fails none of the first burst`(
+  @Test(arguments: [1, 4]) func `streams refused before the limit is known fail no transfer of the first burst`(
     most: Int
   ) throws {
     let peer = HTTP2Peer(maxStreams: UInt32(most), isStrict: true)
@@ -91,7 +90,7 @@ import Testing
     #expect(connections <= 2)
   }
 
-  @Test func `refuses streams and says GOAWAY now and then fails none`() throws {
+  @Test func `refused streams and occasional GOAWAYs fail no transfer`() throws {
     let peer = HTTP2Peer(maxStreams: 1, isStrict: true)
     let requests = Atomic<Int>(0)
     let (results, _) = try withHTTP2(peer: peer) { request in
@@ -106,7 +105,7 @@ import Testing
     #expect(requests.load(ordering: .relaxed) == 100)
   }
 
-  @Test func `allows fewer streams on a later connection fails none`() throws {
+  @Test func `a smaller limit on a later connection fails no transfer`() throws {
     let peer = HTTP2Peer(maxStreams: 20, laterStreams: 1, isStrict: true)
     let requests = Atomic<Int>(0)
     let ((first, burst), _) = try withHTTP2(peer: peer) { request in
@@ -122,7 +121,7 @@ import Testing
     #expect(requests.load(ordering: .relaxed) == 101)
   }
 
-  @Test func `allows fewer streams in the middle gets no more from then on`() throws {
+  @Test func `a limit lowered on an open connection is respected from then on`() throws {
     let peer = HTTP2Peer(maxStreams: 20)
     let (results, _) = try withHTTP2(peer: peer) {
       $0.maxConnections = 1
@@ -137,7 +136,7 @@ import Testing
     #expect(peer.streamsTooMany == 0)
   }
 
-  @Test func `redirects is not followed`() throws {
+  @Test func `a redirection is not followed`() throws {
     let requests = Atomic<Int>(0)
     let (result, connections) = try withHTTP2 { _ in
       requests.wrappingAdd(1, ordering: .relaxed)
@@ -151,7 +150,7 @@ import Testing
     #expect(connections == 1)
   }
 
-  @Test func `resets a stream for calm gets no transfers for a while`() throws {
+  @Test func `a stream reset with ENHANCE_YOUR_CALM pauses the transfers`() throws {
     let requests = Atomic<Int>(0)
     let (kinds, connections) = try withHTTP2 {
       $0.calmPause = .seconds(60)
@@ -167,7 +166,7 @@ import Testing
     #expect(connections == 1)
   }
 
-  @Test func `says GOAWAY for calm again and again gets no transfers after a few connections`() throws {
+  @Test func `repeated GOAWAYs with ENHANCE_YOUR_CALM pause the transfers after a few connections`() throws {
     let requests = Atomic<Int>(0)
     let (kinds, connections) = try withHTTP2 {
       $0.calmPause = .seconds(60)
@@ -185,7 +184,7 @@ import Testing
     #expect(connections <= 12)
   }
 
-  @Test func `asks many streams for calm at once is asked again after one pause, and then as before`() throws {
+  @Test func `many streams reset with ENHANCE_YOUR_CALM at once cost one pause`() throws {
     let requests = Atomic<Int>(0)
     let ((burst, next, later), _) = try withHTTP2 {
       $0.calmPause = .milliseconds(30)
@@ -208,7 +207,7 @@ import Testing
     #expect(requests.load(ordering: .relaxed) == 43)
   }
 
-  @Test func `keeps asking for calm is asked again less and less often`() throws {
+  @Test func `a server that repeats ENHANCE_YOUR_CALM is asked at growing intervals`() throws {
     let requests = Atomic<Int>(0)
     let (took, _) = try withHTTP2 {
       $0.calmPause = .milliseconds(20)

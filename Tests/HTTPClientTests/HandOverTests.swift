@@ -9,7 +9,9 @@ import TestSupport
 import Testing
 
 @Suite struct `A transfer without a free connection` {
-  @Test(arguments: [1, 3]) func `waits, and those before it are at the server together`(most: Int) throws {
+  @Test(arguments: [1, 3]) func `a transfer beyond the connections waits while the others are at the server`(most: Int)
+    throws
+  {
     let count = 30
     let meeting = Meeting(of: most)
     let server = TestServer { request in
@@ -31,7 +33,9 @@ import Testing
     #expect(server.accepted <= most)
   }
 
-  @Test func `that ends before one is free was never sent, and does not hold up the next`() throws {
+  @Test func `a transfer that times out before it gets a connection was never sent, and does not delay the next`()
+    throws
+  {
     let gate = Gate()
     let seen = Mutex<[String]>([])
     let server = TestServer { request in
@@ -56,7 +60,7 @@ import Testing
     #expect(seen.withLock { $0 } == ["/first", "/next"])
   }
 
-  @Test func `of an owner whose others all hang leaves another owner its place`() throws {
+  @Test func `transfers of one owner that hang leave another owner a connection`() throws {
     let server = TestServer { request in request.target == "/slow" ? .stall : .send(response("x")) }
     defer { server.stop() }
     let (slow, quick) = try withOrigin(server) { options in
@@ -77,12 +81,12 @@ import Testing
     #expect(slow.count { $0.failure?.kind == .busy } == 34)
   }
 
-  @Test func `for most of its time was kept waiting by us`() throws {
+  @Test func `a transfer that waited mostly for a connection fails by our own limit`() throws {
     let results = try shareConnection(first: .milliseconds(290), second: .milliseconds(300))
     #expect(results.map { $0.failure?.kind } == [.timeout, .busy])
   }
 
-  @Test func `for the smaller part of its time was kept waiting by the server`() throws {
+  @Test func `a transfer that waited mostly for the server fails by the server's timeout`() throws {
     let results = try shareConnection(first: .milliseconds(20), second: .milliseconds(400))
     #expect(results.map { $0.failure?.kind } == [.timeout, .timeout])
     #expect(results.allSatisfy { $0.failure?.wasSent == true })
@@ -101,7 +105,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [true, false]) func `ends with its origin`(hasStarted: Bool) throws {
+  @Test(arguments: [true, false]) func `a waiting transfer ends with its origin`(hasStarted: Bool) throws {
     let server = TestServer { _ in .stall }
     defer { server.stop() }
     let results = try withOrigin(server) { options in
@@ -116,7 +120,7 @@ import Testing
     #expect(server.accepted <= 1)
   }
 
-  @Test func `has its turn on the old connections when they are renewed`() throws {
+  @Test func `a waiting transfer gets an old connection when connections are renewed`() throws {
     let gate = Gate()
     let server = TestServer { request in
       if request.target == "/0" { gate.wait() }
@@ -138,7 +142,7 @@ import Testing
     #expect(open == 1)
   }
 
-  @Test func `over TLS waits as soon as the server is known to have no HTTP/2`() throws {
+  @Test func `transfers over TLS wait for connections once the server is known to lack HTTP/2`() throws {
     let server = TestServer(tls: true) { .send(response("\($0.connection)")) }
     defer { server.stop() }
     let file = TemporaryFile(Certificates.authority)
@@ -154,7 +158,7 @@ import Testing
     #expect((1...2).contains(server.accepted))
   }
 
-  @Test func `shares one with as many as there are over HTTP/2`() throws {
+  @Test func `all transfers share one connection over HTTP/2`() throws {
     // Responds only when all of them are at the server.
     let server = TestServer(tls: true, http2: true) { request in
       request.stream == 1 ? .send("first") : .respondTogether(count: 50, "x")

@@ -11,7 +11,7 @@ import Testing
 @testable import HTTPClient
 
 @Suite struct `A connection` {
-  @Test func `goes to the literals without a name being looked up`() throws {
+  @Test func `a connection to address literals looks no name up`() throws {
     let server = TestServer { .send(response($0.head.contains("Host: dns.test:") ? "dns.test" : $0.head)) }
     defer { server.stop() }
     let texts = try withOrigin(server) { origin in
@@ -22,7 +22,7 @@ import Testing
     #expect(texts == ["dns.test", "dns.test"])
   }
 
-  @Test func `is not made to a place that would have to be looked up`() throws {
+  @Test func `no connection is made to a host that needs a look-up`() throws {
     let server = TestServer { _ in .send(response("x")) }
     defer { server.stop() }
     let address = try #require(HTTPServerAddress(scheme: .http, name: "dns.test", addresses: ["127.0.0.1"]))
@@ -43,14 +43,14 @@ import Testing
   }
 
   @Test(arguments: [["127.0.0.1"], ["::1", "127.0.0.1"], ["127.0.0.1", "::1"]])
-  func `takes the address that answers, of either family`(addresses: [String]) throws {
+  func `a connection uses the address that answers, of either family`(addresses: [String]) throws {
     let server = TestServer { _ in .send(response("x")) }
     defer { server.stop() }
     let result = try withOrigin(server, addresses: addresses) { await $0.get() }
     #expect(result.response?.remoteAddress == "127.0.0.1")
   }
 
-  @Test func `that hangs in one family is raced by the other after a quarter of a second, for one request`() throws {
+  @Test func `the other family joins after 250 ms when one hangs`() throws {
     let requests = Atomic(0)
     let server = TestServer { _ in
       requests.add(1, ordering: .relaxed)
@@ -69,7 +69,7 @@ import Testing
     withExtendedLifetime(full) {}
   }
 
-  @Test func `that has reached its age takes no more transfers`() throws {
+  @Test func `a connection at its maximum age takes no more transfers`() throws {
     let server = TestServer { .send(response("\($0.connection)")) }
     defer { server.stop() }
     let texts = try withOrigin(server) {
@@ -87,7 +87,7 @@ import Testing
     #expect(texts.dropLast().allSatisfy { $0 == "0" })
   }
 
-  @Test func `goes elsewhere than its name, also where that is an IPv6 literal`() throws {
+  @Test func `a connection goes to the given addresses, also if its name is an IPv6 literal`() throws {
     let server = TestServer { .send(response(String($0.head.split(separator: "\r\n")[1]))) }
     defer { server.stop() }
     for (name, host) in [("2001:db8::1", "[2001:db8::1]"), ("192.0.2.1", "192.0.2.1"), ("a.test", "a.test")] {
@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  @Test func `goes through a proxy, which is told the address and not the name`() throws {
+  @Test func `a proxy gets the server's address and not its name`() throws {
     let seen = Mutex<[String]>([])
     let proxy = TestServer { request in
       seen.withLock { $0.append(String(request.head.split(separator: "\r\n")[0])) }
@@ -113,7 +113,7 @@ import Testing
     #expect(seen.withLock { $0 } == ["CONNECT 192.0.2.7:8053 HTTP/1.1", "GET /x HTTP/1.1"])
   }
 
-  @Test func `leaves a name to the proxy, and goes nowhere without one`() throws {
+  @Test func `a host name is resolved by the proxy, and fails without one`() throws {
     let seen = Mutex<[String]>([])
     let proxy = TestServer { request in
       seen.withLock { $0.append(String(request.head.split(separator: "\r\n")[0])) }
@@ -144,7 +144,7 @@ import Testing
     #expect(seen.withLock { $0 } == ["CONNECT host.test:8053 HTTP/1.1", "GET /x HTTP/1.1"])
   }
 
-  @Test func `does not go through a proxy of the environment`() throws {
+  @Test func `a proxy of the environment is not used`() throws {
     let server = TestServer { _ in .send(response("direct")) }
     defer { server.stop() }
     setenv("http_proxy", "http://127.0.0.1:1", 1)

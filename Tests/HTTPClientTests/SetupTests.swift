@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite struct `An origin is made` {
-  @Test func `of address literals only`() {
+  @Test func `an origin accepts address literals only`() {
     for text in ["dns.test", "", "192.0.2", "192.0.2.1:53", "[2001:db8::1]", "fe80::1%lo"] {
       #expect(HTTPServerAddress(scheme: .https, addresses: [text]) == nil, "\(text)")
     }
@@ -15,11 +15,11 @@ import Testing
   }
 
   @Test(arguments: ["a/b", "user@host", "a b", "a?b", "a:b", "ä.test", "a\r\nb"])
-  func `of a name that cannot be part of something else in a URL`(name: String) {
+  func `an origin accepts only names that cannot break out of a URL`(name: String) {
     #expect(HTTPServerAddress(scheme: .https, name: name, addresses: ["192.0.2.1"]) == nil)
   }
 
-  @Test func `with the first address as name where there is no other`() {
+  @Test func `an origin without a name uses its first address`() {
     let address = HTTPServerAddress(scheme: .https, addresses: ["2001:db8::1", "192.0.2.1"])
     #expect(address?.description == "https://[2001:db8::1]/")
     #expect(
@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  @Test func `of certificates that can be read`() throws {
+  @Test func `an origin requires readable certificates`() throws {
     #expect(
       try mistake { $0.caFile = "/nonexistent/ca.pem" } == "certificates /nonexistent/ca.pem: No such file or directory"
     )
@@ -50,12 +50,12 @@ import Testing
   }
 
   @Test(arguments: ["", "sha256//short=", "/etc/key.pem", "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA;A="])
-  func `of pins that are digests`(pin: String) throws {
+  func `an origin requires pins that are digests`(pin: String) throws {
     let mistake = try mistake { $0.pins = [Certificates.serverPin, pin] }
     #expect(mistake?.hasPrefix("pin \(pin)") == true)
   }
 
-  @Test func `of a proxy whose address is known`() throws {
+  @Test func `an origin requires a proxy with an address`() throws {
     for proxy in ["http://192.0.2.1:3128", "socks5h://[2001:db8::1]:1080"] {
       let mistake = try mistake { $0.proxy = proxy }
       #expect(mistake == nil, "\(proxy)")
@@ -66,7 +66,7 @@ import Testing
     }
   }
 
-  @Test func `and fails where the family leaves no address`() throws {
+  @Test func `an origin without an address of its family fails its transfers`() throws {
     let result = try withOrigin(port: 1, addresses: ["127.0.0.1"]) {
       $0.family = .ipv6
     } body: {

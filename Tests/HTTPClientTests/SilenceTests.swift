@@ -10,7 +10,7 @@ import Testing
 
 @Suite struct `A server that falls silent` {
   @Test(arguments: [1, 0])
-  func `after the TLS handshake or after its SETTINGS costs two timeouts, and then there is a new connection`(
+  func `silence after the handshake or SETTINGS costs two timeouts and then a new connection`(
     silentFromTheStart: Int
   ) throws {
     let ((results, generations), connections) = try withHTTP2(peer: HTTP2Peer(silentConnections: silentFromTheStart)) {
@@ -27,7 +27,7 @@ import Testing
     #expect(connections == 2)
   }
 
-  @Test func `in the middle of a burst costs its timeout once, and answers go on`() throws {
+  @Test func `silence in a burst costs one timeout, then answers continue`() throws {
     let ((first, burst, after), _) = try withHTTP2 {
       $0.connection == 0 && $0.stream > 1 ? .stall : .send("x")
     } body: { origin in
@@ -41,7 +41,7 @@ import Testing
   }
 
   /// No FIN comes, and what is sent is never taken: the listener lets the kernel connect and reads nothing.
-  @Test func `in its machine is given up when the user timeout is over, without the transfer's own timeout`() throws {
+  @Test func `a silent host is given up after the TCP user timeout`() throws {
     let listener = DeafListener()
     let request = HTTPRequest(method: .post, target: "/", body: Array(repeating: 1, count: 16 << 20))
     let began = BootInstant.now
@@ -56,7 +56,7 @@ import Testing
     #expect(took < longestStep)
   }
 
-  @Test func `is given up after five seconds without other agreement`() throws {
+  @Test func `a silent connection is given up after five seconds by default`() throws {
     let (timeouts, _) = try withHTTP2 { _ in
       .send("x")
     } body: { origin in
@@ -66,7 +66,7 @@ import Testing
     #expect(timeouts == [5000])
   }
 
-  @Test func `or not gets no request before the handshake is over, also where it permits early data`() throws {
+  @Test func `no request is sent before the handshake is over, also if early data is permitted`() throws {
     let server = TestServer(tls: true) { request in
       let early = request.earlyData
       return .sendAndClose(response("\(request.isResumed) \(early.isPermitted) \(early.wasSent)"))

@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(arguments: ["dns.test", "127.0.0.1"])
-  func `of a known authority is taken for each of its names`(name: String) throws {
+  func `a certificate of a known authority is accepted for each of its names`(name: String) throws {
     try serving { server in
       let result = try get(server, name: name)
       #expect(result.response?.text == "secret")
@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test(arguments: ["other.test", "127.0.0.2", "test"])
-  func `is refused for another name`(name: String) throws {
+  func `a certificate is refused for another name`(name: String) throws {
     try serving { server in
       let failure = try #require(try get(server, name: name).failure)
       #expect(failure.kind == .certificate)
@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test func `of an unknown authority is refused`() throws {
+  @Test func `a certificate of an unknown authority is refused`() throws {
     try serving { server in
       let result = try get(server, authority: Certificates.otherAuthority)
       #expect(result.failure?.kind == .certificate)
@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test func `is not asked for over plain HTTP, and the failure says what the port may be`() throws {
+  @Test func `TLS to a plain HTTP port fails and names the likely port`() throws {
     try serving { server in
       let failure = try withOrigin(server) { await $0.get() }.failure
       #expect(
@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test(arguments: [(2_000_000_000, true), (9_000_000_000, false)] as [(Int64, Bool)])
-  func `is checked by the day of the build where the machine's clock is before it`(
+  func `a certificate is checked by the day of the build if the clock is before it`(
     buildTime: Int64, isTaken: Bool
   ) throws {
     try serving { server in
@@ -73,7 +73,7 @@ import Testing
   }
 
   @Test(arguments: [(0x0302, false), (0x0303, true), (0x0304, true)])
-  func `is taken over TLS 1.2 and 1.3, and nothing is sent over what is older`(version: Int, isTaken: Bool) throws {
+  func `TLS 1.2 and 1.3 are accepted, and nothing is sent over older versions`(version: Int, isTaken: Bool) throws {
     let requests = Atomic(0)
     let server = TestServer(tls: true, highestTLS: version) { _ in
       requests.add(1, ordering: .relaxed)
@@ -86,7 +86,7 @@ import Testing
     if !isTaken { #expect(result.failure?.kind == .tls) }
   }
 
-  @Test func `is taken with its pin and refused with another`() throws {
+  @Test func `a certificate is accepted with its pin and refused with another`() throws {
     let wrong = "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
     try serving { server in
       let right = try get(server) { $0.pins = [Certificates.serverPin] }
@@ -98,7 +98,7 @@ import Testing
     }
   }
 
-  @Test func `is not sent again where a new connection resumes the session, also of the generation before`() throws {
+  @Test func `a resumed session needs no certificate, also in the next generation`() throws {
     let server = TestServer(tls: true) { .sendAndClose(response("\($0.connection) \($0.isResumed)")) }
     defer { server.stop() }
     let file = TemporaryFile(Certificates.authority)
@@ -113,7 +113,7 @@ import Testing
     #expect(texts == ["0 false", "1 true", "2 true"])
   }
 
-  @Test func `is asked for: a server without TLS is refused`() throws {
+  @Test func `a server without TLS is refused`() throws {
     let server = TestServer { _ in .sendAndClose(response("clear")) }
     defer { server.stop() }
     // The handshake's octets end in no empty line, so the server never answers them.
@@ -126,7 +126,7 @@ import Testing
     #expect(result.failure?.kind == .timeout)
   }
 
-  @Test func `is read from memory while its file is the same, and again when it has changed`() throws {
+  @Test func `a CA file is read again only when it has changed`() throws {
     try serving { server in
       let file = TemporaryFile(Certificates.otherAuthority)
       let use = { (options: inout HTTPClientOptions) in options.caFile = file.path }

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 @Suite struct `A transfer that fails` {
-  @Test func `content as long as allowed arrives, one octet more does not`() throws {
+  @Test func `content of the maximum length arrives, one octet more does not`() throws {
     let server = TestServer { .send(response(String(repeating: "x", count: $0.head.contains("/long") ? 1001 : 1000))) }
     defer { server.stop() }
     let (short, long, after) = try withOrigin(server) { options in
@@ -22,7 +22,7 @@ import Testing
     #expect(after.response?.body.count == 1000)
   }
 
-  @Test func `content that was too long, or broke off, is not kept in a handle at rest`() throws {
+  @Test func `an idle handle holds no content of a failed transfer`() throws {
     let half = "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + String(repeating: "x", count: 50_000)
     let server = TestServer {
       $0.head.contains("/long") ? .send(response(String(repeating: "x", count: 100_001))) : .sendAndClose(half)
@@ -54,7 +54,7 @@ import Testing
     #expect(result.failure?.kind == .reset)
   }
 
-  @Test func `a server that says nothing costs the timeout and no more`() throws {
+  @Test func `a silent server costs exactly the timeout`() throws {
     let server = TestServer { _ in .stall }
     defer { server.stop() }
     let began = BootInstant.now
@@ -72,7 +72,7 @@ import Testing
     #expect(result.failure?.kind == .timeout)
   }
 
-  @Test func `requests that never got a connection end in time, and are not called the server's timeout`() throws {
+  @Test func `a request without a connection ends in time, and not as the server's timeout`() throws {
     let server = TestServer { _ in .stall }
     defer { server.stop() }
     let results = try withOrigin(server) { options in
@@ -85,7 +85,7 @@ import Testing
     #expect(kinds.contains(.timeout) && kinds.contains(.busy))
   }
 
-  @Test func `a port where nobody listens refuses`() throws {
+  @Test func `a port without a listener is refused`() throws {
     // The port was free a moment ago and is not given out again so soon.
     let server = TestServer { _ in .stall }
     server.stop()
@@ -143,7 +143,7 @@ import Testing
     #expect(late.failure?.kind == .cancelled)
   }
 
-  @Test func `a kept connection that the server has closed is replaced without a failure`() throws {
+  @Test func `an idle connection that the server closed is replaced without a failure`() throws {
     let server = TestServer { $0.connection == 0 ? .sendAndClose(response("first")) : .send(response("second")) }
     defer { server.stop() }
     let texts = try withOrigin(server) { origin in

@@ -19,7 +19,7 @@ import Testing
     }
   }
 
-  @Test func `all come out once, in any state of the queue, and it is empty then`() throws {
+  @Test func `each waiting transfer comes out once, in any state of the queue`() throws {
     let queue = TransferQueue()
     let all = try transfers(12)
     for (number, transfer) in all.enumerated() { queue.append(transfer, share: UInt64(number % 4)) }
@@ -38,7 +38,7 @@ import Testing
     #expect(queue.next(free: 1) == nil)
   }
 
-  @Test func `to take out ten times as many of as many owners takes ten times the steps`() throws {
+  @Test func `taking ten times as many transfers takes ten times the steps`() throws {
     func steps(_ count: Int, owners: Int) throws -> Int {
       let queue = TransferQueue()
       for (number, transfer) in try transfers(count).enumerated() {

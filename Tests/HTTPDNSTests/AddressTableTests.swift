@@ -40,7 +40,7 @@ import Testing
     #expect(ipv6?.answers.first?.owner.text == "a.EXAMPLE.com.")
   }
 
-  @Test func `a listed name without an address of the family has no such data for certain`() throws {
+  @Test func `a listed name without an address of the family is NODATA`() throws {
     let table = try table(entry("a.example", "192.0.2.1"), entry("b.example"))
     let expected = HTTPDNSAnswer(responseCode: .noError, isNegative: true)
     #expect(!expected.isEmptyAmbiguous)
@@ -110,7 +110,7 @@ import Testing
     (#"{"enable":2,"domainlist":[]}"#, .unreadable(.shape)), (#"{"enable":true,"domainlist":[]}"#, .unreadable(.shape)),
     (#"{"enable":1,"domainlist":{}}"#, .unreadable(.shape)), (#"{"enable":1,"enable":1}"#, .unreadable(.syntax)),
   ])
-  func `what is no table is refused`(text: String, failure: HTTPDNSFailure) {
+  func `a body that is not a table is refused`(text: String, failure: HTTPDNSFailure) {
     #expect(fault(text) == AddressTableFault(failure))
   }
 
@@ -148,7 +148,7 @@ import Testing
     #expect(table.answer(to: question("host50000.example.com"), ttl: 60) == nil)
   }
 
-  @Test func `a fault says where and shows nothing of the table`() {
+  @Test func `a fault names its position and shows nothing of the table`() {
     let shown = fault(text([entry("a.example", "192.0.2.1"), entry("a.example", "canary")])).map { "\($0)" }
     #expect(shown == "unreadable, not addresses or other data where they have to be, at domainlist[1]")
   }

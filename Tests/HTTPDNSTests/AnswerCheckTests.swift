@@ -110,7 +110,7 @@ import Testing
   @Test(arguments: [
     "-1", "4294967296", "1.5", "true", #""""#, #""-1""#, #""1e3""#, #""4294967296""#, "[300]", "9223372036854775807",
   ])
-  func `TTLs that are none are refused`(text: String) {
+  func `invalid TTLs are refused`(text: String) {
     let response = reply(www, answer: [record(www, 1, "192.0.2.1", ttl: text)])
     #expect(failure(of: response, to: question(www)) == .unreadable(.number))
   }
@@ -173,20 +173,20 @@ import Testing
     #expect(answer.authorities.isEmpty)
   }
 
-  @Test func `RDATA that cannot be read is told from an address that cannot`() {
+  @Test func `unreadable RDATA and unreadable addresses are distinguished`() {
     let strange = reply("example.com", 65, answer: [record("example.com", 65, "something else")])
     #expect(failure(of: strange, to: question("example.com", .https)) == .unsupported)
     let broken = reply(www, answer: [record(www, 1, "192.0.2.256")])
     #expect(failure(of: broken, to: question(www)) == .unreadable(.rdata))
   }
 
-  @Test func `RDATA that nobody asked for may be unreadable`() throws {
+  @Test func `unreadable RDATA of other types is ignored`() throws {
     let answer = try google.answer(
       to: question(www), from: reply(www, answer: [record(www, 65, "?"), record(www, 1, "192.0.2.1")]))
     #expect(answer.answers.count == 1 && answer.isAuthenticated)
   }
 
-  @Test func `signatures stand behind what they sign, and without DO they are dropped`() throws {
+  @Test func `signatures follow the records they sign, and are dropped without DO`() throws {
     let signature = ##"\\# 23 0001 0d 03 0000012c 6553f100 6553f100 0001 00 01020304"##
     let records = [record(www, 46, signature), record(www, 1, "192.0.2.1")]
     let signed = try google.answer(to: question(www, dnssecOK: true), from: reply(www, answer: records))
@@ -194,7 +194,7 @@ import Testing
     #expect(try google.answer(to: question(www), from: reply(www, answer: records)).answers.map(\.type) == [.a])
   }
 
-  @Test func `signatures that cannot be read are left out, and AD with them`() throws {
+  @Test func `unreadable signatures are dropped, and AD with them`() throws {
     let records = [record(www, 46, "?"), record(www, 1, "192.0.2.1")]
     let answer = try google.answer(to: question(www, dnssecOK: true), from: reply(www, answer: records))
     #expect(answer.answers == [a(www, 300, "192.0.2.1")])

@@ -126,7 +126,7 @@ import Testing
     #expect(found.answers.map(\.rdata) == signatures.map(\.rdata))
   }
 
-  @Test func `no more proofs are kept than a denial needs`() throws {
+  @Test func `no more proofs are passed on than a negative answer needs`() throws {
     let asked = question("gone.example.com", dnssecOK: true)
     let proofs = (0..<20).flatMap { [nsec("n\($0).example.com"), signature("n\($0).example.com", covering: .nsec)] }
     let found = try answer(
@@ -136,7 +136,7 @@ import Testing
   }
 
   @Test(arguments: [6, 9, 12, 22])
-  func `a response code that is no answer keeps its extended error`(code: UInt16) throws {
+  func `an error response retains its extended error`(code: UInt16) throws {
     let reports = [0, code].map { ExtendedErrorReport(code: ExtendedError(rawValue: $0), text: "why").option }
     let options = code <= 12 ? reports : reports.reversed()
     let found = try answer(to: question("www.example.com"), [], rcode: 2, edns: EDNS(options: options))
@@ -154,7 +154,7 @@ import Testing
     return steps
   }
 
-  @Test func `the largest denial takes a few steps a record`() throws {
+  @Test func `the largest negative answer takes a few steps per record`() throws {
     // What fits into 64 KiB: 2,500 proofs, each at a name of its own or all at one.
     let asked = question("gone.example.com", dnssecOK: true)
     for owner in [{ "n\($0).example.com" }, { _ in "n.example.com" }] as [(Int) -> String] {

@@ -18,7 +18,7 @@ import Testing
     ("UnsignedInterfaceDisabled", 403, .account), ("InvalidAccount", 403, .account),
     ("AccountNotExists", 403, .account), ("MethodNotAllowed", 405, .badParameter),
   ])
-  func `a code says what failed, in both versions and whatever the media type`(
+  func `an error code names the failure, in both versions and with any media type`(
     code: String, status: Int, expected: HTTPDNSFailure
   ) {
     for dialect in [emas, emasV2, emasV2Dialect(aes: .gcm)] as [any BatchDialect] {
@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test func `only a code that a document names is shown to people`() {
+  @Test func `only documented codes are shown`() {
     for body in ["", "<html>", "{}", #"{"code":"Unheard of"}"#, #"{"code":7}"#, #"{"code":"success"}"#] {
       #expect(emas.errorCode(in: json(body, status: 403)) == nil)
     }
@@ -52,7 +52,7 @@ import Testing
     (404, .badPath), (405, .badParameter), (429, .quota(retryAfter: .seconds(9))), (500, .server(status: 500)),
     (503, .server(status: 503)),
   ])
-  func `without a code that is known the status counts`(status: Int, expected: HTTPDNSFailure) {
+  func `without a known code the status decides`(status: Int, expected: HTTPDNSFailure) {
     let huge = #"{"code":"InvalidHost","x":"\#(String(repeating: "x", count: 70_000))"}"#
     for body in [
       "", "<html>", "[]", "{}", #"{"code":"Unheard"}"#, #"{"code":7}"#, #"{"code":"invalidhost"}"#,
@@ -71,7 +71,7 @@ import Testing
     #expect(try emas.answer(to: asked, from: body).answers == [a("www.example.com", 60, "192.0.2.1")])
   }
 
-  @Test func `pages for people, large bodies and broken ones are no answers`() {
+  @Test func `HTML pages, large bodies and broken ones are refused`() {
     for dialect in [emas, emasV2] as [any BatchDialect] {
       #expect(
         failure(of: json(good, contentType: "text/html"), to: asked, with: dialect) == .unreadable(.mediaType))

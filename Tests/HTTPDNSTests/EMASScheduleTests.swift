@@ -36,7 +36,7 @@ import Testing
       ])
   }
 
-  @Test func `entries that are no addresses of their family are left out, with their ports`() throws {
+  @Test func `entries without an address of their family are dropped with their ports`() throws {
     let body = #"""
       {"service_ip":["x",7,"2001:db8::9","192.0.2.1","192.0.2.1"],"service_ip_port":[1,2,3,4,4],"service_ipv6":"::1"}
       """#

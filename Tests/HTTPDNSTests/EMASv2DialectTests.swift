@@ -79,12 +79,12 @@ import Testing
     (#"{"ips":[],"no_ip_code":"DomainNotExist"}"#, true), (#"{"ips":[],"no_ip_code":"Other"}"#, true),
     (#"{"ips":[],"no_ip_code":7}"#, true), (#"{"ips":[],"ttl":60}"#, true), (#"{"ips":[],"no_ip_code":""}"#, true),
   ])
-  func `only RRNotExist says for certain that there is no such data`(family: String, isAmbiguous: Bool) {
+  func `only RRNotExist means NODATA`(family: String, isAmbiguous: Bool) {
     let body = v2Body(#"{"dn":"www.example.com","v4":\#(family)}"#)
     #expect(outcomes(batch([www]), json(body), emasV2) == [noData(isAmbiguous: isAmbiguous)])
   }
 
-  @Test func `addresses count whatever reason stands beside them`() {
+  @Test func `addresses count whatever reason the reply gives`() {
     let body = v2Body(#"{"dn":"www.example.com","v4":{"ips":["192.0.2.1"],"no_ip_code":"RRNotExist"}}"#)
     #expect(outcomes(batch([www]), json(body), emasV2) == [positive(a(www, 60, "192.0.2.1"))])
   }

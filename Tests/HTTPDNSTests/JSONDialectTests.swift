@@ -29,7 +29,7 @@ import Testing
     return String(decoding: octets, as: UTF8.self)
   }
 
-  @Test func `asks for the root`() throws {
+  @Test func `the JSON dialect queries the root`() throws {
     let root = question(".", .ns)
     #expect(google.serves(root) && generic.serves(root))
     #expect(generic.request(for: root, unixTime: 0).target == "/dns-query?name=.&type=2")
@@ -48,7 +48,7 @@ import Testing
     return #"{"name":"\#(quoted(name))","type":\#(type),"TTL":300,"data":"\#(quoted(data))"}"#
   }
 
-  @Test func `asks for names with every octet, and believes only what is about them`() throws {
+  @Test func `the JSON dialect queries names of any octets and accepts only their records`() throws {
     for octet in UInt8.min...UInt8.max {
       let name = asked([3, 0x61, octet, 0x62, 3, 0x63, 0x6F, 0x6D, 0])
       #expect(google.serves(name) && cloudflare.serves(name) && generic.serves(name))
@@ -156,7 +156,7 @@ import Testing
     #expect(failure(of: largest, to: question("www.example.com"), with: alidns) == .unreadable(.tooLarge))
   }
 
-  @Test func `members that look alike are told apart, however many there are`() throws {
+  @Test func `similar members are distinguished in any number`() throws {
     func object(_ names: [String]) -> HTTPResponse {
       json(#"{"Status":0,"Question":{"name":"a","type":1},\#(names.map { "\"\($0)\":1" }.joined(separator: ","))}"#)
     }
@@ -168,7 +168,7 @@ import Testing
     }
   }
 
-  @Test func `takes a referral for no answer`() throws {
+  @Test func `a referral in JSON is not an answer`() throws {
     let asked = question("www.example.com")
     let servers = record("example.com.", 2, "ns.example.net.")
     for dialect in [google, cloudflare, generic] {

@@ -142,7 +142,7 @@ import Testing
     #expect(try post.answer(to: asked, from: error).responseCode == .formErr)
   }
 
-  @Test func `what a zone's owner decides on is told from what is no message`() throws {
+  @Test func `invalid records of a zone and invalid messages are distinguished`() throws {
     let asked = question(name, .srv)
     let broken = ResourceRecord(owner: asked.name, type: .srv, ttl: 60, rdata: [0, 1])
     #expect(

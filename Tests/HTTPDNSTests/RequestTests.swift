@@ -31,7 +31,7 @@ import Testing
         == "/resolve?name=www.example.com&type=28&edns_client_subnet=2001:db8::/56")
   }
 
-  @Test func `JSON is asked for by the media type that every service accepts`() {
+  @Test func `JSON requests have the media type that every service accepts`() {
     let request = cloudflare.request(for: question("www.example.com"), unixTime: 0)
     #expect(request.headers.map { "\($0.name): \($0.value)" } == ["Accept: application/dns-json"])
   }

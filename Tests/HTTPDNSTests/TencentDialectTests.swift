@@ -44,7 +44,7 @@ import Testing
     #expect(request.method == .get && request.body.isEmpty && request.headers.isEmpty)
   }
 
-  @Test func `families are asked for by type, IPv4 by its absence`() {
+  @Test func `the parameter type selects IPv6 or both families, and is absent for IPv4`() {
     func type(_ types: [RecordType]) -> [Substring] {
       parameters(target(Tencent.https, Tencent.batch([www], types))).filter { $0.hasPrefix("type=") }
     }

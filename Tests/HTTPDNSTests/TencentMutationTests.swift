@@ -96,7 +96,7 @@ import Testing
     return answered
   }
 
-  @Test func `twenty thousand mutated texts crash nothing and give no address from nowhere`() {
+  @Test func `twenty thousand mutated texts crash nothing and invent no address`() {
     let answered = run("clear text") { seed, generator in
       let body = generator.mutated(Array(seed.text.utf8), with: TencentMutationTests.fragments)
       return (Tencent.https, body, body)
@@ -105,7 +105,7 @@ import Testing
     #expect((1_000..<19_900).contains(answered), "\(answered)")
   }
 
-  @Test func `twenty thousand mutated texts behind a cipher do neither`() {
+  @Test func `twenty thousand mutated texts behind a cipher crash nothing and invent no address`() {
     let answered = run("plaintext") { seed, generator in
       let plaintext = generator.mutated(Array(seed.text.utf8), with: TencentMutationTests.fragments)
       let vector = (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) }
@@ -121,7 +121,7 @@ import Testing
   }
 
   /// Neither cipher detects what was altered: parts of the text may well survive, and must be in what was decrypted.
-  @Test func `twenty thousand mutated ciphertexts do neither`() {
+  @Test func `twenty thousand mutated ciphertexts crash nothing and invent no address`() {
     let answered = run("ciphertext") { seed, generator in
       let isDES = Bool.random(using: &generator)
       let vector = Array<UInt8>(0..<16)

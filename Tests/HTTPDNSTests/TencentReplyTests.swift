@@ -24,7 +24,7 @@ import Testing
     "www.example.com.:0", "www.example.com.:|198.51.100.7", "www.example.com.:0|2001:db8::7",
     "www.example.com.:,60|", "www.example.com:0",
   ])
-  func `whatever is empty is NODATA at most, for one family or both`(text: String) throws {
+  func `an empty reply is at most NODATA, for one family or both`(text: String) throws {
     #expect(try one(text).isAmbiguouslyEmpty)
     #expect(try one(text, .aaaa).isAmbiguouslyEmpty)
     // With both families a TTL belongs to one of them.
@@ -39,7 +39,7 @@ import Testing
     #expect(results.count == 2 && results.allSatisfy(\.isAmbiguouslyEmpty))
   }
 
-  @Test func `an empty body says nothing of any name of a batch`() throws {
+  @Test func `an empty body answers no name of a batch`() throws {
     let results = try Tencent.read("", to: Tencent.batch(["a.example", "b.example"], both))
     #expect(results.count == 4 && results.allSatisfy(\.isAmbiguouslyEmpty))
   }
@@ -145,7 +145,7 @@ import Testing
     #expect(results[1].records == [a("b.example", 20, "192.0.2.2")])
   }
 
-  @Test func `a name with two lines is refused, whatever they say`() throws {
+  @Test func `a name with two lines is refused`() throws {
     for second in ["a.example.:192.0.2.2,20", "a.example.:0", "a.example.|192.0.2.7", "A.example:192.0.2.1,20"] {
       let results = try Tencent.read(
         "a.example.:192.0.2.1,20\n\(second)\nb.example.:0", to: Tencent.batch(["a.example", "b.example"]))
@@ -154,7 +154,7 @@ import Testing
     }
   }
 
-  @Test func `lines without a name belong to nobody in a batch, and only one of them to a name alone`() throws {
+  @Test func `a line without a name answers only a single question`() throws {
     let two = try Tencent.read("192.0.2.1,20\nb.example.:192.0.2.2,20", to: Tencent.batch(["a.example", "b.example"]))
     #expect(two[0].refusal == .unreadable(.syntax) && two[1].records == [a("b.example", 20, "192.0.2.2")])
     #expect(try one("192.0.2.1,20\n192.0.2.2,20").refusal == .unreadable(.syntax))

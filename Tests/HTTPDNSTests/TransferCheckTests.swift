@@ -17,7 +17,7 @@ import Testing
     (500, .server(status: 500)), (501, .badParameter), (502, .server(status: 502)), (503, .server(status: 503)),
     (101, .server(status: 101)), (0, .server(status: 0)),
   ])
-  func `a status without an answer says what failed`(status: Int, expected: HTTPDNSFailure) {
+  func `a status without an answer names the failure`(status: Int, expected: HTTPDNSFailure) {
     for (dialect, contentType) in [(google, "application/json"), (alidns, nil), (post, "application/dns-message")]
       as [(any Dialect, String?)]
     {
@@ -148,7 +148,7 @@ import Testing
     #expect(failure(of: json(good.dropLast() + "," + section + "}"), to: asked) == .unreadable(.shape))
   }
 
-  @Test func `null stands for a member that is not there, and unknown members are ignored`() {
+  @Test func `null means a missing member, and unknown members are ignored`() {
     let body = good.dropLast() + #","Answer":null,"Comment":["a","b"],"uid":7,"Additional":"x","AD":"true"}"#
     #expect(failure(of: json(String(body)), to: asked) == nil)
     let comment = good.dropLast() + #","Comment":"Response from 192.0.2.53."}"#
@@ -156,7 +156,7 @@ import Testing
   }
 
   @Test(arguments: ["..", "a..b", ".example.com", #"a\\300.b"#, String(repeating: "a", count: 64)])
-  func `names that are none are refused`(name: String) {
+  func `invalid names are refused`(name: String) {
     let response = reply("www.example.com", answer: [record(name, 1, "192.0.2.1")])
     #expect(failure(of: response, to: asked) == .unreadable(.name))
   }

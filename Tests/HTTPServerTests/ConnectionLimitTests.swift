@@ -71,7 +71,7 @@ import Testing
     #expect(third.exchange("GET", "/")?.status == 200)
   }
 
-  @Test func `one that has gone by itself has left its place`() throws {
+  @Test func `a closed connection frees its place`() throws {
     let fixture = try Fixture()
     let first = try fixture.connect()
     #expect(first.exchange("GET", "/")?.status == 200)
@@ -83,7 +83,7 @@ import Testing
     #expect(first.exchange("GET", "/")?.status == 200)
   }
 
-  @Test func `where all wait for an answer the newcomer is closed`() throws {
+  @Test func `a new connection is closed if all others wait for an answer`() throws {
     let fixture = try Fixture()
     let clients = try (0..<2).map { _ in try fixture.connect() }
     for client in clients {
@@ -94,7 +94,7 @@ import Testing
     withExtendedLifetime(clients) {}
   }
 
-  @Test func `a hundred that say nothing do not keep anybody out`() throws {
+  @Test func `a hundred silent connections do not block other clients`() throws {
     let fixture = try Fixture()
     let idle = try (0..<100).map { _ in try fixture.connect() }
     #expect(try fixture.connect().exchange("GET", "/")?.status == 200)

@@ -53,7 +53,7 @@ private func echo(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
     ("http://dns.test:80/metrics?x=1", "/metrics", "x=1", "dns.test:80"), ("HTTP://dns.test", "/", nil, "dns.test"),
     ("http://dns.test?x", "/", "x", "dns.test"), ("/metrics", "/metrics", nil, "localhost"),
     ("/http://a/b", "/http://a/b", nil, "localhost"), ("//a/b", "//a/b", nil, "localhost"),
-  ]) func `a target in absolute form is what it stands for, and says whom it is meant for`(
+  ]) func `a target in absolute form has its path and its host`(
     target: String, path: String, query: String?, host: String
   ) throws {
     let fixture = try Fixture { request, reply in
@@ -106,7 +106,7 @@ private func echo(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
     #expect(server.waitingCount == 0)
   }
 
-  @Test func `a reply that is let go answers 500, and the connection goes on`() throws {
+  @Test func `a released reply answers 500, and the connection continues`() throws {
     let fixture = try Fixture { request, reply in if request.path == "/kept" { reply.send(status: 200) } }
     let client = try fixture.connect()
     #expect(client.exchange("GET", "/dropped")?.status == 500)

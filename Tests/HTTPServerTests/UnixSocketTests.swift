@@ -18,7 +18,7 @@ private func mode(of path: String) -> mode_t? {
 }
 
 @Suite struct `A Unix socket` {
-  @Test func `it serves, keeps others out, and is gone when the server ends`() throws {
+  @Test func `a Unix socket serves its user only, and is removed with the server`() throws {
     let folder = TemporaryFolder()
     let loop = try EventLoop()
     var server: HTTPServer? = try HTTPServer(on: loop) { request, reply in
@@ -33,7 +33,7 @@ private func mode(of path: String) -> mode_t? {
     #expect(mode(of: folder.socket) == nil)
   }
 
-  @Test func `what a dead process left is replaced, what a living one has is not`() throws {
+  @Test func `a dead process's socket is replaced, a living one's is not`() throws {
     let folder = TemporaryFolder()
     let loop = try EventLoop()
     let leftover = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)

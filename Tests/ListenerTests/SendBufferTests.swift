@@ -30,7 +30,7 @@ import Testing
     return Int32(atoi(text))
   }
 
-  @Test func `datagrams that one receiver does not take are skipped, and the rest of the batch is sent`() throws {
+  @Test func `datagrams that one receiver refuses are skipped, and the rest of the batch is sent`() throws {
     let receivers = try (0..<2).map { _ in try Receiver() }
     let sender = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | O_CLOEXEC, 0)
     try #require(sender >= 0)

@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  @Test func `answers to a client that never reads do not fill memory, and its connection is closed as idle`() throws {
+  @Test func `a client that never reads does not fill memory, and is closed as idle`() throws {
     let limits = TCPLimits(connections: 10, perClient: 10, idle: .milliseconds(250))
     let server = try StreamServer(.answer(octets: 60_000), limits: limits)
     let client = try StreamClient(to: server.address, receiveBuffer: 4096)
@@ -69,7 +69,7 @@ import Testing
     #expect(server.onLoop { $0.count } * 60_000 < 16 << 20)
   }
 
-  @Test func `a client that takes no answers to many queries is closed, and others are served`() throws {
+  @Test func `a client that reads none of many answers is closed, and others are served`() throws {
     let server = try StreamServer(.hold)
     let (deaf, other) = try (StreamClient(to: server.address, receiveBuffer: 4096), StreamClient(to: server.address))
     let most = 256

@@ -37,7 +37,7 @@ private func finding(
   #expect(found.refusal == nil)
 }
 
-@Test(arguments: [ResponseCode.refused, .servFail, .notImp]) func `any response code is a sign of life`(
+@Test(arguments: [ResponseCode.refused, .servFail, .notImp]) func `any response code counts as healthy`(
   code: ResponseCode
 ) throws {
   let found = try finding {
@@ -49,7 +49,7 @@ private func finding(
   #expect(found.refusal == code)
 }
 
-@Test func `a connection that is closed at once has been closed by somebody alive`() throws {
+@Test func `a connection closed at once counts as healthy`() throws {
   let found = try finding {
     [.reply(response($0))]
   } onStream: { _ in
@@ -59,7 +59,7 @@ private func finding(
   #expect(found.overTCP != nil)
 }
 
-@Test func `silence over UDP is no health`() throws {
+@Test func `silence over UDP counts as unhealthy`() throws {
   let found = try finding(within: .milliseconds(50)) { _ in
     []
   } onStream: {
@@ -69,7 +69,7 @@ private func finding(
   #expect(found.overUDP == nil && found.overTCP == nil)
 }
 
-@Test func `silence over TCP is no health: the resolver's loop stands still`() throws {
+@Test func `silence over TCP counts as unhealthy, since the resolver's loop is stuck`() throws {
   let found = try finding(within: .milliseconds(100)) {
     [.reply(response($0))]
   } onStream: { _ in
@@ -79,7 +79,7 @@ private func finding(
   #expect(found.overUDP != nil && found.overTCP == nil)
 }
 
-@Test func `the question is one that never goes upstream`() throws {
+@Test func `the question of the health check never goes upstream`() throws {
   try onLoop { loop in
     let server = ScriptedServer(on: loop, onDatagram: { [.reply(response($0))] })
     _ = await LocalDNSClient(loop: loop).health(of: server.address, until: loop.now + .seconds(5))
@@ -87,7 +87,7 @@ private func finding(
   }
 }
 
-@Test func `nobody there is no health`() throws {
+@Test func `a refused port counts as unhealthy`() throws {
   let address = try #require(SocketAddress(text: "127.0.0.1:1"))
   let found = try Healthcheck.run([address], timeout: .seconds(2))
   #expect(found.map(\.failure) == [.network(ECONNREFUSED)])

@@ -181,7 +181,7 @@ private func isFree(_ port: UInt16) -> Bool {
     }
   }
 
-  @Test func `a refused port and an address nobody can reach fail at once`() throws {
+  @Test func `a refused port and an unreachable address fail at once`() throws {
     try onLoop { loop in
       let descriptor = ScriptedServer.bound(SOCK_DGRAM, to: SocketAddress(text: "127.0.0.1:0")!)!
       let closed = ScriptedServer.name(of: descriptor)
@@ -244,7 +244,7 @@ private func isFree(_ port: UInt16) -> Bool {
     }
   }
 
-  @Test func `the socket is closed whatever happens`() throws {
+  @Test func `the socket is closed in every case`() throws {
     try onLoop { loop in
       let scripts: [@Sendable (Message) -> [ScriptedAction]] = [
         { [.reply(response($0))] }, { [.reply(response($0, .servFail))] }, { _ in [] },
@@ -317,7 +317,7 @@ private func isFree(_ port: UInt16) -> Bool {
     }
   }
 
-  @Test func `frames that do not belong to the query are passed over`() throws {
+  @Test func `frames that do not belong to the query are skipped`() throws {
     try onLoop { loop in
       let server = ScriptedServer(
         on: loop, onDatagram: Self.truncated,

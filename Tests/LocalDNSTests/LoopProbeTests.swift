@@ -22,7 +22,7 @@ private let servers = [SocketAddress(text: "192.0.2.1:53")!, SocketAddress(text:
     #expect(server("S1.0123456789ABCDEF.eXaMpLe.") == servers[1])
   }
 
-  @Test mutating func `other names are nobody's`() {
+  @Test mutating func `other names belong to no server`() {
     _ = probe.begin(servers)
     for name in [
       ".", "example.", "0123456789abcdef.example.", "s2.0123456789abcdef.example.", "s.0123456789abcdef.example.",

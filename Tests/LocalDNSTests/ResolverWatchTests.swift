@@ -97,7 +97,7 @@ private final class Watched: @unchecked Sendable {
     }
   }
 
-  @Test func `what happens behind a symbolic link, and to the link, is noticed`() throws {
+  @Test func `changes behind a symbolic link, and of the link, are noticed`() throws {
     try onLoop { loop in
       let folder = etcAndRun()
       folder.make("run/stub")
@@ -120,7 +120,7 @@ private final class Watched: @unchecked Sendable {
     }
   }
 
-  @Test func `what comes to the same, or happens to other files, is not reported`() throws {
+  @Test func `equal content and changes of other files are not reported`() throws {
     try onLoop { loop in
       let folder = etcAndRun()
       folder.write(server: "192.0.2.1", to: "etc/resolv.conf")
@@ -140,7 +140,7 @@ private final class Watched: @unchecked Sendable {
     }
   }
 
-  @Test func `somebody who knows that the network changed can look at once`() throws {
+  @Test func `a check on request finds a change at once`() throws {
     try onLoop { loop in
       let folder = etcAndRun()
       folder.write(server: "192.0.2.1", to: "etc/resolv.conf")

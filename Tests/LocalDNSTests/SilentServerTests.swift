@@ -120,7 +120,7 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
     #expect(!client.standing.isSilent(servers[0], at: loop.now))
   }
 
-  @Test func `it is asked all the same where the others fail or are silent too`() {
+  @Test func `a silent resolver is asked if the others fail or are silent too`() {
     wire.manners[servers[0]] = nil
     _ = ask(servers)
     wire.manners[servers[0]] = .init()
@@ -132,12 +132,12 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
     #expect(ask(servers) == (nil, .milliseconds(30)))
   }
 
-  @Test(arguments: [1, 4, 9]) func `the time is bounded, however many servers keep silent`(count: Int) {
+  @Test(arguments: [1, 4, 9]) func `the time is bounded for any number of silent resolvers`(count: Int) {
     let silent = (1...count).map { SocketAddress(text: "198.51.100.\($0):53")! }
     #expect(ask(silent, timeout: .milliseconds(120)) == (nil, .milliseconds(120)))
   }
 
-  @Test func `a server that is slow with one name and answers others is not silent`() {
+  @Test func `a resolver that is slow for one name only is not silent`() {
     #expect(ask([servers[0]]).0 == 1)
     wire.manners[servers[0]]?.latency = .milliseconds(600)
     #expect(ask(servers).0 == 2)
@@ -145,7 +145,7 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
     #expect(ask(servers) == (1, .milliseconds(10)))
   }
 
-  @Test func `a denial by the second one waits for the first, for as long as that had alone before`() {
+  @Test func `a negative answer of the second resolver waits for the first`() {
     wire.manners[servers[0]]?.latency = .milliseconds(500)
     wire.manners[servers[1]] = .init(code: .nxDomain, hasRecords: false)
     let two = Array(servers[..<2])
@@ -156,7 +156,7 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
     #expect(ask(two) == (nil, .milliseconds(10)))
   }
 
-  @Test func `another network begins without silent servers`() {
+  @Test func `no resolver is silent on another network at first`() {
     wire.manners[servers[0]] = nil
     _ = ask(servers)
     client.networkHasChanged()
@@ -164,7 +164,7 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
     #expect(wire.asked.first?.server == servers[0])
   }
 
-  @Test func `of many three are waited for at once, and the one that is silent for longest makes room`() {
+  @Test func `three resolvers are waited for at once, and the longest silent one makes room`() {
     let many = (1...8).map { SocketAddress(text: "198.51.100.\($0):53")! }
     wire.manners[many[7]] = .init()
     #expect(ask(many, timeout: .seconds(5)) == (8, .milliseconds(2110)))
@@ -177,7 +177,7 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
     #expect(wire.mostOpen == 3)
   }
 
-  @Test func `one of many that has the time of three others is heard`() {
+  @Test func `each of many silent resolvers has the time of three others`() {
     let many = (1...8).map { SocketAddress(text: "198.51.100.\($0):53")! }
     wire.manners[many[2]] = .init(latency: .milliseconds(800))
     #expect(ask(many, timeout: .seconds(5)) == (3, .milliseconds(1400)))
@@ -208,13 +208,13 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
     }
   }
 
-  @Test func `has not answered: the next one is asked`() {
+  @Test func `after a referral the next resolver is asked`() {
     #expect(ask([record("com", .ns)], then: .init()) == .success(2))
     #expect(ask([record("com", .ns)], then: nil) == .failure(.referral))
     #expect(ask([record("com", .ns)], then: .init(code: .refused)) == .failure(.responseCode(.refused)))
   }
 
-  @Test func `is told from one that has no such data`() {
+  @Test func `a referral and NODATA are distinguished`() {
     #expect(ask([record("com", .ns), record("com", .soa)], then: .init()) == .success(nil))
     #expect(ask([], then: .init()) == .success(nil))
     #expect(ask([record("www.example.com", .ns)], isAuthoritative: true, then: .init()) == .success(nil))

@@ -48,7 +48,7 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
   }
 
   @Test(arguments: [Duration.seconds(5), .seconds(3600), .seconds(86_400 * 7)])
-  func `takes what was on its way meanwhile for lost: its TTL says nothing of that time`(sleep: Duration) throws {
+  func `a reply from before a sleep is discarded, since its TTL does not cover the sleep`(sleep: Duration) throws {
     let wire = ScriptedWire(on: loop)
     let client = LocalDNSClient(over: wire)
     wire.sleeps = [sleep]
@@ -59,7 +59,7 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
     #expect(client.counters.timeouts == 1)
   }
 
-  @Test func `asks nobody else when all of the time is over`() throws {
+  @Test func `no other resolver is asked after a sleep that used up the time`() throws {
     let wire = ScriptedWire(on: loop)
     let client = LocalDNSClient(over: wire)
     wire.sleeps = [.seconds(60)]
@@ -67,7 +67,7 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
     #expect(wire.asked == [servers[0]])
   }
 
-  @Test func `asks the next server when a nap cost the first one its turn`() throws {
+  @Test func `the next resolver is asked after a short sleep`() throws {
     let wire = ScriptedWire(on: loop)
     let client = LocalDNSClient(over: wire)
     let five = servers + (55...57).map { SocketAddress(text: "192.0.2.\($0):53")! }
@@ -78,7 +78,7 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
     #expect(client.counters.timeouts == 1)
   }
 
-  @Test func `takes what is a little late`() throws {
+  @Test func `a reply that is slightly late is accepted`() throws {
     let wire = ScriptedWire(on: loop)
     wire.sleeps = [.seconds(3)]
     #expect(try ask(LocalDNSClient(over: wire), Array(servers[..<1])).get().answers.first?.ttl == 300)

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 @Suite struct `A resolver file` {
-  @Test func `servers and the last search line are read, comments and nonsense are not`() {
+  @Test func `servers and the last search line are read, comments and invalid lines are not`() {
     let file = ResolverFile(
       text: """
         # nameserver 192.0.2.99
@@ -45,7 +45,7 @@ import Testing
     #expect(scopes == [7, if_nametoindex("lo")])
   }
 
-  @Test func `what the kernel takes for another address is that address`() {
+  @Test func `addresses that the kernel maps to another one are that one`() {
     let file = ResolverFile(text: "nameserver 0.0.0.0\nnameserver ::\nnameserver ::ffff:192.0.2.1\n")
     #expect(file.servers.map(\.description) == ["127.0.0.1:53", "[::1]:53", "192.0.2.1:53"])
   }
@@ -120,7 +120,7 @@ import Testing
     #expect(SystemResolvers.isOurs(SocketAddress(text: "127.0.0.1:53")!, [SocketAddress(text: "0.0.0.0:53")!]))
   }
 
-  @Test func `the machine's own files say whom it asks, if they are there`() {
+  @Test func `the machine's own resolver files are readable if they exist`() {
     let files = SystemResolvers.usualPaths.compactMap { ResolverFile(path: $0) }
     let named = Set(files.flatMap(\.servers))
     let found = SystemResolvers.find(notAt: [])

@@ -53,7 +53,7 @@ import Testing
     #expect(try !isInUse(now: 21 * second))
   }
 
-  @Test func `an entry is in use if its creator says so`() throws {
+  @Test func `an entry may be created as in use`() throws {
     try keep(now: 0) { $0.isInUse = true }
     #expect(try isInUse(now: second))
   }

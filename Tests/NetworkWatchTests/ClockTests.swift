@@ -10,13 +10,13 @@ import Testing
 @Suite struct `The sleep detector` {
   private var detector = SleepDetector(bootTime: .seconds(1_000), monotonic: .seconds(900))
 
-  @Test mutating func `time awake is no sleep`() {
+  @Test mutating func `time awake does not count as sleep`() {
     for hour in 1...1_000 {
       #expect(detector.asleep(bootTime: .seconds(1_000 + hour * 3_600), monotonic: .seconds(900 + hour * 3_600)) == nil)
     }
   }
 
-  @Test mutating func `a sleep is told once, with its length`() {
+  @Test mutating func `a sleep is reported once, with its length`() {
     #expect(detector.asleep(bootTime: .seconds(4_610), monotonic: .seconds(910)) == .seconds(3_600))
     #expect(detector.asleep(bootTime: .seconds(4_611), monotonic: .seconds(911)) == nil)
     #expect(detector.asleep(bootTime: .seconds(4_621), monotonic: .seconds(911)) == .seconds(10))
@@ -39,7 +39,7 @@ import Testing
 }
 
 @Suite(.serialized) struct `The clock watch` {
-  @Test func `says nothing of itself`() throws {
+  @Test func `the clock watch reports nothing without a cause`() throws {
     let loop = try EventLoop()
     var changes: [NetworkChange] = []
     let watch = try ClockWatch(on: loop) { changes.append($0) }
@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test(.enabled(if: touchWallClock(), "the clock may not be set here"), arguments: [0, 3_600])
-  func `hears from the kernel`(asleep: Int) throws {
+  func `the clock watch gets the kernel's notices`(asleep: Int) throws {
     let loop = try EventLoop()
     var changes: [NetworkChange] = []
     let watch = try ClockWatch(on: loop, detector: .seen(secondsAgo: asleep)) {

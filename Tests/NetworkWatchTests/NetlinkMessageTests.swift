@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  @Test func `an error has its positive number, whatever is written there`() {
+  @Test func `an error has its positive number for any content`() {
     let answer = { (code: Int32) in message(netlink(Int(NLMSG_ERROR), nlmsgerr(error: code, msg: nlmsghdr()))) }
     #expect(answer(-EPERM).error == EPERM)
     #expect(answer(0).error == 0)
@@ -111,7 +111,7 @@ import Testing
 }
 
 @Suite struct `Damaged datagrams` {
-  @Test func `whatever is damaged, reading ends and what is read holds together`() {
+  @Test func `reading ends and stays consistent for any damage`() {
     var random = SeededGenerator(seed: testSeed)
     let sound = [
       link(2), address("192.0.2.7/24"), address("2001:db8::7/64", flags: IFA_F_DEPRECATED), route(via: "192.0.2.1"),

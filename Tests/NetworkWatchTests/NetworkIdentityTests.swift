@@ -17,7 +17,7 @@ private func identity(
 }
 
 @Suite struct `The identity of a network` {
-  @Test func `its number is the same in every run`() {
+  @Test func `the number of a network is the same in every run`() {
     // The first four octets of sha256sum over "network/1/eth0//192.0.2.1//02005e005301//192.0.2.0/24", and over
     // "network/1///////".
     #expect(identity().number == 4_113_127_840)
@@ -34,7 +34,7 @@ private func identity(
     #expect(Set(others.map(\.number) + [identity().number]).count == others.count + 1)
   }
 
-  @Test func `it is described for the log`() {
+  @Test func `the identity of a network has a description for the log`() {
     #expect(identity().description == "eth0 via 192.0.2.1 (02:00:5e:00:53:01), 192.0.2.0/24")
     #expect(
       identity("wlan0", "fe80::1", nil, "2001:db8::/64", isComplete: false).description
@@ -55,19 +55,19 @@ private func identity(
     return looks.map { followed.move(to: $0) }
   }
 
-  @Test func `is not lost when the kernel does not answer once`() {
+  @Test func `the followed identity survives a missing reply of the kernel`() {
     let (here, there) = (footing(identity()), footing(identity("eth1")))
     #expect(carried(from: here, [here, nil, here, there, there]) == [true, false, true, false, true])
   }
 
-  @Test func `is known from the first look that succeeds`() {
+  @Test func `the followed identity is known from the first successful reading`() {
     let here = footing(identity())
     #expect(carried(from: nil, [here, here]) == [false, true])
   }
 }
 
 @Suite struct `This machine's network` {
-  @Test func `can be read and watched without privileges`() throws {
+  @Test func `this machine's network is readable and watchable without privileges`() throws {
     let identity = try NetworkIdentity.read()
     #expect((identity == .none) == (identity.interface == nil))
     let watch = try NetworkWatch(on: EventLoop()) { _ in }
@@ -84,12 +84,12 @@ private func identity(
     return [found[0]?.hops[0].gateway?.description]
   }
 
-  @Test func `is the one with the lowest metric`() {
+  @Test func `the default route is the one with the lowest metric`() {
     #expect(best(route(via: "192.0.2.1", metric: 600), route(via: "192.0.2.2", metric: 100)) == ["192.0.2.2"])
     #expect(best(route(via: "192.0.2.1", metric: 600), route(via: "192.0.2.2")) == ["192.0.2.2"])
   }
 
-  @Test func `among equal ones is the preferred router's, then the one with the lower address`() {
+  @Test func `equal default routes are ordered by router preference, then by address`() {
     let low = route("::/0", via: "fe80::1", metric: 1024, preference: 3)
     let medium = route("::/0", via: "fe80::2", metric: 1024, preference: 0)
     let high = route("::/0", via: "fe80::4", metric: 1024, preference: 1)
@@ -98,7 +98,7 @@ private func identity(
     #expect(best(medium, route("::/0", via: "fe80::3", metric: 1024)) == ["fe80::2"])
   }
 
-  @Test func `takes its source's prefix, else one on the gateway's link, else a global one`() {
+  @Test func `the prefix is that of the route's source, else of the gateway's link, else a global one`() {
     let prefix = { (route: [UInt8], addresses: [[UInt8]]) in
       let parsed = addresses.map { AddressMessage(message($0))! }
       let found = [parsed, parsed.reversed()].map { IdentityReading.prefix(RouteMessage(message(route))!, $0) }

@@ -25,7 +25,7 @@ private func changes(_ events: [UInt8]..., from state: NetworkState = settled())
 }
 
 @Suite struct `News of the network` {
-  @Test func `an address that comes or goes is news, one that is renewed is none`() {
+  @Test func `new and removed addresses are reported, renewed ones are not`() {
     #expect(
       changes(
         address("192.0.2.8/24"), address("192.0.2.8/24", lifetime: 900), address("192.0.2.8/24", type: RTM_DELADDR),
@@ -45,7 +45,7 @@ private func changes(_ events: [UInt8]..., from state: NetworkState = settled())
         address("2001:db8::9/64", flags: IFA_F_TENTATIVE | IFA_F_DADFAILED, type: RTM_DELADDR)) == [[], []])
   }
 
-  @Test func `addresses of this machine or of a link alone are none`() {
+  @Test func `loopback and link-local addresses are not reported`() {
     #expect(changes(address("fe80::7/64", scope: RT_SCOPE_LINK), address("127.0.0.2/8", on: 1)) == [[], []])
     #expect(changes(address("192.0.2.9/32", scope: RT_SCOPE_HOST)) == [[]])
     // IPv4's own link-local addresses may be all that there is.
@@ -61,7 +61,7 @@ private func changes(_ events: [UInt8]..., from state: NetworkState = settled())
     #expect(changes(link(9, "veth9"), link(9, "veth9", isRunning: false), link(9, type: RTM_DELLINK)) == [[], [], []])
   }
 
-  @Test func `a route that comes, goes or leads elsewhere is news, one that is told again is none`() {
+  @Test func `new, removed and changed routes are reported, repeated ones are not`() {
     #expect(
       changes(
         route(via: "192.0.2.1"), route(via: "192.0.2.2", replaces: true), route(via: "192.0.2.1", replaces: true),
@@ -77,7 +77,7 @@ private func changes(_ events: [UInt8]..., from state: NetworkState = settled())
       ])
   }
 
-  @Test func `caches, this machine's own routes and those to single hosts are none`() {
+  @Test func `cached, local and host routes are not reported`() {
     #expect(changes(route("198.51.100.9/32", via: "192.0.2.1", flags: Int32(RTM_F_CLONED))) == [[]])
     #expect(changes(route("198.51.100.0/24", via: "192.0.2.1", flags: Int32(RTM_F_CLONED))) == [[]])
     #expect(changes(route("198.51.100.9/32", via: "192.0.2.1"), route("2001:db8::1/128")) == [[], []])

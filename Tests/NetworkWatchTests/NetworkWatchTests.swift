@@ -75,7 +75,7 @@ private let hasNamespaces = ConditionTrait.enabled(
     return result
   }
 
-  @Test func `is the same though eight containers come and go`() throws {
+  @Test func `connections stay valid while eight containers come and go`() throws {
     #expect(
       try survive { network in
         for number in 0..<8 {
@@ -96,7 +96,7 @@ private let hasNamespaces = ConditionTrait.enabled(
     ["address add 10.8.0.2/24 dev t0", "route add 198.51.100.0/24 dev t0"], ["route add default dev t0 table 51820"],
     ["-6 address add 2001:db8::7/64 dev m0 nodad", "-6 route add default via 2001:db8::1"],
   ])
-  func `is another one when packets go another way`(commands: [String]) throws {
+  func `connections are renewed when packets take another route`(commands: [String]) throws {
     #expect(
       try !survive { network in
         try network.cable("t0", routerName: "u0")
@@ -104,7 +104,7 @@ private let hasNamespaces = ConditionTrait.enabled(
       })
   }
 
-  @Test func `of a server that was found since is where its address was`() throws {
+  @Test func `the route of a server found later is read when it is found`() throws {
     #expect(try survive({ try $0.cable("veth0", routerName: "peer0") }, knowing: false))
     #expect(
       try !survive(
@@ -117,7 +117,7 @@ private let hasNamespaces = ConditionTrait.enabled(
 }
 
 @Suite(hasNamespaces) struct `The network watch` {
-  @Test func `reports a burst once`() throws {
+  @Test func `a burst of changes is reported once`() throws {
     try NetworkNamespace.onLoop { network, loop in
       try network.cable("m0", routerName: "r0")
       let reports = try Reports(on: loop)
@@ -133,7 +133,7 @@ private let hasNamespaces = ConditionTrait.enabled(
     }
   }
 
-  @Test func `passes over what changes nothing`() throws {
+  @Test func `events without a change are not reported`() throws {
     try NetworkNamespace.onLoop { network, loop in
       try connect(network)
       try network.ip("address add 2001:db8::7/64 dev m0 nodad valid_lft 900 preferred_lft 800")
@@ -171,7 +171,7 @@ private let hasNamespaces = ConditionTrait.enabled(
     }
   }
 
-  @Test func `more events than the kernel keeps are a change`() throws {
+  @Test func `an overflow of the kernel's queue is reported as a change`() throws {
     try NetworkNamespace.onLoop { network, loop in
       try connect(network)
       let reports = try Reports(on: loop)
@@ -187,7 +187,7 @@ private let hasNamespaces = ConditionTrait.enabled(
     }
   }
 
-  @Test func `ends with the object`() throws {
+  @Test func `the network watch ends with its object`() throws {
     try NetworkNamespace.onLoop { network, loop in
       try network.cable("m0", routerName: "r0")
       let reports = try Reports(on: loop)
@@ -201,7 +201,7 @@ private let hasNamespaces = ConditionTrait.enabled(
 }
 
 @Suite(hasNamespaces) struct `A real network's identity` {
-  @Test func `differs where another router has the same address, and comes back with the first`() throws {
+  @Test func `another router with the same address is another network, until the first is back`() throws {
     try NetworkNamespace.onLoop { network, loop in
       try connect(network)
       let reports = try Reports(on: loop)
@@ -227,7 +227,7 @@ private let hasNamespaces = ConditionTrait.enabled(
     }
   }
 
-  @Test func `IPv4 counts before IPv6, the lower metric before the higher, and nothing is a network too`() throws {
+  @Test func `the identity prefers IPv4 and low metrics, and exists without a route`() throws {
     try NetworkNamespace.onLoop { network, _ in
       #expect(try NetworkIdentity.read() == .none)
       try network.cable("m0", routerName: "r0")

@@ -20,13 +20,13 @@ import Testing
     return reports
   }
 
-  @Test func `is reported once, half a second after its last event`() {
+  @Test func `a burst is reported once, half a second after its last event`() {
     #expect(reports([100], until: 10_000) == [600])
     #expect(reports([100, 150, 400, 800], until: 10_000) == [1_300])
     #expect(reports([100, 700], until: 10_000) == [600, 1_200])
   }
 
-  @Test func `is reported every five seconds while it does not end`() {
+  @Test func `an endless burst is reported every five seconds`() {
     let flaps = stride(from: 0, through: 60_000, by: 100).map { $0 }
     let reports = reports(flaps, until: 70_000)
     #expect(reports.first == 5_000 && reports.last == 60_500)

@@ -10,7 +10,7 @@ import Testing
 @Suite struct `A cache file` {
   private let folder = TemporaryFolder()
 
-  @Test func `brings back everything there is to an entry`() throws {
+  @Test func `a cache file restores every property of an entry`() throws {
     let first = MessageCache.empty()
     first.fill(at: 100)
     #expect(first.useAll(now: 101 * second) == 10)
@@ -26,7 +26,7 @@ import Testing
     #expect(target.useAll(now: now) == 10)
   }
 
-  @Test func `of many pieces is loaded in the order of use`() throws {
+  @Test func `a large cache file is loaded in the order of use`() throws {
     let first = MessageCache.empty()
     for number in 0..<5_000 {
       first.insert("n\(number).example.com", at: Int64(number) * 2, EntryLife(lifetime: 20_000))
@@ -41,7 +41,7 @@ import Testing
     #expect(target.peek("n4899.example.com", at: 10_001) == nil)
   }
 
-  @Test func `counts ages on the wall clock, also after a reboot`() throws {
+  @Test func `ages follow the wall clock, also after a reboot`() throws {
     let first = MessageCache.empty()
     var life = EntryLife(lifetime: 60)
     life.staleFor = 100
@@ -59,7 +59,7 @@ import Testing
     #expect(target.peek("www.example.com", at: 115, orStale: true) == nil)
   }
 
-  @Test func `drops what is past its use by now, and does not save what was past it then`() throws {
+  @Test func `useless entries are neither saved nor loaded`() throws {
     let first = MessageCache.empty()
     var life = EntryLife(lifetime: 60)
     life.staleFor = 100
@@ -72,7 +72,7 @@ import Testing
     #expect(try folder.file.save(first, .usual, at: .at(160)).entries == 1)
   }
 
-  @Test func `gives expired entries only when the wall clock is behind that of writing`() throws {
+  @Test func `entries are expired if the wall clock is behind the time of writing`() throws {
     let first = MessageCache.empty()
     var life = EntryLife(lifetime: 60)
     life.staleFor = 100
@@ -96,7 +96,7 @@ import Testing
     #expect(target.peek("older.example.com", at: 1_100, orStale: true) == nil)
   }
 
-  @Test func `what never expires does so while one program runs`() throws {
+  @Test func `immutable entries expire with the process`() throws {
     let first = MessageCache.empty()
     first.fill()
     _ = try folder.file.save(first, .usual, at: .at(1))
@@ -115,7 +115,7 @@ import Testing
     #expect(folder.file.load(into: .empty(), meanings, at: years) == .loaded(CacheCounts(dropped: 5)))
   }
 
-  @Test func `today's rules for stale data hold for what a file brings`() throws {
+  @Test func `the current rules for stale data apply to loaded entries`() throws {
     let first = MessageCache.empty()
     var life = EntryLife(lifetime: 60)
     (life.staleFor, life.isServedStale) = (86_400, true)
@@ -138,7 +138,7 @@ import Testing
     #expect(load(.of(staleFor: 0, isServedStale: false, isImmutable: false)).usage.entries == 0)
   }
 
-  @Test func `does not give back what a substitute said, since the network may be another one`() throws {
+  @Test func `LocalDNS's substitute answers are not loaded, since the network may be another`() throws {
     let first = MessageCache.empty()
     for source in [UInt8(1), 2] {
       var life = EntryLife(lifetime: 60)
@@ -159,7 +159,7 @@ import Testing
     }
   }
 
-  @Test func `follows routes and sources to their numbers of today`() throws {
+  @Test func `loaded entries get the current numbers of route and source`() throws {
     let first = MessageCache.empty()
     first.insert("default.example.com", route: 0)
     first.insert("corp.example.com", route: 1)
@@ -190,7 +190,7 @@ import Testing
     #expect(sources == [0, 5])
   }
 
-  @Test func `keeps routes apart that are alike`() throws {
+  @Test func `equal routes stay separate in a cache file`() throws {
     let first = MessageCache.empty()
     first.insert("first.example.com", route: 0)
     first.insert("second.example.com", route: 1)
@@ -203,7 +203,7 @@ import Testing
     #expect(target.usage.entries == 2)
   }
 
-  @Test func `does not say what its routes stand for`() throws {
+  @Test func `a cache file does not reveal what its routes mean`() throws {
     _ = try folder.file.save(
       .empty(), CacheMeanings(routes: ["account 100000"], sources: [1: "LocalDNS"]), at: .at(1))
     let octets = try #require(folder.read())
@@ -212,7 +212,7 @@ import Testing
     #expect(octets.starts(with: Array("httpdnsd-cache".utf8)))
   }
 
-  @Test func `does not take the place of what came meanwhile`() throws {
+  @Test func `a loaded entry does not replace a newer one`() throws {
     let first = MessageCache.empty()
     first.insert("www.example.com", at: 0)
     _ = try folder.file.save(first, .usual, at: .at(1))

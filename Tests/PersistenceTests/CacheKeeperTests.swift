@@ -30,7 +30,7 @@ import Testing
 
   private var isSaved: Bool { folder.names.contains("cache") }
 
-  @Test func `saves every ten minutes when something was inserted, and not otherwise`() {
+  @Test func `the cache is saved every ten minutes if something was inserted`() {
     let keeper = keeper()
     keeper.start()
     loop.settle()
@@ -53,7 +53,7 @@ import Testing
     #expect(loop.timers.earliest == nil)
   }
 
-  @Test func `saves what is new at the end`() {
+  @Test func `new entries are saved at the end`() {
     let keeper = keeper()
     keeper.start()
     loop.settle()
@@ -75,7 +75,7 @@ import Testing
     #expect(!isSaved, "nothing was new")
   }
 
-  @Test func `never takes an entry for younger than it is`() throws {
+  @Test func `no entry becomes younger by saving and loading`() throws {
     let keeper = keeper()
     keeper.start()
     loop.settle()
@@ -90,7 +90,7 @@ import Testing
     #expect(age >= 30_900_000_000 && age <= 33_000_000_000)
   }
 
-  @Test func `tells once that it cannot save, and tries again every ten minutes`() {
+  @Test func `a failed save is logged once and retried every ten minutes`() {
     let keeper = keeper(path: "\(folder.path)/no/such/cache")
     keeper.start()
     loop.settle()
@@ -109,7 +109,7 @@ import Testing
     rmdir("\(folder.path)/no/such")
   }
 
-  @Test func `tells why a file was set aside, and saves a new one`() {
+  @Test func `a damaged file is set aside with the reason, and a new one is saved`() {
     folder.write([1, 2, 3])
     let keeper = keeper()
     keeper.start()
@@ -123,7 +123,7 @@ import Testing
     #expect(folder.names == ["cache", "cache.damaged"])
   }
 
-  @Test func `works on threads of its own beside a loop`() throws {
+  @Test func `loading and saving use threads of their own`() throws {
     for number in 0..<3_000 { cache.insert("n\(number).example.com", at: BootInstant.now.nanoseconds / second) }
     let loop = try EventLoop()
     let (notes, file, cache) = (notes, folder.file, cache)
@@ -152,7 +152,7 @@ import Testing
     #expect(notes.all.allSatisfy { !$0.isProblem })
   }
 
-  @Test func `leaves a file alone that it has not read to its end`() throws {
+  @Test func `a file that was not read to its end is not replaced`() throws {
     insert("www.example.com")
     _ = try folder.file.save(cache, .usual, at: .at(1_000))
     let before = folder.read()
@@ -177,7 +177,7 @@ import Testing
     #expect(notes.all == [.notSaved("\(folder.path)/cache: not done after 1 ms")])
   }
 
-  @Test func `tells what it has loaded that is still fresh, once`() {
+  @Test func `fresh loaded entries are reported once`() {
     let first = keeper()
     var told: [[LoadedEntry]] = []
     first.start { told.append($0) }
@@ -239,7 +239,7 @@ import Testing
     loop.settle()
   }
 
-  @Test func `has the file replaced when it returns, and is none where nothing is new`() {
+  @Test func `a save on request replaces the file before it returns, unless nothing is new`() {
     let (works, ends) = (Works(), Ends())
     let keeper = keeper(works)
     keeper.start()
@@ -254,7 +254,7 @@ import Testing
     keeper.close()
   }
 
-  @Test func `follows one that began before`() {
+  @Test func `a save on request follows one in progress`() {
     let (works, ends) = (Works(), Ends())
     let keeper = keeper(works)
     keeper.start()
@@ -271,7 +271,7 @@ import Testing
     keeper.close()
   }
 
-  @Test func `tells why it failed, and who waits is not kept for ever`() {
+  @Test func `a save on request returns its failure, and ends in time`() {
     let (works, ends) = (Works(), Ends())
     let keeper = keeper(works, path: "\(folder.path)/none/cache")
     keeper.start()

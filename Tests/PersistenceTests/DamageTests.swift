@@ -22,7 +22,7 @@ import Testing
     return (folder.file.load(into: cache, .usual, at: .at(2)), cache)
   }
 
-  @Test func `is set aside, whatever length it was cut to`() {
+  @Test func `a cache file cut to any length is set aside`() {
     for length in 0..<sound.count {
       folder.write(Array(sound[..<length]))
       let (load, cache) = load()
@@ -37,7 +37,7 @@ import Testing
     }
   }
 
-  @Test func `is set aside, whatever octet is another`() {
+  @Test func `a cache file with any changed octet is set aside`() {
     for place in sound.indices {
       var octets = sound
       octets[place] ^= 1 << UInt8(place % 8)
@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test func `is called by its reason`() {
+  @Test func `each damage is reported with its reason`() {
     var future = sound
     future[16] = 2
     for (octets, reason) in [
@@ -65,7 +65,7 @@ import Testing
     }
   }
 
-  @Test func `is followed by a new one`() throws {
+  @Test func `a new cache file replaces one that was set aside`() throws {
     folder.write([1, 2, 3])
     _ = load()
     #expect(load().load == .nothing)
@@ -76,7 +76,7 @@ import Testing
     #expect(folder.names == ["cache", "cache.damaged"])
   }
 
-  @Test func `is reported and not changed if it is a folder, a FIFO or a device`() throws {
+  @Test func `a folder, FIFO or device in place of the cache file is reported and not changed`() throws {
     unlink("\(folder.path)/cache")
     for make in [{ mkdir($0, 0o700) }, { mkfifo($0, 0o600) }, { symlink("/dev/null", $0) }] {
       #expect(make("\(folder.path)/cache") == 0)
@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  @Test func `is reported if it must not be read`() {
+  @Test func `a cache file without permission to read is reported`() {
     guard geteuid() != 0 else {
       // Root may read everything: a path through a file fails for it too.
       let file = CacheFile(path: "\(folder.path)/cache/below")
@@ -98,7 +98,7 @@ import Testing
     #expect(load().load == .unreadable("\(folder.path)/cache: Permission denied (user \(geteuid()))"))
   }
 
-  @Test func `does no harm with a checksum that fits`() throws {
+  @Test func `a damaged cache file with a valid checksum does no harm`() throws {
     var random = SeededGenerator(seed: testSeed)
     let content = Array(sound.dropLast(32))
     var (loaded, refused, answers) = (0, 0, 0)

@@ -12,7 +12,7 @@ import Testing
   private let folder = TemporaryFolder()
   private var path: String { "\(folder.path)/cache" }
 
-  @Test func `has its old content until the new one is there as a whole`() throws {
+  @Test func `a file has its old content until the new one is complete`() throws {
     folder.write([1])
     let replacement = try FileReplacement(of: path)
     #expect(folder.read() == [1])
@@ -25,7 +25,7 @@ import Testing
     #expect(folder.mode() == 0o600)
   }
 
-  @Test func `keeps its old content when the new one is given up`() throws {
+  @Test func `a file retains its old content if the replacement is given up`() throws {
     folder.write([1])
     do { try FileReplacement(of: path).append([2]) }
     #expect(folder.read() == [1])
@@ -34,7 +34,7 @@ import Testing
 
   /// What a program that is killed leaves behind: nothing yet, an empty file, a part, all of it.
   @Test(arguments: [nil, 0, 100, 1 << 20])
-  func `is as it was after the program was killed, and can be replaced the next time`(written: Int?) throws {
+  func `a file survives a killed writer and can be replaced the next time`(written: Int?) throws {
     let cache = MessageCache.empty()
     cache.fill()
     _ = try folder.file.save(cache, .usual, at: .at(1))
@@ -50,7 +50,7 @@ import Testing
     #expect(folder.mode() == 0o600)
   }
 
-  @Test func `is written by one at a time`() throws {
+  @Test func `a file is replaced by one writer at a time`() throws {
     let first = try FileReplacement(of: path)
     try first.append([1, 2, 3])
     let problem = #expect(throws: FileProblem.self) { try FileReplacement(of: path) }
@@ -63,7 +63,7 @@ import Testing
     #expect(folder.read() == [4])
   }
 
-  @Test func `is whole whoever of two savers comes last`() {
+  @Test func `a file is whole whichever of two writers is last`() {
     let path = path
     let savers = (0..<2).map { number in
       BlockingTask.start("saver") {
@@ -85,7 +85,7 @@ import Testing
     #expect(folder.names == ["cache"])
   }
 
-  @Test func `is never put in the place of a folder, a FIFO or a device`() throws {
+  @Test func `a file never replaces a folder, FIFO or device`() throws {
     for make in [{ mkdir($0, 0o700) }, { mkfifo($0, 0o600) }] {
       #expect(make(path) == 0)
       let replacement = try FileReplacement(of: path)
@@ -95,7 +95,7 @@ import Testing
     }
   }
 
-  @Test func `is not written through what stands in the way of the temporary file`() throws {
+  @Test func `a file is not written through a link at the temporary name`() throws {
     folder.write([1])
     folder.write([5], to: "other")
     for make in [
@@ -112,7 +112,7 @@ import Testing
     #expect(folder.read("other") == [5])
   }
 
-  @Test func `keeps its old content when the disk is full`() throws {
+  @Test func `a file retains its old content if the disk is full`() throws {
     guard let disk = SmallDisk(at: folder.path) else {
       print("no file system could be mounted: the full disk is not tested")
       return

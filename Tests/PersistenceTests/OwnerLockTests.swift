@@ -22,7 +22,7 @@ import Testing
     } catch { return error.description }
   }
 
-  @Test func `is one program's, however often it takes it, and the next one's when that has given it back`() {
+  @Test func `a path's lock belongs to one program until it is released`() {
     let (first, second) = (lock(), lock())
     #expect(problem(first) == nil && problem(first) == nil)
     #expect(folder.mode("cache.lock") == 0o600)
@@ -34,7 +34,7 @@ import Testing
     #expect(problem(first) != nil)
   }
 
-  @Test func `is free when who had it was killed, and its file is left`() {
+  @Test func `the lock of a killed program is free, though its file remains`() {
     folder.write(Array("process 1 on nowhere\n".utf8), to: "cache.lock")
     let lock = lock()
     #expect(problem(lock) == nil)
@@ -42,7 +42,7 @@ import Testing
       folder.read("cache.lock").map { String(decoding: $0, as: UTF8.self) }?.hasPrefix("process \(getpid())") == true)
   }
 
-  @Test func `is taken again if its file was removed`() {
+  @Test func `a lock is taken again if its file was removed`() {
     let (first, second) = (lock(), lock())
     #expect(problem(first) == nil)
     unlink(folder.path(of: "cache.lock"))
@@ -52,11 +52,11 @@ import Testing
     #expect(folder.names.contains("cache.lock"), "the file is the other's")
   }
 
-  @Test func `is none where there is no folder, since nobody can write there`() {
+  @Test func `without a folder there is no lock`() {
     #expect(problem(OwnerLock(of: "/nonexistent/cache", file: "/nonexistent/cache.lock")) == nil)
   }
 
-  @Test func `is nobody's where its file is none`() {
+  @Test func `a lock file that is not a regular file is refused`() {
     mkdir(folder.path(of: "cache.lock"), 0o700)
     #expect(problem(lock())?.contains("cache.lock: ") == true)
   }
@@ -80,7 +80,7 @@ import Testing
       }, note: { [notes] in notes.add($0) })
   }
 
-  @Test func `only the first one's cache is saved, and the second's as soon as that has ended`() {
+  @Test func `only the first daemon saves the cache, and the second one after its end`() {
     let (cache, rival) = (MessageCache.empty(), MessageCache.empty())
     let keepers = [keeper(cache), keeper(rival)]
     for keeper in keepers { keeper.start() }
@@ -102,7 +102,7 @@ import Testing
     keepers[1].close()
   }
 
-  @Test func `a damaged file is not given another name while somebody else writes it`() {
+  @Test func `a damaged file is not renamed while another daemon writes it`() {
     folder.write(Array("a letter home".utf8))
     let owner = folder.file
     #expect(throws: Never.self) { try owner.take() }
@@ -114,7 +114,7 @@ import Testing
     #expect(folder.names.contains("cache"))
   }
 
-  @Test func `only the first one's state is written, and the second's as soon as that has ended`() {
+  @Test func `only the first daemon writes its state, and the second one after its end`() {
     let told = Mutex<[String]>([])
     func place() -> (StateFolder, StateFile) {
       let state = StateFolder(path: folder.path) { note in told.withLock { $0.append(note.description) } }

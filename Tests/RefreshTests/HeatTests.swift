@@ -17,14 +17,14 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 3, 10, 255, 256, 100_000])
-  func `exactly that many refreshes are spent on a name that is never asked for again`(giveUpAfter: Int) {
+  func `a name that is never queried again costs exactly its refreshes`(giveUpAfter: Int) {
     let policy = HeatPolicy(hotHits: 5, giveUpAfter: giveUpAfter)
     let hits: [UInt32] = [5] + Array(repeating: 0, count: giveUpAfter + 10)
     #expect(refreshes(policy, hits: hits) == giveUpAfter)
   }
 
   @Test(arguments: [0, 1, 3, 4, .max] as [UInt32])
-  func `whatever an entry has kept, there is a decision`(keepList: UInt32) {
+  func `there is a decision for any stored state`(keepList: UInt32) {
     let decision = HeatPolicy(hotHits: 1, giveUpAfter: 4).decide(
       hits: 0, heat: Heat(rawValue: keepList), isOnKeepList: false)
     #expect((decision == .letExpire) == (keepList == 0 || keepList >= 4))
@@ -45,13 +45,13 @@ import Testing
     #expect(policy.decide(hits: .max, heat: .inactive, isOnKeepList: false) == .refresh(next: .active(fruitless: 0)))
   }
 
-  @Test func `with no hits configured nothing becomes hot by itself`() {
+  @Test func `with hot_hits = 0 no name becomes hot`() {
     let policy = HeatPolicy(hotHits: 0, giveUpAfter: 3)
     #expect(policy.decide(hits: 0, heat: .inactive, isOnKeepList: false) == .letExpire)
     #expect(policy.decide(hits: .max, heat: .inactive, isOnKeepList: false) == .letExpire)
   }
 
-  @Test func `a kept name is always refreshed, and is not hot for that reason`() {
+  @Test func `a name on the keep list is always refreshed, and not hot for that reason`() {
     let policy = HeatPolicy(hotHits: 0, giveUpAfter: 1)
     for heat in [Heat.inactive, .active(fruitless: 0), .active(fruitless: 7)] {
       #expect(policy.decide(hits: 0, heat: heat, isOnKeepList: true) == .refresh(next: .inactive))
@@ -65,7 +65,7 @@ import Testing
     #expect(decisions.allSatisfy { $0 == .refresh(next: .active(fruitless: 2)) })
   }
 
-  @Test func `whatever the hits are, decisions agree with a history that is read from its beginning`() {
+  @Test func `decisions agree with the whole history for any hits`() {
     var random = SeededGenerator(seed: testSeed)
     for _ in 0..<500 {
       let (hotHits, giveUpAfter) = (Int.random(in: 0...4, using: &random), Int.random(in: 1...4, using: &random))

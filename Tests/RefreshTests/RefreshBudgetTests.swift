@@ -52,7 +52,7 @@ import Testing
     #expect(next)
   }
 
-  @Test func `a clock that jumps ahead gives no more than one budget, one that goes back gives nothing`() {
+  @Test func `a clock that jumps ahead gives one budget at most, one that goes back gives nothing`() {
     var budget = RefreshBudget(perMinute: 5, perDay: 8)
     let spent = (now: 100 * day, later: 200 * day + 1)
     let first = (0..<20).filter { _ in budget.take(now: spent.now) }.count
@@ -63,7 +63,7 @@ import Testing
     #expect(back == 0)
   }
 
-  @Test func `an opening is now where something is left`() {
+  @Test func `the budget is open now if something is left`() {
     var budget = RefreshBudget(perMinute: 1, perDay: 1)
     #expect(budget.nextOpening(now: 12_345) == 12_345)
     _ = budget.take(now: 12_345)
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  @Test func `whatever the times are, no minute and no day ever holds more, and nothing is refused long after`() {
+  @Test func `no minute or day exceeds its budget at any times, and nothing is refused for long`() {
     var random = SeededGenerator(seed: testSeed)
     var refusals = 0
     for _ in 0..<150 {
@@ -125,7 +125,7 @@ import Testing
     #expect(refusals > 150)
   }
 
-  @Test func `what one budget has spent in a day counts in the next one, also before the machine started`() {
+  @Test func `the spending of one budget counts in the next one, also before a reboot`() {
     var first = RefreshBudget(perMinute: 100, perDay: 10)
     for hour in 0..<10 { _ = first.take(now: Int64(hour) * 3600 * second + 1) }
     let spent = first.spentOfDay(now: 12 * 3600 * second)
@@ -143,7 +143,7 @@ import Testing
   }
 
   @Test(arguments: [-1, 172_800_000_000_000, .max] as [Int64])
-  func `what was spent at an impossible time or long ago counts for nothing`(age: Int64) {
+  func `spending at an impossible time or long ago is ignored`(age: Int64) {
     var budget = RefreshBudget(perMinute: 5, perDay: 1)
     budget.restore(RefreshBudget.Spent(1, age: age), now: 7)
     let taken = budget.take(now: 8)

@@ -83,7 +83,7 @@ import Testing
     let family: UInt8
   }
 
-  @Test func `whatever is added, nothing is lost, asked twice, split, late or too much`() {
+  @Test func `no question is lost, repeated, split, late or too many for any input`() {
     var random = SeededGenerator(seed: testSeed)
     for _ in 0..<200 {
       let mostNames = Int.random(in: 1...6, using: &random)

@@ -6,7 +6,7 @@ import Testing
 @testable import Refresh
 
 @Suite struct RefreshQueueTests {
-  @Test func `an empty queue has nothing, whatever the time is`() {
+  @Test func `an empty queue has no element at any time`() {
     var queue = RefreshQueue()
     let popped = queue.popFirst(dueBy: .max)
     #expect(popped == nil)
@@ -24,7 +24,7 @@ import Testing
     #expect(queue.count == 0)
   }
 
-  @Test func `what is due at the same time comes in the order of the tickets, whatever the order of insertion`() {
+  @Test func `elements due at the same time are ordered by ticket`() {
     var random = SeededGenerator(seed: testSeed)
     var queue = RefreshQueue()
     for ticket in (0..<100).shuffled(using: &random) { queue.insert(UInt64(ticket), due: 5) }
@@ -36,7 +36,7 @@ import Testing
     #expect(MemoryLayout<RefreshQueue.Element>.stride == 16)
   }
 
-  @Test func `with whatever is inserted, popped and dropped, the queue agrees with a sorted list`() {
+  @Test func `the queue agrees with a sorted list for any operations`() {
     var random = SeededGenerator(seed: testSeed)
     for _ in 0..<40 {
       var queue = RefreshQueue()

@@ -33,7 +33,7 @@ import Testing
     #expect(abs(due - latest * 1_000_000) < 1000)
   }
 
-  @Test func `whatever the fraction and the lifetime, due times stay in their range and do not meet at its end`() {
+  @Test func `due times stay in their range and spread out for any fraction and lifetime`() {
     var random = SeededGenerator(seed: testSeed)
     for _ in 0..<2000 {
       let timing = RefreshTiming(fraction: .random(in: 0.1...0.99, using: &random), minimumTTL: 0)
@@ -68,7 +68,7 @@ import Testing
     #expect(first == [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423])
   }
 
-  @Test func `after failures half of what is left is waited, then a second, then nothing more is tried`() {
+  @Test func `after a failure half of the rest is waited, then a second, then nothing is tried`() {
     var now: Int64 = 0
     var waits: [Int64] = []
     while let next = timing().retry(now: now, expiresAt: 25 * second) {
@@ -81,18 +81,18 @@ import Testing
     #expect(timing().retry(now: 5, expiresAt: 0) == nil)
   }
 
-  @Test func `a kept name with a short TTL comes again after the least TTL, a longer one ahead of its end`() {
+  @Test func `a keep list name with a short TTL is due after min_ttl, a longer one before its end`() {
     #expect(timing().dueOnKeepList(storedAt: second, lifetime: 5 * second, jitter: 1) == 11 * second)
     #expect(timing().dueOnKeepList(storedAt: second, lifetime: 40 * second, jitter: 0) == 31 * second)
   }
 
-  @Test func `a kept name never comes again within less than a second, whatever its TTL and the least TTL are`() {
+  @Test func `a keep list name is never due within a second, for any TTL and min_ttl`() {
     #expect(timing(minimumTTL: 0).dueOnKeepList(storedAt: 0, lifetime: 0, jitter: 0) == second)
     var doublings: UInt8 = 0
     #expect(timing(minimumTTL: 0).retryOnKeepList(now: 0, expiresAt: nil, doublings: &doublings) == second)
   }
 
-  @Test func `a kept name without an entry is tried again for ever, after waits that double up to five minutes`() {
+  @Test func `a keep list name without an entry is retried forever, at intervals up to five minutes`() {
     var doublings: UInt8 = 0
     let waits = (0..<300).map { _ in
       timing().retryOnKeepList(now: 0, expiresAt: nil, doublings: &doublings) / second
@@ -102,7 +102,7 @@ import Testing
   }
 
   @Test(arguments: [(0, [1, 2, 4, 8]), (400, [300, 300]), (604_800, [300, 300])] as [(Int64, [Int64])])
-  func `waits of a kept name are between a second and five minutes, whatever the least TTL is`(
+  func `retries of a keep list name wait a second to five minutes, for any min_ttl`(
     minimumTTL: Int64, expected: [Int64]
   ) {
     var doublings: UInt8 = 0
@@ -112,7 +112,7 @@ import Testing
     #expect(waits == expected)
   }
 
-  @Test func `a kept name is tried before its entry ends as early as any other, and that costs it nothing later`() {
+  @Test func `a keep list name is retried before its end like any other, and its later waits are unchanged`() {
     var now = 15 * second
     var doublings: UInt8 = 0
     var times: [Int64] = []

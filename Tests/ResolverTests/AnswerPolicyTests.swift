@@ -30,18 +30,18 @@ import Testing
 
   @Test(
     arguments: [(5, 20), (20, 20), (21, 21), (600, 600), (601, 600), (UInt32(Int32.max), 600)] as [(UInt32, UInt32)])
-  func `TTLs are kept within the bounds`(given: UInt32, kept: UInt32) throws {
+  func `TTLs are limited to the bounds`(given: UInt32, kept: UInt32) throws {
     let answer = try finish(.addresses(www, "192.0.2.1", ttl: given))
     #expect(answer.lifetime == kept)
     #expect(try ttls(answer).answers == [kept])
   }
 
   @Test(arguments: [(30, 30), (60, 60), (61, 60), (300, 60)] as [(UInt32, UInt32)])
-  func `an answer by fallback is kept for a minute at most`(given: UInt32, kept: UInt32) throws {
+  func `an answer by fallback is cached for a minute at most`(given: UInt32, kept: UInt32) throws {
     #expect(try finish(.addresses(www, "192.0.2.1", ttl: given), isFallback: true).lifetime == kept)
   }
 
-  @Test func `a negative answer by fallback is kept no longer than fallback allows, either`() throws {
+  @Test func `a negative answer by fallback has the same limit`() throws {
     var bounds = bounds
     bounds.highestFallback = 5
     let answer = HTTPDNSAnswer.negative(.nxDomain, zone: name("example.com"))
@@ -49,7 +49,7 @@ import Testing
     #expect(AnswerPolicy(ttl: bounds).finish(answer, to: question)?.lifetime == 30)
   }
 
-  @Test func `TTL 0 is not kept, unless a lower bound is configured`() throws {
+  @Test func `TTL 0 is not cached, unless a lower bound is configured`() throws {
     #expect(try finish(.addresses(www, "192.0.2.1", ttl: 0), lowest: 0).lifetime == 0)
     #expect(try finish(.addresses(www, "192.0.2.1", ttl: 0), lowest: 20).lifetime == 20)
   }
@@ -64,7 +64,7 @@ import Testing
 
   @Test(
     arguments: [(900, 900, 30), (25, 900, 25), (900, 15, 15), (0, 900, 0), (900, 0, 0)] as [(UInt32, UInt32, UInt32)])
-  func `a negative answer is kept for the lowest of TTL, minimum and bound, never for longer`(
+  func `a negative answer is cached for the lowest of TTL, minimum and bound`(
     ttl: UInt32, minimum: UInt32, kept: UInt32
   ) throws {
     for code in [ResponseCode.noError, .nxDomain] {
@@ -86,7 +86,7 @@ import Testing
     #expect(!finished.isNameError)
   }
 
-  @Test func `signatures and proofs beside the SOA record are kept and do not outlive it`() throws {
+  @Test func `signatures and proofs beside the SOA record expire with it`() throws {
     var answer = HTTPDNSAnswer.negative(.nxDomain, zone: name("example.com"), ttl: 900, minimum: 12)
     answer.authorities.append(
       ResourceRecord(owner: www, type: .nsec, ttl: 900, rdata: name("z.example.com").octets + [0, 1, 64]))

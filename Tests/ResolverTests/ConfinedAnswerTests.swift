@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test(arguments: ["wpad", "wpad.lan", "web.corp.example", "connectivity-check.ubuntu.com", "a.rule.example"])
-  func `brings no address of a public name`(asked: String) throws {
+  func `the network's alias to a public name brings no address of it`(asked: String) throws {
     let rules = [RouteRule(names: [.subtree(name("rule.example"))], action: .route(Route.Number.firstRule))]
     let scene = ResolverScene(
       on: loop, [denier()], local: local(bank), rules: rules, searchDomains: ["corp.example"]
@@ -56,14 +56,14 @@ import Testing
   }
 
   @Test(arguments: [ResponseCode.nxDomain, .noError])
-  func `denies no public name`(code: ResponseCode) throws {
+  func `the network's alias to a public name does not make that name NXDOMAIN`(code: ResponseCode) throws {
     let scene = ResolverScene(on: loop, [denier()], local: local(bank, code: code))
     let message = try scene.answer("wpad")
     #expect(message.responseCode == .noError)
     #expect(owners(message) == ["wpad. SOA"])
   }
 
-  @Test func `stays an alias as long as it leads to names of the network`() throws {
+  @Test func `the network's alias stays whole while it leads to names of the network`() throws {
     let scene = ResolverScene(on: loop, [denier()], local: local(name("a.lan"), name("b.home.arpa"), bank))
     #expect(owners(try scene.answer("nas")) == ["nas. CNAME", "a.lan. CNAME", "b.home.arpa. A"])
     let inside = ResolverScene(on: loop, [denier()], local: local(name("a.lan"), code: .nxDomain))
@@ -72,7 +72,7 @@ import Testing
     #expect(owners(message) == ["nas. CNAME", "bank.example. SOA"])
   }
 
-  @Test func `below a search domain speaks of the name that the providers deny, and of no other`() throws {
+  @Test func `below a search domain the network answers only for names that are NXDOMAIN at the providers`() throws {
     let provider = ScriptedUpstream(on: loop) { question, _ in
       .answer(
         question.name == name("web.corp.example") ? .negative(.nxDomain) : .addresses(question.name, "192.0.2.1"))
@@ -83,13 +83,13 @@ import Testing
     #expect(try scene.answer("www.corp.example").addresses == ["192.0.2.1"])
   }
 
-  @Test func `is as it was where LocalDNS answers in a provider's place`() throws {
+  @Test func `LocalDNS's alias in a provider's place is unchanged`() throws {
     let failing = ScriptedUpstream(on: loop) { _, _ in .failure() }
     let scene = ResolverScene(on: loop, [failing], local: local(bank))
     #expect(owners(try scene.answer("www.example.com")) == ["www.example.com. CNAME", "www.bank.example. A"])
   }
 
-  @Test func `is the answer where it was asked for`() throws {
+  @Test func `a query for CNAME gets the network's alias`() throws {
     let alias = ResourceRecord.alias(name("wpad"), bank, ttl: 60)
     let local = ScriptedLocalDNS(on: loop) { _, _ in
       .answer(HTTPDNSAnswer(responseCode: .noError, answers: [alias]))
@@ -102,7 +102,7 @@ import Testing
     #expect(answer.response.message(to: Question(name: name("wpad"), type: .cname))?.answers == [alias])
   }
 
-  @Test func `loses the signatures of what it led to, and every redirection of a whole tree`() {
+  @Test func `a confined alias loses the signatures of its target, and every DNAME`() {
     func signature(_ owner: DomainName, _ type: RecordType) -> ResourceRecord {
       ResourceRecord(
         owner: owner, type: .rrsig, ttl: 300, rdata: [UInt8(type.rawValue >> 8), UInt8(type.rawValue & 0xFF), 8, 2])

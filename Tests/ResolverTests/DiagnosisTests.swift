@@ -33,7 +33,7 @@ import Testing
     #expect(verdict(.noName, providers: [.noName]) == .agrees)
   }
 
-  @Test func `other addresses differ, private ones and those that nobody knows are worse`() {
+  @Test func `other addresses differ, private and invented ones are worse`() {
     let real = addresses("192.0.2.1")
     #expect(verdict(addresses("198.51.100.1"), providers: [real]) == .differs)
     for inside in ["10.0.0.1", "127.0.0.1", "0.0.0.0", "192.168.1.1", "169.254.1.1"] {
@@ -46,7 +46,7 @@ import Testing
     #expect(verdict(.noData, providers: [real, .failure("x")]) == .denied)
   }
 
-  @Test func `without a word to compare with nothing can be said`() {
+  @Test func `without another answer nothing can be compared`() {
     #expect(verdict(addresses("198.51.100.1"), providers: []) == .unknown)
     #expect(verdict(addresses("198.51.100.1"), providers: [.failure("silent")]) == .unknown)
     #expect(verdict(.failure("silent"), providers: [addresses("192.0.2.1")]) == .unknown)
@@ -63,7 +63,7 @@ import Testing
     #expect(Agreement(of: all[0], among: all) == .reference)
   }
 
-  @Test func `everybody is asked at once, and who is silent costs nobody else's answer`() async {
+  @Test func `all upstreams are asked at once, and a silent one does not delay the others`() async {
     let loop = SimulatedLoop()
     let quick = ScriptedUpstream("quick", on: loop) { question, _ in .answer(.addresses(question.name, "192.0.2.1")) }
     let silent = ScriptedUpstream("silent", on: loop) { _, _ in .silence }

@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  @Test func `making room costs a few steps for each failure, also where hardly any is over`() {
+  @Test func `making room costs a few steps per failure, also if hardly any has expired`() {
     var failures = FailureCache(longestWait: .seconds(300))
     // One in a hundred has been over for long when the table is full, the others never are.
     for number in 0..<20_000 {
@@ -49,7 +49,7 @@ import Testing
     #expect(failures.steps <= 20_000 * 10)
   }
 
-  @Test func `the wait is at least one second, whatever is configured`() {
+  @Test func `the wait after a failure is at least one second for any configuration`() {
     var failures = FailureCache(longestWait: .zero)
     failures.failed(key("a.example"), .server, now: begin)
     #expect(failures.isWaiting(key("a.example"), now: begin + .milliseconds(999)))
@@ -92,7 +92,7 @@ import Testing
     #expect(asked < 25)
   }
 
-  @Test func `however many questions fail, so many are remembered and no more`() {
+  @Test func `the number of remembered failures is bounded`() {
     var failures = FailureCache(longestWait: .seconds(300))
     for number in 0..<20_000 {
       failures.failed(key("host\(number).example"), .server, now: begin + .milliseconds(number))
@@ -152,7 +152,7 @@ import Testing
     #expect(try scene.answer("bad.example", .aaaa).extendedError == .networkError)
   }
 
-  @Test func `an answer that is kept is given whatever failed since`() throws {
+  @Test func `a cached answer is served despite later failures`() throws {
     let provider = ScriptedUpstream(on: loop) { question, index in
       index == 0 ? .answer(.addresses(question.name, "192.0.2.1")) : .failure()
     }

@@ -35,7 +35,7 @@ import Testing
     try (0..<times).map { _ in try scene.answer("www.example.com", type).addresses }
   }
 
-  @Test func `an entry is shown with what is left of its time, from whom, and how often it was used`() throws {
+  @Test func `an entry is shown with its remaining time, source and hits`() throws {
     let provider = ScriptedUpstream(on: loop) { question, _ in
       .answer(.addresses(question.name, "192.0.2.1", "192.0.2.2", ttl: 100))
     }
@@ -104,7 +104,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `an entry that is refreshed at this moment is said to be, whether it is always kept or in use`(
+  func `an entry in the middle of its refresh is shown as such, on the keep list or in use`(
     isOnKeepList: Bool
   )
     throws
@@ -132,7 +132,7 @@ import Testing
     #expect(try plan() != .inFlight)
   }
 
-  @Test func `clients' subnets have entries of their own, of which some are told and the rest counted`() throws {
+  @Test func `entries of client subnets are listed up to a limit, and the others counted`() throws {
     let provider = ScriptedUpstream(on: loop) { question, _ in
       var answer = HTTPDNSAnswer.addresses(question.name, "192.0.2.1")
       answer.scopePrefixLength = 24
@@ -153,7 +153,7 @@ import Testing
     #expect(provider.count == 364)
   }
 
-  @Test func `a bad address goes last until the next answer, for those who must wait as well`() throws {
+  @Test func `a reported address is last until the next answer, also for waiting clients`() throws {
     let provider = ScriptedUpstream(on: loop) { question, _ in
       .answer(.addresses(question.name, "192.0.2.1", "192.0.2.2", "192.0.2.3", ttl: 100))
     }
@@ -223,8 +223,7 @@ import Testing
     #expect(provider.count == 3)
   }
 
-  @Test func `types that are asked for are asked whether they are kept or not, and only they if that is wanted`() throws
-  {
+  @Test func `refresh fetches the given types, cached or not, and only them`() throws {
     let provider = ScriptedUpstream(on: loop) { question, _ in .answer(.addresses(question.name, "192.0.2.1")) }
     let scene = ResolverScene(on: loop, [provider])
     _ = try scene.answer("www.example.com", .a)
@@ -234,7 +233,7 @@ import Testing
     #expect(refresh(scene, "other.example.com").reports.isEmpty)
   }
 
-  @Test func `what belongs to another network is shown and is not asked for here`() throws {
+  @Test func `entries of another network are shown and not refreshed`() throws {
     let provider = ScriptedUpstream(on: loop) { question, _ in .answer(.addresses(question.name, "192.0.2.1")) }
     let scene = ResolverScene(on: loop, [provider]) { $0.routes[0].belongsToNetwork = true }
     scene.network.change(to: 7)

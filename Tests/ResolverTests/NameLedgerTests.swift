@@ -52,7 +52,7 @@ import Testing
     #expect(hits(scene, "www.example.com") == 1000)
   }
 
-  @Test func `hits that a new answer takes over from the one before are counted once`() throws {
+  @Test func `hits inherited from the previous answer are counted once`() throws {
     let scene = scene()
     _ = try scene.answer("www.example.com")
     for round in 1...5 {
@@ -64,7 +64,7 @@ import Testing
     #expect(hits(scene, "www.example.com") == 50)
   }
 
-  @Test func `denials and other types have counts of their own`() throws {
+  @Test func `NXDOMAIN and other types have counts of their own`() throws {
     let scene = scene()
     for _ in 0..<3 { for type in [RecordType.a, .aaaa] { _ = try scene.answer("nowhere.example.com", type) } }
     for _ in 0..<2 { _ = try scene.answer("www.example.com", .aaaa) }
@@ -74,7 +74,7 @@ import Testing
     #expect(reports(scene).first?.name == name("nowhere.example.com"), "the busiest comes first")
   }
 
-  @Test func `what goes while the entries are looked at counts once`() throws {
+  @Test func `an entry removed during a survey is counted once`() throws {
     let scene = scene()
     for number in 0..<3000 {
       scene.ask("n\(number).example.com")
@@ -147,7 +147,7 @@ import Testing
 
   private func question(_ text: String) -> HTTPDNSQuestion { HTTPDNSQuestion(name: name(text), type: .a) }
 
-  @Test func `LocalDNS in a provider's place is counted, and what it failed to answer`() throws {
+  @Test func `LocalDNS in a provider's place is counted, with its failures`() throws {
     let provider = ScriptedUpstream(on: loop) { _, _ in .failure() }
     let local = ScriptedLocalDNS(on: loop) { question, count in
       count == 0 ? .answer(.addresses(question.name, "192.0.2.9", ttl: 1)) : .failure()

@@ -83,7 +83,7 @@ import Testing
     #expect(provider.counters.units == 4)
   }
 
-  @Test func `who asks for either family meanwhile waits for the same transfer, with whatever flags`() {
+  @Test func `questions for either family join the pair's transfer, with any flags`() {
     let server = TencentServer(on: loop)
     let provider = provider(server)
     _ = ask(provider, question(.a), question(.aaaa))
@@ -97,7 +97,7 @@ import Testing
     #expect(server.families == ["a", "aaaa", "addrs", "addrs"])
   }
 
-  @Test func `who joins the transfer of one with more time waits no longer than its own`() throws {
+  @Test func `a joined question waits no longer than its own deadline`() throws {
     let server = TencentServer(on: loop)
     let provider = provider(server)
     _ = ask(provider, question(.a), question(.aaaa))
@@ -124,7 +124,7 @@ import Testing
   @Test(arguments: [
     HTTPResult.refused, .status(500), .status(403), .text("www.example.com.:192.0.2.1,300"), .text("nonsense;"),
   ])
-  func `a failure of the pair reaches both who wait, and the next question is sent again`(_ result: HTTPResult) {
+  func `a failure of the pair reaches both questions, and the next one is sent again`(_ result: HTTPResult) {
     let server = TencentServer(on: loop)
     let provider = provider(server)
     _ = ask(provider, question(.a), question(.aaaa))
@@ -153,7 +153,7 @@ import Testing
     #expect((try? results[0].get().others.count) == 0)
   }
 
-  @Test func `subnets are asked for apart, and the same one together`() {
+  @Test func `pairs are separate by client subnet`() {
     let server = TencentServer(on: loop)
     let provider = provider(server)
     _ = ask(provider, question(.a), question(.aaaa))
@@ -165,7 +165,7 @@ import Testing
     #expect(provider.pairsInFlight.isEmpty)
   }
 
-  @Test func `an empty sibling is remembered as not listed, and taken at its word where that is wanted`() throws {
+  @Test func `an empty sibling counts as not listed, or as NODATA without fallback_on_empty`() throws {
     for fallsBack in [true, false] {
       let server = TencentServer(on: loop)
       let provider = provider(server, Configuration.Provider.tested(name: "first", fallsBackOnEmpty: fallsBack))
@@ -181,7 +181,7 @@ import Testing
     }
   }
 
-  @Test func `the resolver keeps the sibling's answer: a hit without a transfer`() throws {
+  @Test func `the sibling's answer is cached: a hit without a transfer`() throws {
     let server = TencentServer(on: loop)
     server.ttl = 60
     let scene = ResolverScene(on: loop, [provider(server)])
@@ -221,7 +221,7 @@ import Testing
     #expect(second.asked.map(\.question.type) == [.aaaa])
   }
 
-  @Test func `the sibling is kept for the clients of the subnet that it was asked for`() throws {
+  @Test func `the sibling is cached for the clients of its subnet`() throws {
     let server = TencentServer(on: loop)
     server.ttl = 60
     let scene = ResolverScene(

@@ -27,7 +27,7 @@ import Testing
     return scene
   }
 
-  @Test func `over UDP is handed over once`() throws {
+  @Test func `a stale answer over UDP hands one refresh over`() throws {
     let scene = try expiredScene()
     let socket = try UDPSocket(binding: #require(SocketAddress(text: "127.0.0.1:0")))
     let listener = try UDPListener(on: socket, responseSize: 1232 + ResponseWriter.overhead)
@@ -52,7 +52,7 @@ import Testing
     #expect(queries.inUse == 1)
   }
 
-  @Test func `over TCP is refreshed by the resolver, and the next one has the fresh answer`() throws {
+  @Test func `a stale answer over TCP is refreshed, and the next query gets the fresh one`() throws {
     let scene = try expiredScene()
     let tcp = try TCPScene(scene)
     let query = RawQuery { $0.records = [opt()] }

@@ -29,7 +29,7 @@ import Testing
     return (0..<20).filter { _ in budget.take(now: loop.now.nanoseconds) }.count
   }
 
-  @Test func `what was spent in the last day is spent after a restart too, and then it is free again`() {
+  @Test func `the spending of the last day survives a restart, and expires after a day`() {
     var budget = RefreshBudget(perMinute: 100, perDay: 10)
     let first = ledger()
     first.save { [loop] in budget.spentOfDay(now: loop.now.nanoseconds) }
@@ -46,7 +46,7 @@ import Testing
     #expect(left() == 10)
   }
 
-  @Test func `it is written five minutes after the first that was not, and not at all without any`() {
+  @Test func `new spending is saved after five minutes, and nothing without any`() {
     let idle = ledger()
     idle.close()
     #expect(access("\(folder.path)/refreshes", F_OK) != 0)
@@ -73,14 +73,14 @@ import Testing
     #expect(left() == 10)
   }
 
-  @Test func `a clock that has gone back makes it count as spent just now`() throws {
+  @Test func `spending from the future counts as spent now`() throws {
     let file = try #require(fopen("\(folder.path)/refreshes", "w"))
     fputs("httpdnsd refreshes 1\n\(loop.wallTime + 1_000_000) 4\n", file)
     fclose(file)
     #expect(left() == 6)
   }
 
-  @Test func `what was for kept names leaves the others theirs`() throws {
+  @Test func `spending for the keep list does not count for other names`() throws {
     let file = try #require(fopen("\(folder.path)/refreshes", "w"))
     fputs("httpdnsd refreshes 1\n\(loop.wallTime - 9) 5 5\n", file)
     fclose(file)
@@ -91,7 +91,7 @@ import Testing
     #expect((0..<9).count { _ in budget.take(now: now) } == 5)
   }
 
-  @Test func `where the file cannot be written somebody is told`() {
+  @Test func `a ledger that cannot be written is reported`() {
     let ledger = ledger("\(folder.path)/missing/refreshes")
     ledger.didSpend()
     ledger.close()

@@ -109,7 +109,7 @@ import Testing
     #expect(provider.refreshes.count == 2)
   }
 
-  @Test func `an answer that arrived while its refresh waited for others is not fetched again`() throws {
+  @Test func `an answer that arrived while its refresh was gathered is not fetched again`() throws {
     let provider = ScriptedUpstream(on: loop) { question, _ in
       .answer(.addresses(question.name, "192.0.2.1", ttl: 1000), after: .seconds(1))
     }

@@ -53,7 +53,7 @@ import Testing
     return waits
   }
 
-  @Test func `keeps 200 hot names with a TTL of 60 s fresh by the defaults where nobody bills`() throws {
+  @Test func `the default budget keeps 200 hot names with a TTL of 60 s fresh without billing`() throws {
     let provider = provider(.free)
     let scene = scene(provider)
     let names = (0..<200).map { "host\($0).example\($0 % 7).com" }
@@ -62,8 +62,7 @@ import Testing
     #expect(provider.refreshes.count > 1_000)
   }
 
-  @Test(arguments: [1, 5]) func `is kept names' first: 150 hot names do not make their clients wait`(units: Int) throws
-  {
+  @Test(arguments: [1, 5]) func `the budget serves the keep list first, before 150 hot names`(units: Int) throws {
     let provider = provider(RefreshPrice(isBilled: true, perTransfer: units, perAnswer: 0))
     let scene = scene(provider, keep: ["kept.example"])
     let names = (0..<150).map { "host\($0).other.com" }
@@ -74,7 +73,7 @@ import Testing
     for time in times { #expect(times.count { (time..<(time + 60)).contains($0) } * units <= 60) }
   }
 
-  @Test func `bounds what is fetched again when a provider is back, and kept names come first`() throws {
+  @Test func `the budget bounds the refetching after an outage, the keep list first`() throws {
     let provider = provider(RefreshPrice(isBilled: true, perTransfer: 1, perAnswer: 0), ttl: 30)
     let resolver = ResolverScene(on: loop, [provider]) { settings in
       for index in settings.routes.indices {
@@ -104,7 +103,7 @@ import Testing
     #expect(scene.refresher.counters.overBudget > 0)
   }
 
-  @Test func `counts as kept the plain question alone: with DO, CD or a subnet one name would be any number of them`() {
+  @Test func `only the plain question counts as on the keep list, not with DO, CD or a subnet`() {
     let scene = scene(provider(.free), keep: ["kept.example"])
     func isOnKeepList(_ change: (inout HTTPDNSQuestion) -> Void) -> Bool {
       var question = HTTPDNSQuestion(name: name("kept.example"), type: .a)
@@ -118,7 +117,7 @@ import Testing
     #expect(!isOnKeepList { $0.type = .txt })
   }
 
-  @Test func `is everybody's where nothing is kept, and kept names' beyond their half, too`() throws {
+  @Test func `without a keep list the budget serves all names, and the keep list may exceed its half`() throws {
     let alone = provider(Self.billed)
     let hot = scene(alone)
     _ = try waits(hot, (0..<150).map { "host\($0).other.com" }, minutes: 4)
@@ -133,7 +132,7 @@ import Testing
     withExtendedLifetime(hot) {}
   }
 
-  @Test func `leaves a domain its share beside one that could take it all`() throws {
+  @Test func `the budget leaves each domain its share`() throws {
     let provider = provider(Self.billed)
     let scene = scene(provider)
     let greedy = (0..<300).map { "host\($0).greedy.com" }
@@ -148,8 +147,7 @@ import Testing
     #expect(late.count { names.contains($0.name) } >= 5 * 35)
   }
 
-  @Test func `counts units: what costs five is fetched a fifth as often, and a batch no more than can be paid`() throws
-  {
+  @Test func `the budget counts units, and a batch holds no more than can be paid`() throws {
     let one = provider(RefreshPrice(isBilled: true, perTransfer: 5, perAnswer: 0))
     let costly = scene(one)
     _ = try waits(costly, (0..<100).map { "host\($0).example" }, minutes: 4)
@@ -164,7 +162,7 @@ import Testing
     withExtendedLifetime(costly) {}
   }
 
-  @Test func `is what the configuration says for either kind of provider`() throws {
+  @Test func `the budget follows the configuration for billed and free providers`() throws {
     let text = { (text: String) in try Configuration.parse(text: text, fileName: "test") }
     let defaults = RefresherSettings(try text("").configuration.refresh)
     #expect(
@@ -174,7 +172,7 @@ import Testing
     #expect(given.limits == RefreshLimits(unitsPerMinute: 7, unitsPerDay: 9, transfersPerMinute: 7))
   }
 
-  @Test func `has no limit of a day where nobody bills, unless that is nothing at all`() {
+  @Test func `without billing the budget has no daily limit, except 0`() {
     for (perDay, expected) in [(3, 20), (0, 0)] {
       let spending = RefreshSpending(
         RefreshLimits(unitsPerMinute: 1_000, unitsPerDay: perDay, transfersPerMinute: 1_000), on: loop, ledger: nil,
@@ -185,7 +183,7 @@ import Testing
     }
   }
 
-  @Test func `is billed where somebody is billed`() {
+  @Test func `the billed budget applies if any provider bills`() {
     let credential = AliDNSDialect.Credential(
       accountID: "1", accessKeyID: "id", accessKeySecret: Secret("secret"))
     let dialects: [(any Dialect, RefreshPrice)] = [

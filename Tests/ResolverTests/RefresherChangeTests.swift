@@ -29,7 +29,7 @@ import Testing
 
   private var settings: RefresherSettings { RefresherScene.settings }
 
-  @Test func `fetches names that have come, and goes on with those that were there`() throws {
+  @Test func `a reload fetches new names of the keep list and continues with the others`() throws {
     let kept = RefresherScene(ResolverScene(on: loop, [provider]), keep: ["a.example"], preload: ["p.example"])
     loop.advance(by: .seconds(50))
     #expect(provider.asked.count == 2)
@@ -46,7 +46,7 @@ import Testing
     #expect(provider.asked.count == 4)
   }
 
-  @Test func `lets names go that are kept no more`() throws {
+  @Test func `a reload drops names that left the keep list`() throws {
     let kept = RefresherScene(ResolverScene(on: loop, [provider]), keep: ["a.example", "b.example"])
     loop.advance(by: .seconds(10))
     kept.refresher.use(settings, keep: [asked("b.example")], preload: [])
@@ -54,7 +54,7 @@ import Testing
     #expect(Set(provider.refreshes.flatMap(\.questions).map(\.name)) == [name("b.example")])
   }
 
-  @Test func `refreshes hot names in time that were scheduled by other times`() throws {
+  @Test func `a reload reschedules hot names`() throws {
     let scene = RefresherScene(ResolverScene(on: loop, [provider]))
     _ = try scene.scene.answer("www.example.com")
     try scene.use("www.example.com", times: 5)
@@ -69,7 +69,7 @@ import Testing
     #expect(provider.refreshes.count >= 3)
   }
 
-  @Test func `has its budget as it was where that is the same`() throws {
+  @Test func `a reload retains what was spent of an unchanged budget`() throws {
     let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.unitsPerDay = 2 }
     provider.refreshPrice = RefreshPrice(isBilled: true, perTransfer: 1, perAnswer: 0)
     func spend() throws {

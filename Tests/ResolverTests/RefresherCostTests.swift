@@ -60,7 +60,7 @@ private final class PairingUpstream: Upstream, @unchecked Sendable {
     }
   }
 
-  @Test func `a kept name that does not exist is asked for when its denial is due, and not more often`() {
+  @Test func `a keep list name that is NXDOMAIN is refetched when that is due`() {
     let provider = ScriptedUpstream(on: loop) { _, _ in
       .answer(.negative(.nxDomain, zone: name("example"), ttl: 900, minimum: 900), after: .zero)
     }
@@ -106,7 +106,7 @@ private final class PairingUpstream: Upstream, @unchecked Sendable {
     try scene.use("hot.example")
   }
 
-  @Test func `what was hot when the machine fell asleep is fetched first when it resumes`() throws {
+  @Test func `names that were hot before a sleep are fetched first after it`() throws {
     let provider = provider(ttl: 300)
     let scene = RefresherScene(
       ResolverScene(on: loop, [provider]), keep: ["kept.example"], preload: ["pre.example"])
@@ -126,7 +126,8 @@ private final class PairingUpstream: Upstream, @unchecked Sendable {
     try scene.use("hot.example")
   }
 
-  @Test(arguments: [false, true]) func `an answer that comes along with another takes no heat away`(isBoth: Bool) throws
+  @Test(arguments: [false, true]) func `an answer that came with another one does not reduce the heat`(isBoth: Bool)
+    throws
   {
     let inner = ScriptedUpstream(on: loop) { question, _ in
       question.type == .a
@@ -145,7 +146,7 @@ private final class PairingUpstream: Upstream, @unchecked Sendable {
     }
   }
 
-  @Test func `what is asked for in the last quarter of its TTL is hot, too`() throws {
+  @Test func `a name queried in the last quarter of its TTL is hot`() throws {
     let provider = provider(ttl: 100)
     let scene = RefresherScene(ResolverScene(on: loop, [provider]))
     for name in ["late.example", "cold.example"] {
@@ -159,7 +160,7 @@ private final class PairingUpstream: Upstream, @unchecked Sendable {
     try scene.use("late.example")
   }
 
-  @Test func `the budget counts transfers, also where every provider fails`() throws {
+  @Test func `the budget counts transfers, also if every provider fails`() throws {
     var works = true
     let providers = ["one", "two", "three"].map { text in
       ScriptedUpstream(text, on: loop) { question, _ in
@@ -196,7 +197,7 @@ private final class PairingUpstream: Upstream, @unchecked Sendable {
     #expect(scene.log.first?.hasPrefix("the budget of [refresh] is spent") == true)
   }
 
-  @Test func `refreshes take no more than half of the places of questions in flight`() throws {
+  @Test func `refreshes use at most half of the places in flight`() throws {
     let provider = ScriptedUpstream(on: loop) { question, number in
       number < 40 ? .answer(.addresses(question.name, "192.0.2.1", ttl: 20), after: .zero) : .silence
     }

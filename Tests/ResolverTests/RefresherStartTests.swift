@@ -46,7 +46,7 @@ import Testing
       note: { _ in })
   }
 
-  @Test func `hot names are fetched when they are due, those that are not hot expire`() throws {
+  @Test func `loaded hot names are fetched when due, the others expire`() throws {
     let entries = [try load("hot.example", age: 0, hits: 5), try load("cold.example", age: 50, hits: 4)]
     let refresher = refresher()
     refresher.begin()
@@ -67,7 +67,7 @@ import Testing
     #expect(provider.refreshes.count == 1)
   }
 
-  @Test func `a kept name that is fresh is not asked for at start, and kept fresh all the same`() throws {
+  @Test func `a fresh name of the keep list is not fetched at start, but when due`() throws {
     let entry = try load("www.example.com", age: 10, hits: 0)
     let refresher = refresher(keep: ["www.example.com", "other.example"])
     refresher.begin()
@@ -79,7 +79,7 @@ import Testing
     #expect(provider.refreshes.flatMap(\.questions).map(\.name).contains(name("www.example.com")))
   }
 
-  @Test func `kept names follow the machine from network to network where answers belong to one`() throws {
+  @Test func `keep list names are fetched on each network if answers belong to one`() throws {
     let scene = ResolverScene(on: loop, [provider]) { $0.routes[0].belongsToNetwork = true }
     scene.network.change(to: 7)
     let asked = RoutedQuestion(question: HTTPDNSQuestion(name: name("www.example.com"), type: .a), route: 0)
@@ -101,7 +101,7 @@ import Testing
     #expect(refresher.scheduled <= 2)
   }
 
-  @Test func `what is hot stays hot on another network`() throws {
+  @Test func `hot names stay hot on another network`() throws {
     let hot = RefresherScene(scene)
     _ = try scene.answer("hot.example")
     try hot.use("hot.example", times: 5)

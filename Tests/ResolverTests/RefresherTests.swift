@@ -82,7 +82,7 @@ final class RefresherScene {
     return upstream
   }
 
-  @Test func `a kept name is fetched at start and again at 75 % of its TTL, so that its users never wait`() throws {
+  @Test func `a keep list name is fetched at start and at 75 % of its TTL`() throws {
     let provider = provider()
     let kept = RefresherScene(ResolverScene(on: loop, [provider]), keep: ["www.example.com"])
     for _ in 0..<1000 {
@@ -97,7 +97,7 @@ final class RefresherScene {
     #expect(kept.log == ["1 of 1 names and types resolved at start in 0 ms"])
   }
 
-  @Test func `what is hot is fetched ahead, what is not expires`() throws {
+  @Test func `hot names are fetched early, the others expire`() throws {
     let provider = provider()
     let scene = RefresherScene(ResolverScene(on: loop, [provider]))
     for name in ["hot.example", "warm.example"] { _ = try scene.scene.answer(name) }
@@ -111,7 +111,7 @@ final class RefresherScene {
     #expect(provider.asked.count == 3)
   }
 
-  @Test func `three refreshes without a hit, and it is left to expire`() throws {
+  @Test func `a name expires after three refreshes without a hit`() throws {
     let provider = provider()
     let scene = RefresherScene(ResolverScene(on: loop, [provider]))
     _ = try scene.scene.answer("www.example.com")
@@ -135,7 +135,7 @@ final class RefresherScene {
     #expect(provider.refreshes.count > 10)
   }
 
-  @Test func `nothing is refreshed by itself where hot_hits is 0`() throws {
+  @Test func `hot_hits = 0 disables refreshing of hot names`() throws {
     let provider = provider()
     let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.heat = HeatPolicy(hotHits: 0, giveUpAfter: 3) }
     _ = try scene.scene.answer("www.example.com")
@@ -144,7 +144,7 @@ final class RefresherScene {
     #expect(provider.refreshes.isEmpty)
   }
 
-  @Test func `a failed refresh leaves what is kept and comes back before it expires`() throws {
+  @Test func `a failed refresh leaves the entry and is retried before it expires`() throws {
     var failures = 0
     let provider = ScriptedUpstream(on: loop) { question, number in
       guard (1...2).contains(number) else {
@@ -166,7 +166,7 @@ final class RefresherScene {
     #expect(scene.scene.counters.failures == 0)
   }
 
-  @Test func `no more than the budget, and what is over it comes later`() throws {
+  @Test func `refreshes beyond the budget are postponed`() throws {
     let provider = provider(ttl: 60)
     let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.transfersPerMinute = 7 }
     let names = (0..<20).map { "host\($0).example" }
@@ -180,7 +180,7 @@ final class RefresherScene {
     for time in times { #expect(times.count { (time...(time + 60)).contains($0) } <= 7) }
   }
 
-  @Test func `a provider that is not well is not asked for what nobody waits for`() throws {
+  @Test func `a failing provider gets no background refreshes`() throws {
     let provider = provider()
     let scene = RefresherScene(ResolverScene(on: loop, [provider]), keep: ["kept.example"])
     _ = try scene.scene.answer("www.example.com")
@@ -193,7 +193,7 @@ final class RefresherScene {
     #expect(provider.refreshes.map { $0.questions[0].name }.contains(name("kept.example")))
   }
 
-  @Test func `both families and several names travel in one transfer where the dialect can`() throws {
+  @Test func `both families and several names share a transfer if the dialect can`() throws {
     let provider = provider(mostNames: 5)
     let scene = RefresherScene(ResolverScene(on: loop, [provider]))
     let names = (0..<7).map { "host\($0).example" }

@@ -17,7 +17,7 @@ import Testing
 @Suite struct ReserveTests {
   let loop = SimulatedLoop()
 
-  @Test func `of a hundred units a tenth is left to names in use`() {
+  @Test func `a tenth of a hundred units is reserved for names in use`() {
     func isOpen(perDay: Int, spent: Int, reserve: Int) -> Bool {
       var budget = UnitBudget(perDay: perDay)
       budget.spend(spent, unixTime: 0, now: 0)
@@ -33,7 +33,7 @@ import Testing
     #expect(isOpen(perDay: 0, spent: 1000, reserve: 9))
   }
 
-  @Test func `names that were in the cache are asked for while others are refused`() throws {
+  @Test func `cached names are fetched while new ones are refused`() throws {
     let provider = ScriptedUpstream(on: loop) { question, _ in
       question.name == name("none.example")
         ? .answer(.negative(.nxDomain)) : .answer(.addresses(question.name, "192.0.2.1", ttl: 5))
@@ -57,7 +57,7 @@ import Testing
     #expect(provider.count == 5)
   }
 
-  @Test func `names of a wildcard with a TTL of a second are not in use for having been asked for once`() throws {
+  @Test func `one query does not make names of a short-lived wildcard count as in use`() throws {
     let provider = ScriptedUpstream(on: loop) { question, _ in
       .answer(.addresses(question.name, "192.0.2.1", ttl: 1), after: .zero)
     }

@@ -42,7 +42,7 @@ import Testing
     #expect(provider.asked.count == 2)
   }
 
-  @Test func `a negative answer carries its SOA record, which ages, and is kept for its minimum`() throws {
+  @Test func `a negative answer carries its ageing SOA record, and is cached for its minimum`() throws {
     let scene = ResolverScene(on: loop, [provider([:])])
     for (elapsed, ttl) in [(0, 20), (7, 13), (12, 1)] as [(Int, UInt32)] {
       loop.advance(by: .seconds(elapsed))
@@ -59,7 +59,7 @@ import Testing
     #expect(scene.counters.fetches == 2)
   }
 
-  @Test func `a negative answer without SOA record gets one, and is kept for half a minute`() throws {
+  @Test func `a negative answer without SOA record gets one, and is cached for half a minute`() throws {
     let provider = ScriptedUpstream(on: loop) { _, _ in .answer(.negative(.noError)) }
     let scene = ResolverScene(on: loop, [provider])
     let message = try scene.answer("www.example.com", .aaaa)
@@ -128,7 +128,7 @@ import Testing
     }
   }
 
-  @Test func `NXDOMAIN does not cover names below where that is switched off, nor through another route`() throws {
+  @Test func `NXDOMAIN does not cover names below if nxdomain_cut is off, nor on another route`() throws {
     let provider = provider([:])
     let off = ResolverScene(on: loop, [provider]) { $0.nxdomainCut = false }
     _ = try off.answer("gone.example.com")
@@ -149,7 +149,7 @@ import Testing
     #expect(provider.asked.count == 6)
   }
 
-  @Test func `NXDOMAIN at the end of an alias is not said of the alias's names`() throws {
+  @Test func `NXDOMAIN at the end of an alias does not apply to the alias`() throws {
     let www = name("www.example.com")
     let chain = HTTPDNSAnswer(
       responseCode: .nxDomain, answers: [.alias(www, name("gone.example.net"), ttl: 300)],
@@ -168,7 +168,7 @@ import Testing
   }
 
   @Test(arguments: [(RecordType.a, RecordType.aaaa), (.aaaa, .a)])
-  func `where addresses of one family are kept, NXDOMAIN for the other one is NODATA`(
+  func `NXDOMAIN for one family is NODATA if addresses of the other are cached`(
     kept: RecordType, denied: RecordType
   ) throws {
     let address = kept == .a ? "192.0.2.1" : "2001:db8::1"
@@ -185,7 +185,7 @@ import Testing
     #expect(try scene.answer("www.example.com", .mx).responseCode == .nxDomain)
   }
 
-  @Test func `addresses that are kept for another route do not make NXDOMAIN doubtful`() throws {
+  @Test func `cached addresses of another route do not affect NXDOMAIN`() throws {
     let provider = provider(["www.example.com. A": .addresses(name("www.example.com"), "192.0.2.1")])
     let scene = ResolverScene(on: loop, [provider]) { $0.routes.append($0.routes[0]) }
     _ = try scene.answer("www.example.com")
@@ -211,7 +211,7 @@ import Testing
     #expect(provider.asked.count == 3)
   }
 
-  @Test func `a denial takes the place of an answer that is still kept`() throws {
+  @Test func `NXDOMAIN replaces a cached answer`() throws {
     let provider = ScriptedUpstream(on: loop) { [zone] question, index in
       index == 0 ? .answer(.addresses(question.name, "192.0.2.1")) : .answer(.negative(.nxDomain, zone: zone))
     }
@@ -223,7 +223,7 @@ import Testing
     #expect(provider.asked.count == 2)
   }
 
-  @Test func `nothing is kept where the cache is off, and equal questions still share a request`() throws {
+  @Test func `without a cache nothing is stored, and equal questions still share a request`() throws {
     let provider = provider(["www.example.com. A": .addresses(name("www.example.com"), "192.0.2.1")])
     let scene = ResolverScene(on: loop, [provider]) { $0.cacheEnabled = false }
     scene.ask("www.example.com", client: 1)
@@ -235,7 +235,7 @@ import Testing
     #expect(scene.cache.usage.entries == 0)
   }
 
-  @Test func `an answer too long for UDP is kept whole and sent truncated`() throws {
+  @Test func `an answer too long for UDP is cached whole and sent truncated`() throws {
     let www = name("www.example.com")
     let texts = (1...120).map { "192.0.2.\($0)" }
     let answer = HTTPDNSAnswer(

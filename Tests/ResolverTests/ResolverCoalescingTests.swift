@@ -70,7 +70,7 @@ import Testing
     [false, true].map { ClientQuestion(name: "www.example.com", dnssecOK: dnssecOK, checkingDisabled: $0) }
   }
 
-  @Test func `where the provider knows neither DO nor CD, questions that differ in nothing else are one`() throws {
+  @Test func `questions that differ only in DO and CD are one for a provider without them`() throws {
     let provider = provider()
     provider.knowsDNSSECFlags = false
     let scene = ResolverScene(on: loop, [provider])
@@ -94,7 +94,7 @@ import Testing
     #expect(provider.asked.count == 1)
   }
 
-  @Test func `LocalDNS behind such a provider does not count, and one more provider that knows them does`() {
+  @Test func `DO and CD matter if any provider of the route supports them, LocalDNS aside`() {
     let local = ScriptedLocalDNS(on: loop) { question, _ in .answer(.addresses(question.name, "10.0.0.1")) }
     let plain = provider()
     plain.knowsDNSSECFlags = false
@@ -131,7 +131,7 @@ import Testing
     #expect(provider.asked.count == 2)
   }
 
-  @Test func `an answer with TTL 0 is shared by those who wait and by nobody else`() throws {
+  @Test func `an answer with TTL 0 is shared by the waiting clients only`() throws {
     let provider = provider(ttl: 0)
     let scene = ResolverScene(on: loop, [provider])
     let numbers = (1...3).map { scene.ask("www.example.com", client: $0) }
@@ -157,7 +157,7 @@ import Testing
     scene = ResolverScene(on: loop, [provider])
   }
 
-  @Test func `a client that asks again after a second starts another request, whose answer everybody gets`() throws {
+  @Test func `a client's retry after a second starts another request for all waiting clients`() throws {
     let question = ClientQuestion(name: "www.example.com", id: 7)
     let first = scene.ask(ClientQuestion(name: "www.example.com", client: 2))
     scene.ask(question)
@@ -197,7 +197,7 @@ import Testing
     #expect(provider.asked.count == 1)
   }
 
-  @Test func `however often a client asks, at most three requests are in flight`() throws {
+  @Test func `at most three requests of one question are in flight for any number of retries`() throws {
     provider.script = { _, _ in .silence }
     for _ in 0..<40 {
       scene.ask("www.example.com")

@@ -74,7 +74,7 @@ import Testing
     #expect(counts.entries == before && scene.cache.usage.entries == 0)
   }
 
-  @Test func `a provider that refuses, is out of units or down says so, and until when`() {
+  @Test func `the report of a provider says why it is not used, and until when`() {
     let transport = ScriptedTransport(on: loop) { _ in (.response(HTTPResponse(status: 429)), .milliseconds(10)) }
     let settings = Configuration.Provider.tested(
       name: "first", hasAccount: true, attemptsBeforeSwitch: 1, unitsPerDay: 3)

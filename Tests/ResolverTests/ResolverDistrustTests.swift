@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  @Test func `a denial by a rule's resolvers, or by LocalDNS in a provider's place, denies nothing below`() throws {
+  @Test func `NXDOMAIN from a rule's resolvers or from LocalDNS does not cover names below`() throws {
     let local = local(denying: "corp.example", "gone.example.com")
     let failing = ScriptedUpstream(on: loop) { _, _ in .failure() }
     let rules = [RouteRule(names: [.subtree(name("corp.example"))], action: .route(Route.Number.firstRule))]
@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  @Test func `a provider's denial of a top level domain denies nothing below`() throws {
+  @Test func `a provider's NXDOMAIN for a top-level domain does not cover names below`() throws {
     let provider = denier()
     let scene = ResolverScene(on: loop, [provider])
     _ = try scene.answer("com", .mx)
@@ -64,7 +64,7 @@ import Testing
   }
 
   @Test(arguments: [RecordType.a, .aaaa])
-  func `nor where the name itself is kept with addresses`(kept: RecordType) throws {
+  func `NXDOMAIN does not cover names below a name with cached addresses`(kept: RecordType) throws {
     let www = name("www.gone.example.com")
     let provider = ScriptedUpstream(on: loop) { question, _ in
       guard question.name == www else { return .answer(.negative(.nxDomain, zone: name("example.com"))) }
@@ -77,7 +77,7 @@ import Testing
     #expect(try scene.answer("www.gone.example.com", kept == .a ? .aaaa : .a).responseCode == .noError)
   }
 
-  @Test func `nor where something else below it is known: the name is an empty one between`() throws {
+  @Test func `NXDOMAIN does not cover names below an empty non-terminal`() throws {
     let provider = ScriptedUpstream(on: loop) { question, _ in
       .answer(
         question.name == name("ent.example.com")
@@ -102,7 +102,7 @@ import Testing
     }
   }
 
-  @Test func `nor where something below it is there without data, as an alias, or for one subnet`() throws {
+  @Test func `NXDOMAIN does not cover names below if one has NODATA, an alias or a subnet's answer`() throws {
     let target = name("gone.example.net")
     let alias: (DomainName) -> HTTPDNSAnswer = {
       var answer = HTTPDNSAnswer.negative(.nxDomain, zone: name("example.net"))
@@ -125,7 +125,7 @@ import Testing
     }
   }
 
-  @Test func `nor after a restart where something below it came out of the file`() throws {
+  @Test func `NXDOMAIN does not cover names below if the cache file had one`() throws {
     let provider = forgetful { .addresses($0, "192.0.2.1", ttl: 10) }
     let before = ResolverScene(on: loop, [provider]) { $0.setStale(.tested(.onFailure)) }
     _ = try before.answer("a.ent.example.com")
@@ -140,7 +140,7 @@ import Testing
     #expect(try scene.answer("b.ent.example.com").addresses == ["192.0.2.1"])
   }
 
-  @Test func `nor while it is not known what the file has`() throws {
+  @Test func `NXDOMAIN does not cover names below while the cache file is loading`() throws {
     let provider = forgetful { .addresses($0, "192.0.2.1", ttl: 10) }
     let scene = ResolverScene(on: loop, [provider])
     scene.resolver.assumeIsolated { $0.expectNames() }
@@ -151,7 +151,7 @@ import Testing
     #expect(try scene.answer("c.ent.example.com").addresses == ["192.0.2.1"])
   }
 
-  @Test func `nor where the table of such names is full, and otherwise it does`() {
+  @Test func `NXDOMAIN covers names below unless the table of known names is full`() {
     var table = NamesBelow()
     let scope = CacheScope(type: 1, dnssecOK: false, checkingDisabled: false, route: 0, network: 0)
     let quiet = name("quiet.example")
@@ -164,7 +164,7 @@ import Testing
   }
 
   @Test(arguments: [Configuration.Stale.onFailure, .immediate])
-  func `ends with its TTL when it came in a provider's place`(mode: Configuration.Stale) throws {
+  func `LocalDNS's answer in a provider's place ends with its TTL`(mode: Configuration.Stale) throws {
     let provider = ScriptedUpstream(on: loop) { _, _ in .failure() }
     let local = local()
     let scene = ResolverScene(on: loop, [provider], local: local) {
@@ -180,7 +180,7 @@ import Testing
     #expect(try scene.answer("www.example.com").addresses == ["192.0.2.1"])
   }
 
-  @Test func `is stale data like any other where LocalDNS is whom to ask`() throws {
+  @Test func `LocalDNS's answer becomes stale data on a route to LocalDNS`() throws {
     let local = local()
     let scene = ResolverScene(on: loop, [denier()], local: local) { $0.setStale(.tested(.onFailure)) }
     _ = try scene.answer("nas.lan")

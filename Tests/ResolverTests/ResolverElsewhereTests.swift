@@ -32,7 +32,7 @@ import Testing
   }
 
   @Test(arguments: [Configuration.Stale.off, .onFailure, .immediate])
-  func `in a provider's place is not given on another network, not even as stale data`(mode: Configuration.Stale) throws
+  func `LocalDNS's substitute answer is not served on another network, not even stale`(mode: Configuration.Stale) throws
   {
     let scene = scene(mode)
     #expect(try scene.answer("www.example.com").addresses == ["10.0.0.1"])
@@ -50,7 +50,7 @@ import Testing
     #expect(try scene.answer("www.example.com").addresses == ["10.9.9.9"])
   }
 
-  @Test func `in a provider's place denies nothing on another network`() throws {
+  @Test func `LocalDNS's substitute NXDOMAIN is not valid on another network`() throws {
     let scene = scene()
     local.script = { _, _ in .answer(.negative(.nxDomain, zone: name("com"))) }
     #expect(try scene.answer("www.example.com").responseCode == .nxDomain)
@@ -59,7 +59,7 @@ import Testing
     #expect(try scene.answer("www.example.com").addresses == ["10.9.9.9"])
   }
 
-  @Test func `of its own names comes back with it, and is not given elsewhere`() throws {
+  @Test func `the network's own names are answered on that network only`() throws {
     let scene = scene()
     for name in ["nas", "nas.lan"] {
       scene.network.change(to: 1)
@@ -74,7 +74,7 @@ import Testing
     }
   }
 
-  @Test func `while a provider was silent is not waited for on another network, whose own resolver is asked`() throws {
+  @Test func `a held LocalDNS answer is dropped on another network, whose resolver is asked`() throws {
     let scene = scene()
     failing.script = { _, _ in .silence }
     let number = scene.ask("www.example.com")
@@ -93,7 +93,7 @@ import Testing
   }
 
   @Test(arguments: ["www.example.com", "nas.lan"])
-  func `is not given on another network that comes while it is on its way`(text: String) throws {
+  func `an answer in flight during a network change is not served on the new network`(text: String) throws {
     let scene = scene()
     local.script = { question, _ in .answer(.addresses(question.name, "10.0.0.1"), after: .milliseconds(400)) }
     let number = scene.ask(text)
@@ -109,7 +109,7 @@ import Testing
     #expect(try scene.answer(text).addresses.isEmpty)
   }
 
-  @Test func `while a provider was silent is given where the network is the same one`() throws {
+  @Test func `a held LocalDNS answer is served if the network is the same`() throws {
     let scene = scene()
     failing.script = { _, _ in .silence }
     let number = scene.ask("www.example.com")

@@ -13,7 +13,7 @@ import Testing
 @testable import Upstreams
 
 @Suite struct `At the end of the program` {
-  @Test func `everybody who waits is told that there is no answer`() throws {
+  @Test func `at shutdown all waiting clients get SERVFAIL`() throws {
     let loop = SimulatedLoop()
     let provider = ScriptedUpstream("first", on: loop) { _, _ in .silence }
     let scene = ResolverScene(on: loop, [provider])
@@ -47,7 +47,7 @@ import Testing
     #expect(reply.after == .milliseconds(1_200))
   }
 
-  @Test func `stale data is given, and not for longer than that`() throws {
+  @Test func `at shutdown waiting clients get stale data, which does not outlive it`() throws {
     let stale = StaleScene()
     try stale.keep()
     stale.providerNow { _ in .silence }

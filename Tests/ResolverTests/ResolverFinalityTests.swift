@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(arguments: 6...12)
-  func `what a validator found bogus is asked of nobody else, and the client is told why`(code: Int) throws {
+  func `a validator's SERVFAIL is final, and the client gets its reason`(code: Int) throws {
     let error = ExtendedError(rawValue: UInt16(code))
     let first = ScriptedUpstream(on: loop) { _, _ in self.refusal(.servFail, error) }
     let second = ScriptedUpstream("second", on: loop) { question, _ in .answer(.addresses(question.name, "192.0.2.66"))
@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test(arguments: [ResponseCode.servFail, .refused, .formErr, .notImp])
-  func `another code is asked of the next provider, and never of LocalDNS`(code: ResponseCode) throws {
+  func `another error code leads to the next provider and never to LocalDNS`(code: ResponseCode) throws {
     let first = ScriptedUpstream(on: loop) { _, _ in self.refusal(code) }
     let second = ScriptedUpstream("second", on: loop) { question, _ in
       question.name == name("www.example.com") ? .answer(.addresses(question.name, "192.0.2.1")) : self.refusal(code)
@@ -52,7 +52,7 @@ import Testing
     #expect(local.asked.isEmpty)
   }
 
-  @Test func `one that is reached and fails the name keeps LocalDNS out, whoever is down beside it`() throws {
+  @Test func `a reachable provider's failure keeps LocalDNS out, also if another one is down`() throws {
     for order in [[0, 1], [1, 0]] {
       let upstreams = [
         ScriptedUpstream("down", on: loop) { _, _ in .failure(.networkError, .server) },
@@ -66,7 +66,7 @@ import Testing
   }
 
   @Test(arguments: [Blame.answer, .ourselves])
-  func `the same where the next one is silent: LocalDNS is not asked as well`(blame: Blame) throws {
+  func `a reachable provider's failure keeps LocalDNS out, also if the next one is silent`(blame: Blame) throws {
     let reached = ScriptedUpstream("reached", on: loop) { _, _ in
       blame == .answer ? self.refusal(.servFail) : .failure(.other, blame)
     }
@@ -77,8 +77,7 @@ import Testing
     #expect(local.asked.isEmpty)
   }
 
-  @Test func `the same where LocalDNS answers after one provider's word and before the silent one's time is up`() throws
-  {
+  @Test func `a held LocalDNS answer is dropped after a reachable provider's failure`() throws {
     let reached = ScriptedUpstream("reached", on: loop) { _, _ in self.refusal(.servFail, after: .milliseconds(1100)) }
     let silent = ScriptedUpstream("silent", on: loop) { _, _ in .silence }
     let local = ScriptedLocalDNS(on: loop) { question, _ in
@@ -89,7 +88,7 @@ import Testing
     #expect(local.asked.count == 1)
   }
 
-  @Test func `a final word that comes after LocalDNS's answer was given ends that`() throws {
+  @Test func `a late final answer removes LocalDNS's cached answer`() throws {
     let silent = ScriptedUpstream("silent", on: loop) { _, _ in .silence }
     let late = ScriptedUpstream("late", on: loop) { _, _ in self.refusal(.servFail, after: .milliseconds(500)) }
     let local = local()
@@ -101,7 +100,7 @@ import Testing
     #expect(local.asked.count == 1)
   }
 
-  @Test func `an empty answer that may mean "not listed" is no NODATA where another provider fails the name`() throws {
+  @Test func `an ambiguous empty answer is not NODATA if another provider fails the name`() throws {
     let first = ScriptedUpstream(on: loop) { _, _ in
       .answer(HTTPDNSAnswer(responseCode: .noError, isNegative: true, isEmptyAmbiguous: true))
     }
@@ -112,7 +111,7 @@ import Testing
     #expect(local.asked.isEmpty)
   }
 
-  @Test func `LocalDNS's NXDOMAIN carries no SOA of the root, which would deny a whole top level domain`() throws {
+  @Test func `LocalDNS's NXDOMAIN carries no SOA of the root`() throws {
     let root = ResourceRecord(
       owner: .root, type: .soa, ttl: 86_400, rdata: [0, 0] + Array(repeating: 0, count: 16) + [0, 0, 14, 16])
     let local = ScriptedLocalDNS(on: loop) { _, _ in
@@ -124,7 +123,7 @@ import Testing
     #expect(message.authorities.map(\.owner) == [name("nas")])
   }
 
-  @Test func `data that cannot be represented is SERVFAIL with the reason, and not an empty answer`() throws {
+  @Test func `data without a representation is SERVFAIL with the reason, not an empty answer`() throws {
     let provider = ScriptedUpstream(on: loop) { _, _ in .failure(.notSupported, .question) }
     let local = local()
     let scene = ResolverScene(on: loop, [provider], local: local)
@@ -148,7 +147,7 @@ import Testing
     #expect(local.asked.count == 1)
   }
 
-  @Test func `a final word that comes while LocalDNS's answer is held wins, and that one is not kept`() throws {
+  @Test func `a final answer wins over a held LocalDNS answer, which is not cached`() throws {
     let provider = ScriptedUpstream(on: loop) { _, _ in self.refusal(.servFail, after: .milliseconds(1500)) }
     let local = local()
     let scene = ResolverScene(on: loop, [provider], local: local)
@@ -160,7 +159,7 @@ import Testing
     #expect(try scene.answer("www.example.com").extendedError == .cachedError)
   }
 
-  @Test func `the same where LocalDNS answers after it`() throws {
+  @Test func `a final answer wins over a later LocalDNS answer`() throws {
     let provider = ScriptedUpstream(on: loop) { _, _ in self.refusal(.servFail, after: .milliseconds(1200)) }
     let local = ScriptedLocalDNS(on: loop) { question, _ in
       .answer(.addresses(question.name, "10.0.0.1"), after: .milliseconds(400))
@@ -172,7 +171,7 @@ import Testing
     #expect(try scene.answer("www.example.com").responseCode == .servFail)
   }
 
-  @Test func `limits of ours never lead to LocalDNS, units that are spent do`() throws {
+  @Test func `our own limits never lead to LocalDNS, an exhausted unit budget does`() throws {
     for (blame, leads) in [(Blame.ourselves, false), (.account, true), (.server, true), (.network, true)] {
       let provider = ScriptedUpstream(on: loop) { _, _ in .failure(.other, blame) }
       let local = local()

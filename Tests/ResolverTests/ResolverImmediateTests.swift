@@ -16,7 +16,7 @@ import Testing
 @testable import Upstreams
 
 @Suite struct `Stale data at once` {
-  @Test func `comes from the hot path, and the refresh's answer comes next`() throws {
+  @Test func `immediate stale data comes from the hot path, and the refreshed answer next`() throws {
     let stale = StaleScene(.tested(.immediate))
     try stale.keep()
     stale.providerNow(has: "192.0.2.2", after: .milliseconds(300))
@@ -34,7 +34,7 @@ import Testing
     #expect(stale.scene.inFlight == 0)
   }
 
-  @Test func `calls for a refresh every half minute until one brings an answer`() throws {
+  @Test func `immediate stale data causes a refresh every half minute until one succeeds`() throws {
     let stale = StaleScene(.tested(.immediate))
     try stale.keep()
     stale.providerNow { _ in .failure(after: .zero) }
@@ -50,7 +50,7 @@ import Testing
     #expect(stale.scene.counters.failures == 0)
   }
 
-  @Test func `asks LocalDNS too where the provider fails`() throws {
+  @Test func `the refresh of immediate stale data asks LocalDNS if the provider fails`() throws {
     let stale = StaleScene(.tested(.immediate), hasLocal: true)
     try stale.keep()
     stale.providerNow { _ in .failure() }
@@ -58,7 +58,7 @@ import Testing
     expectFresh(try stale.scene.answer("www.example.com"), ["198.51.100.1"])
   }
 
-  @Test func `is never a denial`() throws {
+  @Test func `immediate stale data is never negative`() throws {
     let stale = StaleScene(.tested(.immediate))
     for code in [ResponseCode.nxDomain, .noError] {
       stale.providerNow { _ in .answer(.negative(code, zone: name("example.com"))) }
@@ -69,7 +69,7 @@ import Testing
     }
   }
 
-  @Test func `is no older than stale_max_age`() throws {
+  @Test func `immediate stale data is no older than stale_max_age`() throws {
     let stale = StaleScene(.tested(.immediate, maxAge: 100))
     try stale.keep(thenWait: 159)
     stale.providerNow { _ in .failure() }
@@ -78,7 +78,7 @@ import Testing
     #expect(try stale.scene.answer("www.example.com").responseCode == .servFail)
   }
 
-  @Test func `is fetched for its own DO, CD and subnet`() throws {
+  @Test func `immediate stale data is refreshed for its own DO, CD and subnet`() throws {
     let loop = SimulatedLoop()
     let provider = ScriptedUpstream(on: loop) { question, _ in
       var answer = HTTPDNSAnswer.addresses(question.name, "192.0.2.1", ttl: 60)
@@ -103,7 +103,7 @@ import Testing
 @Suite struct `An immutable entry` {
   private let immutable = StalePolicy.tested(.off, isImmutable: true)
 
-  @Test func `is given for good, without a refresh and without a word`() throws {
+  @Test func `an immutable entry is served forever, without a refresh and without EDE`() throws {
     let stale = StaleScene(immutable)
     let first = try stale.scene.answer("www.example.com")
     #expect(first.answers.map(\.ttl) == [60])
@@ -120,7 +120,7 @@ import Testing
     #expect(stale.scene.counters.stale == 0)
   }
 
-  @Test func `is given whatever the network is now`() throws {
+  @Test func `an immutable entry is served on every network`() throws {
     let stale = StaleScene(immutable)
     try stale.keep()
     stale.scene.cache.beginEpoch()
@@ -128,7 +128,7 @@ import Testing
     #expect(stale.provider.count == 1)
   }
 
-  @Test func `holds data: a denial expires as ever`() throws {
+  @Test func `an immutable negative answer expires as usual`() throws {
     let alias = HTTPDNSAnswer(
       responseCode: .noError, answers: [.alias(name("www.example.com"), name("web.example.net"), ttl: 60)],
       isNegative: true)
@@ -145,7 +145,7 @@ import Testing
     }
   }
 
-  @Test func `is a matter of the route`() throws {
+  @Test func `immutability depends on the route`() throws {
     let loop = SimulatedLoop()
     var address = "192.0.2.1"
     let provider = ScriptedUpstream(on: loop) { question, _ in .answer(.addresses(question.name, address, ttl: 60)) }

@@ -31,7 +31,7 @@ import Testing
     #expect(stale.scene.inFlight == 1)
   }
 
-  @Test func `gets its answer without another attempt`() throws {
+  @Test func `a client that joins a refresh gets its answer without another attempt`() throws {
     let stale = StaleScene()
     try refreshing(stale, ahead: .milliseconds(500)) { .answer(.addresses($0.name, "192.0.2.2"), after: .seconds(1)) }
     let reply = try stale.reply()
@@ -41,7 +41,7 @@ import Testing
     #expect(stale.scene.inFlight == 0)
   }
 
-  @Test func `has LocalDNS asked after a second of its own waiting, and its answer at the usual time`() throws {
+  @Test func `a client that joins a refresh gets LocalDNS's answer at its usual time`() throws {
     let stale = StaleScene(.tested(.off), hasLocal: true)
     stale.provider.ignoresDeadline = true
     try refreshing(stale, ahead: .milliseconds(700)) { _ in .silence }
@@ -52,7 +52,7 @@ import Testing
     #expect(reply.after == .seconds(2))
   }
 
-  @Test func `gets stale data after stale_wait of its own waiting`() throws {
+  @Test func `a client that joins a refresh gets stale data after its own stale_wait`() throws {
     let stale = StaleScene()
     try refreshing(stale, ahead: .milliseconds(700)) { _ in .silence }
     let reply = try stale.reply()
@@ -60,7 +60,7 @@ import Testing
     #expect(reply.after == .milliseconds(1800))
   }
 
-  @Test func `waits no longer than 4.4 s of its own`() throws {
+  @Test func `a client that joins a refresh waits 4.4 s at most`() throws {
     let stale = StaleScene(.tested(.off))
     stale.provider.timeout = .seconds(30)
     try refreshing(stale, ahead: .seconds(3)) { _ in .silence }
@@ -73,7 +73,7 @@ import Testing
     #expect(try stale.scene.reply(second).after == .milliseconds(3500))
   }
 
-  @Test func `is served by an ordinary attempt where the refresh fails`() throws {
+  @Test func `a client that joins a failing refresh gets an ordinary attempt`() throws {
     let stale = StaleScene(.tested(.off), hasLocal: true)
     try refreshing(stale, ahead: .milliseconds(300)) { _ in .failure(after: .milliseconds(400)) }
     stale.providerNow(has: "192.0.2.2")
@@ -86,7 +86,7 @@ import Testing
     #expect(stale.scene.queries.inUse == 0)
   }
 
-  @Test func `and finds nobody who knows gets a failure, which is remembered`() throws {
+  @Test func `a client that joins a refresh without any answer gets a remembered failure`() throws {
     let stale = StaleScene(.tested(.off))
     try refreshing(stale, ahead: .milliseconds(300)) { _ in .failure(after: .milliseconds(400)) }
     let reply = try stale.reply()
@@ -95,7 +95,7 @@ import Testing
     #expect(stale.scene.counters.failures == 1)
   }
 
-  @Test func `is none: a refresh that fails by itself is no failure of the question`() throws {
+  @Test func `a refresh that fails without clients is not remembered as a failure`() throws {
     let stale = StaleScene(.tested(.off))
     try refreshing(stale, ahead: .milliseconds(300)) { _ in .failure(after: .milliseconds(400)) }
     stale.loop.advance(by: .seconds(1))

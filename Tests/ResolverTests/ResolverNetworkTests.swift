@@ -34,7 +34,7 @@ import Testing
     #expect(stale.scene.queries.inUse == 0)
   }
 
-  @Test func `an entry that is asked for again before its refresh has come calls for no other`() throws {
+  @Test func `a second query during a refresh causes no other refresh`() throws {
     let stale = StaleScene()
     try stale.keep(thenWait: 1)
     stale.providerNow { _ in .silence }
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func `a client whose subnet needs another answer does not use up an entry's refresh`() throws {
+  @Test func `a client with another subnet does not use up an entry's refresh`() throws {
     let loop = SimulatedLoop()
     let provider = ScriptedUpstream(on: loop) { question, _ in
       var answer = HTTPDNSAnswer.addresses(question.name, "192.0.2.1")
@@ -88,7 +88,7 @@ import Testing
     #expect(provider.refreshes.flatMap(\.questions).map(\.clientSubnet) == [nil])
   }
 
-  @Test func `portal answers are not found, and come back with the old network`() throws {
+  @Test func `portal answers are valid on their network only`() throws {
     let loop = SimulatedLoop()
     var address = "10.0.0.1"
     let local = ScriptedLocalDNS(on: loop) { question, _ in .answer(.addresses(question.name, address)) }
@@ -108,7 +108,7 @@ import Testing
     #expect(try scene.answer(probe).addresses == ["10.9.9.9"])
   }
 
-  @Test(arguments: [true, false]) func `per_network keeps entries apart, stale ones too`(isApart: Bool) throws {
+  @Test(arguments: [true, false]) func `per_network separates entries, stale ones too`(isApart: Bool) throws {
     let stale = StaleScene { $0.routes[0].belongsToNetwork = isApart }
     stale.scene.network.change(to: 1)
     _ = try stale.scene.answer("www.example.com")
@@ -126,7 +126,7 @@ import Testing
     #expect(elsewhere.responseCode == (isApart ? .servFail : .noError))
   }
 
-  @Test func `an answer to what was asked on the old network is kept for that one`() throws {
+  @Test func `an answer to a question of the old network is cached for that network`() throws {
     let stale = StaleScene { $0.routes[0].belongsToNetwork = true }
     stale.providerNow(has: "192.0.2.1", after: .seconds(1))
     stale.scene.network.change(to: 1)

@@ -60,7 +60,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `a failure of LocalDNS is remembered only where it is its own`(
+  func `a failure of LocalDNS is remembered only if LocalDNS caused it`(
     isOurs: Bool
   ) throws {
     let failure = UpstreamFailure(.networkError, "no socket", isOurs ? .ourselves : .network)
@@ -91,7 +91,7 @@ import Testing
     #expect((UpstreamFailure(failure).blame == .ourselves) == isOurs)
   }
 
-  @Test func `where no slot is free a query gets SERVFAIL at once`() throws {
+  @Test func `without a free slot a query gets SERVFAIL at once`() throws {
     let provider = ScriptedUpstream(on: loop) { question, _ in .answer(.addresses(question.name, "192.0.2.1")) }
     let scene = ResolverScene(on: loop, [provider], slots: 2)
     let numbers = (1...3).map { scene.ask("www.example.com", client: $0) }

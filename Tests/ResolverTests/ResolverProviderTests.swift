@@ -62,7 +62,7 @@ enum Outage: CaseIterable, Sendable {
   }
 
   @Test(arguments: Outage.allCases, Outage.allCases)
-  func `whatever is down, every client has its answer in time`(_ first: Outage, _ second: Outage) throws {
+  func `every client is answered in time during any outage`(_ first: Outage, _ second: Outage) throws {
     for outage in [nil, .silent, .refused, .slow] as [Outage?] {
       let loop = SimulatedLoop()
       let tests = ResolverProviderTests(on: loop)
@@ -85,7 +85,7 @@ enum Outage: CaseIterable, Sendable {
   }
 
   @Test(arguments: Outage.allCases)
-  func `once the providers are down nobody waits for them`(_ outage: Outage) throws {
+  func `no client waits for providers that are down`(_ outage: Outage) throws {
     for hasLocal in [false, true] {
       let loop = SimulatedLoop()
       let tests = ResolverProviderTests(on: loop)

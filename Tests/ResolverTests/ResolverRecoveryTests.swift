@@ -123,7 +123,7 @@ import Testing
     #expect(scene.transactions[1].replies.first?.message.responseCode == .servFail)
   }
 
-  @Test func `names in use are fetched again at once, as far as the budget allows`() throws {
+  @Test func `names in use are refetched after an outage within the budget`() throws {
     let state = Switch()
     let (provider, _) = provider(.refused, state, servers: 1)
     let scene = ResolverScene(on: loop, [provider]) { settings in

@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test func `that denies the name takes the place of stale addresses of both families`() throws {
+  @Test func `a fresh NXDOMAIN replaces stale addresses of both families`() throws {
     let stale = StaleScene()
     try stale.keep(.aaaa, thenWait: 0)
     try stale.keep()
@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test(arguments: [Configuration.Stale.onFailure, .immediate])
-  func `that denied the name has done so for good, even when it has expired itself`(mode: Configuration.Stale) throws {
+  func `an expired NXDOMAIN does not bring stale addresses back`(mode: Configuration.Stale) throws {
     let stale = StaleScene(.tested(mode))
     try stale.keep(.aaaa)
     stale.providerNow(denying(.a))
@@ -52,7 +52,7 @@ import Testing
     #expect(stale.provider.count == 3)
   }
 
-  @Test func `that denies the name is given to those who wait for stale addresses of it`() throws {
+  @Test func `a fresh NXDOMAIN is served to clients that wait for stale addresses`() throws {
     let stale = StaleScene()
     try stale.keep(.aaaa)
     stale.providerNow { [zone] question in
@@ -68,7 +68,7 @@ import Testing
     #expect(reply.message.authorities.map(\.ttl) == [20])
   }
 
-  @Test func `without addresses takes the place of stale ones, for good`() throws {
+  @Test func `a fresh NODATA replaces stale addresses permanently`() throws {
     let stale = StaleScene()
     try stale.keep()
     stale.providerNow { [zone] _ in .answer(.negative(.noError, zone: zone, minimum: 20)) }
@@ -82,7 +82,7 @@ import Testing
   }
 
   @Test(arguments: [Configuration.Stale.onFailure, .immediate])
-  func `that may not be kept leaves no stale data behind`(mode: Configuration.Stale) throws {
+  func `a fresh answer that is not cached removes the stale data`(mode: Configuration.Stale) throws {
     let steps: [ScriptedStep] = [
       .answer(.addresses(name("www.example.com"), "192.0.2.2", ttl: 0)),
       .answer(.negative(.nxDomain, zone: zone, minimum: 0)),
@@ -99,7 +99,7 @@ import Testing
     }
   }
 
-  @Test func `that the name is there again ends its stale denial`() throws {
+  @Test func `fresh addresses replace a stale NXDOMAIN`() throws {
     let stale = StaleScene()
     stale.providerNow(denying(.a))
     try stale.keep(thenWait: 21)
@@ -110,7 +110,7 @@ import Testing
     expectStale(try stale.scene.answer("www.example.com"), ["192.0.2.2"])
   }
 
-  @Test func `with another address takes the place of stale data while others wait`() throws {
+  @Test func `a fresh address replaces stale data while other clients wait`() throws {
     let stale = StaleScene()
     try stale.keep()
     stale.providerNow(has: "192.0.2.2", after: .milliseconds(1799))

@@ -54,7 +54,7 @@ import Testing
   }
 
   @Test(arguments: [RecordType.https, .svcb])
-  func `where to find a service is not for the network to say`(type: RecordType) throws {
+  func `SVCB and HTTPS are not asked of the network's resolver`(type: RecordType) throws {
     let local = ScriptedLocalDNS(on: loop) { question, _ in
       .answer(
         HTTPDNSAnswer(
@@ -68,7 +68,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `a type that nobody serves is NODATA with the reason, never NXDOMAIN or SERVFAIL`(hasLocal: Bool) throws {
+  func `a type that no upstream serves is NODATA with the reason`(hasLocal: Bool) throws {
     let local = ScriptedLocalDNS(on: loop) { _, _ in .failure() }
     local.isThere = hasLocal
     let first = provider("first", unserved: [.txt], answering("192.0.2.1"))
@@ -80,7 +80,7 @@ import Testing
     #expect(local.asked.count == (hasLocal ? 1 : 0))
   }
 
-  @Test func `unreadable data is SERVFAIL with the reason, whatever LocalDNS says beside the provider`() throws {
+  @Test func `unreadable data is SERVFAIL with the reason, whatever LocalDNS answers`() throws {
     let slow = provider("slow") { _, _ in .failure(.notSupported, .question, after: .milliseconds(1500)) }
     for latency in [100, 1200] {
       let local = ScriptedLocalDNS(on: loop) { _, _ in .failure(after: .milliseconds(latency)) }
@@ -106,7 +106,7 @@ import Testing
   }
 
   @Test(arguments: [100, 1200])
-  func `an empty answer is given where LocalDNS, asked beside the provider, fails`(latency: Int) throws {
+  func `an empty answer is served if LocalDNS beside the provider fails`(latency: Int) throws {
     var empty = HTTPDNSAnswer.negative(.noError)
     empty.isEmptyAmbiguous = true
     let slow = provider("slow") { [empty] _, _ in .answer(empty, after: .milliseconds(1500)) }
@@ -149,7 +149,7 @@ import Testing
     #expect(provider.asked.isEmpty)
   }
 
-  @Test func `names of the network do not exist where there is no LocalDNS at all`() throws {
+  @Test func `names of the network are NXDOMAIN without LocalDNS`() throws {
     let provider = provider("first", answering("192.0.2.1"))
     let scene = ResolverScene(on: loop, [provider])
     #expect(try scene.answer("printer").responseCode == .nxDomain)
@@ -198,7 +198,7 @@ import Testing
     #expect(try scene.answer("www.example.com").answers.map(\.ttl) == [500])
   }
 
-  @Test func `a private address of a public name is filtered, unless a rule says where to ask`() throws {
+  @Test func `a private address of a public name is filtered, unless a rule routes the name`() throws {
     let rules: [RouteRule] = [.init(names: [.subtree(name("corp.example"))], action: .route(Route.Number.firstRule))]
     let provider = provider("first", answering("192.168.1.1"))
     let local = ScriptedLocalDNS(on: loop, answering("10.1.1.1"))

@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `what the provider denies is asked of the network, whose data wins`(fallsBack: Bool) throws {
+  func `a provider's NXDOMAIN leads to the network, whose data wins`(fallsBack: Bool) throws {
     let (provider, local) = (provider(), network())
     let scene = scene(provider, local) { $0.routes[4].fallsBack = fallsBack }
     let message = try scene.answer("web.corp.example")
@@ -65,7 +65,7 @@ import Testing
   }
 
   @Test(arguments: [0, 900, 1100], [0, 500])
-  func `another provider's failure does not keep out the network, whose data wins`(latency: Int, after: Int) throws {
+  func `another provider's failure does not keep the network out`(latency: Int, after: Int) throws {
     let failing = ScriptedUpstream("failing", on: loop) { _, _ in
       .answer(HTTPDNSAnswer(responseCode: .servFail), after: .milliseconds(latency))
     }
@@ -88,7 +88,7 @@ import Testing
     #expect(second.asked.count == 2)
   }
 
-  @Test func `the denial is remembered by name, so that a name costs one request`() throws {
+  @Test func `a provider's NXDOMAIN is remembered by name, so that a name costs one request`() throws {
     let (provider, local) = (provider(), network())
     let scene = scene(provider, local)
     for type in [RecordType.a, .aaaa, .https, .mx] {
@@ -102,7 +102,7 @@ import Testing
     #expect(provider.asked.count == 2)
   }
 
-  @Test func `a denial that comes along for the other family is not the last word either`() throws {
+  @Test func `NXDOMAIN that came for the other family is not final either`() throws {
     let (provider, local) = (provider(), network())
     provider.along = { [denial] question in
       [(HTTPDNSQuestion(name: question.name, type: question.type == .a ? .aaaa : .a), denial)]
@@ -112,7 +112,7 @@ import Testing
     #expect(try scene.answer("web.corp.example", .a).addresses == ["10.0.0.1"])
   }
 
-  @Test func `what is not in the provider's list is asked of the network, also where it never falls back`() throws {
+  @Test func `a name that is not listed is asked of the network, also without fallback`() throws {
     let (provider, local) = (provider(), network())
     provider.script = { _, _ in ScriptedStep(latency: .milliseconds(20), result: .failure(.notListed)) }
     let scene = scene(provider, local) { $0.routes[4].fallsBack = false }
@@ -134,7 +134,7 @@ import Testing
     #expect(local.asked.count == (order == .first ? 1 : 0))
   }
 
-  @Test func `a provider that fails is no denial`() throws {
+  @Test func `a provider's failure does not count as NXDOMAIN`() throws {
     let (provider, local) = (provider(), network())
     provider.script = { _, _ in .failure() }
     let scene = scene(provider, local) { $0.routes[4].fallsBack = false }
@@ -154,7 +154,7 @@ import Testing
     #expect(provider.asked.count == 1)
   }
 
-  @Test func `the network's answer that came while the provider was slow wins over its denial`() throws {
+  @Test func `the network's earlier answer wins over a slow provider's NXDOMAIN`() throws {
     let (provider, local) = (provider(), network())
     provider.script = { [denial] _, _ in .answer(denial, after: .milliseconds(1500)) }
     let scene = scene(provider, local)
@@ -166,7 +166,7 @@ import Testing
     #expect(local.asked.count == 2)
   }
 
-  @Test func `first asks the network, and the provider for what that denies or does not answer`() throws {
+  @Test func `search_domains = "first" asks the network, and the provider for the rest`() throws {
     let (provider, local) = (provider(), network())
     let scene = scene(provider, local) {
       $0.routes[4].search = .first
@@ -190,7 +190,7 @@ import Testing
     #expect(local.asked.isEmpty)
   }
 
-  @Test func `what the network adds counts on that network only, and a denial there denies nothing below`() throws {
+  @Test func `the network's names are valid there only, and its NXDOMAIN does not cover names below`() throws {
     let (provider, local) = (provider(), network())
     let scene = scene(provider, local)
     scene.network.change(to: 1)
@@ -205,7 +205,7 @@ import Testing
     #expect(try scene.answer("web.corp.example").addresses == ["10.0.0.1"])
   }
 
-  @Test func `rebind protection holds for the provider there, and not for the network`() throws {
+  @Test func `rebind protection applies to the provider and not to the network`() throws {
     let (provider, local) = (provider(), network())
     provider.script = { [denial] question, _ in
       .answer(question.name == name("web.corp.example") ? denial : .addresses(question.name, "10.9.9.9"))
@@ -215,7 +215,7 @@ import Testing
     #expect(try scene.answer("bad.corp.example").extendedError == .filtered)
   }
 
-  @Test func `a name that is refreshed stays with who has it`() throws {
+  @Test func `a refresh asks the upstream that has the name`() throws {
     let (provider, local) = (provider(), network())
     let scene = scene(provider, local)
     _ = try scene.answer("web.corp.example")

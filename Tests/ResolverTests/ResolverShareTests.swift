@@ -38,7 +38,7 @@ import Testing
   static let sameAddress = [false, true]
 
   @Test(arguments: sameAddress)
-  func `10,000 random names of one domain are 450 questions upstream at most, and everybody else is answered`(
+  func `10,000 random names of one domain cost 450 questions, and other clients are answered`(
     isOne: Bool
   )
     throws
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test func `beyond the share a client gets stale data where there is some`() throws {
+  @Test func `beyond its share a client gets stale data if there is some`() throws {
     let provider = provider()
     provider.script = { question, _ in .answer(.addresses(question.name, "192.0.2.1", ttl: 5)) }
     let scene = ResolverScene(on: loop, [provider]) {
@@ -115,7 +115,7 @@ import Testing
     #expect(provider.asked.count == 5)
   }
 
-  @Test func `names of the network and of rules to LocalDNS cost nothing and are not counted`() throws {
+  @Test func `questions to LocalDNS are not counted`() throws {
     let local = ScriptedLocalDNS(on: loop) { question, _ in .answer(.addresses(question.name, "10.0.0.1"), after: .zero)
     }
     let scene = scene(provider(), local)
@@ -189,7 +189,7 @@ import Testing
     #expect(provider.count <= 450)
   }
 
-  @Test func `names in use are asked for while their domain is flooded by the same client`() throws {
+  @Test func `names in use are fetched while the same client floods their domain`() throws {
     let provider = provider()
     provider.remembers = false
     provider.script = { question, _ in .answer(.addresses(question.name, "192.0.2.1", ttl: 5)) }
@@ -238,7 +238,7 @@ import Testing
     #expect(scene.resolver.assumeIsolated { $0.places.count(of: ClientKey(value: 10 << 32 | 2 << 8 | 4)) } == 12)
   }
 
-  @Test func `what has lost its place asks nobody else, and its late answer is kept`() throws {
+  @Test func `a displaced question asks no other upstream, and its late answer is cached`() throws {
     let first = ScriptedUpstream("first", on: loop) { question, _ in
       .answer(.addresses(question.name, "192.0.2.1"), after: .milliseconds(500))
     }
@@ -254,7 +254,7 @@ import Testing
     #expect(first.count == 3)
   }
 
-  @Test func `what gives up its place while its second provider is still to come does not ask it`() throws {
+  @Test func `a displaced question does not ask its second provider`() throws {
     let first = ScriptedUpstream("first", on: loop) { _, _ in .failure(after: .milliseconds(500)) }
     let second = ScriptedUpstream("second", on: loop) { question, _ in .answer(.addresses(question.name, "192.0.2.2")) }
     let local = ScriptedLocalDNS(on: loop) { question, _ in .answer(.addresses(question.name, "10.0.0.1")) }
@@ -269,7 +269,7 @@ import Testing
     #expect(scene.resolver.assumeIsolated { $0.lingering } == 0)
   }
 
-  @Test func `transfers of those that have lost their places have a bound, too`() {
+  @Test func `transfers of displaced questions are bounded`() {
     let provider = ScriptedUpstream(on: loop) { _, _ in .silence }
     provider.timeout = .seconds(4)
     provider.remembers = false
@@ -317,7 +317,7 @@ import Testing
     #expect(scene.transactions.allSatisfy { $0.replies.count == 1 })
   }
 
-  @Test func `who was refused a place to wait gets a reply to the same query once more`() throws {
+  @Test func `a client that was refused gets a reply to the same query once more`() throws {
     let scene = ResolverScene(on: loop, [silent()])
     func ask(_ number: Int) -> Int {
       scene.ask(ClientQuestion(name: "www.slow.example", client: 1, port: UInt16(1000 + number), id: UInt16(number)))
@@ -330,7 +330,7 @@ import Testing
     #expect(try scene.reply(again).message.responseCode == .servFail)
   }
 
-  @Test func `who joins is known in as many steps however many wait`() {
+  @Test func `finding a joining client takes the same steps for any number of waiting clients`() {
     let scene = ResolverScene(on: loop, [silent()], slots: 20_000)
     scene.onlyCount()
     for number in 0..<3900 {
@@ -359,7 +359,7 @@ import Testing
     #expect(scene.transactions.reduce(0) { $0 + $1.replies.count } == 4)
   }
 
-  @Test func `an answer for thousands goes out in parts, and all get it`() {
+  @Test func `an answer for thousands of clients is sent in parts`() {
     let provider = ScriptedUpstream(on: loop) { question, _ in
       .answer(.addresses(question.name, "192.0.2.1"), after: .milliseconds(50))
     }

@@ -84,7 +84,7 @@ import Testing
     }
   }
 
-  @Test func `what a listener handed over just before is answered without another attempt`() throws {
+  @Test func `a query handed over just before an answer causes no other attempt`() throws {
     let stale = StaleScene()
     try stale.keep()
     stale.providerNow { _ in .failure(after: .zero) }

@@ -16,7 +16,7 @@ import Testing
 
 @Suite struct `Stale data on failure` {
   @Test(arguments: [ScriptedStep.silence, .failure()])
-  func `is never given where it is switched off`(step: ScriptedStep) throws {
+  func `stale data is never served if it is off`(step: ScriptedStep) throws {
     let stale = StaleScene(.tested(.off))
     try stale.keep()
     stale.providerNow { _ in step }
@@ -24,7 +24,9 @@ import Testing
     #expect(stale.scene.counters.stale == 0)
   }
 
-  @Test(arguments: [500, 1800, 3000]) func `is given after exactly stale_wait where the provider is silent`(wait: Int)
+  @Test(arguments: [500, 1800, 3000]) func `stale data is served after exactly stale_wait if the provider is silent`(
+    wait: Int
+  )
     throws
   {
     var policy = StalePolicy.tested(.onFailure)
@@ -40,7 +42,7 @@ import Testing
     #expect(stale.scene.counters.failures == 0)
   }
 
-  @Test func `is given to everybody who waits, whenever they came`() throws {
+  @Test func `stale data is served to all waiting clients, whenever they came`() throws {
     let stale = StaleScene()
     try stale.keep()
     stale.providerNow { _ in .silence }
@@ -53,7 +55,7 @@ import Testing
     expectStale(try stale.scene.reply(second).message)
   }
 
-  @Test func `has no TTL above stale_ttl, nor above its own`() throws {
+  @Test func `stale data has a TTL of stale_ttl at most, or its own`() throws {
     let stale = StaleScene()
     let target = name("web.example.net")
     stale.providerNow { [www = stale.www] _ in
@@ -72,7 +74,7 @@ import Testing
     #expect(stale.provider.count == 2)
   }
 
-  @Test func `does not end the attempt, whose late answer is kept`() throws {
+  @Test func `serving stale data does not end the attempt, whose late answer is cached`() throws {
     let stale = StaleScene()
     try stale.keep()
     stale.provider.servers = 2
@@ -83,7 +85,7 @@ import Testing
     #expect(stale.scene.inFlight == 0)
   }
 
-  @Test func `is given at once where the provider fails at once`() throws {
+  @Test func `stale data is served at once if the provider fails at once`() throws {
     let stale = StaleScene()
     try stale.keep()
     stale.providerNow { _ in .failure(after: .milliseconds(20)) }
@@ -92,7 +94,7 @@ import Testing
     #expect(reply.after == .milliseconds(20))
   }
 
-  @Test func `gives way to LocalDNS's answer that is at hand by then`() throws {
+  @Test func `LocalDNS's held answer is preferred to stale data`() throws {
     let stale = StaleScene(hasLocal: true)
     try stale.keep()
     stale.providerNow { _ in .silence }
@@ -101,14 +103,14 @@ import Testing
     #expect(reply.after == .milliseconds(1800))
   }
 
-  @Test func `gives way to LocalDNS's answer where the provider fails at once`() throws {
+  @Test func `LocalDNS's answer is preferred to stale data if the provider fails at once`() throws {
     let stale = StaleScene(hasLocal: true)
     try stale.keep()
     stale.providerNow { _ in .failure() }
     expectFresh(try stale.reply().message, ["198.51.100.1"])
   }
 
-  @Test func `is given where LocalDNS is too slow, whose answer is kept all the same`() throws {
+  @Test func `stale data is served if LocalDNS is too slow, whose answer is cached`() throws {
     let stale = StaleScene(hasLocal: true)
     try stale.keep()
     stale.providerNow { _ in .silence }
@@ -121,7 +123,7 @@ import Testing
     expectFresh(try stale.scene.answer("www.example.com"), ["198.51.100.2"])
   }
 
-  @Test func `is no older than stale_max_age`() throws {
+  @Test func `stale data is no older than stale_max_age`() throws {
     let stale = StaleScene(.tested(.onFailure, maxAge: 100))
     try stale.keep(thenWait: 0)
     stale.loop.advance(by: .seconds(159))
@@ -135,7 +137,7 @@ import Testing
     #expect(try stale.scene.answer("www.example.com").responseCode == .servFail)
   }
 
-  @Test func `that went while it was waited for leaves the provider the usual time`() throws {
+  @Test func `stale data evicted during the wait leaves the provider the usual time`() throws {
     let stale = StaleScene()
     try stale.keep()
     stale.provider.servers = 2
@@ -149,7 +151,7 @@ import Testing
     #expect(reply.after == .seconds(3))
   }
 
-  @Test func `of a denial is told from that of a name that is there`() throws {
+  @Test func `stale NXDOMAIN and stale addresses have different extended errors`() throws {
     let stale = StaleScene()
     let zone = name("example.com")
     for (code, error) in [(ResponseCode.nxDomain, ExtendedError.staleNXDomain), (.noError, .staleAnswer)] {
@@ -170,7 +172,7 @@ import Testing
     #expect(stale.provider.count == 4)
   }
 
-  @Test func `is served if too many questions are in flight, and no failure is cached`() throws {
+  @Test func `stale data is served if too many questions are in flight, and no failure is cached`() throws {
     let stale = StaleScene { $0.maxInFlight = 1 }
     try stale.keep()
     stale.providerNow(has: "192.0.2.2", after: .seconds(1))
@@ -182,7 +184,7 @@ import Testing
     expectFresh(try stale.scene.answer("www.example.com"), ["192.0.2.2"])
   }
 
-  @Test func `by our own limits is not remembered: the next query asks again`() throws {
+  @Test func `stale data caused by our own limits is not remembered as a failure`() throws {
     let stale = StaleScene()
     try stale.keep()
     let busy = UpstreamFailure(.other, "no free connection", .ourselves)
@@ -193,7 +195,7 @@ import Testing
     }
   }
 
-  @Test func `wins over a kept failure`() throws {
+  @Test func `stale data is preferred to a remembered failure`() throws {
     let stale = StaleScene()
     stale.providerNow {
       $0.type == .a ? .failure(.networkError, .answer, after: .zero) : .answer(.negative(.nxDomain, ttl: 5, minimum: 5))
@@ -212,7 +214,7 @@ import Testing
     #expect(stale.provider.count == asked)
   }
 
-  @Test func `belongs to its own DO and CD`() throws {
+  @Test func `stale data belongs to its own DO and CD`() throws {
     let stale = StaleScene()
     let plain = ClientQuestion(name: "www.example.com")
     var others = [plain, plain, plain]
@@ -227,7 +229,7 @@ import Testing
     for question in others + others { expectStale(try stale.scene.answer(question)) }
   }
 
-  @Test func `does not cut short what the program itself asks for`() throws {
+  @Test func `stale data does not shorten a background fetch`() throws {
     let stale = StaleScene()
     try stale.keep()
     stale.provider.servers = 2
@@ -240,7 +242,7 @@ import Testing
     #expect(stale.scene.counters.stale == 0)
   }
 
-  @Test func `is given in time to a client who joins what the program itself asks for`() throws {
+  @Test func `stale data is served in time to a client that joins a background fetch`() throws {
     let stale = StaleScene()
     try stale.keep()
     stale.provider.servers = 2
@@ -256,7 +258,7 @@ import Testing
     #expect(stale.provider.count == 2)
   }
 
-  @Test func `that is fresh yet is counted as what it is where a refresh fails`() throws {
+  @Test func `a fresh entry whose refresh fails counts as fresh`() throws {
     let stale = StaleScene()
     try stale.keep(thenWait: 30)
     stale.providerNow { _ in .failure() }
@@ -274,7 +276,7 @@ import Testing
     ClientQuestion(name: "www.example.com", subnet: subnet.map { IPPrefix(text: $0)! })
   }
 
-  @Test(arguments: [0, 24]) func `is given to those for whom it was, and to no others`(scope: Int) throws {
+  @Test(arguments: [0, 24]) func `stale data of a client subnet is served to that subnet only`(scope: Int) throws {
     let loop = SimulatedLoop()
     var works = true
     let provider = ScriptedUpstream(on: loop) { question, _ in

@@ -37,7 +37,7 @@ import Testing
     upstream.asked.map { $0.question.clientSubnet?.description }
   }
 
-  @Test func `by default no subnet goes upstream, and none comes back`() throws {
+  @Test func `by default no subnet is sent upstream, and none is returned`() throws {
     let provider = provider(.none, scope: 24)
     let scene = ResolverScene(on: loop, [provider])
     #expect(try scene.answer(question("203.0.7.0/24")).edns?.clientSubnet == nil)
@@ -47,7 +47,7 @@ import Testing
   }
 
   @Test(arguments: ["198.51.5.0/24", "192.0.2.0/24", "198.51.100.0/24"])
-  func `a fixed subnet is told for everybody, shared by everybody, and nobody hears of it`(fixed: String) throws {
+  func `a fixed subnet is sent for all clients, shared by all, and not returned`(fixed: String) throws {
     let provider = provider(.fixed(IPPrefix(text: fixed)!), scope: 24)
     let scene = ResolverScene(on: loop, [provider])
     for asked in [nil, "203.0.7.0/24", fixed] {
@@ -61,7 +61,7 @@ import Testing
     #expect(told(provider) == [fixed, fixed])
   }
 
-  @Test func `a client's own subnet is told, cut to 24 bits, and its answer is kept for that subnet`() throws {
+  @Test func `a client's subnet is sent with 24 bits, and its answer is cached for that subnet`() throws {
     let provider = provider(.fromClient, scope: 24)
     let scene = ResolverScene(on: loop, [provider])
     for _ in 0..<2 {
@@ -129,7 +129,7 @@ import Testing
     #expect(told(upstream) == ["203.0.7.0/24"])
   }
 
-  @Test func `a client that says /0 wants nothing told, and shares with those who say nothing`() throws {
+  @Test func `a client subnet of /0 shares with clients without a subnet`() throws {
     let provider = provider(.fromClient, scope: 24)
     let scene = ResolverScene(on: loop, [provider])
     #expect(try scene.answer(question("0.0.0.0/0")).addresses == ["192.0.2.0"])
@@ -139,7 +139,7 @@ import Testing
   }
 
   @Test
-  func `NXDOMAIN for a subnet is for that subnet and type alone, and no addresses of another one speak against it`()
+  func `NXDOMAIN for a subnet applies to that subnet and type alone`()
     throws
   {
     let upstream = ScriptedUpstream(on: loop) { question, _ in
@@ -162,7 +162,7 @@ import Testing
     #expect(upstream.asked.count == 4)
   }
 
-  @Test func `LocalDNS is told no subnet`() throws {
+  @Test func `LocalDNS gets no subnet`() throws {
     let failing = ScriptedUpstream(on: loop) { _, _ in .failure() }
     failing.clientSubnet = .fromClient
     let local = ScriptedLocalDNS(on: loop) { question, _ in .answer(.addresses(question.name, "198.51.100.1")) }

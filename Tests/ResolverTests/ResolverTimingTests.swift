@@ -26,7 +26,7 @@ import Testing
     .addresses(name("www.example.com"), text, ttl: ttl)
   }
 
-  @Test func `LocalDNS is asked after one second, and the provider's answer is preferred while it is in time`() throws {
+  @Test func `LocalDNS is asked after one second, and the provider's timely answer is preferred`() throws {
     let provider = provider(.answer(addresses("192.0.2.1"), after: .milliseconds(1700)))
     let local = localDNS(.answer(addresses("198.51.100.1")))
     let scene = ResolverScene(on: loop, [provider], local: local)
@@ -63,7 +63,7 @@ import Testing
     #expect(scene.inFlight == 0)
   }
 
-  @Test func `LocalDNS's held answer is given at once when the provider fails`() throws {
+  @Test func `LocalDNS's held answer is served at once when the provider fails`() throws {
     let local = localDNS(.answer(addresses("198.51.100.1")))
     let scene = ResolverScene(on: loop, [provider(.failure(after: .milliseconds(1500)))], local: local)
     let number = scene.ask("www.example.com")
@@ -72,7 +72,7 @@ import Testing
     #expect(try scene.reply(number).message.addresses == ["198.51.100.1"])
   }
 
-  @Test func `LocalDNS's held answer is given in time however patient the provider is`() throws {
+  @Test func `LocalDNS's held answer is served in time for any timeout of the provider`() throws {
     let provider = provider(.silence)
     provider.timeout = .seconds(10)
     provider.ignoresDeadline = true
@@ -102,7 +102,7 @@ import Testing
     #expect(local.asked.count == 2)
   }
 
-  @Test func `where LocalDNS fails beside a slow provider, the provider's late answer is given`() throws {
+  @Test func `a slow provider's answer is served if LocalDNS fails`() throws {
     let scene = ResolverScene(
       on: loop, [provider(.answer(addresses("192.0.2.1"), after: .milliseconds(1900)))], local: localDNS(.failure()))
     let number = scene.ask("www.example.com")
@@ -111,7 +111,7 @@ import Testing
     #expect(try scene.reply(number).after == .milliseconds(1900))
   }
 
-  @Test func `a provider's answer that comes after the client's is kept`() throws {
+  @Test func `a provider's late answer is cached`() throws {
     let provider = provider(.answer(addresses("192.0.2.1"), after: .seconds(3)))
     provider.servers = 2
     let local = localDNS(.answer(addresses("198.51.100.1")))
@@ -124,7 +124,7 @@ import Testing
     #expect(provider.asked.count == 1)
   }
 
-  @Test func `an answer that comes after SERVFAIL is kept, and what failed is asked no more`() throws {
+  @Test func `an answer after SERVFAIL is cached and ends the remembered failure`() throws {
     let provider = provider(.answer(addresses("192.0.2.1"), after: .seconds(5)))
     provider.ignoresDeadline = true
     let scene = ResolverScene(on: loop, [provider])
@@ -136,7 +136,7 @@ import Testing
     #expect(provider.asked.count == 1)
   }
 
-  @Test func `LocalDNS's late answer does not take the place of the provider's`() throws {
+  @Test func `LocalDNS's late answer does not replace the provider's`() throws {
     let provider = provider(.answer(addresses("192.0.2.1"), after: .milliseconds(1100)))
     let local = localDNS(.answer(addresses("198.51.100.1"), after: .milliseconds(500)))
     let scene = ResolverScene(on: loop, [provider], local: local)
@@ -147,7 +147,7 @@ import Testing
     #expect(scene.inFlight == 0)
   }
 
-  @Test func `where everything fails, everybody who waits gets SERVFAIL with a reason`() throws {
+  @Test func `if every upstream fails, all waiting clients get SERVFAIL with a reason`() throws {
     let local = localDNS(.failure(.noReachableAuthority, after: .milliseconds(400)))
     let scene = ResolverScene(on: loop, [provider(.failure(after: .milliseconds(300)))], local: local)
     let first = scene.ask("www.example.com", client: 1)
@@ -164,7 +164,7 @@ import Testing
     #expect(scene.counters.failures == 1)
   }
 
-  @Test func `where everything is silent, everybody who waits gets SERVFAIL within 4.5 s`() throws {
+  @Test func `if every upstream is silent, all waiting clients get SERVFAIL within 4.5 s`() throws {
     let patient = provider(.silence, "patient")
     patient.ignoresDeadline = true
     let scene = ResolverScene(on: loop, [patient], local: localDNS(.silence))
@@ -181,7 +181,7 @@ import Testing
     }
   }
 
-  @Test func `a second provider answers where the first one fails`() throws {
+  @Test func `the second provider answers if the first one fails`() throws {
     let second = provider(.answer(addresses("192.0.2.2")), "second")
     let scene = ResolverScene(on: loop, [provider(.failure()), second])
     #expect(try scene.answer("www.example.com").addresses == ["192.0.2.2"])

@@ -33,7 +33,7 @@ import Testing
     Route(providers: [provider], localServers: LocalServers([.system]), fallsBack: true, ttl: ResolverScene.bounds)
   }
 
-  @Test func `leaves questions in flight to their upstreams, and their clients get the answers`() throws {
+  @Test func `a reload leaves questions in flight with their upstreams`() throws {
     let (old, new) = (provider("old", "192.0.2.1", after: .seconds(1)), provider("new", "192.0.2.2"))
     let scene = ResolverScene(on: loop, [old])
     let waiting = scene.ask("www.example.com")
@@ -51,7 +51,7 @@ import Testing
     #expect(loop.timers.count == 0)
   }
 
-  @Test func `keeps what is cached by the standard route, whoever is asked from now on`() throws {
+  @Test func `a reload retains the entries of the standard route with any providers`() throws {
     let (old, new) = (provider("old", "192.0.2.1"), provider("new", "192.0.2.2"))
     let scene = ResolverScene(on: loop, [old])
     _ = try scene.answer("www.example.com")
@@ -62,7 +62,7 @@ import Testing
     #expect(new.asked.isEmpty)
   }
 
-  @Test func `counts for queries that were read by the old rules and are handed over afterwards`() throws {
+  @Test func `a reload applies to queries that were read before it and handed over after it`() throws {
     let (first, second) = (provider("first", "192.0.2.1"), provider("second", "192.0.2.2"))
     let old = Route.Number.firstRule
     let scene = ResolverScene(on: loop, [first, second], rules: [rule("corp.example", old)]) { [self] in
@@ -84,7 +84,7 @@ import Testing
     #expect(try scene.answer("a.corp.example").addresses == ["192.0.2.1"])
   }
 
-  @Test func `stores the answers in flight of a rule that stays, under its number`() throws {
+  @Test func `a reload stores answers in flight under the number of their rule`() throws {
     let (first, second) = (provider("first", "192.0.2.1"), provider("second", "192.0.2.2", after: .seconds(1)))
     let scene = ResolverScene(on: loop, [first, second], rules: [rule("corp.example", 5)]) { [self] in
       $0.routes.append(route(to: 1))
@@ -106,7 +106,7 @@ import Testing
     #expect(try scene.answer("a.lab.example").addresses == ["192.0.2.3"])
   }
 
-  @Test func `lets nobody wait because a question failed before it`() throws {
+  @Test func `a reload forgets failures`() throws {
     let old = ScriptedUpstream("old", on: loop) { _, _ in .failure() }
     let scene = ResolverScene(on: loop, [old])
     #expect(try scene.answer("www.example.com").responseCode == .servFail)
@@ -120,7 +120,7 @@ import Testing
     }
   }
 
-  @Test func `is released when nothing is in flight any more, a hundred times`() throws {
+  @Test func `the previous configuration is released when nothing is in flight, a hundred times`() throws {
     let scene = ResolverScene(on: loop, [provider("p", "192.0.2.1", after: .seconds(1))])
     weak var last: ResolverConfiguration?
     for number in 0..<100 {
@@ -135,7 +135,7 @@ import Testing
     #expect(loop.timers.count == 0)
   }
 
-  @Test func `asks a source that stays again, and another upstream in the place of a removed one`() throws {
+  @Test func `a refresh after a reload asks the same upstream, or another one if it was removed`() throws {
     let (first, second) = (provider("first", "192.0.2.1"), provider("second", "192.0.2.2"))
     let scene = ResolverScene(on: loop, [first, second])
     let refresher = RefresherScene(scene)

@@ -134,7 +134,7 @@ private let ordinary: [(String, RecordType)] = [
     #expect(table.ask("captive.apple.com", .a) == .route(8))
   }
 
-  @Test func `answers for local zones have AA, those of rules and for the root do not`() {
+  @Test func `answers for local zones have AA, answers of rules and for the root do not`() {
     let table = RouteTable([("blocked.example", .nxDomain)], withoutLocalDNS)
     func answer(_ name: String, _ type: RecordType) -> LocalAnswer? {
       guard case .local(let index) = table.decision(DomainName(text: name)!, type) else { return nil }

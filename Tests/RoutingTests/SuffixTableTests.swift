@@ -16,7 +16,7 @@ import Testing
   ]
 
   @Test(arguments: shapes.indices)
-  func `the longest run of occupied slots is short, whatever the names have in common`(shape: Int) throws {
+  func `the longest run of occupied slots is short for names with anything in common`(shape: Int) throws {
     var builder = SuffixTableBuilder()
     for number in 0..<100_000 { _ = builder.node(of: try #require(DomainName(text: Self.shapes[shape](number)))) }
     let table = builder.table

@@ -22,7 +22,7 @@ private let zone = """
   private let vectors = Vectors.all
   private let signed = service(zone, accounts: [account])
 
-  @Test func `keys are those of the vectors`() {
+  @Test func `AliDNS keys are those of the vectors`() {
     for vector in vectors.alidns_keys {
       let account = Account(
         identifier: vector.uid, accessKeyID: vector.access_key_id, accessKeySecret: vector.access_key_secret)
@@ -39,7 +39,7 @@ private let zone = """
     }
   }
 
-  @Test func `what clients are told beside answers is the vector's`() {
+  @Test func `the client settings of AliDNS are the vector's`() {
     let vector = vectors.alidns_conf
     for stream in vector.rc4_published_vectors {
       #expect(hex(rc4(Array(stream.plain.utf8), key: Array(stream.key.utf8))) == stream.hex)
@@ -51,7 +51,7 @@ private let zone = """
     #expect(String(decoding: AliDNSConfiguration.sealed(text, for: account), as: UTF8.self) == vector.outer_body)
   }
 
-  @Test func `only who has the account is told`() {
+  @Test func `the client settings of AliDNS need the account`() {
     let conf = AliDNSConfiguration()
     let reply = ask(conf, "/conf?uid=999999&v=1&p=linux&ak=TESTAKID00000001&ev=10000", of: signed)
     #expect(reply.status == 200 && reply.text.hasPrefix(#"{"v":10000,"d":""#))
@@ -86,7 +86,9 @@ private let zone = """
     #expect(ask(AliDNS(), signedTarget(), of: signed, now: 1_700_000_000 + offset).status == 200)
   }
 
-  @Test(arguments: [601, -601, -1_700_000_000]) func `outside of it the answer is 401`(offset: Int64) {
+  @Test(arguments: [601, -601, -1_700_000_000]) func `an AliDNS signature outside of its time window gets 401`(
+    offset: Int64
+  ) {
     let reply = ask(AliDNS(), signedTarget(), of: signed, now: 1_700_000_000 + offset)
     #expect(reply.status == 401)
     #expect(reply.isVerified == false)
@@ -103,7 +105,7 @@ private let zone = """
     #expect(ask(AliDNS(), "/resolve?name=www.example.com&uid=999999&key=0", of: signed).status == 401)
   }
 
-  @Test func `without a signature it answers, unless signatures are required`() {
+  @Test func `AliDNS answers unsigned requests, unless signatures are required`() {
     let target = "/resolve?name=www.example.com&uid=999999"
     #expect(ask(AliDNS(), target, of: signed).status == 200)
     #expect(ask(AliDNS(), target, of: signed).isVerified == nil)

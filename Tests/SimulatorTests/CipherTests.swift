@@ -7,7 +7,7 @@ import Testing
 @Suite struct `A cipher` {
   private let vectors = Vectors.all
 
-  @Test func `seals and opens as the vectors have it`() throws {
+  @Test func `each cipher seals and opens as in the vectors`() throws {
     #expect(vectors.tencent_ciphers.count == 15)
     for vector in vectors.tencent_ciphers {
       let cipher = BlockCipher(try #require(.init(rawValue: vector.mode)), key: Array(vector.key.utf8))
@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(arguments: [BlockCipher.Mode.des, .cbc, .gcm])
-  func `text of every length comes back, and half of what was sealed does not`(mode: BlockCipher.Mode) {
+  func `text of every length survives each cipher, half of its ciphertext does not`(mode: BlockCipher.Mode) {
     let cipher = BlockCipher(mode, key: Array("0123456789abcdef".utf8))
     for length in [0, 1, 7, 8, 15, 16, 17, 100] {
       let text = (0..<length).map { UInt8($0) }
@@ -38,7 +38,7 @@ import Testing
     #expect(cipher.open([]) == nil)
   }
 
-  @Test func `GCM sees every changed bit, and another key`() {
+  @Test func `GCM detects every changed bit, and another key`() {
     let cipher = BlockCipher(.gcm, key: octets("00112233445566778899aabbccddeeff"))
     let sealed = cipher.seal(Array("text".utf8))
     for position in sealed.indices {
@@ -66,7 +66,7 @@ import Testing
     #expect(base64([0xFB, 0xFF, 0xFE]) == "+//+")
   }
 
-  @Test func `hexadecimal digits are taken in either case, and only whole octets`() {
+  @Test func `hexadecimal digits are read in either case, and only as whole octets`() {
     #expect(hexDecoded(Array("00fFA1".utf8)) == [0, 0xFF, 0xA1])
     #expect(hexDecoded(Array("".utf8)) == [])
     #expect(hexDecoded(Array("0".utf8)) == nil)

@@ -114,7 +114,7 @@ private let json = HTTPField("Accept", "application/dns-json")
     #expect(post("text/plain").status == 415)
   }
 
-  @Test func `freshness is the smallest TTL, or that of the SOA record, or nothing`() throws {
+  @Test func `max-age is the smallest TTL, or that of the SOA record, or absent`() throws {
     func freshness(_ owner: String, age: UInt32? = nil) throws -> [HTTPField] {
       let query = try Message.query(Question(name: name(owner), type: .a), id: 0).compose()
       var options = ServiceOptions()
@@ -130,11 +130,11 @@ private let json = HTTPField("Accept", "application/dns-json")
   }
 
   @Test(arguments: ["/dns-query", "/dns-query?dns=", "/dns-query?dns=AAAB", "/dns-query?dns=AAA=", "/dns-query?dns=A"])
-  func `what is no query gets 400`(target: String) {
+  func `an invalid query gets 400`(target: String) {
     #expect(ask(WireFormat(), target).status == 400)
   }
 
-  @Test func `base64url is taken strictly`() {
+  @Test func `base64url is read strictly`() {
     #expect(base64URLDecoded(Array("-_8".utf8)) == [0xFB, 0xFF])
     #expect(base64URLDecoded(Array("-_9".utf8)) == nil)
     #expect(base64URLDecoded(Array("+/8".utf8)) == nil)
@@ -148,7 +148,7 @@ private let json = HTTPField("Accept", "application/dns-json")
     return allDialects.first { $0.claims(transfer) }?.name
   }
 
-  @Test func `by path, parameters, host and Accept`() {
+  @Test func `dialects are distinguished by path, parameters, host and Accept`() {
     #expect(dialect("/resolve?name=a") == "google")
     #expect(dialect("/resolve?name=a&uid=1") == "alidns")
     #expect(dialect("/resolve?name=a", HTTPField("host", "dns.alidns.com")) == "alidns")

@@ -156,7 +156,7 @@ private func signed(_ parameters: String, of service: Service) -> String {
     }
   }
 
-  @Test func `what has addresses is charged, five times over HTTPS`() throws {
+  @Test func `answers with addresses are charged, five times over HTTPS`() throws {
     let target = "/100000/resolve?host=a.example.com,b.example.com&query=4,6"
     #expect(ask(target, of: try emas()).units == 2)
     #expect(ask(target, of: try emas(), isSecure: true).units == 10)
@@ -199,7 +199,7 @@ private func signed(_ parameters: String, of service: Service) -> String {
     #expect(text("dn=nope.example.com") == bodies.body("unknown name"))
   }
 
-  @Test func `sealed bodies hold what the plain one has`() throws {
+  @Test func `encrypted bodies have the content of the plain one`() throws {
     let service = try emas()
     let plain = ask("/v2/d?id=100000&m=0&dn=www.example.com&q=4,6&cip=203.0.113.9", of: service).text
     for (number, mode) in [(1, BlockCipher.Mode.cbc), (2, .gcm)] {
@@ -241,7 +241,7 @@ private func signed(_ parameters: String, of service: Service) -> String {
     #expect(code(ask(vectors.emas_v2_signatures[4].path, of: other)) == "InvalidSignature")
   }
 
-  @Test func `mode may be a number, sdns comes back, and of unlisted names nothing is said`() throws {
+  @Test func `mode may be a number, sdns is echoed, and unlisted names are absent`() throws {
     let target = "/v2/d?id=100000&dn=www.example.com&sdns-city=hz"
     #expect(ask(target, of: try emas("emas-mode-number=true")).text.contains("\"mode\":0,"))
     #expect(ask(target, of: try emas()).text.contains(#""extra":"{&quot;city&quot;:&quot;hz&quot;}""#))
@@ -263,7 +263,7 @@ private func signed(_ parameters: String, of service: Service) -> String {
 @Suite struct `EMAS's scheduling call` {
   private let vector = Vectors.all.emas_schedule_signature
 
-  @Test func `it names what the settings say, with ports where there are some`() throws {
+  @Test func `the scheduling call returns the configured servers with their ports`() throws {
     let service = try emas("emas-service-ip=192.0.2.11,192.0.2.12,2001:db8::11")
     #expect(ask("/100000/ss?region=cn", of: service).text == Vectors.all.emas_schedule_response)
     let ports = try service.with("emas-service-ip=192.0.2.11:8053,192.0.2.12,[2001:db8::11]:8054&emas-disable=true")
@@ -273,7 +273,7 @@ private func signed(_ parameters: String, of service: Service) -> String {
         + #""service_ipv6_port":[8054],"service_status":"disable"}"#)
   }
 
-  @Test func `its signature may be left out, and is right in either form within its window`() throws {
+  @Test func `the scheduling call accepts no signature, or a valid one of either form`() throws {
     let service = try emas(secret: vector.secret)
     #expect(ask("/100000/ss", of: service).isVerified == nil)
     for signature in [vector.md5_variant, vector.hmac_md5_variant] {

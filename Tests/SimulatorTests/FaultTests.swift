@@ -35,14 +35,14 @@ private let question = Question(name: name("www.example.com"), type: .a)
     #expect(throws: FaultError.self) { try fault(text) }
   }
 
-  @Test func `a body of JSON says the same as a query`() throws {
+  @Test func `a fault in a JSON body is the same as in a query`() throws {
     let json = try #require(bodyParameters(Array(#"{"kind":"delay","ms":20,"probability":0.5}"#.utf8)))
     #expect(try Fault(json) == fault("kind=delay&ms=20&probability=0.5"))
     #expect(bodyParameters(Array(#"{"kind":["delay"]}"#.utf8)) == nil)
     #expect(bodyParameters(Array(#"{"kind":"delay","#.utf8)) == nil)
   }
 
-  @Test func `in a batch it hits where one question has both the name and the type`() throws {
+  @Test func `a fault hits a batch if one question has both its name and type`() throws {
     let batch = [question, Question(name: name("other.example.com"), type: .aaaa)]
     func hits(_ text: String) throws -> Bool {
       try fault(text).matches(path: "/", dialect: "emas", questions: batch)
@@ -53,7 +53,7 @@ private let question = Question(name: name("www.example.com"), type: .a)
     #expect(try !hits("kind=cut&name=www.example.com&type=AAAA"))
   }
 
-  @Test func `it hits the next N requests that match, then no more`() throws {
+  @Test func `a fault hits the next N matching requests`() throws {
     var table = FaultTable([try fault("kind=cut&count=2&name=www.example.com&type=A&path=/res")])
     func hits(_ path: String, _ question: Question?) -> Bool {
       table.take(path: path, dialect: "google", questions: question.map { [$0] } ?? []) != nil
@@ -76,7 +76,7 @@ private let question = Question(name: name("www.example.com"), type: .a)
     #expect(try hits(seed: 8) != first)
   }
 
-  @Test func `what it does to a reply`() throws {
+  @Test func `each fault changes the reply as documented`() throws {
     let reply = ask(Google(), "/resolve?name=www.example.com")
     #expect(reply.spoiled(by: try fault("kind=cut")).text == String(reply.text.prefix(reply.body.count / 2)))
     let refused = reply.spoiled(by: try fault("kind=status&code=429&retry-after=9"))
@@ -98,7 +98,7 @@ private let question = Question(name: name("www.example.com"), type: .a)
     #expect(text.contains("192.0.2.1"))
   }
 
-  @Test func `it hits all names below one`() throws {
+  @Test func `a fault hits all names below one`() throws {
     func hits(_ text: String, _ asked: String) throws -> Bool {
       try fault(text).matches(path: "/", dialect: "google", questions: [Question(name: name(asked), type: .a)])
     }
@@ -176,7 +176,7 @@ private let question = Question(name: name("www.example.com"), type: .a)
       status: 200, units: 5, fault: .cut)
   }
 
-  @Test func `it keeps the latest, and counts all`() {
+  @Test func `the record of requests has the latest, and counts all`() {
     var record = RequestRecord(limit: 3)
     for number in 0..<5 { record.note(entry("/\(number)")) }
     #expect(record.requests.map(\.path) == ["/2", "/3", "/4"])
@@ -195,7 +195,7 @@ private let question = Question(name: name("www.example.com"), type: .a)
     #expect(record.transferCount == 1)
   }
 
-  @Test func `it is shown as JSON`() {
+  @Test func `the record of requests is shown as JSON`() {
     var record = RequestRecord(limit: 3)
     record.note(entry("/resolve"))
     #expect(

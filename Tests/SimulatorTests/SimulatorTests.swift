@@ -91,7 +91,7 @@ private final class Fixture {
     #expect(stranger.status == 60)
   }
 
-  @Test func `faults over a connection: a status, a delay, a reset, then nothing any more`() throws {
+  @Test func `faults on a connection are a status, a delay, a reset and silence`() throws {
     let fixture = try Fixture()
     try fixture.addFault("kind=status&code=429&retry-after=7&count=1")
     try fixture.addFault("kind=delay&ms=30&count=1")
@@ -142,7 +142,7 @@ private final class Fixture {
     #expect(try fixture.ask()?.body.count == 10_000_000)
   }
 
-  @Test func `the zone can be replaced, and comes back`() throws {
+  @Test func `the zone can be replaced and restored`() throws {
     let fixture = try Fixture()
     let client = try fixture.connect()
     #expect(client.exchange("PUT", "/_simulator/zone", body: "www.example.com. 5 A 192.0.2.77")?.status == 204)
@@ -154,7 +154,7 @@ private final class Fixture {
     #expect(try fixture.ask()?.text.contains("192.0.2.77") == false)
   }
 
-  @Test func `settings can be changed and come back, the clock among them`() throws {
+  @Test func `settings can be changed and restored, including the clock`() throws {
     let fixture = try Fixture()
     let client = try fixture.connect()
     #expect(
@@ -216,7 +216,7 @@ private final class Fixture {
     #expect(client.exchange("GET", "/table")?.status == 200)
   }
 
-  @Test func `unknown control paths and methods are told apart`() throws {
+  @Test func `unknown control paths and methods are distinguished`() throws {
     let fixture = try Fixture()
     let client = try fixture.connect()
     #expect(client.exchange("GET", "/_simulator/other")?.status == 404)

@@ -35,7 +35,7 @@ private func table(_ settings: String = "", known: String? = nil) throws -> Dial
       ))
   }
 
-  @Test func `its entity tag is good for 304 until something changes`() throws {
+  @Test func `the table's entity tag gives 304 until something changes`() throws {
     let first = try table()
     let tag = try #require(first.fields.first { $0.name == "ETag" }?.value)
     for field in [tag, "W/\(tag)", "\"other\", \(tag)", "*"] {
@@ -48,13 +48,13 @@ private func table(_ settings: String = "", known: String? = nil) throws -> Dial
     #expect(try table("table-enable=false", known: tag).status == 200)
   }
 
-  @Test func `fifty thousand names may be had`() throws {
+  @Test func `the table may have fifty thousand names`() throws {
     let text = try table("table-domains=50000").text
     #expect(text.split(separator: "\"domain\":").count == 50_001)
     #expect(text.hasSuffix(#"{"domain":"n49999.bench.example","ips":["198.18.195.79"]}]}"#))
   }
 
-  @Test func `it is only to be read`() {
+  @Test func `the table is read-only`() {
     #expect(ask(DomainTable(), "/table", method: .post).status == 405)
     #expect(ask(DomainTable(), "/table", method: .head).status == 200)
   }
@@ -67,7 +67,7 @@ private func table(_ settings: String = "", known: String? = nil) throws -> Dial
     ("tencent-withhold=a", "\"a\" is no value for tencent-withhold: none, ipv4, ipv6, both"),
     ("not-listed=a..b", "\"a..b\" is no value for not-listed: domain names, with commas between them"),
   ])
-  func `a mistake is told with what is allowed`(text: String, reason: String) {
+  func `a mistake in the settings is reported with the allowed values`(text: String, reason: String) {
     #expect(throws: SettingError(description: reason)) { try service().with(text) }
   }
 
@@ -77,7 +77,7 @@ private func table(_ settings: String = "", known: String? = nil) throws -> Dial
     #expect(options.emas.age == 0)
   }
 
-  @Test func `what is shown can be taken again`() throws {
+  @Test func `the settings as shown are accepted`() throws {
     let changed = try service().with(
       "clock-offset=-7&not-listed=a.example.,b.example.&emas-service-ip=192.0.2.1:80,2001:db8::1&tencent-refusal=empty")
     let shown = try #require(flatObject(changed.options.settingsJSON))
@@ -90,7 +90,7 @@ private func table(_ settings: String = "", known: String? = nil) throws -> Dial
 }
 
 @Suite struct `Damaged requests` {
-  @Test func `are answered, whatever is in them`() throws {
+  @Test func `damaged requests of any content are answered`() throws {
     var random = SystemRandomNumberGenerator()
     let seed = UInt64.random(in: .min ... .max, using: &random)
     var dice = Dice(state: seed)

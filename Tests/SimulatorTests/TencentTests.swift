@@ -86,7 +86,7 @@ private func opened(_ reply: DialectReply, _ cipher: BlockCipher) -> String? {
     #expect(token("a.example.com,b.example.com", all, of: last).text == texts.body("batch, client ip only on the last"))
   }
 
-  @Test(arguments: [des, aes]) func `sealed replies are the same text, and nothing is an empty body`(
+  @Test(arguments: [des, aes]) func `encrypted replies are the same text, and no data is an empty body`(
     _ cipher: BlockCipher
   ) {
     let all = "&ttl=1&clientip=1"
@@ -128,7 +128,7 @@ private func opened(_ reply: DialectReply, _ cipher: BlockCipher) -> String? {
     #expect(newline.text.dropLast() == hex(des.seal(Array("192.0.2.1".utf8))))
   }
 
-  @Test(arguments: [des, aes, nil]) func `an expiry is held to where one is sent`(_ cipher: BlockCipher?) {
+  @Test(arguments: [des, aes, nil]) func `an expiry is checked if it is sent`(_ cipher: BlockCipher?) {
     func status(_ names: String) -> Int { (cipher.map { sealed(names, $0) } ?? token(names)).status }
     #expect(status("www.example.com;1700000600") == 200)
     #expect(status("www.example.com;1700000000") == 200)
@@ -169,7 +169,7 @@ private func opened(_ reply: DialectReply, _ cipher: BlockCipher) -> String? {
     #expect(ask(Tencent(), "/d?dn=www.example.com&token=123456789", method: .head).status == 501)
   }
 
-  @Test func `questions, cipher and units are told for the record`() {
+  @Test func `the record has questions, cipher and units`() {
     let reply = sealed("a.example.com,b.example.com", aes, "&type=addrs")
     #expect(
       reply.questions.map { "\($0.name) \($0.type)" } == [

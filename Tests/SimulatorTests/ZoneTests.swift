@@ -83,7 +83,7 @@ private func lines(_ answer: ZoneAnswer) -> [String] {
     #expect(try answer("semi.example.com", .txt).records.map(\.rdata) == [rdata])
   }
 
-  @Test func `a name outside of every zone is denied by the root`() throws {
+  @Test func `a name outside of every zone is NXDOMAIN from the root`() throws {
     let answer = try answer("www.example.invalid")
     #expect(answer.code == .nxDomain)
     #expect(answer.authority.first?.owner.isRoot == true)
@@ -103,7 +103,7 @@ private func lines(_ answer: ZoneAnswer) -> [String] {
     ("a. SOA )", 1, "\")\" without \"(\""),
     ("a..b. A 192.0.2.1", 1, "\"a..b.\" is no domain name"),
   ])
-  func `a mistake is told with its line`(text: String, line: Int, reason: String) {
+  func `a mistake in a zone is reported with its line`(text: String, line: Int, reason: String) {
     #expect(throws: ZoneError(line: line, reason: reason)) { try ZoneParser.parse(text) }
   }
 
@@ -131,7 +131,7 @@ private func lines(_ answer: ZoneAnswer) -> [String] {
     #expect(answer("n4294967296.bench.example").code == .nxDomain)
   }
 
-  @Test func `TTLs, many addresses, chains and long texts are as the name says`() {
+  @Test func `synthetic names have the TTL, addresses, chain or text that they name`() {
     #expect(answer("ttl-0.example").records.map(\.ttl) == [0])
     #expect(answer("ttl-86400.example").records.map(\.ttl) == [86_400])
     #expect(Set(answer("many-60.example").records.map(\.text)).count == 60)

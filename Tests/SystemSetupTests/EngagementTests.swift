@@ -94,7 +94,7 @@ import Testing
     #expect(try scene.engagement.pause() == ["`resolvconf -d lo.httpdnsd` failed with exit code 3"])
   }
 
-  @Test func `NetworkManager's servers are followed, and undo removes what was written again`() throws {
+  @Test func `NetworkManager's servers are followed, and undo removes the rewritten file`() throws {
     let machine = Machine(for: .networkManager)
     var before = try machine.tree()
     let installation = Installation(root: machine.root)

@@ -93,7 +93,7 @@ import Testing
     }
   }
 
-  @Test func `where somebody changed a file since, undo shows it and changes nothing`() throws {
+  @Test func `undo changes nothing and shows the files that were changed since`() throws {
     let machine = Machine(for: .file)
     let installation = Installation(root: machine.root)
     try installation.apply(try machine.plan(.file))
@@ -117,7 +117,7 @@ import Testing
     #expect(try machine.tree() == before)
   }
 
-  @Test func `undo may keep what was changed since and takes back the rest`() throws {
+  @Test func `undo may keep changed files and restore the rest`() throws {
     let machine = Machine(for: .networkManager)
     var before = try machine.tree()
     let installation = Installation(root: machine.root)
@@ -130,7 +130,7 @@ import Testing
     #expect(try machine.tree() == before)
   }
 
-  @Test func `a file with another mode counts as changed, and one that has gone does not`() throws {
+  @Test func `a file with another mode counts as changed, a removed one does not`() throws {
     let machine = Machine(for: .networkManager)
     let installation = Installation(root: machine.root)
     try installation.apply(try machine.plan(.networkManager))
@@ -143,7 +143,7 @@ import Testing
     #expect(conflicts.map(\.path) == ["/etc/NetworkManager/conf.d/90-httpdnsd.conf"])
   }
 
-  @Test func `a folder of ours stays when somebody has put something there`() throws {
+  @Test func `a folder of ours with foreign files stays`() throws {
     let machine = Machine(for: .resolved)
     let installation = Installation(root: machine.root)
     try installation.apply(try machine.plan(.resolved))
@@ -152,7 +152,7 @@ import Testing
     #expect(machine.root.names(in: "/etc/systemd/system/httpdnsd.service.d") == ["credentials.conf"])
   }
 
-  @Test func `a change that fails takes back those before it`() throws {
+  @Test func `a failed change reverts those before it`() throws {
     let machine = Machine(for: .file)
     let before = try machine.tree()
     var plan = try machine.plan(.file)
@@ -161,7 +161,7 @@ import Testing
     #expect(try machine.tree() == before)
   }
 
-  @Test func `what changes between plan and apply is not overwritten`() throws {
+  @Test func `a file that changes between plan and apply is not overwritten`() throws {
     let machine = Machine(for: .file)
     let plan = try machine.plan(.file)
     machine.file("/etc/resolv.conf", "nameserver 203.0.113.1\n")

@@ -6,7 +6,7 @@ import Testing
 @testable import SystemSetup
 
 @Suite struct RootTests {
-  @Test func `a file has a mebioctet at most, and what cannot be read is told by its path inside the root`() throws {
+  @Test func `a file has at most 1 MiB, and an unreadable one is named by its path in the root`() throws {
     let machine = Machine()
     machine.file("/etc/largest", String(repeating: "x", count: Root.largestFile))
     machine.file("/etc/larger", String(repeating: "x", count: Root.largestFile + 1))

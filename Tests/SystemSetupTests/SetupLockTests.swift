@@ -39,7 +39,7 @@ import Testing
     #expect(!machine.root.exists(Place.state))
   }
 
-  @Test func `undo waits for a running hook, and takes back what that did`() throws {
+  @Test func `undo waits for a running hook, and reverts its changes`() throws {
     let machine = Machine(for: .resolved)
     var installation = Installation(root: machine.root)
     try installation.apply(try machine.plan(.resolved))
@@ -58,7 +58,7 @@ import Testing
     #expect(!machine.root.exists(Place.resolvedDropIn))
   }
 
-  @Test func `names that were taken while undo ran are given back again`() throws {
+  @Test func `undo reverts what a hook did while undo was running`() throws {
     let machine = Machine(for: .resolved)
     let installation = Installation(root: machine.root)
     try installation.apply(try machine.plan(.resolved))
@@ -94,7 +94,7 @@ import Testing
     #expect(try hasty.undo()?.method == .resolvconf)
   }
 
-  @Test func `renew that is overtaken by undo writes nothing`() throws {
+  @Test func `renew after undo writes nothing`() throws {
     let machine = Machine(for: .resolvconf)
     let before = try machine.tree()
     var hook = Installation(root: machine.root)
@@ -105,7 +105,7 @@ import Testing
     #expect(try machine.tree() == before)
   }
 
-  @Test func `resolvconf's hook renews while a hook of the service has the names`() throws {
+  @Test func `resolvconf's hook renews while a hook of the service holds the lock`() throws {
     let machine = Machine(for: .resolvconf)
     var installation = Installation(root: machine.root)
     try installation.apply(try machine.plan(.resolvconf))
@@ -126,8 +126,7 @@ import Testing
   }
 
   @Test(arguments: SetupLock.Matter.allCases)
-  func `who has waited locks the file that is there now, not the one that was removed`(matter: SetupLock.Matter) throws
-  {
+  func `a waiting process locks the current file, not the removed one`(matter: SetupLock.Matter) throws {
     let machine = Machine()
     var first: SetupLock? = try SetupLock(machine.root, matter, SetupLock.Patience())
     #expect(first != nil)

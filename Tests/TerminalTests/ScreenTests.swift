@@ -80,7 +80,7 @@ private final class TestTerminal {
     #expect(terminal.output.isEmpty)
   }
 
-  @Test func `shows colours where they are allowed, cut with their line`() throws {
+  @Test func `a screen shows colours if allowed, cut with their line`() throws {
     let terminal = try TestTerminal(columns: 10, rows: 3)
     let screen = try #require(Screen(input: terminal.terminal, output: terminal.terminal))
     let line = ScreenLine(
@@ -95,14 +95,14 @@ private final class TestTerminal {
     screen.leave()
   }
 
-  @Test func `is given back with its life`() throws {
+  @Test func `a screen restores the terminal when it is released`() throws {
     let terminal = try TestTerminal()
     let before = terminal.modes
     do { _ = try #require(Screen(input: terminal.terminal, output: terminal.terminal)) }
     #expect(terminal.modes == before && terminal.output.hasSuffix("\u{1B}[?25h\u{1B}[?1049l"))
   }
 
-  @Test func `reports keys, the end of the time, and the end of its input`() throws {
+  @Test func `a screen reports keys, timeouts, and the end of input`() throws {
     let terminal = try TestTerminal()
     let screen = try #require(Screen(input: terminal.terminal, output: terminal.terminal))
     terminal.type("q")
@@ -111,7 +111,7 @@ private final class TestTerminal {
     #expect(screen.wait(atMost: .seconds(-1)) == .time)
   }
 
-  @Test(arguments: [SIGINT, SIGTERM, SIGHUP, SIGQUIT]) func `reports signals, and restores their handlers`(
+  @Test(arguments: [SIGINT, SIGTERM, SIGHUP, SIGQUIT]) func `a screen reports signals, and restores their handlers`(
     number: Int32
   ) throws {
     let terminal = try TestTerminal()
@@ -142,7 +142,7 @@ private final class TestTerminal {
     #expect(Screen(input: terminal.terminal, output: ends[1]) == nil)
   }
 
-  @Test func `is left in time though its output is not read`() throws {
+  @Test func `leaving a screen is bounded in time if its output is not read`() throws {
     let terminal = try TestTerminal(columns: 500, rows: 500)
     let screen = try #require(Screen(input: terminal.terminal, output: terminal.terminal))
     let line = ScreenLine(String(repeating: "x", count: 500))

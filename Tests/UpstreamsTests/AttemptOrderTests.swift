@@ -33,7 +33,7 @@ import Testing
     #expect(order.next() == nil)
   }
 
-  @Test func `where there is no other server it is the same one's`() {
+  @Test func `a retry uses the same server if there is no other`() {
     var order = AttemptOrder([4], most: 3)
     #expect(order.next() == 4)
     #expect(order.secondChance(after: 4) == .sameServer)

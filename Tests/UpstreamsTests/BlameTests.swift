@@ -14,7 +14,7 @@ import Testing
 @testable import Upstreams
 
 @Suite struct BlameTests {
-  @Test func `of a transfer that brought nothing, each kind counts against somebody`() {
+  @Test func `each kind of failed transfer has a blame`() {
     let table: [HTTPFailure.Kind: Blame] = [
       .timeout: .server, .busy: .ourselves, .refused: .server, .unreachable: .network, .certificate: .server,
       .pin: .server, .tls: .server, .proxy: .network, .reset: .server, .calm: .server, .tooLarge: .answer,
@@ -24,7 +24,7 @@ import Testing
     for kind in HTTPFailure.Kind.allCases { #expect(kind.blame == table[kind], "\(kind)") }
   }
 
-  @Test func `of replies without an answer, too`() {
+  @Test func `each kind of reply without an answer has a blame`() {
     for failure in [
       HTTPDNSFailure.authentication, .expired, .account, .badParameter, .badPath, .quota(retryAfter: nil),
     ] {
@@ -35,14 +35,14 @@ import Testing
     #expect(HTTPDNSFailure.truncated.blame == .answer)
   }
 
-  @Test func `what the owner of a zone decides on is the answer's fault, what is no reply at all the server's`() {
+  @Test func `invalid zone data is the answer's fault, an invalid reply the server's`() {
     let zone: Set<UnreadableReason> = [.tooLarge, .number, .name, .rdata, .chain, .contradiction, .referral]
     for reason in UnreadableReason.allCases {
       #expect(HTTPDNSFailure.unreadable(reason).blame == (zone.contains(reason) ? .answer : .server), "\(reason)")
     }
   }
 
-  @Test func `of plain resolvers: an RCODE is the answer's fault, silence the network's`() {
+  @Test func `a plain resolver's RCODE is the answer's fault, its silence the network's`() {
     for code in [ResponseCode.servFail, .refused, .formErr] {
       #expect(LocalDNSFailure.responseCode(code).blame == .answer)
     }

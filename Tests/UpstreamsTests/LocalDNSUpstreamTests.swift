@@ -23,7 +23,7 @@ import Testing
     #expect(failure.extendedError == .networkError)
   }
 
-  @Test func `a server that is silent is probed once a minute, and found where it has begun to lead back to us`() {
+  @Test func `a silent server is probed for a loop once a minute`() {
     let loop = SimulatedLoop()
     let transport = SilentTransport()
     let loopGuard = LoopGuard(transport, loop: loop, logger: Logger(label: "quiet") { _ in SwiftLogNoOpLogHandler() })

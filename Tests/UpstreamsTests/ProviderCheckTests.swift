@@ -112,7 +112,7 @@ private enum Saying {
   ]
 
   @Test(arguments: [false, true], [1, 2])
-  func `a late zone puts the provider down for nobody, asked often or seldom`(isOften: Bool, servers: Int) {
+  func `a slow zone does not put the provider down, queried often or rarely`(isOften: Bool, servers: Int) {
     let (provider, service) = make(servers: servers)
     service.odd["lame.example"] = .silence
     ask(provider, "www.good.example")
@@ -127,7 +127,7 @@ private enum Saying {
   }
 
   @Test(arguments: ProviderCheckTests.oddities)
-  func `what is said to one name puts the provider neither down nor aside`(_ oddity: HTTPResult) {
+  func `failures of one name put the provider neither down nor aside`(_ oddity: HTTPResult) {
     let (provider, service) = make()
     service.odd["odd.example"] = .result(oddity)
     ask(provider, "www.good.example")
@@ -144,14 +144,14 @@ private enum Saying {
     #expect(notes.all.isEmpty)
   }
 
-  @Test func `before any name was good, one name that is refused is not the account where there is none`() {
+  @Test func `before any good name, one refused name without an account does not put the provider aside`() {
     let (provider, service) = make()
     service.odd["odd.example"] = .result(.status(403))
     for number in 0..<20 { #expect(failure(ask(provider, "n\(number).odd.example"))?.blame == .question) }
     #expect(failure(ask(provider, "www.good.example")) == nil)
   }
 
-  @Test func `before any name was good, three domains that are refused are the provider's`() {
+  @Test func `before any good name, three refused domains put the provider aside`() {
     let (provider, service) = make()
     service.everything = .result(.status(403))
     for number in 0..<5 { ask(provider, "www.d\(number).example.org") }
@@ -162,7 +162,7 @@ private enum Saying {
   }
 
   @Test(arguments: [HTTPResult.status(401), .status(403), .status(429), .status(400), .status(404)])
-  func `what is said to a good name as well puts the provider aside, and that is told`(_ refusal: HTTPResult) {
+  func `a refusal of a good name puts the provider aside, with a log line`(_ refusal: HTTPResult) {
     let (provider, service) = make()
     ask(provider, "www.good.example")
     service.everything = .result(refusal)
@@ -246,7 +246,7 @@ private enum Saying {
     #expect(provider.counters.checks <= 4, "\(provider.counters.checks)")
   }
 
-  @Test func `what fails too soon for another check is judged by the last one`() {
+  @Test func `a failure too soon for another check is judged by the last one`() {
     let (provider, service) = make()
     service.odd = ["odd.example": .result(.status(500)), "late.example": .silence]
     ask(provider, "www.good.example")
@@ -258,7 +258,7 @@ private enum Saying {
     #expect(late?.blame == .question && late?.isLate == true)
   }
 
-  @Test func `what was lost before a server came back is its fault, also where a check has found it well since`() {
+  @Test func `a failure before a server's recovery stays its fault after a good check`() {
     let (provider, service) = make()
     for text in ["www.good.example", "www.fine.example"] { ask(provider, text) }
     loop.advance(by: .seconds(30))
@@ -280,7 +280,7 @@ private enum Saying {
     #expect(failures.map { $0?.blame } == [.server, .server])
   }
 
-  @Test func `what was lost before a server came back is not the question's own fault`() {
+  @Test func `a failure before a server's recovery is not the question's fault`() {
     let (provider, service) = make()
     for text in ["www.good.example", "www.fine.example"] { ask(provider, text) }
     loop.advance(by: .seconds(30))
@@ -319,7 +319,7 @@ private enum Saying {
     #expect(failure(ask(provider, "www.good.example")) == nil)
   }
 
-  @Test func `who takes over the name of a provider knows what was good`() {
+  @Test func `a provider inherits the good questions of its predecessor`() {
     let (provider, _) = make()
     ask(provider, "www.good.example")
     let (heir, service) = make()
@@ -329,7 +329,7 @@ private enum Saying {
     #expect(service.transports[0].asked.last == "www.good.example")
   }
 
-  @Test func `the name of the configuration is asked first, then a kept one, and never what has just failed`() {
+  @Test func `check_name is asked first, then the keep list, and never the failed name`() {
     var settings = Configuration.Provider.tested(name: "first")
     settings.checkName = name("check.example.net")
     let (provider, service) = make(settings)
@@ -347,7 +347,7 @@ private enum Saying {
     #expect(others.transports[0].asked.last == "www.good.example")
   }
 
-  @Test func `good names are of different domains, and one client's do not drive out all others`() {
+  @Test func `good names are of different domains, and not all of one client`() {
     var good = GoodQuestions()
     var now = BootInstant(nanoseconds: 0)
     for number in 0..<8 {
@@ -361,7 +361,7 @@ private enum Saying {
     #expect(other.map(\.name) == [name("www.d2.example"), name("www.d3.example")])
   }
 
-  @Test func `a zone that was good a moment before and is dead now takes the provider away from nobody`() {
+  @Test func `a zone that dies does not put the provider down`() {
     let (provider, service) = make()
     for text in ["www.good.example", "www.trap.example"] {
       ask(provider, text)
@@ -377,7 +377,7 @@ private enum Saying {
     }
   }
 
-  @Test func `a name to check with that is dead does not keep the provider down`() {
+  @Test func `a dead check name does not keep the provider down`() {
     var settings = Configuration.Provider.tested(name: "first")
     settings.checkName = name("check.dead.example")
     let (provider, service) = make(settings)
@@ -392,7 +392,7 @@ private enum Saying {
   }
 
   @Test(arguments: [HTTPResult.status(503), .failure(HTTPFailure(.reset, "reset", wasSent: true))])
-  func `a question that one server currently cannot answer goes to the next one, also just after a good reply`(
+  func `a question that one server cannot answer goes to the next one, also after a good reply`(
     _ result: HTTPResult
   ) throws {
     let (provider, service) = make(servers: 2)
@@ -405,7 +405,7 @@ private enum Saying {
     #expect(isUp(provider))
   }
 
-  @Test func `an error of the server is tried once more at a single server, and at another where there is one`() {
+  @Test func `a server error is retried once, at another server if there is one`() {
     let (provider, service) = make()
     ask(provider, "www.good.example")
     service.everything = .result(.status(500))

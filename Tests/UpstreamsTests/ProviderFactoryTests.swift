@@ -35,7 +35,9 @@ import Testing
       host: try #require(Host(text: host)), port: 443, scheme: .https, tlsName: name, path: "/dns-query")
   }
 
-  @Test(arguments: ["192.0.2.1", "2001:db8::1", "dns.example"]) func `of a server by address or name`(host: String)
+  @Test(arguments: ["192.0.2.1", "2001:db8::1", "dns.example"]) func `a provider can have servers by address or name`(
+    host: String
+  )
     throws
   {
     #expect(try mistake { $0.servers = [try server(host, named: "dns.example")] } == nil)
@@ -43,7 +45,7 @@ import Testing
   }
 
   @Test(arguments: ["192.0.2.1", "dns.example"])
-  func `only of certificates that can be read, also where the server has yet to be found`(host: String) throws {
+  func `a provider requires readable certificates before its server is resolved`(host: String) throws {
     for (file, reason) in [
       ("/nonexistent/ca.pem", "No such file or directory"), ("/dev/null", "no certificate (PEM) in it"),
     ] {
@@ -55,7 +57,7 @@ import Testing
     }
   }
 
-  @Test func `only where every server can be used`() throws {
+  @Test func `a provider requires that every server is usable`() throws {
     let mistake = try mistake {
       $0.servers = [try server("192.0.2.1", named: "a.example"), try server("192.0.2.2", named: "b/c")]
     }

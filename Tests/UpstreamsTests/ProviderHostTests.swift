@@ -33,7 +33,7 @@ import Testing
     loop.run { await lookUp.addresses(timeout: time)?.map(\.description) }
   }
 
-  @Test func `all who ask share one look-up, of both families at once`() {
+  @Test func `concurrent questions share one look-up of both families`() {
     let client = resolver { type, _ in
       (type == .a ? ["192.0.2.1", "192.0.2.2"] : ["2001:db8::1"], 300, .milliseconds(type == .a ? 80 : 30))
     }
@@ -54,7 +54,7 @@ import Testing
     #expect(loop.now - begin == .milliseconds(80))
   }
 
-  @Test func `a family that is slow to be found does not keep the other one waiting`() {
+  @Test func `a slow look-up of one family does not delay the other`() {
     let client = resolver { type, _ in type == .a ? (["192.0.2.1"], 300, .milliseconds(20)) : (nil, 0, .seconds(9)) }
     let lookUp = lookUp(client)
     let begin = loop.now
@@ -65,7 +65,7 @@ import Testing
     #expect(client.asked.count == 2)
   }
 
-  @Test func `addresses are kept for their TTL, a minute at least and an hour at most, or until there are new ones`() {
+  @Test func `addresses of a server are valid for their TTL, from a minute to an hour`() {
     for (ttl, lifetime) in [(300, 300), (5, 60), (0x7FFF_FFFF, 3600)] as [(UInt32, Int)] {
       let client = resolver { _, number in (["192.0.2.\(number + 1)"], ttl, .milliseconds(20)) }
       let lookUp = lookUp(client, types: [.a])
@@ -84,7 +84,7 @@ import Testing
   }
 
   @Test(arguments: [nil, []] as [[String]?])
-  func `old addresses stay where a later look-up finds nothing, which is tried again after a second`(then: [String]?) {
+  func `old addresses stay if a look-up fails, which is retried after a second`(then: [String]?) {
     let client = resolver { _, number in number == 0 ? (["192.0.2.1"], 60, .zero) : (then, 60, .milliseconds(10)) }
     let lookUp = lookUp(client, types: [.a])
     #expect(find(lookUp) == ["192.0.2.1"])
@@ -96,7 +96,7 @@ import Testing
     #expect((5...6).contains(client.asked.count))
   }
 
-  @Test func `a family that is gone is forgotten, one that was only not found is not`() {
+  @Test func `a family with NODATA is forgotten, one whose look-up failed is not`() {
     let client = resolver { type, number in
       switch (type, number) {
       case (.a, _): (["192.0.2.1"], 60, .zero)
@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  @Test func `a name that is not found fails in the time of whoever asks, and is asked for once a second`() {
+  @Test func `an unresolved server fails within the question's time, and is looked up once a second`() {
     let client = resolver { _, _ in (nil, 0, .seconds(9)) }
     let lookUp = lookUp(client, types: [.a])
     let begin = loop.now
@@ -160,7 +160,7 @@ import Testing
     #expect(connected == [["192.0.2.1", "192.0.2.2"], ["192.0.2.3"]])
   }
 
-  @Test func `a connection that fails leads to another look-up, once in five seconds, also where only probes ask`() {
+  @Test func `a failed connection causes a look-up, at most every five seconds`() {
     let client = resolver { _, number in (["192.0.2.\(number + 1)"], 3600, .zero) }
     let transport = ScriptedTransport(on: loop) { _ in (.refused, .zero) }
     let provider = HTTPDNSProvider(

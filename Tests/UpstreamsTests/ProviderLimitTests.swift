@@ -61,7 +61,7 @@ import Testing
     results.count { if case .success = $0 { true } else { false } }
   }
 
-  @Test func `a burst that is refused is one refusal, told in one line`() {
+  @Test func `a refused burst is one refusal, logged in one line`() {
     let only = server { $0 < 50 ? .status(429) : .address("192.0.2.7") }
     let provider = provider([only])
     #expect(successes(ask(provider, times: 50)) == 0)
@@ -97,7 +97,7 @@ import Testing
     #expect(successes(ask(provider)) == 1)
   }
 
-  @Test func `a probe takes one of the transfers that are allowed, and waits where there is none`() {
+  @Test func `a probe counts against requests_per_second, and waits for it`() {
     let only = server { $0 < 2 ? .refused : .address("192.0.2.7") }
     let provider = provider(
       [only], Configuration.Provider.tested(name: "first", attemptsBeforeSwitch: 1, requestsPerSecond: 1))
@@ -133,7 +133,7 @@ import Testing
     #expect(successes(ask(provider)) == 0)
   }
 
-  @Test func `there is no probe as long as the day's units are spent`() {
+  @Test func `no probe is sent while the day's units are spent`() {
     let body = #"{"Status":0,"Question":{"name":"www.example.com.","type":1},"Answer":[]}"#
     let only = ScriptedTransport(on: loop) { number in
       number == 1
@@ -153,7 +153,7 @@ import Testing
     #expect(provider.health.fitness(now: loop.now.nanoseconds) == .up)
   }
 
-  @Test func `a probe whose question alone is refused has found a server that is well`() {
+  @Test func `a probe whose question alone is refused counts as success`() {
     let truncated = HTTPResult.json(#"{"Status":0,"TC":true}"#)
     let only = server { $0 == 0 ? .refused : truncated }
     let provider = provider([only], Configuration.Provider.tested(name: "first", attemptsBeforeSwitch: 1))
@@ -164,7 +164,7 @@ import Testing
     #expect(provider.counters.probes == 1)
   }
 
-  @Test func `another server that takes over, all that fail and one that is back are told in the details, once each`() {
+  @Test func `a switch of servers, an outage and a recovery are each logged once at level debug`() {
     let isBack = Switch()
     let first = server { _ in isBack.isOn ? .address("192.0.2.7") : .refused }
     let second = server { $0 < 2 ? .address("192.0.2.7") : .refused }
@@ -216,7 +216,7 @@ import Testing
     check(emas, expired: (403, expired), body: #"{"host":"www.example.com","ips":["192.0.2.7"],"ttl":300}"#)
   }
 
-  @Test func `a provider that does not say that it was the time is asked once more too`() {
+  @Test func `a refused signature is retried with the corrected clock`() {
     let alidns = AliDNSDialect(
       credential: .init(accountID: "1", accessKeyID: "2", accessKeySecret: Secret("3")), isEncrypted: true)
     let answer = #"[{"name":"www.example.com.","TTL":300,"type":1,"data":"192.0.2.7"}]"#

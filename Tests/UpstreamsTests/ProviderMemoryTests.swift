@@ -46,7 +46,7 @@ import Testing
     #expect(after == [false, false])
   }
 
-  @Test func `what is not listed is forgotten when its time is over, each type for itself`() {
+  @Test func `an unlisted name is forgotten after its time, each type by itself`() {
     var names = NotListedNames()
     names.insert(question(1), until: now + .seconds(10), now: now)
     #expect(names.contains(question(1), now: now + .milliseconds(9999)))
@@ -55,7 +55,7 @@ import Testing
     #expect(!names.contains(question(2), now: now))
   }
 
-  @Test func `of ten thousand unlisted names those make room that are over, and all where none is`() {
+  @Test func `unlisted names make room when they expire, or all at once`() {
     var names = NotListedNames()
     for number in 0..<10_000 {
       names.insert(question(number), until: now + .seconds(number < 5000 ? 1 : 100), now: now)
@@ -70,7 +70,7 @@ import Testing
     #expect(!names.contains(question(9999), now: later))
   }
 
-  @Test func `differences of up to two seconds are the way's and not the clock's`() {
+  @Test func `clock differences up to two seconds are ignored`() {
     var clock = ProviderClock()
     for difference in [-2, -1, 0, 1, 2] as [Int64] {
       clock.learn(1_800_000_000 + difference, wallTime: 1_800_000_000)

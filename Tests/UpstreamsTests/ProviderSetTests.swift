@@ -35,7 +35,7 @@ import Testing
     "[[provider]]\nname = \"\(name)\"\nkind = \"doh\"\nurl = \"https://\(host)/dns-query\"\n\(more)\n"
   }
 
-  @Test func `are the same objects where their settings are the same, wherever they stand`() throws {
+  @Test func `providers with unchanged settings are reused in any order`() throws {
     let first = try ProviderSet().following(
       configuration(provider("a") + provider("b", "192.0.2.2") + provider("c", "192.0.2.3")), factory)
     let second = try first.following(
@@ -46,7 +46,7 @@ import Testing
     #expect(second.upstreams[3] !== first.upstreams[1])
   }
 
-  @Test func `are replaced if other resolvers find the servers`() throws {
+  @Test func `providers are replaced if the resolvers of their servers change`() throws {
     let texts = ["[localdns]\nservers = [\"192.0.2.53\"]\n", "[localdns]\nservers = [\"192.0.2.54\"]\n"].map {
       provider("a") + provider("b", "dns.example") + provider("c", "dns.example", "bootstrap = [\"192.0.2.55\"]") + $0
     }
@@ -55,7 +55,7 @@ import Testing
     #expect(zip(first.upstreams, second.upstreams).map { $0 === $1 } == [true, false, true])
   }
 
-  @Test func `are none where one of them cannot be made, and nothing has changed`() throws {
+  @Test func `nothing changes if one provider cannot be created`() throws {
     let file = TemporaryFile("-----BEGIN CERTIFICATE-----\nnothing\n")
     let first = try ProviderSet().following(configuration(provider("a")), factory)
     let bad = try configuration(provider("a", "192.0.2.2") + provider("b", "192.0.2.3", "ca_file = \"\(file.path)\""))
@@ -63,7 +63,7 @@ import Testing
     #expect(first.upstreams.map(\.name) == ["a"])
   }
 
-  @Test func `are replaced if the file of their certificates changes`() throws {
+  @Test func `providers are replaced if their CA file changes`() throws {
     let file = TemporaryFile(TestAuthority.certificate)
     let configuration = try configuration(provider("a", "192.0.2.1", "ca_file = \"\(file.path)\"") + provider("b"))
     let first = try ProviderSet().following(configuration, factory)
@@ -74,7 +74,7 @@ import Testing
     #expect(zip(first.upstreams, second.upstreams).map { $0 === $1 } == [false, true])
   }
 
-  @Test func `inherit counters and the day's units by name, and pay for transfers in flight`() throws {
+  @Test func `providers inherit counters and units by name, and pay for transfers in flight`() throws {
     let first = try ProviderSet().following(configuration(provider("a", "192.0.2.1", "units_per_day = 100")), factory)
     let old = try #require(first.upstreams[0] as? HTTPDNSProvider)
     old.counters.transfers = 12
@@ -93,7 +93,7 @@ import Testing
     #expect(new.report.refusals == 1)
   }
 
-  @Test func `go on counting where the one before left off, also where they are of another kind`() throws {
+  @Test func `a provider of another kind continues the counters of its name`() throws {
     func table(_ interval: String) -> String {
       "[[provider]]\nname = \"a\"\nkind = \"table\"\nurl = \"https://192.0.2.1/table\"\ninterval = \"\(interval)\"\n"
     }
@@ -111,7 +111,7 @@ import Testing
     #expect(set.upstreams[0].report.transfers == 15)
   }
 
-  @Test func `begin with what was spent today where one has gone and comes again`() throws {
+  @Test func `a provider that returns starts with the units spent today`() throws {
     let file = TemporaryFile("")
     var factory = factory
     let ledger = UnitLedger(StateFile(path: file.path) { _ in }, on: loop)
@@ -130,7 +130,7 @@ import Testing
     #expect(later.budget(of: "a", perDay: 100).spent == 30)
   }
 
-  @Test func `are released when nothing is in flight`() throws {
+  @Test func `removed providers are released when nothing is in flight`() throws {
     weak var old: HTTPDNSProvider?
     var set = try ProviderSet().following(configuration(provider("a")), factory)
     old = set.upstreams[0] as? HTTPDNSProvider

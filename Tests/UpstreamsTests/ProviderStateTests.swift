@@ -56,7 +56,7 @@ import Testing
     if case .success = result { true } else { false }
   }
 
-  @Test func `when every server has failed nobody waits for it, and a probe finds that it is back`() {
+  @Test func `a provider whose servers all failed is skipped until a probe succeeds`() {
     let isBack = Flag()
     let servers = (0..<2).map { _ in server { _ in isBack.value ? .address("192.0.2.7") : .refused } }
     let (provider, _) = provider(servers)
@@ -87,7 +87,7 @@ import Testing
     #expect(ProviderDemotions.Kind.allCases.map { provider.report.demotions[$0] } == [1, 0, 0])
   }
 
-  @Test func `what nobody wants any more goes to no other server`() {
+  @Test func `an abandoned question goes to no other server`() {
     let servers = [server { _ in .refused }, server { _ in .address("192.0.2.7") }]
     let (provider, _) = provider(servers)
     let isWanted = Flag()
@@ -124,7 +124,7 @@ import Testing
     #expect((try? ask(provider).get().server) == "server0")
   }
 
-  @Test func `who is the last resort is asked although it is down`() {
+  @Test func `the last resort is asked although it is down`() {
     let isBack = Flag()
     let only = server { _ in isBack.value ? .address("192.0.2.7") : .refused }
     let (provider, _) = provider(
@@ -153,7 +153,7 @@ import Testing
     #expect((try? ask(provider).get().server) == "server0")
   }
 
-  @Test func `refused credentials put the provider aside, with a line that says what would help`() {
+  @Test func `refused credentials put the provider aside and log a remedy`() {
     let (refusing, notes) = provider([server { $0 < 2 ? .status(403) : .address("192.0.2.7") }])
     ask(refusing)
     #expect(notes.all.count == 1)
@@ -169,7 +169,7 @@ import Testing
     #expect(refusing.counters.transfers == 3)
   }
 
-  @Test func `what was refused at once is one refusal`() {
+  @Test func `simultaneous refusals count once`() {
     let (refusing, notes) = provider([server { _ in .status(401) }])
     loop.run { [loop, question] in
       let tasks = [RecordType.a, .aaaa].map { type in
@@ -184,7 +184,7 @@ import Testing
     #expect(notes.all.count == 1 && notes.all[0].contains("backing off for 30 s"))
   }
 
-  @Test func `where a wrong clock looks like wrong credentials, it is corrected or named`() {
+  @Test func `a wrong clock that looks like wrong credentials is corrected or named`() {
     func ask(isVerified: Bool) -> (isSuccess: Bool, transfers: Int, notes: [String]) {
       let signing = AliDNSDialect(
         credential: .init(accountID: "1", accessKeyID: "2", accessKeySecret: Secret("3")), isEncrypted: isVerified)
@@ -216,7 +216,7 @@ import Testing
     #expect(isSuccess(ask(provider)))
   }
 
-  @Test func `no more transfers a second than are allowed, and nothing is remembered of the others' failure`() {
+  @Test func `transfers beyond requests_per_second fail without being remembered`() {
     let only = server { _ in .address("192.0.2.7") }
     let (provider, _) = provider([only], settings: Configuration.Provider.tested(name: "first", requestsPerSecond: 2))
     var failures = 0
@@ -269,7 +269,7 @@ import Testing
     #expect(believing.counters.transfers == 2)
   }
 
-  @Test func `the clock is learned from a response whose sender is certain, and nobody else's`() {
+  @Test func `the clock is learned from authenticated responses only`() {
     func ask(isVerified: Bool) -> [String] {
       let signing = AliDNSDialect(
         credential: .init(accountID: "1", accessKeyID: "2", accessKeySecret: Secret("3")), isEncrypted: isVerified)

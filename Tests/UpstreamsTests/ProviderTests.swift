@@ -70,7 +70,7 @@ import Testing
     #expect(servers.map(\.sent.count) == [1, 1, 1, 0, 0])
   }
 
-  @Test func `after so many consecutive failures questions begin with the next server`() throws {
+  @Test func `after attempts_before_switch failures questions begin with the next server`() throws {
     let servers = [server(.refused), server(.address("192.0.2.8"))]
     let provider = provider(servers)
     for _ in 0..<3 { #expect(try ask(provider).get().server == "server1") }
@@ -117,7 +117,7 @@ import Testing
       (.status(401), 1), (.status(403), 1), (.status(429), 1), (.status(400), 5), (.status(404), 5),
       (.failure(HTTPFailure(.busy, "too many")), 5),
     ] as [(HTTPResult, Int)])
-  func `what every server of the provider would say is not asked of the next one, and soon not at all`(
+  func `a refusal that applies to the account is not retried at other servers`(
     result: HTTPResult, transfers: Int
   ) {
     let servers = [server(result), server(.address("192.0.2.8"))]
@@ -131,7 +131,7 @@ import Testing
       .status(500), .status(302), .json("{"), .json(#"{"Status":0,"Question":[{"name":"other.example","type":1}]}"#),
       .failure(HTTPFailure(.certificate, "expired")), .failure(HTTPFailure(.reset, "reset")),
     ] as [HTTPResult])
-  func `what is one server's fault is asked of the next one`(result: HTTPResult) throws {
+  func `one server's failure leads to the next server`(result: HTTPResult) throws {
     let servers = [server(result), server(.address("192.0.2.8"))]
     #expect(try ask(provider(servers)).get().server == "server1")
   }
@@ -150,7 +150,7 @@ import Testing
     #expect(servers.map(\.sent.count) == [1, 0])
   }
 
-  @Test func `questions that fail at the same time ask no server twice, wherever the rotation is by then`() {
+  @Test func `simultaneous failures ask no server twice`() {
     let servers = (0..<3).map { number in server(.refused, after: .milliseconds(10 + 7 * number)) }
     let provider = provider(servers, attemptsBeforeSwitch: 1)
     for _ in 0..<10 {

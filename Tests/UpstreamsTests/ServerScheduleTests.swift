@@ -80,7 +80,7 @@ import Testing
 
   private func times(_ transport: ScriptedTransport) -> [Duration] { transport.sent.map { $0.at - begin } }
 
-  @Test func `the first question waits for the list, and all who ask meanwhile for the same one`() throws {
+  @Test func `the first questions wait for one fetch of the server list`() throws {
     let boot = boot(after: .milliseconds(300)) { _ in .list("198.51.100.1") }
     answering("198.51.100.1")
     let provider = provider([boot])
@@ -99,7 +99,7 @@ import Testing
     #expect(boot.sent.map(\.request.target) == ["/100000/ss?region=cn"])
   }
 
-  @Test func `who waits for the first list waits no longer than their time`() {
+  @Test func `questions wait for the server list no longer than their deadline`() {
     let silent = (0..<5).map { _ in boot(after: .seconds(60)) { _ in .refused } }
     let provider = provider(silent)
     #expect(failure(provider)?.reason == "its list of servers has not come")
@@ -112,7 +112,7 @@ import Testing
     #expect(loop.now == now)
   }
 
-  @Test func `the next boot server is asked where one fails`() throws {
+  @Test func `the next boot server is asked if one fails`() throws {
     let servers = [boot { _ in .refused }, boot { _ in .json("<html>") }, boot { _ in .list("198.51.100.1") }]
     answering("198.51.100.1")
     #expect(try ask(provider(servers)).get().server == "198.51.100.1")
@@ -184,7 +184,7 @@ import Testing
     #expect(!provider.servers.isEmpty)
   }
 
-  @Test func `the kept list serves at once, and another account's list does not`() throws {
+  @Test func `the saved list is used at once, another account's list is not`() throws {
     let list =
       #"{"service_ip":["198.51.100.1","198.51.100.2"],"service_ip_port":[8080],"service_ipv6":["2001:db8::1"]}"#
     let first = provider([boot { _ in .json(list) }], file: file())
@@ -221,8 +221,7 @@ import Testing
       eventually { file().read(limit: 4096) == Array("httpdnsd servers 1 100000 http cn\n198.51.100.1 -\n".utf8) })
   }
 
-  @Test func `a list that says that the service is switched off puts the provider aside, until one has servers`() throws
-  {
+  @Test func `an empty list of servers puts the provider aside until one has servers`() throws {
     let boot = boot { (1...3).contains($0) ? .json(#"{"service_status":"disable"}"#) : .list("198.51.100.1") }
     answering("198.51.100.1")
     let provider = provider([boot])
@@ -241,7 +240,7 @@ import Testing
     #expect(try ask(provider).get().server == "198.51.100.1")
   }
 
-  @Test func `what a server of the old list refuses does not set the new list's servers aside`() throws {
+  @Test func `a refusal by a server of the old list does not affect the new list`() throws {
     let boot = boot { .list($0 == 0 ? "198.51.100.1" : "198.51.100.2") }
     server("198.51.100.1", after: .milliseconds(1900), .status(403))
     answering("198.51.100.2")

@@ -117,7 +117,7 @@ import Testing
     #expect(addresses(provider) == ["192.0.2.1"])
   }
 
-  @Test func `who waits for the first table waits no longer than their time`() {
+  @Test func `questions wait for the first table no longer than their deadline`() {
     let silent = (0..<5).map { _ in server(after: .seconds(60)) { _ in .refused } }
     let provider = fetching(silent)
     #expect(addresses(provider) == nil)
@@ -146,7 +146,7 @@ import Testing
     #expect(only.sent.count == 3)
   }
 
-  @Test func `the next server is asked where one fails`() {
+  @Test func `the next server is asked for the table if one fails`() {
     let servers = [server { _ in .refused }, server { _ in .status(500) }, server { _ in .table("192.0.2.3") }]
     #expect(addresses(fetching(servers)) == ["192.0.2.3"])
     #expect(notes.all == ["provider table: a table of 1 names"])
@@ -171,7 +171,7 @@ import Testing
     #expect(notes.all.count == 1)
   }
 
-  @Test func `304 to who has no table is a failure`() {
+  @Test func `304 without a table is a failure`() {
     let provider = fetching([server { _ in .status(304) }])
     #expect(addresses(provider) == nil)
     #expect(notes.all.count == 1 && notes.all[0].hasSuffix("there is no table yet"))
@@ -194,7 +194,7 @@ import Testing
     #expect(notes.all.count == 2 && notes.all[1].hasSuffix("the old table is kept"))
   }
 
-  @Test func `a failure is told once, and that it has ended too`() {
+  @Test func `a table's failure is logged once, and its end too`() {
     let provider = fetching([server { (1...3).contains($0) ? .refused : .table("192.0.2.1") }])
     provider.start()
     loop.advance(by: .seconds(1000))
@@ -248,7 +248,7 @@ import Testing
     #expect(loop.now == begin)
   }
 
-  @Test func `a file that cannot be read answers nothing, and is looked at now and then where it cannot be watched`() {
+  @Test func `an unreadable table file answers nothing, and is polled if it cannot be watched`() {
     let provider = provider(.file(path), interval: .seconds(60))
     provider.start()
     #expect(failure(provider)?.extendedError == .noReachableAuthority)

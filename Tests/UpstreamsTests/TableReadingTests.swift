@@ -14,7 +14,7 @@ import Testing
 @testable import Upstreams
 
 @Suite struct `A large table` {
-  @Test func `is read off the loop, and whoever asks first waits for it`() throws {
+  @Test func `a large table is read off the loop, and the first questions wait for it`() throws {
     let folder = TemporaryFolder()
     let entries = (0..<50_000).map { "{\"domain\":\"host\($0).example.com\",\"ips\":[\"192.0.2.1\"]}" }
     let text = "{\"service\":\"s\",\"enable\":1,\"domainlist\":[\(entries.joined(separator: ","))]}"

@@ -21,7 +21,7 @@ import Testing
     StateFile(path: path ?? "\(folder.path)/units") { [problems] in problems.add($0) }
   }
 
-  @Test func `what was spent today is spent after a restart too, and what was spent yesterday is not`() {
+  @Test func `units spent today survive a restart, yesterday's do not`() {
     let today: Int64 = 20_000 * 86_400
     var spent = UnitBudget(perDay: 100)
     spent.spend(70, unixTime: today, now: 0)
@@ -59,12 +59,12 @@ import Testing
     for name in ["a", "b", "c", "d", "e", "f"] { #expect(ledger.budget(of: name, perDay: 5).spent == 0) }
   }
 
-  @Test func `a place that cannot be written to is told, by name`() {
+  @Test func `a state folder that is not writable is reported by name`() {
     file("\(folder.path)/no/such/folder").saveNow([1])
     #expect(problems.all.first?.contains("no/such/folder: No such file or directory") == true)
   }
 
-  @Test func `of many contents the last one stands in the file in the end`() {
+  @Test func `the last of many contents is in the file at the end`() {
     let file = file()
     for number in 0..<200 { file.save(Array("\(number)".utf8)) }
     file.saveNow(Array("last".utf8))

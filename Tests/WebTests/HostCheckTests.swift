@@ -23,15 +23,17 @@ import Testing
     "attacker.example", "attacker.example:9353", "localhost.attacker.example", "", ":9353", "desk.evil",
     "[attacker.example]", "[attacker.example]:9353", "[", "user@127.0.0.1.attacker.example",
   ])
-  func `a name that somebody else has led to a loopback address is not`(_ field: String) throws {
+  func `a foreign name that points to a loopback address is refused`(_ field: String) throws {
     #expect(try !admits(field))
     #expect(try !admits(field, at: "[::1]:9353"))
   }
 
-  @Test func `without a Host field no browser has asked`() throws { #expect(try admits(nil)) }
+  @Test func `a request without a Host field is answered, since no browser sends it`() throws {
+    #expect(try admits(nil))
+  }
 
   @Test(arguments: ["192.0.2.1:9353", "0.0.0.0:9353", "[::]:9353", "[2001:db8::1]:9353"])
-  func `what the network may read has whatever name the network gives it`(_ address: String) throws {
+  func `any name is accepted on an address that the network may read`(_ address: String) throws {
     #expect(try admits("dns.example.net:9353", at: address))
   }
 }

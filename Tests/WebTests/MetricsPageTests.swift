@@ -20,7 +20,7 @@ import Upstreams
     page.split(separator: "\n").first { $0.hasPrefix("\(name) ") }.map { String($0.dropFirst(name.count + 1)) }
   }
 
-  @Test func `tells of a provider its state, transfers, failures by reason, units and round trips`() throws {
+  @Test func `the metrics of a provider have state, transfers, failures by reason, units and round trips`() throws {
     var report = ProviderReport(name: "first")
     report.state = .aside("its quota is used up", until: 0)
     (report.transfers, report.units, report.unitsToday, report.unitsPerDay) = (9, 8, 7, 100)
@@ -57,7 +57,7 @@ import Upstreams
     for (name, value) in expected { #expect(sample(name, page) == value, "\(name)") }
   }
 
-  @Test func `tells of the cache, the cold path and refreshing`() throws {
+  @Test func `the metrics have the cache, the cold path, refreshing and LocalDNS`() throws {
     var statistics = ForwarderStatistics.empty
     (statistics.cache.entries, statistics.cache.octets, statistics.cache.evictions) = (3, 4096, 5)
     (statistics.resolver.fetches, statistics.resolver.fallbacks, statistics.resolver.duplicates) = (6, 2, 15)
@@ -84,7 +84,7 @@ import Upstreams
     for (name, value) in expected { #expect(sample(name, page) == value, "\(name)") }
   }
 
-  @Test func `has a sample for each outcome, type and code before anything has happened`() {
+  @Test func `the metrics have a sample for each outcome, type and code from the start`() {
     let page = page(.empty)
     for outcome in ["hit", "stale", "local", "blocked", "miss", "refused", "invalid", "overflow", "dropped", "limited"]
     {
@@ -101,7 +101,7 @@ import Upstreams
     }
   }
 
-  @Test func `leaves out what the kernel does not tell, and refreshing where nothing is kept`() {
+  @Test func `the metrics omit what the kernel does not report, and refreshing without a cache`() {
     var statistics = ForwarderStatistics.empty
     (statistics.droppedDatagrams, statistics.unreadOctets, statistics.refresh) = (nil, nil, nil)
     let page = page(statistics, ProcessNumbers(cpuSeconds: 1.5))

@@ -56,7 +56,7 @@ extension ForwarderStatistics {
 }
 
 @Suite struct `The web server` {
-  @Test func `gives the metrics as Prometheus wants them`() throws {
+  @Test func `the web server serves the metrics in Prometheus' format`() throws {
     let response = try Scene().get("/metrics")
     #expect(response.status == 200)
     #expect(response.field("Content-Type") == "text/plain; version=0.0.4; charset=utf-8")
@@ -67,13 +67,13 @@ extension ForwarderStatistics {
     #expect(response.text.hasSuffix("\n"))
   }
 
-  @Test func `answers HEAD with the fields alone`() throws {
+  @Test func `the web server answers HEAD without a body`() throws {
     let response = try Scene().get("/metrics", method: "HEAD")
     #expect(response.status == 200)
     #expect(response.body.isEmpty)
   }
 
-  @Test func `is healthy unless a thread stands, which it names`() throws {
+  @Test func `health fails if a thread is stuck, and names it`() throws {
     let scene = try Scene()
     #expect(try scene.get("/healthz").text == "ok\n")
     scene.standing.withLock { $0 = ["listener 1 of 127.0.0.1:53", "listener 2 of 127.0.0.1:53"] }
@@ -82,7 +82,7 @@ extension ForwarderStatistics {
     #expect(response.text == "listener 1 of 127.0.0.1:53, listener 2 of 127.0.0.1:53 stands still\n")
   }
 
-  @Test func `is ready until it stops`() throws {
+  @Test func `the daemon is ready until it stops`() throws {
     let scene = try Scene()
     #expect(try scene.get("/readyz").status == 200)
     scene.isStopping.withLock { $0 = true }
@@ -91,16 +91,16 @@ extension ForwarderStatistics {
   }
 
   @Test(arguments: ["POST", "PUT", "DELETE"])
-  func `takes nothing but GET and HEAD`(_ method: String) throws {
+  func `the web server refuses methods other than GET and HEAD`(_ method: String) throws {
     let response = try Scene().get("/metrics", method: method)
     #expect(response.status == 405)
     #expect(response.field("Allow") == "GET, HEAD")
   }
 
   @Test(arguments: ["/", "/metrics/", "/flush", "/../metrics", "//metrics"])
-  func `has nothing else`(_ target: String) throws { #expect(try Scene().get(target).status == 404) }
+  func `the web server has no other pages`(_ target: String) throws { #expect(try Scene().get(target).status == 404) }
 
-  @Test func `refuses a name that is not this machine's`() throws {
+  @Test func `the web server refuses a Host that is not this machine's`() throws {
     let scene = try Scene()
     let client = try #require(RawClient(to: scene.address))
     client.send("GET /metrics HTTP/1.1\r\nHost: attacker.example\r\n\r\n")
@@ -108,7 +108,7 @@ extension ForwarderStatistics {
     withExtendedLifetime(scene) {}
   }
 
-  @Test func `refuses more header than anybody needs`() throws {
+  @Test func `the web server refuses an oversized header`() throws {
     let header = "X: \(String(repeating: "x", count: 9000))\r\n"
     #expect(try Scene().get("/metrics", header: header).status == 400)
   }

@@ -187,7 +187,7 @@ final class CacheShard: @unchecked Sendable {
 
   /// Adds an entry as the least recently used one. Neither replaces an entry with its key nor evicts another one.
   ///
-  /// - Returns: unless it is `.kept`, the entry stays the caller's.
+  /// - Returns: unless it is `.stored`, the entry stays the caller's.
   func restore(_ entry: EntryPointer, _ key: CacheKey) -> CacheRestoration {
     let size = CacheEntry.size(entry) + CacheShard.overhead
     hot_mutex_lock(lock)

@@ -98,7 +98,7 @@ package enum Agreement: Hashable, Sendable {
       if case .provider = other.who { other.type == opinion.type } else { false }
     }.map(\.outcome)
     let known = Set(providers.flatMap(\.addresses))
-    let denials = providers.count { $0 == .noName }
+    let negatives = providers.count { $0 == .noName }
     let hasWord = providers.contains(where: \.isWord)
     switch opinion.outcome {
     case .failure, .notListed: self = .unknown
@@ -107,7 +107,7 @@ package enum Agreement: Hashable, Sendable {
       if !known.isDisjoint(with: addresses) {
         self = .agrees
       } else if known.isEmpty {
-        self = denials > 0 ? .invented : .differs
+        self = negatives > 0 ? .invented : .differs
       } else if addresses.contains(where: Agreement.isPrivate), !known.contains(where: Agreement.isPrivate) {
         self = .privateAddress
       } else {

@@ -75,7 +75,7 @@ import Testing
   }
 
   @Test(arguments: 0..<8)
-  func `no answer is older than the rules allow, and nobody waits for a name that is hot`(_ part: Int) {
+  func `no answer is older than allowed, and no client waits for a hot name`(_ part: Int) {
     let tallies = live((0..<25).map { $0 * 8 + part }) { LifeTests.hour($0) }
     #expect(tallies.reduce(0) { $0 + $1.ahead } > 50)
     #expect(tallies.reduce(0) { $0 + $1.stale } > 50)
@@ -91,7 +91,7 @@ import Testing
   }
 
   @Test(arguments: 0..<4)
-  func `hostile clients take nothing from anybody, and no more than their share`(_ part: Int) {
+  func `hostile clients get their share and take nothing from others`(_ part: Int) {
     let tallies = live((0..<5).map { $0 * 4 + part }) { LifeTests.siege($0) }
     #expect(tallies.allSatisfy { $0.hostile > 5000 }, "\(tallies)")
   }
@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  @Test func `nobody waits for a hot name whose TTL is a few transfers long`() {
+  @Test func `no client waits for a hot name whose TTL is a few transfers long`() {
     let tallies = live(0..<4) { seed in
       var plan = LifePlan(seed: seed, span: 400, rate: 6)
       (plan.names, plan.ttls, plan.session) = (2, [10, 11, 12, 15], 0)
@@ -132,7 +132,7 @@ import Testing
     #expect(tallies.allSatisfy { $0.overBudget > 0 && (200...500).contains($0.refreshes) }, "\(tallies)")
   }
 
-  @Test func `a name that nobody asks for any more is refreshed three times, and then it is left to expire`() {
+  @Test func `a name without further queries is refreshed three times and then expires`() {
     let tallies = live(0..<6) { seed in
       var plan = LifePlan(seed: seed, span: 4 * 3600, rate: 0.3)
       plan.ttls = [60, 120]
@@ -145,7 +145,7 @@ import Testing
     #expect(tallies.map(\.mostFruitless).max() == LifePlan.giveUpAfter)
   }
 
-  @Test func `what has come together is not refreshed together for ever`() {
+  @Test func `names fetched together are not refreshed together forever`() {
     for number in UInt64(0)..<2 {
       var plan = LifePlan(seed: testSeed &+ number, span: 3600, rate: 0.001)
       plan.dialect = .json
@@ -167,7 +167,7 @@ import Testing
   }
 
   @Test(arguments: [LifeDialect.emas, .tencent])
-  func `names that travel together need half the transfers and no unit more`(_ dialect: LifeDialect) {
+  func `names in one transfer need half the transfers and no more units`(_ dialect: LifeDialect) {
     var (together, apart) = (LifeTally(), LifeTally())
     for number in UInt64(0)..<2 {
       for batches in [true, false] {
