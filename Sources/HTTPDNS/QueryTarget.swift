@@ -62,7 +62,7 @@ struct QueryTarget {
 ///
 /// - Precondition: `name.isPlain`, and it is not the root.
 func plainText(of name: DomainName) -> String {
-  precondition(name.isPlain && !name.isRoot, "a name that may not stand in a URL")
+  precondition(name.isPlain && !name.isRoot, "a name that is not allowed in a URL")
   return String(unsafeUninitializedCapacity: name.octets.count) { output in
     var written = 0
     var position = 0

@@ -43,7 +43,7 @@ public enum CacheNote: Hashable, Sendable, CustomStringConvertible {
         + (counts.dropped > 0 ? ", \(counts.dropped) expired or unusable" : "")
         + (counts.withoutRoom > 0 ? ", \(counts.withoutRoom) without room" : "")
         + (counts.unsound > 0 ? ", \(counts.unsound) invalid" : "")
-    case .nothingToLoad: "there is no cache file yet"
+    case .nothingToLoad: "no cache file yet"
     case .notLoaded(let reason): "the cache begins empty: \(reason)"
     case .saved(let save, let time):
       "cache: \(counted(save.entries)) saved in \(time.milliseconds) ms, \(save.octets) octets"

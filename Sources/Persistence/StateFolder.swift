@@ -16,7 +16,7 @@ public final class StateFolder: Sendable {
     /// One line for the log.
     public var description: String {
       switch self {
-      case .notOurs(let reason): "state_directory: nothing is kept for the next start: \(reason)"
+      case .notOurs(let reason): "state_directory: nothing is saved for the next start: \(reason)"
       case .ours(let path): "state_directory: \(path) is free, and written to from now on"
       }
     }

@@ -36,7 +36,7 @@ package enum ShareLimit: Int, CaseIterable, Sendable {
   var warning: String {
     switch self {
     case .missesPerClient:
-      "a client asks for more names upstream than listen.misses_per_client allows while others ask; "
+      "a client sends more questions upstream than listen.misses_per_client allows while others wait; "
         + "further queries get stale data or SERVFAIL; raise it if that client may"
     case .missesPerDomain:
       "clients ask for more names of one domain upstream than listen.misses_per_domain allows; "

@@ -123,7 +123,7 @@ public struct Installation {
     try writer.put(.file(Journal(plan).octets, FileAttributes(mode: 0o600)), at: Place.journal)
     for change in plan.changes {
       guard try root.state(of: change.path).isSame(as: change.before) else {
-        throw .refused("\(change.path) has just been changed by somebody else; nothing was changed")
+        throw .refused("\(change.path) was changed by another program meanwhile; nothing was changed")
       }
       try writer.put(change.after, at: change.path, isInPlace: change.kind == .overwrite)
     }

@@ -26,7 +26,7 @@ extension Plan {
     }
     if method != .file, !root.exists(program) {
       plan.doubts.append(
-        "there is no \(root.folder)\(program), which hooks would start: --program says where httpdnsd is")
+        "\(root.folder)\(program) is missing, which hooks would start: give httpdnsd's path with --program")
     }
     let unit = ServiceUnit(root)
     if unit.isPresent, !unit.isEnabled {
@@ -194,7 +194,7 @@ extension Plan {
     let others = ResolverText.servers(of: text).filter { $0 != nameserver.host }
     if others.isEmpty {
       notes.append(
-        "no other nameserver stands there: with httpdnsd stopped no name is found (and see localdns.servers)")
+        "no other nameserver there: without httpdnsd no name is resolved (see also localdns.servers)")
     }
     if others.count >= ResolverText.mostServers {
       notes.append("the C library asks \(ResolverText.mostServers) servers; the last of these is not asked any more")

@@ -114,7 +114,7 @@ struct WebHandler {
     nonisolated(unsafe) let (handler, reply) = (self, reply)
     Task(executorPreference: loop) {
       let standing = await handler.sources.standing()
-      let line = standing.isEmpty ? "ok" : "\(standing.joined(separator: ", ")) stands still"
+      let line = standing.isEmpty ? "ok" : "\(standing.joined(separator: ", ")) is stuck"
       handler.answer(reply, standing.isEmpty ? 200 : 503, line)
     }
   }

@@ -27,7 +27,7 @@ private let lines: [(text: String, line: String)] = [
   (
     "provider = [{ proxy = \"http://proxy.lan:3128\" }]",
     "provider[0].proxy: \"http://proxy.lan:3128\" has a name as its host; expected an address, because names of proxies "
-      + "are not looked up"
+      + "are not resolved"
   ),
   ("[rule]\nuse = \"refused\"", "rule: a table is not an array of tables; expected [[rule]]"),
   (

@@ -136,7 +136,7 @@ import Testing
     }
   }
 
-  @Test func `flush refuses wildcards and names --below`() throws {
+  @Test func `flush refuses a wildcard and suggests --below`() throws {
     let (ending, output, error) = try ChildProcess.run([Programs.daemon, "flush", "*.example.com"])
     #expect(ending == .exited(64) && output.isEmpty)
     let line = "Error: '*.example.com': * is no wildcard; `flush --below example.com` removes"

@@ -127,7 +127,7 @@ import Testing
       settings.openControl(in: lab)
       settings.more = "[cache]\npersist = \"\(folder)/cache\""
       let daemon = try lab.daemon(settings.text)
-      try daemon.waitForLog("there is no cache file yet")
+      try daemon.waitForLog("no cache file yet")
       try ask(daemon.address, "www.example.com")
       try FileManager.default.removeItem(atPath: folder)
       for form in [[], ["--json"]] {

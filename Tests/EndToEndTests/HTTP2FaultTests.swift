@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 @Suite(.blocking) struct HTTP2FaultTests {
-  @Test func `one stream at a time is enough for everybody`() throws {
+  @Test func `a server that allows one stream at a time answers all queries`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       let proxy = try HTTP2Proxy(in: lab, before: simulator.http, "--frontend-http2-max-concurrent-streams=1")

@@ -31,7 +31,7 @@ import Testing
   @Test(arguments: [
     // Every name is somebody else's business, and special names are ordinary ones.
     "[[rule]]\nnames = [\"*.\"]\nuse = \"nobody\"", "[[rule]]\nnames = [\"=.\"]\nuse = \"nobody\"", "",
-  ]) func `an outage of everybody upstream is none of the daemon's`(rule: String) throws {
+  ]) func `healthcheck succeeds while every upstream fails`(rule: String) throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       var settings = Settings(Settings.json(simulator.http, "name = \"nobody\"\ntimeout = \"100ms\""))

@@ -287,7 +287,7 @@ import Testing
       for (thread, number) in zip(threads.filter { $0.name == "listener" }, [2, 1]) {
         let frozen = try FrozenThread(thread.id, in: scene.lab)
         let (response, duration) = try timed { try scene.web.get("/healthz") }
-        #expect(response.status == 503 && response.body == "listener \(number) of \(address) stands still\n")
+        #expect(response.status == 503 && response.body == "listener \(number) of \(address) is stuck\n")
         #expect(duration < .seconds(8))
         #expect(try check() == .exited(number == 1 ? 1 : 0))
         try frozen.thaw()

@@ -16,7 +16,7 @@ import Testing
   /// How many entries a daemon has loaded; nil where there was no file.
   private func loaded(_ daemon: Daemon) throws -> Int? {
     try daemon.process.wait(for: "what became of the file", in: .error) { text -> Int?? in
-      if text.contains("there is no cache file yet") { return .some(nil) }
+      if text.contains("no cache file yet") { return .some(nil) }
       return text.firstMatch(of: /INFO cache: (\d+) entr(?:y|ies) loaded in \d+ ms/).map { Int($0.1) }
     }
   }
@@ -172,7 +172,8 @@ import Testing
       #expect(try loaded(first) == nil)
       let second = try lab.daemon(configuration(lab, simulator), environment: environment)
       let owner = "in use by another httpdnsd (process \(first.process.pid)"
-      try second.waitForLog("WARNING state_directory: nothing is kept for the next start: \(lab.folder.path): \(owner)")
+      try second.waitForLog(
+        "WARNING state_directory: nothing is saved for the next start: \(lab.folder.path): \(owner)")
       try second.waitForLog("WARNING the cache is not saved: \(path(lab)): \(owner)")
       _ = try askAll(second.address, queries(0..<5))
       _ = try askAll(first.address, queries(0..<3))

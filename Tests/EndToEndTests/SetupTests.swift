@@ -151,7 +151,7 @@ import Testing
       let (ending, output, error) = try scene.setup("networkmanager", "--apply")
       #expect(ending == .exited(1))
       #expect(output.contains("+exec /opt/httpdnsd setup renew --quiet\n"))
-      #expect(error.contains("there is no \(scene.root)/opt/httpdnsd, which hooks would start"))
+      #expect(error.contains("\(scene.root)/opt/httpdnsd is missing, which hooks would start"))
       #expect(try scene.tree() == before)
     }
   }

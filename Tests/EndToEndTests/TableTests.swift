@@ -45,7 +45,7 @@ import Testing
       #expect(try next.count.transfers == 1)
 
       try TableTests.replace(file, by: "{\"enable\":1,\"domainlist\":[{\"domain\":")
-      try daemon.waitForLog("the old table is kept")
+      try daemon.waitForLog("the old table stays")
       #expect(try ask(daemon.address, "www.corp.example").data == ["10.0.0.3"])
 
       try TableTests.replace(file, by: TableTests.table([:], isEnabled: false))
@@ -93,7 +93,7 @@ import Testing
       let daemon = try lab.daemon(Settings(TableTests.remote(simulator)).text)
       #expect(try ask(daemon.address, "example.com").data == ["192.0.2.1"])
       try simulator.fault("kind=status&code=500")
-      try daemon.waitForLog("the old table is kept")
+      try daemon.waitForLog("the old table stays")
       #expect(try ask(daemon.address, "example.com").data == ["192.0.2.1"])
     }
   }
@@ -102,7 +102,7 @@ import Testing
     try withLab { lab in
       let simulator = try lab.simulator("--fault", "kind=status&code=500")
       let daemon = try lab.daemon(Settings(TableTests.remote(simulator)).text)
-      try daemon.waitForLog("there is no table yet")
+      try daemon.waitForLog("no table yet")
       #expect(try ask(daemon.address, "example.com").code == .servFail)
       try simulator.clearFaults()
       try eventually("the table") { try ask(daemon.address, "example.com").data == ["192.0.2.1"] ? true : nil }

@@ -74,7 +74,7 @@ import Testing
     }
   }
 
-  @Test func `one that does not read is cut off, and no query waits for it`() throws {
+  @Test func `a tail that does not read is cut off, and no query waits for it`() throws {
     try withDaemon("tail = true") { lab, _, daemon, socket in
       let silent = try reader(lab, daemon, ["--socket", socket])
       silent.signal(SIGSTOP)

@@ -76,7 +76,7 @@ import Testing
     #expect(!hasUnreported(after))
   }
 
-  @Test func `a miss is limited before anybody is asked, and what is no query gets nothing`() throws {
+  @Test func `a miss beyond rate_limit is not forwarded, and an invalid query beyond it is dropped`() throws {
     let scene = try scene(rateLimit: 1)
     let miss = RawQuery { $0.name = RawQuery.name("miss.example.com") }
     #expect(scene.ask(miss.octets, now: 1) == .forward(0))

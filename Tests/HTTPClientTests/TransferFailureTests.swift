@@ -94,7 +94,7 @@ import Testing
   }
 
   @Test(arguments: ["SSH-2.0-OpenSSH_9.2\r\n", "\u{0}\u{1}\u{2}\u{3}\r\n\r\n", "HTTP/9.9 abc\r\n\r\n"])
-  func `what is not HTTP is refused`(garbage: String) throws {
+  func `a response that is not HTTP is refused`(garbage: String) throws {
     let server = TestServer { _ in .sendAndClose(garbage) }
     defer { server.stop() }
     let kind = try withOrigin(server) { await $0.get() }.failure?.kind

@@ -146,7 +146,7 @@ import Testing
     "[]", "{}", #"{"host":"www.example.com"}"#, #"{"ips":[]}"#, #"{"host":7,"ips":[]}"#, #"{"dns":{}}"#,
     #"{"dns":[1]}"#, #"{"dns":[{"ips":[]}]}"#, #"{"host":"www.example.com","ips":null}"#,
   ])
-  func `JSON of another shape is refused`(body: String) {
+  func `EMAS JSON of another shape is refused`(body: String) {
     #expect(failure(of: json(body), to: question(www), with: emas) == .unreadable(.shape))
   }
 

@@ -163,7 +163,7 @@ import Testing
     #"{"code":"success","data":{"answers":[{"dn":"www.example.com","v4":{"ttl":60}}]}}"#,
     #"{"code":"success","data":{"answers":[{"dn":"www.example.com","v4":{"ips":{}}}]}}"#,
   ])
-  func `JSON of another shape is refused`(body: String) {
+  func `EMAS v2 JSON of another shape is refused`(body: String) {
     #expect(failure(of: json(body), to: question(www), with: emasV2) == .unreadable(.shape))
   }
 }

@@ -52,7 +52,7 @@ import Testing
     #expect(!plain.header.cd && plain.edns?.dnssecOK == false && plain.edns?.clientSubnet == nil)
   }
 
-  @Test func `queries have a multiple of 128 octets whatever the name`() {
+  @Test func `a query is padded to 128 octets for any name`() {
     for length in 1...63 {
       let body = post.request(for: question(String(repeating: "a", count: length)), unixTime: 0).body
       #expect(body.count == 128)
@@ -103,7 +103,7 @@ import Testing
     #expect(answer.negativeTTL == 500)
   }
 
-  @Test func `a response code may be extended, and the first extended error is kept`() throws {
+  @Test func `an extended response code is read, and the first extended error is used`() throws {
     let asked = question(name)
     let reply = try response(to: asked) {
       var edns = EDNS(options: [

@@ -111,7 +111,7 @@ import Testing
     #expect(!target(anonymous, Tencent.batch([www])).contains("id="))
   }
 
-  @Test func `addresses of plain names are served, whatever the flags, and nothing else`() {
+  @Test func `the Tencent dialect serves only addresses of plain names, with any flags`() {
     var asked = question(www, .a, dnssecOK: true)
     asked.checkingDisabled = true
     #expect(Tencent.https.serves(asked) && Tencent.des.serves(question("_a-b.example", .aaaa)))

@@ -73,7 +73,7 @@ import Testing
     ";192.0.2.1", "0;192.0.2.1", "192.0.2.1;0", "192.0.2.1:53", "00", "www.example.net", "localhost", "é",
     "192.0.2.1\u{0}", "::ffff:192.0.2.1",
   ])
-  func `what is not an address of the family is refused`(text: String) throws {
+  func `a text that is not an address of the family is refused`(text: String) throws {
     #expect(try one(text).refusal == .unreadable(.rdata))
     #expect(try one("www.example.com.:\(text)|198.51.100.7").refusal == .unreadable(.rdata))
   }

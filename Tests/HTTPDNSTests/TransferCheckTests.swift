@@ -88,7 +88,7 @@ import Testing
     #"{"Status":NaN}"#, "\"", "\\", "0", "null",
     #""text""#,
   ])
-  func `what is not strict JSON is refused`(body: String) {
+  func `a body that is not strict JSON is refused`(body: String) {
     #expect(failure(of: json(body), to: asked) == .unreadable(.syntax))
   }
 
@@ -139,7 +139,7 @@ import Testing
     "[]", "{}", #"{"Status":null}"#, #"{"status":0}"#, #"{"Status":0,"Question":"x"}"#,
     #"{"Status":0,"Question":{"name":1,"type":1}}"#,
   ])
-  func `JSON of another shape is refused`(body: String) {
+  func `a JSON body of another shape is refused`(body: String) {
     #expect(failure(of: json(body), to: asked) == .unreadable(.shape))
   }
 

@@ -177,7 +177,7 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
     #expect(wire.mostOpen == 3)
   }
 
-  @Test func `each of many silent resolvers has the time of three others`() {
+  @Test func `one of many resolvers is heard if it answers within the time of three others`() {
     let many = (1...8).map { SocketAddress(text: "198.51.100.\($0):53")! }
     wire.manners[many[2]] = .init(latency: .milliseconds(800))
     #expect(ask(many, timeout: .seconds(5)) == (3, .milliseconds(1400)))

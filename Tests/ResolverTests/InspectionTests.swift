@@ -80,7 +80,7 @@ import Testing
     #expect(loop.run { await scene.resolver.overview(busiest: 100) }.busiest.count == 22)
   }
 
-  @Test func `every type is shown, denials above that cover the name, and failures`() throws {
+  @Test func `entries of every type, NXDOMAIN above the name, and failures are shown`() throws {
     let provider = ScriptedUpstream(on: loop) { question, _ in
       switch question.type {
       case .a: .answer(.addresses(question.name, "192.0.2.1"))

@@ -31,7 +31,7 @@ import Testing
     ScriptedUpstream(on: loop) { _, _ in .answer(.negative(.nxDomain, zone: name("example"))) }
   }
 
-  @Test func `one query for internal does not deny web.internal`() throws {
+  @Test func `NXDOMAIN for internal does not cover web.internal`() throws {
     let local = local(denying: "internal", "a.internal", "10.in-addr.arpa", "lan")
     let scene = ResolverScene(on: loop, [denier()], local: local)
     for above in ["internal", "a.internal", "lan", "10.in-addr.arpa"] {

@@ -94,7 +94,7 @@ import Testing
       ])
   }
 
-  @Test func `an answer with scope 0 is for everybody`() throws {
+  @Test func `an answer with scope 0 serves all clients`() throws {
     let provider = provider(.fromClient, scope: 0)
     let scene = ResolverScene(on: loop, [provider])
     #expect(try scene.answer(question("203.0.7.0/24")).edns?.clientSubnet?.scope == 0)

@@ -59,7 +59,7 @@ private let zone = """
     #expect(ask(conf, "/conf?uid=1&ak=TESTAKID00000001", of: signed).status == 401)
   }
 
-  @Test func `bodies are those of the vectors`() {
+  @Test func `AliDNS bodies are those of the vectors`() {
     let bodies = vectors.alidns_responses
     func text(_ parameters: String, _ zone: String = zone) -> String {
       ask(AliDNS(), "/resolve?uid=1&\(parameters)", of: service(zone)).text

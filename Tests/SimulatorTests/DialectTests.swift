@@ -12,7 +12,7 @@ private let json = HTTPField("Accept", "application/dns-json")
 @Suite struct `Google's dialect` {
   private let vectors = Vectors.all.google_responses
 
-  @Test func `bodies are those of the vectors`() {
+  @Test func `Google bodies are those of the vectors`() {
     let zone = vectorZone + "\nauthority. 1 A 192.0.2.1"
     let target = "/resolve?name=www.example.com&type=A&edns_client_subnet=203.0.113.0/24"
     #expect(ask(Google(), target, of: service(zone)).text == vectors.body("A with ECS"))
@@ -59,7 +59,7 @@ private let json = HTTPField("Accept", "application/dns-json")
 @Suite struct `Cloudflare's dialect` {
   private let vectors = Vectors.all.cloudflare_responses
 
-  @Test func `bodies are those of the vectors`() {
+  @Test func `Cloudflare bodies are those of the vectors`() {
     var old = ServiceOptions()
     old.cloudflareGenericForm = true
     #expect(ask(Cloudflare(), "/dns-query?name=www.example.com").text == vectors.body("A (names"))

@@ -48,7 +48,7 @@ private func signed(_ parameters: String, of service: Service) -> String {
 @Suite struct `EMAS v1` {
   private let vectors = Vectors.all
 
-  @Test func `signatures are those of the vectors`() throws {
+  @Test func `EMAS v1 signatures are those of the vectors`() throws {
     for vector in vectors.emas_v1_signatures {
       let service = try emas(secret: vector.secret)
       #expect(
@@ -62,7 +62,7 @@ private func signed(_ parameters: String, of service: Service) -> String {
     #expect(vectors.emas_v1_signatures.count == 5)
   }
 
-  @Test func `bodies are those of the vectors`() throws {
+  @Test func `EMAS v1 bodies are those of the vectors`() throws {
     let service = try emas("emas-age=3")
     let bodies = vectors.emas_v1_responses
     func text(_ call: String) -> String { ask("/100000/\(call)&ip=203.0.113.9", of: service).text }
@@ -188,7 +188,7 @@ private func signed(_ parameters: String, of service: Service) -> String {
     return BlockCipher(mode, key: aesKey).open(sealed).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  @Test func `bodies are those of the vectors`() throws {
+  @Test func `EMAS v2 bodies are those of the vectors`() throws {
     let service = try emas()
     let bodies = vectors.emas_v2_responses
     func text(_ parameters: String) -> String {

@@ -26,7 +26,7 @@ private func table(_ settings: String = "", known: String? = nil) throws -> Dial
 @Suite struct `The self-built table` {
   private let vectors = Vectors.all.table
 
-  @Test func `bodies are those of the vectors`() throws {
+  @Test func `the self-built table bodies are those of the vectors`() throws {
     #expect(try table().text == vectors.body)
     #expect(try table("table-enable=false").text == vectors.disabled)
     #expect(

@@ -169,7 +169,8 @@ import Testing
     #expect(try machine.plan(.networkManager).doubts.isEmpty)
     machine.remove("/usr/bin/httpdnsd")
     #expect(
-      try machine.plan(.networkManager).doubts.first?.contains("/usr/bin/httpdnsd, which hooks would start") == true)
+      try machine.plan(.networkManager).doubts.first?.contains("/usr/bin/httpdnsd is missing, which hooks would start")
+        == true)
     // No hooks there.
     #expect(try Machine(for: .file).plan(.file).doubts.isEmpty)
   }

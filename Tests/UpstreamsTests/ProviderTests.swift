@@ -167,7 +167,7 @@ import Testing
     }
   }
 
-  @Test func `no failure tells the target of the request`() throws {
+  @Test func `the reason of a failure does not contain the request's target`() throws {
     let results: [HTTPResult] = [.status(403), .status(500), .json("{"), .refused]
     for result in results {
       let reason = try #require(failure(ask(provider([server(result)])))).reason

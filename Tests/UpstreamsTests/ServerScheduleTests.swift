@@ -102,13 +102,13 @@ import Testing
   @Test func `questions wait for the server list no longer than their deadline`() {
     let silent = (0..<5).map { _ in boot(after: .seconds(60)) { _ in .refused } }
     let provider = provider(silent)
-    #expect(failure(provider)?.reason == "its list of servers has not come")
+    #expect(failure(provider)?.reason == "its list of servers has not arrived")
     #expect(loop.now - begin == .milliseconds(4400))
     loop.advance(by: .seconds(6))
     #expect(silent.map(\.sent.count) == [1, 1, 1, 1, 1])
     // Between two attempts nobody waits at all.
     let now = loop.now
-    #expect(failure(provider)?.reason.hasPrefix("its list of servers has not come: boot4: timeout") == true)
+    #expect(failure(provider)?.reason.hasPrefix("its list of servers has not arrived: boot4: timeout") == true)
     #expect(loop.now == now)
   }
 

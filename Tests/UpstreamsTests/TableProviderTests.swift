@@ -106,7 +106,7 @@ import Testing
     for _ in 0..<605 {
       let before = loop.now
       #expect(provider.serves(listed) && provider.serves(other))
-      #expect(failure(provider)?.reason == "there is no table yet: server0: refused: refused")
+      #expect(failure(provider)?.reason == "no table yet: server0: refused: refused")
       #expect(failure(provider)?.blame == .network)
       #expect(loop.now == before)
       loop.advance(by: .milliseconds(100))
@@ -174,7 +174,7 @@ import Testing
   @Test func `304 without a table is a failure`() {
     let provider = fetching([server { _ in .status(304) }])
     #expect(addresses(provider) == nil)
-    #expect(notes.all.count == 1 && notes.all[0].hasSuffix("there is no table yet"))
+    #expect(notes.all.count == 1 && notes.all[0].hasSuffix("no table yet"))
   }
 
   @Test(arguments: [
@@ -191,7 +191,7 @@ import Testing
     #expect(only.sent.count == 3)
     #expect(only.sent.last?.request.headers.last?.value == "\"one\"")
     // The same reason again is no news.
-    #expect(notes.all.count == 2 && notes.all[1].hasSuffix("the old table is kept"))
+    #expect(notes.all.count == 2 && notes.all[1].hasSuffix("the old table stays"))
   }
 
   @Test func `a table's failure is logged once, and its end too`() {
@@ -201,7 +201,7 @@ import Testing
     #expect(
       notes.all == [
         "provider table: a table of 1 names",
-        "provider table: server0: refused: refused; the old table is kept",
+        "provider table: server0: refused: refused; the old table stays",
         "provider table: a table of 1 names",
       ])
   }
@@ -239,7 +239,7 @@ import Testing
     unlink(path)
     changed()
     #expect(addresses(provider) == ["192.0.2.2"])
-    #expect(notes.all.suffix(2).allSatisfy { $0.contains(path) && $0.hasSuffix("the old table is kept") })
+    #expect(notes.all.suffix(2).allSatisfy { $0.contains(path) && $0.hasSuffix("the old table stays") })
     write(.table("192.0.2.3"))
     changed()
     #expect(addresses(provider) == ["192.0.2.3"])

@@ -79,7 +79,7 @@ extension ForwarderStatistics {
     scene.standing.withLock { $0 = ["listener 1 of 127.0.0.1:53", "listener 2 of 127.0.0.1:53"] }
     let response = try scene.get("/healthz")
     #expect(response.status == 503)
-    #expect(response.text == "listener 1 of 127.0.0.1:53, listener 2 of 127.0.0.1:53 stands still\n")
+    #expect(response.text == "listener 1 of 127.0.0.1:53, listener 2 of 127.0.0.1:53 is stuck\n")
   }
 
   @Test func `the daemon is ready until it stops`() throws {

@@ -141,7 +141,7 @@ extension Configuration.Provider {
     }
     if let proxy, proxy.host.isName {
       reader.refuse(
-        "proxy", is: "has a name as its host", allowed: "an address, because names of proxies are not looked up")
+        "proxy", is: "has a name as its host", allowed: "an address, because names of proxies are not resolved")
     }
   }
 }

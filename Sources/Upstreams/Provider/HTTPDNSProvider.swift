@@ -272,7 +272,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   }
 
   private var noServers: String {
-    "its list of servers has not come" + (schedule?.problem.map { ": \($0)" } ?? "")
+    "its list of servers has not arrived" + (schedule?.problem.map { ": \($0)" } ?? "")
   }
 
   /// Whether these are still the current servers.
@@ -295,7 +295,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     }
     guard hasUnits else {
       hasTrouble = true
-      return UpstreamFailure(.other, "units_per_day (\(settings.unitsPerDay)) are spent, until 0:00 UTC", .account)
+      return UpstreamFailure(.other, "units_per_day (\(settings.unitsPerDay)) used up; resets at 00:00 UTC", .account)
     }
     return nil
   }
@@ -413,8 +413,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     guard units > 0 else { return }
     let milestone = budget.spend(units, unixTime: loop.wallTime, now: loop.now.nanoseconds)
     if let milestone {
-      let rest = milestone < 100 ? "" : "; it is asked again after 0:00 UTC"
-      note(.warning, "provider \(name): \(milestone) % of units_per_day (\(settings.unitsPerDay)) are spent\(rest)")
+      let rest = milestone < 100 ? "" : "; not used until 00:00 UTC"
+      note(.warning, "provider \(name): \(milestone) % of units_per_day (\(settings.unitsPerDay)) used\(rest)")
     }
     ledger?.didSpend()
   }

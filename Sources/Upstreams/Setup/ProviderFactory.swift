@@ -81,7 +81,7 @@ package struct ProviderFactory {
     let schedule = ServerSchedule(
       source, identity: identity, bootServers: bootServers,
       file: state.file("servers-\(name)") {
-        note(.warning, "provider \(name): its list of servers is not kept for the next start: \($0)")
+        note(.warning, "provider \(name): its list of servers is not saved for the next start: \($0)")
       },
       timeout: provider.timeout, loop: loop
     ) { note($0, "provider \(name): \($1)") }

@@ -96,7 +96,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
 
   private var noTable: UpstreamFailure {
     UpstreamFailure(
-      .noReachableAuthority, "there is no table yet" + (problem.map { ": \($0)" } ?? ""), .network)
+      .noReachableAuthority, "no table yet" + (problem.map { ": \($0)" } ?? ""), .network)
   }
 
   /// Loads the table and starts to refresh it.
@@ -240,6 +240,6 @@ final class TableProvider: Upstream, @unchecked Sendable {
   private func keepOldTable(because reason: String) {
     guard problem != reason else { return }
     problem = reason
-    note(.warning, "provider \(name): \(reason); \(table == nil ? "there is no table yet" : "the old table is kept")")
+    note(.warning, "provider \(name): \(reason); \(table == nil ? "no table yet" : "the old table stays")")
   }
 }

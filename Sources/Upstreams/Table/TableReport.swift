@@ -11,9 +11,9 @@ extension TableProvider {
     report.server = origin.isEmpty ? nil : origin
     report.take(counters)
     switch table {
-    case nil: report.state = .down(problem ?? "there is no table yet")
+    case nil: report.state = .down(problem ?? "no table yet")
     case .some(let table) where !table.isEnabled: report.state = .down("its table is switched off")
-    case .some: report.remark = problem.map { "the old table is kept: \($0)" }
+    case .some: report.remark = problem.map { "the old table stays: \($0)" }
     }
     return report
   }
