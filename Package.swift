@@ -76,7 +76,7 @@ let layer2: [Target] =
   + module("Routing", ["DNSWire", "Files", "PublicSuffixes"])
   + module("Listener", ["EventLoop", "FairShares", "CSocket", "CEvent"])
   + module("HTTPClient", ["EventLoop", "HTTPMessage", "CCurl", "CProcess"])
-  + module("LocalDNS", ["EventLoop", "DNSWire", "Files", "CSocket"], tests: ["CEvent"])
+  + module("LocalDNS", ["EventLoop", "DNSWire", "Files"], tests: ["CEvent"])
   + module("Refresh")
   + module("FairShares", ["DNSWire", "CHotPath", "PublicSuffixes"])
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
@@ -124,7 +124,7 @@ let layer3: [Target] =
     "Resolver",
     [
       "Frontend", "Upstreams", "DNSWire", "EventLoop", "Configuration", "MessageCache", "Routing", "Refresh", "HTTPDNS",
-      "HTTPClient", "LocalDNS", "Persistence", "FairShares", "Telemetry", "CHotPath",
+      "HTTPClient", "LocalDNS", "Persistence", "FairShares", "Telemetry",
     ])
 
 // Layer 4: the assembly and the two HTTP faces. Layer 5: the programs.
