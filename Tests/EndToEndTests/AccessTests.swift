@@ -1,4 +1,4 @@
-// AccessTests.swift -- where it listens, who may ask, and what nobody gets.
+// AccessTests.swift -- where the daemon listens, which clients it allows, and what it refuses to all.
 
 import DNSWire
 import Foundation

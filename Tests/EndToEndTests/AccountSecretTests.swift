@@ -1,4 +1,4 @@
-// AccountSecretTests.swift -- the secrets of accounts come out of no mouth and into no file, whatever goes wrong.
+// AccountSecretTests.swift -- secrets of accounts appear in no output and no file, whatever fails.
 
 import DNSWire
 import Foundation

@@ -138,7 +138,7 @@ extension AccountKind: CustomTestStringConvertible {
       // Zero would not do: EMAS takes it for no TTL at all.
       let queries = ["A", "AAAA"].map { TestQuery("ttl-1.example", $0) }
       for query in queries { #expect(try ask(daemon.address, query).data.count == 1) }
-      // Without RD only what is kept is told.
+      // Without RD only cached answers are served.
       try eventually("an empty cache") {
         let replies = try queries.map { query in
           var query = query

@@ -8,7 +8,7 @@ import Testing
   /// A port that is free at an address which no other program uses.
   private func freePlace() throws -> Address { try Socket.pair().udp.address.at("127.0.45.3") }
 
-  /// A resolver whose upstream is the daemon, as a router that was told to use this machine.
+  /// A resolver whose upstream is the daemon, like a router that uses this machine as its nameserver.
   private func forwarder(to daemon: Address) throws -> PlainServer {
     try PlainServer { query, _ in
       guard let octets = try? query.compose(), let socket = try? Socket(SOCK_DGRAM) else { return nil }

@@ -78,7 +78,7 @@ struct AbsentNeighbourTests {
       client.send(query.octets, to: daemon.address)
       try #require(client.receive() != nil)
 
-      // Queries from addresses of that link that nobody has.
+      // Queries from unused addresses of that link.
       let forgers = try machine.strangers.map { try Socket(SOCK_DGRAM, boundTo: Address($0, 5353), transparent: true) }
       let start = ContinuousClock.now
       var answered = 0

@@ -29,7 +29,7 @@ import Testing
   }
 
   @Test(arguments: [
-    // Every name is somebody else's business, and special names are ordinary ones.
+    // Every name is routed upstream, and special names are ordinary ones.
     "[[rule]]\nnames = [\"*.\"]\nuse = \"nobody\"", "[[rule]]\nnames = [\"=.\"]\nuse = \"nobody\"", "",
   ]) func `healthcheck succeeds while every upstream fails`(rule: String) throws {
     try withLab { lab in

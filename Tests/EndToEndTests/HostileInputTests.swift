@@ -21,7 +21,7 @@ import Testing
       try socket.connect(to: daemon.address)
       for round in 0..<100 {
         for index in 0..<100 { socket.send(index % 10 == 0 ? mutator.damagedQuery() : hostileDatagram(&mutator)) }
-        // One that is answered tells that all before it have been looked at.
+        // Once this one is answered, all before it have been read.
         let query = TestQuery("n\(round).bench.example")
         try checkAnswered(query, "198.18.0.\(round)", on: socket)
       }

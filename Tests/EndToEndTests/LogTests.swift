@@ -229,7 +229,7 @@ import Testing
   @Test func `a signal during the start does no harm, and is answered when the daemon is ready`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
-      // What takes its time before anybody could answer a signal.
+      // The part of the start before signals are handled.
       let lines = (0..<40_000).map { "192.0.2.\($0 % 250) n\($0).hosts.example" }
       let hosts = try lab.folder.write(lines.joined(separator: "\n"), to: "hosts")
       let file = try lab.file(
@@ -316,7 +316,7 @@ import Testing
         #expect(try ask(address, "\(padding).\(number % 200).bench.example").code != .refused)
       }
       #expect(try ask(address, "\(padding).1.bench.example", over: .tcp).code != .refused)
-      // The loop turns, the recorder waits for its reader, and both come when somebody reads.
+      // The loop turns, the recorder waits for its reader, and both lines arrive once the log is read.
       process.signal(SIGUSR2)
       #expect(try ask(address, "n7.bench.example").code == .noError)
       try read { $0.contains("end of dump") }

@@ -1,4 +1,4 @@
-// MetricsTests.swift -- `web.address` of a running daemon: its numbers are what was asked, and tell nobody who asked for what.
+// MetricsTests.swift -- `web.address` of a running daemon: exact counts, without names and clients.
 
 import DNSWire
 import Foundation

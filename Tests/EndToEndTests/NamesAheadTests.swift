@@ -1,4 +1,4 @@
-// NamesAheadTests.swift -- names that are resolved before anybody asks for them.
+// NamesAheadTests.swift -- names that are prefetched before a client asks for them.
 
 import DNSWire
 import Foundation

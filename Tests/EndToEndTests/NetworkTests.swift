@@ -160,7 +160,7 @@ struct NetworkTests {
       #expect(try ask(daemon.address, "web.corp.example.com").data == ["10.6.6.6"])
       #expect(try ask(daemon.address, "web.corp.example.com", "AAAA").code == .noError)
       #expect(try simulator.count.transfers == transfers + 1)
-      // Without the search domain it is nobody's, ten seconds after the last time that the list was taken over.
+      // Without the search domain no network has the name, ten seconds after the list was last adopted.
       try machine.setResolvers([machine.routers[0]])
       try eventually("the denial", within: .seconds(20)) {
         try ask(daemon.address, "web.corp.example.com").code == .nxDomain ? true : nil
@@ -203,7 +203,7 @@ struct NetworkTests {
         $0.components(separatedBy: taken).count > 2 ? true : nil
       }
       #expect(ContinuousClock.now - began > .seconds(5))
-      // The provider's denial is remembered.
+      // The provider's NXDOMAIN is remembered.
       for type in ["AAAA", "MX"] { #expect(try ask(daemon.address, "web.corp.example.com", type).code == .noError) }
       #expect(try simulator.count.transfers == transfers)
       #expect(try ask(daemon.address, "web.last.example.com").data == ["10.6.6.7"])

@@ -39,7 +39,7 @@ import Testing
       try clock.shift(by: 100)
       let asked = try simulator.count.transfers
       let second = try lab.daemon(configuration(lab, simulator), environment: clock.environment)
-      // The denial was kept for 30 s.
+      // NXDOMAIN was cached for 30 s.
       #expect(try loaded(second) ?? 0 >= 20)
       for (index, answer) in try askAll(second.address, queries(0..<20)).enumerated() {
         #expect(answer.reply.data == ["198.18.0.\(index)"])

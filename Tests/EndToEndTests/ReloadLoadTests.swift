@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 @Suite(.blocking) struct ReloadLoadTests {
-  /// Two configurations that differ in whatever has to do with the way of a query.
+  /// Two configurations that differ in everything that concerns a query.
   private func configurations(_ simulator: Simulator) -> [String] {
     let one = "[[rule]]\nnames = [\"n7.bench.example\"]\nuse = \"pinned\"\naddresses = [\"192.0.2.7\"]\n"
     let other =

@@ -33,7 +33,7 @@ import Testing
       #expect(try simulator.count.connections == before.connections)
       settings.more = ""
       try daemon.reload(settings.text)
-      // The denial of before, which is kept for half a minute.
+      // The earlier NXDOMAIN, which is cached for half a minute.
       #expect(try ask(daemon.address, "pinned.example").code == .nxDomain)
     }
   }
@@ -324,7 +324,7 @@ import Testing
       let daemon = try lab.daemon(Settings(Settings.json(first.http)).text)
       #expect(try ask(daemon.address, "a.example").data == ["192.0.2.1"])
       try daemon.reload(Settings(Settings.json(second.http)).text)
-      // An answer counts to its end, whoever gave it.
+      // An answer is valid to its end, from any upstream.
       #expect(try ask(daemon.address, "a.example").data == ["192.0.2.1"])
       #expect(try ask(daemon.address, "b.example").data == ["192.0.2.2"])
       #expect(try first.count.transfers == 1)

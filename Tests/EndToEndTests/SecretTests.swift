@@ -1,4 +1,4 @@
-// SecretTests.swift -- a secret comes out of no mouth, whatever goes wrong.
+// SecretTests.swift -- secrets appear in no output, whatever fails.
 
 import DNSWire
 import Foundation

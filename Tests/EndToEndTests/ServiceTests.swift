@@ -1,4 +1,4 @@
-// ServiceTests.swift -- under a service manager: sockets from it, what it is told, signs of life, threads that stand.
+// ServiceTests.swift -- under a service manager: inherited sockets, its messages, the watchdog, stuck threads.
 
 import DNSWire
 import Foundation

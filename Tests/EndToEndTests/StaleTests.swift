@@ -1,4 +1,4 @@
-// StaleTests.swift -- what has expired is given for want of better, within limits (RFC 8767).
+// StaleTests.swift -- stale data is served within its limits (RFC 8767).
 
 import DNSWire
 import Foundation

@@ -39,7 +39,7 @@ import Testing
       try eventually("the new table") {
         try ask(daemon.address, "www.corp.example").data == ["10.0.0.3"] ? true : nil
       }
-      // A family that a listed name does not have is not there; nobody else is asked.
+      // A family that a listed name lacks is NODATA; no other upstream is asked.
       let reply = try ask(daemon.address, "www.corp.example", "AAAA")
       #expect(reply.code == .noError && reply.message.answers.isEmpty)
       #expect(try next.count.transfers == 1)

@@ -15,7 +15,7 @@ import Testing
     }
   }
 
-  /// A reader, whom the daemon knows.
+  /// A tail of the daemon's queries.
   private func reader(_ lab: Lab, _ daemon: Daemon, _ arguments: [String]) throws -> ChildProcess {
     let begins = daemon.log.matches(of: /watches queries \(/).count
     let process = try lab.start([Programs.daemon, "tail"] + arguments)

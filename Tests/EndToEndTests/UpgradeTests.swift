@@ -68,7 +68,7 @@ import Testing
       // What had less than 30 s to live is stale by now, and given at once where the rule says so.
       #expect(try ask(scene.daemon.address, "www.example.net").data == ["198.51.100.80"])
       let asked = try scene.simulator.requests.flatMap(\.questions)
-      // The kept name expired while nobody was there; stale data are fetched again behind the client's back.
+      // The keep list name expired while no daemon ran; its stale data is refetched in the background.
       #expect(asked.allSatisfy { $0.hasPrefix("ttl-20.") || $0.hasPrefix("www.example.net.") }, "\(asked)")
     }
   }

@@ -1,8 +1,8 @@
-// Notes.swift -- remembers what a person would be told.
+// Notes.swift -- records the lines that would be logged.
 
 import Synchronization
 
-/// Lines for a person, from whatever thread.
+/// Log lines, from any thread.
 final class Notes: Sendable {
   private let lines = Mutex<[String]>([])
   var all: [String] { lines.withLock { $0 } }

@@ -23,9 +23,9 @@ enum PathResult: Equatable {
 
 /// A query path on its own: no sockets, no clock, no resolver.
 final class QueryPathScene {
-  /// Answers that clients over TCP are told to wait, in units of 100 ms.
+  /// The idle timeout that clients over TCP get, in units of 100 ms.
   static let keepalive: Int32 = 150
-  /// The route whose providers are told the client's own subnet.
+  /// The route whose providers get the client's own subnet.
   static let subnetRoute: UInt16 = 5
   /// The route whose providers know neither DO nor CD.
   static let plainRoute: UInt16 = 6
@@ -120,7 +120,7 @@ final class QueryPathScene {
       }, now: now, location)
   }
 
-  /// Runs the hot path over the query again and again where nobody can allocate.
+  /// Runs the hot path over the query repeatedly where an allocation traps.
   func allocations(for octets: [UInt8], _ transport: QueryTransport = .udp) -> AllocationTrap.Outcome {
     let address = SocketAddress(octets: [127, 0, 0, 1], port: 5353)!.storage
     let (path, output) = (path, output)
@@ -166,7 +166,7 @@ final class QueryPathScene {
   private struct NoReply: Error {}
 }
 
-/// What holds for every response, whatever it says.
+/// What holds for every response.
 func expectUsualHeader(_ octets: [UInt8], _ query: RawQuery, _ location: SourceLocation) {
   let flags = UInt16(octets[2]) << 8 | UInt16(octets[3])
   #expect(octets[..<2].elementsEqual(words(query.id)), "ID", sourceLocation: location)

@@ -51,7 +51,7 @@ final class ResolverScene: @unchecked Sendable {
   let resolver: Resolver
   /// The limits that the resolver reported.
   var toldLimits: [ShareLimit] { mailbox.limits }
-  /// How often it told that a name is asked for on behalf of too many subnets.
+  /// How often it reported a name with too many subnets.
   var toldSubnets: Int { mailbox.surplusSubnets }
   private let mailbox = Mailbox()
   private var path: QueryPath

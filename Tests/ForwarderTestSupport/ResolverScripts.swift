@@ -67,11 +67,11 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
   /// How many were asked, also where they are not remembered.
   private(set) var count = 0
   var remembers = true
-  /// Whether it may be asked for what nobody waits for.
+  /// Whether background work may use it.
   var isFit = true
   var mostNames = 0
   var refreshPrice = RefreshPrice.free
-  /// The questions of each transfer that was made for nobody who waits.
+  /// The questions of each background transfer.
   private(set) var refreshes: [(questions: [HTTPDNSQuestion], at: BootInstant)] = []
   private(set) var networkChanges = 0
   private let loop: any Loop

@@ -1,4 +1,4 @@
-// FailureLogTests.swift -- whoever answers with ever other failures does not fill the log.
+// FailureLogTests.swift -- an upstream with ever new failures does not fill the log.
 
 import DNSWire
 import EventLoop

@@ -53,7 +53,7 @@ import Testing
     thread.join()
     #expect(thread.stop())
     client.send(query(4))
-    // What nobody has read waits in the socket.
+    // Unread datagrams wait in the socket.
     let other = try UDPListener(on: socket, responseSize: 512)
     #expect(other.receive(waiting: true) == 1)
   }

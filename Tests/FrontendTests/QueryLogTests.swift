@@ -1,4 +1,4 @@
-// QueryLogTests.swift -- queries of several threads come in the order of their answers, and cost nothing while nobody looks.
+// QueryLogTests.swift -- queries of several threads are ordered by their answers, at no cost without a reader.
 
 import DNSWire
 import EventLoop

@@ -1,4 +1,4 @@
-// QueryPathAnswerTests.swift -- answers from the cache: sizes, ageing, case, denials, AD, and who may ask.
+// QueryPathAnswerTests.swift -- answers from the cache: sizes, ageing, case, negative answers, AD, and refused clients.
 
 import DNSWire
 import MessageCache
@@ -293,7 +293,7 @@ import Testing
         #expect(message.answers.isEmpty)
       }
       #expect(try scene.reply(RawQuery(), from: client).edns == nil)
-      // An error of form tells no more than REFUSED does.
+      // FORMERR reveals no more than REFUSED does.
       #expect(
         try scene.reply(
           RawQuery {

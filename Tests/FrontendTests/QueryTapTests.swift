@@ -177,7 +177,7 @@ import Testing
 @Suite struct `What is said of slow and failed answers` {
   private let loop = SimulatedLoop()
 
-  /// A watch, and what it has told.
+  /// A watch, and what it has reported.
   private func withWatch(_ body: (AnswerWatch, () -> [String]) -> Void) {
     var told: [String] = []
     let watch = AnswerWatch(on: loop) { told.append($0) }

@@ -27,7 +27,7 @@ final class TLSContext: @unchecked Sendable {
   deinit { SSL_CTX_free(context) }
 }
 
-/// `SSL_OP_NO_ANTI_REPLAY`, a macro with a cast: tickets then outlive the connection whatever its end was.
+/// `SSL_OP_NO_ANTI_REPLAY`, a macro with a cast: tickets then outlive the connection however it ended.
 private let noAntiReplay: UInt64 = 1 << 24
 
 private func bio(_ text: String) -> OpaquePointer {

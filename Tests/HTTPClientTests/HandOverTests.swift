@@ -25,7 +25,7 @@ import Testing
       await $0.gets((0..<count).map { "/\($0)" }, timeout: .seconds(10))
     }
     #expect(results.count { $0.response?.text == "x" } == count)
-    // Each meeting has the next ones in the order in which they were asked for, and nobody came beside them.
+    // Each meeting has the next ones in the order of their requests, and no others.
     let expected = stride(from: 0, to: count, by: most).map { first in Set((first..<(first + most)).map { "/\($0)" }) }
     #expect(meeting.all == expected)
     #expect(meeting.missed == 0)

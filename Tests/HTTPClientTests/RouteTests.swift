@@ -34,7 +34,7 @@ import Testing
     let easy = try #require(curl_easy_init())
     defer { curl_easy_cleanup(easy) }
     configure(easy, settings, generation: Unmanaged.passUnretained(generation).toOpaque())
-    // libcurl asks before it takes any way to an address, also that of a literal: so the refusal can be told from a name
+    // libcurl asks before it connects to an address, also to a literal: so the refusal differs from a name
     // that does not exist.
     easy.set(CURLOPT_CURLU, nil as UnsafeRawPointer?)
     easy.set(CURLOPT_URL, "http://127.0.0.1:\(server.port)/")

@@ -142,7 +142,7 @@ import Testing
         let mutated = HTTPResponse(
           status: 200, body: generator.mutated(Array(body.utf8), with: EMASMutationTests.fragments, damages: 1...3))
         let result = outcomes(batch(["a.example"]), mutated, dialect)
-        // Only GCM tells that a text was changed on the way.
+        // Only GCM detects a changed text.
         if aes == .gcm, case .success = result[0] { #expect(result == [expected], "seed \(testSeed)") }
       }
     }

@@ -108,7 +108,7 @@ func v2Body(_ answers: String, aes: EMASv2Dialect.CipherMode? = nil) -> String {
   return #"{"code":"success","mode":"\#(aes == .gcm ? 2 : 1)","data":"\#(sealed)"}"#
 }
 
-/// The parameters of a request target, whatever their order.
+/// The parameters of a request target in any order.
 func parameters(_ target: String) -> Set<Substring> {
   Set(target.drop { $0 != "?" }.dropFirst().split(separator: "&"))
 }

@@ -178,7 +178,7 @@ import Testing
     }
     let zone = record("example.com.", 6, "ns.example.com. hostmaster.example.com. 1 3600 600 86400 60")
     #expect(try google.answer(to: asked, from: reply("www.example.com.", authority: [servers, zone])).isNegative)
-    // Data counts whatever stands beside it, be it readable or not.
+    // Data counts beside any other member, readable or not.
     for data in ["ns.example.net.", "?"] {
       let address = record("www.example.com.", 1, "192.0.2.1")
       let body = reply("www.example.com.", answer: [address], authority: [record("example.com.", 2, data)])

@@ -1,4 +1,4 @@
-// TencentMutationTests.swift -- broken replies by the thousand: no crash, and no address that nobody sent.
+// TencentMutationTests.swift -- thousands of broken replies cause no crash and no invented address.
 
 import HTTPMessage
 import Ciphers
@@ -75,7 +75,7 @@ import Testing
     return nil
   }
 
-  /// Counts answers with records, and records an issue for whatever is wrong.
+  /// Counts answers with records, and records an issue for anything wrong.
   private func run(
     _ name: String,
     _ next: (Seed, inout SeededGenerator) -> (dialect: TencentDialect, body: [UInt8], plaintext: [UInt8])

@@ -33,14 +33,14 @@ public final class RawClient {
   private let descriptor: Int32
   private var received: [UInt8] = []
 
-  /// Connects over TCP; nil where nobody listens.
+  /// Connects over TCP; nil without a listener.
   public convenience init?(to address: SocketAddress) {
     self.init(family: address.family) { descriptor in
       address.withSockaddr { connect(descriptor, .init(__sockaddr__: $0), $1) }
     }
   }
 
-  /// Connects to a Unix socket; nil where nobody listens.
+  /// Connects to a Unix socket; nil without a listener.
   public convenience init?(toPath path: String) {
     self.init(family: AF_UNIX) { descriptor in
       var address = sockaddr_un()

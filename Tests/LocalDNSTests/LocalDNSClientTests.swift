@@ -40,7 +40,7 @@ extension Result where Success == Message, Failure == LocalDNSFailure {
   fileprivate var failure: LocalDNSFailure? { if case .failure(let reason) = self { reason } else { nil } }
 }
 
-/// Whether a UDP socket can be bound to a loopback port: nobody has one there any more.
+/// Whether a UDP socket can be bound to a loopback port: then no socket has it any more.
 private func isFree(_ port: UInt16) -> Bool {
   guard let descriptor = ScriptedServer.bound(SOCK_DGRAM, to: SocketAddress(text: "127.0.0.1:\(port)")!) else {
     return false

@@ -64,7 +64,7 @@ private let servers = [SocketAddress(text: "192.0.2.1:53")!, SocketAddress(text:
       #expect(answering.datagrams.count == 1)
       #expect(answering.datagrams[0].questions.map(\.question) == [probes[1].question])
       #expect(answering.datagrams[0].header.rd)
-      // Both before one of them is asked a second time: nobody waits for another's silence.
+      // Both before one of them is asked a second time: no probe waits for another's silence.
       let names = silent.datagrams.map { $0.questions[0].question.name }
       #expect(Set(names.prefix(2)) == Set([0, 2].map { probes[$0].question.name }))
     }

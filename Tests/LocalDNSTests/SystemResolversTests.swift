@@ -126,7 +126,7 @@ import Testing
     let found = SystemResolvers.find(notAt: [])
     #expect(Set(found.servers).isSubset(of: named))
     #expect(Set(found.searchDomains) == Set(files.flatMap(\.searchDomains)))
-    // At whichever address it would ask itself, it asks nobody.
+    // At whichever address it would ask itself, it asks no server.
     #expect(SystemResolvers.find(notAt: Array(named)).servers.isEmpty)
   }
 }

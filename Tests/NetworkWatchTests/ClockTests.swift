@@ -51,7 +51,7 @@ import Testing
     #expect(changes.isEmpty && !watch.check() && watch.lastSleep == .zero)
   }
 
-  /// Sets the wall clock, which is the whole machine's, to what it shows: the kernel tells everybody all the same.
+  /// Sets the machine's wall clock to the time it already shows: the kernel notifies its watchers all the same.
   private static func touchWallClock() -> Bool {
     var now = timespec()
     clock_gettime(CLOCK_REALTIME, &now)

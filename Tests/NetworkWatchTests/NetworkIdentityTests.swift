@@ -78,7 +78,7 @@ private func identity(
 @Suite struct `The default route` {
   private func best(_ routes: [UInt8]...) -> [String?] {
     let parsed = routes.map { RouteMessage(message($0))! }
-    // The order in which the kernel tells them must make no difference.
+    // The order in which the kernel reports them must make no difference.
     let found = [parsed, parsed.reversed()].map { IdentityReading.best($0) }
     #expect(found[0] == found[1])
     return [found[0]?.hops[0].gateway?.description]

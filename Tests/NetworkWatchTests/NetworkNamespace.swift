@@ -1,6 +1,6 @@
 // NetworkNamespace.swift -- a network of the test's own, by the kernel: namespaces(7).
 //
-// A namespace belongs to a thread and ends with it, so nothing is left behind, whatever happens.
+// A namespace belongs to a thread and ends with it, so nothing is left behind in any case.
 
 import EventLoop
 import Glibc

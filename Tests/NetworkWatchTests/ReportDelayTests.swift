@@ -6,7 +6,7 @@ import Testing
 @testable import NetworkWatch
 
 @Suite struct `A burst of events` {
-  /// When events at these times, in milliseconds, are reported by somebody who looks every millisecond.
+  /// When events at these times, in milliseconds, are reported with a check every millisecond.
   private func reports(_ events: some Collection<Int>, until end: Int) -> [Int] {
     var delay = ReportDelay()
     var reports: [Int] = []

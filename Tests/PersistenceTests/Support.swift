@@ -26,7 +26,7 @@ extension TemporaryFolder {
   func mode() -> mode_t? { mode("cache") }
 }
 
-/// Remembers what would be logged, from whatever thread.
+/// Records what would be logged, from any thread.
 final class Notes: Sendable {
   private let notes = Mutex<[CacheNote]>([])
   var all: [CacheNote] { notes.withLock { $0 } }
@@ -89,7 +89,7 @@ extension MessageCache {
     }
   }
 
-  /// One of each kind: an alias with addresses that rotate, a denial, no data, data that never expires.
+  /// One of each kind: an alias with addresses that rotate, NXDOMAIN, NODATA, data that never expires.
   func fill(at seconds: Int64 = 0) {
     let name = DomainName(text: "www.example.com")!
     let alias = ResourceRecord(

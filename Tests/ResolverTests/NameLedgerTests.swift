@@ -1,4 +1,4 @@
-// NameLedgerTests.swift -- every hit and every transfer of a busy name is counted once, whatever becomes of its entries.
+// NameLedgerTests.swift -- every hit and every transfer of a busy name is counted once for any fate of its entries.
 
 import HTTPMessage
 import Configuration

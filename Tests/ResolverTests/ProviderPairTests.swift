@@ -1,4 +1,4 @@
-// ProviderPairTests.swift -- both address families of a name in one transfer: for whom, for whom not, and what is kept.
+// ProviderPairTests.swift -- both address families of a name in one transfer: when, when not, and what is cached.
 
 import HTTPMessage
 import Configuration

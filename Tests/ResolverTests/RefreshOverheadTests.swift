@@ -94,7 +94,7 @@ private final class InstantUpstream: Upstream, @unchecked Sendable {
   }
 
   @Test func `a refresh costs a few microseconds beyond its transfer and what becomes of the answer`() {
-    // The same transfers, kept in the same cache, that nobody has scheduled.
+    // The same transfers into the same cache without a schedule.
     askAll()
     let begin = cpu
     askAll()

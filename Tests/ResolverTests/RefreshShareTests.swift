@@ -1,4 +1,4 @@
-// RefreshShareTests.swift -- what refreshing may cost, whom it is for first, and that nobody takes it alone.
+// RefreshShareTests.swift -- what refreshing may cost, which names come first, and that no domain takes it all.
 
 import Ciphers
 import Configuration

@@ -1,4 +1,4 @@
-// RefresherTests.swift -- names in use are fetched before they expire: which, when, by whom, and what that may cost.
+// RefresherTests.swift -- names in use are fetched before they expire: which, when, from which upstream, at what cost.
 
 import DNSWire
 import EventLoop
@@ -51,13 +51,13 @@ final class RefresherScene {
 
   private final class Box { var lines: [String] = [] }
   private let noteBox: Box
-  /// What the log was told.
+  /// What was logged.
   var log: [String] { noteBox.lines }
 
   /// Seconds since the beginning.
   func seconds(_ instant: BootInstant) -> Double { Double((instant - begin).nanoseconds) / 1e9 }
 
-  /// When transfers were made for nobody who waited.
+  /// When background transfers were made.
   func refreshes(_ upstream: ScriptedUpstream) -> [Double] { upstream.refreshes.map { seconds($0.at) } }
 
   /// Uses a name, which must be at hand.

@@ -51,7 +51,7 @@ import Testing
     #expect(try scene.answer("www.example").addresses == ["192.0.2.1"])
     #expect(try scene.answer("www.example").extendedError == nil)
     #expect(provider.count == 5)
-    // Neither a new name nor one of which only the denial is known.
+    // Neither a new name nor one of which only NXDOMAIN is known.
     #expect(try scene.answer("new.example").responseCode == .servFail)
     _ = try scene.answer("none.example")
     #expect(provider.count == 5)

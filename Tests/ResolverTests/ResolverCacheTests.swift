@@ -141,7 +141,7 @@ import Testing
     _ = try scene.answer("gone.example.com")
     _ = try scene.answer("a.gone.example.com")
     #expect(provider.asked.count == 4)
-    // Nor for a query that asks for more: its denial may have other records.
+    // Nor for a query that asks for more: its negative answer may have other records.
     var withProofs = ClientQuestion(name: "gone.example.com", dnssecOK: true)
     _ = try scene.answer(withProofs)
     withProofs.checkingDisabled = true
@@ -206,7 +206,7 @@ import Testing
     let question = HTTPDNSQuestion(name: www, type: .a)
     _ = loop.run { [resolver = scene.resolver] in await resolver.resolve(question, route: 0, fresh: true) }
     #expect(try scene.answer("www.example.com").addresses == ["192.0.2.1"])
-    // The denial is gone for the other types, too.
+    // NXDOMAIN is gone for the other types, too.
     #expect(try scene.answer("www.example.com", .mx).responseCode == .noError)
     #expect(provider.asked.count == 3)
   }

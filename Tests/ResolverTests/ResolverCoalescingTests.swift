@@ -109,7 +109,7 @@ import Testing
     for form in forms { two.ask(form) }
     loop.advance(by: .seconds(1))
     #expect(other.asked.count == 4)
-    // A route that leads to LocalDNS alone tells them, too.
+    // A route that leads to LocalDNS alone distinguishes them, too.
     for form in forms { one.ask(ClientQuestion(name: "host.home.arpa", dnssecOK: form.dnssecOK)) }
     loop.advance(by: .seconds(1))
     #expect(local.asked.count == 3)

@@ -1,4 +1,4 @@
-// ResolverDistrustTests.swift -- a network's word ends when it should, and its denials deny nothing below them.
+// ResolverDistrustTests.swift -- a network's answers end when they should, and its NXDOMAIN does not cover names below.
 
 import Configuration
 import DNSWire

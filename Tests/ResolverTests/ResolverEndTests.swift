@@ -1,4 +1,4 @@
-// ResolverEndTests.swift -- the end of the program: whoever waits gets what is at hand, and nothing is remembered of it.
+// ResolverEndTests.swift -- shutdown: waiting clients get what is available, and nothing is remembered.
 
 import DNSWire
 import EventLoop

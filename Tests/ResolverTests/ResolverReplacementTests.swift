@@ -1,4 +1,4 @@
-// ResolverReplacementTests.swift -- what a fresh answer says takes the place of stale data at once, whatever it says.
+// ResolverReplacementTests.swift -- a fresh answer of any kind replaces stale data at once.
 
 import Configuration
 import DNSWire
@@ -48,7 +48,7 @@ import Testing
       #expect(message.responseCode == .nxDomain)
       #expect(message.extendedError == .staleNXDomain)
     }
-    // Once for the expired denial; the second time the listener gave it.
+    // Once for the expired NXDOMAIN; the second time the listener served it.
     #expect(stale.provider.count == 3)
   }
 

@@ -1,4 +1,4 @@
-// ResolverReplyTests.swift -- answers over real sockets: through the listener's socket, back to whoever asked.
+// ResolverReplyTests.swift -- answers over real sockets: through the listener's socket, back to the client.
 
 import CSocket
 import DNSWire

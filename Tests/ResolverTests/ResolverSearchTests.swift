@@ -160,7 +160,7 @@ import Testing
     let scene = scene(provider, local)
     #expect(try scene.answer("web.corp.example").addresses == ["10.0.0.1"])
     #expect(local.asked.count == 1)
-    // And one that comes after the denial.
+    // And one that comes after NXDOMAIN.
     local.script = { question, _ in .answer(.addresses(question.name, "10.0.0.2"), after: .milliseconds(1000)) }
     #expect(try scene.answer("wiki.corp.example").addresses == ["10.0.0.2"])
     #expect(local.asked.count == 2)

@@ -82,7 +82,7 @@ import Testing
         return scene.ask("www.\(prefix)\(number).example", client: 1)
       }
     }
-    // 5,000 names a second, of a domain each: nobody else wants anything.
+    // 5,000 names a second, of a domain each: no other client is active.
     let alone = askMany("alone", 5000)
     loop.advance(by: .seconds(1))
     for number in alone { #expect(try scene.reply(number).message.addresses == ["192.0.2.1"]) }
@@ -223,7 +223,7 @@ import Testing
     #expect(Set(scene.toldLimits) == [.places])
     loop.advance(by: .milliseconds(150))
     #expect(try scene.answer("www.shared.example").addresses == ["192.0.2.1"])
-    // And nobody has made room for one that may not go.
+    // And no question was displaced for one that is refused.
     #expect(scene.counters.shares.displaced == 0)
   }
 

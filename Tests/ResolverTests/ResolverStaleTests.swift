@@ -1,4 +1,4 @@
-// ResolverStaleTests.swift -- stale data for want of a fresh answer (RFC 8767): when, how old, and what it looks like.
+// ResolverStaleTests.swift -- stale data without a fresh answer (RFC 8767): when, how old, and what it looks like.
 
 import Configuration
 import DNSWire

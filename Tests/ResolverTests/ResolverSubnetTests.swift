@@ -1,4 +1,4 @@
-// ResolverSubnetTests.swift -- client subnets (RFC 7871): what is told upstream, what shares an answer, what is echoed.
+// ResolverSubnetTests.swift -- client subnets (RFC 7871): what is sent upstream, what shares an answer, what is echoed.
 
 import Configuration
 import DNSWire
@@ -17,7 +17,7 @@ import Testing
 @Suite struct ResolverSubnetTests {
   let loop = SimulatedLoop()
 
-  /// A provider whose address for a name is the third octet of the subnet that it is told.
+  /// A provider whose address for a name is the third octet of the subnet that it gets.
   private func provider(_ policy: Configuration.ClientSubnet, scope: Int?) -> ScriptedUpstream {
     let upstream = ScriptedUpstream(on: loop) { question, _ in
       let octet = question.clientSubnet.map { $0.address.octets[2] } ?? 0

@@ -70,7 +70,7 @@ import Testing
     }
     scene.takesOver = false
     let (ruled, standard) = (scene.ask("a.corp.example"), scene.ask("www.example.com"))
-    // The rule has gone, and so has the provider that it led to.
+    // The rule was removed, and so was its provider.
     let finish = scene.change(to: [first])
     let late = scene.ask("b.corp.example")
     finish()

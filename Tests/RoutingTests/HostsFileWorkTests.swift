@@ -1,4 +1,4 @@
-// HostsFileWorkTests.swift -- the work for a hosts file is linear in its size, whatever its contents.
+// HostsFileWorkTests.swift -- the work for a hosts file is linear in its size for any contents.
 
 import Routing
 import TestSupport

@@ -1,4 +1,4 @@
-// FaultTests.swift -- faults: how they are told, whom they hit, what they do to a reply; and the record.
+// FaultTests.swift -- faults: their syntax, their targets, their effect on a reply; and the record.
 
 import HTTPMessage
 import DNSWire

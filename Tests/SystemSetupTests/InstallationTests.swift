@@ -1,4 +1,4 @@
-// InstallationTests.swift -- what setup changes comes back octet for octet, whatever happens in between.
+// InstallationTests.swift -- undo restores what setup changed octet for octet, whatever happens in between.
 
 import Glibc
 import Testing

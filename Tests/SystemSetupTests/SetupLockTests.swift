@@ -6,7 +6,7 @@ import Testing
 @testable import SystemSetup
 
 @Suite struct SetupLockTests {
-  /// How often somebody had to wait.
+  /// How often a process had to wait.
   private final class Count {
     var value = 0
   }

@@ -1,4 +1,4 @@
-// LogLineTests.swift -- an event as text and as JSON, whatever it contains.
+// LogLineTests.swift -- an event of any contents as text and as JSON.
 
 import Foundation
 import Logging

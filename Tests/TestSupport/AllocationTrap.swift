@@ -4,7 +4,7 @@
 
 import Glibc
 
-/// Runs code where nobody can allocate.
+/// Runs code in which an allocation traps.
 public enum AllocationTrap {
   /// How a child process ended.
   public enum Outcome: Equatable, Sendable {

@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// The CPU time of this thread that something takes, in nanoseconds: the least of three times, whatever else the machine does.
+/// The CPU time of this thread that something takes, in nanoseconds: the least of three measurements on a busy machine.
 public func cpuTime(_ body: () throws -> Void) rethrows -> Int {
   func now() -> Int {
     var time = timespec()

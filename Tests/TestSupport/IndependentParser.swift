@@ -50,7 +50,7 @@ public enum IndependentParser {
 
   private static let root = #filePath.split(separator: "/").dropLast(3).reduce("") { "\($0)/\($1)" }
 
-  /// `HTTPDNSD_TEST_PYTHON`, or the checkout's own environment, or whatever the path has.
+  /// `HTTPDNSD_TEST_PYTHON`, or the checkout's own environment, or the one on the path.
   private static var python: String {
     if let chosen = getenv("HTTPDNSD_TEST_PYTHON") { return String(cString: chosen) }
     let own = "\(root)/.build/test-venv/bin/python3"

@@ -3,7 +3,7 @@
 import Logging
 import Synchronization
 
-/// What a logger was given, from whatever thread.
+/// The lines that a logger got, from any thread.
 public final class LogLines: Sendable {
   private let lines = Mutex<[String]>([])
 

@@ -7,7 +7,7 @@ import EventLoop
 import Glibc
 
 extension EventLoop {
-  /// Waits for an event that nobody reports; to be called from a task on this loop.
+  /// Waits for a change without an event; to be called from a task on this loop.
   ///
   /// - Returns: false where `condition` does not hold within the limit.
   public func until(
@@ -28,7 +28,7 @@ extension EventLoop {
   public func skip(_ duration: Duration) { timers.fire(now: now + duration) }
 }
 
-/// Waits for an event on another thread that nobody reports.
+/// Waits for a change on another thread without an event.
 ///
 /// - Returns: false where `condition` does not hold within the limit.
 public func comes(within limit: Duration = .seconds(20), _ condition: () -> Bool) -> Bool {

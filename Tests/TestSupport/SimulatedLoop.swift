@@ -53,7 +53,7 @@ public final class SimulatedLoop: Loop, @unchecked Sendable {
     now = end
   }
 
-  /// Moves the clock on without anybody noticing, as when the machine sleeps: what was due meanwhile is late.
+  /// Advances the clock without running timers, as when the machine sleeps: what was due meanwhile is late.
   public func sleep(through duration: Duration) { now = now + duration }
 
   /// Runs `body` as a task on this loop and moves the clock until it has ended.

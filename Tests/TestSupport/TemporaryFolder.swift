@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// A folder of its own; it goes with the last reference, whatever is in it. Names are relative to it.
+/// A folder of its own; it is removed with its last reference, with its contents. Names are relative to it.
 public final class TemporaryFolder: Sendable {
   /// Where it is.
   public let path: String
@@ -24,7 +24,7 @@ public final class TemporaryFolder: Sendable {
 
   /// Writes a file, and gives its path.
   ///
-  /// - Parameter mode: whatever the process's mask is.
+  /// - Parameter mode: independent of the process's mask.
   @discardableResult
   public func write(_ octets: [UInt8], to name: String, mode: mode_t = 0o644) -> String {
     let file = path(of: name)

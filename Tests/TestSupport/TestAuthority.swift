@@ -1,6 +1,6 @@
 // TestAuthority.swift -- the certificate of an authority that signs for tests only; valid until 2126.
 
-/// An authority that nobody else believes.
+/// A certificate authority that no other program trusts.
 public enum TestAuthority {
   /// Its certificate, in PEM.
   public static let certificate = """

@@ -1,4 +1,4 @@
-// BlameTests.swift -- the one table of whom a failure counts against, and what follows from that.
+// BlameTests.swift -- the table of blames for failures, and their consequences.
 
 import DNSWire
 import Glibc

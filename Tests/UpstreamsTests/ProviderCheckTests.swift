@@ -1,4 +1,4 @@
-// ProviderCheckTests.swift -- one client's odd questions take the provider away from nobody; a real outage is still seen.
+// ProviderCheckTests.swift -- one client's odd questions do not put the provider down; a real outage is still detected.
 
 import HTTPMessage
 import Configuration
@@ -43,7 +43,7 @@ private enum Saying {
     let loop: any Loop
     let service: Service
     var asked: [String] = []
-    /// What this server does, whatever the name.
+    /// What this server does with any name.
     var own: Saying?
 
     init(_ service: Service, on loop: any Loop) {
@@ -101,7 +101,7 @@ private enum Saying {
     provider.health.fitness(now: loop.now.nanoseconds) == .up
   }
 
-  /// What whoever owns a zone, or asks for odd names, can make a service say.
+  /// Replies that the owner of a zone, or a client with odd names, can cause.
   private static let oddities: [HTTPResult] = [
     .status(400), .status(401), .status(403), .status(404), .status(413), .status(415), .status(429), .status(500),
     .status(502), .status(503), .json("{"), .json(""),

@@ -21,7 +21,7 @@ import Testing
   private let loop = SimulatedLoop()
   private let question = HTTPDNSQuestion(name: name("www.example.com"), type: .a)
   private let notes = Notes()
-  /// What only who looks for the course of events is told.
+  /// What is logged at level debug only.
   private let details = Notes()
 
   private func provider(

@@ -1,4 +1,4 @@
-// ServerScheduleTests.swift -- a provider that tells its servers: when the list is asked for, kept, and no longer counts.
+// ServerScheduleTests.swift -- a provider that lists its servers: when the list is fetched, saved, and no longer valid.
 
 import HTTPMessage
 import Configuration
@@ -106,7 +106,7 @@ import Testing
     #expect(loop.now - begin == .milliseconds(4400))
     loop.advance(by: .seconds(6))
     #expect(silent.map(\.sent.count) == [1, 1, 1, 1, 1])
-    // Between two attempts nobody waits at all.
+    // Between two attempts no question waits at all.
     let now = loop.now
     #expect(failure(provider)?.reason.hasPrefix("its list of servers has not arrived: boot4: timeout") == true)
     #expect(loop.now == now)
@@ -229,7 +229,7 @@ import Testing
     loop.advance(by: .seconds(28_801))
     #expect(provider.servers.isEmpty)
     #expect(notes.all == ["the provider's list of servers says that the service is switched off"])
-    // It is asked for again every hour, and all that time nobody waits.
+    // It is fetched again every hour, and no question waits during all that time.
     for hour in 0..<3 {
       #expect(boot.sent.count == hour + 2)
       let now = loop.now

@@ -102,7 +102,7 @@ import Testing
     #expect(provider.serves(other))
     #expect(addresses(provider) == nil)
     #expect(loop.now - begin == .milliseconds(100))
-    // Any name may be listed, so that nobody takes this for "no such addresses".
+    // Any name may be listed, so that a client does not take this for NODATA.
     for _ in 0..<605 {
       let before = loop.now
       #expect(provider.serves(listed) && provider.serves(other))

@@ -1,4 +1,4 @@
-// TableReadingTests.swift -- a large table holds up nobody while it is read.
+// TableReadingTests.swift -- reading a large table does not block the loop.
 
 import DNSWire
 import EventLoop

@@ -1,4 +1,4 @@
-// UnitBudgetTests.swift -- a day's units can be spent once, whatever the clock does.
+// UnitBudgetTests.swift -- a day's units can be spent once, with any jumps of the clock.
 
 import Testing
 @testable import Upstreams

@@ -1,4 +1,4 @@
-// UnitLedgerTests.swift -- what was spent survives a restart; a file that is damaged or cannot be written harms nobody.
+// UnitLedgerTests.swift -- spending survives a restart; a damaged or unwritable file does no harm.
 
 import EventLoop
 import Glibc

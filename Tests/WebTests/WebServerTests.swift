@@ -11,7 +11,7 @@ import Testing
 
 @testable import Web
 
-/// A web server on a loop of its own, that tells what the test says.
+/// A web server on a loop of its own that reports what the test sets.
 private final class Scene {
   let address: SocketAddress
   let standing = Mutex<[String]>([])

@@ -13,7 +13,7 @@ struct AccountKind: Sendable {
   var isVerified = true
   /// Billing units of one answer with addresses.
   var price = 1
-  /// Whether an empty answer for a listed name can be told from one for a name that is not listed.
+  /// Whether an empty answer for a listed name differs from one for a name that is not listed.
   var isCertain = false
 
   /// The name of its provider in tests, and of its dialect.

@@ -79,7 +79,7 @@ final class Daemon {
     return status?.firstMatch(of: /VmRSS:\s+(\d+) kB/).flatMap { Int($0.1) }.map { $0 / 1_024 } ?? 0
   }
 
-  /// Ends it by SIGKILL, in the middle of whatever it does; it may have ended by itself.
+  /// Ends it by SIGKILL, whatever it is doing; it may have ended already.
   func kill() throws {
     isEnded = true
     process.signal(SIGKILL)

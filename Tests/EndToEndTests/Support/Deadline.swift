@@ -3,7 +3,7 @@
 import Foundation
 import Testing
 
-/// A moment after which nobody waits any longer.
+/// A moment at which a test stops waiting.
 struct Deadline {
   private let instant: ContinuousClock.Instant
 
@@ -27,7 +27,7 @@ struct Failure: Error, CustomStringConvertible {
   init(_ description: String) { self.description = description }
 }
 
-/// Looks again and again until `condition` gives a value; for what nobody tells of.
+/// Polls until `condition` returns a value, for changes that cause no event.
 @discardableResult
 func eventually<Value>(
   _ what: String, within duration: Duration = .seconds(5), _ condition: () throws -> Value?

@@ -42,7 +42,7 @@ final class Lab {
     return simulator
   }
 
-  /// An address where nobody listens. Its port stays taken to the end of the test: it would be the next one's.
+  /// An address without a listener. Its port stays taken to the end of the test: it would be the next one's.
   func nobody() throws -> Address {
     let (udp, tcp) = try Socket.pair()
     silent += [udp, tcp]

@@ -14,7 +14,7 @@ final class NetworkNamespace {
   let routers: [String]
   /// The address in there.
   let host: String
-  /// Addresses of the link that nobody has.
+  /// Unused addresses of the link.
   let strangers: [String]
   /// What a program in there is started with.
   let prefix: [String]
@@ -49,7 +49,7 @@ final class NetworkNamespace {
     prefix = ["nsenter", "--target", "\(process.pid)", "--net", "--mount", "--root", "--"]
     link = "hd\(getpid())n\(number)"
     try run("ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", "\(process.pid)")
-    // /32: the routers are neighbours there, and all of this is a part of nobody's network here.
+    // /32: the routers are neighbours there, and none of this is part of a network here.
     for address in routers { try run("ip", "address", "add", "\(address)/32", "dev", link) }
     try run("ip", "address", "add", "\(world)/32", "dev", link)
     try run("ip", "link", "set", link, "up")

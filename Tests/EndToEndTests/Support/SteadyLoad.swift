@@ -14,7 +14,7 @@ final class SteadyLoad: Sendable {
   }
 
   private static let perSecond = 5_000
-  /// Queries that leave together, every few milliseconds: the kernel wakes nobody more precisely.
+  /// Queries that are sent together, every few milliseconds: the kernel's timers are no more precise.
   private static let burst = 25
   /// IDs of a socket.
   private static let perSocket = 60_000

@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// A proxy on loopback that connects everybody to one port of 127.0.0.1, whatever host they name.
+/// A proxy on loopback that connects every client to one port of 127.0.0.1, for any host.
 final class TestProxy: @unchecked Sendable {
   let address: Address
   private let listener: Socket

@@ -130,7 +130,7 @@ final class Life {
     return (violations, tally)
   }
 
-  /// When transfers were made that nobody waited for, in seconds.
+  /// When background transfers were made, in seconds.
   var refreshTimes: [Double] { judge.budgeted.map { Double($0) / 1e9 } }
 
   /// A client asks for a name in one family or, as most do, in both.

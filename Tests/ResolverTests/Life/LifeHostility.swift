@@ -26,7 +26,7 @@ enum LifeMalice: Int, CaseIterable {
   case bogus
   /// One question over and over.
   case flood
-  /// Types that nobody has, of names that everybody uses.
+  /// Types without data, of names in use.
   case oddTypes
 
   /// The hostile client's own zone.
@@ -119,7 +119,7 @@ final class LifeHostileJudge {
     pending[id] = now()
   }
 
-  /// The machine has slept, and with it whatever a client waits for.
+  /// The machine has slept, and with it every client that waits.
   func hasWoken() { wokeAt = now() }
 
   /// A reply to a hostile client.
@@ -135,7 +135,7 @@ final class LifeHostileJudge {
 
   func askedProvider(_ malice: LifeMalice) { upstream.append((now(), malice)) }
 
-  /// The end: nobody waits, and no five seconds had more questions upstream than a domain's share.
+  /// The end: no client waits, and no five seconds had more questions upstream than a domain's share.
   func end() {
     if !pending.isEmpty { violations.append("\(pending.count) hostile queries without a reply") }
     // The others' names have odd types: each is a domain of its own.

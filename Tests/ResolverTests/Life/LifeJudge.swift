@@ -37,7 +37,7 @@ final class LifeJudge {
     var refreshedAt = Int64.min
     /// When the provider was asked last.
     var askedAt: Int64?
-    /// When stale data was given to somebody who had waited.
+    /// When stale data was served to a client that had waited.
     var lateAt = Int64.min
   }
 
@@ -61,7 +61,7 @@ final class LifeJudge {
   private let overBudget: () -> UInt64
   private var lines: [Line]
   private var pending: [UInt16: Pending] = [:]
-  /// When transfers were made that nobody waited for.
+  /// When background transfers were made.
   private(set) var budgeted: [Int64] = []
   private var wokeAt = Int64.min / 2
   private var changedAt = Int64.min / 2
@@ -155,7 +155,7 @@ final class LifeJudge {
   /// The provider has answered after it had failed.
   func providerIsBack() { recoveredAt = now() }
 
-  /// The provider is asked as a client would: because clients wait, or because somebody was given what is old.
+  /// The provider is asked as a client would: because clients wait, or because a client got stale data.
   func askedProvider(_ question: LifeQuestion) {
     let line = lines[question.place]
     let isFresh = line.latest.map { now() < $0.end } ?? false
@@ -170,7 +170,7 @@ final class LifeJudge {
     lines[question.place].askedAt = now()
   }
 
-  /// A transfer begins that nobody waits for.
+  /// A background transfer begins.
   func refreshes(_ questions: [LifeQuestion]) {
     for question in questions { lines[question.place].refreshedAt = now() }
     budgeted.append(now())
@@ -341,7 +341,7 @@ struct LifeTally: Equatable {
   var waited = 0
   var stale = 0
   var servFails = 0
-  /// Transfers that nobody waited for.
+  /// Background transfers.
   var refreshes = 0
   /// Answers that came while the last one was still fresh.
   var ahead = 0

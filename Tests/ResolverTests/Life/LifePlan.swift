@@ -40,7 +40,7 @@ struct LifePlan {
   var ttls: [UInt32]
   /// How long records stay as they are, in seconds.
   var eras: [Int64]
-  /// For how long a name is popular, or nobody asks for it, in seconds; 0 where all are in use all the time.
+  /// How long a name is popular or unused, in seconds; 0 if all are in use all the time.
   var session: Int64
   var stale = StalePolicy()
   /// Whether a transfer takes 0.1 to 1.9 s instead of some milliseconds.
@@ -91,7 +91,7 @@ struct LifePlan {
   }
 }
 
-/// Numbers that belong to a seed and to what they are drawn for, whatever was drawn before.
+/// Numbers that depend on a seed and their purpose alone, not on what was drawn before.
 func lifeNumber(_ seed: UInt64, _ purpose: UInt64, _ index: Int64 = 0, _ more: Int64 = 0) -> UInt64 {
   var first = SeededGenerator(seed: seed ^ purpose &* 0x9E6C_63D0_876A_9A47)
   var second = SeededGenerator(seed: first.next() ^ UInt64(bitPattern: index))

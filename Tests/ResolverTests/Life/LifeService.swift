@@ -215,7 +215,7 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
   }
 }
 
-/// A provider that tells what it is asked, for whom anybody waits or not.
+/// A provider that reports its questions, with or without a waiting client.
 final class LifeProvider: Upstream {
   var onAsk: ((LifeQuestion) -> Void)?
   var onRecovery: (() -> Void)?
@@ -239,7 +239,7 @@ final class LifeProvider: Upstream {
       }, loop: loop)
   }
 
-  /// A unit for each transfer, so that the plan's budget holds whatever the dialect.
+  /// A unit for each transfer, so that the plan's budget applies to any dialect.
   let refreshPrice = RefreshPrice(isBilled: true, perTransfer: 1, perAnswer: 0)
 
   /// Billing units so far.
