@@ -1,0 +1,62 @@
+// AskedQuestions.swift -- the questions of one transfer, and their results.
+
+import HTTPDNS
+
+/// The questions of one transfer.
+package enum AskedQuestions {
+  case one(HTTPDNSQuestion)
+  case batch(QuestionBatch)
+
+  /// The number of questions.
+  var count: Int {
+    switch self {
+    case .one: 1
+    case .batch(let batch): batch.names.count * batch.types.count
+    }
+  }
+
+  /// The question, or the first of the batch.
+  var first: HTTPDNSQuestion {
+    switch self {
+    case .one(let question): question
+    case .batch(let batch): batch.questions[0]
+    }
+  }
+}
+
+extension AskedQuestions {
+  /// Calls `body` with each question. A single question, the common case, needs no array.
+  package func forEachQuestion(_ body: (HTTPDNSQuestion) -> Void) {
+    switch self {
+    case .one(let question): body(question)
+    case .batch(let batch): batch.questions.forEach(body)
+    }
+  }
+}
+
+/// The outcome of one transfer.
+package struct ProviderReplies: Sendable {
+  /// The server's address or name, human-readable.
+  var server: String
+  /// The result for each question.
+  var results: [(question: HTTPDNSQuestion, result: Result<HTTPDNSAnswer, HTTPDNSFailure>)]
+
+  init(server: String, results: [(HTTPDNSQuestion, Result<HTTPDNSAnswer, HTTPDNSFailure>)]) {
+    self.server = server
+    self.results = results
+  }
+
+  /// Returns the result for a question; compares name and type only, not client subnet and flags.
+  package func answer(to question: HTTPDNSQuestion) -> Result<HTTPDNSAnswer, HTTPDNSFailure> {
+    results.first { $0.question.name == question.name && $0.question.type == question.type }?.result
+      ?? .failure(.wrongQuestion)
+  }
+
+  /// The questions that were answered, with their answers.
+  var answers: [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)] {
+    results.compactMap { question, result in
+      guard case .success(let answer) = result else { return nil }
+      return (question, answer)
+    }
+  }
+}

@@ -1,0 +1,40 @@
+// NotListedNames.swift -- remembers the names that a provider does not list.
+
+import DNSWire
+import EventLoop
+import HTTPDNS
+import MessageCache
+
+/// Questions that a provider recently answered with an ambiguous empty answer.
+struct NotListedNames {
+  private struct Key: Hashable {
+    let name: DomainName
+    let type: RecordType
+  }
+
+  private var until: [Key: BootInstant] = [:]
+  /// Bounds memory: at this size, expired entries are dropped, or all entries if none has expired.
+  private static let most = 10_000
+
+  func contains(_ question: HTTPDNSQuestion, now: BootInstant) -> Bool {
+    guard !until.isEmpty, let end = until[Key(name: question.name, type: question.type)] else { return false }
+    return now < end
+  }
+
+  mutating func insert(_ question: HTTPDNSQuestion, until end: BootInstant, now: BootInstant) {
+    if until.count >= NotListedNames.most {
+      until = until.filter { now < $0.value }
+      if until.count >= NotListedNames.most { until = [:] }
+    }
+    until[Key(name: question.name, type: question.type)] = end
+  }
+
+  /// Forgets the entries of these names.
+  ///
+  /// - Returns: the number of forgotten names and types.
+  mutating func remove(_ names: CacheSelection) -> Int {
+    let before = until.count
+    until = until.filter { !names.contains($0.key.name) }
+    return before - until.count
+  }
+}
