@@ -97,7 +97,7 @@ extension Plan {
     }
     if let file = settings.place(of: "DNSSEC", notIn: ResolvedSettings.no + ["allow-downgrade"]) {
       notes.append(
-        "\(file): DNSSEC= is on; signed names fail where httpdnsd's provider gives no signatures (kind doh does)")
+        "\(file): DNSSEC= is on; signed names fail if httpdnsd's provider returns no signatures (kind doh does)")
     }
     if let file = settings.place(of: "DNS", notIn: [""]) {
       notes.append(

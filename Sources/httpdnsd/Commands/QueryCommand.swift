@@ -19,7 +19,7 @@ struct QueryCommand: ParsableCommand {
     discussion: """
       Asks the upstreams without the cache; providers charge for it. An answer of a rule, a special name or the hosts \
       file is shown as answered by httpdnsd itself. Lines "after" show the upstreams that were asked before, in order, \
-      with the reason why their answer did not count and with advice; where no upstream has an answer, lines "asked" \
+      with the reason why their answer did not count and with advice; if no upstream has an answer, lines "asked" \
       show all of them. Name and type can come in either order. For an address it asks for the address's name (PTR), \
       for a URL it asks for its host.
 

@@ -10,8 +10,8 @@ struct RefreshCommand: ParsableCommand {
     commandName: "refresh",
     abstract: "Fetch a name again now, for the running daemon's cache.",
     discussion: """
-      Fetches all types that the cache has for the name; where it has none, or NXDOMAIN, the types of refresh.types. \
-      Clients get the cached answer until the new one is there, and keep it where none comes. The budget of [refresh] \
+      Fetches all types that the cache has for the name; if it has none, or NXDOMAIN, the types of refresh.types. \
+      Clients get the cached answer until the new one arrives, and afterwards if none does. The budget of [refresh] \
       does not apply, but providers charge for it.
 
       Example: httpdnsd refresh www.example.com

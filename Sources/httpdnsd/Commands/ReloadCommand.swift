@@ -13,7 +13,7 @@ struct ReloadCommand: ParsableCommand {
     discussion: """
       The daemon reads the file that it was started with: --config with another one is refused. The cache, the sockets \
       and queries in flight stay. A file with a mistake changes nothing: each mistake is printed. SIGHUP does the same, \
-      and only the log has the result. Called by systemd (ExecReload=) it uses SIGHUP where no daemon listens at the \
+      and only the log has the result. Called by systemd (ExecReload=) it uses SIGHUP if no daemon listens at the \
       control socket that the file names.
 
       Example: httpdnsd reload

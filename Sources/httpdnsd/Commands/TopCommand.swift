@@ -12,8 +12,8 @@ struct TopCommand: ParsableCommand {
     commandName: "top",
     abstract: "Watch the running daemon: queries, cache, providers, busiest names.",
     discussion: """
-      Queries a second by what became of them and by RCODE, hit ratio, latency, providers with reasons below the table, \
-      names that fail, and the busiest names. Figures are those of the last interval, the first ones those since the \
+      Queries per second by outcome and by RCODE, hit ratio, latency, providers with reasons below the table, \
+      names that fail, and the busiest names. Figures cover the last interval, the first ones the time since the \
       daemon started. Keys: q quits, space brings the next figures at once, b h a f r n sort the names, / filters them, \
       ? explains the keys. Without a terminal, or with --once, one interval is printed as text; with --json each \
       interval is one line. States have colours unless NO_COLOR is set.

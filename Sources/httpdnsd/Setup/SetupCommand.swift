@@ -9,9 +9,9 @@ struct SetupCommand: ParsableCommand {
     commandName: "setup",
     abstract: "Make httpdnsd the machine's nameserver, or undo that.",
     discussion: """
-      Each method shows what it will change; with --apply it does so. `undo` puts back every octet of what was there. No file \
-      of another program is edited: what one reads in a folder of its own (a drop-in) is added there, and where \
-      /etc/resolv.conf itself is replaced, its content, mode and owner, or the link that it was, are kept for `undo`.
+      Each method shows what it will change; with --apply it makes the changes. `undo` restores every octet. No file of \
+      another program is edited: setup adds drop-ins to its folder. If a method replaces /etc/resolv.conf itself, setup \
+      saves its content, mode and owner, or the link, for `undo`.
 
       Without a subcommand: `status`, which names the method for this machine.
 
@@ -35,10 +35,9 @@ struct SetupResolvedCommand: ParsableCommand {
     commandName: "resolved",
     abstract: "Have systemd-resolved ask httpdnsd.",
     discussion: """
-      systemd-resolved goes on serving 127.0.0.53, beside httpdnsd on 127.0.0.1, and asks it for all names (DNS=, \
-      Domains=~.), except those that a link has a domain for, such as a VPN's. This is so while httpdnsd.service runs: the \
-      service makes the drop-in below /run when it is ready, and removes it when it is stopped; then the links' servers \
-      are asked as before.
+      systemd-resolved still serves 127.0.0.53, beside httpdnsd on 127.0.0.1, and asks httpdnsd for all names (DNS=, \
+      Domains=~.) except those of a link's own domains, such as a VPN's. The service creates the drop-in below /run when \
+      it is ready and removes it when it is stopped: without httpdnsd.service, systemd-resolved asks the links' servers.
 
       Example: httpdnsd setup resolved
       Example: sudo httpdnsd setup resolved --apply
@@ -73,9 +72,8 @@ struct SetupResolvconfCommand: ParsableCommand {
     commandName: "resolvconf",
     abstract: "Give resolvconf (Debian's, or openresolv) a record for httpdnsd.",
     discussion: """
-      While httpdnsd.service runs there is a record lo.httpdnsd, and resolvconf writes no other server into \
-      /etc/resolv.conf beside one of loopback. When the service is stopped the record goes, and the network's servers \
-      are back.
+      While httpdnsd.service runs, resolvconf has a record lo.httpdnsd and writes no other server than that loopback \
+      address into /etc/resolv.conf. When the service is stopped, the record is removed and the network's servers return.
 
       Example: sudo httpdnsd setup resolvconf --apply
       """)

@@ -19,7 +19,7 @@ struct SetupHookOptions: ParsableArguments {
 
 /// Of those that the service's hooks call.
 struct SetupServiceOption: ParsableArguments {
-  @Flag(help: "Called by the service: say nothing, and look at how it ended.")
+  @Flag(help: "Called by the service: print nothing, and check how the service ended.")
   var service = false
 }
 
@@ -29,8 +29,8 @@ struct SetupPauseCommand: ParsableCommand {
     commandName: "pause",
     abstract: "Have the machine ask as before setup, until `resume` or the service's next start.",
     discussion: """
-      For setup resolved and resolvconf. The service does this when it is stopped, or fails again and again; a restart, or \
-      a failure after which systemd restarts it, leaves the machine's names waiting for it.
+      For setup resolved and resolvconf. The service does this when it is stopped, or when it fails too often to be \
+      restarted. During a restart, the machine's queries wait for it.
 
       Example: sudo httpdnsd setup pause
       """)

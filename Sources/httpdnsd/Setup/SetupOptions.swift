@@ -23,14 +23,14 @@ struct SetupRootOption: ParsableArguments {
 struct SetupOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "The configuration file. Default: /etc/httpdnsd/httpdnsd.toml, below --root where that is given.",
+      "The configuration file. Default: /etc/httpdnsd/httpdnsd.toml, below --root if that is given.",
       valueName: "file"),
     completion: .file())
   var config: String?
 
   @Option(
     help: ArgumentHelp(
-      "Where programs ask httpdnsd. Default: the first loopback address of listen.addresses, port 53 before others.",
+      "The address at which programs ask httpdnsd. Default: the first loopback address of listen.addresses, preferably with port 53.",
       valueName: "address"))
   var nameserver: String?
 
@@ -47,7 +47,7 @@ struct SetupOptions: ParsableArguments {
   @Flag(help: "Apply the changes.")
   var apply = false
 
-  @Flag(help: "Apply even where it looks unwise, or where no server answers at the address.")
+  @Flag(help: "Apply despite doubts, or although no server answers at the address.")
   var force = false
 
   func validate() throws {

@@ -7,21 +7,21 @@ import SystemSetup
 struct SetupUndoCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "undo",
-    abstract: "Put back everything that setup has changed.",
+    abstract: "Restore everything that setup has changed.",
     discussion: """
-      Content, mode, owner and time of each file, links and folders, as they were; also after a setup or an undo that was \
-      killed half-way. Where somebody has changed a file since, nothing is undone, and the difference is shown. Where \
-      nothing is applied, it does nothing and exits with 0.
+      Restores content, mode, owner and time of each file, links and folders, also after a setup or an undo that was \
+      killed. If a file was changed since, it undoes nothing and shows the difference. If nothing is applied, it does \
+      nothing and exits with 0.
 
       Example: sudo httpdnsd setup undo
       """)
 
   @OptionGroup var root: SetupRootOption
 
-  @Flag(help: "Put back what was there before setup, also in the place of what was changed since.")
+  @Flag(help: "Restore the state before setup, also of files that were changed since.")
   var force = false
 
-  @Flag(help: "Leave files as they are that were changed since, and undo everything else.")
+  @Flag(help: "Leave files that were changed since, and undo everything else.")
   var keepChanged = false
 
   @Flag(help: "Print nothing unless something goes wrong.")
