@@ -39,16 +39,16 @@ public struct Engagement {
   /// - Parameter isService: whether the service calls this, having just become ready.
   /// - Returns: human-readable problems; empty on success.
   public func resume(isService: Bool) throws(SetupError) -> [String] {
-    if isService { try put(.text("\(now())\n"), at: Place.readyMark) }
+    if isService { try put(.text("\(now())\n"), at: SetupPaths.readyMark) }
     switch journal.method {
     case .networkManager, .file: return []
     case .resolved:
       let wanted = FileState.text(Engagement.resolvedDropIn(journal.nameserver))
-      guard try !root.state(of: Place.resolvedDropIn).isSame(as: wanted) else { return [] }
-      try put(wanted, at: Place.resolvedDropIn)
+      guard try !root.state(of: SetupPaths.resolvedDropIn).isSame(as: wanted) else { return [] }
+      try put(wanted, at: SetupPaths.resolvedDropIn)
       return reloadResolved()
     case .resolvconf:
-      return run(SystemCommand("resolvconf", "-a", Place.record, input: Engagement.record(journal.nameserver)))
+      return run(SystemCommand("resolvconf", "-a", SetupPaths.record, input: Engagement.record(journal.nameserver)))
     }
   }
 
@@ -57,11 +57,11 @@ public struct Engagement {
     switch journal.method {
     case .networkManager, .file: return []
     case .resolved:
-      guard try root.state(of: Place.resolvedDropIn) != .absent else { return [] }
-      try FileWriter(root: root).put(.absent, at: Place.resolvedDropIn)
-      rmdir(root.real(Root.parent(of: Place.resolvedDropIn)))
+      guard try root.state(of: SetupPaths.resolvedDropIn) != .absent else { return [] }
+      try FileWriter(root: root).put(.absent, at: SetupPaths.resolvedDropIn)
+      rmdir(root.real(Root.parent(of: SetupPaths.resolvedDropIn)))
       return reloadResolved()
-    case .resolvconf: return run(SystemCommand("resolvconf", "-d", Place.record))
+    case .resolvconf: return run(SystemCommand("resolvconf", "-d", SetupPaths.record))
     }
   }
 
@@ -69,8 +69,8 @@ public struct Engagement {
   public var isEngaged: Bool? {
     switch journal.method {
     case .networkManager, .file: nil
-    case .resolved: root.exists(Place.resolvedDropIn)
-    case .resolvconf: ResolvconfKind.recordFolders.contains { root.exists("\($0)/\(Place.record)") }
+    case .resolved: root.exists(SetupPaths.resolvedDropIn)
+    case .resolvconf: ResolvconfKind.recordFolders.contains { root.exists("\($0)/\(SetupPaths.record)") }
     }
   }
 
@@ -79,8 +79,8 @@ public struct Engagement {
   ///
   /// - Parameter result: systemd's SERVICE_RESULT.
   public func pauseForService(result: String?) throws(SetupError) -> [String] {
-    let since = root.text(of: Place.readyMark).flatMap { Int($0.prefix { $0 != "\n" }) }
-    try FileWriter(root: root).put(.absent, at: Place.readyMark)
+    let since = root.text(of: SetupPaths.readyMark).flatMap { Int($0.prefix { $0 != "\n" }) }
+    try FileWriter(root: root).put(.absent, at: SetupPaths.readyMark)
     let isSteady = since.map { now() - $0 >= Engagement.steady } ?? false
     let hasFailed = result != nil && result != "success"
     if hasFailed && isSteady || isRestarting() { return [] }
@@ -103,8 +103,8 @@ public struct Engagement {
     case .resolved, .file: return .unneeded(journal.method)
     case .networkManager:
       let servers = root.text(of: Following.networkManagerFile) ?? ""
-      return try renew(Place.following, Following.resolver(journal.nameserver, servers))
-    case .resolvconf: return try renew(Place.network, Following.network(root))
+      return try renew(SetupPaths.following, Following.resolver(journal.nameserver, servers))
+    case .resolvconf: return try renew(SetupPaths.network, Following.network(root))
     }
   }
 
@@ -116,15 +116,15 @@ public struct Engagement {
 
   /// Removes the files below /run, for undo.
   public func forget() throws(SetupError) {
-    try FileWriter(root: root).put(.absent, at: Place.readyMark)
-    rmdir(root.real(Root.parent(of: Place.readyMark)))
+    try FileWriter(root: root).put(.absent, at: SetupPaths.readyMark)
+    rmdir(root.real(Root.parent(of: SetupPaths.readyMark)))
   }
 
   /// Whether `systemctl restart` is in progress.
   private func isRestarting() -> Bool {
     run(SystemCommand("systemctl", "list-jobs", "--no-legend")).output.split(separator: "\n").contains { line in
       let fields = line.split(separator: " ")
-      return fields.count > 2 && fields[1] == Place.unit && fields[2] == "restart"
+      return fields.count > 2 && fields[1] == SetupPaths.unit && fields[2] == "restart"
     }
   }
 

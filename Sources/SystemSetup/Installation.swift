@@ -30,9 +30,9 @@ public struct Installation {
   ///
   /// - Throws: if it is damaged.
   public func journal() throws(SetupError) -> Journal? {
-    guard case .file(let octets, _) = try root.state(of: Place.journal) else { return nil }
+    guard case .file(let octets, _) = try root.state(of: SetupPaths.journal) else { return nil }
     guard let journal = Journal(octets: octets) else {
-      throw .refused("\(Place.journal) is damaged, so that setup cannot tell what was there before")
+      throw .refused("\(SetupPaths.journal) is damaged, so that setup cannot tell what was there before")
     }
     return journal
   }
@@ -65,7 +65,7 @@ public struct Installation {
   public func undo(
     _ changed: Changed = .refuse, release: (Journal) throws(SetupError) -> Void = { _ throws(SetupError) in }
   ) throws(SetupError) -> Journal? {
-    guard case .folder = try root.state(of: Place.state) else { return nil }
+    guard case .folder = try root.state(of: SetupPaths.state) else { return nil }
     let names = try SetupLock(root, .names, patience)
     defer { withExtendedLifetime(names) {} }
     if let journal = try journal() {
@@ -120,7 +120,7 @@ public struct Installation {
 
   /// Makes the changes of a plan; on failure, leaves those already made to the caller.
   func begin(_ plan: Plan, _ writer: FileWriter) throws(SetupError) {
-    try writer.put(.file(Journal(plan).octets, FileAttributes(mode: 0o600)), at: Place.journal)
+    try writer.put(.file(Journal(plan).octets, FileAttributes(mode: 0o600)), at: SetupPaths.journal)
     for change in plan.changes {
       guard try root.state(of: change.path).isSame(as: change.before) else {
         throw .refused("\(change.path) was changed by another program meanwhile; nothing was changed")
@@ -131,7 +131,7 @@ public struct Installation {
 
   @discardableResult
   func takeBack(_ changed: Changed, _ writer: FileWriter) throws(SetupError) -> Journal? {
-    writer.removeTemporary(of: Place.journal)
+    writer.removeTemporary(of: SetupPaths.journal)
     guard let journal = try journal() else {
       removeFolder()
       return nil
@@ -143,7 +143,7 @@ public struct Installation {
       if case .keep = changed, conflicts.contains(where: { $0.path == change.path }) { continue }
       try restore(change, writer)
     }
-    try writer.put(.absent, at: Place.journal)
+    try writer.put(.absent, at: SetupPaths.journal)
     removeFolder()
     return journal
   }

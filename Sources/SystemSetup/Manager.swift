@@ -9,9 +9,9 @@ public enum Manager: Hashable, Sendable {
 
   /// Determines the manager from the link or the comments of the file.
   public static func find(in root: Root) throws(SetupError) -> Manager {
-    let text = root.text(of: Place.resolver) ?? ""
-    if case .link(let target) = try root.state(of: Place.resolver) {
-      let destination = root.destination(of: Place.resolver)
+    let text = root.text(of: SetupPaths.resolver) ?? ""
+    if case .link(let target) = try root.state(of: SetupPaths.resolver) {
+      let destination = root.destination(of: SetupPaths.resolver)
       if let method = method(ofFile: destination) { return .known(method) }
       if let manager = manager(ofText: text) { return manager }
       let help = "configure the program that made that link, or put a file in its place and take `setup file`"
@@ -28,7 +28,7 @@ public enum Manager: Hashable, Sendable {
     let methods: [(String, SetupMethod)] = [
       ("/run/systemd/resolve/", .resolved), ("/usr/lib/systemd/resolv.conf", .resolved),
       ("/lib/systemd/resolv.conf", .resolved), ("/run/NetworkManager/", .networkManager),
-      ("/run/resolvconf/", .resolvconf), ("/etc/resolvconf/run/", .resolvconf), (Place.following, .networkManager),
+      ("/run/resolvconf/", .resolvconf), ("/etc/resolvconf/run/", .resolvconf), (SetupPaths.following, .networkManager),
     ]
     return methods.first { path.hasPrefix($0.0) }?.1
   }

@@ -66,7 +66,8 @@ public struct Plan: Hashable, Sendable {
 
   private mutating func addFolder(_ path: String, in root: Root) throws(SetupError) {
     // The lock creates the state folder.
-    guard !path.isEmpty, path != Place.state, !root.exists(path), !changes.contains(where: { $0.path == path }) else {
+    guard !path.isEmpty, path != SetupPaths.state, !root.exists(path), !changes.contains(where: { $0.path == path })
+    else {
       return
     }
     try addFolder(Root.parent(of: path), in: root)

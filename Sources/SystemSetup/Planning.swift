@@ -31,7 +31,7 @@ extension Plan {
     let unit = ServiceUnit(root)
     if unit.isPresent, !unit.isEnabled {
       plan.notes.append(
-        "\(Place.unit) is not enabled: after the next boot names go to httpdnsd once something has started it "
+        "\(SetupPaths.unit) is not enabled: after the next boot names go to httpdnsd once something has started it "
           + "(`systemctl enable httpdnsd`)")
     }
     return plan
@@ -42,7 +42,7 @@ extension Plan {
     guard ServiceUnit(root).isPresent else {
       throw .refused(
         """
-        there is no \(Place.unit): names go to httpdnsd while its service runs, so that they are found without it when it \
+        there is no \(SetupPaths.unit): names go to httpdnsd while its service runs, so that they are found without it when it \
         does not (README, Installing)
         """)
     }
@@ -54,7 +54,7 @@ extension Plan {
       ExecStopPost=+-\(program) setup pause --service
 
       """
-    try add(Place.unitDropIn, .text(text), in: root)
+    try add(SetupPaths.unitDropIn, .text(text), in: root)
     commands.append(SystemCommand("systemctl", "daemon-reload"))
   }
 
@@ -67,7 +67,7 @@ extension Plan {
     try addServiceHooks(root)
     notes.append(
       """
-      while httpdnsd runs there is \(Place.resolvedDropIn):
+      while httpdnsd runs there is \(SetupPaths.resolvedDropIn):
       \(Engagement.resolvedDropIn(nameserver).split(separator: "\n").map { "  \($0)" }.joined(separator: "\n"))
       """)
     if try Manager.find(in: root) != .known(.resolved) {
@@ -121,10 +121,10 @@ extension Plan {
         """)
     case .other(let owner, let help): throw .refused("/etc/resolv.conf is \(owner): \(help)")
     }
-    let isMounted = root.isMountPoint(Place.resolver)
+    let isMounted = root.isMountPoint(SetupPaths.resolver)
     if isMounted { throw .refused("/etc/resolv.conf is a mount of its own, so NetworkManager does not manage it") }
-    let servers = root.text(of: Following.networkManagerFile) ?? root.text(of: Place.resolver) ?? ""
-    try add(Place.following, .text(Following.resolver(nameserver, servers)), .ours, in: root)
+    let servers = root.text(of: Following.networkManagerFile) ?? root.text(of: SetupPaths.resolver) ?? ""
+    try add(SetupPaths.following, .text(Following.resolver(nameserver, servers)), .ours, in: root)
     try add(
       "/etc/NetworkManager/conf.d/90-httpdnsd.conf",
       .text(
@@ -141,11 +141,11 @@ extension Plan {
         """
         #!/bin/sh
         # Made by `httpdnsd setup networkmanager`; `httpdnsd setup undo` removes it.
-        # The network may have other servers now: \(Place.following) has them behind httpdnsd.
+        # The network may have other servers now: \(SetupPaths.following) has them behind httpdnsd.
         exec \(program) setup renew --quiet
 
         """, mode: 0o755), in: root)
-    try add(Place.resolver, .link(to: Place.following), in: root)
+    try add(SetupPaths.resolver, .link(to: SetupPaths.following), in: root)
     commands.append(SystemCommand("nmcli", "general", "reload"))
   }
 
@@ -158,19 +158,19 @@ extension Plan {
     if try Manager.find(in: root) != .known(.resolvconf) {
       notes.append("/etc/resolv.conf is not resolvconf's: programs that read it do not ask httpdnsd")
     }
-    try add(Place.network, .text(Following.network(root)), .ours, in: root)
+    try add(SetupPaths.network, .text(Following.network(root)), .ours, in: root)
     try add(
       hook,
       .text(
         """
         #!/bin/sh
         # Made by `httpdnsd setup resolvconf`; `httpdnsd setup undo` removes it.
-        # The network may have other servers now: \(Place.network) tells httpdnsd.
+        # The network may have other servers now: \(SetupPaths.network) tells httpdnsd.
         exec \(program) setup renew --quiet
 
         """, mode: 0o755), in: root)
     try addServiceHooks(root)
-    let record = SystemCommand("resolvconf", "-a", Place.record, input: Engagement.record(nameserver))
+    let record = SystemCommand("resolvconf", "-a", SetupPaths.record, input: Engagement.record(nameserver))
     notes.append("while httpdnsd runs resolvconf has its record: \(record)")
   }
 
@@ -183,14 +183,14 @@ extension Plan {
       throw .refused("/etc/resolv.conf belongs to \(method.rawValue): `httpdnsd setup \(method.rawValue)`")
     case .other(let owner, let help): throw .refused("/etc/resolv.conf is \(owner): \(help)")
     }
-    let before = try root.state(of: Place.resolver)
+    let before = try root.state(of: SetupPaths.resolver)
     let text = before.text ?? ""
     var attributes = FileAttributes(mode: 0o644)
     if case .file(_, let present) = before { attributes = present }
     attributes.modified = nil
     let after = FileState.file(Array(ResolverText.first(nameserver, in: text).utf8), attributes)
-    let isMounted = root.isMountPoint(Place.resolver)
-    try add(Place.resolver, after, isMounted ? .overwrite : .replace, in: root)
+    let isMounted = root.isMountPoint(SetupPaths.resolver)
+    try add(SetupPaths.resolver, after, isMounted ? .overwrite : .replace, in: root)
     let others = ResolverText.servers(of: text).filter { $0 != nameserver.host }
     if others.isEmpty {
       notes.append(

@@ -12,7 +12,7 @@ struct ResolvedSettings {
     for folder in ["/usr/lib", "/usr/local/lib", "/run", "/etc"].map({ "\($0)/systemd/resolved.conf.d" }) {
       for name in root.names(in: folder) where name.hasSuffix(".conf") { dropIns[name] = "\(folder)/\(name)" }
     }
-    for (_, file) in dropIns.sorted(by: { $0.key < $1.key }) where file != Place.resolvedDropIn {
+    for (_, file) in dropIns.sorted(by: { $0.key < $1.key }) where file != SetupPaths.resolvedDropIn {
       if let text = root.text(of: file) { read(text, file) }
     }
   }

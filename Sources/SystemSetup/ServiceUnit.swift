@@ -12,14 +12,14 @@ public struct ServiceUnit {
   public init(_ root: Root) { self.root = root }
 
   /// Whether the unit exists.
-  var isPresent: Bool { ServiceUnit.folders.contains { root.exists("\($0)/\(Place.unit)") } }
+  var isPresent: Bool { ServiceUnit.folders.contains { root.exists("\($0)/\(SetupPaths.unit)") } }
 
   /// Whether another unit wants or requires it, such as one that starts at boot.
   var isEnabled: Bool {
     ServiceUnit.folders.contains { folder in
       root.names(in: folder).contains { name in
         (name.hasSuffix(".wants") || name.hasSuffix(".requires"))
-          && root.names(in: "\(folder)/\(name)").contains(Place.unit)
+          && root.names(in: "\(folder)/\(name)").contains(SetupPaths.unit)
       }
     }
   }
@@ -46,14 +46,14 @@ public struct ServiceUnit {
 
   /// The text of the unit; nil if it does not exist.
   private var text: String? {
-    ServiceUnit.folders.lazy.compactMap { root.text(of: "\($0)/\(Place.unit)") }.first
+    ServiceUnit.folders.lazy.compactMap { root.text(of: "\($0)/\(SetupPaths.unit)") }.first
   }
 
   /// The unit followed by its drop-ins, sorted by name, each from the folder of highest precedence.
   private var textWithDropIns: String? {
     guard var text else { return nil }
     var dropIns: [String: String] = [:]
-    for folder in ServiceUnit.folders.map({ "\($0)/\(Place.unit).d" }) {
+    for folder in ServiceUnit.folders.map({ "\($0)/\(SetupPaths.unit).d" }) {
       for name in root.names(in: folder) where name.hasSuffix(".conf") && dropIns[name] == nil {
         dropIns[name] = "\(folder)/\(name)"
       }

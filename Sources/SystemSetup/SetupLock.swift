@@ -14,7 +14,7 @@ final class SetupLock {
     /// `names`.
     case files = "files.lock"
 
-    var path: String { "\(Place.state)/\(rawValue)" }
+    var path: String { "\(SetupPaths.state)/\(rawValue)" }
   }
 
   /// How long to wait for others: the service's hooks hold the lock for as long as systemd-resolved or resolvconf
@@ -56,12 +56,12 @@ final class SetupLock {
   /// empty.
   static func removeFolder(_ root: Root, having matters: [Matter]) {
     for matter in matters { unlink(root.real(matter.path)) }
-    rmdir(root.real(Place.state))
+    rmdir(root.real(SetupPaths.state))
   }
 
   /// Opens the lock file; nil if another process has just removed its folder.
   private static func open(_ root: Root, _ matter: Matter) throws(SetupError) -> Int32? {
-    var parents = [root.real(Place.state)]
+    var parents = [root.real(SetupPaths.state)]
     while let parent = parents.last.map(Root.parent), access(parent, F_OK) != 0, !parent.isEmpty {
       parents.append(parent)
     }

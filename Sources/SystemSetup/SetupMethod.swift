@@ -43,7 +43,7 @@ public struct Nameserver: Hashable, Sendable {
 }
 
 /// The paths that setup uses, absolute inside the root.
-enum Place {
+enum SetupPaths {
   /// The state folder: what undo needs, and files that hooks rewrite. It outlives the service, and is not the service's
   /// StateDirectory, which belongs to another user.
   static let state = "/var/lib/httpdnsd-setup"

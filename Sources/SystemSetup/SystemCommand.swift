@@ -11,14 +11,14 @@ public struct SystemCommand: Hashable, Sendable, CustomStringConvertible {
   init(_ arguments: String..., input: String = "") { (self.arguments, self.input) = (arguments, input) }
 
   /// Whether the daemon's service is active on this machine. Blocks, like all that run a command.
-  public static var isServiceActive: Bool { isActive(Place.unit) }
+  public static var isServiceActive: Bool { isActive(SetupPaths.unit) }
 
   /// Whether systemd listens for the daemon on this machine, which makes listen.addresses irrelevant.
-  public static var isSocketActive: Bool { isActive(Place.socket) }
+  public static var isSocketActive: Bool { isActive(SetupPaths.socket) }
 
   /// Prints the addresses of that socket, in lines such as `127.0.0.1:53 (Datagram)`.
   public static var socketAddresses: SystemCommand {
-    SystemCommand("systemctl", "show", "--property=Listen", "--value", Place.socket)
+    SystemCommand("systemctl", "show", "--property=Listen", "--value", SetupPaths.socket)
   }
 
   private static func isActive(_ unit: String) -> Bool {

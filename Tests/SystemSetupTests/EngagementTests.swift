@@ -41,10 +41,10 @@ import Testing
   @Test func `systemd-resolved asks the service while it runs`() throws {
     let scene = try Scene(.resolved)
     #expect(try scene.engagement.resume(isService: true).isEmpty)
-    #expect(scene.machine.text(Place.resolvedDropIn)?.hasSuffix("[Resolve]\nDNS=127.0.0.1\nDomains=~.\n") == true)
+    #expect(scene.machine.text(SetupPaths.resolvedDropIn)?.hasSuffix("[Resolve]\nDNS=127.0.0.1\nDomains=~.\n") == true)
     #expect(scene.commands.take() == [EngagementTests.reload])
     #expect(try scene.engagement.pauseForService(result: "success").isEmpty)
-    #expect(scene.machine.text(Place.resolvedDropIn) == nil)
+    #expect(scene.machine.text(SetupPaths.resolvedDropIn) == nil)
     #expect(scene.commands.take() == [EngagementTests.reload])
   }
 
@@ -99,9 +99,9 @@ import Testing
     var before = try machine.tree()
     let installation = Installation(root: machine.root)
     try installation.apply(try machine.plan(.networkManager))
-    #expect(try installation.renew() == .same(path: Place.following))
+    #expect(try installation.renew() == .same(path: SetupPaths.following))
     machine.file("/run/NetworkManager/no-stub-resolv.conf", "nameserver 198.51.100.7\n")
-    #expect(try installation.renew() == .written(path: Place.following))
+    #expect(try installation.renew() == .written(path: SetupPaths.following))
     #expect(machine.text("/etc/resolv.conf")?.contains("nameserver 127.0.0.1\nnameserver 198.51.100.7\n") == true)
     _ = try installation.undo()
     let path = "/run/NetworkManager/no-stub-resolv.conf"
@@ -112,7 +112,7 @@ import Testing
   @Test func `resolvconf's new records are followed`() throws {
     let scene = try Scene(.resolvconf)
     scene.machine.file("/run/resolvconf/interface/eth0.dhclient", "nameserver 198.51.100.7\n")
-    #expect(try scene.engagement.renew() == .written(path: Place.network))
-    #expect(scene.machine.text(Place.network)?.hasSuffix("\nnameserver 198.51.100.7\n") == true)
+    #expect(try scene.engagement.renew() == .written(path: SetupPaths.network))
+    #expect(scene.machine.text(SetupPaths.network)?.hasSuffix("\nnameserver 198.51.100.7\n") == true)
   }
 }

@@ -46,7 +46,7 @@ import Testing
     while true {
       let killer = Killer(last: steps)
       let plan = try machine.plan(method)
-      mkdir(machine.root.real(Place.state), 0o755)
+      mkdir(machine.root.real(SetupPaths.state), 0o755)
       let isKilled = (try? installation.begin(plan, killer.writer(machine.root))) == nil
       _ = try installation.undo()
       #expect(try machine.tree() == before, "killed before step \(steps)")
@@ -83,7 +83,7 @@ import Testing
         var plan = try machine.plan(.file)
         let after = FileState.file(Array(text.utf8), attributes)
         plan.changes = [Change("/etc/resolv.conf", from: old, to: after, .overwrite)]
-        mkdir(machine.root.real(Place.state), 0o755)
+        mkdir(machine.root.real(SetupPaths.state), 0o755)
         let installation = Installation(root: machine.root)
         try? installation.begin(plan, Killer(last: last).writer(machine.root))
         _ = try? installation.takeBack(.refuse, Killer(last: last % 3).writer(machine.root))

@@ -30,7 +30,7 @@ import Testing
 
   @Test func `a journal that is damaged stops undo with a reason`() throws {
     let machine = Machine()
-    machine.file(Place.journal, "httpdnsd-setup 2\n")
+    machine.file(SetupPaths.journal, "httpdnsd-setup 2\n")
     #expect(throws: SetupError.self) { try Installation(root: machine.root).undo() }
   }
 }

@@ -135,7 +135,7 @@ import Testing
   @Test func `resolvconf's records of the network become a list for the daemon`() throws {
     let machine = Machine(for: .resolvconf)
     try Installation(root: machine.root).apply(try machine.plan(.resolvconf))
-    #expect(machine.text(Place.network)?.hasSuffix("\nnameserver 192.0.2.1\nsearch corp.example\n") == true)
+    #expect(machine.text(SetupPaths.network)?.hasSuffix("\nnameserver 192.0.2.1\nsearch corp.example\n") == true)
   }
 
   @Test func `the plan shows what is added and removed`() throws {

@@ -34,9 +34,9 @@ import Testing
       try SetupLockTests.engagement(journal, machine).resume(isService: true)
     }
     #expect(problems == nil)
-    #expect(!machine.root.exists(Place.resolvedDropIn))
-    #expect(!machine.root.exists(Place.readyMark))
-    #expect(!machine.root.exists(Place.state))
+    #expect(!machine.root.exists(SetupPaths.resolvedDropIn))
+    #expect(!machine.root.exists(SetupPaths.readyMark))
+    #expect(!machine.root.exists(SetupPaths.state))
   }
 
   @Test func `undo waits for a running hook, and reverts its changes`() throws {
@@ -53,9 +53,9 @@ import Testing
       #expect((try? machine.tree()) == applied)
       return try SetupLockTests.engagement(journal, machine).resume(isService: true)
     }
-    #expect(machine.root.exists(Place.resolvedDropIn))
+    #expect(machine.root.exists(SetupPaths.resolvedDropIn))
     try SetupLockTests.undo(installation, machine)
-    #expect(!machine.root.exists(Place.resolvedDropIn))
+    #expect(!machine.root.exists(SetupPaths.resolvedDropIn))
   }
 
   @Test func `undo reverts what a hook did while undo was running`() throws {
@@ -71,7 +71,7 @@ import Testing
       if releases.value == 1 { _ = try engagement.resume(isService: false) }
     }
     #expect(releases.value == 2)
-    #expect(!machine.root.exists(Place.resolvedDropIn))
+    #expect(!machine.root.exists(SetupPaths.resolvedDropIn))
   }
 
   @Test func `only root's programs can take the locks`() throws {
@@ -86,7 +86,7 @@ import Testing
       #expect(attributes.mode == 0o600 && attributes.user == geteuid())
     }
     // As any user may do, since the daemon has to read the folder.
-    let folder = open(machine.root.real(Place.state), O_RDONLY | O_DIRECTORY)
+    let folder = open(machine.root.real(SetupPaths.state), O_RDONLY | O_DIRECTORY)
     defer { close(folder) }
     #expect(flock(folder, LOCK_EX | LOCK_NB) == 0)
     var hasty = installation
@@ -115,14 +115,14 @@ import Testing
       machine.file("/run/resolvconf/interface/eth0.dhclient", "nameserver 198.51.100.7\n")
       return try hook.renew()
     }
-    #expect(renewal == .written(path: Place.network))
+    #expect(renewal == .written(path: SetupPaths.network))
     // And while undo gives the names back.
     let renewals = Count()
     try installation.undo { _ throws(SetupError) in
       if try hook.renew() != nil { renewals.value += 1 }
     }
     #expect(renewals.value == 1)
-    #expect(!machine.root.exists(Place.state))
+    #expect(!machine.root.exists(SetupPaths.state))
   }
 
   @Test(arguments: SetupLock.Matter.allCases)
@@ -140,7 +140,7 @@ import Testing
       })
     let second = try SetupLock(machine.root, matter, waiting)
     #expect(rests.value == 1)
-    #expect(machine.root.exists(Place.state))
+    #expect(machine.root.exists(SetupPaths.state))
     #expect(throws: SetupError.self) { try SetupLock(machine.root, matter, SetupLock.Patience(attempts: 0)) }
     withExtendedLifetime(second) {}
   }

@@ -17,7 +17,7 @@ enum EnvironmentSettings {
     let table: String?
     let key: String
     /// Converts the text; records a mistake and returns nil if it is invalid.
-    let value: @Sendable (String, Place, Report) -> Value?
+    let value: @Sendable (String, ValuePath, MistakeReport) -> Value?
 
     var pattern: String { table.map { "\($0).\(key)" } ?? key }
   }
@@ -42,7 +42,7 @@ enum EnvironmentSettings {
   }
 
   /// The tables of the file with the keys that variables override.
-  static func applied(to root: [String: Value], _ report: Report) -> [String: Value] {
+  static func applied(to root: [String: Value], _ report: MistakeReport) -> [String: Value] {
     var root = root
     for setting in settings {
       guard let text = text(of: setting.variable, report.environment) else { continue }
@@ -52,7 +52,7 @@ enum EnvironmentSettings {
         guard case .table(let inner) = root[name] ?? .table([:]) else { continue }
         table = inner
       }
-      let place = setting.table.map { Place.root.key($0) } ?? .root
+      let place = setting.table.map { ValuePath.root.key($0) } ?? .root
       report.take(setting.pattern, from: setting.variable)
       guard let value = setting.value(text, place.key(setting.key), report) else {
         report.giveBack(setting.pattern)
@@ -75,7 +75,7 @@ enum EnvironmentSettings {
   private static func list(_ text: String) -> Value { .array(words(text).map { .string($0) }) }
 
   /// Providers as `KIND` or `KIND+URL`. Kinds that need an account are not possible here.
-  private static func providers(_ text: String, _ place: Place, _ report: Report) -> Value? {
+  private static func providers(_ text: String, _ place: ValuePath, _ report: MistakeReport) -> Value? {
     var names: [String: Int] = [:]
     let tables = words(text).enumerated().compactMap { index, word -> Value? in
       let parts = word.split(separator: "+", maxSplits: 1, omittingEmptySubsequences: false).map { String($0) }

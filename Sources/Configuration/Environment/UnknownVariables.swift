@@ -18,7 +18,7 @@ enum UnknownVariables {
   /// Warns about each unknown variable.
   ///
   /// - Parameter names: the names of all variables.
-  static func warn(of names: some Sequence<String>, _ report: Report) {
+  static func warn(of names: some Sequence<String>, _ report: MistakeReport) {
     for name in names.sorted() where name.hasPrefix(prefix) && !known.contains(name) {
       if isMeantForOthers(name, report.environment(name) ?? "") { continue }
       let hint = nearest(to: name).map { "did you mean \($0)?" } ?? "known are \(known.joined(separator: ", "))"

@@ -7,7 +7,7 @@ extension Configuration {
   public static func providerNames(path: String, environment: Environment = processEnvironment) -> [String] {
     guard let text = try? text(path: path), let file = try? table(text, fileName: path) else { return [] }
     let root = withoutActuallyEscaping(environment) { environment in
-      EnvironmentSettings.applied(to: file, Report(file: path, environment: environment))
+      EnvironmentSettings.applied(to: file, MistakeReport(file: path, environment: environment))
     }
     let usual = Provider().name
     guard let value = root["provider"] else { return [usual] }

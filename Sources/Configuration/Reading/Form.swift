@@ -5,10 +5,10 @@ struct Form<Result> {
   /// The allowed values, as the object of "expected".
   let allowed: String
   /// Converts a value, or records a mistake and returns nil.
-  let read: (Value, Place, Report) -> Result?
+  let read: (Value, ValuePath, MistakeReport) -> Result?
 
   /// A form whose `read` records mistakes itself.
-  init(allowed: String, read: @escaping (Value, Place, Report) -> Result?) {
+  init(allowed: String, read: @escaping (Value, ValuePath, MistakeReport) -> Result?) {
     self.allowed = allowed
     self.read = read
   }

@@ -85,7 +85,7 @@ extension Configuration {
   ) throws(Mistakes) -> Loaded {
     let table = try table(text, fileName: fileName)
     return try withoutActuallyEscaping(environment) { environment throws(Mistakes) in
-      let report = Report(file: fileName, environment: environment)
+      let report = MistakeReport(file: fileName, environment: environment)
       UnknownVariables.warn(of: variables, report)
       var configuration = Configuration()
       configuration.read(from: TableReader(EnvironmentSettings.applied(to: table, report), at: .root, report))

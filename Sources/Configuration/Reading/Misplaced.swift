@@ -43,7 +43,7 @@ extension Configuration {
   }()
 
   private static func keys(of section: any Section.Type) -> [String] {
-    let reader = TableReader([:], at: .root, Report(file: "", environment: { _ in nil }))
+    let reader = TableReader([:], at: .root, MistakeReport(file: "", environment: { _ in nil }))
     var value = section.init()
     value.read(from: reader)
     return reader.known

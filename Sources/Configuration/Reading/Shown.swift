@@ -21,7 +21,7 @@ func shownText(_ text: String, limit: Int = 4096) -> String {
 
 extension Value {
   /// The value as a message quotes it.
-  func shown(at place: Place) -> String {
+  func shown(at place: ValuePath) -> String {
     if holdsSecret(place.lastKey) { return "\(kind) (not shown)" }
     return switch self {
     case .string(let text):
@@ -44,7 +44,7 @@ func holdsSecret(_ key: String) -> Bool {
 }
 
 /// The text without a user and a password before a host, and without the query and fragment of a URL.
-func withoutCredentials(_ text: String, at place: Place) -> String {
+func withoutCredentials(_ text: String, at place: ValuePath) -> String {
   var scheme = ""
   var rest = text[...]
   if let separator = rest.firstRange(of: "://") {

@@ -3,8 +3,8 @@
 /// Reads one TOML table. A key becomes known when it is asked for; `refuseUnknownKeys` reports all others.
 final class TableReader {
   /// The position of the table.
-  let place: Place
-  let report: Report
+  let place: ValuePath
+  let report: MistakeReport
   private let table: [String: Value]
   /// The keys that were asked for, in that order.
   private(set) var known: [String] = []
@@ -13,7 +13,7 @@ final class TableReader {
   /// The keys whose secret is written in the configuration file itself.
   var inlineSecrets: [String] = []
 
-  init(_ table: [String: Value], at place: Place, _ report: Report) {
+  init(_ table: [String: Value], at place: ValuePath, _ report: MistakeReport) {
     self.table = table
     self.place = place
     self.report = report
@@ -37,7 +37,7 @@ final class TableReader {
     let place = place.key(key)
     if let needs = UnavailableFeature.needs(of: place, value) {
       // One mistake is enough: whether the value has the right form does not matter.
-      let unheard = Report(file: report.file, environment: report.environment)
+      let unheard = MistakeReport(file: report.file, environment: report.environment)
       if form.read(value, place, unheard) != property {
         refuse(key, "not supported in this version: \(needs)", remedy: "remove the key")
       }

@@ -13,7 +13,7 @@ enum UnavailableFeature {
   ]
 
   /// The reason why the key or this value of it is not supported; nil if it is.
-  static func needs(of place: Place, _ value: Value) -> String? {
+  static func needs(of place: ValuePath, _ value: Value) -> String? {
     if let needs = table[place.pattern] { return needs }
     guard let line = value.line else { return nil }
     return table["\(place.pattern)=\(line)"]

@@ -12,7 +12,7 @@ extension Configuration {
   ) throws(Mistakes) -> Control {
     let text = try text(path: path)
     return try withoutActuallyEscaping(environment) { environment throws(Mistakes) in
-      let report = Report(file: path, environment: environment)
+      let report = MistakeReport(file: path, environment: environment)
       let reader = TableReader(try table(text, fileName: path), at: .root, report)
       var control = Control()
       reader.section("control") { control.read(from: $0) }

@@ -11,7 +11,7 @@ extension Configuration {
     let text = try text(path: path)
     let table = try table(text, fileName: path)
     return try withoutActuallyEscaping(environment) { environment throws(Mistakes) in
-      let report = Report(file: path) { $0 == "HTTPDNSD_LISTEN" ? environment($0) : nil }
+      let report = MistakeReport(file: path) { $0 == "HTTPDNSD_LISTEN" ? environment($0) : nil }
       let reader = TableReader(EnvironmentSettings.applied(to: table, report), at: .root, report)
       var listen = Listen()
       reader.section("listen") { listen.read(from: $0) }

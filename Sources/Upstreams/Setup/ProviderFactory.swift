@@ -104,7 +104,7 @@ package struct ProviderFactory {
     _ source: Configuration.TableSource, _ provider: Configuration.Provider, _ servers: [ProviderServer]
   ) -> TableProvider {
     let place: TableProvider.Source =
-      switch source.place {
+      switch source.location {
       case .file(let path): .file(path)
       case .url: .servers(servers, target: provider.path, host: source.host)
       }

@@ -6,7 +6,7 @@ extension Configuration {
   /// A self-maintained table of names and addresses.
   public struct TableSource: Hashable, Sendable {
     /// The location of a table.
-    public enum Place: Hashable, Sendable {
+    public enum Location: Hashable, Sendable {
       /// A URL; the table is fetched from the provider's servers.
       case url(ProviderURL)
       /// A file, by its absolute path.
@@ -14,7 +14,7 @@ extension Configuration {
     }
 
     /// The location of the table.
-    public var place: Place
+    public var location: Location
     /// The Host header of its transfers; nil means the server's name, as in every other transfer.
     public var host: String?
     /// The time after which the table is read again.
@@ -24,9 +24,9 @@ extension Configuration {
 
     /// Creates a table; the default arguments are the defaults of the file.
     public init(
-      _ place: Place, host: String? = nil, interval: Duration = .seconds(300), ttl: Duration = .seconds(60)
+      _ location: Location, host: String? = nil, interval: Duration = .seconds(300), ttl: Duration = .seconds(60)
     ) {
-      self.place = place
+      self.location = location
       self.host = host
       self.interval = interval
       self.ttl = ttl
@@ -41,7 +41,7 @@ extension Configuration.TableSource {
   /// The table in the fingerprints of cached answers.
   var meaning: String {
     let times = "interval=\(nanoseconds(interval))ns ttl=\(nanoseconds(ttl))ns"
-    return switch place {
+    return switch location {
     case .url(let url): "\(times) host=\(host ?? "-") url=\(url)"
     case .file(let path): "\(times) file=\(path)"
     }
@@ -64,14 +64,14 @@ extension Configuration.TableSource {
     switch (reader.isGiven("url"), reader.isGiven("file")) {
     case (true, true): reader.refuse("file", "url is given too", remedy: "remove one of the two")
     case (false, false): reader.require("url", allowed: "url or file with the location of the table")
-    case (true, false): if let url { place = .url(url) }
+    case (true, false): if let url { location = .url(url) }
     case (false, true):
       for key in Configuration.TableSource.transferKeys where reader.isGiven(key) {
         reader.refuse(key, "has no effect with file, which needs no transfer", remedy: "remove the key")
       }
       guard let file else { break }
       reader.requireReadable("file", file)
-      place = .file(file)
+      location = .file(file)
     }
   }
 }
@@ -81,7 +81,7 @@ extension Configuration.Provider {
   mutating func readTable(from reader: TableReader) {
     let table = Configuration.TableSource(from: reader)
     kind = .table(table)
-    guard case .url(let url) = table.place else {
+    guard case .url(let url) = table.location else {
       (servers, tlsName, path) = ([], "", "")
       reader.ignore { Configuration.TableSource.transferKeys.contains($0) }
       return

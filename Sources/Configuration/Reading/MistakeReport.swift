@@ -1,7 +1,7 @@
-// Report.swift -- collects the mistakes and warnings of one configuration.
+// MistakeReport.swift -- collects the mistakes and warnings of one configuration.
 
 /// The mistakes and warnings found so far. Lives for one call of `Configuration.parse`, on its thread.
-final class Report {
+final class MistakeReport {
   /// Mistakes beyond this number are dropped: a hostile file can have a hundred thousand.
   static let maxMistakes = 1000
 
@@ -22,7 +22,7 @@ final class Report {
   }
 
   /// Records a mistake. The caller makes sure that `found` holds no secret and no control character.
-  func refuse(_ found: String, at place: Place, allowed: String, _ wording: Mistake.Wording = .value) {
+  func refuse(_ found: String, at place: ValuePath, allowed: String, _ wording: Mistake.Wording = .value) {
     guard !isFull else {
       hasOmitted = true
       return
@@ -33,7 +33,7 @@ final class Report {
   }
 
   /// Whether further mistakes are dropped.
-  var isFull: Bool { recorded.count >= Report.maxMistakes }
+  var isFull: Bool { recorded.count >= MistakeReport.maxMistakes }
 
   /// All recorded mistakes; if some were dropped, the last one says so.
   var mistakes: [Mistake] {
@@ -44,18 +44,18 @@ final class Report {
   }
 
   /// Records a value that is not allowed: `VALUE PREDICATE; expected ALLOWED`. The value of a secret is not shown.
-  func refuse(_ value: Value, is predicate: String = "is not valid", at place: Place, allowed: String) {
+  func refuse(_ value: Value, is predicate: String = "is not valid", at place: ValuePath, allowed: String) {
     refuse("\(value.shown(at: place)) \(predicate)", at: place, allowed: allowed)
   }
 
   /// Records a warning. The caller makes sure that `text` holds no secret and no control character.
-  func warn(_ text: String, at place: Place) {
+  func warn(_ text: String, at place: ValuePath) {
     let origin = origin(of: place)
     warnings.append(Warning(file: origin.file, key: origin.path, text: text))
   }
 
   /// Records the key of a secret file that was read, not its path: people write the secret itself there.
-  func didReadSecret(at place: Place) { secretFiles.append(place.text) }
+  func didReadSecret(at place: ValuePath) { secretFiles.append(place.text) }
 
   /// Records a warning about an environment variable.
   func warn(_ text: String, ofVariable name: String) {
@@ -69,7 +69,7 @@ final class Report {
   func giveBack(_ pattern: String) { variables[pattern] = nil }
 
   /// The source of a key, the file or `environment`, and its name there.
-  private func origin(of place: Place) -> (file: String, path: String) {
+  private func origin(of place: ValuePath) -> (file: String, path: String) {
     for (pattern, variable) in variables where place.pattern == pattern || place.pattern.hasPrefix("\(pattern).") {
       return ("environment", variable + place.text.dropFirst(pattern.count))
     }

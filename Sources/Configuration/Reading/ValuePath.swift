@@ -1,7 +1,7 @@
-// Place.swift -- the path of a value in the configuration: for messages, and for look-ups by key path.
+// ValuePath.swift -- the path of a value in the configuration: for messages, and for look-ups by key path.
 
 /// A path of keys.
-struct Place {
+struct ValuePath {
   /// The path in messages: `provider["alidns"].servers[0]`.
   let text: String
   /// The keys alone: `provider.servers`.
@@ -10,22 +10,24 @@ struct Place {
   let lastKey: String
 
   /// The root table.
-  static let root = Place(text: "", pattern: "", lastKey: "")
+  static let root = ValuePath(text: "", pattern: "", lastKey: "")
 
   /// The path of a key in this table.
-  func key(_ key: String) -> Place {
+  func key(_ key: String) -> ValuePath {
     let isBare = !key.isEmpty && key.utf8.allSatisfy { isLetterOrDigit($0) || $0 == UInt8(ascii: "_") }
     let shown = isBare && key.utf8.count <= shownLimit ? key : "\"\(shownText(key, limit: shownLimit))\""
-    return Place(
+    return ValuePath(
       text: text.isEmpty ? shown : "\(text).\(shown)", pattern: pattern.isEmpty ? key : "\(pattern).\(key)",
       lastKey: key)
   }
 
   /// The path of an element of this array.
-  func index(_ index: Int) -> Place { Place(text: "\(text)[\(index)]", pattern: pattern, lastKey: lastKey) }
+  func index(_ index: Int) -> ValuePath { ValuePath(text: "\(text)[\(index)]", pattern: pattern, lastKey: lastKey) }
 
   /// The path of an element of this array of tables, by its unique name.
-  func named(_ name: String) -> Place { Place(text: "\(text)[\"\(name)\"]", pattern: pattern, lastKey: lastKey) }
+  func named(_ name: String) -> ValuePath {
+    ValuePath(text: "\(text)[\"\(name)\"]", pattern: pattern, lastKey: lastKey)
+  }
 }
 
 /// Whether the octet is an ASCII letter or digit.
