@@ -1,4 +1,4 @@
-// Blame.swift -- what a failure counts against and what follows from that; docs/architecture.md, "Blame", has the
+// Blame.swift -- what a failure counts against and what follows from that; docs/internals.md, "Blame", has the
 // table.
 
 import DNSWire

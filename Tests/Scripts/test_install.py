@@ -59,7 +59,7 @@ class InstallTest(unittest.TestCase):
                  "share/doc/httpdnsd/README.zh-CN.md", "share/doc/httpdnsd/docs/configuration.md",
                  "share/doc/httpdnsd/docs/providers.md"):
       self.assertIn(f"/usr/local/{path}", files)
-    for name in ("architecture.md", "packaging.md"):
+    for name in ("architecture.md", "internals.md", "packaging.md"):
       self.assertNotIn(f"/usr/local/share/doc/httpdnsd/docs/{name}", files)
     self.run_script("--remove")
     self.assertEqual(self.files(), {"/etc/httpdnsd/httpdnsd.toml"})
