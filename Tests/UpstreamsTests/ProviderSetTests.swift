@@ -130,6 +130,22 @@ import Testing
     #expect(later.budget(of: "a", perDay: 100).spent == 30)
   }
 
+  @Test func `units spent without a limit are saved as soon as a reload sets one`() throws {
+    let file = TemporaryFile("")
+    let first = try ProviderSet().following(configuration(provider("a")), factory)
+    let old = try #require(first.upstreams[0] as? HTTPDNSProvider)
+    old.pay(20)
+    var factory = factory
+    let ledger = UnitLedger(StateFile(path: file.path) { _ in }, on: loop)
+    factory.ledger = ledger
+    let second = try first.following(configuration(provider("a", "192.0.2.1", "units_per_day = 15")), factory)
+    second.upstreams[0].start()
+    first.retire(for: second)
+    ledger.close()
+    let later = UnitLedger(StateFile(path: file.path) { _ in }, on: loop)
+    #expect(later.budget(of: "a", perDay: 15).spent == 20)
+  }
+
   @Test func `removed providers are released when nothing is in flight`() throws {
     weak var old: HTTPDNSProvider?
     var set = try ProviderSet().following(configuration(provider("a")), factory)

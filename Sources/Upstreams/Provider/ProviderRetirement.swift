@@ -29,6 +29,8 @@ extension HTTPDNSProvider: CountingUpstream {
 
   private func takeOver(_ budget: UnitBudget) {
     self.budget = UnitBudget(perDay: settings.unitsPerDay, day: budget.day, spent: budget.spent)
+    // The predecessor had no ledger if it had no limit.
+    if budget.spent > 0 { ledger?.didSpend() }
   }
 }
 

@@ -48,7 +48,7 @@ package final class UnitLedger {
     writer.changed()
   }
 
-  /// Schedules a save after units were spent.
+  /// Schedules a save after units were spent or taken over.
   func didSpend() { writer.changed() }
 
   /// Writes unsaved changes before it returns.
