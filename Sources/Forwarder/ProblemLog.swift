@@ -8,8 +8,10 @@ import Telemetry
 import Upstreams
 
 extension OccasionalLog {
-  /// Logs why a provider or LocalDNS gave no answer: once a minute for each kind of failure.
+  /// Logs why a provider or LocalDNS gave no answer, unless it is logged already: once a minute for each kind of
+  /// failure.
   func log(_ failure: UpstreamFailure, of name: String, now: BootInstant) {
+    guard !failure.isLogged else { return }
     log(
       .warning, reason: "\(name): \(failure.kind)", now: now.nanoseconds,
       "\(name == "localdns" ? "" : "provider ")\(name): \(failure.reason)")

@@ -33,6 +33,8 @@ package struct UpstreamFailure: Error, Sendable, Equatable {
   var refusal: HTTPDNSFailure?
   /// Whether it is temporary (HTTP 5xx, a connection that was reset): the question gets a second chance.
   var isTemporary = false
+  /// Whether the provider has logged it when it began to back off.
+  package var isLogged = false
   /// Whether the server replied over HTTP, so that it is reachable.
   package var isReply = false
 
@@ -51,6 +53,9 @@ package struct UpstreamFailure: Error, Sendable, Equatable {
     guard !steps.isEmpty else { return ["\(name): \(explanation)"] }
     return steps.map { "\(name): \($0)" }
   }
+
+  /// Whether a table has no such name, so that the next upstream decides as if there were no table.
+  package var isNotListed: Bool { self == .notListed || self == .switchedOff }
 
   /// Whether a reachable provider replied about the name, so that no other upstream is asked.
   package var isFinal: Bool { (blame == .question || blame == .answer) && !isLate }
@@ -117,7 +122,8 @@ extension UpstreamFailure {
   package static let unserved = UpstreamFailure(.notSupported, "no provider serves this type", .question)
   package static let unaskable = UpstreamFailure(
     .notSupported, "no provider takes a name with such characters", .question)
-  package static let notListed = UpstreamFailure(.notSupported, "not in the table", .question)
+  package static let notListed = UpstreamFailure(.notSupported, "not in its table", .question)
+  package static let switchedOff = UpstreamFailure(.notSupported, "its table is switched off", .question)
   package static let noServer = UpstreamFailure(.noReachableAuthority, "no resolver to ask", .network)
   static let noTimeLeft = UpstreamFailure(.noReachableAuthority, "no time left", .network)
   /// No upstream answered before the deadline.

@@ -111,6 +111,10 @@ private func sorted(_ records: [ResourceRecord]) -> [String] {
       #expect(reply.code == .servFail)
       #expect(reply.errors == [0])
       try stranger.waitForLog("refused the credentials")
+      #expect(try ask(stranger.address, "www.example.com").code == .servFail)
+      stranger.end()
+      let warnings = stranger.log.split(separator: "\n").filter { $0.contains(" WARNING provider alidns: ") }
+      #expect(warnings.count == 1, "\(stranger.log)")
     }
   }
 

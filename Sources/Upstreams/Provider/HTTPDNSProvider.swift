@@ -255,7 +255,10 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
         }
         failure.reason = "\(servers[index]): \(failure.reason)"
         if failure.blame.endsWithRecovery { lastFailure = (failure.reason, loop.now) }
-        if let refusal = problem.refusal, failure.blame == .account { failure.advice = remedy(for: refusal) }
+        if let refusal = problem.refusal, failure.blame == .account {
+          failure.advice = remedy(for: refusal)
+          if case .aside = health.fitness(now: loop.now.nanoseconds) { failure.isLogged = true }
+        }
         steps.append(failure.explanation)
         failure.steps = steps
         guard secondChance != nil || failure.blame.leadsToNextServer else { return .failure(failure) }
@@ -291,7 +294,9 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       return UpstreamFailure(.noReachableAuthority, "all of its servers are down", .server)
     case .aside(let reason):
       hasTrouble = true
-      return UpstreamFailure(.other, "backing off: \(reason.text)", .account)
+      var refusal = UpstreamFailure(.other, "backing off: \(reason.text)", .account)
+      refusal.isLogged = true
+      return refusal
     }
     guard hasUnits else {
       hasTrouble = true
