@@ -66,7 +66,7 @@ extension UnreadableReason {
     switch self {
     case .tooLarge: "larger than allowed"
     case .mediaType: "of another media type; is it the page of a portal?"
-    case .syntax: "not JSON, or not all of it"
+    case .syntax: "not JSON, or cut off"
     case .nesting: "JSON nested too deeply"
     case .shape: "JSON with members missing, or of another type"
     case .number: "a number out of range"

@@ -71,9 +71,9 @@ struct MachineCheck {
   /// All of it in a sentence.
   var summary: String {
     let parts = findings.filter { $0.result == .problem }.map(\.part)
+      .reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
     guard parts.isEmpty else {
-      let names = parts.reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
-      return "\(parts.count) \(parts.count == 1 ? "problem" : "problems"): \(names.joined(separator: ", "))."
+      return "\(parts.count) \(parts.count == 1 ? "problem" : "problems"): \(parts.joined(separator: ", "))."
     }
     switch usesDaemon {
     case true: return "This machine's names go to httpdnsd, and everything that it needs works."
@@ -92,7 +92,11 @@ struct MachineCheck {
   private mutating func checkSecrets() {
     guard !loaded.secretFiles.isEmpty else { return }
     guard let service = ServiceReader(of: path), service.begin() else {
-      return add("secrets", .note, "this user can read them; as root it is checked for the service's user")
+      let rest =
+        geteuid() == 0
+        ? "another user that runs httpdnsd with this configuration may not"
+        : "as root it is checked for the service's user"
+      return add("secrets", .note, "this user can read them; \(rest)")
     }
     var mistakes: [Mistake] = []
     do throws(Mistakes) { _ = try Configuration.load(path: path) } catch { mistakes = error.mistakes }
@@ -111,7 +115,8 @@ struct MachineCheck {
     let servers = endpoints.map { Healthcheck.target(of: SocketAddress(octets: $0.address.octets, port: $0.port)!) }
     do throws(EventLoopError) {
       for finding in try Healthcheck.run(servers, timeout: .seconds(2)) {
-        let help = finding.failure == .network(ECONNREFUSED) ? "; `systemctl start httpdnsd` starts it" : ""
+        let isMissing = finding.failure == .network(ECONNREFUSED)
+        let help = isMissing && isOfService ? "; `systemctl start httpdnsd` starts it" : ""
         add("daemon", finding.failure == nil ? .ok : .problem, finding.line + help)
       }
     } catch { add("daemon", .note, "not checked: \(error)") }
@@ -172,9 +177,10 @@ struct MachineCheck {
       case .provider(let name): "provider \(name)"
       case .localDNS(let server): "LocalDNS \(server)"
       }
-    if case .failure(let reason) = opinion.outcome {
-      add(part, .problem, reason)
-    } else {
+    switch opinion.outcome {
+    case .failure(let reason): add(part, .problem, reason)
+    case .notListed(let reason): add(part, .note, "answers, but not for \(name): \(reason)")
+    case .addresses, .noData, .noName:
       add(part, .ok, "answers for \(name) in \(TimeText.milliseconds(opinion.took))")
     }
   }
@@ -186,6 +192,9 @@ struct MachineCheck {
     guard let journal = try? Installation(root: Root()).journal() else { return false }
     return Engagement(journal, root: Root()).isEngaged ?? false
   }
+
+  /// Whether httpdnsd.service reads this configuration.
+  private var isOfService: Bool { ServiceUnit(Root()).configuration.map { FilePath.isSame($0, path) } ?? false }
 
   /// An address without port 53.
   private static func host(_ server: SocketAddress) -> String {

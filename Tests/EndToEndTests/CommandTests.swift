@@ -195,7 +195,33 @@ import Testing
       try simulator.fault("kind=status&code=503")
       let (ending, output, _) = try lab.run("query", "--config", file, "example.com")
       #expect(ending == .exited(1))
-      #expect(output.contains("SERVFAIL") && output.contains("HTTP status 503"))
+      #expect(
+        output.contains("SERVFAIL") && output.contains("\nasked        json: ") && output.contains("HTTP status 503"))
+      #expect(!output.contains("answered by") && !output.contains("reason "), "\(output)")
+    }
+  }
+
+  @Test func `query tells a name that no list has from a type that nobody serves`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator("--setting", "not-listed=www.corp.example")
+      let table = try lab.folder.write("{\"enable\":1,\"domainlist\":[]}", to: "table.json")
+      for (provider, arguments, reason) in [
+        (
+          Settings.provider("table", "file = \"\(table)\""), ["www.corp.example"],
+          "no provider has the name in its table"
+        ),
+        (Settings.provider("table", "file = \"\(table)\""), ["www.corp.example", "MX"], "no provider serves type MX"),
+        (
+          AccountKind.named("tencent, aes over HTTP").provider(simulator), ["www.corp.example"],
+          "an empty answer; the name may not be in the list of the provider's account"
+        ),
+      ] {
+        let file = try lab.file(Settings(provider).text)
+        let (ending, output, error) = try lab.run(["query", "--config", file] + arguments)
+        #expect(ending == .exited(0), "\(error)")
+        #expect(
+          output.contains("\nreason       \(reason)\n") && !output.contains("\nafter        tencent"), "\(output)")
+      }
     }
   }
 
@@ -209,6 +235,7 @@ import Testing
         #expect(output.contains("answered by  json (\(simulator.http))\n"), "\(output)")
         #expect(
           output.contains("status       SERVFAIL\nreason       \(simulator.http) answers SERVFAIL\n"), "\(output)")
+        #expect(!output.contains("\nafter "), "\(output)")
       }
       let (ending, output, _) = try lab.run("doctor", "--config", file, "servfail.example")
       #expect(ending == .exited(2) && output.contains("failed: \(simulator.http) answers SERVFAIL"), "\(output)")

@@ -102,7 +102,7 @@ import Testing
       let network = try PlainServer(addresses: ["www.corp.example.": "198.51.100.7"])
       let file = try file(lab, simulator, network)
       let report = try report(lab.run("doctor", "--json", "--config", file, "www.corp.example").output)
-      #expect(report.finding("tencent", "A")?.answer.contains("not in its list") == true)
+      #expect(report.finding("tencent", "A")?.answer.contains("may not be in the list") == true)
       #expect(report.finding("LocalDNS \(network.address)", "A")?.verdict == "unknown")
       #expect(report.findings.allSatisfy { !$0.suspicious })
     }
@@ -228,6 +228,21 @@ import Testing
       }
       #expect(report.finding("provider json")?.finding.contains("HTTP status 503") == true)
       #expect(report.summary == "3 problems: daemon, provider json, LocalDNS \(plain).")
+    }
+  }
+
+  @Test func `doctor without a name notes a table that does not have the name`() throws {
+    try withLab { lab in
+      for (table, reason) in [
+        ("{\"enable\":1,\"domainlist\":[{\"domain\":\"a.example\",\"ips\":[\"192.0.2.1\"]}]}", "not in its table"),
+        ("{\"enable\":0,\"domainlist\":[]}", "its table is switched off"),
+      ] {
+        let file = try lab.folder.write(table, to: "table.json")
+        let (_, report) = try check(lab, Settings(Settings.provider("table", "file = \"\(file)\"")))
+        let finding = report.finding("provider table")
+        #expect(finding?.result == "note", "\(report)")
+        #expect(finding?.finding == "answers, but not for example.com.: \(reason)", "\(report)")
+      }
     }
   }
 

@@ -51,9 +51,9 @@ import Testing
     #expect(verdict(addresses("198.51.100.1"), providers: [.failure("silent")]) == .unknown)
     #expect(verdict(.failure("silent"), providers: [addresses("192.0.2.1")]) == .unknown)
     // A name outside of an account's list: that account's provider has no word about it.
-    #expect(verdict(addresses("198.51.100.1"), providers: [.notListed]) == .unknown)
-    #expect(verdict(addresses("198.51.100.1"), providers: [.notListed, .noName]) == .invented)
-    #expect(verdict(.noName, providers: [.notListed, addresses("192.0.2.1")]) == .denied)
+    #expect(verdict(addresses("198.51.100.1"), providers: [.notListed("")]) == .unknown)
+    #expect(verdict(addresses("198.51.100.1"), providers: [.notListed(""), .noName]) == .invented)
+    #expect(verdict(.noName, providers: [.notListed(""), addresses("192.0.2.1")]) == .denied)
   }
 
   @Test func `families are compared apart`() {

@@ -149,7 +149,7 @@ import Testing
   @Test func `the next server is asked for the table if one fails`() {
     let servers = [server { _ in .refused }, server { _ in .status(500) }, server { _ in .table("192.0.2.3") }]
     #expect(addresses(fetching(servers)) == ["192.0.2.3"])
-    #expect(notes.all == ["provider table: a table of 1 names"])
+    #expect(notes.all == ["provider table: a table of 1 name"])
   }
 
   @Test func `an unchanged table is not sent again`() {
@@ -200,9 +200,9 @@ import Testing
     loop.advance(by: .seconds(1000))
     #expect(
       notes.all == [
-        "provider table: a table of 1 names",
+        "provider table: a table of 1 name",
         "provider table: server0: refused: refused; the old table stays",
-        "provider table: a table of 1 names",
+        "provider table: a table of 1 name",
       ])
   }
 

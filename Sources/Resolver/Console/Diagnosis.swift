@@ -35,8 +35,8 @@ package struct Opinion: Sendable {
     case noData
     /// NXDOMAIN.
     case noName
-    /// Nothing, which may only mean that the name is not in the account's list, or not in the table.
-    case notListed
+    /// Nothing about the name, which may not be in the account's list or in the table, with the reason.
+    case notListed(String)
     /// No answer, with the reason.
     case failure(String)
 
@@ -175,7 +175,7 @@ extension Resolver {
           failure: UpstreamFailure.refused(code, by: source.server).reason)
       }
       guard let finished = policy.finish(reply.answer, to: question) else { return nil }
-      return ResolvedAnswer(response: finished.response, lifetime: finished.lifetime, source: source)
+      return ResolvedAnswer(FetchResult(result: .success(finished), source: source))
     }
   }
 
@@ -192,7 +192,7 @@ extension Resolver {
 extension Opinion.Answer {
   init(_ result: Result<UpstreamAnswer, UpstreamFailure>, _ type: RecordType) {
     switch result {
-    case .failure(.notListed): self = .notListed
+    case .failure(let failure) where failure.isNotListed: self = .notListed(failure.reason)
     case .failure(let failure): self = .failure(failure.reason)
     case .success(let reply):
       let records = reply.answer.answers.filter { $0.type == type }
@@ -201,7 +201,8 @@ extension Opinion.Answer {
         self = .addresses(addresses, ttl: records.map(\.ttl).min() ?? 0)
       } else {
         switch reply.answer.responseCode {
-        case .noError: self = reply.answer.isEmptyAmbiguous ? .notListed : .noData
+        case .noError:
+          self = reply.answer.isEmptyAmbiguous ? .notListed(ResolvedAnswer.ambiguity) : .noData
         case .nxDomain: self = .noName
         case let code: self = .failure(UpstreamFailure.refused(code, by: reply.server).reason)
         }

@@ -415,8 +415,12 @@ package struct ResolvedAnswer: Sendable {
   package var source: AnswerSource
   /// The reason of a failure; nil if there is an answer.
   package var failure: String?
+  /// Whether it is an empty answer that may only mean that the name is not in the list of the provider's account.
+  package var isAmbiguous = false
   /// Why each upstream but the last gave no answer, human-readable.
   package var trail: [String] = []
+  /// What an ambiguous answer means.
+  package static let ambiguity = "an empty answer; the name may not be in the list of the provider's account"
 
   /// Creates a result; a failure has a lifetime of 0 seconds and its reason.
   package init(
@@ -435,6 +439,7 @@ extension ResolvedAnswer {
     switch result.result {
     case .success(let answer):
       self.init(response: answer.response, lifetime: answer.lifetime, source: result.source)
+      isAmbiguous = answer.isAmbiguous
     case .failure(let reason):
       self.init(
         response: ComposedResponse(.servFail, extendedError: reason.extendedError), lifetime: 0, source: result.source,

@@ -24,7 +24,7 @@ extension Resolver {
     var empty: FetchResult?
     func take(_ reason: UpstreamFailure, _ result: FetchResult, _ upstream: any Upstream) {
       fetch.trace(reason.trail(of: upstream.name))
-      guard reason != .notListed else { return }
+      guard !reason.isNotListed else { return }
       note(upstream.name, reason)
       // A failure that excludes LocalDNS counts from now on, whatever later providers fail with.
       if failed?.failure?.leadsToLocalDNS ?? true { failed = result }
@@ -48,7 +48,7 @@ extension Resolver {
       switch result.result {
       case .success(let answer) where answer.isAmbiguous:
         empty = empty ?? result
-        fetch.trace("\(upstream.name): nothing, which may mean that the name is not in its list")
+        fetch.trace("\(upstream.name): \(ResolvedAnswer.ambiguity)")
       case .success: return await afterNXDOMAIN(fetch, result)
       case .failure(let reason):
         take(reason, result, upstream)

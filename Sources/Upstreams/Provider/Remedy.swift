@@ -13,7 +13,7 @@ extension HTTPDNSFailure {
     case .expired: "check the machine's clock"
     case .account: "check in the provider's console that the account exists, is paid for, and may be used this way"
     case .badPath: "check the path in url or servers"
-    case .quota: "raise the quota in the provider's console, or lower requests_per_second"
+    case .quota: "raise the quota in the provider's console, or set requests_per_second below it"
     default: "check the provider's keys in the configuration"
     }
   }

@@ -90,7 +90,8 @@ final class TableProvider: Upstream, @unchecked Sendable {
     loop.assertCurrent()
     start()
     if !hasLoaded { await waiters.wait(atMost: deadline - loop.now) }
-    guard let answer = answer(to: question) else { return .failure(table == nil ? noTable : .notListed) }
+    guard let table else { return .failure(noTable) }
+    guard let answer = answer(to: question) else { return .failure(table.isEnabled ? .notListed : .switchedOff) }
     return .success(UpstreamAnswer(answer, server: origin))
   }
 
@@ -233,7 +234,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
     if !fresh.isEnabled {
       note(.warning, "provider \(name): its table is switched off")
     } else {
-      note(.info, "provider \(name): a table of \(fresh.count) names")
+      note(.info, "provider \(name): a table of \(fresh.count) \(fresh.count == 1 ? "name" : "names")")
     }
   }
 

@@ -93,7 +93,7 @@ struct DoctorCommand: ParsableCommand {
       case .addresses(let addresses, _): addresses.map(\.description).joined(separator: " ")
       case .noData: "no such address"
       case .noName: "no such name"
-      case .notListed: "nothing: no such address, or not in its list"
+      case .notListed(let reason): reason
       case .failure(let reason): "failed: \(reason)"
       }
     }

@@ -115,14 +115,18 @@ struct QueryCommand: ParsableCommand {
   private func show(_ answer: ResolvedAnswer, to question: Question, took: Duration, way: String?) {
     print("question     \(question.name) \(question.type)")
     if let way { print("route        \(way)") }
-    let isAnswered = answer.failure == nil || answer.source != .ourselves
-    if isAnswered { print("answered by  \(describe(answer.source))") }
-    for step in answer.trail { print(isAnswered ? "after        \(step)" : "asked        \(step)") }
+    let reason = reason(answer, question)
+    func hasReason(_ step: String) -> Bool { reason.map { step.hasSuffix($0) } ?? false }
+    if answer.failure == nil || answer.source.hasReplied {
+      print("answered by  \(describe(answer.source))")
+      // The last step may be this answer.
+      for step in answer.trail where !hasReason(step) { print("after        \(step)") }
+    } else {
+      for step in answer.trail { print("asked        \(step)") }
+    }
     print("took         \(TimeText.tenths(took)) ms")
     print("status       \(answer.response.responseCode)")
-    let reason = answer.failure ?? answer.response.extendedError.map { text($0, of: question) }
-    // The line of an upstream has it already.
-    let isSaid = !isAnswered && reason.map { reason in answer.trail.contains { $0.hasSuffix(reason) } } ?? false
+    let isSaid = !answer.source.hasReplied && answer.trail.contains(where: hasReason)
     if let reason, !isSaid { print("reason       \(reason)") }
     guard let message = answer.response.message(to: question) else { return }
     for record in message.answers + message.authorities {
@@ -130,8 +134,17 @@ struct QueryCommand: ParsableCommand {
     }
   }
 
+  /// Why there is no answer, or why it has no records.
+  private func reason(_ answer: ResolvedAnswer, _ question: Question) -> String? {
+    if let failure = answer.failure { return failure }
+    if answer.isAmbiguous { return ResolvedAnswer.ambiguity }
+    return answer.response.extendedError.map { text($0, of: question) }
+  }
+
   private func text(_ error: ExtendedError, of question: Question) -> String {
     switch error {
+    // Every provider serves A and AAAA, but a table only for its own names.
+    case .notSupported where question.type == .a || question.type == .aaaa: "no provider has the name in its table"
     case .notSupported: "no provider serves type \(question.type)"
     case .blocked: "blocked by a rule"
     case .filtered: "its addresses are private (names.rebind_protection)"
@@ -145,6 +158,17 @@ struct QueryCommand: ParsableCommand {
     case .localDNS: "LocalDNS"
     case .cache: "the cache"
     case .ourselves: "httpdnsd itself"
+    }
+  }
+}
+
+extension AnswerSource {
+  /// Whether a server has replied to the question, if only by an RCODE.
+  fileprivate var hasReplied: Bool {
+    switch self {
+    case .provider(_, let server): !server.isEmpty
+    case .localDNS, .cache: true
+    case .ourselves: false
     }
   }
 }
