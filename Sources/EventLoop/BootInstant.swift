@@ -31,7 +31,8 @@ public struct BootInstant: Comparable, Hashable, Sendable {
   /// The time from `right` to `left`.
   @inlinable
   public static func - (left: BootInstant, right: BootInstant) -> Duration {
-    .nanoseconds(left.nanoseconds &- right.nanoseconds)
+    // Duration.nanoseconds checks for an overflow that 64 bits of nanoseconds cannot cause.
+    Duration(attoseconds: Int128(left.nanoseconds &- right.nanoseconds) &* 1_000_000_000)
   }
 }
 
@@ -39,6 +40,10 @@ extension Duration {
   /// The duration in nanoseconds, clamped to ±292 years.
   @inlinable
   public var nanoseconds: Int64 {
+    // Less than nine seconds, as most are, need no division of 128 bits.
+    let whole = self.attoseconds
+    let low = Int64(truncatingIfNeeded: whole)
+    guard Int128(low) != whole else { return low / 1_000_000_000 }
     let (seconds, attoseconds) = components
     let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
     return overflow ? (seconds < 0 ? .min : .max) : scaled &+ attoseconds / 1_000_000_000

@@ -4,6 +4,7 @@
 
 import CPublicSuffix
 import DNSWire
+import Synchronization
 
 /// The ICANN section of the public suffix list (publicsuffix.org): `com`, `com.cn`, `co.uk`.
 public enum PublicSuffixes {
@@ -31,7 +32,7 @@ public enum PublicSuffixes {
     guard labels > 2 else { return lastTwo }
     if isSuffix(octets, from: lastTwo, inAddrArpa) { return start(2 + 2) }
     if isSuffix(octets, from: lastTwo, ip6Arpa) { return start(2 + 8) }
-    return contains(octets, from: lastTwo) ? start(3) : lastTwo
+    return SuffixMemo.shared.contains(octets, from: lastTwo) ? start(3) : lastTwo
   }
 
   /// The registered domain of a name; see `domainStart`.
@@ -48,8 +49,8 @@ public enum PublicSuffixes {
     octets.count - start == name.count && octets[start...].elementsEqual(name)
   }
 
-  /// Looks a suffix up. Without a list, which some builds of libpsl lack, only top-level domains are public suffixes.
-  private static func contains(_ octets: UnsafeBufferPointer<UInt8>, from start: Int) -> Bool {
+  /// Looks a suffix up in libpsl's list. Without a list, which some builds of libpsl lack, only top-level domains are public suffixes.
+  fileprivate static func contains(_ octets: UnsafeBufferPointer<UInt8>, from start: Int) -> Bool {
     // The list has names as text without the final dot. Names with special octets are not in it.
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: NameLimit.name + 1) { text in
       var length = 0
@@ -72,5 +73,28 @@ public enum PublicSuffixes {
       guard let list = psl_builtin() else { return false }
       return psl_is_public_suffix2(list, text.baseAddress!, PSL_TYPE_ICANN) != 0
     }
+  }
+}
+
+/// Whether the last two labels of names are public suffixes: libpsl takes some 4,500 instructions to say so.
+private final class SuffixMemo: Sendable {
+  static let shared = SuffixMemo()
+
+  private static let size = 1024
+  /// A keyed hash of a suffix, whose last bit is the answer; 0 if there is none. An owner of domains cannot choose which
+  /// suffix another one displaces.
+  private let cells = InlineArray<1024, Atomic<UInt64>> { _ in Atomic(0) }
+
+  func contains(_ octets: UnsafeBufferPointer<UInt8>, from start: Int) -> Bool {
+    // SipHash with the random seed of the process.
+    var hasher = Hasher()
+    hasher.combine(bytes: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(octets)[start...]))
+    let hash = UInt64(bitPattern: Int64(hasher.finalize())) | 3
+    let place = Int(truncatingIfNeeded: (hash >> 2) % UInt64(SuffixMemo.size))
+    let known = cells[place].load(ordering: .relaxed)
+    if known | 1 == hash { return known & 1 != 0 }
+    let isSuffix = PublicSuffixes.contains(octets, from: start)
+    cells[place].store(isSuffix ? hash : hash & ~1, ordering: .relaxed)
+    return isSuffix
   }
 }

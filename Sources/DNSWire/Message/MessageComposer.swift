@@ -13,7 +13,9 @@ extension Message {
   /// - Throws: `.tooLong` if a section has more than 65,535 records, or a record, an option or the message more octets.
   /// - Complexity: O(octets).
   public func compose(paddedTo block: Int = 0) throws(WireError) -> [UInt8] {
-    var writer = WireWriter()
+    // Only a message with records, or with several questions, has a name that could point to another one.
+    let isCompressed = questions.count + answers.count + authorities.count + additionals.count > 1
+    var writer = WireWriter(isCompressed: isCompressed)
     writer.short(id)
     writer.short(header.bits)
     try writer.count(questions.count)
@@ -40,8 +42,12 @@ private struct WireWriter {
   /// The offsets of names and their parents within reach of a pointer, by exact octets: a pointer to a name in another
   /// case would change the name.
   private var offsets: [ArraySlice<UInt8>: UInt16] = [:]
+  private let isCompressed: Bool
 
-  init() { octets.reserveCapacity(512) }
+  init(isCompressed: Bool) {
+    self.isCompressed = isCompressed
+    octets.reserveCapacity(512)
+  }
 
   mutating func short(_ value: UInt16) {
     octets.append(UInt8(truncatingIfNeeded: value >> 8))
@@ -60,6 +66,7 @@ private struct WireWriter {
   }
 
   mutating func name(_ name: DomainName) {
+    guard isCompressed else { return octets.append(contentsOf: name.octets) }
     var suffix = name.octets[...]
     while let length = suffix.first, length != 0 {
       if let offset = offsets[suffix] {
@@ -93,8 +100,10 @@ private struct WireWriter {
     short(0)
     for option in edns.options { try self.option(option.code, option.data) }
     if block > 0 {
-      let unpadded = octets.count + 4
-      try option(.padding, [UInt8](repeating: 0, count: (block - unpadded % block) % block))
+      let padding = (block - (octets.count + 4) % block) % block
+      short(EDNS.OptionCode.padding.rawValue)
+      try count(padding)
+      octets.append(contentsOf: repeatElement(0, count: padding))
     }
     guard let length = UInt16(exactly: octets.count - lengthOffset - 2) else { throw .tooLong }
     octets[lengthOffset] = UInt8(truncatingIfNeeded: length >> 8)
