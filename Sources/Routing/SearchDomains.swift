@@ -1,7 +1,7 @@
 // SearchDomains.swift -- the effect of a network's search domains on the names below them.
 //
 // A DHCP server may announce any domain. Therefore a search domain keeps names from the providers only if its top-level
-// label does not exist on the Internet (docs/adr/0019-search-domains-take-nothing-away.md).
+// label does not exist on the Internet (docs/adr/0019-search-domains-take-no-names-away.md).
 
 import DNSWire
 import PublicSuffixes

@@ -1,6 +1,6 @@
 // ConfinedAnswer.swift -- removes records of other names from the answers of the network's resolver.
 //
-// See docs/adr/0024-the-network-speaks-of-its-own-names.md. A cache behind this daemon may store each record under its
+// See docs/adr/0024-the-network-answers-for-its-names.md. A cache behind this daemon may store each record under its
 // owner: with an alias that leads out of the network, the network's resolver could set the addresses of public names
 // there.
 

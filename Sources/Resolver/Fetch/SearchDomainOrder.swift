@@ -1,6 +1,6 @@
 // SearchDomainOrder.swift -- the order of providers and LocalDNS for names below a search domain of the network.
 //
-// docs/adr/0019-search-domains-take-nothing-away.md. Resolver's loop only.
+// docs/adr/0019-search-domains-take-no-names-away.md. Resolver's loop only.
 
 import DNSWire
 import EventLoop
