@@ -319,6 +319,25 @@ private enum Saying {
     #expect(failure(ask(provider, "www.good.example")) == nil)
   }
 
+  @Test func `an account that is refused for the only domain in use is found out`() {
+    let settings = Configuration.Provider.tested(name: "first", hasAccount: true)
+    let (provider, service) = make(settings)
+    ask(provider, "www.good.example")
+    loop.advance(by: .seconds(2))
+    service.everything = .result(.status(403))
+    for number in 0..<20 { ask(provider, "n\(number).good.example") }
+    #expect(!isUp(provider) && service.count == 1 + 8)
+    loop.advance(by: .seconds(31))
+    ask(provider, "www.good.example")
+    #expect(!isUp(provider) && service.count == 1 + 8 + 1, "the next refusal counts at once")
+    service.everything = nil
+    loop.advance(by: .seconds(61))
+    #expect(failure(ask(provider, "www.good.example")) == nil)
+    service.everything = .result(.status(403))
+    for number in 0..<7 { ask(provider, "m\(number).good.example") }
+    #expect(isUp(provider), "an answer begins the count again")
+  }
+
   @Test func `a provider inherits the good questions of its predecessor`() {
     let (provider, _) = make()
     ask(provider, "www.good.example")

@@ -34,6 +34,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   var checkTimer: LoopTimer?
   /// Domains that were refused since the last reply, while no question is known to be good.
   var refusedDomains: Set<DomainName> = []
+  /// Refusals since the last reply that no good question could check.
+  var refusalsInARow = 0
   /// The number of probes so far; each uses another of the good questions.
   var probeNumber = 0
   /// The maximum cost in units of all transfers in flight.

@@ -143,6 +143,8 @@ extension HTTPDNSProvider {
   private static let freshReply = Duration.seconds(1)
   /// While no good question is known, refusals of this many consecutive domains count against the account.
   private static let mostRefusedDomains = 3
+  /// The number of refusals in a row that are the account's although only names of the same domain were ever answered.
+  private static let mostRefusals = 8
 
   /// Records a usable reply of a server.
   func replied(_ index: Int) {
@@ -152,6 +154,7 @@ extension HTTPDNSProvider {
       suspicions[index] = ServerSuspicion(lastReply: loop.now, wellSince: wellSince)
     }
     refusedDomains = []
+    refusalsInARow = 0
     logStateChange()
     // A reply that was in flight when the provider began to back off does not end that.
     guard hasTrouble, health.fitness(now: loop.now.nanoseconds) == .up else { return }
@@ -260,7 +263,11 @@ extension HTTPDNSProvider {
   ) async -> Bool {
     guard !good.questions(insteadOf: asked).isEmpty else {
       // No question was ever answered: a configured account may be wrong.
-      if good.isEmpty, settings.kind.hasAccount, !refusal.mayBeTheQuestion { return true }
+      let mayBeTheAccount = settings.kind.hasAccount && !refusal.mayBeTheQuestion
+      if good.isEmpty, mayBeTheAccount { return true }
+      // Only names of this domain were ever answered. Its owner may have caused the refusal, but nothing else is asked.
+      refusalsInARow += 1
+      if mayBeTheAccount, refusalsInARow >= HTTPDNSProvider.mostRefusals { return true }
       refusedDomains.insert(PublicSuffixes.domain(of: asked.name))
       return refusedDomains.count >= HTTPDNSProvider.mostRefusedDomains
     }
