@@ -33,8 +33,7 @@ public final class QueryProperty: Property {
       let plan = RoutingPlan(loaded.configuration, hosts: HostsFile(), searchDomains: [])
       path = QueryPath(
         QueryTables(
-          loaded.configuration, plan, cache: cache, network: CurrentNetwork(of: cache), keepalive: 150,
-          passesSubnets: { _ in true }))
+          loaded.configuration, plan, cache: cache, network: CurrentNetwork(of: cache), keepalive: 150))
     } catch {
       preconditionFailure("\(error)")
     }
@@ -93,6 +92,11 @@ public final class QueryProperty: Property {
 
 extension QueryProperty {
   private static let rules = """
+    [[provider]]
+    name = "json"
+    kind = "json"
+    url = "https://192.0.2.1/resolve"
+    client_subnet = "from-client"
     [[rule]]
     names = ["pinned.example"]
     use = "pinned"

@@ -30,15 +30,9 @@ public protocol Dialect: Sendable {
 
   /// The price of a transfer.
   var billing: Billing { get }
-
-  /// Whether requests carry DO and CD. If not, questions that differ only in these flags give the same transfer.
-  var knowsDNSSECFlags: Bool { get }
 }
 
 extension Dialect {
-  /// False by default: requests carry neither DO nor CD.
-  public var knowsDNSSECFlags: Bool { false }
-
   /// Nil by default: the service has no error codes of its own.
   public func errorCode(in response: HTTPResponse) -> String? { nil }
 }

@@ -78,7 +78,7 @@ extension Configuration.ProviderKind {
     }
   }
 
-  /// Whether requests can carry DO and CD.
+  /// Whether requests can carry DO and CD. If not, questions that differ only in these flags give the same transfer.
   package var knowsDNSSECFlags: Bool {
     switch self {
     case .json, .doh: true

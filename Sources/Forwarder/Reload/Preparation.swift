@@ -142,10 +142,8 @@ extension Configuration {
 }
 
 extension QueryTables {
-  /// - Parameter passesSubnets: whether a provider receives the client's own subnet; nil to use the configuration.
   package init(
-    _ configuration: Configuration, _ plan: RoutingPlan, cache: MessageCache, network: CurrentNetwork, keepalive: Int32,
-    passesSubnets: ((Int) -> Bool)? = nil
+    _ configuration: Configuration, _ plan: RoutingPlan, cache: MessageCache, network: CurrentNetwork, keepalive: Int32
   ) {
     let allowed = configuration.listen.allow.flatMap { network in
       switch network {
@@ -157,7 +155,7 @@ extension QueryTables {
     self.init(
       access: AccessPolicy(allowed), table: plan.table, routes: plan.routes, cache: cache, network: network,
       cacheEnabled: configuration.cache.isEnabled, maxUDPPayload: configuration.listen.maxUDPPayload,
-      keepalive: keepalive, passesSubnets: passesSubnets ?? { providers[$0].passesClientSubnet },
+      keepalive: keepalive, passesSubnets: { providers[$0].clientSubnet == .fromClient },
       knowsFlags: { providers[$0].kind.knowsDNSSECFlags })
   }
 

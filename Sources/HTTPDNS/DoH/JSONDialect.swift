@@ -57,9 +57,6 @@ public struct JSONDialect: Dialect {
   /// Free: public services have no price.
   public var billing: Billing { .free }
 
-  /// True: the parameters `do` and `cd`.
-  public var knowsDNSSECFlags: Bool { true }
-
   /// Maximum octets of a reply's body.
   public static let mostOctets = JSONLimit.message
 

@@ -30,9 +30,6 @@ public struct MessageDialect: Dialect {
   /// Free: public services have no price.
   public var billing: Billing { .free }
 
-  /// True: DO and CD are bits of the message.
-  public var knowsDNSSECFlags: Bool { true }
-
   /// Every name and every data type.
   public func serves(_ question: HTTPDNSQuestion) -> Bool { question.type.isDataType }
 

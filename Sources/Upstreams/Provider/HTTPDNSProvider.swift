@@ -114,7 +114,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
 
   var name: String { settings.name }
   var trustsAD: Bool { settings.trustsAD }
-  var knowsDNSSECFlags: Bool { dialect.knowsDNSSECFlags }
+  var knowsDNSSECFlags: Bool { settings.kind.knowsDNSSECFlags }
   var timeout: Duration { settings.timeout }
   var clientSubnet: Configuration.ClientSubnet { settings.clientSubnet }
 

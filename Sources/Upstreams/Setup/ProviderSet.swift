@@ -93,10 +93,4 @@ extension Configuration.Provider {
     guard bootstrap.isEmpty else { return false }
     return kind.listsServers || servers.contains { $0.host.isName }
   }
-
-  /// Whether the provider gets the clients' own subnets.
-  package var passesClientSubnet: Bool {
-    if case .table = kind { return false }
-    return clientSubnet == .fromClient
-  }
 }
