@@ -69,6 +69,8 @@ extension HTTPFailure {
     switch (kind, scheme) {
     case (.tls, .https) where detail.contains("wrong version number") || detail.contains("packet length too long"):
       reason = "the server does not speak TLS; is its URL http://?"
+    case (.tls, .https) where detail.contains("asn1 encoding routines"):
+      reason = "the certificate has a wrong signature; `httpdnsd reload` reads a ca_file that was replaced"
     case (.reset, .http) where isFirst && (code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR):
       reason += "; is it an https port?"
     case (.certificate, _) where detail.contains("issuer certificate") || detail.contains("self-signed certificate"):

@@ -134,9 +134,9 @@ extension UpstreamFailure {
     .notReady, "the machine's clock is before the day of this program's build; not used until the time is known",
     .network)
   /// The daemon is stopping; the failure says nothing about the question.
-  package static let ending = UpstreamFailure(.notReady, "the program ends", .ourselves)
+  package static let ending = UpstreamFailure(.notReady, "httpdnsd is shutting down", .ourselves)
   /// Our own limits prevented the transfer, and no other upstream may be asked.
-  package static let limitedBefore = UpstreamFailure(.other, "a limit of ours", .ourselves)
+  package static let limitedBefore = UpstreamFailure(.other, "one of our own limits", .ourselves)
   package static let failedLately = UpstreamFailure(.cachedError, "failed a moment ago", .ourselves)
   package static let ownProbe = UpstreamFailure(.other, "one of our own probes", .ourselves)
 }

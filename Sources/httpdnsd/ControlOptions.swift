@@ -74,8 +74,9 @@ struct ControlOptions: ParsableArguments {
   /// A message for a missing configuration, which would name the socket; nil where it exists.
   var missingFile: String? {
     guard socket == nil, hasNoFile else { return nil }
-    return "httpdnsd: no configuration at \(options.config), which would name the daemon's control socket; "
-      + "--socket PATH names it"
+    return
+      "httpdnsd: \(options.config): no such file; --config FILE names the daemon's configuration, or --socket PATH its "
+      + "control socket"
   }
 
   /// The path of the socket; without a configuration the usual one.

@@ -116,7 +116,8 @@ struct MachineCheck {
     do throws(EventLoopError) {
       for finding in try Healthcheck.run(servers, timeout: .seconds(2)) {
         let isMissing = finding.failure == .network(ECONNREFUSED)
-        let help = isMissing && isOfService ? "; `systemctl start httpdnsd` starts it" : ""
+        let command = isOfService ? "systemctl start httpdnsd" : "httpdnsd run --config \(path)"
+        let help = isMissing ? "; `\(command)` starts it" : ""
         add("daemon", finding.failure == nil ? .ok : .problem, finding.line + help)
       }
     } catch { add("daemon", .note, "not checked: \(error)") }

@@ -56,13 +56,15 @@ import Testing
       let reload = try lab.run("reload", environment: environment)
       #expect(reload.ending == .exited(1))
       #expect(
-        reload.error == "httpdnsd: no configuration at \(none), which would name the daemon's control socket; "
-          + "--socket PATH names it, and no daemon listens at \(lab.folder.path)/control.sock\n")
+        reload.error
+          == "httpdnsd: \(none): no such file; --config FILE names the daemon's configuration, or --socket PATH its "
+          + "control socket, and no daemon listens at \(lab.folder.path)/control.sock\n")
       let given = try lab.run("stats", "--config", none)
       #expect(given.ending == .exited(1))
       #expect(
-        given.error == "httpdnsd: no configuration at \(none), which would name the daemon's control socket; "
-          + "--socket PATH names it\n")
+        given.error
+          == "httpdnsd: \(none): no such file; --config FILE names the daemon's configuration, or --socket PATH its "
+          + "control socket\n")
       _ = try lab.daemon(settings.text)
       #expect(try lab.run("stats", environment: environment).ending == .exited(0))
     }

@@ -27,7 +27,7 @@ import Testing
       settings.addresses = [place.description]
       settings.localServers = [circular.address]
       let daemon = try lab.daemon(settings.text)
-      let line = "LocalDNS server \(circular.address) sends queries back to this program"
+      let line = "LocalDNS server \(circular.address) forwards our own queries back to us (loop)"
       try daemon.waitForLog(line)
       // Names of the network, and all others while the provider is away, would go there.
       #expect(try ask(daemon.address, "printer").code != .noError)
@@ -56,7 +56,7 @@ import Testing
       settings.addresses = [place.description]
       settings.localServers = [circular.address, network.address]
       let daemon = try lab.daemon(settings.text)
-      try daemon.waitForLog("LocalDNS server \(circular.address) sends queries back to this program")
+      try daemon.waitForLog("LocalDNS server \(circular.address) forwards our own queries back to us (loop)")
       #expect(try ask(daemon.address, "printer").data == ["10.0.0.9"])
       try simulator.fault("kind=status&code=500")
       #expect(try ask(daemon.address, "n1.bench.example").data == ["10.0.0.1"])

@@ -152,7 +152,7 @@ struct NetworkTests {
       try daemon.waitForLog(
         "INFO search domains of the network: com. (no effect: a public suffix), example.com. (its names go to the "
           + "providers first, then to LocalDNS)\n")
-      try daemon.waitForLog("INFO search domains taken over in ")
+      try daemon.waitForLog("INFO search domains updated in ")
       #expect(try ask(daemon.address, "www.example.com").data != ["10.6.6.6"])
       #expect(!server.queries.contains { "\($0.message.questions[0].question.name)" == "www.example.com." })
       // What no provider has is the network's, and each name costs one transfer.
@@ -187,7 +187,7 @@ struct NetworkTests {
       try settle(daemon, machine, over: 0)
       // What was read counts, also when the file is gone.
       #expect(unlink(hosts) == 0)
-      let taken = "INFO search domains taken over in "
+      let taken = "INFO search domains updated in "
       func search(_ list: String) throws {
         try machine.setResolvers([machine.routers[0]], more: "search corp.example.com \(list)")
         try daemon.process.wait(for: list, in: .error, within: .seconds(5)) { $0.contains(list) ? true : nil }
@@ -222,7 +222,7 @@ struct NetworkTests {
           $0.components(separatedBy: line).count > times ? true : nil
         }
       }
-      let (found, taken) = ("INFO the network's resolvers: ", "INFO search domains taken over in ")
+      let (found, taken) = ("INFO the network's resolvers: ", "INFO search domains updated in ")
       try settle(daemon, machine, over: 0)
       try machine.setResolvers([machine.routers[0]], more: "search corp.example.com")
       try wait(for: taken, times: 1)

@@ -45,7 +45,7 @@ import Testing
       #expect(try next.count.transfers == 1)
 
       try TableTests.replace(file, by: "{\"enable\":1,\"domainlist\":[{\"domain\":")
-      try daemon.waitForLog("the old table stays")
+      try daemon.waitForLog("keeping the old table")
       #expect(try ask(daemon.address, "www.corp.example").data == ["10.0.0.3"])
 
       try TableTests.replace(file, by: TableTests.table([:], isEnabled: false))
@@ -93,7 +93,7 @@ import Testing
       let daemon = try lab.daemon(Settings(TableTests.remote(simulator)).text)
       #expect(try ask(daemon.address, "example.com").data == ["192.0.2.1"])
       try simulator.fault("kind=status&code=500")
-      try daemon.waitForLog("the old table stays")
+      try daemon.waitForLog("keeping the old table")
       #expect(try ask(daemon.address, "example.com").data == ["192.0.2.1"])
     }
   }

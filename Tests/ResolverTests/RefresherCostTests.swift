@@ -194,7 +194,7 @@ private final class PairingUpstream: Upstream, @unchecked Sendable {
       loop.advance(by: .seconds(1))
     }
     #expect((9...10).contains(scene.log.count))
-    #expect(scene.log.first?.hasPrefix("the budget of [refresh] is spent") == true)
+    #expect(scene.log.first?.hasPrefix("refresh budget used up") == true)
   }
 
   @Test func `refreshes use at most half of the places in flight`() throws {

@@ -191,7 +191,7 @@ import Testing
     #expect(only.sent.count == 3)
     #expect(only.sent.last?.request.headers.last?.value == "\"one\"")
     // The same reason again is no news.
-    #expect(notes.all.count == 2 && notes.all[1].hasSuffix("the old table stays"))
+    #expect(notes.all.count == 2 && notes.all[1].hasSuffix("keeping the old table"))
   }
 
   @Test func `a table's failure is logged once, and its end too`() {
@@ -201,7 +201,7 @@ import Testing
     #expect(
       notes.all == [
         "provider table: a table of 1 name",
-        "provider table: server0: refused: refused; the old table stays",
+        "provider table: server0: refused: refused; keeping the old table",
         "provider table: a table of 1 name",
       ])
   }
@@ -239,7 +239,7 @@ import Testing
     unlink(path)
     changed()
     #expect(addresses(provider) == ["192.0.2.2"])
-    #expect(notes.all.suffix(2).allSatisfy { $0.contains(path) && $0.hasSuffix("the old table stays") })
+    #expect(notes.all.suffix(2).allSatisfy { $0.contains(path) && $0.hasSuffix("keeping the old table") })
     write(.table("192.0.2.3"))
     changed()
     #expect(addresses(provider) == ["192.0.2.3"])

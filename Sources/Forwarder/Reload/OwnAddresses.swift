@@ -13,7 +13,7 @@ extension Configuration {
   func withoutOurselves(_ listeners: [SocketAddress], _ logger: Logger) -> Configuration {
     func isOurs(_ endpoint: Endpoint) -> Bool {
       guard SystemResolvers.isOurs(SocketAddress(endpoint), listeners) else { return false }
-      logger.warning("plain resolver \(endpoint) is this program itself and is left out")
+      logger.warning("plain resolver \(endpoint) is one of our own addresses; ignored")
       return true
     }
     func isOurServer(_ server: LocalServer) -> Bool {

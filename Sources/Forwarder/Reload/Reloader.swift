@@ -33,7 +33,7 @@ package struct ReloadReport: Sendable {
     self.duration = duration
   }
 
-  fileprivate static let stopping = ReloadReport(mistakes: ["httpdnsd is about to end"])
+  fileprivate static let stopping = ReloadReport(mistakes: ["httpdnsd is shutting down"])
 }
 
 /// Reloads the configuration of a forwarder. Resolver's loop only.
@@ -182,7 +182,7 @@ package final class Reloader: @unchecked Sendable {
       logger.error("configuration unchanged")
     case .network:
       pace.begins(at: .now)
-      let text = "search domains are not taken over, and tried again: \(reasons.joined(separator: "; "))"
+      let text = "search domains not updated, will be tried again: \(reasons.joined(separator: "; "))"
       forwarder.occasional.log(.error, reason: "search domains", now: BootInstant.now.nanoseconds, text)
       // The network does not report it again.
       followNetwork(hasResolvers: true)
@@ -206,7 +206,7 @@ package final class Reloader: @unchecked Sendable {
       if terms != nil || !isStill { isCacheClean = isStill }
       report.duration = .now - startedAt
       let milliseconds = report.duration.nanoseconds / 1_000_000
-      logger.info("\(reason == .file ? "configuration reloaded" : "search domains taken over") in \(milliseconds) ms")
+      logger.info("\(reason == .file ? "configuration reloaded" : "search domains updated") in \(milliseconds) ms")
       end([])
     }
   }
@@ -219,8 +219,7 @@ package final class Reloader: @unchecked Sendable {
       revision.advance(steps: Reloader.revisionSteps)
     }
     guard revision.removed > 0 else { return }
-    let (what, have) = revision.removed == 1 ? ("entry", "has") : ("entries", "have")
-    logger.debug("cache: \(revision.removed) \(what) of rules that are no more \(have) gone")
+    logger.debug("cache: dropped \(revision.removed) \(revision.removed == 1 ? "entry" : "entries") of removed rules")
   }
 
   private func end(_ mistakes: [String]) {

@@ -113,7 +113,7 @@ final class RefreshSpending {
     guard taken.contains(false) else { return taken }
     if loop.now >= nextNote {
       nextNote = loop.now + RefreshSpending.calm
-      note("the budget of [refresh] is spent: names in use expire, and the next client that asks waits for them")
+      note("refresh budget used up: hot names expire, and the next client that asks for one waits")
     }
     return taken
   }

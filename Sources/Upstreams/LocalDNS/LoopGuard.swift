@@ -55,6 +55,6 @@ package final class LoopGuard: @unchecked Sendable {
   package func received(_ name: DomainName) {
     loop.assertCurrent()
     guard let server = probes.server(for: name), circular.insert(server).inserted else { return }
-    logger.error("LocalDNS server \(server) sends queries back to this program, and is not asked any more")
+    logger.error("LocalDNS server \(server) forwards our own queries back to us (loop); no longer used")
   }
 }

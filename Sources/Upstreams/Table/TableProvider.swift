@@ -241,6 +241,6 @@ final class TableProvider: Upstream, @unchecked Sendable {
   private func keepOldTable(because reason: String) {
     guard problem != reason else { return }
     problem = reason
-    note(.warning, "provider \(name): \(reason); \(table == nil ? "no table yet" : "the old table stays")")
+    note(.warning, "provider \(name): \(reason); \(table == nil ? "no table yet" : "keeping the old table")")
   }
 }

@@ -13,7 +13,7 @@ extension TableProvider {
     switch table {
     case nil: report.state = .down(problem ?? "no table yet")
     case .some(let table) where !table.isEnabled: report.state = .down("its table is switched off")
-    case .some: report.remark = problem.map { "the old table stays: \($0)" }
+    case .some: report.remark = problem.map { "keeping the old table: \($0)" }
     }
     return report
   }
