@@ -100,7 +100,10 @@ public struct DomainName: Sendable {
   }
 
   /// The same name in lower case (ASCII letters only).
-  public var lowercased: DomainName { DomainName(unchecked: octets.map(asciiLowercase)) }
+  public var lowercased: DomainName {
+    // Most names are in lower case already.
+    octets.contains { asciiLowercase($0) != $0 } ? DomainName(unchecked: octets.map(asciiLowercase)) : self
+  }
 
   /// Whether this name is `ancestor` or below it.
   public func isAtOrBelow(_ ancestor: DomainName) -> Bool {

@@ -10,68 +10,95 @@ import LocalDNS
 
 /// Why an upstream could not be asked or did not answer: the one type of failure from the transfer to the log, the metrics
 /// and the counters of names.
+///
+/// A pointer to its properties: results that may be a failure are passed through many suspended functions, and nearly all
+/// of them are answers.
+@dynamicMemberLookup
 package struct UpstreamFailure: Error, Sendable, Equatable {
-  /// The extended error for the client (RFC 8914).
-  package var extendedError: ExtendedError
-  /// One line for the log, without secrets and without the query part of endpoints.
-  package var reason: String
-  /// The reason without any text that the server can choose. Failures of the same kind share a log line.
-  package var kind: String
-  /// What the failure counts against.
-  package var blame: Blame
-  /// Whether the time expired, so that the failure says nothing about the name.
-  package var isLate = false
-  /// A human-readable remedy; empty if none is known.
-  package var advice = ""
-  /// The failure of each server that was asked, in order; empty if none was asked.
-  package var steps: [String] = []
-  /// The reason as metrics and the counters of names know it; nil if there was no transfer.
-  package var cause: TransferFailureCause?
-  /// How strongly it speaks against the server or the account.
-  var evidence = Evidence.certain
-  /// The provider's reason for refusing the account; nil if it did not.
-  var refusal: HTTPDNSFailure?
-  /// Whether it is temporary (HTTP 5xx, a connection that was reset): the question gets a second chance.
-  var isTemporary = false
-  /// Whether the provider has logged it when it began to back off.
-  package var isLogged = false
-  /// Whether the server replied over HTTP, so that it is reachable.
-  package var isReply = false
+  /// The properties of a failure.
+  package struct Details: Sendable, Equatable {
+    /// The extended error for the client (RFC 8914).
+    package var extendedError: ExtendedError
+    /// One line for the log, without secrets and without the query part of endpoints.
+    package var reason: String
+    /// The reason without any text that the server can choose. Failures of the same kind share a log line.
+    package var kind: String
+    /// What the failure counts against.
+    package var blame: Blame
+    /// Whether the time expired, so that the failure says nothing about the name.
+    package var isLate = false
+    /// A human-readable remedy; empty if none is known.
+    package var advice = ""
+    /// The failure of each server that was asked, in order; empty if none was asked.
+    package var steps: [String] = []
+    /// The reason as metrics and the counters of names know it; nil if there was no transfer.
+    package var cause: TransferFailureCause?
+    /// How strongly it speaks against the server or the account.
+    var evidence = Evidence.certain
+    /// The provider's reason for refusing the account; nil if it did not.
+    var refusal: HTTPDNSFailure?
+    /// Whether it is temporary (HTTP 5xx, a connection that was reset): the question gets a second chance.
+    var isTemporary = false
+    /// Whether the provider has logged it when it began to back off.
+    package var isLogged = false
+    /// Whether the server replied over HTTP, so that it is reachable.
+    package var isReply = false
+  }
+
+  @usableFromInline final class Box: Sendable {
+    @usableFromInline let details: Details
+
+    @usableFromInline init(_ details: Details) { self.details = details }
+  }
+
+  @usableFromInline var box: Box
 
   /// Creates a failure whose `kind` is its reason.
   package init(_ extendedError: ExtendedError, _ reason: String, _ blame: Blame) {
-    self.extendedError = extendedError
-    self.reason = reason
-    self.blame = blame
-    kind = reason
+    box = Box(Details(extendedError: extendedError, reason: reason, kind: reason, blame: blame))
+  }
+
+  /// One of the properties.
+  @inlinable
+  package subscript<Value>(dynamicMember property: WritableKeyPath<Details, Value>) -> Value {
+    get { box.details[keyPath: property] }
+    set {
+      var details = box.details
+      details[keyPath: property] = newValue
+      box = Box(details)
+    }
+  }
+
+  package static func == (left: UpstreamFailure, right: UpstreamFailure) -> Bool {
+    left.box === right.box || left.box.details == right.box.details
   }
 
   /// The reason with the remedy, human-readable.
-  package var explanation: String { advice.isEmpty ? reason : "\(reason); \(advice)" }
+  package var explanation: String { self.advice.isEmpty ? self.reason : "\(self.reason); \(self.advice)" }
   /// One line per server: what was asked and why it failed.
   package func trail(of name: String) -> [String] {
-    guard !steps.isEmpty else { return ["\(name): \(explanation)"] }
-    return steps.map { "\(name): \($0)" }
+    guard !self.steps.isEmpty else { return ["\(name): \(explanation)"] }
+    return self.steps.map { "\(name): \($0)" }
   }
 
   /// Whether a table has no such name, so that the next upstream decides as if there were no table.
   package var isNotListed: Bool { self == .notListed || self == .switchedOff }
 
   /// Whether a reachable provider replied about the name, so that no other upstream is asked.
-  package var isFinal: Bool { (blame == .question || blame == .answer) && !isLate }
+  package var isFinal: Bool { (self.blame == .question || self.blame == .answer) && !self.isLate }
   /// Whether LocalDNS may be asked instead of the provider.
-  package var leadsToLocalDNS: Bool { blame.leadsToLocalDNS || isLate }
+  package var leadsToLocalDNS: Bool { self.blame.leadsToLocalDNS || self.isLate }
 }
 
 extension UpstreamFailure {
   init(_ failure: HTTPFailure) {
     self.init(failure.kind.extendedError, failure.description, failure.kind.blame)
-    kind = failure.kind.rawValue
-    cause = TransferFailureCause(failure.kind)
-    evidence = failure.kind.evidence
-    isTemporary = failure.kind == .reset
+    self.kind = failure.kind.rawValue
+    self.cause = TransferFailureCause(failure.kind)
+    self.evidence = failure.kind.evidence
+    self.isTemporary = failure.kind == .reset
     // Our own pause, which the server requested earlier.
-    if failure.kind == .calm, !failure.wasSent { blame = .ourselves }
+    if failure.kind == .calm, !failure.wasSent { self.blame = .ourselves }
   }
 
   /// The failure that a reply of the service reports.
@@ -79,17 +106,17 @@ extension UpstreamFailure {
   /// - Parameter code: the service's own error code, if it is a known one.
   package init(_ failure: HTTPDNSFailure, code: String? = nil) {
     self.init(failure.extendedError, failure.description, failure.blame)
-    if let code { reason += " (\(code))" }
-    cause = TransferFailureCause(failure)
-    evidence = .doubtful
-    isReply = true
+    if let code { self.reason += " (\(code))" }
+    self.cause = TransferFailureCause(failure)
+    self.evidence = .doubtful
+    self.isReply = true
     if failure.blame == .account {
-      advice = failure.remedy
-      refusal = failure
+      self.advice = failure.remedy
+      self.refusal = failure
     }
     if case .server(let status) = failure {
-      kind = "another HTTP status"
-      isTemporary = status >= 500
+      self.kind = "another HTTP status"
+      self.isTemporary = status >= 500
     }
   }
 
@@ -117,7 +144,7 @@ extension UpstreamFailure {
 
   /// Whether a validating resolver found the data bogus (RFC 8914 sections 4.7 to 4.13). No upstream that does not
   /// validate may be asked instead.
-  package var isBogus: Bool { blame == .answer && ExtendedError.validation.contains(extendedError) }
+  package var isBogus: Bool { self.blame == .answer && ExtendedError.validation.contains(self.extendedError) }
 
   package static let unserved = UpstreamFailure(.notSupported, "no provider serves this type", .question)
   package static let unaskable = UpstreamFailure(

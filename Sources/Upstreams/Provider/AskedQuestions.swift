@@ -52,11 +52,10 @@ package struct ProviderReplies: Sendable {
       ?? .failure(.wrongQuestion)
   }
 
-  /// The questions that were answered, with their answers.
-  var answers: [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)] {
-    results.compactMap { question, result in
-      guard case .success(let answer) = result else { return nil }
-      return (question, answer)
+  /// Calls `body` with each question that was answered and its answer.
+  func forEachAnswer(_ body: (HTTPDNSQuestion, HTTPDNSAnswer) -> Void) {
+    for (question, result) in results {
+      if case .success(let answer) = result { body(question, answer) }
     }
   }
 }

@@ -153,11 +153,13 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     return result.flatMap { replies in
       switch replies.answer(to: question) {
       case .success(let answer):
-        let others = replies.answers.filter { $0.question != question }
-        return .success(
-          UpstreamAnswer(
-            taken(answer, to: question), server: replies.server,
-            others: others.map { ($0.question, taken($0.answer, to: $0.question)) }))
+        var others: [(HTTPDNSQuestion, HTTPDNSAnswer)] = []
+        if replies.results.count > 1 {
+          replies.forEachAnswer { other, answer in
+            if other != question { others.append((other, taken(answer, to: other))) }
+          }
+        }
+        return .success(UpstreamAnswer(taken(answer, to: question), server: replies.server, others: others))
       case .failure(let failure): return .failure(UpstreamFailure(failure))
       }
     }
@@ -271,8 +273,11 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
 
   /// Remembers a question that was answered with data, for checks and probes.
   private func noteGood(_ replies: ProviderReplies) {
-    for (question, answer) in replies.answers where answer.responseCode == .noError && !answer.isNegative {
-      return good.note(question, now: loop.now)
+    var isNoted = false
+    replies.forEachAnswer { question, answer in
+      guard !isNoted, answer.responseCode == .noError, !answer.isNegative else { return }
+      good.note(question, now: loop.now)
+      isNoted = true
     }
   }
 
@@ -390,7 +395,9 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       do throws(HTTPDNSFailure) {
         let replies = ProviderReplies(
           server: server.description, results: try results(asked, response))
-        pay(dialect.billing.units(answers: replies.answers.count { !$0.answer.isNegative }))
+        var count = 0
+        replies.forEachAnswer { _, answer in if !answer.isNegative { count += 1 } }
+        pay(dialect.billing.units(answers: count))
         return .success(replies)
       } catch {
         pay(most)
