@@ -1,10 +1,10 @@
 // BodyProperties.swift -- what every dialect makes of a body: an answer to what was asked, or a refusal.
 
-import HTTPMessage
 import Ciphers
 import DNSWire
 import Forwarder
 import HTTPDNS
+import HTTPMessage
 import LocalDNS
 import Resolver
 

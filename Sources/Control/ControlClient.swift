@@ -2,9 +2,9 @@
 //
 // It blocks. The other end need not be httpdnsd: time and size are bounded.
 
-import HTTPMessage
 import EventLoop
 import Glibc
+import HTTPMessage
 import HTTPServer
 
 /// Why the daemon did not do what it was asked.

@@ -5,8 +5,8 @@
 // JSON comes where the Accept field is `application/json`. A refusal is a line of text. An answer that finds nothing, or
 // where a part of the request has failed, has the field `Result: nothing`.
 
-import HTTPMessage
 import EventLoop
+import HTTPMessage
 import HTTPServer
 
 /// Answers requests. Loop's thread only.

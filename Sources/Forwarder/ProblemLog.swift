@@ -2,8 +2,8 @@
 
 import EventLoop
 import Frontend
-import Resolver
 import Logging
+import Resolver
 import Telemetry
 import Upstreams
 

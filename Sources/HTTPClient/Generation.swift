@@ -3,10 +3,10 @@
 // libcurl may call its callbacks at any time during a call into it, so they only record. All other work is done from
 // the loop: when a socket is ready, when a timer fires, or at the end of a turn with new transfers.
 
-import HTTPMessage
 import CCurl
 import EventLoop
 import Glibc
+import HTTPMessage
 
 /// Transfers over one set of connections to one server. Owned by its origin; loop thread only.
 final class Generation {

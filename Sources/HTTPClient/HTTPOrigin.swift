@@ -2,8 +2,8 @@
 //
 // Used on its loop's thread only. Released there too, or after the loop has ended.
 
-import HTTPMessage
 import EventLoop
+import HTTPMessage
 
 /// One server and the connections to it.
 ///

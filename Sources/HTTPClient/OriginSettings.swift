@@ -1,9 +1,9 @@
 // OriginSettings.swift -- what all transfers to one server share: addresses, trust, TLS sessions, header lists.
 
-import HTTPMessage
 import CCurl
 import EventLoop
 import Glibc
+import HTTPMessage
 
 /// A list of libcurl's type, owned.
 final class CurlList {

@@ -2,10 +2,10 @@
 //
 // Owned by its generation. libcurl's callbacks receive it as an unretained pointer and only record.
 
-import HTTPMessage
 import CCurl
 import EventLoop
 import Glibc
+import HTTPMessage
 
 /// One exchange of a request and a response, or an idle handle. Loop thread only.
 final class Transfer {

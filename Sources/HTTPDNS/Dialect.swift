@@ -3,8 +3,8 @@
 // A dialect is a value without state, clock or I/O. It may be used on any thread, and equal input gives equal output,
 // except for the initialisation vectors of dialects that encrypt.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 
 /// A provider's way of carrying DNS over HTTP.
 public protocol Dialect: Sendable {

@@ -2,10 +2,10 @@
 //
 // libevent owns the request until it is answered or the server is freed; the server then invalidates the handle.
 
-import HTTPMessage
 import CEvent
 import EventLoop
 import Glibc
+import HTTPMessage
 
 /// The only way to answer a request, at most once. A reply that is released without an answer sends status 500.
 public final class HTTPServerReply {

@@ -1,8 +1,8 @@
 // HTTPServerRequest.swift -- a client's request, copied out of libevent so that it can outlive libevent's own.
 
-import HTTPMessage
 import CEvent
 import EventLoop
+import HTTPMessage
 
 /// A complete request with its body.
 public struct HTTPServerRequest: Sendable {

@@ -2,10 +2,10 @@
 //
 // Loop thread only. libevent keeps the request until the answer ends, even if the connection closes before that.
 
-import HTTPMessage
 import CEvent
 import EventLoop
 import Glibc
+import HTTPMessage
 
 extension HTTPServerReply {
   /// Octets that libevent buffers from the client during a stream; further octets stay in the socket.

@@ -6,10 +6,10 @@
 //
 // Resolver's loop only, so that any reply proves that this loop turns.
 
-import HTTPMessage
 import Configuration
 import EventLoop
 import Forwarder
+import HTTPMessage
 import HTTPServer
 
 /// What the web server reports. Called on the loop.

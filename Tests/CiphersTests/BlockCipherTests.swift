@@ -1,8 +1,8 @@
 // BlockCipherTests.swift -- AES and DES against published vectors, and ciphertexts that must not decrypt.
 
-import DNSWire
 import CCrypto
 import Ciphers
+import DNSWire
 import Foundation
 import TestSupport
 import Testing

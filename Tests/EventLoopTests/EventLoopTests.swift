@@ -3,8 +3,8 @@
 import CEvent
 import EventLoop
 import Glibc
-import Testing
 import TestSupport
+import Testing
 
 @Suite struct `A real loop` {
   private let loop: EventLoop

@@ -1,8 +1,8 @@
 // SimulatedLoopTests.swift -- the tests' loop with virtual time, which passes at once and is the same in every run.
 
 import EventLoop
-import Testing
 import TestSupport
+import Testing
 
 @Suite struct `A simulated loop` {
   @Test func `an hour of sleeping takes no time and ends at the right instant`() {

@@ -1,8 +1,8 @@
 // TimerHeapTests.swift -- the order of timers and the effect of cancellation, against a sorted array.
 
 import EventLoop
-import Testing
 import TestSupport
+import Testing
 
 @Suite struct `A heap of timers` {
   private let loop = SimulatedLoop(start: 0)

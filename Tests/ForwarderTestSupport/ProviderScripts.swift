@@ -1,10 +1,10 @@
 // ProviderScripts.swift -- servers of a provider and plain resolvers that do what a test says.
 
-import HTTPMessage
 import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
+import HTTPMessage
 import LocalDNS
 
 @testable import Forwarder

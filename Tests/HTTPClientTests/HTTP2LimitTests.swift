@@ -1,7 +1,7 @@
 // HTTP2LimitTests.swift -- a server that ends its connections, allows few streams, or asks for calm.
 
-import HTTPMessage
 import EventLoop
+import HTTPMessage
 import Synchronization
 import Testing
 

@@ -1,7 +1,7 @@
 // HTTP2Tests.swift -- many transfers over one connection.
 
-import HTTPMessage
 import HTTPClient
+import HTTPMessage
 import Synchronization
 import Testing
 

@@ -1,8 +1,8 @@
 // HTTPOriginTests.swift -- transfers over HTTP/1.1 against a server that behaves and one that does not.
 
-import HTTPMessage
 import EventLoop
 import HTTPClient
+import HTTPMessage
 import Synchronization
 import Testing
 

@@ -1,9 +1,9 @@
 // HandOverTests.swift -- transfers that wait for a free connection: how many are at the server, in which order, for how long.
 
-import HTTPMessage
 import EventLoop
 import Glibc
 import HTTPClient
+import HTTPMessage
 import Synchronization
 import TestSupport
 import Testing

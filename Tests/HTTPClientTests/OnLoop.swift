@@ -1,9 +1,9 @@
 // OnLoop.swift -- runs the body of a test as a task on a real loop, for a bounded time.
 
-import HTTPMessage
 import EventLoop
 import Glibc
 import HTTPClient
+import HTTPMessage
 import TestSupport
 import Testing
 

@@ -1,9 +1,9 @@
 // RouteTests.swift -- where a connection really goes, and that nothing is ever looked up on the way.
 
-import HTTPMessage
 import CCurl
 import EventLoop
 import Glibc
+import HTTPMessage
 import Synchronization
 import TestSupport
 import Testing

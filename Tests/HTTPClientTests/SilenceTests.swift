@@ -1,10 +1,10 @@
 // SilenceTests.swift -- a way that takes everything and brings nothing back, and what is not sent early over it.
 
-import HTTPMessage
 import CCurl
 import EventLoop
 import Glibc
 import HTTPClient
+import HTTPMessage
 import TestSupport
 import Testing
 

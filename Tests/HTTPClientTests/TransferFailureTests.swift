@@ -1,9 +1,9 @@
 // TransferFailureTests.swift -- everything that can go wrong on the way, each with its kind of failure.
 
-import HTTPMessage
 import EventLoop
 import Glibc
 import HTTPClient
+import HTTPMessage
 import Synchronization
 import TestSupport
 import Testing

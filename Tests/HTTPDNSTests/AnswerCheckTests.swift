@@ -1,7 +1,7 @@
 // AnswerCheckTests.swift -- the checks that every dialect's answers pass, shown with JSON replies.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 import Testing
 
 @testable import HTTPDNS

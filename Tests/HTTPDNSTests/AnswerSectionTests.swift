@@ -1,7 +1,7 @@
 // AnswerSectionTests.swift -- what the sections of a DNS message come to: redirections, referrals, proofs, and at what cost.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 import Testing
 
 @testable import HTTPDNS

@@ -1,8 +1,8 @@
 // EMASDialectTests.swift -- version 1 of the EMAS API: what is sent, and what replies mean.
 
-import HTTPMessage
 import Ciphers
 import DNSWire
+import HTTPMessage
 import Testing
 
 @testable import HTTPDNS

@@ -1,7 +1,7 @@
 // EMASErrorTests.swift -- error codes of EMAS: what failed, and what happens without one.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 import Testing
 
 @testable import HTTPDNS

@@ -1,9 +1,9 @@
 // EMASMutationTests.swift -- broken replies and tables by the thousand: no crash, and no address out of nowhere.
 
-import HTTPMessage
 import Ciphers
 import DNSWire
 import Foundation
+import HTTPMessage
 import TestSupport
 import Testing
 

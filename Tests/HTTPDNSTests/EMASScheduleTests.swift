@@ -1,7 +1,7 @@
 // EMASScheduleTests.swift -- which servers of EMAS answer, and which a client starts with.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 import Testing
 
 @testable import HTTPDNS

@@ -1,9 +1,9 @@
 // EMASSupport.swift -- dialects, vectors and replies that the tests of EMAS share.
 
-import HTTPMessage
 import Ciphers
 import DNSWire
 import Foundation
+import HTTPMessage
 
 @testable import HTTPDNS
 

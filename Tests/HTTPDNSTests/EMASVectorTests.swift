@@ -1,8 +1,8 @@
 // EMASVectorTests.swift -- the vectors of Data/provider_vectors.json for EMAS and for self-built tables.
 
-import HTTPMessage
 import Ciphers
 import DNSWire
+import HTTPMessage
 import Testing
 
 @testable import HTTPDNS

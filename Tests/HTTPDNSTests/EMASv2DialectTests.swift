@@ -1,8 +1,8 @@
 // EMASv2DialectTests.swift -- version 2 of the EMAS API: signatures, encryption, and what replies mean.
 
-import HTTPMessage
 import Ciphers
 import DNSWire
+import HTTPMessage
 import Testing
 
 @testable import HTTPDNS

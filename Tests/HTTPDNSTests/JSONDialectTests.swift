@@ -1,7 +1,7 @@
 // JSONDialectTests.swift -- the JSON form carries what the wire form carries: every name, every type, signatures, errors.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 import TestSupport
 import Testing
 

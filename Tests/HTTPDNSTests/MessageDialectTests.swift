@@ -1,8 +1,8 @@
 // MessageDialectTests.swift -- RFC 8484: queries, and responses with ages, subnets and errors.
 
-import HTTPMessage
 import Ciphers
 import DNSWire
+import HTTPMessage
 import Testing
 
 @testable import HTTPDNS

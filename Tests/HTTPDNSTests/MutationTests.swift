@@ -1,7 +1,7 @@
 // MutationTests.swift -- broken bodies by the thousand: no crash, and what is accepted is valid.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 import TestSupport
 import Testing
 

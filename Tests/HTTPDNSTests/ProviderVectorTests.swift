@@ -1,9 +1,9 @@
 // ProviderVectorTests.swift -- the vectors of Data/provider_vectors.json for the dialects that exist.
 
-import HTTPMessage
 import Ciphers
 import DNSWire
 import Foundation
+import HTTPMessage
 import Testing
 
 @testable import HTTPDNS

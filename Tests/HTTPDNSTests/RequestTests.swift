@@ -1,8 +1,8 @@
 // RequestTests.swift -- what dialects send, and what they never send.
 
-import HTTPMessage
 import Ciphers
 import DNSWire
+import HTTPMessage
 import Testing
 
 @testable import HTTPDNS

@@ -1,7 +1,7 @@
 // ServerListTests.swift -- the servers that Alibaba Cloud DNS publishes as SRV records.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 import Testing
 
 @testable import HTTPDNS

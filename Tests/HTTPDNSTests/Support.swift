@@ -1,8 +1,8 @@
 // Support.swift -- short ways to write questions, replies and expected records.
 
-import HTTPMessage
 import DNSWire
 import HTTPDNS
+import HTTPMessage
 
 func question(
   _ name: String, _ type: RecordType = .a, dnssecOK: Bool = false, subnet: String? = nil

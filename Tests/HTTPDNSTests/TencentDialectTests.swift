@@ -1,9 +1,9 @@
 // TencentDialectTests.swift -- what Tencent's dialect sends, the vectors of its replies, and what it never shows.
 
-import HTTPMessage
 import Ciphers
 import DNSWire
 import HTTPDNS
+import HTTPMessage
 import Testing
 
 @Suite struct TencentDialectTests {

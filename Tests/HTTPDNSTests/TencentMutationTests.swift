@@ -1,9 +1,9 @@
 // TencentMutationTests.swift -- thousands of broken replies cause no crash and no invented address.
 
-import HTTPMessage
 import Ciphers
 import DNSWire
 import HTTPDNS
+import HTTPMessage
 import TestSupport
 import Testing
 

@@ -1,9 +1,9 @@
 // TencentReplyTests.swift -- Tencent's replies rule by rule: emptiness, batches, numbers, hexadecimal text.
 
-import HTTPMessage
 import Ciphers
 import DNSWire
 import HTTPDNS
+import HTTPMessage
 import Testing
 
 @Suite struct TencentReplyTests {

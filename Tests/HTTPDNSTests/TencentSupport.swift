@@ -1,10 +1,10 @@
 // TencentSupport.swift -- the vectors of Tencent's dialect, and short ways to ask it.
 
-import HTTPMessage
 import Ciphers
 import DNSWire
 import Foundation
 import HTTPDNS
+import HTTPMessage
 
 /// What the vectors' file has for Tencent Cloud HTTPDNS.
 struct TencentVectors: Decodable {

@@ -1,7 +1,7 @@
 // TransferCheckTests.swift -- statuses, media types and bodies that carry no answer.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 import Testing
 
 @testable import HTTPDNS

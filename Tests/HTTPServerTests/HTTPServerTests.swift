@@ -1,8 +1,8 @@
 // HTTPServerTests.swift -- the server over real sockets, one test a property.
 
-import HTTPMessage
 import EventLoop
 import Glibc
+import HTTPMessage
 import HTTPServer
 import HTTPTestSupport
 import Testing

@@ -1,11 +1,11 @@
 // NameLedgerTests.swift -- every hit and every transfer of a busy name is counted once for any fate of its entries.
 
-import HTTPMessage
 import Configuration
 import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
+import HTTPMessage
 import MessageCache
 import TestSupport
 import Testing

@@ -1,12 +1,12 @@
 // ProviderPairTests.swift -- both address families of a name in one transfer: when, when not, and what is cached.
 
-import HTTPMessage
-import Configuration
 import Ciphers
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
+import HTTPMessage
 import TestSupport
 import Testing
 

@@ -1,11 +1,11 @@
 // ResolverControlTests.swift -- what a person lets the resolver forget, and sees of the providers.
 
-import HTTPMessage
 import Configuration
 import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
+import HTTPMessage
 import MessageCache
 import Telemetry
 import TestSupport

@@ -1,11 +1,11 @@
 // ResolverRecoveryTests.swift -- a provider is back: within two seconds every name is answered again.
 
-import HTTPMessage
 import Configuration
 import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
+import HTTPMessage
 import TestSupport
 import Testing
 

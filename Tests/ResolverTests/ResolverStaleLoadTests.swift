@@ -1,7 +1,7 @@
 // ResolverStaleLoadTests.swift -- an outage under load: few attempts, no slot lost, everybody answered in time.
 
-import Configuration
 import CSocket
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS

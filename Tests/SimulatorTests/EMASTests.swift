@@ -1,7 +1,7 @@
 // EMASTests.swift -- EMAS's dialect: v1, v2 and the scheduling call, signed and sealed, with every refusal.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 import HTTPServer
 import Testing
 

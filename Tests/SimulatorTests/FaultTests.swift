@@ -1,7 +1,7 @@
 // FaultTests.swift -- faults: their syntax, their targets, their effect on a reply; and the record.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 import HTTPServer
 import Testing
 

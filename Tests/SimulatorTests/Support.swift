@@ -1,9 +1,9 @@
 // Support.swift -- vectors, short cuts to ask a dialect, and subprocesses.
 
-import HTTPMessage
 import DNSWire
 import EventLoop
 import Foundation
+import HTTPMessage
 import HTTPServer
 
 @testable import httpdns_simulator

@@ -1,7 +1,7 @@
 // TableTests.swift -- the self-built table, the settings, and requests that were damaged on the way.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 import HTTPServer
 import Testing
 

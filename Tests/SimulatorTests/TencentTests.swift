@@ -1,7 +1,7 @@
 // TencentTests.swift -- Tencent's dialect: requests in each cipher, every form of reply, refusals.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 import HTTPServer
 import Testing
 

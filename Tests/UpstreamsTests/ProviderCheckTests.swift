@@ -1,12 +1,12 @@
 // ProviderCheckTests.swift -- one client's odd questions do not put the provider down; a real outage is still detected.
 
-import HTTPMessage
-import Configuration
 import Ciphers
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
+import HTTPMessage
 import LocalDNS
 import Logging
 import TestSupport

@@ -1,12 +1,12 @@
 // ProviderLimitTests.swift -- what bursts, limits, long timeouts and wrong clocks make of a provider.
 
-import HTTPMessage
-import Configuration
 import Ciphers
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
+import HTTPMessage
 import Logging
 import TestSupport
 import Testing

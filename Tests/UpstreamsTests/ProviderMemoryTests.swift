@@ -1,12 +1,12 @@
 // ProviderMemoryTests.swift -- what is remembered of a provider: bounds, ends, and the time that it uses.
 
-import HTTPMessage
-import Configuration
 import Ciphers
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
+import HTTPMessage
 import TestSupport
 import Testing
 

@@ -1,12 +1,12 @@
 // ProviderStateTests.swift -- a provider that is down, aside, at its limit, or has nothing for a name; and who comes along.
 
-import HTTPMessage
-import Configuration
 import Ciphers
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
+import HTTPMessage
 import MessageCache
 import TestSupport
 import Testing

@@ -1,11 +1,11 @@
 // ProviderTests.swift -- which server of a provider is asked, how often, for how long, and when the next one is.
 
-import HTTPMessage
 import Configuration
 import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
+import HTTPMessage
 import TestSupport
 import Testing
 

@@ -1,12 +1,12 @@
 // ServerScheduleTests.swift -- a provider that lists its servers: when the list is fetched, saved, and no longer valid.
 
-import HTTPMessage
 import Configuration
 import DNSWire
 import EventLoop
 import Glibc
 import HTTPClient
 import HTTPDNS
+import HTTPMessage
 import Persistence
 import TestSupport
 import Testing

@@ -1,11 +1,11 @@
 // TableProviderTests.swift -- a self-built table: when it is read or fetched, what it answers, and which one is kept.
 
-import HTTPMessage
 import DNSWire
 import EventLoop
 import Glibc
 import HTTPClient
 import HTTPDNS
+import HTTPMessage
 import Persistence
 import TestSupport
 import Testing

@@ -1,9 +1,9 @@
 // CacheRequest.swift -- `GET /cache[?limit=N]`: all in a few figures; `GET /cache?name=NAME`: its entries of a name.
 
-import HTTPMessage
 import DNSWire
 import EventLoop
 import Forwarder
+import HTTPMessage
 import HTTPServer
 import MessageCache
 import Resolver

@@ -1,8 +1,8 @@
 // FlushRequest.swift -- `POST /flush[?below]`: removes names, one a line in the body, or everything from the cache.
 
-import HTTPMessage
 import DNSWire
 import Forwarder
+import HTTPMessage
 import HTTPServer
 import MessageCache
 import Resolver

@@ -1,7 +1,7 @@
 // ProvidersRequest.swift -- `GET /providers`: the state of the providers, a table with reasons below it.
 
-import HTTPMessage
 import Forwarder
+import HTTPMessage
 import HTTPServer
 import Telemetry
 import Upstreams

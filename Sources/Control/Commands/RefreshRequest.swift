@@ -1,9 +1,9 @@
 // RefreshRequest.swift -- `POST /refresh`: fetches a name again; the name and its types are lines of the body.
 
-import HTTPMessage
 import DNSWire
 import EventLoop
 import Forwarder
+import HTTPMessage
 import HTTPServer
 import Resolver
 import Telemetry

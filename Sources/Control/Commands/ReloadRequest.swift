@@ -1,7 +1,7 @@
 // ReloadRequest.swift -- `POST /reload`: reads the configuration again.
 
-import HTTPMessage
 import Forwarder
+import HTTPMessage
 import HTTPServer
 import Telemetry
 

@@ -1,7 +1,7 @@
 // ReportBadRequest.swift -- `POST /report-bad`: puts an address last in the answers to a name; both are lines.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 import HTTPServer
 import Resolver
 import Telemetry

@@ -1,10 +1,10 @@
 // StatsRequest.swift -- `GET /stats[?by-name|?top]`: the counters: in all, of the busiest names, or for `top`.
 
-import HTTPMessage
 import DNSWire
 import EventLoop
 import Forwarder
 import Frontend
+import HTTPMessage
 import HTTPServer
 import MessageCache
 import Resolver

@@ -5,10 +5,10 @@
 // The response is lines until the reader leaves. Each begin and end is logged with the reader's user number, since the
 // lines hold names and clients.
 
-import HTTPMessage
 import DNSWire
 import Forwarder
 import Frontend
+import HTTPMessage
 import HTTPServer
 
 /// Which queries a reader wants.

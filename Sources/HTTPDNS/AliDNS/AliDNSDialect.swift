@@ -1,8 +1,8 @@
 // AliDNSDialect.swift -- Alibaba Cloud DNS: public DNS and "Mobile Resolution HTTPDNS", signed and unsigned.
 
-import HTTPMessage
 import Ciphers
 import DNSWire
+import HTTPMessage
 
 /// `GET /resolve` (alibabacloud.com/help/en/dns/httpdns-doh-json-api), signed as the provider's own SDK does it
 /// (github.com/aliyun/alibaba-pdns-sdk-c).

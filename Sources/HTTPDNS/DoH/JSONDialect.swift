@@ -1,7 +1,7 @@
 // JSONDialect.swift -- the JSON services of Google, Cloudflare and doh.pub, and other services of that form.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 
 /// GET with a name and a type; the reply is JSON. The services share the form of the reply and accept different
 /// parameters.

@@ -1,8 +1,8 @@
 // MessageDialect.swift -- RFC 8484: a DNS message in the body of a transfer.
 
-import HTTPMessage
 import Ciphers
 import DNSWire
+import HTTPMessage
 
 /// DNS over HTTPS in wire format. It carries every name and every data type.
 public struct MessageDialect: Dialect {

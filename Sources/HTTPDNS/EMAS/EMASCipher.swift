@@ -1,7 +1,7 @@
 // EMASCipher.swift -- encrypts names in requests and decrypts answers in replies of version 2 of the EMAS API.
 
-import DNSWire
 import Ciphers
+import DNSWire
 
 /// The reason why a key of an EMAS account is unusable. It contains no part of the key.
 public enum EMASKeyError: Error, Hashable, Sendable, CustomStringConvertible {

@@ -1,8 +1,8 @@
 // EMASDialect.swift -- Alibaba Cloud EMAS HTTPDNS, version 1 of the API.
 
-import HTTPMessage
 import Ciphers
 import DNSWire
+import HTTPMessage
 
 /// `GET /{account}/d` for one name and `/{account}/resolve` for several names (alibabacloud.com/help/en/httpdns),
 /// signed with MD5 if there is a secret key (`sign_d`, `sign_resolve`).

@@ -1,7 +1,7 @@
 // EMASSchedule.swift -- asks EMAS for its current servers.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 
 /// `GET /{account}/ss` ("service IP address scheduling", alibabacloud.com/help/en/httpdns). Any server answers it; the
 /// servers that a client starts with may answer nothing else.

@@ -1,8 +1,8 @@
 // EMASv2Dialect.swift -- Alibaba Cloud EMAS HTTPDNS, version 2 of the API: HMAC-SHA256, encryption optional.
 
-import HTTPMessage
 import Ciphers
 import DNSWire
+import HTTPMessage
 
 /// `GET /v2/d` (alibabacloud.com/help/en/httpdns/latest/emas-resolve-api).
 ///

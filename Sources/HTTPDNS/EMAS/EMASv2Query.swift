@@ -1,7 +1,7 @@
 // EMASv2Query.swift -- builds and signs the request target of version 2 of the EMAS API.
 
-import DNSWire
 import Ciphers
+import DNSWire
 
 /// A request target under construction, together with the text that its signature covers.
 struct EMASv2Query {

@@ -1,7 +1,7 @@
 // ResponseChecks.swift -- checks status, media type and size before a dialect reads a body.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 
 extension HTTPResponse {
   /// Throws unless the status allows an answer.

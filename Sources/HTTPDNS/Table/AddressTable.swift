@@ -1,7 +1,7 @@
 // AddressTable.swift -- reads the table of a self-hosted HTTPDNS service: one JSON text of names and addresses.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 
 /// An immutable table as its server published it. The next download replaces it as a whole.
 ///

@@ -1,8 +1,8 @@
 // TencentDialect.swift -- Tencent Cloud HTTPDNS: names encrypted with AES or DES over HTTP, or a token over HTTPS.
 
-import HTTPMessage
 import Ciphers
 import DNSWire
+import HTTPMessage
 
 /// `GET /d` (cloud.tencent.com/document/product/379/95497 for HTTP, 61200 for HTTPS), encrypted as document 3530
 /// specifies and as the provider's own SDKs do it (github.com/DNSPod/httpdns-sdk-ios, httpdns-sdk-android).

@@ -2,13 +2,13 @@
 //
 // Resolver's loop only.
 
-import HTTPMessage
 import Configuration
 import DNSWire
 import EventLoop
 import FairShares
 import HTTPClient
 import HTTPDNS
+import HTTPMessage
 import Logging
 import MessageCache
 import Telemetry

@@ -2,11 +2,11 @@
 //
 // Resolver's loop only.
 
-import HTTPMessage
 import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
+import HTTPMessage
 import Logging
 import Persistence
 

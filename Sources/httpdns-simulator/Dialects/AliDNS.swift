@@ -3,8 +3,8 @@
 // Its documents do not define the refusals. The simulator sends 401 for a wrong signature, 400 for wrong parameters and
 // 405 for other methods, each with a line of text.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 import HTTPServer
 
 struct AliDNS: Dialect {

@@ -1,7 +1,7 @@
 // Cloudflare.swift -- Cloudflare's JSON at `/dns-query`, selected by `Accept: application/dns-json`.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 import HTTPServer
 
 struct Cloudflare: Dialect {

@@ -2,9 +2,9 @@
 //
 // A new dialect needs one file with a conforming type and one entry in `allDialects`.
 
-import HTTPMessage
 import DNSWire
 import EventLoop
+import HTTPMessage
 import HTTPServer
 
 /// One request to a dialect.

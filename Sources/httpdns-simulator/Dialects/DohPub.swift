@@ -2,8 +2,8 @@
 //
 // The vendor's documents say no more; the rest follows Google.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 import HTTPServer
 
 struct DohPub: Dialect {

@@ -2,8 +2,8 @@
 //
 // The format defines no path, no errors and no caching; the simulator adds HTTP's own entity tag.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 import HTTPServer
 
 struct DomainTable: Dialect {

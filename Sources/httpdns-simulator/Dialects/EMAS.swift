@@ -3,8 +3,8 @@
 // Its documents do not define the order of checks, nor the error for a `query` out of range (here: MissingArgument) and
 // for a text that the account's key does not decrypt (here: InvalidSignature).
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 import HTTPServer
 
 struct EMAS: Dialect {

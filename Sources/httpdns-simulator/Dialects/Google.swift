@@ -1,7 +1,7 @@
 // Google.swift -- Google Public DNS's JSON at `/resolve`.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 import HTTPServer
 
 struct Google: Dialect {

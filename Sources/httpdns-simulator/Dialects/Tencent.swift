@@ -5,8 +5,8 @@
 // sends 401, or if configured an empty body, for the first two, and 400 for the last. The price is an assumption as
 // well: one unit per name and family in the request.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 import HTTPServer
 
 struct Tencent: Dialect {

@@ -1,7 +1,7 @@
 // WireFormat.swift -- RFC 8484 at `/dns-query`: GET with `dns=`, POST with the message as the body.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 import HTTPServer
 
 struct WireFormat: Dialect {

@@ -1,7 +1,7 @@
 // Fault.swift -- a deliberate fault: what goes wrong, for which requests, and how often.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 import HTTPServer
 
 /// A deliberate fault.

@@ -3,9 +3,9 @@
 // Loop thread only. Each request passes these steps: select the dialect, compose its reply, apply a fault, record,
 // send.
 
-import HTTPMessage
 import EventLoop
 import Glibc
+import HTTPMessage
 import HTTPServer
 
 /// The running service.

@@ -1,10 +1,10 @@
 // LifeHostility.swift -- clients that mean harm: what they ask, what their zone answers, and what they may take.
 
-import HTTPMessage
 import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
+import HTTPMessage
 
 @testable import ForwarderTestSupport
 

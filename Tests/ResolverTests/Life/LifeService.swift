@@ -1,12 +1,12 @@
 // LifeService.swift -- a simulated provider: a server that speaks a dialect, and the provider as the resolver sees it.
 
-import HTTPMessage
-import Configuration
 import Ciphers
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
+import HTTPMessage
 
 @testable import Forwarder
 @testable import ForwarderTestSupport
