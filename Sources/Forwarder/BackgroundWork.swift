@@ -119,7 +119,9 @@ extension RefresherSettings {
     self.init(
       timing: RefreshTiming(fraction: refresh.at, minimumTTL: refresh.minTTL.nanoseconds),
       heat: HeatPolicy(hotHits: refresh.hotHits, giveUpAfter: refresh.giveUpAfter),
-      unitsPerMinute: refresh.budgetPerMinute, unitsPerDay: refresh.budgetPerDay,
-      transfersPerMinute: refresh.freePerMinute, batches: refresh.batch)
+      limits: RefreshLimits(
+        unitsPerMinute: refresh.budgetPerMinute, unitsPerDay: refresh.budgetPerDay,
+        transfersPerMinute: refresh.freePerMinute),
+      batches: refresh.batch)
   }
 }

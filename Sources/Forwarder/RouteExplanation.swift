@@ -46,13 +46,13 @@ extension Forwarder {
     let route = preparation.plan.routes[Int(number)]
     let names = route.providers.map { configuration.providers[$0].name }.joined(separator: ", ")
     let hasLocalDNS = !route.localServers.entries.isEmpty
-    guard !route.providers.isEmpty else { return hasLocalDNS ? "LocalDNS" : "nobody" }
+    guard !route.providers.isEmpty else { return hasLocalDNS ? "LocalDNS" : "no upstream" }
     guard hasLocalDNS else { return names }
     let fallback = route.fallsBack ? "; LocalDNS when they fail" : ""
     return switch route.search {
-    case .afterDenial: "\(names); LocalDNS for names that do not exist there\(fallback)"
+    case .afterNXDOMAIN: "\(names); LocalDNS for names that do not exist there\(fallback)"
     case .first: "LocalDNS; \(names) for names that do not exist there"
-    case nil: "\(names)\(fallback)"
+    case .ignore: "\(names)\(fallback)"
     }
   }
 }

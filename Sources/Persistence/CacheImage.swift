@@ -76,15 +76,15 @@ public struct CacheImage {
   private let routes: [Fingerprint]
   private let sources: [UInt8: Fingerprint]
   /// The offsets of the entries, most recently used first.
-  private let places: [Place]
+  private let entriesByUse: [Entry]
 
-  private struct Place {
+  private struct Entry {
     var usedAt: Int64
     var offset: Int
   }
 
   /// The number of entries.
-  public var entries: Int { places.count }
+  public var entries: Int { entriesByUse.count }
 
   /// Checks the checksum and all lengths; `restore` checks the fields of the entries.
   ///
@@ -99,22 +99,22 @@ public struct CacheImage {
     written = try reader.take(Int64.self)
     routes = try reader.takeFingerprints(Int(reader.take(UInt16.self)))
     sources = try reader.takeSources()
-    var places: [Place] = []
+    var entriesByUse: [Entry] = []
     let count = ImageReader.number(octets, entriesEnd, UInt64.self)
     guard count <= (entriesEnd - reader.offset) / RecordLayout.length else { throw .lengths }
-    places.reserveCapacity(Int(count))
+    entriesByUse.reserveCapacity(Int(count))
     while reader.offset < entriesEnd {
-      let place = reader.offset
+      let start = reader.offset
       try reader.skip(RecordLayout.length)
-      let key = ImageReader.number(octets, place + RecordLayout.keyLength, UInt16.self)
-      let body = ImageReader.number(octets, place + RecordLayout.bodyLength, UInt16.self)
+      let key = ImageReader.number(octets, start + RecordLayout.keyLength, UInt16.self)
+      let body = ImageReader.number(octets, start + RecordLayout.bodyLength, UInt16.self)
       try reader.skip(Int(key) + Int(body))
-      places.append(
-        Place(usedAt: ImageReader.number(octets, place + RecordLayout.usedAt, Int64.self), offset: place))
+      entriesByUse.append(
+        Entry(usedAt: ImageReader.number(octets, start + RecordLayout.usedAt, Int64.self), offset: start))
     }
-    guard places.count == count else { throw .lengths }
-    places.sort { $0.usedAt > $1.usedAt }
-    self.places = places
+    guard entriesByUse.count == count else { throw .lengths }
+    entriesByUse.sort { $0.usedAt > $1.usedAt }
+    self.entriesByUse = entriesByUse
     self.octets = octets
   }
 
@@ -151,9 +151,9 @@ public struct CacheImage {
     let map = NumberMap(savedRoutes: routes, savedSources: sources, now: meanings)
     var counts = CacheCounts()
     octets.withUnsafeBytes { octets in
-      for (number, place) in places.enumerated() {
+      for (number, start) in entriesByUse.enumerated() {
         if number % CacheImage.entriesBetweenLooks == 0, !isWanted() { break }
-        switch restore(octets, place.offset, into: cache, map, meanings, time, whenFresh) {
+        switch restore(octets, start.offset, into: cache, map, meanings, time, whenFresh) {
         case .stored: counts.loaded += 1
         case .present, .past: counts.dropped += 1
         case .noRoom: counts.withoutRoom += 1
@@ -167,14 +167,14 @@ public struct CacheImage {
   private static let entriesBetweenLooks = 256
 
   private func restore(
-    _ octets: UnsafeRawBufferPointer, _ place: Int, into cache: MessageCache, _ map: NumberMap,
+    _ octets: UnsafeRawBufferPointer, _ start: Int, into cache: MessageCache, _ map: NumberMap,
     _ meanings: CacheMeanings, _ time: CacheTime, _ whenFresh: (LoadedEntry) -> Void
   ) -> CacheRestoration {
     typealias Layout = RecordLayout
     func number<Number: FixedWidthInteger>(_ offset: Int) -> Number {
-      Number(littleEndian: octets.loadUnaligned(fromByteOffset: place + offset, as: Number.self))
+      Number(littleEndian: octets.loadUnaligned(fromByteOffset: start + offset, as: Number.self))
     }
-    let keyStart = place + Layout.length
+    let keyStart = start + Layout.length
     let (keyLength, bodyLength): (UInt16, UInt16) = (number(Layout.keyLength), number(Layout.bodyLength))
     let bodyStart = keyStart + Int(keyLength)
     let flags: UInt8 = number(Layout.flags)

@@ -38,8 +38,8 @@ package actor Resolver {
   var subnets = SubnetShares()
   /// Queries that wait, by the domain of their names.
   var waiting: [DomainKey: Int] = [:]
-  /// Names below a search domain that the providers denied.
-  var deniedNames = DeniedNames()
+  /// Names below a search domain for which the providers answered NXDOMAIN.
+  var nxdomainNames = NXDOMAINNames()
   /// Receives queries for the names by which it detects loops.
   package var loopGuard: LoopGuard?
   /// What a provider's recovery starts.
@@ -154,7 +154,7 @@ package actor Resolver {
   }
 
   private func question(of query: ClientQuery, _ name: DomainName) -> ResolverQuestion {
-    let (configuration, route) = place(query.route)
+    let (configuration, route) = configurationAndRoute(query.route)
     let subnet = clientSubnet(query, name, route)
     let question = HTTPDNSQuestion(
       name: name, type: RecordType(query.query.type),
@@ -164,7 +164,7 @@ package actor Resolver {
   }
 
   /// The route that a listener found, and the configuration that it belongs to.
-  private func place(_ number: UInt16) -> (configuration: ResolverConfiguration, route: Route) {
+  private func configurationAndRoute(_ number: UInt16) -> (configuration: ResolverConfiguration, route: Route) {
     if let route = configuration.route(number) { return (configuration, route) }
     if let earlier, let route = earlier.route(number) { return (earlier, route) }
     return (configuration, configuration.settings.routes[Int(Route.Number.standard)])
@@ -174,7 +174,7 @@ package actor Resolver {
   ///
   /// - Parameter fresh: whether upstreams are asked even if an answer is cached.
   package func resolve(_ question: HTTPDNSQuestion, route number: UInt16, fresh: Bool) async -> ResolvedAnswer {
-    let (configuration, route) = place(number)
+    let (configuration, route) = configurationAndRoute(number)
     let asked = store.question(question, configuration, route)
     if !fresh, let answer = store.freshAnswer(to: asked, now: loop.now) {
       return ResolvedAnswer(response: answer.response, lifetime: answer.lifetime, source: .cache)
@@ -200,7 +200,7 @@ package actor Resolver {
 
   /// The hash of the question's key. If its route no longer exists, the standard route stands in.
   func keyedHash(of routed: RoutedQuestion) -> UInt64 {
-    let (configuration, route) = place(routed.route)
+    let (configuration, route) = configurationAndRoute(routed.route)
     return store.question(routed.question, configuration, route, subnet: routed.subnet).key.keyedHash
   }
 
@@ -242,7 +242,7 @@ package actor Resolver {
       misses = MissLimits(perClient: settings.missesPerClient, perDomain: settings.missesPerDomain)
     }
     // Other providers may know these names.
-    deniedNames = DeniedNames()
+    nxdomainNames = NXDOMAINNames()
     startUpstreams()
   }
 

@@ -21,8 +21,8 @@ package struct Route: Sendable {
   package var belongsToNetwork = false
   /// Whether LocalDNS is the network's own resolver, whose answers are valid only for the network's names (ADR 0024).
   package var isConfined = false
-  /// The order of LocalDNS and the providers for names below a search domain; nil for other names.
-  package var search: SearchOrder?
+  /// The order of LocalDNS and the providers for names below a search domain; `.ignore` for other names.
+  package var search = Configuration.SearchDomains.ignore
   /// How expired data may be used.
   package var stale = StalePolicy()
   /// The bounds on TTLs.
@@ -40,7 +40,7 @@ package struct Route: Sendable {
   package private(set) var isUnused = false
 
   /// Whether LocalDNS may know names for which the providers say NXDOMAIN.
-  var isSearched: Bool { search != nil }
+  var isSearched: Bool { search != .ignore }
 
   /// The placeholder for a number that no name uses.
   package static let unused: Route = {
@@ -73,14 +73,6 @@ package struct Route: Sendable {
     /// The first rule that selects upstreams; the others follow.
     package static let firstRule: UInt16 = 5
   }
-}
-
-/// The order in which providers and LocalDNS are asked for names below a search domain of the network.
-package enum SearchOrder: String, Sendable, Hashable {
-  /// The providers; LocalDNS for names that they answer with NXDOMAIN or do not list.
-  case afterDenial = "after-denial"
-  /// LocalDNS; the providers for names that it answers with NXDOMAIN or not at all.
-  case first
 }
 
 /// How expired data may be used (RFC 8767).

@@ -44,9 +44,9 @@ public struct HostsFile: Sendable {
   /// - Complexity: O(octets)
   public init(octets: [UInt8]) throws(FileFault) {
     guard octets.count <= HostsFile.maximumSize else { throw .tooLarge }
-    var places = Places()
+    var index = Index()
     for line in octets.split(separator: UInt8(ascii: "\n")) {
-      if !add(line.prefix { $0 != UInt8(ascii: "#") }, &places) { skippedLines += 1 }
+      if !add(line.prefix { $0 != UInt8(ascii: "#") }, &index) { skippedLines += 1 }
     }
   }
 
@@ -69,7 +69,7 @@ public struct HostsFile: Sendable {
   }
 
   /// The indices of known names and addresses while a file is read.
-  private struct Places: ~Copyable {
+  private struct Index: ~Copyable {
     var names = SuffixTableBuilder()
     /// The index in `HostsFile.hosts` of each node of `names`.
     var hosts: [Int?] = [nil]
@@ -77,7 +77,7 @@ public struct HostsFile: Sendable {
   }
 
   /// Adds a line; returns false if a part of it is not an address or a name.
-  private mutating func add(_ line: ArraySlice<UInt8>, _ places: inout Places) -> Bool {
+  private mutating func add(_ line: ArraySlice<UInt8>, _ index: inout Index) -> Bool {
     let fields = line.split(whereSeparator: isBlank)
     guard let first = fields.first else { return true }
     guard fields.count > 1, let address = IPAddress(text: String(decoding: first, as: UTF8.self)) else { return false }
@@ -87,26 +87,26 @@ public struct HostsFile: Sendable {
         isWhole = false
         continue
       }
-      add(name, address, &places)
+      add(name, address, &index)
     }
     return isWhole
   }
 
-  private mutating func add(_ name: DomainName, _ address: IPAddress, _ places: inout Places) {
-    if !address.isUnspecified, places.pointers.insert(address).inserted {
+  private mutating func add(_ name: DomainName, _ address: IPAddress, _ index: inout Index) {
+    if !address.isUnspecified, index.pointers.insert(address).inserted {
       pointers.append(Pointer(address: address, name: name))
     }
-    let node = Int(places.names.node(of: name))
-    while places.hosts.count <= node { places.hosts.append(nil) }
-    guard let place = places.hosts[node] else {
-      places.hosts[node] = hosts.count
+    let node = Int(index.names.node(of: name))
+    while index.hosts.count <= node { index.hosts.append(nil) }
+    guard let number = index.hosts[node] else {
+      index.hosts[node] = hosts.count
       hosts.append(Host(name: name, addresses: [address]))
       return
     }
-    guard hosts[place].addresses.count < HostsFile.maximumAddresses,
-      !hosts[place].addresses.contains(address)
+    guard hosts[number].addresses.count < HostsFile.maximumAddresses,
+      !hosts[number].addresses.contains(address)
     else { return }
-    hosts[place].addresses.append(address)
+    hosts[number].addresses.append(address)
   }
 }
 

@@ -162,7 +162,7 @@ struct NetworkTests {
       #expect(try simulator.count.transfers == transfers + 1)
       // Without the search domain no network has the name, ten seconds after the list was last adopted.
       try machine.setResolvers([machine.routers[0]])
-      try eventually("the denial", within: .seconds(20)) {
+      try eventually("NXDOMAIN", within: .seconds(20)) {
         try ask(daemon.address, "web.corp.example.com").code == .nxDomain ? true : nil
       }
       withExtendedLifetime(server) {}

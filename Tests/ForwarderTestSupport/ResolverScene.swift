@@ -1,6 +1,7 @@
 // ResolverScene.swift -- a query path and a resolver on a virtual clock, with scripted upstreams and clients.
 
 import CSocket
+import Configuration
 import DNSWire
 import EventLoop
 import FairShares
@@ -64,7 +65,7 @@ final class ResolverScene: @unchecked Sendable {
 
   /// The fixed routes, all providers in order on the first.
   static func routes(providers: Int, bounds: TTLBounds = bounds) -> [Route] {
-    let local = LocalServers([.system])
+    let local = LocalServers([LocalServers.Entry.system])
     let standard = Route(providers: Array(0..<providers), localServers: local, fallsBack: true, ttl: bounds)
     var network = Route(providers: [], localServers: local, fallsBack: true, ttl: bounds)
     network.isNetwork = true
@@ -75,9 +76,10 @@ final class ResolverScene: @unchecked Sendable {
     portal.isNetwork = false
     portal.ttl.highest = 10
     portal.ttl.highestNegative = 10
-    let loopProbe = Route(providers: [], localServers: LocalServers([.system]), fallsBack: false, ttl: bounds)
+    let loopProbe = Route(
+      providers: [], localServers: LocalServers([LocalServers.Entry.system]), fallsBack: false, ttl: bounds)
     var search = standard
-    search.search = .afterDenial
+    search.search = .afterNXDOMAIN
     search.belongsToNetwork = true
     search.isConfined = true
     return [standard, network, portal, loopProbe, search]

@@ -163,10 +163,10 @@ import Testing
 
   @Test func `a cached NXDOMAIN covers all types of its name, with the SOA record aged`() throws {
     let scene = try QueryPathScene()
-    let denial = try #require(
+    let nxdomain = try #require(
       ComposedResponse(
         .nxDomain, to: DomainName(text: name)!, answers: [], authorities: [startOfAuthority("example.com", ttl: 30)]))
-    scene.keep(name, CacheKey.everyType, life: EntryLife(lifetime: 30), denial)
+    scene.keep(name, CacheKey.everyType, life: EntryLife(lifetime: 30), nxdomain)
     for type in [RecordType.a, .aaaa, .mx, .https, RecordType(666)] {
       let message = try scene.reply(name, type, now: 12)
       #expect(message.responseCode == .nxDomain)

@@ -95,13 +95,13 @@ import Testing
 
   @Test func `a client subnet finds NXDOMAIN only if it holds for every subnet`() throws {
     let scene = try scene()
-    var denial = ComposedResponse(.nxDomain)
-    denial.isForEverySubnet = false
-    scene.keep(name, CacheKey.everyType, route: route, denial)
+    var nxdomain = ComposedResponse(.nxDomain)
+    nxdomain.isForEverySubnet = false
+    scene.keep(name, CacheKey.everyType, route: route, nxdomain)
     #expect(scene.ask(query([0, 1, 24, 0, 203, 0, 7]).octets) == .forward(route))
     #expect(try scene.reply(RawQuery()).responseCode == .nxDomain)
-    denial.isForEverySubnet = true
-    scene.keep(name, CacheKey.everyType, route: route, denial)
+    nxdomain.isForEverySubnet = true
+    scene.keep(name, CacheKey.everyType, route: route, nxdomain)
     #expect(try scene.reply(query([0, 1, 24, 0, 203, 0, 7])).responseCode == .nxDomain)
   }
 

@@ -54,10 +54,10 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
   }
 
   @Test func `a removal removes NXDOMAIN entries that cover a name, and nothing else above it`() {
-    let denial = insert("gone.example.com", .plain(CacheKey.everyType))
+    let nxdomain = insert("gone.example.com", .plain(CacheKey.everyType))
     let others = [insert("gone.example.com"), insert("a.example.com", .plain(CacheKey.everyType))]
     #expect(remove(CacheSelection([name("b.a.gone.example.com")], andBelow: false)) == 1)
-    #expect(!isThere(denial))
+    #expect(!isThere(nxdomain))
     #expect(others.allSatisfy(isThere))
   }
 

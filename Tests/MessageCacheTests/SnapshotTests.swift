@@ -31,10 +31,10 @@ import Testing
     let key = OwnedKey(name, in: first)
     first.insert(key.key, response, now: 5 * second, life)
     _ = first.serve(key, now: 7 * second)
-    var denial = ComposedResponse(.nxDomain)
-    denial.isForEverySubnet = true
-    let denied = OwnedKey(.numbered(1), in: first, .plain(0))
-    first.insert(denied.key, denial, now: 6 * second, lifetime: 10)
+    var nxdomain = ComposedResponse(.nxDomain)
+    nxdomain.isForEverySubnet = true
+    let above = OwnedKey(.numbered(1), in: first, .plain(0))
+    first.insert(above.key, nxdomain, now: 6 * second, lifetime: 10)
     var forever = EntryLife(lifetime: 60)
     forever.isImmutable = true
     let pinned = OwnedKey(.numbered(2), in: first)

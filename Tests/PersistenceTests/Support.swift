@@ -105,9 +105,9 @@ extension MessageCache {
     life.heat = 9
     life.isInUse = true
     insert("www.example.com", route: 1, response, at: seconds, life)
-    var denial = ComposedResponse(.nxDomain)
-    denial.isForEverySubnet = false
-    insert("no.example.com", type: 0, denial, at: seconds, EntryLife(lifetime: 30))
+    var nxdomain = ComposedResponse(.nxDomain)
+    nxdomain.isForEverySubnet = false
+    insert("no.example.com", type: 0, nxdomain, at: seconds, EntryLife(lifetime: 30))
     insert("empty.example.com", type: 28, ComposedResponse(.noError), at: seconds, EntryLife(lifetime: 30))
     var forever = EntryLife(lifetime: 100)
     forever.isImmutable = true

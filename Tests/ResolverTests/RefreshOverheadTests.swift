@@ -102,8 +102,9 @@ private final class InstantUpstream: Upstream, @unchecked Sendable {
     let refresher = Refresher(
       RefresherSettings(
         timing: RefreshTiming(fraction: 0.75, minimumTTL: 10_000_000_000),
-        heat: HeatPolicy(hotHits: 5, giveUpAfter: 1_000_000), unitsPerMinute: 1_000_000,
-        unitsPerDay: 1_000_000_000, transfersPerMinute: 1_000_000, batches: true),
+        heat: HeatPolicy(hotHits: 5, giveUpAfter: 1_000_000),
+        limits: RefreshLimits(unitsPerMinute: 1_000_000, unitsPerDay: 1_000_000_000, transfersPerMinute: 1_000_000),
+        batches: true),
       keep: [], preload: [], resolver: resolver, cache: cache, loop: loop, note: { _ in })
     refresher.begin()
     askAll()

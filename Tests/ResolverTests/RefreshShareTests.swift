@@ -82,7 +82,7 @@ import Testing
     }
     let scene = RefresherScene(resolver, keep: ["kept.example"]) {
       $0 = RefresherSettings(Configuration().refresh)
-      $0.unitsPerMinute = 20
+      $0.limits.unitsPerMinute = 20
     }
     let names = (0..<100).map { "host\($0).d\($0).example" }
     func askAll() {

@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test func `a reload retains what was spent of an unchanged budget`() throws {
-    let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.unitsPerDay = 2 }
+    let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.limits.unitsPerDay = 2 }
     provider.refreshPrice = RefreshPrice(isBilled: true, perTransfer: 1, perAnswer: 0)
     func spend() throws {
       for text in ["a.example", "b.example"] {
@@ -82,12 +82,12 @@ import Testing
     try spend()
     #expect(provider.refreshes.count == 2)
     var same = settings
-    same.unitsPerDay = 2
+    same.limits.unitsPerDay = 2
     scene.refresher.use(same, keep: [], preload: [])
     loop.advance(by: .seconds(200))
     try spend()
     #expect(provider.refreshes.count == 2)
-    same.unitsPerDay = 3
+    same.limits.unitsPerDay = 3
     scene.refresher.use(same, keep: [], preload: [])
     loop.advance(by: .seconds(200))
     try spend()

@@ -23,7 +23,7 @@ final class RefresherScene {
 
   static let settings = RefresherSettings(
     timing: RefreshTiming(fraction: 0.75, minimumTTL: 10_000_000_000), heat: HeatPolicy(hotHits: 5, giveUpAfter: 3),
-    unitsPerMinute: 60, unitsPerDay: 10_000, transfersPerMinute: 60, batches: true)
+    limits: RefreshLimits(unitsPerMinute: 60, unitsPerDay: 10_000, transfersPerMinute: 60), batches: true)
 
   init(
     _ scene: ResolverScene, keep: [String] = [], preload: [String] = [], types: [RecordType] = [.a],
@@ -168,7 +168,7 @@ final class RefresherScene {
 
   @Test func `refreshes beyond the budget are postponed`() throws {
     let provider = provider(ttl: 60)
-    let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.transfersPerMinute = 7 }
+    let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.limits.transfersPerMinute = 7 }
     let names = (0..<20).map { "host\($0).example" }
     for name in names { _ = try scene.scene.answer(name) }
     for _ in 0..<600 {

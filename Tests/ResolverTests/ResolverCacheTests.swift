@@ -116,9 +116,9 @@ import Testing
 
   @Test func `a validated NXDOMAIN is validated for the names below, too`() throws {
     for trustsAD in [false, true] {
-      var denial = HTTPDNSAnswer.negative(.nxDomain, zone: zone)
-      denial.isAuthenticated = true
-      let provider = ScriptedUpstream(on: loop) { [denial] _, _ in .answer(denial) }
+      var nxdomain = HTTPDNSAnswer.negative(.nxDomain, zone: zone)
+      nxdomain.isAuthenticated = true
+      let provider = ScriptedUpstream(on: loop) { [nxdomain] _, _ in .answer(nxdomain) }
       provider.trustsAD = trustsAD
       let scene = ResolverScene(on: loop, [provider])
       for name in ["gone.example.com", "below.gone.example.com"] {
@@ -169,13 +169,13 @@ import Testing
 
   @Test(arguments: [(RecordType.a, RecordType.aaaa), (.aaaa, .a)])
   func `NXDOMAIN for one family is NODATA if addresses of the other are cached`(
-    kept: RecordType, denied: RecordType
+    kept: RecordType, missing: RecordType
   ) throws {
     let address = kept == .a ? "192.0.2.1" : "2001:db8::1"
     let provider = provider(["www.example.com. \(kept)": .addresses(name("www.example.com"), address)])
     let scene = ResolverScene(on: loop, [provider])
     _ = try scene.answer("www.example.com", kept)
-    let message = try scene.answer("www.example.com", denied)
+    let message = try scene.answer("www.example.com", missing)
     #expect(message.responseCode == .noError)
     #expect(message.answers.isEmpty)
     #expect(message.authorities.map(\.type) == [.soa])

@@ -18,9 +18,9 @@ import Testing
 @Suite struct `The network's word` {
   let loop = SimulatedLoop()
 
-  /// LocalDNS that denies the names of `denied` and has addresses for all others.
-  private func local(denying denied: String...) -> ScriptedLocalDNS {
-    let names = denied.map { name($0) }
+  /// LocalDNS that answers NXDOMAIN for the names of `hidden` and has addresses for all others.
+  private func local(hiding hidden: String...) -> ScriptedLocalDNS {
+    let names = hidden.map { name($0) }
     return ScriptedLocalDNS(on: loop) { question, _ in
       .answer(
         names.contains(question.name) ? .negative(.nxDomain, zone: .root) : .addresses(question.name, "10.0.0.1"))
@@ -32,7 +32,7 @@ import Testing
   }
 
   @Test func `NXDOMAIN for internal does not cover web.internal`() throws {
-    let local = local(denying: "internal", "a.internal", "10.in-addr.arpa", "lan")
+    let local = local(hiding: "internal", "a.internal", "10.in-addr.arpa", "lan")
     let scene = ResolverScene(on: loop, [denier()], local: local)
     for above in ["internal", "a.internal", "lan", "10.in-addr.arpa"] {
       #expect(try scene.answer(above).responseCode == .nxDomain)
@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test func `NXDOMAIN from a rule's resolvers or from LocalDNS does not cover names below`() throws {
-    let local = local(denying: "corp.example", "gone.example.com")
+    let local = local(hiding: "corp.example", "gone.example.com")
     let failing = ScriptedUpstream(on: loop) { _, _ in .failure() }
     let rules = [RouteRule(names: [.subtree(name("corp.example"))], action: .route(Route.Number.firstRule))]
     let scene = ResolverScene(on: loop, [failing], local: local, rules: rules) { settings in

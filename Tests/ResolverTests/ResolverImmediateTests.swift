@@ -132,10 +132,10 @@ import Testing
     let alias = HTTPDNSAnswer(
       responseCode: .noError, answers: [.alias(name("www.example.com"), name("web.example.net"), ttl: 60)],
       isNegative: true)
-    let denials: [HTTPDNSAnswer] = [
+    let negatives: [HTTPDNSAnswer] = [
       .negative(.nxDomain, zone: name("example.com")), .negative(.noError, zone: name("example.com")), alias,
     ]
-    for (number, answer) in denials.enumerated() {
+    for (number, answer) in negatives.enumerated() {
       let stale = StaleScene(immutable)
       stale.providerNow { _ in .answer(answer) }
       try stale.keep(thenWait: 31)

@@ -49,16 +49,16 @@ import Testing
   @Test(arguments: [ScriptedStep.silence, .failure()])
   func `a refresh that fails leaves the provider's entry, and LocalDNS is not asked`(step: ScriptedStep) throws {
     let zone = name("example.com")
-    for isDenied in [false, true] {
+    for isNXDOMAIN in [false, true] {
       let stale = StaleScene(hasLocal: true)
-      if isDenied { stale.providerNow { _ in .answer(.negative(.nxDomain, zone: zone)) } }
+      if isNXDOMAIN { stale.providerNow { _ in .answer(.negative(.nxDomain, zone: zone)) } }
       try stale.keep(thenWait: 10)
       stale.providerNow { _ in step }
       stale.scene.cache.beginEpoch()
       for _ in 0..<2 {
         let message = try stale.reply().message
-        #expect(message.responseCode == (isDenied ? .nxDomain : .noError))
-        #expect(message.addresses == (isDenied ? [] : ["192.0.2.1"]))
+        #expect(message.responseCode == (isNXDOMAIN ? .nxDomain : .noError))
+        #expect(message.addresses == (isNXDOMAIN ? [] : ["192.0.2.1"]))
         #expect(message.extendedError == nil)
       }
       #expect(stale.provider.count == 2)

@@ -1,5 +1,6 @@
 // ResolverSearchTests.swift -- names below a search domain of the network: who is asked, when, and whose word counts.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
@@ -16,20 +17,20 @@ import Testing
 
 @Suite struct `Below a search domain` {
   let loop = SimulatedLoop()
-  let denial = HTTPDNSAnswer.negative(.nxDomain, zone: name("example"))
+  let nxdomain = HTTPDNSAnswer.negative(.nxDomain, zone: name("example"))
 
   /// A provider that knows `www.corp.example` and denies everything else.
   private func provider() -> ScriptedUpstream {
-    ScriptedUpstream(on: loop) { [denial] question, _ in
-      .answer(question.name == name("www.corp.example") ? .addresses(question.name, "192.0.2.1") : denial)
+    ScriptedUpstream(on: loop) { [nxdomain] question, _ in
+      .answer(question.name == name("www.corp.example") ? .addresses(question.name, "192.0.2.1") : nxdomain)
     }
   }
 
   /// A network that answers A of `web.corp.example` and of everything public, has no other type of it, and denies the rest.
   private func network() -> ScriptedLocalDNS {
-    ScriptedLocalDNS(on: loop) { [denial] question, _ in
+    ScriptedLocalDNS(on: loop) { [nxdomain] question, _ in
       switch question.name {
-      case name("none.corp.example"): .answer(denial)
+      case name("none.corp.example"): .answer(nxdomain)
       case _ where question.type == .a: .answer(.addresses(question.name, "10.0.0.1", ttl: 3600))
       default: .answer(.negative(.noError, zone: name("corp.example")))
       }
@@ -104,8 +105,8 @@ import Testing
 
   @Test func `NXDOMAIN that came for the other family is not final either`() throws {
     let (provider, local) = (provider(), network())
-    provider.along = { [denial] question in
-      [(HTTPDNSQuestion(name: question.name, type: question.type == .a ? .aaaa : .a), denial)]
+    provider.along = { [nxdomain] question in
+      [(HTTPDNSQuestion(name: question.name, type: question.type == .a ? .aaaa : .a), nxdomain)]
     }
     let scene = scene(provider, local)
     #expect(try scene.answer("web.corp.example", .aaaa).responseCode == .noError)
@@ -119,14 +120,16 @@ import Testing
     #expect(try scene.answer("web.corp.example").addresses == ["10.0.0.1"])
   }
 
-  @Test(arguments: [SearchOrder.afterDenial, .first])
-  func `an alias that leads nowhere is known to the provider, and the network is not asked`(order: SearchOrder) throws {
+  @Test(arguments: [Configuration.SearchDomains.afterNXDOMAIN, .first])
+  func `an alias that leads nowhere is known to the provider, and the network is not asked`(
+    order: Configuration.SearchDomains
+  ) throws {
     let (provider, local) = (provider(), network())
     let alias = ResourceRecord.alias(name("web.corp.example"), name("gone.example.net"), ttl: 60)
-    var nowhere = denial
+    var nowhere = nxdomain
     nowhere.answers = [alias]
     provider.script = { [nowhere] _, _ in .answer(nowhere) }
-    if order == .first { local.script = { [denial] _, _ in .answer(denial) } }
+    if order == .first { local.script = { [nxdomain] _, _ in .answer(nxdomain) } }
     let scene = scene(provider, local) { $0.routes[4].search = order }
     let message = try scene.answer("web.corp.example")
     #expect(message.responseCode == .nxDomain)
@@ -156,7 +159,7 @@ import Testing
 
   @Test func `the network's earlier answer wins over a slow provider's NXDOMAIN`() throws {
     let (provider, local) = (provider(), network())
-    provider.script = { [denial] _, _ in .answer(denial, after: .milliseconds(1500)) }
+    provider.script = { [nxdomain] _, _ in .answer(nxdomain, after: .milliseconds(1500)) }
     let scene = scene(provider, local)
     #expect(try scene.answer("web.corp.example").addresses == ["10.0.0.1"])
     #expect(local.asked.count == 1)
@@ -174,7 +177,7 @@ import Testing
     }
     #expect(try scene.answer("www.corp.example").addresses == ["10.0.0.1"])
     #expect(provider.asked.isEmpty)
-    local.script = { [denial] _, _ in .answer(denial) }
+    local.script = { [nxdomain] _, _ in .answer(nxdomain) }
     loop.advance(by: .seconds(61))
     #expect(try scene.answer("www.corp.example").addresses == ["192.0.2.1"])
     local.script = { _, _ in .silence }
@@ -196,7 +199,7 @@ import Testing
     scene.network.change(to: 1)
     _ = try scene.answer("web.corp.example")
     scene.network.change(to: 2)
-    local.script = { [denial] _, _ in .answer(denial) }
+    local.script = { [nxdomain] _, _ in .answer(nxdomain) }
     #expect(try scene.answer("web.corp.example").responseCode == .nxDomain)
     #expect(try scene.answer("none.corp.example").responseCode == .nxDomain)
     local.script = { question, _ in .answer(.addresses(question.name, "10.0.0.3")) }
@@ -207,8 +210,8 @@ import Testing
 
   @Test func `rebind protection applies to the provider and not to the network`() throws {
     let (provider, local) = (provider(), network())
-    provider.script = { [denial] question, _ in
-      .answer(question.name == name("web.corp.example") ? denial : .addresses(question.name, "10.9.9.9"))
+    provider.script = { [nxdomain] question, _ in
+      .answer(question.name == name("web.corp.example") ? nxdomain : .addresses(question.name, "10.9.9.9"))
     }
     let scene = scene(provider, local) { $0.rebindFilter = RebindFilter(allowed: []) }
     #expect(try scene.answer("web.corp.example").addresses == ["10.0.0.1"])

@@ -1,7 +1,7 @@
 // DialectTests.swift -- the JSON dialects and RFC 8484 against bodies and messages made elsewhere.
 
-import HTTPMessage
 import DNSWire
+import HTTPMessage
 import HTTPServer
 import Testing
 
@@ -18,8 +18,8 @@ private let json = HTTPField("Accept", "application/dns-json")
     #expect(ask(Google(), target, of: service(zone)).text == vectors.body("A with ECS"))
     let comment = ",\"Comment\":\"Response from 198.51.100.53.\"}"
     // The service validates DNSSEC, which the simulator does not: AD stays false.
-    let denied = vectors.body("NXDOMAIN").replacing("\"AD\":true", with: "\"AD\":false")
-    #expect(ask(Google(), "/resolve?name=nope.example.com").text == denied.dropLast() + comment)
+    let nxdomain = vectors.body("NXDOMAIN").replacing("\"AD\":true", with: "\"AD\":false")
+    #expect(ask(Google(), "/resolve?name=nope.example.com").text == nxdomain.dropLast() + comment)
     #expect(
       ask(Google(), "/resolve?name=example.com&type=16").text == vectors.body("TXT, current").dropLast() + comment)
   }

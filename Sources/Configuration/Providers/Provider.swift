@@ -10,7 +10,7 @@ extension Configuration {
     /// The protocol.
     public var kind = ProviderKind.alidns(account: nil, short: false)
     /// The servers that transfers go to; empty only for a table in a file.
-    public var servers = ProviderPlace(url: .aliDNS).servers(tlsName: nil)
+    public var servers = ProviderEndpoint(url: .aliDNS).servers(tlsName: nil)
     /// The scheme of servers that do not specify one.
     public var scheme = Scheme.https
     /// The name for SNI, Host and the certificate check of servers given by address.

@@ -1,7 +1,7 @@
 // ProviderNames.swift -- the names of a file's providers, for a shell that completes one.
 
 extension Configuration {
-  /// The names of the providers of a configuration file, in their order, with what the environment says in its place.
+  /// The names of the providers of a configuration file, in their order, with what the environment says in their place.
   ///
   /// Mistakes elsewhere in the file do not matter, and no secret is read. Empty if the file cannot be read or is no TOML.
   public static func providerNames(path: String, environment: Environment = processEnvironment) -> [String] {

@@ -13,7 +13,7 @@ struct FileContent {
 
   /// Why a file could not be read.
   struct Failure: Error {
-    enum Kind: Equatable { case missing, denied, directory, special, tooLarge(limit: Int), unreadable }
+    enum Kind: Equatable { case missing, notPermitted, directory, special, tooLarge(limit: Int), unreadable }
 
     let kind: Kind
     /// What is wrong with the file: the first clause of a `Mistake` of the wording `.failure`.
@@ -27,7 +27,7 @@ struct FileContent {
     func remedy(_ wanted: String, missing: String) -> String {
       switch kind {
       case .missing: missing
-      case .denied: "allow this user to read it (chmod) and to enter its folders"
+      case .notPermitted: "allow this user to read it (chmod) and to enter its folders"
       case .directory, .special, .unreadable: "expected \(wanted)"
       case .tooLarge(let limit): "expected at most \(limit) octets"
       }
@@ -64,7 +64,7 @@ struct FileContent {
 
   private static func failure(_ code: Int32) -> Failure {
     switch code {
-    case EACCES, EPERM: Failure(kind: .denied, found: "\(Reader.ours.user) may not read it")
+    case EACCES, EPERM: Failure(kind: .notPermitted, found: "\(Reader.ours.user) may not read it")
     case ENOENT, ENOTDIR: Failure(kind: .missing, found: "no such file")
     default: Failure(kind: .unreadable, found: "cannot be read (\(String(cString: strerror(code))))")
     }

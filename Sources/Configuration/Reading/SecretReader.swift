@@ -131,7 +131,7 @@ extension TableReader {
       return try FileContent.read(path, limit: maxSecretSize)
     } catch {
       let remedy =
-        error.kind == .denied
+        error.kind == .notPermitted
         ? "expected \(Reader.ours.secretRemedy)"
         : error.remedy("a file with the secret", missing: "create it with mode 0600") + ", or use a systemd credential"
       report.refuse(error.found, at: place.key(key), allowed: remedy, .failure)

@@ -14,13 +14,13 @@ extension Configuration {
     /// Whether the names that desktop systems use to detect captive portals go to LocalDNS.
     public var portalNames = true
     /// Which upstreams resolve names below the network's search domains.
-    public var searchDomains = SearchDomains.afterDenial
+    public var searchDomains = SearchDomains.afterNXDOMAIN
   }
 
   /// Which upstreams resolve names below the network's search domains.
   public enum SearchDomains: String, CaseIterable, Hashable, Sendable {
     /// The providers; LocalDNS if they answer NXDOMAIN.
-    case afterDenial = "after-denial"
+    case afterNXDOMAIN = "after-denial"
     /// LocalDNS; the providers if it answers NXDOMAIN.
     case first
     /// The providers, as for any other name.

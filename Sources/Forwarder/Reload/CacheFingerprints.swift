@@ -28,7 +28,7 @@ extension Route {
       case .address(let address): address.description
       }
     }
-    let search = search.map { " search=\($0.rawValue)" } ?? ""
+    let search = search == .ignore ? "" : " search=\(search.rawValue)"
     return
       "providers=\(asked) localdns=(\(local.joined(separator: " "))) fallback=\(fallsBack) network=\(isNetwork)\(search)"
   }

@@ -89,7 +89,7 @@ package struct RoutingPlan: Sendable {
     let loopProbe = Route(
       providers: [], localServers: LocalServers([LocalServers.Entry]()), fallsBack: false, ttl: bounds)
     var search = standard
-    search.search = SearchOrder(configuration.localDNS.searchDomains)
+    search.search = configuration.localDNS.searchDomains
     // What the network adds is valid only on that network.
     search.belongsToNetwork = true
     search.isConfined = true
@@ -149,17 +149,6 @@ extension TTLBounds {
       highest: UInt32(clamping: configuration.cache.maxTTL.components.seconds),
       highestNegative: UInt32(clamping: configuration.cache.maxNegativeTTL.components.seconds),
       highestFallback: UInt32(clamping: configuration.localDNS.maxTTL.components.seconds))
-  }
-}
-
-extension SearchOrder {
-  /// Nil if search domains have no effect.
-  init?(_ order: Configuration.SearchDomains) {
-    switch order {
-    case .afterDenial: self = .afterDenial
-    case .first: self = .first
-    case .ignore: return nil
-    }
   }
 }
 

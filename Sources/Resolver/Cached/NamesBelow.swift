@@ -15,7 +15,7 @@ struct NamesBelow {
   var isWhole = true
 
   private static let size = 16_384
-  /// How long a name counts after its answer has expired: a provider that once denied a name with others below it does so
+  /// How long a name counts after its answer has expired: a provider that once answered NXDOMAIN for a name with others below it does so
   /// again.
   private static let memory = Duration.seconds(3600)
 

@@ -78,12 +78,12 @@ package enum Agreement: Hashable, Sendable {
   /// Addresses for a name for which the providers have none and at least one says NXDOMAIN.
   case invented
   /// NODATA or NXDOMAIN for a name for which a provider has addresses.
-  case denied
+  case hidden
 
   /// Whether the answer may have been hijacked.
   package var isSuspicious: Bool {
     switch self {
-    case .privateAddress, .invented, .denied, .differs: true
+    case .privateAddress, .invented, .hidden, .differs: true
     case .reference, .agrees, .unknown: false
     }
   }
@@ -113,7 +113,7 @@ package enum Agreement: Hashable, Sendable {
       } else {
         self = .differs
       }
-    case .noData, .noName: self = known.isEmpty ? .agrees : .denied
+    case .noData, .noName: self = known.isEmpty ? .agrees : .hidden
     }
   }
 

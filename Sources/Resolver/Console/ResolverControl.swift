@@ -31,7 +31,7 @@ extension Resolver {
   package func flush(_ names: CacheSelection) async -> FlushCounts {
     var counts = FlushCounts()
     counts.failures = failures.remove(names)
-    deniedNames.remove(names)
+    nxdomainNames.remove(names)
     for upstream in upstreams { counts.notListed += upstream.forgetNotListed(names) }
     var removal = CacheRemoval(of: names, from: cache)
     removal.advance(steps: Resolver.removalSteps)

@@ -216,6 +216,12 @@ extension Resolver {
     fetch.attempts -= 1
     settle(fetch, result)
   }
+
+  /// Adds a query to those that wait for a fetch.
+  func addWaiter(slot: Int, to fetch: Fetch) {
+    fetch.slots.append(slot)
+    waiting[fetch.domain, default: 0] += 1
+  }
 }
 
 // MARK: Time
@@ -350,6 +356,51 @@ extension Resolver {
     for continuation in fetch.continuations { continuation.resume(returning: resolved) }
     fetch.slots = []
     fetch.continuations = []
+  }
+
+  /// The maximum number of responses to one question per turn of the loop, so that other queries are served in between.
+  static let answersPerTurn = 1024
+
+  /// Answers all waiting queries of a fetch, at most `answersPerTurn` of them per turn of the loop.
+  func answer(
+    _ slots: [Int], of domain: DomainKey, _ result: Result<FinishedAnswer, UpstreamFailure>, _ source: AnswerSource
+  ) {
+    for slot in slots.prefix(Resolver.answersPerTurn) { replies.send(result, to: slot, from: source) }
+    let count = min(slots.count, Resolver.answersPerTurn)
+    if count > 0 {
+      let left = (waiting[domain] ?? 0) - count
+      waiting[domain] = left > 0 ? left : nil
+    }
+    guard slots.count > Resolver.answersPerTurn else { return }
+    let rest = Array(slots[Resolver.answersPerTurn...])
+    loop.schedule(after: .zero) { [self] in assumeIsolated { $0.answer(rest, of: domain, result, source) } }
+  }
+
+  /// Takes the place from a fetch. Its clients get what is available now; an answer that still arrives is cached.
+  func displace(_ fetch: Fetch) {
+    guard let place = fetch.place else { return }
+    places.leave(place)
+    fetch.place = nil
+    fetch.isDisplaced = true
+    lingering += 1
+    counters.shares.displaced += 1
+    guard !fetch.isAnswered else { return }
+    let isStale = store.find(fetch.asked, now: loop.now) != nil
+    counters.shares.add(.places, stale: isStale, queries: fetch.slots.count)
+    onLimit(.share(.places))
+    let held = fetch.held?.source == .localDNS ? nil : fetch.held
+    deliver(fetch, held ?? .failure(.limited(.places)))
+  }
+
+  /// Releases the place of a fetch whose last attempt has ended.
+  func leave(_ fetch: Fetch) {
+    if let place = fetch.place {
+      places.leave(place)
+      fetch.place = nil
+    } else if fetch.isDisplaced {
+      fetch.isDisplaced = false
+      lingering -= 1
+    }
   }
 
   /// Stores an answer and schedules its refresh.

@@ -2,6 +2,7 @@
 //
 // docs/adr/0019-search-domains-take-no-names-away.md. Resolver's loop only.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
@@ -22,11 +23,11 @@ extension Resolver {
   func askNetworkFirst(_ fetch: Fetch) async -> FetchResult? {
     let route = fetch.route
     guard maySearch(route), !fetch.hasAskedLocal else { return nil }
-    let isDenied = isDenied(fetch.question, route)
-    guard isDenied || route.search == .first else { return nil }
+    let wasNXDOMAIN = wasNXDOMAIN(fetch.question, route)
+    guard wasNXDOMAIN || route.search == .first else { return nil }
     let result = await askLocal(fetch, isFallback: true)
     if result.isThere { return result }
-    guard isDenied else { return nil }
+    guard wasNXDOMAIN else { return nil }
     fetch.trace("NXDOMAIN by the providers a moment ago")
     if result.answer != nil || fetch.isRefresh { return result }
     let nxdomain = AnswerPolicy(ttl: route.ttl).negative(.nxDomain, fetch.question, chain: [], authorities: [])
@@ -39,8 +40,8 @@ extension Resolver {
     // A name with an alias exists, wherever the alias leads.
     guard let answer = result.answer, answer.isNameError, maySearch(fetch.route) else { return result }
     let (question, route) = (fetch.question, fetch.route)
-    deniedNames.note(
-      deniedKey(question, route), until: loop.now + .seconds(Int64(max(answer.lifetime, route.ttl.highestFallback))),
+    nxdomainNames.note(
+      nxdomainKey(question, route), until: loop.now + .seconds(Int64(max(answer.lifetime, route.ttl.highestFallback))),
       now: loop.now)
     fetch.trace("\(result.source.name): no such name")
     // Below a search domain LocalDNS counts again, whatever another provider has failed with.
@@ -61,15 +62,15 @@ extension Resolver {
   /// Whether a refresh asks LocalDNS again for its answer below a search domain: only while LocalDNS precedes the providers.
   /// Otherwise the answer expires, and a client's question asks all upstreams again.
   func localDNSComesFirst(_ question: HTTPDNSQuestion, _ route: Route) -> Bool {
-    maySearch(route) && (route.search == .first || isDenied(question, route))
+    maySearch(route) && (route.search == .first || wasNXDOMAIN(question, route))
   }
 
-  private func isDenied(_ question: HTTPDNSQuestion, _ route: Route) -> Bool {
-    deniedNames.contains(deniedKey(question, route), now: loop.now)
+  private func wasNXDOMAIN(_ question: HTTPDNSQuestion, _ route: Route) -> Bool {
+    nxdomainNames.contains(nxdomainKey(question, route), now: loop.now)
   }
 
   /// NXDOMAIN is valid for every type, and on every network.
-  private func deniedKey(_ question: HTTPDNSQuestion, _ route: Route) -> QuestionKey {
+  private func nxdomainKey(_ question: HTTPDNSQuestion, _ route: Route) -> QuestionKey {
     let scope = CacheScope(
       type: CacheKey.everyType, dnssecOK: false, checkingDisabled: false, route: route.number, network: 0)
     return store.withKey(question.name, scope) { QuestionKey($0) }
@@ -77,7 +78,7 @@ extension Resolver {
 }
 
 /// Names for which the providers said NXDOMAIN a moment ago.
-struct DeniedNames {
+struct NXDOMAINNames {
   private var ends: [QuestionKey: BootInstant] = [:]
 
   /// Limits the memory: above it, expired names make room first, then any.
@@ -88,10 +89,10 @@ struct DeniedNames {
 
   /// Notes the providers' NXDOMAIN for a name.
   mutating func note(_ key: QuestionKey, until end: BootInstant, now: BootInstant) {
-    if ends.count >= DeniedNames.limit, ends[key] == nil {
+    if ends.count >= NXDOMAINNames.limit, ends[key] == nil {
       ends = ends.filter { now < $0.value }
-      if ends.count >= DeniedNames.limit {
-        for key in ends.keys.prefix(DeniedNames.limit / 8) { ends[key] = nil }
+      if ends.count >= NXDOMAINNames.limit {
+        for key in ends.keys.prefix(NXDOMAINNames.limit / 8) { ends[key] = nil }
       }
     }
     ends[key] = end

@@ -8,15 +8,6 @@ import FairShares
 import Refresh
 import Upstreams
 
-/// The limits of `[refresh]`.
-struct RefreshLimits: Equatable {
-  /// Billing units per minute and per day, of providers that bill.
-  var unitsPerMinute: Int
-  var unitsPerDay: Int
-  /// Transfers per minute to upstreams that do not bill; they have no limit per day.
-  var transfersPerMinute: Int
-}
-
 /// The budgets for refreshing: one for providers that bill, one for other upstreams.
 final class RefreshSpending {
   /// A question to pay for.

@@ -6,29 +6,32 @@ import Refresh
 package struct RefresherSettings {
   var timing: RefreshTiming
   var heat: HeatPolicy
-  /// Billing units per minute and per day, of providers that bill.
-  var unitsPerMinute: Int
-  var unitsPerDay: Int
-  /// Transfers per minute to upstreams that do not bill.
-  var transfersPerMinute: Int
+  var limits: RefreshLimits
   /// Whether several names may share a transfer if the provider supports that.
   var batches: Bool
 
   /// Creates settings; a day with 0 units switches refreshing off.
-  package init(
-    timing: RefreshTiming, heat: HeatPolicy, unitsPerMinute: Int, unitsPerDay: Int, transfersPerMinute: Int,
-    batches: Bool
-  ) {
+  package init(timing: RefreshTiming, heat: HeatPolicy, limits: RefreshLimits, batches: Bool) {
     self.timing = timing
     self.heat = heat
+    self.limits = limits
+    self.batches = batches
+  }
+}
+
+/// What refreshing may cost.
+package struct RefreshLimits: Equatable {
+  /// Billing units per minute and per day, of providers that bill.
+  var unitsPerMinute: Int
+  var unitsPerDay: Int
+  /// Transfers per minute to upstreams that do not bill; they have no limit per day.
+  var transfersPerMinute: Int
+
+  /// Creates limits; 0 per day allows nothing.
+  package init(unitsPerMinute: Int, unitsPerDay: Int, transfersPerMinute: Int) {
     self.unitsPerMinute = unitsPerMinute
     self.unitsPerDay = unitsPerDay
     self.transfersPerMinute = transfersPerMinute
-    self.batches = batches
-  }
-
-  var limits: RefreshLimits {
-    RefreshLimits(unitsPerMinute: unitsPerMinute, unitsPerDay: unitsPerDay, transfersPerMinute: transfersPerMinute)
   }
 }
 

@@ -1,6 +1,5 @@
 // ProviderFactory.swift -- creates a provider's dialect and servers from its configuration.
 
-import HTTPMessage
 import Ciphers
 import Configuration
 import DNSWire
@@ -8,6 +7,7 @@ import EventLoop
 import Files
 import HTTPClient
 import HTTPDNS
+import HTTPMessage
 import LocalDNS
 import Logging
 import Persistence
@@ -90,10 +90,10 @@ package struct ProviderFactory {
       loop: loop, ledger: ledger, schedule: schedule, certificateClock: certificateClock, note: note)
     schedule.onList = { [weak scheduled] listed in
       let servers = listed.compactMap { server in
-        let place = Configuration.Server(
+        let server = Configuration.Server(
           host: Host(server.host), port: server.port ?? provider.scheme.defaultPort, scheme: provider.scheme,
           tlsName: provider.tlsName, path: provider.path)
-        return try? make(place, of: provider)
+        return try? make(server, of: provider)
       }
       scheduled?.use(servers + (keepsBootServers ? bootServers : []))
     }
@@ -103,13 +103,13 @@ package struct ProviderFactory {
   private func table(
     _ source: Configuration.TableSource, _ provider: Configuration.Provider, _ servers: [ProviderServer]
   ) -> TableProvider {
-    let place: TableProvider.Source =
+    let origin: TableProvider.Source =
       switch source.location {
       case .file(let path): .file(path)
       case .url: .servers(servers, target: provider.path, host: source.host)
       }
     return TableProvider(
-      name: provider.name, place, timeout: provider.timeout, interval: source.interval,
+      name: provider.name, origin, timeout: provider.timeout, interval: source.interval,
       ttl: UInt32(clamping: source.ttl.components.seconds), loop: loop,
       watch: { [loop] path, changed in PathWatch([path], on: loop, changed: changed) }, note: note)
   }
@@ -157,19 +157,19 @@ package struct ProviderFactory {
     let text = "\(server.host.urlText):\(server.port)\(proxy)"
     // Created once for validation, so that a mistake stops the start even if the server's name is not resolved yet.
     guard
-      let place = HTTPServerAddress(scheme: scheme, name: server.tlsName, addresses: ["127.0.0.1"], port: server.port)
+      let address = HTTPServerAddress(scheme: scheme, name: server.tlsName, addresses: ["127.0.0.1"], port: server.port)
     else { throw HTTPSetupError(description: "\(text): \"\(server.tlsName)\" cannot be the name of a server") }
-    _ = try HTTPOrigin(place, options: options, on: loop)
+    _ = try HTTPOrigin(address, options: options, on: loop)
     switch server.host {
     case .address(let address):
       return ProviderServer(text, addresses: [address], isVerified: scheme == .https, connect: connect)
     case .name(let name) where provider.proxy != nil && provider.bootstrap.isEmpty:
       guard
-        let place = HTTPServerAddress(
+        let address = HTTPServerAddress(
           scheme: scheme, name: server.tlsName, proxiedHost: name.description, port: server.port)
       else { throw HTTPSetupError(description: "\(text): \"\(name)\" cannot be the name of a server") }
       return ProviderServer(text, addresses: [], isVerified: scheme == .https) { _ in
-        try? HTTPOrigin(place, options: options, on: loop)
+        try? HTTPOrigin(address, options: options, on: loop)
       }
     case .name(let name):
       let lookUp = HostLookUp(

@@ -161,7 +161,7 @@ extension Agreement {
     case .differs: "differs"
     case .privateAddress: "private"
     case .invented: "invented"
-    case .denied: "denied"
+    case .hidden: "denied"
     }
   }
 
@@ -170,7 +170,7 @@ extension Agreement {
     switch self {
     case .privateAddress: "sends the public name \(name) to a private or blocked address: this looks like a hijack."
     case .invented: "has addresses for \(name), which no provider knows: this looks like a hijack."
-    case .denied: "says that \(name) has no such address, while a provider has one: it is blocked or broken there."
+    case .hidden: "says that \(name) has no such address, while a provider has one: it is blocked or broken there."
     default:
       "shares no address with any provider: common where a service answers by region, otherwise a sign of a hijack."
     }

@@ -56,7 +56,8 @@ final class Life {
       RefresherSettings(
         timing: RefreshTiming(fraction: 0.75, minimumTTL: 10 * second),
         heat: HeatPolicy(hotHits: LifePlan.hotHits, giveUpAfter: LifePlan.giveUpAfter),
-        unitsPerMinute: plan.perMinute, unitsPerDay: plan.perDay, transfersPerMinute: 0, batches: plan.batches),
+        limits: RefreshLimits(unitsPerMinute: plan.perMinute, unitsPerDay: plan.perDay, transfersPerMinute: 0),
+        batches: plan.batches),
       keep: kept, preload: [], resolver: scene.resolver, cache: scene.cache, loop: loop
     ) { _ in }
     judge = LifeJudge(plan, zone, weather, now: { [loop] in loop.now.nanoseconds }) { [refresher] in

@@ -25,8 +25,8 @@ final class LifeJudge {
   /// A name and an address family.
   private struct Line {
     var latest: Arrival?
-    /// Whether the name was denied for the other family since its own data has expired.
-    var isDenied = false
+    /// Whether the name was NXDOMAIN for the other family since its own data has expired.
+    var isNXDOMAIN = false
     /// Clients that wait for it.
     var waiting = 0
     /// Hits of what came last, early enough to make it hot before its refresh is due.
@@ -142,14 +142,14 @@ final class LifeJudge {
     let isFresh = lines[question.place].latest.map { now() < $0.end } ?? false
     lines[question.place].latest = Arrival(
       state: state, at: now(), end: now() + seconds * second, overBudget: overBudget())
-    lines[question.place].isDenied = false
+    lines[question.place].isNXDOMAIN = false
     lines[question.place].earlyHits = 0
     if isFresh { tally.ahead += 1 }
     let sibling = LifeQuestion(question.host, isIPv6: !question.isIPv6).place
     // It is there again, and may have what it had.
-    if case .addresses = state { lines[sibling].isDenied = false }
+    if case .addresses = state { lines[sibling].isNXDOMAIN = false }
     guard state == .noName, plan.dialect == .json else { return }
-    if let other = lines[sibling].latest, now() >= other.end { lines[sibling].isDenied = true }
+    if let other = lines[sibling].latest, now() >= other.end { lines[sibling].isNXDOMAIN = true }
   }
 
   /// The provider has answered after it had failed.
@@ -247,7 +247,7 @@ final class LifeJudge {
     if message.extendedError != .staleAnswer { violate(question, "EDE \(message.extendedError!)") }
     if ttl > 30 { violate(question, "stale data with TTL \(ttl)") }
     if now() < latest.end { violate(question, "fresh data given as stale") }
-    if line.isDenied { violate(question, "stale data of a name that was denied since") }
+    if line.isNXDOMAIN { violate(question, "stale data of a name that has become NXDOMAIN since") }
     limitAge(of: latest.state, question, lifetime + Int64(plan.stale.maxAge) * second)
     if now() >= latest.end + Int64(plan.stale.maxAge) * second { violate(question, "stale data that is too old") }
     if wait > 0 { lines[question.place].lateAt = now() }
@@ -270,14 +270,14 @@ final class LifeJudge {
     var limit = 31 * second
     if let error = message.extendedError {
       tally.stale += 1
-      if plan.stale.mode == .off { violate(question, "a stale denial") }
+      if plan.stale.mode == .off { violate(question, "a stale NXDOMAIN") }
       if error != (message.responseCode == .nxDomain ? .staleNXDomain : .staleAnswer) {
         violate(question, "EDE \(error)")
       }
       limit += Int64(plan.stale.maxAge) * second
     }
     if message.authorities.isEmpty || message.authorities.contains(where: { $0.ttl > 30 }) {
-      violate(question, "a denial without a SOA record of 30 s at most")
+      violate(question, "a negative answer without a SOA record of 30 s at most")
     }
     if !states.contains(where: { age(of: $0, question, limit) != nil }) {
       violate(question, "\(message.responseCode) without records, which has long been wrong")
@@ -308,7 +308,7 @@ final class LifeJudge {
     }
     // Not in the last moments of its use: a pursuit may begin with it and end without.
     let end = latest.end + (Int64(plan.stale.maxAge) - 5) * second
-    return !lines[question.place].isDenied && now() >= latest.end && now() < end
+    return !lines[question.place].isNXDOMAIN && now() >= latest.end && now() < end
   }
 
   /// An answer must have been true at the provider no longer ago than that, and than a transfer takes.

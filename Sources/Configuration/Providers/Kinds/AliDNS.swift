@@ -57,7 +57,7 @@ extension Configuration.Provider {
     reader.read("schedule", &isScheduled, .boolean)
     kind = .alidns(account: Configuration.AliDNSAccount(from: reader), short: short, isScheduled: isScheduled)
     reader.read("scheme", &scheme, .choice)
-    readServers(at: ProviderPlace(url: .aliDNS.with(scheme)), from: reader)
+    readServers(at: ProviderEndpoint(url: .aliDNS.with(scheme)), from: reader)
   }
 }
 

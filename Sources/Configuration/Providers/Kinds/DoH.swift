@@ -21,17 +21,17 @@ extension Configuration.Provider {
     var method = Configuration.DoHMethod.post
     reader.read("method", &method, .choice)
     kind = .doh(method: method)
-    readServers(at: givenPlace(.googleDoH, from: reader), from: reader)
+    readServers(at: givenEndpoint(.googleDoH, from: reader), from: reader)
   }
 
   /// Reads the keys of kind "json".
   mutating func readJSON(from reader: TableReader) {
     kind = .json
-    readServers(at: givenPlace(.googleJSON, from: reader), from: reader)
+    readServers(at: givenEndpoint(.googleJSON, from: reader), from: reader)
   }
 
-  /// The place at the file's `url`; `standard` if the file has none.
-  func givenPlace(_ standard: ProviderURL, from reader: TableReader) -> ProviderPlace {
+  /// The endpoint at the file's `url`; `standard` if the file has none.
+  func givenEndpoint(_ standard: ProviderURL, from reader: TableReader) -> ProviderEndpoint {
     var url = standard
     reader.read("url", &url, .providerURL)
     var scheme = url.scheme
@@ -39,7 +39,7 @@ extension Configuration.Provider {
     if scheme != url.scheme {
       reader.refuse("scheme", is: "contradicts url", allowed: "\"\(url.scheme)\", or no scheme")
     }
-    return ProviderPlace(url: url, isURLGiven: true)
+    return ProviderEndpoint(url: url, isURLGiven: true)
   }
 }
 

@@ -99,7 +99,7 @@ extension Configuration.Provider {
     kind = .emas(account)
     reader.read("scheme", &scheme, .choice)
     let url = ProviderURL.emas.with(scheme).with(path: account.path)
-    readServers(at: ProviderPlace(url: url, addresses: account.region.bootAddresses(family)), from: reader)
+    readServers(at: ProviderEndpoint(url: url, addresses: account.region.bootAddresses(family)), from: reader)
   }
 }
 

@@ -86,9 +86,9 @@ extension Configuration.Provider {
       reader.ignore { Configuration.TableSource.transferKeys.contains($0) }
       return
     }
-    var place = givenPlace(url, from: reader)
-    if !url.host.isName, let host = table.host { place.name = host }
-    readServers(at: place, from: reader)
+    var endpoint = givenEndpoint(url, from: reader)
+    if !url.host.isName, let host = table.host { endpoint.name = host }
+    readServers(at: endpoint, from: reader)
   }
 }
 

@@ -83,10 +83,10 @@ extension Configuration.Provider {
     } else {
       reader.ignore { ProviderKindName.tencent.owns($0) }
     }
-    var place = ProviderPlace(url: .tencent(scheme))
+    var endpoint = ProviderEndpoint(url: .tencent(scheme))
     // The certificate names the address (cloud.tencent.com/document/product/379/61200).
-    place.name = nil
-    readServers(at: place, from: reader)
+    endpoint.name = nil
+    readServers(at: endpoint, from: reader)
   }
 }
 

@@ -1,9 +1,9 @@
-// ProviderPlace.swift -- the servers of a provider: those built in for its kind, changed by the configuration.
+// ProviderEndpoint.swift -- the servers of a provider: those built in for its kind, changed by the configuration.
 
 import DNSWire
 
 /// The location of a service before `servers` and `tls_name` are applied.
-struct ProviderPlace {
+struct ProviderEndpoint {
   var url: ProviderURL
   /// The servers; nil means the known addresses of the URL's host or, where none are known, that host.
   var addresses: [Host]?
@@ -23,7 +23,7 @@ struct ProviderPlace {
   ///
   /// - Parameter tlsName: the file's `tls_name`; nil if it has none.
   func servers(tlsName: String?) -> [Configuration.Server] {
-    let hosts = addresses ?? ProviderPlace.knownAddresses(of: url.host) ?? [url.host]
+    let hosts = addresses ?? ProviderEndpoint.knownAddresses(of: url.host) ?? [url.host]
     return hosts.map { host in
       Configuration.Server(
         host: host, port: url.port, scheme: url.scheme, tlsName: tlsName ?? name ?? host.text, path: url.path)
@@ -46,16 +46,16 @@ struct ProviderPlace {
 
 extension Configuration.Provider {
   /// Reads the keys for servers and certificate names and fills in the servers.
-  mutating func readServers(at place: ProviderPlace, from reader: TableReader) {
-    scheme = place.url.scheme
-    path = place.url.path
+  mutating func readServers(at endpoint: ProviderEndpoint, from reader: TableReader) {
+    scheme = endpoint.url.scheme
+    path = endpoint.url.path
     var givenName = ""
     reader.read("tls_name", &givenName, .tlsName)
-    let tlsName = givenName.isEmpty ? place.name : givenName
-    servers = place.servers(tlsName: givenName.isEmpty ? nil : givenName)
+    let tlsName = givenName.isEmpty ? endpoint.name : givenName
+    servers = endpoint.servers(tlsName: givenName.isEmpty ? nil : givenName)
     var texts: [ServerText] = []
-    reader.read("servers", &texts, .distinctList(of: .server(allowsURL: place.isURLGiven), atLeast: 1))
-    if !texts.isEmpty { servers = texts.map { $0.server(of: place.url, tlsName: tlsName) } }
+    reader.read("servers", &texts, .distinctList(of: .server(allowsURL: endpoint.isURLGiven), atLeast: 1))
+    if !texts.isEmpty { servers = texts.map { $0.server(of: endpoint.url, tlsName: tlsName) } }
     self.tlsName = tlsName ?? servers[0].tlsName
   }
 }

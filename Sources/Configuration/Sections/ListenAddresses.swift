@@ -1,4 +1,4 @@
-// ListenPlace.swift -- the listening addresses of a configuration, for callers that cannot read its secrets.
+// ListenAddresses.swift -- the listening addresses of a configuration, for callers that cannot read its secrets.
 
 extension Configuration {
   /// The `listen.addresses` of a configuration file, or the environment's override. Ignores mistakes and unreadable files

@@ -1,4 +1,4 @@
-// ControlPlace.swift -- the control socket of a configuration, for callers that cannot read its secrets.
+// ControlSocketPath.swift -- the control socket of a configuration, for callers that cannot read its secrets.
 
 import Glibc
 
