@@ -12,7 +12,7 @@ package protocol ControlActions: Sendable {
   /// The path of the file that a reload reads.
   var file: String { get }
   /// Removes names from the cache.
-  func flush(_ names: CacheSelection) async -> FlushCounts
+  func flush(_ names: NameSelection) async -> FlushCounts
   /// The state of each provider.
   func providers() async -> [ProviderReport]
   /// The cache's entries of a name.
@@ -55,7 +55,7 @@ package struct ForwarderActions: ControlActions {
     write = log
   }
 
-  package func flush(_ names: CacheSelection) async -> FlushCounts { await forwarder.resolver.flush(names) }
+  package func flush(_ names: NameSelection) async -> FlushCounts { await forwarder.resolver.flush(names) }
 
   package func providers() async -> [ProviderReport] { await forwarder.resolver.providerReports() }
 

@@ -78,7 +78,7 @@ struct FailureCache {
   /// Removes the failures of the selected names.
   ///
   /// - Returns: the number of removed failures.
-  mutating func remove(_ names: CacheSelection) -> Int {
+  mutating func remove(_ names: NameSelection) -> Int {
     let before = failures.count
     failures = failures.filter { !names.contains(key: $0.key.octets) }
     return before - failures.count
@@ -86,7 +86,7 @@ struct FailureCache {
 
   /// The questions of the selected names that must not be asked yet: the octets of their keys and the ends of their
   /// waits.
-  func waiting(_ names: CacheSelection, now: BootInstant) -> [(key: [UInt8], until: BootInstant)] {
+  func waiting(_ names: NameSelection, now: BootInstant) -> [(key: [UInt8], until: BootInstant)] {
     failures.compactMap { key, failure in
       now < failure.until && names.contains(key: key.octets) ? (key.octets, failure.until) : nil
     }

@@ -55,7 +55,7 @@ struct ResolverQuestion {
   }
 
   /// The same question as a value that outlives a reload.
-  var routed: RoutedQuestion { RoutedQuestion(question: question, route: route.number) }
+  var routed: RoutedQuestion { RoutedQuestion(question: question, route: route.number, subnet: subnet) }
 }
 
 /// A question and the number of its route, which stays valid over reloads.

@@ -4,7 +4,6 @@ import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
-import MessageCache
 
 /// The source of an answer, for human-readable output.
 package enum AnswerSource: Sendable, Equatable {
@@ -90,7 +89,7 @@ package protocol Upstream: AnyObject {
   func retire(for heir: (any Upstream)?)
   /// Forgets which of these names it does not list; returns the number of forgotten names and types.
   @discardableResult
-  func forgetNotListed(_ names: CacheSelection) -> Int
+  func forgetNotListed(_ names: NameSelection) -> Int
   /// Its state, in human-readable values.
   var report: ProviderReport { get }
   /// Sets the names that are always kept fresh; the provider may use one of them for checks.
@@ -147,7 +146,7 @@ extension Upstream {
 
   /// Returns 0 by default: nothing is remembered.
   @discardableResult
-  package func forgetNotListed(_ names: CacheSelection) -> Int { 0 }
+  package func forgetNotListed(_ names: NameSelection) -> Int { 0 }
 
   /// An empty report by default.
   package var report: ProviderReport { ProviderReport(name: name) }

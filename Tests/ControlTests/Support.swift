@@ -21,7 +21,7 @@ extension TemporaryFolder {
 
 /// What a scene's actions were asked for.
 final class Journal: Sendable {
-  let flushed = Mutex<[CacheSelection]>([])
+  let flushed = Mutex<[NameSelection]>([])
   /// The other commands, as words.
   let commands = Mutex<[String]>([])
   let watches = Watches()
@@ -74,7 +74,7 @@ private struct NotedActions: ControlActions {
 
   private func note(_ line: String) { journal.commands.withLock { $0.append(line) } }
 
-  func flush(_ names: CacheSelection) async -> FlushCounts {
+  func flush(_ names: NameSelection) async -> FlushCounts {
     journal.flushed.withLock { $0.append(names) }
     await loop.sleep(for: .zero)
     return answers.counts

@@ -167,7 +167,7 @@ import Testing
     sample.names[0].name = "host-1.a-rather-long-label-of-a-content-network.example.com."
     let lines = TopFrame(sample, after: nil).lines(rows: 40, columns: 80).map { String($0.text.prefix(80)) }
     #expect(lines[2].hasPrefix("           ") && lines[1].hasSuffix(","), "\(lines)")
-    #expect(lines[1...4].contains { $0.hasSuffix(" dropped") }, "\(lines)")
+    #expect(lines[1...4].contains { $0.hasSuffix(" beyond the rate limit") }, "\(lines)")
     let provider = lines.first { $0.hasPrefix("provider-of-ours") }
     #expect(
       provider?.split(separator: " ").dropFirst().prefix(6) == ["down", "1.0", "0.1", "20.0", "ms", "7"], "\(lines)")

@@ -21,7 +21,7 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
     return key
   }
 
-  private func remove(_ names: CacheSelection) -> Int {
+  private func remove(_ names: NameSelection) -> Int {
     var removal = CacheRemoval(of: names, from: cache)
     while !removal.isDone { removal.advance(steps: 3) }
     return removal.count
@@ -38,7 +38,7 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
     var meant = scopes.map { insert("www.example.com", $0) }
     meant.append(insert("www.example.com", .plain(1), subnet: subnet))
     let others = ["example.com", "a.www.example.com", "wwww.example.com", "www.example.net", "."].map { insert($0) }
-    #expect(remove(CacheSelection([name("WWW.Example.COM")], andBelow: false)) == meant.count)
+    #expect(remove(NameSelection([name("WWW.Example.COM")], andBelow: false)) == meant.count)
     #expect(!meant.contains(where: isThere))
     #expect(others.allSatisfy(isThere))
   }
@@ -47,16 +47,16 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
     let meant = ["example.com", "a.example.com", "b.a.example.com"].map { insert($0) }
     // The tail begins in the middle of a label.
     let others = ["com", "notexample.com", "example.com.net"].map { insert($0) }
-    #expect(remove(CacheSelection([name("example.com")], andBelow: true)) == meant.count)
+    #expect(remove(NameSelection([name("example.com")], andBelow: true)) == meant.count)
     #expect(!meant.contains(where: isThere))
     #expect(others.allSatisfy(isThere))
-    #expect(remove(CacheSelection([.root], andBelow: true)) == others.count)
+    #expect(remove(NameSelection([.root], andBelow: true)) == others.count)
   }
 
   @Test func `a removal removes NXDOMAIN entries that cover a name, and nothing else above it`() {
     let nxdomain = insert("gone.example.com", .plain(CacheKey.everyType))
     let others = [insert("gone.example.com"), insert("a.example.com", .plain(CacheKey.everyType))]
-    #expect(remove(CacheSelection([name("b.a.gone.example.com")], andBelow: false)) == 1)
+    #expect(remove(NameSelection([name("b.a.gone.example.com")], andBelow: false)) == 1)
     #expect(!isThere(nxdomain))
     #expect(others.allSatisfy(isThere))
   }
@@ -101,7 +101,7 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
   @Test func `a removal counts as a change to save`() {
     insert("a.example")
     let before = cache.changes
-    #expect(remove(CacheSelection([name("b.example")], andBelow: false)) == 0)
+    #expect(remove(NameSelection([name("b.example")], andBelow: false)) == 0)
     #expect(cache.changes == before)
     #expect(remove(.everything) == 1)
     #expect(cache.changes > before)
@@ -117,7 +117,7 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
     }
     for _ in 0..<200 {
       let names = (0..<Int.random(in: 1...6, using: &random)).map { _ in draw() }
-      let (exact, below) = (CacheSelection(names, andBelow: false), CacheSelection(names, andBelow: true))
+      let (exact, below) = (NameSelection(names, andBelow: false), NameSelection(names, andBelow: true))
       for _ in 0..<50 {
         let other = draw()
         #expect(exact.contains(other) == names.contains(other))
@@ -129,7 +129,7 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
   @Test func `a check takes as long for 256 names as for one`() {
     let looked = (0..<5_000).map { name("host\($0).example.com") }
     func time(_ count: Int) -> Int {
-      let selection = CacheSelection((0..<count).map { name("other\($0).example.com") }, andBelow: true)
+      let selection = NameSelection((0..<count).map { name("other\($0).example.com") }, andBelow: true)
       var begin = timespec()
       var end = timespec()
       clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin)
@@ -144,10 +144,10 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
   }
 
   @Test func `a selection contains its names`() {
-    let exact = CacheSelection([name("a.example"), name("b.example")], andBelow: false)
-    let below = CacheSelection([name("a.example")], andBelow: true)
+    let exact = NameSelection([name("a.example"), name("b.example")], andBelow: false)
+    let below = NameSelection([name("a.example")], andBelow: true)
     #expect(exact.contains(name("B.Example")) && !exact.contains(name("c.b.example")))
     #expect(below.contains(name("x.A.example")) && !below.contains(name("example")))
-    #expect(CacheSelection.everything.contains(.root))
+    #expect(NameSelection.everything.contains(.root))
   }
 }

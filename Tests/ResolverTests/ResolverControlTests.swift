@@ -20,7 +20,7 @@ import Testing
 @Suite struct ResolverControlTests {
   let loop = SimulatedLoop()
 
-  private func flush(_ scene: ResolverScene, _ names: CacheSelection = .everything) -> FlushCounts {
+  private func flush(_ scene: ResolverScene, _ names: NameSelection = .everything) -> FlushCounts {
     loop.run { await scene.resolver.flush(names) }
   }
 
@@ -35,8 +35,8 @@ import Testing
     loop.advance(by: .seconds(1000))
     _ = try scene.answer("www.example.com")
     #expect(provider.asked.count == 1)
-    #expect(flush(scene, CacheSelection([name("other.example.com")], andBelow: true)).entries == 0)
-    #expect(flush(scene, CacheSelection([name("example.com")], andBelow: true)).entries == 1)
+    #expect(flush(scene, NameSelection([name("other.example.com")], andBelow: true)).entries == 0)
+    #expect(flush(scene, NameSelection([name("example.com")], andBelow: true)).entries == 1)
     _ = try scene.answer("www.example.com")
     #expect(provider.asked.count == 2)
   }
@@ -46,7 +46,7 @@ import Testing
     let scene = ResolverScene(on: loop, [provider])
     for text in ["a.example", "b.example"] { _ = try scene.answer(text) }
     #expect(provider.asked.count == 2)
-    let counts = flush(scene, CacheSelection([name("a.example")], andBelow: false))
+    let counts = flush(scene, NameSelection([name("a.example")], andBelow: false))
     #expect(counts.failures == 1 && counts.entries == 0)
     for text in ["a.example", "b.example"] { _ = try scene.answer(text) }
     #expect(provider.asked.map(\.question.name.text) == ["a.example.", "b.example.", "a.example."])

@@ -19,7 +19,7 @@ public struct FlushRequest: ControlRequest {
   static let longestName = 1024
 
   /// The names.
-  let names: CacheSelection
+  let names: NameSelection
 
   /// Reads a request's parameters and body.
   init(_ request: HTTPServerRequest) throws(ControlRefusal) {
@@ -44,7 +44,7 @@ public struct FlushRequest: ControlRequest {
     guard !names.isEmpty || !isBelow else {
       throw ControlRefusal(status: 400, reason: "`below` needs at least one name")
     }
-    self.names = names.isEmpty ? .everything : CacheSelection(names, andBelow: isBelow)
+    self.names = names.isEmpty ? .everything : NameSelection(names, andBelow: isBelow)
   }
 
   func answer(from actions: any ControlActions) async -> any ControlText {

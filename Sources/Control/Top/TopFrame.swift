@@ -144,10 +144,7 @@ extension TopFrame {
   }
 
   private var summary: [String] {
-    let fates: [QueryFate] = [
-      .hit, .stale, .local, .blocked, .miss, .refused, .invalid, .overflow, .limited, .dropped,
-    ]
-    let parts = fates.filter { rate($0) > 0 }.map { "\(decimal(rate($0))) \($0.text)" }
+    let parts = QueryFate.allCases.filter { rate($0) > 0 }.map { "\(decimal(rate($0))) \($0.text)" }
     let codes = CountedCode.allCases.filter { rate($0) > 0 }.map { "\(decimal(rate($0))) \($0.mnemonic)" }
     return [
       "queries/s  \(decimal(queryRate))" + (parts.isEmpty ? "" : ": \(parts.joined(separator: ", "))"),

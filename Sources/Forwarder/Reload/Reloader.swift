@@ -227,14 +227,15 @@ package final class Reloader: @unchecked Sendable {
     if reason == .file {
       didReload(mistakes)
       report.mistakes = mistakes
-      log(report)
+      answerWaiting(report)
     }
     guard let next = wanted else { return }
     wanted = nil
     begin(next)
   }
 
-  private func log(_ report: ReloadReport) {
+  /// Hands the report to the callers that wait for this reload.
+  private func answerWaiting(_ report: ReloadReport) {
     for continuation in waiting { continuation.resume(returning: report) }
     waiting = []
   }
@@ -244,7 +245,7 @@ package final class Reloader: @unchecked Sendable {
     isReloading = false
     waiting += waitingNext
     waitingNext = []
-    log(.stopping)
+    answerWaiting(.stopping)
   }
 
   /// The numbers in use. Retired ones become available again if nothing carries them: no entry, no question.

@@ -52,7 +52,7 @@ extension Resolver {
   ///
   /// - Complexity: O(n) in the number of cache entries.
   package func cachedTypes(of name: DomainName) async -> Set<RecordType> {
-    let entries = await entries(of: CacheSelection([name], andBelow: false)).entries
+    let entries = await entries(of: NameSelection([name], andBelow: false)).entries
     return Set(entries.filter { $0.parts.name == name && isHere($0.parts) }.map { RecordType($0.parts.scope.type) })
   }
 
@@ -74,7 +74,7 @@ extension Resolver {
       if wanted.count < Resolver.mostRefreshed { wanted.append(asked) } else { summary.more += 1 }
     }
     for (type, route) in types { add(RoutedQuestion(question: HTTPDNSQuestion(name: name, type: type), route: route)) }
-    let (entries, more) = await entries(of: CacheSelection([name], andBelow: false))
+    let (entries, more) = await entries(of: NameSelection([name], andBelow: false))
     summary.more += more
     summary.hasCachedAnswer = more > 0 || entries.contains { $0.parts.name == name }
     for (_, parts) in entries where parts.name == name && parts.scope.type != CacheKey.everyType {

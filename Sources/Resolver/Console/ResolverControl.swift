@@ -1,5 +1,6 @@
 // ResolverControl.swift -- flushes the running resolver's caches and reports its counters.
 
+import DNSWire
 import EventLoop
 import MessageCache
 import Upstreams
@@ -28,7 +29,7 @@ extension Resolver {
   /// what providers are known not to list. Names of `refresh.keep` are fetched again at once.
   ///
   /// Questions in flight continue, and their answers are cached. Call it from a task that prefers the loop.
-  package func flush(_ names: CacheSelection) async -> FlushCounts {
+  package func flush(_ names: NameSelection) async -> FlushCounts {
     var counts = FlushCounts()
     counts.failures = failures.remove(names)
     nxdomainNames.remove(names)

@@ -16,7 +16,7 @@ extension Resolver {
   /// Copies of the selected entries, in no particular order, and the number of further ones.
   ///
   /// - Complexity: O(n) in the number of cache entries, in steps.
-  func entries(of names: CacheSelection) async -> (entries: [(copy: EntryCopy, parts: KeyParts)], more: Int) {
+  func entries(of names: NameSelection) async -> (entries: [(copy: EntryCopy, parts: KeyParts)], more: Int) {
     var found: [(EntryCopy, KeyParts)] = []
     var more = 0
     var survey = CacheSurvey(of: cache)
@@ -36,7 +36,7 @@ extension Resolver {
   /// What is cached about a name: answers of every type, on every route and network, for every subnet, and NXDOMAIN of
   /// names above that covers it. Call it from a task that prefers the loop.
   package func content(of name: DomainName) async -> NameContent {
-    let selection = CacheSelection([name], andBelow: false)
+    let selection = NameSelection([name], andBelow: false)
     let (found, more) = await entries(of: selection)
     let now = loop.now
     let plans = refresher?.plans(Set(found.map(\.copy.hash))) ?? [:]
@@ -65,7 +65,7 @@ extension Resolver {
   /// that prefers the loop.
   package func reportBad(_ address: IPAddress, of name: DomainName) async -> BadAddressOutcome {
     var outcome = BadAddressOutcome()
-    for (copy, parts) in await entries(of: CacheSelection([name], andBelow: false)).entries {
+    for (copy, parts) in await entries(of: NameSelection([name], andBelow: false)).entries {
       guard parts.name == name, let report = EntryReport(copy, parts, now: loop.now.nanoseconds) else { continue }
       let addresses = report.answers.filter { $0.type == (address.isIPv6 ? .aaaa : .a) }
       guard addresses.contains(where: { $0.rdata == address.octets }) else { continue }

@@ -99,7 +99,7 @@ struct NXDOMAINNames {
   }
 
   /// Forgets the selected names.
-  mutating func remove(_ names: CacheSelection) { ends = ends.filter { !names.contains(key: $0.key.octets) } }
+  mutating func remove(_ names: NameSelection) { ends = ends.filter { !names.contains(key: $0.key.octets) } }
 }
 
 extension FetchResult {

@@ -61,7 +61,7 @@ extension Refresher {
   }
 
   /// The entries of these names were flushed: resolves those of `keep` again at once.
-  func hasBeenFlushed(_ names: CacheSelection) {
+  func hasBeenFlushed(_ names: NameSelection) {
     loop.assertCurrent()
     resolveAhead(keep.filter { names.contains($0.question.name) }, occasion: "after a flush", isBudgeted: true)
   }

@@ -10,7 +10,6 @@ import HTTPClient
 import HTTPDNS
 import HTTPMessage
 import Logging
-import MessageCache
 import Telemetry
 
 /// A provider over HTTP. Resolver's loop only; `@unchecked Sendable` because timers and tasks on that loop capture it.
@@ -176,7 +175,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   }
 
   @discardableResult
-  func forgetNotListed(_ names: CacheSelection) -> Int {
+  func forgetNotListed(_ names: NameSelection) -> Int {
     loop.assertCurrent()
     return notListed.remove(names)
   }

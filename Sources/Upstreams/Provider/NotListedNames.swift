@@ -3,7 +3,6 @@
 import DNSWire
 import EventLoop
 import HTTPDNS
-import MessageCache
 
 /// Questions that a provider recently answered with an ambiguous empty answer.
 struct NotListedNames {
@@ -32,7 +31,7 @@ struct NotListedNames {
   /// Forgets the entries of these names.
   ///
   /// - Returns: the number of forgotten names and types.
-  mutating func remove(_ names: CacheSelection) -> Int {
+  mutating func remove(_ names: NameSelection) -> Int {
     let before = until.count
     until = until.filter { !names.contains($0.key.name) }
     return before - until.count
