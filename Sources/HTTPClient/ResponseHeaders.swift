@@ -1,5 +1,7 @@
 // ResponseHeaders.swift -- parses the header fields that the daemon uses, line by line as libcurl passes them.
 
+import Glibc
+
 /// The header section of one response. Reused for later transfers, so that a repeated content type is not allocated
 /// again.
 struct ResponseHeaders {
@@ -112,12 +114,10 @@ extension Span<UInt8> {
   /// Whether the octets equal a text.
   func equals(_ text: String) -> Bool {
     guard text.utf8.count == count else { return false }
-    var index = 0
-    for octet in text.utf8 {
-      guard octet == self[index] else { return false }
-      index += 1
+    var text = text
+    return text.withUTF8 { octets in
+      withUnsafeBytes { memcmp(octets.baseAddress!, $0.baseAddress!, count) == 0 || count == 0 }
     }
-    return true
   }
 
   /// The octets without leading and trailing white space.

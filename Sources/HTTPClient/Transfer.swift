@@ -37,6 +37,8 @@ final class Transfer {
   var isAgain = false
 
   private let settings: OriginSettings
+  /// Maximum octets of content, from the settings.
+  private let maxBody: Int
   private let errorText: UnsafeMutablePointer<CChar>
   private var headerList: CurlList?
   /// The content of the current POST; libcurl reads it in place.
@@ -53,6 +55,7 @@ final class Transfer {
     guard let easy = curl_easy_init() else { return nil }
     self.easy = easy
     self.settings = settings
+    maxBody = settings.options.maxBody
     errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
     errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
     configure(easy, settings, generation: generation)
@@ -180,8 +183,8 @@ final class Transfer {
   }
 
   fileprivate func received(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
-    guard body.count + octets.count <= settings.options.maxBody else {
-      refusal = HTTPFailure(.tooLarge, "more than \(settings.options.maxBody) octets of content")
+    guard body.count + octets.count <= maxBody else {
+      refusal = HTTPFailure(.tooLarge, "more than \(maxBody) octets of content")
       return false
     }
     body.append(contentsOf: octets)

@@ -80,7 +80,7 @@ public struct MessageDialect: Dialect {
   }
 
   /// The scope. A response for another subnet must not be used (RFC 7871 section 7.3).
-  private func scope(in message: Message, for question: HTTPDNSQuestion) throws(HTTPDNSFailure) -> Int? {
+  private func scope(in message: borrowing Message, for question: HTTPDNSQuestion) throws(HTTPDNSFailure) -> Int? {
     guard let sent = question.clientSubnet, let returned = message.edns?.clientSubnet else { return nil }
     guard returned.prefix == sent else { throw .wrongQuestion }
     return Int(returned.scope)
@@ -109,7 +109,7 @@ extension ResourceRecord {
 extension ProviderReply {
   /// Checks the header and the question of a response. Throws if it is not a response, answers another question, or is
   /// truncated.
-  fileprivate init(_ message: Message, to question: HTTPDNSQuestion) throws(HTTPDNSFailure) {
+  fileprivate init(_ message: borrowing Message, to question: HTTPDNSQuestion) throws(HTTPDNSFailure) {
     guard message.header.qr, message.header.opcode == 0 else { throw .unreadable(.message) }
     let code = message.responseCode
     let isAnswer = code == .noError || code == .nxDomain

@@ -24,22 +24,27 @@ struct NamesBelow {
   /// - Complexity: O(labels)
   mutating func note(_ name: DomainName, _ scope: CacheScope, until end: BootInstant) {
     let end = UInt32(clamping: (end + NamesBelow.memory).nanoseconds / 1_000_000_000 + 1)
-    var above = name.parent
-    while let name = above, name.labelCount > 1 {
-      let place = NamesBelow.place(name, scope)
-      ends[place] = max(ends[place], end)
-      above = name.parent
+    name.lowercased.octets.withUnsafeBytes { octets in
+      guard octets.count > 1 else { return }
+      var start = Int(octets[0]) + 1
+      // A single label has too many names below it to be worth a place.
+      while octets[start] != 0, octets[start + Int(octets[start]) + 1] != 0 {
+        let place = NamesBelow.place(UnsafeRawBufferPointer(rebasing: octets[start...]), scope)
+        ends[place] = max(ends[place], end)
+        start += Int(octets[start]) + 1
+      }
     }
   }
 
   /// Whether a name below this one existed lately, or may have.
   func hasNames(below name: DomainName, _ scope: CacheScope, now: BootInstant) -> Bool {
-    !isWhole || now.nanoseconds < Int64(ends[NamesBelow.place(name, scope)]) * 1_000_000_000
+    let place = name.lowercased.octets.withUnsafeBytes { NamesBelow.place($0, scope) }
+    return !isWhole || now.nanoseconds < Int64(ends[place]) * 1_000_000_000
   }
 
-  private static func place(_ name: DomainName, _ scope: CacheScope) -> Int {
+  private static func place(_ octets: UnsafeRawBufferPointer, _ scope: CacheScope) -> Int {
     var hasher = Hasher()
-    hasher.combine(name)
+    hasher.combine(bytes: octets)
     hasher.combine(scope.route)
     hasher.combine(scope.network)
     return hasher.finalize() & (size - 1)

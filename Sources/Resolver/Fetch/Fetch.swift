@@ -351,10 +351,11 @@ extension Resolver {
     fetch.held = nil
     if inFlight[fetch.key] === fetch { inFlight[fetch.key] = nil }
     answer(fetch.slots, of: fetch.domain, given, result.source)
+    fetch.slots = []
+    guard !fetch.continuations.isEmpty else { return }
     var resolved = ResolvedAnswer(result)
     resolved.trail = fetch.trail
     for continuation in fetch.continuations { continuation.resume(returning: resolved) }
-    fetch.slots = []
     fetch.continuations = []
   }
 
