@@ -35,11 +35,11 @@ def _build(source: str, output: Path, *options: str) -> Path:
 
 
 def _make_certificate(folder: Path) -> tuple[Path, Path]:
-  """A certificate for 127.0.0.1 that signs itself, and its key."""
+  """A certificate for the DoH servers of all parts that signs itself, and its key."""
   certificate, key = folder / "certificate.pem", folder / "key.pem"
+  names = f"subjectAltName=IP:127.0.0.1,IP:{peers.DOH_ADDRESS},DNS:localhost,DNS:{peers.DOH_NAME}"
   _run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-        "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout", str(key), "-out",
-        str(certificate)], "openssl makes no certificate")
+        "-subj", "/CN=localhost", "-addext", names, "-keyout", str(key), "-out", str(certificate)], "openssl makes no certificate")
   return certificate, key
 
 

@@ -73,17 +73,23 @@ def _provider_toml(provider: str, place: Place) -> str:
 
 
 def _configuration(place: Place, provider: str, *, cache: str, workers: int = 1, refresh: str = "") -> str:
+  return _configuration_with(place, _provider_toml(provider, place), cache=cache, workers=workers, refresh=refresh)
+
+
+def _configuration_with(place: Place, provider: str, *, cache: str, workers: int = 1, refresh: str = "",
+                        limit: int = 0) -> str:
+  """The same; `provider` is the lines of its table."""
   return f"""state_directory = "{place.folder}"
 
 [listen]
 addresses = ["127.0.0.1:{place.port}"]
 workers = {workers}
-misses_per_client = 0
-misses_per_domain = 0
+misses_per_client = {limit}
+misses_per_domain = {limit}
 
 [[provider]]
 name = "bench"
-{_provider_toml(provider, place)}
+{provider}
 [localdns]
 servers = []
 fallback = "never"
@@ -109,6 +115,19 @@ def _spec(name: str, role: Role, provider: str, *, cached: bool = True, workers:
 
 def _command(place: Place, configuration: str) -> list[str]:
   return [str(place.lab.httpdnsd), "run", "--config", place.write("httpdnsd.toml", configuration)]
+
+
+def fresh_names(name: str, url: str, ca_file: str, is_json: bool, limit: int = 0) -> Spec:
+  """httpdnsd with its defaults, cache and refreshing on, in front of a provider over HTTPS; it misses each name once.
+
+  `limit` is what a client and a domain may ask in a second; 0 counts nothing.
+  """
+
+  def command(place: Place) -> list[str]:
+    provider = f'kind = "{"json" if is_json else "doh"}"\nurl = "{url}"\nca_file = "{ca_file}"\n'
+    return _command(place, _configuration_with(place, provider, cache="", limit=limit))
+
+  return Spec(name, Role.MISS, command)
 
 
 def _hot_spec(name: str, provider: str, *, refresh: str = "", note: str = "") -> Spec:

@@ -13,6 +13,9 @@ from .servers import Place, Role, Spec
 
 #: Names in the zone, all of which every cache must hold.
 ZONE_NAMES = 10_000
+#: The DoH server of the part `misses`: its name and its address, which are in the certificate.
+DOH_NAME = "doh.bench.example"
+DOH_ADDRESS = "127.0.0.44"
 #: Entries that each cache may hold: enough that none is evicted.
 CACHE_ENTRIES = 50_000
 
@@ -142,6 +145,35 @@ addDOHLocal("127.0.0.1:{doh_port}", "{lab.certificate}", "{lab.key}", "/dns-quer
     return [program("dnsdist"), "--supervised", "--disable-syslog", "-C", configuration]
 
   return Spec("dnsdist DoH", Role.REFERENCE, command, package="dnsdist")
+
+
+def dnsdist_for_misses() -> Spec:
+  """dnsdist that answers every name by itself, over HTTP/2 and TLS at port 443 of an address, and over UDP."""
+
+  def command(place: Place) -> list[str]:
+    lab = place.lab
+    configuration = place.write("dnsdist.conf", f"""
+setSecurityPollSuffix("")
+setACL({{"127.0.0.0/8"}})
+newServer({{address="127.0.0.1:{lab.authority_port}", healthCheckMode="up"}})
+setLocal("127.0.0.1:{place.port}")
+addDOHLocal("{DOH_ADDRESS}:443", "{lab.certificate}", "{lab.key}", "/dns-query", {{minTLSVersion="tls1.2"}})
+addAction("{DOH_NAME}.", SpoofAction({{"{DOH_ADDRESS}"}}))
+addAction(AllRule(), SpoofAction({{"192.0.2.1"}}, {{ttl=300}}))
+""")
+    return [program("dnsdist"), "--supervised", "--disable-syslog", "-C", configuration]
+
+  return Spec("dnsdist DoH", Role.REFERENCE, command, package="dnsdist")
+
+
+def https_dns_proxy(path: str, bootstrap_port: int) -> Spec:
+  """https_dns_proxy, which connects to port 443 of the address that its bootstrap resolver returns."""
+
+  def command(place: Place) -> list[str]:
+    return [path, "-p", str(place.port), "-b", f"127.0.0.1:{bootstrap_port}", "-r", f"https://{DOH_NAME}/dns-query", "-C",
+            str(place.lab.certificate), "-4"]
+
+  return Spec("https_dns_proxy", Role.PEER, command)
 
 
 def _smartdns(place: Place) -> list[str]:

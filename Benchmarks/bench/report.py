@@ -12,6 +12,7 @@ from .hot import Cost, HotAnswers
 from .load import OUTSTANDING
 from .machine import describe_machine, package_version
 from .measure import LOADS, PACED, SATURATED, Load, Results
+from .misses import Misses, miss_part, miss_rows
 from .peers import ALL as PEERS
 from .peers import ECHO, ZONE_NAMES
 from .programs import CacheFileCost, SchedulerCost
@@ -50,6 +51,7 @@ class Findings:
   cache_file: CacheFileCost | None = None
   flushes: FlushCost | None = None
   scrapes: ScrapeCost | None = None
+  misses: Misses | None = None
   notes: list[str] = field(default_factory=list)
 
 
@@ -192,6 +194,7 @@ def requirement_rows(findings: Findings) -> list[Row]:
     *fresh_rows(findings.hot, findings.costs, findings.scheduler, findings.cache_file),
     flush_row(findings.flushes),
     scrape_row(findings.scrapes),
+    *miss_rows(findings.misses),
   ]
 
 
@@ -254,6 +257,7 @@ def compose(findings: Findings) -> str:
               table(["provider", "through httpdnsd", "direct transfer", "of it the provider's own time", "added"],
                      _latency_rows(findings))]
   parts += fresh_parts(findings.hot, findings.hot_seconds, findings.costs, findings.cost_seconds)
+  parts += miss_part(findings.misses)
   parts += scrape_part(findings.scrapes)
   if findings.notes:
     parts += ["## Notes", "\n".join(f"* {note}" for note in findings.notes)]

@@ -1,0 +1,156 @@
+"""misses.py -- what an answer costs that a provider has to give, beside https_dns_proxy, with cache and refreshing on."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import socket
+import statistics
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from . import ours, peers
+from .lab import launch_simulator
+from .load import run as drive
+from .processes import BenchError
+from .servers import Lab, Server, start
+from .table import NOT_MEASURED, Row, table, verdict
+
+#: Names are of so many domains.
+_DOMAINS = 1_000
+#: Names for a second of load, more than any server asks for.
+_NAMES_A_SECOND = 60_000
+#: Questions one after the other in each round.
+_ALONE = 200
+#: Limits that count each question and stop none.
+_HIGH_LIMIT = 1_000_000
+_numbers = itertools.count(10_000)
+
+DOH, JSON, LIMITED, PEER = "httpdnsd, DoH", "httpdnsd, JSON", "httpdnsd, DoH, limits counted", "https_dns_proxy"
+
+
+@dataclass
+class Misses:
+  """The figures of each round, by server."""
+
+  cpu: dict[str, list[float]] = field(default_factory=dict)  # microseconds of CPU for a miss
+  rate: dict[str, list[float]] = field(default_factory=dict)  # misses a second at saturation
+  alone: dict[str, list[float]] = field(default_factory=dict)  # median milliseconds, one question at a time
+  lost: dict[str, int] = field(default_factory=dict)  # questions without a NOERROR answer
+
+
+def measure(lab: Lab, rounds: int, seconds: float, say: Callable[[str], None]) -> Misses:
+  """Drives all servers with names that none has seen, one at a time, in random order in each round."""
+  if os.geteuid() != 0:
+    raise BenchError("only root may listen at port 443, which https_dns_proxy needs")
+  doh = start(peers.dnsdist_for_misses(), lab)
+  simulator = launch_simulator(lab)
+  url = f"https://{peers.DOH_ADDRESS}/dns-query"
+  specs = [
+    ours.fresh_names(DOH, url, str(lab.certificate), is_json=False),
+    ours.fresh_names(JSON, simulator.tls_url, simulator.ca_file, is_json=True),
+    ours.fresh_names(LIMITED, url, str(lab.certificate), is_json=False, limit=_HIGH_LIMIT),
+  ]
+  path = os.environ.get("HTTPS_DNS_PROXY", "")
+  if path:
+    specs.append(peers.https_dns_proxy(path, doh.port))
+  else:
+    say("misses: HTTPS_DNS_PROXY names no program, so there is no comparison")
+  servers = [start(spec, lab) for spec in specs]
+  try:
+    misses = Misses()
+    for number in range(1, rounds + 1):
+      for server in random.sample(servers, len(servers)):
+        _saturate(misses, server, lab, seconds)
+      _ask_alone(misses, servers)
+      say(f"misses: round {number} of {rounds} is done")
+    return misses
+  finally:
+    for server in [*servers, simulator.server, doh]:
+      server.process.stop()
+
+
+def _names(count: int, is_json: bool) -> list[str]:
+  """Names that nobody has asked for. The simulator computes those of one domain."""
+  numbers = list(itertools.islice(_numbers, count))
+  return [f"n{number}.bench.example" if is_json else f"n{number}.d{number % _DOMAINS}.example" for number in numbers]
+
+
+def _saturate(misses: Misses, server: Server, lab: Lab, seconds: float) -> None:
+  name = server.spec.name
+  names = lab.folder / "fresh-names"
+  names.write_text("".join(f"{fresh} A\n" for fresh in _names(int(seconds * _NAMES_A_SECOND), name == JSON)))
+  before = server.process.cpu_nanoseconds()
+  outcome = drive(server.port, names, seconds=seconds)
+  spent = server.process.cpu_nanoseconds() - before
+  misses.cpu.setdefault(name, []).append(spent / max(1, outcome.answered) / 1e3)
+  misses.rate.setdefault(name, []).append(outcome.rate)
+  misses.lost[name] = misses.lost.get(name, 0) + outcome.sent - outcome.noerror
+
+
+def _ask_alone(misses: Misses, servers: list[Server]) -> None:
+  """One question at a time, of the servers in turn."""
+  names = {server.spec.name: _names(_ALONE, server.spec.name == JSON) for server in servers}
+  times: dict[str, list[float]] = {server.spec.name: [] for server in servers}
+  with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+    client.settimeout(5)
+    for number in range(_ALONE):
+      for server in random.sample(servers, len(servers)):
+        query = _query(names[server.spec.name][number])
+        begin = time.perf_counter()
+        client.sendto(query, ("127.0.0.1", server.port))
+        client.recv(4096)
+        times[server.spec.name].append(time.perf_counter() - begin)
+  for name, values in times.items():
+    misses.alone.setdefault(name, []).append(1e3 * statistics.median(values))
+
+
+def _query(name: str) -> bytes:
+  labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
+  return struct.pack(">HHHHHH", random.randrange(1 << 16), 0x0100, 1, 0, 0, 0) + labels + b"\0\0\1\0\1"
+
+
+def _ratio(figures: dict[str, list[float]], name: str, other: str) -> float | None:
+  """The median over the rounds of the ratio of two servers."""
+  if name not in figures or other not in figures:
+    return None
+  return statistics.median(mine / theirs for mine, theirs in zip(figures[name], figures[other]))
+
+
+def miss_rows(misses: Misses | None) -> list[Row]:
+  """The requirements."""
+  misses = misses or Misses()
+  requirements = [
+    ("CPU of a DoH miss, cache and refreshing on, ratio to https_dns_proxy's", misses.cpu, DOH, PEER, 1.0, False),
+    ("misses a second at saturation, ratio to https_dns_proxy's", misses.rate, DOH, PEER, 1.0, True),
+    ("median latency of a miss that is alone, ratio to https_dns_proxy's", misses.alone, DOH, PEER, 1.0, False),
+    ("CPU of a JSON miss over HTTPS, ratio to our DoH miss", misses.cpu, JSON, DOH, 1.1, False),
+    ("CPU of a DoH miss with limits counted, ratio to one without", misses.cpu, LIMITED, DOH, 1.02, False),
+  ]
+  rows = []
+  for figure, values, name, other, bound, is_least in requirements:
+    limit = f"{'≥' if is_least else '≤'} {bound:g}"
+    ratio = _ratio(values, name, other)
+    if ratio is None:
+      rows.append(Row(figure, limit))
+      continue
+    is_met = (ratio >= bound if is_least else ratio <= bound) and misses.lost.get(name, 0) == 0
+    rows.append(Row(figure, limit, f"{ratio:.2f}", verdict(is_met)))
+  return rows
+
+
+def miss_part(misses: Misses | None) -> list[str]:
+  """The table behind them, with its title."""
+  if misses is None:
+    return []
+
+  def median(values: dict[str, list[float]], name: str, form: str) -> str:
+    return format(statistics.median(values[name]), form) if name in values else NOT_MEASURED
+
+  rows = [[name, median(misses.cpu, name, ".1f"), median(misses.rate, name, ",.0f"), median(misses.alone, name, ".3f"),
+           str(misses.lost[name])] for name in misses.cpu]
+  return ["## Misses of new names, cache and refreshing on",
+          table(["server", "µs of CPU", "misses/s", "ms, one at a time", "lost"], rows)]
