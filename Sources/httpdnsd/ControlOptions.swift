@@ -1,4 +1,4 @@
-// ControlOptions.swift -- how a subcommand finds the running daemon, and prints its answer.
+// ControlOptions.swift -- finds the running daemon for a subcommand, and prints its answer.
 
 import ArgumentParser
 import Configuration
@@ -21,8 +21,8 @@ struct ControlOptions: ParsableArguments {
 
   /// Asks the daemon, and prints its answer.
   ///
-  /// - Throws: `ExitCode.failure`, after the reason has been written to stderr; `ControlOptions.nothing` where nothing was
-  ///   found, or a part of the request has failed.
+  /// - Throws: `ExitCode.failure`, after the reason has been written to stderr; `ControlOptions.nothing` if nothing was
+  ///   found or a part of the request failed.
   func report(_ ask: (ControlClient, ControlForm) throws(ControlClientError) -> ControlAnswer) throws {
     let client = ControlClient(path: try path())
     let answer: ControlAnswer
@@ -36,7 +36,6 @@ struct ControlOptions: ParsableArguments {
     try show(answer)
   }
 
-  /// The form of the answer.
   var form: ControlForm { json ? .json : .text }
 
   /// Prints the daemon's answer.
@@ -47,31 +46,31 @@ struct ControlOptions: ParsableArguments {
     if answer.isNothing { throw ControlOptions.nothing }
   }
 
-  /// Says why the daemon did not do it.
+  /// Writes the error to stderr and returns the exit code to throw.
   static func failure(_ error: ControlClientError) -> ExitCode {
     Console.error("httpdnsd: \(error)")
     return .failure
   }
 
-  /// Nothing was found, or a part of the request has failed.
+  /// The exit code if nothing was found or a part of the request failed.
   static let nothing = ExitCode(2)
 
-  /// A domain name on the command line.
+  /// Throws a `ValidationError` unless the text is a domain name.
   static func check(_ name: String) throws { _ = try DomainName(argument: name) }
 
-  /// The path of the socket; nil where the configuration switches it off.
+  /// The path of the socket; nil if the configuration switches it off.
   func find() throws(Mistakes) -> String? {
     if let socket { return socket }
     return try Configuration.control(path: options.config).socket
   }
 
-  /// Whether the file does not exist.
+  /// Whether the configuration file does not exist.
   private var hasNoFile: Bool { access(options.config, F_OK) != 0 && errno == ENOENT }
 
-  /// Whether nothing says where the socket is: no option, and no file in the usual place.
+  /// Whether the path of the socket is unknown: no option sets it, and the default configuration file does not exist.
   private var isWithoutFile: Bool { socket == nil && options.given == nil && hasNoFile }
 
-  /// A message for a missing configuration, which would name the socket; nil where it exists.
+  /// The message if the configuration that would name the socket is missing; nil if it exists or is not needed.
   var missingFile: String? {
     guard socket == nil, hasNoFile else { return nil }
     return
@@ -79,7 +78,7 @@ struct ControlOptions: ParsableArguments {
       + "control socket"
   }
 
-  /// The path of the socket; without a configuration the usual one.
+  /// The path of the socket; without a configuration, the default path.
   ///
   /// - Throws: `ExitCode.failure`, after the reason has been written to stderr.
   func path() throws -> String {
@@ -93,14 +92,14 @@ struct ControlOptions: ParsableArguments {
       path = try find()
     } catch {
       for mistake in error.mistakes { Console.error("\(mistake)") }
-      Console.error("httpdnsd: --socket PATH names the daemon's control socket without a configuration")
+      Console.error("httpdnsd: without a valid configuration, name the daemon's control socket with --socket PATH")
       throw ExitCode.failure
     }
     guard let path else { throw switchedOff() }
     return path
   }
 
-  /// Says that the control socket is switched off.
+  /// Reports that the control socket is switched off, and returns the exit code to throw.
   func switchedOff() -> ExitCode {
     Console.error("httpdnsd: the control socket is switched off: control.socket is \"\" in \(options.config)")
     return .failure

@@ -5,7 +5,7 @@ import CProcess
 import Configuration
 import Glibc
 
-/// The program's command line; each subcommand has a file of its own.
+/// The program's command line. Each subcommand is in a file of its own.
 @main
 struct HTTPDNSDaemon: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -28,10 +28,10 @@ struct HTTPDNSDaemon: ParsableCommand {
       CommandGroup(name: "Machine", subcommands: [SetupCommand.self, HealthcheckCommand.self]),
     ])
 
-  /// Before anything else: a signal may come before the daemon can handle it, and must not end it.
+  /// Blocks signals first: one that arrives before the daemon can handle it must not end it.
   static func main() {
     ProcessEnvironment.disarm()
-    // Other commands read the same secrets.
+    // In all commands, because all of them read the same secrets.
     process_keep_memory_private()
     let arguments = Array(ProcessEnvironment.arguments.dropFirst())
     if arguments.first == RunCommand.configuration.commandName { AnsweredSignals.hold() }
@@ -45,7 +45,7 @@ struct HTTPDNSDaemon: ParsableCommand {
 }
 
 extension HTTPDNSDaemon {
-  /// What other programs call the subcommands.
+  /// The names that other programs have for the subcommands.
   private static let others = [
     "start": "run", "serve": "run", "daemon": "run", "test": "check", "validate": "check", "configtest": "check",
     "dig": "query", "lookup": "query", "resolve": "query", "ask": "query", "status": "stats", "statistics": "stats",
@@ -53,7 +53,7 @@ extension HTTPDNSDaemon {
     "clear": "flush", "purge": "flush", "diagnose": "doctor", "install": "setup",
   ]
 
-  /// The subcommand that was probably meant by an unknown word; nil where none is close.
+  /// The subcommand that an unknown word probably stands for; nil if none is close.
   private static func meant(by word: String) -> String? {
     let names = configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
     guard !names.contains(word), !word.hasPrefix("-") else { return nil }
@@ -61,13 +61,12 @@ extension HTTPDNSDaemon {
   }
 }
 
-/// The program's version.
 enum ProgramVersion {
-  /// As `--version` prints it; CHANGELOG.md says what came with it.
+  /// As `--version` prints it.
   static let text = "0.2.0"
 }
 
-/// `--config`, as every subcommand has it.
+/// The option `--config` of every subcommand.
 struct ConfigurationOption: ParsableArguments {
   @Option(
     name: .customLong("config"),
@@ -76,6 +75,6 @@ struct ConfigurationOption: ParsableArguments {
     completion: .file())
   var given: String?
 
-  /// The path of the file.
+  /// The path from the option or the environment, or the default one.
   var config: String { Configuration.path(given: given) }
 }

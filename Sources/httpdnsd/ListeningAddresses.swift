@@ -1,18 +1,16 @@
-// ListeningAddresses.swift -- where httpdnsd listens, and which of these addresses the machine's programs ask.
+// ListeningAddresses.swift -- finds the addresses that httpdnsd listens on, and the one that programs ask.
 
 import Configuration
 import DNSWire
 import SystemSetup
 
-/// The addresses that httpdnsd has on a machine.
 struct ListeningAddresses {
-  /// What it listens on.
   let listening: [Endpoint]
 
-  /// What systemd's socket has, where that is used on this machine; or else listen.addresses.
+  /// Takes the addresses of httpdnsd.socket if that is active on this machine, otherwise listen.addresses.
   ///
-  /// - Parameter config: the configuration's path; nil means the usual one below the root.
-  /// - Throws: where that has a mistake.
+  /// - Parameter config: the configuration's path; nil means the default path below the root.
+  /// - Throws: if the configuration has a mistake.
   init(config: String?, _ root: Root) throws(SetupError) {
     if root.isMachine, SystemCommand.isSocketActive {
       let lines = SystemCommand.socketAddresses.run().output.split(separator: "\n")
@@ -27,7 +25,7 @@ struct ListeningAddresses {
     }
   }
 
-  /// The first loopback address, port 53 before others; nil where there is none.
+  /// The first loopback address, preferably with port 53; nil if there is none.
   var nameserver: Nameserver? {
     let loopback = listening.compactMap { endpoint -> Nameserver? in
       guard endpoint.port != 0, endpoint.isWildcard || endpoint.address.isLoopback else { return nil }
@@ -37,7 +35,8 @@ struct ListeningAddresses {
     return loopback.first { $0.port == Nameserver.standardPort } ?? loopback.first
   }
 
-  /// The address that has 127.0.0.53 too, where systemd-resolved is asked; an IPv6 wildcard is one of IPv6 alone.
+  /// The IPv4 wildcard address with port 53, which includes systemd-resolved's 127.0.0.53; nil if there is none. The
+  /// daemon's IPv6 wildcard includes no IPv4 address.
   var wildcard: String? {
     listening.first { $0.isWildcard && !$0.address.isIPv6 && $0.port == Nameserver.standardPort }.map { "\($0)" }
   }

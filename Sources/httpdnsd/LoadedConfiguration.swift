@@ -1,4 +1,4 @@
-// LoadedConfiguration.swift -- reads the configuration for a subcommand, or ends the program with every mistake.
+// LoadedConfiguration.swift -- reads the configuration for a subcommand, and reports all mistakes.
 
 import ArgumentParser
 import Configuration
@@ -8,13 +8,13 @@ import Glibc
 import Logging
 import Telemetry
 
-/// The configuration of a file, with a logger of its level.
+/// A configuration from a file, with a log as it configures it.
 struct LoadedConfiguration {
   let configuration: Configuration
   let warnings: [Warning]
-  /// The keys that name files with secrets, which could be read.
+  /// The keys that name files with secrets; all the files are readable.
   let secretFiles: [String]
-  /// The output that `log.level` and `log.format` apply to; with a flight recorder in the daemon.
+  /// The output that `log.level` and `log.format` apply to; in the daemon, with a flight recorder.
   let log: LogOutput
 
   /// Reads `path`.
@@ -36,7 +36,7 @@ struct LoadedConfiguration {
     }
   }
 
-  /// A logger that writes to stderr from the configured level on.
+  /// A logger that writes to stderr at the configured level.
   var logger: Logger {
     Logger(label: "httpdnsd") { [log] _ in StandardErrorLog(log) }
   }
@@ -55,14 +55,14 @@ extension LogFormat {
   }
 }
 
-/// Human-readable lines.
+/// Human-readable output to stdout and stderr.
 enum Console {
-  /// A forwarder that is only asked and never listens.
+  /// Returns a forwarder that answers this process's own questions and never listens.
   ///
   /// - Throws: `ExitCode.failure`, after the reason has been written to stderr.
   static func forwarder(_ loaded: LoadedConfiguration) throws -> Forwarder {
     Process.prepare(loaded.configuration)
-    // The answer itself says why there is none. log.level = "debug" shows more.
+    // The result already includes the reason for a failure. log.level = "debug" shows more.
     var logger = loaded.logger
     let level = Logger.Level(loaded.configuration.log.level)
     logger.logLevel = level <= .debug ? level : .error
@@ -74,7 +74,7 @@ enum Console {
     }
   }
 
-  /// Writes text to stdout at once; false where its reader has gone. Ends the program where it cannot be written.
+  /// Writes text to stdout without buffering; false if its reader is gone. Other errors end the program.
   static func print(_ text: String) -> Bool {
     signal(SIGPIPE, SIG_IGN)
     var rest = Array(text.utf8)[...]
@@ -90,7 +90,7 @@ enum Console {
     return true
   }
 
-  /// Ends the program: stdout takes nothing more.
+  /// Ends the program because stdout cannot be written.
   static func cannotWrite(_ number: Int32) -> Never {
     error("httpdnsd: cannot write to standard output: \(String(cString: strerror(number)))")
     _exit(1)

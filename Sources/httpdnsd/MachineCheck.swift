@@ -1,4 +1,4 @@
-// MachineCheck.swift -- `httpdnsd doctor` without a name: whether this machine uses httpdnsd, and whether all it needs works.
+// MachineCheck.swift -- `httpdnsd doctor` without a name: checks this machine, the daemon and its upstreams.
 
 import Configuration
 import Control
@@ -13,11 +13,8 @@ import SystemSetup
 import Telemetry
 import Upstreams
 
-/// One look at the machine, the daemon and its upstreams.
 struct MachineCheck {
-  /// What was found about one part.
   struct Finding {
-    /// How it is.
     enum Result: String {
       case ok, note, problem
     }
@@ -29,12 +26,12 @@ struct MachineCheck {
 
   /// In the order of the checks.
   private(set) var findings: [Finding] = []
-  /// Whether the machine's programs ask httpdnsd first; nil where that is not known.
+  /// Whether the machine's programs ask httpdnsd first; nil if that is unknown.
   private var usesDaemon: Bool?
-  /// The nameservers of the machine's programs.
+  /// The nameservers of the machine's programs, for the summary.
   private var nameservers = "another nameserver"
 
-  /// A provider's clock that differs by less, in seconds, is right: signatures are good for minutes.
+  /// The largest tolerable difference from a provider's clock, in seconds; signatures are valid for minutes.
   private static let oddClock: Int64 = 60
   /// The name that upstreams are asked for, unless a provider has a `check_name`.
   private static let usualName = DomainName(text: "example.com")!
@@ -42,7 +39,7 @@ struct MachineCheck {
   private let path: String
   private let loaded: LoadedConfiguration
 
-  /// Checks everything; it takes as long as the slowest upstream.
+  /// Runs all checks. Takes as long as the slowest upstream.
   ///
   /// - Throws: `ExitCode.failure`, after the reason has been written to stderr.
   init(path: String, _ loaded: LoadedConfiguration) throws {
@@ -61,14 +58,12 @@ struct MachineCheck {
     if loaded.configuration.localDNS.servers.isEmpty {
       add("LocalDNS", .note, "none configured (localdns.servers)")
     } else if !opinions.contains(where: \.isOfLocalDNS) {
-      add("LocalDNS", .problem, "the network hands out no resolver")
+      add("LocalDNS", .problem, "the network provides no resolver")
     }
   }
 
-  /// Whether something does not work.
   var hasProblem: Bool { findings.contains { $0.result == .problem } }
 
-  /// All of it in a sentence.
   var summary: String {
     let parts = findings.filter { $0.result == .problem }.map(\.part)
       .reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
@@ -76,10 +71,10 @@ struct MachineCheck {
       return "\(parts.count) \(parts.count == 1 ? "problem" : "problems"): \(parts.joined(separator: ", "))."
     }
     switch usesDaemon {
-    case true: return "This machine's names go to httpdnsd, and everything that it needs works."
+    case true: return "This machine uses httpdnsd, and everything that httpdnsd needs works."
     case false:
       return "httpdnsd works, but this machine asks \(nameservers); `httpdnsd setup` makes httpdnsd its nameserver."
-    case nil: return "httpdnsd works; whether this machine asks it for names is not known."
+    case nil: return "httpdnsd works; it is unknown whether this machine uses it."
     }
   }
 
@@ -94,23 +89,23 @@ struct MachineCheck {
     guard let service = ServiceReader(of: path), service.begin() else {
       let rest =
         geteuid() == 0
-        ? "another user that runs httpdnsd with this configuration may not"
-        : "as root it is checked for the service's user"
+        ? "a different user that runs httpdnsd with this configuration may be unable to"
+        : "run as root, this checks the service's user"
       return add("secrets", .note, "this user can read them; \(rest)")
     }
     var mistakes: [Mistake] = []
     do throws(Mistakes) { _ = try Configuration.load(path: path) } catch { mistakes = error.mistakes }
     service.end()
     for mistake in mistakes { add("secrets", .problem, "\(mistake)") }
-    if mistakes.isEmpty { add("secrets", .ok, "the service, user \(service.name), can read them") }
+    if mistakes.isEmpty { add("secrets", .ok, "the service's user \(service.name) can read them") }
   }
 
   private mutating func checkDaemon(_ listening: ListeningAddresses?) {
     guard let endpoints = listening?.listening, !endpoints.isEmpty else {
-      return add("daemon", .note, "not known where it listens")
+      return add("daemon", .note, "unknown listening addresses")
     }
     guard endpoints.allSatisfy({ $0.port != 0 }) else {
-      return add("daemon", .note, "not known where it listens: listen.addresses has port 0")
+      return add("daemon", .note, "unknown listening port: listen.addresses has port 0")
     }
     let servers = endpoints.map { Healthcheck.target(of: SocketAddress(octets: $0.address.octets, port: $0.port)!) }
     do throws(EventLoopError) {
@@ -131,13 +126,13 @@ struct MachineCheck {
     func text(_ servers: some Collection<SocketAddress>) -> String {
       servers.map(MachineCheck.host).joined(separator: ", ")
     }
-    guard let first = servers.first else { return add("nameserver", .note, "\(file) names none") }
+    guard let first = servers.first else { return add("nameserver", .note, "\(file) lists none") }
     nameservers = text(servers)
     if MachineCheck.host(first) == "127.0.0.53" {
       let forwarded = ResolverFile(path: "/run/systemd/resolve/resolv.conf")?.servers ?? []
       usesDaemon = MachineCheck.isEngaged || forwarded.contains(where: isOurs)
       nameservers = "systemd-resolved"
-      let asks = usesDaemon == true ? "httpdnsd" : forwarded.isEmpty ? "no server that is known" : text(forwarded)
+      let asks = usesDaemon == true ? "httpdnsd" : forwarded.isEmpty ? "an unknown server" : text(forwarded)
       return add("nameserver", usesDaemon == true ? .ok : .note, "systemd-resolved, which asks \(asks)")
     }
     let place = servers.firstIndex(where: isOurs)
@@ -169,7 +164,7 @@ struct MachineCheck {
     var parameters = timex()
     let state = clock_adjtime(CLOCK_REALTIME, &parameters)
     let isSynchronized = state >= 0 && parameters.status & STA_UNSYNC == 0
-    add("clock", .ok, isSynchronized ? "\(text), synchronized" : "\(text); whether it is synchronized is not known")
+    add("clock", .ok, isSynchronized ? "\(text), synchronized" : "\(text); it is unknown whether it is synchronized")
   }
 
   private mutating func checkUpstream(_ opinion: Opinion, _ name: DomainName) {
@@ -188,7 +183,7 @@ struct MachineCheck {
 
   // MARK: helpers
 
-  /// Whether `setup resolved` is in force.
+  /// Whether `setup resolved` currently makes the machine ask httpdnsd.
   private static var isEngaged: Bool {
     guard let journal = try? Installation(root: Root()).journal() else { return false }
     return Engagement(journal, root: Root()).isEngaged ?? false
@@ -197,7 +192,7 @@ struct MachineCheck {
   /// Whether httpdnsd.service reads this configuration.
   private var isOfService: Bool { ServiceUnit(Root()).configuration.map { FilePath.isSame($0, path) } ?? false }
 
-  /// An address without port 53.
+  /// The address as text, without the port if it is 53.
   private static func host(_ server: SocketAddress) -> String {
     guard server.port == Nameserver.standardPort, let address = IPAddress(octets: server.octets) else {
       return "\(server)"
@@ -207,19 +202,17 @@ struct MachineCheck {
 }
 
 extension Opinion {
-  /// Whether a plain resolver was asked.
   var isOfLocalDNS: Bool { if case .localDNS = who { true } else { false } }
 }
 
 extension MachineCheck {
-  /// A line for each finding, and the sentence.
+  /// A table of the findings, and the summary.
   var text: String {
     let rows = findings.map { [$0.part, $0.result.rawValue, $0.text] }
     let lines = TextTable.lines([["check", "result", "finding"]] + rows) + ["", summary]
     return lines.map { "\($0)\n" }.joined()
   }
 
-  /// One object.
   var json: String {
     let checks = findings.map { finding in
       JSONText.object([

@@ -1,4 +1,4 @@
-// NameArgument.swift -- a domain name on the command line, and what was probably meant where it is something else.
+// NameArgument.swift -- parses a domain name on the command line, and suggests one if it is something else.
 
 import ArgumentParser
 import Configuration
@@ -10,7 +10,7 @@ extension DomainName {
   /// - Throws: `ValidationError`, which ends the program with 64.
   init(argument: String) throws {
     guard argument.utf8.allSatisfy({ $0 < 0x80 }) else {
-      throw ValidationError("'\(argument)' has characters beyond ASCII; write the name in its xn-- form")
+      throw ValidationError("'\(argument)' has non-ASCII characters; write the name in its xn-- form")
     }
     if let address = IPAddress(text: argument) {
       throw ValidationError("'\(address)' is an address, not a name; `httpdnsd query \(address)` asks for its name")
@@ -23,14 +23,14 @@ extension DomainName {
   }
 }
 
-/// Text in the place of a name that has a name in it: a URL, or a host with a port or a path.
+/// An argument that contains a host but is not one: a URL, or a host with a port or a path.
 struct PlaceArgument {
   private let text: String
   private let isURL: Bool
-  /// The name or the address.
+  /// The name or address; nil if the URL has none that is valid.
   let host: String?
 
-  /// Nil for text that may be a name. A slash alone makes no URL: names for parts of a network have one (RFC 2317).
+  /// Nil if the text may be a name. A slash alone does not make a URL: names of RFC 2317 contain one.
   init?(_ text: String) {
     let scheme = text.firstRange(of: "://")
     var rest = scheme.map { text[$0.upperBound...] } ?? text[...]
@@ -48,9 +48,8 @@ struct PlaceArgument {
     self.host = host?.text
   }
 
-  /// What it is.
   var kind: String { "'\(text)' is \(isURL ? "a URL" : "a host with a port or a path")" }
 
-  /// What it is, and what was probably meant.
+  /// The error message, with a suggestion if there is a host.
   var description: String { "\(kind), not a name" + (host.map { "; did you mean \($0)?" } ?? "") }
 }

@@ -5,12 +5,11 @@ import EventLoop
 import Files
 import Glibc
 
-/// Looks for the process behind a bound socket.
 enum PortHolder {
-  /// Octets of a table of sockets: a machine with a hundred thousand of them has less.
+  /// The largest socket table that is read, in octets; a hundred thousand sockets take less.
   private static let largest = 32 << 20
 
-  /// `name (pid N)` of the process that holds the port; nil where it cannot be found.
+  /// `name (pid N)` of the process that holds the port; nil if it cannot be found.
   static func find(_ address: SocketAddress, transport: String) -> String? {
     let inodes = [transport, "\(transport)6"].flatMap { table in
       inodesOfSockets(table: "/proc/net/\(table)", port: address.port, places: places(address))
@@ -28,23 +27,23 @@ enum PortHolder {
     return nil
   }
 
-  /// Advice where a wildcard cannot be bound since the port is taken at single addresses, with those that /proc shows.
+  /// Advice if a wildcard cannot be bound because the port is in use on single addresses; lists those that /proc shows.
   static func adviceForWildcard(_ address: SocketAddress, transport: String) -> String {
     let advice = "list your addresses one by one in listen.addresses"
     let bound = [transport, "\(transport)6"].flatMap { table in
       sockets(table: "/proc/net/\(table)", port: address.port)
     }
     let places = Set(bound.compactMap { octets(ofPlace: String($0[1].prefix { $0 != ":" })) })
-    // Where a process has the wildcard itself, no single address is free either.
+    // If a process holds the wildcard itself, no single address is free either.
     guard !places.contains(where: { $0.allSatisfy { $0 == 0 } }) else { return "" }
     let taken = places.compactMap { IPAddress(octets: $0).map { "\($0)" } }.sorted()
     guard !taken.isEmpty else {
-      return "; if a program has the port at one address, as systemd-resolved has, \(advice)"
+      return "; if a program holds the port on one address, as systemd-resolved does, \(advice)"
     }
-    return "; port \(address.port) is taken at \(taken.joined(separator: ", ")): \(advice)"
+    return "; port \(address.port) is in use on \(taken.joined(separator: ", ")): \(advice)"
   }
 
-  /// The address that /proc/net writes as 32-bit words in the machine's order.
+  /// Parses an address of /proc/net: 32-bit words in host byte order, in hexadecimal.
   private static func octets(ofPlace text: String) -> [UInt8]? {
     let octets = stride(from: 0, to: text.utf8.count, by: 8).flatMap { start -> [UInt8] in
       let word = text.dropFirst(start).prefix(8)
@@ -53,13 +52,13 @@ enum PortHolder {
     return octets.count == 4 || octets.count == 16 ? octets : nil
   }
 
-  /// A command that shows the holder where `find` cannot: the unit's /proc has neither /proc/net nor other processes.
+  /// A command that shows the holder if `find` cannot: in the unit, /proc has neither /proc/net nor other processes.
   static func command(_ address: SocketAddress, transport: String) -> String {
     "sudo ss -l\(transport == "udp" ? "u" : "t")np sport = :\(address.port)"
   }
 
-  /// The local addresses, as /proc/net writes them, of sockets that stand in the way of one at `address`: 32-bit words in
-  /// the machine's order, the address itself or the wildcard of either family; none for a wildcard, which any address hits.
+  /// The local addresses, in the format of /proc/net, of sockets that conflict with one on `address`: the address
+  /// itself and the wildcards of both families. Empty for a wildcard, which conflicts with every address.
   private static func places(_ address: SocketAddress) -> Set<String> {
     let octets = address.octets
     guard octets.contains(where: { $0 != 0 }) else { return [] }
@@ -74,15 +73,15 @@ enum PortHolder {
     return words.joined().map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined().uppercased()
   }
 
-  /// The inodes of the sockets in a table of /proc/net that are bound to the port at one of the places (at any, where none
-  /// is given) and receive: listening TCP, any UDP.
+  /// The inodes of the receiving sockets (listening TCP, all UDP) in a table of /proc/net that are bound to the port on
+  /// one of the places, or on any address if `places` is empty.
   private static func inodesOfSockets(table: String, port: UInt16, places: Set<String>) -> [String] {
     sockets(table: table, port: port).filter { fields in
       places.isEmpty || places.contains(String(fields[1].prefix { $0 != ":" }))
     }.map { String($0[9]) }
   }
 
-  /// The fields of a table of /proc/net, of each socket that is bound to the port and receives.
+  /// The fields of each receiving socket in a table of /proc/net that is bound to the port.
   private static func sockets(table: String, port: UInt16) -> [[Substring]] {
     let lines = text(of: table)?.split(separator: "\n").dropFirst() ?? []
     return lines.map { $0.split(separator: " ") }.filter { fields in

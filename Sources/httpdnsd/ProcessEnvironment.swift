@@ -1,5 +1,4 @@
-// ProcessEnvironment.swift -- the command line, and variables of other libraries that change whom this program trusts or what
-// it gives away.
+// ProcessEnvironment.swift -- the command line, and variables of libraries that affect trust or secrets.
 
 import CProcess
 import Glibc
@@ -7,26 +6,26 @@ import Logging
 
 /// Variables that libraries read from the environment themselves.
 enum ProcessEnvironment {
-  /// Where libcurl and OpenSSL would write the keys of every connection.
+  /// Names the file to which libcurl and OpenSSL would write the keys of every connection.
   private static let keyLog = "SSLKEYLOGFILE"
-  /// Where OpenSSL finds trusted authorities in the place of its own file and folder.
+  /// Name the file and the folder of trusted authorities that OpenSSL uses instead of its own.
   private static let authorities = ["SSL_CERT_FILE", "SSL_CERT_DIR"]
   nonisolated(unsafe) private static var hadKeyLog = false
 
-  /// The command line. `CommandLine.arguments` is read from /proc, and is empty in a root that has none.
+  /// The command line. `CommandLine.arguments` reads it from /proc, and is empty if /proc is not mounted.
   static var arguments: [String] {
     var arguments: [String] = []
     while let argument = process_argument(arguments.count) { arguments.append(String(cString: argument)) }
     return arguments
   }
 
-  /// Removes variables that would reveal secrets. To be called before there are threads and before any library reads them.
+  /// Removes variables that would reveal secrets. Call it before there are threads and before a library reads them.
   static func disarm() {
     hadKeyLog = getenv(keyLog) != nil
     unsetenv(keyLog)
   }
 
-  /// Says what was found.
+  /// Logs the variables that were removed or that change trust.
   static func log(to logger: Logger) {
     if hadKeyLog { logger.warning("\(keyLog) is ignored: keys of TLS connections are never written to a file") }
     for name in authorities {

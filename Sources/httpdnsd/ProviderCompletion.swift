@@ -1,10 +1,10 @@
-// ProviderCompletion.swift -- what a shell offers behind `--provider`: the names of the configuration's providers.
+// ProviderCompletion.swift -- completes `--provider` with the names of the configured providers.
 
 import ArgumentParser
 import Configuration
 
 extension CompletionKind {
-  /// The providers of the configuration that the command line, the environment or the usual place has. Sends nothing.
+  /// The providers in the configuration file of the command line, the environment or the default path. Sends nothing.
   static var configuredProviders: CompletionKind {
     .custom { words, _, _ in
       Configuration.providerNames(path: Configuration.path(given: ProviderCompletion.file(of: words)))
@@ -12,9 +12,8 @@ extension CompletionKind {
   }
 }
 
-/// The command line as a shell hands it over.
 private enum ProviderCompletion {
-  /// What `--config` says: in a word of its own, or behind `=`, which bash makes a word too.
+  /// The value of `--config`: the next word, or the text after `=`, which bash passes as a word of its own.
   static func file(of words: [String]) -> String? {
     let option = "--config"
     for (index, word) in words.enumerated() {

@@ -44,7 +44,7 @@ import Testing
       let file = try lab.file(text)
       let (ending, output, error) = try lab.run("check", "--config", file)
       #expect(ending == .exited(0), "\(error)")
-      // Behind that comes what the present network changes.
+      // It is followed by what depends on the current network.
       #expect(output.hasPrefix("\(file): no mistakes\nLocalDNS: "), "\(output)")
     }
   }
@@ -139,7 +139,7 @@ import Testing
   @Test func `flush refuses a wildcard and suggests --below`() throws {
     let (ending, output, error) = try ChildProcess.run([Programs.daemon, "flush", "*.example.com"])
     #expect(ending == .exited(64) && output.isEmpty)
-    let line = "Error: '*.example.com': * is no wildcard; `flush --below example.com` removes"
+    let line = "Error: '*.example.com': * is not a wildcard; use `flush --below example.com`"
     #expect(error.hasPrefix(line), "\(error)")
   }
 

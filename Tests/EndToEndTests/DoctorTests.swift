@@ -63,7 +63,7 @@ import Testing
         lines.contains { $0.hasPrefix(liar) && $0.contains(" A ") && $0.hasSuffix("private  10.0.0.1") }, "\(output)")
       #expect(
         output.contains(
-          "\(liar) sends the public name example.com. to a private or blocked address: this looks like a hijack.\n"))
+          "\(liar) maps the public name example.com. to a private or blocked address: this looks like a hijack.\n"))
 
       let json = try lab.run("doctor", "--json", "--config", file, "example.com")
       #expect(json.ending == .exited(2) && json.output.split(separator: "\n").count == 1)
@@ -260,7 +260,7 @@ import Testing
         let command = machine.prefix + [Programs.daemon, "doctor", "--config", file]
         return try ChildProcess.run(command).output.split(separator: "\n").last.map(String.init) ?? ""
       }
-      #expect(try summary(["127.0.0.1"]) == "This machine's names go to httpdnsd, and everything that it needs works.")
+      #expect(try summary(["127.0.0.1"]) == "This machine uses httpdnsd, and everything that httpdnsd needs works.")
       #expect(
         try summary([machine.routers[0]])
           == "httpdnsd works, but this machine asks \(machine.routers[0]); `httpdnsd setup` makes httpdnsd its nameserver."

@@ -102,7 +102,7 @@ import Testing
       let (ending, _, error) = try lab.run("run", "--config", lab.file(settings.text))
       #expect(ending == .exited(1))
       let advice =
-        "(pid \(getpid())); port \(holder.address.port) is taken at 127.0.0.1: list your addresses one by one in "
+        "(pid \(getpid())); port \(holder.address.port) is in use on 127.0.0.1: list your addresses one by one in "
         + "listen.addresses\n"
       #expect(error.contains("udp 0.0.0.0:\(holder.address.port): Address already in use; held by "), "\(error)")
       #expect(error.hasSuffix(advice), "\(error)")

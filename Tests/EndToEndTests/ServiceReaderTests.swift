@@ -47,7 +47,7 @@ import Testing
       chown(secret, 4711, 4711)
       let (mended, said, nothing) = try check()
       #expect(mended == .exited(0) && nothing.isEmpty, "\(nothing)")
-      let readable = "provider[\"alidns\"].access_key_secret_file: the service, user httpdnsd, can read it"
+      let readable = "provider[\"alidns\"].access_key_secret_file: the service's user httpdnsd can read it"
       #expect(said.hasPrefix("/etc/httpdnsd.toml: no mistakes\n\(readable)\nLocalDNS: "), "\(said)")
     }
   }
@@ -77,7 +77,7 @@ import Testing
       unlink((secret as NSString).deletingLastPathComponent + "/passwd")
       let (ending, output, error) = try check()
       #expect(ending == .exited(0) && !output.contains("can read it"))
-      #expect(error.contains("warning: httpdnsd.service: no user httpdnsd, so it does not start"), "\(error)")
+      #expect(error.contains("warning: httpdnsd.service: user httpdnsd does not exist, so the service "), "\(error)")
     }
   }
 }

@@ -116,7 +116,7 @@ def secret(machine: Machine) -> None:
   machine.run("systemctl", "restart", SERVICE)
   check(machine.show(SERVICE, "ActiveState") == "active", "a secret of the user httpdnsd is read by the service")
   said = machine.run("/usr/bin/httpdnsd", "check")
-  check("access_key_secret_file: the service, user httpdnsd, can read it" in said, "httpdnsd check says so")
+  check("access_key_secret_file: the service's user httpdnsd can read it" in said, "httpdnsd check says so")
   machine.run("rm", path)
   machine.write(CONFIGURATION_FILE, CONFIGURATION)
   machine.run("systemctl", "restart", SERVICE)

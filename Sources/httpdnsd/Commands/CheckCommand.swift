@@ -1,4 +1,4 @@
-// CheckCommand.swift -- `httpdnsd check`: every mistake of a configuration file in one go.
+// CheckCommand.swift -- `httpdnsd check`: reports all mistakes in a configuration file at once.
 
 import ArgumentParser
 import Configuration
@@ -9,11 +9,11 @@ import Forwarder
 struct CheckCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "check",
-    abstract: "Check a configuration file: prints every mistake, one a line; exit code 0 or 1.",
+    abstract: "Check a configuration file and print every mistake, one per line; exit code 0 or 1.",
     discussion: """
-      Without a mistake it shows what the present network changes: LocalDNS's resolvers, and search domains.
+      If there is no mistake, it shows what depends on the current network: LocalDNS's resolvers and search domains.
 
-      As root, and for the configuration of httpdnsd.service, files are read as the service's user: a secret that the \
+      Run as root on the configuration of httpdnsd.service, it reads files as the service's user: a secret that the \
       service may not read is a mistake.
 
       Example: httpdnsd check
@@ -23,15 +23,14 @@ struct CheckCommand: ParsableCommand {
 
   @OptionGroup var options: ConfigurationOption
 
-  @Argument(help: "The configuration file, as --config gives it.", completion: .file())
+  @Argument(help: "The configuration file; the same as --config.", completion: .file())
   var file: String?
 
-  /// The path of the file.
   private var path: String { Configuration.path(given: file ?? options.given) }
 
   func validate() throws {
     guard file == nil || options.given == nil else {
-      throw ValidationError("the configuration file is given twice, by --config and without")
+      throw ValidationError("the configuration file is given twice, with --config and as an argument")
     }
   }
 
@@ -49,7 +48,7 @@ struct CheckCommand: ParsableCommand {
       Console.error("warning: \(path): \(problem)")
     }
     print("\(path): no mistakes")
-    if let service { for key in loaded.secretFiles { print("\(key): the service, user \(service.name), can read it") } }
+    if let service { for key in loaded.secretFiles { print("\(key): the service's user \(service.name) can read it") } }
     for line in NetworkView(loaded.configuration).lines { print(line) }
   }
 }

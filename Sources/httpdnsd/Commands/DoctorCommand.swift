@@ -1,4 +1,4 @@
-// DoctorCommand.swift -- `httpdnsd doctor`: whether the machine and its upstreams work, or what all upstreams say about a name.
+// DoctorCommand.swift -- `httpdnsd doctor`: checks the machine, or compares all upstreams' answers for a name.
 
 import ArgumentParser
 import Control
@@ -8,27 +8,27 @@ import Forwarder
 import Resolver
 import Telemetry
 
-/// Checks the machine, or asks every provider and every plain resolver for a name's addresses; the daemon need not run.
+/// Checks the machine, or asks every provider and every plain resolver for a name's addresses. Needs no running daemon.
 struct DoctorCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "doctor",
-    abstract: "Check this machine, or ask every provider and every plain resolver for a name, side by side.",
+    abstract: "Check this machine, or compare the answers of every provider and plain resolver for a name.",
     discussion: """
       Without a name: the configuration, whether the service's user can read the secrets (as root), whether the daemon \
       answers, which nameserver this machine uses, the clock, each provider, and the network's resolvers (LocalDNS).
 
       With a name: the answers of all upstreams, which of them look like a hijack, and the route that the name takes.
 
-      The last line is a summary. Providers charge for the question that each of them is asked. With --json everything \
-      is one object.
+      The last line is a summary. Each provider charges for the question that it is asked. With --json the output is \
+      one object.
 
       Example: httpdnsd doctor
       Example: sudo httpdnsd doctor --json
       Example: httpdnsd doctor www.example.com
 
-      Exit code 0: everything works; 1: a mistake in the configuration; 2: a check has found a problem, an upstream has \
-      not answered, or a plain resolver hides the name, invents it or sends it to a private address; 64: a mistake on \
-      the command line.
+      Exit code 0: everything works; 1: a mistake in the configuration; 2: a check found a problem, an upstream did \
+      not answer, or a plain resolver hides the name, invents it or maps it to a private address; 64: a mistake on the \
+      command line.
       """)
 
   @OptionGroup var options: ConfigurationOption
@@ -59,10 +59,9 @@ struct DoctorCommand: ParsableCommand {
     if check.hasProblem { throw DoctorCommand.trouble }
   }
 
-  /// Something does not work.
+  /// The exit code if a check, an upstream or an answer is in trouble.
   private static let trouble = ExitCode(2)
 
-  /// All findings in a sentence.
   private func summary(_ name: DomainName, _ findings: [Finding]) -> String {
     func names(_ findings: [Finding]) -> String {
       findings.map(\.who).reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }.joined(separator: ", ")
@@ -98,10 +97,10 @@ struct DoctorCommand: ParsableCommand {
       }
     }
 
-    /// Why there is no answer; nil where there is one.
+    /// Why there is no answer; nil if there is one.
     var failure: String? { if case .failure(let reason) = opinion.outcome { reason } else { nil } }
 
-    /// Other addresses alone are no trouble: services answer by region.
+    /// Different addresses alone are not a problem: many services answer by region.
     var isTrouble: Bool { failure != nil || verdict.isSuspicious && verdict != .differs }
 
     var ttl: String { if case .addresses(_, let ttl) = opinion.outcome { "\(ttl)" } else { "-" } }
@@ -152,7 +151,7 @@ struct DoctorCommand: ParsableCommand {
 }
 
 extension Agreement {
-  /// One word for the table.
+  /// The word in the table and in the JSON member `verdict`.
   fileprivate var word: String {
     switch self {
     case .reference: "-"
@@ -165,14 +164,14 @@ extension Agreement {
     }
   }
 
-  /// What looks wrong, in a plain sentence.
+  /// The predicate of a sentence that has the upstream as its subject.
   fileprivate func sentence(about name: DomainName) -> String {
     switch self {
-    case .privateAddress: "sends the public name \(name) to a private or blocked address: this looks like a hijack."
-    case .invented: "has addresses for \(name), which no provider knows: this looks like a hijack."
-    case .hidden: "says that \(name) has no such address, while a provider has one: it is blocked or broken there."
+    case .privateAddress: "maps the public name \(name) to a private or blocked address: this looks like a hijack."
+    case .invented: "returns addresses for \(name), which no provider knows: this looks like a hijack."
+    case .hidden: "returns no such address for \(name), but a provider does: the name is blocked or broken there."
     default:
-      "shares no address with any provider: common where a service answers by region, otherwise a sign of a hijack."
+      "shares no address with any provider: common for services that answer by region, otherwise a sign of a hijack."
     }
   }
 }

@@ -3,7 +3,6 @@
 import ArgumentParser
 import Control
 
-/// Removes names from the cache.
 struct FlushCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "flush",
@@ -11,8 +10,8 @@ struct FlushCommand: ParsableCommand {
     discussion: """
       Removes cached answers (fresh, stale and immutable ones), NXDOMAIN that covers a name, remembered failures, and \
       "not listed" replies of providers. The daemon fetches names of refresh.keep again at once, within the budget of \
-      [refresh], and other names when a client asks for them. Questions in flight are not interrupted. A cache file has \
-      been replaced when the command ends.
+      [refresh], and other names when a client asks for them. Questions in flight are not interrupted. The \
+      cache file, if there is one, has been replaced when the command exits.
 
       Example: httpdnsd flush www.example.com
       Example: httpdnsd flush --below example.com
@@ -26,14 +25,14 @@ struct FlushCommand: ParsableCommand {
   @Flag(help: "Also remove everything below the names.")
   var below = false
 
-  @Argument(help: "Domain names, at most \(FlushRequest.mostNames). Without any, everything is removed.")
+  @Argument(help: "Domain names, at most \(FlushRequest.mostNames). If none is given, everything is removed.")
   var names: [String] = []
 
   func validate() throws {
     for name in names {
       if name.hasPrefix("*.") {
         let domain = name.dropFirst(2)
-        throw ValidationError("'\(name)': * is no wildcard; `flush --below \(domain)` removes it and all names below")
+        throw ValidationError("'\(name)': * is not a wildcard; use `flush --below \(domain)` for all names below")
       }
       try ControlOptions.check(name)
     }

@@ -1,4 +1,4 @@
-// HealthcheckCommand.swift -- `httpdnsd healthcheck`: whether the running daemon answers, for a container's engine.
+// HealthcheckCommand.swift -- `httpdnsd healthcheck`: checks that the running daemon answers, for container engines.
 
 import ArgumentParser
 import Configuration
@@ -15,10 +15,10 @@ struct HealthcheckCommand: ParsableCommand {
     commandName: "healthcheck",
     abstract: "Check that the running daemon answers; exit code 0 or 1.",
     discussion: """
-      Asks every address of listen.addresses (or of HTTPDNSD_LISTEN), over UDP and then over TCP, a question that the \
-      daemon answers itself: an outage of the providers changes nothing. A wildcard address is asked on loopback. Any \
-      answer counts, also a refusal by listen.allow. An IPv6 address that this machine does not have is ignored, as the \
-      daemon ignores it. It takes 2 s at most.
+      Sends a question that the daemon answers itself to every address of listen.addresses (or of HTTPDNSD_LISTEN), \
+      over UDP and then over TCP, so an outage of the providers changes nothing. A wildcard address is asked on \
+      loopback. Any answer counts, even a refusal by listen.allow. An IPv6 address that this machine does not have is \
+      ignored, as the daemon ignores it. The check takes at most 2 s.
 
       Example: httpdnsd healthcheck
       Example: httpdnsd healthcheck --address 127.0.0.1:5353 --json
@@ -26,7 +26,7 @@ struct HealthcheckCommand: ParsableCommand {
       Exit code 0: it answers; 1: it does not, or the configuration cannot be read; 64: a mistake on the command line.
       """)
 
-  /// For all addresses together.
+  /// The time limit for all addresses together.
   private static let patience = Duration.seconds(2)
 
   @OptionGroup var options: ConfigurationOption
@@ -81,7 +81,6 @@ struct HealthcheckCommand: ParsableCommand {
 }
 
 extension HealthFinding {
-  /// Human-readable.
   var line: String {
     guard let failure else {
       return
@@ -90,7 +89,6 @@ extension HealthFinding {
     return "\(server) does not answer over \(transport): \(reason(failure))"
   }
 
-  /// One object.
   fileprivate var json: String {
     JSONText.object([
       "address": JSONText.string(server.description), "answers": "\(failure == nil)",

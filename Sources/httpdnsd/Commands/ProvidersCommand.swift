@@ -1,18 +1,18 @@
-// ProvidersCommand.swift -- `httpdnsd providers`: the state of the running daemon's providers.
+// ProvidersCommand.swift -- `httpdnsd providers`: shows the state of the running daemon's providers.
 
 import ArgumentParser
 import Control
 
-/// Shows each provider's state.
 struct ProvidersCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "providers",
     abstract: "Show each provider's state, round trip and usage.",
     discussion: """
-      A line for each provider, in the order of the configuration: whether it is up, down, backing off or at its limit; \
-      the server that is asked first; the average round trip since the start; billing units of this day (UTC) and \
-      units_per_day; transfers since the start, and how many of them failed. Below the table: why a provider is not \
-      used and for how long, and its last failure. --json adds failures by reason and the distribution of round trips.
+      One line per provider, in the order of the configuration: whether it is up, down, backing off or at its limit; \
+      the server that is asked first; the average round trip since the start; billing units of the current day (UTC) \
+      and units_per_day; transfers since the start, and how many of them failed. Below the table: why a provider is \
+      not used and for how long, and its last failure. --json adds failures by reason and the distribution of round \
+      trips.
 
       Example: httpdnsd providers
 

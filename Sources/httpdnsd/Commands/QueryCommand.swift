@@ -11,24 +11,24 @@ import Routing
 import Telemetry
 import Upstreams
 
-/// Asks one question by the rules, providers and LocalDNS of a configuration; the daemon need not run.
+/// Asks one question by the rules, providers and LocalDNS of a configuration. Needs no running daemon.
 struct QueryCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "query",
     abstract: "Resolve a name as the daemon would: show the route, the upstreams that were asked, and the records.",
     discussion: """
-      Asks the upstreams without the cache; providers charge for it. An answer of a rule, a special name or the hosts \
-      file is shown as answered by httpdnsd itself. Lines "after" show the upstreams that were asked before, in order, \
-      with the reason why their answer did not count and with advice; if no upstream has an answer, lines "asked" \
-      show all of them. Name and type can come in either order. For an address it asks for the address's name (PTR), \
-      for a URL it asks for its host.
+      Bypasses the cache and asks the upstreams; providers charge for it. An answer from a rule, a special name or the \
+      hosts file is shown as answered by httpdnsd itself. "after" lines show the upstreams that were asked before, in \
+      order, with the reason why their answer was not used and with advice; if no upstream has an answer, "asked" \
+      lines show all of them. Name and type may be in either order. For an address, it asks for the name (PTR); for a \
+      URL, it asks for the host.
 
       Example: httpdnsd query www.example.com AAAA
       Example: httpdnsd query 192.0.2.1
       Example: httpdnsd query --provider alidns https://www.example.com/
 
-      Exit code 0: there is an answer, also one that says that the name or the record does not exist; 1: no upstream has \
-      an answer (SERVFAIL), or the configuration has a mistake; 64: a mistake on the command line, or an unknown provider \
+      Exit code 0: there is an answer, even if it says that the name or record does not exist; 1: no upstream has an \
+      answer (SERVFAIL), or the configuration has a mistake; 64: a mistake on the command line, or an unknown provider \
       or type.
       """)
 
@@ -39,14 +39,14 @@ struct QueryCommand: ParsableCommand {
     completion: .configuredProviders)
   var provider: String?
 
-  /// Types that a shell completes.
+  /// The types that shell completion offers.
   static let usualTypes = ["A", "AAAA", "CAA", "CNAME", "HTTPS", "MX", "NS", "PTR", "SOA", "SRV", "SVCB", "TXT"]
 
-  @Argument(help: "The domain name; also an address or a URL.")
+  @Argument(help: "The domain name, an address or a URL.")
   var name: String
 
   @Argument(
-    help: "The record type: a mnemonic, TYPE65 or a number. (default: A, for an address PTR)",
+    help: "The record type: a mnemonic, TYPE65 or a number. (default: A; PTR for an address)",
     completion: .list(QueryCommand.usualTypes))
   var type: String?
 
@@ -63,7 +63,7 @@ struct QueryCommand: ParsableCommand {
     if answer.failure != nil { throw ExitCode.failure }
   }
 
-  /// The question, and what it was made of where that is not obvious.
+  /// The question, and a note if it was made from a URL or a host with a port or a path.
   private func question() throws -> (question: Question, note: String?) {
     let (owner, word) = ownerAndType()
     var type = RecordType.a
@@ -82,14 +82,14 @@ struct QueryCommand: ParsableCommand {
     return (Question(name: try DomainName(argument: host), type: type), note)
   }
 
-  /// Name and type, which come in either order.
+  /// The arguments may be in either order.
   private func ownerAndType() -> (owner: String, type: String?) {
     guard let type else { return (name, nil) }
     let isTypeFirst = QueryCommand.recordType(type) == nil && QueryCommand.recordType(name) != nil
     return isTypeFirst ? (type, name) : (name, type)
   }
 
-  /// The type of a text, where it can be asked for.
+  /// The type that a text names; nil if it cannot be asked for.
   private static func recordType(_ text: String) -> RecordType? {
     RecordType(text: text).flatMap { type in
       type.rawValue == 0 || (128...255).contains(type.rawValue) || type == .opt ? nil : type
@@ -163,7 +163,7 @@ struct QueryCommand: ParsableCommand {
 }
 
 extension AnswerSource {
-  /// Whether a server has replied to the question, if only by an RCODE.
+  /// Whether a server has replied to the question, even if only with an RCODE.
   fileprivate var hasReplied: Bool {
     switch self {
     case .provider(_, let server): !server.isEmpty

@@ -1,18 +1,17 @@
-// RefreshCommand.swift -- `httpdnsd refresh NAME`: the running daemon fetches a name again at once.
+// RefreshCommand.swift -- `httpdnsd refresh NAME`: makes the running daemon fetch a name again now.
 
 import ArgumentParser
 import Control
 import DNSWire
 
-/// Has the daemon fetch a name again.
 struct RefreshCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "refresh",
     abstract: "Fetch a name again now, for the running daemon's cache.",
     discussion: """
-      Fetches all types that the cache has for the name; if it has none, or NXDOMAIN, the types of refresh.types. \
-      Clients get the cached answer until the new one arrives, and afterwards if none does. The budget of [refresh] \
-      does not apply, but providers charge for it.
+      Fetches all types that are cached for the name; if there are none, or if the cache has NXDOMAIN, the types of \
+      refresh.types. Clients get the cached answer until a new one arrives. The budget of [refresh] does not apply, \
+      but providers charge for it.
 
       Example: httpdnsd refresh www.example.com
 

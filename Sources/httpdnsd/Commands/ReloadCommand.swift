@@ -1,25 +1,24 @@
-// ReloadCommand.swift -- `httpdnsd reload`: the running daemon reads its configuration again, and reports the result.
+// ReloadCommand.swift -- `httpdnsd reload`: makes the running daemon read its configuration again.
 
 import ArgumentParser
 import Configuration
 import Control
 import Glibc
 
-/// Has the daemon read its configuration again.
 struct ReloadCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "reload",
     abstract: "Reload the running daemon's configuration and report the result.",
     discussion: """
-      The daemon reads the file that it was started with: --config with another one is refused. The cache, the sockets \
-      and queries in flight stay. A file with a mistake changes nothing: each mistake is printed. SIGHUP does the same, \
-      and only the log has the result. Called by systemd (ExecReload=) it uses SIGHUP if no daemon listens at the \
-      control socket that the file names.
+      The daemon reads the file that it was started with; a different file in --config is refused. The cache, the \
+      sockets and queries in flight are not affected. If the file has a mistake, nothing changes and every mistake is \
+      printed. SIGHUP does the same, but reports the result only in the log. If systemd calls the command \
+      (ExecReload=) and no daemon listens on the control socket that the file names, it sends SIGHUP instead.
 
       Example: httpdnsd reload
       Example: httpdnsd reload --json
 
-      Exit code 0: the configuration is what the file says; 1: the daemon cannot be reached or refuses; 2: the file has \
+      Exit code 0: the file's configuration is in effect; 1: the daemon cannot be reached or refuses; 2: the file has \
       a mistake, and the configuration is unchanged; 64: a mistake on the command line.
       """)
 
@@ -27,7 +26,7 @@ struct ReloadCommand: ParsableCommand {
 
   func run() throws {
     var path: String?
-    // Of a file that cannot be read as a whole. The daemon will refuse it, but is to know, and so are its log and status.
+    // Mistakes in the file. The daemon is asked anyway: it refuses the file, and its log and status report them.
     var mistakes: [Mistake] = []
     do throws(Mistakes) {
       path = try control.find()
@@ -68,10 +67,10 @@ struct ReloadCommand: ParsableCommand {
       Console.error("httpdnsd: process \(process): \(String(cString: strerror(errno)))")
       throw ExitCode.failure
     }
-    print("process \(process) got SIGHUP; its log has the result")
+    print("sent SIGHUP to process \(process); its log has the result")
   }
 
-  /// The daemon's process, as systemd says it to ExecReload=.
+  /// The daemon's process ID, which systemd passes to ExecReload= in MAINPID; nil outside of it.
   private static var systemdsProcess: pid_t? {
     getenv("MAINPID").flatMap { pid_t(String(cString: $0)) }.flatMap { $0 > 1 ? $0 : nil }
   }

@@ -4,19 +4,18 @@ import ArgumentParser
 import Control
 import DNSWire
 
-/// Puts an address last.
 struct ReportBadCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "report-bad",
     abstract: "Put an address that does not work last in a name's answers.",
     discussion: """
-      Puts the address behind all others in every cached answer to the name that has it, until the next answer replaces \
-      that one; the others keep rotating. An answer with no other address stays as it is.
+      Puts the address after all others in every cached answer to the name that contains it, until a new answer \
+      replaces that one; the others keep rotating. An answer with no other address is not changed.
 
       Example: httpdnsd report-bad www.example.com 192.0.2.7
 
-      Exit code 0: done; 1: the daemon cannot be reached or refuses; 2: no cached answer has the address beside \
-      another one; 64: a mistake on the command line.
+      Exit code 0: done; 1: the daemon cannot be reached or refuses; 2: no cached answer contains both the address \
+      and another one; 64: a mistake on the command line.
       """)
 
   @OptionGroup var control: ControlOptions

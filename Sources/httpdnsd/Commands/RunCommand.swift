@@ -21,22 +21,22 @@ struct RunCommand: ParsableCommand {
     commandName: "run",
     abstract: "Serve DNS until SIGTERM or SIGINT; SIGHUP reloads the configuration. Logs go to stderr.",
     discussion: """
-      Signals: SIGTERM and SIGINT answer the queries in flight, for two seconds at most, and stop; SIGHUP reloads the \
-      configuration as `httpdnsd reload` does, and the log has the result; SIGUSR2 writes the last debug lines to the log; \
-      SIGUSR1 and SIGPIPE are ignored.
+      Signals: on SIGTERM or SIGINT the daemon answers the queries in flight, for at most two seconds, and stops; on \
+      SIGHUP it reloads the configuration as `httpdnsd reload` does and logs the result; on SIGUSR2 it writes the last \
+      debug lines to the log. SIGUSR1 and SIGPIPE are ignored.
 
-      Variables: HTTPDNSD_CONFIG names the configuration file, HTTPDNSD_LISTEN, HTTPDNSD_PROVIDER and the others of \
-      httpdnsd.toml(5) take the place of its keys; systemd's LISTEN_FDS, NOTIFY_SOCKET, WATCHDOG_USEC and \
-      CREDENTIALS_DIRECTORY are used; SSLKEYLOGFILE is not.
+      Variables: HTTPDNSD_CONFIG names the configuration file; HTTPDNSD_LISTEN, HTTPDNSD_PROVIDER and the others in \
+      httpdnsd.toml(5) replace its keys; systemd's LISTEN_FDS, NOTIFY_SOCKET, WATCHDOG_USEC and CREDENTIALS_DIRECTORY \
+      are used; SSLKEYLOGFILE is ignored.
 
       Example: httpdnsd run --config /etc/httpdnsd/httpdnsd.toml
       Example: HTTPDNSD_LISTEN=127.0.0.1:5300 httpdnsd run --config /dev/null
 
-      Exit code 0: stopped by a signal; 1: a mistake in the configuration, or it cannot listen; 64: a mistake on the \
-      command line.
+      Exit code 0: stopped by a signal; 1: the configuration has a mistake, or an address cannot be bound; 64: a \
+      mistake on the command line.
       """)
 
-  /// Milliseconds for which the end waits for the log's reader.
+  /// How long the daemon waits for the reader of the log before it exits, in milliseconds.
   private static let lastLinesWithin = 500
 
   @OptionGroup var options: ConfigurationOption
@@ -76,7 +76,7 @@ struct RunCommand: ParsableCommand {
     let reloadSignal = LoopEvent(on: forwarder.loop, signal: SIGHUP) { reloader.begin() }
     let control = ControlSocket.open(
       loaded.configuration.control, forwarder, reloader, file: FilePath.absolute(options.config), logger)
-    // The socket's path goes with its server, which holds the reloader.
+    // Weak, because the server holds the reloader; releasing the server removes the socket's path.
     reloader.didTake = { [weak control] in
       logControl.follow($0.log)
       control?.isTailOpen = $0.control.tail
@@ -88,7 +88,7 @@ struct RunCommand: ParsableCommand {
         supervision.end()
       }
     }
-    // Once the first transfers have set up TLS, much of what the start needed is not needed again.
+    // By then the first transfers have set up TLS, and most of the memory that this needed is free.
     forwarder.loop.schedule(after: .seconds(30)) {
       process_trim()
       giveBackMemory(on: forwarder.loop)
@@ -112,7 +112,7 @@ struct RunCommand: ParsableCommand {
     }
   }
 
-  /// Why an address cannot be bound, which process has it, and what would help.
+  /// Why an address cannot be bound, which process holds it, and what to do.
   static func explain(_ error: ListenError) -> String {
     if error.code == EADDRNOTAVAIL, let address = IPAddress(octets: error.address.octets) {
       return "cannot listen on \(error.transport) \(error.address): no interface of this machine has \(address)"
@@ -123,7 +123,7 @@ struct RunCommand: ParsableCommand {
       text +=
         PortHolder.find(address, transport: transport).map { "; held by \($0)" }
         ?? "; `\(PortHolder.command(address, transport: transport))` shows which process holds it"
-      // systemd-resolved has 127.0.0.53, libvirt's dnsmasq an address of its bridge.
+      // For example, systemd-resolved holds 127.0.0.53, and libvirt's dnsmasq the address of its bridge.
       if address.octets.allSatisfy({ $0 == 0 }) { text += PortHolder.adviceForWildcard(address, transport: transport) }
     }
     if error.code == EACCES { text += "; ports below 1024 need root or CAP_NET_BIND_SERVICE" }
@@ -131,12 +131,12 @@ struct RunCommand: ParsableCommand {
   }
 }
 
-/// Signals that a running daemon handles or ignores, and that would end a program without handlers.
+/// Signals that a running daemon handles or ignores; by default, they end a process.
 enum AnsweredSignals {
-  /// Blocks them from now on: for this thread, and for those that it makes.
+  /// Blocks the signals in this thread and in the threads that it creates later.
   static func hold() { set(SIG_BLOCK) }
 
-  /// Lets this thread take those that were pending, and all that come.
+  /// Unblocks the signals in this thread, which then receives the pending ones.
   static func release() { set(SIG_UNBLOCK) }
 
   private static func set(_ what: Int32) {
@@ -147,7 +147,7 @@ enum AnsweredSignals {
   }
 }
 
-/// Returns free memory to the kernel once a minute: a heap that was large once would stay so.
+/// Returns free memory to the kernel once a minute; otherwise a heap never shrinks.
 private func giveBackMemory(on loop: EventLoop) {
   loop.schedule(after: .seconds(60)) {
     process_give_back(4 << 20)
@@ -155,18 +155,18 @@ private func giveBackMemory(on loop: EventLoop) {
   }
 }
 
-/// What the process sets once, before it has threads.
+/// Process-wide settings, made once, before there are threads.
 enum Process {
-  /// Descriptors that are requested at least: the estimate may be too low.
+  /// The minimum number of descriptors to request, because the estimate may be too low.
   private static let usualDescriptors = 65_536
 
-  /// Makes the process ready for a configuration.
+  /// Prepares the process for a configuration.
   ///
-  /// - Returns: how many descriptors may be open; negative where it is not known.
+  /// - Returns: the limit on open descriptors; negative if it is unknown.
   @discardableResult
   static func prepare(_ configuration: Configuration) -> Int {
     signal(SIGPIPE, SIG_IGN)
-    // Other nameservers log their statistics at this signal; it must not end this one.
+    // Other nameservers log their statistics on this signal; it must not end this one.
     signal(SIGUSR1, SIG_IGN)
     process_limit_heaps()
     process_use_bind_capability()

@@ -1,17 +1,16 @@
-// StatsCommand.swift -- `httpdnsd stats`: the running daemon's counters.
+// StatsCommand.swift -- `httpdnsd stats`: shows the running daemon's counters.
 
 import ArgumentParser
 import Control
 
-/// Shows the daemon's counters.
 struct StatsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "stats",
-    abstract: "Show the running daemon's counters, in all or by name.",
+    abstract: "Show the running daemon's counters, in total or by name.",
     discussion: """
-      Since the start: queries by outcome, latency, the cache, refreshes, and the counters of Alibaba's SDKs under their \
-      names, with times in milliseconds. --by-name shows those counters for each of the 1,000 busiest names and types. \
-      A name that busier ones have displaced starts at zero when it is busy again.
+      Since the start: queries by outcome, latency, the cache, refreshes, and the counters of Alibaba's SDKs under the \
+      SDKs' names, with times in milliseconds. --by-name shows those counters for each of the 1,000 busiest names and \
+      types. A name that busier ones displaced starts again at zero when it becomes busy.
 
       Example: httpdnsd stats
 

@@ -1,37 +1,36 @@
-// TailCommand.swift -- `httpdnsd tail`: queries as the running daemon answers them.
+// TailCommand.swift -- `httpdnsd tail`: shows queries as the running daemon answers them.
 
 import ArgumentParser
 import Control
 import DNSWire
 
-/// Shows answered queries until it is interrupted.
 struct TailCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "tail",
     abstract: "Show queries as the running daemon answers them.",
     discussion: """
-      A line for each answered query, in the order of the answers: when, client, transport, name and type, RCODE, the \
-      source of the answer (a provider, localdns, hit for the cache, stale, local for rules and special names), how \
-      long it took, and why it failed. With a name it shows that name and names below it. With --json each line is an \
-      object with the members of the query log. Ctrl-C ends it.
+      One line per answered query, in the order of the answers: time, client, transport, name and type, RCODE, the \
+      source of the answer (a provider, localdns, hit for the cache, stale, local for rules and special names), the \
+      duration, and the reason for a failure. With a name, it shows that name and the names below it. With --json, \
+      each line is an object with the members of the query log. Ctrl-C ends it.
 
-      The daemon passes on 5,000 queries a second at most and counts the others. Lines hold names and clients, so only \
-      root may watch, unless control.tail = true opens this to every user of the control socket. The daemon logs the \
-      number of each user that watches. Two users can watch at once; a reader that is too slow is cut off.
+      The daemon passes on at most 5,000 queries per second and counts the others. Lines contain names and clients, so \
+      only root may watch unless control.tail = true allows it to every user of the control socket. The daemon logs \
+      the ID of each user that watches. Two readers can watch at once; one that reads too slowly is cut off.
 
       Example: httpdnsd tail
       Example: httpdnsd tail example.com --failed
 
       Exit code 0: standard output was closed; 1: the daemon cannot be reached, refuses or stops; 64: a mistake on the \
-      command line. A signal ends it as signals do.
+      command line. A signal terminates it.
       """)
 
   @OptionGroup var control: ControlOptions
 
-  @Flag(help: "Only queries that failed: no NOERROR, no NXDOMAIN.")
+  @Flag(help: "Show only queries that failed: neither NOERROR nor NXDOMAIN.")
   var failed = false
 
-  @Argument(help: "Only this domain name and names below it.")
+  @Argument(help: "Show only this domain name and the names below it.")
   var name: String?
 
   func validate() throws { if let name { try ControlOptions.check(name) } }

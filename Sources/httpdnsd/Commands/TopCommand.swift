@@ -1,4 +1,4 @@
-// TopCommand.swift -- `httpdnsd top`: the running daemon's work, on the whole screen.
+// TopCommand.swift -- `httpdnsd top`: shows the running daemon's work on the whole screen.
 
 import ArgumentParser
 import Control
@@ -6,35 +6,34 @@ import Glibc
 import Telemetry
 import Terminal
 
-/// Shows the daemon's work, interval by interval.
 struct TopCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "top",
     abstract: "Watch the running daemon: queries, cache, providers, busiest names.",
     discussion: """
       Queries per second by outcome and by RCODE, hit ratio, latency, providers with reasons below the table, \
-      names that fail, and the busiest names. Figures cover the last interval, the first ones the time since the \
-      daemon started. Keys: q quits, space brings the next figures at once, b h a f r n sort the names, / filters them, \
-      ? explains the keys. Without a terminal, or with --once, one interval is printed as text; with --json each \
-      interval is one line. States have colours unless NO_COLOR is set.
+      names that fail, and the busiest names. Figures cover the last interval; the first ones cover the time since the \
+      daemon started. Keys: q quits, space updates at once, b h a f r n sort the names, / filters them, ? explains the \
+      keys. Without a terminal, or with --once, one interval is printed as text; with --json, each interval is one \
+      line. States are coloured unless NO_COLOR is set.
 
       Example: httpdnsd top --interval 1
       Example: httpdnsd top --once --json
 
-      Exit code 0: done; 1: the daemon cannot be reached or refuses, or stops; 64: a mistake on the command line. A \
-      signal ends it as signals do.
+      Exit code 0: done; 1: the daemon cannot be reached, refuses or stops; 64: a mistake on the command line. A \
+      signal terminates it.
       """)
 
   @OptionGroup var control: ControlOptions
 
-  @Option(help: ArgumentHelp("Length of an interval in seconds, from 0.1 to 3600.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("The length of an interval in seconds, from 0.1 to 3600.", valueName: "seconds"))
   var interval = 2.0
 
   @Flag(help: "Print one interval as text.")
   var once = false
 
   func validate() throws {
-    if !(0.1...3600).contains(interval) { throw ValidationError("--interval is from 0.1 to 3600") }
+    if !(0.1...3600).contains(interval) { throw ValidationError("--interval must be from 0.1 to 3600") }
   }
 
   func run() throws {
@@ -46,7 +45,7 @@ struct TopCommand: ParsableCommand {
       Console.error("httpdnsd: \(error)")
       throw ExitCode.failure
     case .signal(let number):
-      // The terminal is as it was: now the signal may do what it does.
+      // The terminal is restored: the signal may take its default action.
       signal(number, SIG_DFL)
       raise(number)
     }
@@ -58,7 +57,7 @@ struct TopCommand: ParsableCommand {
     case signal(Int32)
   }
 
-  /// Prints one interval, or with `--json` one after the other.
+  /// Prints one interval; with `--json` but without `--once`, one after the other until stdout is closed.
   private func stream(_ path: String) -> Ending {
     let client = ControlClient(path: path)
     let isEndless = control.json && !once
@@ -77,7 +76,7 @@ struct TopCommand: ParsableCommand {
     } catch { return .failure(error) }
   }
 
-  /// Shows one interval after the other; nil where there is no terminal.
+  /// Shows one interval after the other; nil if there is no terminal.
   private func watch(_ path: String) -> Ending? {
     guard let screen = Screen() else { return nil }
     defer { screen.leave() }
@@ -98,7 +97,7 @@ struct TopCommand: ParsableCommand {
     }
   }
 
-  /// Draws until the interval is over; nil then.
+  /// Draws and handles keys. Returns nil when the next sample is due.
   private func show(_ frame: TopFrame?, _ view: inout TopView, on screen: Screen) -> Ending? {
     let end = ContinuousClock.now + .seconds(interval)
     while true {
@@ -135,7 +134,7 @@ struct TopCommand: ParsableCommand {
     return ScreenLine(line.text, isHeading: line.isHeading, spans: spans)
   }
 
-  /// https://no-color.org: any value that is not empty switches colours off.
+  /// https://no-color.org: any value that is not empty disables colours.
   private static var allowsColours: Bool {
     func value(_ name: String) -> String { getenv(name).map { String(cString: $0) } ?? "" }
     return value("NO_COLOR").isEmpty && !["", "dumb"].contains(value("TERM"))

@@ -8,9 +8,9 @@ import Glibc
 import HTTPServer
 import Logging
 
-/// The control socket of a daemon.
 enum ControlSocket {
-  /// The listening server for `[control]`; nil where it is switched off or cannot be opened. The path is removed with it.
+  /// Returns the listening server for `[control]`; nil if it is switched off or cannot be opened. Releasing the server
+  /// removes the path.
   ///
   /// - Parameter file: the path of the file that the reloader reads.
   static func open(
@@ -28,13 +28,13 @@ enum ControlSocket {
       logger.debug("control socket \(path)")
       return server
     } catch {
-      let commands = "httpdnsd flush, providers, top and the like"
+      let commands = "httpdnsd flush, providers, top and similar commands"
       logger.warning("no control socket, so \(commands) do not work: \(error)\(remedy(error))")
       return nil
     }
   }
 
-  /// A setting that cannot take effect, in one line; nil where all can.
+  /// A setting that cannot take effect, in one line; nil if there is none.
   static func problem(_ settings: Configuration.Control) -> String? {
     guard let path = settings.socket, let name = settings.group, SocketGroup(name) == nil else { return nil }
     return "control.group: no group \(name) in /etc/group; \(path) keeps its group"
@@ -42,7 +42,7 @@ enum ControlSocket {
 
   private static func give(_ path: String, to name: String, _ logger: Logger) {
     guard let number = SocketGroup(name)?.take(path) else { return }
-    let help = "only root and members of the group can do that, or any user on a file system with access lists"
+    let help = "this needs root, membership of the group, or a file system with access lists"
     logger.warning("control.group: cannot give \(path) to \(name): \(String(cString: strerror(number))); \(help)")
   }
 

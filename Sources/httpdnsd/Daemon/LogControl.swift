@@ -1,6 +1,6 @@
-// LogControl.swift -- the log of a running daemon: slow readers, SIGUSR2, and the settings of [log].
+// LogControl.swift -- runs the log of the daemon: slow readers, SIGUSR2, and the settings of [log].
 //
-// Resolver's loop only, or before that runs.
+// Resolver's loop only, or before it runs.
 
 import Configuration
 import EventLoop
@@ -10,7 +10,6 @@ import Glibc
 import Logging
 import Telemetry
 
-/// Runs the log.
 final class LogControl: @unchecked Sendable {
   private let log: LogOutput
   private let forwarder: Forwarder
@@ -19,9 +18,9 @@ final class LogControl: @unchecked Sendable {
   /// The part of a dump that is still to be written.
   private var dump: ArraySlice<RecordedEvent> = []
 
-  /// How often writing to a slow reader is tried again, and a dump continues.
+  /// The pause before a write to a slow reader is tried again, or a dump continues.
   private static let retryPause = Duration.milliseconds(50)
-  /// Events of a dump in one turn of the loop, which take less than a millisecond.
+  /// The events of a dump that are written in one turn of the loop; they take less than a millisecond.
   private static let portion = 64
 
   init(_ log: LogOutput, _ forwarder: Forwarder) {
@@ -37,14 +36,14 @@ final class LogControl: @unchecked Sendable {
     dumpSignal = LoopEvent(on: forwarder.loop, signal: SIGUSR2) { [unowned self] in startDump() }
   }
 
-  /// Uses `[log]` of a configuration from now on.
+  /// Applies `[log]` of a configuration.
   func follow(_ settings: Configuration.Log) {
     log.threshold.level = Logger.Level(settings.level)
     log.format = LogFormat(settings.format)
     forwarder.queryLog.setOn(settings.queries, writingTo: log)
   }
 
-  /// Writes out the flight recorder; a second signal meanwhile changes nothing.
+  /// Starts writing the flight recorder to the log; does nothing while a dump is in progress.
   private func startDump() {
     guard dump.isEmpty else { return }
     forwarder.flushCounts()
@@ -66,7 +65,7 @@ final class LogControl: @unchecked Sendable {
     }
     dump = dump.dropFirst(LogControl.portion)
     guard !dump.isEmpty else { return write("end of dump") }
-    // A slow reader gets the rest later, and loses nothing.
+    // A slow reader gets the rest later and loses nothing.
     schedule()
   }
 

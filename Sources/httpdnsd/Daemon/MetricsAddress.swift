@@ -1,4 +1,4 @@
-// MetricsAddress.swift -- opens `web.address`. As with `listen.addresses`, the daemon does not start if it cannot bind it.
+// MetricsAddress.swift -- opens `web.address`; the daemon does not start if it cannot be bound.
 
 import Configuration
 import DNSWire
@@ -11,11 +11,10 @@ import Listener
 import Logging
 import Web
 
-/// The web server of a daemon.
 enum MetricsAddress {
-  /// The listening server for `[web]`; nil where it is switched off.
+  /// The listening server for `[web]`; nil if it is switched off.
   ///
-  /// - Throws: `StartError` where the address cannot be bound.
+  /// - Throws: `StartError` if the address cannot be bound.
   static func open(
     _ settings: Configuration.Web, _ forwarder: Forwarder, _ logger: Logger
   ) throws(StartError) -> WebServer? {

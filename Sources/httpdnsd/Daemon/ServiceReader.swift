@@ -4,17 +4,16 @@ import Configuration
 import Glibc
 import SystemSetup
 
-/// The user of httpdnsd.service, as which root reads files for a while.
+/// Lets root temporarily read files as the user of httpdnsd.service.
 ///
-/// All threads change their user, so the program must not do anything else meanwhile.
+/// The change affects all threads, so the program must not do anything else meanwhile.
 struct ServiceReader {
-  /// What the user is called.
   var name: String { account.name }
 
   private let account: UserAccount
   private var groups: [gid_t]
 
-  /// Nil where this is not root, or where the service reads another configuration or has no user that stays.
+  /// Nil if this process is not root, or if the service reads another configuration or has no static user.
   init?(of configuration: String) {
     let unit = ServiceUnit(Root())
     guard geteuid() == 0, let named = unit.configuration, FilePath.isSame(named, configuration),
@@ -22,7 +21,7 @@ struct ServiceReader {
     else { return nil }
     guard let account = UserAccount(user) else {
       let remedy = "`systemd-sysusers` creates it"
-      Console.error("warning: httpdnsd.service: no user \(user), so it does not start; \(remedy)")
+      Console.error("warning: httpdnsd.service: user \(user) does not exist, so the service cannot start; \(remedy)")
       return nil
     }
     self.account = account
@@ -31,15 +30,15 @@ struct ServiceReader {
     guard count >= 0, getgroups(count, &groups) == count else { return nil }
   }
 
-  /// From now on files are opened as the service would open them; false where that is not allowed.
+  /// Switches to the service's user until `end`; returns false if that is not permitted.
   func begin() -> Bool {
     if setgroups(1, [account.group]) == 0 && setegid(account.group) == 0 && seteuid(account.user) == 0 { return true }
     end()
-    Console.error("warning: files are read as root: not allowed to become user \(name)")
+    Console.error("warning: files are read as root: cannot switch to user \(name)")
     return false
   }
 
-  /// As before.
+  /// Switches back to root.
   func end() {
     _ = seteuid(0)
     _ = setegid(getgid())

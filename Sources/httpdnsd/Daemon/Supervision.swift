@@ -1,4 +1,4 @@
-// Supervision.swift -- the daemon under a service manager: sockets from it, readiness, watchdog, status line.
+// Supervision.swift -- takes sockets from a service manager, and reports readiness, watchdog and status to it.
 
 import EventLoop
 import Forwarder
@@ -9,17 +9,17 @@ import Resolver
 import ServiceManager
 import Upstreams
 
-/// The service manager's sockets, and reports to it; does nothing without one. Main thread only.
+/// Does nothing without a service manager. Main thread only.
 final class Supervision: @unchecked Sendable {
   private let environment: ServiceEnvironment
   private let notifier: ServiceNotifier?
   private var watchdog: Watchdog?
   private var status: StatusReport?
-  /// The mistakes in the file of the last reload; empty where it was taken.
+  /// The mistakes that the last reload found; empty if it succeeded.
   private var mistakes: [String] = []
   private var isEnding = false
 
-  /// - Parameter logger: gets failures to reach the service manager.
+  /// - Parameter logger: for failures to reach the service manager.
   init(_ environment: ServiceEnvironment, _ logger: Logger) {
     self.environment = environment
     notifier = environment.notifySocket.flatMap(ServiceNotifier.init)
@@ -28,9 +28,9 @@ final class Supervision: @unchecked Sendable {
     }
   }
 
-  /// The sockets that were handed over.
+  /// The sockets that the service manager passed.
   ///
-  /// - Throws: `StartError.other` for the first one that cannot be served.
+  /// - Throws: `StartError.other` for the first one that cannot be used.
   func sockets() throws(StartError) -> [InheritedSocket] {
     do throws(InheritedSocketError) {
       var sockets: [InheritedSocket] = []
@@ -39,7 +39,8 @@ final class Supervision: @unchecked Sendable {
     } catch { throw .other(error.description) }
   }
 
-  /// The sockets are bound and the configuration is read: says so as soon as the loop runs, and from then on how it goes.
+  /// Reports readiness as soon as the loop runs, and then the watchdog and status. Call it when the sockets are bound
+  /// and the configuration is read.
   func begin(_ forwarder: Forwarder, _ addresses: [ListeningAddress], _ logger: Logger) {
     guard let notifier else { return }
     forwarder.loop.schedule(after: .zero) { [self] in
@@ -66,20 +67,20 @@ final class Supervision: @unchecked Sendable {
     }
   }
 
-  /// The configuration is about to be read again; `hasReloaded` follows, unless the program ends first.
+  /// Reports that a reload begins. `hasReloaded` must follow unless the program ends first.
   func reloads() {
     if !isEnding { notifier?.send(.reloading) }
   }
 
-  /// The configuration has been read again, or the old one stays because of those mistakes.
+  /// Reports that a reload has ended. If there are mistakes, the old configuration is still in effect.
   func hasReloaded(_ mistakes: [String]) {
     self.mistakes = mistakes
-    // A program that is ending is not ready.
+    // A program that is stopping is not ready.
     guard !isEnding, let status else { return }
     notifier?.send(.ready, .status(status.renewed()))
   }
 
-  /// The program is about to end.
+  /// Reports that the program is stopping.
   func end() {
     isEnding = true
     watchdog?.stop()
@@ -90,7 +91,7 @@ final class Supervision: @unchecked Sendable {
 
 /// The daemon's state in one line.
 ///
-/// - Parameter mistakes: why the configuration is not that of the file.
+/// - Parameter mistakes: why the last reload failed; empty if it succeeded.
 private func serviceStatus(
   _ addresses: [ListeningAddress], _ providers: [ProviderReport], _ mistakes: [String]
 ) -> String {
