@@ -8,7 +8,7 @@ extension Change {
   {
     var text = "--- \(before == .absent ? "(nothing)" : path)\(attributes(before, after))\n"
     text += "+++ \(after == .absent ? "(nothing)" : path)\(attributes(after, before))"
-    text += kind == .overwrite ? " (overwritten in place, since it is a mount of its own)\n" : "\n"
+    text += kind == .overwrite ? " (overwritten in place, because it is a mount point)\n" : "\n"
     let (old, new) = (lines(before), lines(after))
     var (removed, inserted) = (Set<Int>(), Set<Int>())
     for step in new.difference(from: old) {
@@ -37,13 +37,13 @@ extension Change {
     switch state {
     case .absent: return []
     case .file(let octets, _):
-      guard let text = String(validating: octets, as: UTF8.self) else { return ["(\(octets.count) octets, no text)"] }
+      guard let text = String(validating: octets, as: UTF8.self) else { return ["(\(octets.count) octets, not text)"] }
       guard !text.isEmpty else { return [] }
       let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
       return text.hasSuffix("\n") ? lines.dropLast() : lines.dropLast() + ["\(lines.last!) (no newline at the end)"]
     case .link(let target): return ["(symbolic link to \(target))"]
     case .folder: return ["(folder)"]
-    case .other: return ["(no file)"]
+    case .other: return ["(not a regular file)"]
     }
   }
 

@@ -1,6 +1,6 @@
 // Engagement.swift -- makes the machine resolve names through the running service, and reverts that when it stops.
 //
-// Otherwise systemd-resolved and resolvconf would go on asking a server that has stopped. All files are below /run, so
+// Otherwise systemd-resolved and resolvconf would keep asking a server that has stopped. All files are below /run, so
 // that a machine that boots without the service resolves names as before.
 
 import Glibc
@@ -31,10 +31,10 @@ public struct Engagement {
   /// The method that was applied.
   public var method: SetupMethod { journal.method }
 
-  /// A service that ran for so many seconds is expected to restart successfully after a failure.
+  /// A service that ran for at least this time, in seconds, is expected to restart successfully after a failure.
   static let steady = 10
 
-  /// Makes the machine ask httpdnsd from now on.
+  /// Makes the machine ask httpdnsd.
   ///
   /// - Parameter isService: whether the service calls this, having just become ready.
   /// - Returns: human-readable problems; empty on success.
@@ -153,7 +153,7 @@ public struct Engagement {
   /// The drop-in for resolved.conf(5): this server takes all names (`~.`) before the links' own servers.
   static func resolvedDropIn(_ nameserver: Nameserver) -> String {
     """
-    # Made by httpdnsd.service while it runs; `httpdnsd setup undo` ends that.
+    # Made by httpdnsd.service while it runs, until `httpdnsd setup undo`.
     [Resolve]
     DNS=\(nameserver.resolvedText)
     Domains=~.

@@ -32,7 +32,7 @@ public struct Installation {
   public func journal() throws(SetupError) -> Journal? {
     guard case .file(let octets, _) = try root.state(of: SetupPaths.journal) else { return nil }
     guard let journal = Journal(octets: octets) else {
-      throw .refused("\(SetupPaths.journal) is damaged, so that setup cannot tell what was there before")
+      throw .refused("\(SetupPaths.journal) is damaged, so setup does not know the state before")
     }
     return journal
   }
@@ -44,7 +44,7 @@ public struct Installation {
     let locks = [try SetupLock(root, .names, patience), try SetupLock(root, .files, patience)]
     defer { withExtendedLifetime(locks) {} }
     if let applied = try journal() {
-      throw .refused("`setup \(applied.method.rawValue)` is applied already; `httpdnsd setup undo` takes it back first")
+      throw .refused("`setup \(applied.method.rawValue)` is applied already; run `httpdnsd setup undo` first")
     }
     do throws(SetupError) {
       try begin(plan, FileWriter(root: root))
@@ -88,8 +88,8 @@ public struct Installation {
     try whileApplied(.names, body)
   }
 
-  /// Rewrites the files that follow the network, and keeps `apply` and `undo` from them meanwhile. Also works inside a
-  /// running hook whose command calls this.
+  /// Rewrites the files that follow the network; `apply` and `undo` wait meanwhile. Also works if the command of a
+  /// running hook calls this.
   ///
   /// - Returns: what was written; nil if nothing is applied.
   public func renew() throws(SetupError) -> Engagement.Renewal? {

@@ -14,7 +14,7 @@ public enum Manager: Hashable, Sendable {
       let destination = root.destination(of: SetupPaths.resolver)
       if let method = method(ofFile: destination) { return .known(method) }
       if let manager = manager(ofText: text) { return manager }
-      let help = "configure the program that made that link, or put a file in its place and take `setup file`"
+      let help = "configure the program that made the link, or replace the link with a file and use `setup file`"
       return .other("a symbolic link to \(target)", help: help)
     }
     if let manager = manager(ofText: text) { return manager }

@@ -59,7 +59,7 @@ public struct Plan: Hashable, Sendable {
     try addFolder(Root.parent(of: path), in: root)
     let before = try root.state(of: path)
     switch before {
-    case .folder, .other: throw .refused("\(path) is no file")
+    case .folder, .other: throw .refused("\(path) is not a regular file")
     default: changes.append(Change(path, from: before, to: after, kind))
     }
   }

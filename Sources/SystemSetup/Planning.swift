@@ -1,4 +1,4 @@
-// Planning.swift -- makes the plan of a method for a machine, or says why the method does not fit.
+// Planning.swift -- makes the plan of a method for a machine, or explains why the method does not fit.
 
 extension Plan {
   /// Decides what a method will change.
@@ -14,8 +14,8 @@ extension Plan {
     if method != .resolved, nameserver.port != Nameserver.standardPort {
       throw .refused(
         """
-        a resolv.conf has no ports: httpdnsd has to listen on port 53 there, not on \(nameserver.port) \
-        (listen.addresses); only systemd-resolved can ask another port
+        resolv.conf has no ports: httpdnsd has to listen on port 53, not on \(nameserver.port) (listen.addresses); \
+        only systemd-resolved can ask another port
         """)
     }
     switch method {
@@ -26,12 +26,12 @@ extension Plan {
     }
     if method != .file, !root.exists(program) {
       plan.doubts.append(
-        "\(root.folder)\(program) is missing, which hooks would start: give httpdnsd's path with --program")
+        "\(root.folder)\(program), which hooks would start, is missing: pass httpdnsd's path with --program")
     }
     let unit = ServiceUnit(root)
     if unit.isPresent, !unit.isEnabled {
       plan.notes.append(
-        "\(SetupPaths.unit) is not enabled: after the next boot names go to httpdnsd once something has started it "
+        "\(SetupPaths.unit) is not enabled: after the next boot, names go to httpdnsd only once it is started "
           + "(`systemctl enable httpdnsd`)")
     }
     return plan
@@ -42,13 +42,13 @@ extension Plan {
     guard ServiceUnit(root).isPresent else {
       throw .refused(
         """
-        there is no \(SetupPaths.unit): names go to httpdnsd while its service runs, so that they are found without it when it \
-        does not (README, Installing)
+        \(SetupPaths.unit) does not exist: with this method, names go to httpdnsd only while its service runs (README, \
+        Installing)
         """)
     }
     let text = """
       # Made by `httpdnsd setup \(method.rawValue)`; `httpdnsd setup undo` removes it.
-      # While the service runs the machine's names go to httpdnsd; what goes wrong here never stops it.
+      # While the service runs, the machine's names go to httpdnsd; a failure here never stops the service.
       [Service]
       ExecStartPost=+-\(program) setup resume --service
       ExecStopPost=+-\(program) setup pause --service
@@ -67,32 +67,32 @@ extension Plan {
     try addServiceHooks(root)
     notes.append(
       """
-      while httpdnsd runs there is \(SetupPaths.resolvedDropIn):
+      while httpdnsd runs, \(SetupPaths.resolvedDropIn) contains:
       \(Engagement.resolvedDropIn(nameserver).split(separator: "\n").map { "  \($0)" }.joined(separator: "\n"))
       """)
     if try Manager.find(in: root) != .known(.resolved) {
       notes.append(
         """
-        /etc/resolv.conf is not systemd-resolved's: programs that read it do not ask systemd-resolved, and not httpdnsd \
-        (`ln -sf ../run/systemd/resolve/stub-resolv.conf /etc/resolv.conf` is what Debian's package does)
+        /etc/resolv.conf is not systemd-resolved's: programs that read it ask neither systemd-resolved nor httpdnsd \
+        (Debian's package runs `ln -sf ../run/systemd/resolve/stub-resolv.conf /etc/resolv.conf`)
         """)
     }
     let settings = ResolvedSettings(root)
     if let file = settings.place(of: "DNSOverTLS", notIn: ResolvedSettings.no + ["opportunistic"]) {
       doubts.append(
-        "\(file): DNSOverTLS= has systemd-resolved ask its servers over TLS only, which httpdnsd does not speak")
+        "\(file): DNSOverTLS= makes systemd-resolved ask only over TLS, which httpdnsd does not support")
     }
     if let file = settings.place(of: "DNSStubListenerExtra", with: nameserver.host) {
       doubts.append(
-        "\(file): DNSStubListenerExtra=\(nameserver.host) has systemd-resolved listen there itself; take that line away"
+        "\(file): DNSStubListenerExtra=\(nameserver.host) makes systemd-resolved listen there itself; remove that line"
       )
     }
     if let wildcard, !settings.has("DNSStubListener", oneOf: ResolvedSettings.no) {
       doubts.append(
         """
-        \(wildcard), where httpdnsd listens, takes port 53 of systemd-resolved's 127.0.0.53 too, and whichever of the two \
-        starts last does without: httpdnsd does not start, or systemd-resolved leaves programs that ask 127.0.0.53 to \
-        httpdnsd, past the links' own domains; list 127.0.0.1:53 and this machine's other addresses one by one
+        \(wildcard), where httpdnsd listens, takes port 53 of systemd-resolved's 127.0.0.53 too, and whichever of the \
+        two starts last does not get the port: httpdnsd does not start, or programs that ask 127.0.0.53 get httpdnsd's \
+        answers, even in the links' own domains; list 127.0.0.1:53 and this machine's other addresses one by one
         """)
     }
     if let file = settings.place(of: "DNSSEC", notIn: ResolvedSettings.no + ["allow-downgrade"]) {
@@ -101,7 +101,7 @@ extension Plan {
     }
     if let file = settings.place(of: "DNS", notIn: [""]) {
       notes.append(
-        "\(file) has servers for all names as well (DNS=); systemd-resolved may ask those instead of httpdnsd")
+        "\(file) also sets servers for all names (DNS=); systemd-resolved may ask those instead of httpdnsd")
     }
   }
 
@@ -116,13 +116,13 @@ extension Plan {
     case .known(let method):
       throw .refused(
         """
-        /etc/resolv.conf belongs to \(method.rawValue), to which NetworkManager hands its servers: \
+        /etc/resolv.conf belongs to \(method.rawValue), which gets its servers from NetworkManager: \
         `httpdnsd setup \(method.rawValue)`
         """)
     case .other(let owner, let help): throw .refused("/etc/resolv.conf is \(owner): \(help)")
     }
     let isMounted = root.isMountPoint(SetupPaths.resolver)
-    if isMounted { throw .refused("/etc/resolv.conf is a mount of its own, so NetworkManager does not manage it") }
+    if isMounted { throw .refused("/etc/resolv.conf is a mount point, so NetworkManager does not manage it") }
     let servers = root.text(of: Following.networkManagerFile) ?? root.text(of: SetupPaths.resolver) ?? ""
     try add(SetupPaths.following, .text(Following.resolver(nameserver, servers)), .ours, in: root)
     try add(
@@ -130,7 +130,7 @@ extension Plan {
       .text(
         """
         # Made by `httpdnsd setup networkmanager`; `httpdnsd setup undo` removes it.
-        # NetworkManager goes on writing /run/NetworkManager/no-stub-resolv.conf.
+        # NetworkManager still writes /run/NetworkManager/no-stub-resolv.conf.
         [main]
         dns=none
 
@@ -141,7 +141,7 @@ extension Plan {
         """
         #!/bin/sh
         # Made by `httpdnsd setup networkmanager`; `httpdnsd setup undo` removes it.
-        # The network may have other servers now: \(SetupPaths.following) has them behind httpdnsd.
+        # The network may have other servers now: lists them in \(SetupPaths.following), after httpdnsd.
         exec \(program) setup renew --quiet
 
         """, mode: 0o755), in: root)
@@ -165,13 +165,13 @@ extension Plan {
         """
         #!/bin/sh
         # Made by `httpdnsd setup resolvconf`; `httpdnsd setup undo` removes it.
-        # The network may have other servers now: \(SetupPaths.network) tells httpdnsd.
+        # The network may have other servers now: lists them in \(SetupPaths.network) for httpdnsd.
         exec \(program) setup renew --quiet
 
         """, mode: 0o755), in: root)
     try addServiceHooks(root)
     let record = SystemCommand("resolvconf", "-a", SetupPaths.record, input: Engagement.record(nameserver))
-    notes.append("while httpdnsd runs resolvconf has its record: \(record)")
+    notes.append("while httpdnsd runs, resolvconf has its record: \(record)")
   }
 
   // MARK: a file
@@ -194,13 +194,13 @@ extension Plan {
     let others = ResolverText.servers(of: text).filter { $0 != nameserver.host }
     if others.isEmpty {
       notes.append(
-        "no other nameserver there: without httpdnsd no name is resolved (see also localdns.servers)")
+        "it lists no other nameserver: without httpdnsd, no name is resolved (see also localdns.servers)")
     }
     if others.count >= ResolverText.mostServers {
-      notes.append("the C library asks \(ResolverText.mostServers) servers; the last of these is not asked any more")
+      notes.append("the C library asks \(ResolverText.mostServers) servers at most; the last one is no longer asked")
     }
     if isMounted {
-      notes.append("/etc/resolv.conf is a mount of its own (a container's?): its owner may overwrite it")
+      notes.append("/etc/resolv.conf is a mount point (of a container?): its owner may overwrite it")
     }
     for client in ["dhclient", "udhcpc", "dhcpcd"] where SystemCommand.find(client, in: root) != nil {
       notes.append("\(client) is installed and may overwrite /etc/resolv.conf with its next lease")

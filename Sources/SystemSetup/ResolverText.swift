@@ -4,8 +4,8 @@
 enum ResolverText {
   /// The most servers that glibc asks.
   static let mostServers = 3
-  /// How many seconds glibc waits for a server before it asks the next. Longer than the daemon waits for a provider
-  /// before it returns LocalDNS's answer; otherwise glibc would ask the next server meanwhile.
+  /// How long glibc waits for a server before it asks the next one, in seconds. Longer than the daemon waits for a
+  /// provider before it returns LocalDNS's answer; otherwise glibc would ask the next server meanwhile.
   static let timeout = 3
 
   /// Returns the text with our nameserver before all others. Everything else stays, including comments.
@@ -26,7 +26,7 @@ enum ResolverText {
   /// Returns the nameservers of a text in order.
   static func servers(of text: String) -> [String] { servers(text.split(separator: "\n").map(String.init)) }
 
-  private static let comment = "# httpdnsd is asked first; `httpdnsd setup undo` takes this back."
+  private static let comment = "# httpdnsd is asked first; `httpdnsd setup undo` reverts this."
 
   private static func servers(_ lines: [String]) -> [String] { lines.compactMap(server) }
 

@@ -137,7 +137,7 @@ public struct Root: Sendable {
     return count > 0 ? String(decoding: target[..<count], as: UTF8.self) : nil
   }
 
-  /// A name of mountinfo, where white space and backslashes are `\` with three octal digits.
+  /// A name from mountinfo, which escapes white space and backslashes as `\` with three octal digits.
   private static func unescaped(_ text: Substring) -> String {
     var (octets, rest) = ([UInt8](), Array(text.utf8)[...])
     while let octet = rest.popFirst() {

@@ -4,7 +4,7 @@ import Glibc
 
 /// Why setup or undo did nothing, or stopped midway.
 public enum SetupError: Error, Hashable, CustomStringConvertible {
-  /// The operation would do harm or have no effect; the text says what to do instead.
+  /// The operation would do harm or have no effect; the text gives the reason, and what to do instead.
   case refused(String)
   /// Files were changed after setup.
   case changed([Conflict])
@@ -26,7 +26,7 @@ public enum SetupError: Error, Hashable, CustomStringConvertible {
     case .changed(let conflicts):
       let files = conflicts.map { "\($0.path) was changed since:\n\($0.difference)" }.joined(separator: "\n")
       return files
-        + "\nnothing was undone; --force puts back what was there before setup, --keep-changed leaves these as they are"
+        + "\nnothing was undone; --force restores the state before setup, --keep-changed leaves these files as they are"
     case .system(let path, let call, let number):
       let help = number == EACCES || number == EPERM ? "; this needs root" : ""
       return "\(path): \(call): \(String(cString: strerror(number)))\(help)"

@@ -17,7 +17,7 @@ public enum SetupMethod: String, CaseIterable, Sendable {
     case .resolved: "systemd-resolved"
     case .networkManager: "NetworkManager"
     case .resolvconf: "resolvconf"
-    case .file: "nobody"
+    case .file: "no known program"
     }
   }
 }

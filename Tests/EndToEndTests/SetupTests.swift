@@ -54,7 +54,7 @@ import Testing
       #expect(error.isEmpty)
       #expect(output.contains("--- /etc/resolv.conf"))
       #expect(output.contains("+nameserver 127.0.0.1\n nameserver 192.0.2.1\n"))
-      let next = "--apply makes these changes, and `httpdnsd setup undo` takes them back"
+      let next = "--apply makes these changes, and `httpdnsd setup undo` reverts them"
       #expect(output.hasSuffix("nothing was changed; \(next)\n"))
       #expect(try scene.tree() == before)
     }
@@ -97,7 +97,7 @@ import Testing
       try scene.write("etc/resolv.conf", "nameserver 203.0.113.1\n")
       let (ending, output, error) = try scene.setup("undo", "--quiet", "--keep-changed")
       #expect(ending == .exited(0) && output.isEmpty)
-      #expect(error == "httpdnsd: /etc/resolv.conf was changed since setup and stays as it is\n")
+      #expect(error == "httpdnsd: /etc/resolv.conf was changed since setup and is left as it is\n")
       #expect(scene.text("etc/resolv.conf") == "nameserver 203.0.113.1\n")
       #expect(try scene.setup("status").output.hasPrefix("nothing is applied\n"))
     }
@@ -151,7 +151,7 @@ import Testing
       let (ending, output, error) = try scene.setup("networkmanager", "--apply")
       #expect(ending == .exited(1))
       #expect(output.contains("+exec /opt/httpdnsd setup renew --quiet\n"))
-      #expect(error.contains("\(scene.root)/opt/httpdnsd is missing, which hooks would start"))
+      #expect(error.contains("\(scene.root)/opt/httpdnsd, which hooks would start, is missing"))
       #expect(try scene.tree() == before)
     }
   }
@@ -168,9 +168,9 @@ import Testing
       let told = "not run, because of --root: systemctl try-reload-or-restart systemd-resolved.service\n"
       #expect(try scene.setup("resume").output == told + "the machine's names go to httpdnsd\n")
       #expect(scene.text("run/systemd/resolved.conf.d/httpdnsd.conf")?.contains("DNS=127.0.0.1\n") == true)
-      #expect(try scene.setup("pause").output.hasPrefix(told + "the machine asks as before setup until "))
+      #expect(try scene.setup("pause").output.hasPrefix(told + "names are resolved as before setup until "))
       #expect(try scene.setup("resume", "--quiet").output.isEmpty)
-      #expect(try scene.setup("renew").output == "`setup resolved` keeps no servers of the network: nothing to do\n")
+      #expect(try scene.setup("renew").output == "`setup resolved` lists no servers of the network: nothing to do\n")
       #expect(try scene.setup("undo", "--quiet").output.isEmpty)
       #expect(try scene.tree() == before)
     }
@@ -202,7 +202,7 @@ import Testing
   }
 
   @Test(arguments: [
-    ("addresses = [\"192.0.2.7:53\"]", "listen.addresses has no address of this machine's loopback"),
+    ("addresses = [\"192.0.2.7:53\"]", "listen.addresses has no loopback address"),
     ("addresses = [\"127.0.0.1:5300\"]", "a resolv.conf has no ports"), ("adresses = []", "listen.adresses"),
   ])
   func `an address that programs cannot ask is refused`(listen: String, reason: String) throws {

@@ -21,7 +21,7 @@ import Testing
     try Installation(root: machine.root).apply(try machine.plan(.file))
     #expect(
       machine.text("/etc/resolv.conf") == """
-        # httpdnsd is asked first; `httpdnsd setup undo` takes this back.
+        # httpdnsd is asked first; `httpdnsd setup undo` reverts this.
         # by hand
         search corp.example
         nameserver 127.0.0.1
@@ -96,7 +96,7 @@ import Testing
     for method in [SetupMethod.resolved, .resolvconf] {
       let machine = Machine(for: method)
       machine.remove("/usr/lib/systemd/system/httpdnsd.service")
-      #expect(refusal(method, machine).contains("there is no httpdnsd.service"))
+      #expect(refusal(method, machine).contains("httpdnsd.service does not exist"))
     }
   }
 
@@ -116,7 +116,7 @@ import Testing
     try Installation(root: machine.root).apply(try machine.plan(.networkManager))
     #expect(
       machine.text("/etc/resolv.conf") == """
-        # httpdnsd is asked first; `httpdnsd setup undo` takes this back.
+        # httpdnsd is asked first; `httpdnsd setup undo` reverts this.
         search corp.example
         nameserver 127.0.0.1
         nameserver 192.0.2.1
@@ -169,7 +169,7 @@ import Testing
     #expect(try machine.plan(.networkManager).doubts.isEmpty)
     machine.remove("/usr/bin/httpdnsd")
     #expect(
-      try machine.plan(.networkManager).doubts.first?.contains("/usr/bin/httpdnsd is missing, which hooks would start")
+      try machine.plan(.networkManager).doubts.first?.contains("/usr/bin/httpdnsd, which hooks would start")
         == true)
     // No hooks there.
     #expect(try Machine(for: .file).plan(.file).doubts.isEmpty)

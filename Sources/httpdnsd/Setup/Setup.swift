@@ -4,9 +4,8 @@ import ArgumentParser
 import Glibc
 import SystemSetup
 
-/// Applying and undoing.
 enum Setup {
-  /// Makes the changes of a plan, and has other programs notice.
+  /// Makes the changes of a plan, and runs the commands that make other programs notice them.
   static func apply(_ plan: Plan, _ root: Root) throws {
     try needRoot(root)
     try attempt { () throws(SetupError) in try Installation(root: root).apply(plan) }
@@ -15,14 +14,14 @@ enum Setup {
     try engage(root) { engagement throws(SetupError) in try engagement.resume(isService: true) }
   }
 
-  /// Takes everything back.
+  /// Undoes the applied setup.
   ///
-  /// - Returns: what was applied; nil where nothing was.
+  /// - Returns: the method that was applied; nil if none was.
   static func undo(_ changed: Installation.Changed, _ root: Root, isQuiet: Bool) throws -> SetupMethod? {
     if try journal(root) != nil { try needRoot(root) }
     let installation = Installation(root: root)
     var unchanged: [String] = []
-    // Where nothing is applied, what a program that was killed has left may still be there.
+    // Also if nothing is applied: a killed process may have left files behind.
     let undone = try attempt { () throws(SetupError) in
       try installation.undo(changed) { journal throws(SetupError) in
         let engagement = engagement(journal, root, isQuiet: isQuiet)
@@ -33,21 +32,21 @@ enum Setup {
     }
     guard let undone else { return nil }
     // Also with --quiet: nothing else reports it later.
-    report(unchanged.map { "\($0) was changed since setup and stays as it is" })
+    report(unchanged.map { "\($0) was changed since setup and is left as it is" })
     try run(undone.commandsAfterUndo, root, isQuiet: isQuiet)
     return undone.method
   }
 
-  /// What became of the machine's names.
+  /// The state of name resolution after a hook.
   struct HookState {
     let method: SetupMethod
-    /// Whether they go to httpdnsd now; nil where that does not depend on the service.
+    /// Whether the machine asks httpdnsd now; nil if that does not depend on the service.
     let isEngaged: Bool?
   }
 
-  /// Hands the machine's names over or back where setup is applied, and reports what went wrong.
+  /// Runs a hook if setup is applied, and reports the problems that it returns.
   ///
-  /// - Returns: nil where nothing is applied.
+  /// - Returns: nil if nothing is applied.
   @discardableResult
   static func engage(
     _ root: Root, isQuiet: Bool = false, _ body: (Engagement) throws(SetupError) -> [String]
@@ -70,28 +69,28 @@ enum Setup {
     }
   }
 
-  /// What is applied.
+  /// The journal of the applied setup; nil if none is applied.
   static func journal(_ root: Root) throws -> Journal? {
     try attempt { () throws(SetupError) in try Installation(root: root).journal() }
   }
 
-  /// Runs `body`; where it fails, says why and ends the program.
+  /// Runs `body`. If it fails, reports the reason and throws `ExitCode.failure`.
   static func attempt<Value>(_ body: () throws(SetupError) -> Value) throws -> Value {
     do throws(SetupError) { return try body() } catch { throw failure("\(error)") }
   }
 
-  /// Says why the program ends, and gives the error to throw.
+  /// Writes the reason to stderr and returns the error to throw.
   static func failure(_ reason: String) -> ExitCode {
     Console.error("httpdnsd: \(reason)")
     return .failure
   }
 
-  /// Reports parts that did not work, though the request is done.
+  /// Reports problems of a request that otherwise succeeded.
   static func report(_ problems: [String]) {
     for problem in problems { Console.error("httpdnsd: \(problem)") }
   }
 
-  /// Ends the program where it may not change the machine.
+  /// Throws `ExitCode.failure` if this process may not change the machine.
   static func needRoot(_ root: Root) throws {
     guard root.isMachine, geteuid() != 0 else { return }
     throw failure("this changes the machine and needs root (sudo); nothing was changed")
@@ -102,7 +101,7 @@ enum Setup {
       if !isQuiet { commands.forEach(notRun) }
       return
     }
-    report(commands.filter { $0.run().status != 0 }.map { "`\($0)` failed; the files are as they should be" })
+    report(commands.filter { $0.run().status != 0 }.map { "`\($0)` failed; the files are in place" })
   }
 
   private static func notRun(_ command: SystemCommand) { print("not run, because of --root: \(command)") }

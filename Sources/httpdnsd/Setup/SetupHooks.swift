@@ -1,36 +1,34 @@
-// SetupHooks.swift -- `httpdnsd setup pause`, `resume` and `renew`, which hooks call and users may.
+// SetupHooks.swift -- `httpdnsd setup pause`, `resume` and `renew`, which hooks call and users may call.
 
 import ArgumentParser
 import Configuration
 import SystemSetup
 
-/// What the three have in common.
+/// The options of all three.
 struct SetupHookOptions: ParsableArguments {
   @OptionGroup var root: SetupRootOption
 
   @Flag(help: "Print nothing unless something goes wrong.")
   var quiet = false
 
-  /// Says what was done.
   func say(_ text: String) {
     if !quiet { print(text) }
   }
 }
 
-/// Of those that the service's hooks call.
+/// The option of the two that the service's hooks call.
 struct SetupServiceOption: ParsableArguments {
   @Flag(help: "Called by the service: print nothing, and check how the service ended.")
   var service = false
 }
 
-/// `setup pause`.
 struct SetupPauseCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "pause",
-    abstract: "Have the machine ask as before setup, until `resume` or the service's next start.",
+    abstract: "Resolve names as before setup, until `resume` or the service's next start.",
     discussion: """
       For setup resolved and resolvconf. The service does this when it is stopped, or when it fails too often to be \
-      restarted. During a restart, the machine's queries wait for it.
+      restarted. During a restart, queries wait for the service.
 
       Example: sudo httpdnsd setup pause
       """)
@@ -45,16 +43,15 @@ struct SetupPauseCommand: ParsableCommand {
     }
     guard !caller.service else { return }
     options.say(
-      outcome.text(paused: "the machine asks as before setup until `httpdnsd setup resume` or the service's next start")
+      outcome.text(paused: "names are resolved as before setup until `httpdnsd setup resume` or the next service start")
     )
   }
 }
 
-/// `setup resume`.
 struct SetupResumeCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "resume",
-    abstract: "Have the machine ask httpdnsd again after `pause`; the service does this when it is ready.",
+    abstract: "Resolve names through httpdnsd again after `pause`; the service does this when it is ready.",
     discussion: "Example: sudo httpdnsd setup resume")
 
   @OptionGroup var caller: SetupServiceOption
@@ -70,21 +67,19 @@ struct SetupResumeCommand: ParsableCommand {
 }
 
 extension Setup.HookState? {
-  /// The state of the machine's names in words.
   fileprivate func text(paused: String) -> String {
     guard let outcome = self else { return "nothing is applied" }
     guard let isEngaged = outcome.isEngaged else {
-      return "`setup \(outcome.method.rawValue)` is the same with and without the service: nothing to do"
+      return "`setup \(outcome.method.rawValue)` does not depend on the service: nothing to do"
     }
     return isEngaged ? "the machine's names go to httpdnsd" : paused
   }
 }
 
-/// `setup renew`.
 struct SetupRenewCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "renew",
-    abstract: "Write the network's servers again, for setup networkmanager and resolvconf; their hooks call this.",
+    abstract: "Rewrite the network's servers for setup networkmanager and resolvconf; their hooks call this.",
     discussion: "Example: sudo httpdnsd setup renew")
 
   @OptionGroup var options: SetupHookOptions
@@ -93,9 +88,9 @@ struct SetupRenewCommand: ParsableCommand {
     let root = options.root.place
     if try Setup.journal(root) != nil { try Setup.needRoot(root) }
     switch try Setup.attempt({ () throws(SetupError) in try Installation(root: root).renew() }) {
-    case .written(let path): options.say("\(path) is written again")
-    case .same(let path): options.say("\(path) has the network's servers already")
-    case .unneeded(let method): options.say("`setup \(method.rawValue)` keeps no servers of the network: nothing to do")
+    case .written(let path): options.say("\(path) was rewritten")
+    case .same(let path): options.say("\(path) already lists the network's servers")
+    case .unneeded(let method): options.say("`setup \(method.rawValue)` lists no servers of the network: nothing to do")
     case nil: options.say("nothing is applied")
     }
   }

@@ -4,11 +4,11 @@ import ArgumentParser
 import Configuration
 import SystemSetup
 
-/// `--root`, as most subcommands of `setup` have it.
+/// The option `--root` of all subcommands of `setup`.
 struct SetupRootOption: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "The root of another machine, such as an image that is being built. No command is run.", valueName: "folder"),
+      "The root of another machine, such as an image that is being built. No commands are run.", valueName: "folder"),
     completion: .directory)
   var root: String?
 
@@ -23,20 +23,20 @@ struct SetupRootOption: ParsableArguments {
 struct SetupOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "The configuration file. Default: /etc/httpdnsd/httpdnsd.toml, below --root if that is given.",
+      "The configuration file. Default: /etc/httpdnsd/httpdnsd.toml, below --root if given.",
       valueName: "file"),
     completion: .file())
   var config: String?
 
   @Option(
     help: ArgumentHelp(
-      "The address at which programs ask httpdnsd. Default: the first loopback address of listen.addresses, preferably with port 53.",
+      "The address that programs ask. Default: the first loopback address in listen.addresses, if possible port 53.",
       valueName: "address"))
   var nameserver: String?
 
   @Option(
     help: ArgumentHelp(
-      "The installed program, for the hooks. Default: the one that httpdnsd.service starts, or else this one (with --root: "
+      "The installed program, for the hooks. Default: what httpdnsd.service starts, else this one (with --root: "
         + "/usr/bin/httpdnsd or /usr/local/bin/httpdnsd).",
       valueName: "file"),
     completion: .file())
@@ -47,7 +47,7 @@ struct SetupOptions: ParsableArguments {
   @Flag(help: "Apply the changes.")
   var apply = false
 
-  @Flag(help: "Apply despite doubts, or although no server answers at the address.")
+  @Flag(help: "Apply despite doubts, or if no server answers at the address.")
   var force = false
 
   func validate() throws {
@@ -67,21 +67,21 @@ struct SetupOptions: ParsableArguments {
     if let applied = try Setup.journal(root.place) {
       guard applied.method == method, applied.nameserver == plan.nameserver else {
         throw Setup.failure(
-          "`setup \(applied.method.rawValue)` is applied for \(applied.nameserver.host); `httpdnsd setup undo` takes it back"
+          "`setup \(applied.method.rawValue)` is applied for \(applied.nameserver.host); run `httpdnsd setup undo`"
         )
       }
-      print("this is applied already; `httpdnsd setup undo` takes it back")
+      print("this is applied already; `httpdnsd setup undo` reverts it")
       return
     }
     print(plan.text)
     let doubts = request.doubts(of: plan)
     for doubt in doubts { Console.error("httpdnsd: \(doubt)") }
     guard apply else {
-      print("nothing was changed; --apply makes these changes, and `httpdnsd setup undo` takes them back")
+      print("nothing was changed; --apply makes these changes, and `httpdnsd setup undo` reverts them")
       return
     }
-    guard doubts.isEmpty || force else { throw Setup.failure("nothing was changed; --force does it all the same") }
+    guard doubts.isEmpty || force else { throw Setup.failure("nothing was changed; --force applies it anyway") }
     try Setup.apply(plan, root.place)
-    print("done; `httpdnsd setup undo` takes it back")
+    print("done; `httpdnsd setup undo` reverts it")
   }
 }

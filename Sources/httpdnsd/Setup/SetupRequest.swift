@@ -1,4 +1,4 @@
-// SetupRequest.swift -- one requested method of making httpdnsd the machine's nameserver: its plan, and the doubts about it.
+// SetupRequest.swift -- a requested setup method: its plan, and the doubts about it.
 
 import Configuration
 import EventLoop
@@ -6,21 +6,21 @@ import Glibc
 import LocalDNS
 import SystemSetup
 
-/// What a method needs to know besides the machine.
+/// The parameters of a method; those that are nil are derived from the machine.
 struct SetupRequest {
   let root: Root
-  /// The configuration's path; nil means the usual one below the root.
+  /// The configuration's path; nil means the default path below the root.
   var config: String?
-  /// Where programs ask; nil means the first loopback address that httpdnsd listens on.
+  /// The address that programs ask; nil means the first loopback address that httpdnsd listens on.
   var nameserver: Nameserver?
-  /// The installed program; nil means that it is searched for.
+  /// The installed program; nil means to search for it.
   var program: String?
 
   init(_ root: Root) { self.root = root }
 
-  /// The changes of a method.
+  /// Returns the changes of a method.
   ///
-  /// - Throws: where it does not fit the machine, or the addresses do not fit it.
+  /// - Throws: if the method or the addresses do not fit the machine.
   func plan(_ method: SetupMethod) throws(SetupError) -> Plan {
     let wildcard: String?
     let asked: Nameserver
@@ -31,8 +31,8 @@ struct SetupRequest {
       guard let found = listening.nameserver else {
         throw .refused(
           """
-          listen.addresses has no address of this machine's loopback: add \"127.0.0.1:53\", or say with --nameserver where \
-          programs ask
+          listen.addresses has no loopback address: add \"127.0.0.1:53\", or pass the address that programs are to ask \
+          with --nameserver
           """)
       }
       (asked, wildcard) = (found, listening.wildcard)
@@ -40,18 +40,18 @@ struct SetupRequest {
     return try Plan.make(method, asked, program: programPath, wildcard: wildcard, root: root)
   }
 
-  /// Why `--apply` refuses a plan unless it is forced to.
+  /// Returns the reasons why `--apply` refuses a plan without `--force`.
   ///
-  /// - Parameter starting: whether the daemon may be asked also where that starts it.
+  /// - Parameter starting: whether to ask the daemon even if that starts it through its socket.
   func doubts(of plan: Plan, starting: Bool = true) -> [String] {
     guard root.isMachine else { return plan.doubts }
     if !starting, SystemCommand.isSocketActive, !SystemCommand.isServiceActive { return plan.doubts }
     guard !isAnswered(plan.nameserver) else { return plan.doubts }
     let asked = "\(plan.nameserver.host) port \(plan.nameserver.port)"
-    return plan.doubts + ["no server answers at \(asked): `systemctl start httpdnsd` first"]
+    return plan.doubts + ["no server answers at \(asked): start it with `systemctl start httpdnsd`"]
   }
 
-  /// Whether programs of this machine get answers there: unlike `healthcheck`, a refusal by `listen.allow` is none.
+  /// Whether programs of this machine get answers there. Unlike in `healthcheck`, a refusal by `listen.allow` is none.
   private func isAnswered(_ nameserver: Nameserver) -> Bool {
     let host = nameserver.host.contains(":") ? "[\(nameserver.host)]" : nameserver.host
     guard let address = SocketAddress(text: "\(host):\(nameserver.port)"),
@@ -60,7 +60,7 @@ struct SetupRequest {
     return findings.allSatisfy { $0.failure == nil && $0.refusal == nil }
   }
 
-  /// The program that hooks start: of this machine this one, where its service starts none; another root has its own.
+  /// The program that hooks start: the given one, the unit's, or else this one; below another root, the installed one.
   private var programPath: String {
     let unit = ServiceUnit(root)
     if let program = program ?? unit.program { return program }

@@ -1,15 +1,14 @@
-// SetupUndoCommand.swift -- `httpdnsd setup undo` and `status`: what was changed, and everything as it was before.
+// SetupUndoCommand.swift -- `httpdnsd setup undo` and `status`: restores the state before setup; shows what is applied.
 
 import ArgumentParser
 import SystemSetup
 
-/// `setup undo`.
 struct SetupUndoCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "undo",
     abstract: "Restore everything that setup has changed.",
     discussion: """
-      Restores content, mode, owner and time of each file, links and folders, also after a setup or an undo that was \
+      Restores content, mode, owner and time of each file, links and folders, even after a setup or an undo that was \
       killed. If a file was changed since, it undoes nothing and shows the difference. If nothing is applied, it does \
       nothing and exits with 0.
 
@@ -18,7 +17,7 @@ struct SetupUndoCommand: ParsableCommand {
 
   @OptionGroup var root: SetupRootOption
 
-  @Flag(help: "Restore the state before setup, also of files that were changed since.")
+  @Flag(help: "Restore the state before setup, even of files that were changed since.")
   var force = false
 
   @Flag(help: "Leave files that were changed since, and undo everything else.")
@@ -38,7 +37,6 @@ struct SetupUndoCommand: ParsableCommand {
   }
 }
 
-/// `setup status`.
 struct SetupStatusCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",
@@ -62,7 +60,7 @@ struct SetupStatusCommand: ParsableCommand {
     for change in journal.changes where !change.isFolder { print("  \(change.path)") }
   }
 
-  /// Whose /etc/resolv.conf is, the way for it, and why that would be refused where it would.
+  /// The owner of /etc/resolv.conf, the method for it, and the reasons why that method would be refused.
   private func advice() throws -> String {
     switch try Setup.attempt({ () throws(SetupError) in try Manager.find(in: root.place) }) {
     case .known(let method):
@@ -73,7 +71,7 @@ struct SetupStatusCommand: ParsableCommand {
     }
   }
 
-  /// Why `--apply` of a way would be refused.
+  /// The reasons why `--apply` of a method would be refused.
   private func obstacles(_ method: SetupMethod) -> [String] {
     let request = SetupRequest(root.place)
     do throws(SetupError) {
