@@ -1,4 +1,4 @@
-// ControlActions.swift -- what the commands of the control socket ask of the daemon, and the daemon's answers.
+// ControlActions.swift -- what the commands of the control socket require from the daemon.
 
 import DNSWire
 import Forwarder
@@ -7,37 +7,31 @@ import MessageCache
 import Resolver
 import Upstreams
 
-/// What the commands of the control socket ask of the daemon. Called on the loop, or from a task that prefers it.
+/// The operations behind the commands of the control socket. Called on the loop, or from a task that prefers it.
 package protocol ControlActions: Sendable {
   /// The path of the file that a reload reads.
   var file: String { get }
-  /// Removes names from the cache.
+  /// Also replaces the cache file, if there is one.
   func flush(_ names: NameSelection) async -> FlushCounts
-  /// The state of each provider.
   func providers() async -> [ProviderReport]
-  /// The cache's entries of a name.
   func content(of name: DomainName) async -> NameContent
-  /// The whole cache, with so many of its busiest entries.
   func overview(busiest count: Int) async -> CacheOverview
-  /// Fetches a name again in those types; if empty, in the types that the cache has.
+  /// Fetches a name again with the given types; if there are none, with those in the cache.
   func refresh(_ name: DomainName, _ types: [RecordType]) async -> RefreshSummary
-  /// Puts an address last in the answers to a name.
+  /// Puts an address last in the cached answers to a name.
   func reportBad(_ address: IPAddress, of name: DomainName) async -> BadAddressOutcome
-  /// All numbers of the moment.
   func numbers() async -> DaemonNumbers
-  /// The counters of the busiest names, the busiest one first.
+  /// The counters of the busiest names, busiest first.
   func names() async -> BusyNamesReport
-  /// Reads the configuration again.
   func reload() async -> ReloadReport
-  /// Passes the queries that are answered from now on to a watch.
+  /// Passes all queries answered from now on to a watch, until `unwatch`.
   func watch(_ watch: QueryWatch)
-  /// Stops passing queries to a watch.
   func unwatch(_ watch: QueryWatch)
-  /// Logs a line about a reader of queries.
+  /// Logs at level info.
   func log(_ line: String)
 }
 
-/// The actions of a forwarder, which has to outlive them. Its resolver is looked up for each request.
+/// The actions of a forwarder, which must outlive them. Its resolver is looked up for each request.
 package struct ForwarderActions: ControlActions {
   // All of it runs on the forwarder's loop.
   nonisolated(unsafe) private unowned let forwarder: Forwarder

@@ -1,34 +1,34 @@
-// ControlClient.swift -- the client of the control socket: one request and its answer.
+// ControlClient.swift -- the client of the control socket: sends one request and reads the answer.
 //
-// It blocks. The other end need not be httpdnsd: time and size are bounded.
+// It blocks. Time and size are bounded, because the peer may not be httpdnsd.
 
 import EventLoop
 import Glibc
 import HTTPMessage
 import HTTPServer
 
-/// Why the daemon did not do what it was asked.
+/// Why a request to the daemon failed.
 public enum ControlClientError: Error, Equatable {
-  /// No process listens there, or the path does not exist: errno.
+  /// No process listens there, or the path does not exist; with errno.
   case notRunning(path: String, errno: Int32)
-  /// The kernel does not let this user in.
+  /// This user may not open the socket.
   case notPermitted(path: String)
-  /// The path is no path of a socket.
+  /// The path is empty, too long or contains a zero octet.
   case unusablePath(String)
-  /// It did not answer in time.
+  /// There was no answer in time.
   case tooLate(path: String)
-  /// The answer is not that of httpdnsd.
+  /// The answer is not one of httpdnsd.
   case unreadable(path: String)
-  /// The daemon refuses the request, for this reason.
+  /// The daemon refused the request, for this reason.
   case refused(String)
-  /// The descriptor that ends the wait became readable.
+  /// The descriptor `interruption` became readable.
   case interrupted
-  /// The daemon has closed a connection that it was to keep open.
+  /// The daemon closed a connection that it should have kept open.
   case closed(path: String)
 }
 
 extension ControlClientError: CustomStringConvertible {
-  /// One line: what is wrong, and what would help.
+  /// One line: what is wrong, and what to do.
   public var description: String {
     switch self {
     case .notRunning(let path, let number):
@@ -36,9 +36,9 @@ extension ControlClientError: CustomStringConvertible {
         + "is it running, and is this its control.socket?"
     case .notPermitted(let path):
       "no permission to use \(path): only root, the daemon's user and group, and the group control.group may"
-    case .unusablePath(let path): "\(path) is not a path of a socket: 1 to 107 octets are allowed"
+    case .unusablePath(let path): "\(path) is not a valid socket path: 1 to 107 octets are allowed"
     case .tooLate(let path): "no answer from \(path) in time; is the daemon busy, or is it another program's socket?"
-    case .unreadable(let path): "the answer from \(path) is not httpdnsd's"
+    case .unreadable(let path): "the answer from \(path) is not one of httpdnsd; is it another program's socket?"
     case .refused(let reason): "the daemon refuses: \(reason)"
     case .interrupted: "interrupted"
     case .closed(let path): "the daemon closed \(path): it stopped, or this reader was too slow"
@@ -48,30 +48,30 @@ extension ControlClientError: CustomStringConvertible {
 
 /// The daemon's answer.
 public struct ControlAnswer: Sendable, Equatable {
-  /// Whole lines.
+  /// Complete lines.
   public var content: String
-  /// Whether it has found nothing, or something that was asked for has failed.
+  /// Whether nothing was found, or a part of the request failed.
   public var isNothing = false
 
-  /// An answer.
+  /// Creates an answer; by default, one that found something.
   public init(_ content: String, isNothing: Bool = false) {
     self.content = content
     self.isNothing = isNothing
   }
 }
 
-/// Asks the daemon behind a socket.
+/// Sends requests to the daemon behind a socket. All calls block.
 public struct ControlClient: Sendable {
   let path: String
   let patience: Duration
   private let interruption: Int32?
 
-  /// The longest answer, in octets: several times what a daemon with a thousand names of ordinary length says.
+  /// The longest answer, in octets: several times that of a daemon with a thousand names of ordinary length.
   private static let longestAnswer = 4 << 20
 
   /// - Parameters:
-  ///   - patience: how long an answer may take in all.
-  ///   - interruption: a descriptor that ends the waiting when it is readable.
+  ///   - patience: the time limit for a complete answer.
+  ///   - interruption: a descriptor that ends the wait when it becomes readable.
   public init(path: String, patience: Duration = .seconds(10), interruption: Int32? = nil) {
     self.path = path
     self.patience = patience
@@ -81,8 +81,8 @@ public struct ControlClient: Sendable {
   /// Sends one request and reads its answer.
   ///
   /// - Parameters:
-  ///   - request: the command, which names its method and path.
-  ///   - query: the query of the URL with its question mark, or nothing.
+  ///   - request: the command, which has the method and path.
+  ///   - query: the query of the URL with its question mark, or an empty string.
   ///   - lines: the body.
   func ask<Request: ControlRequest>(
     _ request: Request.Type, query: String = "", _ form: ControlForm, lines: [String] = []
@@ -98,7 +98,7 @@ public struct ControlClient: Sendable {
     let descriptor = try connected()
     defer { close(descriptor) }
     let head = "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAccept: \(form.contentType)\r\n"
-    // A daemon that refuses the request may have closed its end by now; its reason can be read all the same.
+    // A daemon that refuses the request may have closed its end already; its reason can still be read.
     send(Array("\(head)Content-Length: \(body.utf8.count)\r\n\r\n\(body)".utf8), to: descriptor)
     let answer = try read(from: descriptor, by: deadline)
     guard let (status, fields, content) = ControlClient.parse(answer) else { throw .unreadable(path: path) }
@@ -107,7 +107,7 @@ public struct ControlClient: Sendable {
     return ControlAnswer(content, isNothing: fields[nothing.name.lowercased()] == nothing.value)
   }
 
-  /// A refusal with the daemon's reason. Only text that httpdnsd can have sent is shown on a terminal.
+  /// A refusal with the daemon's reason. Text that httpdnsd cannot have sent is not shown on a terminal.
   static func refusal(_ status: Int, _ content: String) -> ControlClientError {
     let line = content.prefix { $0 != "\n" }
     let isPlain = line.unicodeScalars.allSatisfy { (0x20...0x7E).contains($0.value) }
@@ -153,7 +153,7 @@ public struct ControlClient: Sendable {
     }
   }
 
-  /// Everything until the other end closes.
+  /// Reads until the peer closes the connection.
   private func read(from descriptor: Int32, by deadline: BootInstant) throws(ControlClientError) -> [UInt8] {
     var octets: [UInt8] = []
     var block = [UInt8](repeating: 0, count: 16_384)
@@ -162,7 +162,7 @@ public struct ControlClient: Sendable {
       var entries = [descriptor, interruption ?? -1].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
       guard left > 0 else { throw .tooLate(path: path) }
       let ready = poll(&entries, 2, Int32(clamping: left))
-      // A signal is no answer. If it is one that is to end the waiting, the next look finds it in its descriptor.
+      // Interrupted by a signal. If the signal is to end the wait, the next poll finds its descriptor readable.
       if ready < 0, errno == EINTR { continue }
       guard ready > 0 else { throw .tooLate(path: path) }
       guard entries[1].revents == 0 else { throw .interrupted }
@@ -174,7 +174,7 @@ public struct ControlClient: Sendable {
     }
   }
 
-  /// The status, the fields by their names in lower case and the body of a complete response; nil for anything else.
+  /// The status, the fields by their lower-case names and the body of a complete response; nil for anything else.
   static func parse(_ octets: [UInt8]) -> (status: Int, fields: [String: String], body: String)? {
     guard let end = octets.indices.first(where: { octets[$0...].starts(with: Array("\r\n\r\n".utf8)) }),
       let head = String(validating: octets[..<end], as: UTF8.self),

@@ -1,24 +1,24 @@
-// ControlHandler.swift -- from a request on the control socket to its answer, as human-readable text or as JSON.
+// ControlHandler.swift -- answers requests on the control socket, in human-readable text or JSON.
 //
 // `ControlRequests.all` lists the commands; `GET /tail` is a stream of its own (TailService.swift).
 //
-// JSON comes where the Accept field is `application/json`. A refusal is a line of text. An answer that finds nothing, or
-// where a part of the request has failed, has the field `Result: nothing`.
+// The answer is JSON if the Accept field is `application/json`. A refusal is a line of text. If nothing was found, or a
+// part of the request failed, the response has the field `Result: nothing`.
 
 import EventLoop
 import HTTPMessage
 import HTTPServer
 
-/// Answers requests. Loop's thread only.
+/// Loop's thread only.
 struct ControlHandler {
   let loop: any Loop
   let actions: any ControlActions
   let tails: TailService
 
-  /// Says that nothing was found.
+  /// Marks an answer that found nothing, or of which a part failed.
   static let nothing = HTTPField("Result", "nothing")
 
-  /// Answers, now or when the work is done.
+  /// Answers at once or when the work is done.
   func handle(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
     if request.path == "/tail" { return tail(request, reply) }
     guard let command = ControlRequests.all.first(where: { $0.path == request.path }) else {
@@ -26,7 +26,7 @@ struct ControlHandler {
     }
     guard request.method == command.method else {
       let method = command.method.rawValue
-      return refuse(reply, ControlRefusal(status: 405, reason: "only \(method)"), allow: method)
+      return refuse(reply, ControlRefusal(status: 405, reason: "only \(method) is allowed"), allow: method)
     }
     do throws(ControlRefusal) {
       answer(reply, form(of: request), try command.init(request))
@@ -35,7 +35,7 @@ struct ControlHandler {
 
   private func tail(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
     guard request.method == .get else {
-      return refuse(reply, ControlRefusal(status: 405, reason: "only GET"), allow: "GET")
+      return refuse(reply, ControlRefusal(status: 405, reason: "only GET is allowed"), allow: "GET")
     }
     do throws(ControlRefusal) {
       try tails.begin(request, reply, form(of: request))
@@ -47,7 +47,7 @@ struct ControlHandler {
   }
 
   private func answer(_ reply: HTTPServerReply, _ form: ControlForm, _ request: any ControlRequest) {
-    // The reply stays on the loop's thread: the task prefers it, and nothing else has the reply.
+    // The reply stays on the loop's thread: the task prefers the loop, and nothing else has the reply.
     nonisolated(unsafe) let reply = reply
     Task(executorPreference: loop) { [actions] in
       let text = await request.answer(from: actions)

@@ -1,4 +1,4 @@
-// ControlRequest.swift -- what a command of the control socket is, and the list of all of them.
+// ControlRequest.swift -- the protocol of the control socket's commands, and the list of them.
 
 import HTTPMessage
 import HTTPServer
@@ -7,7 +7,7 @@ import HTTPServer
 protocol ControlRequest: Sendable {
   /// The only method that its path accepts.
   static var method: HTTPMethod { get }
-  /// Its path, which no other command has.
+  /// Must differ from the paths of all other commands.
   static var path: String { get }
 
   /// Reads the query and the body.
@@ -17,9 +17,8 @@ protocol ControlRequest: Sendable {
   func answer(from actions: any ControlActions) async -> any ControlText
 }
 
-/// The commands of the control socket.
 enum ControlRequests {
-  /// Each type of `Commands`.
+  /// All types in `Commands`.
   static let all: [any ControlRequest.Type] = [
     StatsRequest.self, FlushRequest.self, CacheRequest.self, ProvidersRequest.self, RefreshRequest.self,
     ReportBadRequest.self, ReloadRequest.self, ConfigurationRequest.self,
@@ -36,11 +35,11 @@ struct ControlRefusal: Error, Equatable {
 
 /// An answer in both forms.
 protocol ControlText: Sendable {
-  /// Whole lines.
+  /// Complete lines.
   var text: String { get }
   /// A JSON object.
   var json: String { get }
-  /// Whether nothing was found, or a part of the request has failed.
+  /// Whether nothing was found, or a part of the request failed.
   var isNothing: Bool { get }
 }
 

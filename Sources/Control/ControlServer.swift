@@ -1,4 +1,4 @@
-// ControlServer.swift -- the daemon's control socket: HTTP on a Unix socket, for users that may open it.
+// ControlServer.swift -- serves the control socket: HTTP on a Unix socket, for users that may open it.
 //
 // Resolver's loop only.
 
@@ -8,20 +8,20 @@ import Forwarder
 import Glibc
 import HTTPServer
 
-/// Serves the commands until the end of its life, which removes the socket's path.
+/// Serves the commands until it is released, which removes the socket's path.
 public final class ControlServer {
-  /// Permission bits of the socket: its user and its group.
+  /// The permission bits of the socket: its user and group may use it.
   public static let mode: mode_t = 0o660
   private let server: HTTPServer
   private let tails: TailService
 
-  /// `control.tail`: whether every user of the socket may watch queries, and not only root.
+  /// `control.tail`: whether every user of the socket may watch queries, not only root.
   public var isTailOpen: Bool {
     get { tails.isOpen }
     set { tails.isOpen = newValue }
   }
 
-  /// Called for each connection that could not be accepted, with the system's error number.
+  /// Called with errno for each connection that cannot be accepted.
   public var onFailure: ((Int32) -> Void)? {
     get { server.onFailure }
     set { server.onFailure = newValue }
@@ -37,9 +37,9 @@ public final class ControlServer {
     return limits
   }()
 
-  /// A server that does not listen yet.
+  /// Creates a server that does not listen yet.
   ///
-  /// - Throws: `HTTPServerError.noServer` where memory is short.
+  /// - Throws: `HTTPServerError.noServer` if memory is short.
   package init(on loop: EventLoop, _ actions: any ControlActions) throws(HTTPServerError) {
     tails = TailService(actions)
     let handler = ControlHandler(loop: loop, actions: actions, tails: tails)
@@ -48,7 +48,8 @@ public final class ControlServer {
 
   /// Listens on a path, with mode 0660.
   ///
-  /// - Throws: `HTTPServerError`; a socket that a dead daemon left is replaced, that of a living one is not.
+  /// - Throws: `HTTPServerError`, for example if another process listens on the path. The socket of a process that has
+  ///   died is replaced.
   public func listen(path: String) throws(HTTPServerError) {
     try server.listen(unixPath: path, mode: ControlServer.mode)
   }

@@ -1,14 +1,14 @@
-// RequestLines.swift -- a name in the query or the body of a request.
+// RequestLines.swift -- reads a name from the query or the body of a request.
 
 import DNSWire
 import HTTPServer
 
 extension DomainName {
-  /// The name in the query of a request: `name=` and percent-encoded text.
+  /// Reads the query of a request: `name=` and a percent-encoded name.
   init(_ request: HTTPServerRequest) throws(ControlRefusal) {
     let parts = request.query?.split(separator: "=", maxSplits: 1) ?? []
     guard parts.count == 2, parts[0] == "name" else {
-      throw ControlRefusal(status: 400, reason: "unknown parameter; name= and limit= are known")
+      throw ControlRefusal(status: 400, reason: "unknown parameter; expected name= or limit=")
     }
     guard let text = PercentText.decode(parts[1]), let name = DomainName(text: text) else {
       throw ControlRefusal(status: 400, reason: "not a domain name")
@@ -18,9 +18,9 @@ extension DomainName {
 }
 
 extension HTTPServerRequest {
-  /// The lines of the body, of which the first is a domain name.
+  /// Returns the lines of the body; the first one is a domain name.
   ///
-  /// - Parameter most: lines that there may be behind the name.
+  /// - Parameter most: the largest number of lines after the name.
   func nameAndLines(most: Int) throws(ControlRefusal) -> (name: DomainName, rest: [Substring]) {
     guard query == nil else { throw ControlRefusal(status: 400, reason: "no parameter is allowed") }
     guard let text = String(validating: body, as: UTF8.self) else {

@@ -1,8 +1,8 @@
-// Text.swift -- tables, and what stands in a URL, as text.
+// Text.swift -- formats tables, and encodes text for URLs.
 
-/// Text in the query of a URL (RFC 3986 section 2.1).
+/// Percent-encoding for the query of a URL (RFC 3986 section 2.1).
 enum PercentText {
-  /// Everything but letters, digits, hyphen, dot and underscore as `%XX`.
+  /// Encodes everything but letters, digits, hyphen, dot and underscore as `%XX`.
   static func encode(_ text: String) -> String {
     var result = ""
     for octet in text.utf8 {
@@ -16,7 +16,7 @@ enum PercentText {
     return result
   }
 
-  /// What was encoded; nil for a broken escape, or for octets that are not UTF-8.
+  /// Decodes text; nil for an invalid escape, or if the result is not UTF-8.
   static func decode(_ text: some StringProtocol) -> String? {
     var octets: [UInt8] = []
     var rest = Array(text.utf8)[...]
@@ -36,9 +36,9 @@ enum PercentText {
   }
 }
 
-/// Rows whose columns stand below each other.
+/// Formats tables with aligned columns.
 public enum TextTable {
-  /// A line for each row, columns two spaces apart, without spaces at the end.
+  /// Returns a line for each row, with two spaces between columns and no trailing spaces.
   ///
   /// - Precondition: all rows have as many cells as the first.
   public static func lines(_ rows: [[String]]) -> [String] {

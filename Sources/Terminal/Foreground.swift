@@ -3,16 +3,16 @@
 import Glibc
 
 enum Foreground {
-  /// Whether we are in its foreground, or it is not our controlling terminal, which alone has one.
+  /// Whether this process is in the terminal's foreground, or the terminal is not its controlling terminal.
   static func isOurs(_ terminal: Int32) -> Bool {
     let group = tcgetpgrp(terminal)
     return group <= 0 || group == getpgrp()
   }
 
-  /// Stops the process until it is in the foreground, as the kernel stops a process that uses the terminal from the background.
+  /// Stops the process until it is in the foreground, as the kernel stops a background process that uses the terminal.
   ///
-  /// - Returns: whether it is. A process group whose shell is gone is not stopped (POSIX, "orphaned process group"), and
-  ///   no process would continue it.
+  /// - Returns: whether it is in the foreground. If the shell is gone, the kernel does not stop the process (POSIX,
+  ///   "orphaned process group"), because nothing could continue it.
   static func wait(on terminal: Int32) -> Bool {
     guard !isOurs(terminal) else { return true }
     guard let continuation = SignalSource([SIGCONT], ignoring: []) else { return false }

@@ -16,26 +16,26 @@ public enum ScreenColour: Int, Hashable, Sendable {
 public struct ScreenLine: Hashable, Sendable {
   /// A part of the line in a colour.
   public struct Span: Hashable, Sendable {
-    /// Its characters.
+    /// The positions of the characters in the line.
     public var range: Range<Int>
-    /// Its colour.
+    /// The colour of these characters.
     public var colour: ScreenColour
 
-    /// Those characters in that colour.
+    /// Creates a span; it may extend beyond the text.
     public init(_ range: Range<Int>, _ colour: ScreenColour) {
       self.range = range
       self.colour = colour
     }
   }
 
-  /// What it says; a control character or what does not fit is left out.
+  /// The text. Control characters are shown as `?`, and what does not fit is cut off.
   public var text: String
   /// Whether the line is shown in reverse video.
   public var isHeading: Bool
   /// Parts in colours, from left to right; they do not overlap.
   public var spans: [Span]
 
-  /// Such a line.
+  /// Creates a line; by default, without heading and colours.
   public init(_ text: String, isHeading: Bool = false, spans: [Span] = []) {
     self.text = text
     self.isHeading = isHeading
@@ -47,7 +47,7 @@ public struct ScreenLine: Hashable, Sendable {
 public enum ScreenEvent: Hashable, Sendable {
   /// A key that sends this octet.
   case key(UInt8)
-  /// The window has another size, or was away for a while: it has to be drawn again.
+  /// The window has a new size, or the process was stopped: the screen must be drawn again.
   case changed
   /// A signal that asks the process to end; SIGHUP if the terminal hangs up.
   case end(signal: Int32)
@@ -57,24 +57,24 @@ public enum ScreenEvent: Hashable, Sendable {
 
 /// A terminal that shows one screen of text.
 public final class Screen {
-  /// Readable when a signal has come: for callers that wait for something else as well.
+  /// Becomes readable on a signal, for callers that also wait for something else.
   public var signalDescriptor: Int32 { signals.descriptor }
   private let input: Int32
   private let output: Int32
   private let before: termios
   private let signals: SignalSource
   private var isEntered = false
-  /// Whether colours are shown.
+  /// Whether spans are coloured; false by default.
   public var hasColours = false
 
   private static let enter = "\u{1B}[?1049h\u{1B}[?25l"
   private static let leave = "\u{1B}[?25h\u{1B}[?1049l"
 
-  /// Takes over the terminal, once this process is in the foreground; nil where the descriptors are no terminal, or where no
-  /// process is left that could bring this one to the foreground.
+  /// Takes over the terminal as soon as this process is in the foreground; nil if a descriptor is not a terminal, or if
+  /// no process is left that could bring this one to the foreground.
   public init?(input: Int32 = 0, output: Int32 = 1) {
     var settings = termios()
-    // Read only in the foreground: in the background they are those of the shell's line editor.
+    // Read only in the foreground: in the background, the settings are those of the shell's line editor.
     guard isatty(input) == 1, isatty(output) == 1, Foreground.wait(on: input), tcgetattr(input, &settings) == 0,
       let signals = SignalSource([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT], ignoring: [SIGTTOU])
     else { return nil }
@@ -134,7 +134,7 @@ public final class Screen {
     guard isEntered else { return }
     isEntered = false
     write(Screen.leave)
-    // In the background the shell has set the terminal up for itself already.
+    // In the background, the shell has already configured the terminal for itself.
     if Foreground.isOurs(input) {
       var settings = before
       tcsetattr(input, TCSANOW, &settings)
@@ -168,7 +168,7 @@ public final class Screen {
     }
   }
 
-  /// Takes the terminal over again as soon as that is in the foreground.
+  /// Takes over the terminal again as soon as this process is in the foreground.
   private func comeBack() -> ScreenEvent {
     if Foreground.isOurs(input) {
       signals.restore()
@@ -181,7 +181,7 @@ public final class Screen {
     return .changed
   }
 
-  /// Writes as much as the terminal takes within a moment: a stalled terminal must not stall us.
+  /// Writes what the terminal accepts, and waits at most 200 ms each time: a stalled terminal must not block us.
   private func write(_ text: String) {
     var rest = Array(text.utf8)[...]
     while !rest.isEmpty {
@@ -196,7 +196,7 @@ public final class Screen {
     }
   }
 
-  /// The terminal opened once more, so that writing to it need not wait: the flag would be that of the shell, too.
+  /// Opens the terminal again for non-blocking writes: the shell shares the flags of the original descriptor.
   private static func unblocking(_ descriptor: Int32) -> Int32 {
     var name = [CChar](repeating: 0, count: 256)
     if ttyname_r(descriptor, &name, name.count) == 0 {
@@ -206,7 +206,7 @@ public final class Screen {
     return dup(descriptor)
   }
 
-  /// The text as `fitting` has it, with its spans in their colours.
+  /// The text as `fitting` returns it, with coloured spans.
   static func coloured(_ line: ScreenLine, columns: Int) -> String {
     let scalars = Array(fitting(line.text, columns: columns).unicodeScalars)
     var (result, position) = ("", 0)
@@ -224,7 +224,7 @@ public final class Screen {
     return result
   }
 
-  /// Text without control characters, cut to the width. Wide characters are not expected: names are ASCII.
+  /// Replaces control characters and cuts the text to the width. Wide characters are not expected: names are ASCII.
   static func fitting(_ text: String, columns: Int) -> String {
     var result = ""
     for scalar in text.unicodeScalars.prefix(columns) {

@@ -21,7 +21,7 @@ final class SignalSource {
   private let ignored: [Int32]
   private var before: [(Int32, sigaction)] = []
 
-  /// - Parameter ignored: signals that are discarded meanwhile.
+  /// - Parameter ignored: signals to ignore while the source is active.
   init?(_ signals: [Int32], ignoring ignored: [Int32]) {
     var ends: [Int32] = [-1, -1]
     guard pipe2(&ends, O_CLOEXEC | O_NONBLOCK) == 0 else { return nil }

@@ -4,7 +4,7 @@ import EventLoop
 import Files
 import Glibc
 
-/// Figures of this process; nil where the kernel does not report one.
+/// Figures of this process; nil if the kernel does not report one.
 struct ProcessNumbers {
   /// CPU time of all threads, user and system, in seconds.
   var cpuSeconds: Double
@@ -17,7 +17,6 @@ struct ProcessNumbers {
   /// The soft limit on open descriptors.
   var mostDescriptors: Int?
 
-  /// Reads the current figures.
   static var now: ProcessNumbers {
     var numbers = ProcessNumbers(cpuSeconds: seconds(CLOCK_PROCESS_CPUTIME_ID))
     if let fields = status() {
@@ -35,7 +34,7 @@ struct ProcessNumbers {
     return numbers
   }
 
-  /// Computed once: repeated computations would differ slightly, and Prometheus takes a different value for a restart.
+  /// Computed once: repeated computations would differ slightly, and Prometheus takes a change for a restart.
   /// The kernel reports the start in hundredths of a second.
   private static let startTime: Double? = status()?[22].map { ticks in
     let sinceBoot = Double(ticks) / Double(sysconf(Int32(_SC_CLK_TCK)))

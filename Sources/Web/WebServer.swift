@@ -46,7 +46,7 @@ public struct WebSources {
 
 /// The web server. It listens until it is released.
 public final class WebServer {
-  /// How long a listener thread may take to respond before it counts as stuck: a batch of queries takes microseconds.
+  /// How long a listener thread may take to respond before it counts as stuck; a batch of queries takes microseconds.
   /// `httpdnsd healthcheck` waits for the same time.
   public static let patience = Duration.seconds(2)
   /// The bound address, with the port that the kernel chose if port 0 was configured.
@@ -90,10 +90,10 @@ struct WebHandler {
     guard hosts.admits(request.host) else {
       return answer(
         reply, 421,
-        "the Host field is no name of this machine: ask by an address, as localhost or by the machine's name")
+        "the Host field is not a name of this machine: use an address, localhost or the machine's name")
     }
     guard request.method == .get || request.method == .head else {
-      return answer(reply, 405, "only GET and HEAD", [HTTPField("Allow", "GET, HEAD")])
+      return answer(reply, 405, "only GET and HEAD are allowed", [HTTPField("Allow", "GET, HEAD")])
     }
     switch request.path {
     case "/metrics":
@@ -104,7 +104,7 @@ struct WebHandler {
     case "/readyz":
       let isStopping = sources.isStopping()
       answer(reply, isStopping ? 503 : 200, isStopping ? "stopping" : "ready")
-    default: answer(reply, 404, "there are /metrics, /healthz and /readyz")
+    default: answer(reply, 404, "not found; available: /metrics, /healthz and /readyz")
     }
   }
 

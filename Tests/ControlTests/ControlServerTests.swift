@@ -34,7 +34,7 @@ import Testing
     var answers = Answers()
     (answers.counts.entries, answers.counts.failures, answers.counts.notListed) = (12, 1, 2)
     let scene = try ControlScene(answers)
-    let text = "removed: 12 cached answers, 1 remembered failure, 2 \"not listed\" of providers\n"
+    let text = "removed: 12 cached answers, 1 remembered failure, 2 \"not listed\" replies\n"
     #expect(try scene.client.flush([], below: false, .text) == ControlAnswer(text))
     #expect(
       try scene.client.flush(["a.example"], below: false, .json).content

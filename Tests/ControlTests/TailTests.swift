@@ -63,7 +63,7 @@ import Testing
     #expect(comes { lines().count == 2 })
     let user = geteuid()
     #expect(lines()[1] == "user \(user) watches queries (2 of at most 2 readers)")
-    #expect(throws: ControlClientError.refused("2 readers watch queries already, which is the limit")) {
+    #expect(throws: ControlClientError.refused("2 readers already watch queries, which is the limit")) {
       try scene.client.tail(nil, onlyFailed: false, .text) { _ in true }
     }
     first = try #require(scene.raw)
@@ -89,7 +89,7 @@ import Testing
       #expect(comes { scene.journal.commands.withLock { $0.last == "round \(round)" } })
     }
     let lines = scene.journal.commands.withLock { $0 }.filter { !$0.hasPrefix("round") }
-    #expect(lines.last == "user \(geteuid()) no longer watches queries: cut off, since it reads too slowly")
+    #expect(lines.last == "user \(geteuid()) no longer watches queries: cut off because it reads too slowly")
     #expect(silent.end() != .timeout)
     scene.journal.watches.queries = `A reader of queries`.queries
     #expect(try names(scene, nil, onlyFailed: false, .text).count == 5)

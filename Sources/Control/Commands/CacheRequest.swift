@@ -1,4 +1,4 @@
-// CacheRequest.swift -- `GET /cache[?limit=N]`: all in a few figures; `GET /cache?name=NAME`: its entries of a name.
+// CacheRequest.swift -- `GET /cache[?limit=N]`: a summary of the cache; `GET /cache?name=NAME`: the entries of a name.
 
 import DNSWire
 import EventLoop
@@ -9,7 +9,7 @@ import MessageCache
 import Resolver
 import Telemetry
 
-/// A request for the whole cache, or for the entries of a name, which is percent-encoded.
+/// A request for a summary of the cache, or for the entries of a percent-encoded name.
 enum CacheRequest: ControlRequest {
   static let method = HTTPMethod.get
   static let path = "/cache"
@@ -33,7 +33,6 @@ enum CacheRequest: ControlRequest {
   }
 }
 
-/// Everything that the cache has for a name.
 struct ContentText: ControlText {
   let name: DomainName
   let content: NameContent
@@ -45,7 +44,7 @@ struct ContentText: ControlText {
     var lines = content.entries.flatMap(lines)
     if content.more > 0 { lines.append("and \(content.more) more \(content.more == 1 ? "entry" : "entries")") }
     for failure in content.failures {
-      lines.append("\(title(failure.question)): failed; not asked again for \(TimeText.rough(failure.waits))")
+      lines.append("\(title(failure.question)): failed; not retried for \(TimeText.rough(failure.waits))")
     }
     return lines.map { "\($0)\n" }.joined()
   }
@@ -102,7 +101,6 @@ struct ContentText: ControlText {
 }
 
 extension EntryReport {
-  /// A JSON object.
   var json: String {
     let rest = JSONText.members([
       "rcode": JSONText.string("\(responseCode)"), "source": JSONText.string(source),
@@ -117,7 +115,7 @@ extension EntryReport {
 }
 
 extension EntryQuestion {
-  /// The type, human-readable; NXDOMAIN holds for every type.
+  /// The type as text. NXDOMAIN, which holds for every type, has type 0.
   var typeText: String { type.rawValue == 0 ? "(no such name)" : "\(type)" }
 
   fileprivate var members: [(String, String)] {
@@ -131,7 +129,7 @@ extension EntryQuestion {
 }
 
 extension RefreshPlan {
-  /// A JSON object; nil for none.
+  /// A JSON object; nil if no refresh is planned.
   fileprivate var json: String? {
     func object(_ why: String, _ time: Duration, hits: UInt32? = nil) -> String {
       JSONText.object([
@@ -149,7 +147,6 @@ extension RefreshPlan {
 }
 
 extension JSONText {
-  /// A record.
   static func record(_ record: ResourceRecord) -> String {
     object([
       "name": string(record.owner.text), "type": string("\(record.type)"), "ttl": "\(record.ttl)",
@@ -158,17 +155,17 @@ extension JSONText {
   }
 }
 
-/// A request for the whole cache.
+/// The parameters of a request for a summary of the cache.
 public struct OverviewRequest: Sendable {
-  /// Entries that are shown at most.
+  /// The largest number of entries that a request may ask for.
   public static let mostEntries = 1000
-  /// Entries that are shown unless the request says otherwise.
+  /// The number of entries that a request without a limit gets.
   public static let usualEntries = 50
 
-  /// How many of the busiest entries are wanted.
+  /// The number of busiest entries to show.
   let limit: Int
 
-  /// Reads `limit=NUMBER`; nil where the request is about a name.
+  /// Reads `limit=NUMBER`; nil if the query is not a limit.
   init?(_ request: HTTPServerRequest) throws(ControlRefusal) {
     guard let query = request.query else {
       limit = OverviewRequest.usualEntries
@@ -182,7 +179,6 @@ public struct OverviewRequest: Sendable {
   }
 }
 
-/// The whole cache.
 struct OverviewText: ControlText {
   let overview: CacheOverview
 
@@ -196,16 +192,16 @@ struct OverviewText: ControlText {
           + "\(overview.negative) of them negative",
       ],
       ["memory", "\(kibibytes(statistics.octets)) of \(kibibytes(statistics.maxOctets)) KiB"],
-      ["hits", "\(overview.hits) of the entries that are there"],
+      ["hits", "\(overview.hits) on the current entries"],
       ["so far", "\(statistics.insertions) insertions, \(statistics.evictions) evictions"],
-      ["failures", "\(overview.failures) questions failed a moment ago and are not asked again yet"],
+      ["failures", "\(overview.failures) questions failed recently and are not retried yet"],
     ]
     var lines = TextTable.lines(rows)
     if !overview.busiest.isEmpty {
       let head = ["hits", "type", "rcode", "fresh for", "age", "from", "name"]
       lines += [""] + TextTable.lines([head] + overview.busiest.map(row))
       let more = overview.fresh + overview.stale - overview.busiest.count
-      if more > 0 { lines.append("and \(more) more; --limit shows more of them") }
+      if more > 0 { lines.append("and \(more) more; --limit shows more") }
     }
     return lines.map { "\($0)\n" }.joined()
   }
@@ -232,12 +228,12 @@ struct OverviewText: ControlText {
 }
 
 extension ControlClient {
-  /// The cache's entries of a name.
+  /// Returns the cached entries of a name.
   public func cache(_ name: String, _ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
     try ask(CacheRequest.self, query: "?name=\(PercentText.encode(name))", form)
   }
 
-  /// The whole cache in a few figures, and its busiest entries.
+  /// Returns a summary of the cache, and its busiest entries.
   public func cache(limit: Int, _ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
     try ask(CacheRequest.self, query: "?limit=\(limit)", form)
   }

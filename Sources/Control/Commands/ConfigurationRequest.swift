@@ -4,7 +4,6 @@ import HTTPMessage
 import HTTPServer
 import Telemetry
 
-/// A request for the path of the configuration.
 struct ConfigurationRequest: ControlRequest {
   static let method = HTTPMethod.get
   static let path = "/configuration"
@@ -16,7 +15,6 @@ struct ConfigurationRequest: ControlRequest {
   }
 }
 
-/// The file of the configuration.
 struct ConfigurationText: ControlText {
   let file: String
 
@@ -26,7 +24,7 @@ struct ConfigurationText: ControlText {
 }
 
 extension ControlClient {
-  /// The path of the file that the daemon reads; nil where it is of a version that does not say so.
+  /// Returns the path of the file that the daemon reads; nil if the daemon's version does not have this command.
   public func file() throws(ControlClientError) -> String? {
     do throws(ControlClientError) {
       let path = try ask(ConfigurationRequest.self, .text).content.dropLast()

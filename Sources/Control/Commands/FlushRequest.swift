@@ -1,4 +1,4 @@
-// FlushRequest.swift -- `POST /flush[?below]`: removes names, one a line in the body, or everything from the cache.
+// FlushRequest.swift -- `POST /flush[?below]`: removes the names in the body, one per line, or everything.
 
 import DNSWire
 import Forwarder
@@ -13,18 +13,16 @@ public struct FlushRequest: ControlRequest {
   static let method = HTTPMethod.post
   static let path = "/flush"
 
-  /// Names in one request: each entry of the cache is compared with all of them.
+  /// The most names in one request. Each entry of the cache is compared with all of them.
   public static let mostNames = 256
-  /// Octets of a line with a name: 255, each of which may be escaped.
+  /// The longest line with a name, in octets: 255, each of which may be escaped.
   static let longestName = 1024
 
-  /// The names.
   let names: NameSelection
 
-  /// Reads a request's parameters and body.
   init(_ request: HTTPServerRequest) throws(ControlRefusal) {
     guard request.query == nil || request.query == "below" else {
-      throw ControlRefusal(status: 400, reason: "unknown parameter; below is known")
+      throw ControlRefusal(status: 400, reason: "unknown parameter; expected below")
     }
     guard let body = String(validating: request.body, as: UTF8.self) else {
       throw ControlRefusal(status: 400, reason: "the names are not UTF-8")
@@ -52,16 +50,15 @@ public struct FlushRequest: ControlRequest {
   }
 }
 
-/// The counts of a flush.
 struct FlushText: ControlText {
   let counts: FlushCounts
 
   var text: String {
     let parts = [
       FlushText.count(counts.entries, "cached answer"), FlushText.count(counts.failures, "remembered failure"),
-      FlushText.count(counts.notListed, "\"not listed\" of a provider", "\"not listed\" of providers"),
+      FlushText.count(counts.notListed, "\"not listed\" reply", "\"not listed\" replies"),
     ]
-    let problem = counts.saveProblem.map { "a crash would bring them back: cannot replace the cache file: \($0)\n" }
+    let problem = counts.saveProblem.map { "cannot replace the cache file: \($0); a crash would bring them back\n" }
     return "removed: \(parts.joined(separator: ", "))\n\(problem ?? "")"
   }
 
@@ -72,7 +69,7 @@ struct FlushText: ControlText {
     ])
   }
 
-  /// Half done is not done.
+  /// A flush that a crash would revert counts as failed.
   var isNothing: Bool { counts.saveProblem != nil }
 
   private static func count(_ number: Int, _ one: String, _ more: String? = nil) -> String {
@@ -81,7 +78,7 @@ struct FlushText: ControlText {
 }
 
 extension ControlClient {
-  /// Removes those names from the cache; all where there are none.
+  /// Removes names from the cache; if `names` is empty, everything.
   public func flush(
     _ names: [String], below: Bool, _ form: ControlForm
   ) throws(ControlClientError) -> ControlAnswer {

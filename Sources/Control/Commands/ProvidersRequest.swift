@@ -1,4 +1,4 @@
-// ProvidersRequest.swift -- `GET /providers`: the state of the providers, a table with reasons below it.
+// ProvidersRequest.swift -- `GET /providers`: the state of the providers, as a table with reasons below it.
 
 import Forwarder
 import HTTPMessage
@@ -6,7 +6,6 @@ import HTTPServer
 import Telemetry
 import Upstreams
 
-/// A request for the state of each provider.
 struct ProvidersRequest: ControlRequest {
   static let method = HTTPMethod.get
   static let path = "/providers"
@@ -61,10 +60,10 @@ struct ProvidersText: ControlText {
 }
 
 extension ProviderReport {
-  /// A failure of a provider that answers again is shown for so long.
+  /// How long the last failure of a provider that is up is shown.
   private static let recently = Duration.seconds(600)
 
-  /// Why it is in that state, for how long, and its last failure, in a line; nil where it is up without failures.
+  /// The reason for the state, how long it lasts, and the last failure, in one line; nil if there is none.
   ///
   /// - Parameter now: seconds since 1970.
   func explanation(now: Int64) -> String? {
@@ -85,7 +84,7 @@ extension ProviderReport {
 }
 
 extension ProviderReport.State {
-  /// Human-readable, a word or two.
+  /// The state in one or two words, for tables.
   var label: String {
     switch self {
     case .up: "up"
@@ -113,7 +112,7 @@ extension ProviderReport.State {
 }
 
 extension ControlClient {
-  /// The state of each provider.
+  /// Returns the state of each provider.
   public func providers(_ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
     try ask(ProvidersRequest.self, form)
   }

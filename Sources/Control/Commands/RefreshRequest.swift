@@ -1,4 +1,4 @@
-// RefreshRequest.swift -- `POST /refresh`: fetches a name again; the name and its types are lines of the body.
+// RefreshRequest.swift -- `POST /refresh`: fetches a name again; the body has lines for the name and its types.
 
 import DNSWire
 import EventLoop
@@ -14,12 +14,11 @@ public struct RefreshRequest: ControlRequest {
   static let method = HTTPMethod.post
   static let path = "/refresh"
 
-  /// Types in one request.
+  /// The most types in one request.
   public static let mostTypes = 16
 
-  /// The name.
   let name: DomainName
-  /// The types; none for those that the cache has.
+  /// The types to fetch; empty for those in the cache.
   let types: [RecordType]
 
   init(_ request: HTTPServerRequest) throws(ControlRefusal) {
@@ -41,16 +40,15 @@ public struct RefreshRequest: ControlRequest {
 }
 
 extension RecordType {
-  /// Whether no record can have it: 0, and those that only a question has, or a transport (RFC 6895 section 3.1).
+  /// Whether no record can have this type: 0, OPT, and the types of questions only (RFC 6895 section 3.1).
   public var isOnlyAsked: Bool { rawValue == 0 || rawValue == 41 || (128...255).contains(rawValue) }
 }
 
-/// The result of a refresh.
 struct RefreshText: ControlText {
   let name: DomainName
   let summary: RefreshSummary
 
-  /// Whether a question has no answer, or no question was asked.
+  /// Whether a question got no answer, or no question was asked.
   var isNothing: Bool { summary.reports.isEmpty || summary.reports.contains { $0.answer.failure != nil } }
 
   var text: String {
@@ -111,7 +109,6 @@ struct RefreshText: ControlText {
 }
 
 extension AnswerSource {
-  /// Human-readable.
   fileprivate var text: String {
     switch self {
     case .provider(let name, let server): server.isEmpty ? name : "\(name) \(server)"
@@ -123,7 +120,7 @@ extension AnswerSource {
 }
 
 extension ControlClient {
-  /// Fetches a name again in those types; none for the types that the cache has.
+  /// Fetches a name again with the given types; if `types` is empty, with those in the cache.
   public func refresh(
     _ name: String, types: [String], _ form: ControlForm
   ) throws(ControlClientError) -> ControlAnswer {

@@ -5,7 +5,6 @@ import HTTPMessage
 import HTTPServer
 import Telemetry
 
-/// A request to read the configuration again.
 struct ReloadRequest: ControlRequest {
   static let method = HTTPMethod.post
   static let path = "/reload"
@@ -17,13 +16,12 @@ struct ReloadRequest: ControlRequest {
   }
 }
 
-/// The result of a reload.
 struct ReloadText: ControlText {
   let report: ReloadReport
   /// The file that was read.
   let file: String
 
-  /// Whether the configuration stays what it was.
+  /// Whether the configuration is unchanged because of mistakes.
   var isNothing: Bool { !report.mistakes.isEmpty }
 
   var text: String {
@@ -51,7 +49,7 @@ struct ReloadText: ControlText {
 }
 
 extension ControlClient {
-  /// Has the daemon read its configuration again.
+  /// Makes the daemon read its configuration again.
   public func reload(_ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
     try ask(ReloadRequest.self, form)
   }

@@ -1,4 +1,4 @@
-// ReportBadRequest.swift -- `POST /report-bad`: puts an address last in the answers to a name; both are lines.
+// ReportBadRequest.swift -- `POST /report-bad`: puts an address last in a name's answers; the body has a line for each.
 
 import DNSWire
 import HTTPMessage
@@ -6,7 +6,6 @@ import HTTPServer
 import Resolver
 import Telemetry
 
-/// A report of a bad address.
 struct ReportBadRequest: ControlRequest {
   static let method = HTTPMethod.post
   static let path = "/report-bad"
@@ -28,23 +27,22 @@ struct ReportBadRequest: ControlRequest {
   }
 }
 
-/// The result of a report of a bad address.
 struct BadAddressText: ControlText {
   let name: DomainName
   let address: IPAddress
   let outcome: BadAddressOutcome
 
-  /// Whether no answer has the address behind another one.
+  /// Whether no answer contains both the address and another one.
   var isNothing: Bool { outcome.moved + outcome.already == 0 }
 
   var text: String {
     let other = outcome.alone == 1 ? "1 answer has" : "\(outcome.alone) answers have"
     guard !isNothing else {
       return outcome.alone > 0
-        ? "\(address) stays: \(other) no other address\n" : "no cached answer to \(name.text) has \(address)\n"
+        ? "\(address) was not moved: \(other) no other address\n" : "no cached answer to \(name.text) has \(address)\n"
     }
     var parts = ["\(address) is now last in \(outcome.moved) \(outcome.moved == 1 ? "answer" : "answers")"]
-    if outcome.already > 0 { parts.append("it already was in \(outcome.already)") }
+    if outcome.already > 0 { parts.append("it already was last in \(outcome.already)") }
     if outcome.alone > 0 { parts.append("\(other) no other address") }
     return parts.joined(separator: "; ") + "\n"
   }

@@ -1,4 +1,4 @@
-// StatsRequest.swift -- `GET /stats[?by-name|?top]`: the counters: in all, of the busiest names, or for `top`.
+// StatsRequest.swift -- `GET /stats[?by-name|?top]`: the counters in total, of the busiest names, or for `top`.
 
 import DNSWire
 import EventLoop
@@ -10,7 +10,6 @@ import MessageCache
 import Resolver
 import Telemetry
 
-/// A request for the counters.
 struct StatsRequest: ControlRequest {
   static let method = HTTPMethod.get
   static let path = "/stats"
@@ -26,7 +25,7 @@ struct StatsRequest: ControlRequest {
     case nil: part = .totals
     case "by-name": part = .names
     case "top": part = .top
-    default: throw ControlRefusal(status: 400, reason: "an unknown parameter; by-name and top are known")
+    default: throw ControlRefusal(status: 400, reason: "unknown parameter; expected by-name or top")
     }
   }
 
@@ -39,10 +38,10 @@ struct StatsRequest: ControlRequest {
   }
 }
 
-/// All numbers of a moment.
+/// The counters in total.
 struct StatsText: ControlText {
   let numbers: DaemonNumbers
-  /// The busiest names if the JSON is for `top`.
+  /// The busiest names, if the JSON is for `top`; otherwise nil.
   var busiest: [NameReport]?
 
   private var statistics: ForwarderStatistics { numbers.statistics }
@@ -139,7 +138,7 @@ struct NamesText: ControlText {
 }
 
 extension NameCounts {
-  /// The counters by the SDKs' names, in the order of the alphabet, times in milliseconds.
+  /// The counters under the SDKs' names, in alphabetical order; times are in milliseconds.
   fileprivate func members(network: String) -> [(name: String, text: String, json: String)] {
     let (average, longest) = (Duration.nanoseconds(avgRtt), Duration.nanoseconds(maxRtt))
     func number(_ name: String, _ value: UInt64) -> (String, String, String) { (name, "\(value)", "\(value)") }
@@ -157,12 +156,12 @@ extension NameCounts {
 }
 
 extension RecordType {
-  /// The type of a row, human-readable.
+  /// The type as text. NXDOMAIN, which holds for every type, is counted as type 0.
   var counted: String { rawValue == 0 ? "NXDOMAIN" : "\(self)" }
 }
 
 extension QueryFate {
-  /// A few words.
+  /// The outcome in a few words.
   var text: String {
     switch self {
     case .hit: "from the cache"
@@ -180,10 +179,10 @@ extension QueryFate {
 }
 
 extension JSONText {
-  /// A histogram in a few figures, in milliseconds.
+  /// The count, mean and quantiles of a histogram, in milliseconds.
   static func latency(_ histogram: LatencyHistogram) -> String { object(figures(histogram)) }
 
-  /// The same with the whole histogram: the counts of its buckets, and their sum and the longest in nanoseconds.
+  /// As `latency`, with the counts of all buckets, and with the sum and the maximum in nanoseconds.
   static func histogram(_ histogram: LatencyHistogram) -> String {
     object(
       figures(histogram) + [
@@ -200,19 +199,19 @@ extension JSONText {
   }
 }
 
-/// A part of 1 in percent, with one digit behind the point.
+/// Formats a fraction as a percentage with one decimal, rounded down.
 func percent(_ part: Double) -> String {
   let tenths = Int((part * 1000).rounded(.down))
   return "\(tenths / 10).\(tenths % 10) %"
 }
 
 extension ControlClient {
-  /// The numbers of the daemon, or what was counted for the busiest names.
+  /// Returns the daemon's counters, in total or for the busiest names.
   public func stats(byName: Bool, _ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
     try ask(StatsRequest.self, query: byName ? "?by-name" : "", form)
   }
 
-  /// The numbers for `top`.
+  /// Returns the counters for `top`.
   public func sample() throws(ControlClientError) -> TopSample {
     let answer = try ask(StatsRequest.self, query: "?top", .json)
     guard let sample = TopSample(json: answer.content) else { throw .unreadable(path: path) }

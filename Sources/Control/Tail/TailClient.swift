@@ -1,18 +1,18 @@
-// TailClient.swift -- reads answered queries from the daemon until one of the two leaves.
+// TailClient.swift -- reads answered queries from the daemon until either side closes.
 
 import EventLoop
 import Glibc
 
 extension ControlClient {
-  /// Octets of a response's head that are read at most.
+  /// The longest head of a response, in octets.
   private static let longestHead = 16_384
 
-  /// Passes on lines of answered queries as they come, until `take` wants no more.
+  /// Passes lines of answered queries to `take` until it returns false.
   ///
   /// - Parameters:
   ///   - name: only queries for this name and names below it; nil for all.
-  ///   - take: gets octets, mostly whole lines; false ends it.
-  /// - Throws: `ControlClientError.closed` where the daemon ends it.
+  ///   - take: receives octets, usually complete lines; returns false to stop.
+  /// - Throws: `ControlClientError.closed` if the daemon closes the connection.
   public func tail(
     _ name: String?, onlyFailed: Bool, _ form: ControlForm, _ take: ([UInt8]) -> Bool
   ) throws(ControlClientError) {
@@ -49,7 +49,7 @@ extension ControlClient {
     }
   }
 
-  /// What has come; empty at the end; nil where nothing comes in that time.
+  /// The octets received; empty at the end; nil if none arrive in that time.
   private func receive(from descriptor: Int32, within time: Duration?) -> [UInt8]? {
     var block = [UInt8](repeating: 0, count: 65_536)
     while true {
@@ -63,7 +63,7 @@ extension ControlClient {
     }
   }
 
-  /// Where the body begins; nil where the head is not complete.
+  /// The start of the body; nil if the head is incomplete.
   private static func endOfHead(_ octets: [UInt8]) -> Int? {
     octets.indices.first { octets[$0...].starts(with: Array("\r\n\r\n".utf8)) }.map { $0 + 4 }
   }

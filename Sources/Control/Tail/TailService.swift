@@ -1,9 +1,9 @@
-// TailService.swift -- `GET /tail`: queries as they are answered, for a few readers at once. Resolver's loop only.
+// TailService.swift -- `GET /tail`: streams queries as they are answered to a few readers. Resolver's loop only.
 //
-//   GET /tail?name=NAME&failed     both may be missing; NAME is percent-encoded
+//   GET /tail?name=NAME&failed     both are optional; NAME is percent-encoded
 //
-// The response is lines until the reader leaves. Each begin and end is logged with the reader's user number, since the
-// lines hold names and clients.
+// The response consists of lines until the reader disconnects. Each start and end is logged with the reader's user ID,
+// because the lines contain names and clients.
 
 import DNSWire
 import Forwarder
@@ -11,7 +11,7 @@ import Frontend
 import HTTPMessage
 import HTTPServer
 
-/// Which queries a reader wants.
+/// The queries that a reader asks for.
 struct TailRequest: Equatable {
   /// Only this name and names below it; nil for all.
   var name: DomainName?
@@ -25,7 +25,7 @@ struct TailRequest: Equatable {
         continue
       }
       guard part.hasPrefix("name="), name == nil else {
-        throw ControlRefusal(status: 400, reason: "unknown parameter; name= and failed are known")
+        throw ControlRefusal(status: 400, reason: "unknown parameter; expected name= or failed")
       }
       guard let text = PercentText.decode(part.dropFirst(5)), let name = DomainName(text: text) else {
         throw ControlRefusal(status: 400, reason: "not a domain name")
@@ -35,16 +35,15 @@ struct TailRequest: Equatable {
   }
 }
 
-/// The readers of answered queries.
 final class TailService {
-  /// Readers at once.
+  /// The most readers at once.
   static let most = 2
-  /// Octets that may wait for a reader; one that is slower is cut off.
+  /// The most octets that may wait for a reader; one that falls further behind is cut off.
   static let longestBacklog = 256 << 10
-  /// A reader that reads nothing for so long is cut off as well.
+  /// A reader that reads nothing for this time is cut off as well.
   private static let patience = Duration.seconds(30)
 
-  /// Whether other users than root may read.
+  /// Whether users other than root may read.
   var isOpen = false
   private let actions: any ControlActions
   private var tails: [Tail] = []
@@ -59,7 +58,7 @@ final class TailService {
 
   init(_ actions: any ControlActions) { self.actions = actions }
 
-  /// Lets a reader watch until it leaves.
+  /// Streams queries to a reader until it disconnects.
   func begin(_ request: HTTPServerRequest, _ reply: HTTPServerReply, _ form: ControlForm) throws(ControlRefusal) {
     let wanted = try TailRequest(request)
     guard let user = reply.peerUser, user == 0 || isOpen else {
@@ -67,7 +66,7 @@ final class TailService {
       throw ControlRefusal(status: 403, reason: "only root may watch queries; \(help)")
     }
     guard tails.count < TailService.most else {
-      throw ControlRefusal(status: 503, reason: "\(TailService.most) readers watch queries already, which is the limit")
+      throw ControlRefusal(status: 503, reason: "\(TailService.most) readers already watch queries, which is the limit")
     }
     let tail = Tail(reply, user: user)
     reply.startStream(
@@ -88,7 +87,7 @@ final class TailService {
   private func send(_ lines: [String], to tail: Tail) {
     tail.reply.write(lines.flatMap(\.utf8))
     guard tail.reply.unsentOctets > TailService.longestBacklog else { return }
-    end(tail, "cut off, since it reads too slowly")
+    end(tail, "cut off because it reads too slowly")
     tail.reply.reset()
   }
 

@@ -2,15 +2,14 @@
 
 import CJSON
 
-/// The text is not the JSON of the daemon's statistics.
 struct UnreadableStats: Error {}
 
 /// A value in a JSON text. It borrows from the text and must not outlive the closure that received it.
 struct StatsValue {
   private let handle: json_value
 
-  /// Passes the root of a text to `body`. Refuses what CJSON.h refuses, but no text for its length:
-  /// `ControlClient` limits that.
+  /// Passes the root of a text to `body`. Refuses what CJSON.h refuses, except for the length, which `ControlClient`
+  /// limits.
   ///
   /// - Complexity: O(*n*) in the length of the text.
   static func read<Result>(
@@ -25,32 +24,31 @@ struct StatsValue {
     return try body(StatsValue(handle: root))
   }
 
-  /// The member of an object; nil if there is none, or if this is not an object.
+  /// Returns a member of an object; nil if it is missing or this is not an object.
   private func find(_ name: String) -> StatsValue? {
     var member = json_value()
     return json_find(handle, name, name.utf8.count, &member) ? StatsValue(handle: member) : nil
   }
 
-  /// The member of an object.
   func member(_ name: String) throws(UnreadableStats) -> StatsValue {
     guard let member = find(name) else { throw UnreadableStats() }
     return member
   }
 
-  /// The value of an integer that is not negative.
+  /// Returns the value of a non-negative integer.
   func number() throws(UnreadableStats) -> UInt64 {
     var value: UInt64 = 0
     guard json_unsigned_of(handle, &value) else { throw UnreadableStats() }
     return value
   }
 
-  /// The integer that a member is, or `absent` if there is no such member.
+  /// Returns an integer member, or `absent` if it is missing.
   func number(_ name: String, absent: UInt64? = nil) throws(UnreadableStats) -> UInt64 {
     if let absent, find(name) == nil { return absent }
     return try member(name).number()
   }
 
-  /// The string that a member is, or `absent` if there is no such member.
+  /// Returns a string member, or `absent` if it is missing.
   func text(_ name: String, absent: String? = nil) throws(UnreadableStats) -> String {
     if let absent, find(name) == nil { return absent }
     var string = json_string()
@@ -59,7 +57,7 @@ struct StatsValue {
     return String(decoding: octets, as: UTF8.self)
   }
 
-  /// Reads each element of the array that a member is.
+  /// Reads each element of an array member.
   func elements<Element>(
     _ name: String, _ read: (StatsValue) throws(UnreadableStats) -> Element
   ) throws(UnreadableStats) -> [Element] {

@@ -1,4 +1,4 @@
-// TopFrame.swift -- a frame of `httpdnsd top`: the difference of two samples, as lines for a screen or as JSON.
+// TopFrame.swift -- a frame of `httpdnsd top`: the difference between two samples, as lines or JSON.
 
 import EventLoop
 import Forwarder
@@ -6,13 +6,14 @@ import Frontend
 import Telemetry
 import Upstreams
 
-/// The difference of two samples; since the start where there is no earlier one, or the daemon was restarted.
+/// The difference between two samples; the numbers since the start if there is no earlier sample, or if the daemon was
+/// restarted in between.
 public struct TopFrame: Sendable {
   private let sample: TopSample
   private let earlier: TopSample
   private let seconds: Double
 
-  /// A frame.
+  /// Creates a frame of the time between two samples; `earlier` may be nil.
   public init(_ sample: TopSample, after earlier: TopSample?) {
     self.sample = sample
     var base = TopSample()
@@ -35,9 +36,9 @@ public struct TopFrame: Sendable {
     return all > 0 ? hits / all : nil
   }
 
-  /// A name with its rates in between.
+  /// A name with its rates between the samples.
   private struct Row {
-    /// Its place in the sample.
+    /// Its index in the sample.
     var place: Int
     var name: TopSample.Name
     var hits: Double
@@ -82,44 +83,44 @@ public struct TopFrame: Sendable {
 
 // MARK: - Lines
 
-/// A colour that says how something is.
+/// A colour by its meaning.
 public enum TopColour: Sendable, Equatable {
   case good, doubtful, bad
 }
 
 /// A line of a frame.
 public struct TopLine: Sendable, Equatable {
-  /// A part of it that has a colour, in characters.
+  /// A coloured part of a line; positions are in characters.
   public struct Mark: Sendable, Equatable {
-    /// Where it begins.
+    /// The first character of the part.
     public var start: Int
-    /// How long it is.
+    /// The number of characters.
     public var count: Int
-    /// Its colour.
+    /// The colour of these characters.
     public var colour: TopColour
   }
 
-  /// What it says.
+  /// The text, without line breaks.
   public var text: String
-  /// Whether it is the head of a table, or of all.
+  /// Whether it is the heading of a table or of the frame.
   public var isHeading = false
-  /// What has a colour, from left to right.
+  /// The coloured parts, from left to right.
   public var marks: [Mark] = []
 }
 
 extension TopFrame {
-  /// Failing names above the busiest ones at most.
+  /// The most failing names shown above the busiest ones.
   private static let mostFailing = 5
   /// A name that failed longer ago, in nanoseconds, is not shown as failing.
   private static let recently: UInt64 = 60_000_000_000
 
-  /// The frame as lines; names fill what is left of the rows. What may be long stands last, so that a narrow window has the
-  /// numbers, and a domain name is cut in its middle.
+  /// The frame as lines; names fill the remaining rows. Long columns are last, so that a narrow window still shows the
+  /// numbers, and long domain names are shortened in the middle.
   ///
   /// - Parameters:
-  ///   - columns: characters of a line that are seen.
-  ///   - hint: stands at the end of the first line.
-  ///   - view: what was chosen by keys, which the last line shows; nil where there are no keys.
+  ///   - columns: the width of the window in characters.
+  ///   - hint: appended to the first line.
+  ///   - view: the settings that keys change, which the last line shows; nil if there are no keys.
   public func lines(rows: Int, columns: Int = .max, hint: String = "", view: TopView? = nil) -> [TopLine] {
     let uptime = Duration.nanoseconds(Int64(clamping: sample.time - min(sample.startedAt, sample.time)))
     let space = max(1, view == nil ? rows : rows - 1)
@@ -165,7 +166,7 @@ extension TopFrame {
     return "\(TimeText.fine(mean)) on average, half within \(TimeText.fine(half)), 99 % within \(TimeText.fine(most))"
   }
 
-  /// The table of providers, and below it what there is to say of each.
+  /// The table of providers, with explanations below it.
   private func providerLines(_ columns: Int) -> [TopLine] {
     let head = ["provider", "state", "transfers/s", "failures/s", "round trip", "units today", "server"]
     let rows = sample.providers.map { provider in
@@ -208,7 +209,7 @@ extension TopFrame {
       .enumerated().sorted { ($1.element.1, $0.offset) < ($0.element.1, $1.offset) }.map(\.element)
   }
 
-  /// The table of names that fail; none where none does.
+  /// The table of failing names; empty if no name fails.
   private func failingLines(_ view: TopView) -> [TopLine] {
     let failing = failingNames(view).prefix(TopFrame.mostFailing)
     guard !failing.isEmpty else { return [] }
@@ -241,7 +242,7 @@ extension TopFrame {
     TextTable.lines([head] + rows).enumerated().map { TopLine(text: $1, isHeading: $0 == 0) }
   }
 
-  /// A sentence in lines that fit, broken at spaces and indented from the second one on.
+  /// Breaks a sentence at spaces into lines that fit; all but the first are indented.
   private static func folded(_ text: String, _ columns: Int) -> [String] {
     guard text.count > columns else { return [text] }
     var lines: [String] = []
@@ -255,7 +256,7 @@ extension TopFrame {
     return lines
   }
 
-  /// The line in pieces that fit, each from the second on below the first one's text.
+  /// Breaks a line at commas into lines that fit; all but the first are indented to the first one's text.
   private static func wrapped(_ line: String, _ columns: Int) -> [String] {
     guard line.count > columns else { return [line] }
     var lines: [String] = []
@@ -272,7 +273,7 @@ extension TopFrame {
 
   private static let summaryIndentation = String(repeating: " ", count: 11)
 
-  /// A table whose last column is a domain name, which loses its middle where it does not fit.
+  /// Shortens domain names in the last column of a table in the middle, if they do not fit.
   private static func shortened(_ lines: [TopLine], _ columns: Int) -> [TopLine] {
     guard let head = lines.first, let start = head.text.lastIndex(of: " ") else { return lines }
     let place = head.text.distance(from: head.text.startIndex, to: start) + 1
@@ -296,10 +297,10 @@ extension TopFrame {
 // MARK: - JSON
 
 extension TopFrame {
-  /// Names in a JSON object.
+  /// The most names in a JSON object.
   private static let mostNames = 50
 
-  /// The frame as one JSON object.
+  /// The frame as one JSON object on one line.
   public var json: String {
     let providers = sample.providers.map { provider in
       let last = last(provider)
@@ -346,7 +347,7 @@ extension TopFrame {
 }
 
 extension CountedCode {
-  /// The mnemonic of IANA's registry.
+  /// The mnemonic in IANA's registry.
   fileprivate var mnemonic: String {
     switch self {
     case .noError: "NOERROR"

@@ -1,4 +1,4 @@
-// TopMembers.swift -- what `GET /stats?top` adds to the statistics: providers, busiest names and names that fail.
+// TopMembers.swift -- what `GET /stats?top` adds to the statistics: providers, busiest and failing names.
 
 import DNSWire
 import EventLoop
@@ -7,17 +7,17 @@ import Resolver
 import Telemetry
 import Upstreams
 
-/// Members of the statistics that `top` reads besides the totals.
+/// The members of the statistics that `top` reads besides the totals.
 struct TopMembers {
   let providers: [ProviderReport]
-  /// The busiest first.
+  /// Busiest first.
   let names: [NameReport]
-  /// The one that failed last first.
+  /// The most recent failure first.
   let failing: [FailingName]
   /// Seconds since 1970.
   var now = LogTime.now.nanoseconds / 1_000_000_000
 
-  /// Arrays of objects, by their names.
+  /// Arrays of objects by member name.
   var members: [(String, String)] {
     [
       ("providers", JSONText.array(providers.map(provider))), ("names", JSONText.array(nameObjects)),

@@ -3,99 +3,99 @@
 import Frontend
 import Telemetry
 
-/// What the daemon has done until a moment.
+/// The daemon's numbers at one moment. Counters count from the start of the daemon.
 public struct TopSample: Sendable, Equatable {
-  /// A provider.
+  /// The state and counters of a provider.
   public struct Provider: Sendable, Equatable {
-    /// Its name in the configuration.
+    /// The name in the configuration.
     public var name = ""
-    /// Its state in a word or two.
+    /// The state in one or two words.
     public var state = ""
-    /// Why, for how long, and its last failure; empty where it is up without failures.
+    /// The reason for the state, how long it lasts, and the last failure; empty if there is nothing to explain.
     public var reason = ""
     /// The server that is asked first; empty for none.
     public var server = ""
     /// Transfers since the start.
     public var transfers: UInt64 = 0
-    /// Those of them that failed.
+    /// Transfers since the start that failed.
     public var failures: UInt64 = 0
-    /// Billing units of this day.
+    /// Billing units of the current day (UTC).
     public var unitsToday: UInt64 = 0
     /// `units_per_day`; 0 for no limit.
     public var unitsPerDay: UInt64 = 0
-    /// How long replies took.
+    /// The round-trip times of replies.
     public var roundTrips = LatencyHistogram()
   }
 
-  /// A name and type.
+  /// The counters of a name and type.
   public struct Name: Sendable, Equatable {
-    /// The name as text.
+    /// The name in presentation format.
     public var name = ""
-    /// The type as text.
+    /// The mnemonic of the type.
     public var type = ""
     /// Queries that the cache answered.
     public var hits: UInt64 = 0
-    /// Questions to providers, or to LocalDNS in their place.
+    /// Questions to providers, or to LocalDNS instead.
     public var questions: UInt64 = 0
-    /// How long providers took on average, in nanoseconds.
+    /// The average round-trip time of providers, in nanoseconds.
     public var averageRoundTrip: UInt64 = 0
-    /// Answers to clients that were SERVFAIL.
+    /// SERVFAIL responses to clients.
     public var failed: UInt64 = 0
   }
 
-  /// A name and type whose clients got SERVFAIL.
+  /// A name and type for which clients got SERVFAIL.
   public struct Failing: Sendable, Equatable {
-    /// The name as text.
+    /// The name in presentation format.
     public var name = ""
-    /// The type as text.
+    /// The mnemonic of the type.
     public var type = ""
-    /// How often.
+    /// The number of failures.
     public var count: UInt64 = 0
-    /// Why, the last time.
+    /// The reason for the last failure.
     public var reason = ""
-    /// How long ago that was, in nanoseconds.
+    /// The time since the last failure, in nanoseconds.
     public var age: UInt64 = 0
   }
 
-  /// When, in nanoseconds of the boot-time clock.
+  /// The time of the sample, in nanoseconds of the boot-time clock.
   public var time: UInt64 = 0
-  /// Since when it counts, by the same clock.
+  /// The start of the daemon, by the same clock.
   public var startedAt: UInt64 = 0
-  /// Queries by their fates, in the order of `QueryFate`.
+  /// Queries by outcome, in the order of `QueryFate`.
   public var fates: [UInt64] = Array(repeating: 0, count: QueryFate.allCases.count)
-  /// Responses by their codes, in the order of `CountedCode`.
+  /// Responses by RCODE, in the order of `CountedCode`.
   public var codes: [UInt64] = Array(repeating: 0, count: CountedCode.allCases.count)
-  /// How long answers took that came from the cache or from httpdnsd itself.
+  /// The latency of answers from the cache or from httpdnsd itself.
   public var atHand = LatencyHistogram()
-  /// How long answers took that an upstream gave.
+  /// The latency of answers from upstreams.
   public var resolved = LatencyHistogram()
-  /// Entries of the cache.
+  /// The number of entries in the cache.
   public var entries: UInt64 = 0
-  /// How many there may be.
+  /// The largest number of entries, `cache.max_entries`.
   public var maxEntries: UInt64 = 0
-  /// Octets of the cache.
+  /// The size of the cache in octets.
   public var octets: UInt64 = 0
-  /// How many there may be.
+  /// The largest size of the cache in octets, `cache.max_bytes`.
   public var maxOctets: UInt64 = 0
   /// Questions in flight.
   public var inFlight: UInt64 = 0
-  /// Clients that wait.
+  /// Clients that wait for an upstream.
   public var waiting: UInt64 = 0
-  /// Transfers for refreshing.
+  /// Transfers of refreshes.
   public var refreshes: UInt64 = 0
-  /// In the order of the configuration.
+  /// The providers in the order of the configuration.
   public var providers: [Provider] = []
-  /// The busiest first.
+  /// The busiest names, busiest first.
   public var names: [Name] = []
-  /// The one that failed last first.
+  /// The failing names, the most recent failure first.
   public var failing: [Failing] = []
 
-  /// Nothing yet.
+  /// Creates a sample with all numbers zero.
   public init() {}
 }
 
 extension TopSample {
-  /// The numbers in the JSON of `GET /stats?top`; nil if a member is missing or is not of its kind.
+  /// Reads the JSON of `GET /stats?top`; nil if a member is missing or has the wrong type.
   ///
   /// - Complexity: O(*n*) in the length of the text.
   init?(json: String) {
@@ -148,7 +148,7 @@ extension TopSample.Failing {
 }
 
 extension StatsValue {
-  /// The histogram that `JSONText.histogram` has written.
+  /// Reads a histogram that `JSONText.histogram` wrote.
   fileprivate func histogram() throws(UnreadableStats) -> LatencyHistogram {
     let counts = try elements("buckets") { count throws(UnreadableStats) in try count.number() }
     guard counts.count == LatencyHistogram.bucketCount else { throw UnreadableStats() }

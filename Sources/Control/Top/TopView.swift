@@ -1,16 +1,16 @@
-// TopView.swift -- what the keys of `httpdnsd top` change: the order of the names, a filter, the help.
+// TopView.swift -- the settings that keys of `httpdnsd top` change: order of the names, filter, help.
 
-/// How the names are shown.
+/// The order and filter of the names, changed by keys.
 public struct TopView: Sendable, Equatable {
-  /// By what the names are sorted.
+  /// The sort key of the names.
   public enum Order: String, CaseIterable, Sendable {
-    /// Hits and questions together.
+    /// By the sum of hits and questions.
     case busy
     case hits, asked, failed
     case roundTrip = "round trip"
     case name
 
-    /// The key that chooses it.
+    /// The key that selects this order.
     var key: Character {
       switch self {
       case .busy: "b"
@@ -23,36 +23,36 @@ public struct TopView: Sendable, Equatable {
     }
   }
 
-  /// What follows from a key.
+  /// The effect of a key.
   public enum Reaction: Sendable, Equatable {
-    /// The program ends.
+    /// End the program.
     case quit
-    /// The next figures are wanted at once.
+    /// Take the next sample at once.
     case next
-    /// The screen changes.
+    /// Draw the screen again.
     case draw
-    /// The key means nothing.
+    /// The key has no effect.
     case none
   }
 
-  /// The order of the names.
+  /// The order of the names; by default, busiest first.
   public var order = Order.busy
-  /// Only names that contain this are shown, in lower case.
+  /// Only names that contain this text, in lower case, are shown; empty for all names.
   public var filter = ""
-  /// Whether keys go into the filter.
+  /// Whether keys are typed into the filter.
   public var isTyping = false
-  /// Whether the keys are explained.
+  /// Whether the help is shown instead of the figures.
   public var showsHelp = false
 
-  /// Characters of a filter.
+  /// The longest filter, in characters.
   private static let longestFilter = 64
 
-  /// The busiest names, without a filter.
+  /// Creates a view of the busiest names without a filter.
   public init() {}
 
-  /// Takes a key.
+  /// Handles a key.
   ///
-  /// - Parameter key: the octet that it sends.
+  /// - Parameter key: the octet that the key sends.
   public mutating func press(_ key: UInt8) -> Reaction { isTyping ? type(key) : command(key) }
 
   private mutating func command(_ key: UInt8) -> Reaction {
@@ -84,17 +84,16 @@ public struct TopView: Sendable, Equatable {
 
   /// The last line of the screen.
   var line: String {
-    if isTyping { return "names with: \(filter)_   Enter keeps it, Esc drops it" }
+    if isTyping { return "names with: \(filter)_   Enter applies it, Esc clears it" }
     let shown = filter.isEmpty ? "" : ", names with \"\(filter)\" (Esc: all)"
     return "sorted by \(order.rawValue)\(shown); ? help, q quit"
   }
 
-  /// What the keys do.
   static let help: [String] = {
     let orders = Order.allCases.map { "  \($0.key)        sort names by \($0.rawValue)" }
     let others = [
-      "Keys", "  q        quit", "  space    the next figures at once",
-      "  /        show only names with a text in them", "  Esc      show all names", "  ?        this help, and back",
+      "Keys", "  q        quit", "  space    update at once",
+      "  /        show only names that contain a text", "  Esc      show all names", "  ?        show or hide help",
     ]
     return others + orders
   }()

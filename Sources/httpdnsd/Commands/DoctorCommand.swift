@@ -110,7 +110,7 @@ struct DoctorCommand: ParsableCommand {
 
   private func printTable(_ name: DomainName, _ findings: [Finding], _ network: NetworkView, _ way: String) {
     let rows =
-      [["who", "type", "TTL", "ms", "verdict", "answer"]]
+      [["upstream", "type", "TTL", "ms", "verdict", "answer"]]
       + findings.map {
         [$0.who, "\($0.opinion.type)", $0.ttl, $0.milliseconds, $0.verdict.word, $0.result]
       }
