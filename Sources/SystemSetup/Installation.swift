@@ -166,7 +166,7 @@ public struct Installation {
   /// Returns the paths that were changed after setup.
   public func changedPaths(_ journal: Journal) throws(SetupError) -> [String] { try conflicts(of: journal).map(\.path) }
 
-  /// Returns the paths whose state is neither that before setup nor that after it.
+  /// Returns the paths with a state that is neither the one before setup nor the one after it.
   func conflicts(of journal: Journal) throws(SetupError) -> [SetupError.Conflict] {
     var conflicts: [SetupError.Conflict] = []
     for change in journal.changes where change.kind != .ours {

@@ -33,7 +33,7 @@ public enum Manager: Hashable, Sendable {
     return methods.first { path.hasPrefix($0.0) }?.1
   }
 
-  /// The manager whose comment is in the file.
+  /// The manager that the comments in the file name.
   private static func manager(ofText text: String) -> Manager? {
     let comments = text.split(separator: "\n").filter { $0.hasPrefix("#") || $0.hasPrefix(";") }.joined(separator: "\n")
     let known: [(String, Manager)] = [

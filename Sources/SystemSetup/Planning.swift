@@ -194,7 +194,7 @@ extension Plan {
     let others = ResolverText.servers(of: text).filter { $0 != nameserver.host }
     if others.isEmpty {
       notes.append(
-        "it lists no other nameserver: without httpdnsd, no name is resolved (see also localdns.servers)")
+        "/etc/resolv.conf lists no other nameserver: without httpdnsd, no name is resolved (see also localdns.servers)")
     }
     if others.count >= ResolverText.mostServers {
       notes.append("the C library asks \(ResolverText.mostServers) servers at most; the last one is no longer asked")

@@ -1,6 +1,6 @@
 // SetupMethod.swift -- the ways to make httpdnsd the machine's nameserver, and its address there.
 
-/// The program whose files set the machine's nameserver.
+/// A way to set the machine's nameserver, by the program that manages it.
 public enum SetupMethod: String, CaseIterable, Sendable {
   /// systemd-resolved.
   case resolved
