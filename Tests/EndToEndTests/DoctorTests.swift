@@ -53,7 +53,7 @@ import Testing
       let (ending, output, error) = try lab.run("doctor", "--config", file, "example.com")
       #expect(ending == .exited(2), "\(error)")
       let lines = output.split(separator: "\n")
-      #expect(lines[0].wholeMatch(of: /who +type +TTL +ms +verdict +answer/) != nil)
+      #expect(lines[0].wholeMatch(of: /upstream +type +TTL +ms +verdict +answer/) != nil)
       for provider in ["tencent", "emas", "table"] {
         let row = lines.first { $0.hasPrefix("\(provider) ") && $0.contains(" A ") }
         #expect(row?.hasSuffix(" -        192.0.2.1") == true, "\(output)")

@@ -203,7 +203,7 @@ import Testing
 
   @Test(arguments: [
     ("addresses = [\"192.0.2.7:53\"]", "listen.addresses has no loopback address"),
-    ("addresses = [\"127.0.0.1:5300\"]", "a resolv.conf has no ports"), ("adresses = []", "listen.adresses"),
+    ("addresses = [\"127.0.0.1:5300\"]", "resolv.conf has no ports"), ("adresses = []", "listen.adresses"),
   ])
   func `an address that programs cannot ask is refused`(listen: String, reason: String) throws {
     try withScene(listen) { scene in
