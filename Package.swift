@@ -16,10 +16,11 @@ let strict: [SwiftSetting] =
     .enableUpcomingFeature("MemberImportVisibility"),
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     .enableExperimentalFeature("Lifetimes"),
-    // Debug builds, and with them all tests, check at run time that accesses to a property do not overlap; a miss would
-    // spend a twentieth of its time on that (docs/performance.md).
-    .unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release)),
-  ] + (isFuzzing ? [.unsafeFlags(["-sanitize=fuzzer"])] : [])
+  ]
+  + (isFuzzing
+    ? [.unsafeFlags(["-sanitize=fuzzer"])]
+    // docs/adr/0028-no-access-checks-in-a-release.md
+    : [.unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release))])
 
 /// Every C header sees the same glibc: two modules with different feature macros disagree about `fd_set`.
 let glibc: [CSetting] = [.define("_GNU_SOURCE")]
