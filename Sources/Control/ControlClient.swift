@@ -51,12 +51,12 @@ public struct ControlAnswer: Sendable, Equatable {
   /// Complete lines.
   public var content: String
   /// Whether nothing was found, or a part of the request failed.
-  public var isNothing = false
+  public var isIncomplete = false
 
   /// Creates an answer; by default, one that found something.
-  public init(_ content: String, isNothing: Bool = false) {
+  public init(_ content: String, isIncomplete: Bool = false) {
     self.content = content
-    self.isNothing = isNothing
+    self.isIncomplete = isIncomplete
   }
 }
 
@@ -104,7 +104,7 @@ public struct ControlClient: Sendable {
     guard let (status, fields, content) = ControlClient.parse(answer) else { throw .unreadable(path: path) }
     guard status == 200 else { throw ControlClient.refusal(status, content) }
     let nothing = ControlHandler.nothing
-    return ControlAnswer(content, isNothing: fields[nothing.name.lowercased()] == nothing.value)
+    return ControlAnswer(content, isIncomplete: fields[nothing.name.lowercased()] == nothing.value)
   }
 
   /// A refusal with the daemon's reason. Text that httpdnsd cannot have sent is not shown on a terminal.

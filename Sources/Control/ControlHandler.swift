@@ -54,7 +54,7 @@ struct ControlHandler {
       let body = form == .json ? text.json + "\n" : text.text
       let fields = [HTTPField("Content-Type", form.contentType)]
       reply.send(
-        status: 200, fields: fields + (text.isNothing ? [ControlHandler.nothing] : []), body: Array(body.utf8))
+        status: 200, fields: fields + (text.isIncomplete ? [ControlHandler.nothing] : []), body: Array(body.utf8))
     }
   }
 

@@ -40,9 +40,9 @@ protocol ControlText: Sendable {
   /// A JSON object.
   var json: String { get }
   /// Whether nothing was found, or a part of the request failed.
-  var isNothing: Bool { get }
+  var isIncomplete: Bool { get }
 }
 
 extension ControlText {
-  var isNothing: Bool { false }
+  var isIncomplete: Bool { false }
 }

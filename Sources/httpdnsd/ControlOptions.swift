@@ -43,7 +43,7 @@ struct ControlOptions: ParsableArguments {
   /// - Throws: `ControlOptions.nothing` as `report` does.
   func show(_ answer: ControlAnswer) throws {
     print(answer.content, terminator: "")
-    if answer.isNothing { throw ControlOptions.nothing }
+    if answer.isIncomplete { throw ControlOptions.nothing }
   }
 
   /// Writes the error to stderr and returns the exit code to throw.

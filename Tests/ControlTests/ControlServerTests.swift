@@ -130,15 +130,15 @@ import Testing
     let scene = try ControlScene()
     #expect(
       try scene.client.cache("a.example", .text)
-        == ControlAnswer("the cache has nothing for a.example.\n", isNothing: true))
-    #expect(try scene.client.refresh("a.example", types: [], .json).isNothing)
-    #expect(try scene.client.reportBad("a.example", "192.0.2.1", .json).isNothing)
-    #expect(try !scene.client.providers(.json).isNothing)
+        == ControlAnswer("the cache has nothing for a.example.\n", isIncomplete: true))
+    #expect(try scene.client.refresh("a.example", types: [], .json).isIncomplete)
+    #expect(try scene.client.reportBad("a.example", "192.0.2.1", .json).isIncomplete)
+    #expect(try !scene.client.providers(.json).isIncomplete)
     var answers = Answers()
     answers.counts.saveProblem = "no room"
     let other = try ControlScene(answers)
     let answer = try other.client.flush([], below: false, .text)
-    #expect(answer.isNothing && answer.content.contains("cannot replace the cache file: no room"))
+    #expect(answer.isIncomplete && answer.content.contains("cannot replace the cache file: no room"))
   }
 
   @Test func `silent connections up to the limit do not block other clients`() throws {

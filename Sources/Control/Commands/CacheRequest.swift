@@ -37,10 +37,10 @@ struct ContentText: ControlText {
   let name: DomainName
   let content: NameContent
 
-  var isNothing: Bool { content.entries.isEmpty && content.failures.isEmpty }
+  var isIncomplete: Bool { content.entries.isEmpty && content.failures.isEmpty }
 
   var text: String {
-    guard !isNothing else { return "the cache has nothing for \(name.text)\n" }
+    guard !isIncomplete else { return "the cache has nothing for \(name.text)\n" }
     var lines = content.entries.flatMap(lines)
     if content.more > 0 { lines.append("and \(content.more) more \(content.more == 1 ? "entry" : "entries")") }
     for failure in content.failures {

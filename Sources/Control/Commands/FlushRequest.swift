@@ -70,7 +70,7 @@ struct FlushText: ControlText {
   }
 
   /// A flush that a crash would revert counts as failed.
-  var isNothing: Bool { counts.saveProblem != nil }
+  var isIncomplete: Bool { counts.saveProblem != nil }
 
   private static func count(_ number: Int, _ one: String, _ more: String? = nil) -> String {
     "\(number) \(number == 1 ? one : more ?? one + "s")"

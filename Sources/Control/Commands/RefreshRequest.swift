@@ -49,7 +49,7 @@ struct RefreshText: ControlText {
   let summary: RefreshSummary
 
   /// Whether a question got no answer, or no question was asked.
-  var isNothing: Bool { summary.reports.isEmpty || summary.reports.contains { $0.answer.failure != nil } }
+  var isIncomplete: Bool { summary.reports.isEmpty || summary.reports.contains { $0.answer.failure != nil } }
 
   var text: String {
     var lines: [String] = []

@@ -22,11 +22,11 @@ struct ReloadText: ControlText {
   let file: String
 
   /// Whether the configuration is unchanged because of mistakes.
-  var isNothing: Bool { !report.mistakes.isEmpty }
+  var isIncomplete: Bool { !report.mistakes.isEmpty }
 
   var text: String {
     var lines = report.warnings.map { "warning: \($0)" } + report.mistakes
-    if isNothing {
+    if isIncomplete {
       lines.append("configuration unchanged")
     } else {
       if !report.fixedKeys.isEmpty {
@@ -39,11 +39,11 @@ struct ReloadText: ControlText {
 
   var json: String {
     JSONText.object([
-      "reloaded": "\(!isNothing)", "file": JSONText.string(file),
+      "reloaded": "\(!isIncomplete)", "file": JSONText.string(file),
       "mistakes": JSONText.array(report.mistakes.map(JSONText.string)),
       "warnings": JSONText.array(report.warnings.map(JSONText.string)),
       "needs_restart": JSONText.array(report.fixedKeys.map(JSONText.string)),
-      "took_ms": isNothing ? nil : JSONText.milliseconds(report.duration),
+      "took_ms": isIncomplete ? nil : JSONText.milliseconds(report.duration),
     ])
   }
 }

@@ -33,11 +33,11 @@ struct BadAddressText: ControlText {
   let outcome: BadAddressOutcome
 
   /// Whether no answer contains both the address and another one.
-  var isNothing: Bool { outcome.moved + outcome.already == 0 }
+  var isIncomplete: Bool { outcome.moved + outcome.already == 0 }
 
   var text: String {
     let other = outcome.alone == 1 ? "1 answer has" : "\(outcome.alone) answers have"
-    guard !isNothing else {
+    guard !isIncomplete else {
       return outcome.alone > 0
         ? "\(address) was not moved: \(other) no other address\n" : "no cached answer to \(name.text) has \(address)\n"
     }

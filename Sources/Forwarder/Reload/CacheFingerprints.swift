@@ -58,7 +58,7 @@ extension CacheMeanings {
     for (number, name) in zip(preparation.providerNumbers, names) {
       sources[EntrySource.provider(number).number] = name
     }
-    sources[EntrySource.nobody.number] = "nobody"
+    sources[EntrySource.unknown.number] = "nobody"
     self.init(
       routes: preparation.plan.routes.map { route in
         guard !route.isUnused else { return "nobody" }

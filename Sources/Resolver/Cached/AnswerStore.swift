@@ -308,7 +308,7 @@ final class AnswerStore {
       // The current configuration may no longer have the provider.
       return configuration.place(ofProvider: number) == nil ? 0 : EntrySource.provider(number).number
     case .localDNS: return EntrySource.localDNS.number
-    case .cache, .ourselves: return EntrySource.nobody.number
+    case .cache, .ourselves: return EntrySource.unknown.number
     }
   }
 

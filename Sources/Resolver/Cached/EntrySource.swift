@@ -3,7 +3,7 @@
 /// The source of a cache entry.
 package enum EntrySource: Hashable {
   /// The daemon itself, or a provider that is no longer configured.
-  case nobody
+  case unknown
   /// A plain resolver.
   case localDNS
   /// A provider, by the number that it keeps as long as it is configured: at start its place in the configuration.
@@ -13,7 +13,7 @@ package enum EntrySource: Hashable {
 
   init(number: UInt8) {
     switch number {
-    case 0: self = .nobody
+    case 0: self = .unknown
     case 1: self = .localDNS
     default: self = .provider(Int(number) - EntrySource.firstProvider)
     }
@@ -22,7 +22,7 @@ package enum EntrySource: Hashable {
   /// The octet in the entry; 0 if a provider's number does not fit, so that no refresh asks it.
   package var number: UInt8 {
     switch self {
-    case .nobody: 0
+    case .unknown: 0
     case .localDNS: 1
     case .provider(let index): UInt8(exactly: index + EntrySource.firstProvider) ?? 0
     }

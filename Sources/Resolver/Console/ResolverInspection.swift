@@ -94,7 +94,7 @@ extension Resolver {
 
   private func name(of source: EntrySource) -> String {
     switch source {
-    case .nobody: "httpdnsd"
+    case .unknown: "httpdnsd"
     case .localDNS: "localdns"
     case .provider(let number): configuration.place(ofProvider: number).map { upstreams[$0].name } ?? "unknown"
     }

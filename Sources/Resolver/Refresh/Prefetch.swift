@@ -117,7 +117,7 @@ extension Refresher {
     var gatherings: [RefreshJourney: RefreshGathering<DomainName>] = [:]
     var order: [RefreshJourney] = []
     for asked in names {
-      let way = way(of: asked, after: .nobody)
+      let way = way(of: asked, after: .unknown)
       guard let way, way.mostNames > 0, let family = asked.question.family else {
         transfers.append(RefreshTransfer(source: way?.source, asked: [asked]))
         continue

@@ -84,7 +84,7 @@ extension Resolver {
   private func fetchAgain(_ stale: Fetch) {
     let asked = stale.asked
     guard inFlight[asked.key] == nil, !places.isFull, store.freshAnswer(to: asked, now: loop.now) == nil,
-      refresher?.takeFromBudget([asked.routed], refreshSource(asked.routed, after: .nobody)).first ?? true
+      refresher?.takeFromBudget([asked.routed], refreshSource(asked.routed, after: .unknown)).first ?? true
     else { return }
     start(makeRefresh(asked))
   }

@@ -32,7 +32,7 @@ extension Resolver {
       return start(makeRefresh(asked, for: isPinned ? .ourselves : client))
     }
     // A fresh answer of another network costs one transfer of the refresh budget.
-    let last = EntrySource(number: cache.state(hash: asked.key.keyedHash)?.source ?? EntrySource.nobody.number)
+    let last = EntrySource(number: cache.state(hash: asked.key.keyedHash)?.source ?? EntrySource.unknown.number)
     guard let source = refreshSource(asked.routed, after: last),
       refresher?.takeFromBudget([asked.routed], source).first ?? true
     else { return }
@@ -149,7 +149,7 @@ extension Resolver {
       if let index = configuration.place(ofProvider: number) {
         return route.providers.contains(index) && isFit(index) ? source : nil
       }
-      source = .nobody
+      source = .unknown
     }
     if let index = route.providers.first(where: isFit) { return .provider(configuration.providerNumbers[index]) }
     guard source == .localDNS || route.providers.isEmpty else { return nil }

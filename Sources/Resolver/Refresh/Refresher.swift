@@ -16,7 +16,7 @@ package final class Refresher: @unchecked Sendable {
   /// A question of `refresh.keep`: it is refreshed regardless of its hits.
   private struct KeepListEntry {
     var asked: RoutedQuestion
-    var source = EntrySource.nobody
+    var source = EntrySource.unknown
     /// When it is due; `.max` while it is being fetched.
     var due = Int64.max
     var doublings: UInt8 = 0
@@ -221,7 +221,7 @@ package final class Refresher: @unchecked Sendable {
       let due = settings.timing.dueOnKeepList(storedAt: answer.storedAt, lifetime: lifetime, jitter: jitter)
       return schedule(onKeepList: answer.hash, at: due)
     }
-    guard settings.heat.hotHits > 0, !answer.isNXDOMAIN, !answer.life.isImmutable, source != .nobody,
+    guard settings.heat.hotHits > 0, !answer.isNXDOMAIN, !answer.life.isImmutable, source != .unknown,
       let due = settings.timing.due(storedAt: answer.storedAt, lifetime: lifetime, jitter: jitter)
     else { return }
     insert(answer.hash, at: due)

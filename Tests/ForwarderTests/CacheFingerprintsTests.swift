@@ -1,4 +1,4 @@
-// MeaningsTests.swift -- the texts of which the cache file has fingerprints: word for word.
+// CacheFingerprintsTests.swift -- the texts of which the cache file has fingerprints: word for word.
 //
 // A change here throws away, at the upgrade, what every machine has kept.
 
@@ -68,7 +68,7 @@ import Testing
     let sources = try meanings("[[provider]]\nname = \"p\"\n\(keys)\n").sources
     #expect(sources[EntrySource.provider(0).number] == "p \(meaning)")
     #expect(sources[EntrySource.localDNS.number] == "localdns")
-    #expect(sources[EntrySource.nobody.number] == "nobody")
+    #expect(sources[EntrySource.unknown.number] == "nobody")
   }
 
   private static let doh = "[[provider]]\nname = \"p\"\nkind = \"doh\"\nurl = \"https://192.0.2.1/dns-query\"\n"

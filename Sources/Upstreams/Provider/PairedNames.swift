@@ -1,4 +1,4 @@
-// NamePairs.swift -- fetches both address families of a name in one transfer once clients ask for both.
+// PairedNames.swift -- fetches both address families of a name in one transfer once clients ask for both.
 
 import DNSWire
 import EventLoop
