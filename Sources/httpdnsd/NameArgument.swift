@@ -15,7 +15,7 @@ extension DomainName {
     if let address = IPAddress(text: argument) {
       throw ValidationError("'\(address)' is an address, not a name; `httpdnsd query \(address)` asks for its name")
     }
-    if let place = PlaceArgument(argument) { throw ValidationError(place.description) }
+    if let url = URLArgument(argument) { throw ValidationError(url.description) }
     guard !argument.contains("\n"), let name = DomainName(text: argument) else {
       throw ValidationError("'\(argument)' is not a domain name")
     }
@@ -24,7 +24,7 @@ extension DomainName {
 }
 
 /// An argument that contains a host but is not one: a URL, or a host with a port or a path.
-struct PlaceArgument {
+struct URLArgument {
   private let text: String
   private let isURL: Bool
   /// The name or address; nil if the URL has none that is valid.

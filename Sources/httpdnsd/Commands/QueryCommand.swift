@@ -73,9 +73,9 @@ struct QueryCommand: ParsableCommand {
       }
       type = asked
     }
-    let place = PlaceArgument(owner)
-    let host = place?.host ?? owner
-    let note = place.map { "\($0.kind): asking for its host, \(host)" }
+    let url = URLArgument(owner)
+    let host = url?.host ?? owner
+    let note = url.map { "\($0.kind): asking for its host, \(host)" }
     if let address = IPAddress(text: host) {
       return (Question(name: address.reverseName, type: word == nil ? .ptr : type), note)
     }
