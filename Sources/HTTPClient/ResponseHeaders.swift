@@ -114,10 +114,10 @@ extension Span<UInt8> {
   /// Whether the octets equal a text.
   func equals(_ text: String) -> Bool {
     guard text.utf8.count == count else { return false }
+    // Octets that are none may have no address.
+    guard count > 0 else { return true }
     var text = text
-    return text.withUTF8 { octets in
-      withUnsafeBytes { memcmp(octets.baseAddress!, $0.baseAddress!, count) == 0 || count == 0 }
-    }
+    return text.withUTF8 { octets in withUnsafeBytes { memcmp(octets.baseAddress!, $0.baseAddress!, count) == 0 } }
   }
 
   /// The octets without leading and trailing white space.

@@ -25,6 +25,12 @@ import Testing
     #expect(headers.version == 1)
   }
 
+  @Test func `an empty content type is none`() {
+    #expect(read("HTTP/1.1 200 OK", "Content-Type:").contentType.isEmpty)
+    #expect(read("HTTP/1.1 200 OK", "Content-Type: ", "Content-Type: text/plain").contentType == "text/plain")
+    #expect(read("HTTP/1.1 200 OK", "Content-Type: text/plain", "Content-Type:").contentType.isEmpty)
+  }
+
   @Test(
     arguments: [
       ("max-age=60", 60), ("public, max-age=60, immutable", 60), ("no-store", nil), ("max-age=60, no-cache", 60),
