@@ -43,6 +43,13 @@ package struct UpstreamFailure: Error, Sendable, Equatable {
     package var isLogged = false
     /// Whether the server replied over HTTP, so that it is reachable.
     package var isReply = false
+
+    fileprivate init(_ extendedError: ExtendedError, _ reason: String, _ blame: Blame) {
+      self.extendedError = extendedError
+      self.reason = reason
+      self.blame = blame
+      kind = reason
+    }
   }
 
   @usableFromInline final class Box: Sendable {
@@ -55,8 +62,10 @@ package struct UpstreamFailure: Error, Sendable, Equatable {
 
   /// Creates a failure whose `kind` is its reason.
   package init(_ extendedError: ExtendedError, _ reason: String, _ blame: Blame) {
-    box = Box(Details(extendedError: extendedError, reason: reason, kind: reason, blame: blame))
+    self.init(Details(extendedError, reason, blame))
   }
+
+  private init(_ details: Details) { box = Box(details) }
 
   /// One of the properties.
   @inlinable
@@ -92,32 +101,35 @@ package struct UpstreamFailure: Error, Sendable, Equatable {
 
 extension UpstreamFailure {
   init(_ failure: HTTPFailure) {
-    self.init(failure.kind.extendedError, failure.description, failure.kind.blame)
-    self.kind = failure.kind.rawValue
-    self.cause = TransferFailureCause(failure.kind)
-    self.evidence = failure.kind.evidence
-    self.isTemporary = failure.kind == .reset
     // Our own pause, which the server requested earlier.
-    if failure.kind == .calm, !failure.wasSent { self.blame = .ourselves }
+    let isOurs = failure.kind == .calm && !failure.wasSent
+    var details = Details(
+      failure.kind.extendedError, failure.description, isOurs ? .ourselves : failure.kind.blame)
+    details.kind = failure.kind.rawValue
+    details.cause = TransferFailureCause(failure.kind)
+    details.evidence = failure.kind.evidence
+    details.isTemporary = failure.kind == .reset
+    self.init(details)
   }
 
   /// The failure that a reply of the service reports.
   ///
   /// - Parameter code: the service's own error code, if it is a known one.
   package init(_ failure: HTTPDNSFailure, code: String? = nil) {
-    self.init(failure.extendedError, failure.description, failure.blame)
-    if let code { self.reason += " (\(code))" }
-    self.cause = TransferFailureCause(failure)
-    self.evidence = .doubtful
-    self.isReply = true
+    var details = Details(failure.extendedError, failure.description, failure.blame)
+    if let code { details.reason += " (\(code))" }
+    details.cause = TransferFailureCause(failure)
+    details.evidence = .doubtful
+    details.isReply = true
     if failure.blame == .account {
-      self.advice = failure.remedy
-      self.refusal = failure
+      details.advice = failure.remedy
+      details.refusal = failure
     }
     if case .server(let status) = failure {
-      self.kind = "another HTTP status"
-      self.isTemporary = status >= 500
+      details.kind = "another HTTP status"
+      details.isTemporary = status >= 500
     }
+    self.init(details)
   }
 
   init(_ failure: LocalDNSFailure) {
