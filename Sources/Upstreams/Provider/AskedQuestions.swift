@@ -51,11 +51,4 @@ package struct ProviderReplies: Sendable {
     results.first { $0.question.name == question.name && $0.question.type == question.type }?.result
       ?? .failure(.wrongQuestion)
   }
-
-  /// Calls `body` with each question that was answered and its answer.
-  func forEachAnswer(_ body: (HTTPDNSQuestion, HTTPDNSAnswer) -> Void) {
-    for (question, result) in results {
-      if case .success(let answer) = result { body(question, answer) }
-    }
-  }
 }

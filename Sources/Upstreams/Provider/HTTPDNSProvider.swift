@@ -153,10 +153,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       switch replies.answer(to: question) {
       case .success(let answer):
         var others: [(HTTPDNSQuestion, HTTPDNSAnswer)] = []
-        if replies.results.count > 1 {
-          replies.forEachAnswer { other, answer in
-            if other != question { others.append((other, taken(answer, to: other))) }
-          }
+        for case (let other, .success(let answer)) in replies.results where other != question {
+          others.append((other, taken(answer, to: other)))
         }
         return .success(UpstreamAnswer(taken(answer, to: question), server: replies.server, others: others))
       case .failure(let failure): return .failure(UpstreamFailure(failure))
@@ -272,11 +270,9 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
 
   /// Remembers a question that was answered with data, for checks and probes.
   private func noteGood(_ replies: ProviderReplies) {
-    var isNoted = false
-    replies.forEachAnswer { question, answer in
-      guard !isNoted, answer.responseCode == .noError, !answer.isNegative else { return }
-      good.note(question, now: loop.now)
-      isNoted = true
+    for case (let question, .success(let answer)) in replies.results
+    where answer.responseCode == .noError && !answer.isNegative {
+      return good.note(question, now: loop.now)
     }
   }
 
@@ -394,8 +390,9 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       do throws(HTTPDNSFailure) {
         let replies = ProviderReplies(
           server: server.description, results: try results(asked, response))
-        var count = 0
-        replies.forEachAnswer { _, answer in if !answer.isNegative { count += 1 } }
+        let count = replies.results.count {
+          if case .success(let answer) = $0.result { !answer.isNegative } else { false }
+        }
         pay(dialect.billing.units(answers: count))
         return .success(replies)
       } catch {

@@ -232,7 +232,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
     TableReading.free(old)
     guard isNew else { return }
     if !fresh.isEnabled {
-      note(.warning, "provider \(name): its table is switched off")
+      note(.warning, "provider \(name): \(UpstreamFailure.switchedOff.reason)")
     } else {
       note(.info, "provider \(name): a table of \(fresh.count) \(fresh.count == 1 ? "name" : "names")")
     }

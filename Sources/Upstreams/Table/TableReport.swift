@@ -12,7 +12,7 @@ extension TableProvider {
     report.take(counters)
     switch table {
     case nil: report.state = .down(problem ?? "no table yet")
-    case .some(let table) where !table.isEnabled: report.state = .down("its table is switched off")
+    case .some(let table) where !table.isEnabled: report.state = .down(UpstreamFailure.switchedOff.reason)
     case .some: report.remark = problem.map { "keeping the old table: \($0)" }
     }
     return report
