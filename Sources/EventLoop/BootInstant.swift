@@ -41,11 +41,7 @@ extension Duration {
   @inlinable
   public var nanoseconds: Int64 {
     // Less than nine seconds, as most are, need no division of 128 bits.
-    let whole = self.attoseconds
-    let low = Int64(truncatingIfNeeded: whole)
-    guard Int128(low) != whole else { return low / 1_000_000_000 }
-    let (seconds, attoseconds) = components
-    let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-    return overflow ? (seconds < 0 ? .min : .max) : scaled &+ attoseconds / 1_000_000_000
+    let low = Int64(truncatingIfNeeded: attoseconds)
+    return Int128(low) == attoseconds ? low / 1_000_000_000 : Int64(clamping: attoseconds / 1_000_000_000)
   }
 }
