@@ -39,7 +39,8 @@ def _make_certificate(folder: Path) -> tuple[Path, Path]:
   certificate, key = folder / "certificate.pem", folder / "key.pem"
   names = f"subjectAltName=IP:127.0.0.1,IP:{peers.DOH_ADDRESS},DNS:localhost,DNS:{peers.DOH_NAME}"
   _run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-        "-subj", "/CN=localhost", "-addext", names, "-keyout", str(key), "-out", str(certificate)], "openssl makes no certificate")
+        "-subj", "/CN=localhost", "-addext", names, "-keyout", str(key), "-out", str(certificate)],
+       "openssl makes no certificate")
   return certificate, key
 
 

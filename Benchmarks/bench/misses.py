@@ -7,12 +7,12 @@ import os
 import random
 import socket
 import statistics
-import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from . import ours, peers
+from .dns import compose_query
 from .lab import launch_simulator
 from .load import run as drive
 from .processes import BenchError
@@ -99,18 +99,13 @@ def _ask_alone(misses: Misses, servers: list[Server]) -> None:
     client.settimeout(5)
     for number in range(_ALONE):
       for server in random.sample(servers, len(servers)):
-        query = _query(names[server.spec.name][number])
+        query = compose_query(names[server.spec.name][number], number)
         begin = time.perf_counter()
         client.sendto(query, ("127.0.0.1", server.port))
         client.recv(4096)
         times[server.spec.name].append(time.perf_counter() - begin)
   for name, values in times.items():
     misses.alone.setdefault(name, []).append(1e3 * statistics.median(values))
-
-
-def _query(name: str) -> bytes:
-  labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
-  return struct.pack(">HHHHHH", random.randrange(1 << 16), 0x0100, 1, 0, 0, 0) + labels + b"\0\0\1\0\1"
 
 
 def _ratio(figures: dict[str, list[float]], name: str, other: str) -> float | None:

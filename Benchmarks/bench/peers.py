@@ -111,6 +111,10 @@ def _dnsmasq(place: Place) -> list[str]:
     f"--server=127.0.0.1#{place.lab.authority_port}"]
 
 
+def _run_dnsdist(place: Place, configuration: str) -> list[str]:
+  return [program("dnsdist"), "--supervised", "--disable-syslog", "-C", place.write("dnsdist.conf", configuration)]
+
+
 def _dnsdist_common(place: Place) -> str:
   return f"""
 setSecurityPollSuffix("")
@@ -124,11 +128,10 @@ def _dnsdist(batch: int) -> Callable[[Place], list[str]]:
   """dnsdist that receives up to `batch` datagrams at once; 1 is its default, in which it does without recvmmsg."""
 
   def command(place: Place) -> list[str]:
-    configuration = place.write("dnsdist.conf", _dnsdist_common(place) + f"""
+    return _run_dnsdist(place, _dnsdist_common(place) + f"""
 setUDPMultipleMessagesVectorSize({batch})
 setLocal("127.0.0.1:{place.port}")
 """)
-    return [program("dnsdist"), "--supervised", "--disable-syslog", "-C", configuration]
 
   return command
 
@@ -138,11 +141,10 @@ def dnsdist_doh(doh_port: int) -> Spec:
 
   def command(place: Place) -> list[str]:
     lab = place.lab
-    configuration = place.write("dnsdist.conf", _dnsdist_common(place) + f"""
+    return _run_dnsdist(place, _dnsdist_common(place) + f"""
 setLocal("127.0.0.1:{place.port}")
 addDOHLocal("127.0.0.1:{doh_port}", "{lab.certificate}", "{lab.key}", "/dns-query", {{minTLSVersion="tls1.2"}})
 """)
-    return [program("dnsdist"), "--supervised", "--disable-syslog", "-C", configuration]
 
   return Spec("dnsdist DoH", Role.REFERENCE, command, package="dnsdist")
 
@@ -152,16 +154,12 @@ def dnsdist_for_misses() -> Spec:
 
   def command(place: Place) -> list[str]:
     lab = place.lab
-    configuration = place.write("dnsdist.conf", f"""
-setSecurityPollSuffix("")
-setACL({{"127.0.0.0/8"}})
-newServer({{address="127.0.0.1:{lab.authority_port}", healthCheckMode="up"}})
+    return _run_dnsdist(place, _dnsdist_common(place) + f"""
 setLocal("127.0.0.1:{place.port}")
 addDOHLocal("{DOH_ADDRESS}:443", "{lab.certificate}", "{lab.key}", "/dns-query", {{minTLSVersion="tls1.2"}})
 addAction("{DOH_NAME}.", SpoofAction({{"{DOH_ADDRESS}"}}))
 addAction(AllRule(), SpoofAction({{"192.0.2.1"}}, {{ttl=300}}))
 """)
-    return [program("dnsdist"), "--supervised", "--disable-syslog", "-C", configuration]
 
   return Spec("dnsdist DoH", Role.REFERENCE, command, package="dnsdist")
 
