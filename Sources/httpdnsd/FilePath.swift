@@ -1,6 +1,7 @@
 // FilePath.swift -- makes paths absolute, and compares them.
 
 import Glibc
+import SystemSetup
 
 enum FilePath {
   /// The absolute path with links unresolved; the path as given if the working directory is unknown.
@@ -21,4 +22,9 @@ enum FilePath {
     defer { free(resolved) }
     return String(cString: resolved)
   }
+}
+
+extension ServiceUnit {
+  /// Whether the service reads this configuration.
+  func reads(_ path: String) -> Bool { configuration.map { FilePath.isSame($0, path) } ?? false }
 }

@@ -111,8 +111,7 @@ struct MachineCheck {
     do throws(EventLoopError) {
       for finding in try Healthcheck.run(servers, timeout: .seconds(2)) {
         let isMissing = finding.failure == .network(ECONNREFUSED)
-        let command = isOfService ? "systemctl start httpdnsd" : "httpdnsd run --config \(path)"
-        let help = isMissing ? "; `\(command)` starts it" : ""
+        let help = isMissing ? "; `\(startCommand)` starts it" : ""
         add("daemon", finding.failure == nil ? .ok : .problem, finding.line + help)
       }
     } catch { add("daemon", .note, "not checked: \(error)") }
@@ -189,8 +188,10 @@ struct MachineCheck {
     return Engagement(journal, root: Root()).isEngaged ?? false
   }
 
-  /// Whether httpdnsd.service reads this configuration.
-  private var isOfService: Bool { ServiceUnit(Root()).configuration.map { FilePath.isSame($0, path) } ?? false }
+  /// What starts a daemon with this configuration.
+  private var startCommand: String {
+    ServiceUnit(Root()).reads(path) ? "systemctl start httpdnsd" : "httpdnsd run --config \(path)"
+  }
 
   /// The address as text, without the port if it is 53.
   private static func host(_ server: SocketAddress) -> String {

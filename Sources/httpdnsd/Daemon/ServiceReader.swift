@@ -16,7 +16,7 @@ struct ServiceReader {
   /// Nil if this process is not root, or if the service reads another configuration or has no static user.
   init?(of configuration: String) {
     let unit = ServiceUnit(Root())
-    guard geteuid() == 0, let named = unit.configuration, FilePath.isSame(named, configuration),
+    guard geteuid() == 0, unit.reads(configuration),
       let user = unit.user, uid_t(user) == nil
     else { return nil }
     guard let account = UserAccount(user) else {
