@@ -151,9 +151,9 @@ public struct CacheImage {
     let map = NumberMap(savedRoutes: routes, savedSources: sources, now: meanings)
     var counts = CacheCounts()
     octets.withUnsafeBytes { octets in
-      for (number, start) in entriesByUse.enumerated() {
+      for (number, entry) in entriesByUse.enumerated() {
         if number % CacheImage.entriesBetweenLooks == 0, !isWanted() { break }
-        switch restore(octets, start.offset, into: cache, map, meanings, time, whenFresh) {
+        switch restore(octets, entry.offset, into: cache, map, meanings, time, whenFresh) {
         case .stored: counts.loaded += 1
         case .present, .past: counts.dropped += 1
         case .noRoom: counts.withoutRoom += 1

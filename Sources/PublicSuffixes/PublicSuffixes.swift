@@ -80,7 +80,6 @@ public enum PublicSuffixes {
 private final class SuffixMemo: Sendable {
   static let shared = SuffixMemo()
 
-  private static let size = 1024
   /// A keyed hash of a suffix, whose last bit is the answer; 0 if there is none. An owner of domains cannot choose which
   /// suffix another one displaces.
   private let cells = InlineArray<1024, Atomic<UInt64>> { _ in Atomic(0) }
@@ -90,7 +89,7 @@ private final class SuffixMemo: Sendable {
     var hasher = Hasher()
     hasher.combine(bytes: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(octets)[start...]))
     let hash = UInt64(bitPattern: Int64(hasher.finalize())) | 3
-    let place = Int(truncatingIfNeeded: (hash >> 2) % UInt64(SuffixMemo.size))
+    let place = Int(truncatingIfNeeded: (hash >> 2) % UInt64(cells.count))
     let known = cells[place].load(ordering: .relaxed)
     if known | 1 == hash { return known & 1 != 0 }
     let isSuffix = PublicSuffixes.contains(octets, from: start)

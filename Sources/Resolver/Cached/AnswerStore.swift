@@ -156,8 +156,8 @@ final class AnswerStore {
 
   /// RFC 8020: NXDOMAIN is valid for every name below, if the upstream means the whole tree.
   ///
-  /// A network's resolver does not: it has private zones below names that it answers with NXDOMAIN. Nor do some providers, which do so for
-  /// the empty names between two zones; `namesBelow` knows these.
+  /// A network's resolver does not: it has private zones below names that it answers with NXDOMAIN. Nor do some providers,
+  /// which do so for the empty names between two zones; `namesBelow` knows these.
   private func nxdomainAbove(_ asked: ResolverQuestion, now: BootInstant) -> FinishedAnswer? {
     guard settings.cacheEnabled, settings.nxdomainCut, !asked.route.providers.isEmpty, !asked.route.isSearched else {
       return nil

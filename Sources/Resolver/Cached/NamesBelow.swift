@@ -15,8 +15,8 @@ struct NamesBelow {
   var isWhole = true
 
   private static let size = 16_384
-  /// How long a name counts after its answer has expired: a provider that once answered NXDOMAIN for a name with others below it does so
-  /// again.
+  /// How long a name counts after its answer has expired: a provider that once answered NXDOMAIN for a name with others
+  /// below it does so again.
   private static let memory = Duration.seconds(3600)
 
   /// Notes that a name exists, by an answer that expires at `end`.
@@ -27,7 +27,7 @@ struct NamesBelow {
     name.lowercased.octets.withUnsafeBytes { octets in
       guard octets.count > 1 else { return }
       var start = Int(octets[0]) + 1
-      // A single label has too many names below it to be worth a place.
+      // NXDOMAIN for a single label covers no names below anyway.
       while octets[start] != 0, octets[start + Int(octets[start]) + 1] != 0 {
         let place = NamesBelow.place(UnsafeRawBufferPointer(rebasing: octets[start...]), scope)
         ends[place] = max(ends[place], end)
