@@ -30,7 +30,8 @@ import Testing
   }
 
   private func route(to provider: Int) -> Route {
-    Route(providers: [provider], localServers: LocalServers([.system]), fallsBack: true, ttl: ResolverScene.bounds)
+    let system = LocalServers([LocalServers.Entry.system])
+    return Route(providers: [provider], localServers: system, fallsBack: true, ttl: ResolverScene.bounds)
   }
 
   @Test func `a reload leaves questions in flight with their upstreams`() throws {
