@@ -53,6 +53,7 @@ let layer0: [Target] = [
   .systemLibrary(name: "CEvent", pkgConfig: "libevent", providers: [.apt(["libevent-dev"])]),
   .systemLibrary(name: "CTLS", pkgConfig: "libevent_openssl", providers: [.apt(["libevent-dev", "libssl-dev"])]),
   .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+  .systemLibrary(name: "CHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev", "libssl-dev"])]),
   .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
   .target(name: "CJSON", cSettings: glibc, linkerSettings: [.linkedLibrary("simdjson")]),
   .target(name: "CSocket", cSettings: glibc),
@@ -82,7 +83,7 @@ let layer2: [Target] =
   + module("MessageCache", ["DNSWire", "CHotPath"])
   + module("Routing", ["DNSWire", "Files", "PublicSuffixes"])
   + module("Listener", ["EventLoop", "FairShares", "CSocket", "CEvent"])
-  + module("HTTPClient", ["EventLoop", "HTTPMessage", "CCurl", "CProcess"])
+  + module("HTTPClient", ["EventLoop", "HTTPMessage", "CCurl", "CHTTP2", "CProcess"])
   + module("LocalDNS", ["EventLoop", "DNSWire", "Files"], tests: ["CEvent"])
   + module("Refresh")
   + module("FairShares", ["DNSWire", "CHotPath", "PublicSuffixes"])

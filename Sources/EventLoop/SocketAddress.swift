@@ -112,11 +112,13 @@ extension SocketAddress: Hashable, CustomStringConvertible {
     hasher.combine(port)
   }
 
-  /// `192.0.2.1:53` or `[2001:db8::1]:53`.
-  public var description: String {
+  /// `192.0.2.1` or `2001:db8::1`.
+  public var host: String {
     var text = [CChar](repeating: 0, count: 46)
     inet_ntop(family, octets, &text, 46)
-    let host = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-    return family == AF_INET6 ? "[\(host)]:\(port)" : "\(host):\(port)"
+    return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
+
+  /// `192.0.2.1:53` or `[2001:db8::1]:53`.
+  public var description: String { family == AF_INET6 ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }

@@ -38,11 +38,9 @@ extension Easy {
 private let bufferMargin = 16_384
 /// The largest buffer that libcurl 7.88 accepts.
 private let largestBuffer = 512 * 1024
-/// Milliseconds between the first and the second address family (RFC 8305 section 5).
-private let happyEyeballsDelay = 250
 
-/// Configures a new handle. libcurl passes `generation` to the callback that closes a socket.
-func configure(_ easy: Easy, _ settings: OriginSettings, generation: UnsafeMutableRawPointer) {
+/// Configures a new handle. libcurl passes `carrier` to the callback that closes a socket.
+func configure(_ easy: Easy, _ settings: OriginSettings, carrier: UnsafeMutableRawPointer) {
   let options = settings.options
   easy.set(CURLOPT_CURLU, UnsafeRawPointer(settings.url))
   easy.set(CURLOPT_PROTOCOLS_STR, settings.server.scheme.rawValue)
@@ -66,8 +64,8 @@ func configure(_ easy: Easy, _ settings: OriginSettings, generation: UnsafeMutab
   if settings.trust != nil { configureTLS(easy, settings) }
   easy.set(CURLOPT_SOCKOPTDATA, Unmanaged.passUnretained(settings).toOpaque())
   _ = ccurl_setopt_sockopt_callback(easy, socketWasMade)
-  easy.set(CURLOPT_CLOSESOCKETDATA, generation)
-  _ = ccurl_setopt_closesocket_callback(easy, generationSocketWillClose)
+  easy.set(CURLOPT_CLOSESOCKETDATA, carrier)
+  _ = ccurl_setopt_closesocket_callback(easy, carrierSocketWillClose)
 }
 
 private func configureConnection(_ easy: Easy, _ settings: OriginSettings) {
@@ -76,12 +74,12 @@ private func configureConnection(_ easy: Easy, _ settings: OriginSettings) {
     _ = ccurl_setopt_resolver_callback(easy, lookUpWouldStart)
   }
   if let connectTo = settings.connectTo { easy.set(CURLOPT_CONNECT_TO, connectTo.head) }
-  easy.set(CURLOPT_HAPPY_EYEBALLS_TIMEOUT_MS, happyEyeballsDelay)
+  easy.set(CURLOPT_HAPPY_EYEBALLS_TIMEOUT_MS, Int(happyEyeballsDelay.nanoseconds / 1_000_000))
   easy.set(CURLOPT_MAXLIFETIME_CONN, max(1, Int(settings.options.maxAge.components.seconds)))
   easy.set(CURLOPT_TCP_NODELAY, 1)
   easy.set(CURLOPT_TCP_KEEPALIVE, 1)
-  easy.set(CURLOPT_TCP_KEEPIDLE, 30)
-  easy.set(CURLOPT_TCP_KEEPINTVL, 10)
+  easy.set(CURLOPT_TCP_KEEPIDLE, Int(keepAliveIdle))
+  easy.set(CURLOPT_TCP_KEEPINTVL, Int(keepAliveInterval))
   switch settings.server.scheme {
   case .http: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
   case .https where !settings.options.usesHTTP2: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
@@ -121,8 +119,6 @@ private func contextWasMade(
 
 private func socketWasMade(_ context: UnsafeMutableRawPointer?, _ descriptor: Int32, _: curlsocktype) -> Int32 {
   let settings = Unmanaged<OriginSettings>.fromOpaque(context!).takeUnretainedValue()
-  // Octets that the server does not acknowledge indicate a dead path: the kernel would retransmit for 15 minutes.
-  var milliseconds = UInt32(clamping: settings.options.userTimeout.nanoseconds / 1_000_000)
-  setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &milliseconds, socklen_t(MemoryLayout<UInt32>.size))
+  setUserTimeout(settings.options.userTimeout, descriptor)
   return CURL_SOCKOPT_OK
 }

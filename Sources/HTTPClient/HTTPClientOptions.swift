@@ -21,12 +21,14 @@ public struct HTTPClientOptions: Sendable {
   public var proxy = ""
   /// The address family to connect to.
   public var family = Family.any
-  /// Maximum simultaneous connections. HTTP/2 uses at most two.
+  /// Maximum simultaneous connections. HTTP/2 through a proxy uses at most two.
   public var maxConnections = 64
   /// Maximum transfers in flight, including those that wait for a connection; a further one fails with `busy`.
   public var maxInFlight = 1024
   /// The age at which a connection accepts no more transfers.
   public var maxAge = Duration.seconds(600)
+  /// How long an HTTP/2 connection beside others stays open without transfers.
+  public var surplusTime = Duration.seconds(15)
   /// Maximum octets of content; a transfer in flight takes slightly more memory than that. With HTTP/2 at most
   /// `mostHTTP2Body`.
   public var maxBody = 64 * 1024
@@ -35,6 +37,8 @@ public struct HTTPClientOptions: Sendable {
   public static let mostHTTP2Body = 480 << 10
   /// Whether to use HTTP/2 if the server supports it.
   public var usesHTTP2 = true
+  /// Whether libcurl carries all transfers, also those of HTTP/2; for tests and comparisons.
+  package var carriesByCurl = false
   /// The time for certificate checks while the system clock is implausible; nil always uses the system clock.
   public var certificateClock: CertificateClock?
   /// `TCP_USER_TIMEOUT`: how long sent octets may remain unacknowledged before the connection is closed.

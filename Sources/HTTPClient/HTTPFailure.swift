@@ -60,18 +60,33 @@ extension HTTPFailure: CustomStringConvertible {
 }
 
 extension HTTPFailure {
+  /// The server asked for fewer transfers.
+  static let calm = HTTPFailure(.calm, "the server asked for fewer transfers")
+
+  /// A failed system call for a connection.
+  ///
+  /// - Parameter systemError: its `errno`.
+  init(connecting systemError: Int32) {
+    let reason = String(cString: strerror(systemError))
+    switch systemError {
+    case ECONNREFUSED: self.init(.refused, reason)
+    case EMFILE, ENFILE, ENOBUFS, ENOMEM: self.init(.busy, reason)
+    default: self.init(.unreachable, reason)
+    }
+  }
+
   /// Adds a hint about a probable mistake in the configuration.
   ///
   /// - Parameters:
-  ///   - detail: libcurl's error message.
-  ///   - isFirst: whether the server has not answered yet.
-  mutating func explain(_ code: CURLcode, scheme: HTTPServerAddress.Scheme, detail: String, isFirst: Bool) {
+  ///   - detail: the error message of libcurl or OpenSSL.
+  ///   - isFirst: whether the server closed the connection and has not answered yet.
+  mutating func explain(scheme: HTTPServerAddress.Scheme, detail: String, isFirst: Bool) {
     switch (kind, scheme) {
     case (.tls, .https) where detail.contains("wrong version number") || detail.contains("packet length too long"):
       reason = "the server does not speak TLS; is its URL http://?"
     case (.tls, .https) where detail.contains("asn1 encoding routines"):
       reason = "the certificate has a wrong signature; `httpdnsd reload` reads a ca_file that was replaced"
-    case (.reset, .http) where isFirst && (code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR):
+    case (.reset, .http) where isFirst:
       reason += "; is it an https port?"
     case (.certificate, _) where detail.contains("issuer certificate") || detail.contains("self-signed certificate"):
       reason += "; if the server is your own, give its CA by ca_file"
@@ -89,12 +104,7 @@ extension HTTPFailure {
     switch code {
     case CURLE_OPERATION_TIMEDOUT: self.init(.timeout, general)
     case CURLE_COULDNT_CONNECT:
-      let reason = systemError == 0 ? general : String(cString: strerror(systemError))
-      switch systemError {
-      case ECONNREFUSED: self.init(.refused, reason)
-      case EMFILE, ENFILE, ENOBUFS, ENOMEM: self.init(.busy, reason)
-      default: self.init(.unreachable, reason)
-      }
+      if systemError == 0 { self.init(.unreachable, general) } else { self.init(connecting: systemError) }
     case CURLE_COULDNT_RESOLVE_HOST, CURLE_INTERFACE_FAILED: self.init(.unreachable, general)
     case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR:
       self.init(.certificate, detail.isEmpty ? general : detail)

@@ -52,13 +52,13 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   public var inFlight: Int { draining.reduce(current?.active.count ?? 0) { $0 + $1.active.count } }
 
   /// The number of connections that are open or being opened.
-  public var connectionCount: Int { draining.reduce(current?.sockets.count ?? 0) { $0 + $1.sockets.count } }
+  public var connectionCount: Int { draining.reduce(current?.connectionCount ?? 0) { $0 + $1.connectionCount } }
 
   /// Octets of responses in all handles, in use or idle.
   public var heldOctets: Int { draining.reduce(current?.heldOctets ?? 0) { $0 + $1.heldOctets } }
 
-  /// The number of libcurl's handles, in use or idle.
-  public var handleCount: Int { draining.reduce(current?.handleCount ?? 0) { $0 + $1.handleCount } }
+  /// The number of transfers in use or idle, each with a handle if libcurl carries it.
+  public var handleCount: Int { draining.reduce(current?.transferCount ?? 0) { $0 + $1.transferCount } }
 
   /// Sends a request and waits until the transfer ends, at the latest after `timeout`.
   ///

@@ -70,7 +70,7 @@ public struct HTTPServerAddress: Hashable, Sendable {
 
   /// `AF_INET` or `AF_INET6` for a literal, nil for a name.
   static func family(of literal: String) -> Int32? {
-    var octets = in6_addr()
+    var octets = [UInt8](repeating: 0, count: 16)
     if inet_pton(AF_INET, literal, &octets) == 1 { return AF_INET }
     if inet_pton(AF_INET6, literal, &octets) == 1 { return AF_INET6 }
     return nil

@@ -5,17 +5,6 @@ import EventLoop
 import Glibc
 import HTTPMessage
 
-/// A list of libcurl's type, owned.
-final class CurlList {
-  /// The head; nil for an empty list.
-  private(set) var head: UnsafeMutablePointer<curl_slist>?
-
-  /// Creates a list of lines, which libcurl copies.
-  init(_ lines: [String]) { for line in lines { head = curl_slist_append(head, line) } }
-
-  deinit { curl_slist_free_all(head) }
-}
-
 /// The constants of an origin in libcurl's form. Must outlive every handle that uses it; loop thread only.
 final class OriginSettings {
   let server: HTTPServerAddress
@@ -34,9 +23,18 @@ final class OriginSettings {
   /// The pins in libcurl's form; empty for none.
   let pins: String
 
-  private var headerLists: [(fields: [HTTPField], list: CurlList)] = []
-  /// Maximum different arrays of header fields that are stored in libcurl's form.
-  private static let headerListLimit = 8
+  /// The server's addresses of the families that may be used, alternately of both (RFC 8305 section 4).
+  let addresses: [SocketAddress]
+  /// How TLS connections are opened without libcurl; nil if libcurl carries all transfers.
+  let tls: TLSContext?
+  /// Whether the server was found not to speak HTTP/2, so that libcurl carries its transfers.
+  var lacksHTTP2 = false
+  /// Whether HTTP/2 streams carry transfers, and not libcurl.
+  var carriesStreams: Bool { tls != nil && !lacksHTTP2 }
+
+  private var knownFields: [RequestFields] = []
+  /// Maximum different arrays of header fields that are stored in their composed form.
+  private static let knownFieldsLimit = 8
   /// libcurl's global initialisation; it creates no thread and no socket.
   private static let started: CURLcode = curl_global_init(Int(CURL_GLOBAL_DEFAULT))
 
@@ -62,6 +60,7 @@ final class OriginSettings {
       resolve = nil
       isReachable = host != nil
     }
+    addresses = alternating(usable.compactMap { SocketAddress(text: "\(bracketed($0)):\(server.port)") })
     do throws(HTTPSetupError) {
       guard curl_url_set(url, CURLUPART_URL, server.rootURL, 0) == CURLUE_OK else {
         throw HTTPSetupError(description: "\(server): not a URL that libcurl takes")
@@ -69,6 +68,9 @@ final class OriginSettings {
       try checkProxy(options.proxy)
       try checkPins(options.pins)
       trust = server.scheme == .https || options.proxy.hasPrefix("https:") ? try .load(extra: options.caFile) : nil
+      let isForStreams =
+        server.scheme == .https && options.proxy.isEmpty && options.usesHTTP2 && !options.carriesByCurl
+      tls = if isForStreams, let trust { try TLSContext(server, options, trust) } else { nil }
     } catch {
       curl_share_cleanup(share)
       curl_url_cleanup(url)
@@ -84,14 +86,15 @@ final class OriginSettings {
   /// Whether there is an address of an allowed family, or a host name for the proxy.
   let isReachable: Bool
 
-  /// Returns the header fields in libcurl's form, composed once per different array; nil if a field is malformed.
-  func headerList(_ fields: [HTTPField]) -> CurlList? {
-    if let known = headerLists.first(where: { $0.fields == fields }) { return known.list }
+  /// Returns the composed form of header fields, which is made once for each different array; nil if a field is
+  /// malformed.
+  func fields(_ fields: [HTTPField]) -> RequestFields? {
+    if let known = knownFields.first(where: { $0.fields == fields }) { return known }
     for field in fields where !isFieldText(field.name) || !isFieldText(field.value) || field.name.isEmpty { return nil }
-    let list = CurlList(fields.map { "\($0.name): \($0.value)" })
-    if headerLists.count == Self.headerListLimit { headerLists.removeFirst() }
-    headerLists.append((fields, list))
-    return list
+    let composed = RequestFields(fields, to: server)
+    if knownFields.count == Self.knownFieldsLimit { knownFields.removeFirst() }
+    knownFields.append(composed)
+    return composed
   }
 
   private static func route(_ server: HTTPServerAddress, _ usable: [String]) -> (CurlList?, CurlList?) {
@@ -103,6 +106,18 @@ final class OriginSettings {
     let alias = "origin.invalid"
     return (CurlList(["\(alias):\(server.port):\(addresses)"]), CurlList(["::\(alias):\(server.port)"]))
   }
+}
+
+/// Addresses of both families in turn, each family in its order, beginning with that of the first.
+private func alternating(_ addresses: [SocketAddress]) -> [SocketAddress] {
+  var first = addresses.filter { $0.family == addresses.first?.family }[...]
+  var second = addresses.filter { $0.family != addresses.first?.family }[...]
+  var result: [SocketAddress] = []
+  while let next = first.popFirst() ?? second.popFirst() {
+    result.append(next)
+    if let other = second.popFirst() { result.append(other) }
+  }
+  return result
 }
 
 private func bracketed(_ literal: String) -> String { literal.contains(":") ? "[\(literal)]" : literal }

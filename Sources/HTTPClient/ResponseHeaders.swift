@@ -1,4 +1,4 @@
-// ResponseHeaders.swift -- parses the header fields that the daemon uses, line by line as libcurl passes them.
+// ResponseHeaders.swift -- reads the header fields that the daemon uses, in lines from libcurl or as pairs from nghttp2.
 
 import Glibc
 
@@ -31,8 +31,8 @@ struct ResponseHeaders {
   }
 
   /// Clears the previous response.
-  mutating func reset() {
-    version = 1
+  mutating func reset(httpVersion: Int = 1) {
+    version = httpVersion
     age = nil
     maxAge = nil
     date = nil
@@ -59,21 +59,33 @@ struct ResponseHeaders {
     }
     var colon = 0
     while colon < line.count, line[colon] != UInt8(ascii: ":") { colon += 1 }
-    guard colon < line.count else { return true }
-    switch colon {
-    case 3 where line.hasPrefix("age"): age = line.number(from: colon + 1)
-    case 4 where line.hasPrefix("etag"):
-      let value = line.value(from: colon + 1)
+    if colon < line.count { note(line.extracting(..<colon), line.value(from: colon + 1)) }
+    return true
+  }
+
+  /// Takes one field.
+  ///
+  /// - Returns: false if the section exceeds `limit`.
+  mutating func take(_ name: Span<UInt8>, _ value: Span<UInt8>) -> Bool {
+    octets += name.count + value.count
+    guard octets <= Self.limit else { return false }
+    note(name, value.trimmed)
+    return true
+  }
+
+  private mutating func note(_ name: Span<UInt8>, _ value: Span<UInt8>) {
+    switch name.count {
+    case 3 where name.hasPrefix("age"): age = value.number(from: 0)
+    case 4 where name.hasPrefix("etag"):
       entityTag = value.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
-    case 4 where line.hasPrefix("date"): date = httpDate(line.value(from: colon + 1))
-    case 11 where line.hasPrefix("retry-after"):
-      retryDelay = line.number(from: colon + 1)
-      if retryDelay == nil { retryDate = httpDate(line.value(from: colon + 1)) }
-    case 12 where line.hasPrefix("content-type"): noteContentType(line.value(from: colon + 1))
-    case 13 where line.hasPrefix("cache-control"): noteCacheControl(line.value(from: colon + 1))
+    case 4 where name.hasPrefix("date"): date = httpDate(value)
+    case 11 where name.hasPrefix("retry-after"):
+      retryDelay = value.number(from: 0)
+      if retryDelay == nil { retryDate = httpDate(value) }
+    case 12 where name.hasPrefix("content-type"): noteContentType(value)
+    case 13 where name.hasPrefix("cache-control"): noteCacheControl(value)
     default: break
     }
-    return true
   }
 
   private mutating func noteContentType(_ value: Span<UInt8>) {

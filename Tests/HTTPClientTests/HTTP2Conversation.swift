@@ -25,6 +25,7 @@ final class HTTP2Conversation {
   private static let settings: UInt8 = 4
   private static let ping: UInt8 = 6
   private static let goAway: UInt8 = 7
+  private static let continuation: UInt8 = 9
   private static let endStream: UInt8 = 1
   private static let acknowledge: UInt8 = 1
   private static let endHeaders: UInt8 = 4
@@ -132,10 +133,22 @@ final class HTTP2Conversation {
     case .respond(let text): send(content: text, id)
     case .hold: held.append(id)
     case .respondToHeld(let text): release(text)
+    case .hint: send(Self.headers, Self.endHeaders, id, field(":status", "103") + field("age", "7"))
+    case .respondWithTrailer(let text):
+      send(Self.headers, Self.endHeaders, id, Self.status200)
+      send(Self.data, 0, id, Array(text.utf8))
+      send(Self.headers, Self.endHeaders | Self.endStream, id, field("age", "7"))
+      end(id)
+    case .respondWithFields(let count):
+      send(Self.headers, count == 0 ? Self.endHeaders : 0, id, Self.status200)
+      for number in 1...count {
+        let text = field("x", String(repeating: "x", count: 4000))
+        send(Self.continuation, number == count ? Self.endHeaders : 0, id, text)
+      }
+      send(Self.data, Self.endStream, id, [])
+      end(id)
     case .redirect(let target):
-      // Literals with names of the static table, :status and location (RFC 7541 section 6.2.2).
-      let fields = [0x08, 0x03] + Array("302".utf8) + [0x0F, 0x1F, UInt8(target.utf8.count)] + Array(target.utf8)
-      send(Self.headers, Self.endHeaders | Self.endStream, id, fields)
+      send(Self.headers, Self.endHeaders | Self.endStream, id, field(":status", "302") + field("location", target))
       end(id)
     case .reset(let error):
       send(Self.reset, 0, id, octets(error.rawValue))
@@ -173,6 +186,24 @@ final class HTTP2Conversation {
     let count = payload.count
     let header = [UInt8(count >> 16), UInt8(count >> 8 & 0xFF), UInt8(count & 0xFF), type, flags]
     stream.write(header + octets(id) + payload)
+  }
+
+  /// A literal that no table keeps (RFC 7541 section 6.2.2).
+  private func field(_ name: String, _ value: String) -> [UInt8] {
+    [0x00] + text(name) + text(value)
+  }
+
+  /// A text without Huffman code after its length (RFC 7541 sections 5.1 and 5.2).
+  private func text(_ text: String) -> [UInt8] {
+    var left = text.utf8.count
+    guard left >= 127 else { return [UInt8(left)] + Array(text.utf8) }
+    var length: [UInt8] = [127]
+    left -= 127
+    while left >= 128 {
+      length.append(UInt8(left % 128 + 128))
+      left /= 128
+    }
+    return length + [UInt8(left)] + Array(text.utf8)
   }
 
   private func octets(_ number: UInt32) -> [UInt8] {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import HTTPClient
 
-@Suite struct `An HTTP/2 server that` {
+@Suite(.onBothStacks) struct `An HTTP/2 server that` {
   @Test func `a GOAWAY in mid-stream moves the unanswered transfers to new connections`() throws {
     let requests = Atomic<Int>(0)
     let ((results, after), connections) = try withHTTP2 { request in
@@ -87,7 +87,7 @@ import Testing
     }
     #expect(results.count { $0.response?.text == "x" } == 50)
     #expect(peer.streamsTooMany == 0)
-    #expect(connections <= 2)
+    #expect(connections <= (Stack.current == .curl ? 2 : HTTPClientOptions().maxConnections))
   }
 
   @Test func `refused streams and occasional GOAWAYs fail no transfer`() throws {
@@ -162,7 +162,8 @@ import Testing
       return (first + (await origin.burst(100))).map { $0.failure?.kind }
     }
     #expect(kinds == Array(repeating: .calm, count: 200))
-    #expect(requests.load(ordering: .relaxed) == 1)
+    // libcurl waits for the first response; streams begin when the server has said how many it allows.
+    #expect(requests.load(ordering: .relaxed) <= (Stack.current == .curl ? 1 : 100))
     #expect(connections == 1)
   }
 
@@ -178,8 +179,8 @@ import Testing
       for _ in 0..<100 { kinds.append(await origin.get().failure?.kind) }
       return kinds
     }
-    // The first failure makes the client look for the reason of the second.
-    #expect(kinds == [.reset] + Array(repeating: .calm, count: 99))
+    // With libcurl, the first failure makes the client look for the reason of the second.
+    #expect(kinds == [Stack.current == .curl ? .reset : .calm] + Array(repeating: .calm, count: 99))
     #expect(requests.load(ordering: .relaxed) <= 12)
     #expect(connections <= 12)
   }

@@ -17,6 +17,12 @@ enum HTTP2Act: Sendable {
   case hold
   /// Responds to every stream that is kept.
   case respondToHeld(String)
+  /// Sends a 103 with an `age`.
+  case hint
+  /// Responds with a 200 of this content and an `age` after it.
+  case respondWithTrailer(String)
+  /// Responds with a 200 and so many fields of 4,000 octets.
+  case respondWithFields(count: Int)
   /// Responds with a 302.
   case redirect(String)
   /// RST_STREAM.

@@ -5,7 +5,7 @@ import HTTPMessage
 import Synchronization
 import Testing
 
-@Suite struct `Over HTTP/2` {
+@Suite(.onBothStacks) struct `Over HTTP/2` {
   @Test func `the first burst waits for one connection and shares it`() throws {
     let (results, connections) = try withHTTP2 { _ in
       .send("x")
@@ -93,5 +93,44 @@ import Testing
     #expect(results.count { $0.failure?.kind == .reset || $0.response?.text == "y" } == 20)
     #expect(after.response?.text == "y")
     #expect(connections == 2)
+  }
+
+  @Test func `fields of an interim response and of a trailer are not the response's`() throws {
+    let (results, connections) = try withHTTP2 { request in
+      .acts(request.stream == 1 ? [.hint, .respond("x")] : [.respondWithTrailer("y")])
+    } body: { origin in
+      [await origin.get(), await origin.get()]
+    }
+    #expect(results.map { $0.response?.text } == ["x", "y"])
+    #expect(results.map { $0.response?.status } == [200, 200])
+    #expect(results[0].response?.age == nil)
+    if Stack.current == .streams { #expect(results[1].response?.age == nil) }
+    #expect(connections == 1)
+  }
+
+  @Test func `a header section that is too long ends its own transfer only`() throws {
+    let (results, connections) = try withHTTP2 { request in
+      request.stream == 3 ? .acts([.respondWithFields(count: 5)]) : .acts([.respondWithFields(count: 4)])
+    } body: { origin in
+      [await origin.get(), await origin.get(), await origin.get()]
+    }
+    #expect(results.map { $0.response?.status } == [200, nil, 200])
+    #expect(results[1].failure?.kind == .badHTTP)
+    #expect(connections == 1)
+  }
+
+  @Test func `closing the origin ends the transfers at the server and those that wait`() throws {
+    let (kinds, _) = try withHTTP2(peer: HTTP2Peer(maxStreams: 4)) {
+      $0.maxConnections = 1
+    } react: {
+      $0.stream == 1 ? .send("x") : .stall
+    } body: { origin in
+      _ = await origin.get()
+      async let results = origin.burst(9)
+      while origin.inFlight < 9 { await Task.yield() }
+      origin.close()
+      return await results.map { $0.failure?.kind }
+    }
+    #expect(kinds == Array(repeating: .cancelled, count: 9))
   }
 }

@@ -9,6 +9,30 @@ import Testing
 
 struct TestTookTooLong: Error {}
 
+/// What carries the transfers of a test over TLS.
+enum Stack: CaseIterable {
+  case streams
+  case curl
+
+  @TaskLocal static var current = Stack.streams
+}
+
+/// Runs each test of a suite once by each stack.
+struct BothStacks: SuiteTrait, TestTrait, TestScoping {
+  var isRecursive: Bool { true }
+
+  func provideScope(
+    for test: Test, testCase: Test.Case?, performing function: @concurrent @Sendable () async throws -> Void
+  ) async throws {
+    for stack in Stack.allCases { try await Stack.$current.withValue(stack) { try await function() } }
+  }
+}
+
+extension Trait where Self == BothStacks {
+  /// Runs each test once by each stack.
+  static var onBothStacks: BothStacks { BothStacks() }
+}
+
 /// Runs `body` with an origin on a fresh loop and closes the origin.
 func withOrigin<Value: Sendable>(
   _ server: TestServer, scheme: HTTPServerAddress.Scheme = .http, name: String = "dns.test",
@@ -26,6 +50,7 @@ func withOrigin<Value: Sendable>(
 ) throws -> Value {
   let loop = try EventLoop()
   var options = HTTPClientOptions()
+  options.carriesByCurl = Stack.current == .curl
   adjust(&options)
   let address = try #require(HTTPServerAddress(scheme: scheme, name: name, addresses: addresses, port: port))
   let origin = try HTTPOrigin(address, options: options, on: loop)

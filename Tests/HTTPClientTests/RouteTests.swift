@@ -26,14 +26,12 @@ import Testing
     let server = TestServer { _ in .send(response("x")) }
     defer { server.stop() }
     let address = try #require(HTTPServerAddress(scheme: .http, name: "dns.test", addresses: ["127.0.0.1"]))
-    let loop = try EventLoop()
-    let origin = try HTTPOrigin(address, on: loop)
     let settings = try OriginSettings(address, HTTPClientOptions())
-    let generation = try Generation(settings, on: loop, of: origin)
-    defer { generation.close(HTTPFailure(.cancelled, "")) }
+    let carrier = try CurlCarrier(settings, on: try EventLoop())
+    defer { carrier.close() }
     let easy = try #require(curl_easy_init())
     defer { curl_easy_cleanup(easy) }
-    configure(easy, settings, generation: Unmanaged.passUnretained(generation).toOpaque())
+    configure(easy, settings, carrier: Unmanaged.passUnretained(carrier).toOpaque())
     // libcurl asks before it connects to an address, also to a literal: so the refusal differs from a name
     // that does not exist.
     easy.set(CURLOPT_CURLU, nil as UnsafeRawPointer?)
@@ -155,7 +153,7 @@ import Testing
 }
 
 /// Listens on a port of [::1] whose queue is full: connections to it neither succeed nor fail.
-private final class FullListener {
+final class FullListener {
   private var descriptors: [Int32] = []
 
   /// Nil where the port cannot be had.

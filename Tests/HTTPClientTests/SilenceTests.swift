@@ -8,7 +8,7 @@ import HTTPMessage
 import TestSupport
 import Testing
 
-@Suite struct `A server that falls silent` {
+@Suite(.onBothStacks) struct `A server that falls silent` {
   @Test(arguments: [1, 0])
   func `silence after the handshake or SETTINGS costs two timeouts and then a new connection`(
     silentFromTheStart: Int

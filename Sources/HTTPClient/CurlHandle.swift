@@ -1,0 +1,198 @@
+// CurlHandle.swift -- one easy handle, configured once and reused for many transfers.
+//
+// Owned by its transfer. libcurl's callbacks receive it as an unretained pointer and only record.
+
+import CCurl
+import Glibc
+import HTTPMessage
+
+/// What libcurl needs to carry a transfer. Loop thread only.
+final class CurlHandle {
+  /// libcurl's handle, owned.
+  let easy: UnsafeMutableRawPointer
+  /// The connection that it uses; nil until libcurl reports it.
+  var socket: CurlSocket?
+  /// Whether it has or had a connection or a stream. If not, it waits in libcurl's queue.
+  var hasConnection: Bool { socket != nil || wasSent }
+  /// Whether it has been added to libcurl's multi handle.
+  var isHandedOver = false
+  /// Whether libcurl has begun to send the request.
+  var wasSent: Bool { easy.microseconds(CURLINFO_PRETRANSFER_TIME_T) > 0 }
+  /// Whether the request is a POST, which takes two writes with HTTP/2.
+  private(set) var isPost = false
+
+  /// Owns this handle.
+  private unowned let transfer: Transfer
+  private let settings: OriginSettings
+  private let errorText: UnsafeMutablePointer<CChar>
+  private var fields: RequestFields?
+  /// The content of the current POST; libcurl reads it in place.
+  private var content = UnsafeMutableBufferPointer<UInt8>(start: nil, count: 0)
+  private var isWatched = false
+  /// The `errno` of a failed socket() call, which libcurl does not report; 0 if there was none.
+  private var socketError: Int32 = 0
+
+  /// Creates a handle for one carrier. libcurl passes `carrier` to the callback that closes a socket.
+  init?(_ transfer: Transfer, _ settings: OriginSettings, carrier: UnsafeMutableRawPointer) {
+    guard let easy = curl_easy_init() else { return nil }
+    self.easy = easy
+    self.transfer = transfer
+    self.settings = settings
+    errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
+    errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+    configure(easy, settings, carrier: carrier)
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    easy.set(CURLOPT_PRIVATE, Unmanaged.passUnretained(transfer).toOpaque())
+    easy.set(CURLOPT_ERRORBUFFER, errorText)
+    easy.set(CURLOPT_WRITEDATA, context)
+    easy.set(CURLOPT_HEADERDATA, context)
+    easy.set(CURLOPT_OPENSOCKETDATA, context)
+    easy.set(CURLOPT_DEBUGDATA, context)
+    _ = ccurl_setopt_debug_callback(easy, handleWasCommented)
+    _ = ccurl_setopt_opensocket_callback(easy, handleWantsSocket)
+    _ = ccurl_setopt_data_callback(easy, CURLOPT_WRITEFUNCTION, handleDidReceiveBody)
+    _ = ccurl_setopt_data_callback(easy, CURLOPT_HEADERFUNCTION, handleDidReceiveHeader)
+  }
+
+  deinit {
+    curl_easy_cleanup(easy)
+    errorText.deallocate()
+    content.deallocate()
+  }
+
+  /// Sets the options that differ from the previous request.
+  ///
+  /// - Parameter isWatched: whether to read libcurl's log texts, the only source of the reason of a GOAWAY.
+  func prepare(isWatched: Bool) {
+    let request = transfer.request
+    easy.set(CURLOPT_REQUEST_TARGET, request.target)
+    if transfer.fields !== fields {
+      fields = transfer.fields
+      easy.set(CURLOPT_HTTPHEADER, fields?.list.head)
+    }
+    if request.method == .post {
+      holdContent(request.body)
+      easy.set(CURLOPT_POSTFIELDS, content.baseAddress)
+      easy.set(CURLOPT_POSTFIELDSIZE, request.body.count)
+      isPost = true
+    } else {
+      if isPost { easy.set(CURLOPT_HTTPGET, 1) }
+      isPost = false
+    }
+    if isWatched != self.isWatched { easy.set(CURLOPT_VERBOSE, isWatched ? 1 : 0) }
+    self.isWatched = isWatched
+    socketError = 0
+    errorText[0] = 0
+  }
+
+  /// Whether libcurl gave up after it repeated the transfer, each time on a new connection and without any octet of a
+  /// response.
+  func wasRepeated(_ code: CURLcode) -> Bool { code == CURLE_SEND_ERROR && detail.hasPrefix(repeatedInVain) }
+
+  /// Returns the result of a completed transfer.
+  ///
+  /// - Parameter isFirst: whether the server has not answered yet.
+  func result(_ code: CURLcode, isFirst: Bool) -> HTTPResult {
+    if let refusal = transfer.refusal { return .failure(refusal) }
+    guard code == CURLE_OK else {
+      let detail = detail
+      if code == CURLE_HTTP2_STREAM, detail.contains(streamCalm) { transfer.heardCalm = true }
+      if transfer.heardCalm { return .failure(.calm) }
+      let systemError = socketError == 0 ? Int32(easy.long(CURLINFO_OS_ERRNO)) : socketError
+      var failure = HTTPFailure(code: code, systemError: systemError, detail: detail)
+      let isCutOff = code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR
+      failure.explain(scheme: settings.server.scheme, detail: detail, isFirst: isFirst && isCutOff)
+      return .failure(failure)
+    }
+    return .response(
+      transfer.takeResponse(
+        status: easy.long(CURLINFO_RESPONSE_CODE), httpVersion: transfer.headers.version, remoteAddress: remoteAddress))
+  }
+
+  private func holdContent(_ octets: [UInt8]) {
+    if octets.count > content.count || content.isEmpty {
+      content.deallocate()
+      content = .allocate(capacity: max(512, octets.count))
+    }
+    _ = content.update(fromContentsOf: octets)
+  }
+
+  /// libcurl's error message, sanitized for a log line.
+  private var detail: String {
+    let length = strnlen(errorText, Int(CURL_ERROR_SIZE))
+    let octets = UnsafeBufferPointer(start: errorText, count: length).map { octet in
+      (0x20...0x7E).contains(octet) ? UInt8(octet) : UInt8(ascii: "?")
+    }
+    return String(decoding: octets, as: UTF8.self)
+  }
+
+  private var remoteAddress: String {
+    if let known = socket?.remoteAddress { return known }
+    let address = easy.string(CURLINFO_PRIMARY_IP)
+    socket?.remoteAddress = address
+    return address
+  }
+
+  fileprivate func openSocket(_ address: curl_sockaddr) -> Int32 {
+    let descriptor = Glibc.socket(address.family, address.socktype | Int32(SOCK_CLOEXEC.rawValue), address.protocol)
+    if descriptor < 0 { socketError = errno }
+    return descriptor
+  }
+
+  fileprivate func received(_ octets: UnsafeBufferPointer<UInt8>) -> Bool { transfer.received(octets) }
+
+  fileprivate func heard(_ comment: UnsafeBufferPointer<UInt8>) {
+    let last = comment.count - connectionCalm.count
+    guard last >= 0, !transfer.heardCalm else { return }
+    transfer.heardCalm = (0...last).contains { comment[$0...].starts(with: connectionCalm) }
+  }
+
+  fileprivate func receivedHeader(_ line: UnsafeBufferPointer<UInt8>) -> Bool {
+    let isTaken = transfer.headers.take(line.span)
+    if !isTaken { transfer.refuseHeaders() }
+    return isTaken
+  }
+}
+
+/// The end of libcurl's message about a stream that was reset with ENHANCE_YOUR_CALM.
+private let streamCalm = "(err 11)"
+/// A part of libcurl's log text about a GOAWAY with ENHANCE_YOUR_CALM; the word before it differs between versions.
+private let connectionCalm = Array("GOAWAY, error=11,".utf8)
+/// The start of libcurl's message about a transfer that failed in spite of retries.
+private let repeatedInVain = "Connection died, tried "
+
+private func handleWantsSocket(
+  _ context: UnsafeMutableRawPointer?, _: curlsocktype, _ address: UnsafeMutablePointer<curl_sockaddr>?
+) -> curl_socket_t {
+  Unmanaged<CurlHandle>.fromOpaque(context!).takeUnretainedValue().openSocket(address!.pointee)
+}
+
+/// Octets that libcurl owns, valid during its callback.
+private func handedOver(_ octets: UnsafeMutablePointer<CChar>?, _ count: Int) -> UnsafeBufferPointer<UInt8> {
+  UnsafeBufferPointer(start: UnsafeRawPointer(octets)?.assumingMemoryBound(to: UInt8.self), count: count)
+}
+
+private func handleDidReceiveBody(
+  _ octets: UnsafeMutablePointer<CChar>?, _: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
+) -> Int {
+  let handle = Unmanaged<CurlHandle>.fromOpaque(context!).takeUnretainedValue()
+  return handle.received(handedOver(octets, count)) ? count : 0
+}
+
+private func handleDidReceiveHeader(
+  _ octets: UnsafeMutablePointer<CChar>?, _: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
+) -> Int {
+  let handle = Unmanaged<CurlHandle>.fromOpaque(context!).takeUnretainedValue()
+  return handle.receivedHeader(handedOver(octets, count)) ? count : 0
+}
+
+/// Ignores everything but log texts: libcurl also passes requests, which contain secrets.
+private func handleWasCommented(
+  _: UnsafeMutableRawPointer?, _ type: curl_infotype, _ octets: UnsafeMutablePointer<CChar>?, _ count: Int,
+  _ context: UnsafeMutableRawPointer?
+) -> Int32 {
+  guard type == CURLINFO_TEXT else { return 0 }
+  let handle = Unmanaged<CurlHandle>.fromOpaque(context!).takeUnretainedValue()
+  handle.heard(handedOver(octets, count))
+  return 0
+}

@@ -1,0 +1,224 @@
+// HTTP2Carrier.swift -- carries transfers by HTTP/2 streams, on as many connections as they need.
+
+import CHTTP2
+import EventLoop
+import HTTPMessage
+
+/// The HTTP/2 connections to one server. Owned by its generation; loop thread only.
+final class HTTP2Carrier: Carrier {
+  unowned var generation: Generation!
+  /// nghttp2's callbacks, owned.
+  let callbacks: OpaquePointer?
+  /// Where all connections read to.
+  let input = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: 32_768)
+
+  private let settings: OriginSettings
+  private let loop: EventLoop
+  /// Connections in the order in which they were opened. Transfers go to the first that has room, so that the last ones
+  /// become idle.
+  private var connections: [HTTP2Connection] = []
+  /// Connections that have something to write.
+  private var unwritten: [HTTP2Connection] = []
+  private var isDispatching = false
+  /// Whether something has changed since `dispatch` last looked.
+  private var isStale = false
+  private var isClosed = false
+  /// No further connection is opened before this time, because the last one failed.
+  private var nextGrowth: BootInstant?
+  private var sweep: LoopTimer?
+
+  /// How long the only connection stays without streams, as with libcurl.
+  private static let idleTime = Duration.seconds(118)
+  /// The pause after a connection failed while others are open.
+  private static let growthPause = Duration.seconds(1)
+  /// How many streams a server is believed to allow before it says so (RFC 9113 section 6.5.2 recommends no fewer).
+  private static let usualStreams = 100
+  /// How often a transfer starts again that was not processed.
+  private static let mostRepeats = 5
+
+  init(_ settings: OriginSettings, on loop: EventLoop) {
+    self.settings = settings
+    self.loop = loop
+    callbacks = connectionCallbacks()
+  }
+
+  deinit {
+    precondition(isClosed, "a carrier must be closed")
+    nghttp2_session_callbacks_del(callbacks)
+    input.deallocate()
+  }
+
+  var connectionCount: Int { connections.count }
+
+  var isProven: Bool { connections.contains { $0.hasAnswered } }
+
+  func hasConnection(_ transfer: Transfer) -> Bool { transfer.stream?.connection != nil }
+
+  func wasSent(_ transfer: Transfer) -> Bool { hasConnection(transfer) }
+
+  func start(_: [Transfer]) { dispatch() }
+
+  func settle() {
+    dispatch()
+    if !isClosed { generation.endIfDrained() }
+  }
+
+  func detach(_ transfer: Transfer) {
+    guard let stream = transfer.stream, let connection = stream.connection else { return }
+    if stream.isClosed {
+      stream.end()
+    } else {
+      // nghttp2 still has the stream, so that the transfer's next request needs another one.
+      transfer.stream = nil
+      connection.cancel(stream)
+    }
+  }
+
+  func close() {
+    isClosed = true
+    sweep?.cancel()
+    unwritten = []
+    for connection in connections { connection.close() }
+    connections = []
+  }
+
+  /// Lets the current or next `dispatch` write to a connection.
+  func needsWrite(_ connection: HTTP2Connection) {
+    if !unwritten.contains(where: { $0 === connection }) { unwritten.append(connection) }
+    isStale = true
+  }
+
+  /// Begins waiting transfers as far as there is room, opens connections for the others, and writes.
+  func dispatch() {
+    guard !isClosed else { return }
+    isStale = true
+    guard !isDispatching else { return }
+    isDispatching = true
+    defer { isDispatching = false }
+    while isStale, !isClosed {
+      isStale = false
+      closeLeft()
+      beginWaiting()
+      grow()
+      let batch = unwritten
+      unwritten = []
+      for connection in batch where !isClosed { connection.write() }
+    }
+  }
+
+  private func beginWaiting() {
+    guard generation.waitingCount > 0 else { return }
+    var free = connections.reduce(0) { $0 + $1.free }
+    for connection in connections {
+      while connection.free > 0, let transfer = generation.next(free: free) {
+        free -= 1
+        guard connection.begin(transfer) else {
+          generation.takeBack([transfer])
+          break
+        }
+        needsWrite(connection)
+      }
+    }
+  }
+
+  private func grow() {
+    // Streams on connections that take no more need no place on another one.
+    let usable = connections.filter { !$0.isLeaving }
+    let transfers = usable.reduce(generation.waitingCount) { $0 + $1.streams.count }
+    guard transfers > 0 else { return }
+    if let nextGrowth, loop.now < nextGrowth, !connections.isEmpty { return }
+    let known = connections.compactMap(\.knownLimit).min()
+    // The first connection says how many streams the others will carry.
+    let most = known == nil ? 1 : settings.options.maxConnections
+    let wanted = ConnectionGrowth.connections(for: transfers, streams: known ?? Self.usualStreams, most: most)
+    guard usable.count < wanted, let tls = settings.tls else { return }
+    for _ in usable.count..<wanted {
+      connections.append(HTTP2Connection(settings, tls, on: loop, of: self))
+    }
+    armSweep()
+  }
+
+  // MARK: - Ends
+
+  /// A stream has ended, and is no longer its connection's.
+  func ended(_ transfer: Transfer, on connection: HTTP2Connection, status: Int, _ end: HTTP2Stream.End) {
+    guard !isClosed else { return }
+    switch end {
+    case .response:
+      let response = transfer.takeResponse(status: status, httpVersion: 2, remoteAddress: connection.remoteAddress)
+      generation.finish(transfer, .response(response))
+    case .notProcessed where transfer.heardCalm: generation.finish(transfer, .failure(.calm))
+    case .notProcessed where transfer.repeats < Self.mostRepeats: generation.startAgain(transfer)
+    case .notProcessed:
+      let failure = HTTPFailure(.reset, "the server refused the request's stream \(Self.mostRepeats + 1) times")
+      generation.finish(transfer, .failure(failure))
+    case .failure(let failure):
+      generation.finish(transfer, .failure(failure))
+    }
+    if !isClosed { generation.endIfDrained() }
+  }
+
+  /// A connection was not opened or has ended.
+  func lost(_ connection: HTTP2Connection, _ failure: HTTPFailure) {
+    let wasOpen = connection.isOpen
+    remove(connection)
+    for stream in connection.streams where !isClosed { fail(stream, failure, hadAnswered: connection.hasAnswered) }
+    guard !isClosed else { return }
+    if !wasOpen {
+      nextGrowth = loop.now + Self.growthPause
+      if connections.isEmpty { generation.failWaiting(failure) }
+    }
+    guard !isClosed else { return }
+    generation.endIfDrained()
+    dispatch()
+  }
+
+  /// Ends a transfer whose connection has ended. A server that closes a connection it has used may not have read a request
+  /// that was on its way: that one starts again, once.
+  private func fail(_ stream: HTTP2Stream, _ failure: HTTPFailure, hadAnswered: Bool) {
+    guard let transfer = stream.transfer else { return }
+    if transfer.heardCalm {
+      generation.finish(transfer, .failure(.calm))
+    } else if hadAnswered, !stream.hasResponse, transfer.repeats == 0, failure.kind == .reset {
+      generation.startAgain(transfer)
+    } else {
+      generation.finish(transfer, .failure(failure))
+    }
+  }
+
+  private func remove(_ connection: HTTP2Connection) {
+    connections.removeAll { $0 === connection }
+    unwritten.removeAll { $0 === connection }
+    connection.close()
+  }
+
+  /// The server speaks HTTP/1.1.
+  func foundHTTP1() { generation.fallBackToCurl() }
+
+  // MARK: - Idle connections
+
+  /// Closes connections that take no more streams and have none.
+  private func closeLeft() {
+    for connection in connections {
+      if let opened = connection.openedAt, loop.now - opened >= settings.options.maxAge { connection.leave() }
+      if connection.isLeaving, connection.streams.isEmpty { remove(connection) }
+    }
+  }
+
+  private func armSweep() {
+    sweep?.cancel()
+    sweep = loop.schedule(after: connections.count > 1 ? settings.options.surplusTime : Self.idleTime) {
+      [unowned self] in
+      sweep = nil
+      closeIdle()
+      if !connections.isEmpty { armSweep() }
+    }
+  }
+
+  private func closeIdle() {
+    for connection in connections.reversed() where connection.isOpen && connection.streams.isEmpty {
+      let time = connections.count > 1 ? settings.options.surplusTime : Self.idleTime
+      if loop.now - connection.idleSince >= time { remove(connection) }
+    }
+  }
+}

@@ -1,0 +1,371 @@
+// HTTP2Connection.swift -- one TLS connection with nghttp2's session over it.
+//
+// nghttp2 calls back only within `read` and `write`, and its callbacks only record. How streams ended is reported after
+// nghttp2 has returned, since the receiver may close this connection.
+
+import CHTTP2
+import EventLoop
+import Glibc
+
+/// A connection that carries HTTP/2 streams. Owned by its carrier; loop thread only.
+final class HTTP2Connection {
+  /// When it became open, the start of its age.
+  private(set) var openedAt: BootInstant?
+  /// When its last stream ended; the time it became open before the first one.
+  private(set) var idleSince: BootInstant
+  /// Whether it takes no more streams and closes after the last one.
+  private(set) var isLeaving = false
+  /// The server's address, as text.
+  private(set) var remoteAddress = ""
+  /// Whether a response arrived.
+  private(set) var hasAnswered = false
+  /// The streams that nghttp2 has.
+  private(set) var streams: [HTTP2Stream] = []
+
+  private unowned let carrier: HTTP2Carrier
+  private let settings: OriginSettings
+  private let tls: TLSContext
+  private let loop: EventLoop
+  private var connector: Connector?
+  private var deadline: LoopTimer?
+  private var descriptor: Int32 = -1
+  private var ssl: OpaquePointer?
+  private var session: OpaquePointer?
+  private var readEvent: LoopEvent?
+  /// Armed only while the kernel takes no more octets.
+  private var writeEvent: LoopEvent?
+  /// Octets for the server that OpenSSL has not taken.
+  private var output: [UInt8] = []
+  private var hasSettings = false
+  private var isClosed = false
+  /// Streams that ended during the current call to nghttp2.
+  private var ended: [(stream: HTTP2Stream, end: HTTP2Stream.End)] = []
+
+  /// The most time for TCP and TLS to connect.
+  private static let connectTime = Duration.seconds(10)
+  /// Octets that are collected for one write: a TLS record's.
+  private static let writeSize = 16_384
+  /// Reads in a row, before other events get their turn.
+  private static let readLimit = 16
+  /// The most octets of all responses together that the server may send unasked; each one's content is limited.
+  private static let connectionWindow: Int32 = 16 << 20
+  /// The most streams that are used, whatever a server allows.
+  private static let mostStreams = 1 << 20
+
+  init(_ settings: OriginSettings, _ tls: TLSContext, on loop: EventLoop, of carrier: HTTP2Carrier) {
+    self.settings = settings
+    self.tls = tls
+    self.loop = loop
+    self.carrier = carrier
+    idleSince = loop.now
+    deadline = loop.schedule(after: Self.connectTime) { [unowned self] in
+      lose(HTTPFailure(.timeout, "no connection in time"))
+    }
+    let time = settings.options.userTimeout
+    connector = Connector(to: settings.addresses, userTimeout: time, on: loop) { [unowned self] in didConnect($0) }
+  }
+
+  deinit { precondition(isClosed, "a connection must be closed") }
+
+  /// Whether TCP and TLS are connected and the server speaks HTTP/2.
+  var isOpen: Bool { session != nil }
+
+  /// How many streams the server allows at once. Before it has said so, one: servers refuse those beyond their limit.
+  var streamLimit: Int {
+    guard let session else { return 0 }
+    guard hasSettings else { return 1 }
+    let limit = nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)
+    return min(Int(limit), Self.mostStreams)
+  }
+
+  /// The server's limit, nil until it has said so.
+  var knownLimit: Int? { hasSettings ? streamLimit : nil }
+
+  /// How many more streams may begin.
+  var free: Int { isLeaving ? 0 : max(0, streamLimit - streams.count) }
+
+  /// Begins a stream. It is written by `write`.
+  ///
+  /// - Returns: whether the connection took it.
+  func begin(_ transfer: Transfer) -> Bool {
+    guard let session, !isLeaving else { return false }
+    let stream = transfer.stream ?? HTTP2Stream()
+    stream.begin(transfer, on: self)
+    let number = stream.submit(to: session)
+    guard number > 0 else {
+      stream.end()
+      // The numbers of streams are used up.
+      isLeaving = true
+      return false
+    }
+    stream.number = number
+    stream.position = streams.count
+    streams.append(stream)
+    transfer.stream = stream
+    return true
+  }
+
+  /// Resets the stream of a transfer that has ended.
+  func cancel(_ stream: HTTP2Stream) {
+    stream.leaveTransfer()
+    guard let session else { return }
+    nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.number, NGHTTP2_CANCEL.rawValue)
+    carrier.needsWrite(self)
+  }
+
+  /// Takes no more streams; `closeIfDone` then closes it after the last one.
+  func leave() { isLeaving = true }
+
+  /// Closes it. Its streams stay in `streams`, without a connection that carries them.
+  func close() {
+    guard !isClosed else { return }
+    isClosed = true
+    deadline?.cancel()
+    connector?.cancel()
+    connector = nil
+    readEvent = nil
+    writeEvent = nil
+    ended = []
+    nghttp2_session_del(session)
+    session = nil
+    if let ssl {
+      ERR_clear_error()
+      if openedAt != nil { SSL_shutdown(ssl) }
+      SSL_free(ssl)
+    }
+    ssl = nil
+    if descriptor >= 0 { Glibc.close(descriptor) }
+    descriptor = -1
+  }
+
+  private func lose(_ failure: HTTPFailure) {
+    guard !isClosed else { return }
+    report()
+    if !isClosed { carrier.lost(self, failure) }
+  }
+
+  // MARK: - Connecting
+
+  private func didConnect(_ result: Result<(descriptor: Int32, address: SocketAddress), HTTPFailure>) {
+    connector = nil
+    switch result {
+    case .failure(let failure): lose(failure)
+    case .success((let descriptor, let address)):
+      self.descriptor = descriptor
+      remoteAddress = address.host
+      guard let ssl = tls.connection(over: descriptor) else {
+        return lose(HTTPFailure(.internal, "no memory for TLS"))
+      }
+      self.ssl = ssl
+      readEvent = LoopEvent(on: loop, descriptor: descriptor, .read) { [unowned self] _ in isReadable() }
+      shakeHands(ssl)
+    }
+  }
+
+  private func shakeHands(_ ssl: OpaquePointer) {
+    ERR_clear_error()
+    let result = SSL_connect(ssl)
+    guard result != 1 else { return didShakeHands(ssl) }
+    let status = SSL_get_error(ssl, result)
+    switch status {
+    case SSL_ERROR_WANT_READ: writeEvent = nil
+    case SSL_ERROR_WANT_WRITE: awaitWritable()
+    default: lose(tls.failure(of: ssl, status: status))
+    }
+  }
+
+  private func didShakeHands(_ ssl: OpaquePointer) {
+    writeEvent = nil
+    deadline?.cancel()
+    deadline = nil
+    guard tls.fitsPins(ssl) else {
+      return lose(HTTPFailure(.pin, "SSL public key does not match pinned public key"))
+    }
+    guard tls.isHTTP2(ssl) else { return carrier.foundHTTP1() }
+    guard let session = chttp2_session(carrier.callbacks, Unmanaged.passUnretained(self).toOpaque()) else {
+      return lose(HTTPFailure(.internal, "no memory for HTTP/2"))
+    }
+    self.session = session
+    openedAt = loop.now
+    idleSince = loop.now
+    let window = UInt32(clamping: max(65_535, settings.options.maxBody + Self.writeSize))
+    let entries = [
+      nghttp2_settings_entry(settings_id: Int32(NGHTTP2_SETTINGS_ENABLE_PUSH.rawValue), value: 0),
+      nghttp2_settings_entry(settings_id: Int32(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE.rawValue), value: window),
+    ]
+    nghttp2_submit_settings(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), entries, entries.count)
+    nghttp2_session_set_local_window_size(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), 0, Self.connectionWindow)
+    carrier.needsWrite(self)
+    carrier.dispatch()
+  }
+
+  // MARK: - Reading and writing
+
+  private func isReadable() {
+    guard let ssl else { return }
+    if session == nil { shakeHands(ssl) } else { read() }
+  }
+
+  private func isWritable() {
+    guard let ssl else { return }
+    if session == nil { shakeHands(ssl) } else { write() }
+  }
+
+  private func awaitWritable() {
+    guard writeEvent == nil else { return }
+    writeEvent = LoopEvent(on: loop, descriptor: descriptor, .write) { [unowned self] _ in isWritable() }
+  }
+
+  /// Reads what has arrived, reports the streams that ended, and lets the carrier use their places.
+  private func read() {
+    guard let ssl, let session else { return }
+    var isMore = true
+    var reads = 0
+    var failure: HTTPFailure?
+    while isMore, failure == nil {
+      guard reads < Self.readLimit else {
+        // OpenSSL may have more than the kernel has, which no event would report.
+        loop.schedule(after: .zero) { [weak self] in self?.read() }
+        break
+      }
+      reads += 1
+      let buffer = carrier.input
+      ERR_clear_error()
+      let count = SSL_read(ssl, buffer.baseAddress, Int32(buffer.count))
+      if count > 0 {
+        let taken = nghttp2_session_mem_recv(session, buffer.baseAddress, Int(count))
+        if taken < 0 {
+          failure = HTTPFailure(.badHTTP, "the server's reply is not HTTP/2: \(errorText(taken))")
+        }
+      } else {
+        isMore = false
+        let status = SSL_get_error(ssl, count)
+        if status != SSL_ERROR_WANT_READ { failure = HTTPFailure(.reset, "the server closed the connection") }
+      }
+    }
+    report()
+    guard !isClosed else { return }
+    if let failure { return carrier.lost(self, failure) }
+    carrier.needsWrite(self)
+    carrier.dispatch()
+  }
+
+  /// Writes what nghttp2 has for the server, as far as the kernel takes it.
+  func write() {
+    guard let ssl, let session else { return }
+    var isMore = true
+    while isMore || !output.isEmpty {
+      while isMore, output.count < Self.writeSize {
+        var octets: UnsafePointer<UInt8>?
+        let count = nghttp2_session_mem_send(session, &octets)
+        if count < 0 { return lose(HTTPFailure(.internal, "nghttp2: \(errorText(count))")) }
+        isMore = count > 0
+        output.append(contentsOf: UnsafeBufferPointer(start: octets, count: count))
+      }
+      guard !output.isEmpty else { break }
+      ERR_clear_error()
+      let written = output.withUnsafeBytes { SSL_write(ssl, $0.baseAddress, Int32($0.count)) }
+      if written == Int32(output.count) {
+        output.removeAll(keepingCapacity: true)
+      } else if written > 0 {
+        output.removeFirst(Int(written))
+      } else {
+        // OpenSSL does not renegotiate, so that it never waits for octets to read here.
+        guard SSL_get_error(ssl, written) == SSL_ERROR_WANT_WRITE else {
+          return lose(HTTPFailure(.reset, "the server closed the connection"))
+        }
+        report()
+        return isClosed ? () : awaitWritable()
+      }
+    }
+    writeEvent = nil
+    report()
+  }
+
+  private func errorText(_ code: Int) -> String { String(cString: nghttp2_strerror(Int32(clamping: code))) }
+
+  /// Reports the streams that ended, in their order. The receiver may close this connection.
+  private func report() {
+    guard !ended.isEmpty else { return }
+    let batch = ended
+    ended.removeAll(keepingCapacity: true)
+    for (stream, end) in batch {
+      if let transfer = stream.transfer { carrier.ended(transfer, on: self, status: stream.status, end) }
+    }
+  }
+
+  // MARK: - nghttp2's callbacks
+
+  fileprivate func settingsArrived() { hasSettings = true }
+
+  fileprivate func goAwayArrived(_ code: UInt32) {
+    isLeaving = true
+    if code == UInt32(NGHTTP2_ENHANCE_YOUR_CALM.rawValue) {
+      for stream in streams { stream.transfer?.heardCalm = true }
+    }
+  }
+
+  fileprivate func streamClosed(_ stream: HTTP2Stream, _ code: UInt32) {
+    let last = streams.removeLast()
+    if last !== stream {
+      streams[stream.position] = last
+      last.position = stream.position
+    }
+    if streams.isEmpty { idleSince = loop.now }
+    stream.isClosed = true
+    guard stream.transfer != nil else { return stream.end() }
+    let end = stream.end(code)
+    if case .response = end { hasAnswered = true }
+    ended.append((stream, end))
+  }
+}
+
+/// nghttp2's callbacks, which all connections of a carrier share.
+func connectionCallbacks() -> OpaquePointer? {
+  var callbacks: OpaquePointer?
+  guard nghttp2_session_callbacks_new(&callbacks) == 0 else { return nil }
+  nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { session, frame, _ in
+    knownStream(session, frame!.pointee.hd.stream_id)?.sectionBegan()
+    return 0
+  }
+  nghttp2_session_callbacks_set_on_header_callback(callbacks) { session, frame, name, nameLength, value, length, _, _ in
+    let number = frame!.pointee.hd.stream_id
+    let name = UnsafeBufferPointer(start: name, count: nameLength)
+    let value = UnsafeBufferPointer(start: value, count: length)
+    guard let stream = knownStream(session, number), !stream.received(name.span, value.span) else { return 0 }
+    return refuse(session, number)
+  }
+  nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { session, _, number, octets, count, _ in
+    let octets = UnsafeBufferPointer(start: octets, count: count)
+    guard let stream = knownStream(session, number), !stream.received(octets) else { return 0 }
+    return refuse(session, number)
+  }
+  nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) { session, number, code, owner in
+    guard let stream = knownStream(session, number) else { return 0 }
+    Unmanaged<HTTP2Connection>.fromOpaque(owner!).takeUnretainedValue().streamClosed(stream, code)
+    return 0
+  }
+  nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, owner in
+    switch chttp2_type(frame) {
+    case NGHTTP2_SETTINGS: Unmanaged<HTTP2Connection>.fromOpaque(owner!).takeUnretainedValue().settingsArrived()
+    case NGHTTP2_GOAWAY:
+      let code = frame!.pointee.goaway.error_code
+      Unmanaged<HTTP2Connection>.fromOpaque(owner!).takeUnretainedValue().goAwayArrived(code)
+    default: break
+    }
+    return 0
+  }
+  return callbacks
+}
+
+/// The stream of a number; nil if it is not one of ours.
+private func knownStream(_ session: OpaquePointer?, _ number: Int32) -> HTTP2Stream? {
+  guard let pointer = nghttp2_session_get_stream_user_data(session, number) else { return nil }
+  return Unmanaged<HTTP2Stream>.fromOpaque(pointer).takeUnretainedValue()
+}
+
+/// Resets a stream whose response is not accepted.
+private func refuse(_ session: OpaquePointer?, _ number: Int32) -> Int32 {
+  nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), number, NGHTTP2_CANCEL.rawValue)
+  return 0
+}
