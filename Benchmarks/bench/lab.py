@@ -109,6 +109,19 @@ def launch_simulator(lab: Lab, *options: str) -> Simulator:
                    str(server.folder / ours.SIMULATOR_CA))
 
 
+def launch_http2(lab: Lab, backend: Simulator) -> tuple[Server, str]:
+  """Starts nghttpx before a simulator, which speaks HTTP/1.1 only; returns it with the URL of the JSON dialect."""
+
+  def command(place: Place) -> list[str]:
+    return ["nghttpx", "--conf=/dev/null", "--single-process", "--single-thread", "--no-ocsp",
+            f"--frontend=127.0.0.1,{place.port}", f"--backend=127.0.0.1,{backend.server.port}",
+            "--accesslog-file=/dev/null", str(lab.key), str(lab.certificate)]
+
+  server = launch(Spec("nghttpx", Role.REFERENCE, command, package="nghttp2-proxy"), lab)
+  _wait_for_tcp(server, server.port, 10)
+  return server, f"https://127.0.0.1:{server.port}/resolve"
+
+
 def start_simulator(lab: Lab) -> None:
   """Starts the JSON provider."""
   simulator = launch_simulator(lab)

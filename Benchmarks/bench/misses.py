@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from . import ours, peers
 from .dns import compose_query
-from .lab import launch_simulator
+from .lab import launch_http2, launch_simulator
 from .load import run as drive
 from .processes import BenchError
 from .servers import Lab, Server, start
@@ -48,10 +48,11 @@ def measure(lab: Lab, rounds: int, seconds: float, say: Callable[[str], None]) -
     raise BenchError("only root may listen at port 443, which https_dns_proxy needs")
   doh = start(peers.dnsdist_for_misses(), lab)
   simulator = launch_simulator(lab)
+  proxy, json_url = launch_http2(lab, simulator)
   url = f"https://{peers.DOH_ADDRESS}/dns-query"
   specs = [
     ours.fresh_names(DOH, url, str(lab.certificate), is_json=False),
-    ours.fresh_names(JSON, simulator.tls_url, simulator.ca_file, is_json=True),
+    ours.fresh_names(JSON, json_url, str(lab.certificate), is_json=True),
     ours.fresh_names(LIMITED, url, str(lab.certificate), is_json=False, limit=_HIGH_LIMIT),
   ]
   path = os.environ.get("HTTPS_DNS_PROXY", "")
@@ -69,7 +70,7 @@ def measure(lab: Lab, rounds: int, seconds: float, say: Callable[[str], None]) -
       say(f"misses: round {number} of {rounds} is done")
     return misses
   finally:
-    for server in [*servers, simulator.server, doh]:
+    for server in [*servers, proxy, simulator.server, doh]:
       server.process.stop()
 
 
@@ -122,7 +123,7 @@ def miss_rows(misses: Misses | None) -> list[Row]:
     ("CPU of a DoH miss, cache and refreshing on, ratio to https_dns_proxy's", misses.cpu, DOH, PEER, 1.0, False),
     ("misses a second at saturation, ratio to https_dns_proxy's", misses.rate, DOH, PEER, 1.0, True),
     ("median latency of a miss that is alone, ratio to https_dns_proxy's", misses.alone, DOH, PEER, 1.0, False),
-    ("CPU of a JSON miss over HTTPS, ratio to our DoH miss", misses.cpu, JSON, DOH, 1.1, False),
+    ("CPU of a JSON miss over HTTPS (HTTP/2), ratio to our DoH miss", misses.cpu, JSON, DOH, 1.1, False),
     ("CPU of a DoH miss with limits counted, ratio to one without", misses.cpu, LIMITED, DOH, 1.02, False),
   ]
   rows = []
