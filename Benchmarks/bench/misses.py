@@ -7,9 +7,11 @@ import os
 import random
 import socket
 import statistics
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from . import ours, peers
 from .dns import compose_query
@@ -23,6 +25,8 @@ from .table import NOT_MEASURED, Row, table, verdict
 _DOMAINS = 1_000
 #: Names for a second of load, more than any server asks for.
 _NAMES_A_SECOND = 60_000
+#: Misses a second that every provider here reaches.
+_PACE = 5_000
 #: Questions one after the other in each round.
 _ALONE = 200
 #: Limits that count each question and stop none.
@@ -30,6 +34,9 @@ _HIGH_LIMIT = 1_000_000
 _numbers = itertools.count(10_000)
 
 DOH, JSON, LIMITED, PEER = "httpdnsd, DoH", "httpdnsd, JSON", "httpdnsd, DoH, limits counted", "https_dns_proxy"
+UNBOUND = "unbound, upstream over UDP"
+#: A cached name that is asked for beside the misses, and the pause after each answer in seconds.
+_HIT_NAME, _HIT_PAUSE = "hit.d0.example", 0.001
 
 
 @dataclass
@@ -39,6 +46,8 @@ class Misses:
   cpu: dict[str, list[float]] = field(default_factory=dict)  # microseconds of CPU for a miss
   rate: dict[str, list[float]] = field(default_factory=dict)  # misses a second at saturation
   alone: dict[str, list[float]] = field(default_factory=dict)  # median milliseconds, one question at a time
+  paced: dict[str, list[float]] = field(default_factory=dict)  # microseconds of CPU for a miss at the same rate
+  hits: dict[str, list[float]] = field(default_factory=dict)  # 99th percentile of a hit beside them, milliseconds
   lost: dict[str, int] = field(default_factory=dict)  # questions without a NOERROR answer
 
 
@@ -55,6 +64,7 @@ def measure(lab: Lab, rounds: int, seconds: float, say: Callable[[str], None]) -
     ours.fresh_names(JSON, json_url, str(lab.certificate), is_json=True),
     ours.fresh_names(LIMITED, url, str(lab.certificate), is_json=False, limit=_HIGH_LIMIT),
   ]
+  specs.append(peers.unbound_for_misses(doh.port))
   path = os.environ.get("HTTPS_DNS_PROXY", "")
   if path:
     specs.append(peers.https_dns_proxy(path, doh.port))
@@ -66,6 +76,10 @@ def measure(lab: Lab, rounds: int, seconds: float, say: Callable[[str], None]) -
     for number in range(1, rounds + 1):
       for server in random.sample(servers, len(servers)):
         _saturate(misses, server, lab, seconds)
+        if server.spec.name in (DOH, JSON):
+          _pace(misses, server, lab, seconds)
+        if server.spec.name in (DOH, UNBOUND):
+          _hit_beside(misses, server, lab, seconds)
       _ask_alone(misses, servers)
       say(f"misses: round {number} of {rounds} is done")
     return misses
@@ -80,16 +94,68 @@ def _names(count: int, is_json: bool) -> list[str]:
   return [f"n{number}.bench.example" if is_json else f"n{number}.d{number % _DOMAINS}.example" for number in numbers]
 
 
+def _write_names(lab: Lab, count: int, is_json: bool) -> Path:
+  path = lab.folder / "fresh-names"
+  path.write_text("".join(f"{fresh} A\n" for fresh in _names(count, is_json)))
+  return path
+
+
 def _saturate(misses: Misses, server: Server, lab: Lab, seconds: float) -> None:
   name = server.spec.name
-  names = lab.folder / "fresh-names"
-  names.write_text("".join(f"{fresh} A\n" for fresh in _names(int(seconds * _NAMES_A_SECOND), name == JSON)))
+  names = _write_names(lab, int(seconds * _NAMES_A_SECOND), name == JSON)
   before = server.process.cpu_nanoseconds()
   outcome = drive(server.port, names, seconds=seconds)
   spent = server.process.cpu_nanoseconds() - before
   misses.cpu.setdefault(name, []).append(spent / max(1, outcome.answered) / 1e3)
   misses.rate.setdefault(name, []).append(outcome.rate)
   misses.lost[name] = misses.lost.get(name, 0) + outcome.sent - outcome.noerror
+
+
+def _pace(misses: Misses, server: Server, lab: Lab, seconds: float) -> None:
+  """The providers' own speeds differ: at a rate that both reach, as many answers come at once."""
+  name = server.spec.name
+  names = _write_names(lab, int(seconds * _PACE) + 1, name == JSON)
+  before = server.process.cpu_nanoseconds()
+  outcome = drive(server.port, names, seconds=seconds, rate=_PACE)
+  spent = server.process.cpu_nanoseconds() - before
+  misses.paced.setdefault(name, []).append(spent / max(1, outcome.answered) / 1e3)
+
+
+def _hit_beside(misses: Misses, server: Server, lab: Lab, seconds: float) -> None:
+  """Asks for a cached name while the server is saturated with others."""
+  names = _write_names(lab, int(seconds * _NAMES_A_SECOND), is_json=False)
+  hits = _Hits(server.port)
+  drive(server.port, names, seconds=seconds)
+  misses.hits.setdefault(server.spec.name, []).append(hits.end())
+
+
+class _Hits:
+  """Asks for a cached name, one question after the other, until `end`."""
+
+  def __init__(self, port: int) -> None:
+    self._port = port
+    self._times: list[float] = []
+    self._is_ending = threading.Event()
+    self._thread = threading.Thread(target=self._ask)
+    self._thread.start()
+
+  def _ask(self) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+      client.settimeout(5)
+      client.connect(("127.0.0.1", self._port))
+      for number in itertools.count():
+        begin = time.perf_counter()
+        client.send(compose_query(_HIT_NAME, number % 65_536))
+        client.recv(4096)
+        self._times.append(time.perf_counter() - begin)
+        if self._is_ending.wait(_HIT_PAUSE):
+          return
+
+  def end(self) -> float:
+    """The 99th percentile in milliseconds; the first question may have been a miss and does not count."""
+    self._is_ending.set()
+    self._thread.join()
+    return 1e3 * statistics.quantiles(self._times[1:], n=100)[98]
 
 
 def _ask_alone(misses: Misses, servers: list[Server]) -> None:
@@ -123,8 +189,9 @@ def miss_rows(misses: Misses | None) -> list[Row]:
     ("CPU of a DoH miss, cache and refreshing on, ratio to https_dns_proxy's", misses.cpu, DOH, PEER, 1.0, False),
     ("misses a second at saturation, ratio to https_dns_proxy's", misses.rate, DOH, PEER, 1.0, True),
     ("median latency of a miss that is alone, ratio to https_dns_proxy's", misses.alone, DOH, PEER, 1.0, False),
-    ("CPU of a JSON miss over HTTPS (HTTP/2), ratio to our DoH miss", misses.cpu, JSON, DOH, 1.1, False),
+    ("CPU of a JSON miss over HTTPS (HTTP/2), ratio to our DoH miss at the same rate", misses.paced, JSON, DOH, 1.1, False),
     ("CPU of a DoH miss with limits counted, ratio to one without", misses.cpu, LIMITED, DOH, 1.02, False),
+    ("p99 of hits beside saturated misses, ratio to unbound's", misses.hits, DOH, UNBOUND, 1.0, False),
   ]
   rows = []
   for figure, values, name, other, bound, is_least in requirements:
@@ -147,6 +214,6 @@ def miss_part(misses: Misses | None) -> list[str]:
     return format(statistics.median(values[name]), form) if name in values else NOT_MEASURED
 
   rows = [[name, median(misses.cpu, name, ".1f"), median(misses.rate, name, ",.0f"), median(misses.alone, name, ".3f"),
-           str(misses.lost[name])] for name in misses.cpu]
+           median(misses.paced, name, ".1f"), median(misses.hits, name, ".3f"), str(misses.lost[name])] for name in misses.cpu]
   return ["## Misses of new names, cache and refreshing on",
-          table(["server", "µs of CPU", "misses/s", "ms, one at a time", "lost"], rows)]
+          table(["server", "µs of CPU", "misses/s", "ms, one at a time", "µs of CPU at 5,000/s", "ms, p99 of hits beside", "lost"], rows)]

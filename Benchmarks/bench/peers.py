@@ -77,7 +77,16 @@ def _unbound(place: Place) -> list[str]:
   return _unbound_with(place)
 
 
-def _unbound_with(place: Place, *settings: str) -> list[str]:
+def unbound_for_misses(upstream_port: int) -> Spec:
+  """unbound that asks an upstream over UDP."""
+
+  def command(place: Place) -> list[str]:
+    return _unbound_with(place, upstream_port=upstream_port)
+
+  return Spec("unbound, upstream over UDP", Role.PEER, command, package="unbound")
+
+
+def _unbound_with(place: Place, *settings: str, upstream_port: int | None = None) -> list[str]:
   lines = "\n  ".join(settings)
   configuration = place.write("unbound.conf", f"""
 server:
@@ -98,7 +107,7 @@ remote-control:
   control-enable: no
 forward-zone:
   name: "."
-  forward-addr: 127.0.0.1@{place.lab.authority_port}
+  forward-addr: 127.0.0.1@{upstream_port or place.lab.authority_port}
 """)
   return [program("unbound"), "-d", "-p", "-c", configuration]
 
