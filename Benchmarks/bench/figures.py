@@ -90,14 +90,14 @@ def _one_round(command: list[str]) -> Latency:
   return Latency(forwarded, transfer, service)
 
 
-def resident_after_https(lab: Lab, wait: float) -> float:
-  """Resident memory in MB (10^6 octets), `wait` seconds after the first answer that came over HTTPS."""
+def resident_after_https(lab: Lab) -> float:
+  """Resident memory in MB (10^6 octets), 5 s after the first answer that came over HTTPS."""
   server = start(ours.FRESH_DOH, lab)
   try:
     answer = ask(server.port, FIRST_NAME, timeout=5)
     if answer is None or answer.rcode != 0 or answer.records == 0:
       raise BenchError("no answer over HTTPS")
-    time.sleep(wait)
+    time.sleep(5)
     return server.process.resident_octets() / 1e6
   finally:
     server.process.stop()

@@ -126,7 +126,7 @@ def _measure_ours(lab: Lab, findings: Findings, options: argparse.Namespace) -> 
     return action
 
   def after_https() -> None:
-    findings.after_https = figures.resident_after_https(lab, findings.memory_wait)
+    findings.after_https = figures.resident_after_https(lab)
 
   def full_cache() -> None:
     findings.full_cache = figures.resident_with_full_cache(lab)
@@ -139,7 +139,7 @@ def _measure_ours(lab: Lab, findings: Findings, options: argparse.Namespace) -> 
   _attempt(findings, "time to the first answer, local name", starts(LOCAL_NAME))
   _attempt(findings, "time to the first answer, provider's name", starts(FIRST_NAME))
   _attempt(findings, f"memory with {figures.MANY_NAMES:,} names", full_cache)
-  _attempt(findings, f"memory {findings.memory_wait:.0f} s after the first HTTPS answer", after_https)
+  _attempt(findings, "memory 5 s after the first HTTPS answer", after_https)
   _attempt(findings, f"idling for {findings.idle_seconds:.0f} s", idle)
 
 
@@ -250,7 +250,6 @@ def main() -> int:
     is_quick=options.quick,
     rounds=options.rounds or (3 if options.quick else 7),
     seconds=options.seconds or (1.0 if options.quick else 2.0),
-    memory_wait=5 if options.quick else 60,
     idle_seconds=10 if options.quick else 60,
     start_count=5 if options.quick else 11,
     hot_seconds=24 if options.quick else 60,

@@ -65,6 +65,8 @@ package final class Forwarder {
   var searchDomainsHaveChanged: ((_ hasResolvers: Bool) -> Void)?
   /// Called in every turn of the loop, after all other work.
   package var afterTurn: (() -> Void)?
+  /// Called once, before the first answer over UDP that needed the resolver is sent.
+  package var beforeFirstAnswer: (() -> Void)?
 
   /// Queries that may wait at once, as a multiple of the questions in flight: many clients wait for one question.
   private static let waitersPerQuestion = 4
@@ -224,6 +226,10 @@ package final class Forwarder {
   package func run() throws(StartError) {
     loop.everyTurn { [unowned self] in turn() }
     loop.beforeWaiting { [unowned self] in
+      if !outbox.isEmpty, let action = beforeFirstAnswer {
+        beforeFirstAnswer = nil
+        action()
+      }
       outbox.flush()
       afterTurn?()
     }

@@ -7,6 +7,8 @@ public final class UDPOutbox {
   private let outbox: OpaquePointer
   /// Responses that the kernel refused to send.
   public private(set) var refused: UInt64 = 0
+  /// Whether no response was queued since the last `flush`.
+  public private(set) var isEmpty = true
 
   /// Creates an empty outbox for responses of up to `responseSize` octets. Traps if memory is exhausted.
   public init(responseSize: Int) {
@@ -20,9 +22,13 @@ public final class UDPOutbox {
   public func add(
     _ response: UnsafeBufferPointer<UInt8>, through descriptor: Int32, to peer: UnsafePointer<datagram_peer>
   ) {
+    isEmpty = false
     refused &+= UInt64(datagram_outbox_add(outbox, descriptor, peer, response.baseAddress, response.count))
   }
 
   /// Sends the queued responses.
-  public func flush() { refused &+= UInt64(datagram_outbox_flush(outbox)) }
+  public func flush() {
+    isEmpty = true
+    refused &+= UInt64(datagram_outbox_flush(outbox))
+  }
 }

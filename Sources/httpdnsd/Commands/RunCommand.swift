@@ -88,7 +88,8 @@ struct RunCommand: ParsableCommand {
         supervision.end()
       }
     }
-    // By then the first transfers have set up TLS, and most of the memory that this needed is free.
+    // The first transfers set up TLS; most of the memory that they and the start needed is free afterwards.
+    forwarder.beforeFirstAnswer = { [loop = forwarder.loop] in loop.schedule(after: .seconds(3)) { process_trim() } }
     forwarder.loop.schedule(after: .seconds(30)) {
       process_trim()
       giveBackMemory(on: forwarder.loop)
