@@ -46,6 +46,14 @@ import Testing
       ending.changed && ending.asBefore && ending.left && ending.cursor && ending.silent, sourceLocation: location)
   }
 
+  @Test func `the help of top says that --once covers only its interval`() throws {
+    let help = try ChildProcess.run([Programs.daemon, "top", "--help"]).output
+    let text = help.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+    #expect(text.contains("On a terminal the first ones cover the time since the daemon started."), "\(text)")
+    #expect(text.contains("with --once, one interval is printed as text"), "\(text)")
+    #expect(text.contains("These figures cover only the interval."), "\(text)")
+  }
+
   @Test func `q and Q end top with exit code 0`() throws {
     try withDaemon { _, _, socket in
       for key in ["q", "Q", " q"] {

@@ -12,10 +12,10 @@ struct TopCommand: ParsableCommand {
     abstract: "Watch the running daemon: queries, cache, providers, busiest names.",
     discussion: """
       Queries per second by outcome and by RCODE, hit ratio, latency, providers with reasons below the table, \
-      names that fail, and the busiest names. Figures cover the last interval; the first ones cover the time since the \
-      daemon started. Keys: q quits, space updates at once, b h a f r n sort the names, / filters them, ? explains the \
-      keys. Without a terminal, or with --once, one interval is printed as text; with --json, each interval is one \
-      line. States are coloured unless NO_COLOR is set.
+      names that fail, and the busiest names. Figures cover the last interval. On a terminal the first ones cover the \
+      time since the daemon started. Keys: q quits, space updates at once, b h a f r n sort the names, / filters them, \
+      ? explains the keys. Without a terminal, or with --once, one interval is printed as text; with --json alone, each \
+      interval is one line. These figures cover only the interval. States are coloured unless NO_COLOR is set.
 
       Example: httpdnsd top --interval 1
       Example: httpdnsd top --once --json
