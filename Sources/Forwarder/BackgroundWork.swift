@@ -64,6 +64,7 @@ final class BackgroundWork: @unchecked Sendable {
 
   /// Starts all of it. The loop must be running.
   func start(on loop: EventLoop, notAt listeners: [SocketAddress]) {
+    loop.assertCurrent()
     refresher?.begin()
     if let keeper { resolver.assumeIsolated { $0.save = { await keeper.saveNow() } } }
     follower.start(on: loop, notAt: listeners)

@@ -61,6 +61,7 @@ final class NetworkFollower: @unchecked Sendable {
 
   /// Determines the current network, and follows its changes from now on.
   func start(on loop: EventLoop, notAt listeners: [SocketAddress]) {
+    loop.assertCurrent()
     resolver.assumeIsolated { $0.loopGuard = loopGuard }
     resolvers = ResolverWatch(on: loop, notAt: listeners) { [unowned self] in use($0) }
     do throws(NetworkWatchError) {
@@ -76,6 +77,7 @@ final class NetworkFollower: @unchecked Sendable {
 
   /// Calls `body` once the network that answers belong to is known: usually at once, otherwise after up to 1 s.
   func whenKnown(on loop: any Loop, _ body: @escaping () -> Void) {
+    loop.assertCurrent()
     guard settled == nil, network.number != 0 else { return body() }
     beginning = body
     loop.schedule(after: NetworkFollower.patience) { [weak self] in

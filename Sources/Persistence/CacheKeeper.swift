@@ -133,6 +133,7 @@ public final class CacheKeeper: @unchecked Sendable {
   ///
   /// - Parameter whenLoaded: called once on the loop with the entries that are still fresh, even if there is no file.
   public func start(whenLoaded: @escaping ([LoadedEntry]) -> Void = { _ in }) {
+    loop.assertCurrent()
     self.whenLoaded = whenLoaded
     // Rounded up here and down in `save`: the loop's wall clock has whole seconds, and no entry may seem younger than
     // it is.
@@ -187,7 +188,8 @@ public final class CacheKeeper: @unchecked Sendable {
   /// Call it from a task that prefers the loop.
   /// - Returns: why the cache was not saved; nil on success.
   public func saveNow(within patience: Duration = CacheKeeper.usualPatience) async -> String? {
-    await withCheckedContinuation { continuation in
+    loop.assertCurrent()
+    return await withCheckedContinuation { continuation in
       let waiter = SaveWaiter(continuation)
       waiting.append(waiter)
       waiter.timer = loop.schedule(after: patience) { [file] in

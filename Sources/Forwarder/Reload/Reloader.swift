@@ -109,7 +109,8 @@ package final class Reloader: @unchecked Sendable {
 
   /// Reloads the file and waits for the result. Reads the file after this call, even if a reload is in progress.
   package func reload() async -> ReloadReport {
-    await withCheckedContinuation { continuation in
+    forwarder.loop.assertCurrent()
+    return await withCheckedContinuation { continuation in
       waitingNext.append(continuation)
       begin()
     }
@@ -120,6 +121,7 @@ package final class Reloader: @unchecked Sendable {
 
   /// Rebuilds everything: from the file, or from the running configuration because the network has changed.
   private func begin(_ reason: Reason) {
+    forwarder.loop.assertCurrent()
     guard !isReloading else {
       // A reload of the file includes the network.
       if wanted != .file { wanted = reason }

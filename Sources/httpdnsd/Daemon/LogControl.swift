@@ -38,6 +38,7 @@ final class LogControl: @unchecked Sendable {
 
   /// Applies `[log]` of a configuration.
   func follow(_ settings: Configuration.Log) {
+    forwarder.loop.assertCurrent()
     log.threshold.level = Logger.Level(settings.level)
     log.format = LogFormat(settings.format)
     forwarder.queryLog.setOn(settings.queries, writingTo: log)
