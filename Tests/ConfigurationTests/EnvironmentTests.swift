@@ -56,13 +56,13 @@ func `a provider is a kind, or a kind and a URL`(text: String, names: [String]) 
 @Test(arguments: [
   (
     "HTTPDNSD_LISTEN", "0.0.0.0:53 127.0.0.1",
-    "HTTPDNSD_LISTEN[1]: \"127.0.0.1\" is not valid; expected an address with a port, e.g. \"127.0.0.1:53\" or "
+    "HTTPDNSD_LISTEN[#2]: \"127.0.0.1\" is not valid; expected an address with a port, e.g. \"127.0.0.1:53\" or "
       + "\"[::1]:53\""
   ),
-  ("HTTPDNSD_LISTEN", "[::]:53,[0::0]:53", "HTTPDNSD_LISTEN[1]: \"[0::0]:53\" is listed twice; remove one"),
+  ("HTTPDNSD_LISTEN", "[::]:53,[0::0]:53", "HTTPDNSD_LISTEN[#2]: \"[0::0]:53\" is listed twice; remove one"),
   (
     "HTTPDNSD_ALLOW", "all",
-    "HTTPDNSD_ALLOW[0]: \"all\" is not valid; expected \"connected\" or a prefix, e.g. \"192.0.2.0/24\""
+    "HTTPDNSD_ALLOW[#1]: \"all\" is not valid; expected \"connected\" or a prefix, e.g. \"192.0.2.0/24\""
   ),
   (
     "HTTPDNSD_LOG_LEVEL", "loud",
@@ -71,17 +71,17 @@ func `a provider is a kind, or a kind and a URL`(text: String, names: [String]) 
   ),
   (
     "HTTPDNSD_PROVIDER", "tencent",
-    "HTTPDNSD_PROVIDER[0]: \"tencent\" is not valid; expected alidns, json, doh, json+URL, doh+URL or table+URL; "
+    "HTTPDNSD_PROVIDER[#1]: \"tencent\" is not valid; expected alidns, json, doh, json+URL, doh+URL or table+URL; "
       + "providers with an account need a file"
   ),
   (
     "HTTPDNSD_PROVIDER", "alidns+https://192.0.2.1/resolve",
-    "HTTPDNSD_PROVIDER[0]: \"alidns+https://192.0.2.1/resolve\" is not valid; expected alidns, json, doh, json+URL, doh+URL "
+    "HTTPDNSD_PROVIDER[#1]: \"alidns+https://192.0.2.1/resolve\" is not valid; expected alidns, json, doh, json+URL, doh+URL "
       + "or table+URL; providers with an account need a file"
   ),
   (
     "HTTPDNSD_PROVIDER", "json+ftp://192.0.2.1/resolve",
-    "HTTPDNSD_PROVIDER[0].url: \"ftp://192.0.2.1/resolve\" is not valid; expected a URL without user, "
+    "HTTPDNSD_PROVIDER[\"json\"].url: \"ftp://192.0.2.1/resolve\" is not valid; expected a URL without user, "
       + "query and fragment, e.g. \"https://dns.example/path\""
   ),
 ])
@@ -96,7 +96,7 @@ func `a mistake in a variable names the variable`(variable: String, text: String
   let places = found.map { $0.split(separator: ": ").prefix(2).joined(separator: ": ") }
   #expect(
     Set(places) == [
-      "environment: HTTPDNSD_LISTEN[0]", "environment: HTTPDNSD_ALLOW[0]", "test.toml: listen.workers",
+      "environment: HTTPDNSD_LISTEN[#1]", "environment: HTTPDNSD_ALLOW[#1]", "test.toml: listen.workers",
     ])
 }
 
@@ -122,9 +122,10 @@ func `a mistake in a variable names the variable`(variable: String, text: String
   let text = "[[provider]]\nkind = \"tencent\"\ntoken = \"4711\""
   let environment = ["HTTPDNSD_PROVIDER": "tencent"]
   let lines = mistakes(text, environment: environment)
-  #expect(lines.map { $0.hasPrefix("environment: HTTPDNSD_PROVIDER[0]: ") } == [true], "\(lines)")
+  #expect(lines.map { $0.hasPrefix("environment: HTTPDNSD_PROVIDER[#1]: ") } == [true], "\(lines)")
   let warned = warnings(text, environment: environment)
-  #expect(warned.map { $0.hasPrefix("test.toml: provider[0].token: everyone who can read") } == [true], "\(warned)")
+  #expect(
+    warned.map { $0.hasPrefix("test.toml: provider[\"tencent\"].token: everyone who can read") } == [true], "\(warned)")
 }
 
 @Test func `a section that is not a table is a mistake in the file`() {

@@ -23,10 +23,10 @@ private let lines: [(text: String, line: String)] = [
   ),
   ("listen = 3", "listen: 3 is not a table; expected [listen]"),
   ("provider = 3", "provider: 3 is not an array of tables; expected [[provider]]"),
-  ("provider = [3]", "provider[0]: 3 is not a table; expected [[provider]]"),
+  ("provider = [3]", "provider[#1]: 3 is not a table; expected [[provider]]"),
   (
     "provider = [{ proxy = \"http://proxy.lan:3128\" }]",
-    "provider[0].proxy: \"http://proxy.lan:3128\" has a name as its host; expected an address, because names of proxies "
+    "provider[\"alidns\"].proxy: \"http://proxy.lan:3128\" has a name as its host; expected an address, because names of proxies "
       + "are not resolved"
   ),
   ("[rule]\nuse = \"refused\"", "rule: a table is not an array of tables; expected [[rule]]"),
@@ -37,11 +37,11 @@ private let lines: [(text: String, line: String)] = [
   // Every invalid element of a list has its own line.
   (
     "refresh.types = [\"A\", \"ANY\"]",
-    "refresh.types[1]: \"ANY\" is not valid; expected a record type, e.g. \"AAAA\" or \"TYPE65\", but no meta type"
+    "refresh.types[#2]: \"ANY\" is not valid; expected a record type, e.g. \"AAAA\" or \"TYPE65\", but no meta type"
   ),
   (
     "listen.addresses = [\"::1:53\"]",
-    "listen.addresses[0]: \"::1:53\" is not valid; expected an address with a port, e.g. \"127.0.0.1:53\" or "
+    "listen.addresses[#1]: \"::1:53\" is not valid; expected an address with a port, e.g. \"127.0.0.1:53\" or "
       + "\"[::1]:53\""
   ),
   (
@@ -55,17 +55,17 @@ private let lines: [(text: String, line: String)] = [
   ),
   (
     "localdns.servers = [\"10.0.0.1:99999\"]",
-    "localdns.servers[0]: \"10.0.0.1:99999\" is not valid; expected \"system\" or an address, optionally with a port, "
+    "localdns.servers[#1]: \"10.0.0.1:99999\" is not valid; expected \"system\" or an address, optionally with a port, "
       + "e.g. \"192.0.2.1\" or \"[2001:db8::1]:53\""
   ),
   (
     "names.rebind_allow = [\"*\"]",
-    "names.rebind_allow[0]: \"*\" is not valid; expected \"example.com\" (and below), \"*.example.com\" (below), "
+    "names.rebind_allow[#1]: \"*\" is not valid; expected \"example.com\" (and below), \"*.example.com\" (below), "
       + "\"=example.com\" or \".\" (every name), in ASCII (xn--…)"
   ),
   (
     "names.rebind_prefixes = [\"10.0.0.0/33\"]",
-    "names.rebind_prefixes[0]: \"10.0.0.0/33\" is not valid; expected a prefix, e.g. \"203.0.113.0/24\" or "
+    "names.rebind_prefixes[#1]: \"10.0.0.0/33\" is not valid; expected a prefix, e.g. \"203.0.113.0/24\" or "
       + "\"2001:db8::/32\""
   ),
   (
@@ -82,15 +82,15 @@ private let lines: [(text: String, line: String)] = [
   ),
   (
     "listen.allow = [\"10.0.0.0/33\"]",
-    "listen.allow[0]: \"10.0.0.0/33\" is not valid; expected \"connected\" or a prefix, e.g. \"192.0.2.0/24\""
+    "listen.allow[#1]: \"10.0.0.0/33\" is not valid; expected \"connected\" or a prefix, e.g. \"192.0.2.0/24\""
   ),
   (
     "listen.addresses = [\"[::1]:53\", \"[0::1]:53\"]",
-    "listen.addresses[1]: \"[0::1]:53\" is listed twice; remove one"
+    "listen.addresses[#2]: \"[0::1]:53\" is listed twice; remove one"
   ),
   (
     "refresh.keep = [\"bücher.example\"]",
-    "refresh.keep[0]: \"bücher.example\" is not valid; expected a domain name in ASCII (xn--…)"
+    "refresh.keep[#1]: \"bücher.example\" is not valid; expected a domain name in ASCII (xn--…)"
   ),
   // Unknown keys, some of them keys of another table.
   ("web.adress = \"\"", "web.adress: unknown key; did you mean address?"),
@@ -165,7 +165,7 @@ func `a text that is not TOML is refused with line and column`(text: String, lin
   let keys = found.map { String($0.split(separator: " ")[1]) }
   #expect(
     Set(keys) == [
-      "cahce:", "listen.workers:", "provider[0].kind:", "provider[0].timeout:", "rule[0].names:", "rule[0].use:",
+      "cahce:", "listen.workers:", "provider[#1].kind:", "provider[#1].timeout:", "rule[#1].names:", "rule[#1].use:",
       "log.level:",
     ])
   #expect(keys.count == 7)

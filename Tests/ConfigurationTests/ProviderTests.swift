@@ -98,11 +98,11 @@ private let refusals: [(text: String, key: String)] = [
   ("name = \"a b\"", "name"),
   ("name = \"localdns\"", "name"),
   ("servers = []", "servers"),
-  ("servers = [\"300.1.1.1\"]", "servers[0]"),
-  ("servers = [\"192.0.2.1:0\"]", "servers[0]"),
-  ("servers = [\"192.0.2.1:65536\"]", "servers[0]"),
-  ("servers = [\"https://dns.alidns.com/resolve\"]", "servers[0]"),
-  ("kind = \"doh\"\nservers = [\"ftp://192.0.2.1/\"]", "servers[0]"),
+  ("servers = [\"300.1.1.1\"]", "servers[#1]"),
+  ("servers = [\"192.0.2.1:0\"]", "servers[#1]"),
+  ("servers = [\"192.0.2.1:65536\"]", "servers[#1]"),
+  ("servers = [\"https://dns.alidns.com/resolve\"]", "servers[#1]"),
+  ("kind = \"doh\"\nservers = [\"ftp://192.0.2.1/\"]", "servers[#1]"),
   ("kind = \"json\"\nurl = \"https://dns.google/resolve?x=1\"", "url"),
   ("kind = \"json\"\nurl = \"https://user@dns.google/resolve\"", "url"),
   ("kind = \"json\"\nurl = \"dns.google\"", "url"),
@@ -111,13 +111,13 @@ private let refusals: [(text: String, key: String)] = [
   ("url = \"https://dns.google/resolve\"", "url"),
   ("token_file = \"/x\"", "token_file"),
   ("kind = \"json\"\naccount_id = \"1\"", "account_id"),
-  ("pins = [\"sha256//short\"]", "pins[0]"),
+  ("pins = [\"sha256//short\"]", "pins[#1]"),
   ("scheme = \"http\"\npins = [\"sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"]", "pins"),
   ("proxy = \"socks4://127.0.0.1:1080\"", "proxy"),
   ("proxy = \"http://127.0.0.1\"", "proxy"),
   // Names of proxies are not looked up.
   ("proxy = \"http://proxy.example:3128\"", "proxy"),
-  ("bootstrap = [\"dns.google\"]", "bootstrap[0]"),
+  ("bootstrap = [\"dns.google\"]", "bootstrap[#1]"),
   ("bootstrap = [\"127.0.0.1\"]", "bootstrap"),
   ("family = \"ipv6\"", "family"),
   ("client_subnet = \"here\"", "client_subnet"),
@@ -136,7 +136,7 @@ func `a provider that cannot work is one mistake`(text: String, key: String) {
 @Test func `two providers with one name are a mistake`() {
   let found = mistakes("[[provider]]\nname = \"a\"\n[[provider]]\nname = \"a\"\n")
   #expect(
-    found == ["test.toml: provider[1].name: another provider is already named \"a\"; give each a unique name"])
+    found == ["test.toml: provider[#2].name: another provider is already named \"a\"; give each a unique name"])
 }
 
 @Test func `messages call a provider by its unique name`() {
@@ -145,20 +145,38 @@ func `a provider that cannot work is one mistake`(text: String, key: String) {
       == true)
 }
 
+@Test func `messages call a provider without a name by its kind, and others by their position from 1`() {
+  let text = "[[provider]]\nkind = \"json\"\ntimeout = 1\n[[provider]]\nkind = \"doh\"\ntimeout = 2\n"
+  func places(_ text: String) -> [String] { mistakes(text).map { String($0.split(separator: " ")[1]) } }
+  #expect(places(text) == ["provider[\"json\"].timeout:", "provider[\"doh\"].timeout:"])
+  // The name is taken, or there is none.
+  #expect(
+    places(text + "[[provider]]\nname = \"doh\"\n")
+      == ["provider[\"json\"].timeout:", "provider[#2].timeout:", "provider[#3].name:"])
+  #expect(places("[[provider]]\nkind = \"jsn\"\n") == ["provider[#1].kind:"])
+  #expect(places("[[provider]]\nname = \"a b\"\n") == ["provider[#1].name:"])
+  #expect(
+    places(
+      "[[provider]]\nservers = [\"192.0.2.1\", \"192.0.2.2:0\"]\n[[rule]]\nnames = [\"lan\"]\n[[rule]]\nuse = \"localdns\"\n"
+    )
+      == ["provider[\"alidns\"].servers[#2]:", "rule[#1].use:", "rule[#2].names:"])
+}
+
 @Test func `a server given by name needs a resolver to look it up`() {
   let named = "[[provider]]\nkind = \"doh\"\nurl = \"https://dns.example/q\"\n"
   let nobody = "[localdns]\nservers = []\n"
   #expect(mistakes(named).isEmpty)
-  #expect(mistakes(named + nobody).map { $0.contains("provider[0].url") } == [true])
+  #expect(mistakes(named + nobody).map { $0.contains("provider[\"doh\"].url") } == [true])
   #expect(mistakes(named + "bootstrap = [\"192.0.2.53\"]\n" + nobody).isEmpty)
   #expect(mistakes(named + "servers = [\"192.0.2.1\"]\n" + nobody).isEmpty)
   #expect(mistakes(named + "proxy = \"socks5h://192.0.2.3:1080\"\n" + nobody).isEmpty)
   let proxied = "[[provider]]\nproxy = \"http://proxy.example:3128\"\n"
-  #expect(mistakes(proxied).map { $0.contains("provider[0].proxy") } == [true])
+  #expect(mistakes(proxied).map { $0.contains("provider[\"alidns\"].proxy") } == [true])
 }
 
 @Test func `http causes a warning`() {
-  #expect(warnings("[[provider]]\nscheme = \"http\"").map { $0.contains("provider[0].scheme: over http") } == [true])
+  #expect(
+    warnings("[[provider]]\nscheme = \"http\"").map { $0.contains("provider[\"alidns\"].scheme: over http") } == [true])
   #expect(
     warnings("[[provider]]\nkind = \"doh\"\nservers = [\"http://192.0.2.1/q\"]").map {
       $0.contains(".servers: over http")
@@ -180,23 +198,23 @@ func `a provider that cannot work is one mistake`(text: String, key: String) {
 
 @Test func `the message about a key of another kind names both kinds`() {
   let url = "[[provider]]\nurl = \"https://192.0.2.1/\"\n"
-  let kinds = "provider[0].url: needs kind = \"json\", \"doh\" or \"table\""
-  #expect(mistakes(url) == ["test.toml: \(kinds); without kind, a provider has kind \"alidns\""])
+  let kinds = "url: needs kind = \"json\", \"doh\" or \"table\""
+  #expect(mistakes(url) == ["test.toml: provider[\"alidns\"].\(kinds); without kind, a provider has kind \"alidns\""])
   #expect(
     mistakes(url + "kind = \"tencent\"\ntoken_env = \"T\"", environment: ["T": "1"])
-      == ["test.toml: \(kinds); this provider has kind \"tencent\""])
+      == ["test.toml: provider[\"tencent\"].\(kinds); this provider has kind \"tencent\""])
 }
 
 @Test func `the message about an unknown key of a provider suggests the intended one and lists no others`() {
   #expect(
-    mistakes("[[provider]]\ntimeuot = \"1s\"") == ["test.toml: provider[0].timeuot: unknown key; did you mean timeout?"]
-  )
+    mistakes("[[provider]]\ntimeuot = \"1s\"")
+      == ["test.toml: provider[\"alidns\"].timeuot: unknown key; did you mean timeout?"])
   #expect(
     mistakes("[[provider]]\nnonsense = 1")
-      == ["test.toml: provider[0].nonsense: unknown key; httpdnsd.toml(5) lists all keys"])
+      == ["test.toml: provider[\"alidns\"].nonsense: unknown key; httpdnsd.toml(5) lists all keys"])
   #expect(
     mistakes("[[provider]]\nmax_ttl = \"1s\"")
-      == ["test.toml: provider[0].max_ttl: unknown key; did you mean localdns.max_ttl or cache.max_ttl?"])
+      == ["test.toml: provider[\"alidns\"].max_ttl: unknown key; did you mean localdns.max_ttl or cache.max_ttl?"])
 }
 
 @Test func `the message about an unusable certificate file names the reason`() {
@@ -205,7 +223,8 @@ func `a provider that cannot work is one mistake`(text: String, key: String) {
     ("/tmp", "is a directory; expected a file with PEM certificates"),
     ("/dev/null", "the file contains no PEM certificates; expected a file with PEM certificates"),
   ] {
-    #expect(mistakes("[[provider]]\nca_file = \"\(path)\"") == ["test.toml: provider[0].ca_file: \(line)"])
+    let found = mistakes("[[provider]]\nca_file = \"\(path)\"")
+    #expect(found == ["test.toml: provider[\"alidns\"].ca_file: \(path): \(line)"])
   }
 }
 

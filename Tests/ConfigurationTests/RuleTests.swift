@@ -65,7 +65,7 @@ func `a text that is not a pattern is refused`(text: String) {
 func `a rule that contradicts itself is one mistake`(text: String, key: String) {
   let found = mistakes("[[rule]]\nnames = [\"example.com\"]\n\(text)")
   #expect(found.count == 1)
-  #expect(found.first?.hasPrefix("test.toml: rule[0].\(key): ") == true)
+  #expect(found.first?.hasPrefix("test.toml: rule[#1].\(key): ") == true)
 }
 
 @Test func `a rule cannot use LocalDNS without servers`() {
@@ -77,5 +77,5 @@ func `a rule that contradicts itself is one mistake`(text: String, key: String) 
 @Test func `a name of an earlier rule causes a warning`() {
   let rule = "[[rule]]\nnames = [\"lan\"]\nuse = \"nxdomain\"\n"
   #expect(warnings(rule).isEmpty)
-  #expect(warnings(rule + rule).map { $0.hasPrefix("test.toml: rule[1].names: ") } == [true])
+  #expect(warnings(rule + rule).map { $0.hasPrefix("test.toml: rule[#2].names: ") } == [true])
 }

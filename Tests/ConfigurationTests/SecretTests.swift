@@ -28,7 +28,8 @@ func `a secret file that others can read is refused`(mode: mode_t) throws {
   try withFile("canary", mode: mode) { _, path in
     let found = mistakes(account + "access_key_secret_file = \"\(path)\"")
     let octal = String(mode, radix: 8)
-    #expect(found.map { $0.contains("other users can access the file (mode 0\(octal)); expected mode 0600") } == [true])
+    let problem = "\(path): other users can access the file (mode 0\(octal)); expected mode 0600"
+    #expect(found.map { $0.contains(problem) } == [true])
   }
 }
 
@@ -96,11 +97,11 @@ func `a relative path of a secret file is refused and not shown`(path: String) {
 @Test(arguments: [
   ("/nonexistent/secret", "no such file; create it with mode 0600, or use a systemd credential"),
   ("/tmp", "is a directory; expected a file with the secret, or use a systemd credential"),
-  ("/dev/zero", "is not a regular file; expected a file with the secret, or use a systemd credential"),
+  ("/dev/zero", "/dev/zero: is not a regular file; expected a file with the secret, or use a systemd credential"),
 ])
 func `the message about an unreadable secret file names a remedy`(path: String, line: String) {
   let found = mistakes(account + "access_key_secret_file = \"\(path)\"")
-  #expect(found == ["test.toml: provider[0].access_key_secret_file: \(line)"])
+  #expect(found == ["test.toml: provider[\"alidns\"].access_key_secret_file: \(line)"])
 }
 
 @Test func `a secret in the text for a service on this machine causes no warning`() {
@@ -116,7 +117,22 @@ func `the message about an unreadable secret file names a remedy`(path: String, 
 func `the message about another user's secret file names the current user`() throws {
   try withFile("canary", mode: 0) { _, path in
     let found = mistakes(account + "access_key_secret_file = \"\(path)\"")
-    #expect(found.map { $0.contains(" may not read it; expected a ") } == [true])
+    #expect(
+      found.map { $0.contains("_file: \(path): user ") && $0.contains(" may not read it; expected a ") } == [true])
+  }
+}
+
+@Test func `the path of a missing secret file is shown if its folder exists, for it could be the secret itself`() throws
+{
+  func message(_ path: String) -> String? { mistakes(account + "access_key_secret_file = \"\(path)\"").first }
+  try withFile("canary") { directory, _ in
+    for path in ["\(directory)/missing", "\(directory)/./missing"] {
+      #expect(
+        message(path)?.contains(".access_key_secret_file: \(path): no such file; create it with mode 0600") == true)
+    }
+  }
+  for path in ["/canary", "//canary", "/./canary", "/../canary", "/tmp/../canary", "/canary/x", "/etc/passwd/canary"] {
+    #expect(message(path)?.contains(".access_key_secret_file: no such file; create") == true, "\(path)")
   }
 }
 

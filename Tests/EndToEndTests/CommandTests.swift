@@ -28,8 +28,8 @@ import Testing
       #expect(ending == .exited(1))
       #expect(output.isEmpty)
       for key in [
-        "listen.addresses[0]", "listen.wrokers", "listen.max_udp_payload", "provider[\"first\"].kind",
-        "provider[\"second\"].timeout", "provider[\"second\"].access_key_secret", "rule[0].names", "rule[0].use",
+        "listen.addresses[#1]", "listen.wrokers", "listen.max_udp_payload", "provider[\"first\"].kind",
+        "provider[\"second\"].timeout", "provider[\"second\"].access_key_secret", "rule[#1].names", "rule[#1].use",
       ] {
         #expect(error.split(separator: "\n").count { $0.hasPrefix("\(file): ") && $0.contains(key) } == 1, "\(key)")
       }

@@ -87,7 +87,8 @@ import Testing
         let (ending, output, error) = try lab.run(command, "--config", file)
         #expect(ending == .exited(1))
         #expect(
-          error.contains("provider[\"three\"].access_key_secret_file: other users can access the file (mode 0644)"))
+          error.contains(
+            "provider[\"three\"].access_key_secret_file: \(readable): other users can access the file (mode 0644)"))
         check(output, error)
       }
     }

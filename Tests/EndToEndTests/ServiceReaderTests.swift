@@ -42,7 +42,7 @@ import Testing
       #expect(ending == .exited(1) && output.isEmpty)
       let key = "/etc/httpdnsd.toml: provider[\"alidns\"].access_key_secret_file"
       #expect(
-        error == "\(key): user httpdnsd may not read it; expected a file that user httpdnsd owns "
+        error == "\(key): /etc/alidns.secret: user httpdnsd may not read it; expected a file that user httpdnsd owns "
           + "(chown httpdnsd) and can reach, or a systemd credential\n")
       chown(secret, 4711, 4711)
       let (mended, said, nothing) = try check()

@@ -9,9 +9,7 @@ extension Configuration.Provider {
     var providers: [Configuration.Provider] = []
     var names: Set<String> = []
     let uniqueNames = uniqueNames(of: value)
-    let shownName = { (table: [String: Value]) in
-      table["name"]?.line.flatMap { uniqueNames.contains($0) ? $0 : nil }
-    }
+    let shownName = { (table: [String: Value]) in name(of: table).flatMap { uniqueNames.contains($0) ? $0 : nil } }
     root.tables("provider", atMost: 64, name: shownName) { reader in
       var provider = Configuration.Provider()
       provider.read(from: reader, context)
@@ -35,14 +33,21 @@ extension Configuration.Provider {
     let ownAddresses: [Endpoint]
   }
 
-  /// The names by which messages call a provider: valid and unique ones. Other providers are called by their index.
+  /// The names by which messages call a provider: valid and unique ones. Other providers are called by their position.
   private static func uniqueNames(of value: Value) -> Set<String> {
     guard case .array(let tables) = value else { return [] }
     var counts: [String: Int] = [:]
     for case .table(let table) in tables {
-      if let name = table["name"]?.line, isIdentifier(name) { counts[name, default: 0] += 1 }
+      if let name = name(of: table) { counts[name, default: 0] += 1 }
     }
     return Set(counts.filter { $0.value == 1 }.keys)
+  }
+
+  /// The name of a provider, given or by its kind; nil if it is not valid.
+  private static func name(of table: [String: Value]) -> String? {
+    if let name = table["name"] { return name.line.flatMap { isIdentifier($0) ? $0 : nil } }
+    guard let kind = table["kind"] else { return ProviderKindName.alidns.rawValue }
+    return kind.line.flatMap { ProviderKindName(rawValue: $0)?.rawValue }
   }
 
   mutating func read(from reader: TableReader, _ context: Context) {

@@ -8,7 +8,7 @@ public struct Mistake: Hashable, Sendable {
     case file
     /// A line and a column, counted from 1: the text is not valid TOML.
     case position(line: Int, column: Int)
-    /// A key path such as `provider["alidns"].servers[0]`.
+    /// A key path such as `provider["alidns"].servers[#1]`.
     case key(String)
   }
 

@@ -1,6 +1,7 @@
 // SecretReader.swift -- reads a secret from a file, a systemd credential, an environment variable or the text itself.
 //
-// No message repeats the value of a secret's key, not even a file name: people write the secret itself there.
+// No message repeats the value of a secret's key: people write the secret itself there, instead of the path of a file. A
+// path is shown only if its folder exists, which no secret is.
 
 import Ciphers
 import Glibc
@@ -106,7 +107,7 @@ extension TableReader {
       let mode = "0" + String(content.mode, radix: 8)
       guard content.isOnReadOnlyMount || isHandedOut(setting) else {
         report.refuse(
-          "other users can access the file (mode \(mode))", at: place.key(key),
+          "\(shownPath(setting))other users can access the file (mode \(mode))", at: place.key(key),
           allowed: "mode 0600 or stricter (chmod 600)")
         return nil
       }
@@ -126,6 +127,13 @@ extension TableReader {
     return directories.contains { !$0.isEmpty && path.hasPrefix($0.hasSuffix("/") ? $0 : $0 + "/") }
   }
 
+  /// The path as the first part of a message; empty if the text may be a secret, which can begin with "/" too.
+  private func shownPath(_ path: String) -> String {
+    guard let slash = path.lastIndex(of: "/"), let folder = realpath(String(path[...slash]), nil) else { return "" }
+    defer { free(folder) }
+    return String(cString: folder) == "/" ? "" : "\(shownText(path)): "
+  }
+
   private func content(_ key: String, _ path: String) -> FileContent? {
     do {
       return try FileContent.read(path, limit: maxSecretSize)
@@ -134,7 +142,7 @@ extension TableReader {
         error.kind == .notPermitted
         ? "expected \(Reader.ours.secretRemedy)"
         : error.remedy("a file with the secret", missing: "create it with mode 0600") + ", or use a systemd credential"
-      report.refuse(error.found, at: place.key(key), allowed: remedy, .failure)
+      report.refuse(shownPath(path) + error.found, at: place.key(key), allowed: remedy, .failure)
       return nil
     }
   }

@@ -62,7 +62,7 @@ final class TableReader {
     reader.refuseUnknownKeys()
   }
 
-  /// Reads an array of tables. Messages call an element by its `name`, or by its index where that is nil.
+  /// Reads an array of tables. Messages call an element by its `name`, or by its position where that is nil.
   func tables(
     _ key: String, atMost most: Int = .max, name: ([String: Value]) -> String? = { _ in nil },
     _ body: (TableReader) -> Void
@@ -120,7 +120,7 @@ final class TableReader {
   /// Marks keys that are neither read nor reported as unknown.
   func ignore(_ isIgnored: (String) -> Bool) { ignored.formUnion(table.keys.filter(isIgnored)) }
 
-  /// Records a mistake if the file cannot be read or lacks the mark.
+  /// Records a mistake, with the path, if the file cannot be read or lacks the mark. Not for secrets.
   ///
   /// - Parameter mark: octets that the file must contain, and what they stand for.
   func requireReadable(_ key: String, _ path: String, mark: (octets: String, kind: String)? = nil) {
@@ -129,13 +129,14 @@ final class TableReader {
       guard let mark, octets.firstRange(of: Array(mark.octets.utf8)) == nil else { return }
       unsound.insert(key)
       report.refuse(
-        "the file contains no \(mark.kind)", at: place.key(key), allowed: "a file with \(mark.kind)")
+        "\(shownText(path)): the file contains no \(mark.kind)", at: place.key(key),
+        allowed: "a file with \(mark.kind)")
     } catch {
       unsound.insert(key)
       let wanted = mark.map { "a file with \($0.kind)" } ?? "a regular file"
       report.refuse(
-        error.found, at: place.key(key), allowed: error.remedy(wanted, missing: "give the path of \(wanted)"),
-        .failure)
+        "\(shownText(path)): \(error.found)", at: place.key(key),
+        allowed: error.remedy(wanted, missing: "give the path of \(wanted)"), .failure)
     }
   }
 

@@ -2,7 +2,7 @@
 
 /// A path of keys.
 struct ValuePath {
-  /// The path in messages: `provider["alidns"].servers[0]`.
+  /// The path in messages, where positions count from 1: `provider["alidns"].servers[#1]`.
   let text: String
   /// The keys alone: `provider.servers`.
   let pattern: String
@@ -21,8 +21,10 @@ struct ValuePath {
       lastKey: key)
   }
 
-  /// The path of an element of this array.
-  func index(_ index: Int) -> ValuePath { ValuePath(text: "\(text)[\(index)]", pattern: pattern, lastKey: lastKey) }
+  /// The path of an element of this array; `index` counts from 0.
+  func index(_ index: Int) -> ValuePath {
+    ValuePath(text: "\(text)[#\(index + 1)]", pattern: pattern, lastKey: lastKey)
+  }
 
   /// The path of an element of this array of tables, by its unique name.
   func named(_ name: String) -> ValuePath {
