@@ -14,7 +14,7 @@ extension OccasionalLog {
     guard !failure.isLogged else { return }
     log(
       .warning, reason: "\(name): \(failure.kind)", now: now.nanoseconds,
-      "\(name == "localdns" ? "" : "provider ")\(name): \(failure.reason)")
+      "\(name == "localdns" ? "" : "provider ")\(name): \(failure.explanation)")
   }
 
   /// Logs that the daemon reached one of its limits: once a minute for each.

@@ -114,17 +114,14 @@ extension UpstreamFailure {
 
   /// The failure that a reply of the service reports.
   ///
-  /// - Parameter code: the service's own error code, if it is a known one.
+  /// - Parameter code: the service's own error code, if it is a known one, or the HTTP status.
   package init(_ failure: HTTPDNSFailure, code: String? = nil) {
     var details = Details(failure.extendedError, failure.description, failure.blame)
     if let code { details.reason += " (\(code))" }
     details.cause = TransferFailureCause(failure)
     details.evidence = .doubtful
     details.isReply = true
-    if failure.blame == .account {
-      details.advice = failure.remedy
-      details.refusal = failure
-    }
+    if failure.blame == .account { details.refusal = failure }
     if case .server(let status) = failure {
       details.kind = "another HTTP status"
       details.isTemporary = status >= 500

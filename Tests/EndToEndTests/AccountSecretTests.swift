@@ -110,7 +110,7 @@ private enum Canary {
       for file in files {
         Canary.check([try String(contentsOfFile: "\(state)/\(file)", encoding: .utf8)], file)
       }
-      if !isRight { #expect(daemon.log.contains("check the account's id and its key, token or secret")) }
+      if !isRight { #expect(daemon.log.contains("; check account_id")) }
     }
   }
 

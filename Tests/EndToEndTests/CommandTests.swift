@@ -298,7 +298,8 @@ import Testing
       let file = try lab.file(quiet(settings))
       let (ending, output, error) = try lab.run("query", "--config", file, "www.example.com")
       #expect(ending == .exited(1) && error.isEmpty, "\(error)")
-      let refused = "refused: Connection refused"
+      let refused =
+        "refused: Connection refused; nothing listens there, or a firewall refuses; check servers"
       #expect(
         output.contains(
           "\nasked        one: \(first): \(refused)\nasked        one: \(second): \(refused)\n"
@@ -321,8 +322,28 @@ import Testing
       #expect(ending == .exited(1) && error.isEmpty)
       #expect(
         output.contains(
-          "the provider refused the credentials (InvalidSignature); check the account's id and its key, token or secret in "
-            + "the configuration\n"), "\(output)")
+          "the provider refused the credentials (InvalidSignature); check account_id and secret_key\n"), "\(output)")
+      let doctor = try lab.run("doctor", "--config", file, "www.example.com").output
+      #expect(
+        doctor.contains("the provider refused the credentials (InvalidSignature); check account_id and secret_key\n"),
+        "\(doctor)")
+    }
+  }
+
+  @Test func `query names url and the HTTP status where a service refuses the path or the parameters`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      for (path, text) in [
+        (
+          "/resolve",
+          "the provider refused the parameters (HTTP status 501); check url or servers, then the provider's "
+        ),
+        ("/nothing", "the provider does not know the path (HTTP status 404); check the path in url or servers\n"),
+      ] {
+        let file = try lab.file(quiet(Settings(Settings.provider("doh", "url = \"http://\(simulator.http)\(path)\""))))
+        let (_, output, _) = try lab.run("query", "--config", file, "www.example.com")
+        #expect(output.contains(": \(text)"), "\(output)")
+      }
     }
   }
 

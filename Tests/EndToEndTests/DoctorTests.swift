@@ -214,6 +214,18 @@ import Testing
     }
   }
 
+  @Test func `doctor names the command that starts a daemon with this configuration`() throws {
+    try withLab { lab in
+      var settings = Settings(Settings.json(try lab.simulator().http))
+      // Only root could listen there.
+      settings.addresses = ["127.0.0.1:1"]
+      let (_, report) = try check(lab, settings)
+      let file = report.finding("configuration")?.finding.split(separator: ":")[0] ?? "no file"
+      #expect(
+        report.finding("daemon")?.finding.hasSuffix("; `httpdnsd run --config \(file)` starts it") == true, "\(report)")
+    }
+  }
+
   @Test func `doctor without a name lists what does not work`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()

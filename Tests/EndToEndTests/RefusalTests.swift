@@ -27,7 +27,7 @@ import Testing
         https: kind.isSecure)
       let second = try lab.simulator()
       let daemon = try lab.daemon(Settings(kind.provider(first), Settings.json(second.http)).text)
-      try check(first, second, daemon, remedy: "check the account's id and its key, token or secret")
+      try check(first, second, daemon, remedy: "; \(kind.remedy)")
     }
   }
 

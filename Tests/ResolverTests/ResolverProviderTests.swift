@@ -125,7 +125,7 @@ enum Outage: CaseIterable, Sendable {
   @Test func `a provider whose list of servers does not come leaves the next one the time to answer`() throws {
     let silent = (0..<10).map { _ in ScriptedTransport(on: loop) { _ in Outage.silent.step } }
     let schedule = ServerSchedule(
-      EMASSchedule(accountID: "100000"), identity: "100000 http cn",
+      EMASSchedule(accountID: "100000"), of: .tested(name: "first"), identity: "100000 http cn",
       bootServers: silent.map { transport in
         ProviderServer("boot", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in transport }
       }, file: nil, timeout: .seconds(2), loop: loop

@@ -169,6 +169,31 @@ import Testing
     #expect(refusing.counters.transfers == 3)
   }
 
+  @Test func `a refusal has the HTTP status and a remedy, and so has a refused connection`() {
+    for (status, text) in [
+      (400, "the provider refused the parameters (HTTP status 400); check servers, then the provider's other keys"),
+      (403, "the provider refused the credentials (HTTP status 403); check token"),
+      (404, "the provider does not know the path (HTTP status 404); check servers: another service may listen there"),
+    ] {
+      let (refusing, _) = provider([server { _ in .status(status) }])
+      guard case .failure(let failure) = ask(refusing) else {
+        Issue.record("an answer")
+        continue
+      }
+      #expect(failure.explanation == "server0: \(text)")
+      #expect(failure.trail(of: "first") == ["first: server0: \(text)"])
+    }
+    let (unreachable, _) = provider([server { _ in .refused }])
+    guard case .failure(let failure) = ask(unreachable) else {
+      Issue.record("an answer")
+      return
+    }
+    #expect(
+      failure.trail(of: "first") == [
+        "first: server0: refused: refused; nothing listens there, or a firewall refuses; check servers"
+      ])
+  }
+
   @Test func `simultaneous refusals count once`() {
     let (refusing, notes) = provider([server { _ in .status(401) }])
     loop.run { [loop, question] in

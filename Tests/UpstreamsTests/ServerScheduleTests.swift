@@ -47,7 +47,7 @@ import Testing
     attemptsBeforeSwitch: Int = 1, listTimeout: Duration = .seconds(2)
   ) -> HTTPDNSProvider {
     let schedule = ServerSchedule(
-      EMASSchedule(accountID: "100000"), identity: identity,
+      EMASSchedule(accountID: "100000"), of: .tested(name: "first"), identity: identity,
       bootServers: boot.enumerated().map { number, transport in
         ProviderServer("boot\(number)", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in transport }
       }, file: file, timeout: listTimeout, loop: loop
@@ -110,6 +110,17 @@ import Testing
     let now = loop.now
     #expect(failure(provider)?.reason.hasPrefix("its list of servers has not arrived: boot4: timeout") == true)
     #expect(loop.now == now)
+  }
+
+  @Test func `a refused or unreachable list has a remedy`() {
+    for (result, remedy) in [
+      (HTTPResult.status(403), "check servers, and whether the service admits this client"),
+      (.refused, "nothing listens there, or a firewall refuses; check servers"),
+    ] {
+      let provider = provider([boot { _ in result }])
+      #expect(
+        failure(provider)?.explanation.hasSuffix("; \(remedy)") == true, "\(failure(provider)?.explanation ?? "")")
+    }
   }
 
   @Test func `the next boot server is asked if one fails`() throws {

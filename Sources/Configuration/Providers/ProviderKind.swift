@@ -69,6 +69,24 @@ extension Configuration.ProviderKind {
     }
   }
 
+  /// The keys that identify the account to the provider, secrets without their suffixes; empty without an account.
+  package var accountKeys: [String] {
+    switch self {
+    case .alidns(let account, _, _): account == nil ? [] : Configuration.AliDNSAccount.accountKeys
+    case .tencent(let account): account.accountKeys
+    case .emas(let account): account.accountKeys
+    case .json, .doh, .table: []
+    }
+  }
+
+  /// The keys that say where the provider is, the most likely one first.
+  package var placeKeys: [String] {
+    switch self {
+    case .alidns, .tencent, .emas: ["servers"]
+    case .json, .doh, .table: ["url", "servers"]
+    }
+  }
+
   /// Whether replies are encrypted independently of TLS.
   var encryptsReplies: Bool {
     switch self {

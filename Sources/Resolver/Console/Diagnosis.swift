@@ -193,7 +193,7 @@ extension Opinion.Answer {
   init(_ result: Result<UpstreamAnswer, UpstreamFailure>, _ type: RecordType) {
     switch result {
     case .failure(let failure) where failure.isNotListed: self = .notListed(failure.reason)
-    case .failure(let failure): self = .failure(failure.reason)
+    case .failure(let failure): self = .failure(failure.explanation)
     case .success(let reply):
       let records = reply.answer.answers.filter { $0.type == type }
       let addresses = records.compactMap { IPAddress(octets: $0.rdata) }

@@ -233,8 +233,11 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     let servers = servers
     var failure = UpstreamFailure.noTimeLeft
     var steps: [String] = []
-    if servers.isEmpty { failure.reason = noServers }
-    if servers.isEmpty { hasTrouble = true }
+    if servers.isEmpty {
+      failure.reason = noServers
+      failure.advice = schedule?.remedy ?? ""
+      hasTrouble = true
+    }
     var order = AttemptOrder(health.rotation.order.filter { servers.indices.contains($0) }, most: attempts)
     // The clients of a question that has lost its place have been answered, so it gets no further transfers.
     while hasUnits, isWanted(), let index = order.next() {
@@ -374,7 +377,9 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     case .failure(let reason):
       // The request may have arrived, and the provider bills what arrives.
       if reason.wasSent { pay(most) }
-      return .failure(UpstreamFailure(reason))
+      var failure = UpstreamFailure(reason)
+      failure.advice = reason.remedy(settings.kind, isByProxy: settings.proxy != nil)
+      return .failure(failure)
     case .response where loop.hasSlept(since: begin, waitingFor: timeout):
       pay(most)
       var failure = UpstreamFailure(HTTPFailure(.timeout, "the machine has slept"))
@@ -397,9 +402,18 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
         return .success(replies)
       } catch {
         pay(most)
-        return .failure(UpstreamFailure(error, code: dialect.errorCode(in: response)))
+        return .failure(failed(error, response))
       }
     }
+  }
+
+  /// The failure that a response reports. A refusal has the service's own error code or the HTTP status, and a remedy.
+  private func failed(_ error: HTTPDNSFailure, _ response: HTTPResponse) -> UpstreamFailure {
+    guard error.blame == .account else { return UpstreamFailure(error, code: dialect.errorCode(in: response)) }
+    let status = response.status == 200 ? nil : "HTTP status \(response.status)"
+    var failure = UpstreamFailure(error, code: dialect.errorCode(in: response) ?? status)
+    failure.advice = error.remedy(settings.kind)
+    return failure
   }
 
   private func request(_ asked: AskedQuestions) -> HTTPRequest {
@@ -450,7 +464,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   /// corrects it.
   private func remedy(for reason: HTTPDNSFailure) -> String {
     let isTimely = abs(clockDifference) < HTTPDNSProvider.oddClock
-    guard !isTimely, reason == .authentication || reason == .expired else { return reason.remedy }
+    guard !isTimely, reason == .authentication || reason == .expired else { return reason.remedy(settings.kind) }
     return "set the machine's clock, which differs from the provider's by \(abs(clockDifference)) s"
   }
 }

@@ -2,6 +2,7 @@
 //
 // Resolver's loop only.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPClient
@@ -21,6 +22,7 @@ protocol ServerListSource: Sendable {
 /// Maintains the list of a provider's servers.
 final class ServerSchedule: @unchecked Sendable {
   private let source: any ServerListSource
+  private let provider: Configuration.Provider
   private let bootServers: [ProviderServer]
   /// The first line of the file. It identifies account, transport and region, so that no other list is used by mistake.
   private let firstLine: String
@@ -39,6 +41,8 @@ final class ServerSchedule: @unchecked Sendable {
   private var lastAsked: BootInstant?
   /// Why the last attempt failed, human-readable; nil if it succeeded.
   private(set) var problem: String?
+  /// What helps against the problem, human-readable; empty if there is none or nothing is known.
+  private(set) var remedy = ""
 
   /// The pause after a failure. It doubles with each failure …
   private static let firstPause = Duration.seconds(10)
@@ -49,15 +53,16 @@ final class ServerSchedule: @unchecked Sendable {
   private static let largestFile = 16 * 1024
 
   /// - Parameters:
+  ///   - provider: names the keys in remedies.
   ///   - identity: one line with everything that the list depends on.
   ///   - bootServers: the servers that are asked for the list, in order.
   ///   - file: stores the list across restarts.
   init(
-    _ source: any ServerListSource, identity: String, bootServers: [ProviderServer], file: StateFile?,
-    timeout: Duration, loop: any Loop,
-    note: @escaping ProviderNote
+    _ source: any ServerListSource, of provider: Configuration.Provider, identity: String,
+    bootServers: [ProviderServer], file: StateFile?, timeout: Duration, loop: any Loop, note: @escaping ProviderNote
   ) {
     self.source = source
+    self.provider = provider
     self.bootServers = bootServers
     firstLine = "httpdnsd servers 1 \(identity)"
     self.file = file
@@ -123,25 +128,28 @@ final class ServerSchedule: @unchecked Sendable {
       switch await transport.send(request, timeout: timeout) {
       case .failure(let failure):
         server.connectionFailed(now: loop.now)
-        (reason, remedy) = ("\(server): \(failure)", "")
+        (reason, remedy) = ("\(server): \(failure)", failure.remedy(provider.kind, isByProxy: provider.proxy != nil))
       case .response(let response):
         do throws(HTTPDNSFailure) {
           let (servers, lifetime) = try source.list(from: response)
           failures = 0
-          problem = nil
+          (problem, self.remedy) = (nil, "")
           if servers.isEmpty { note(.warning, "the provider's list of servers says that the service is switched off") }
           if servers != self.servers || servers.isEmpty { take(servers) }
           file?.save(text(of: servers))
           return lifetime
-        } catch { (reason, remedy) = ("\(server): \(error)", error.blame == .account ? "; \(error.remedy)" : "") }
+        } catch {
+          (reason, remedy) = ("\(server): \(error)", error.blame == .account ? error.remedy(provider.kind) : "")
+        }
       }
     }
-    problem = reason
+    (problem, self.remedy) = (reason, remedy)
     failures += 1
     let pause = min(ServerSchedule.firstPause * (1 << min(failures - 1, 16)), ServerSchedule.longestPause)
     note(
       .warning,
-      "no list of the provider's servers: \(reason); asked for again in \(pause.components.seconds) s\(remedy)")
+      "no list of the provider's servers: \(reason); asked for again in \(pause.components.seconds) s"
+        + (remedy.isEmpty ? "" : "; \(remedy)"))
     return pause
   }
 

@@ -79,7 +79,7 @@ package struct ProviderFactory {
   ) throws(HTTPSetupError) -> HTTPDNSProvider {
     let (note, name) = (note, provider.name)
     let schedule = ServerSchedule(
-      source, identity: identity, bootServers: bootServers,
+      source, of: provider, identity: identity, bootServers: bootServers,
       file: state.file("servers-\(name)") {
         note(.warning, "provider \(name): its list of servers is not saved for the next start: \($0)")
       },

@@ -61,6 +61,13 @@ extension AccountKind {
   /// One of `all` by its title.
   static func named(_ title: String) -> AccountKind { all.first { $0.title == title }! }
 
+  /// What helps if the provider refuses the account: the keys that identify it.
+  var remedy: String {
+    let account = ["token", "id", "key", "account_id", "secret_key", "aes_secret_key"]
+    let given = account.filter { key in keys.split(separator: "\n").contains { $0.hasPrefix("\(key) = ") } }
+    return "check " + given.dropLast().joined(separator: ", ") + (given.count > 1 ? " and " : "") + (given.last ?? "")
+  }
+
   /// The provider's table; a simulator without HTTPS serves those over HTTP only.
   func provider(_ simulator: Simulator, _ more: String = "") -> String {
     guard isSecure, let https = simulator.https else {

@@ -25,6 +25,9 @@ extension Configuration.AliDNSAccount {
   /// The keys that not every kind has. Secrets are listed without their suffixes.
   static let ownKeys = ["account_id", "access_key_id", "access_key_secret", "short", "schedule"]
 
+  /// The keys that identify the account to the provider.
+  static let accountKeys = ["account_id", "access_key_id", "access_key_secret"]
+
   /// The account in the fingerprints of cached answers.
   var meaning: String { "account=\(accountID) key=\(accessKeyID)" }
 

@@ -36,6 +36,14 @@ extension Configuration.TencentAccount {
   /// The keys that not every kind has. Secrets are listed without their suffixes.
   static let ownKeys = ["id", "cipher", "key", "token"]
 
+  /// The keys that identify the account to the provider.
+  var accountKeys: [String] {
+    switch self {
+    case .https(_, let id): id == nil ? ["token"] : ["token", "id"]
+    case .aes, .des: ["id", "key"]
+    }
+  }
+
   /// The account in the fingerprints of cached answers.
   var meaning: String {
     switch self {
