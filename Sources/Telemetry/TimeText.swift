@@ -11,6 +11,11 @@ public enum TimeText {
       .joined(separator: " ")
   }
 
+  /// A time that has to pass, rounded up to a whole second: `0 s` means now.
+  public static func wait(_ duration: Duration) -> String {
+    rough(.seconds(duration.components.seconds + (duration.components.attoseconds > 0 ? 1 : 0)))
+  }
+
   /// Microseconds below a millisecond, else milliseconds.
   public static func fine(_ duration: Duration) -> String {
     duration < .milliseconds(1) ? "\((nanoseconds(duration) + 500) / 1000) µs" : milliseconds(duration)

@@ -63,6 +63,7 @@ import Testing
     var answers = Answers()
     answers.reports = [first, second, third, fourth]
     answers.reports[2].remark = "a remark"
+    answers.reports[2].nextAttempt = .milliseconds(4200)
     (answers.reports[2].lastFailure, answers.reports[2].lastFailureAge) = ("192.0.2.1: refused", .seconds(3))
     let scene = try ControlScene(answers)
     let lines = try scene.client.providers(.text).content.split(separator: "\n").map(String.init)
@@ -74,12 +75,15 @@ import Testing
       ])
     #expect(lines[2].hasPrefix("b         backing off    -") && lines[3].hasPrefix("c         down           -"))
     #expect(lines[5].wholeMatch(of: /b: backing off for another \d+ d( \d+ h)?: it refuses the credentials/) != nil)
-    #expect(lines[6] == "c: down: a \"quoted\" reason; a remark; last failure 3 s ago: 192.0.2.1: refused")
+    #expect(
+      lines[6]
+        == "c: down: a \"quoted\" reason; next attempt in 5 s; a remark; last failure 3 s ago: 192.0.2.1: refused")
     #expect(lines[7] == "d: limit reached for another 0 s: units_per_day is used up")
     let json = try scene.client.providers(.json).content
     #expect(json.contains("\"failures_by_reason\":{\"timeout\":1}"))
     #expect(json.contains("\"round_trip_ms\":{\"count\":1,\"mean\":12,"))
     #expect(json.contains("\"reason\":\"a \\\"quoted\\\" reason\""))
+    #expect(json.contains("\"next_attempt_seconds\":4.2,"))
     #expect(json.contains("\"last_failure\":\"192.0.2.1: refused\",\"last_failure_seconds\":3}"))
     #expect(json.contains("\"until\":\"2027-01-15T08:00:00Z\""))
     #expect(json.hasPrefix("{\"providers\":[{\"name\":\"alidns\",\"state\":\"up\",\"units_today\":7,"))

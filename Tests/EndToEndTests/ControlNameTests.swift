@@ -182,6 +182,7 @@ import Testing
       try #require(lines.count == 4)
       #expect(lines[1].hasPrefix("own       up ") && lines[1].contains(file))
       #expect(lines[2].hasPrefix("none      down ") && lines[3].hasPrefix("none: down: "))
+      #expect(lines[3].contains(/; next attempt in [123]?\d s$/), "\(lines[3])")
     }
   }
 
@@ -189,7 +190,7 @@ import Testing
   private func counters(_ value: Any, _ path: String = "") -> [String: Double] {
     let passing = [
       "hit_ratio", "mean", "p50", "p99", "avgRtt", "entries", "octets", "waiting_clients", "units_per_day",
-      "last_failure_seconds",
+      "last_failure_seconds", "next_attempt_seconds",
     ]
     switch value {
     case let object as Object:

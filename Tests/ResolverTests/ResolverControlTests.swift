@@ -105,11 +105,12 @@ import Testing
     expected.transfers = 2
     expected.failureCounts.count(.refused)
     expected.state = .down("all of its servers have failed")
+    expected.nextAttempt = .seconds(5)
     expected.demotions.count(.down)
     expected.lastFailure = "server: refused: refused"
     #expect(provider.report == expected)
     loop.advance(by: .seconds(2))
-    #expect(provider.report.lastFailureAge == .seconds(2))
+    #expect(provider.report.lastFailureAge == .seconds(2) && provider.report.nextAttempt == .seconds(3))
     provider.use([])
     #expect(provider.report.server == nil)
     provider.budget.spend(3, unixTime: loop.wallTime, now: loop.now.nanoseconds)

@@ -51,6 +51,7 @@ struct ProvidersText: ControlText {
         "round_trip_ms": JSONText.latency(report.roundTrips), "server": report.server.map(JSONText.string),
         "reason": report.state.reason.map(JSONText.string), "remark": report.remark.map(JSONText.string),
         "until": report.state.until.map { JSONText.string(LogTime.text(unixTime: $0)) },
+        "next_attempt_seconds": report.nextAttempt.map(JSONText.seconds),
         "last_failure": report.lastFailure.map(JSONText.string),
         "last_failure_seconds": report.lastFailure.map { _ in JSONText.seconds(report.lastFailureAge) },
       ])
@@ -70,7 +71,9 @@ extension ProviderReport {
     var parts: [String] = []
     switch state {
     case .up: break
-    case .down: parts.append("down" + (state.reason.map { ": \($0)" } ?? ""))
+    case .down:
+      parts.append("down" + (state.reason.map { ": \($0)" } ?? ""))
+      if let nextAttempt { parts.append("next attempt in \(TimeText.wait(nextAttempt))") }
     case .aside(_, let until), .spent(let until):
       let time = TimeText.rough(.seconds(max(0, until - now)))
       parts.append("\(state.label) for another \(time)" + (state.reason.map { ": \($0)" } ?? ""))

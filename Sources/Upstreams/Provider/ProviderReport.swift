@@ -38,6 +38,9 @@ package struct ProviderReport: Sendable, Equatable {
   package var name: String
   /// Whether the daemon uses the provider.
   package var state = State.up
+  /// The time until the daemon asks a provider that is down by itself: a probe, or its list of servers or table. Nil if no
+  /// attempt is planned.
+  package var nextAttempt: Duration?
   /// A problem that does not prevent its use, in a few words; nil if there is none.
   package var remark: String?
   /// The last failure that was not the fault of the question, with the server; nil if there was none.
@@ -110,8 +113,12 @@ extension HTTPDNSProvider {
     case .aside(let reason):
       let pause = (health.asideUntil(now: now) ?? now) - now
       report.state = .aside(reason.text, until: time + (pause + 999_999_999) / 1_000_000_000)
-    case .down: report.state = .down("all of its servers have failed")
-    case .up where servers.isEmpty: report.state = .down(schedule?.problem)
+    case .down:
+      report.state = .down("all of its servers have failed")
+      report.nextAttempt = probeTimer.map { $0.deadline - loop.now }
+    case .up where servers.isEmpty:
+      report.state = .down(schedule?.problem)
+      report.nextAttempt = schedule?.nextAttempt
     case .up: report.state = isOpen ? .up : .spent(until: (today.day + 1) * 86_400)
     }
     return report

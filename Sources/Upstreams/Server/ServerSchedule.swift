@@ -90,6 +90,12 @@ final class ServerSchedule: @unchecked Sendable {
     if servers.isEmpty, refreshing != nil { await waiters.wait(atMost: deadline - loop.now) }
   }
 
+  /// The time until the list is asked for again; nil while that is in flight.
+  var nextAttempt: Duration? {
+    guard refreshing == nil else { return nil }
+    return timer.map { $0.deadline - loop.now }
+  }
+
   /// Refreshes the list after all of its servers have failed, since it may be outdated.
   func allHaveFailed() {
     loop.assertCurrent()

@@ -45,7 +45,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
   private(set) var problem: String?
   private var loading: Task<Void, Never>?
   private let waiters: Waiters
-  private var timer: LoopTimer?
+  private(set) var timer: LoopTimer?
   private var fileWatch: AnyObject?
   private var isStarted = false
   /// Whether a load has ended, successfully or not. Before that, callers wait for it.

@@ -11,7 +11,9 @@ extension TableProvider {
     report.server = origin.isEmpty ? nil : origin
     report.take(counters)
     switch table {
-    case nil: report.state = .down(problem ?? "no table yet")
+    case nil:
+      report.state = .down(problem ?? "no table yet")
+      report.nextAttempt = timer.flatMap { $0.deadline > loop.now ? $0.deadline - loop.now : nil }
     case .some(let table) where !table.isEnabled: report.state = .down(UpstreamFailure.switchedOff.reason)
     case .some: report.remark = problem.map { "keeping the old table: \($0)" }
     }
