@@ -13,6 +13,7 @@ struct FailureCache {
     var wait: Duration
     var blame: Blame
     var at: BootInstant
+    var reason: String
   }
 
   private var failures: [QuestionKey: Failure] = [:]
@@ -56,11 +57,13 @@ struct FailureCache {
   }
 
   /// Caches a failure. The wait doubles unless the previous one ended more than the maximum wait ago.
-  mutating func failed(_ key: QuestionKey, _ blame: Blame, now: BootInstant) {
+  ///
+  /// - Parameter reason: human-readable.
+  mutating func failed(_ key: QuestionKey, _ blame: Blame, reason: String, now: BootInstant) {
     let previous = failures[key].flatMap { now < $0.until + longestWait ? $0.wait : nil }
     let wait = previous.map { min($0 * 2, longestWait) } ?? FailureCache.firstWait
     if failures.count >= FailureCache.limit, failures[key] == nil { makeRoom(now: now) }
-    failures[key] = Failure(until: now + wait, wait: wait, blame: blame, at: now)
+    failures[key] = Failure(until: now + wait, wait: wait, blame: blame, at: now, reason: reason)
   }
 
   /// Removes the failures for which a server, an account or the network was to blame: a provider has recovered.
@@ -84,11 +87,11 @@ struct FailureCache {
     return before - failures.count
   }
 
-  /// The questions of the selected names that must not be asked yet: the octets of their keys and the ends of their
-  /// waits.
-  func waiting(_ names: NameSelection, now: BootInstant) -> [(key: [UInt8], until: BootInstant)] {
+  /// The questions of the selected names that must not be asked yet: the octets of their keys, the ends of their waits
+  /// and the reasons.
+  func waiting(_ names: NameSelection, now: BootInstant) -> [(key: [UInt8], until: BootInstant, reason: String)] {
     failures.compactMap { key, failure in
-      now < failure.until && names.contains(key: key.octets) ? (key.octets, failure.until) : nil
+      now < failure.until && names.contains(key: key.octets) ? (key.octets, failure.until, failure.reason) : nil
     }
   }
 

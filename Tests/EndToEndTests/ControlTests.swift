@@ -89,6 +89,21 @@ import Testing
     }
   }
 
+  @Test func `cache shows why a question failed, and when it is asked again`() throws {
+    try withScene { scene in
+      try scene.simulator.fault("kind=status&code=503")
+      let line = try eventually("the failure") {
+        try ask(scene.daemon.address, "www.example.com")
+        let output = try scene.lab.run("cache", "www.example.com", "--socket", scene.socket).output
+        return output.contains(": failed") ? output : nil
+      }
+      let server = try Regex(NSRegularExpression.escapedPattern(for: "\(scene.simulator.http)"))
+      #expect(line.contains(server), "\(line)")
+      #expect(
+        line.wholeMatch(of: /www\.example\.com\. A: failed: \S+: HTTP status 503; not retried for [1-9]\d* s\n/) != nil)
+    }
+  }
+
   @Test func `after flush a provider is asked again for a name that it did not list`() throws {
     try withLab { lab in
       let simulator = try lab.simulator("--setting", "not-listed=ttl-0.example,n1.bench.example")

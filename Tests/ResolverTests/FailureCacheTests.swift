@@ -31,7 +31,7 @@ import Testing
     var failures = FailureCache(longestWait: .seconds(300))
     var now = begin
     for expected in [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300] {
-      failures.failed(key("a.example"), .server, now: now)
+      failures.failed(key("a.example"), .server, reason: "no answer", now: now)
       #expect(failures.isWaiting(key("a.example"), now: now + .seconds(expected) + .nanoseconds(-1)))
       #expect(!failures.isWaiting(key("a.example"), now: now + .seconds(expected)))
       now = now + .seconds(expected)
@@ -43,7 +43,8 @@ import Testing
     // One in a hundred has been over for long when the table is full, the others never are.
     for number in 0..<20_000 {
       failures.failed(
-        key("n\(number).example"), .answer, now: begin + .milliseconds(number % 100 == 0 ? 0 : 60_000))
+        key("n\(number).example"), .answer, reason: "no answer",
+        now: begin + .milliseconds(number % 100 == 0 ? 0 : 60_000))
     }
     #expect(failures.count <= 4096)
     #expect(failures.steps <= 20_000 * 10)
@@ -51,20 +52,20 @@ import Testing
 
   @Test func `the wait after a failure is at least one second for any configuration`() {
     var failures = FailureCache(longestWait: .zero)
-    failures.failed(key("a.example"), .server, now: begin)
+    failures.failed(key("a.example"), .server, reason: "no answer", now: begin)
     #expect(failures.isWaiting(key("a.example"), now: begin + .milliseconds(999)))
     #expect(!failures.isWaiting(key("a.example"), now: begin + .seconds(1)))
   }
 
   @Test func `an answer ends the waits of its question, and of no other`() {
     var failures = FailureCache(longestWait: .seconds(300))
-    for text in ["a.example", "b.example"] { failures.failed(key(text), .server, now: begin) }
-    failures.failed(key("a.example"), .server, now: begin + .seconds(1))
+    for text in ["a.example", "b.example"] { failures.failed(key(text), .server, reason: "no answer", now: begin) }
+    failures.failed(key("a.example"), .server, reason: "no answer", now: begin + .seconds(1))
     failures.succeeded(key("a.example"))
     #expect(!failures.isWaiting(key("a.example"), now: begin))
     #expect(failures.isWaiting(key("b.example"), now: begin))
     #expect(!failures.isWaiting(key("b.example", .aaaa), now: begin))
-    failures.failed(key("a.example"), .server, now: begin + .seconds(2))
+    failures.failed(key("a.example"), .server, reason: "no answer", now: begin + .seconds(2))
     #expect(!failures.isWaiting(key("a.example"), now: begin + .seconds(3)))
   }
 
@@ -72,11 +73,11 @@ import Testing
     var failures = FailureCache(longestWait: .seconds(300))
     var now = begin
     for wait in [1, 2, 4, 8, 16, 32, 64, 128, 256] {
-      failures.failed(key("a.example"), .server, now: now)
+      failures.failed(key("a.example"), .server, reason: "no answer", now: now)
       now = now + .seconds(wait)
     }
     now = now + .seconds(86_400)
-    failures.failed(key("a.example"), .server, now: now)
+    failures.failed(key("a.example"), .server, reason: "no answer", now: now)
     #expect(!failures.isWaiting(key("a.example"), now: now + .seconds(1)))
   }
 
@@ -86,7 +87,7 @@ import Testing
     for second in stride(from: 0, to: 3600, by: 5) {
       let now = begin + .seconds(second)
       guard !failures.isWaiting(key("a.example"), now: now) else { continue }
-      failures.failed(key("a.example"), .server, now: now)
+      failures.failed(key("a.example"), .server, reason: "no answer", now: now)
       asked += 1
     }
     #expect(asked < 25)
@@ -95,7 +96,7 @@ import Testing
   @Test func `the number of remembered failures is bounded`() {
     var failures = FailureCache(longestWait: .seconds(300))
     for number in 0..<20_000 {
-      failures.failed(key("host\(number).example"), .server, now: begin + .milliseconds(number))
+      failures.failed(key("host\(number).example"), .server, reason: "no answer", now: begin + .milliseconds(number))
       #expect(failures.count <= 4096)
     }
     // The latest is among them.

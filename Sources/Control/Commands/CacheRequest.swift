@@ -44,7 +44,8 @@ struct ContentText: ControlText {
     var lines = content.entries.flatMap(lines)
     if content.more > 0 { lines.append("and \(content.more) more \(content.more == 1 ? "entry" : "entries")") }
     for failure in content.failures {
-      lines.append("\(title(failure.question)): failed; not retried for \(TimeText.rough(failure.waits))")
+      lines.append(
+        "\(title(failure.question)): failed: \(failure.reason); not retried for \(TimeText.wait(failure.waits))")
     }
     return lines.map { "\($0)\n" }.joined()
   }
@@ -94,7 +95,10 @@ struct ContentText: ControlText {
       "more": "\(content.more)",
       "failures": JSONText.array(
         content.failures.map { failure in
-          JSONText.object(failure.question.members + [("waits_seconds", JSONText.seconds(failure.waits))])
+          JSONText.object(
+            failure.question.members + [
+              ("waits_seconds", JSONText.seconds(failure.waits)), ("reason", JSONText.string(failure.reason)),
+            ])
         }),
     ])
   }

@@ -113,6 +113,8 @@ package struct FailureReport: Sendable {
   package var question: EntryQuestion
   /// The time until it may be asked again.
   package var waits: Duration
+  /// Why it failed, human-readable.
+  package var reason: String
 }
 
 /// When an entry is refreshed before it expires.

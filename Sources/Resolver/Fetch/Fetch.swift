@@ -418,7 +418,7 @@ extension Resolver {
   /// A provider's final reply arrives after LocalDNS's answer was given: that answer leaves the cache.
   private func removeLocalAnswer(of fetch: Fetch, _ reason: UpstreamFailure) {
     if store.removeLocalAnswers(to: fetch.asked, now: loop.now), fetch.configuration === configuration {
-      failures.failed(fetch.key, reason.blame, now: loop.now)
+      failures.failed(fetch.key, reason.blame, reason: reason.reason, now: loop.now)
     }
   }
 
@@ -434,7 +434,9 @@ extension Resolver {
       if reason.blame.endsWithRecovery { awaitsRecovery(fetch) }
     case .failure:
       counters.failures += 1
-      if isRemembered(reason, of: fetch) { failures.failed(fetch.key, reason.blame, now: loop.now) }
+      if isRemembered(reason, of: fetch) {
+        failures.failed(fetch.key, reason.blame, reason: reason.reason, now: loop.now)
+      }
     }
     return given
   }
