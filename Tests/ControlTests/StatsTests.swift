@@ -38,6 +38,7 @@ import Upstreams
     for (name, value) in [("avgRtt", "13.3 ms"), ("maxRtt", "14.3 ms"), ("cacheDnsNum", "1000"), ("sp", "eth0")] {
       #expect(text.split(separator: "\n").contains { $0.hasPrefix("\(name) ") && $0.hasSuffix(" \(value)") })
     }
+    #expect(text.contains("\n\ncounters of Alibaba's SDKs\navgRtt "), "\(text)")
     let json = try scene.client.stats(byName: false, .json).content
     for name in `The daemon's numbers`.names { #expect(json.contains("\"\(name)\":")) }
     #expect(json.contains("\"avgRtt\":13.3,") && json.contains("\"uptime_seconds\":10,"))

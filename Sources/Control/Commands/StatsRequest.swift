@@ -44,6 +44,9 @@ struct StatsText: ControlText {
   /// The busiest names, if the JSON is for `top`; otherwise nil.
   var busiest: [NameReport]?
 
+  /// Above the counters whose names and order are not ours.
+  private static let heading = "counters of Alibaba's SDKs"
+
   private var statistics: ForwarderStatistics { numbers.statistics }
   private var queries: QueryTotals { numbers.statistics.queries }
 
@@ -67,8 +70,9 @@ struct StatsText: ControlText {
     if let refresh = statistics.refresh {
       rows.append(["refreshing", "\(refresh.transfers) transfers, \(refresh.overBudget) beyond the budget"])
     }
-    rows += numbers.counts.members(network: numbers.network).map { [$0.name, $0.text] }
-    return TextTable.lines(rows).map { "\($0)\n" }.joined()
+    let counters = numbers.counts.members(network: numbers.network).map { [$0.name, $0.text] }
+    let lines = TextTable.lines(rows) + ["", StatsText.heading] + TextTable.lines(counters)
+    return lines.map { "\($0)\n" }.joined()
   }
 
   var json: String {
