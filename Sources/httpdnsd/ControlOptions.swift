@@ -28,11 +28,7 @@ struct ControlOptions: ParsableArguments {
     let answer: ControlAnswer
     do throws(ControlClientError) {
       answer = try ask(client, form)
-    } catch {
-      let hint = isWithoutFile ? " (\(options.config): no such file; --socket PATH names another socket)" : ""
-      Console.error("httpdnsd: \(error)\(hint)")
-      throw ExitCode.failure
-    }
+    } catch { throw failure(error) }
     try show(answer)
   }
 
@@ -47,8 +43,13 @@ struct ControlOptions: ParsableArguments {
   }
 
   /// Writes the error to stderr and returns the exit code to throw.
-  static func failure(_ error: ControlClientError) -> ExitCode {
-    Console.error("httpdnsd: \(error)")
+  func failure(_ error: ControlClientError) -> ExitCode {
+    if case .notRunning(let path, _) = error, isWithoutFile {
+      Console.error(
+        "httpdnsd: no daemon at \(path); if yours was started with another configuration, give --config FILE")
+    } else {
+      Console.error("httpdnsd: \(error)")
+    }
     return .failure
   }
 
@@ -74,8 +75,7 @@ struct ControlOptions: ParsableArguments {
   var missingFile: String? {
     guard socket == nil, hasNoFile else { return nil }
     return
-      "httpdnsd: \(options.config): no such file; --config FILE names the daemon's configuration, or --socket PATH its "
-      + "control socket"
+      "httpdnsd: \(options.config): no such file; give --config FILE as the daemon was started with it, or --socket PATH"
   }
 
   /// The path of the socket; without a configuration, the default path.

@@ -44,11 +44,13 @@ struct ReloadCommand: ParsableCommand {
       } catch {
         let process = ReloadCommand.systemdsProcess
         if case .notRunning = error, process == nil, let missing = control.missingFile {
-          Console.error("\(missing), and no daemon listens at \(path)")
+          // Without a file that was asked for, the default socket is only a guess.
+          guard control.options.given != nil else { throw control.failure(error) }
+          Console.error(missing)
           throw ExitCode.failure
         }
         for mistake in mistakes { Console.error("\(mistake)") }
-        guard case .notRunning = error, let process else { throw ControlOptions.failure(error) }
+        guard case .notRunning = error, let process else { throw control.failure(error) }
         try hangUp(process)
         if mistakes.isEmpty { return }
         throw ControlOptions.nothing

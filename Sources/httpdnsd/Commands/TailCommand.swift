@@ -41,6 +41,6 @@ struct TailCommand: ParsableCommand {
       try client.tail(name, onlyFailed: failed, control.form) { octets in
         Console.print(String(decoding: octets, as: UTF8.self))
       }
-    } catch { throw ControlOptions.failure(error) }
+    } catch { throw control.failure(error) }
   }
 }

@@ -41,9 +41,7 @@ struct TopCommand: ParsableCommand {
     let ending = once || control.json ? stream(path) : watch(path) ?? stream(path)
     switch ending {
     case .quit: return
-    case .failure(let error):
-      Console.error("httpdnsd: \(error)")
-      throw ExitCode.failure
+    case .failure(let error): throw control.failure(error)
     case .signal(let number):
       // The terminal is restored: the signal may take its default action.
       signal(number, SIG_DFL)
