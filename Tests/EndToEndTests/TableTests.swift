@@ -54,6 +54,25 @@ import Testing
     }
   }
 
+  @Test func `check warns of a table file that the daemon could not use`() throws {
+    try withLab { lab in
+      let text = TableTests.table(["www.example.com": ["192.0.2.1"]])
+      let file = try lab.folder.write(text, to: "table.json")
+      let configuration = try lab.file(
+        Settings(Settings.provider("table", "name = \"own\"\nfile = \"\(file)\"")).text)
+      for (text, problem) in [
+        (text, nil), ("{\"enable\": 1,\n}", "unreadable, not valid JSON at line 2, column 1"),
+        (TableTests.table([:], isEnabled: false), "its table is switched off"),
+      ] {
+        try TableTests.replace(file, by: text)
+        let (ending, output, error) = try lab.run("check", configuration)
+        #expect(ending == .exited(0) && output.hasPrefix("\(configuration): no mistakes\n"))
+        let line = problem.map { "warning: \(configuration): provider[\"own\"].file: \(file): \($0)\n" }
+        #expect(error == line ?? "", "\(error)")
+      }
+    }
+  }
+
   @Test func `a URL is asked with the entity tag that it gave`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()

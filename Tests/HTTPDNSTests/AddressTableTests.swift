@@ -111,7 +111,34 @@ import Testing
     (#"{"enable":1,"domainlist":{}}"#, .unreadable(.shape)), (#"{"enable":1,"enable":1}"#, .unreadable(.syntax)),
   ])
   func `a body that is not a table is refused`(text: String, failure: HTTPDNSFailure) {
-    #expect(fault(text) == AddressTableFault(failure))
+    let fault = fault(text)
+    #expect(fault?.failure == failure && fault?.entry == nil)
+  }
+
+  @Test(arguments: [
+    ("{\n\"enable\": 1,\n}\n", "not valid JSON at line 3, column 1"),
+    ("{\n\"enable\": 1,\n \"domainlist\": [\n", "not valid JSON, which ends too early, in line 4"),
+    ("", "not valid JSON, which ends too early, in line 1"), ("<html>", "not valid JSON at line 1, column 1"),
+    (#"{"enable":1,"enable":1}"#, "JSON with a member twice or invalid characters"),
+  ])
+  func `the message about a table that is not JSON names the place`(text: String, message: String) {
+    #expect(fault(text)?.description == "unreadable, \(message)")
+  }
+
+  @Test(
+    arguments: [
+      ("[1, 2.5e-3, \"a\\u00e9\\n\", true, false, null, {}, [], {\"a\": {\"b\": [0]}}]", nil), (" 7 ", nil),
+      ("[1,]", 3), ("{\"a\" 1}", 5), ("{\"a\":1,}", 7), ("{a:1}", 1), ("[1 2]", 3), ("[\"a\nb\"]", 3), ("tru", 3),
+      ("trux", 3), ("01", 1), ("1.", 2), ("-", 1), ("\"\\x\"", 2), ("\"\\u12g4\"", 5), ("[}", 1), ("]", 0), ("[[1]", 4),
+      ("1 1", 2),
+    ] as [(String, Int?)])
+  func `the first octet that JSON does not allow is found`(text: String, index: Int?) {
+    let place = jsonFault(in: Array(text.utf8))
+    guard let index else {
+      #expect(place == nil)
+      return
+    }
+    #expect(place?.line == 1 && place?.column == index + 1 && place?.isEnd == (index == text.utf8.count), "\(text)")
   }
 
   @Test func `a table comes with status 200 and not as a page`() {

@@ -48,7 +48,7 @@ public struct AddressTable: Sendable {
         Result { () throws(AddressTableFault) in try AddressTable(root: root) }
       }
     } catch {
-      throw AddressTableFault(error)
+      throw AddressTableFault(error, place: error == .unreadable(.syntax) ? jsonFault(in: text) : nil)
     }
     self = try result.get()
   }
@@ -111,12 +111,19 @@ public struct AddressTableFault: Error, Hashable, Sendable, CustomStringConverti
   public let failure: HTTPDNSFailure
   /// The index in `domainlist`, from 0; nil if the mistake is not in an entry.
   public let entry: Int?
+  /// Where the text stops being JSON; nil if that is not what is wrong, or if the place is not known.
+  public let place: TextPlace?
 
-  init(_ failure: HTTPDNSFailure, entry: Int? = nil) {
+  init(_ failure: HTTPDNSFailure, entry: Int? = nil, place: TextPlace? = nil) {
     self.failure = failure
     self.entry = entry
+    self.place = place
   }
 
   /// One short line for logs.
-  public var description: String { entry.map { "\(failure), at domainlist[\($0)]" } ?? failure.description }
+  public var description: String {
+    if let entry { return "\(failure), at domainlist[\(entry)]" }
+    if let place { return "unreadable, not valid JSON\(place)" }
+    return failure == .unreadable(.syntax) ? "unreadable, JSON with a member twice or invalid characters" : "\(failure)"
+  }
 }

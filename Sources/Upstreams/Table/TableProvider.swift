@@ -5,12 +5,10 @@
 import Configuration
 import DNSWire
 import EventLoop
-import Glibc
 import HTTPClient
 import HTTPDNS
 import HTTPMessage
 import Logging
-import Persistence
 import Telemetry
 
 /// A provider that answers from a table of names and addresses that the operator maintains.
@@ -142,11 +140,9 @@ final class TableProvider: Upstream, @unchecked Sendable {
 
   private func read(_ path: String) {
     readings += 1
-    guard let octets = StateFile(path: path, onFailure: { _ in }).read(limit: AddressTable.mostOctets) else {
+    guard let octets = TableFile.octets(path) else {
       hasLoaded = true
-      let problem = access(path, R_OK) == 0 ? nil : String(cString: strerror(errno))
-      return keepOldTable(
-        because: "\(path): \(problem ?? "not a file, or longer than \(AddressTable.mostOctets) octets")")
+      return keepOldTable(because: TableFile.unreadable(path))
     }
     guard octets.count > TableReading.mostHere else {
       hasLoaded = true

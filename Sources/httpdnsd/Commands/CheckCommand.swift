@@ -4,6 +4,7 @@ import ArgumentParser
 import Configuration
 import Control
 import Forwarder
+import Upstreams
 
 /// Checks a configuration file and does nothing else.
 struct CheckCommand: ParsableCommand {
@@ -47,6 +48,7 @@ struct CheckCommand: ParsableCommand {
     if let problem = ControlSocket.problem(loaded.configuration.control) {
       Console.error("warning: \(path): \(problem)")
     }
+    for problem in TableFile.problems(loaded.configuration) { Console.error("warning: \(path): \(problem)") }
     print("\(path): no mistakes")
     if let service { for key in loaded.secretFiles { print("\(key): the service's user \(service.name) can read it") } }
     for line in NetworkView(loaded.configuration).lines { print(line) }
