@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from . import figures, flushing, hot, misses, ours, peers, programs, scrapes
+from . import figures, flushing, hot, manynames, misses, ours, peers, programs, scrapes
 from .lab import open_lab, start_doh, start_simulator
 from .measure import run_rounds, warm
 from .processes import BenchError
@@ -21,8 +21,9 @@ _ROOT = Path(__file__).resolve().parent.parent.parent
 _EVERYTHING = [*peers.ALL[:2], *ours.ALL, *peers.ALL[2:]]
 _NAMES = [spec.name for spec in _EVERYTHING]
 #: What can be measured without the rest: CPU and allocations per answer; httpdnsd's own latency, memory, start and
-#: idling; misses beside https_dns_proxy; hot names; the programs that measure parts of it; flushes; scrapes of its metrics.
-_PARTS = ["rounds", "alone", "misses", "hot", "programs", "flush", "metrics"]
+#: idling; misses beside https_dns_proxy; a million names; hot names; the programs that measure parts of it; flushes;
+#: scrapes of its metrics.
+_PARTS = ["rounds", "alone", "misses", "many", "hot", "programs", "flush", "metrics"]
 
 
 def _say(text: str) -> None:
@@ -215,6 +216,15 @@ def _measure_misses(lab: Lab, findings: Findings) -> None:
   _attempt(findings, "misses", miss)
 
 
+def _measure_many_names(lab: Lab, findings: Findings) -> None:
+  """What a cached answer costs among a million."""
+
+  def many() -> None:
+    findings.many = manynames.measure(lab, findings.rounds, findings.seconds, _say)
+
+  _attempt(findings, "many names", many)
+
+
 def _measure(lab: Lab, findings: Findings, options: argparse.Namespace) -> None:
   parts = _wanted("--parts", options.parts, _PARTS)
   has_ours = any(spec.role in (Role.OURS, Role.MISS) for spec in findings.specs)
@@ -227,6 +237,8 @@ def _measure(lab: Lab, findings: Findings, options: argparse.Namespace) -> None:
     _measure_ours(lab, findings, options)
   if "misses" in parts and has_ours:
     _measure_misses(lab, findings)
+  if "many" in parts and has_ours:
+    _measure_many_names(lab, findings)
   if "hot" in parts:
     _measure_hot(lab, findings, has_ours)
   if "programs" in parts and has_ours:

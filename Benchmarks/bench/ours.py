@@ -117,7 +117,7 @@ def _command(place: Place, configuration: str) -> list[str]:
   return [str(place.lab.httpdnsd), "run", "--config", place.write("httpdnsd.toml", configuration)]
 
 
-def fresh_names(name: str, url: str, ca_file: str, is_json: bool, limit: int = 0) -> Spec:
+def fresh_names(name: str, url: str, ca_file: str, is_json: bool, limit: int = 0, cache: str = "") -> Spec:
   """httpdnsd with its defaults, cache and refreshing on, in front of a provider over HTTPS; it misses each name once.
 
   `limit` is what a client and a domain may ask in a second; 0 counts nothing.
@@ -125,7 +125,7 @@ def fresh_names(name: str, url: str, ca_file: str, is_json: bool, limit: int = 0
 
   def command(place: Place) -> list[str]:
     provider = f'kind = "{"json" if is_json else "doh"}"\nurl = "{url}"\nca_file = "{ca_file}"\n'
-    return _command(place, _configuration_with(place, provider, cache="", limit=limit))
+    return _command(place, _configuration_with(place, provider, cache=cache, limit=limit))
 
   return Spec(name, Role.MISS, command)
 
