@@ -148,9 +148,7 @@ final class CurlHandle {
   }
 
   fileprivate func receivedHeader(_ line: UnsafeBufferPointer<UInt8>) -> Bool {
-    let isTaken = transfer.headers.take(line.span)
-    if !isTaken { transfer.refuseHeaders() }
-    return isTaken
+    transfer.note(headersFit: transfer.headers.take(line.span))
   }
 }
 

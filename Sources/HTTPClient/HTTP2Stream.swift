@@ -72,12 +72,9 @@ final class HTTP2Stream {
     guard let transfer, !isInTrailers else { return true }
     if name.hasPrefix(":status") {
       status = Int(value.number(from: 0) ?? 0)
-      transfer.headers.reset(httpVersion: 2)
-      return true
+      transfer.headers.beginSection(httpVersion: 2)
     }
-    let isTaken = transfer.headers.take(name, value)
-    if !isTaken { transfer.refuseHeaders() }
-    return isTaken
+    return transfer.note(headersFit: transfer.headers.take(name, value))
   }
 
   /// Takes content. Returns false if the response cannot be accepted, which the transfer then knows.

@@ -31,8 +31,8 @@ struct ResponseHeaders {
   }
 
   /// Clears the previous response.
-  mutating func reset(httpVersion: Int = 1) {
-    version = httpVersion
+  mutating func reset() {
+    version = 1
     age = nil
     maxAge = nil
     date = nil
@@ -43,6 +43,14 @@ struct ResponseHeaders {
     octets = 0
   }
 
+  /// Clears the fields of an interim response, whose octets count on.
+  mutating func beginSection(httpVersion: Int) {
+    let sum = octets
+    reset()
+    octets = sum
+    version = httpVersion
+  }
+
   /// Parses one line including its line end: a status line, a field line or the empty line.
   ///
   /// - Returns: false if the section exceeds `limit`.
@@ -51,10 +59,7 @@ struct ResponseHeaders {
     guard octets <= Self.limit else { return false }
     // An interim response (1xx) precedes the final one and has its own status line.
     if line.count >= 6, line[4] == UInt8(ascii: "/"), line.hasPrefix("http") {
-      let sum = octets
-      reset()
-      octets = sum
-      version = line[5] == UInt8(ascii: "2") ? 2 : 1
+      beginSection(httpVersion: line[5] == UInt8(ascii: "2") ? 2 : 1)
       return true
     }
     var colon = 0

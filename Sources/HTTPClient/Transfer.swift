@@ -79,9 +79,10 @@ final class Transfer {
     return true
   }
 
-  /// Refuses the response because its header section is too long.
-  func refuseHeaders() {
-    refusal = HTTPFailure(.badHTTP, "more than \(ResponseHeaders.limit) octets of header fields")
+  /// Refuses the response if its header section is too long. Returns whether it is not.
+  func note(headersFit: Bool) -> Bool {
+    if !headersFit { refusal = HTTPFailure(.badHTTP, "more than \(ResponseHeaders.limit) octets of header fields") }
+    return headersFit
   }
 
   /// Returns the response that has arrived, and releases its content.

@@ -119,6 +119,16 @@ import Testing
     #expect(connections == 1)
   }
 
+  @Test func `interim responses without end are cut off`() throws {
+    let (results, _) = try withHTTP2 { request in
+      .acts(Array(repeating: .hint, count: request.stream == 1 ? 3000 : 10) + [.respond("x")])
+    } body: { origin in
+      [await origin.get(), await origin.get()]
+    }
+    #expect(results[0].failure?.kind == .badHTTP)
+    #expect(results[1].response?.text == "x")
+  }
+
   @Test func `closing the origin ends the transfers at the server and those that wait`() throws {
     let (kinds, _) = try withHTTP2(peer: HTTP2Peer(maxStreams: 4)) {
       $0.maxConnections = 1
