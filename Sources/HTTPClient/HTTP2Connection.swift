@@ -113,7 +113,7 @@ final class HTTP2Connection {
     carrier.needsWrite(self)
   }
 
-  /// Takes no more streams; `closeIfDone` then closes it after the last one.
+  /// Takes no more streams; the carrier closes it after the last one.
   func leave() { isLeaving = true }
 
   /// Closes it. Its streams stay in `streams`, without a connection that carries them.
