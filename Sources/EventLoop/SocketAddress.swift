@@ -16,6 +16,14 @@ public struct SocketAddress: Sendable {
     self.length = length
   }
 
+  /// Copies the kernel's form; nil if it has more octets than any address.
+  public init?(copying form: UnsafeRawBufferPointer) {
+    guard form.count <= MemoryLayout<sockaddr_storage>.size else { return nil }
+    storage = sockaddr_storage()
+    length = socklen_t(form.count)
+    withUnsafeMutableBytes(of: &storage) { $0.copyMemory(from: form) }
+  }
+
   /// An endpoint from 4 or 16 address octets in network order; nil for any other number of octets.
   public init?(octets: [UInt8], port: UInt16) {
     storage = sockaddr_storage()

@@ -14,6 +14,12 @@ final class CurlCarrier: Carrier {
   /// The connections that libcurl reported, by descriptor.
   private(set) var sockets: [Int32: CurlSocket] = [:]
 
+  /// Connections for the next transfers, while each connection carries one at a time.
+  private let spares: SpareConnections
+  /// The address of the server, or of its proxy, that has carried a response.
+  private var peer: SocketAddress?
+  private var sweep: LoopTimer?
+
   /// libcurl's handle, owned; freed by `close`.
   private let handle: UnsafeMutableRawPointer
   private let loop: EventLoop
@@ -47,6 +53,7 @@ final class CurlCarrier: Carrier {
     handle = multi
     self.settings = settings
     self.loop = loop
+    spares = SpareConnections(userTimeout: settings.options.userTimeout, on: loop)
     isSequential = settings.server.scheme == .http
     room = isSequential ? settings.options.maxConnections : 1
     let context = Unmanaged.passUnretained(self).toOpaque()
@@ -66,7 +73,7 @@ final class CurlCarrier: Carrier {
     return handle
   }
 
-  var connectionCount: Int { sockets.count }
+  var connectionCount: Int { sockets.values.count { !$0.isShutDown } + spares.count }
 
   /// Whether the number of streams is known: for a connection of libcurl's, or because connections are sequential.
   var isProven: Bool { isSequential || sockets.values.contains { $0.isMultiplexed } }
@@ -109,7 +116,7 @@ final class CurlCarrier: Carrier {
   /// The transfer's handle, with its request; nil without memory.
   private func prepared(_ transfer: Transfer) -> CurlHandle? {
     if transfer.handle == nil {
-      transfer.handle = CurlHandle(transfer, settings, carrier: Unmanaged.passUnretained(self).toOpaque())
+      transfer.handle = CurlHandle(transfer, settings, self)
     }
     transfer.handle?.prepare(isWatched: generation.isWatchful)
     return transfer.handle
@@ -149,6 +156,7 @@ final class CurlCarrier: Carrier {
     }
     if isSequential {
       room = settings.options.maxConnections
+      if peer == nil, let descriptor = handle.socket?.descriptor { peer = SocketAddress(peerOf: descriptor) }
     } else if let socket = handle.socket, !socket.isMultiplexed {
       // libcurl now knows the limit of this connection. A transfer that cannot begin shows when it is reached.
       socket.isMultiplexed = true
@@ -160,6 +168,8 @@ final class CurlCarrier: Carrier {
     guard !isClosed else { return }
     isClosed = true
     timer?.cancel()
+    sweep?.cancel()
+    spares.closeAll()
     curl_multi_cleanup(handle)
     for socket in sockets.values { socket.disarm() }
     sockets = [:]
@@ -210,6 +220,7 @@ final class CurlCarrier: Carrier {
       timer?.cancel()
       timer = wish < 0 ? nil : loop.schedule(after: .milliseconds(wish)) { [unowned self] in isDue() }
     }
+    growAhead()
     generation.endIfDrained()
   }
 
@@ -223,7 +234,7 @@ final class CurlCarrier: Carrier {
     while !isClosed, let message = curl_multi_info_read(multi, &remaining) {
       let (easy, code) = (message.pointee.easy_handle, message.pointee.data.result)
       guard let easy, let transfer = transfer(of: easy), let handle = transfer.handle else { continue }
-      if transfer.repeats == 0, handle.wasRepeated(code) {
+      if transfer.repeats == 0, handle.mayStartAgain(code) {
         // The server now allows fewer. A refused stream was not processed (RFC 9113 section 8.7). Transfers then start
         // one at a time until a response arrives on a new connection.
         generation.startAgain(transfer)
@@ -236,6 +247,47 @@ final class CurlCarrier: Carrier {
     }
     // After the loop above, because a failed transfer has no connection either.
     if !isClosed, !offered.isEmpty { takeBackOffered() }
+  }
+
+  // MARK: - Connections that carry one transfer at a time
+
+  /// The number of connections that wait for a transfer.
+  var spareCount: Int { spares.count }
+
+  /// Takes a connection that was opened ahead, which libcurl then owns.
+  func takeSpare(to address: SocketAddress) -> Int32? { spares.take(to: address) }
+
+  /// Opens connections before transfers need them.
+  private func growAhead() {
+    guard isSequential, let peer else { return }
+    if sweep == nil, sockets.count + spares.count > 1 { armSweep() }
+    guard handedOver > 1, !generation.isDraining else { return }
+    let wanted = ConnectionGrowth.sequentialConnections(for: handedOver, most: settings.options.maxConnections)
+    let missing = wanted - max(handedOver, sockets.count) - spares.count
+    if missing > 0 { spares.open(missing, to: peer) }
+  }
+
+  private func armSweep() {
+    sweep = loop.schedule(after: settings.options.surplusTime) { [unowned self] in
+      sweep = nil
+      closeSurplus()
+      if connectionCount > 1 { armSweep() }
+    }
+  }
+
+  /// Closes connections that nothing has needed for a while, all but one.
+  private func closeSurplus() {
+    guard isSequential else { return }
+    let (now, time) = (loop.now, settings.options.surplusTime)
+    spares.close(openFor: time)
+    var left = connectionCount
+    for socket in sockets.values where left > 1 && socket.wanted.isEmpty && !socket.isShutDown {
+      guard let since = socket.idleSince, now - since >= time else { continue }
+      socket.isShutDown = true
+      socket.disarm()
+      shutdown(socket.descriptor, Int32(SHUT_RDWR))
+      left -= 1
+    }
   }
 
   // MARK: - Corking
@@ -270,6 +322,7 @@ extension CurlCarrier {
   fileprivate func socketDidChange(_ easy: UnsafeMutableRawPointer?, _ descriptor: Int32, _ what: Int32) {
     guard what != CURL_POLL_REMOVE else {
       sockets[descriptor]?.wanted = []
+      sockets[descriptor]?.idleSince = loop.now
       return
     }
     let socket: CurlSocket

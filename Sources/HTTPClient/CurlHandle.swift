@@ -3,6 +3,7 @@
 // Owned by its transfer. libcurl's callbacks receive it as an unretained pointer and only record.
 
 import CCurl
+import EventLoop
 import Glibc
 import HTTPMessage
 
@@ -24,6 +25,8 @@ final class CurlHandle {
   /// Owns this handle.
   private unowned let transfer: Transfer
   private let settings: OriginSettings
+  /// Has the transfer.
+  private unowned let carrier: CurlCarrier
   private let errorText: UnsafeMutablePointer<CChar>
   private var fields: RequestFields?
   /// The content of the current POST; libcurl reads it in place.
@@ -31,25 +34,30 @@ final class CurlHandle {
   private var isWatched = false
   /// The `errno` of a failed socket() call, which libcurl does not report; 0 if there was none.
   private var socketError: Int32 = 0
+  /// Whether the current transfer got a connection that was opened ahead.
+  private var tookSpare = false
 
-  /// Creates a handle for one carrier. libcurl passes `carrier` to the callback that closes a socket.
-  init?(_ transfer: Transfer, _ settings: OriginSettings, carrier: UnsafeMutableRawPointer) {
+  /// Creates a handle for one carrier.
+  init?(_ transfer: Transfer, _ settings: OriginSettings, _ carrier: CurlCarrier) {
     guard let easy = curl_easy_init() else { return nil }
     self.easy = easy
     self.transfer = transfer
     self.settings = settings
+    self.carrier = carrier
     errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
     errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
-    configure(easy, settings, carrier: carrier)
+    configure(easy, settings, carrier: Unmanaged.passUnretained(carrier).toOpaque())
     let context = Unmanaged.passUnretained(self).toOpaque()
     easy.set(CURLOPT_PRIVATE, Unmanaged.passUnretained(transfer).toOpaque())
     easy.set(CURLOPT_ERRORBUFFER, errorText)
     easy.set(CURLOPT_WRITEDATA, context)
     easy.set(CURLOPT_HEADERDATA, context)
     easy.set(CURLOPT_OPENSOCKETDATA, context)
+    easy.set(CURLOPT_SOCKOPTDATA, context)
     easy.set(CURLOPT_DEBUGDATA, context)
     _ = ccurl_setopt_debug_callback(easy, handleWasCommented)
     _ = ccurl_setopt_opensocket_callback(easy, handleWantsSocket)
+    _ = ccurl_setopt_sockopt_callback(easy, handleHasSocket)
     _ = ccurl_setopt_data_callback(easy, CURLOPT_WRITEFUNCTION, handleDidReceiveBody)
     _ = ccurl_setopt_data_callback(easy, CURLOPT_HEADERFUNCTION, handleDidReceiveHeader)
   }
@@ -82,12 +90,21 @@ final class CurlHandle {
     if isWatched != self.isWatched { easy.set(CURLOPT_VERBOSE, isWatched ? 1 : 0) }
     self.isWatched = isWatched
     socketError = 0
+    tookSpare = false
     errorText[0] = 0
   }
 
-  /// Whether libcurl gave up after it repeated the transfer, each time on a new connection and without any octet of a
-  /// response.
-  func wasRepeated(_ code: CURLcode) -> Bool { code == CURLE_SEND_ERROR && detail.hasPrefix(repeatedInVain) }
+  /// Whether the transfer may start again: libcurl gave up after it repeated the transfer, each time on a new connection
+  /// and without any octet of a response; or the server closed a connection that had been opened ahead. libcurl repeats
+  /// a transfer itself only when it has used the connection before.
+  func mayStartAgain(_ code: CURLcode) -> Bool {
+    switch code {
+    case CURLE_SEND_ERROR where detail.hasPrefix(repeatedInVain): true
+    case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_SSL_CONNECT_ERROR:
+      tookSpare && easy.long(CURLINFO_RESPONSE_CODE) == 0
+    default: false
+    }
+  }
 
   /// Returns the result of a completed transfer.
   ///
@@ -133,10 +150,21 @@ final class CurlHandle {
     return address
   }
 
-  fileprivate func openSocket(_ address: curl_sockaddr) -> Int32 {
+  fileprivate func openSocket(_ address: UnsafePointer<curl_sockaddr>) -> Int32 {
+    if carrier.spareCount > 0, let peer = socketAddress(address), let spare = carrier.takeSpare(to: peer) {
+      tookSpare = true
+      return spare
+    }
+    tookSpare = false
+    let address = address.pointee
     let descriptor = Glibc.socket(address.family, address.socktype | Int32(SOCK_CLOEXEC.rawValue), address.protocol)
     if descriptor < 0 { socketError = errno }
     return descriptor
+  }
+
+  fileprivate func hasSocket(_ descriptor: Int32) -> Int32 {
+    setUserTimeout(settings.options.userTimeout, descriptor)
+    return tookSpare ? CURL_SOCKOPT_ALREADY_CONNECTED : CURL_SOCKOPT_OK
   }
 
   fileprivate func received(_ octets: UnsafeBufferPointer<UInt8>) -> Bool { transfer.received(octets) }
@@ -162,7 +190,18 @@ private let repeatedInVain = "Connection died, tried "
 private func handleWantsSocket(
   _ context: UnsafeMutableRawPointer?, _: curlsocktype, _ address: UnsafeMutablePointer<curl_sockaddr>?
 ) -> curl_socket_t {
-  Unmanaged<CurlHandle>.fromOpaque(context!).takeUnretainedValue().openSocket(address!.pointee)
+  Unmanaged<CurlHandle>.fromOpaque(context!).takeUnretainedValue().openSocket(address!)
+}
+
+private func handleHasSocket(_ context: UnsafeMutableRawPointer?, _ descriptor: Int32, _: curlsocktype) -> Int32 {
+  Unmanaged<CurlHandle>.fromOpaque(context!).takeUnretainedValue().hasSocket(descriptor)
+}
+
+/// libcurl's address, which is longer than the type of its member says.
+private func socketAddress(_ address: UnsafePointer<curl_sockaddr>) -> SocketAddress? {
+  guard let offset = MemoryLayout<curl_sockaddr>.offset(of: \.addr) else { return nil }
+  let start = UnsafeRawPointer(address) + offset
+  return SocketAddress(copying: UnsafeRawBufferPointer(start: start, count: Int(address.pointee.addrlen)))
 }
 
 /// Octets that libcurl owns, valid during its callback.

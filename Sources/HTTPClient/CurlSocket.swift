@@ -11,6 +11,11 @@ final class CurlSocket {
   let descriptor: Int32
   /// The events that libcurl waits for; empty while the connection is idle.
   var wanted: Interest = []
+  /// The time since when libcurl waits for nothing.
+  var idleSince: BootInstant?
+  /// Whether it was closed for writing because it is not needed. libcurl frees the descriptor when it next looks for a
+  /// free connection.
+  var isShutDown = false
   /// Whether an HTTP/2 response arrived on this connection.
   var isMultiplexed = false
   /// The peer's address; nil before the first response.

@@ -62,8 +62,6 @@ func configure(_ easy: Easy, _ settings: OriginSettings, carrier: UnsafeMutableR
   easy.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
   configureConnection(easy, settings)
   if settings.trust != nil { configureTLS(easy, settings) }
-  easy.set(CURLOPT_SOCKOPTDATA, Unmanaged.passUnretained(settings).toOpaque())
-  _ = ccurl_setopt_sockopt_callback(easy, socketWasMade)
   easy.set(CURLOPT_CLOSESOCKETDATA, carrier)
   _ = ccurl_setopt_closesocket_callback(easy, carrierSocketWillClose)
 }
@@ -115,10 +113,4 @@ private func contextWasMade(
   if let trust = settings.trust { ccurl_context_trust(context, UnsafeMutableRawPointer(trust.store)) }
   if let time = settings.options.certificateClock?.checkTime(now: .now) { ccurl_context_set_time(context, time) }
   return CURLE_OK
-}
-
-private func socketWasMade(_ context: UnsafeMutableRawPointer?, _ descriptor: Int32, _: curlsocktype) -> Int32 {
-  let settings = Unmanaged<OriginSettings>.fromOpaque(context!).takeUnretainedValue()
-  setUserTimeout(settings.options.userTimeout, descriptor)
-  return CURL_SOCKOPT_OK
 }

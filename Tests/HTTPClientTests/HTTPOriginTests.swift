@@ -97,7 +97,8 @@ import Testing
     }
     #expect(successes == 10_000)
     #expect(handles == 40)
-    #expect(open <= 40)
+    // Eight are open before a transfer needs them.
+    #expect(open <= 48)
     #expect(connections(to: server.port) == 0)
   }
 

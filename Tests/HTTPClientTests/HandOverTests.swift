@@ -198,30 +198,6 @@ extension HTTPOrigin {
   }
 }
 
-/// Closed until it is opened. Who waits goes on after ten seconds, so that a test that fails also ends.
-private final class Gate: @unchecked Sendable {
-  private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
-
-  init() { sem_init(semaphore, 0, 0) }
-
-  deinit {
-    sem_destroy(semaphore)
-    semaphore.deallocate()
-  }
-
-  func open() { sem_post(semaphore) }
-
-  /// Whether it was opened.
-  @discardableResult
-  func wait() -> Bool {
-    var deadline = timespec()
-    clock_gettime(CLOCK_REALTIME, &deadline)
-    deadline.tv_sec += 10
-    while sem_timedwait(semaphore, &deadline) != 0 { if errno != EINTR { return false } }
-    return true
-  }
-}
-
 /// Meetings of so many threads each: who comes waits until all are there.
 private final class Meeting: Sendable {
   private struct State {

@@ -70,6 +70,7 @@ final class TestServer: Sendable {
   private struct State {
     var accepted = 0
     var open: Set<Int32> = []
+    var unused: Set<Int32> = []
     var threads: [pthread_t] = []
     var isStopped = false
   }
@@ -93,6 +94,16 @@ final class TestServer: Sendable {
 
   /// Connections that were accepted.
   var accepted: Int { state.withLock { $0.accepted } }
+
+  /// Connections that are open and have sent no request.
+  var unused: Int { state.withLock { $0.unused.count } }
+
+  /// Closes connections that have sent no request.
+  func closeUnused() {
+    state.withLock { state in
+      for descriptor in state.unused { shutdown(descriptor, Int32(SHUT_RDWR)) }
+    }
+  }
 
   /// Closes everything and waits for the threads.
   func stop() {
@@ -120,6 +131,7 @@ final class TestServer: Sendable {
       guard descriptor >= 0 else { return }
       let number = state.withLock { state in
         state.open.insert(descriptor)
+        state.unused.insert(descriptor)
         state.accepted += 1
         if state.isStopped { shutdown(descriptor, Int32(SHUT_RDWR)) }
         return state.accepted - 1
@@ -136,12 +148,16 @@ final class TestServer: Sendable {
         converse(stream, number)
       }
     }
-    state.withLock { _ = $0.open.remove(descriptor) }
+    state.withLock { state in
+      state.open.remove(descriptor)
+      state.unused.remove(descriptor)
+    }
     close(descriptor)
   }
 
   private func converse(_ stream: ByteStream, _ number: Int) {
     while let request = stream.readRequest(connection: number) {
+      state.withLock { _ = $0.unused.remove(stream.descriptor) }
       switch react(request) {
       case .send(let text): stream.write(Array(text.utf8))
       case .sendAndClose(let text):
