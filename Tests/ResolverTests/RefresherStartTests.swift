@@ -79,6 +79,27 @@ import Testing
     #expect(provider.refreshes.flatMap(\.questions).map(\.name).contains(name("www.example.com")))
   }
 
+  @Test func `a name that a client has asked for while others were fetched at start is not fetched again`() throws {
+    let slow = ScriptedUpstream(on: loop) { question, _ in
+      let delay = question.name == name("last.example") ? Duration.zero : .seconds(3)
+      return .answer(.addresses(question.name, "192.0.2.1", ttl: 100), after: delay)
+    }
+    let scene = ResolverScene(on: loop, [slow])
+    // Eight are fetched at a time.
+    let keep = (0..<8).map { "n\($0).example" } + ["last.example"]
+    let refresher = Refresher(
+      RefresherScene.settings,
+      keep: keep.map { RoutedQuestion(question: HTTPDNSQuestion(name: name($0), type: .a), route: 0) }, preload: [],
+      resolver: scene.resolver, cache: scene.cache, loop: loop, note: { _ in })
+    refresher.begin()
+    refresher.start()
+    loop.advance(by: .seconds(1))
+    #expect(slow.asked.count == 8)
+    _ = try scene.answer("last.example")
+    loop.advance(by: .seconds(5))
+    #expect(slow.asked.count { $0.question.name == name("last.example") } == 1)
+  }
+
   @Test func `keep list names are fetched on each network if answers belong to one`() throws {
     let scene = ResolverScene(on: loop, [provider]) { $0.routes[0].belongsToNetwork = true }
     scene.network.change(to: 7)

@@ -145,12 +145,18 @@ extension Refresher {
   /// Sends one transfer without a budget. Questions that get no answer are then resolved one by one as for a client,
   /// with retries and fallback.
   private func resolve(_ transfer: RefreshTransfer) async -> Int {
-    var rest = transfer.asked
+    // A client's question or a refresh may have brought an answer since the list was made.
+    var rest = transfer.asked.filter { !isFresh($0) }
     if let source = transfer.source, rest.count > 1 {
-      rest = zip(rest, await ask(transfer, source, heat: [:])).filter { !$1 }.map(\.0)
+      let part = RefreshTransfer(source: source, asked: rest)
+      rest = zip(rest, await ask(part, source, heat: [:])).filter { !$1 }.map(\.0)
     }
     var answered = transfer.asked.count - rest.count
     for asked in rest {
+      guard !isFresh(asked) else {
+        answered += 1
+        continue
+      }
       let answer = await resolver.resolve(asked.question, route: asked.route, fresh: true)
       if answer.failure == nil { answered += 1 }
     }
