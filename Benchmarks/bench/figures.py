@@ -7,6 +7,8 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from . import load as loads
@@ -15,7 +17,7 @@ from .dns import ask, wait_until_answered
 from .lab import launch_simulator
 from .measure import PACED, warm
 from .processes import BenchError, die_with_parent
-from .servers import FIRST_NAME, Lab, Spec, launch, start
+from .servers import FIRST_NAME, Lab, Server, Spec, launch, start
 
 #: Names of the large cache.
 MANY_NAMES = 100_000
@@ -29,8 +31,9 @@ class Allocations:
   answers: int
 
 
-def count_allocations(spec: Spec, lab: Lab, seconds: float) -> Allocations:
-  """Runs a server with the counter preloaded, warms its cache and counts at the paced load."""
+@contextmanager
+def counted(spec: Spec, lab: Lab) -> Iterator[tuple[Server, Callable[[], int]]]:
+  """Runs a server with the counter preloaded; the function says how often it has allocated."""
   counts = lab.new_folder("count") / "counter"
   counts.write_bytes(bytes(8))
   counts.chmod(0o666)  # a server that gives up its privileges opens it too
@@ -42,12 +45,18 @@ def count_allocations(spec: Spec, lab: Lab, seconds: float) -> Allocations:
   try:
     if allocations() == 0:
       raise BenchError(f"{spec.name} did not load the allocation counter")
+    yield server, allocations
+  finally:
+    server.process.stop()
+
+
+def count_allocations(spec: Spec, lab: Lab, seconds: float) -> Allocations:
+  """Warms a server's cache and counts at the paced load."""
+  with counted(spec, lab) as (server, allocations):
     warm(server, lab)
     before = allocations()
     outcome = loads.run(server.port, lab.names, rate=PACED.rate, seconds=seconds)
     return Allocations(allocations() - before, outcome.answered)
-  finally:
-    server.process.stop()
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,11 @@ from pathlib import Path
 
 from . import ours, peers
 from .dns import compose_query
+from .figures import counted
 from .lab import launch_http2, launch_simulator
 from .load import run as drive
 from .processes import BenchError
-from .servers import Lab, Server, start
+from .servers import Lab, Server, Spec, start
 from .table import NOT_MEASURED, Row, table, verdict
 
 #: Names are of so many domains.
@@ -29,8 +30,12 @@ _NAMES_A_SECOND = 60_000
 _PACE = 5_000
 #: Questions one after the other in each round.
 _ALONE = 200
+#: Misses before allocations are counted, and while they are.
+_WARM_UP, _COUNTED = 2_000, 3_000
 #: Limits that count each question and stop none.
 _HIGH_LIMIT = 1_000_000
+#: Half of the calls for a miss when libcurl carried HTTP/2.
+_MOST_CALLS = 65
 _numbers = itertools.count(10_000)
 
 DOH, JSON, LIMITED, PEER = "httpdnsd, DoH", "httpdnsd, JSON", "httpdnsd, DoH, limits counted", "https_dns_proxy"
@@ -50,6 +55,7 @@ class Misses:
   alone: dict[str, list[float]] = field(default_factory=dict)  # median milliseconds, one question at a time
   paced: dict[str, list[float]] = field(default_factory=dict)  # microseconds of CPU for a miss at the same rate
   hits: dict[str, list[float]] = field(default_factory=dict)  # 99th percentile of a hit beside them, milliseconds
+  allocations: float | None = None  # of httpdnsd, for a miss
   lost: dict[str, int] = field(default_factory=dict)  # questions without a NOERROR answer
 
 
@@ -74,9 +80,9 @@ def measure(lab: Lab, rounds: int, seconds: float, say: Callable[[str], None]) -
     specs.append(peers.https_dns_proxy(path, doh.port))
   else:
     say("misses: HTTPS_DNS_PROXY names no program, so there is no comparison")
+  misses = Misses(allocations=_count_allocations(specs[0], lab))
   servers = [start(spec, lab) for spec in specs]
   try:
-    misses = Misses()
     for number in range(1, rounds + 1):
       for server in random.sample(servers, len(servers)):
         _saturate(misses, server, lab, seconds)
@@ -102,6 +108,15 @@ def _write_names(lab: Lab, count: int, is_json: bool) -> Path:
   path = lab.folder / "fresh-names"
   path.write_text("".join(f"{fresh} A\n" for fresh in _names(count, is_json)))
   return path
+
+
+def _count_allocations(spec: Spec, lab: Lab) -> float:
+  """Calls for each miss, with as many questions in flight as at saturation."""
+  with counted(spec, lab) as (server, allocations):
+    drive(server.port, _write_names(lab, _WARM_UP, is_json=False))
+    before = allocations()
+    outcome = drive(server.port, _write_names(lab, _COUNTED, is_json=False))
+    return (allocations() - before) / max(1, outcome.answered)
 
 
 def _saturate(misses: Misses, server: Server, lab: Lab, seconds: float) -> None:
@@ -199,7 +214,9 @@ def miss_rows(misses: Misses | None) -> list[Row]:
     ("CPU of a DoH miss with limits counted, ratio to one without", both, LIMITED, DOH, 1.02, False),
     ("p99 of hits beside saturated misses, ratio to unbound's", misses.hits, DOH, UNBOUND, 1.0, False),
   ]
-  rows = []
+  calls = misses.allocations
+  rows = [Row("`malloc` calls for a DoH miss, the libraries' included", f"≤ {_MOST_CALLS}",
+              *([] if calls is None else [f"{calls:.1f}", verdict(calls <= _MOST_CALLS)]))]
   for figure, values, name, other, bound, is_least in requirements:
     limit = f"{'≥' if is_least else '≤'} {bound:g}"
     ratio = _ratio(values, name, other)
