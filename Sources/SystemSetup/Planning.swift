@@ -43,7 +43,7 @@ extension Plan {
       throw .refused(
         """
         \(SetupPaths.unit) does not exist: with this method, names go to httpdnsd only while its service runs (README, \
-        Installing)
+        Install)
         """)
     }
     let text = """

@@ -55,7 +55,7 @@ struct SetupStatusCommand: ParsableCommand {
     print("applied: \(journal.method.rawValue), for \(journal.nameserver.host)\(port)")
     let isEngaged = Engagement(journal, root: root.place).isEngaged
     if let isEngaged, root.place.isMachine {
-      print(isEngaged ? "the machine's names go to httpdnsd" : "the machine's names do not go to httpdnsd")
+      print(isEngaged ? "programs on this machine use httpdnsd" : "programs on this machine do not use httpdnsd")
     }
     for change in journal.changes where !change.isFolder { print("  \(change.path)") }
   }
