@@ -86,6 +86,7 @@ let layer2: [Target] =
   + module("HTTPClient", ["EventLoop", "HTTPMessage", "CCurl", "CHTTP2", "CProcess"])
   + module("LocalDNS", ["EventLoop", "DNSWire", "Files"], tests: ["CEvent"])
   + module("Refresh")
+  + module("Ranking", ["DNSWire"])
   + module("FairShares", ["DNSWire", "CHotPath", "PublicSuffixes"])
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
   + module("Persistence", ["MessageCache", "EventLoop", "Ciphers", "Files"], tests: ["DNSWire"])

@@ -1,0 +1,92 @@
+// AddressOrder.swift -- puts the addresses of an answer in order: the good ones, the unknown, the slower, the failing.
+
+/// What is known of one address of an answer.
+public struct AddressStanding: Hashable, Sendable {
+  /// What the probes found.
+  public enum Condition: Hashable, Sendable {
+    /// Nothing is known.
+    case unknown
+    /// It answers the kind of this rank (0 is the preferred kind), within so many microseconds.
+    case works(rank: Int, microseconds: UInt32)
+    /// It answers none of the kinds.
+    case failing
+  }
+
+  /// What the probes found.
+  public var condition: Condition
+  /// Whether programs reported that it does not work.
+  public var isReported: Bool
+  /// Whether it was in the band before, which it then leaves later than it would come in.
+  public var wasInBand: Bool
+
+  /// Creates a standing.
+  public init(_ condition: Condition, isReported: Bool = false, wasInBand: Bool = false) {
+    self.condition = condition
+    self.isReported = isReported
+    self.wasInBand = wasInBand
+  }
+}
+
+/// The order of an answer's addresses.
+public struct AddressOrder: Hashable, Sendable {
+  /// Indices into the answer's addresses, the first one first.
+  public let indices: [Int]
+  /// How many of them, from the first, take turns at the front.
+  public let bandCount: Int
+  /// Whether at least one address is known to work.
+  public let hasWorking: Bool
+
+  /// Who is at most this many microseconds, or this part, above the best comes into the band; and who is more than that
+  /// leaves it.
+  private static let entry = (microseconds: 5_000.0, factor: 1.25)
+  private static let exit = (microseconds: 10_000.0, factor: 1.5)
+
+  /// Orders addresses.
+  ///
+  /// - Parameter standings: what is known of each address, in the order of the answer.
+  public init(_ standings: [AddressStanding]) {
+    let bad = Self.bad(standings)
+    let working = standings.indices.filter { !bad[$0] && standings[$0].time != nil }
+    hasWorking = standings.contains { $0.time != nil }
+    let unknown = standings.indices.filter { !bad[$0] && standings[$0].condition == .unknown }
+    let failing = standings.indices.filter { bad[$0] }
+    guard failing.count < standings.count else {
+      // The fault is more likely ours.
+      indices = Array(standings.indices)
+      bandCount = standings.count
+      return
+    }
+    let band = Self.band(working, standings)
+    let slower = working.filter { !band.contains($0) }.sorted {
+      let (left, right) = (standings[$0].time!, standings[$1].time!)
+      return (left.rank, left.microseconds, $0) < (right.rank, right.microseconds, $1)
+    }
+    indices = band + unknown + slower + failing
+    bandCount = band.isEmpty ? unknown.count : band.count
+  }
+
+  /// Which addresses go to the end. Reports cannot take the last address that is not failing.
+  private static func bad(_ standings: [AddressStanding]) -> [Bool] {
+    let isAllReported = standings.allSatisfy { $0.condition == .failing || $0.isReported }
+    return standings.map { $0.condition == .failing || $0.isReported && !isAllReported }
+  }
+
+  /// The best address and those that are about as good, in the order of the answer.
+  private static func band(_ working: [Int], _ standings: [AddressStanding]) -> [Int] {
+    let best = working.compactMap { standings[$0].time }.min { ($0.rank, $0.microseconds) < ($1.rank, $1.microseconds) }
+    guard let best else { return [] }
+    return working.filter { index in
+      guard let time = standings[index].time, time.rank == best.rank else { return false }
+      let limit = standings[index].wasInBand ? exit : entry
+      let base = Double(best.microseconds)
+      return Double(time.microseconds) <= max(base + limit.microseconds, base * limit.factor)
+    }
+  }
+}
+
+extension AddressStanding {
+  fileprivate var time: (rank: Int, microseconds: UInt32)? {
+    guard case .works(let rank, let microseconds) = condition else { return nil }
+    return (rank, microseconds)
+  }
+}

@@ -1,0 +1,186 @@
+// MeasurementTable.swift -- what is known about addresses: round trips and failures, by network, address and kind.
+//
+// Pure: the caller passes in the clock, in nanoseconds. A fixed number of rows; the least recently used one makes room.
+
+import DNSWire
+
+/// What is known about one address by one kind of probe on one network.
+public struct Measurement: Hashable, Sendable {
+  /// The smoothed round trip in microseconds; nil if it has never answered.
+  public var microseconds: UInt32?
+  /// Failures in a row. Failures less than 5 s apart count once.
+  public var failures: Int
+  /// When it was last probed, in nanoseconds.
+  public var measuredAt: Int64
+
+  /// Whether the address counts as failing: after one failure if it has never answered, else after two in a row.
+  public var isFailing: Bool { failures >= (microseconds == nil ? 1 : 2) }
+}
+
+/// Measurements of at most 8,192 addresses.
+public struct MeasurementTable {
+  /// The maximum number of rows.
+  public static let capacity = 8_192
+  /// How long a round trip counts, in nanoseconds.
+  static let lifetime: Int64 = 86_400_000_000_000
+  /// Failures closer to each other than this, in nanoseconds, count once.
+  static let failureSpacing: Int64 = 5_000_000_000
+
+  private struct Key: Hashable {
+    var high: UInt64 = 0
+    var low: UInt64 = 0
+    var network: UInt32
+    /// The kind's number, and bit 31 for IPv6.
+    var kind: UInt32
+
+    init(_ address: IPAddress, _ kind: ProbeKind, network: UInt32) {
+      self.network = network
+      self.kind = kind.number | (address.isIPv6 ? 1 << 31 : 0)
+      for (index, octet) in address.octets.enumerated() {
+        if index < 8 { high = high << 8 | UInt64(octet) } else { low = low << 8 | UInt64(octet) }
+      }
+    }
+  }
+
+  /// 72 octets.
+  private struct Row {
+    var key: Key
+    var measuredAt: Int64
+    var failedAt: Int64
+    /// 0 if the address has never answered.
+    var microseconds: UInt32
+    var failures: UInt16
+    /// The next row of the same bucket, and the neighbours in the order of use; `none` at an end.
+    var next: UInt16
+    var older: UInt16
+    var newer: UInt16
+  }
+
+  private static let none = UInt16.max
+  private static let buckets = 4_096
+
+  private var rows: [Row] = []
+  private var heads: [UInt16] = []
+  private var oldest = MeasurementTable.none
+  private var newest = MeasurementTable.none
+
+  /// An empty table, which takes no memory.
+  public init() {}
+
+  /// The number of rows.
+  public var count: Int { rows.count }
+
+  /// What is known of an address; nil if nothing is, or not any more.
+  ///
+  /// - Parameter interval: the time between two measurements in nanoseconds; a failure counts for two.
+  public func measurement(
+    of address: IPAddress, by kind: ProbeKind, network: UInt32, now: Int64, interval: Int64
+  ) -> Measurement? {
+    guard let index = find(Key(address, kind, network: network)) else { return nil }
+    let row = rows[index]
+    let isTimed = row.microseconds > 0 && now - row.measuredAt < Self.lifetime
+    let hasFailed = row.failures > 0 && now - row.failedAt < 2 * interval
+    guard isTimed || hasFailed else { return nil }
+    return Measurement(
+      microseconds: isTimed ? row.microseconds : nil, failures: hasFailed ? Int(row.failures) : 0,
+      measuredAt: row.measuredAt)
+  }
+
+  /// Notes the result of a measurement.
+  public mutating func note(
+    _ result: ProbeResult, of address: IPAddress, by kind: ProbeKind, network: UInt32, now: Int64
+  ) {
+    guard result != .unknown else { return }
+    let index = findOrAdd(Key(address, kind, network: network))
+    touch(index)
+    switch result {
+    case .answered(let microseconds):
+      let (old, new) = (Int64(rows[index].microseconds), Int64(max(1, microseconds)))
+      let isOld = now - rows[index].measuredAt >= Self.lifetime
+      // Weight 1/4, as TCP smooths its round trip less (RFC 6298: 1/8): there are far fewer samples here.
+      rows[index].microseconds = UInt32(clamping: old == 0 || isOld ? new : max(1, old + (new - old) / 4))
+      rows[index].failures = 0
+      rows[index].measuredAt = now
+    case .failed:
+      let isNew = rows[index].failures == 0 || now - rows[index].failedAt >= Self.failureSpacing
+      rows[index].measuredAt = now
+      guard isNew else { return }
+      rows[index].failures = min(rows[index].failures + 1, 1_000)
+      rows[index].failedAt = now
+    case .unknown: break
+    }
+  }
+
+  /// Forgets every failure: the network has changed, or was down.
+  public mutating func forgetFailures() {
+    for index in rows.indices { rows[index].failures = 0 }
+  }
+
+  // MARK: Rows
+
+  private func bucket(_ key: Key) -> Int { Int(UInt(bitPattern: key.hashValue) % UInt(Self.buckets)) }
+
+  private func find(_ key: Key) -> Int? {
+    guard !heads.isEmpty else { return nil }
+    var index = heads[bucket(key)]
+    while index != Self.none {
+      if rows[Int(index)].key == key { return Int(index) }
+      index = rows[Int(index)].next
+    }
+    return nil
+  }
+
+  private mutating func findOrAdd(_ key: Key) -> Int {
+    if let index = find(key) { return index }
+    if heads.isEmpty { heads = Array(repeating: Self.none, count: Self.buckets) }
+    let bucket = bucket(key)
+    let row = Row(
+      key: key, measuredAt: .min / 2, failedAt: .min / 2, microseconds: 0, failures: 0, next: heads[bucket],
+      older: Self.none, newer: Self.none)
+    if rows.count < Self.capacity {
+      heads[bucket] = UInt16(rows.count)
+      rows.append(row)
+      link(rows.count - 1)
+      return rows.count - 1
+    }
+    let index = Int(oldest)
+    unlink(index)
+    leaveBucket(index)
+    rows[index] = row
+    // The row may have been the head of its new bucket.
+    rows[index].next = heads[bucket]
+    heads[bucket] = UInt16(index)
+    link(index)
+    return index
+  }
+
+  private mutating func leaveBucket(_ index: Int) {
+    let bucket = bucket(rows[index].key)
+    if heads[bucket] == UInt16(index) {
+      heads[bucket] = rows[index].next
+      return
+    }
+    var other = Int(heads[bucket])
+    while rows[other].next != UInt16(index) { other = Int(rows[other].next) }
+    rows[other].next = rows[index].next
+  }
+
+  private mutating func touch(_ index: Int) {
+    guard newest != UInt16(index) else { return }
+    unlink(index)
+    link(index)
+  }
+
+  private mutating func unlink(_ index: Int) {
+    let (older, newer) = (rows[index].older, rows[index].newer)
+    if older == Self.none { oldest = newer } else { rows[Int(older)].newer = newer }
+    if newer == Self.none { newest = older } else { rows[Int(newer)].older = older }
+  }
+
+  private mutating func link(_ index: Int) {
+    rows[index].older = newest
+    rows[index].newer = Self.none
+    if newest == Self.none { oldest = UInt16(index) } else { rows[Int(newest)].newer = UInt16(index) }
+    newest = UInt16(index)
+  }
+}
