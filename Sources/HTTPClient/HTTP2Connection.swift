@@ -37,6 +37,8 @@ final class HTTP2Connection {
   /// Octets for the server that OpenSSL has not taken.
   private var output: [UInt8] = []
   private var hasSettings = false
+  /// Whether OpenSSL has to write before it can read on.
+  private var readsWhenWritable = false
   private var isClosed = false
   /// Streams that ended during the current call to nghttp2.
   private var ended: [(stream: HTTP2Stream, end: HTTP2Stream.End)] = []
@@ -208,7 +210,10 @@ final class HTTP2Connection {
 
   private func isWritable() {
     guard let ssl else { return }
-    if session == nil { shakeHands(ssl) } else { write() }
+    guard session != nil else { return shakeHands(ssl) }
+    guard readsWhenWritable else { return write() }
+    readsWhenWritable = false
+    read()
   }
 
   private func awaitWritable() {
@@ -240,7 +245,13 @@ final class HTTP2Connection {
       } else {
         isMore = false
         let status = SSL_get_error(ssl, count)
-        if status != SSL_ERROR_WANT_READ { failure = HTTPFailure(.reset, "the server closed the connection") }
+        if status == SSL_ERROR_WANT_WRITE {
+          // The answer to an update of keys (RFC 8446 section 4.6.3).
+          readsWhenWritable = true
+          awaitWritable()
+        } else if status != SSL_ERROR_WANT_READ {
+          failure = HTTPFailure(.reset, "the server closed the connection")
+        }
       }
     }
     report()
@@ -278,8 +289,17 @@ final class HTTP2Connection {
         return isClosed ? () : awaitWritable()
       }
     }
-    writeEvent = nil
+    if !readsWhenWritable { writeEvent = nil }
     report()
+    closeIfOver()
+  }
+
+  /// Ends the connection if nghttp2 has ended the session, because the server broke the rules of HTTP/2: it takes requests
+  /// and sends none of them.
+  private func closeIfOver() {
+    guard let session, nghttp2_session_want_read(session) == 0, nghttp2_session_want_write(session) == 0 else { return }
+    isLeaving = true
+    if !streams.isEmpty { lose(HTTPFailure(.badHTTP, "the server's reply breaks the rules of HTTP/2")) }
   }
 
   private func errorText(_ code: Int) -> String { String(cString: nghttp2_strerror(Int32(clamping: code))) }
@@ -345,8 +365,11 @@ func connectionCallbacks() -> OpaquePointer? {
     Unmanaged<HTTP2Connection>.fromOpaque(owner!).takeUnretainedValue().streamClosed(stream, code)
     return 0
   }
-  nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, owner in
+  nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { session, frame, owner in
     switch chttp2_type(frame) {
+    case NGHTTP2_HEADERS, NGHTTP2_DATA:
+      let hasEnded = frame!.pointee.hd.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
+      if hasEnded { knownStream(session, frame!.pointee.hd.stream_id)?.endArrived() }
     case NGHTTP2_SETTINGS: Unmanaged<HTTP2Connection>.fromOpaque(owner!).takeUnretainedValue().settingsArrived()
     case NGHTTP2_GOAWAY:
       let code = frame!.pointee.goaway.error_code

@@ -36,6 +36,8 @@ final class HTTP2Stream {
   private var content: [UInt8] = []
   private var sent = 0
   private var isInTrailers = false
+  /// Whether the server has ended the response (END_STREAM).
+  private var isWhole = false
 
   /// Gets a transfer and the connection for it.
   func begin(_ transfer: Transfer, on connection: HTTP2Connection) {
@@ -43,7 +45,7 @@ final class HTTP2Stream {
     self.connection = connection
     fields = transfer.fields
     content = transfer.request.body
-    (sent, status, isInTrailers, isClosed) = (0, 0, false, false)
+    (sent, status, isInTrailers, isWhole, isClosed) = (0, 0, false, false, false)
   }
 
   /// Gives the request to a session.
@@ -80,6 +82,9 @@ final class HTTP2Stream {
   /// Takes content. Returns false if the response cannot be accepted, which the transfer then knows.
   func received(_ octets: UnsafeBufferPointer<UInt8>) -> Bool { transfer?.received(octets) ?? true }
 
+  /// The server has ended the response.
+  func endArrived() { isWhole = true }
+
   /// Copies a part of the request's content.
   ///
   /// - Returns: the number of octets, and whether they are the last.
@@ -94,7 +99,8 @@ final class HTTP2Stream {
   func end(_ code: UInt32) -> End {
     if let refusal = transfer?.refusal { return .failure(refusal) }
     switch code {
-    case UInt32(NGHTTP2_NO_ERROR.rawValue) where status >= 200: return .response
+    // A server that has responded may reset the stream because it needs no more of the request (RFC 9113 section 8.1).
+    case UInt32(NGHTTP2_NO_ERROR.rawValue) where isWhole: return .response
     case UInt32(NGHTTP2_REFUSED_STREAM.rawValue): return .notProcessed
     case UInt32(NGHTTP2_ENHANCE_YOUR_CALM.rawValue):
       transfer?.heardCalm = true

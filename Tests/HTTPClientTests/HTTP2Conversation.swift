@@ -150,6 +150,12 @@ final class HTTP2Conversation {
     case .redirect(let target):
       send(Self.headers, Self.endHeaders | Self.endStream, id, field(":status", "302") + field("location", target))
       end(id)
+    case .cutOff(let text, let error):
+      send(Self.headers, Self.endHeaders, id, Self.status200)
+      send(Self.data, 0, id, Array(text.utf8))
+      send(Self.reset, 0, id, octets(error.rawValue))
+      end(id)
+    case .breakRules: send(Self.data, 0, 0, [1])
     case .reset(let error):
       send(Self.reset, 0, id, octets(error.rawValue))
       end(id)

@@ -25,6 +25,10 @@ enum HTTP2Act: Sendable {
   case respondWithFields(count: Int)
   /// Responds with a 302.
   case redirect(String)
+  /// Begins a 200 with this content, and resets the stream before its end.
+  case cutOff(String, HTTP2Error)
+  /// Content of the connection itself, which RFC 9113 section 6.1 makes an error of the connection.
+  case breakRules
   /// RST_STREAM.
   case reset(HTTP2Error)
   /// GOAWAY; the last stream is the highest that was or may be processed.

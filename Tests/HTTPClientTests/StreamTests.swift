@@ -143,6 +143,27 @@ import Testing
     #expect(failure?.reason == "the server does not speak TLS; is its URL http://?")
   }
 
+  @Test func `a connection whose server breaks the rules is closed at once, and the next transfer gets another one`()
+    throws
+  {
+    let (results, connections) = try withHTTP2 {
+      $0.connection == 0 ? .acts([.breakRules]) : .send("x")
+    } body: { origin in
+      let began = BootInstant.now
+      let first = await origin.get(timeout: .seconds(20))
+      #expect(BootInstant.now - began < .seconds(10))
+      return [first, await origin.get()]
+    }
+    #expect(results[0].failure?.kind == .badHTTP)
+    #expect(results[1].response?.text == "x")
+    #expect(connections == 2)
+  }
+
+  @Test func `a response that is cut off is none, whatever code ends its stream`() throws {
+    let (result, _) = try withHTTP2 { _ in .acts([.cutOff("{\"Status\":0", .none)]) } body: { await $0.get() }
+    #expect(result.failure?.kind == .reset)
+  }
+
   @Test func `a lost connection is not replaced by many while others are open`() throws {
     let (results, connections) = try withHTTP2(peer: HTTP2Peer(maxStreams: 2, laterStreams: 2)) {
       $0.connection == 0 ? .respondWhenQuiet("x") : .sendAndClose("")
