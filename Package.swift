@@ -87,6 +87,7 @@ let layer2: [Target] =
   + module("LocalDNS", ["EventLoop", "DNSWire", "Files"], tests: ["CEvent"])
   + module("Refresh")
   + module("Ranking", ["DNSWire"])
+  + module("Probing", ["EventLoop", "CSocket"])
   + module("FairShares", ["DNSWire", "CHotPath", "PublicSuffixes"])
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
   + module("Persistence", ["MessageCache", "EventLoop", "Ciphers", "Files"], tests: ["DNSWire"])

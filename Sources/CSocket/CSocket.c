@@ -4,6 +4,7 @@
 #include <linux/sock_diag.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -282,4 +283,47 @@ int datagram_queue(int descriptor, uint32_t *octets, uint32_t *dropped) {
   *octets = info[SK_MEMINFO_RMEM_ALLOC];
   *dropped = info[SK_MEMINFO_DROPS];
   return 0;
+}
+
+int stream_round_trip(int descriptor, uint32_t *microseconds, uint32_t *retransmissions) {
+  struct tcp_info info;
+  socklen_t length = sizeof info;
+  memset(&info, 0, sizeof info);
+  if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) < 0) return -1;
+  *microseconds = info.tcpi_rtt;
+  *retransmissions = info.tcpi_total_retrans;
+  return 0;
+}
+
+int stream_reset_on_close(int descriptor) {
+  struct linger reset = {.l_onoff = 1, .l_linger = 0};
+  return setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+}
+
+int echo_socket(int family) {
+  int on = 1;
+  int protocol = family == AF_INET6 ? (int)IPPROTO_ICMPV6 : (int)IPPROTO_ICMP;
+  int descriptor = socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
+  if (descriptor < 0) return -1;
+  // Without a time stamp, the time of the call counts.
+  (void)setsockopt(descriptor, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
+  return descriptor;
+}
+
+ssize_t echo_receive(int descriptor, void *octets, size_t room, void *source, socklen_t *source_length,
+                     int64_t *arrival) {
+  struct iovec vector = {.iov_base = octets, .iov_len = room};
+  char control[CMSG_SPACE(sizeof(struct timespec))];
+  struct msghdr message = {
+      .msg_name = source, .msg_namelen = *source_length, .msg_iov = &vector, .msg_iovlen = 1,
+      .msg_control = control, .msg_controllen = sizeof control};
+  ssize_t length = recvmsg(descriptor, &message, 0);
+  if (length < 0) return -1;
+  *source_length = message.msg_namelen;
+  struct timespec time;
+  clock_gettime(CLOCK_REALTIME, &time);
+  for (struct cmsghdr *part = CMSG_FIRSTHDR(&message); part != NULL; part = CMSG_NXTHDR(&message, part))
+    if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_TIMESTAMPNS) memcpy(&time, CMSG_DATA(part), sizeof time);
+  *arrival = (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+  return length;
 }

@@ -69,5 +69,17 @@ int datagram_socket_adopt(int descriptor, int family, int packet_info);
 /// The octets in a socket's receive queue, and the datagrams that the kernel dropped because it was full. Returns -1 if
 /// the kernel does not report them (before Linux 4.12).
 int datagram_queue(int descriptor, uint32_t *octets, uint32_t *dropped);
+/// The kernel's smoothed round trip of a TCP connection in microseconds, and the segments that it sent again. Returns -1
+/// with errno on failure.
+int stream_round_trip(int descriptor, uint32_t *microseconds, uint32_t *retransmissions);
+/// Lets close() reset a connection instead of ending it in order.
+int stream_reset_on_close(int descriptor);
+/// Creates a non-blocking socket for ICMP echo requests, or ICMPv6 by family, whose datagrams have a time stamp. Returns
+/// -1 with errno on failure: EACCES if net.ipv4.ping_group_range excludes the process.
+int echo_socket(int family);
+/// Receives a datagram from such a socket, the address that it came from (in `source`, of `*source_length` octets), and its
+/// time of arrival by the system clock, in nanoseconds. Returns its length, or -1 with errno on failure.
+ssize_t echo_receive(int descriptor, void *octets, size_t room, void *source, socklen_t *source_length,
+                     int64_t *arrival);
 
 #endif

@@ -1,0 +1,82 @@
+// ConnectionProbe.swift -- measures an address by one TCP connection without data.
+//
+// The round trip is the kernel's, so that what else the loop does adds nothing. The connection ends by a reset: it leaves
+// no state behind, here or there.
+
+import CSocket
+import EventLoop
+import Glibc
+
+/// One connection. Reports once, and never while it is created. Loop thread only.
+public final class ConnectionProbe {
+  private var descriptor: Int32 = -1
+  private var event: LoopEvent?
+  private var timer: LoopTimer?
+  private var report: ((ProbeOutcome) -> Void)?
+
+  /// Begins to connect.
+  public init(
+    to address: SocketAddress, timeout: Duration = probeTimeout, on loop: EventLoop,
+    report: @escaping (ProbeOutcome) -> Void
+  ) {
+    self.report = report
+    let outcome = start(address)
+    if let outcome {
+      timer = loop.schedule(after: .zero) { [unowned self] in end(outcome) }
+    } else {
+      timer = loop.schedule(after: timeout) { [unowned self] in end(.failed) }
+      event = LoopEvent(on: loop, descriptor: descriptor, .write) { [unowned self] _ in isReady() }
+    }
+  }
+
+  deinit { cancel() }
+
+  /// Ends it without a report.
+  public func cancel() {
+    report = nil
+    timer?.cancel()
+    timer = nil
+    // The event goes before its descriptor is closed.
+    event = nil
+    if descriptor >= 0 { close(descriptor) }
+    descriptor = -1
+  }
+
+  /// Returns the outcome if there is one at once.
+  private func start(_ address: SocketAddress) -> ProbeOutcome? {
+    let kind = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+    descriptor = socket(address.family, kind, 0)
+    guard descriptor >= 0 else { return .notSent(errno: errno) }
+    stream_reset_on_close(descriptor)
+    let status = address.withSockaddr { connect(descriptor, .init(__sockaddr__: $0), $1) }
+    if status == 0 || errno == EINPROGRESS { return nil }
+    return Self.outcome(of: errno)
+  }
+
+  private func isReady() {
+    var error: Int32 = 0
+    var length = socklen_t(MemoryLayout<Int32>.size)
+    getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length)
+    guard error == 0 else { return end(Self.outcome(of: error)) }
+    var (microseconds, retransmissions): (UInt32, UInt32) = (0, 0)
+    guard stream_round_trip(descriptor, &microseconds, &retransmissions) == 0 else {
+      return end(.notSent(errno: errno))
+    }
+    end(retransmissions > 0 ? .spoiled : .answered(microseconds: microseconds))
+  }
+
+  /// The address has an outcome; this machine has none.
+  private static func outcome(of error: Int32) -> ProbeOutcome {
+    switch error {
+    // A reset, or an ICMP error about the address.
+    case ECONNREFUSED, ECONNRESET, EHOSTUNREACH, EHOSTDOWN, ETIMEDOUT, EPROTO, ENOPROTOOPT: .failed
+    default: .notSent(errno: error)
+    }
+  }
+
+  private func end(_ outcome: ProbeOutcome) {
+    let report = report
+    cancel()
+    report?(outcome)
+  }
+}
