@@ -99,7 +99,7 @@ let daemonLibraries: [Target.Dependency] = [
   "DNSWire", "EventLoop", "Ciphers", "Configuration", "Telemetry", "HTTPDNS", "MessageCache", "Routing", "Listener",
   "HTTPMessage", "HTTPClient", "LocalDNS", "NetworkWatch", "Refresh", "Persistence", "CSocket", "CHotPath",
   "ServiceManager", "Files",
-  "PublicSuffixes", "FairShares", logging,
+  "PublicSuffixes", "FairShares", "Ranking", "Probing", logging,
 ]
 let daemonParts: [Target.Dependency] = ["Frontend", "Upstreams", "Resolver"]
 
@@ -132,8 +132,8 @@ let layer3: [Target] =
   + part(
     "Resolver",
     [
-      "Frontend", "Upstreams", "DNSWire", "EventLoop", "Configuration", "MessageCache", "Routing", "Refresh", "HTTPDNS",
-      "LocalDNS", "Persistence", "FairShares", "Telemetry",
+      "Frontend", "Upstreams", "DNSWire", "EventLoop", "Configuration", "MessageCache", "Routing", "Refresh", "Ranking",
+      "Probing", "HTTPDNS", "LocalDNS", "Persistence", "FairShares", "Telemetry",
     ])
 
 // Layer 4: the assembly and the two HTTP faces. Layer 5: the programs.

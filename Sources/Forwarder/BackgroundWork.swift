@@ -50,6 +50,14 @@ final class BackgroundWork: @unchecked Sendable {
         RefresherSettings(configuration.refresh), keep: parts.keep, preload: parts.preload, resolver: resolver,
         cache: parts.cache, loop: loop, ledger: ledger
       ) { logger.info("\($0)") } : nil
+    if isCaching {
+      let settings = RankingSettings(configuration.ranking)
+      resolver.assumeIsolated {
+        $0.beginRanking(settings, prober: SocketProber(on: loop) { logger.warning("\($0)") }) {
+          logger.warning("\($0)")
+        }
+      }
+    }
     follower = NetworkFollower(
       resolver: resolver, refresher: refresher, cache: parts.cache, network: parts.network, local: parts.local,
       loopGuard: parts.loopGuard, logger: logger, networkLog: parts.networkLog,
@@ -91,6 +99,8 @@ final class BackgroundWork: @unchecked Sendable {
     isForNetwork: Bool
   ) {
     keeper?.meanings = meanings
+    let ranking = RankingSettings(configuration.ranking)
+    resolver.assumeIsolated { $0.useRanking(ranking) }
     refresher?.use(
       RefresherSettings(configuration.refresh), keep: keep, preload: preload, isForNetwork: isForNetwork)
   }
@@ -100,6 +110,7 @@ final class BackgroundWork: @unchecked Sendable {
 
   /// Closes the cache keeper and the ledger properly. The loop must have stopped.
   func close() {
+    resolver.assumeIsolated { $0.endRanking() }
     keeper?.close()
     ledger?.close()
   }

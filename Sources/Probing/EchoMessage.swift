@@ -20,7 +20,9 @@ struct EchoMessage: Hashable {
   func octets(isIPv6: Bool) -> [UInt8] {
     var octets: [UInt8] = [isIPv6 ? 128 : 8, 0, 0, 0, 0, 0, UInt8(sequence >> 8), UInt8(sequence & 0xFF)]
     for word in [token.high, token.low] {
-      for shift in stride(from: 56, through: 0, by: -8) { octets.append(UInt8(truncatingIfNeeded: word >> UInt64(shift))) }
+      for shift in stride(from: 56, through: 0, by: -8) {
+        octets.append(UInt8(truncatingIfNeeded: word >> UInt64(shift)))
+      }
     }
     return octets
   }

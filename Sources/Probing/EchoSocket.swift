@@ -80,7 +80,9 @@ public final class EchoSocket {
       var arrival: Int64 = 0
       let length = echo_receive(descriptor, &octets, octets.count, &source, &sourceLength, &arrival)
       guard length >= 0 else { return }
-      let peer = source.withUnsafeBytes { SocketAddress(copying: UnsafeRawBufferPointer(rebasing: $0[..<Int(sourceLength)])) }
+      let peer = source.withUnsafeBytes {
+        SocketAddress(copying: UnsafeRawBufferPointer(rebasing: $0[..<Int(sourceLength)]))
+      }
       guard let peer, let reply = EchoMessage.reply(Array(octets[..<length]), isIPv6: family == AF_INET6),
         let request = pending[reply.sequence], request.message == reply, request.address.octets == peer.octets
       else { continue }

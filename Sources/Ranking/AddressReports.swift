@@ -111,7 +111,10 @@ public struct AddressReports {
       badUntil: entry.badUntil.flatMap { now < $0 ? $0 : nil }, milliseconds: entry.milliseconds)
   }
 
-  /// The names for which an address stops being last, and when: the earliest one.
+  /// Whether there is a report about an address of a name.
+  public func isKnown(_ name: DomainName) -> Bool { entries.keys.contains { $0.name == name } }
+
+  /// When the next address stops being last, in nanoseconds; nil if none is.
   public func nextEnd(now: Int64) -> Int64? {
     entries.values.compactMap { $0.badUntil }.filter { $0 > now }.min()
   }

@@ -46,6 +46,8 @@ package actor Resolver {
   var recovery = Recovery()
   /// Schedules the refresh of each answer that is stored.
   weak var refresher: Refresher?
+  /// Puts the addresses of answers in order.
+  var ranker: Ranker?
   /// Statistics of the busiest names.
   package let names: NameLedger
   /// Saves the cache to its file; returns the reason of a failure.
@@ -216,6 +218,7 @@ package actor Resolver {
   package func networkHasChanged() {
     for upstream in upstreams { upstream.networkHasChanged() }
     failures.removeAll()
+    ranker?.networkHasChanged()
   }
 
   /// Drops what LocalDNS of the previous network has answered to questions in flight, and asks the current one.

@@ -5,9 +5,8 @@ import Testing
 
 private let unavailable: [(section: String, key: String, standard: String, other: String)] = [
   ("[cache]", "redis", "\"\"", "\"redis://127.0.0.1:6379/0\""),
-  ("[ranking]", "probe", "\"off\"", "\"icmp\""),
-  ("[ranking]", "interval", "\"10m\"", "\"1m\""),
-  ("[ranking]", "domains", "{}", "{ \"example.com\" = \"tcp:443\" }"),
+  ("[ranking]", "answers", "0", "1"),
+  ("[ranking]", "families", "\"both\"", "\"faster\""),
 ]
 
 @Test(arguments: unavailable)

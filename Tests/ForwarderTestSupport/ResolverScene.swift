@@ -85,6 +85,9 @@ final class ResolverScene: @unchecked Sendable {
     return [standard, network, portal, loopProbe, search]
   }
 
+  /// Answers the probes of ranking, which is off until a test says otherwise.
+  let prober: ScriptedProber
+
   init(
     on loop: SimulatedLoop, _ upstreams: [any Upstream], local: ScriptedLocalDNS? = nil, rules: [RouteRule] = [],
     searchDomains: [String] = [], slots: Int = 4096, cacheOctets: Int = 8 << 20, cacheSeed: UInt64? = nil,
@@ -113,6 +116,10 @@ final class ResolverScene: @unchecked Sendable {
       onLimit: { log.note($0) }
     ) { name, failure in log.failures.append((name, failure)) }
     mailbox.loop = loop
+    let probes = ScriptedProber(on: loop)
+    prober = probes
+    nonisolated(unsafe) let handedOver = probes
+    resolver.assumeIsolated { $0.beginRanking(RankingSettings(), prober: handedOver) { log.notes.append($0) } }
   }
 
   deinit { output.deallocate() }
@@ -153,6 +160,8 @@ final class ResolverScene: @unchecked Sendable {
 
   /// Failures that the resolver reported, by upstream.
   var toldFailures: [(name: String, failure: UpstreamFailure)] { mailbox.failures }
+  /// Lines that ranking wrote to the log.
+  var notes: [String] { mailbox.notes }
   /// All queries so far.
   var transactions: [ClientTransaction] { mailbox.transactions }
   /// The numbers of a scene that does not remember its queries.
@@ -292,6 +301,7 @@ private final class Mailbox: @unchecked Sendable {
   var limits: [ShareLimit] = []
   var surplusSubnets = 0
   var strays = 0
+  var notes: [String] = []
   private var latest: [String: Int] = [:]
 
   func note(_ bound: ReachedBound) {

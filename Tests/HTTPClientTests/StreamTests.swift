@@ -160,7 +160,11 @@ import Testing
   }
 
   @Test func `a response that is cut off is none, whatever code ends its stream`() throws {
-    let (result, _) = try withHTTP2 { _ in .acts([.cutOff("{\"Status\":0", .none)]) } body: { await $0.get() }
+    let (result, _) = try withHTTP2 { _ in
+      .acts([.cutOff("{\"Status\":0", .none)])
+    } body: {
+      await $0.get()
+    }
     #expect(result.failure?.kind == .reset)
   }
 

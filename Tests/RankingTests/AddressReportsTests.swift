@@ -28,7 +28,8 @@ private let address = IPAddress(text: "192.0.2.1")!
     #expect(!reports.isBad(address, of: other, now: 61 * second))
   }
 
-  @Test mutating func `one report is enough if it says bad, and each further time lasts twice as long, up to an hour`() {
+  @Test mutating func `one report is enough if it says bad, and each further time lasts twice as long, up to an hour`()
+  {
     var now: Int64 = 0
     for length in [600, 1200, 2400, 3600, 3600] as [Int64] {
       #expect(note(.bad, at: now))

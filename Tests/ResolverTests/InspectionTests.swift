@@ -153,7 +153,7 @@ import Testing
     #expect(provider.count == 364)
   }
 
-  @Test func `a reported address is last until the next answer, also for waiting clients`() throws {
+  @Test func `a reported address is last for ten minutes, also in the next answers and for waiting clients`() throws {
     let provider = ScriptedUpstream(on: loop) { question, _ in
       .answer(.addresses(question.name, "192.0.2.1", "192.0.2.2", "192.0.2.3", ttl: 100))
     }
@@ -175,6 +175,10 @@ import Testing
     loop.advance(by: .seconds(150))
     // Stale data is given at once, and the next answer behind it.
     #expect(try addresses(scene, times: 1)[0].last == "192.0.2.2")
+    loop.advance(by: .seconds(1))
+    #expect(try addresses(scene, times: 6).allSatisfy { $0.last == "192.0.2.2" && $0.count == 3 })
+    loop.advance(by: .seconds(500))
+    _ = try addresses(scene, times: 1)
     loop.advance(by: .seconds(1))
     #expect(Set(try addresses(scene, times: 6).map { $0.last! }).count == 3)
   }

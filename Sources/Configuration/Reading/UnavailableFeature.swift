@@ -7,9 +7,8 @@ enum UnavailableFeature {
   /// Key path → the missing feature. A path ends in `=value` where only that value is unsupported.
   private static let table: [String: String] = [
     "cache.redis": "the cache has no second level",
-    "ranking.probe": "addresses are not measured",
-    "ranking.interval": "addresses are not measured",
-    "ranking.domains": "addresses are not measured",
+    "ranking.answers": "answers keep all their addresses",
+    "ranking.families": "both families are answered",
   ]
 
   /// The reason why the key or this value of it is not supported; nil if it is.

@@ -74,6 +74,25 @@ public struct ComposedResponse: Sendable {
     rotation = ComposedResponse.rotation(of: answers, body: body, ttlOffsets: ttlOffsets)
   }
 
+  /// The RDATA of the records that rotate, in their order.
+  public var rotatingAddresses: [[UInt8]] {
+    let (start, size) = (Int(rotation.start), Int(rotation.size))
+    return (0..<Int(rotation.count)).map { Array(body[start + $0 * size + 12..<start + ($0 + 1) * size]) }
+  }
+
+  /// Puts the records that rotate in another order, of which only the first ones rotate from now on.
+  ///
+  /// - Parameters:
+  ///   - order: a permutation of the indices of `rotatingAddresses`.
+  ///   - count: how many of them rotate.
+  public mutating func arrange(_ order: [Int], rotating count: Int) {
+    let (start, size) = (Int(rotation.start), Int(rotation.size))
+    guard order.count == Int(rotation.count), size > 0 else { return }
+    let records = order.map { body[start + $0 * size..<start + ($0 + 1) * size] }
+    body.replaceSubrange(start..<start + order.count * size, with: records.joined())
+    rotation.count = UInt16(clamping: count)
+  }
+
   private mutating func append(_ record: ResourceRecord, _ names: inout CompressionTable) {
     guard body.count <= Int(UInt16.max) else { return }
     names.write(owner: record.owner, to: &body)

@@ -5,6 +5,7 @@ import DNSWire
 import EventLoop
 import Frontend
 import MessageCache
+import Ranking
 import Upstreams
 
 extension Resolver {
@@ -61,23 +62,12 @@ extension Resolver {
     return report
   }
 
-  /// Moves an address to the end of each cached answer for a name, until that answer is replaced. Call it from a task
-  /// that prefers the loop.
+  /// Moves an address to the end of each cached answer for a name, until that is over (`ranking.bad_for`). Call it from a
+  /// task that prefers the loop.
   package func reportBad(_ address: IPAddress, of name: DomainName) async -> BadAddressOutcome {
-    var outcome = BadAddressOutcome()
-    for (copy, parts) in await entries(of: NameSelection([name], andBelow: false)).entries {
-      guard parts.name == name, let report = EntryReport(copy, parts, now: loop.now.nanoseconds) else { continue }
-      let addresses = report.answers.filter { $0.type == (address.isIPv6 ? .aaaa : .a) }
-      guard addresses.contains(where: { $0.rdata == address.octets }) else { continue }
-      if cache.demote(address.octets, hash: copy.hash) {
-        outcome.moved += 1
-      } else if addresses.allSatisfy({ $0.rdata == address.octets }) {
-        outcome.alone += 1
-      } else {
-        outcome.already += 1
-      }
-    }
-    return outcome
+    let found = await entries(of: NameSelection([name], andBelow: false)).entries
+    let report = AddressReport(name: name, address: address, result: .bad)
+    return ranker?.take(report, answers: found.filter { $0.parts.name == name }.map(\.copy.hash)) ?? BadAddressOutcome()
   }
 
   /// Whether an entry is valid on the network that the machine is on.

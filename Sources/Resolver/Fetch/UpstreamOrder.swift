@@ -222,9 +222,10 @@ extension Resolver {
     let policy = AnswerPolicy(
       ttl: route.ttl, isFallback: isFallback, trustsAD: trustsAD,
       rebindFilter: route.filtersPrivate && !isOwnName ? settings.rebindFilter : nil)
-    guard let finished = policy.finish(answer, to: question) else {
+    guard var finished = policy.finish(answer, to: question) else {
       return FetchResult(result: .failure(.tooLong), source: source)
     }
+    ranker?.arrange(&finished.response, to: question.name, hash: asked.key.keyedHash)
     return FetchResult(result: .success(withoutContradiction(finished, asked, policy)), source: source)
   }
 

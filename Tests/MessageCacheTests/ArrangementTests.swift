@@ -1,4 +1,4 @@
-// DemotionTests.swift -- a bad address goes last, the others rotate, and nothing else moves.
+// ArrangementTests.swift -- the order of addresses changes in place: a bad one goes last, the others rotate, nothing else moves.
 
 import DNSWire
 import MessageCache
@@ -27,7 +27,18 @@ import Testing
     try served(key, now: now).compactMap(\.rdata.last)
   }
 
-  private func bad(_ number: UInt8, _ key: OwnedKey) -> Bool { cache.demote([192, 0, 2, number], hash: key.key.hash) }
+  /// Puts an address behind all others.
+  private func bad(_ address: [UInt8], hash: UInt64) -> Bool {
+    guard let run = cache.addressRun(octets: address.count, hash: hash), run.addresses.count > 1,
+      let index = run.addresses.firstIndex(of: address),
+      index < run.rotating ?? run.addresses.count - 1
+    else { return false }
+    var order = run.addresses
+    order.append(order.remove(at: index))
+    return cache.arrange(order, rotating: (run.rotating ?? 1) - 1, hash: hash)
+  }
+
+  private func bad(_ number: UInt8, _ key: OwnedKey) -> Bool { bad([192, 0, 2, number], hash: key.key.hash) }
 
   @Test(arguments: [1, 2, 3, 4] as [UInt8])
   func `a bad address stays last while the others rotate, fresh and stale`(number: UInt8) throws {
@@ -84,7 +95,7 @@ import Testing
   @Test func `a single address, or one of another answer, is not demoted`() throws {
     let key = try insert([.a(name, 1)])
     #expect(!bad(1, key) && !bad(2, key))
-    #expect(!cache.demote([192, 0, 2, 1], hash: key.key.hash &+ 1))
+    #expect(!bad([192, 0, 2, 1], hash: key.key.hash &+ 1))
     let text = try insert([.txt(name, octets: 20, filledWith: 1)])
     #expect(!bad(1, text))
     let other = DomainName(text: "mail.example.com")!
@@ -95,7 +106,7 @@ import Testing
 
   @Test func `a bad IPv6 address goes last, too`() throws {
     let key = try insert((1...3).map { .aaaa(name, $0) })
-    #expect(cache.demote([0x20, 1, 0xD, 0xB8] + Array(repeating: 0, count: 11) + [2], hash: key.key.hash))
+    #expect(bad([0x20, 1, 0xD, 0xB8] + Array(repeating: 0, count: 11) + [2], hash: key.key.hash))
     for _ in 0..<4 { #expect(try lastOctets(key).last == 2) }
   }
 

@@ -1,0 +1,52 @@
+// CanaryWatch.swift -- whether connections to addresses that do not exist succeed, by network and family.
+//
+// A transparent proxy answers every connection within a millisecond: the figures of all addresses are then its own.
+
+import DNSWire
+
+/// What is known of the current network.
+struct CanaryWatch {
+  private struct Finding {
+    var network: UInt32
+    var askedAt: Int64
+    var isVoid = false
+  }
+
+  private var findings: [Bool: Finding] = [:]
+
+  private static let hour: Int64 = 3_600_000_000_000
+
+  /// Whether the canary has to be asked: not within the last hour on this network.
+  func isDue(isIPv6: Bool, on network: UInt32, now: Int64) -> Bool {
+    guard let finding = findings[isIPv6], finding.network == network else { return true }
+    return now - finding.askedAt >= Self.hour
+  }
+
+  /// It is asked now. What was found on this network before holds until it has answered.
+  mutating func asks(isIPv6: Bool, on network: UInt32, now: Int64) {
+    findings[isIPv6] = Finding(network: network, askedAt: now)
+  }
+
+  /// It has answered.
+  ///
+  /// - Returns: whether that is new.
+  mutating func answered(isIPv6: Bool, on network: UInt32) -> Bool {
+    guard let finding = findings[isIPv6], finding.network == network, !finding.isVoid else { return false }
+    findings[isIPv6]?.isVoid = true
+    return true
+  }
+
+  /// Whether the figures of connections are void.
+  func isVoid(isIPv6: Bool, on network: UInt32) -> Bool {
+    findings[isIPv6].map { $0.network == network && $0.isVoid } ?? false
+  }
+
+  /// A random address of the family's documentation prefix (RFC 5737, RFC 3849).
+  static func address(isIPv6: Bool) -> IPAddress {
+    if isIPv6 {
+      let host = (0..<8).map { _ in UInt8.random(in: 0...255) }
+      return IPAddress(octets: [0x20, 0x01, 0x0D, 0xB8, 0, 0, 0, 0] + host)!
+    }
+    return IPAddress(octets: [198, 51, 100, UInt8.random(in: 1...254)])!
+  }
+}

@@ -1,0 +1,54 @@
+// RankerReports.swift -- what programs report about addresses, and what that changes in cached answers.
+
+import DNSWire
+import EventLoop
+import MessageCache
+import Ranking
+
+extension Ranker {
+  /// Takes a report, if the address is in one of these answers to the name.
+  ///
+  /// - Parameter answers: hashes of the keys of cached answers to the name.
+  /// - Returns: what it changed; nil if no answer has the address, so that the report does not count.
+  func take(_ report: AddressReport, answers: [UInt64]) -> BadAddressOutcome? {
+    loop.assertCurrent()
+    let octets = report.address.octets
+    let runs = answers.compactMap { hash in
+      cache.addressRun(octets: octets.count, hash: hash).map { (hash: hash, run: $0) }
+    }.filter { $0.run.addresses.contains(octets) }
+    guard !runs.isEmpty else { return nil }
+    _ = reports.note(report, now: loop.now.nanoseconds)
+    reported[report.name, default: []].formUnion(runs.map(\.hash))
+    var outcome = BadAddressOutcome()
+    for (hash, run) in runs {
+      if run.addresses.allSatisfy({ $0 == octets }) {
+        outcome.alone += 1
+      } else if rearrange(hash, report.name, isIPv6: report.address.isIPv6) {
+        outcome.moved += 1
+      } else {
+        outcome.already += 1
+      }
+    }
+    armReports()
+    return outcome
+  }
+
+  /// Lets a timer put answers in order again when an address stops being last.
+  private func armReports() {
+    reportTimer?.cancel()
+    reportTimer = nil
+    let now = loop.now.nanoseconds
+    guard let end = reports.nextEnd(now: now) else { return }
+    reportTimer = loop.schedule(after: .nanoseconds(max(0, end - now))) { [unowned self] in
+      reportTimer = nil
+      for name in reports.takeEnded(now: loop.now.nanoseconds) {
+        for hash in reported[name] ?? [] {
+          rearrange(hash, name, isIPv6: false)
+          rearrange(hash, name, isIPv6: true)
+        }
+      }
+      reported = reported.filter { reports.isKnown($0.key) }
+      armReports()
+    }
+  }
+}

@@ -1,0 +1,75 @@
+// RankingSettings.swift -- which names are measured, how, and how often.
+
+import Configuration
+import DNSWire
+import Ranking
+import Routing
+
+/// The `[ranking]` section in the form in which the ranker uses it.
+package struct RankingSettings: Equatable, Sendable {
+  /// How the addresses of names are measured that no pattern of `domains` matches; empty for not at all.
+  package var kinds: [ProbeKind] = []
+  /// How those of some names are measured.
+  package var domains: [NamePattern: [ProbeKind]] = [:]
+  /// The time between two measurements of an address in use.
+  package var interval = Duration.seconds(600)
+  /// Maximum probes in any minute.
+  package var probesPerMinute = 60
+  /// Whether programs may report addresses.
+  package var takesReports = true
+  /// How long a reported address stays last.
+  package var badFor = Duration.seconds(600)
+
+  /// Creates the default settings, which measure nothing.
+  package init() {}
+
+  /// Takes the section over.
+  package init(_ section: Configuration.Ranking) {
+    kinds = section.probe.map { ProbeKind($0) }
+    domains = section.domains.mapValues { $0.map { ProbeKind($0) } }
+    interval = section.interval
+    probesPerMinute = section.probesPerMinute
+    takesReports = section.reports
+    badFor = section.badFor
+  }
+
+  /// Whether any name is measured.
+  package var measures: Bool { !kinds.isEmpty || domains.values.contains { !$0.isEmpty } }
+
+  /// How the addresses of a name are measured, by the longest pattern that matches it.
+  ///
+  /// - Complexity: O(labels)
+  func measures(for name: DomainName) -> (kinds: [ProbeKind], isListed: Bool) {
+    guard !domains.isEmpty else { return (kinds, false) }
+    if let kinds = domains[.exact(name)] ?? domains[.subtree(name)] { return (kinds, true) }
+    var below = name
+    while let parent = below.parent {
+      if let kinds = domains[.below(parent)] ?? domains[.subtree(parent)] { return (kinds, true) }
+      below = parent
+    }
+    return (kinds, false)
+  }
+
+  /// Whether an address may be measured: a DNS answer must not choose whom the daemon knocks at.
+  ///
+  /// - Parameter isListed: whether a pattern of `domains` matches its name; only then are addresses measured that the public
+  ///   Internet does not route to, such as private ones.
+  static func mayMeasure(_ address: IPAddress, isListed: Bool) -> Bool {
+    let octets = address.octets
+    guard isListed else { return !RebindFilter.isPrivate(octets) }
+    // Never link-local addresses (metadata services), multicast, the unspecified address and broadcast.
+    if address.isIPv6 {
+      return !(octets[0] == 0xFF || octets[0] == 0xFE && octets[1] & 0xC0 == 0x80 || octets.allSatisfy { $0 == 0 })
+    }
+    return !(octets[0] == 0 || octets[0] == 169 && octets[1] == 254 || octets[0] >= 224)
+  }
+}
+
+extension ProbeKind {
+  fileprivate init(_ probe: Configuration.Probe) {
+    switch probe {
+    case .icmp: self = .icmp
+    case .tcp(let port): self = .tcp(port: port)
+    }
+  }
+}

@@ -1,0 +1,74 @@
+// SocketProber.swift -- sends the probes of the ranker by real sockets.
+
+import DNSWire
+import EventLoop
+import Glibc
+import Probing
+import Ranking
+
+/// Probes by TCP connections and ICMP echoes. Resolver's loop only.
+package final class SocketProber: AddressProber {
+  private let loop: EventLoop
+  private let warn: @Sendable (String) -> Void
+  private var connections: [UInt64: ConnectionProbe] = [:]
+  private var nextNumber: UInt64 = 0
+  private var sockets: [Int32: EchoSocket] = [:]
+  /// Families whose ping sockets the kernel refuses, as one warning has said.
+  private var refused: Set<Int32> = []
+
+  /// Creates it without any socket.
+  ///
+  /// - Parameter warn: takes a warning for the log.
+  package init(on loop: EventLoop, warn: @escaping @Sendable (String) -> Void) {
+    self.loop = loop
+    self.warn = warn
+  }
+
+  package func probe(_ address: IPAddress, by kind: ProbeKind, report: @escaping (ProbeResult) -> Void) {
+    switch kind {
+    case .tcp(let port):
+      guard let target = SocketAddress(octets: address.octets, port: port) else { return }
+      let number = nextNumber
+      nextNumber += 1
+      connections[number] = ConnectionProbe(to: target, on: loop) { [unowned self] outcome in
+        connections[number] = nil
+        report(ProbeResult(outcome))
+      }
+    case .icmp:
+      guard let target = SocketAddress(octets: address.octets, port: 0) else { return }
+      let socket = sockets[target.family] ?? EchoSocket(family: target.family, on: loop)
+      sockets[target.family] = socket
+      socket.ping(target) { [unowned self] outcome in
+        if outcome == .notSent(errno: EACCES) || outcome == .notSent(errno: EPERM) { refuse(target.family) }
+        report(ProbeResult(outcome))
+      }
+    }
+  }
+
+  package func canUse(_ kind: ProbeKind, isIPv6: Bool) -> Bool {
+    kind != .icmp || !refused.contains(isIPv6 ? AF_INET6 : AF_INET)
+  }
+
+  package func cancelAll() {
+    connections = [:]
+    for socket in sockets.values { socket.close() }
+    sockets = [:]
+    // A reload may come with another net.ipv4.ping_group_range.
+    refused = []
+  }
+
+  private func refuse(_ family: Int32) {
+    guard refused.insert(family).inserted, refused.count == 1 else { return }
+    warn("addresses are not measured by icmp: the kernel refuses ping sockets; \(PingPermission.advice())")
+  }
+}
+
+extension ProbeResult {
+  fileprivate init(_ outcome: ProbeOutcome) {
+    switch outcome {
+    case .answered(let microseconds): self = .answered(microseconds: microseconds)
+    case .failed: self = .failed
+    case .spoiled, .notSent: self = .unknown
+    }
+  }
+}
