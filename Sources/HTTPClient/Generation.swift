@@ -223,6 +223,8 @@ extension Generation {
   func fallBackToCurl() {
     guard !isClosed else { return }
     settings.lacksHTTP2 = true
+    // Those that are on a connection which takes no more.
+    for transfer in active where transfer.handedOverAt != nil { startAgain(transfer) }
     carrier.close()
     do {
       let curl = try CurlCarrier(settings, on: loop)

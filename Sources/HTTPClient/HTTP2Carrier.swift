@@ -23,16 +23,18 @@ final class HTTP2Carrier: Carrier {
   /// Whether something has changed since `dispatch` last looked.
   private var isStale = false
   private var isClosed = false
-  /// No further connection is opened before this time, because the last one failed.
-  private var nextGrowth: BootInstant?
+  /// Fires when another connection may be opened, after the last one failed; nil if one may be opened now.
+  private var growthPause: LoopTimer?
   private var sweep: LoopTimer?
 
   /// How long the only connection stays without streams, as with libcurl.
   private static let idleTime = Duration.seconds(118)
   /// The pause after a connection failed while others are open.
-  private static let growthPause = Duration.seconds(1)
+  private static let pauseTime = Duration.seconds(1)
   /// How many streams a server is believed to allow before it says so (RFC 9113 section 6.5.2 recommends no fewer).
   private static let usualStreams = 100
+  /// How many connections there may be beyond the maximum while others leave.
+  private static let mostExtra = 2
   /// How often a transfer starts again that was not processed.
   private static let mostRepeats = 5
 
@@ -77,6 +79,7 @@ final class HTTP2Carrier: Carrier {
   func close() {
     isClosed = true
     sweep?.cancel()
+    growthPause?.cancel()
     unwritten = []
     for connection in connections { connection.close() }
     connections = []
@@ -84,8 +87,15 @@ final class HTTP2Carrier: Carrier {
 
   /// Lets the current or next `dispatch` write to a connection.
   func needsWrite(_ connection: HTTP2Connection) {
-    if !unwritten.contains(where: { $0 === connection }) { unwritten.append(connection) }
+    willWrite(connection)
     isStale = true
+  }
+
+  /// Lets the current `dispatch` use the place of a stream that has ended.
+  func hasRoom() { isStale = true }
+
+  private func willWrite(_ connection: HTTP2Connection) {
+    if !unwritten.contains(where: { $0 === connection }) { unwritten.append(connection) }
   }
 
   /// Begins waiting transfers as far as there is room, opens connections for the others, and writes.
@@ -116,23 +126,35 @@ final class HTTP2Carrier: Carrier {
           generation.takeBack([transfer])
           break
         }
-        needsWrite(connection)
+        willWrite(connection)
       }
     }
   }
 
   private func grow() {
     // Streams on connections that take no more need no place on another one.
-    let usable = connections.filter { !$0.isLeaving }
-    let transfers = usable.reduce(generation.waitingCount) { $0 + $1.streams.count }
-    guard transfers > 0 else { return }
-    if let nextGrowth, loop.now < nextGrowth, !connections.isEmpty { return }
-    let known = connections.compactMap(\.knownLimit).min()
+    var (usable, transfers) = (0, generation.waitingCount)
+    var streams: Int?
+    var isFull = true
+    for connection in connections where !connection.isLeaving {
+      usable += 1
+      transfers += connection.streams.count
+      guard let limit = connection.knownLimit else { continue }
+      streams = min(streams ?? limit, limit)
+      isFull = isFull && limit == 0
+    }
+    guard transfers > 0, usable == 0 || growthPause == nil else { return }
+    // A server that allows no stream at all wants no further connection either.
+    if streams != nil, isFull { return }
     // The first connection says how many streams the others will carry.
-    let most = known == nil ? 1 : settings.options.maxConnections
-    let wanted = ConnectionGrowth.connections(for: transfers, streams: known ?? Self.usualStreams, most: most)
-    guard usable.count < wanted, let tls = settings.tls else { return }
-    for _ in usable.count..<wanted {
+    let leaving = connections.count - usable
+    var most = settings.options.maxConnections - leaving
+    // Transfers do not wait for connections that leave, but for a few.
+    if most < 1 { most = leaving < settings.options.maxConnections + Self.mostExtra ? 1 : 0 }
+    if streams == nil { most = min(most, 1) }
+    let wanted = ConnectionGrowth.connections(for: transfers, streams: streams ?? Self.usualStreams, most: most)
+    guard usable < wanted, let tls = settings.tls else { return }
+    for _ in usable..<wanted {
       connections.append(HTTP2Connection(settings, tls, on: loop, of: self))
     }
     armSweep()
@@ -165,12 +187,20 @@ final class HTTP2Carrier: Carrier {
     for stream in connection.streams where !isClosed { fail(stream, failure, hadAnswered: connection.hasAnswered) }
     guard !isClosed else { return }
     if !wasOpen {
-      nextGrowth = loop.now + Self.growthPause
-      if connections.isEmpty { generation.failWaiting(failure) }
+      if connections.allSatisfy(\.isLeaving) { generation.failWaiting(failure) } else { pauseGrowth() }
     }
     guard !isClosed else { return }
     generation.endIfDrained()
     dispatch()
+  }
+
+  /// Opens no connection for a while, and then those that are wanted.
+  private func pauseGrowth() {
+    growthPause?.cancel()
+    growthPause = loop.schedule(after: Self.pauseTime) { [unowned self] in
+      growthPause = nil
+      dispatch()
+    }
   }
 
   /// Ends a transfer whose connection has ended. A server that closes a connection it has used may not have read a request
@@ -179,6 +209,8 @@ final class HTTP2Carrier: Carrier {
     guard let transfer = stream.transfer else { return }
     if transfer.heardCalm {
       generation.finish(transfer, .failure(.calm))
+    } else if let refusal = transfer.refusal {
+      generation.finish(transfer, .failure(refusal))
     } else if hadAnswered, !stream.hasResponse, transfer.repeats == 0, failure.kind == .reset {
       generation.startAgain(transfer)
     } else {
@@ -192,8 +224,12 @@ final class HTTP2Carrier: Carrier {
     connection.close()
   }
 
-  /// The server speaks HTTP/1.1.
-  func foundHTTP1() { generation.fallBackToCurl() }
+  /// The server speaks HTTP/1.1 on a connection. Beside others that speak HTTP/2, such as those to another machine of a
+  /// farm, it only counts as one that failed.
+  func foundHTTP1(_ connection: HTTP2Connection) {
+    guard connections.contains(where: { $0.isOpen && !$0.isLeaving }) else { return generation.fallBackToCurl() }
+    lost(connection, HTTPFailure(.badHTTP, "the server speaks HTTP/2 on some connections only"))
+  }
 
   // MARK: - Idle connections
 

@@ -37,6 +37,8 @@ final class HTTP2Connection {
   /// Octets for the server that OpenSSL has not taken.
   private var output: [UInt8] = []
   private var hasSettings = false
+  /// Reads on in the next turn of the loop, after as much as one turn may read.
+  private var nextRead: LoopTimer?
   /// Whether OpenSSL has to write before it can read on.
   private var readsWhenWritable = false
   private var isClosed = false
@@ -123,6 +125,7 @@ final class HTTP2Connection {
     guard !isClosed else { return }
     isClosed = true
     deadline?.cancel()
+    nextRead?.cancel()
     connector?.cancel()
     connector = nil
     readEvent = nil
@@ -183,7 +186,7 @@ final class HTTP2Connection {
     guard tls.fitsPins(ssl) else {
       return lose(HTTPFailure(.pin, "SSL public key does not match pinned public key"))
     }
-    guard tls.isHTTP2(ssl) else { return carrier.foundHTTP1() }
+    guard tls.isHTTP2(ssl) else { return carrier.foundHTTP1(self) }
     guard let session = chttp2_session(carrier.callbacks, Unmanaged.passUnretained(self).toOpaque()) else {
       return lose(HTTPFailure(.internal, "no memory for HTTP/2"))
     }
@@ -204,16 +207,21 @@ final class HTTP2Connection {
   // MARK: - Reading and writing
 
   private func isReadable() {
-    guard let ssl else { return }
+    guard let ssl, nextRead == nil else { return }
     if session == nil { shakeHands(ssl) } else { read() }
   }
 
   private func isWritable() {
     guard let ssl else { return }
     guard session != nil else { return shakeHands(ssl) }
-    guard readsWhenWritable else { return write() }
-    readsWhenWritable = false
-    read()
+    if readsWhenWritable {
+      readsWhenWritable = false
+      read()
+    } else {
+      // What is written may end streams, whose places others wait for.
+      carrier.needsWrite(self)
+      carrier.dispatch()
+    }
   }
 
   private func awaitWritable() {
@@ -223,42 +231,43 @@ final class HTTP2Connection {
 
   /// Reads what has arrived, reports the streams that ended, and lets the carrier use their places.
   private func read() {
-    guard let ssl, let session else { return }
-    var isMore = true
-    var reads = 0
-    var failure: HTTPFailure?
-    while isMore, failure == nil {
-      guard reads < Self.readLimit else {
-        // OpenSSL may have more than the kernel has, which no event would report.
-        loop.schedule(after: .zero) { [weak self] in self?.read() }
-        break
-      }
-      reads += 1
-      let buffer = carrier.input
-      ERR_clear_error()
-      let count = SSL_read(ssl, buffer.baseAddress, Int32(buffer.count))
-      if count > 0 {
-        let taken = nghttp2_session_mem_recv(session, buffer.baseAddress, Int(count))
-        if taken < 0 {
-          failure = HTTPFailure(.badHTTP, "the server's reply is not HTTP/2: \(errorText(taken))")
-        }
-      } else {
-        isMore = false
-        let status = SSL_get_error(ssl, count)
-        if status == SSL_ERROR_WANT_WRITE {
-          // The answer to an update of keys (RFC 8446 section 4.6.3).
-          readsWhenWritable = true
-          awaitWritable()
-        } else if status != SSL_ERROR_WANT_READ {
-          failure = HTTPFailure(.reset, "the server closed the connection")
-        }
-      }
-    }
+    guard session != nil else { return }
+    let failure = receive()
     report()
     guard !isClosed else { return }
     if let failure { return carrier.lost(self, failure) }
     carrier.needsWrite(self)
     carrier.dispatch()
+  }
+
+  /// Passes what has arrived to nghttp2. Returns why the connection has ended; nil if it goes on.
+  private func receive() -> HTTPFailure? {
+    guard let ssl, let session else { return nil }
+    let buffer = carrier.input
+    for _ in 0..<Self.readLimit {
+      ERR_clear_error()
+      let count = SSL_read(ssl, buffer.baseAddress, Int32(buffer.count))
+      guard count > 0 else {
+        switch SSL_get_error(ssl, count) {
+        case SSL_ERROR_WANT_READ: return nil
+        case SSL_ERROR_WANT_WRITE:
+          // The answer to an update of keys (RFC 8446 section 4.6.3).
+          readsWhenWritable = true
+          awaitWritable()
+          return nil
+        default: return HTTPFailure(.reset, "the server closed the connection")
+        }
+      }
+      let taken = nghttp2_session_mem_recv(session, buffer.baseAddress, Int(count))
+      if taken < 0 { return HTTPFailure(.badHTTP, "the server's reply is not HTTP/2: \(errorText(taken))") }
+      // An event reports what the kernel still has, but not what OpenSSL has.
+      if SSL_has_pending(ssl) == 0 { return nil }
+    }
+    nextRead = loop.schedule(after: .zero) { [unowned self] in
+      nextRead = nil
+      read()
+    }
+    return nil
   }
 
   /// Writes what nghttp2 has for the server, as far as the kernel takes it.
@@ -283,6 +292,8 @@ final class HTTP2Connection {
       } else {
         // OpenSSL does not renegotiate, so that it never waits for octets to read here.
         guard SSL_get_error(ssl, written) == SSL_ERROR_WANT_WRITE else {
+          // The server may have said something before it closed.
+          _ = receive()
           return lose(HTTPFailure(.reset, "the server closed the connection"))
         }
         report()
@@ -332,6 +343,7 @@ final class HTTP2Connection {
       last.position = stream.position
     }
     if streams.isEmpty { idleSince = loop.now }
+    carrier.hasRoom()
     stream.isClosed = true
     guard stream.transfer != nil else { return stream.end() }
     let end = stream.end(code)

@@ -1,4 +1,4 @@
-// HTTPFailure.swift -- the reason why a transfer has no response, derived from libcurl's codes.
+// HTTPFailure.swift -- the reason why a transfer has no response.
 
 import CCurl
 import Glibc
@@ -35,7 +35,7 @@ public struct HTTPFailure: Error, Hashable, Sendable {
     case badRequest
     /// The origin was closed.
     case cancelled
-    /// libcurl failed internally.
+    /// The client itself failed: no memory, or a library refused what it was given.
     case `internal`
   }
 

@@ -5,7 +5,7 @@ import EventLoop
 import Glibc
 import HTTPMessage
 
-/// The constants of an origin in libcurl's form. Must outlive every handle that uses it; loop thread only.
+/// The constants of an origin, in the forms of libcurl and OpenSSL. Must outlive every handle that uses it; loop thread only.
 final class OriginSettings {
   let server: HTTPServerAddress
   let options: HTTPClientOptions

@@ -17,7 +17,7 @@ final class Transfer {
   var position = 0
   /// How often it has started again because it was not processed.
   var repeats = 0
-  /// Whether the server asked for fewer transfers, on this stream or on a connection that libcurl read meanwhile.
+  /// Whether the server asked for fewer transfers, on this stream or by a GOAWAY on its connection.
   var heardCalm = false
 
   private(set) var request = HTTPRequest(target: "/")

@@ -78,6 +78,12 @@ final class ByteStream {
 
   deinit { if tls != nil { SSL_free(tls) } }
 
+  /// Lets the end of the connection be a reset.
+  func resetsAtEnd() {
+    var linger = linger(l_onoff: 1, l_linger: 0)
+    setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<linger>.size))
+  }
+
   var isHTTP2: Bool {
     guard let tls else { return false }
     var name: UnsafePointer<UInt8>?

@@ -165,6 +165,16 @@ final class HTTP2Conversation {
       for id in open where id > last { end(id) }
     case .allow(let streams): sendLimit(streams)
     case .close: return false
+    case .resetAtEnd: stream.resetsAtEnd()
+    case .begin(let text):
+      send(Self.headers, Self.endHeaders, id, Self.status200)
+      var rest = Array(text.utf8)[...]
+      while !rest.isEmpty {
+        let part = rest.prefix(16_000)
+        rest = rest.dropFirst(part.count)
+        send(Self.data, 0, id, Array(part))
+      }
+    case .frame(let type, let flags, let stream, let octets): send(type, flags, stream, octets)
     }
     return true
   }

@@ -37,6 +37,12 @@ enum HTTP2Act: Sendable {
   case allow(streams: UInt32)
   /// Ends the connection.
   case close
+  /// Lets the end of the connection be a reset.
+  case resetAtEnd
+  /// Begins a 200 with this content, and does not end it.
+  case begin(String)
+  /// One frame of these octets.
+  case frame(type: UInt8, flags: UInt8, stream: UInt32, [UInt8])
 }
 
 /// What all connections of a server share.
@@ -49,6 +55,10 @@ final class HTTP2Peer: Sendable {
   let isStrict: Bool
   /// Connections, from the first on, on which nothing is said after the TLS handshake.
   private let silentConnections: Int
+  /// Connections that are closed before the TLS handshake.
+  let refusedConnections: Set<Int>
+  /// Connections that choose HTTP/1.1.
+  let http1Connections: Set<Int>
   private let state = Mutex(State())
 
   private struct State {
@@ -58,12 +68,15 @@ final class HTTP2Peer: Sendable {
   }
 
   init(
-    maxStreams: UInt32? = nil, laterStreams: UInt32? = nil, isStrict: Bool = false, silentConnections: Int = 0
+    maxStreams: UInt32? = nil, laterStreams: UInt32? = nil, isStrict: Bool = false, silentConnections: Int = 0,
+    refusedConnections: Set<Int> = [], http1Connections: Set<Int> = []
   ) {
     self.maxStreams = maxStreams
     self.laterStreams = laterStreams ?? maxStreams
     self.isStrict = isStrict
     self.silentConnections = silentConnections
+    self.refusedConnections = refusedConnections
+    self.http1Connections = http1Connections
   }
 
   /// The most streams of one connection at a time under a limit that the client had acknowledged.

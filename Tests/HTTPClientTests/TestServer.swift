@@ -63,6 +63,8 @@ final class TestServer: Sendable {
   let port: UInt16
   private let listener: Int32
   private let tls: TLSContext?
+  /// For connections that choose HTTP/1.1.
+  private let plainTLS: TLSContext?
   private let peer: HTTP2Peer
   private let react: @Sendable (ReceivedRequest) -> Reaction
   private let state = Mutex(State())
@@ -84,6 +86,7 @@ final class TestServer: Sendable {
     react: @escaping @Sendable (ReceivedRequest) -> Reaction
   ) {
     self.tls = tls ? TLSContext(http2: http2, highest: highestTLS) : nil
+    plainTLS = tls && http2 ? TLSContext(http2: false, highest: highestTLS) : nil
     self.peer = peer
     self.react = react
     // OpenSSL writes without regard to a peer that is gone.
@@ -141,7 +144,8 @@ final class TestServer: Sendable {
   }
 
   private func serve(_ descriptor: Int32, _ number: Int) {
-    if let stream = ByteStream(descriptor, tls) {
+    let context = peer.http1Connections.contains(number) ? plainTLS : tls
+    if !peer.refusedConnections.contains(number), let stream = ByteStream(descriptor, context) {
       if stream.isHTTP2 {
         HTTP2Conversation(stream, number, peer, react).run()
       } else {
@@ -165,8 +169,7 @@ final class TestServer: Sendable {
         return
       case .sendAndReset(let text):
         stream.write(Array(text.utf8))
-        var linger = linger(l_onoff: 1, l_linger: 0)
-        setsockopt(stream.descriptor, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<linger>.size))
+        stream.resetsAtEnd()
         return
       case .stall, .respondTogether, .respondWhenQuiet, .acts: continue
       }
