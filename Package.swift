@@ -157,7 +157,8 @@ let programs: [Target] =
   + module(
     "Web",
     [
-      "DNSWire", "EventLoop", "Files", "Configuration", "MessageCache", "HTTPMessage", "HTTPServer", "Frontend",
+      "DNSWire", "EventLoop", "Files", "Ciphers", "Configuration", "MessageCache", "HTTPMessage", "HTTPServer",
+      "Frontend",
       "Upstreams",
       "Resolver", "Forwarder", "LocalDNS", "Telemetry",
     ],

@@ -20,6 +20,8 @@ package protocol ControlActions: Sendable {
   func refresh(_ name: DomainName, _ types: [RecordType]) async -> RefreshSummary
   /// Puts an address last in the cached answers to a name.
   func reportBad(_ address: IPAddress, of name: DomainName) async -> BadAddressOutcome
+  /// Takes what programs saw when they used addresses.
+  func take(_ batch: ReportBatch) async -> ReportOutcome
   func numbers() async -> DaemonNumbers
   /// The counters of the busiest names, busiest first.
   func names() async -> BusyNamesReport
@@ -66,6 +68,8 @@ package struct ForwarderActions: ControlActions {
   package func reportBad(_ address: IPAddress, of name: DomainName) async -> BadAddressOutcome {
     await forwarder.resolver.reportBad(address, of: name)
   }
+
+  package func take(_ batch: ReportBatch) async -> ReportOutcome { await forwarder.resolver.take(batch) }
 
   package func numbers() async -> DaemonNumbers { forwarder.numbers() }
 

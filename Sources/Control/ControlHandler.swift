@@ -51,6 +51,9 @@ struct ControlHandler {
     nonisolated(unsafe) let reply = reply
     Task(executorPreference: loop) { [actions] in
       let text = await request.answer(from: actions)
+      guard text.status == 200 else {
+        return reply.send(status: text.status, fields: [], body: Array(text.text.utf8))
+      }
       let body = form == .json ? text.json + "\n" : text.text
       let fields = [HTTPField("Content-Type", form.contentType)]
       reply.send(

@@ -21,7 +21,7 @@ enum ControlRequests {
   /// All types in `Commands`.
   static let all: [any ControlRequest.Type] = [
     StatsRequest.self, FlushRequest.self, CacheRequest.self, ProvidersRequest.self, RefreshRequest.self,
-    ReportBadRequest.self, ReloadRequest.self, ConfigurationRequest.self,
+    ReportRequest.self, ReportBadRequest.self, ReloadRequest.self, ConfigurationRequest.self,
   ]
 }
 
@@ -41,8 +41,11 @@ protocol ControlText: Sendable {
   var json: String { get }
   /// Whether nothing was found, or a part of the request failed.
   var isIncomplete: Bool { get }
+  /// The status of the response; with another one than 200 the text is a refusal of one line.
+  var status: Int { get }
 }
 
 extension ControlText {
   var isIncomplete: Bool { false }
+  var status: Int { 200 }
 }

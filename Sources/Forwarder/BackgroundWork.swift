@@ -21,6 +21,9 @@ final class BackgroundWork: @unchecked Sendable {
   private let follower: NetworkFollower
   private let keeper: CacheKeeper?
   private let ledger: RefreshLedger?
+  /// The settings of ranking at the start; nil without a cache.
+  private let ranking: RankingSettings?
+  private let warn: @Sendable (String) -> Void
 
   /// The objects that it works on.
   struct Parts {
@@ -50,14 +53,8 @@ final class BackgroundWork: @unchecked Sendable {
         RefresherSettings(configuration.refresh), keep: parts.keep, preload: parts.preload, resolver: resolver,
         cache: parts.cache, loop: loop, ledger: ledger
       ) { logger.info("\($0)") } : nil
-    if isCaching {
-      let settings = RankingSettings(configuration.ranking)
-      resolver.assumeIsolated {
-        $0.beginRanking(settings, prober: SocketProber(on: loop) { logger.warning("\($0)") }) {
-          logger.warning("\($0)")
-        }
-      }
-    }
+    ranking = isCaching ? RankingSettings(configuration.ranking) : nil
+    warn = { logger.warning("\($0)") }
     follower = NetworkFollower(
       resolver: resolver, refresher: refresher, cache: parts.cache, network: parts.network, local: parts.local,
       loopGuard: parts.loopGuard, logger: logger, networkLog: parts.networkLog,
@@ -74,6 +71,11 @@ final class BackgroundWork: @unchecked Sendable {
   func start(on loop: EventLoop, notAt listeners: [SocketAddress]) {
     loop.assertCurrent()
     refresher?.begin()
+    if let ranking {
+      resolver.assumeIsolated { [warn] in
+        $0.beginRanking(ranking, prober: SocketProber(on: loop, warn: warn), note: warn)
+      }
+    }
     if let keeper { resolver.assumeIsolated { $0.save = { await keeper.saveNow() } } }
     follower.start(on: loop, notAt: listeners)
     resolver.assumeIsolated { $0.startUpstreams() }
@@ -110,7 +112,6 @@ final class BackgroundWork: @unchecked Sendable {
 
   /// Closes the cache keeper and the ledger properly. The loop must have stopped.
   func close() {
-    resolver.assumeIsolated { $0.endRanking() }
     keeper?.close()
     ledger?.close()
   }

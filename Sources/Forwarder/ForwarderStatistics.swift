@@ -27,6 +27,8 @@ package struct ForwarderStatistics: Sendable {
   package var waitingClients: Int
   /// The counters of refreshing; nil if the cache is off.
   package var refresh: RefreshCounters?
+  /// The counters of ranking; nil if the cache is off.
+  package var ranking: RankingCounters?
   /// Questions that are scheduled for a refresh, some of which may have been replaced since.
   package var scheduledRefreshes: Int
   /// The statistics of the cache.
@@ -136,6 +138,7 @@ package final class StatisticsSource: @unchecked Sendable {
       statistics.displacedTCPConnections = parts.connections.displaced
       statistics.delayedTCPQueries = delayed
       statistics.localDNS = parts.localClient.counters
+      statistics.ranking = resolver.ranking?.counters
       return statistics
     }
   }

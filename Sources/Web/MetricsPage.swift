@@ -21,6 +21,7 @@ struct MetricsPage {
     write(sockets: statistics)
     write(statistics.resolver, statistics)
     write(statistics.cache)
+    if let ranking = statistics.ranking { write(ranking) }
     if let refresh = statistics.refresh { write(refresh, scheduled: statistics.scheduledRefreshes) }
     page.write(providers: statistics.providers)
     write(process)
@@ -145,6 +146,27 @@ struct MetricsPage {
     page.gauge("httpdnsd_cache_limit_bytes", "cache.max_bytes of the configuration.", cache.maxOctets)
     page.counter("httpdnsd_cache_insertions_total", "Responses stored.", cache.insertions)
     page.counter("httpdnsd_cache_evictions_total", "Entries removed to make room.", cache.evictions)
+  }
+
+  private mutating func write(_ ranking: RankingCounters) {
+    page.counter("httpdnsd_probes_total", "Probes of addresses, by kind and result.") { samples in
+      let results = [("answered", ranking.answered), ("failed", ranking.failed), ("unknown", ranking.unknown)]
+      for (result, kinds) in results {
+        for kind in ["icmp", "tcp"] {
+          samples.add(kinds[kind] ?? 0, [MetricLabel("kind", kind), MetricLabel("result", result)])
+        }
+      }
+    }
+    page.counter(
+      "httpdnsd_probes_deferred_total", "Probes put off because of ranking.probes_per_minute.", ranking.deferred)
+    page.counter("httpdnsd_address_reports_total", "Reports of programs about addresses.") { samples in
+      samples.add(ranking.goodReports, [MetricLabel("result", "ok")])
+      samples.add(ranking.badReports, [MetricLabel("result", "failed")])
+      samples.add(ranking.unknownReports, [MetricLabel("result", "not_answered")])
+    }
+    page.counter(
+      "httpdnsd_rearranged_answers_total", "Cached answers whose addresses were put in another order.",
+      ranking.rearranged)
   }
 
   private mutating func write(_ refresh: RefreshCounters, scheduled: Int) {

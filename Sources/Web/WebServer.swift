@@ -1,16 +1,20 @@
-// WebServer.swift -- serves metrics for Prometheus and the health of the daemon on `web.address`. It only reads.
+// WebServer.swift -- serves metrics for Prometheus and the health of the daemon on `web.address`.
 //
 //   GET /metrics   all metrics in Prometheus' text format
 //   GET /healthz   200 while all loops turn
 //   GET /readyz    200 while the daemon accepts queries, 503 while it stops
+//   POST /report   takes what programs say about addresses, with the token of `web.report_token`
 //
 // Resolver's loop only, so that any reply proves that this loop turns.
 
+import Ciphers
 import Configuration
 import EventLoop
 import Forwarder
 import HTTPMessage
 import HTTPServer
+import Resolver
+import Telemetry
 
 /// What the web server reports. Called on the loop.
 public struct WebSources {
@@ -22,16 +26,19 @@ public struct WebSources {
   public var standing: () async -> [String]
   /// Returns whether the daemon is stopping.
   public var isStopping: () -> Bool
+  /// Takes reports of programs about addresses.
+  package var report: (ReportBatch) -> ReportOutcome
 
   /// Creates sources from closures, which must stay valid for the life of the server.
   package init(
     version: String, statistics: @escaping () -> ForwarderStatistics, standing: @escaping () async -> [String],
-    isStopping: @escaping () -> Bool
+    isStopping: @escaping () -> Bool, report: @escaping (ReportBatch) -> ReportOutcome = { _ in .off }
   ) {
     self.version = version
     self.statistics = statistics
     self.standing = standing
     self.isStopping = isStopping
+    self.report = report
   }
 
   /// Creates the sources that read a forwarder; the forwarder must outlive them.
@@ -40,7 +47,8 @@ public struct WebSources {
     self.init(
       version: version, statistics: { statistics.read() },
       standing: { [unowned forwarder] in await forwarder.standingThreads(within: WebServer.patience) },
-      isStopping: { [unowned forwarder] in forwarder.isStopping })
+      isStopping: { [unowned forwarder] in forwarder.isStopping },
+      report: { [unowned forwarder] batch in forwarder.resolver.assumeIsolated { $0.take(batch) } })
   }
 }
 
@@ -70,10 +78,15 @@ public final class WebServer {
 
   /// Creates a server that listens on a TCP address; port 0 lets the kernel choose one.
   ///
+  /// - Parameter token: what a request must bear to report addresses; nil if none may.
   /// - Throws: `HTTPServerError`.
-  public init(on loop: EventLoop, _ address: SocketAddress, _ sources: WebSources) throws(HTTPServerError) {
-    let handler = WebHandler(loop: loop, sources: sources, hosts: HostCheck(for: address))
-    server = try HTTPServer(on: loop, limits: WebServer.limits) { handler.handle($0, $1) }
+  public init(
+    on loop: EventLoop, _ address: SocketAddress, _ sources: WebSources, token: Secret? = nil
+  ) throws(HTTPServerError) {
+    let handler = WebHandler(loop: loop, sources: sources, hosts: HostCheck(for: address), token: token)
+    var limits = WebServer.limits
+    if token != nil { limits.bodyOctets = ReportBatch.mostOctets }
+    server = try HTTPServer(on: loop, limits: limits) { handler.handle($0, $1) }
     self.address = try server.listen(on: address)
   }
 }
@@ -83,6 +96,8 @@ struct WebHandler {
   let loop: any Loop
   let sources: WebSources
   let hosts: HostCheck
+  /// Lets a request report addresses; nil if none may.
+  var token: Secret?
 
   private static let text = "text/plain; charset=utf-8"
 
@@ -92,6 +107,7 @@ struct WebHandler {
         reply, 421,
         "the Host field is not a name of this machine: use an address, localhost or the machine's name")
     }
+    if request.path == "/report", let token { return report(request, reply, token) }
     guard request.method == .get || request.method == .head else {
       return answer(reply, 405, "only GET and HEAD are allowed", [HTTPField("Allow", "GET, HEAD")])
     }
@@ -105,6 +121,30 @@ struct WebHandler {
       let isStopping = sources.isStopping()
       answer(reply, isStopping ? 503 : 200, isStopping ? "stopping" : "ready")
     default: answer(reply, 404, "not found; available: /metrics, /healthz and /readyz")
+    }
+  }
+
+  private func report(_ request: HTTPServerRequest, _ reply: HTTPServerReply, _ token: Secret) {
+    guard request.method == .post else {
+      return answer(reply, 405, "only POST is allowed", [HTTPField("Allow", "POST")])
+    }
+    let scheme = "bearer "
+    guard let field = request.field("Authorization"), field.lowercased().hasPrefix(scheme),
+      token.matches(Array(field.utf8.dropFirst(scheme.utf8.count)))
+    else {
+      let fields = [HTTPField("WWW-Authenticate", "Bearer")]
+      return answer(reply, 401, "the Authorization field does not bear the token of web.report_token", fields)
+    }
+    let batch: ReportBatch
+    do throws(ReportBatch.Refusal) {
+      batch = try ReportBatch(request.body)
+    } catch { return answer(reply, 400, error.reason) }
+    switch sources.report(batch) {
+    case .taken(let counted, let unknown):
+      let body = JSONText.object(["counted": "\(counted)", "unknown": "\(unknown)"])
+      send(reply, 200, "application/json", Array("\(body)\n".utf8))
+    case .off: answer(reply, 403, "reports are off: ranking.reports is false, or there is no cache")
+    case .tooMany: answer(reply, 429, "more than 100 reports in a second", [HTTPField("Retry-After", "1")])
     }
   }
 

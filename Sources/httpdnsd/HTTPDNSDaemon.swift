@@ -24,7 +24,9 @@ struct HTTPDNSDaemon: ParsableCommand {
         name: "Watch", subcommands: [TopCommand.self, TailCommand.self, StatsCommand.self, ProvidersCommand.self]),
       CommandGroup(
         name: "Cache",
-        subcommands: [CacheCommand.self, FlushCommand.self, RefreshCommand.self, ReportBadCommand.self]),
+        subcommands: [
+          CacheCommand.self, FlushCommand.self, RefreshCommand.self, ReportCommand.self, ReportBadCommand.self,
+        ]),
       CommandGroup(name: "Machine", subcommands: [SetupCommand.self, HealthcheckCommand.self]),
     ])
 

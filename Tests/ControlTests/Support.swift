@@ -49,6 +49,7 @@ struct Answers: Sendable {
   var content = NameContent()
   var summary = RefreshSummary()
   var bad = BadAddressOutcome()
+  var reported = ReportOutcome.taken(counted: 1, unknown: 0)
   var overview = CacheOverview()
   var names: [NameReport] = []
   var numbers = DaemonNumbers.empty
@@ -100,6 +101,11 @@ private struct NotedActions: ControlActions {
   func reportBad(_ address: IPAddress, of name: DomainName) async -> BadAddressOutcome {
     note("report-bad \(name) \(address)")
     return answers.bad
+  }
+
+  func take(_ batch: ReportBatch) async -> ReportOutcome {
+    for report in batch.reports { note("report \(report.name) \(report.address) \(report.result)") }
+    return answers.reported
   }
 
   func numbers() async -> DaemonNumbers { answers.numbers }

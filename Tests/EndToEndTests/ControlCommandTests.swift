@@ -8,7 +8,8 @@ import Testing
   /// Every such command, with what it needs.
   private static let commands = [
     ["stats"], ["flush"], ["cache", "www.example.com"], ["providers"], ["refresh", "www.example.com"],
-    ["report-bad", "www.example.com", "192.0.2.1"], ["top"], ["reload"], ["cache"],
+    ["report", "www.example.com", "192.0.2.1", "--failed"], ["report-bad", "www.example.com", "192.0.2.1"], ["top"],
+    ["reload"], ["cache"],
   ]
 
   @Test(arguments: Set(commands.map { $0[0] } + ["healthcheck", "tail"]).sorted())
@@ -18,7 +19,7 @@ import Testing
       #expect(ending == .exited(0))
       #expect(help.contains("--json") && help.contains(/USAGE:\shttpdnsd\s[a-z-]+/))
       for code in [0, 1, 64] { #expect(help.contains(try Regex("\\b\(code):\\s")), "\(code)") }
-      let canFindNothing = ["flush", "cache", "refresh", "report-bad", "reload"].contains(command)
+      let canFindNothing = ["flush", "cache", "refresh", "report", "report-bad", "reload"].contains(command)
       #expect(help.contains("Exit code 0: ") && help.contains(/\b2:\s/) == canFindNothing)
       let examples = help.matches(of: /Example:\shttpdnsd\s(.*)/).map { $0.1.split(separator: " ").map(String.init) }
       #expect(!examples.isEmpty && examples.allSatisfy { $0[0] == command })
@@ -77,7 +78,10 @@ import Testing
         ["cache", "--limit", "1001"], ["cache", "--limit", "1", "a.example"], ["cache", "a..b"], ["tail", "a..b"],
         ["refresh"], ["refresh", "--type", "ANY", "a.example"],
         ["refresh", "--type", "x", "a.example"], ["report-bad", "a.example"], ["report-bad", "a.example", "192.0.2"],
-        ["report-bad", "a..b", "192.0.2.1"], ["stats", "name"], ["top", "name"], ["top", "--interval", "x"],
+        ["report-bad", "a..b", "192.0.2.1"], ["report", "a.example", "192.0.2.1"],
+        ["report", "a.example", "192.0.2.1", "--ok", "--failed"], ["report", "a.example", "192.0.2", "--ok"],
+        ["report", "a.example", "192.0.2.1", "--failed", "--ms", "3"], ["stats", "name"], ["top", "name"],
+        ["top", "--interval", "x"],
         ["flush", "bad..name"], ["flush", "--below"], ["flush", "--all"], ["providers", "name"],
         ["healthcheck", "name"], ["reload", "name"],
         ["healthcheck", "--address", "localhost"],

@@ -50,9 +50,9 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   private var counters: RankingCounters { scene.resolver.assumeIsolated { $0.ranking!.counters } }
 
   private func report(_ address: String, _ result: AddressReport.Result, _ text: String = "www.example.com") -> Int {
-    scene.resolver.assumeIsolated {
-      $0.take([AddressReport(name: name(text), address: IPAddress(text: address)!, result: result)])
-    }
+    let batch = ReportBatch([AddressReport(name: name(text), address: IPAddress(text: address)!, result: result)])
+    guard case .taken(let counted, _) = scene.resolver.assumeIsolated({ $0.take(batch) }) else { return -1 }
+    return counted
   }
 
   // MARK: When
@@ -359,5 +359,38 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     }
     for address in [good, slow] { #expect(report(address, .bad) == 1) }
     #expect(try addresses() == [good, slow, dead])
+  }
+
+  @Test func `more than a hundred reports in a second are refused`() throws {
+    _ = try addresses()
+    for _ in 0..<100 { #expect(report(good, .failed) == 1) }
+    #expect(report(good, .failed) == -1)
+    loop.advance(by: .seconds(1))
+    #expect(report(good, .works(milliseconds: nil)) == 1)
+    #expect(counters.badReports == 100 && counters.goodReports == 1)
+  }
+
+  @Test func `switched off, neither a report nor report-bad does anything`() throws {
+    use { $0.takesReports = false }
+    _ = try addresses()
+    #expect(report(good, .bad) == -1)
+    let outcome = loop.run { await scene.resolver.reportBad(IPAddress(text: good)!, of: name("www.example.com")) }
+    #expect(outcome == BadAddressOutcome(isOff: true))
+    #expect(Set(try (0..<3).map { _ in try addresses()[0] }).count == 3)
+  }
+
+  @Test func `the cache shows what is known of each address`() throws {
+    use()
+    for _ in 0..<8 {
+      _ = try addresses()
+      loop.advance(by: .seconds(1))
+    }
+    _ = report(slow, .works(milliseconds: 44))
+    let content = loop.run { await scene.resolver.content(of: name("www.example.com")) }
+    let figures = try #require(content.entries.first?.addresses)
+    #expect(figures.map(\.address.description) == [good, slow, dead])
+    #expect(figures[0].probes.map(\.kind) == ["tcp:443"] && figures[0].probes[0].milliseconds == 20)
+    #expect(figures[1].reportedMilliseconds == 44)
+    #expect(figures[2].probes[0].milliseconds == nil && figures[2].probes[0].failures == 1)
   }
 }

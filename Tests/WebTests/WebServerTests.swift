@@ -1,5 +1,6 @@
 // WebServerTests.swift -- what is answered at `web.address`, and what is not.
 
+import Ciphers
 import EventLoop
 import Forwarder
 import Frontend
@@ -19,14 +20,21 @@ private final class Scene {
   private let server: WebServer
   private let thread: LoopThread
 
-  init(_ statistics: ForwarderStatistics = .empty) throws {
+  /// The batches that it took.
+  let batches = Mutex<[ReportBatch]>([])
+
+  init(_ statistics: ForwarderStatistics = .empty, token: String? = nil, outcome: ReportOutcome = .off) throws {
     let loop = try EventLoop()
     let shared = Shared()
     server = try WebServer(
       on: loop, #require(SocketAddress(text: "127.0.0.1:0")),
       WebSources(
         version: "1.2.3", statistics: { statistics }, standing: { shared.scene!.standing.withLock { $0 } },
-        isStopping: { shared.scene!.isStopping.withLock { $0 } }))
+        isStopping: { shared.scene!.isStopping.withLock { $0 } },
+        report: { batch in
+          shared.scene!.batches.withLock { $0.append(batch) }
+          return outcome
+        }), token: token.map { Secret($0) })
     address = server.address
     thread = LoopThread(running: loop)
     shared.scene = self
@@ -34,9 +42,9 @@ private final class Scene {
 
   deinit { thread.join() }
 
-  func get(_ target: String, method: String = "GET", header: String = "") throws -> RawResponse {
+  func get(_ target: String, method: String = "GET", header: String = "", body: String = "") throws -> RawResponse {
     let client = try #require(RawClient(to: address))
-    return try #require(client.exchange(method, target, header: header))
+    return try #require(client.exchange(method, target, header: header, body: body))
   }
 
   private final class Shared: @unchecked Sendable {
@@ -111,5 +119,52 @@ extension ForwarderStatistics {
   @Test func `the web server refuses an oversized header`() throws {
     let header = "X: \(String(repeating: "x", count: 9000))\r\n"
     #expect(try Scene().get("/metrics", header: header).status == 400)
+  }
+}
+
+@Suite struct `Reports over the web` {
+  private let token = "0123456789abcdef"
+  private let body = #"{"reports":[{"name":"WWW.example.com","address":"192.0.2.1","result":"ok","ms":23}]}"#
+
+  private func post(_ scene: Scene, header: String? = nil, _ body: String? = nil) throws -> RawResponse {
+    try scene.get(
+      "/report", method: "POST", header: header ?? "Authorization: Bearer \(token)\r\n", body: body ?? self.body)
+  }
+
+  @Test func `with the token they are taken`() throws {
+    let scene = try Scene(token: token, outcome: .taken(counted: 1, unknown: 2))
+    let response = try post(scene)
+    #expect(response.status == 200 && response.text == "{\"counted\":1,\"unknown\":2}\n")
+    let report = try #require(scene.batches.withLock { $0.first?.reports.first })
+    #expect(report.name.text == "www.example.com." && report.address.description == "192.0.2.1")
+    #expect(report.result == .works(milliseconds: 23))
+  }
+
+  @Test(arguments: ["", "Authorization: Bearer 0123456789abcdeX\r\n", "Authorization: Basic 0123456789abcdef\r\n"])
+  func `without it, nothing is read`(header: String) throws {
+    let scene = try Scene(token: token, outcome: .taken(counted: 1, unknown: 0))
+    let response = try post(scene, header: header)
+    #expect(response.status == 401 && response.field("WWW-Authenticate") == "Bearer")
+    #expect(scene.batches.withLock { $0.isEmpty })
+  }
+
+  @Test func `without a configured token there is no such path`() throws {
+    let response = try post(try Scene(outcome: .taken(counted: 1, unknown: 0)))
+    #expect(response.status == 405)
+  }
+
+  @Test(arguments: [(ReportOutcome.off, 403), (.tooMany, 429)]) func `a refusal has a status and a line`(
+    outcome: ReportOutcome, status: Int
+  ) throws {
+    let response = try post(try Scene(token: token, outcome: outcome))
+    #expect(response.status == status && response.text.hasSuffix("\n"))
+  }
+
+  @Test func `a body that is no batch, or too long, changes nothing`() throws {
+    let scene = try Scene(token: token, outcome: .taken(counted: 1, unknown: 0))
+    #expect(try post(scene, "x").status == 400)
+    #expect(try post(scene, String(repeating: " ", count: 20_000)).status == 413)
+    #expect(try scene.get("/report", header: "Authorization: Bearer \(token)\r\n").status == 405)
+    #expect(scene.batches.withLock { $0.isEmpty })
   }
 }

@@ -1,5 +1,6 @@
 // Operation.swift -- the `[control]`, `[web]` and `[log]` sections.
 
+import Ciphers
 import DNSWire
 
 extension Configuration {
@@ -19,6 +20,8 @@ extension Configuration {
   public struct Web: Hashable, Sendable {
     /// The address to serve them on; nil disables them.
     public var address: Endpoint?
+    /// What lets programs report addresses there; nil for nobody.
+    public var reportToken: Secret?
   }
 
   /// Log level, format and query log.
@@ -64,8 +67,25 @@ extension Configuration.Control {
 extension Configuration.Web {
   mutating func read(from reader: TableReader) {
     reader.read("address", &address, .optional(.listenEndpoint(port: 9353)))
+    reportToken = reader.secret("report_token", .reportToken)
+    reader.warnOfInlineSecrets()
+    if reportToken != nil, address == nil { reader.warn("report_token_file", "unused: `web.address` is empty") }
     if let address, !address.address.isLoopback {
       reader.warn("address", "\(address) lets the network read the metrics, without a password and without TLS")
+    }
+  }
+}
+
+extension SecretForm {
+  /// A token for the Authorization field (RFC 6750 section 2.1), too long to be guessed.
+  fileprivate static var reportToken: SecretForm {
+    SecretForm("at least 16 letters, digits or -._~+/=") { octets in
+      octets.count >= 16
+        && octets.allSatisfy { octet in
+          let letter = octet | 0x20
+          return (97...122).contains(letter) && octet >= 65 || (48...57).contains(octet)
+            || "-._~+/=".utf8.contains(octet)
+        }
     }
   }
 }

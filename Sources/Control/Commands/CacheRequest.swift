@@ -55,6 +55,7 @@ struct ContentText: ControlText {
     lines += (entry.answers + entry.authorities).map { record in
       "  \(record.owner.text) \(record.ttl) \(record.type) \(RDATA.text(record.rdata, type: record.type))"
     }
+    lines += entry.addresses.map { "  \($0.address): \(AddressText.line($0))" }
     let isFresh = entry.freshFor > .zero
     var state = isFresh ? "fresh for \(TimeText.rough(entry.freshFor))" : "expired"
     switch entry.usefulFor {
@@ -113,6 +114,7 @@ extension EntryReport {
       "authorities": JSONText.array(authorities.map(JSONText.record)), "age_seconds": JSONText.seconds(age),
       "fresh_seconds": JSONText.seconds(freshFor), "useful_seconds": usefulFor.map(JSONText.seconds),
       "unused_seconds": JSONText.seconds(unusedFor), "hits": "\(hits)", "refresh": refresh.json,
+      "addresses": addresses.isEmpty ? nil : JSONText.array(addresses.map(AddressText.json)),
     ])
     return JSONText.object(question.members + rest)
   }

@@ -18,8 +18,8 @@ enum JSONLimit {
 ///
 /// - Parameter limit: maximum octets of the text; replaces `JSON_MAXIMUM_OCTETS`.
 /// - Complexity: O(*n*) in the octets.
-func withJSON<Value>(
-  _ body: [UInt8], limit: Int = JSONLimit.octets, _ read: (JSONValue) throws(HTTPDNSFailure) -> Value
+package func withJSON<Value>(
+  _ body: [UInt8], limit: Int = 65_536, _ read: (JSONValue) throws(HTTPDNSFailure) -> Value
 ) throws(HTTPDNSFailure) -> Value {
   var text: OpaquePointer?
   var root = json_value()
@@ -34,18 +34,18 @@ func withJSON<Value>(
 }
 
 /// A value in a JSON text. It borrows from the text and must not outlive the closure that received it.
-struct JSONValue {
+package struct JSONValue {
   /// Valid while `withJSON` has the text open.
   let handle: json_value
 
-  var isObject: Bool { json_kind_of(handle) == JSON_OBJECT }
-  var isArray: Bool { json_kind_of(handle) == JSON_ARRAY }
-  var isString: Bool { json_kind_of(handle) == JSON_STRING }
+  package var isObject: Bool { json_kind_of(handle) == JSON_OBJECT }
+  package var isArray: Bool { json_kind_of(handle) == JSON_ARRAY }
+  package var isString: Bool { json_kind_of(handle) == JSON_STRING }
   /// Whether this is the literal `true`.
   var isTrue: Bool { json_kind_of(handle) == JSON_TRUE }
 
   /// The member of an object with that name; nil if there is none, if it is null, or if this is not an object.
-  subscript(name: StaticString) -> JSONValue? {
+  package subscript(name: StaticString) -> JSONValue? {
     var member = json_value()
     let isFound = name.withUTF8Buffer {
       json_find(handle, UnsafeRawPointer($0.baseAddress), $0.count, &member)
@@ -54,7 +54,7 @@ struct JSONValue {
   }
 
   /// The number of elements of an array or of members of an object; 0 for any other value.
-  var count: Int { json_count(handle) }
+  package var count: Int { json_count(handle) }
 
   /// The element of an array with exactly one element; nil for any other value.
   var onlyElement: JSONValue? {
@@ -64,11 +64,11 @@ struct JSONValue {
   }
 
   /// The elements of an array; empty for any other value.
-  var elements: JSONElements { JSONElements(array: self) }
+  package var elements: JSONElements { JSONElements(array: self) }
 
   /// The value of a number without fraction, or of a string of decimal digits; nil above `limit` and for any other
   /// value.
-  func number(upTo limit: UInt32) -> UInt32? {
+  package func number(upTo limit: UInt32) -> UInt32? {
     var value: UInt64 = 0
     if !json_unsigned_of(handle, &value) {
       guard let octets, let number = decimal(octets[...]) else { return nil }
@@ -92,11 +92,11 @@ struct JSONValue {
   }
 
   /// A copy of a string; nil for any other value.
-  var text: String? { octets.map { String(decoding: $0, as: UTF8.self) } }
+  package var text: String? { octets.map { String(decoding: $0, as: UTF8.self) } }
 }
 
 /// The elements of an array in a JSON text.
-struct JSONElements: Sequence, IteratorProtocol {
+package struct JSONElements: Sequence, IteratorProtocol {
   private var rest: json_iterator
 
   /// Starts at the first element; empty unless the value is an array.
@@ -104,7 +104,7 @@ struct JSONElements: Sequence, IteratorProtocol {
     rest = array.isArray ? json_iterate(array.handle) : json_iterator()
   }
 
-  mutating func next() -> JSONValue? {
+  package mutating func next() -> JSONValue? {
     var element = json_value()
     return json_next(&rest, &element) ? JSONValue(handle: element) : nil
   }

@@ -31,6 +31,8 @@ package struct EntryReport: Sendable {
   package var hits: UInt32
   /// When it is refreshed.
   package var refresh: RefreshPlan
+  /// What ranking knows of its addresses; empty if it knows nothing.
+  package var addresses: [AddressFigures] = []
 
   /// Decodes an entry, without upstreams, source and refresh plan; nil if it is malformed.
   init?(_ copy: EntryCopy, _ parts: KeyParts, now: Int64) {
@@ -139,9 +141,12 @@ package struct BadAddressOutcome: Sendable, Equatable {
   package var already = 0
   /// Answers that have no other address.
   package var alone = 0
+  /// Whether `ranking.reports` is false, or there is no cache, so that nothing was done.
+  package var isOff = false
 
   /// Creates counts, by default of 0.
-  package init(moved: Int = 0, already: Int = 0, alone: Int = 0) {
+  package init(moved: Int = 0, already: Int = 0, alone: Int = 0, isOff: Bool = false) {
+    self.isOff = isOff
     self.moved = moved
     self.already = already
     self.alone = alone

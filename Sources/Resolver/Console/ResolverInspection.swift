@@ -59,15 +59,20 @@ extension Resolver {
     report.upstreams = upstreamNames(parts.scope.route)
     report.source = name(of: EntrySource(number: copy.life.source))
     report.refresh = plans[copy.hash] ?? .none
+    let addresses = report.answers.filter { $0.type == .a || $0.type == .aaaa }.compactMap {
+      IPAddress(octets: $0.rdata)
+    }
+    report.addresses = ranker?.figures(of: addresses, of: parts.name) ?? []
     return report
   }
 
   /// Moves an address to the end of each cached answer for a name, until that is over (`ranking.bad_for`). Call it from a
   /// task that prefers the loop.
   package func reportBad(_ address: IPAddress, of name: DomainName) async -> BadAddressOutcome {
+    guard let ranker, ranker.takesReports else { return BadAddressOutcome(isOff: true) }
     let found = await entries(of: NameSelection([name], andBelow: false)).entries
     let report = AddressReport(name: name, address: address, result: .bad)
-    return ranker?.take(report, answers: found.filter { $0.parts.name == name }.map(\.copy.hash)) ?? BadAddressOutcome()
+    return ranker.take(report, answers: found.filter { $0.parts.name == name }.map(\.copy.hash)) ?? BadAddressOutcome()
   }
 
   /// Whether an entry is valid on the network that the machine is on.

@@ -325,6 +325,7 @@ extension Resolver {
 
   /// Answers all clients with what is available: the daemon is stopping.
   package func giveUp() {
+    endRanking()
     for fetch in Array(inFlight.values) { deliver(fetch, fetch.held ?? .failure(.ending)) }
   }
 

@@ -20,6 +20,10 @@ package struct RankingCounters: Hashable, Sendable {
   package var deferred: UInt64 = 0
   /// Cached answers whose order was changed.
   package var rearranged: UInt64 = 0
+  /// Reports of programs: that an address works, that it does not, and of an address that no cached answer has.
+  package var goodReports: UInt64 = 0
+  package var badReports: UInt64 = 0
+  package var unknownReports: UInt64 = 0
 }
 
 /// Orders the addresses of answers.
@@ -45,12 +49,15 @@ final class Ranker {
     var kind: ProbeKind
   }
 
-  private(set) var counters = RankingCounters()
+  var counters = RankingCounters()
   /// What programs have reported.
   var reports: AddressReports
   /// The keys' hashes of answers with reported addresses, by name.
   var reported: [DomainName: Set<UInt64>] = [:]
   var reportTimer: LoopTimer?
+  /// The beginning of the second in which reports are counted, and their number.
+  var reportsSince: BootInstant
+  var reportCount = 0
 
   let loop: any Loop
   let cache: MessageCache
@@ -100,7 +107,11 @@ final class Ranker {
     self.note = note
     pacing = ProbePacing(perMinute: settings.probesPerMinute)
     reports = AddressReports(badFor: settings.badFor.nanoseconds)
+    reportsSince = loop.now
   }
+
+  /// Whether programs may report addresses.
+  var takesReports: Bool { settings.takesReports }
 
   /// The number of answers that are measured while they are used.
   var count: Int { entries.count }
@@ -177,7 +188,11 @@ final class Ranker {
     return hasFailed ? .failing : .unknown
   }
 
-  private func known(_ address: IPAddress, _ kind: ProbeKind) -> Measurement? {
+  /// How the addresses of a name are measured.
+  func kinds(for name: DomainName) -> [ProbeKind] { settings.measures(for: name).kinds }
+
+  /// What is known of an address on this network.
+  func known(_ address: IPAddress, _ kind: ProbeKind) -> Measurement? {
     table.measurement(of: address, by: kind, network: network.number, now: now, interval: interval)
   }
 

@@ -6,6 +6,18 @@ import MessageCache
 import Ranking
 
 extension Ranker {
+  /// The most reports in a second.
+  private static let mostReports = 100
+
+  /// Counts reports; returns whether they are within the limit of this second.
+  func mayTake(_ count: Int) -> Bool {
+    let now = loop.now
+    if now - reportsSince >= .seconds(1) { (reportsSince, reportCount) = (now, 0) }
+    guard reportCount + count <= Ranker.mostReports else { return false }
+    reportCount += count
+    return true
+  }
+
   /// Takes a report, if the address is in one of these answers to the name.
   ///
   /// - Parameter answers: hashes of the keys of cached answers to the name.
@@ -16,7 +28,14 @@ extension Ranker {
     let runs = answers.compactMap { hash in
       cache.addressRun(octets: octets.count, hash: hash).map { (hash: hash, run: $0) }
     }.filter { $0.run.addresses.contains(octets) }
-    guard !runs.isEmpty else { return nil }
+    guard !runs.isEmpty else {
+      counters.unknownReports += 1
+      return nil
+    }
+    switch report.result {
+    case .works: counters.goodReports += 1
+    case .failed, .bad: counters.badReports += 1
+    }
     _ = reports.note(report, now: loop.now.nanoseconds)
     reported[report.name, default: []].formUnion(runs.map(\.hash))
     var outcome = BadAddressOutcome()

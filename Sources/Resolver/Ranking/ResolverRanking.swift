@@ -20,7 +20,7 @@ extension Resolver {
   package func useRanking(_ settings: RankingSettings) { ranker?.use(settings) }
 
   /// Ends all probes.
-  package func endRanking() {
+  func endRanking() {
     ranker?.close()
     ranker = nil
   }
@@ -29,11 +29,13 @@ extension Resolver {
   package var ranking: (counters: RankingCounters, answers: Int)? { ranker.map { ($0.counters, $0.count) } }
 
   /// Takes reports of programs.
-  ///
-  /// - Returns: how many counted: a cached answer to the name has the address.
-  package func take(_ reports: [AddressReport]) -> Int {
-    guard let ranker else { return 0 }
-    return reports.count { ranker.take($0, answers: answers(to: $0.name, isIPv6: $0.address.isIPv6)) != nil }
+  package func take(_ batch: ReportBatch) -> ReportOutcome {
+    guard let ranker, ranker.takesReports else { return .off }
+    guard ranker.mayTake(batch.reports.count) else { return .tooMany }
+    let counted = batch.reports.count { report in
+      ranker.take(report, answers: answers(to: report.name, isIPv6: report.address.isIPv6)) != nil
+    }
+    return .taken(counted: counted, unknown: batch.reports.count - counted)
   }
 
   /// The hashes of the keys of cached answers to a name for all clients, on the current network.

@@ -22,7 +22,8 @@ enum MetricsAddress {
       let address = SocketAddress(octets: endpoint.address.octets, port: endpoint.port)
     else { return nil }
     do throws(HTTPServerError) {
-      let server = try WebServer(on: forwarder.loop, address, WebSources(version: ProgramVersion.text, forwarder))
+      let sources = WebSources(version: ProgramVersion.text, forwarder)
+      let server = try WebServer(on: forwarder.loop, address, sources, token: settings.reportToken)
       server.onFailure = AcceptFailures.log(of: "web.address", forwarder.occasional)
       logger.info("metrics at http://\(server.address)/metrics")
       return server

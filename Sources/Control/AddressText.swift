@@ -1,0 +1,42 @@
+// AddressText.swift -- what ranking knows of an address, as text and as JSON.
+
+import Resolver
+import Telemetry
+
+enum AddressText {
+  /// One line: `20.1 ms by tcp:443, 3 minutes ago; reported bad, last for 9 minutes`.
+  static func line(_ figures: AddressFigures) -> String {
+    var parts = figures.probes.map { probe in
+      var text =
+        probe.milliseconds.map { "\(JSONText.rounded($0)) ms by \(probe.kind)" } ?? "no answer to \(probe.kind)"
+      if probe.failures > 0, probe.milliseconds != nil { text += ", \(failures(probe.failures)) since" }
+      return text + ", measured \(TimeText.rough(probe.age)) ago"
+    }
+    if let time = figures.badFor { parts.append("reported, last for \(TimeText.rough(time))") }
+    if figures.reportedFailures > 0 { parts.append("\(failures(figures.reportedFailures)) reported within a minute") }
+    if let time = figures.reportedMilliseconds { parts.append("\(time) ms reported") }
+    return parts.isEmpty ? "reported" : parts.joined(separator: "; ")
+  }
+
+  private static func failures(_ count: Int) -> String { "\(count) \(count == 1 ? "failure" : "failures")" }
+
+  static func json(_ figures: AddressFigures) -> String {
+    JSONText.object([
+      "address": JSONText.string("\(figures.address)"),
+      "probes": JSONText.array(
+        figures.probes.map { probe in
+          JSONText.object([
+            "kind": JSONText.string(probe.kind), "ms": probe.milliseconds.map(JSONText.rounded),
+            "failures": "\(probe.failures)", "age_seconds": JSONText.seconds(probe.age),
+          ])
+        }),
+      "bad_seconds": figures.badFor.map(JSONText.seconds), "reported_failures": "\(figures.reportedFailures)",
+      "reported_ms": figures.reportedMilliseconds.map { "\($0)" },
+    ])
+  }
+}
+
+extension JSONText {
+  /// A number with at most one decimal digit.
+  static func rounded(_ number: Double) -> String { "\((number * 10).rounded() / 10)" }
+}
