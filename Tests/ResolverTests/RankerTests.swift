@@ -246,6 +246,48 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     #expect(probes.count > 400)
   }
 
+  // MARK: Fewer addresses
+
+  @Test func `an answer shows the best addresses once one works, and the others are measured on`() throws {
+    use { ($0.kinds, $0.answers, $0.interval) = ([.tcp(port: 443)], 1, .seconds(60)) }
+    #expect(try addresses().count == 3)
+    for _ in 0..<8 {
+      loop.advance(by: .seconds(1))
+      _ = try addresses()
+    }
+    #expect(try addresses() == [good])
+    // The best one dies, and the next one takes its place.
+    prober.milliseconds = { address, _ in address.description == slow ? 80 : nil }
+    for _ in 0..<80 {
+      loop.advance(by: .seconds(1))
+      _ = try addresses()
+    }
+    #expect(try addresses() == [slow])
+    // A refresh brings all, and the same one is shown.
+    _ = loop.run { await scene.resolver.refresh(name("www.example.com"), types: [(.a, 0)], onlyThese: false) }
+    #expect(try addresses() == [slow])
+    // None works: all are shown.
+    prober.milliseconds = { _, _ in nil }
+    for _ in 0..<80 {
+      loop.advance(by: .seconds(1))
+      _ = try addresses()
+    }
+    #expect(try addresses().count == 3)
+  }
+
+  @Test func `an answer that is composed anew is as old as before, and expires when it would have`() throws {
+    use { ($0.kinds, $0.answers) = ([.tcp(port: 443)], 2) }
+    for second in 0..<599 {
+      let message = try scene.answer("www.example.com")
+      #expect(message.answers.allSatisfy { (UInt32(599 - second)...UInt32(601 - second)).contains($0.ttl) })
+      loop.advance(by: .seconds(1))
+    }
+    #expect(provider.asked.count == 1)
+    loop.advance(by: .seconds(2))
+    #expect(try addresses().count == 2)
+    #expect(provider.asked.count == 2)
+  }
+
   // MARK: Who
 
   @Test(arguments: [

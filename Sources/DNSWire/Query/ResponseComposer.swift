@@ -93,6 +93,11 @@ public struct ComposedResponse: Sendable {
     rotation.count = UInt16(clamping: count)
   }
 
+  /// Lets only so many of the records rotate.
+  public mutating func limitRotation(to count: Int) {
+    rotation.count = min(rotation.count, UInt16(clamping: max(0, count)))
+  }
+
   private mutating func append(_ record: ResourceRecord, _ names: inout CompressionTable) {
     guard body.count <= Int(UInt16.max) else { return }
     names.write(owner: record.owner, to: &body)

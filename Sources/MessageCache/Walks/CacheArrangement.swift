@@ -37,7 +37,36 @@ extension MessageCache {
   }
 }
 
+extension MessageCache {
+  /// A copy of an entry; nil if there is none. Any thread.
+  public func copy(hash: UInt64) -> EntryCopy? { shard(hash).copy(hash: hash) }
+
+  /// Replaces the records of an entry: it stays as old as it was, keeps its hits, and expires when it would have. Any
+  /// thread.
+  ///
+  /// - Parameters:
+  ///   - copy: the entry.
+  ///   - response: the records, with the TTLs that the entry had when it was stored.
+  /// - Returns: whether it was stored.
+  @discardableResult
+  public func replace(_ copy: EntryCopy, with response: ComposedResponse) -> Bool {
+    copy.key.withUnsafeBufferPointer { octets in
+      guard let start = octets.baseAddress else { return false }
+      let key = CacheKey(octets: start, length: octets.count, hash: copy.hash)
+      var life = copy.life
+      life.hits = copy.hits
+      return insert(key, response, now: copy.storedAt, life)
+    }
+  }
+}
+
 extension CacheShard {
+  fileprivate func copy(hash: UInt64) -> EntryCopy? {
+    hot_mutex_lock(lock)
+    defer { hot_mutex_unlock(lock) }
+    return lookUp(hash: hash).map { EntryCopy(CacheRecord($0), hash: hash) }
+  }
+
   fileprivate func addressRun(octets: Int, hash: UInt64) -> AddressRun? {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }

@@ -48,6 +48,12 @@ public struct EntryCopy: Sendable {
   public var authorities: UInt16
   /// RCODE.
   public var responseCode: ResponseCode
+  /// AD.
+  public var isAuthenticated: Bool
+  /// The Extended DNS Error that goes with it; nil for none.
+  public var extendedError: UInt16?
+  /// Whether it is valid for every client subnet.
+  public var isForEverySubnet: Bool
 
   /// Creates a copy of a record.
   public init(_ record: CacheRecord, hash: UInt64) {
@@ -61,6 +67,9 @@ public struct EntryCopy: Sendable {
     answers = record.answers
     authorities = record.authorities
     responseCode = ResponseCode(rawValue: UInt16(record.responseCode))
+    isAuthenticated = record.isAuthenticated
+    extendedError = record.extendedError == ResponseHead.noExtendedError ? nil : record.extendedError
+    isForEverySubnet = record.isForEverySubnet
   }
 
   /// The end of its lifetime in nanoseconds of the boot-time clock.

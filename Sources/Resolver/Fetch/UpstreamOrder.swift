@@ -225,7 +225,9 @@ extension Resolver {
     guard var finished = policy.finish(answer, to: question) else {
       return FetchResult(result: .failure(.tooLong), source: source)
     }
-    ranker?.arrange(&finished.response, to: question.name, hash: asked.key.keyedHash)
+    ranker?.arrange(
+      &finished.response, to: question.name, hash: asked.key.keyedHash,
+      isPlain: !question.dnssecOK && !finished.response.isAuthenticated)
     return FetchResult(result: .success(withoutContradiction(finished, asked, policy)), source: source)
   }
 

@@ -41,6 +41,8 @@ final class Ranker {
     /// Whether the next look measures it even without a hit.
     var isEager: Bool
     var isIPv6: Bool
+    /// All addresses of the answer, if it has only the best of them (`ranking.answers`).
+    var all: [[UInt8]]?
   }
 
   /// What a job measures.
@@ -123,8 +125,10 @@ final class Ranker {
 
   /// Puts a new answer in order by what is known.
   ///
-  /// - Parameter hash: of the key under which it will be stored.
-  func arrange(_ response: inout ComposedResponse, to name: DomainName, hash: UInt64) {
+  /// - Parameters:
+  ///   - hash: of the key under which it will be stored.
+  ///   - isPlain: whether neither DNSSEC data nor AD goes with it.
+  func arrange(_ response: inout ComposedResponse, to name: DomainName, hash: UInt64, isPlain: Bool) {
     guard table.count > 0 || reports.count > 0, response.rotation.count > 1 else { return }
     let addresses = response.rotatingAddresses
     let isRanked = entries[hash]?.measuredAt != nil
@@ -132,6 +136,23 @@ final class Ranker {
     let band = old.map { Set($0.addresses.prefix($0.rotating ?? 0)) } ?? []
     let order = order(of: addresses, name, band: band)
     response.arrange(order.indices, rotating: order.bandCount)
+    guard let best = shortened(order, of: addresses, isPlain: isPlain), entries[hash] != nil,
+      let fewer = response.keeping(best, of: name)
+    else {
+      entries[hash]?.all = nil
+      return
+    }
+    entries[hash]?.all = addresses
+    response = fewer
+    response.limitRotation(to: order.bandCount)
+  }
+
+  /// The addresses that an answer keeps (`ranking.answers`); nil if it keeps all.
+  ///
+  /// - Parameter isPlain: whether neither DNSSEC data nor AD goes with it.
+  private func shortened(_ order: AddressOrder, of addresses: [[UInt8]], isPlain: Bool) -> [[UInt8]]? {
+    guard settings.answers > 0, addresses.count > settings.answers, order.hasWorking, isPlain else { return nil }
+    return order.indices.prefix(settings.answers).map { addresses[$0] }
   }
 
   /// An answer was stored: it is measured once it is used, or at once if its name is listed.
@@ -140,8 +161,7 @@ final class Ranker {
     let (kinds, isListed) = settings.measures(for: name)
     guard !kinds.isEmpty else { return }
     let isIPv6 = type == .aaaa
-    guard let run = cache.addressRun(octets: isIPv6 ? 16 : 4, hash: hash), let state = cache.state(hash: hash),
-      run.addresses.count > 1,
+    guard let run = run(of: hash, isIPv6: isIPv6), let state = cache.state(hash: hash), run.addresses.count > 1,
       !measurable(run, isListed: isListed).isEmpty
     else {
       entries[hash] = nil
@@ -159,6 +179,13 @@ final class Ranker {
     entries[hash] = Entry(
       hits: state.hits, measuredAt: nil, dueAt: due, wait: Ranker.nextLook, isEager: isEager, isIPv6: isIPv6)
     look(at: hash, due)
+  }
+
+  /// The addresses of an answer, with those that it does not show.
+  private func run(of hash: UInt64, isIPv6: Bool) -> AddressRun? {
+    guard var run = cache.addressRun(octets: isIPv6 ? 16 : 4, hash: hash) else { return nil }
+    if let all = entries[hash]?.all { run.addresses += all.filter { !run.addresses.contains($0) } }
+    return run
   }
 
   private func measurable(_ run: AddressRun, isListed: Bool) -> [IPAddress] {
@@ -256,7 +283,7 @@ final class Ranker {
 
   private func begin(_ hash: UInt64, _ entry: Entry, _ state: EntryState) {
     guard let key = cache.key(hash: hash), let name = KeyParts(key)?.name,
-      let run = cache.addressRun(octets: entry.isIPv6 ? 16 : 4, hash: hash)
+      let run = run(of: hash, isIPv6: entry.isIPv6)
     else {
       entries[hash] = nil
       return
@@ -428,13 +455,33 @@ final class Ranker {
   /// - Returns: whether anything changed.
   @discardableResult
   func rearrange(_ hash: UInt64, _ name: DomainName, isIPv6: Bool) -> Bool {
-    guard let run = cache.addressRun(octets: isIPv6 ? 16 : 4, hash: hash), run.addresses.count > 1 else { return false }
+    guard let run = run(of: hash, isIPv6: isIPv6), run.addresses.count > 1 else { return false }
     let isRanked = entries[hash]?.measuredAt != nil
     let band = isRanked ? Set(run.addresses.prefix(run.rotating ?? 0)) : []
     let order = order(of: run.addresses, name, band: band)
-    let isChanged = cache.arrange(order.indices.map { run.addresses[$0] }, rotating: order.bandCount, hash: hash)
+    let isChanged =
+      resize(hash, name, order, run)
+      ?? cache.arrange(order.indices.map { run.addresses[$0] }, rotating: order.bandCount, hash: hash)
     if isChanged { counters.rearranged += 1 }
     return isChanged
+  }
+
+  /// Composes an answer anew that shows other addresses from now on (`ranking.answers`).
+  ///
+  /// - Returns: whether it was; nil if it shows the same ones, perhaps in another order.
+  private func resize(_ hash: UInt64, _ name: DomainName, _ order: AddressOrder, _ run: AddressRun) -> Bool? {
+    let isShortened = entries[hash]?.all != nil
+    guard settings.answers > 0 || isShortened, entries[hash] != nil, let copy = cache.copy(hash: hash),
+      let parts = KeyParts(copy.key), let shown = cache.addressRun(octets: run.addresses[0].count, hash: hash)
+    else { return nil }
+    let isPlain = !parts.scope.dnssecOK && !copy.isAuthenticated
+    let best = shortened(order, of: run.addresses, isPlain: isPlain)
+    let wanted = best ?? order.indices.map { run.addresses[$0] }
+    entries[hash]?.all = best == nil ? nil : run.addresses
+    guard Set(wanted) != Set(shown.addresses) else { return nil }
+    guard var response = copy.response(to: name, showing: wanted) else { return false }
+    response.limitRotation(to: order.bandCount)
+    return cache.replace(copy, with: response)
   }
 
   // MARK: The canary

@@ -15,6 +15,8 @@ package struct RankingSettings: Equatable, Sendable {
   package var interval = Duration.seconds(600)
   /// Maximum probes in any minute.
   package var probesPerMinute = 60
+  /// How many addresses of each type an answer has at most; 0 for all.
+  package var answers = 0
   /// Whether programs may report addresses.
   package var takesReports = true
   /// How long a reported address stays last.
@@ -29,6 +31,7 @@ package struct RankingSettings: Equatable, Sendable {
     domains = section.domains.mapValues { $0.map { ProbeKind($0) } }
     interval = section.interval
     probesPerMinute = section.probesPerMinute
+    answers = section.answers
     takesReports = section.reports
     badFor = section.badFor
   }
