@@ -275,7 +275,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     #expect(try addresses().count == 3)
   }
 
-  @Test func `an answer that is composed anew is as old as before, and expires when it would have`() throws {
+  @Test func `an answer that is composed again is as old as before, and expires when it would have`() throws {
     use { ($0.kinds, $0.answers) = ([.tcp(port: 443)], 2) }
     for second in 0..<599 {
       let message = try scene.answer("www.example.com")

@@ -466,7 +466,7 @@ final class Ranker {
     return isChanged
   }
 
-  /// Composes an answer anew that shows other addresses from now on (`ranking.answers`).
+  /// Composes an answer again that shows other addresses from now on (`ranking.answers`).
   ///
   /// - Returns: whether it was; nil if it shows the same ones, perhaps in another order.
   private func resize(_ hash: UInt64, _ name: DomainName, _ order: AddressOrder, _ run: AddressRun) -> Bool? {
