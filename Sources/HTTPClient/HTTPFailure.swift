@@ -37,6 +37,18 @@ public struct HTTPFailure: Error, Hashable, Sendable {
     case cancelled
     /// The client itself failed: no memory, or a library refused what it was given.
     case `internal`
+
+    /// The label of the metrics and of JSON, in snake case.
+    public var label: String {
+      switch self {
+      case .tooLarge: "too_large"
+      case .badHTTP: "bad_http"
+      case .badRequest: "bad_request"
+      case .timeout, .busy, .refused, .unreachable, .certificate, .pin, .tls, .proxy, .reset, .calm, .cancelled,
+        .internal:
+        rawValue
+      }
+    }
   }
 
   /// The kind of failure, for decisions.

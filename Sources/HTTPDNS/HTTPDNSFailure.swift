@@ -30,6 +30,38 @@ public enum HTTPDNSFailure: Error, Hashable, Sendable {
   case unsupported
 }
 
+extension HTTPDNSFailure {
+  /// The cases without their values. The raw values are labels of the metrics and of JSON.
+  public enum Kind: String, Hashable, CaseIterable, Sendable {
+    case authentication, expired, account, name
+    case badParameter = "bad_parameter"
+    case badPath = "bad_path"
+    case quota
+    case server = "status"
+    case unreadable
+    case wrongQuestion = "wrong_question"
+    case truncated, unsupported
+  }
+
+  /// The case without its value.
+  public var kind: Kind {
+    switch self {
+    case .authentication: .authentication
+    case .expired: .expired
+    case .account: .account
+    case .name: .name
+    case .badParameter: .badParameter
+    case .badPath: .badPath
+    case .quota: .quota
+    case .server: .server
+    case .unreadable: .unreadable
+    case .wrongQuestion: .wrongQuestion
+    case .truncated: .truncated
+    case .unsupported: .unsupported
+    }
+  }
+}
+
 /// What is wrong with a body.
 public enum UnreadableReason: Hashable, CaseIterable, Sendable {
   /// Larger than the dialect's limit.

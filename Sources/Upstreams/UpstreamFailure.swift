@@ -106,7 +106,7 @@ extension UpstreamFailure {
     var details = Details(
       failure.kind.extendedError, failure.description, isOurs ? .ourselves : failure.kind.blame)
     details.kind = failure.kind.rawValue
-    details.cause = TransferFailureCause(failure.kind)
+    details.cause = .noResponse(failure.kind)
     details.evidence = failure.kind.evidence
     details.isTemporary = failure.kind == .reset
     self.init(details)
@@ -118,7 +118,7 @@ extension UpstreamFailure {
   package init(_ failure: HTTPDNSFailure, code: String? = nil) {
     var details = Details(failure.extendedError, failure.description, failure.blame)
     if let code { details.reason += " (\(code))" }
-    details.cause = TransferFailureCause(failure)
+    details.cause = .noAnswer(failure.kind)
     details.evidence = .doubtful
     details.isReply = true
     if failure.blame == .account { details.refusal = failure }

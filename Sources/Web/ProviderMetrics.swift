@@ -20,7 +20,7 @@ extension Exposition {
     counter("httpdnsd_provider_failures_total", "Transfers without a usable reply, by reason.") { samples in
       for report in providers {
         for reason in TransferFailureCause.allCases {
-          samples.add(report.failureCounts[reason], name(report) + [MetricLabel("reason", reason.rawValue)])
+          samples.add(report.failureCounts[reason], name(report) + [MetricLabel("reason", reason.label)])
         }
       }
     }

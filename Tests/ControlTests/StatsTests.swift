@@ -19,7 +19,7 @@ import Upstreams
   private func answers() -> Answers {
     var counts = NameCounts()
     counts.asked(nil, rtt: 12_300_000)
-    counts.asked(.timeout, rtt: nil)
+    counts.asked(.noResponse(.timeout), rtt: nil)
     counts.asked(nil, rtt: 14_300_000)
     counts.cacheDnsNum = 1000
     counts.wentToLocalDNS(isAnswered: true)

@@ -46,7 +46,7 @@ import Testing
     var provider = ProviderReport(name: "alidns")
     provider.state = .down("a\ttab\nand % \"a\" \\ line é\u{1F600}\u{1}")
     (provider.server, provider.unitsToday, provider.unitsPerDay, provider.transfers) = ("223.5.5.5", 7, 100, 10)
-    provider.failureCounts.count(.timeout)
+    provider.failureCounts.count(.noResponse(.timeout))
     provider.roundTrips.observe(.milliseconds(20))
     var answers = Answers()
     var statistics = answers.numbers.statistics

@@ -95,7 +95,10 @@ import Upstreams
 @Suite struct `Counters of a name` {
   @Test func `the counters of a name distinguish every failure`() {
     var counts = NameCounts()
-    let failures: [TransferFailureCause?] = [nil, .timeout, .reset, .account, .badParameter, .badPath]
+    let failures: [TransferFailureCause?] = [
+      nil, .noResponse(.timeout), .noResponse(.reset), .noAnswer(.account), .noAnswer(.badParameter),
+      .noAnswer(.badPath),
+    ]
     for (index, failure) in failures.enumerated() {
       for _ in 0...index { counts.asked(failure, rtt: nil) }
     }
@@ -111,8 +114,8 @@ import Upstreams
     var counts = NameCounts()
     #expect(counts.avgRtt == 0 && counts.maxRtt == 0)
     counts.asked(nil, rtt: 10)
-    counts.asked(.timeout, rtt: nil)
-    counts.asked(.quota, rtt: 40)
+    counts.asked(.noResponse(.timeout), rtt: nil)
+    counts.asked(.noAnswer(.quota), rtt: 40)
     counts.asked(nil, rtt: 25)
     #expect(counts.avgRtt == 25 && counts.maxRtt == 40)
   }

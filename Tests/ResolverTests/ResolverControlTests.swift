@@ -93,7 +93,7 @@ import Testing
     #expect(provider.report == expected)
     ask()
     expected.transfers = 1
-    expected.failureCounts.count(.quota)
+    expected.failureCounts.count(.noAnswer(.quota))
     expected.roundTrips.observe(.milliseconds(10))
     expected.state = .aside("its quota is used up", until: loop.wallTime + 5)
     expected.demotions.count(.aside)
@@ -103,7 +103,7 @@ import Testing
     transport.script = { _ in (.failure(HTTPFailure(.refused, "refused")), .milliseconds(10)) }
     ask()
     expected.transfers = 2
-    expected.failureCounts.count(.refused)
+    expected.failureCounts.count(.noResponse(.refused))
     expected.state = .down("all of its servers have failed")
     expected.nextAttempt = .seconds(5)
     expected.demotions.count(.down)

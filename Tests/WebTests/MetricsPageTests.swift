@@ -27,9 +27,9 @@ import Upstreams
     (report.refusals, report.pairs, report.notListed) = (3, 5, 6)
     for _ in 0..<4 { report.demotions.count(.server) }
     report.demotions.count(.aside)
-    report.failureCounts.count(.timeout)
-    report.failureCounts.count(.timeout)
-    report.failureCounts.count(.quota)
+    report.failureCounts.count(.noResponse(.timeout))
+    report.failureCounts.count(.noResponse(.timeout))
+    report.failureCounts.count(.noAnswer(.quota))
     report.roundTrips.observe(.milliseconds(30))
     var statistics = ForwarderStatistics.empty
     statistics.providers = [report, ProviderReport(name: "second")]
@@ -55,6 +55,19 @@ import Upstreams
       "httpdnsd_provider_round_trip_seconds_sum{provider=\"first\"}": "0.03",
     ]
     for (name, value) in expected { #expect(sample(name, page) == value, "\(name)") }
+  }
+
+  @Test func `the metrics have a sample for each reason of a failed transfer from the start`() {
+    var statistics = ForwarderStatistics.empty
+    statistics.providers = [ProviderReport(name: "first")]
+    let reasons = page(statistics).split(separator: "\n").filter { $0.hasPrefix("httpdnsd_provider_failures_total{") }
+      .map { String($0.split(separator: "\"")[3]) }
+    #expect(
+      reasons == [
+        "timeout", "busy", "refused", "unreachable", "certificate", "pin", "tls", "proxy", "reset", "calm", "too_large",
+        "bad_http", "bad_request", "cancelled", "internal", "slept", "authentication", "expired", "account", "name",
+        "bad_parameter", "bad_path", "quota", "status", "unreadable", "wrong_question", "truncated", "unsupported",
+      ])
   }
 
   @Test func `the metrics have the cache, the cold path, refreshing and LocalDNS`() throws {

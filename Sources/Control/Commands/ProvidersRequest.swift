@@ -42,7 +42,7 @@ struct ProvidersText: ControlText {
   var json: String {
     let objects = reports.map { report in
       let reasons = TransferFailureCause.allCases.filter { report.failureCounts[$0] > 0 }
-        .map { ($0.rawValue, "\(report.failureCounts[$0])") }
+        .map { ($0.label, "\(report.failureCounts[$0])") }
       return JSONText.object([
         "name": JSONText.string(report.name), "state": JSONText.string(report.state.word),
         "units_today": "\(report.unitsToday)", "units_per_day": "\(report.unitsPerDay)", "units": "\(report.units)",

@@ -1,5 +1,6 @@
 // NameCounts.swift -- counters of one name and type, under the names of Alibaba's SDKs.
 
+import HTTPDNS
 import Upstreams
 
 /// Counters of one name and type, with the names and spelling of PDNS's `getRequestReportInfo`.
@@ -47,12 +48,13 @@ package struct NameCounts: Equatable, Sendable {
     requestPDnsNum += 1
     switch failure {
     case nil: successNum += 1
-    case .timeout, .slept: timeoutErro += 1
-    case .authentication, .expired, .account, .quota: noPermissionErro += 1
-    case .badParameter, .name: urlParameterErro += 1
-    case .badPath: urlPathErro += 1
-    case .busy, .refused, .unreachable, .certificate, .pin, .tls, .proxy, .reset, .calm, .tooLarge, .badHTTP,
-      .badRequest, .cancelled, .internal, .status, .unreadable, .wrongQuestion, .truncated, .unsupported:
+    case let failure? where failure.isLate: timeoutErro += 1
+    case .noResponse, .slept: noResponseErro += 1
+    case .noAnswer(.authentication), .noAnswer(.expired), .noAnswer(.account), .noAnswer(.quota): noPermissionErro += 1
+    case .noAnswer(.badParameter), .noAnswer(.name): urlParameterErro += 1
+    case .noAnswer(.badPath): urlPathErro += 1
+    case .noAnswer(.server), .noAnswer(.unreadable), .noAnswer(.wrongQuestion), .noAnswer(.truncated),
+      .noAnswer(.unsupported):
       noResponseErro += 1
     }
     guard let rtt else { return }

@@ -3,24 +3,32 @@
 import HTTPClient
 import HTTPDNS
 
-/// Why a transfer yielded no usable reply. The raw values are labels of the metrics.
-package enum TransferFailureCause: String, CaseIterable, Sendable {
-  // No response.
-  case timeout, busy, refused, unreachable, certificate, pin, tls, proxy, reset, calm
-  case tooLarge = "too_large"
-  case badHTTP = "bad_http"
-  case badRequest = "bad_request"
-  case cancelled
-  case `internal`
+/// Why a transfer yielded no usable reply.
+package enum TransferFailureCause: Hashable, Sendable {
+  /// The HTTP client got no response.
+  case noResponse(HTTPFailure.Kind)
   /// The machine slept while the transfer was in flight.
   case slept
-  // A response without an answer.
-  case authentication, expired, account, name
-  case badParameter = "bad_parameter"
-  case badPath = "bad_path"
-  case quota, status, unreadable
-  case wrongQuestion = "wrong_question"
-  case truncated, unsupported
+  /// A response without an answer.
+  case noAnswer(HTTPDNSFailure.Kind)
+
+  /// Whether there was no response in time.
+  package var isLate: Bool { self == .noResponse(.timeout) || self == .slept }
+}
+
+extension TransferFailureCause: CaseIterable {
+  /// Every cause, in the order in which the metrics list them.
+  package static let allCases: [TransferFailureCause] =
+    HTTPFailure.Kind.allCases.map { .noResponse($0) } + [.slept] + HTTPDNSFailure.Kind.allCases.map { .noAnswer($0) }
+
+  /// The label of the metrics and of JSON.
+  package var label: String {
+    switch self {
+    case .noResponse(let kind): kind.label
+    case .slept: "slept"
+    case .noAnswer(let kind): kind.rawValue
+    }
+  }
 }
 
 /// The number of failed transfers by cause.
@@ -38,45 +46,4 @@ package struct TransferFailures: Sendable, Equatable {
 
   /// Counts a failure.
   package mutating func count(_ cause: TransferFailureCause) { counts[cause, default: 0] += 1 }
-}
-
-extension TransferFailureCause {
-  init(_ kind: HTTPFailure.Kind) {
-    self =
-      switch kind {
-      case .timeout: .timeout
-      case .busy: .busy
-      case .refused: .refused
-      case .unreachable: .unreachable
-      case .certificate: .certificate
-      case .pin: .pin
-      case .tls: .tls
-      case .proxy: .proxy
-      case .reset: .reset
-      case .calm: .calm
-      case .tooLarge: .tooLarge
-      case .badHTTP: .badHTTP
-      case .badRequest: .badRequest
-      case .cancelled: .cancelled
-      case .internal: .internal
-      }
-  }
-
-  init(_ failure: HTTPDNSFailure) {
-    self =
-      switch failure {
-      case .authentication: .authentication
-      case .expired: .expired
-      case .account: .account
-      case .name: .name
-      case .badParameter: .badParameter
-      case .badPath: .badPath
-      case .quota: .quota
-      case .server: .status
-      case .unreadable: .unreadable
-      case .wrongQuestion: .wrongQuestion
-      case .truncated: .truncated
-      case .unsupported: .unsupported
-      }
-  }
 }

@@ -197,7 +197,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
       switch outcome {
       case .failure(let failure):
         server.connectionFailed(now: loop.now)
-        counters.failures.count(TransferFailureCause(failure.kind))
+        counters.failures.count(.noResponse(failure.kind))
         reason = "\(server): \(failure)"
       case .response(let response) where response.status == 304 && table != nil:
         if let table { take(table, from: "\(server)") }
@@ -212,7 +212,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
           entityTag = response.entityTag
           return true
         case .failure(let error):
-          counters.failures.count(response.status == 200 ? .unreadable : .status)
+          counters.failures.count(.noAnswer(response.status == 200 ? .unreadable : .server))
           reason = "\(server): \(error)"
         }
       }
