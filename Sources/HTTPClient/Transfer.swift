@@ -50,7 +50,7 @@ final class Transfer {
     guard isTarget(request.target) else {
       return HTTPFailure(.badRequest, "the target is not a path of printable ASCII")
     }
-    guard let fields = settings.fields(request.headers) else {
+    guard let fields = settings.fields(request.fields) else {
       return HTTPFailure(.badRequest, "a header field is not printable ASCII")
     }
     self.request = request

@@ -30,7 +30,7 @@ public struct HTTPRequest: Hashable, Sendable {
   /// Path and query, starting with `/`, percent-encoded. The query may contain a signature: never log it.
   public var target: String
   /// Header fields other than `Host` and `Content-Length`. Reusing the same array for all requests costs nothing.
-  public var headers: [HTTPField]
+  public var fields: [HTTPField]
   /// The content of a POST.
   public var body: [UInt8]
   /// The key of a fair share: transfers of one key cannot take all connections while transfers of another wait. 0 is
@@ -38,16 +38,16 @@ public struct HTTPRequest: Hashable, Sendable {
   public var share: UInt64 = 0
 
   /// Creates a request with share 0.
-  public init(method: HTTPMethod = .get, target: String, headers: [HTTPField] = [], body: [UInt8] = []) {
+  public init(method: HTTPMethod = .get, target: String, fields: [HTTPField] = [], body: [UInt8] = []) {
     self.method = method
     self.target = target
-    self.headers = headers
+    self.fields = fields
     self.body = body
   }
 }
 
 extension HTTPRequest: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  /// Method and path for logs, without query, headers and body.
+  /// Method and path for logs, without query, header fields and body.
   public var description: String { "\(method.rawValue) \(target.prefix { $0 != "?" })" }
   /// The same as `description`.
   public var debugDescription: String { description }

@@ -36,9 +36,9 @@ import Testing
       return .send(response(""))
     }
     defer { server.stop() }
-    let headers = [HTTPField("Accept", "application/dns-json")]
+    let fields = [HTTPField("Accept", "application/dns-json")]
     _ = try withOrigin(server) { origin in
-      await origin.send(HTTPRequest(target: "/resolve?name=a%20b&x=/../y", headers: headers), timeout: .seconds(10))
+      await origin.send(HTTPRequest(target: "/resolve?name=a%20b&x=/../y", fields: fields), timeout: .seconds(10))
     }
     let head =
       "GET /resolve?name=a%20b&x=/../y HTTP/1.1\r\nHost: dns.test:\(server.port)\r\nAccept: application/dns-json\r\n\r\n"

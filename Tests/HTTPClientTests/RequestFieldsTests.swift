@@ -8,7 +8,7 @@ import Testing
 
 @Suite struct `A request over HTTP/2` {
   @Test func `names method, target, server and the fields in lower case`() throws {
-    let request = HTTPRequest(target: "/x?y=1", headers: [HTTPField("Accept", "application/dns-json")])
+    let request = HTTPRequest(target: "/x?y=1", fields: [HTTPField("Accept", "application/dns-json")])
     #expect(
       try received(request, port: 443) == [
         ":method: GET", ":path: /x?y=1", ":scheme: https", ":authority: dns.test", "accept: application/dns-json",
@@ -23,7 +23,7 @@ import Testing
   }
 
   @Test func `has a Host field as its authority`() throws {
-    let request = HTTPRequest(target: "/", headers: [HTTPField("Host", "other.test")])
+    let request = HTTPRequest(target: "/", fields: [HTTPField("Host", "other.test")])
     #expect(try received(request, port: 443)[3] == ":authority: other.test")
     #expect(try received(request, port: 443).count == 5)
   }
@@ -50,7 +50,7 @@ import Testing
   private func received(_ request: HTTPRequest, port: UInt16) throws -> [String] {
     let server = try #require(
       HTTPServerAddress(scheme: .https, name: "dns.test", addresses: ["192.0.2.1"], port: port))
-    return try received(request, RequestFields(request.headers, to: server))
+    return try received(request, RequestFields(request.fields, to: server))
   }
 
   /// The header section that nghttp2's server reads from what its client writes.

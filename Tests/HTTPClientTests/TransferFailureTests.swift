@@ -113,7 +113,7 @@ import Testing
   @Test func `a header field that could carry another is not sent`() throws {
     let server = TestServer { _ in .send(response("x")) }
     defer { server.stop() }
-    let request = HTTPRequest(target: "/", headers: [HTTPField("Accept", "a\r\nX: y")])
+    let request = HTTPRequest(target: "/", fields: [HTTPField("Accept", "a\r\nX: y")])
     let result = try withOrigin(server) { await $0.send(request, timeout: .seconds(10)) }
     #expect(result.failure?.kind == .badRequest)
   }

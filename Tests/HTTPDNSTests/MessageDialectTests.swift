@@ -30,11 +30,11 @@ import Testing
     let posted = post.request(for: asked, unixTime: 0)
     #expect(posted.method == .post && posted.target == "/dns-query")
     #expect(
-      posted.headers.map { "\($0.name): \($0.value)" }
+      posted.fields.map { "\($0.name): \($0.value)" }
         == ["Accept: application/dns-message", "Content-Type: application/dns-message"])
     let got = MessageDialect(method: .get, path: "/dns-query{?dns}").request(for: asked, unixTime: 0)
     #expect(got.method == .get && got.body.isEmpty)
-    #expect(got.headers.map(\.name) == ["Accept"])
+    #expect(got.fields.map(\.name) == ["Accept"])
     let parameter = try #require(got.target.split(separator: "/dns-query?dns=").first)
     #expect(Base64URL.decode(String(parameter)) == posted.body)
   }

@@ -33,7 +33,7 @@ import Testing
 
   @Test func `JSON requests have the media type that every service accepts`() {
     let request = cloudflare.request(for: question("www.example.com"), unixTime: 0)
-    #expect(request.headers.map { "\($0.name): \($0.value)" } == ["Accept: application/dns-json"])
+    #expect(request.fields.map { "\($0.name): \($0.value)" } == ["Accept: application/dns-json"])
   }
 
   @Test func `requests to Google have a multiple of 128 octets whatever the name`() {

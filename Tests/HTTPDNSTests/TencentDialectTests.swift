@@ -39,9 +39,9 @@ import Testing
     }
   }
 
-  @Test func `a request is a GET without headers and body`() {
+  @Test func `a request is a GET without header fields and body`() {
     let request = Tencent.des.request(for: Tencent.batch([www]), unixTime: 0)
-    #expect(request.method == .get && request.body.isEmpty && request.headers.isEmpty)
+    #expect(request.method == .get && request.body.isEmpty && request.fields.isEmpty)
   }
 
   @Test func `the parameter type selects IPv6 or both families, and is absent for IPv4`() {

@@ -6,7 +6,7 @@ import Testing
 @Suite struct HTTPRequestTests {
   @Test func `no description of a request shows its query, fields or body`() {
     let request = HTTPRequest(
-      method: .post, target: "/d?sign=canary", headers: [HTTPField("Authorization", "canary")],
+      method: .post, target: "/d?sign=canary", fields: [HTTPField("Authorization", "canary")],
       body: Array("canary".utf8))
     var dumped = ""
     dump([request], to: &dumped)

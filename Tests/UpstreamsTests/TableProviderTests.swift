@@ -86,7 +86,7 @@ import Testing
     #expect(loop.now - begin == .milliseconds(300))
     #expect(only.sent.count == 1)
     #expect(only.sent[0].request.target == "/table.json")
-    #expect(only.sent[0].request.headers.contains { $0.name == "Host" && $0.value == "table.example" })
+    #expect(only.sent[0].request.fields.contains { $0.name == "Host" && $0.value == "table.example" })
   }
 
   @Test func `a listed name without addresses of a family has none, and that is certain`() throws {
@@ -166,7 +166,7 @@ import Testing
     #expect(addresses(provider) == ["192.0.2.1"])
     loop.advance(by: .seconds(601))
     #expect(addresses(provider) == ["192.0.2.2"])
-    let tags = only.sent.map { $0.request.headers.first { $0.name == "If-None-Match" }?.value }
+    let tags = only.sent.map { $0.request.fields.first { $0.name == "If-None-Match" }?.value }
     #expect(tags == [nil, "\"one\"", "\"one\"", nil])
     #expect(notes.all.count == 1)
   }
@@ -189,7 +189,7 @@ import Testing
     loop.advance(by: .seconds(335))
     #expect(addresses(provider) == ["192.0.2.1"])
     #expect(only.sent.count == 3)
-    #expect(only.sent.last?.request.headers.last?.value == "\"one\"")
+    #expect(only.sent.last?.request.fields.last?.value == "\"one\"")
     // The same reason again is no news.
     #expect(notes.all.count == 2 && notes.all[1].hasSuffix("keeping the old table"))
   }

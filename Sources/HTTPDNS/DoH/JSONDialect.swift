@@ -83,10 +83,10 @@ public struct JSONDialect: Dialect {
     if question.checkingDisabled { target.add("cd", plain: "1") }
     if flavour != .cloudflare, let subnet = question.clientSubnet { target.addClientSubnet(subnet) }
     if flavour == .google { target.pad("random_padding", toMultipleOf: JSONDialect.paddingBlock) }
-    return HTTPRequest(target: target.text, headers: JSONDialect.headers)
+    return HTTPRequest(target: target.text, fields: JSONDialect.fields)
   }
 
-  private static let headers = [HTTPField("Accept", "application/dns-json")]
+  private static let fields = [HTTPField("Accept", "application/dns-json")]
 
   /// Reads a JSON body.
   public func answer(

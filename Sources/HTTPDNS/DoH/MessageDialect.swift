@@ -12,8 +12,8 @@ public struct MessageDialect: Dialect {
   private let method: HTTPMethod
   private let path: String
 
-  private static let getHeaders = [HTTPField("Accept", MediaTypes.message.names[0])]
-  private static let postHeaders = getHeaders + [HTTPField("Content-Type", MediaTypes.message.names[0])]
+  private static let getFields = [HTTPField("Accept", MediaTypes.message.names[0])]
+  private static let postFields = getFields + [HTTPField("Content-Type", MediaTypes.message.names[0])]
 
   /// Creates a dialect for a service.
   ///
@@ -37,11 +37,11 @@ public struct MessageDialect: Dialect {
   public func request(for question: HTTPDNSQuestion, unixTime: Int64) -> HTTPRequest {
     let message = query(for: question)
     guard method == .get else {
-      return HTTPRequest(method: .post, target: path, headers: MessageDialect.postHeaders, body: message)
+      return HTTPRequest(method: .post, target: path, fields: MessageDialect.postFields, body: message)
     }
     var target = QueryTarget(path: path)
     target.add("dns", plain: Base64URL.encode(message))
-    return HTTPRequest(target: target.text, headers: MessageDialect.getHeaders)
+    return HTTPRequest(target: target.text, fields: MessageDialect.getFields)
   }
 
   /// Reads the DNS message in the body. The reply's age is subtracted from the TTLs, and no TTL exceeds the remaining

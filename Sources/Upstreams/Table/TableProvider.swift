@@ -181,9 +181,9 @@ final class TableProvider: Upstream, @unchecked Sendable {
 
   /// Asks the servers in order; returns whether one of them confirmed or replaced the table.
   private func fetch(_ servers: [ProviderServer], _ target: String, _ host: String?) async -> Bool {
-    var headers: [HTTPField] = [HTTPField("Accept", "application/json")]
-    if let host { headers.append(HTTPField("Host", host)) }
-    if table != nil, let entityTag { headers.append(HTTPField("If-None-Match", entityTag)) }
+    var fields: [HTTPField] = [HTTPField("Accept", "application/json")]
+    if let host { fields.append(HTTPField("Host", host)) }
+    if table != nil, let entityTag { fields.append(HTTPField("If-None-Match", entityTag)) }
     var reason = "no server"
     for server in servers {
       guard let transport = await server.transport(timeout: timeout) else {
@@ -192,7 +192,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
       }
       counters.transfers += 1
       let begin = loop.now
-      let outcome = await transport.send(HTTPRequest(target: target, headers: headers), timeout: timeout)
+      let outcome = await transport.send(HTTPRequest(target: target, fields: fields), timeout: timeout)
       if case .response = outcome { counters.roundTrips.observe(loop.now - begin) }
       switch outcome {
       case .failure(let failure):
