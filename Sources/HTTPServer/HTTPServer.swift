@@ -33,14 +33,11 @@ public final class HTTPServer {
   /// Connections accepted since the start.
   public private(set) var connectionCount: UInt64 = 0
 
-  /// Requests that have not been answered yet.
-  public var waitingCount: Int { waiting.count }
-
   private let handle: OpaquePointer
   private let context: TLSServerContext?
   private let handler: (HTTPServerRequest, HTTPServerReply) -> Void
   /// Pending requests. Unretained: a reply sends an answer when it is released, and that removes it from here.
-  private var waiting: [UnsafeMutablePointer<evhttp_request>: Unmanaged<HTTPServerReply>] = [:]
+  private(set) var waiting: [UnsafeMutablePointer<evhttp_request>: Unmanaged<HTTPServerReply>] = [:]
   private var unixPaths: [String] = []
   private var table: ConnectionTable?
   /// The Content-Type of replies that do not set the field.

@@ -8,13 +8,12 @@ import EventLoop
 public final class ResolverWatch {
   /// The latest result.
   public private(set) var current: SystemResolvers
-  /// Whether the kernel watches the files; if not, only `check` detects changes.
-  public var isWatching: Bool { watch != nil }
 
   private let paths: [String]
   private let listeners: [SocketAddress]
   private let changed: (SystemResolvers) -> Void
-  private var watch: PathWatch?
+  /// Nil if the kernel does not watch the files: only `check` detects changes then.
+  private(set) var watch: PathWatch?
 
   /// Changes within this time count as one.
   private static let quiet = Duration.milliseconds(200)

@@ -3,9 +3,10 @@
 import EventLoop
 import Glibc
 import HTTPMessage
-import HTTPServer
 import HTTPTestSupport
 import Testing
+
+@testable import HTTPServer
 
 private let loopback = SocketAddress(text: "127.0.0.1:0")!
 
@@ -103,7 +104,7 @@ private func echo(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
     let client = try #require(RawClient(to: address))
     #expect(client.exchange("GET", "/")?.status == 202)
     thread.join()
-    #expect(server.waitingCount == 0)
+    #expect(server.waiting.count == 0)
   }
 
   @Test func `a released reply answers 500, and the connection continues`() throws {
@@ -133,7 +134,7 @@ private func echo(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
     client.send("GET / HTTP/1.1\r\n\r\n")
     #expect(client.end() == .reset)
     thread.join()
-    #expect(server.waitingCount == 0)
+    #expect(server.waiting.count == 0)
   }
 
   @Test func `a held reply is freed when the client closes`() throws {
@@ -141,7 +142,7 @@ private func echo(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
     var server: HTTPServer?
     server = try HTTPServer(on: loop) { request, reply in
       guard request.path == "/count" else { return reply.holdUntilPeerCloses() }
-      reply.send(status: 200, body: Array("\(server!.waitingCount)".utf8))
+      reply.send(status: 200, body: Array("\(server!.waiting.count)".utf8))
     }
     let address = try server!.listen(on: loopback)
     let thread = LoopThread(running: loop)
