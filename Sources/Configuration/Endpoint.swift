@@ -95,6 +95,15 @@ func portNumber(_ text: some StringProtocol, in ports: ClosedRange<UInt16> = 1..
   return port
 }
 
+/// The digits after the colon of `address:port` if they are a number that no port has; nil for anything else.
+func portOutOfRange(_ text: String) -> Substring? {
+  guard let colon = text.lastIndex(of: ":") else { return nil }
+  let digits = text[text.index(after: colon)...]
+  guard !digits.isEmpty, digits.utf8.allSatisfy({ isDigit($0) }), UInt16(digits) == nil else { return nil }
+  // With a valid port, the rest has to be an endpoint.
+  return Endpoint(text: "\(text[..<colon]):1") == nil ? nil : digits
+}
+
 /// Splits `host`, `host:port`, `[IPv6]`, `[IPv6]:port` or a bare IPv6 address; nil if the port is invalid.
 func splitPort(_ text: String, in ports: ClosedRange<UInt16> = 1...UInt16.max) -> (host: String, port: UInt16?)? {
   if text.hasPrefix("[") {

@@ -100,10 +100,23 @@ func `a mistake in a variable names the variable`(variable: String, text: String
     ])
 }
 
+@Test func `a URL with a name that nothing can resolve names the ways out`() {
+  let found = mistakes(
+    "localdns.servers = []", environment: ["HTTPDNSD_PROVIDER": "doh+https://dns.example/dns-query"])
+  #expect(
+    found == [
+      "environment: HTTPDNSD_PROVIDER[\"doh\"].url: the URL's host is a name and nothing can resolve it; use an address "
+        + "in the URL, or set bootstrap or localdns.servers"
+    ])
+}
+
 @Test func `an overridden key causes a warning unless it has the same value`() {
   #expect(
     warnings("log.level = \"error\"", environment: ["HTTPDNSD_LOG_LEVEL": "info"])
       == ["environment: HTTPDNSD_LOG_LEVEL: overrides log.level in test.toml"])
+  #expect(
+    warnings("[[provider]]\nkind = \"alidns\"", environment: ["HTTPDNSD_PROVIDER": "doh+https://192.0.2.1/dns-query"])
+      .contains { $0.hasSuffix(": overrides every [[provider]] in test.toml") })
   #expect(warnings("log.level = \"info\"", environment: ["HTTPDNSD_LOG_LEVEL": "info"]).isEmpty)
   #expect(warnings("", environment: ["HTTPDNSD_LOG_LEVEL": "info"]).isEmpty)
 }

@@ -40,6 +40,14 @@ private let lines: [(text: String, line: String)] = [
     "refresh.types[#2]: \"ANY\" is not valid; expected a record type, e.g. \"AAAA\" or \"TYPE65\", but no meta type"
   ),
   (
+    "listen.addresses = [\"127.0.0.1:99999\"]",
+    "listen.addresses[#1]: \"127.0.0.1:99999\" has port 99999, which is out of range; expected a port from 0 to 65535"
+  ),
+  (
+    "web.address = \"[::1]:65536\"",
+    "web.address: \"[::1]:65536\" has port 65536, which is out of range; expected a port from 0 to 65535"
+  ),
+  (
     "listen.addresses = [\"::1:53\"]",
     "listen.addresses[#1]: \"::1:53\" is not valid; expected an address with a port, e.g. \"127.0.0.1:53\" or "
       + "\"[::1]:53\""

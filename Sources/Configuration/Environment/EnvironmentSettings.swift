@@ -59,7 +59,8 @@ enum EnvironmentSettings {
         continue
       }
       if let old = table[setting.key], old != value {
-        report.warn("overrides \(setting.pattern) in \(report.file)", at: place.key(setting.key))
+        let what = setting.pattern == "provider" ? "every [[provider]]" : setting.pattern
+        report.warn("overrides \(what) in \(report.file)", at: place.key(setting.key))
       }
       table[setting.key] = value
       if let name = setting.table { root[name] = .table(table) } else { root = table }

@@ -142,7 +142,8 @@ extension Configuration.Provider {
     if !canFindNames, servers.allSatisfy({ $0.host.isName }) {
       let key = ["servers", "url"].first { reader.isGiven($0) } ?? "servers"
       reader.refuse(
-        key, "only names, and no resolver to look them up", remedy: "give an address, bootstrap or localdns.servers")
+        key, "\(key == "url" ? "the URL's host" : "every server") is a name and nothing can resolve it",
+        remedy: "use an address\(key == "url" ? " in the URL" : ""), or set bootstrap or localdns.servers")
     }
     if let proxy, proxy.host.isName {
       reader.refuse(

@@ -62,8 +62,16 @@ extension Form where Result == Endpoint {
   ///
   /// - Parameter port: the port in the example that messages give.
   static func listenEndpoint(port: UInt16) -> Form {
-    Form("an address with a port, e.g. \"127.0.0.1:\(port)\" or \"[::1]:\(port)\"") { value in
-      value.line.flatMap { Endpoint(listening: $0) }
+    let allowed = "an address with a port, e.g. \"127.0.0.1:\(port)\" or \"[::1]:\(port)\""
+    return Form(allowed: allowed) { value, place, report in
+      if let endpoint = value.line.flatMap({ Endpoint(listening: $0) }) { return endpoint }
+      if let port = value.line.flatMap({ portOutOfRange($0) }) {
+        report.refuse(
+          value, is: "has port \(port), which is out of range", at: place, allowed: "a port from 0 to 65535")
+      } else {
+        report.refuse(value, at: place, allowed: allowed)
+      }
+      return nil
     }
   }
 }
