@@ -87,6 +87,12 @@ extension HTTPFailure {
     }
   }
 
+  /// Whether the server has a valid certificate, but for another name.
+  package var isForAnotherName: Bool {
+    kind == .certificate
+      && (reason.contains("no alternative certificate subject name") || reason.contains("does not match"))
+  }
+
   /// Adds a hint about a probable mistake in the configuration.
   ///
   /// - Parameters:
@@ -101,7 +107,7 @@ extension HTTPFailure {
     case (.reset, .http) where isFirst:
       reason += "; is it an https port?"
     case (.certificate, _) where detail.contains("issuer certificate") || detail.contains("self-signed certificate"):
-      reason += "; if the server is your own, give its CA by ca_file"
+      reason += "; if the server is your own, give its CA with ca_file"
     default: break
     }
   }

@@ -97,7 +97,7 @@ extension UnreadableReason {
   var text: String {
     switch self {
     case .tooLarge: "larger than allowed"
-    case .mediaType: "of another media type; is it the page of a portal?"
+    case .mediaType: "another media type; is it the page of a portal?"
     case .syntax: "not JSON, or cut off"
     case .nesting: "JSON nested too deeply"
     case .shape: "JSON with members missing, or of another type"
@@ -123,9 +123,9 @@ extension HTTPDNSFailure: CustomStringConvertible {
     case .name: "the provider does not take the name"
     case .badParameter: "the provider refused the parameters"
     case .badPath: "the provider does not know the path"
-    case .quota: "the provider's quota is used up"
+    case .quota: "too many requests"
     case .server(let status): "HTTP status \(status)"
-    case .unreadable(let reason): "unreadable, \(reason.text)"
+    case .unreadable(let reason): "unreadable: \(reason.text)"
     case .wrongQuestion: "the reply is to another question"
     case .truncated: "the reply is truncated"
     case .unsupported: "RDATA in an unknown form"

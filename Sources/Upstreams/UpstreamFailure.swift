@@ -160,6 +160,8 @@ extension UpstreamFailure {
     .notSupported, "no provider takes a name with such characters", .question)
   package static let notListed = UpstreamFailure(.notSupported, "not in its table", .question)
   package static let switchedOff = UpstreamFailure(.notSupported, "its table is switched off", .question)
+  /// The beginning of the reason while no table has been loaded.
+  package static let noTableYet = "no table yet"
   package static let noServer = UpstreamFailure(.noReachableAuthority, "no resolver to ask", .network)
   static let noTimeLeft = UpstreamFailure(.noReachableAuthority, "no time left", .network)
   /// No upstream answered before the deadline.

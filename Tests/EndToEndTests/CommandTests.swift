@@ -354,7 +354,7 @@ import Testing
       for (url, reason) in [
         ("https://\(simulator.http)", "\(simulator.http): tls: the server does not speak TLS; is its URL http://?"),
         ("http://\(https)", "; is it an https port?"),
-        ("https://\(https)", "; if the server is your own, give its CA by ca_file"),
+        ("https://\(https)", "; if the server is your own, give its CA with ca_file"),
       ] {
         let file = try lab.file(quiet(Settings(Settings.provider("json", "url = \"\(url)/resolve\""))))
         let (_, output, _) = try lab.run("query", "--config", file, "www.example.com")

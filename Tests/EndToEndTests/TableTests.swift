@@ -61,7 +61,7 @@ import Testing
       let configuration = try lab.file(
         Settings(Settings.provider("table", "name = \"own\"\nfile = \"\(file)\"")).text)
       for (text, problem) in [
-        (text, nil), ("{\"enable\": 1,\n}", "unreadable, not valid JSON at line 2, column 1"),
+        (text, nil), ("{\"enable\": 1,\n}", "unreadable: invalid JSON at line 2, column 1"),
         (TableTests.table([:], isEnabled: false), "its table is switched off"),
       ] {
         try TableTests.replace(file, by: text)

@@ -116,13 +116,13 @@ import Testing
   }
 
   @Test(arguments: [
-    ("{\n\"enable\": 1,\n}\n", "not valid JSON at line 3, column 1"),
-    ("{\n\"enable\": 1,\n \"domainlist\": [\n", "not valid JSON, which ends too early, in line 4"),
-    ("", "not valid JSON, which ends too early, in line 1"), ("<html>", "not valid JSON at line 1, column 1"),
+    ("{\n\"enable\": 1,\n}\n", "invalid JSON at line 3, column 1"),
+    ("{\n\"enable\": 1,\n \"domainlist\": [\n", "invalid JSON: unexpected end in line 4"),
+    ("", "invalid JSON: unexpected end in line 1"), ("<html>", "invalid JSON at line 1, column 1"),
     (#"{"enable":1,"enable":1}"#, "JSON with a member twice or invalid characters"),
   ])
   func `the message about a table that is not JSON names the place`(text: String, message: String) {
-    #expect(fault(text)?.description == "unreadable, \(message)")
+    #expect(fault(text)?.description == "unreadable: \(message)")
   }
 
   @Test(
@@ -177,7 +177,7 @@ import Testing
 
   @Test func `a fault names its position and shows nothing of the table`() {
     let shown = fault(text([entry("a.example", "192.0.2.1"), entry("a.example", "canary")])).map { "\($0)" }
-    #expect(shown == "unreadable, not addresses or other data where they have to be, at domainlist[1]")
+    #expect(shown == "unreadable: not addresses or other data where they have to be, at domainlist[1]")
   }
 
   @Test(arguments: [false, true]) func `ten times the names take ten times as long`(isOneName: Bool) throws {

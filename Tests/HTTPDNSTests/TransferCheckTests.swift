@@ -39,6 +39,16 @@ import Testing
     #expect(failure(of: json(good, contentType: contentType), to: asked, with: alidns) == expected)
   }
 
+  @Test(arguments: [
+    ("text/html; charset=utf-8", "media type text/html"), (nil, "no media type"), ("a\u{7}b", "another media type"),
+    (String(repeating: "a", count: 65), "another media type"),
+  ])
+  func `the message about another media type shows it unless it is odd`(contentType: String?, found: String) {
+    #expect(
+      HTTPDNSFailure.wrongMediaType(of: json(good, contentType: contentType))
+        == "unreadable: \(found); is it the page of a portal?")
+  }
+
   @Test func `alidns may leave the media type out, others may not`() {
     #expect(failure(of: json(good, contentType: nil), to: asked, with: alidns) == nil)
     #expect(failure(of: json(good, contentType: "text/plain"), to: asked, with: alidns) == nil)

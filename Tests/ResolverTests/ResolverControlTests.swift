@@ -95,9 +95,9 @@ import Testing
     expected.transfers = 1
     expected.failureCounts.count(.noAnswer(.quota))
     expected.roundTrips.observe(.milliseconds(10))
-    expected.state = .aside("its quota is used up", until: loop.wallTime + 5)
+    expected.state = .aside("it reports too many requests", until: loop.wallTime + 5)
     expected.demotions.count(.aside)
-    expected.lastFailure = "server: the provider's quota is used up (HTTP status 429)"
+    expected.lastFailure = "server: too many requests (HTTP status 429)"
     #expect(provider.report == expected)
     loop.advance(by: .seconds(6))
     transport.script = { _ in (.failure(HTTPFailure(.refused, "refused")), .milliseconds(10)) }

@@ -36,6 +36,24 @@ import Testing
     for (kind, remedy) in RemedyTests.kinds { #expect(HTTPDNSFailure.authentication.remedy(kind) == remedy) }
   }
 
+  @Test func `too many requests lead to requests_per_second first, and no quota is called used up`() {
+    for (kind, _) in RemedyTests.kinds {
+      #expect(
+        HTTPDNSFailure.quota(retryAfter: nil).remedy(kind)
+          == "set requests_per_second lower, or raise the quota in the provider's console")
+    }
+    #expect("\(HTTPDNSFailure.quota(retryAfter: nil))" == "too many requests")
+  }
+
+  @Test func `a certificate for another name leads to the key that sets the name`() {
+    let reason = "SSL: no alternative certificate subject name matches target host name 'dns.example'"
+    let mismatch = HTTPFailure(.certificate, reason)
+    for (kind, _) in RemedyTests.kinds {
+      #expect(mismatch.remedy(kind, isByProxy: false) == "check tls_name")
+    }
+    #expect(HTTPFailure(.certificate, "certificate has expired").remedy(.json, isByProxy: false).isEmpty)
+  }
+
   @Test func `refused parameters, paths and connections name url first if the kind has it`() {
     for (kind, _) in RemedyTests.kinds {
       let place =

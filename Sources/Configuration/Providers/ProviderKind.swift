@@ -87,6 +87,14 @@ extension Configuration.ProviderKind {
     }
   }
 
+  /// The keys that say for which name the servers' certificates are.
+  package var nameKeys: [String] {
+    switch self {
+    case .alidns, .tencent, .emas, .json, .doh: ["tls_name"]
+    case .table: ["host"]
+    }
+  }
+
   /// Whether replies are encrypted independently of TLS.
   var encryptsReplies: Bool {
     switch self {

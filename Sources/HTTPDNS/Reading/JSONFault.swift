@@ -14,9 +14,9 @@ public struct TextPlace: Hashable, Sendable {
 }
 
 extension TextPlace: CustomStringConvertible {
-  /// For a message, after `not valid JSON`.
+  /// For a message, after `invalid JSON`.
   public var description: String {
-    isEnd ? ", which ends too early, in line \(line)" : " at line \(line), column \(column)"
+    isEnd ? ": unexpected end in line \(line)" : " at line \(line), column \(column)"
   }
 }
 

@@ -29,6 +29,16 @@ extension HTTPResponse {
   }
 }
 
+extension HTTPDNSFailure {
+  /// The message for a response of another media type, with that type if it is a plain one.
+  package static func wrongMediaType(of response: HTTPResponse) -> String {
+    let essence = response.contentType?.prefix { $0 != ";" && $0 != " " } ?? ""
+    let isPlain = essence.utf8.allSatisfy { 0x21...0x7E ~= $0 } && essence.utf8.count <= 64
+    let found = essence.isEmpty ? "no media type" : isPlain ? "media type \(essence)" : "another media type"
+    return "unreadable: \(found); is it the page of a portal?"
+  }
+}
+
 /// The media types that a dialect accepts.
 struct MediaTypes: Sendable {
   /// In lower case, without parameters.

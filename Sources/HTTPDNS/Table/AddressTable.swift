@@ -123,7 +123,7 @@ public struct AddressTableFault: Error, Hashable, Sendable, CustomStringConverti
   /// One short line for logs.
   public var description: String {
     if let entry { return "\(failure), at domainlist[\(entry)]" }
-    if let place { return "unreadable, not valid JSON\(place)" }
-    return failure == .unreadable(.syntax) ? "unreadable, JSON with a member twice or invalid characters" : "\(failure)"
+    if let place { return "unreadable: invalid JSON\(place)" }
+    return failure == .unreadable(.syntax) ? "unreadable: JSON with a member twice or invalid characters" : "\(failure)"
   }
 }

@@ -409,7 +409,14 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
 
   /// The failure that a response reports. A refusal has the service's own error code or the HTTP status, and a remedy.
   private func failed(_ error: HTTPDNSFailure, _ response: HTTPResponse) -> UpstreamFailure {
-    guard error.blame == .account else { return UpstreamFailure(error, code: dialect.errorCode(in: response)) }
+    guard error.blame == .account else {
+      var failure = UpstreamFailure(error, code: dialect.errorCode(in: response))
+      if error == .unreadable(.mediaType) {
+        failure.reason = HTTPDNSFailure.wrongMediaType(of: response)
+        failure.kind = "another media type"
+      }
+      return failure
+    }
     let status = response.status == 200 ? nil : "HTTP status \(response.status)"
     var failure = UpstreamFailure(error, code: dialect.errorCode(in: response) ?? status)
     failure.advice = error.remedy(settings.kind)
@@ -437,7 +444,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     guard units > 0 else { return }
     let milestone = budget.spend(units, unixTime: loop.wallTime, now: loop.now.nanoseconds)
     if let milestone {
-      let rest = milestone < 100 ? "" : "; not used until 00:00 UTC"
+      let rest = milestone < 100 ? "" : "; the provider is not asked until 00:00 UTC"
       note(.warning, "provider \(name): \(milestone) % of units_per_day (\(settings.unitsPerDay)) used\(rest)")
     }
     ledger?.didSpend()

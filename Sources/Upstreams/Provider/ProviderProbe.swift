@@ -95,7 +95,7 @@ extension AsideReason {
     case .authentication: "it refuses the credentials"
     case .account: "it does not serve the account"
     case .parameters: "it refuses the parameters"
-    case .quota: "its quota is used up"
+    case .quota: "it reports too many requests"
     }
   }
 }

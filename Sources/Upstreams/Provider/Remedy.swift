@@ -18,7 +18,7 @@ extension HTTPDNSFailure {
     case .account: "check in the provider's console that the account exists, is paid for, and may be used this way"
     case .badPath where kind.placeKeys.contains("url"): "check the path in \(place)"
     case .badPath: "check \(place): another service may listen there"
-    case .quota: "raise the quota in the provider's console, or set requests_per_second below it"
+    case .quota: "set requests_per_second lower, or raise the quota in the provider's console"
     default: "check \(place), then the provider's other keys"
     }
   }
@@ -29,6 +29,7 @@ extension HTTPFailure {
   ///
   /// - Parameter isByProxy: whether the connection goes to a proxy.
   func remedy(_ kind: Configuration.ProviderKind, isByProxy: Bool) -> String {
+    if isForAnotherName { return kind.nameKeys.isEmpty ? "" : "check \(kind.nameKeys.joined(separator: " or "))" }
     guard self.kind == .refused else { return "" }
     let keys = isByProxy ? "proxy" : kind.placeKeys.joined(separator: " or ")
     return "nothing listens there, or a firewall refuses; check \(keys)"

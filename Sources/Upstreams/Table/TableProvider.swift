@@ -95,7 +95,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
 
   private var noTable: UpstreamFailure {
     UpstreamFailure(
-      .noReachableAuthority, "no table yet" + (problem.map { ": \($0)" } ?? ""), .network)
+      .noReachableAuthority, UpstreamFailure.noTableYet + (problem.map { ": \($0)" } ?? ""), .network)
   }
 
   /// Loads the table and starts to refresh it.
