@@ -9,7 +9,8 @@ struct ListeningAddresses {
 
   /// Takes the addresses of httpdnsd.socket if that is active on this machine, otherwise listen.addresses.
   ///
-  /// - Parameter config: the configuration's path; nil means the default path below the root.
+  /// - Parameter config: the configuration's path; nil means `$HTTPDNSD_CONFIG` on this machine, or else the default
+  ///   path below the root.
   /// - Throws: if the configuration has a mistake.
   init(config: String?, _ root: Root) throws(SetupError) {
     if root.isMachine, SystemCommand.isSocketActive {
@@ -19,10 +20,15 @@ struct ListeningAddresses {
       return
     }
     do throws(Mistakes) {
-      listening = try Configuration.listenAddresses(path: config ?? root.file(Configuration.defaultPath))
+      listening = try Configuration.listenAddresses(path: config ?? ListeningAddresses.path(root))
     } catch {
       throw .refused(error.mistakes.map { "\($0)" }.joined(separator: "\n"))
     }
+  }
+
+  /// The variable belongs to this machine, so it says nothing about another root.
+  private static func path(_ root: Root) -> String {
+    root.isMachine ? Configuration.path(given: nil) : root.file(Configuration.defaultPath)
   }
 
   /// The first loopback address, preferably with port 53; nil if there is none.

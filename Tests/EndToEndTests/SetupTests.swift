@@ -60,6 +60,24 @@ import Testing
     }
   }
 
+  @Test func `setup without a method takes a configuration file too`() throws {
+    try withScene { scene in
+      let file = try scene.lab.file("[listen]\naddresses = [\"192.0.2.7:53\"]")
+      let (ending, output, _) = try scene.setup("--config", file)
+      #expect(ending == .exited(0) && output.contains("not yet: listen.addresses has no loopback address"), "\(output)")
+    }
+  }
+
+  @Test func `setup reads the file that HTTPDNSD_CONFIG names, except for another root`() throws {
+    try withScene { scene in
+      let variables = ["HTTPDNSD_CONFIG": "/nonexistent/x.toml"]
+      let own = try scene.lab.run(["setup", "file"], environment: variables)
+      #expect(own.error.contains("/nonexistent/x.toml: no such file; "), "\(own.error)")
+      let other = try scene.lab.run(["setup", "file", "--root", scene.root], environment: variables)
+      #expect(other.ending == .exited(0), "\(other.error)")
+    }
+  }
+
   @Test func `setup with --apply changes it, and undo restores every octet`() throws {
     try withScene { scene in
       let before = try scene.tree()

@@ -21,11 +21,12 @@ struct SetupRootOption: ParsableArguments {
 
 /// The options of each method.
 struct SetupOptions: ParsableArguments {
-  @Option(
-    help: ArgumentHelp(
-      "The configuration file. Default: /etc/httpdnsd/httpdnsd.toml, below --root if given.",
-      valueName: "file"),
-    completion: .file())
+  static let configHelp = ArgumentHelp(
+    "The configuration file. Default: $HTTPDNSD_CONFIG, or else /etc/httpdnsd/httpdnsd.toml; with --root, that file "
+      + "below it.",
+    valueName: "file")
+
+  @Option(help: SetupOptions.configHelp, completion: .file())
   var config: String?
 
   @Option(

@@ -45,6 +45,9 @@ struct SetupStatusCommand: ParsableCommand {
 
   @OptionGroup var root: SetupRootOption
 
+  @Option(help: SetupOptions.configHelp, completion: .file())
+  var config: String?
+
   func run() throws {
     guard let journal = try Setup.journal(root.place) else {
       print("nothing is applied")
@@ -73,7 +76,8 @@ struct SetupStatusCommand: ParsableCommand {
 
   /// The reasons why `--apply` of a method would be refused.
   private func obstacles(_ method: SetupMethod) -> [String] {
-    let request = SetupRequest(root.place)
+    var request = SetupRequest(root.place)
+    request.config = config
     do throws(SetupError) {
       return request.doubts(of: try request.plan(method), starting: false)
     } catch {
