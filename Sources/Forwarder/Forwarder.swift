@@ -303,7 +303,7 @@ package final class Forwarder {
     guard reportedLimited.hasUnreported(of: preparation.tables.rateLimit) || isDelayed else { return }
     let text =
       "clients send more queries than listen.rate_limit allows: over UDP they get an empty answer with TC, over TCP they "
-      + "wait up to 1 s; raise it if they may"
+      + "wait up to 1 s; raise the limit if this load is legitimate"
     occasional.log(.warning, reason: "rate_limit", now: BootInstant.now.nanoseconds, text)
   }
 

@@ -48,7 +48,7 @@ extension Forwarder {
     let hasLocalDNS = !route.localServers.entries.isEmpty
     guard !route.providers.isEmpty else { return hasLocalDNS ? "LocalDNS" : "no upstream" }
     guard hasLocalDNS else { return names }
-    let fallback = route.fallsBack ? "; LocalDNS when they fail" : ""
+    let fallback = route.fallsBack ? "; LocalDNS when \(route.providers.count == 1 ? "it fails" : "they fail")" : ""
     return switch route.search {
     case .afterNXDOMAIN: "\(names); LocalDNS for names that do not exist there\(fallback)"
     case .first: "LocalDNS; \(names) for names that do not exist there"

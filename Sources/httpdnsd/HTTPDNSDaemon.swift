@@ -38,7 +38,7 @@ struct HTTPDNSDaemon: ParsableCommand {
     let arguments = Array(ProcessEnvironment.arguments.dropFirst())
     if arguments.first == RunCommand.configuration.commandName { AnsweredSignals.hold() }
     if let word = arguments.first, let meant = meant(by: word) {
-      exit(withError: ValidationError("unknown subcommand '\(word)'; did you mean '\(meant)'?"))
+      exit(withError: ValidationError("unknown subcommand '\(word)'; did you mean \(meant)?"))
     }
     main(arguments)
     // Output may still be buffered; failing to write it is a failure like any other.
@@ -50,16 +50,18 @@ extension HTTPDNSDaemon {
   /// The names that other programs have for the subcommands.
   private static let others = [
     "start": "run", "serve": "run", "daemon": "run", "test": "check", "validate": "check", "configtest": "check",
-    "dig": "query", "lookup": "query", "resolve": "query", "ask": "query", "status": "stats", "statistics": "stats",
+    "dig": "query", "lookup": "query", "resolve": "query", "ask": "query", "statistics": "stats",
     "watch": "top", "log": "tail", "follow": "tail",
     "clear": "flush", "purge": "flush", "diagnose": "doctor", "install": "setup",
   ]
 
-  /// The subcommand that an unknown word probably stands for; nil if none is close.
+  /// The subcommand, in quotes, that an unknown word probably stands for; nil if none is close.
   private static func meant(by word: String) -> String? {
     let names = configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
     guard !names.contains(word), !word.hasPrefix("-") else { return nil }
-    return others[word] ?? closest(to: word, among: names)
+    // Several commands show a status.
+    if word == "status" { return "'stats', 'providers' or 'setup status'" }
+    return (others[word] ?? closest(to: word, among: names)).map { "'\($0)'" }
   }
 }
 

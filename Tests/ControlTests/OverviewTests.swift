@@ -14,6 +14,8 @@ import Testing
     var answers = Answers()
     (answers.overview.fresh, answers.overview.stale, answers.overview.negative, answers.overview.hits) = (40, 6, 5, 900)
     answers.overview.statistics.entries = 46
+    (answers.overview.statistics.insertions, answers.overview.statistics.evictions) = (1, 2)
+    answers.overview.failures = 1
     (answers.overview.statistics.maxEntries, answers.overview.statistics.octets) = (100, 2049)
     let scene = try ControlScene(answers)
     let answer = try scene.client.cache(limit: 3, .text)
@@ -21,6 +23,10 @@ import Testing
     #expect(
       answer.content.hasPrefix(
         "entries   46 of 100: 40 fresh, 6 stale; 5 of them negative\nmemory    3 of 0 KiB\n"))
+    #expect(
+      answer.content.contains(
+        "so far    1 insertion, 2 evictions\nfailures  1 question failed recently and is not retried yet\n"),
+      "\(answer.content)")
     let json = try scene.client.cache(limit: 0, .json).content
     #expect(json.hasPrefix("{\"summary\":{\"entries\":46,\"max_entries\":100,"))
     #expect(json.hasSuffix("\"busiest\":[]}\n"))

@@ -205,11 +205,13 @@ import Testing
     try withLab { lab in
       let simulator = try lab.simulator("--setting", "not-listed=www.corp.example")
       let table = try lab.folder.write("{\"enable\":1,\"domainlist\":[]}", to: "table.json")
+      let off = try lab.folder.write("{\"enable\":0,\"domainlist\":[]}", to: "off.json")
       for (provider, arguments, reason) in [
         (
           Settings.provider("table", "file = \"\(table)\""), ["www.corp.example"],
           "no provider has the name in its table"
         ),
+        (Settings.provider("table", "file = \"\(off)\""), ["www.corp.example"], "the table is switched off"),
         (Settings.provider("table", "file = \"\(table)\""), ["www.corp.example", "MX"], "no provider serves type MX"),
         (
           AccountKind.named("tencent, aes over HTTP").provider(simulator), ["www.corp.example"],
@@ -222,6 +224,17 @@ import Testing
         #expect(
           output.contains("\nreason       \(reason)\n") && !output.contains("\nafter        tencent"), "\(output)")
       }
+    }
+  }
+
+  @Test func `query says that a running daemon may have an earlier table than a broken file`() throws {
+    try withLab { lab in
+      let table = try lab.folder.write("{\"enable\":1,", to: "broken.json")
+      let file = try lab.file(Settings(Settings.provider("table", "file = \"\(table)\"")).text)
+      let (_, output, _) = try lab.run("query", "--config", file, "www.corp.example")
+      #expect(
+        output.contains("no table yet: ") && output.contains("invalid JSON: unexpected end in line 1"), "\(output)")
+      #expect(output.contains("\nnote         a running daemon may still use an earlier table\n"), "\(output)")
     }
   }
 
@@ -266,7 +279,7 @@ import Testing
 
   @Test(arguments: [
     ("start", "run"), ("serve", "run"), ("chek", "check"), ("validate", "check"), ("querry", "query"),
-    ("status", "stats"),
+    ("status", "stats', 'providers' or 'setup status"),
     ("provider", "providers"), ("reprot-bad", "report-bad"),
   ]) func `a subcommand of other programs, or with a slip, gets the one that was meant`(word: String, meant: String)
     throws

@@ -64,6 +64,10 @@ import Testing
       #expect(
         output.contains(
           "\(liar) maps the public name example.com. to a private or blocked address: this looks like a hijack.\n"))
+      #expect(
+        output.contains(
+          "\(liar) has no AAAA record for example.com., but a provider has one: the name is blocked or broken there.\n"),
+        "\(output)")
 
       let json = try lab.run("doctor", "--json", "--config", file, "example.com")
       #expect(json.ending == .exited(2) && json.output.split(separator: "\n").count == 1)
@@ -162,7 +166,8 @@ import Testing
         well.hasSuffix("\n\nAll upstreams have answered for v4only.example.com., and no answer looks suspicious.\n"))
       let lies = try lab.run("doctor", "--config", file, "example.com").output
       let liar = "an answer that looks like a hijack from LocalDNS \(network.address)"
-      #expect(lies.hasSuffix("\nProblems with example.com.: \(liar).\n"), "\(lies)")
+      let blocker = "the name is blocked or broken at LocalDNS \(network.address)"
+      #expect(lies.hasSuffix("\nProblems with example.com.: \(liar); \(blocker).\n"), "\(lies)")
       try simulator.fault("kind=status&code=503&dialect=emas")
       let silent = try lab.run("doctor", "--config", file, "v4only.example.com").output
       #expect(silent.hasSuffix("\nProblems with v4only.example.com.: no answer from emas.\n"), "\(silent)")

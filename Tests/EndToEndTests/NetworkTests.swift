@@ -260,12 +260,12 @@ struct NetworkTests {
       }
       let doctor = try run("doctor", "www.example.com")
       #expect(doctor.contains("search domain com.: no effect: a public suffix\n"), "\(doctor)")
-      #expect(doctor.contains("route: no rule: json; LocalDNS when they fail\n"), "\(doctor)")
+      #expect(doctor.contains("route: no rule: json; LocalDNS when it fails\n"), "\(doctor)")
       for (name, route, answer) in [
-        ("www.example.com", "no rule: json; LocalDNS when they fail", "json (\(simulator.http))"),
+        ("www.example.com", "no rule: json; LocalDNS when it fails", "json (\(simulator.http))"),
         (
           "web.corp.example.com",
-          "search domain corp.example.com. of the network: json; LocalDNS for names that do not exist there; LocalDNS when they fail",
+          "search domain corp.example.com. of the network: json; LocalDNS for names that do not exist there; LocalDNS when it fails",
           "LocalDNS\nafter        json: no such name"
         ),
         ("dc.ad.local", "search domain ad.local. of the network: LocalDNS", "LocalDNS"),

@@ -199,8 +199,12 @@ struct OverviewText: ControlText {
       ],
       ["memory", "\(kibibytes(statistics.octets)) of \(kibibytes(statistics.maxOctets)) KiB"],
       ["hits", "\(overview.hits) on the current entries"],
-      ["so far", "\(statistics.insertions) insertions, \(statistics.evictions) evictions"],
-      ["failures", "\(overview.failures) questions failed recently and are not retried yet"],
+      ["so far", "\(counted(statistics.insertions, "insertion")), \(counted(statistics.evictions, "eviction"))"],
+      [
+        "failures",
+        "\(counted(UInt64(overview.failures), "question")) failed recently and "
+          + (overview.failures == 1 ? "is not retried yet" : "are not retried yet"),
+      ],
     ]
     var lines = TextTable.lines(rows)
     if !overview.busiest.isEmpty {

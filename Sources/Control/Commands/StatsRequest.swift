@@ -61,14 +61,19 @@ struct StatsText: ControlText {
     rows += [
       ["local answers", latency(queries.atHand)], ["forwarded answers", latency(queries.resolved)],
       ["cache", "\(cache.entries) of \(cache.maxEntries) entries, \(kibibytes(cache.octets)) of \(maximum)"],
-      ["in flight", "\(statistics.questionsInFlight) questions, \(statistics.waitingClients) clients waiting"],
+      [
+        "in flight",
+        "\(counted(UInt64(statistics.questionsInFlight), "question")), \(counted(UInt64(statistics.waitingClients), "client")) waiting",
+      ],
     ]
     let limited = ShareLimit.allCases.map { ($0, statistics.resolver.shares.count($0)) }.filter { $0.1 > 0 }
     if !limited.isEmpty {
       rows.append(["beyond a share", limited.map { "\($0.word) \($1)" }.joined(separator: ", ")])
     }
     if let refresh = statistics.refresh {
-      rows.append(["refreshing", "\(refresh.transfers) transfers, \(refresh.overBudget) beyond the budget"])
+      rows.append([
+        "refreshing", "\(counted(UInt64(refresh.transfers), "transfer")), \(refresh.overBudget) beyond the budget",
+      ])
     }
     let counters = numbers.counts.members(network: numbers.network).map { [$0.name, $0.text] }
     let lines = TextTable.lines(rows) + ["", StatsText.heading] + TextTable.lines(counters)

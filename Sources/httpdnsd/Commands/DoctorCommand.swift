@@ -67,10 +67,12 @@ struct DoctorCommand: ParsableCommand {
       findings.map(\.who).reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }.joined(separator: ", ")
     }
     let failed = findings.filter { $0.failure != nil }
-    let liars = findings.filter { $0.isTrouble && $0.failure == nil }
+    let blockers = findings.filter { $0.verdict == .hidden }
+    let liars = findings.filter { $0.isTrouble && $0.failure == nil && $0.verdict != .hidden }
     var parts: [String] = []
     if !failed.isEmpty { parts.append("no answer from \(names(failed))") }
     if !liars.isEmpty { parts.append("an answer that looks like a hijack from \(names(liars))") }
+    if !blockers.isEmpty { parts.append("the name is blocked or broken at \(names(blockers))") }
     guard parts.isEmpty else { return "Problems with \(name): \(parts.joined(separator: "; "))." }
     guard !findings.isEmpty else { return "No upstream can be asked for \(name)." }
     return "All upstreams have answered for \(name), and no answer looks suspicious."
@@ -116,7 +118,7 @@ struct DoctorCommand: ParsableCommand {
       }
     for line in TextTable.lines(rows) { print(line) }
     let sentences = findings.filter { $0.verdict.isSuspicious }.map { finding in
-      "\(finding.who) \(finding.verdict.sentence(about: name))"
+      "\(finding.who) \(finding.verdict.sentence(about: name, finding.opinion))"
     }
     if !sentences.isEmpty { print("") }
     for sentence in sentences { print(sentence) }
@@ -165,11 +167,14 @@ extension Agreement {
   }
 
   /// The predicate of a sentence that has the upstream as its subject.
-  fileprivate func sentence(about name: DomainName) -> String {
+  fileprivate func sentence(about name: DomainName, _ opinion: Opinion) -> String {
     switch self {
     case .privateAddress: "maps the public name \(name) to a private or blocked address: this looks like a hijack."
     case .invented: "returns addresses for \(name), which no provider knows: this looks like a hijack."
-    case .hidden: "returns no such address for \(name), but a provider does: the name is blocked or broken there."
+    case .hidden where opinion.outcome == .noName:
+      "answers NXDOMAIN for \(name) \(opinion.type), but a provider has a record: the name is blocked or broken there."
+    case .hidden:
+      "has no \(opinion.type) record for \(name), but a provider has one: the name is blocked or broken there."
     default:
       "shares no address with any provider: common for services that answer by region, otherwise a sign of a hijack."
     }

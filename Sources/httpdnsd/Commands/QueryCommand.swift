@@ -128,6 +128,9 @@ struct QueryCommand: ParsableCommand {
     print("status       \(answer.response.responseCode)")
     let isSaid = !answer.source.hasReplied && answer.trail.contains(where: hasReason)
     if let reason, !isSaid { print("reason       \(reason)") }
+    if answer.trail.contains(where: { $0.contains(UpstreamFailure.noTableYet) }) {
+      print("note         a running daemon may still use an earlier table")
+    }
     guard let message = answer.response.message(to: question) else { return }
     for record in message.answers + message.authorities {
       print("\(record.owner)\t\(record.ttl)\tIN\t\(record.type)\t\(RDATA.text(record.rdata, type: record.type))")
@@ -138,6 +141,9 @@ struct QueryCommand: ParsableCommand {
   private func reason(_ answer: ResolvedAnswer, _ question: Question) -> String? {
     if let failure = answer.failure { return failure }
     if answer.isAmbiguous { return ResolvedAnswer.ambiguity }
+    if !answer.trail.isEmpty, answer.trail.allSatisfy({ $0.hasSuffix(UpstreamFailure.switchedOff.reason) }) {
+      return "the table is switched off"
+    }
     return answer.response.extendedError.map { text($0, of: question) }
   }
 
