@@ -124,7 +124,7 @@ import Testing
     }
   }
 
-  @Test func `a reported address is last until the next answer, while the others rotate`() throws {
+  @Test func `a reported address is last, also in the next answer, while the others rotate`() throws {
     try withScene { _, simulator, daemon, control in
       try simulator.setZone("$ORIGIN example.com.\nwww 300 A 192.0.2.1\nwww 300 A 192.0.2.2\nwww 300 A 192.0.2.3\n")
       func answers() throws -> [[String]] { try (0..<6).map { _ in try ask(daemon.address, "www.example.com").data } }
@@ -141,6 +141,8 @@ import Testing
         try control(["report-bad", "--json", "www.example.com", "192.0.2.2"]).text.hasPrefix(
           "{\"moved\":0,\"already\":1,"))
       #expect(try control(["refresh", "www.example.com"]).code == 0)
+      #expect(try answers().allSatisfy { $0.count == 3 && $0[2] == "192.0.2.2" })
+      #expect(try control(["report", "www.example.com", "192.0.2.2", "--ok"]).code == 0)
       #expect(Set(try answers().map { $0[2] }).count == 3)
     }
   }
