@@ -102,9 +102,9 @@ public struct Engagement {
     switch journal.method {
     case .resolved, .file: return .unneeded(journal.method)
     case .networkManager:
-      let servers = root.text(of: Following.networkManagerFile) ?? ""
-      return try renew(SetupPaths.following, Following.resolver(journal.nameserver, servers))
-    case .resolvconf: return try renew(SetupPaths.network, Following.network(root))
+      let servers = root.text(of: FollowingFiles.networkManagerFile) ?? ""
+      return try renew(SetupPaths.following, FollowingFiles.resolver(journal.nameserver, servers))
+    case .resolvconf: return try renew(SetupPaths.network, FollowingFiles.network(root))
     }
   }
 

@@ -123,8 +123,8 @@ extension Plan {
     }
     let isMounted = root.isMountPoint(SetupPaths.resolver)
     if isMounted { throw .refused("/etc/resolv.conf is a mount point, so NetworkManager does not manage it") }
-    let servers = root.text(of: Following.networkManagerFile) ?? root.text(of: SetupPaths.resolver) ?? ""
-    try add(SetupPaths.following, .text(Following.resolver(nameserver, servers)), .ours, in: root)
+    let servers = root.text(of: FollowingFiles.networkManagerFile) ?? root.text(of: SetupPaths.resolver) ?? ""
+    try add(SetupPaths.following, .text(FollowingFiles.resolver(nameserver, servers)), .ours, in: root)
     try add(
       "/etc/NetworkManager/conf.d/90-httpdnsd.conf",
       .text(
@@ -158,7 +158,7 @@ extension Plan {
     if try Manager.find(in: root) != .known(.resolvconf) {
       notes.append("/etc/resolv.conf is not resolvconf's: programs that read it do not ask httpdnsd")
     }
-    try add(SetupPaths.network, .text(Following.network(root)), .ours, in: root)
+    try add(SetupPaths.network, .text(FollowingFiles.network(root)), .ours, in: root)
     try add(
       hook,
       .text(

@@ -5,12 +5,7 @@
 import Configuration
 import EventLoop
 
-/// A provider that counts its transfers. After a reload, the provider of the same name continues the counters.
-protocol CountingUpstream: Upstream {
-  var counters: ProviderCounters { get set }
-}
-
-extension HTTPDNSProvider: CountingUpstream {
+extension HTTPDNSProvider {
   /// Transfers in flight finish. The heir takes over the day's units, pays for transfers in flight and inherits the
   /// good questions. It does not inherit failures, since the settings may have been changed because of them.
   func retire(for heir: (any Upstream)?) {
@@ -33,5 +28,3 @@ extension HTTPDNSProvider: CountingUpstream {
     if budget.spent > 0 { ledger?.didSpend() }
   }
 }
-
-extension TableProvider: CountingUpstream {}

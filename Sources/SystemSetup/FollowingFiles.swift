@@ -1,7 +1,7 @@
-// Following.swift -- composes the files that follow the network; hooks of NetworkManager and resolvconf rewrite them.
+// FollowingFiles.swift -- composes the files that follow the network; hooks of NetworkManager and resolvconf rewrite them.
 
 /// Composes the text of these files.
-enum Following {
+enum FollowingFiles {
   /// The network's servers; NetworkManager writes this file whether or not it manages /etc/resolv.conf.
   static let networkManagerFile = "/run/NetworkManager/no-stub-resolv.conf"
 
@@ -23,26 +23,5 @@ enum Following {
       }
     }
     return lines.joined(separator: "\n") + "\n"
-  }
-}
-
-/// One of the two programs named resolvconf.
-struct ResolvconfKind {
-  /// The path of the hook that it runs on every change.
-  let hook: String
-
-  /// The record folders of Debian's resolvconf and of openresolv.
-  static let recordFolders = ["/run/resolvconf/interface", "/run/resolvconf/interfaces"]
-
-  /// Finds the installed one. systemd's resolvconf does not count: it is a link to resolvectl.
-  static func find(_ root: Root) -> ResolvconfKind? {
-    guard let program = SystemCommand.find("resolvconf", in: root),
-      !root.destination(of: program).hasSuffix("resolvectl")
-    else { return nil }
-    if root.exists("/lib/resolvconf/list-records") {
-      return ResolvconfKind(hook: "/etc/resolvconf/update.d/httpdnsd")
-    }
-    let folders = ["/usr/lib/resolvconf", "/usr/libexec/resolvconf", "/lib/resolvconf", "/libexec/resolvconf"]
-    return folders.first { root.exists("\($0)/libc") }.map { ResolvconfKind(hook: "\($0)/httpdnsd") }
   }
 }

@@ -1,4 +1,4 @@
-// Text.swift -- formats tables, and encodes text for URLs.
+// PercentText.swift -- encodes and decodes text for URLs.
 
 /// Percent-encoding for the query of a URL (RFC 3986 section 2.1).
 enum PercentText {
@@ -33,20 +33,5 @@ enum PercentText {
       rest = rest.dropFirst(2)
     }
     return String(validating: octets, as: UTF8.self)
-  }
-}
-
-/// Formats tables with aligned columns.
-public enum TextTable {
-  /// Returns a line for each row, with two spaces between columns and no trailing spaces.
-  ///
-  /// - Precondition: all rows have as many cells as the first.
-  public static func lines(_ rows: [[String]]) -> [String] {
-    guard let first = rows.first else { return [] }
-    let widths = first.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
-    return rows.map { row in
-      let cells = zip(row, widths).map { cell, width in cell + String(repeating: " ", count: width - cell.count) }
-      return String(cells.joined(separator: "  ").reversed().drop { $0 == " " }.reversed())
-    }
   }
 }

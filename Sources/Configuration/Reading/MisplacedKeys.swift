@@ -1,4 +1,4 @@
-// Misplaced.swift -- finds the table of a key that is in the wrong table.
+// MisplacedKeys.swift -- finds the table that a misplaced key belongs to.
 
 /// A value that one table of the file fills.
 protocol Section: Sendable {

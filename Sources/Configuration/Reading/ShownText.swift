@@ -1,4 +1,4 @@
-// Shown.swift -- how messages quote text from the configuration: on one line, short, and without secrets.
+// ShownText.swift -- how messages quote text from the configuration: on one line, short, and without secrets.
 
 /// The longest text from a file that a message quotes, in characters.
 let shownLimit = 60

@@ -1,0 +1,22 @@
+// ResolvconfKind.swift -- finds the installed resolvconf and the path of its hooks.
+
+/// One of the two programs named resolvconf.
+struct ResolvconfKind {
+  /// The path of the hook that it runs on every change.
+  let hook: String
+
+  /// The record folders of Debian's resolvconf and of openresolv.
+  static let recordFolders = ["/run/resolvconf/interface", "/run/resolvconf/interfaces"]
+
+  /// Finds the installed one. systemd's resolvconf does not count: it is a link to resolvectl.
+  static func find(_ root: Root) -> ResolvconfKind? {
+    guard let program = SystemCommand.find("resolvconf", in: root),
+      !root.destination(of: program).hasSuffix("resolvectl")
+    else { return nil }
+    if root.exists("/lib/resolvconf/list-records") {
+      return ResolvconfKind(hook: "/etc/resolvconf/update.d/httpdnsd")
+    }
+    let folders = ["/usr/lib/resolvconf", "/usr/libexec/resolvconf", "/lib/resolvconf", "/libexec/resolvconf"]
+    return folders.first { root.exists("\($0)/libc") }.map { ResolvconfKind(hook: "\($0)/httpdnsd") }
+  }
+}
