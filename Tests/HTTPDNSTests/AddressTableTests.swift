@@ -175,9 +175,9 @@ import Testing
     #expect(table.answer(to: question("host50000.example.com"), ttl: 60) == nil)
   }
 
-  @Test func `a fault names its position and shows nothing of the table`() {
+  @Test func `a fault names its position, from 1, and shows nothing of the table`() {
     let shown = fault(text([entry("a.example", "192.0.2.1"), entry("a.example", "canary")])).map { "\($0)" }
-    #expect(shown == "unreadable: not addresses or other data where they have to be, at domainlist[1]")
+    #expect(shown == "unreadable: not addresses or other data where they have to be, at domainlist[#2]")
   }
 
   @Test(arguments: [false, true]) func `ten times the names take ten times as long`(isOneName: Bool) throws {

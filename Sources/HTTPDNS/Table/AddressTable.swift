@@ -120,9 +120,9 @@ public struct AddressTableFault: Error, Hashable, Sendable, CustomStringConverti
     self.place = place
   }
 
-  /// One short line for logs.
+  /// One short line for logs; positions in it count from 1, as in messages about the configuration.
   public var description: String {
-    if let entry { return "\(failure), at domainlist[\(entry)]" }
+    if let entry { return "\(failure), at domainlist[#\(entry + 1)]" }
     if let place { return "unreadable: invalid JSON\(place)" }
     return failure == .unreadable(.syntax) ? "unreadable: JSON with a member twice or invalid characters" : "\(failure)"
   }
