@@ -26,7 +26,7 @@ public struct BlockCipher: Sendable {
     }
   }
 
-  /// The mode.
+  /// The cipher and its mode; the lengths of key and vector follow from it.
   public let mode: Mode
   private let contexts: Contexts
 

@@ -4,7 +4,7 @@ import DNSWire
 
 /// An IPv4 or IPv6 address with a port.
 public struct Endpoint: Hashable, Sendable {
-  /// The address.
+  /// IPv4 or IPv6, without a zone index.
   public var address: IPAddress
   /// The port. 0, only for listening, lets the kernel choose.
   public var port: UInt16
@@ -52,7 +52,7 @@ extension Endpoint: CustomStringConvertible {
 
 /// A host: an address, or a name to look up.
 public enum Host: Hashable, Sendable {
-  /// An address.
+  /// IPv4 or IPv6; nothing has to be looked up.
   case address(IPAddress)
   /// A host name in lower case.
   case name(DomainName)

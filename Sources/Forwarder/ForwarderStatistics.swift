@@ -37,7 +37,7 @@ package struct ForwarderStatistics: Sendable {
   package var unreadOctets: Int?
   /// Datagrams so far that the kernel dropped because a UDP socket was full; nil if the kernel does not report them.
   package var droppedDatagrams: Int?
-  /// Current TCP connections.
+  /// Clients' TCP connections that are open.
   package var tcpConnections: Int
   /// TCP connections so far that were closed on arrival because there were too many.
   package var refusedTCPConnections: UInt64

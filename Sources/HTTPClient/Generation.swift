@@ -31,7 +31,6 @@ final class Generation {
   var isDraining = false
   /// The transfers in flight, unordered.
   private(set) var active: [Transfer] = []
-  /// The time of the last response.
   private(set) var lastResponse: BootInstant?
   private(set) var isClosed = false
 
@@ -209,7 +208,6 @@ extension Generation {
     if case .failure(let failure) = result, failure.kind == .calm { failWaiting(failure) }
   }
 
-  /// Fails all transfers that wait.
   func failWaiting(_ failure: HTTPFailure) {
     for transfer in waiting.takeAll() { finish(transfer, .failure(failure)) }
   }

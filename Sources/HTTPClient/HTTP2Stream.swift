@@ -39,7 +39,7 @@ final class HTTP2Stream {
   /// Whether the server has ended the response (END_STREAM).
   private var isWhole = false
 
-  /// Gets a transfer and the connection for it.
+  /// Prepares the object for its next request.
   func begin(_ transfer: Transfer, on connection: HTTP2Connection) {
     self.transfer = transfer
     self.connection = connection

@@ -72,7 +72,6 @@ extension HTTPFailure: CustomStringConvertible {
 }
 
 extension HTTPFailure {
-  /// The server asked for fewer transfers.
   static let calm = HTTPFailure(.calm, "the server asked for fewer transfers")
 
   /// A failed system call for a connection.

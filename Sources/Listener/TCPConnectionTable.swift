@@ -88,7 +88,6 @@ public final class TCPConnectionTable {
     return true
   }
 
-  /// Adds a connection and returns its place.
   func add(_ connection: TCPConnection, on loop: EventLoop) -> Int {
     self.loop = loop
     let place = places.add(ClientKey(connection.client), now: loop.now)

@@ -207,7 +207,7 @@ private struct ClientHeap {
   /// The index of each client in the heap; -1 for none.
   private var positions: [Int] = []
 
-  /// The first client.
+  /// The client with the most connections.
   var first: Int? { heap.first?.client }
 
   /// Adds a client or changes its rank.

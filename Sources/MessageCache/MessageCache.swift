@@ -84,7 +84,7 @@ public struct CachedResponse: Sendable {
 public struct CacheBounds: Sendable {
   /// Octets of all blocks and tables together.
   public var maxOctets: Int
-  /// Entries.
+  /// Entries of all shards together.
   public var maxEntries: Int
   /// The longest TTL of stale data, in seconds.
   public var staleTTL: UInt32

@@ -6,7 +6,7 @@ import Glibc
 
 /// The network state that matters to connections to certain destinations.
 public struct NetworkFooting: Sendable {
-  /// The network.
+  /// Which network the machine is on.
   public let identity: NetworkIdentity
   let defaultRoutes: DefaultRoutes
   /// The machine's addresses, except loopback and IPv6 link-local addresses.

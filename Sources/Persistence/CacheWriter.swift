@@ -84,7 +84,6 @@ struct CacheWriter {
     try output(checksum)
   }
 
-  /// Converts a boot time to a wall time.
   private func wall(_ boot: Int64) -> Int64 { time.wall &+ (boot &- time.boot) }
 
   private mutating func append(number: some FixedWidthInteger) throws(FileProblem) {

@@ -96,11 +96,10 @@ package actor Resolver {
     connectUpstreams(of: configuration)
   }
 
-  /// The settings of the current configuration.
   var settings: ResolverSettings { configuration.settings }
   /// The providers, in the order of the configuration.
   package var upstreams: [any Upstream] { configuration.upstreams }
-  /// The number of questions in flight.
+  /// Fetches that hold one of the `listen.max_in_flight` places.
   package var questionsInFlight: Int { places.count }
 
   // MARK: Queries
@@ -206,7 +205,6 @@ package actor Resolver {
     return store.question(routed.question, configuration, route, subnet: routed.subnet).key.keyedHash
   }
 
-  /// Reports the failure of an upstream.
   func note(_ name: String, _ failure: UpstreamFailure) { onFailure(name, failure) }
 
   // MARK: Changes

@@ -216,7 +216,6 @@ struct RouteCompiler: ~Copyable {
     return answers.append(answer) | RouteChoice.localBit
   }
 
-  /// The answer with the addresses of the type.
   private func addressAnswer(_ category: TypeCategory, _ addresses: [IPAddress], owner: SOAOwner) -> LocalAnswer {
     switch category {
     case .a: .records(.a, addresses.filter { !$0.isIPv6 }.map(\.octets), orNoDataOf: owner)

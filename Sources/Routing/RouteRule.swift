@@ -16,7 +16,7 @@ public enum RouteAction: Hashable, Sendable {
 
 /// A rule. The first rule with a matching pattern decides.
 public struct RouteRule: Hashable, Sendable {
-  /// The patterns of the names.
+  /// The patterns; one that matches is enough.
   public var names: [NamePattern]
   /// The action for their questions.
   public var action: RouteAction

@@ -28,7 +28,6 @@ enum SpecialEffect: Hashable {
 
 /// A special name. With a nil effect, the next special name above decides.
 struct SpecialZone {
-  /// The name.
   let name: DomainName
   /// The owner of the SOA record in negative answers: the name or one above it.
   let zone: DomainName

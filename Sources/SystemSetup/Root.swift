@@ -126,7 +126,6 @@ public struct Root: Sendable {
     }
   }
 
-  /// Returns the parent folder of a path.
   static func parent(of path: String) -> String {
     path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
   }

@@ -11,7 +11,7 @@ public struct ServiceUnit {
   /// Creates a reader for the machine with this root.
   public init(_ root: Root) { self.root = root }
 
-  /// Whether the unit exists.
+  /// Whether a folder of systemd contains the unit.
   var isPresent: Bool { ServiceUnit.folders.contains { root.exists("\($0)/\(SetupPaths.unit)") } }
 
   /// Whether another unit wants or requires it, such as one that starts at boot.

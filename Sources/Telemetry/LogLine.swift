@@ -42,7 +42,7 @@ public struct LogLine: Sendable {
   public var time: LogTime
   /// The log level.
   public var level: Logger.Level
-  /// The message.
+  /// What happened, without the values.
   public var message: String
   /// The values after the message, in this order.
   public var fields: [LogField]

@@ -81,7 +81,6 @@ extension HTTPFailure.Kind {
     }
   }
 
-  /// The extended error for the client.
   var extendedError: ExtendedError {
     switch self {
     case .tooLarge, .badHTTP: .invalidData
@@ -103,7 +102,6 @@ extension HTTPDNSFailure {
     }
   }
 
-  /// The extended error for the client.
   var extendedError: ExtendedError {
     switch self {
     case .unreadable, .wrongQuestion, .truncated: .invalidData

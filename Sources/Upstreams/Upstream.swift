@@ -11,7 +11,7 @@ package enum AnswerSource: Sendable, Equatable {
   case provider(String, server: String)
   /// A plain resolver.
   case localDNS
-  /// The cache.
+  /// The cache, with fresh or stale data.
   case cache
   /// The daemon itself.
   case ourselves
@@ -29,7 +29,7 @@ extension AnswerSource {
 
 /// An answer and the server that sent it.
 package struct UpstreamAnswer: Sendable {
-  /// The answer.
+  /// The answer to the question that was asked.
   package var answer: HTTPDNSAnswer
   /// The address or name of the server, human-readable.
   package var server: String

@@ -67,7 +67,6 @@ func withFile(
 /// The text of a file in the repository's Config folder.
 func sampleText(_ name: String) throws -> String { try repositoryText("Config/\(name)") }
 
-/// The text of a file in the repository.
 func repositoryText(_ path: String) throws -> String {
   guard let file = fopen(repositoryPath(path), "r") else { throw SampleMissing() }
   defer { fclose(file) }

@@ -21,7 +21,6 @@ func soa(_ owner: DomainName, ttl: UInt32 = 60) -> ResourceRecord {
   ResourceRecord(owner: owner, type: .soa, ttl: ttl, rdata: [UInt8](repeating: 0, count: 22))
 }
 
-/// The whole message of a composed response.
 func message(_ response: ComposedResponse, _ name: DomainName) throws -> [UInt8] {
   let octets = RawQuery { $0.name = name.octets }.octets
   let query = read(octets).query

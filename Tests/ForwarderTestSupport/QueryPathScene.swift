@@ -179,12 +179,10 @@ func expectUsualHeader(_ octets: [UInt8], _ query: RawQuery, _ location: SourceL
   }
 }
 
-/// An address record.
 func address(_ name: String, _ last: UInt8, ttl: UInt32 = 300) -> ResourceRecord {
   ResourceRecord(owner: DomainName(octets: RawQuery.name(name))!, type: .a, ttl: ttl, rdata: [192, 0, 2, last])
 }
 
-/// An alias.
 func alias(_ name: String, _ target: String, ttl: UInt32 = 300) -> ResourceRecord {
   ResourceRecord(
     owner: DomainName(octets: RawQuery.name(name))!, type: .cname, ttl: ttl, rdata: RawQuery.name(target))

@@ -172,7 +172,6 @@ final class ResolverScene: @unchecked Sendable {
   var strays: Int { mailbox.strays }
   /// The resolver's numbers.
   var counters: ResolverCounters { resolver.assumeIsolated { $0.counters } }
-  /// Questions in flight.
   var inFlight: Int { resolver.assumeIsolated { $0.questionsInFlight } }
 
   /// Sends a query; the number of its transaction.

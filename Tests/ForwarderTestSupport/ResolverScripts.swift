@@ -17,7 +17,6 @@ struct ScriptedStep {
   /// What comes of it; nil for silence until the deadline.
   var result: Result<HTTPDNSAnswer, UpstreamFailure>?
 
-  /// An answer after that time.
   static func answer(_ answer: HTTPDNSAnswer, after latency: Duration = .milliseconds(20)) -> ScriptedStep {
     ScriptedStep(latency: latency, result: .success(answer))
   }
@@ -127,7 +126,6 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
   }
 }
 
-/// LocalDNS.
 final class ScriptedLocalDNS: LocalUpstream, @unchecked Sendable {
   /// Whether there is a server.
   var isThere = true
@@ -161,7 +159,6 @@ final class ScriptedLocalDNS: LocalUpstream, @unchecked Sendable {
 func name(_ text: String) -> DomainName { DomainName(text: text)! }
 
 extension HTTPDNSAnswer {
-  /// Addresses of a name.
   static func addresses(_ owner: DomainName, _ texts: String..., ttl: UInt32 = 300) -> HTTPDNSAnswer {
     HTTPDNSAnswer(
       responseCode: .noError,
@@ -182,7 +179,6 @@ extension HTTPDNSAnswer {
 }
 
 extension ResourceRecord {
-  /// An SOA record.
   static func soa(_ owner: DomainName, ttl: UInt32, minimum: UInt32) -> ResourceRecord {
     var rdata = name("ns.example").octets + name("hostmaster.example").octets
     for number in [2_026, 3600, 600, 86_400, minimum] as [UInt32] {
@@ -191,7 +187,6 @@ extension ResourceRecord {
     return ResourceRecord(owner: owner, type: .soa, ttl: ttl, rdata: rdata)
   }
 
-  /// An alias.
   static func alias(_ owner: DomainName, _ target: DomainName, ttl: UInt32) -> ResourceRecord {
     ResourceRecord(owner: owner, type: .cname, ttl: ttl, rdata: target.octets)
   }

@@ -5,7 +5,6 @@ import EventLoop
 import Glibc
 import Testing
 
-/// A client's socket.
 final class SocketClient {
   let descriptor: Int32
   private var received: [UInt8] = []
@@ -17,7 +16,6 @@ final class SocketClient {
     try #require(outcome == 0)
   }
 
-  /// A client over TCP.
   convenience init(overTCP server: SocketAddress) throws { try self.init(to: server, Int32(SOCK_STREAM.rawValue)) }
 
   deinit { close(descriptor) }

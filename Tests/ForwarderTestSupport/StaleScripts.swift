@@ -90,7 +90,6 @@ func expectStale(
   #expect(message.extendedError == .staleAnswer, sourceLocation: location)
 }
 
-/// Expects a fresh answer.
 func expectFresh(_ message: Message, _ addresses: [String], _ location: SourceLocation = #_sourceLocation) {
   #expect(message.responseCode == .noError, sourceLocation: location)
   #expect(message.addresses == addresses, sourceLocation: location)

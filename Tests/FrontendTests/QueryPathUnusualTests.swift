@@ -34,7 +34,6 @@ struct PathCase: CustomTestStringConvertible, Sendable {
     self.expected = expected
   }
 
-  /// A name and a type.
   init(_ name: String, _ type: RecordType, _ expected: Expected) {
     self.init("\(name) \(type)", expected) {
       $0.name = RawQuery.name(name)

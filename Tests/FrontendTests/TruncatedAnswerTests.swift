@@ -157,6 +157,5 @@ import Testing
 }
 
 extension ResourceRecord {
-  /// The name in RDATA.
   fileprivate var target: DomainName? { DomainName(octets: rdata) }
 }

@@ -49,6 +49,5 @@ enum Certificates {
 
     """
 
-  /// The pin of `serverKey`.
   static let serverPin = "sha256//ThiQlQ7jZBBPeeTS78cbKgMxl2t9WPSmQXf/C+55S2I="
 }

@@ -84,7 +84,6 @@ final class HTTP2Peer: Sendable {
   /// How often the client opened a stream above a limit that it had acknowledged.
   var streamsTooMany: Int { state.withLock { $0.tooMany } }
 
-  /// Limits that a client has acknowledged.
   var acknowledgedLimits: [UInt32] { state.withLock { $0.acknowledged } }
 
   func isSilent(_ connection: Int) -> Bool { connection < silentConnections }

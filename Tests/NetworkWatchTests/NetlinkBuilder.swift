@@ -26,7 +26,6 @@ func attribute(_ type: Int, _ value: [UInt8]) -> [UInt8] {
 /// A number in the machine's order.
 func native(_ value: some FixedWidthInteger & BitwiseCopyable) -> [UInt8] { withUnsafeBytes(of: value) { Array($0) } }
 
-/// The octets of an address, by its text.
 func octets(_ text: String) -> [UInt8] { IPAddress(text: text)!.octets }
 
 /// The address family of some octets.

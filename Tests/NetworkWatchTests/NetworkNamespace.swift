@@ -67,7 +67,6 @@ final class NetworkNamespace: Sendable {
     try NetworkNamespace.spawn(["ip"] + arguments.split(separator: " ").map(String.init))
   }
 
-  /// Runs ip(8) on the router.
   func routerIP(_ arguments: String) throws {
     setns(router, CLONE_NEWNET)
     defer { setns(machine, CLONE_NEWNET) }

@@ -18,7 +18,6 @@ extension CacheTime {
 }
 
 extension TemporaryFolder {
-  /// The cache's file in it.
   var file: CacheFile { CacheFile(path: path(of: "cache")) }
 
   func read() -> [UInt8]? { read("cache") }

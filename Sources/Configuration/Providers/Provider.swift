@@ -35,7 +35,7 @@ extension Configuration {
     public var attemptsBeforeSwitch = 3
     /// The time after which a probe may return to the first server.
     public var returnToFirst: Duration = .seconds(600)
-    /// The client subnet to send.
+    /// `client_subnet`: which subnet the provider receives.
     public var clientSubnet = ClientSubnet.none
     /// Whether clients get the AD bit of this provider's answers.
     public var trustsAD = false
@@ -84,7 +84,7 @@ extension Configuration {
     public var host: Host
     /// The port to connect to.
     public var port: UInt16
-    /// The scheme.
+    /// HTTP or HTTPS.
     public var scheme: Scheme
     /// The name for SNI, Host and the certificate check; without a name, the address without brackets.
     public var tlsName: String

@@ -46,7 +46,6 @@ enum ProviderKindName: String, CaseIterable {
 }
 
 extension Configuration.Provider {
-  /// Reads the keys of a kind.
   mutating func read(_ kind: ProviderKindName, from reader: TableReader) {
     switch kind {
     case .alidns: readAliDNS(from: reader)

@@ -15,9 +15,9 @@ public enum Scheme: String, CaseIterable, Hashable, Sendable {
 
 /// The URL of a service: scheme, host, port and path, without user, query and fragment.
 public struct ProviderURL: Hashable, Sendable {
-  /// The transport.
+  /// HTTP or HTTPS.
   public let scheme: Scheme
-  /// The host.
+  /// An address, or a name to look up.
   public let host: Host
   /// The port; the scheme's default if the text has none.
   public let port: UInt16
@@ -52,7 +52,7 @@ extension ProviderURL: CustomStringConvertible {
 public struct CredentialURL: Hashable, Sendable {
   /// The scheme in lower case.
   public let scheme: String
-  /// The host.
+  /// An address, or a name to look up.
   public let host: Host
   /// The port.
   public let port: UInt16

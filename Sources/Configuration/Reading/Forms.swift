@@ -72,7 +72,6 @@ extension Form where Result: RawRepresentable & CaseIterable, Result.RawValue ==
 }
 
 extension Form where Result == String {
-  /// The absolute path of a file.
   static var absolutePath: Form {
     Form("a path that begins with \"/\"") { value in value.line.flatMap { $0.hasPrefix("/") ? $0 : nil } }
   }

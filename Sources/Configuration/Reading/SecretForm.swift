@@ -2,7 +2,6 @@
 
 import Ciphers
 
-/// The form that a secret must have.
 struct SecretForm {
   /// The allowed form, as the object of "expected".
   let allowed: String

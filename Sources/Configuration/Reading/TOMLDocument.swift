@@ -10,7 +10,7 @@ struct SyntaxMistake: Error, Equatable {
   let allowed: String
 }
 
-/// The values of a TOML text.
+/// The keys of the top level with their values. The text is refused if it is longer than `Configuration.maxFileSize`.
 func parseTOML(_ text: String) throws(SyntaxMistake) -> [String: Value] {
   guard text.utf8.count <= Configuration.maxFileSize else {
     let found = "the text has \(text.utf8.count) octets"

@@ -40,5 +40,4 @@ func isLetterOrDigit(_ octet: UInt8) -> Bool {
   }
 }
 
-/// Whether the octet is an ASCII digit.
 func isDigit(_ octet: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= octet }

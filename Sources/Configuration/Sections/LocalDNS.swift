@@ -39,7 +39,7 @@ extension Configuration {
   public enum Fallback: String, CaseIterable, Hashable, Sendable {
     /// When no provider answered.
     case onFailure = "on-failure"
-    /// Never.
+    /// LocalDNS does not step in: clients get stale data or SERVFAIL.
     case never
   }
 }

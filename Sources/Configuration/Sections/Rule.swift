@@ -35,7 +35,7 @@ extension Configuration {
   public enum Use: Hashable, Sendable {
     /// The provider of this name.
     case provider(String)
-    /// LocalDNS.
+    /// The resolvers of the rule's `servers`, otherwise those of `localdns.servers`.
     case localDNS
     /// The daemon answers NXDOMAIN.
     case nxdomain

@@ -15,7 +15,6 @@ import HTTPServer
 struct TailRequest: Equatable {
   /// Only this name and names below it; nil for all.
   var name: DomainName?
-  /// Only queries that failed.
   var onlyFailed = false
 
   init(_ request: HTTPServerRequest) throws(ControlRefusal) {

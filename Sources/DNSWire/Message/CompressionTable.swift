@@ -36,7 +36,7 @@ struct CompressionTable {
     if !question.isRoot { last = (question, 0xC000 | UInt16(QueryReader.headerLength)) }
   }
 
-  /// Appends an owner name to the body.
+  /// Appends an owner name. Records of an RRset follow each other, so the previous owner name is compared first.
   mutating func write(owner name: DomainName, to body: inout [UInt8]) {
     if let last, last.name.octets == name.octets || last.name == name { return append(last.pointer, to: &body) }
     let start = base + body.count

@@ -2,7 +2,7 @@
 
 /// A DNS message (RFC 1035 section 4.1) with records of class IN.
 public struct Message: Equatable, Sendable {
-  /// The ID.
+  /// The message ID: a response has that of its query.
   public var id: UInt16
   /// Flags, OPCODE and the lower RCODE bits.
   public var header: Header

@@ -44,7 +44,7 @@ enum RDATAForm {
   }
 }
 
-/// The address prefixes of APL.
+/// The address prefixes of APL (RFC 3123).
 private enum AddressPrefixes {
   static func octets(_ words: [ArraySlice<UInt8>]) -> [UInt8]? {
     var output: [UInt8] = []

@@ -62,16 +62,16 @@ public struct Query: Sendable {
   public var wantsKeepalive = false
   /// Whether the client sent a client subnet option that violates RFC 7871 section 6.
   public var hasBrokenSubnet = false
-  /// The client subnet option.
+  /// The client subnet option (RFC 7871); family 0 without one.
   public var clientSubnet = QueryClientSubnet()
 
   /// An empty query.
   @_noAllocation @inlinable
   public init() {}
 
-  /// Whether the client asks for recursion.
+  /// The RD bit.
   @inlinable public var recursionDesired: Bool { @_noAllocation get { flags & HeaderFlag.rd != 0 } }
-  /// Whether the client asks not to validate.
+  /// The CD bit: the client validates itself (RFC 4035 section 3.2.2).
   @inlinable public var checkingDisabled: Bool { @_noAllocation get { flags & HeaderFlag.cd != 0 } }
   /// Whether the client understands the AD bit (RFC 6840 section 5.7).
   @inlinable public var wantsAuthenticData: Bool { @_noAllocation get { flags & HeaderFlag.ad != 0 || dnssecOK } }

@@ -66,7 +66,7 @@ struct TextReader {
     return address.isIPv6 == isIPv6 ? address : nil
   }
 
-  /// The remaining words, joined.
+  /// The remaining words without the spaces between them; nil if one is malformed.
   mutating func joinedWords() -> [UInt8]? {
     var joined: [UInt8] = []
     skipSpaces()

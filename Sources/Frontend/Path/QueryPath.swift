@@ -67,7 +67,6 @@ package final class QueryPath {
   let tally: QueryTally
   /// In separate memory, like `read`.
   private let end: UnsafeMutablePointer<QueryEnd>
-  /// The end of the query that was answered last.
   var lastEnd: QueryEnd { @_noAllocation get { end.pointee } }
 
   package convenience init(_ tables: QueryTables) { self.init(tables, QueryCounters()) }

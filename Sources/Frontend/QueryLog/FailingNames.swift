@@ -7,7 +7,7 @@ import EventLoop
 package struct FailingName: Sendable, Equatable {
   /// The name, in lower case.
   package var name: DomainName
-  /// The type.
+  /// QTYPE.
   package var type: RecordType
   /// SERVFAIL responses since it entered the list.
   package var count: UInt64

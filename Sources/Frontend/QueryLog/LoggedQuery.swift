@@ -42,7 +42,7 @@ package struct LoggedQuery {
     case provider(String)
     /// A plain resolver.
     case localDNS
-    /// The cache.
+    /// The cache, which had the answer when the resolver looked.
     case cache
     /// The daemon itself.
     case ourselves

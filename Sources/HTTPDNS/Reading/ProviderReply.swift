@@ -14,7 +14,6 @@ struct ProviderReply {
   var authorities: [ResourceRecord] = []
   /// The scope of the subnet that was sent.
   var scopePrefixLength: Int?
-  /// The Extended DNS Error.
   var extendedError: ExtendedError?
 
   /// Returns the answer: the CNAME chain in order from QNAME, without unrelated records, with one TTL per RRset. The

@@ -65,7 +65,6 @@ struct SectionIndex {
     append(rrset(owner, type), owner, limit: limit, to: &output)
   }
 
-  /// Appends the signatures of an RRset.
   mutating func appendSignatures(_ owner: DomainName, covering type: RecordType, to output: inout [ResourceRecord]) {
     append(signatures(owner, covering: type), owner, to: &output)
   }
@@ -118,7 +117,7 @@ private struct LowestTTL {
 }
 
 extension ResourceRecord {
-  /// The type that an RRSIG record covers.
+  /// The first field of RRSIG (RFC 4034 section 3.1.1); nil if RDATA is too short.
   var coveredType: RecordType? {
     rdata.count >= 2 ? RecordType(UInt16(rdata[0]) << 8 | UInt16(rdata[1])) : nil
   }

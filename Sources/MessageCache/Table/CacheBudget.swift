@@ -4,7 +4,6 @@ import Synchronization
 
 /// Counts what all shards hold. Any thread.
 final class CacheBudget: Sendable {
-  /// The bounds.
   let bounds: CacheBounds
   private let entries = Atomic<Int>(0)
   private let octets = Atomic<Int>(0)

@@ -75,10 +75,8 @@ struct EntryFlags {
 
   private init(bits: UInt8) { self.bits = bits }
 
-  /// The same flags without `immutable`.
   var withoutImmutable: EntryFlags { EntryFlags(bits: bits & ~EntryFlags.immutable) }
 
-  /// The same flags with `inUse`.
   var withInUse: EntryFlags { EntryFlags(bits: bits | EntryFlags.inUse) }
 
   @_noAllocation @inline(__always)

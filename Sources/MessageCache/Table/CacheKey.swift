@@ -7,7 +7,7 @@ import DNSWire
 ///
 /// QCLASS is always IN: other classes are never cached. The octets stay the caller's and must outlive the key.
 public struct CacheKey {
-  /// The octets.
+  /// The first octet of the key, in the caller's buffer.
   public var octets: UnsafePointer<UInt8>
   /// The number of octets.
   public var length: Int

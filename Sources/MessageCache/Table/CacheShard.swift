@@ -46,7 +46,6 @@ final class CacheShard: @unchecked Sendable {
     lock.deallocate()
   }
 
-  /// Sets the longest TTL of stale data, in seconds.
   func setStaleTTL(_ seconds: UInt32) {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
@@ -273,7 +272,7 @@ final class CacheShard: @unchecked Sendable {
     }
   }
 
-  /// The octets of the key with that hash.
+  /// A copy of the key with that hash; nil if it is not cached.
   func key(hash: UInt64) -> [UInt8]? {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }

@@ -123,7 +123,6 @@ extension CacheShard {
 }
 
 extension CacheEntry {
-  /// Restricts an entry to the terms.
   fileprivate static func submit(_ entry: EntryPointer, to terms: EntryTerms) {
     let longest = entry.pointee.answers > 0 ? terms.longest : terms.longestNegative
     let end = entry.pointee.storedAt + Int64(longest) * 1_000_000_000

@@ -7,9 +7,9 @@ import MessageCache
 
 /// The result of refreshing one question.
 package struct RefreshReport: Sendable {
-  /// The name.
+  /// QNAME.
   package var name: DomainName
-  /// The type.
+  /// QTYPE.
   package var type: RecordType
   /// The DO bit.
   package var dnssecOK: Bool

@@ -38,7 +38,6 @@ extension AskedQuestions {
 package struct ProviderReplies: Sendable {
   /// The server's address or name, human-readable.
   var server: String
-  /// The result for each question.
   var results: [(question: HTTPDNSQuestion, result: Result<HTTPDNSAnswer, HTTPDNSFailure>)]
 
   init(server: String, results: [(HTTPDNSQuestion, Result<HTTPDNSAnswer, HTTPDNSFailure>)]) {

@@ -46,7 +46,6 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   let dialect: any Dialect
   let batchDialect: (any BatchDialect)?
   let note: ProviderNote
-  /// The state that was logged last.
   var loggedState = LoggedProviderState()
   var limit: RequestLimit
   var budget: UnitBudget

@@ -9,7 +9,6 @@ struct FileError: Error, CustomStringConvertible {
   fileprivate init(_ path: String) { description = "\(path): \(String(cString: strerror(errno)))" }
 }
 
-/// Reads a file as text.
 func readText(_ path: String) throws(FileError) -> String {
   guard let file = fopen(path, "re") else { throw FileError(path) }
   defer { fclose(file) }

@@ -6,7 +6,6 @@ import EventLoop
 import Glibc
 import HTTPServer
 
-/// The command `httpdns-simulator`.
 struct SimulatorCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "httpdns-simulator",

@@ -45,7 +45,6 @@ struct DNSJSON {
     section("Authority", answer.authority)
   }
 
-  /// Adds a member with a string.
   mutating func add(_ key: StaticString, _ value: String) {
     writer.key(key)
     writer.string(value)
@@ -104,7 +103,6 @@ struct DNSJSON {
   }
 }
 
-/// Returns the `data` member of a record.
 func dataText(of record: ZoneRecord, style: JSONStyle) -> String {
   switch record.type {
   case .a, .aaaa, .cname, .ns, .ptr, .mx, .srv, .soa, .ds, .dnskey, .rrsig: return record.text

@@ -25,7 +25,6 @@ struct Transfer: Sendable {
     self.isSecure = isSecure
   }
 
-  /// The address of the client.
   var clientAddress: IPAddress {
     request.peer.flatMap { IPAddress(octets: $0.octets) } ?? IPAddress(text: "127.0.0.1")!
   }
@@ -56,7 +55,6 @@ struct DialectReply: Sendable {
 
   var question: Question? { questions.first }
 
-  /// A refusal with a line of text.
   static func refusal(_ status: Int, _ text: String, contentType: String = "text/plain") -> DialectReply {
     DialectReply(status: status, contentType: contentType, body: Array(text.utf8))
   }

@@ -2,14 +2,12 @@
 
 import CCrypto
 
-/// A digest algorithm of libcrypto.
 enum DigestAlgorithm: Sendable {
   case md5, sha256
 
   fileprivate var handle: OpaquePointer? { self == .md5 ? EVP_md5() : EVP_sha256() }
 }
 
-/// The digest of the octets.
 func digest(_ octets: [UInt8], _ algorithm: DigestAlgorithm) -> [UInt8] {
   digestOctets { EVP_Digest(octets, octets.count, $0, $1, algorithm.handle, nil) == 1 }
 }

@@ -2,7 +2,6 @@
 
 import DNSWire
 
-/// One recorded request.
 struct RecordedRequest: Sendable {
   /// Milliseconds since 1970 on the system clock.
   var milliseconds: Int64
@@ -70,7 +69,6 @@ struct RequestRecord {
 }
 
 extension RequestRecord {
-  /// The requests as a JSON array.
   var requestsJSON: [UInt8] {
     var json = JSONWriter(capacity: ring.count * 256)
     json.beginArray()

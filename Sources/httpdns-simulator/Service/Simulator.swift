@@ -14,7 +14,6 @@ final class Simulator {
   var service: Service
   /// The active faults.
   var faults: FaultTable
-  /// The recorded requests.
   var record: RequestRecord
 
   private let loop: EventLoop
@@ -58,10 +57,8 @@ final class Simulator {
     try makeControlServer().listen(unixPath: unixPath)
   }
 
-  /// Restores the zone of the start.
   func restoreZone() { service.zone = startZone }
 
-  /// Restores the settings of the start.
   func restoreSettings() { service.options = startOptions }
 
   private func makeServer(

@@ -19,7 +19,6 @@ enum Distortion: Equatable, Sendable {
 
   /// The links of `chain`: more than `Zone.chainLimit` and than any resolver's limit.
   static let links = 40
-  /// The name in the answer for `question`.
   static let wrongName = DomainName(text: "wrong-question.example.net.")!
 }
 

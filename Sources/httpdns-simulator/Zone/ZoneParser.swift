@@ -16,7 +16,6 @@ struct ZoneError: Error, Equatable, CustomStringConvertible {
   var description: String { "line \(line): \(reason)" }
 }
 
-/// Parses zone files.
 struct ZoneParser {
   private var origin = DomainName.root
   private var ttl: UInt32

@@ -36,7 +36,6 @@ final class LogControl: @unchecked Sendable {
     dumpSignal = LoopEvent(on: forwarder.loop, signal: SIGUSR2) { [unowned self] in startDump() }
   }
 
-  /// Applies `[log]` of a configuration.
   func follow(_ settings: Configuration.Log) {
     forwarder.loop.assertCurrent()
     log.threshold.level = Logger.Level(settings.level)

@@ -74,7 +74,6 @@ final class ChildProcess: @unchecked Sendable {
     }
   }
 
-  /// Waits for the end.
   func waitForEnd(within duration: Duration = .seconds(10)) throws -> Ending {
     let deadline = Deadline(duration)
     condition.lock()

@@ -30,7 +30,6 @@ enum Dig: String, CaseIterable {
     var data: [String] { answers.map { $0.split(separator: " ").dropFirst(4).joined(separator: " ") } }
   }
 
-  /// Asks a server once.
   func ask(_ server: Address, _ arguments: String...) throws -> Answer {
     var command = [rawValue]
     // The options that a user's own file would set.

@@ -58,7 +58,6 @@ struct Reply {
   }
   /// The smallest TTL of the answer section.
   var ttl: UInt32? { message.answers.map(\.ttl).min() }
-  /// The Extended DNS Errors.
   var errors: [UInt16] { message.edns?.extendedErrors.map(\.code.rawValue) ?? [] }
   /// The SOA records of the authority section.
   var soa: [ResourceRecord] { message.authorities.filter { $0.type == .soa } }

@@ -92,7 +92,6 @@ extension Settings {
     }
   }
 
-  /// A provider of a kind.
   static func provider(_ kind: String, _ keys: String) -> String { "[[provider]]\nkind = \"\(kind)\"\n\(keys)\n" }
 }
 

@@ -25,7 +25,6 @@ enum LifeState: Equatable {
   case noName
 }
 
-/// The zone.
 struct LifeZone {
   let hosts: [LifeHost]
   private let seed: UInt64
