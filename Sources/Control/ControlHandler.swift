@@ -1,6 +1,6 @@
 // ControlHandler.swift -- answers requests on the control socket, in human-readable text or JSON.
 //
-// `ControlRequests.all` lists the commands; `GET /tail` is a stream of its own (TailService.swift).
+// `ControlRequests.all` lists the commands.
 //
 // The answer is JSON if the Accept field is `application/json`. A refusal is a line of text. If nothing was found, or a
 // part of the request failed, the response has the field `Result: nothing`.
@@ -20,7 +20,6 @@ struct ControlHandler {
 
   /// Answers at once or when the work is done.
   func handle(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
-    if request.path == "/tail" { return tail(request, reply) }
     guard let command = ControlRequests.all.first(where: { $0.path == request.path }) else {
       return refuse(reply, ControlRefusal(status: 404, reason: "this version has no such command"))
     }
@@ -29,16 +28,7 @@ struct ControlHandler {
       return refuse(reply, ControlRefusal(status: 405, reason: "only \(method) is allowed"), allow: method)
     }
     do throws(ControlRefusal) {
-      answer(reply, form(of: request), try command.init(request))
-    } catch { refuse(reply, error) }
-  }
-
-  private func tail(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
-    guard request.method == .get else {
-      return refuse(reply, ControlRefusal(status: 405, reason: "only GET is allowed"), allow: "GET")
-    }
-    do throws(ControlRefusal) {
-      try tails.begin(request, reply, form(of: request))
+      try command.init(request).serve(reply, form(of: request), by: self)
     } catch { refuse(reply, error) }
   }
 
@@ -46,7 +36,8 @@ struct ControlHandler {
     request.field("Accept") == ControlForm.json.contentType ? .json : .text
   }
 
-  private func answer(_ reply: HTTPServerReply, _ form: ControlForm, _ request: any ControlRequest) {
+  /// Answers when the work of the request is done.
+  func answer(_ reply: HTTPServerReply, _ form: ControlForm, _ request: any ControlRequest) {
     // The reply stays on the loop's thread: the task prefers the loop, and nothing else has the reply.
     nonisolated(unsafe) let reply = reply
     Task(executorPreference: loop) { [actions] in

@@ -3,8 +3,8 @@
 import HTTPMessage
 import HTTPServer
 
-/// A command of the control socket: its method and path, its parameters, its work and its answer.
-protocol ControlRequest: Sendable {
+/// A command of the control socket: its method and path, and its parameters.
+protocol ControlCommand: Sendable {
   /// The only method that its path accepts.
   static var method: HTTPMethod { get }
   /// Must differ from the paths of all other commands.
@@ -13,15 +13,27 @@ protocol ControlRequest: Sendable {
   /// Reads the query and the body.
   init(_ request: HTTPServerRequest) throws(ControlRefusal)
 
+  /// Replies at once or later. On the loop's thread.
+  func serve(_ reply: HTTPServerReply, _ form: ControlForm, by handler: ControlHandler) throws(ControlRefusal)
+}
+
+/// A command with one answer: all but `GET /tail`, which is a stream.
+protocol ControlRequest: ControlCommand {
   /// Does the work. Called from a task that prefers the loop.
   func answer(from actions: any ControlActions) async -> any ControlText
 }
 
+extension ControlRequest {
+  func serve(_ reply: HTTPServerReply, _ form: ControlForm, by handler: ControlHandler) {
+    handler.answer(reply, form, self)
+  }
+}
+
 enum ControlRequests {
   /// All types in `Commands`.
-  static let all: [any ControlRequest.Type] = [
+  static let all: [any ControlCommand.Type] = [
     StatsRequest.self, FlushRequest.self, CacheRequest.self, ProvidersRequest.self, RefreshRequest.self,
-    ReportRequest.self, ReportBadRequest.self, ReloadRequest.self, ConfigurationRequest.self,
+    ReportRequest.self, ReportBadRequest.self, ReloadRequest.self, ConfigurationRequest.self, TailRequest.self,
   ]
 }
 

@@ -27,7 +27,6 @@ import Testing
 
   @Test func `no two commands of the list have one path`() {
     #expect(Set(ControlRequests.all.map { $0.path }).count == ControlRequests.all.count)
-    #expect(!ControlRequests.all.contains { $0.path == "/tail" })
   }
 
   /// `GET /configuration` is a part of `reload`.

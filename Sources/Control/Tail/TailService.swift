@@ -1,38 +1,12 @@
-// TailService.swift -- `GET /tail`: streams queries as they are answered to a few readers. Resolver's loop only.
-//
-//   GET /tail?name=NAME&failed     both are optional; NAME is percent-encoded
+// TailService.swift -- streams queries as they are answered to a few readers. Resolver's loop only.
 //
 // The response consists of lines until the reader disconnects. Each start and end is logged with the reader's user ID,
 // because the lines contain names and clients.
 
-import DNSWire
 import Forwarder
 import Frontend
 import HTTPMessage
 import HTTPServer
-
-/// The queries that a reader asks for.
-struct TailRequest: Equatable {
-  /// Only this name and names below it; nil for all.
-  var name: DomainName?
-  var onlyFailed = false
-
-  init(_ request: HTTPServerRequest) throws(ControlRefusal) {
-    for part in (request.query ?? "").split(separator: "&") {
-      if part == "failed" {
-        onlyFailed = true
-        continue
-      }
-      guard part.hasPrefix("name="), name == nil else {
-        throw ControlRefusal(status: 400, reason: "unknown parameter; expected name= or failed")
-      }
-      guard let text = PercentText.decode(part.dropFirst(5)), let name = DomainName(text: text) else {
-        throw ControlRefusal(status: 400, reason: "not a domain name")
-      }
-      self.name = name
-    }
-  }
-}
 
 final class TailService {
   /// The most readers at once.
@@ -58,8 +32,7 @@ final class TailService {
   init(_ actions: any ControlActions) { self.actions = actions }
 
   /// Streams queries to a reader until it disconnects.
-  func begin(_ request: HTTPServerRequest, _ reply: HTTPServerReply, _ form: ControlForm) throws(ControlRefusal) {
-    let wanted = try TailRequest(request)
+  func begin(_ wanted: TailRequest, _ reply: HTTPServerReply, _ form: ControlForm) throws(ControlRefusal) {
     guard let user = reply.peerUser, user == 0 || isOpen else {
       let help = "control.tail = true lets every user of the control socket do so"
       throw ControlRefusal(status: 403, reason: "only root may watch queries; \(help)")
