@@ -100,7 +100,7 @@ import Testing
       for index in 0..<3 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
       // A machine that does much else may take longer for three questions than the pause.
       if ContinuousClock.now - before < .seconds(2) { #expect(try first.count.transfers == 1) }
-      try daemon.waitForLog("backing off for 2 s; raise the quota in the provider's console")
+      try daemon.waitForLog("backing off for 2 s; set requests_per_second lower")
       try first.clearFaults()
       try eventually("the first provider's turn") {
         try ask(daemon.address, "ttl-0.example")
