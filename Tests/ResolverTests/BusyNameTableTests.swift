@@ -110,6 +110,22 @@ import Upstreams
     #expect(counts.requestPDnsNum == 21 && counts.localErro == 0)
   }
 
+  @Test func `each cause of a failed transfer has one counter of a name`() {
+    func labels(_ counter: KeyPath<NameCounts, UInt64>) -> [String] {
+      TransferFailureCause.allCases.filter { cause in
+        var counts = NameCounts()
+        counts.asked(cause, rtt: nil)
+        return counts[keyPath: counter] == 1
+      }.map(\.label)
+    }
+    #expect(labels(\.successNum).isEmpty)
+    #expect(labels(\.timeoutErro) == ["timeout", "slept"])
+    #expect(labels(\.noPermissionErro) == ["authentication", "expired", "account", "quota"])
+    #expect(labels(\.urlParameterErro) == ["name", "bad_parameter"])
+    #expect(labels(\.urlPathErro) == ["bad_path"])
+    #expect(labels(\.noResponseErro).count == TransferFailureCause.allCases.count - 9)
+  }
+
   @Test func `the counters of a name have the mean and the longest time of responses`() {
     var counts = NameCounts()
     #expect(counts.avgRtt == 0 && counts.maxRtt == 0)
