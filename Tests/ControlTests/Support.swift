@@ -10,9 +10,9 @@ import TestSupport
 
 @testable import Control
 @testable import Forwarder
-@testable import Upstreams
 @testable import Frontend
 @testable import MessageCache
+@testable import Upstreams
 
 extension TemporaryFolder {
   /// Where a socket can be.
