@@ -14,7 +14,6 @@ import Forwarder
 import HTTPMessage
 import HTTPServer
 import Resolver
-import Telemetry
 
 /// What the web server reports. Called on the loop.
 public struct WebSources {
@@ -139,12 +138,11 @@ struct WebHandler {
     do throws(ReportBatch.Refusal) {
       batch = try ReportBatch(request.body)
     } catch { return answer(reply, 400, error.reason) }
-    switch sources.report(batch) {
-    case .taken(let counted, let unknown):
-      let body = JSONText.object(["counted": "\(counted)", "unknown": "\(unknown)"])
-      send(reply, 200, "application/json", Array("\(body)\n".utf8))
-    case .off: answer(reply, 403, "reports are off: ranking.reports is false, or there is no cache")
-    case .tooMany: answer(reply, 429, "more than 100 reports in a second", [HTTPField("Retry-After", "1")])
+    let outcome = sources.report(batch)
+    switch outcome {
+    case .taken: send(reply, outcome.status, "application/json", Array("\(outcome.json)\n".utf8))
+    case .off: answer(reply, outcome.status, outcome.line)
+    case .tooMany: answer(reply, outcome.status, outcome.line, [HTTPField("Retry-After", "1")])
     }
   }
 

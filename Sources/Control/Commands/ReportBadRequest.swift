@@ -35,10 +35,10 @@ struct BadAddressText: ControlText {
   /// Whether no answer contains both the address and another one.
   var isIncomplete: Bool { outcome.moved + outcome.already == 0 }
 
-  var status: Int { outcome.isOff ? 403 : 200 }
+  var status: Int { outcome.isOff ? ReportOutcome.off.status : 200 }
 
   var text: String {
-    if outcome.isOff { return "\(ReportText.off)\n" }
+    if outcome.isOff { return "\(ReportOutcome.off.line)\n" }
     let other = outcome.alone == 1 ? "1 answer has" : "\(outcome.alone) answers have"
     guard !isIncomplete else {
       return outcome.alone > 0

@@ -28,38 +28,17 @@ struct ReportRequest: ControlRequest {
 }
 
 struct ReportText: ControlText {
-  static let off = "reports are off: ranking.reports is false, or there is no cache"
-
   let outcome: ReportOutcome
 
-  var status: Int {
-    switch outcome {
-    case .taken: 200
-    case .off: 403
-    case .tooMany: 429
-    }
-  }
+  var status: Int { outcome.status }
 
   var isIncomplete: Bool {
     guard case .taken(let counted, _) = outcome else { return true }
     return counted == 0
   }
 
-  var text: String {
-    switch outcome {
-    case .taken(let counted, 0): "\(counted) \(counted == 1 ? "report" : "reports") counted\n"
-    case .taken(let counted, let unknown):
-      "\(counted) of \(counted + unknown) reports counted; no cached answer to the name has the address of the "
-        + "\(unknown == 1 ? "other" : "others")\n"
-    case .off: "\(ReportText.off)\n"
-    case .tooMany: "more than 100 reports in a second\n"
-    }
-  }
-
-  var json: String {
-    guard case .taken(let counted, let unknown) = outcome else { return JSONText.object(["counted": "0"]) }
-    return JSONText.object(["counted": "\(counted)", "unknown": "\(unknown)"])
-  }
+  var text: String { "\(outcome.line)\n" }
+  var json: String { outcome.json }
 }
 
 extension ControlClient {

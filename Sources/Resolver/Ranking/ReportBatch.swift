@@ -5,6 +5,7 @@
 import DNSWire
 import HTTPDNS
 import Ranking
+import Telemetry
 
 /// Reports of one request.
 package struct ReportBatch: Hashable, Sendable {
@@ -85,4 +86,31 @@ package enum ReportOutcome: Hashable, Sendable {
   case off
   /// More than 100 reports within a second.
   case tooMany
+
+  /// The status of an HTTP response.
+  package var status: Int {
+    switch self {
+    case .taken: 200
+    case .off: 403
+    case .tooMany: 429
+    }
+  }
+
+  /// One line.
+  package var line: String {
+    switch self {
+    case .taken(let counted, 0): "\(counted) \(counted == 1 ? "report" : "reports") counted"
+    case .taken(let counted, let unknown):
+      "\(counted) of \(counted + unknown) reports counted; no cached answer to the name has the address of the "
+        + "\(unknown == 1 ? "other" : "others")"
+    case .off: "reports are off: ranking.reports is false, or there is no cache"
+    case .tooMany: "more than 100 reports in a second"
+    }
+  }
+
+  /// A JSON object.
+  package var json: String {
+    guard case .taken(let counted, let unknown) = self else { return JSONText.object(["counted": "0"]) }
+    return JSONText.object(["counted": "\(counted)", "unknown": "\(unknown)"])
+  }
 }
