@@ -133,7 +133,7 @@ let layer3: [Target] =
     "Resolver",
     [
       "Frontend", "Upstreams", "DNSWire", "EventLoop", "Configuration", "MessageCache", "Routing", "Refresh", "Ranking",
-      "Probing", "HTTPDNS", "LocalDNS", "Persistence", "FairShares", "Telemetry",
+      "Probing", "HTTPDNS", "LocalDNS", "Persistence", "FairShares", "Files", "Telemetry",
     ])
 
 // Layer 4: the assembly and the two HTTP faces. Layer 5: the programs.

@@ -8,8 +8,8 @@ enum AddressText {
   static func line(_ figures: AddressFigures) -> String {
     var parts = figures.probes.map { probe in
       var text =
-        probe.milliseconds.map { "\(JSONText.rounded($0)) ms by \(probe.kind)" } ?? "no answer to \(probe.kind)"
-      if probe.failures > 0, probe.milliseconds != nil { text += ", \(failures(probe.failures)) since" }
+        probe.roundTrip.map { "\(TimeText.milliseconds($0)) by \(probe.kind)" } ?? "no answer to \(probe.kind)"
+      if probe.failures > 0, probe.roundTrip != nil { text += ", \(failures(probe.failures)) since" }
       return text + ", measured \(TimeText.rough(probe.age)) ago"
     }
     if let time = figures.badFor { parts.append("reported, last for \(TimeText.rough(time))") }
@@ -26,7 +26,7 @@ enum AddressText {
       "probes": JSONText.array(
         figures.probes.map { probe in
           JSONText.object([
-            "kind": JSONText.string(probe.kind), "ms": probe.milliseconds.map(JSONText.rounded),
+            "kind": JSONText.string(probe.kind), "ms": probe.roundTrip.map(JSONText.milliseconds),
             "failures": "\(probe.failures)", "age_seconds": JSONText.seconds(probe.age),
           ])
         }),
@@ -34,9 +34,4 @@ enum AddressText {
       "reported_ms": figures.reportedMilliseconds.map { "\($0)" },
     ])
   }
-}
-
-extension JSONText {
-  /// A number with at most one decimal digit.
-  static func rounded(_ number: Double) -> String { "\((number * 10).rounded() / 10)" }
 }

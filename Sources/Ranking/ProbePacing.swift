@@ -35,9 +35,9 @@ public struct ProbePacing {
 
   /// Counts a probe that begins now; or says why it may not.
   public mutating func begin(_ address: IPAddress, now: Int64) -> Refusal? {
-    if let time = nextTime(now: now), time > now { return .budget }
+    guard nextTime(now: now) == nil else { return .budget }
     guard inFlight < Self.mostInFlight else { return .busy }
-    if let last = lastProbe[address], now - last < Self.second { return .address }
+    guard nextTime(for: address, now: now) == nil else { return .address }
     if begun.count < perMinute {
       begun.append(now)
     } else {
@@ -55,8 +55,8 @@ public struct ProbePacing {
 
   /// When the budget allows a probe again; nil if it does now.
   public func nextTime(now: Int64) -> Int64? {
-    guard begun.count == perMinute, let first = begun.indices.contains(oldest) ? begun[oldest] : nil else { return nil }
-    let time = first + Self.minute
+    guard begun.count == perMinute else { return nil }
+    let time = begun[oldest] + Self.minute
     return time > now ? time : nil
   }
 

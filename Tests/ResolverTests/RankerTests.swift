@@ -212,6 +212,28 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     #expect(counters.rearranged == 0)
   }
 
+  @Test func `what the canary found holds until it has answered again`() {
+    var watch = CanaryWatch()
+    let hour: Int64 = 3_600_000_000_000
+    /// Whether the outcome is news.
+    func ended(_ hasAnswered: Bool) -> Bool { watch.ended(hasAnswered: hasAnswered, isIPv6: false, on: 7) }
+    watch.asks(isIPv6: false, on: 7, now: 0)
+    #expect(!watch.isVoid(isIPv6: false, on: 7))
+    let first = ended(true)
+    #expect(first)
+    #expect(!watch.isDue(isIPv6: false, on: 7, now: hour - 1) && watch.isDue(isIPv6: false, on: 7, now: hour))
+    watch.asks(isIPv6: false, on: 7, now: hour)
+    #expect(watch.isVoid(isIPv6: false, on: 7))
+    let second = ended(true)
+    #expect(!second)
+    let third = ended(false)
+    #expect(!third && !watch.isVoid(isIPv6: false, on: 7))
+    // The network is another one by now.
+    watch.asks(isIPv6: false, on: 8, now: hour)
+    let late = ended(true)
+    #expect(!late && !watch.isVoid(isIPv6: false, on: 8))
+  }
+
   @Test func `without ping sockets the other kinds go on`() throws {
     prober.isPingRefused = true
     use { $0.kinds = [.icmp, .tcp(port: 443)] }
@@ -431,8 +453,8 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     let content = loop.run { await scene.resolver.content(of: name("www.example.com")) }
     let figures = try #require(content.entries.first?.addresses)
     #expect(figures.map(\.address.description) == [good, slow, dead])
-    #expect(figures[0].probes.map(\.kind) == ["tcp:443"] && figures[0].probes[0].milliseconds == 20)
+    #expect(figures[0].probes.map(\.kind) == ["tcp:443"] && figures[0].probes[0].roundTrip == .milliseconds(20))
     #expect(figures[1].reportedMilliseconds == 44)
-    #expect(figures[2].probes[0].milliseconds == nil && figures[2].probes[0].failures == 1)
+    #expect(figures[2].probes[0].roundTrip == nil && figures[2].probes[0].failures == 1)
   }
 }

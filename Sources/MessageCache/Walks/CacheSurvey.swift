@@ -51,7 +51,7 @@ public struct EntryCopy: Sendable {
   /// AD.
   public var isAuthenticated: Bool
   /// The Extended DNS Error that goes with it; nil for none.
-  public var extendedError: UInt16?
+  public var extendedError: ExtendedError?
   /// Whether it is valid for every client subnet.
   public var isForEverySubnet: Bool
 
@@ -68,7 +68,8 @@ public struct EntryCopy: Sendable {
     authorities = record.authorities
     responseCode = ResponseCode(rawValue: UInt16(record.responseCode))
     isAuthenticated = record.isAuthenticated
-    extendedError = record.extendedError == ResponseHead.noExtendedError ? nil : record.extendedError
+    extendedError =
+      record.extendedError == ResponseHead.noExtendedError ? nil : ExtendedError(rawValue: record.extendedError)
     isForEverySubnet = record.isForEverySubnet
   }
 

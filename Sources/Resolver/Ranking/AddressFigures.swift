@@ -10,17 +10,17 @@ package struct AddressFigures: Hashable, Sendable {
   package struct Probe: Hashable, Sendable {
     /// `icmp` or `tcp:PORT`.
     package var kind: String
-    /// The smoothed round trip in milliseconds; nil if it has never answered.
-    package var milliseconds: Double?
+    /// The smoothed round trip; nil if it has never answered.
+    package var roundTrip: Duration?
     /// Failures in a row.
     package var failures: Int
     /// How long ago it was measured.
     package var age: Duration
 
     /// Creates a figure.
-    package init(kind: String, milliseconds: Double?, failures: Int, age: Duration) {
+    package init(kind: String, roundTrip: Duration?, failures: Int, age: Duration) {
       self.kind = kind
-      self.milliseconds = milliseconds
+      self.roundTrip = roundTrip
       self.failures = failures
       self.age = age
     }
@@ -59,7 +59,7 @@ extension Ranker {
       let probes = kinds.compactMap { kind in
         known(address, kind).map {
           AddressFigures.Probe(
-            kind: "\(kind)", milliseconds: $0.microseconds.map { Double($0) / 1000 }, failures: $0.failures,
+            kind: "\(kind)", roundTrip: $0.microseconds.map { .microseconds(Int64($0)) }, failures: $0.failures,
             age: .nanoseconds(now - $0.measuredAt))
         }
       }

@@ -24,16 +24,16 @@ struct CanaryWatch {
 
   /// It is asked now. What was found on this network before holds until it has answered.
   mutating func asks(isIPv6: Bool, on network: UInt32, now: Int64) {
-    findings[isIPv6] = Finding(network: network, askedAt: now)
+    findings[isIPv6] = Finding(network: network, askedAt: now, isVoid: isVoid(isIPv6: isIPv6, on: network))
   }
 
-  /// It has answered.
+  /// It has answered or not.
   ///
-  /// - Returns: whether that is new.
-  mutating func answered(isIPv6: Bool, on network: UInt32) -> Bool {
-    guard let finding = findings[isIPv6], finding.network == network, !finding.isVoid else { return false }
-    findings[isIPv6]?.isVoid = true
-    return true
+  /// - Returns: whether it has answered and had not before.
+  mutating func ended(hasAnswered: Bool, isIPv6: Bool, on network: UInt32) -> Bool {
+    guard let finding = findings[isIPv6], finding.network == network else { return false }
+    findings[isIPv6]?.isVoid = hasAnswered
+    return hasAnswered && !finding.isVoid
   }
 
   /// Whether the figures of connections are void.

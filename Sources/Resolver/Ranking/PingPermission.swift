@@ -1,5 +1,6 @@
 // PingPermission.swift -- what lets this process open ping sockets.
 
+import Files
 import Glibc
 
 /// The range of groups that may open ping sockets (icmp(7)).
@@ -23,12 +24,10 @@ package enum PingPermission {
 
   /// The range; nil if it is empty, as by default in Debian 12, or cannot be read.
   private static func present() -> ClosedRange<UInt32>? {
-    guard let file = fopen(path, "r") else { return nil }
-    defer { fclose(file) }
-    var text = [CChar](repeating: 0, count: 64)
-    guard fgets(&text, Int32(text.count), file) != nil else { return nil }
-    let line = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-    let numbers = line.split(whereSeparator: \.isWhitespace).compactMap { UInt32($0) }
+    guard let octets = try? WholeFile.read(path, limit: 64) else { return nil }
+    let numbers = String(decoding: octets, as: UTF8.self).split(whereSeparator: \.isWhitespace).compactMap {
+      UInt32($0)
+    }
     guard numbers.count == 2, numbers[0] <= numbers[1] else { return nil }
     return numbers[0]...numbers[1]
   }

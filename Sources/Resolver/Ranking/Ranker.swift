@@ -112,6 +112,9 @@ final class Ranker {
     reportsSince = loop.now
   }
 
+  /// Whether any name is measured.
+  var measures: Bool { settings.measures }
+
   /// Whether programs may report addresses.
   var takesReports: Bool { settings.takesReports }
 
@@ -131,13 +134,11 @@ final class Ranker {
   func arrange(_ response: inout ComposedResponse, to name: DomainName, hash: UInt64, isPlain: Bool) {
     guard table.count > 0 || reports.count > 0, response.rotation.count > 1 else { return }
     let addresses = response.rotatingAddresses
-    let isRanked = entries[hash]?.measuredAt != nil
-    let old = isRanked ? cache.addressRun(octets: addresses[0].count, hash: hash) : nil
-    let band = old.map { Set($0.addresses.prefix($0.rotating ?? 0)) } ?? []
+    let band = band(of: hash, cache.addressRun(octets: addresses[0].count, hash: hash))
     let order = order(of: addresses, name, band: band)
     response.arrange(order.indices, rotating: order.bandCount)
     guard let best = shortened(order, of: addresses, isPlain: isPlain), entries[hash] != nil,
-      let fewer = response.keeping(best, of: name)
+      let fewer = response.showing(best, of: name)
     else {
       entries[hash]?.all = nil
       return
@@ -157,7 +158,7 @@ final class Ranker {
 
   /// An answer was stored: it is measured once it is used, or at once if its name is listed.
   func stored(_ name: DomainName, _ type: RecordType, hash: UInt64, isKept: Bool) {
-    guard settings.measures, type == .a || type == .aaaa else { return }
+    guard measures, type == .a || type == .aaaa else { return }
     let (kinds, isListed) = settings.measures(for: name)
     guard !kinds.isEmpty else { return }
     let isIPv6 = type == .aaaa
@@ -193,8 +194,14 @@ final class Ranker {
       .filter { RankingSettings.mayMeasure($0, isListed: isListed) }
   }
 
+  /// The addresses that take turns at the front of an answer because they were measured.
+  private func band(of hash: UInt64, _ run: @autoclosure () -> AddressRun?) -> Set<[UInt8]> {
+    guard entries[hash]?.measuredAt != nil, let run = run() else { return [] }
+    return Set(run.addresses.prefix(run.rotating ?? 0))
+  }
+
   private func order(of addresses: [[UInt8]], _ name: DomainName, band: Set<[UInt8]>) -> AddressOrder {
-    let kinds = settings.measures(for: name).kinds
+    let kinds = kinds(for: name)
     let now = now
     return AddressOrder(
       addresses.map { octets in
@@ -340,10 +347,7 @@ final class Ranker {
         measuring[measured] = job
         send(job)
       case .address: left.append(job)
-      case .busy:
-        left.append(job)
-        isFull = true
-      case .budget:
+      case .busy, .budget:
         left.append(job)
         isFull = true
       }
@@ -456,9 +460,7 @@ final class Ranker {
   @discardableResult
   func rearrange(_ hash: UInt64, _ name: DomainName, isIPv6: Bool) -> Bool {
     guard let run = run(of: hash, isIPv6: isIPv6), run.addresses.count > 1 else { return false }
-    let isRanked = entries[hash]?.measuredAt != nil
-    let band = isRanked ? Set(run.addresses.prefix(run.rotating ?? 0)) : []
-    let order = order(of: run.addresses, name, band: band)
+    let order = order(of: run.addresses, name, band: band(of: hash, run))
     let isChanged =
       resize(hash, name, order, run)
       ?? cache.arrange(order.indices.map { run.addresses[$0] }, rotating: order.bandCount, hash: hash)
@@ -496,7 +498,8 @@ final class Ranker {
     round.left += 1
     prober.probe(CanaryWatch.address(isIPv6: round.isIPv6), by: kind) { [weak self] result in
       guard let self else { return }
-      if case .answered = result, canary.answered(isIPv6: round.isIPv6, on: number) {
+      let hasAnswered = if case .answered = result { true } else { false }
+      if canary.ended(hasAnswered: hasAnswered, isIPv6: round.isIPv6, on: number) {
         note(
           "an address that does not exist answers a TCP connection (\(kind)): something on this network answers for "
             + "everybody, so TCP probes say nothing here")

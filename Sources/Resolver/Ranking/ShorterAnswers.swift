@@ -4,15 +4,13 @@ import DNSWire
 import MessageCache
 
 extension ComposedResponse {
-  /// The response with these of its addresses, in this order; nil if it cannot be composed.
-  func keeping(_ addresses: [[UInt8]], of name: DomainName) -> ComposedResponse? {
-    guard let message = message(to: Question(name: name, type: .a)) else { return nil }
-    var shorter = ComposedResponse(
-      responseCode, to: name, answers: message.answers.showing(addresses), authorities: message.authorities)
-    shorter?.isAuthenticated = isAuthenticated
-    shorter?.extendedError = extendedError
-    shorter?.isForEverySubnet = isForEverySubnet
-    return shorter
+  /// The response with these addresses, in this order; nil if it cannot be composed.
+  func showing(_ addresses: [[UInt8]], of name: DomainName) -> ComposedResponse? {
+    var other = message(to: Question(name: name, type: .a))?.composed(to: name, showing: addresses)
+    other?.isAuthenticated = isAuthenticated
+    other?.extendedError = extendedError
+    other?.isForEverySubnet = isForEverySubnet
+    return other
   }
 }
 
@@ -21,21 +19,20 @@ extension EntryCopy {
   func response(to name: DomainName, showing addresses: [[UInt8]]) -> ComposedResponse? {
     let message = Message.assembled(
       name, answers: answers, authorities: authorities, responseCode: responseCode, body: body)
-    guard let message else { return nil }
-    var response = ComposedResponse(
-      responseCode, to: name, answers: message.answers.showing(addresses), authorities: message.authorities)
+    var response = message?.composed(to: name, showing: addresses)
     response?.isAuthenticated = isAuthenticated
+    response?.extendedError = extendedError
     response?.isForEverySubnet = isForEverySubnet
     return response
   }
 }
 
-extension [ResourceRecord] {
-  /// The records, with these addresses in the place of those at their end.
-  fileprivate func showing(_ addresses: [[UInt8]]) -> [ResourceRecord] {
-    guard let last, last.type == .a || last.type == .aaaa else { return self }
-    let others = prefix { $0.type != last.type || $0.owner != last.owner }
-    return others
-      + addresses.map { ResourceRecord(owner: last.owner, type: last.type, ttl: last.ttl, rdata: $0) }
+extension Message {
+  /// The answer and authority sections, with these addresses in the place of those at the end of the answers.
+  fileprivate func composed(to name: DomainName, showing addresses: [[UInt8]]) -> ComposedResponse? {
+    guard let last = answers.last, last.type == .a || last.type == .aaaa else { return nil }
+    let others = answers.prefix { $0.type != last.type || $0.owner != last.owner }
+    let shown = addresses.map { ResourceRecord(owner: last.owner, type: last.type, ttl: last.ttl, rdata: $0) }
+    return ComposedResponse(responseCode, to: name, answers: Array(others) + shown, authorities: authorities)
   }
 }
