@@ -60,6 +60,8 @@ public struct CacheFile: Sendable {
     var writer = try CacheWriter(meanings, at: time) { (octets) throws(FileProblem) in try replacement.append(octets) }
     var problem: FileProblem?
     cache.forEachRecord(now: time.boot) { record in
+      // The next process may be on another network, or compare no families.
+      if record.isWithheldIPv6 { return true }
       do throws(FileProblem) { try writer.add(record) } catch { problem = error }
       return problem == nil
     }

@@ -5,7 +5,6 @@ import Testing
 
 private let unavailable: [(section: String, key: String, standard: String, other: String)] = [
   ("[cache]", "redis", "\"\"", "\"redis://127.0.0.1:6379/0\""),
-  ("[ranking]", "families", "\"both\"", "\"faster\""),
 ]
 
 @Test(arguments: unavailable)

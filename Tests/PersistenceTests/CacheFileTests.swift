@@ -26,6 +26,15 @@ import Testing
     #expect(target.useAll(now: now) == 10)
   }
 
+  @Test func `AAAA that the daemon withholds is not saved`() throws {
+    let first = MessageCache.empty()
+    let nodata = ComposedResponse(.noError, extendedError: .filtered)
+    first.insert("www.example.com", type: 28, nodata)
+    first.insert("www.example.com")
+    first.insert("other.example.com", type: 28, ComposedResponse(.noError))
+    #expect(try folder.file.save(first, .usual, at: .at(1)).entries == 2)
+  }
+
   @Test func `a large cache file is loaded in the order of use`() throws {
     let first = MessageCache.empty()
     for number in 0..<5_000 {

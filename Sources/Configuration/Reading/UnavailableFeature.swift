@@ -7,7 +7,6 @@ enum UnavailableFeature {
   /// Key path → the missing feature. A path ends in `=value` where only that value is unsupported.
   private static let table: [String: String] = [
     "cache.redis": "the cache has no second level",
-    "ranking.families": "both families are answered",
   ]
 
   /// The reason why the key or this value of it is not supported; nil if it is.

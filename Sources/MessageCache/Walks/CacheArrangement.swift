@@ -12,6 +12,12 @@ public struct AddressRun: Equatable, Sendable {
   public var addresses: [[UInt8]]
   /// How many of them, from the first, take turns at the front; nil if the order is fixed.
   public var rotating: Int?
+
+  /// Creates a run.
+  public init(addresses: [[UInt8]], rotating: Int?) {
+    self.addresses = addresses
+    self.rotating = rotating
+  }
 }
 
 extension MessageCache {

@@ -61,6 +61,13 @@ public struct CacheRecord {
     CacheRecord.nameLength(key).map { UInt16(key[$0]) << 8 | UInt16(key[$0 + 1]) == CacheKey.everyType } ?? false
   }
 
+  /// Whether it is AAAA without addresses because of the daemon's own judgement (RFC 8914 section 4.18), which another
+  /// start may not share.
+  public var isWithheldIPv6: Bool {
+    guard extendedError == ExtendedError.filtered.rawValue, let end = CacheRecord.nameLength(key) else { return false }
+    return UInt16(key[end]) << 8 | UInt16(key[end + 1]) == RecordType.aaaa.rawValue
+  }
+
   /// The length of the name in a key; nil if the octets are not a key.
   static func nameLength(_ key: UnsafeBufferPointer<UInt8>) -> Int? {
     guard key.count <= CacheKey.longest else { return nil }

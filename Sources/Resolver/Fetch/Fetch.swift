@@ -409,7 +409,7 @@ extension Resolver {
   func insert(_ answer: FinishedAnswer, to asked: ResolverQuestion, _ origin: EntryOrigin) {
     guard let stored = store.insert(answer, to: asked, origin, now: loop.now) else { return }
     refresher?.schedule(stored)
-    guard let ranker, ranker.measures, answer.response.rotation.size > 0 else { return }
+    guard let ranker, ranker.measures, answer.response.rotation.size > 0 || ranker.comparesFamilies else { return }
     let question = asked.question
     ranker.stored(
       question.name, question.type, hash: stored.hash, isKept: refresher?.isOnKeepList(question) ?? false)

@@ -29,7 +29,7 @@ package struct RankingCounters: Hashable, Sendable {
 /// Orders the addresses of answers.
 final class Ranker {
   /// An answer that is measured while it is used.
-  private struct Entry {
+  struct Entry {
     /// Hits of the answer that have been taken into account.
     var hits: UInt32
     /// When it was last measured; nil if it never was.
@@ -41,8 +41,12 @@ final class Ranker {
     /// Whether the next look measures it even without a hit.
     var isEager: Bool
     var isIPv6: Bool
-    /// All addresses of the answer, if it has only the best of them (`ranking.answers`).
+    /// All addresses of the answer, if it shows only the best of them (`ranking.answers`) or none (`ranking.families`).
     var all: [[UInt8]]?
+    /// The hash of the key of the name's answer for the other family, if the families are compared.
+    var partner: UInt64?
+    /// The answer with its addresses, while it is withheld (`ranking.families`).
+    var withheld: ComposedResponse?
   }
 
   /// What a job measures.
@@ -63,14 +67,14 @@ final class Ranker {
 
   let loop: any Loop
   let cache: MessageCache
-  private let network: CurrentNetwork
+  let network: CurrentNetwork
   private let prober: any AddressProber
   private let note: @Sendable (String) -> Void
-  private var settings: RankingSettings
+  private(set) var settings: RankingSettings
   private var table = MeasurementTable()
   private var pacing: ProbePacing
   private var canary = CanaryWatch()
-  private var entries: [UInt64: Entry] = [:]
+  var entries: [UInt64: Entry] = [:]
   private var looks = RefreshQueue()
   private var rounds: [UInt64: ProbeRound] = [:]
   /// Probes that could not begin yet.
@@ -132,6 +136,12 @@ final class Ranker {
   ///   - hash: of the key under which it will be stored.
   ///   - isPlain: whether neither DNSSEC data nor AD goes with it.
   func arrange(_ response: inout ComposedResponse, to name: DomainName, hash: UInt64, isPlain: Bool) {
+    putInOrder(&response, to: name, hash: hash, isPlain: isPlain)
+    withholdIfWorse(&response, to: name, hash: hash, isPlain: isPlain)
+  }
+
+  private func putInOrder(_ response: inout ComposedResponse, to name: DomainName, hash: UInt64, isPlain: Bool) {
+    entries[hash]?.all = nil
     guard table.count > 0 || reports.count > 0, response.rotation.count > 1 else { return }
     let addresses = response.rotatingAddresses
     let band = band(of: hash, cache.addressRun(octets: addresses[0].count, hash: hash))
@@ -139,10 +149,7 @@ final class Ranker {
     response.arrange(order.indices, rotating: order.bandCount)
     guard let best = shortened(order, of: addresses, isPlain: isPlain), entries[hash] != nil,
       let fewer = response.showing(best, of: name)
-    else {
-      entries[hash]?.all = nil
-      return
-    }
+    else { return }
     entries[hash]?.all = addresses
     response = fewer
     response.limitRotation(to: order.bandCount)
@@ -162,8 +169,10 @@ final class Ranker {
     let (kinds, isListed) = settings.measures(for: name)
     guard !kinds.isEmpty else { return }
     let isIPv6 = type == .aaaa
-    guard let run = run(of: hash, isIPv6: isIPv6), let state = cache.state(hash: hash), run.addresses.count > 1,
-      !measurable(run, isListed: isListed).isEmpty
+    let partner = comparesFamilies ? otherFamily(of: hash) : nil
+    let hasBoth = partner.map { self.run(of: $0, isIPv6: !isIPv6) != nil } ?? false
+    guard let run = run(of: hash, isIPv6: isIPv6), let state = cache.state(hash: hash),
+      run.addresses.count > 1 || hasBoth, !measurable(run, isListed: isListed).isEmpty
     else {
       entries[hash] = nil
       return
@@ -178,13 +187,21 @@ final class Ranker {
     let isEager = isListed || isKept
     let due = now + (isEager ? 0 : Ranker.firstLook)
     entries[hash] = Entry(
-      hits: state.hits, measuredAt: nil, dueAt: due, wait: Ranker.nextLook, isEager: isEager, isIPv6: isIPv6)
+      hits: state.hits, measuredAt: nil, dueAt: due, wait: Ranker.nextLook, isEager: isEager, isIPv6: isIPv6,
+      partner: partner)
     look(at: hash, due)
+    if hasBoth, let partner, entries[partner] == nil {
+      // A single address, which came first, is measured as well now.
+      stored(name, isIPv6 ? .a : .aaaa, hash: partner, isKept: isKept)
+    }
   }
 
   /// The addresses of an answer, with those that it does not show.
-  private func run(of hash: UInt64, isIPv6: Bool) -> AddressRun? {
-    guard var run = cache.addressRun(octets: isIPv6 ? 16 : 4, hash: hash) else { return nil }
+  func run(of hash: UInt64, isIPv6: Bool) -> AddressRun? {
+    guard var run = cache.addressRun(octets: isIPv6 ? 16 : 4, hash: hash) else {
+      guard entries[hash]?.withheld != nil, let all = entries[hash]?.all else { return nil }
+      return AddressRun(addresses: all, rotating: nil)
+    }
     if let all = entries[hash]?.all { run.addresses += all.filter { !run.addresses.contains($0) } }
     return run
   }
@@ -230,7 +247,7 @@ final class Ranker {
     table.measurement(of: address, by: kind, network: network.number, now: now, interval: interval)
   }
 
-  private func isUsable(_ kind: ProbeKind, _ address: IPAddress) -> Bool {
+  func isUsable(_ kind: ProbeKind, _ address: IPAddress) -> Bool {
     guard prober.canUse(kind, isIPv6: address.isIPv6) else { return false }
     if case .tcp = kind, !address.isLoopback { return !canary.isVoid(isIPv6: address.isIPv6, on: network.number) }
     return true
@@ -314,8 +331,8 @@ final class Ranker {
     while job.rank < job.round.kinds.count {
       if isUsable(job.kind, job.address) {
         guard let known = known(job.address, job.kind), now - known.measuredAt < interval else { return wait(job) }
-        // It worked and failed once: it is measured again, 5 s later.
-        if known.failures > 0, !known.isFailing {
+        // It failed once, which may be chance: it is measured again, 5 s later.
+        if isInDoubt(known, job.address) {
           if now - known.measuredAt >= 5 * Ranker.second { return wait(job) }
           job.round.hasDoubt = true
         }
@@ -412,13 +429,16 @@ final class Ranker {
     table.note(result, of: job.address, by: kind, network: network.number, now: now)
     release(job.address, kind)
     guard result == .failed, let known = known(job.address, kind) else { return finishedOne(of: job.round) }
-    if known.isFailing {
-      job.rank += 1
-      advance(job)
-    } else {
-      job.round.hasDoubt = true
-      finishedOne(of: job.round)
-    }
+    if isInDoubt(known, job.address) { job.round.hasDoubt = true }
+    guard known.isFailing else { return finishedOne(of: job.round) }
+    job.rank += 1
+    advance(job)
+  }
+
+  /// Whether an address failed once where only two failures count.
+  private func isInDoubt(_ known: Measurement, _ address: IPAddress) -> Bool {
+    guard known.failures > 0 else { return false }
+    return !known.isFailing || comparesFamilies && address.isIPv6 && known.failures < FamilyComparison.failures
   }
 
   /// Lets jobs of other answers use what was found.
@@ -443,6 +463,7 @@ final class Ranker {
     guard round.left == 0, rounds[round.hash] === round else { return }
     rounds[round.hash] = nil
     rearrange(round.hash, round.name, isIPv6: round.isIPv6)
+    chooseFamily(after: round.hash, of: round.name)
     guard var entry = entries[round.hash] else { return }
     entry.measuredAt = now
     entry.hits = cache.state(hash: round.hash)?.hits ?? entry.hits
@@ -513,6 +534,7 @@ final class Ranker {
   /// The machine is on another network, or its network was down: failures are forgotten, and names in use are measured.
   func networkHasChanged() {
     loop.assertCurrent()
+    giveAll()
     table.forgetFailures()
     rounds = [:]
     waiting = []
@@ -531,6 +553,7 @@ final class Ranker {
   func use(_ settings: RankingSettings) {
     loop.assertCurrent()
     guard settings != self.settings else { return }
+    giveAll()
     self.settings = settings
     pacing = ProbePacing(perMinute: settings.probesPerMinute)
     reports.badFor = settings.badFor.nanoseconds

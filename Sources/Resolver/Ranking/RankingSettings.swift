@@ -17,6 +17,8 @@ package struct RankingSettings: Equatable, Sendable {
   package var probesPerMinute = 60
   /// How many addresses of each type an answer has at most; 0 for all.
   package var answers = 0
+  /// By how much IPv6 must be slower so that AAAA is withheld; nil if both families are always answered.
+  package var familyThreshold: Duration?
   /// Whether programs may report addresses.
   package var takesReports = true
   /// How long a reported address stays last.
@@ -32,6 +34,7 @@ package struct RankingSettings: Equatable, Sendable {
     interval = section.interval
     probesPerMinute = section.probesPerMinute
     answers = section.answers
+    familyThreshold = section.families == .faster ? section.familyThreshold : nil
     takesReports = section.reports
     badFor = section.badFor
   }
