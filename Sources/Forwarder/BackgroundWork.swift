@@ -84,7 +84,10 @@ final class BackgroundWork: @unchecked Sendable {
     // The file may contain names below a name that is NXDOMAIN by now.
     resolver.assumeIsolated { $0.expectNames() }
     keeper.start { [self] in
-      Task(executorPreference: loop) { [resolver] in await resolver.learnNames() }
+      Task(executorPreference: loop) { [resolver] in
+        await resolver.learnNames()
+        await resolver.rankCachedAnswers()
+      }
       resolveAhead($0, on: loop)
     }
   }

@@ -29,6 +29,10 @@ package struct ForwarderStatistics: Sendable {
   package var refresh: RefreshCounters?
   /// The counters of ranking; nil if the cache is off.
   package var ranking: RankingCounters?
+  /// The number of answers that are measured while they are used.
+  package var measuredAnswers = 0
+  /// What hinders measurements; nil if nothing is to be measured.
+  package var rankingProblems: [String]?
   /// Questions that are scheduled for a refresh, some of which may have been replaced since.
   package var scheduledRefreshes: Int
   /// The statistics of the cache.
@@ -139,6 +143,8 @@ package final class StatisticsSource: @unchecked Sendable {
       statistics.delayedTCPQueries = delayed
       statistics.localDNS = parts.localClient.counters
       statistics.ranking = resolver.ranking?.counters
+      statistics.measuredAnswers = resolver.ranking?.answers ?? 0
+      statistics.rankingProblems = resolver.rankingProblems
       return statistics
     }
   }

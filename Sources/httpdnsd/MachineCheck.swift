@@ -60,6 +60,7 @@ struct MachineCheck {
     } else if !opinions.contains(where: \.isOfLocalDNS) {
       add("LocalDNS", .problem, "the network provides no resolver")
     }
+    checkRanking()
   }
 
   var hasProblem: Bool { findings.contains { $0.result == .problem } }
@@ -164,6 +165,23 @@ struct MachineCheck {
     let state = clock_adjtime(CLOCK_REALTIME, &parameters)
     let isSynchronized = state >= 0 && parameters.status & STA_UNSYNC == 0
     add("clock", .ok, isSynchronized ? "\(text), synchronized" : "\(text); it is unknown whether it is synchronized")
+  }
+
+  /// What the daemon says of its measurements.
+  private mutating func checkRanking() {
+    guard RankingSettings(loaded.configuration.ranking).measures else { return }
+    guard let socket = loaded.configuration.control.socket else {
+      return add("ranking", .note, "not checked: control.socket is off")
+    }
+    do throws(ControlClientError) {
+      guard let ranking = try ControlClient(path: socket).sample().ranking else {
+        return add("ranking", .note, "the daemon measures nothing; `httpdnsd reload` makes it read the configuration")
+      }
+      for problem in ranking.problems { add("ranking", .note, problem) }
+      guard ranking.problems.isEmpty else { return }
+      let answers = "\(ranking.answers) \(ranking.answers == 1 ? "answer" : "answers") measured"
+      add("ranking", .ok, "\(answers) by \(ranking.probes) probes, \(ranking.failed) failed")
+    } catch { add("ranking", .note, "not checked: \(error)") }
   }
 
   private mutating func checkUpstream(_ opinion: Opinion, _ name: DomainName) {

@@ -10,6 +10,7 @@ import Testing
 @testable import Control
 @testable import Forwarder
 @testable import Frontend
+@testable import Resolver
 @testable import Upstreams
 
 @Suite struct `A sample for top` {
@@ -120,6 +121,26 @@ import Testing
     #expect(json.contains(part) || part.isEmpty)
     #expect(TopSample(json: part.isEmpty ? "" : json.replacing(part, with: replacement, maxReplacements: 1)) == nil)
     #expect(TopSample(json: StatsText(numbers: .empty).json) == nil)
+  }
+
+  @Test func `what ranking does is in the statistics, and a line of top`() throws {
+    var numbers = DaemonNumbers.empty
+    var counters = RankingCounters()
+    (counters.answered, counters.failed) = (["tcp": 30, "icmp": 2], ["tcp": 8])
+    (counters.deferred, counters.rearranged) = (3, 4)
+    (numbers.statistics.ranking, numbers.statistics.measuredAnswers) = (counters, 5)
+    // Nothing is measured.
+    #expect(TopSample(json: StatsText(numbers: numbers, busiest: []).json)?.ranking == nil)
+    numbers.statistics.rankingProblems = ["no \"ping\" socket"]
+    let stats = StatsText(numbers: numbers, busiest: [])
+    #expect(stats.text.contains("5 answers measured, 40 probes (8 failed, 3 put off), 4 rearranged\n"))
+    let sample = try #require(TopSample(json: stats.json))
+    #expect(
+      sample.ranking
+        == TopSample.Ranking(
+          answers: 5, probes: 40, failed: 8, deferred: 3, rearranged: 4, problems: ["no \"ping\" socket"]))
+    let lines = TopFrame(sample, after: nil).lines(rows: 40).map(\.text)
+    #expect(lines.contains { $0.hasPrefix("ranking    5 answers measured; ") })
   }
 
   @Test func `a single sample of top shows the rates since the start`() {

@@ -38,8 +38,11 @@ import Testing
         return text.contains("127.0.0.2: no answer to tcp:\(port)") && text.contains(" ms by tcp:\(port)") ? true : nil
       }
       for _ in 0..<5 { #expect(try ask(daemon.address, "www.bench.example").data == ["127.0.0.3", "127.0.0.2"]) }
-      let stats = try control(lab, socket, "cache", "--json", "www.bench.example")
-      #expect(stats.contains("\"probes\":[{\"kind\":\"tcp:\(port)\",\"ms\":"))
+      let content = try control(lab, socket, "cache", "--json", "www.bench.example")
+      #expect(content.contains("\"probes\":[{\"kind\":\"tcp:\(port)\",\"ms\":"))
+      #expect(try control(lab, socket, "stats").contains("1 answer measured, 3 probes (1 failed, 0 put off)"))
+      #expect(
+        try lab.run(["doctor", "--config", daemon.configuration]).output.contains("1 answer measured by 3 probes, 1 failed"))
     }
   }
 

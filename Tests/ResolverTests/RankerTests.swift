@@ -64,6 +64,34 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     #expect(prober.sent.isEmpty)
   }
 
+  @Test func `what is cached already is measured once ranking is switched on`() throws {
+    _ = try addresses()
+    loop.advance(by: .seconds(30))
+    use()
+    loop.advance(by: .seconds(1))
+    #expect(try addresses().count == 3)
+    loop.advance(by: .seconds(5))
+    #expect(try addresses() == [good, slow, dead])
+    #expect(provider.count == 1)
+  }
+
+  @Test func `it says what hinders measurements`() throws {
+    var problems: [String]? { scene.resolver.assumeIsolated { $0.rankingProblems } }
+    #expect(problems == nil)
+    use { $0.kinds = [.tcp(port: 443), .icmp] }
+    #expect(problems == [])
+    prober.isPingRefused = true
+    prober.milliseconds = { _, _ in 1 }
+    _ = try addresses()
+    loop.advance(by: .seconds(1))
+    _ = try addresses()
+    loop.advance(by: .seconds(5))
+    let found = try #require(problems)
+    #expect(found.count == 2)
+    #expect(found.first?.contains("the kernel refuses ping sockets; sysctl net.ipv4.ping_group_range=") == true)
+    #expect(found.last?.contains("something on this network answers for everybody") == true)
+  }
+
   @Test func `off, it has no timer`() throws {
     _ = try addresses()
     _ = try addresses()

@@ -75,6 +75,13 @@ struct StatsText: ControlText {
         "refreshing", "\(counted(UInt64(refresh.transfers), "transfer")), \(refresh.overBudget) beyond the budget",
       ])
     }
+    if let ranking = statistics.ranking, statistics.rankingProblems != nil {
+      rows.append([
+        "ranking",
+        "\(counted(UInt64(statistics.measuredAnswers), "answer")) measured, \(counted(ranking.probes, "probe"))"
+          + " (\(ranking.failures) failed, \(ranking.deferred) put off), \(ranking.rearranged) rearranged",
+      ])
+    }
     let counters = numbers.counts.members(network: numbers.network).map { [$0.name, $0.text] }
     let lines = TextTable.lines(rows) + ["", StatsText.heading] + TextTable.lines(counters)
     return lines.map { "\($0)\n" }.joined()
@@ -100,12 +107,22 @@ struct StatsText: ControlText {
         ShareLimit.allCases.map { ($0.word, "\(statistics.resolver.shares.count($0))") }
           + [("displaced", "\(statistics.resolver.shares.displaced)")]),
       "refresh_transfers": statistics.refresh.map { "\($0.transfers)" },
-      "refresh_over_budget": statistics.refresh.map { "\($0.overBudget)" },
+      "refresh_over_budget": statistics.refresh.map { "\($0.overBudget)" }, "ranking": ranking,
     ])
     let top = busiest.map { names in
       TopMembers(providers: statistics.providers, names: names, failing: numbers.failing).members
     }
     return JSONText.object(counts + rest + (top ?? []))
+  }
+
+  /// What ranking has done; nil if nothing is to be measured.
+  private var ranking: String? {
+    guard let counters = statistics.ranking, let problems = statistics.rankingProblems else { return nil }
+    return JSONText.object([
+      "answers": "\(statistics.measuredAnswers)", "probes": "\(counters.probes)", "failed": "\(counters.failures)",
+      "deferred": "\(counters.deferred)", "rearranged": "\(counters.rearranged)",
+      "problems": JSONText.array(problems.map(JSONText.string)),
+    ])
   }
 
   private func latency(_ histogram: LatencyHistogram) -> String {

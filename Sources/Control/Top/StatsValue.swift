@@ -25,7 +25,7 @@ struct StatsValue {
   }
 
   /// Returns a member of an object; nil if it is missing or this is not an object.
-  private func find(_ name: String) -> StatsValue? {
+  func find(_ name: String) -> StatsValue? {
     var member = json_value()
     return json_find(handle, name, name.utf8.count, &member) ? StatsValue(handle: member) : nil
   }
@@ -51,8 +51,13 @@ struct StatsValue {
   /// Returns a string member, or `absent` if it is missing.
   func text(_ name: String, absent: String? = nil) throws(UnreadableStats) -> String {
     if let absent, find(name) == nil { return absent }
+    return try member(name).text()
+  }
+
+  /// Returns the value of a string.
+  func text() throws(UnreadableStats) -> String {
     var string = json_string()
-    guard json_string_of(try member(name).handle, &string) else { throw UnreadableStats() }
+    guard json_string_of(handle, &string) else { throw UnreadableStats() }
     let octets = UnsafeRawBufferPointer(start: string.octets, count: string.count)
     return String(decoding: octets, as: UTF8.self)
   }

@@ -144,6 +144,15 @@ extension TopFrame {
     return lines + [TopLine(text: view.line, isHeading: true)]
   }
 
+  /// What ranking does; nil if nothing is measured.
+  private var rankingLine: String? {
+    guard let ranking = sample.ranking else { return nil }
+    let last = earlier.ranking ?? TopSample.Ranking()
+    return "ranking    \(ranking.answers) answers measured; \(decimal(rate(ranking.probes, last.probes))) probes/s, "
+      + "\(decimal(rate(ranking.failed, last.failed))) failed/s, "
+      + "\(decimal(rate(ranking.rearranged, last.rearranged))) rearranged/s"
+  }
+
   private var summary: [String] {
     let parts = QueryFate.allCases.filter { rate($0) > 0 }.map { "\(decimal(rate($0))) \($0.text)" }
     let codes = CountedCode.allCases.filter { rate($0) > 0 }.map { "\(decimal(rate($0))) \($0.mnemonic)" }
@@ -156,7 +165,7 @@ extension TopFrame {
       "cache      \(sample.entries) of \(sample.maxEntries) entries, \(sample.octets >> 10) of "
         + "\(sample.maxOctets >> 10) KiB; \(decimal(rate(sample.refreshes, earlier.refreshes))) refreshes/s",
       "in flight  \(sample.inFlight) questions, \(sample.waiting) clients waiting",
-    ]
+    ] + [rankingLine].compactMap(\.self)
   }
 
   private func latency(_ histogram: LatencyHistogram) -> String {

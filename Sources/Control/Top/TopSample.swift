@@ -57,6 +57,22 @@ public struct TopSample: Sendable, Equatable {
     public var age: UInt64 = 0
   }
 
+  /// What ranking has done.
+  public struct Ranking: Sendable, Equatable {
+    /// Answers that are measured while they are used.
+    public var answers: UInt64 = 0
+    /// Probes that have ended.
+    public var probes: UInt64 = 0
+    /// Those of them that failed.
+    public var failed: UInt64 = 0
+    /// Probes put off because of `ranking.probes_per_minute`.
+    public var deferred: UInt64 = 0
+    /// Cached answers whose order was changed.
+    public var rearranged: UInt64 = 0
+    /// What hinders measurements.
+    public var problems: [String] = []
+  }
+
   /// The time of the sample, in nanoseconds of the boot-time clock.
   public var time: UInt64 = 0
   /// The start of the daemon, by the same clock.
@@ -83,6 +99,8 @@ public struct TopSample: Sendable, Equatable {
   public var waiting: UInt64 = 0
   /// Transfers of refreshes.
   public var refreshes: UInt64 = 0
+  /// What ranking has done; nil if nothing is to be measured.
+  public var ranking: Ranking?
   /// The providers in the order of the configuration.
   public var providers: [Provider] = []
   /// The busiest names, busiest first.
@@ -116,6 +134,7 @@ extension TopSample {
     (octets, maxOctets) = (try cache.number("octets"), try cache.number("max_octets"))
     (inFlight, waiting) = (try stats.number("questions_under_way"), try stats.number("waiting_clients"))
     refreshes = try stats.number("refresh_transfers", absent: 0)
+    if let ranking = stats.find("ranking") { self.ranking = try Ranking(ranking) }
     providers = try stats.elements("providers", Provider.init(_:))
     names = try stats.elements("names", Name.init(_:))
     failing = try stats.elements("failing", Failing.init(_:))
@@ -129,6 +148,15 @@ extension TopSample.Provider {
     (transfers, failures) = (try provider.number("transfers"), try provider.number("failures"))
     (unitsToday, unitsPerDay) = (try provider.number("units_today"), try provider.number("units_per_day"))
     roundTrips = try provider.member("round_trip_ms").histogram()
+  }
+}
+
+extension TopSample.Ranking {
+  fileprivate init(_ ranking: StatsValue) throws(UnreadableStats) {
+    (answers, probes) = (try ranking.number("answers"), try ranking.number("probes"))
+    (failed, deferred) = (try ranking.number("failed"), try ranking.number("deferred"))
+    rearranged = try ranking.number("rearranged")
+    problems = try ranking.elements("problems") { problem throws(UnreadableStats) in try problem.text() }
   }
 }
 

@@ -3,6 +3,7 @@
 // A transparent proxy answers every connection within a millisecond: the figures of all addresses are then its own.
 
 import DNSWire
+import Ranking
 
 /// What is known of the current network.
 struct CanaryWatch {
@@ -34,6 +35,12 @@ struct CanaryWatch {
     guard let finding = findings[isIPv6], finding.network == network else { return false }
     findings[isIPv6]?.isVoid = hasAnswered
     return hasAnswered && !finding.isVoid
+  }
+
+  /// What something on the way that answers every connection means for the figures, human-readable.
+  static func problem(_ kind: ProbeKind) -> String {
+    "an address that does not exist answers a TCP connection (\(kind)): something on this network answers for everybody, "
+      + "so TCP probes say nothing here"
   }
 
   /// Whether the figures of connections are void.

@@ -8,6 +8,11 @@ package enum PingPermission {
   /// The sysctl's file.
   private static let path = "/proc/sys/net/ipv4/ping_group_range"
 
+  /// That the kernel gives this process none, and what to do, human-readable.
+  package static var problem: String {
+    "addresses are not measured by icmp: the kernel refuses ping sockets; \(advice())"
+  }
+
   /// What to do so that the kernel gives this process ping sockets, with the present range if it can be read.
   package static func advice() -> String { advice(present: present(), group: getegid()) }
 

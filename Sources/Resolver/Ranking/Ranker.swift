@@ -24,6 +24,11 @@ package struct RankingCounters: Hashable, Sendable {
   package var goodReports: UInt64 = 0
   package var badReports: UInt64 = 0
   package var unknownReports: UInt64 = 0
+
+  /// Probes that have ended, of every kind.
+  package var probes: UInt64 { [answered, failed, unknown].reduce(0) { $0 + $1.values.reduce(0, +) } }
+  /// Those of them that failed.
+  package var failures: UInt64 { failed.values.reduce(0, +) }
 }
 
 /// Orders the addresses of answers.
@@ -124,6 +129,20 @@ final class Ranker {
 
   /// The number of answers that are measured while they are used.
   var count: Int { entries.count }
+
+  /// What hinders measurements now, human-readable.
+  var problems: [String] {
+    let kinds = settings.kinds + settings.domains.values.joined()
+    var found: [String] = []
+    if kinds.contains(.icmp), [false, true].contains(where: { !prober.canUse(.icmp, isIPv6: $0) }) {
+      found.append(PingPermission.problem)
+    }
+    let connection = kinds.first { if case .tcp = $0 { true } else { false } }
+    if let connection, [false, true].contains(where: { canary.isVoid(isIPv6: $0, on: network.number) }) {
+      found.append(CanaryWatch.problem(connection))
+    }
+    return found
+  }
 
   private var now: Int64 { loop.now.nanoseconds }
   private var interval: Int64 { settings.interval.nanoseconds }
@@ -521,9 +540,7 @@ final class Ranker {
       guard let self else { return }
       let hasAnswered = if case .answered = result { true } else { false }
       if canary.ended(hasAnswered: hasAnswered, isIPv6: round.isIPv6, on: number) {
-        note(
-          "an address that does not exist answers a TCP connection (\(kind)): something on this network answers for "
-            + "everybody, so TCP probes say nothing here")
+        note(CanaryWatch.problem(kind))
       }
       finishedOne(of: round)
     }

@@ -17,7 +17,12 @@ extension Resolver {
   }
 
   /// Takes over other settings of ranking.
-  package func useRanking(_ settings: RankingSettings) { ranker?.use(settings) }
+  package func useRanking(_ settings: RankingSettings) {
+    let measured = ranker?.measures ?? false
+    ranker?.use(settings)
+    guard !measured, settings.measures else { return }
+    Task(executorPreference: loop) { await self.rankCachedAnswers() }
+  }
 
   /// Ends all probes.
   func endRanking() {
@@ -27,6 +32,32 @@ extension Resolver {
 
   /// Counters of ranking, and the number of answers that are measured while they are used; nil without a cache.
   package var ranking: (counters: RankingCounters, answers: Int)? { ranker.map { ($0.counters, $0.count) } }
+
+  /// What hinders measurements, human-readable; nil if nothing is to be measured.
+  package var rankingProblems: [String]? { ranker.flatMap { $0.measures ? $0.problems : nil } }
+
+  /// Measures answers that are cached already once they are used: from the cache file, or from the time before ranking was
+  /// switched on. Call it from a task that prefers the loop.
+  package func rankCachedAnswers() async {
+    guard ranker?.measures == true else { return }
+    var survey = CacheSurvey(of: cache)
+    while !survey.isDone {
+      var found: [(key: [UInt8], hash: UInt64)] = []
+      survey.advance(steps: Resolver.rankingSteps) { record, hash in
+        if record.answers > 0 { found.append((Array(record.key), hash)) }
+      }
+      for (key, hash) in found {
+        guard let ranker, let parts = KeyParts(key), parts.subnet.family == 0 else { continue }
+        let type = RecordType(rawValue: parts.scope.type)
+        let question = HTTPDNSQuestion(name: parts.name, type: type)
+        ranker.stored(parts.name, type, hash: hash, isKept: refresher?.isOnKeepList(question) ?? false)
+      }
+      await loop.sleep(for: .zero)
+    }
+  }
+
+  /// The steps of the cache's walk in one turn of the loop.
+  private static let rankingSteps = 16
 
   /// Takes reports of programs.
   package func take(_ batch: ReportBatch) -> ReportOutcome {

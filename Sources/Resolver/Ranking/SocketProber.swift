@@ -59,7 +59,7 @@ package final class SocketProber: AddressProber {
 
   private func refuse(_ family: Int32) {
     guard refused.insert(family).inserted, refused.count == 1 else { return }
-    warn("addresses are not measured by icmp: the kernel refuses ping sockets; \(PingPermission.advice())")
+    warn(PingPermission.problem)
   }
 }
 
