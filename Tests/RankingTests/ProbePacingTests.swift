@@ -38,6 +38,27 @@ private func address(_ number: Int) -> IPAddress {
     #expect(pacing.begin(address(10), now: 0) == nil)
   }
 
+  @Test func `one client or domain leaves a quarter of the probes to others`() {
+    var pacing = ProbePacing(perMinute: 60)
+    func ask(_ number: Int, _ client: UInt64, _ domain: UInt64, at now: Int64) -> ProbePacing.Refusal? {
+      defer { if pacing.inFlight > 0 { pacing.end() } }
+      return pacing.begin(address(number), for: [client, domain], now: now)
+    }
+    // A client with names of many domains.
+    for number in 0..<45 { #expect(ask(number, 1, 100 + UInt64(number), at: Int64(number)) == nil) }
+    #expect(ask(100, 1, 10, at: 45) == .share)
+    #expect(pacing.nextTime(for: [1, 10], now: 45) == 60 * second)
+    #expect(ask(100, 3, 10, at: 45) == nil)
+    // A domain with names of many clients, a minute later.
+    let later = 100 * second
+    for number in 0..<45 { #expect(ask(number, 200 + UInt64(number), 2, at: later + Int64(number)) == nil) }
+    #expect(ask(100, 3, 2, at: later + 45) == .share)
+    #expect(ask(100, 3, 10, at: later + 45) == nil)
+    #expect(ask(100, 3, 2, at: later + 60 * second) == nil)
+    // The daemon's own names have no share.
+    #expect(pacing.begin(address(101), now: later + 45) == nil)
+  }
+
   @Test func `one to an address in a second`() {
     var pacing = ProbePacing(perMinute: 60)
     #expect(pacing.begin(address(1), now: 0) == nil)

@@ -162,6 +162,27 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     #expect(failures[2].at - failures[1].at >= .seconds(1))
   }
 
+  @Test func `one client cannot use up the probes`() throws {
+    let provider = ScriptedUpstream(on: loop) { question, _ in
+      let number = Int(question.name.text.dropFirst().prefix { $0.isNumber }) ?? 0
+      return .answer(.addresses(question.name, "203.0.\(number).1", "203.0.\(number).2", ttl: 600))
+    }
+    let scene = ResolverScene(on: loop, [provider])
+    scene.prober.milliseconds = { _, _ in 10 }
+    var settings = RankingSettings()
+    (settings.kinds, settings.probesPerMinute) = ([.icmp], 20)
+    scene.resolver.assumeIsolated { $0.useRanking(settings) }
+    for number in 1..<40 {
+      for _ in 0..<9 { _ = try scene.answer(ClientQuestion(name: "n\(number).example", client: 1)) }
+    }
+    loop.advance(by: .seconds(10))
+    #expect(scene.prober.sent.count == 15)
+    for _ in 0..<2 { _ = try scene.answer(ClientQuestion(name: "n99.example", client: 2)) }
+    loop.advance(by: .seconds(10))
+    #expect(scene.prober.sent.count { $0.address.octets[2] == 99 } == 4)
+    #expect(scene.prober.sent.count == 19)
+  }
+
   @Test func `no minute has more probes than allowed, and the most used names come first`() throws {
     let provider = ScriptedUpstream(on: loop) { question, _ in
       let number = Int(question.name.text.dropFirst().prefix { $0.isNumber }) ?? 0
@@ -173,7 +194,10 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     var settings = RankingSettings()
     (settings.kinds, settings.probesPerMinute) = ([.icmp], 20)
     scene.resolver.assumeIsolated { $0.useRanking(settings) }
-    for number in 0..<40 { for _ in 0...(number + 1) { _ = try scene.answer("n\(number).example") } }
+    for number in 0..<40 {
+      let question = ClientQuestion(name: "n\(number).example", client: UInt16(number % 2 + 1))
+      for _ in 0...(number + 1) { _ = try scene.answer(question) }
+    }
     loop.advance(by: .seconds(600))
     let times = scene.prober.sent.map(\.at)
     #expect(times.count == 160)

@@ -5,6 +5,7 @@
 import Configuration
 import DNSWire
 import EventLoop
+import FairShares
 import Frontend
 import HTTPDNS
 import MessageCache
@@ -48,6 +49,8 @@ struct EntryOrigin {
   var heat: UInt32
   /// Hits that count as the entry's own.
   var hits: UInt32
+  /// The client that asked first, or the daemon itself.
+  var client = ClientKey.ourselves
 }
 
 /// Finds and stores answers.

@@ -36,6 +36,8 @@ struct FetchResult {
 /// A question in flight. Unchecked, since timers and tasks of the resolver's loop carry it: nothing else may touch it.
 final class Fetch: @unchecked Sendable {
   let asked: ResolverQuestion
+  /// The client that asked first, or the daemon itself.
+  let client: ClientKey
   /// The registered domain of the name; shares and limits count by it.
   let domain: DomainKey
   /// The cache's epoch when it began: its answer belongs to the network of that time.
@@ -93,8 +95,12 @@ final class Fetch: @unchecked Sendable {
   var route: Route { asked.route }
   var key: QuestionKey { asked.key }
 
-  init(_ asked: ResolverQuestion, of domain: DomainKey, epoch: UInt32, network: UInt32, startedAt: BootInstant) {
+  init(
+    _ asked: ResolverQuestion, for client: ClientKey, of domain: DomainKey, epoch: UInt32, network: UInt32,
+    startedAt: BootInstant
+  ) {
     self.asked = asked
+    self.client = client
     self.domain = domain
     self.epoch = epoch
     self.network = network
@@ -107,7 +113,7 @@ final class Fetch: @unchecked Sendable {
 
   /// What its entry remembers of it.
   func origin(_ source: AnswerSource) -> EntryOrigin {
-    EntryOrigin(source: source, epoch: epoch, network: network, heat: heat, hits: hits)
+    EntryOrigin(source: source, epoch: epoch, network: network, heat: heat, hits: hits, client: client)
   }
 
   private static let longestTrail = 16
@@ -133,7 +139,7 @@ extension Resolver {
     _ asked: ResolverQuestion, for client: ClientKey = .ourselves, of domain: DomainKey? = nil
   ) -> Fetch {
     let fetch = Fetch(
-      asked, of: domain ?? DomainKey(of: asked.question.name), epoch: cache.epoch, network: network.number,
+      asked, for: client, of: domain ?? DomainKey(of: asked.question.name), epoch: cache.epoch, network: network.number,
       startedAt: loop.now)
     inFlight[asked.key] = fetch
     fetch.place = places.enter(fetch, client, fetch.domain, now: loop.now.nanoseconds)
@@ -412,7 +418,8 @@ extension Resolver {
     guard let ranker, ranker.measures, answer.response.rotation.size > 0 || ranker.comparesFamilies else { return }
     let question = asked.question
     ranker.stored(
-      question.name, question.type, hash: stored.hash, isKept: refresher?.isOnKeepList(question) ?? false)
+      question.name, question.type, hash: stored.hash, isKept: refresher?.isOnKeepList(question) ?? false,
+      for: origin.client)
   }
 
   /// Whether LocalDNS's late answer must not replace a provider's.

@@ -11,17 +11,20 @@ final class ProbeRound {
   let kinds: [ProbeKind]
   /// Hits of the answer when the round began: the most used names come first.
   let uses: UInt32
+  /// The client and the domain that it is for.
+  let shares: [UInt64]
   /// Addresses that are not done, and the canary if its outcome matters.
   var left = 0
   /// Whether an address that worked has failed once, so that it is measured again soon.
   var hasDoubt = false
 
-  init(_ hash: UInt64, _ name: DomainName, isIPv6: Bool, _ kinds: [ProbeKind], uses: UInt32) {
+  init(_ hash: UInt64, _ name: DomainName, isIPv6: Bool, _ kinds: [ProbeKind], uses: UInt32, shares: [UInt64]) {
     self.hash = hash
     self.name = name
     self.isIPv6 = isIPv6
     self.kinds = kinds
     self.uses = uses
+    self.shares = shares
   }
 }
 

@@ -5,6 +5,7 @@
 
 import DNSWire
 import EventLoop
+import FairShares
 import Frontend
 import MessageCache
 import Ranking
@@ -48,6 +49,8 @@ final class Ranker {
     var isIPv6: Bool
     /// All addresses of the answer, if it shows only the best of them (`ranking.answers`) or none (`ranking.families`).
     var all: [[UInt8]]?
+    /// The client and the domain whose probes are counted; none for the daemon's own names.
+    var shares: [UInt64]
     /// The hash of the key of the name's answer for the other family, if the families are compared.
     var partner: UInt64?
     /// The answer with its addresses, while it is withheld (`ranking.families`).
@@ -73,12 +76,12 @@ final class Ranker {
   let loop: any Loop
   let cache: MessageCache
   let network: CurrentNetwork
-  private let prober: any AddressProber
+  let prober: any AddressProber
   private let note: @Sendable (String) -> Void
   private(set) var settings: RankingSettings
   private var table = MeasurementTable()
   private var pacing: ProbePacing
-  private var canary = CanaryWatch()
+  private(set) var canary = CanaryWatch()
   var entries: [UInt64: Entry] = [:]
   private var looks = RefreshQueue()
   private var rounds: [UInt64: ProbeRound] = [:]
@@ -130,20 +133,6 @@ final class Ranker {
   /// The number of answers that are measured while they are used.
   var count: Int { entries.count }
 
-  /// What hinders measurements now, human-readable.
-  var problems: [String] {
-    let kinds = settings.kinds + settings.domains.values.joined()
-    var found: [String] = []
-    if kinds.contains(.icmp), [false, true].contains(where: { !prober.canUse(.icmp, isIPv6: $0) }) {
-      found.append(PingPermission.problem)
-    }
-    let connection = kinds.first { if case .tcp = $0 { true } else { false } }
-    if let connection, [false, true].contains(where: { canary.isVoid(isIPv6: $0, on: network.number) }) {
-      found.append(CanaryWatch.problem(connection))
-    }
-    return found
-  }
-
   private var now: Int64 { loop.now.nanoseconds }
   private var interval: Int64 { settings.interval.nanoseconds }
 
@@ -183,7 +172,7 @@ final class Ranker {
   }
 
   /// An answer was stored: it is measured once it is used, or at once if its name is listed.
-  func stored(_ name: DomainName, _ type: RecordType, hash: UInt64, isKept: Bool) {
+  func stored(_ name: DomainName, _ type: RecordType, hash: UInt64, isKept: Bool, for client: ClientKey = .ourselves) {
     guard measures, type == .a || type == .aaaa else { return }
     let (kinds, isListed) = settings.measures(for: name)
     guard !kinds.isEmpty else { return }
@@ -207,11 +196,11 @@ final class Ranker {
     let due = now + (isEager ? 0 : Ranker.firstLook)
     entries[hash] = Entry(
       hits: state.hits, measuredAt: nil, dueAt: due, wait: Ranker.nextLook, isEager: isEager, isIPv6: isIPv6,
-      partner: partner)
+      shares: isKept ? [] : [client.value, DomainKey(of: name).value].filter { $0 != 0 }, partner: partner)
     look(at: hash, due)
     if hasBoth, let partner, entries[partner] == nil {
       // A single address, which came first, is measured as well now.
-      stored(name, isIPv6 ? .a : .aaaa, hash: partner, isKept: isKept)
+      stored(name, isIPv6 ? .a : .aaaa, hash: partner, isKept: isKept, for: client)
     }
   }
 
@@ -337,7 +326,8 @@ final class Ranker {
       entries[hash] = nil
       return
     }
-    let round = ProbeRound(hash, name, isIPv6: entry.isIPv6, kinds, uses: state.hits &- entry.hits)
+    let round = ProbeRound(
+      hash, name, isIPv6: entry.isIPv6, kinds, uses: state.hits &- entry.hits, shares: entry.shares)
     rounds[hash] = round
     round.left = addresses.count + 1
     askCanary(for: round, addresses)
@@ -378,11 +368,14 @@ final class Ranker {
         left.append(job)
         continue
       }
-      switch pacing.begin(job.address, now: now) {
+      switch pacing.begin(job.address, for: job.round.shares, now: now) {
       case nil:
         measuring[measured] = job
         send(job)
       case .address: left.append(job)
+      case .share:
+        left.append(job)
+        putOff(job)
       case .busy, .budget:
         left.append(job)
         isFull = true
@@ -403,7 +396,10 @@ final class Ranker {
   private func nextProbe() -> Int64 {
     let now = now
     if let next = pacing.nextTime(now: now) { return next }
-    return waiting.compactMap { pacing.nextTime(for: $0.address, now: now) }.min() ?? .max
+    return waiting.compactMap { job in
+      [pacing.nextTime(for: job.address, now: now), pacing.nextTime(for: job.round.shares, now: now)]
+        .compactMap(\.self).max()
+    }.min() ?? .max
   }
 
   private func send(_ job: ProbeJob) {
