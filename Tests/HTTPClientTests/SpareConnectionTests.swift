@@ -19,6 +19,8 @@ import Testing
       let first = await origin.get().response?.text
       return await withTaskGroup(of: String?.self) { group in
         for _ in 0..<2 { group.addTask { await origin.get("/held").response?.text } }
+        // Not the one that is spare while only the first of them has begun.
+        await held.areAccepted(tls ? 4 : 3, in: origin)
         await held.areSpare(1, in: origin)
         // It takes the spare one, and another one is opened.
         group.addTask { await origin.get("/held").response?.text }
