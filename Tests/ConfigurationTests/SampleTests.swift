@@ -21,7 +21,7 @@ import Testing
 
 /// A text whose secrets come from the environment and not from files and credentials, which only its reader has.
 private func withoutSecretFiles(_ text: some StringProtocol) -> String {
-  String(text).replacing(/\b(access_key_secret|aes_secret_key|secret_key|token|key)_(?:file|credential) = "[^"]*"/) {
+  String(text).replacing(/\b(access_key_secret|aes_secret_key|secret_key|report_token|token|key)_(?:file|credential) = "[^"]*"/) {
     "\($0.output.1)_env = \"\($0.output.1)\""
   }
 }
@@ -29,7 +29,7 @@ private func withoutSecretFiles(_ text: some StringProtocol) -> String {
 /// One secret for each key, of the form that it needs.
 private let secrets = [
   "access_key_secret": "secret", "token": "4711", "key": "0123456789abcdef", "secret_key": "0123456789abcdef",
-  "aes_secret_key": "0123456789abcdef0123456789abcdef",
+  "aes_secret_key": "0123456789abcdef0123456789abcdef", "report_token": "0123456789abcdef",
 ]
 
 /// The least that makes each of the providers that the sample file shows as comments, in their order.
