@@ -21,7 +21,8 @@ import Testing
 
 /// A text whose secrets come from the environment and not from files and credentials, which only its reader has.
 private func withoutSecretFiles(_ text: some StringProtocol) -> String {
-  String(text).replacing(/\b(access_key_secret|aes_secret_key|secret_key|report_token|token|key)_(?:file|credential) = "[^"]*"/) {
+  let key = /\b(access_key_secret|(?:aes_)?secret_key|(?:report_)?token|key)_(?:file|credential) = "[^"]*"/
+  return String(text).replacing(key) {
     "\($0.output.1)_env = \"\($0.output.1)\""
   }
 }
