@@ -9,16 +9,16 @@ enum AddressText {
     var parts = figures.probes.map { probe in
       var text =
         probe.roundTrip.map { "\(TimeText.milliseconds($0)) by \(probe.kind)" } ?? "no answer to \(probe.kind)"
-      if probe.failures > 0, probe.roundTrip != nil { text += ", \(failures(probe.failures)) since" }
+      if probe.failures > 0, probe.roundTrip != nil { text += ", \(counted(UInt64(probe.failures), "failure")) since" }
       return text + ", measured \(TimeText.rough(probe.age)) ago"
     }
     if let time = figures.badFor { parts.append("reported, last for \(TimeText.rough(time))") }
-    if figures.reportedFailures > 0 { parts.append("\(failures(figures.reportedFailures)) reported within a minute") }
+    if figures.reportedFailures > 0 {
+      parts.append("\(counted(UInt64(figures.reportedFailures), "failure")) reported within a minute")
+    }
     if let time = figures.reportedMilliseconds { parts.append("\(time) ms reported") }
     return parts.isEmpty ? "reported" : parts.joined(separator: "; ")
   }
-
-  private static func failures(_ count: Int) -> String { "\(count) \(count == 1 ? "failure" : "failures")" }
 
   static func json(_ figures: AddressFigures) -> String {
     JSONText.object([

@@ -179,8 +179,8 @@ struct MachineCheck {
       }
       for problem in ranking.problems { add("ranking", .note, problem) }
       guard ranking.problems.isEmpty else { return }
-      let answers = "\(ranking.answers) \(ranking.answers == 1 ? "answer" : "answers") measured"
-      add("ranking", .ok, "\(answers) by \(ranking.probes) probes, \(ranking.failed) failed")
+      let answers = "\(counted(ranking.answers, "answer")) measured by \(counted(ranking.probes, "probe"))"
+      add("ranking", .ok, "\(answers), \(ranking.failed) failed")
     } catch { add("ranking", .note, "not checked: \(error)") }
   }
 

@@ -78,7 +78,7 @@ struct FlushText: ControlText {
 }
 
 /// `1 transfer`, `2 transfers`.
-func counted(_ number: UInt64, _ one: String) -> String { number == 1 ? "1 \(one)" : "\(number) \(one)s" }
+package func counted(_ number: UInt64, _ one: String) -> String { number == 1 ? "1 \(one)" : "\(number) \(one)s" }
 
 extension ControlClient {
   /// Removes names from the cache; if `names` is empty, everything.
