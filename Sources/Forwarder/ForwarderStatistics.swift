@@ -27,12 +27,8 @@ package struct ForwarderStatistics: Sendable {
   package var waitingClients: Int
   /// The counters of refreshing; nil if the cache is off.
   package var refresh: RefreshCounters?
-  /// The counters of ranking; nil if the cache is off.
-  package var ranking: RankingCounters?
-  /// The number of answers that are measured while they are used.
-  package var measuredAnswers = 0
-  /// What hinders measurements; nil if nothing is to be measured.
-  package var rankingProblems: [String]?
+  /// What ranking does; nil if the cache is off.
+  package var ranking: RankingReport?
   /// Questions that are scheduled for a refresh, some of which may have been replaced since.
   package var scheduledRefreshes: Int
   /// The statistics of the cache.
@@ -142,9 +138,7 @@ package final class StatisticsSource: @unchecked Sendable {
       statistics.displacedTCPConnections = parts.connections.displaced
       statistics.delayedTCPQueries = delayed
       statistics.localDNS = parts.localClient.counters
-      statistics.ranking = resolver.ranking?.counters
-      statistics.measuredAnswers = resolver.ranking?.answers ?? 0
-      statistics.rankingProblems = resolver.rankingProblems
+      statistics.ranking = resolver.ranking
       return statistics
     }
   }

@@ -8,6 +8,9 @@ public enum ProbeKind: Hashable, Sendable {
   /// A TCP connection to this port.
   case tcp(port: UInt16)
 
+  /// Whether it is a TCP connection.
+  public var isConnection: Bool { if case .tcp = self { true } else { false } }
+
   /// A number that no other kind has.
   var number: UInt32 {
     switch self {

@@ -21,7 +21,7 @@ struct MetricsPage {
     write(sockets: statistics)
     write(statistics.resolver, statistics)
     write(statistics.cache)
-    if let ranking = statistics.ranking { write(ranking) }
+    if let ranking = statistics.ranking { write(ranking.counters) }
     if let refresh = statistics.refresh { write(refresh, scheduled: statistics.scheduledRefreshes) }
     page.write(providers: statistics.providers)
     write(process)

@@ -125,13 +125,14 @@ import Testing
 
   @Test func `what ranking does is in the statistics, and a line of top`() throws {
     var numbers = DaemonNumbers.empty
-    var counters = RankingCounters()
-    (counters.answered, counters.failed) = (["tcp": 30, "icmp": 2], ["tcp": 8])
-    (counters.deferred, counters.rearranged) = (3, 4)
-    (numbers.statistics.ranking, numbers.statistics.measuredAnswers) = (counters, 5)
+    var ranking = RankingReport()
+    (ranking.counters.answered, ranking.counters.failed) = (["tcp": 30, "icmp": 2], ["tcp": 8])
+    (ranking.counters.deferred, ranking.counters.rearranged) = (3, 4)
+    (ranking.answers, ranking.problems) = (5, ["no \"ping\" socket"])
+    numbers.statistics.ranking = ranking
     // Nothing is measured.
     #expect(TopSample(json: StatsText(numbers: numbers, busiest: []).json)?.ranking == nil)
-    numbers.statistics.rankingProblems = ["no \"ping\" socket"]
+    numbers.statistics.ranking?.measures = true
     let stats = StatsText(numbers: numbers, busiest: [])
     #expect(stats.text.contains("5 answers measured, 40 probes (8 failed, 3 put off), 4 rearranged\n"))
     let sample = try #require(TopSample(json: stats.json))

@@ -45,6 +45,8 @@ final class ScriptedProber: AddressProber {
 
   func canUse(_ kind: ProbeKind, isIPv6: Bool) -> Bool { !(isPingRefused && kind == .icmp) }
 
+  var problem: String? { isPingRefused ? PingPermission.problem : nil }
+
   func cancelAll() {
     for timer in timers { timer.cancel() }
     timers = []

@@ -76,17 +76,17 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   }
 
   @Test func `it says what hinders measurements`() throws {
-    var problems: [String]? { scene.resolver.assumeIsolated { $0.rankingProblems } }
-    #expect(problems == nil)
+    var report: RankingReport? { scene.resolver.assumeIsolated { $0.ranking } }
+    #expect(report?.measures == false)
     use { $0.kinds = [.tcp(port: 443), .icmp] }
-    #expect(problems == [])
+    #expect(report?.measures == true && report?.problems == [])
     prober.isPingRefused = true
     prober.milliseconds = { _, _ in 1 }
     _ = try addresses()
     loop.advance(by: .seconds(1))
     _ = try addresses()
     loop.advance(by: .seconds(5))
-    let found = try #require(problems)
+    let found = try #require(report?.problems)
     #expect(found.count == 2)
     #expect(found.first?.contains("the kernel refuses ping sockets; sysctl net.ipv4.ping_group_range=") == true)
     #expect(found.last?.contains("something on this network answers for everybody") == true)
@@ -162,7 +162,8 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     #expect(failures[2].at - failures[1].at >= .seconds(1))
   }
 
-  @Test func `one client cannot use up the probes`() throws {
+  /// Answers `nN.example` with 203.0.N.1 and 203.0.N.2, which answer each of at most 20 probes a minute.
+  private func sceneOfManyNames() -> ResolverScene {
     let provider = ScriptedUpstream(on: loop) { question, _ in
       let number = Int(question.name.text.dropFirst().prefix { $0.isNumber }) ?? 0
       return .answer(.addresses(question.name, "203.0.\(number).1", "203.0.\(number).2", ttl: 600))
@@ -172,6 +173,11 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     var settings = RankingSettings()
     (settings.kinds, settings.probesPerMinute) = ([.icmp], 20)
     scene.resolver.assumeIsolated { $0.useRanking(settings) }
+    return scene
+  }
+
+  @Test func `one client cannot use up the probes`() throws {
+    let scene = sceneOfManyNames()
     for number in 1..<40 {
       for _ in 0..<9 { _ = try scene.answer(ClientQuestion(name: "n\(number).example", client: 1)) }
     }
@@ -184,16 +190,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   }
 
   @Test func `no minute has more probes than allowed, and the most used names come first`() throws {
-    let provider = ScriptedUpstream(on: loop) { question, _ in
-      let number = Int(question.name.text.dropFirst().prefix { $0.isNumber }) ?? 0
-      let (first, second) = ("203.0.\(number).1", "203.0.\(number).2")
-      return .answer(.addresses(question.name, first, second, ttl: 600))
-    }
-    let scene = ResolverScene(on: loop, [provider])
-    scene.prober.milliseconds = { _, _ in 10 }
-    var settings = RankingSettings()
-    (settings.kinds, settings.probesPerMinute) = ([.icmp], 20)
-    scene.resolver.assumeIsolated { $0.useRanking(settings) }
+    let scene = sceneOfManyNames()
     for number in 0..<40 {
       let question = ClientQuestion(name: "n\(number).example", client: UInt16(number % 2 + 1))
       for _ in 0...(number + 1) { _ = try scene.answer(question) }

@@ -75,11 +75,12 @@ struct StatsText: ControlText {
         "refreshing", "\(counted(UInt64(refresh.transfers), "transfer")), \(refresh.overBudget) beyond the budget",
       ])
     }
-    if let ranking = statistics.ranking, statistics.rankingProblems != nil {
+    if let ranking {
+      let counters = ranking.counters
       rows.append([
         "ranking",
-        "\(counted(UInt64(statistics.measuredAnswers), "answer")) measured, \(counted(ranking.probes, "probe"))"
-          + " (\(ranking.failures) failed, \(ranking.deferred) put off), \(ranking.rearranged) rearranged",
+        "\(counted(UInt64(ranking.answers), "answer")) measured, \(counted(counters.probes, "probe"))"
+          + " (\(counters.failures) failed, \(counters.deferred) put off), \(counters.rearranged) rearranged",
       ])
     }
     let counters = numbers.counts.members(network: numbers.network).map { [$0.name, $0.text] }
@@ -107,7 +108,7 @@ struct StatsText: ControlText {
         ShareLimit.allCases.map { ($0.word, "\(statistics.resolver.shares.count($0))") }
           + [("displaced", "\(statistics.resolver.shares.displaced)")]),
       "refresh_transfers": statistics.refresh.map { "\($0.transfers)" },
-      "refresh_over_budget": statistics.refresh.map { "\($0.overBudget)" }, "ranking": ranking,
+      "refresh_over_budget": statistics.refresh.map { "\($0.overBudget)" }, "ranking": ranking.map(object),
     ])
     let top = busiest.map { names in
       TopMembers(providers: statistics.providers, names: names, failing: numbers.failing).members
@@ -115,13 +116,15 @@ struct StatsText: ControlText {
     return JSONText.object(counts + rest + (top ?? []))
   }
 
-  /// What ranking has done; nil if nothing is to be measured.
-  private var ranking: String? {
-    guard let counters = statistics.ranking, let problems = statistics.rankingProblems else { return nil }
+  /// What ranking does; nil if nothing is to be measured.
+  private var ranking: RankingReport? { statistics.ranking.flatMap { $0.measures ? $0 : nil } }
+
+  private func object(_ ranking: RankingReport) -> String {
+    let counters = ranking.counters
     return JSONText.object([
-      "answers": "\(statistics.measuredAnswers)", "probes": "\(counters.probes)", "failed": "\(counters.failures)",
+      "answers": "\(ranking.answers)", "probes": "\(counters.probes)", "failed": "\(counters.failures)",
       "deferred": "\(counters.deferred)", "rearranged": "\(counters.rearranged)",
-      "problems": JSONText.array(problems.map(JSONText.string)),
+      "problems": JSONText.array(ranking.problems.map(JSONText.string)),
     ])
   }
 

@@ -56,16 +56,16 @@ public struct CacheRecord {
   /// The number of the route in the key; nil if the octets are not a key.
   public var route: UInt16? { CacheRecord.nameLength(key).map { UInt16(key[$0 + 3]) << 8 | UInt16(key[$0 + 4]) } }
 
+  /// QTYPE in the key, or `CacheKey.everyType`; nil if the octets are not a key.
+  public var type: UInt16? { CacheRecord.nameLength(key).map { UInt16(key[$0]) << 8 | UInt16(key[$0 + 1]) } }
+
   /// Whether it is NXDOMAIN, which is valid for every type; false if the octets are not a key.
-  public var isNXDOMAIN: Bool {
-    CacheRecord.nameLength(key).map { UInt16(key[$0]) << 8 | UInt16(key[$0 + 1]) == CacheKey.everyType } ?? false
-  }
+  public var isNXDOMAIN: Bool { type == CacheKey.everyType }
 
   /// Whether it is AAAA without addresses because of the daemon's own judgement (RFC 8914 section 4.18), which another
   /// start may not share.
   public var isWithheldIPv6: Bool {
-    guard extendedError == ExtendedError.filtered.rawValue, let end = CacheRecord.nameLength(key) else { return false }
-    return UInt16(key[end]) << 8 | UInt16(key[end + 1]) == RecordType.aaaa.rawValue
+    extendedError == ExtendedError.filtered.rawValue && type == RecordType.aaaa.rawValue
   }
 
   /// The length of the name in a key; nil if the octets are not a key.

@@ -52,27 +52,17 @@ struct NamesBelow {
 }
 
 extension Resolver {
-  /// Steps of a survey of the cache in one turn of the loop; queries come between.
-  private static let learningSteps = 16
-
   /// Entries are being read from the cache file: until `learnNames` has ended, NXDOMAIN covers no names below.
   package func expectNames() { store.namesBelow.isWhole = false }
 
   /// Notes the names of all entries after the cache file was read. Call it from a task that prefers the loop.
   package func learnNames() async {
     expectNames()
-    var survey = CacheSurvey(of: cache)
-    while !survey.isDone {
-      var found: [(key: [UInt8], end: Int64)] = []
-      survey.advance(steps: Resolver.learningSteps) { record, _ in
-        guard !record.isNXDOMAIN else { return }
-        found.append((Array(record.key), record.storedAt + Int64(record.life.lifetime) * 1_000_000_000))
-      }
-      for (key, end) in found {
-        guard let parts = KeyParts(key) else { continue }
-        store.namesBelow.note(parts.name, parts.scope, until: BootInstant(nanoseconds: end))
-      }
-      await loop.sleep(for: .zero)
+    await tour { record, _ -> (key: [UInt8], end: Int64)? in
+      record.isNXDOMAIN ? nil : (Array(record.key), record.expiresAt)
+    } use: { key, end in
+      guard let parts = KeyParts(key) else { return }
+      store.namesBelow.note(parts.name, parts.scope, until: BootInstant(nanoseconds: end))
     }
     store.namesBelow.isWhole = true
   }

@@ -73,7 +73,7 @@ extension Resolver {
 
 extension CacheRecord {
   /// When it stops being fresh, in nanoseconds of the boot-time clock.
-  fileprivate var expiresAt: Int64 { storedAt + Int64(life.lifetime) * 1_000_000_000 }
+  var expiresAt: Int64 { storedAt + Int64(life.lifetime) * 1_000_000_000 }
 
   /// Until when it may be served as stale data, in nanoseconds of the boot-time clock; `.max` for no limit.
   fileprivate var usefulUntil: Int64 {

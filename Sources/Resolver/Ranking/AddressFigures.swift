@@ -1,8 +1,7 @@
-// AddressFigures.swift -- what ranking knows of an address, and what hinders it, for output.
+// AddressFigures.swift -- what ranking knows of an address, for output.
 
 import DNSWire
 import EventLoop
-import Frontend
 import Ranking
 
 /// What is known of one address of an answer.
@@ -52,20 +51,6 @@ package struct AddressFigures: Hashable, Sendable {
 }
 
 extension Ranker {
-  /// What hinders measurements now, human-readable.
-  var problems: [String] {
-    let kinds = settings.kinds + settings.domains.values.joined()
-    var found: [String] = []
-    if kinds.contains(.icmp), [false, true].contains(where: { !prober.canUse(.icmp, isIPv6: $0) }) {
-      found.append(PingPermission.problem)
-    }
-    let connection = kinds.first { if case .tcp = $0 { true } else { false } }
-    if let connection, [false, true].contains(where: { canary.isVoid(isIPv6: $0, on: network.number) }) {
-      found.append(CanaryWatch.problem(connection))
-    }
-    return found
-  }
-
   /// What is known of addresses of a name on this network; those of which nothing is known are left out.
   func figures(of addresses: [IPAddress], of name: DomainName) -> [AddressFigures] {
     let now = loop.now.nanoseconds

@@ -9,6 +9,8 @@ package protocol AddressProber: AnyObject {
   func probe(_ address: IPAddress, by kind: ProbeKind, report: @escaping (ProbeResult) -> Void)
   /// Whether a kind can be used for a family: not after the kernel has refused its socket.
   func canUse(_ kind: ProbeKind, isIPv6: Bool) -> Bool
+  /// Why a kind cannot be used, human-readable; nil if each can.
+  var problem: String? { get }
   /// Ends all probes without a report.
   func cancelAll()
 }

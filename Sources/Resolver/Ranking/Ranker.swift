@@ -11,27 +11,6 @@ import MessageCache
 import Ranking
 import Refresh
 
-/// Counters of ranking since the start.
-package struct RankingCounters: Hashable, Sendable {
-  /// Probes by kind (`icmp` or `tcp`) and result.
-  package var answered: [String: UInt64] = [:]
-  package var failed: [String: UInt64] = [:]
-  package var unknown: [String: UInt64] = [:]
-  /// Probes that the budget put off.
-  package var deferred: UInt64 = 0
-  /// Cached answers whose order was changed.
-  package var rearranged: UInt64 = 0
-  /// Reports of programs: that an address works, that it does not, and of an address that no cached answer has.
-  package var goodReports: UInt64 = 0
-  package var badReports: UInt64 = 0
-  package var unknownReports: UInt64 = 0
-
-  /// Probes that have ended, of every kind.
-  package var probes: UInt64 { [answered, failed, unknown].reduce(0) { $0 + $1.values.reduce(0, +) } }
-  /// Those of them that failed.
-  package var failures: UInt64 { failed.values.reduce(0, +) }
-}
-
 /// Orders the addresses of answers.
 final class Ranker {
   /// An answer that is measured while it is used.
@@ -129,9 +108,6 @@ final class Ranker {
 
   /// Whether programs may report addresses.
   var takesReports: Bool { settings.takesReports }
-
-  /// The number of answers that are measured while they are used.
-  var count: Int { entries.count }
 
   private var now: Int64 { loop.now.nanoseconds }
   private var interval: Int64 { settings.interval.nanoseconds }
@@ -527,8 +503,9 @@ final class Ranker {
   /// Finds out whether something on the way answers every connection, before the figures of connections are used.
   private func askCanary(for round: ProbeRound, _ addresses: [IPAddress]) {
     guard addresses.contains(where: { !$0.isLoopback }) else { return }
-    let kind = round.kinds.first { if case .tcp = $0 { true } else { false } }
-    guard let kind, canary.isDue(isIPv6: round.isIPv6, on: network.number, now: now) else { return }
+    guard let kind = round.kinds.first(where: \.isConnection),
+      canary.isDue(isIPv6: round.isIPv6, on: network.number, now: now)
+    else { return }
     let number = network.number
     canary.asks(isIPv6: round.isIPv6, on: number, now: now)
     round.left += 1

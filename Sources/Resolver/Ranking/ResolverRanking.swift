@@ -30,34 +30,24 @@ extension Resolver {
     ranker = nil
   }
 
-  /// Counters of ranking, and the number of answers that are measured while they are used; nil without a cache.
-  package var ranking: (counters: RankingCounters, answers: Int)? { ranker.map { ($0.counters, $0.count) } }
-
-  /// What hinders measurements, human-readable; nil if nothing is to be measured.
-  package var rankingProblems: [String]? { ranker.flatMap { $0.measures ? $0.problems : nil } }
+  /// What ranking does; nil without a cache.
+  package var ranking: RankingReport? { ranker?.report }
 
   /// Measures answers that are cached already once they are used: from the cache file, or from the time before ranking was
   /// switched on. Call it from a task that prefers the loop.
   package func rankCachedAnswers() async {
     guard ranker?.measures == true else { return }
-    var survey = CacheSurvey(of: cache)
-    while !survey.isDone {
-      var found: [(key: [UInt8], hash: UInt64)] = []
-      survey.advance(steps: Resolver.rankingSteps) { record, hash in
-        if record.answers > 0 { found.append((Array(record.key), hash)) }
-      }
-      for (key, hash) in found {
-        guard let ranker, let parts = KeyParts(key), parts.subnet.family == 0 else { continue }
-        let type = RecordType(rawValue: parts.scope.type)
-        let question = HTTPDNSQuestion(name: parts.name, type: type)
-        ranker.stored(parts.name, type, hash: hash, isKept: refresher?.isOnKeepList(question) ?? false)
-      }
-      await loop.sleep(for: .zero)
+    let types = [RecordType.a, .aaaa].map(\.rawValue)
+    await tour { record, hash -> (key: [UInt8], hash: UInt64)? in
+      guard record.answers > 0, let type = record.type, types.contains(type) else { return nil }
+      return (Array(record.key), hash)
+    } use: { key, hash in
+      guard let ranker, let parts = KeyParts(key), parts.subnet.family == 0 else { return }
+      let type = RecordType(rawValue: parts.scope.type)
+      let question = HTTPDNSQuestion(name: parts.name, type: type)
+      ranker.stored(parts.name, type, hash: hash, isKept: refresher?.isOnKeepList(question) ?? false)
     }
   }
-
-  /// The steps of the cache's walk in one turn of the loop.
-  private static let rankingSteps = 16
 
   /// Takes reports of programs.
   package func take(_ batch: ReportBatch) -> ReportOutcome {

@@ -13,8 +13,10 @@ package final class SocketProber: AddressProber {
   private var connections: [UInt64: ConnectionProbe] = [:]
   private var nextNumber: UInt64 = 0
   private var sockets: [Int32: EchoSocket] = [:]
-  /// Families whose ping sockets the kernel refuses, as one warning has said.
+  /// Families whose ping sockets the kernel refuses.
   private var refused: Set<Int32> = []
+  /// That it does, as one warning has said.
+  package private(set) var problem: String?
 
   /// Creates it without any socket.
   ///
@@ -55,11 +57,15 @@ package final class SocketProber: AddressProber {
     sockets = [:]
     // A reload may come with another net.ipv4.ping_group_range.
     refused = []
+    problem = nil
   }
 
   private func refuse(_ family: Int32) {
-    guard refused.insert(family).inserted, refused.count == 1 else { return }
-    warn(PingPermission.problem)
+    refused.insert(family)
+    guard problem == nil else { return }
+    let problem = PingPermission.problem
+    self.problem = problem
+    warn(problem)
   }
 }
 

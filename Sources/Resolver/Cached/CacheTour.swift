@@ -1,0 +1,26 @@
+// CacheTour.swift -- visits every entry of the cache in turns of the loop.
+
+import EventLoop
+import MessageCache
+
+extension Resolver {
+  /// Steps of a tour in one turn of the loop; queries come between.
+  private static let tourSteps = 16
+
+  /// Uses something of each entry that exists the whole time. Call it from a task that prefers the loop.
+  ///
+  /// - Parameters:
+  ///   - pick: what is used of an entry; nil for nothing. Called with a lock held: it must be brief and must not use the
+  ///     cache.
+  ///   - use: may use the cache.
+  /// - Complexity: O(n) in the number of entries.
+  func tour<Picked>(_ pick: (CacheRecord, UInt64) -> Picked?, use: (Picked) -> Void) async {
+    var survey = CacheSurvey(of: cache)
+    while !survey.isDone {
+      var found: [Picked] = []
+      survey.advance(steps: Resolver.tourSteps) { if let picked = pick($0, $1) { found.append(picked) } }
+      for picked in found { use(picked) }
+      await loop.sleep(for: .zero)
+    }
+  }
+}
