@@ -4,7 +4,7 @@ import Configuration
 import Testing
 
 private let unavailable: [(section: String, key: String, standard: String, other: String)] = [
-  ("[cache]", "redis", "\"\"", "\"redis://127.0.0.1:6379/0\""),
+  ("[cache]", "redis", "\"\"", "\"redis://127.0.0.1:6379/0\"")
 ]
 
 @Test(arguments: unavailable)

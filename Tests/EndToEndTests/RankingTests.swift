@@ -41,8 +41,8 @@ import Testing
       let content = try control(lab, socket, "cache", "--json", "www.bench.example")
       #expect(content.contains("\"probes\":[{\"kind\":\"tcp:\(port)\",\"ms\":"))
       #expect(try control(lab, socket, "stats").contains("1 answer measured, 3 probes (1 failed, 0 put off)"))
-      #expect(
-        try lab.run(["doctor", "--config", daemon.configuration]).output.contains("1 answer measured by 3 probes, 1 failed"))
+      let findings = try lab.run(["doctor", "--config", daemon.configuration]).output
+      #expect(findings.contains("1 answer measured by 3 probes, 1 failed"))
     }
   }
 

@@ -6,7 +6,7 @@
 enum UnavailableFeature {
   /// Key path → the missing feature. A path ends in `=value` where only that value is unsupported.
   private static let table: [String: String] = [
-    "cache.redis": "the cache has no second level",
+    "cache.redis": "the cache has no second level"
   ]
 
   /// The reason why the key or this value of it is not supported; nil if it is.
