@@ -14,6 +14,14 @@ import Testing
 
     /// The page of one scrape.
     func scrape() throws -> Scrape { Scrape(text: try web.get("/metrics").body) }
+
+    /// What was counted since `earlier`, once the latencies of `answers` are in it: a thread counts them after it has sent.
+    func counted(since earlier: Scrape, answers: Double) throws -> Scrape {
+      try eventually("the latencies of \(answers) answers") {
+        let counted = try scrape() - earlier
+        return counted.sum(of: "httpdnsd_response_duration_seconds_count") >= answers ? counted : nil
+      }
+    }
   }
 
   private func withScene(
@@ -46,7 +54,7 @@ import Testing
       var opcode = TestQuery("www.example.com")
       opcode.flags |= 0x2000
       #expect(try ask(scene.daemon.address, opcode).code == .notImp)
-      let counted = try scene.scrape() - before
+      let counted = try scene.counted(since: before, answers: 19)
       let expected: [(String, String, Double)] = [
         ("udp", "miss", 6), ("udp", "hit", 7), ("tcp", "hit", 2), ("udp", "blocked", 1), ("udp", "local", 1),
         ("udp", "refused", 1), ("udp", "invalid", 1), ("tcp", "miss", 0), ("udp", "dropped", 0),
@@ -76,7 +84,7 @@ import Testing
       try ask(scene.daemon.address, "n0.bench.example")
       let before = try scene.scrape()
       for _ in 0..<20 { _ = try askAll(scene.daemon.address, (0..<50).map { _ in TestQuery("n0.bench.example") }) }
-      let counted = try scene.scrape() - before
+      let counted = try scene.counted(since: before, answers: 1000)
       #expect(counted["httpdnsd_queries_total{transport=\"udp\",outcome=\"hit\"}"] == 1000)
       #expect(counted["httpdnsd_response_duration_seconds_count{path=\"hot\"}"] == 1000)
     }
