@@ -42,7 +42,7 @@ public struct MeasurementTable {
     }
   }
 
-  /// 72 octets.
+  /// 56 octets.
   private struct Row {
     var key: Key
     var measuredAt: Int64
@@ -69,6 +69,9 @@ public struct MeasurementTable {
 
   /// The number of rows.
   public var count: Int { rows.count }
+
+  /// What it takes of memory, in octets.
+  var octets: Int { rows.capacity * MemoryLayout<Row>.stride + heads.capacity * MemoryLayout<UInt16>.stride }
 
   /// What is known of an address; nil if nothing is, or not any more.
   ///

@@ -29,9 +29,9 @@ public struct ProbePacing {
   private static let second: Int64 = 1_000_000_000
 
   /// Maximum probes in any minute.
-  public let perMinute: Int
-  /// Maximum probes in any minute for one client or domain, so that some are left for others.
-  public let perShare: Int
+  public private(set) var perMinute: Int
+  /// Maximum probes in any minute for one client or domain, so that some are left for others: three quarters of all.
+  public var perShare: Int { max(1, perMinute * 3 / 4) }
   /// The probes that have begun and not ended.
   public private(set) var inFlight = 0
   /// The probes of the last minute, oldest first, from `first` on.
@@ -40,10 +40,13 @@ public struct ProbePacing {
   private var counts: [UInt64: Int] = [:]
   private var lastProbe: [IPAddress: Int64] = [:]
 
-  /// Creates the limits. One client or domain gets at most three quarters of the probes.
-  public init(perMinute: Int) {
+  /// Creates the limits.
+  public init(perMinute: Int) { self.perMinute = perMinute }
+
+  /// Changes the limit of a minute when all probes have been cancelled. Those of the last minute still count.
+  public mutating func restart(perMinute: Int) {
     self.perMinute = perMinute
-    perShare = max(1, perMinute * 3 / 4)
+    inFlight = 0
   }
 
   /// Counts a probe that begins now; or says why it may not.

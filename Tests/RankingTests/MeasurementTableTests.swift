@@ -87,6 +87,7 @@ private let interval = 600 * second
       table.note(.answered(microseconds: 3), of: address(100_000 + number), by: .icmp, network: 1, now: 20_000)
     }
     #expect(table.count == MeasurementTable.capacity)
+    #expect((400_000...1_000_000).contains(table.octets))
     let filled = table
     func isKnown(_ number: Int) -> Bool {
       filled.measurement(of: address(number), by: .icmp, network: 1, now: 20_000, interval: interval) != nil

@@ -66,4 +66,16 @@ private func address(_ number: Int) -> IPAddress {
     #expect(pacing.nextTime(for: address(1), now: second - 1) == second)
     #expect(pacing.begin(address(1), now: second) == nil)
   }
+
+  @Test func `another limit does not forget what the last minute had`() {
+    var pacing = ProbePacing(perMinute: 3)
+    for number in 0..<3 { #expect(pacing.begin(address(number), now: Int64(number)) == nil) }
+    pacing.restart(perMinute: 4)
+    #expect(pacing.inFlight == 0)
+    #expect(pacing.begin(address(3), now: 10) == nil)
+    #expect(pacing.begin(address(4), now: 20) == .budget)
+    pacing.restart(perMinute: 2)
+    #expect(pacing.begin(address(5), now: 60 * second + 1) == .budget)
+    #expect(pacing.begin(address(5), now: 60 * second + 2) == nil)
+  }
 }

@@ -545,7 +545,7 @@ final class Ranker {
     guard settings != self.settings else { return }
     giveAll()
     self.settings = settings
-    pacing = ProbePacing(perMinute: settings.probesPerMinute)
+    pacing.restart(perMinute: settings.probesPerMinute)
     reports.badFor = settings.badFor.nanoseconds
     prober.cancelAll()
     rounds = [:]
