@@ -59,10 +59,10 @@ extension Resolver {
     report.upstreams = upstreamNames(parts.scope.route)
     report.source = name(of: EntrySource(number: copy.life.source))
     report.refresh = plans[copy.hash] ?? .none
-    let addresses = report.answers.filter { $0.type == .a || $0.type == .aaaa }.compactMap {
-      IPAddress(octets: $0.rdata)
+    // Also of those that the answer does not show (`ranking.answers`, `ranking.families`).
+    if let run = ranker?.run(of: copy.hash, isIPv6: parts.scope.type == RecordType.aaaa.rawValue) {
+      report.addresses = ranker?.figures(of: run.addresses.compactMap { IPAddress(octets: $0) }, of: parts.name) ?? []
     }
-    report.addresses = ranker?.figures(of: addresses, of: parts.name) ?? []
     return report
   }
 
