@@ -46,6 +46,37 @@ import Testing
     }
   }
 
+  @Test func `answers of the cache file are measured once they are used, and their order outlives a restart`() throws {
+    try withLab { lab in
+      let simulator = try simulator(lab)
+      let listener = try Socket(SOCK_STREAM, boundTo: Address("127.0.0.3", 0))
+      listen(listener.descriptor, 16)
+      func daemon(ranking: String) throws -> Daemon {
+        var settings = Settings(Settings.json(simulator.http))
+        settings.more = "[cache]\npersist = \"\(lab.folder.path)/cache\"\n[refresh]\nhot_hits = 0\n\(ranking)"
+        return try lab.daemon(settings.text)
+      }
+      /// The first addresses of eight answers, of which every other would begin with the other address.
+      func firsts(_ daemon: Daemon) throws -> Set<String> {
+        Set(try (0..<8).map { _ in try ask(daemon.address, "www.bench.example").data[0] })
+      }
+      let first = try daemon(ranking: "")
+      #expect(try firsts(first).count == 2)
+      first.end()
+
+      let tcp = "tcp:\(listener.address.port)"
+      let second = try daemon(ranking: "[ranking]\ndomains = { \"bench.example\" = \"\(tcp)\" }\n")
+      try second.waitForLog("1 entry loaded")
+      try eventually("127.0.0.3 is always first") { try firsts(second) == ["127.0.0.3"] ? true : nil }
+      second.end()
+
+      let third = try daemon(ranking: "")
+      try third.waitForLog("1 entry loaded")
+      #expect(try firsts(third) == ["127.0.0.3"])
+      #expect(try simulator.count.transfers == 1)
+    }
+  }
+
   @Test func `programs report addresses by the command, the socket and the web, with the token alone`() throws {
     try withLab { lab in
       let simulator = try simulator(lab)
