@@ -261,6 +261,23 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     #expect(counters.rearranged == 0)
   }
 
+  @Test func `a canary that a reload gave up is asked again`() throws {
+    prober.milliseconds = { _, _ in 900 }
+    use()
+    func isAsked() -> Bool { prober.sent.contains { $0.address.description.hasPrefix("198.51.100.") } }
+    for _ in 0..<100 where !isAsked() {
+      _ = try addresses()
+      loop.advance(by: .milliseconds(100))
+    }
+    #expect(isAsked() && prober.inFlight > 0)
+    use { $0.kinds = [.tcp(port: 80)] }
+    for _ in 0..<10 {
+      _ = try addresses()
+      loop.advance(by: .seconds(1))
+    }
+    #expect(scene.notes.count { $0.contains("answers for everybody") } == 1)
+  }
+
   @Test func `what the canary found holds until it has answered again`() {
     var watch = CanaryWatch()
     let hour: Int64 = 3_600_000_000_000

@@ -10,6 +10,7 @@ struct CanaryWatch {
   private struct Finding {
     var network: UInt32
     var askedAt: Int64
+    var isUnderWay = true
     var isVoid = false
   }
 
@@ -34,7 +35,13 @@ struct CanaryWatch {
   mutating func ended(hasAnswered: Bool, isIPv6: Bool, on network: UInt32) -> Bool {
     guard let finding = findings[isIPv6], finding.network == network else { return false }
     findings[isIPv6]?.isVoid = hasAnswered
+    findings[isIPv6]?.isUnderWay = false
     return hasAnswered && !finding.isVoid
+  }
+
+  /// Connections that had not ended were given up: they are due again.
+  mutating func gaveUp(now: Int64) {
+    for (family, finding) in findings where finding.isUnderWay { findings[family]?.askedAt = now - Self.hour }
   }
 
   /// What something on the way that answers every connection means for the figures, human-readable.

@@ -548,6 +548,7 @@ final class Ranker {
     pacing.restart(perMinute: settings.probesPerMinute)
     reports.badFor = settings.badFor.nanoseconds
     prober.cancelAll()
+    canary.gaveUp(now: now)
     rounds = [:]
     waiting = []
     measuring = [:]
