@@ -24,7 +24,11 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
 
   init() {
     provider = ScriptedUpstream(on: loop) { question, _ in
-      .answer(.addresses(question.name, dead, slow, good, ttl: 600), after: .milliseconds(20))
+      let hasPrivate = question.name == name("private.example.com")
+      let answer: HTTPDNSAnswer =
+        hasPrivate
+        ? .addresses(question.name, dead, "10.0.0.1", ttl: 600) : .addresses(question.name, dead, slow, good, ttl: 600)
+      return .answer(answer, after: .milliseconds(20))
     }
     scene = ResolverScene(on: loop, [provider])
     scene.prober.milliseconds = { address, _ in
@@ -257,6 +261,19 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
       loop.advance(by: .seconds(1))
     }
     #expect(Set(try (0..<3).map { _ in try addresses()[0] }) == Set(before))
+    #expect(scene.notes.count { $0.contains("answers for everybody") } == 1)
+    #expect(counters.rearranged == 0)
+  }
+
+  @Test func `the round of a name that comes into use meanwhile ends after the canary as well`() throws {
+    prober.milliseconds = { address, _ in address.description.hasPrefix("198.51.100.") ? 900 : 1 }
+    // A private address is not measured: the round is over when this one has refused.
+    prober.refuses = { address, _ in address.description == dead }
+    use()
+    for _ in 0..<2 { _ = try addresses() }
+    loop.advance(by: .milliseconds(500))
+    for _ in 0..<2 { _ = try addresses("private.example.com") }
+    loop.advance(by: .seconds(10))
     #expect(scene.notes.count { $0.contains("answers for everybody") } == 1)
     #expect(counters.rearranged == 0)
   }

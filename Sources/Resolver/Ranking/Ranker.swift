@@ -42,6 +42,11 @@ final class Ranker {
     var kind: ProbeKind
   }
 
+  private struct CanaryQuestion: Hashable {
+    var isIPv6: Bool
+    var network: UInt32
+  }
+
   var counters = RankingCounters()
   /// What programs have reported.
   var reports: AddressReports
@@ -61,6 +66,8 @@ final class Ranker {
   private var table = MeasurementTable()
   private var pacing: ProbePacing
   private(set) var canary = CanaryWatch()
+  /// The canaries under way, with the rounds that end after them.
+  private var canaries: [CanaryQuestion: [ProbeRound]] = [:]
   var entries: [UInt64: Entry] = [:]
   private var looks = RefreshQueue()
   private var rounds: [UInt64: ProbeRound] = [:]
@@ -500,22 +507,28 @@ final class Ranker {
 
   // MARK: The canary
 
-  /// Finds out whether something on the way answers every connection, before the figures of connections are used.
+  /// Finds out whether something on the way answers every connection, before the figures of connections are used: a round
+  /// ends after the canary, whichever round asked it.
   private func askCanary(for round: ProbeRound, _ addresses: [IPAddress]) {
     guard addresses.contains(where: { !$0.isLoopback }) else { return }
-    guard let kind = round.kinds.first(where: \.isConnection),
-      canary.isDue(isIPv6: round.isIPv6, on: network.number, now: now)
-    else { return }
-    let number = network.number
-    canary.asks(isIPv6: round.isIPv6, on: number, now: now)
+    guard let kind = round.kinds.first(where: \.isConnection) else { return }
+    let question = CanaryQuestion(isIPv6: round.isIPv6, network: network.number)
+    guard canaries[question] == nil else {
+      round.left += 1
+      canaries[question]?.append(round)
+      return
+    }
+    guard canary.isDue(isIPv6: question.isIPv6, on: question.network, now: now) else { return }
+    canary.asks(isIPv6: question.isIPv6, on: question.network, now: now)
     round.left += 1
-    prober.probe(CanaryWatch.address(isIPv6: round.isIPv6), by: kind) { [weak self] result in
+    canaries[question] = [round]
+    prober.probe(CanaryWatch.address(isIPv6: question.isIPv6), by: kind) { [weak self] result in
       guard let self else { return }
       let hasAnswered = if case .answered = result { true } else { false }
-      if canary.ended(hasAnswered: hasAnswered, isIPv6: round.isIPv6, on: number) {
+      if canary.ended(hasAnswered: hasAnswered, isIPv6: question.isIPv6, on: question.network) {
         note(CanaryWatch.problem(kind))
       }
-      finishedOne(of: round)
+      for round in canaries.removeValue(forKey: question) ?? [] { finishedOne(of: round) }
     }
   }
 
@@ -549,6 +562,7 @@ final class Ranker {
     reports.badFor = settings.badFor.nanoseconds
     prober.cancelAll()
     canary.gaveUp(now: now)
+    canaries = [:]
     rounds = [:]
     waiting = []
     measuring = [:]
