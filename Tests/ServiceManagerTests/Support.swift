@@ -45,6 +45,9 @@ final class ManagerSocket {
 
 /// A descriptor that is closed on deinit.
 final class Descriptor {
+  /// An address that cannot be bound, perhaps because another test has it.
+  struct Taken: Error { let address: String }
+
   let number: Int32
 
   init(_ number: Int32) throws {
@@ -61,8 +64,9 @@ final class Descriptor {
     try self.init(socket(family, Int32(type.rawValue), transport))
     guard let text else { return }
     let address = try #require(SocketAddress(text: text))
-    try #require(
-      address.withSockaddr { Glibc.bind(number, __CONST_SOCKADDR_ARG(__sockaddr__: $0), $1) } == 0)
+    guard address.withSockaddr({ Glibc.bind(number, __CONST_SOCKADDR_ARG(__sockaddr__: $0), $1) }) == 0 else {
+      throw Taken(address: text)
+    }
   }
 
   /// The socket as one passed by the service manager.

@@ -66,7 +66,7 @@ final class Ranker {
   private var table = MeasurementTable()
   private var pacing: ProbePacing
   private(set) var canary = CanaryWatch()
-  /// The canaries under way, with the rounds that end after them.
+  /// The canaries in flight, with the rounds that end after them.
   private var canaries: [CanaryQuestion: [ProbeRound]] = [:]
   var entries: [UInt64: Entry] = [:]
   private var looks = RefreshQueue()
