@@ -113,10 +113,10 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
       #expect(try addresses() == [good, slow, dead])
       loop.advance(by: .seconds(1))
     }
-    // Two samples each of those that answer, and one connection to an address that does not exist.
-    #expect(probes.map(\.address.description).sorted() == [good, good, slow, slow, dead].sorted())
-    #expect(prober.sent.count == 6)
-    #expect(counters.answered == ["tcp": 4] && counters.failed == ["tcp": 1])
+    // Two samples of each, and one connection to an address that does not exist.
+    #expect(probes.map(\.address.description).sorted() == [good, good, slow, slow, dead, dead].sorted())
+    #expect(prober.sent.count == 7)
+    #expect(counters.answered == ["tcp": 4] && counters.failed == ["tcp": 2])
     #expect(counters.rearranged == 1)
   }
 
@@ -442,7 +442,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
       loop.advance(by: .seconds(1))
     }
     #expect(try addresses().first == dead)
-    #expect(probes.count == before + 5)
+    #expect(probes.count == before + 6)
   }
 
   @Test func `a reload that turns it off ends everything`() throws {

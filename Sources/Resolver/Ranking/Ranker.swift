@@ -414,7 +414,11 @@ final class Ranker {
         result = .answered(microseconds: first)
       }
       job.firstSample = nil
-    } else if case .answered(let sample) = result, known(job.address, kind)?.microseconds == nil {
+    } else if result == .failed, !job.isRepeated, known(job.address, kind) == nil {
+      // A first measurement is two samples: one loss does not make an address fail.
+      job.isRepeated = true
+      return wait(job)
+    } else if case .answered(let sample) = result, !job.isRepeated, known(job.address, kind)?.microseconds == nil {
       job.firstSample = sample
       return wait(job)
     } else if result == .failed, !job.isRepeated, let known = known(job.address, kind), known.failures > 0,
