@@ -1,5 +1,7 @@
 // HTTPDNSFailure.swift -- the reasons why a reply has no usable answer.
 
+import DNSWire
+
 /// The reason why there is no answer. No case contains text of the provider, so every case is safe to log.
 public enum HTTPDNSFailure: Error, Hashable, Sendable {
   /// The provider rejected the client's credentials or address: HTTP 401 or 403, or an error code for a wrong
@@ -63,7 +65,7 @@ extension HTTPDNSFailure {
 }
 
 /// What is wrong with a body.
-public enum UnreadableReason: Hashable, CaseIterable, Sendable {
+public enum UnreadableReason: Hashable, Sendable {
   /// Larger than the dialect's limit.
   case tooLarge
   /// A `Content-Type` that the dialect does not accept, such as HTML from a captive portal.
@@ -72,8 +74,9 @@ public enum UnreadableReason: Hashable, CaseIterable, Sendable {
   case syntax
   /// JSON nested more deeply than any answer.
   case nesting
-  /// JSON of another shape: a member is missing or has another type.
-  case shape
+  /// JSON of another shape: this member is missing or has a value that it cannot have. The path of the member, such as
+  /// `Answer[].data`, is the dialect's and never the provider's text.
+  case shape(String)
   /// A number that does not fit its field.
   case number
   /// A string that is not a domain name.
@@ -90,6 +93,8 @@ public enum UnreadableReason: Hashable, CaseIterable, Sendable {
   case contradiction
   /// No data, but the names of other servers that may have it: the reply does not answer the question.
   case referral
+  /// A list of the provider's servers without one that can be used, and its response code.
+  case noServers(ResponseCode)
 }
 
 extension UnreadableReason {
@@ -100,7 +105,7 @@ extension UnreadableReason {
     case .mediaType: "another media type; is it the page of a portal?"
     case .syntax: "not JSON, or cut off"
     case .nesting: "JSON nested too deeply"
-    case .shape: "JSON with members missing, or of another type"
+    case .shape(let member): "JSON in which \(member) is missing or is not what it has to be"
     case .number: "a number out of range"
     case .name: "not a domain name where one has to be"
     case .rdata: "not addresses or other data where they have to be"
@@ -109,6 +114,8 @@ extension UnreadableReason {
     case .chain: "a CNAME chain with a loop, a fork or a gap"
     case .contradiction: "records and response code exclude each other"
     case .referral: "a referral to other servers, not an answer"
+    case .noServers(.noError): "the list has no server"
+    case .noServers(let code): "the list has no server (\(code))"
     }
   }
 }

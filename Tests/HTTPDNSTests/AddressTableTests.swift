@@ -80,11 +80,12 @@ import Testing
     (#"{"domain":"a..b","ips":[]}"#, HTTPDNSFailure.unreadable(.name)),
     (#"{"domain":"","ips":[]}"#, .unreadable(.name)),
     (#"{"domain":".","ips":[]}"#, .unreadable(.name)), (#"{"domain":"*.example","ips":[]}"#, .unreadable(.name)),
-    (#"{"domain":"ä.example","ips":[]}"#, .unreadable(.name)), (#"{"domain":7,"ips":[]}"#, .unreadable(.shape)),
-    (#"{"domain":"a.example"}"#, .unreadable(.shape)),
-    (#"{"domain":"a.example","ips":"192.0.2.1"}"#, .unreadable(.shape)),
-    (#"{"domain":"a.example","ips":[7]}"#, .unreadable(.shape)), (#"{"ips":[]}"#, .unreadable(.shape)),
-    ("7", .unreadable(.shape)),
+    (#"{"domain":"ä.example","ips":[]}"#, .unreadable(.name)),
+    (#"{"domain":7,"ips":[]}"#, .unreadable(.shape("domain"))),
+    (#"{"domain":"a.example"}"#, .unreadable(.shape("ips"))),
+    (#"{"domain":"a.example","ips":"192.0.2.1"}"#, .unreadable(.shape("ips"))),
+    (#"{"domain":"a.example","ips":[7]}"#, .unreadable(.shape("ips[]"))),
+    (#"{"ips":[]}"#, .unreadable(.shape("domain"))), ("7", .unreadable(.shape("domain"))),
     (#"{"domain":"a.example","ips":["192.0.2.256"]}"#, .unreadable(.rdata)),
     (#"{"domain":"a.example","ips":["192.0.2.1:80"]}"#, .unreadable(.rdata)),
     (#"{"domain":"a.example","ips":["b.example"]}"#, .unreadable(.rdata)),
@@ -105,10 +106,13 @@ import Testing
   }
 
   @Test(arguments: [
-    ("", HTTPDNSFailure.unreadable(.syntax)), ("<html>", .unreadable(.syntax)), ("[]", .unreadable(.shape)),
-    ("{}", .unreadable(.shape)), (#"{"domainlist":[]}"#, .unreadable(.shape)), (#"{"enable":1}"#, .unreadable(.shape)),
-    (#"{"enable":2,"domainlist":[]}"#, .unreadable(.shape)), (#"{"enable":true,"domainlist":[]}"#, .unreadable(.shape)),
-    (#"{"enable":1,"domainlist":{}}"#, .unreadable(.shape)), (#"{"enable":1,"enable":1}"#, .unreadable(.syntax)),
+    ("", HTTPDNSFailure.unreadable(.syntax)), ("<html>", .unreadable(.syntax)), ("[]", .unreadable(.shape("enable"))),
+    ("{}", .unreadable(.shape("enable"))), (#"{"domainlist":[]}"#, .unreadable(.shape("enable"))),
+    (#"{"enable":1}"#, .unreadable(.shape("domainlist"))),
+    (#"{"enable":2,"domainlist":[]}"#, .unreadable(.shape("enable"))),
+    (#"{"enable":true,"domainlist":[]}"#, .unreadable(.shape("enable"))),
+    (#"{"enable":1,"domainlist":{}}"#, .unreadable(.shape("domainlist"))),
+    (#"{"enable":1,"enable":1}"#, .unreadable(.syntax)),
   ])
   func `a body that is not a table is refused`(text: String, failure: HTTPDNSFailure) {
     let fault = fault(text)

@@ -127,7 +127,7 @@ import Testing
     #expect(
       outcomes(batch(names), json(body)) == [
         .failure(.unreadable(.rdata)), positive(a("b.example", 60, "192.0.2.2")), .failure(.unreadable(.rdata)),
-        .failure(.unreadable(.shape)), .failure(.unreadable(.shape)),
+        .failure(.unreadable(.shape("ips"))), .failure(.unreadable(.shape("ips[]"))),
       ])
   }
 
@@ -143,11 +143,12 @@ import Testing
   }
 
   @Test(arguments: [
-    "[]", "{}", #"{"host":"www.example.com"}"#, #"{"ips":[]}"#, #"{"host":7,"ips":[]}"#, #"{"dns":{}}"#,
-    #"{"dns":[1]}"#, #"{"dns":[{"ips":[]}]}"#, #"{"host":"www.example.com","ips":null}"#,
+    ("[]", "host"), ("{}", "host"), (#"{"host":"www.example.com"}"#, "ips"), (#"{"ips":[]}"#, "host"),
+    (#"{"host":7,"ips":[]}"#, "host"), (#"{"dns":{}}"#, "dns"), (#"{"dns":[1]}"#, "host"),
+    (#"{"dns":[{"ips":[]}]}"#, "host"), (#"{"host":"www.example.com","ips":null}"#, "ips"),
   ])
-  func `EMAS JSON of another shape is refused`(body: String) {
-    #expect(failure(of: json(body), to: question(www), with: emas) == .unreadable(.shape))
+  func `EMAS JSON of another shape is refused, and the failure names the member`(body: String, member: String) {
+    #expect(failure(of: json(body), to: question(www), with: emas) == .unreadable(.shape(member)))
   }
 
   @Test func `a type that is none is refused`() {

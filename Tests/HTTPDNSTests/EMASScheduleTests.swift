@@ -61,7 +61,7 @@ import Testing
     "{}", "[]", #"{"service_ip":[]}"#, #"{"service_ip":["x"],"service_ipv6":[]}"#, #"{"service_ip":{}}"#,
   ])
   func `a reply without a server is no schedule`(body: String) {
-    #expect(throws: HTTPDNSFailure.unreadable(.shape)) { try schedule.outcome(from: json(body)) }
+    #expect(throws: HTTPDNSFailure.unreadable(.noServers(.noError))) { try schedule.outcome(from: json(body)) }
   }
 
   @Test func `error codes and statuses count as they do in answers`() {

@@ -113,7 +113,7 @@ import Testing
     }
     for mode in ["1", #""x""#, "3", "[]", "0.5"] {
       let body = v2Body(good).replacing(#""mode":"0""#, with: #""mode":\#(mode)"#)
-      #expect(outcomes(batch([www]), json(body), emasV2) == [.failure(.unreadable(.shape))], "\(mode)")
+      #expect(outcomes(batch([www]), json(body), emasV2) == [.failure(.unreadable(.shape("mode")))], "\(mode)")
     }
   }
 
@@ -122,7 +122,7 @@ import Testing
     for sent in modes {
       for received in modes where received != sent {
         let results = outcomes(batch([www]), json(v2Body(good, aes: received)), emasV2Dialect(aes: sent))
-        #expect(results == [.failure(.unreadable(.shape))])
+        #expect(results == [.failure(.unreadable(.shape("mode")))])
       }
     }
   }
@@ -156,14 +156,16 @@ import Testing
   }
 
   @Test(arguments: [
-    "[]", "{}", #"{"code":"success"}"#, #"{"code":"success","data":{}}"#, #"{"data":{"answers":[]}}"#,
-    #"{"code":"fine","data":{"answers":[]}}"#, #"{"code":"success","data":{"answers":{}}}"#,
-    #"{"code":"success","data":{"answers":[7]}}"#, #"{"code":"success","data":{"answers":[{"v4":{}}]}}"#,
-    #"{"code":"success","data":{"answers":[{"dn":"www.example.com","v4":[]}]}}"#,
-    #"{"code":"success","data":{"answers":[{"dn":"www.example.com","v4":{"ttl":60}}]}}"#,
-    #"{"code":"success","data":{"answers":[{"dn":"www.example.com","v4":{"ips":{}}}]}}"#,
+    ("[]", "code"), ("{}", "code"), (#"{"code":"success"}"#, "data"),
+    (#"{"code":"success","data":{}}"#, "answers"), (#"{"data":{"answers":[]}}"#, "code"),
+    (#"{"code":"fine","data":{"answers":[]}}"#, "code"), (#"{"code":"success","data":{"answers":{}}}"#, "answers"),
+    (#"{"code":"success","data":{"answers":[7]}}"#, "answers[].dn"),
+    (#"{"code":"success","data":{"answers":[{"v4":{}}]}}"#, "answers[].dn"),
+    (#"{"code":"success","data":{"answers":[{"dn":"www.example.com","v4":[]}]}}"#, "answers[].v4.ips"),
+    (#"{"code":"success","data":{"answers":[{"dn":"www.example.com","v6":{"ttl":60}}]}}"#, "answers[].v6.ips"),
+    (#"{"code":"success","data":{"answers":[{"dn":"www.example.com","v4":{"ips":{}}}]}}"#, "ips"),
   ])
-  func `EMAS v2 JSON of another shape is refused`(body: String) {
-    #expect(failure(of: json(body), to: question(www), with: emasV2) == .unreadable(.shape))
+  func `EMAS v2 JSON of another shape is refused, and the failure names the member`(body: String, member: String) {
+    #expect(failure(of: json(body), to: question(www), with: emasV2) == .unreadable(.shape(member)))
   }
 }

@@ -16,7 +16,7 @@ import Testing
   }
 
   private func list(_ records: [ResourceRecord]) -> ServerList? {
-    ServerList(HTTPDNSAnswer(responseCode: .noError, answers: records, isNegative: records.isEmpty))
+    try? ServerList(HTTPDNSAnswer(responseCode: .noError, answers: records, isNegative: records.isEmpty))
   }
 
   private func address(_ text: String, _ port: UInt16 = 443) -> ListedServer {
@@ -37,9 +37,9 @@ import Testing
       {"name":"auto.sdk.alidns.com.","TTL":600,"type":33,"data":"1 0 443 192.0.2.53.ipv4."},
       {"name":"auto.sdk.alidns.com.","TTL":600,"type":33,"data":"2 0 8443 2001-db8--53.ipv6."}]}
       """#
-    let list = ServerList(try alidns.answer(to: ServerList.question, from: json(body)))
-    #expect(list?.servers == [address("192.0.2.53"), address("2001:db8::53", 8443), name("dns.example.com")])
-    #expect(list?.lifetime == 600)
+    let list = try ServerList(alidns.answer(to: ServerList.question, from: json(body)))
+    #expect(list.servers == [address("192.0.2.53"), address("2001:db8::53", 8443), name("dns.example.com")])
+    #expect(list.lifetime == 600)
   }
 
   @Test func `lower priorities come first, then higher weights, then the provider's order`() {
@@ -82,7 +82,11 @@ import Testing
 
   @Test func `an answer without records or with another response code is no list`() {
     #expect(list([]) == nil)
-    #expect(ServerList(HTTPDNSAnswer(responseCode: .servFail, answers: [srv("192.0.2.1.ipv4")])) == nil)
+    for code in [ResponseCode.servFail, .nxDomain] {
+      #expect(throws: HTTPDNSFailure.unreadable(.noServers(code))) {
+        try ServerList(HTTPDNSAnswer(responseCode: code, answers: [srv("192.0.2.1.ipv4")]))
+      }
+    }
     #expect(list([a("auto.sdk.alidns.com", 60, "192.0.2.1")]) == nil)
   }
 

@@ -146,16 +146,23 @@ import Testing
   }
 
   @Test(arguments: [
-    "[]", "{}", #"{"Status":null}"#, #"{"status":0}"#, #"{"Status":0,"Question":"x"}"#,
-    #"{"Status":0,"Question":{"name":1,"type":1}}"#,
+    ("[]", "Status"), ("{}", "Status"), (#"{"Status":null}"#, "Status"), (#"{"status":0}"#, "Status"),
+    (#"{"Status":0,"Question":"x"}"#, "Question.name"),
+    (#"{"Status":0,"Question":{"name":1,"type":1}}"#, "Question.name"),
+    (#"{"Status":0,"Question":{"name":"www.example.com"}}"#, "Question.type"),
   ])
-  func `a JSON body of another shape is refused`(body: String) {
-    #expect(failure(of: json(body), to: asked) == .unreadable(.shape))
+  func `a JSON body of another shape is refused, and the failure names the member`(body: String, member: String) {
+    #expect(failure(of: json(body), to: asked) == .unreadable(.shape(member)))
   }
 
-  @Test(arguments: [#""Answer":{}"#, #""Answer":[1]"#, #""Answer":[{"type":1}]"#, #""Answer":"x""#, #""Authority":7"#])
-  func `sections of another shape are refused`(section: String) {
-    #expect(failure(of: json(good.dropLast() + "," + section + "}"), to: asked) == .unreadable(.shape))
+  @Test(arguments: [
+    (#""Answer":{}"#, "Answer"), (#""Answer":[1]"#, "Answer[].type"), (#""Answer":[{"type":1}]"#, "Answer[].name"),
+    (#""Answer":[{"type":1,"name":"www.example.com"}]"#, "Answer[].data"),
+    (#""Answer":[{"type":1,"name":"www.example.com","data":"192.0.2.1"}]"#, "Answer[].TTL"),
+    (#""Answer":"x""#, "Answer"), (#""Authority":7"#, "Authority"),
+  ])
+  func `sections of another shape are refused`(section: String, member: String) {
+    #expect(failure(of: json(good.dropLast() + "," + section + "}"), to: asked) == .unreadable(.shape(member)))
   }
 
   @Test func `null means a missing member, and unknown members are ignored`() {
@@ -175,15 +182,16 @@ import Testing
     for body in [#"["2001:db8::1"]"#, #"["192.0.2.1","x"]"#, #"["192.0.2.01"]"#, #"[" 192.0.2.1"]"#] {
       #expect(failure(of: json(body), to: asked, with: shortAliDNS) == .unreadable(.rdata))
     }
-    #expect(failure(of: json("[1]"), to: asked, with: shortAliDNS) == .unreadable(.shape))
-    #expect(failure(of: json(#"["192.0.2.1"]"#), to: asked, with: alidns) == .unreadable(.shape))
+    #expect(failure(of: json("[1]"), to: asked, with: shortAliDNS) == .unreadable(.shape("an element of the array")))
+    #expect(failure(of: json(#"["192.0.2.1"]"#), to: asked, with: alidns) == .unreadable(.shape("Status")))
     #expect(try shortAliDNS.answer(to: asked, from: json("[]")).isEmptyAmbiguous)
     #expect(failure(of: json(good), to: asked, with: shortAliDNS) == nil)
   }
 
   @Test func `no failure shows what the provider wrote`() {
     let failures: [HTTPDNSFailure] = [
-      .authentication, .badParameter, .badPath, .quota(retryAfter: nil), .server(status: 500), .unreadable(.shape),
+      .authentication, .badParameter, .badPath, .quota(retryAfter: nil), .server(status: 500),
+      .unreadable(.shape("Status")),
       .wrongQuestion, .truncated, .unsupported,
     ]
     #expect(Set(failures.map(\.description)).count == failures.count)

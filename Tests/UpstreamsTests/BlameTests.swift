@@ -36,9 +36,13 @@ import Testing
   }
 
   @Test func `invalid zone data is the answer's fault, an invalid reply the server's`() {
-    let zone: Set<UnreadableReason> = [.tooLarge, .number, .name, .rdata, .chain, .contradiction, .referral]
-    for reason in UnreadableReason.allCases {
-      #expect(HTTPDNSFailure.unreadable(reason).blame == (zone.contains(reason) ? .answer : .server), "\(reason)")
+    for reason in [UnreadableReason.tooLarge, .number, .name, .rdata, .chain, .contradiction, .referral] {
+      #expect(HTTPDNSFailure.unreadable(reason).blame == .answer, "\(reason)")
+    }
+    for reason in [
+      UnreadableReason.mediaType, .syntax, .nesting, .shape("Status"), .message, .cipher, .noServers(.nxDomain),
+    ] {
+      #expect(HTTPDNSFailure.unreadable(reason).blame == .server, "\(reason)")
     }
   }
 

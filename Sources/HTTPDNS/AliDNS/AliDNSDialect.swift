@@ -111,7 +111,7 @@ public struct AliDNSDialect: Dialect {
   ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
     var reply = ProviderReply(responseCode: .noError)
     for element in root.elements {
-      guard let text = element.text else { throw .unreadable(.shape) }
+      guard let text = element.text else { throw .unreadable(.shape("an element of the array")) }
       guard let address = IPAddress(text: text), question.type == (address.isIPv6 ? .aaaa : .a) else {
         throw .unreadable(.rdata)
       }

@@ -43,9 +43,10 @@ public struct ServerList: Hashable, Sendable {
   /// Lifetime of the list in seconds: its TTL, but at least a minute.
   public let lifetime: UInt32
 
-  /// Reads the list in an answer to `question`; nil if it has no usable server.
-  public init?(_ answer: HTTPDNSAnswer) {
-    guard answer.responseCode == .noError else { return nil }
+  /// Reads the list in an answer to `question`.
+  ///
+  /// - Throws: `.unreadable(.noServers)` if it has no usable server.
+  public init(_ answer: HTTPDNSAnswer) throws(HTTPDNSFailure) {
     let records = answer.answers.filter { $0.type == .srv }
     let entries = records.compactMap { Entry($0.rdata) }
     var counts: [Entry.Kind: Int] = [:]
@@ -56,7 +57,9 @@ public struct ServerList: Hashable, Sendable {
       counts[entry.kind, default: 0] += 1
       servers.append(entry.server)
     }
-    guard !servers.isEmpty, let lifetime = records.first?.ttl else { return nil }
+    guard answer.responseCode == .noError, !servers.isEmpty, let lifetime = records.first?.ttl else {
+      throw .unreadable(.noServers(answer.responseCode))
+    }
     self.servers = servers
     self.lifetime = max(lifetime, ServerList.shortestLifetime)
   }

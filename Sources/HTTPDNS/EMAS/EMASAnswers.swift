@@ -79,11 +79,11 @@ struct EMASAddressList {
   /// - Throws: `.unreadable` if an element is not an address of the question's family, or a TTL is not a number.
   func records(for question: HTTPDNSQuestion) throws(HTTPDNSFailure) -> [ResourceRecord] {
     guard let addresses else { return [] }
-    guard addresses.isArray else { throw .unreadable(.shape) }
+    guard addresses.isArray else { throw .unreadable(.shape("ips")) }
     let ttl = try self.ttl()
     var records: [ResourceRecord] = []
     for element in addresses.elements {
-      guard element.isString else { throw .unreadable(.shape) }
+      guard element.isString else { throw .unreadable(.shape("ips[]")) }
       guard let octets = element.address(isIPv6: question.type == .aaaa) else { throw .unreadable(.rdata) }
       records.append(ResourceRecord(owner: question.name, type: question.type, ttl: ttl, rdata: octets))
     }

@@ -45,10 +45,10 @@ struct EMASCipher: Sendable {
 
   /// Returns the plaintext of `data`: the Base64 text of an initialisation vector and the ciphertext.
   ///
-  /// - Throws: `.unreadable(.shape)` if it is not a string, `.unreadable(.cipher)` if it is not such a text or the key
+  /// - Throws: `.unreadable(.shape("data"))` if it is not a string, `.unreadable(.cipher)` if it is not such a text or the key
   ///   does not decrypt it.
   func open(_ data: JSONValue) throws(HTTPDNSFailure) -> [UInt8] {
-    guard let text = data.octets else { throw .unreadable(.shape) }
+    guard let text = data.octets else { throw .unreadable(.shape("data")) }
     let length = cipher.mode.vectorLength
     guard let octets = Base64.decode(text), octets.count > length,
       let plaintext = cipher.decrypt(octets[length...], vector: Array(octets[..<length]))

@@ -63,7 +63,7 @@ public struct EMASDialect: BatchDialect {
         try EMASDialect.read(root, into: &answers)
         return try answers.results()
       }
-      guard list.isArray else { throw .unreadable(.shape) }
+      guard list.isArray else { throw .unreadable(.shape("dns")) }
       for element in list.elements { try EMASDialect.read(element, into: &answers) }
       return try answers.results()
     }
@@ -88,7 +88,8 @@ public struct EMASDialect: BatchDialect {
   /// it has both families.
   private static func read(_ element: JSONValue, into answers: inout EMASAnswers) throws(HTTPDNSFailure) {
     let (ips, ipsv6) = (element["ips"], element["ipsv6"])
-    guard let host = element["host"]?.octets, ips != nil || ipsv6 != nil else { throw .unreadable(.shape) }
+    guard let host = element["host"]?.octets else { throw .unreadable(.shape("host")) }
+    guard ips != nil || ipsv6 != nil else { throw .unreadable(.shape("ips")) }
     // The provider's own SDKs prefer the authoritative TTL to the remaining one.
     let ttls = [element["origin_ttl"], element["ttl"]]
     guard let member = element["type"] else {

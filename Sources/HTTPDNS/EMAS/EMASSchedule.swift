@@ -56,7 +56,7 @@ public struct EMASSchedule: Sendable {
 
   /// Reads the reply to such a transfer. Entries that are not addresses are ignored.
   ///
-  /// - Throws: the reason if the reply is unusable; `.unreadable(.shape)` if it has no server.
+  /// - Throws: the reason if the reply is unusable; `.unreadable(.noServers)` if it has no server.
   /// - Complexity: O(*n*) in the octets of the body.
   public func outcome(from response: HTTPResponse) throws(HTTPDNSFailure) -> ServerList {
     try withEMASReply(response) { root throws(HTTPDNSFailure) in
@@ -64,7 +64,7 @@ public struct EMASSchedule: Sendable {
       let servers =
         EMASSchedule.servers(root["service_ip"], ports: root["service_ip_port"], isIPv6: false)
         + EMASSchedule.servers(root["service_ipv6"], ports: root["service_ipv6_port"], isIPv6: true)
-      guard !servers.isEmpty else { throw .unreadable(.shape) }
+      guard !servers.isEmpty else { throw .unreadable(.noServers(.noError)) }
       return .servers(servers)
     }
   }

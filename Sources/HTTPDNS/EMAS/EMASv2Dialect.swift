@@ -97,9 +97,9 @@ public struct EMASv2Dialect: BatchDialect {
 
   /// `data` of a successful reply in that mode.
   private static func data(in root: JSONValue, mode: UInt32) throws(HTTPDNSFailure) -> JSONValue {
-    guard root["code"]?.text == "success", let data = root["data"],
-      root["mode"].map({ $0.number(upTo: 2) }) ?? EMASCipher.none == mode
-    else { throw .unreadable(.shape) }
+    guard root["code"]?.text == "success" else { throw .unreadable(.shape("code")) }
+    guard let data = root["data"] else { throw .unreadable(.shape("data")) }
+    guard root["mode"].map({ $0.number(upTo: 2) }) ?? EMASCipher.none == mode else { throw .unreadable(.shape("mode")) }
     return data
   }
 
@@ -126,13 +126,15 @@ public struct EMASv2Dialect: BatchDialect {
   private static func read(
     _ data: JSONValue, _ batch: QuestionBatch
   ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
-    guard let list = data["answers"], list.isArray else { throw .unreadable(.shape) }
+    guard let list = data["answers"], list.isArray else { throw .unreadable(.shape("answers")) }
     var answers = EMASAnswers(batch)
     for element in list.elements {
-      guard let name = element["dn"]?.octets else { throw .unreadable(.shape) }
+      guard let name = element["dn"]?.octets else { throw .unreadable(.shape("answers[].dn")) }
       for case (let type, let family?) in [(RecordType.a, element["v4"]), (.aaaa, element["v6"])] {
         let (addresses, reason) = (family["ips"], family["no_ip_code"])
-        guard addresses != nil || reason != nil else { throw .unreadable(.shape) }
+        guard addresses != nil || reason != nil else {
+          throw .unreadable(.shape(type == .a ? "answers[].v4.ips" : "answers[].v6.ips"))
+        }
         answers.add(
           EMASAddressList(addresses: addresses, ttls: [family["ttl"]]), of: name, type,
           hasNoData: reason?.text == "RRNotExist")

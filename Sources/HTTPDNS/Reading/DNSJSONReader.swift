@@ -24,7 +24,7 @@ struct DNSJSONReader {
 
   /// Reads the root of a reply. Call it once.
   mutating func read(_ root: JSONValue) throws(HTTPDNSFailure) -> ProviderReply {
-    guard root.isObject, let status = root["Status"] else { throw .unreadable(.shape) }
+    guard root.isObject, let status = root["Status"] else { throw .unreadable(.shape("Status")) }
     // Twelve bits: RCODE and its extension (RFC 6891 section 6.1.3).
     guard let code = status.number(upTo: 4095) else { throw .unreadable(.number) }
     var reply = ProviderReply(responseCode: ResponseCode(rawValue: UInt16(code)))
@@ -34,8 +34,8 @@ struct DNSJSONReader {
     reply.extendedError = ExtendedError.mostTelling(of: extendedErrors(root))
     guard code == 0 || code == 3 else { return reply }
     reply.isAuthenticated = root["AD"]?.isTrue ?? false
-    reply.answers = try records(root["Answer"], isWanted: isWantedInAnswer)
-    reply.authorities = try records(root["Authority"], isWanted: isWantedInAuthority)
+    reply.answers = try records("Answer", of: root, isWanted: isWantedInAnswer)
+    reply.authorities = try records("Authority", of: root, isWanted: isWantedInAuthority)
     if !isProofComplete {
       reply.answers.removeAll(where: isProof)
       reply.authorities.removeAll(where: isProof)
@@ -55,35 +55,36 @@ struct DNSJSONReader {
       guard let first = member.onlyElement else { throw .wrongQuestion }
       asked = first
     }
-    guard let name = asked["name"]?.octets, let type = asked["type"]?.number(upTo: 65_535) else {
-      throw .unreadable(.shape)
-    }
+    guard let name = asked["name"]?.octets else { throw .unreadable(.shape("Question.name")) }
+    guard let type = asked["type"]?.number(upTo: 65_535) else { throw .unreadable(.shape("Question.type")) }
     guard type == UInt32(question.type.rawValue), try self.name(name) == question.name else { throw .wrongQuestion }
   }
 
   private mutating func records(
-    _ section: JSONValue?, isWanted: (RecordType) -> Bool
+    _ member: StaticString, of root: JSONValue, isWanted: (RecordType) -> Bool
   ) throws(HTTPDNSFailure) -> [ResourceRecord] {
-    guard let section else { return [] }
-    guard section.isArray else { throw .unreadable(.shape) }
+    guard let section = root[member] else { return [] }
+    guard section.isArray else { throw .unreadable(.shape("\(member)")) }
     guard section.count <= DNSJSONReader.mostRecords else { throw .unreadable(.tooLarge) }
     var records: [ResourceRecord] = []
     records.reserveCapacity(section.count)
     for element in section.elements {
-      guard let type = element["type"] else { throw .unreadable(.shape) }
+      guard let type = element["type"] else { throw .unreadable(.shape("\(member)[].type")) }
       guard let number = type.number(upTo: 65_535) else { throw .unreadable(.number) }
       let recordType = RecordType(UInt16(number))
-      guard isWanted(recordType), let record = try record(element, recordType) else { continue }
+      guard isWanted(recordType), let record = try record(element, recordType, in: member) else { continue }
       records.append(record)
     }
     return records
   }
 
   /// Reads a record; nil if its RDATA is unreadable and the answer does not depend on it.
-  private mutating func record(_ element: JSONValue, _ type: RecordType) throws(HTTPDNSFailure) -> ResourceRecord? {
-    guard let name = element["name"]?.octets, let data = element["data"], data.isString, let ttl = element["TTL"] else {
-      throw .unreadable(.shape)
-    }
+  private mutating func record(
+    _ element: JSONValue, _ type: RecordType, in section: StaticString
+  ) throws(HTTPDNSFailure) -> ResourceRecord? {
+    guard let name = element["name"]?.octets else { throw .unreadable(.shape("\(section)[].name")) }
+    guard let data = element["data"], data.isString else { throw .unreadable(.shape("\(section)[].data")) }
+    guard let ttl = element["TTL"] else { throw .unreadable(.shape("\(section)[].TTL")) }
     guard let seconds = ttl.number(upTo: .max) else { throw .unreadable(.number) }
     let owner = try self.name(name)
     if let rdata = rdata(data, type) {

@@ -55,14 +55,16 @@ public struct AddressTable: Sendable {
 
   private init(root: JSONValue) throws(AddressTableFault) {
     guard let switched = root["enable"], let number = switched.number(upTo: 1) else {
-      throw AddressTableFault(.unreadable(.shape))
+      throw AddressTableFault(.unreadable(.shape("enable")))
     }
     isEnabled = number == 1
     guard isEnabled else {
       addresses = [:]
       return
     }
-    guard let list = root["domainlist"], list.isArray else { throw AddressTableFault(.unreadable(.shape)) }
+    guard let list = root["domainlist"], list.isArray else {
+      throw AddressTableFault(.unreadable(.shape("domainlist")))
+    }
     var table: [DomainName: [IPAddress]] = [:]
     for (index, element) in list.elements.enumerated() {
       do throws(HTTPDNSFailure) {
@@ -77,14 +79,13 @@ public struct AddressTable: Sendable {
   }
 
   private static func entry(_ element: JSONValue) throws(HTTPDNSFailure) -> (DomainName, [IPAddress]) {
-    guard let domain = element["domain"]?.text, let list = element["ips"], list.isArray else {
-      throw .unreadable(.shape)
-    }
+    guard let domain = element["domain"]?.text else { throw .unreadable(.shape("domain")) }
+    guard let list = element["ips"], list.isArray else { throw .unreadable(.shape("ips")) }
     guard let name = DomainName(text: domain), name.isPlain, !name.isRoot else { throw .unreadable(.name) }
     guard list.count <= mostAddresses else { throw .unreadable(.tooLarge) }
     var addresses: [IPAddress] = []
     for item in list.elements {
-      guard let text = item.text else { throw .unreadable(.shape) }
+      guard let text = item.text else { throw .unreadable(.shape("ips[]")) }
       guard let address = IPAddress(text: text) else { throw .unreadable(.rdata) }
       if !addresses.contains(address) { addresses.append(address) }
     }

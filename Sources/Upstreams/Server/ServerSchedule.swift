@@ -214,9 +214,7 @@ struct AliDNSServerList: ServerListSource {
   func request(unixTime: Int64) -> HTTPRequest { dialect.request(for: ServerList.question, unixTime: unixTime) }
 
   func list(from response: HTTPResponse) throws(HTTPDNSFailure) -> (servers: [ListedServer], lifetime: Duration) {
-    guard let list = ServerList(try dialect.answer(to: ServerList.question, from: response)) else {
-      throw .unreadable(.shape)
-    }
+    let list = try ServerList(dialect.answer(to: ServerList.question, from: response))
     return (list.servers, .seconds(list.lifetime))
   }
 }
