@@ -149,6 +149,10 @@ private enum Saying {
     service.odd["odd.example"] = .result(.status(403))
     for number in 0..<20 { #expect(failure(ask(provider, "n\(number).odd.example"))?.blame == .question) }
     #expect(failure(ask(provider, "www.good.example")) == nil)
+    // It does not count against the provider, but a person who looks for its cause sees it.
+    let shown = provider.report.lastFailure
+    #expect(shown?.hasPrefix("server0: the provider refused the credentials") == true, "\(shown ?? "")")
+    #expect(shown?.hasSuffix(" (counted against the name, not against the provider)") == true, "\(shown ?? "")")
   }
 
   @Test func `before any good name, three refused domains put the provider aside`() {

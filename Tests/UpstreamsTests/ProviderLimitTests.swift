@@ -130,7 +130,12 @@ import Testing
     #expect(successes(ask(provider, times: 2)) == 2)
     // Where nothing is left at all it says so itself.
     #expect(provider.refusalOfNewNames() == nil)
-    #expect(successes(ask(provider)) == 0)
+    let refused = ask(provider)
+    #expect(successes(refused) == 0)
+    // The line about the limit has been logged once, so the refusals that follow are not.
+    guard case .failure(let refusal) = refused[0] else { return }
+    #expect(refusal.isLogged && refusal.reason == "units_per_day (50) used up; resets at 00:00 UTC")
+    #expect(notes.all.filter { $0.contains("100 % of units_per_day (50) used") }.count == 1)
   }
 
   @Test func `no probe is sent while the day's units are spent`() {

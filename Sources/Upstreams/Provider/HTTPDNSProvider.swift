@@ -59,8 +59,11 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   private var clockDifference: Int64 = 0
   /// Seconds by which the last `Date` was ahead of the machine's clock; nil if no response had one.
   private(set) var datedClockDifference: Int64?
-  /// The last failure that was not the fault of the question.
+  /// The last failure of a transfer that speaks against a server, the account or the network, also if it was then
+  /// counted against the name that was asked for.
   private(set) var lastFailure: (text: String, at: BootInstant)?
+  /// Whether the log has said that the day's units are used up.
+  private var isLimitLogged = false
   let certificateClock: CertificateClock?
   /// The earliest time for another request for the time; nil while one is in flight.
   var nextTimeCheck: BootInstant? = BootInstant(nanoseconds: .min)
@@ -257,7 +260,10 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
             hadItsTime: time >= min(timeout, HTTPDNSProvider.longestAttempt), deadline: deadline)
         }
         failure.reason = "\(servers[index]): \(failure.reason)"
-        if failure.blame.endsWithRecovery { lastFailure = (failure.reason, loop.now) }
+        if problem.blame.endsWithRecovery {
+          let remark = failure.blame.endsWithRecovery ? "" : " (counted against the name, not against the provider)"
+          lastFailure = (failure.reason + remark, loop.now)
+        }
         if let refusal = problem.refusal, failure.blame == .account {
           failure.advice = remedy(for: refusal)
           if case .aside = health.fitness(now: loop.now.nanoseconds) { failure.isLogged = true }
@@ -304,7 +310,10 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     }
     guard hasUnits else {
       hasTrouble = true
-      return UpstreamFailure(.other, "units_per_day (\(settings.unitsPerDay)) used up; resets at 00:00 UTC", .account)
+      var refusal = UpstreamFailure(
+        .other, "units_per_day (\(settings.unitsPerDay)) used up; resets at 00:00 UTC", .account)
+      refusal.isLogged = isLimitLogged
+      return refusal
     }
     return nil
   }
@@ -443,6 +452,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     guard units > 0 else { return }
     let milestone = budget.spend(units, unixTime: loop.wallTime, now: loop.now.nanoseconds)
     if let milestone {
+      isLimitLogged = milestone == 100
       let rest = milestone < 100 ? "" : "; the provider is not asked until 00:00 UTC"
       note(.warning, "provider \(name): \(milestone) % of units_per_day (\(settings.unitsPerDay)) used\(rest)")
     }
