@@ -48,7 +48,7 @@ public final class LocalDNSClient: LocalDNSTransport, @unchecked Sendable {
   /// Servers that were silent recently come last.
   public func ask(
     _ question: Question, dnssecOK: Bool, checkingDisabled: Bool, servers: [SocketAddress], timeout: Duration
-  ) async -> Result<Message, LocalDNSFailure> {
+  ) async -> Result<LocalDNSAnswer, LocalDNSFailure> {
     guard !servers.isEmpty else { return .failure(.noServer) }
     let race = ServerRace(self, standing.order(servers, at: wire.clock.now), timeout: timeout) { [self] in
       await Turn(

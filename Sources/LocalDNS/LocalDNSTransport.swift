@@ -28,6 +28,20 @@ public enum LocalDNSFailure: Error, Hashable, Sendable {
   }
 }
 
+/// A response and the server that sent it.
+public struct LocalDNSAnswer: Sendable {
+  /// The response: NOERROR or NXDOMAIN.
+  public var message: Message
+  /// The server.
+  public var server: SocketAddress
+
+  /// Creates an answer.
+  public init(message: Message, server: SocketAddress) {
+    self.message = message
+    self.server = server
+  }
+}
+
 /// Queries plain resolvers. `LocalDNSClient` implements it, and so do scripts in the resolver's tests.
 public protocol LocalDNSTransport: Sendable {
   /// Queries the servers, initially in order, until one answers with NOERROR, which must not be a referral, or
@@ -43,7 +57,7 @@ public protocol LocalDNSTransport: Sendable {
   ///   - timeout: for all servers together.
   func ask(
     _ question: Question, dnssecOK: Bool, checkingDisabled: Bool, servers: [SocketAddress], timeout: Duration
-  ) async -> Result<Message, LocalDNSFailure>
+  ) async -> Result<LocalDNSAnswer, LocalDNSFailure>
   /// Discards what was learned about servers, after a change of network.
   func networkHasChanged()
 }

@@ -26,7 +26,7 @@ final class ServerRace: @unchecked Sendable {
   /// A negative answer that arrived while an earlier server was in flight, which takes precedence if it answers.
   private var negative: (message: Message, place: Int)?
   private var failure = LocalDNSFailure.noServer
-  private var continuation: CheckedContinuation<Result<Message, LocalDNSFailure>, Never>?
+  private var continuation: CheckedContinuation<Result<LocalDNSAnswer, LocalDNSFailure>, Never>?
 
   private var clock: any Loop { client.wire.clock }
 
@@ -43,7 +43,7 @@ final class ServerRace: @unchecked Sendable {
   }
 
   /// Returns the first answer; if there is none, the failure of the last server.
-  func run() async -> Result<Message, LocalDNSFailure> {
+  func run() async -> Result<LocalDNSAnswer, LocalDNSFailure> {
     let clock = self.clock
     return await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
@@ -66,7 +66,7 @@ final class ServerRace: @unchecked Sendable {
     timer = nil
     let place = starts.count
     guard place < servers.count, clock.now < end else {
-      if runners.isEmpty { finish(negative.map { .success($0.message) } ?? .failure(failure)) }
+      if runners.isEmpty { finish(negative.map(answer) ?? .failure(failure)) }
       return
     }
     if runners.count == ServerRace.mostRunners, let oldest = runners.keys.min() {
@@ -129,10 +129,14 @@ final class ServerRace: @unchecked Sendable {
     for other in runners.keys where other < place && now - starts[other] >= ServerRace.headStart {
       client.noteSilence(of: servers[other])
     }
-    finish(.success(message))
+    finish(answer(message, place))
   }
 
-  private func finish(_ result: Result<Message, LocalDNSFailure>) {
+  private func answer(_ message: Message, _ place: Int) -> Result<LocalDNSAnswer, LocalDNSFailure> {
+    .success(LocalDNSAnswer(message: message, server: servers[place]))
+  }
+
+  private func finish(_ result: Result<LocalDNSAnswer, LocalDNSFailure>) {
     guard let continuation else { return }
     self.continuation = nil
     timer?.cancel()

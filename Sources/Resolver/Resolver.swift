@@ -221,7 +221,7 @@ package actor Resolver {
 
   /// Drops what LocalDNS of the previous network has answered to questions in flight, and asks the current one.
   package func networkIsAnother() {
-    for fetch in inFlight.values where fetch.network != network.number && fetch.held?.source == .localDNS {
+    for fetch in inFlight.values where fetch.network != network.number && fetch.held?.source.isLocalDNS == true {
       fetch.held = nil
       fetch.heldUntil = nil
       fetch.hasAskedLocal = false

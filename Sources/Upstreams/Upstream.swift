@@ -9,8 +9,8 @@ import HTTPDNS
 package enum AnswerSource: Sendable, Equatable {
   /// A provider: its name in the configuration and the server that replied.
   case provider(String, server: String)
-  /// A plain resolver.
-  case localDNS
+  /// A plain resolver: the server that replied.
+  case localDNS(server: String)
   /// The cache, with fresh or stale data.
   case cache
   /// The daemon itself.
@@ -20,6 +20,8 @@ package enum AnswerSource: Sendable, Equatable {
 extension AnswerSource {
   /// Whether the source is a provider.
   package var isProvider: Bool { if case .provider = self { true } else { false } }
+  /// Whether the source is LocalDNS.
+  package var isLocalDNS: Bool { if case .localDNS = self { true } else { false } }
   /// The provider's server that replied; nil for other sources.
   package var server: String? {
     guard case .provider(_, let server) = self, !server.isEmpty else { return nil }

@@ -31,6 +31,8 @@ package struct UpstreamFailure: Error, Sendable, Equatable {
     package var advice = ""
     /// The failure of each server that was asked, in order; empty if none was asked.
     package var steps: [String] = []
+    /// Why a table has no addresses for the name; nil for every other failure.
+    package var absence: TableAbsence?
     /// The reason as metrics and the counters of names know it; nil if there was no transfer.
     package var cause: TransferFailureCause?
     /// How strongly it speaks against the server or the account.
@@ -84,19 +86,56 @@ package struct UpstreamFailure: Error, Sendable, Equatable {
 
   /// The reason with the remedy, human-readable.
   package var explanation: String { self.advice.isEmpty ? self.reason : "\(self.reason); \(self.advice)" }
-  /// One line per server: what was asked and why it failed.
-  package func trail(of name: String) -> [String] {
-    guard !self.steps.isEmpty else { return ["\(name): \(explanation)"] }
-    return self.steps.map { "\(name): \($0)" }
+  /// One step for each server that was asked.
+  package func trail(of name: String) -> [TrailStep] {
+    guard !self.steps.isEmpty else { return [TrailStep(name, explanation, self.absence)] }
+    return self.steps.map { TrailStep(name, $0, self.absence) }
   }
 
   /// Whether a table has no such name, so that the next upstream decides as if there were no table.
-  package var isNotListed: Bool { self == .notListed || self == .switchedOff }
+  package var isNotListed: Bool { self.absence == .notListed || self.absence == .switchedOff }
 
   /// Whether a reachable provider replied about the name, so that no other upstream is asked.
   package var isFinal: Bool { (self.blame == .question || self.blame == .answer) && !self.isLate }
   /// Whether LocalDNS may be asked instead of the provider.
   package var leadsToLocalDNS: Bool { self.blame.leadsToLocalDNS || self.isLate }
+}
+
+/// Why a table has no addresses for a name.
+package enum TableAbsence: Sendable {
+  /// The name is not listed.
+  case notListed
+  /// The table is switched off.
+  case switchedOff
+  /// No table has been loaded yet.
+  case notLoaded
+
+  /// The reason, human-readable.
+  package var text: String {
+    switch self {
+    case .notListed: "not in its table"
+    case .switchedOff: "its table is switched off"
+    case .notLoaded: "no table yet"
+    }
+  }
+}
+
+/// An upstream that gave no usable answer, and why.
+package struct TrailStep: Sendable, Equatable, CustomStringConvertible {
+  /// The name of the upstream, human-readable.
+  package let upstream: String
+  /// The reason, human-readable.
+  package let reason: String
+  /// Why a table has no addresses for the name; nil for every other reason.
+  package let absence: TableAbsence?
+
+  package init(_ upstream: String, _ reason: String, _ absence: TableAbsence? = nil) {
+    self.upstream = upstream
+    self.reason = reason
+    self.absence = absence
+  }
+
+  package var description: String { "\(upstream): \(reason)" }
 }
 
 extension UpstreamFailure {
@@ -155,13 +194,18 @@ extension UpstreamFailure {
   /// validate may be asked instead.
   package var isBogus: Bool { self.blame == .answer && ExtendedError.validation.contains(self.extendedError) }
 
+  /// A table without addresses for the name. `detail` follows the reason.
+  static func absent(_ absence: TableAbsence, _ detail: String = "") -> UpstreamFailure {
+    let isLoaded = absence != .notLoaded
+    var failure = UpstreamFailure(
+      isLoaded ? .notSupported : .noReachableAuthority, absence.text + detail, isLoaded ? .question : .network)
+    failure.absence = absence
+    return failure
+  }
+
   package static let unserved = UpstreamFailure(.notSupported, "no provider serves this type", .question)
   package static let unaskable = UpstreamFailure(
     .notSupported, "no provider takes a name with such characters", .question)
-  package static let notListed = UpstreamFailure(.notSupported, "not in its table", .question)
-  package static let switchedOff = UpstreamFailure(.notSupported, "its table is switched off", .question)
-  /// The beginning of the reason while no table has been loaded.
-  package static let noTableYet = "no table yet"
   package static let noServer = UpstreamFailure(.noReachableAuthority, "no resolver to ask", .network)
   static let noTimeLeft = UpstreamFailure(.noReachableAuthority, "no time left", .network)
   /// No upstream answered before the deadline.

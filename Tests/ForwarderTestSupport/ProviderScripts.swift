@@ -69,19 +69,18 @@ final class ScriptedPlainDNS: LocalDNSTransport, @unchecked Sendable {
 
   func ask(
     _ question: Question, dnssecOK: Bool, checkingDisabled: Bool, servers: [SocketAddress], timeout: Duration
-  ) async -> Result<Message, LocalDNSFailure> {
+  ) async -> Result<LocalDNSAnswer, LocalDNSFailure> {
     let step = script(question.type, asked.filter { $0.type == question.type }.count)
     asked.append((question.type, loop.now, servers))
     await loop.sleep(for: min(step.latency, timeout))
     guard step.latency <= timeout, let addresses = step.addresses else { return .failure(.timedOut) }
     var header = Header()
     header.qr = true
-    return .success(
-      Message(
-        id: 1, header: header, questions: [Message.Entry(question)],
-        answers: addresses.map {
-          ResourceRecord(
-            owner: question.name, type: question.type, ttl: step.ttl, rdata: IPAddress(text: $0)!.octets)
-        }))
+    let message = Message(
+      id: 1, header: header, questions: [Message.Entry(question)],
+      answers: addresses.map {
+        ResourceRecord(owner: question.name, type: question.type, ttl: step.ttl, rdata: IPAddress(text: $0)!.octets)
+      })
+    return .success(LocalDNSAnswer(message: message, server: servers[0]))
   }
 }

@@ -30,7 +30,8 @@ extension LocalDNSClient {
     _ servers: [SocketAddress], timeout: Duration = .seconds(5), dnssecOK: Bool = false, checkingDisabled: Bool = false
   ) async -> Result<Message, LocalDNSFailure> {
     await ask(
-      question, dnssecOK: dnssecOK, checkingDisabled: checkingDisabled, servers: servers, timeout: timeout)
+      question, dnssecOK: dnssecOK, checkingDisabled: checkingDisabled, servers: servers, timeout: timeout
+    ).map(\.message)
   }
 }
 

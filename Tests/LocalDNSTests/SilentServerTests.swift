@@ -86,7 +86,10 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
         Question(name: DomainName(text: "www.example.com")!, type: .a), dnssecOK: false, checkingDisabled: false,
         servers: servers, timeout: timeout)
     }
-    return ((try? result.get())?.answers.first?.rdata.last, loop.now - begin)
+    let answer = try? result.get()
+    let octet = answer?.message.answers.first?.rdata.last
+    if let octet { #expect(answer?.server == servers.first { octet == $0.octets.last }) }
+    return (octet, loop.now - begin)
   }
 
   @Test func `the second one is asked beside the first after 300 ms, and first of all from then on`() {
@@ -204,7 +207,7 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
       await client.ask(
         Question(name: DomainName(text: "www.example.com")!, type: .a), dnssecOK: false, checkingDisabled: false,
         servers: other == nil ? [servers[0]] : servers, timeout: .seconds(1)
-      ).map { $0.answers.first?.rdata.last }
+      ).map { $0.message.answers.first?.rdata.last }
     }
   }
 

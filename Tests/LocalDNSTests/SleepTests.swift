@@ -43,7 +43,8 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
     loop.run {
       await client.ask(
         Question(name: DomainName(text: "www.example.com")!, type: .a), dnssecOK: false, checkingDisabled: false,
-        servers: servers, timeout: timeout)
+        servers: servers, timeout: timeout
+      ).map(\.message)
     }
   }
 

@@ -115,7 +115,7 @@ import Testing
 
   @Test func `a name that is not listed is asked of the network, also without fallback`() throws {
     let (provider, local) = (provider(), network())
-    provider.script = { _, _ in ScriptedStep(latency: .milliseconds(20), result: .failure(.notListed)) }
+    provider.script = { _, _ in ScriptedStep(latency: .milliseconds(20), result: .failure(.absent(.notListed))) }
     let scene = scene(provider, local) { $0.routes[4].fallsBack = false }
     #expect(try scene.answer("web.corp.example").addresses == ["10.0.0.1"])
   }

@@ -55,7 +55,7 @@ private final class SilentTransport: LocalDNSTransport {
 
   func ask(
     _ question: Question, dnssecOK: Bool, checkingDisabled: Bool, servers: [SocketAddress], timeout: Duration
-  ) async -> Result<Message, LocalDNSFailure> {
+  ) async -> Result<LocalDNSAnswer, LocalDNSFailure> {
     if question.type == .txt { asked.withLock { $0.append(question.name) } }
     return .failure(.timedOut)
   }

@@ -181,7 +181,7 @@ import Testing
         continue
       }
       #expect(failure.explanation == "server0: \(text)")
-      #expect(failure.trail(of: "first") == ["first: server0: \(text)"])
+      #expect(failure.trail(of: "first").map(\.description) == ["first: server0: \(text)"])
     }
     let (unreachable, _) = provider([server { _ in .refused }])
     guard case .failure(let failure) = ask(unreachable) else {
@@ -189,7 +189,7 @@ import Testing
       return
     }
     #expect(
-      failure.trail(of: "first") == [
+      failure.trail(of: "first").map(\.description) == [
         "first: server0: refused: refused; nothing listens there, or a firewall refuses; check servers"
       ])
   }

@@ -250,7 +250,7 @@ final class AnswerStore {
   ) -> StoredAnswer? {
     guard settings.cacheEnabled, isStillRouted(asked) else { return nil }
     // The key names the network on which the question began.
-    if origin.source == .localDNS, asked.route.belongsToNetwork, asked.scope.network != origin.network { return nil }
+    if origin.source.isLocalDNS, asked.route.belongsToNetwork, asked.scope.network != origin.network { return nil }
     let name = asked.question.name
     let scope = answer.isNameError ? asked.nameErrorScope : asked.scope
     let life = life(of: answer, asked, origin)
@@ -287,7 +287,7 @@ final class AnswerStore {
     var life = EntryLife(lifetime: answer.lifetime)
     // An answer of LocalDNS in a provider's place is not used for longer than `localdns.max_ttl`, and not on another
     // network.
-    if origin.source == .localDNS, !asked.route.providers.isEmpty {
+    if origin.source.isLocalDNS, !asked.route.providers.isEmpty {
       life.network = origin.network
     } else {
       if policy.mode != .off { life.staleFor = policy.maxAge }

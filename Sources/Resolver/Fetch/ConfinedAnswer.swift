@@ -7,6 +7,7 @@
 import DNSWire
 import HTTPDNS
 import Routing
+import Upstreams
 
 extension HTTPDNSAnswer {
   /// Returns the answer without records of names that are not the network's own.
@@ -77,7 +78,7 @@ extension Resolver {
       else { return false }
       return route.isConfined && route.providers.isEmpty
     }
-    if confined.answers != answer.answers { fetch.trace("LocalDNS: its alias leads out of the network") }
+    if confined.answers != answer.answers { fetch.trace(TrailStep("LocalDNS", "its alias leads out of the network")) }
     return confined
   }
 

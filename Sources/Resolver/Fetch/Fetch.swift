@@ -87,8 +87,8 @@ final class Fetch: @unchecked Sendable {
   var hasAskedLocal = false
   /// Whether LocalDNS is being asked.
   var isAskingLocal = false
-  /// Why each upstream but the last gave no answer, human-readable; only for callers inside the daemon.
-  private(set) var trail: [String] = []
+  /// Why each upstream but the last gave no answer; only for callers inside the daemon.
+  private(set) var trail: [TrailStep] = []
 
   var question: HTTPDNSQuestion { asked.question }
   var configuration: ResolverConfiguration { asked.configuration }
@@ -119,12 +119,12 @@ final class Fetch: @unchecked Sendable {
   private static let longestTrail = 16
 
   /// Records why the next upstream is asked.
-  func trace(_ step: @autoclosure () -> String) {
+  func trace(_ step: @autoclosure () -> TrailStep) {
     if !continuations.isEmpty, trail.count < Fetch.longestTrail { trail.append(step()) }
   }
 
   /// Records several steps.
-  func trace(_ steps: @autoclosure () -> [String]) {
+  func trace(_ steps: @autoclosure () -> [TrailStep]) {
     if !continuations.isEmpty { for step in steps() { trace(step) } }
   }
 }
@@ -300,7 +300,7 @@ extension Resolver {
   func settle(_ fetch: Fetch, _ result: FetchResult) {
     switch result.result {
     // Our own limits never lead to LocalDNS, and a provider's reply is final.
-    case .success where result.source == .localDNS && fetch.isDecided:
+    case .success where result.source.isLocalDNS && fetch.isDecided:
       guard fetch.attempts == 0 else {
         mayNeedLocalAgain(fetch)
         break
@@ -319,7 +319,7 @@ extension Resolver {
   /// A provider has replied, or one of our own limits prevents that it is asked: LocalDNS's answer no longer counts.
   func keepLocalOut(of fetch: Fetch) {
     fetch.isDecided = true
-    guard fetch.held?.source == .localDNS else { return }
+    guard fetch.held?.source.isLocalDNS == true else { return }
     fetch.held = nil
     mayNeedLocalAgain(fetch)
   }
@@ -341,7 +341,7 @@ extension Resolver {
     switch result.result {
     case .success(let answer):
       failures.succeeded(fetch.key)
-      if fetch.isAnswered, result.source == .localDNS, isSettledWithoutLocal(fetch) { return }
+      if fetch.isAnswered, result.source.isLocalDNS, isSettledWithoutLocal(fetch) { return }
       fetch.hasAnswer = true
       insert(answer, to: fetch.asked, fetch.origin(result.source))
     case .failure(let reason):
@@ -396,7 +396,7 @@ extension Resolver {
     let isStale = store.find(fetch.asked, now: loop.now) != nil
     counters.shares.add(.places, stale: isStale, queries: fetch.slots.count)
     onLimit(.share(.places))
-    let held = fetch.held?.source == .localDNS ? nil : fetch.held
+    let held = fetch.held?.source.isLocalDNS == true ? nil : fetch.held
     deliver(fetch, held ?? .failure(.limited(.places)))
   }
 
@@ -483,14 +483,14 @@ package struct ResolvedAnswer: Sendable {
   package var failure: String?
   /// Whether it is an empty answer that may only mean that the name is not in the list of the provider's account.
   package var isAmbiguous = false
-  /// Why each upstream but the last gave no answer, human-readable.
-  package var trail: [String] = []
+  /// Why each upstream but the last gave no answer.
+  package var trail: [TrailStep] = []
   /// What an ambiguous answer means.
   package static let ambiguity = "an empty answer; the name may not be in the list of the provider's account"
 
   /// Creates a result; a failure has a lifetime of 0 seconds and its reason.
   package init(
-    response: ComposedResponse, lifetime: UInt32, source: AnswerSource, failure: String? = nil, trail: [String] = []
+    response: ComposedResponse, lifetime: UInt32, source: AnswerSource, failure: String? = nil, trail: [TrailStep] = []
   ) {
     self.response = response
     self.lifetime = lifetime

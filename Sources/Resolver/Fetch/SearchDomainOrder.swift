@@ -28,7 +28,7 @@ extension Resolver {
     let result = await askLocal(fetch, isFallback: true)
     if result.isThere { return result }
     guard wasNXDOMAIN else { return nil }
-    fetch.trace("NXDOMAIN by the providers a moment ago")
+    fetch.trace(TrailStep("the providers", "NXDOMAIN a moment ago"))
     if result.answer != nil || fetch.isRefresh { return result }
     let nxdomain = AnswerPolicy(ttl: route.ttl).negative(.nxDomain, fetch.question, chain: [], authorities: [])
     guard let nxdomain else { return result }
@@ -43,7 +43,7 @@ extension Resolver {
     nxdomainNames.note(
       nxdomainKey(question, route), until: loop.now + .seconds(Int64(max(answer.lifetime, route.ttl.highestFallback))),
       now: loop.now)
-    fetch.trace("\(result.source.name): no such name")
+    fetch.trace(TrailStep(result.source.name, "no such name"))
     // Below a search domain LocalDNS counts again, whatever another provider has failed with.
     fetch.isDecided = false
     if fetch.isAskingLocal {

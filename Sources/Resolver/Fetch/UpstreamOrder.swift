@@ -48,7 +48,7 @@ extension Resolver {
       switch result.result {
       case .success(let answer) where answer.isAmbiguous:
         empty = empty ?? result
-        fetch.trace("\(upstream.name): \(ResolvedAnswer.ambiguity)")
+        fetch.trace(TrailStep(upstream.name, ResolvedAnswer.ambiguity))
       case .success: return await afterNXDOMAIN(fetch, result)
       case .failure(let reason):
         take(reason, result, upstream)
@@ -186,7 +186,8 @@ extension Resolver {
     case .success(let reply):
       counters.localRoundTrips.observe(loop.preciseNow - began)
       if isFallback { counters.fallbacks += 1 }
-      return finish(confined(reply.answer, fetch), from: .localDNS, to: fetch.asked, isFallback: isFallback)
+      return finish(
+        confined(reply.answer, fetch), from: .localDNS(server: reply.server), to: fetch.asked, isFallback: isFallback)
     case .failure(let reason):
       counters.localFailures += 1
       note("localdns", reason)
@@ -212,13 +213,13 @@ extension Resolver {
   ) -> FetchResult {
     let (question, route) = (asked.question, asked.route)
     var answer = answer
-    if source == .localDNS { answer.dropRootSOA(of: question.name) }
+    if source.isLocalDNS { answer.dropRootSOA(of: question.name) }
     guard answer.responseCode == .noError || answer.responseCode == .nxDomain else {
       let failure = UpstreamFailure.refused(answer.responseCode, by: source.server, answer.extendedError)
       return FetchResult(result: .failure(failure), source: source)
     }
     // Below its search domain a network may use private addresses.
-    let isOwnName = route.isSearched && source == .localDNS
+    let isOwnName = route.isSearched && source.isLocalDNS
     let policy = AnswerPolicy(
       ttl: route.ttl, isFallback: isFallback, trustsAD: trustsAD,
       rebindFilter: route.filtersPrivate && !isOwnName ? settings.rebindFilter : nil)

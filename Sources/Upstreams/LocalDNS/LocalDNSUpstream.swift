@@ -90,9 +90,10 @@ package final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
     case .failure(let reason):
       if reason == .timedOut { loopGuard?.suspect(asked) }
       return .failure(failure(UpstreamFailure(reason), of: asked))
-    case .success(let message):
+    case .success(let reply):
       do throws(HTTPDNSFailure) {
-        return .success(UpstreamAnswer(try HTTPDNSAnswer(message, to: question), server: "localdns"))
+        return .success(
+          UpstreamAnswer(try HTTPDNSAnswer(reply.message, to: question), server: reply.server.description))
       } catch {
         return .failure(failure(UpstreamFailure(error), of: asked))
       }

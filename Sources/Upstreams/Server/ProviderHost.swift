@@ -91,7 +91,7 @@ final class HostLookUp: @unchecked Sendable {
     let reply = await client.ask(
       Question(name: name, type: type), dnssecOK: false, checkingDisabled: false, servers: servers(),
       timeout: HostLookUp.longest)
-    if case .success(let message) = reply { note(message, of: type) }
+    if case .success(let answer) = reply { note(answer.message, of: type) }
     inFlight.remove(type)
     if inFlight.isEmpty {
       end()

@@ -29,7 +29,7 @@ package enum TableFile {
   private static func problem(_ path: String) -> String? {
     guard let octets = octets(path) else { return unreadable(path) }
     do throws(AddressTableFault) {
-      return try AddressTable(text: octets).isEnabled ? nil : "\(path): \(UpstreamFailure.switchedOff.reason)"
+      return try AddressTable(text: octets).isEnabled ? nil : "\(path): \(TableAbsence.switchedOff.text)"
     } catch { return "\(path): \(error)" }
   }
 }

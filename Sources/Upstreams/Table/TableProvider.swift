@@ -89,13 +89,14 @@ final class TableProvider: Upstream, @unchecked Sendable {
     start()
     if !hasLoaded { await waiters.wait(atMost: deadline - loop.now) }
     guard let table else { return .failure(noTable) }
-    guard let answer = answer(to: question) else { return .failure(table.isEnabled ? .notListed : .switchedOff) }
+    guard let answer = answer(to: question) else {
+      return .failure(.absent(table.isEnabled ? .notListed : .switchedOff))
+    }
     return .success(UpstreamAnswer(answer, server: origin))
   }
 
   private var noTable: UpstreamFailure {
-    UpstreamFailure(
-      .noReachableAuthority, UpstreamFailure.noTableYet + (problem.map { ": \($0)" } ?? ""), .network)
+    .absent(.notLoaded, problem.map { ": \($0)" } ?? "")
   }
 
   /// Loads the table and starts to refresh it.
@@ -228,7 +229,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
     TableReading.free(old)
     guard isNew else { return }
     if !fresh.isEnabled {
-      note(.warning, "provider \(name): \(UpstreamFailure.switchedOff.reason)")
+      note(.warning, "provider \(name): \(TableAbsence.switchedOff.text)")
     } else {
       note(.info, "provider \(name): a table of \(fresh.count) \(fresh.count == 1 ? "name" : "names")")
     }

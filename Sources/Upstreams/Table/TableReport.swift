@@ -14,7 +14,7 @@ extension TableProvider {
     case nil:
       report.state = .down(problem ?? "no table yet")
       report.nextAttempt = timer.flatMap { $0.deadline > loop.now ? $0.deadline - loop.now : nil }
-    case .some(let table) where !table.isEnabled: report.state = .down(UpstreamFailure.switchedOff.reason)
+    case .some(let table) where !table.isEnabled: report.state = .down(TableAbsence.switchedOff.text)
     case .some: report.remark = problem.map { "keeping the old table: \($0)" }
     }
     return report

@@ -116,7 +116,7 @@ struct QueryCommand: ParsableCommand {
     print("question     \(question.name) \(question.type)")
     if let way { print("route        \(way)") }
     let reason = reason(answer, question)
-    func hasReason(_ step: String) -> Bool { reason.map { step.hasSuffix($0) } ?? false }
+    func hasReason(_ step: TrailStep) -> Bool { step.reason == reason }
     if answer.failure == nil || answer.source.hasReplied {
       print("answered by  \(describe(answer.source))")
       // The last step may be this answer.
@@ -128,7 +128,7 @@ struct QueryCommand: ParsableCommand {
     print("status       \(answer.response.responseCode)")
     let isSaid = !answer.source.hasReplied && answer.trail.contains(where: hasReason)
     if let reason, !isSaid { print("reason       \(reason)") }
-    if answer.trail.contains(where: { $0.contains(UpstreamFailure.noTableYet) }) {
+    if answer.trail.contains(where: { $0.absence == .notLoaded }) {
       print("note         a running daemon may still use an earlier table")
     }
     guard let message = answer.response.message(to: question) else { return }
@@ -141,7 +141,7 @@ struct QueryCommand: ParsableCommand {
   private func reason(_ answer: ResolvedAnswer, _ question: Question) -> String? {
     if let failure = answer.failure { return failure }
     if answer.isAmbiguous { return ResolvedAnswer.ambiguity }
-    if !answer.trail.isEmpty, answer.trail.allSatisfy({ $0.hasSuffix(UpstreamFailure.switchedOff.reason) }) {
+    if !answer.trail.isEmpty, answer.trail.allSatisfy({ $0.absence == .switchedOff }) {
       return "the table is switched off"
     }
     return answer.response.extendedError.map { text($0, of: question) }
@@ -161,7 +161,7 @@ struct QueryCommand: ParsableCommand {
   private func describe(_ source: AnswerSource) -> String {
     switch source {
     case .provider(let name, let server): server.isEmpty ? name : "\(name) (\(server))"
-    case .localDNS: "LocalDNS"
+    case .localDNS(let server): "LocalDNS (\(server))"
     case .cache: "the cache"
     case .ourselves: "httpdnsd itself"
     }
