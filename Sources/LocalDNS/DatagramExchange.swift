@@ -11,7 +11,7 @@ final class DatagramExchange: Exchange, @unchecked Sendable {
     guard open(SOCK_DGRAM) else { return }
     guard send() == query.octets.count else { return fail() }
     wait(for: .read)
-    let now = wire.loop.now
+    let now = exchanger.loop.now
     schedule(at: now + (deadline - now) / 2) { [self] in _ = send() }
   }
 
@@ -20,11 +20,11 @@ final class DatagramExchange: Exchange, @unchecked Sendable {
   override func ready(_ interest: Interest) {
     // Bounded, so that a flood of spoofed replies does not block the loop; the next turn reads the rest.
     for _ in 0..<16 where descriptor >= 0 {
-      let count = wire.buffer.withUnsafeMutableBufferPointer { recv(descriptor, $0.baseAddress, $0.count, 0) }
+      let count = exchanger.buffer.withUnsafeMutableBufferPointer { recv(descriptor, $0.baseAddress, $0.count, 0) }
       if count < 0, errno == EINTR { continue }
       if count < 0, errno == EAGAIN { return }
       guard count >= 0 else { return fail() }
-      consider(wire.buffer[..<count])
+      consider(exchanger.buffer[..<count])
     }
   }
 }

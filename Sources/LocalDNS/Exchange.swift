@@ -15,7 +15,7 @@ enum ExchangeOutcome {
 
 /// The common part of exchanges over UDP and TCP.
 class Exchange: @unchecked Sendable {
-  let wire: SocketWire
+  let exchanger: SocketExchanger
   let query: PreparedQuery
   let server: SocketAddress
   private(set) var descriptor: Int32 = -1
@@ -23,8 +23,8 @@ class Exchange: @unchecked Sendable {
   private var timers: [LoopTimer] = []
   private var continuation: CheckedContinuation<ExchangeOutcome, Never>?
 
-  init(wire: SocketWire, query: PreparedQuery, server: SocketAddress) {
-    self.wire = wire
+  init(exchanger: SocketExchanger, query: PreparedQuery, server: SocketAddress) {
+    self.exchanger = exchanger
     self.query = query
     self.server = server
   }
@@ -38,7 +38,7 @@ class Exchange: @unchecked Sendable {
         start(deadline)
       }
     } onCancel: {
-      wire.loop.execute { [self] in finish(.failure(.cancelled)) }
+      exchanger.loop.execute { [self] in finish(.failure(.cancelled)) }
     }
   }
 
@@ -64,7 +64,7 @@ class Exchange: @unchecked Sendable {
   final func fail() { finish(.failure(.network(errno))) }
 
   final func schedule(at deadline: BootInstant, _ action: @escaping () -> Void) {
-    timers.append(wire.loop.schedule(at: deadline, action))
+    timers.append(exchanger.loop.schedule(at: deadline, action))
   }
 
   /// Opens a socket that is connected to the server, or in the process of connecting. Returns false if the exchange has
@@ -90,13 +90,13 @@ class Exchange: @unchecked Sendable {
 
   /// Waits for these events instead of the previous ones.
   final func wait(for interest: Interest) {
-    event = LoopEvent(on: wire.loop, descriptor: descriptor, interest) { [self] in ready($0) }
+    event = LoopEvent(on: exchanger.loop, descriptor: descriptor, interest) { [self] in ready($0) }
   }
 
   /// Ends the exchange if the octets are the response to the query; otherwise counts them as ignored.
   final func consider(_ reply: ArraySlice<UInt8>) {
     switch query.judge(reply) {
-    case .foreign: wire.ignoredReplies += 1
+    case .foreign: exchanger.ignoredReplies += 1
     case .truncated: finish(.truncated)
     case .response(let message): finish(.response(message))
     }

@@ -77,7 +77,7 @@ extension LocalDNSClient {
     let question = Question(name: .root, type: .any)
     let start = BootInstant.now
     let query = PreparedQuery(question, edns: nil, checkingDisabled: false)
-    let datagram = await wire.exchange(query, with: server, over: .datagram, until: deadline)
+    let datagram = await exchanger.exchange(query, with: server, over: .datagram, until: deadline)
     guard datagram.isReaction else {
       finding.failure = datagram.reason
       return finding
@@ -88,7 +88,7 @@ extension LocalDNSClient {
     let middle = BootInstant.now
     finding.overUDP = middle - start
     let again = PreparedQuery(question, edns: nil, checkingDisabled: false)
-    let stream = await wire.exchange(again, with: server, over: .stream, until: deadline)
+    let stream = await exchanger.exchange(again, with: server, over: .stream, until: deadline)
     guard stream.isReaction || stream.isDismissal else {
       finding.failure = stream.reason
       return finding

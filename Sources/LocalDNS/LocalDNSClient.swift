@@ -31,18 +31,18 @@ public final class LocalDNSClient: LocalDNSTransport, @unchecked Sendable {
   /// The counters so far. Read them on the loop's thread.
   public var counters: LocalDNSCounters {
     var counters = counted
-    counters.ignoredReplies = wire.ignoredReplies
+    counters.ignoredReplies = exchanger.ignoredReplies
     return counters
   }
 
-  let wire: any Wire
+  let exchanger: any QueryExchanger
   fileprivate var counted = LocalDNSCounters()
   var standing = ServerStanding()
 
   /// Creates a client on a loop.
-  public convenience init(loop: EventLoop) { self.init(over: SocketWire(loop: loop)) }
+  public convenience init(loop: EventLoop) { self.init(over: SocketExchanger(loop: loop)) }
 
-  init(over wire: any Wire) { self.wire = wire }
+  init(over exchanger: any QueryExchanger) { self.exchanger = exchanger }
 
   /// Asks one server after the other: the next one when the previous one has failed or has been silent for 300 ms.
   /// Servers that were silent recently come last.
@@ -50,7 +50,7 @@ public final class LocalDNSClient: LocalDNSTransport, @unchecked Sendable {
     _ question: Question, dnssecOK: Bool, checkingDisabled: Bool, servers: [SocketAddress], timeout: Duration
   ) async -> Result<LocalDNSAnswer, LocalDNSFailure> {
     guard !servers.isEmpty else { return .failure(.noServer) }
-    let race = ServerRace(self, standing.order(servers, at: wire.clock.now), timeout: timeout) { [self] in
+    let race = ServerRace(self, standing.order(servers, at: exchanger.clock.now), timeout: timeout) { [self] in
       await Turn(
         client: self, question: question, dnssecOK: dnssecOK, checkingDisabled: checkingDisabled, server: $0,
         deadline: $1
@@ -65,7 +65,7 @@ public final class LocalDNSClient: LocalDNSTransport, @unchecked Sendable {
   /// Records that a server did not respond in time, or that a later one responded first.
   func noteSilence(of server: SocketAddress) {
     counted.timeouts += 1
-    if standing.wasSilent(server, at: wire.clock.now) { counted.demotions += 1 }
+    if standing.wasSilent(server, at: exchanger.clock.now) { counted.demotions += 1 }
   }
 }
 
@@ -90,11 +90,11 @@ private struct Turn {
   private func ask(edns: EDNS?) async -> Result<Message, LocalDNSFailure> {
     let query = PreparedQuery(question, edns: edns, checkingDisabled: checkingDisabled)
     client.counted.datagramQueries += 1
-    var outcome = await client.wire.exchange(query, with: server, over: .datagram, until: deadline)
+    var outcome = await client.exchanger.exchange(query, with: server, over: .datagram, until: deadline)
     if case .truncated = outcome {
       client.counted.streamQueries += 1
       let query = PreparedQuery(question, edns: edns, checkingDisabled: checkingDisabled)
-      outcome = await client.wire.exchange(query, with: server, over: .stream, until: deadline)
+      outcome = await client.exchanger.exchange(query, with: server, over: .stream, until: deadline)
     }
     return switch outcome {
     case .response(let message): .success(message)

@@ -28,7 +28,7 @@ final class ServerRace: @unchecked Sendable {
   private var failure = LocalDNSFailure.noServer
   private var continuation: CheckedContinuation<Result<LocalDNSAnswer, LocalDNSFailure>, Never>?
 
-  private var clock: any Loop { client.wire.clock }
+  private var clock: any Loop { client.exchanger.clock }
 
   /// - Parameter ask: asks one server until a deadline.
   init(
@@ -37,7 +37,7 @@ final class ServerRace: @unchecked Sendable {
   ) {
     self.client = client
     self.servers = servers
-    begin = client.wire.clock.now
+    begin = client.exchanger.clock.now
     end = begin + timeout
     self.ask = ask
   }

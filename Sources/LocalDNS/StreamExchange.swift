@@ -30,11 +30,11 @@ final class StreamExchange: Exchange, @unchecked Sendable {
   }
 
   private func receive() {
-    let count = wire.buffer.withUnsafeMutableBufferPointer { recv(descriptor, $0.baseAddress, $0.count, 0) }
+    let count = exchanger.buffer.withUnsafeMutableBufferPointer { recv(descriptor, $0.baseAddress, $0.count, 0) }
     if count < 0, errno == EAGAIN || errno == EINTR { return }
     guard count >= 0 else { return fail() }
     guard count > 0 else { return finish(.failure(.closed)) }
-    received += wire.buffer[..<count]
+    received += exchanger.buffer[..<count]
     while descriptor >= 0, received.count >= 2 {
       let end = 2 + Int(received[0]) << 8 + Int(received[1])
       guard received.count >= end else { return }

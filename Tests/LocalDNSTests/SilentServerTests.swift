@@ -8,7 +8,7 @@ import Testing
 @testable import LocalDNS
 
 /// Servers that do what the test says after a time of their own.
-private final class ScriptedWire: Wire, @unchecked Sendable {
+private final class ScriptedExchanger: QueryExchanger, @unchecked Sendable {
   struct Manner {
     var latency = Duration.milliseconds(10)
     var code = ResponseCode.noError
@@ -35,7 +35,7 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
 
   /// A socket is closed as soon as its exchange is cancelled.
   func exchange(
-    _ query: PreparedQuery, with server: SocketAddress, over transport: WireTransport, until deadline: BootInstant
+    _ query: PreparedQuery, with server: SocketAddress, over transport: ExchangeTransport, until deadline: BootInstant
   ) async -> ExchangeOutcome {
     let number = (open.max() ?? 0) + 1
     asked.append((server, loop.now))
@@ -67,19 +67,19 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
 
 @Suite struct `Silent resolvers` {
   private let loop = SimulatedLoop()
-  private let wire: ScriptedWire
+  private let exchanger: ScriptedExchanger
   private let client: LocalDNSClient
   private let servers = (1...3).map { SocketAddress(text: "192.0.2.\($0):53")! }
 
   init() {
-    wire = ScriptedWire(on: loop)
-    client = LocalDNSClient(over: wire)
-    for server in servers { wire.manners[server] = .init() }
+    exchanger = ScriptedExchanger(on: loop)
+    client = LocalDNSClient(over: exchanger)
+    for server in servers { exchanger.manners[server] = .init() }
   }
 
   /// Whose answer came, and after which time.
   private func ask(_ servers: [SocketAddress], timeout: Duration = .milliseconds(1500)) -> (UInt8?, Duration) {
-    wire.forget()
+    exchanger.forget()
     let begin = loop.now
     let result = loop.run { [client] in
       await client.ask(
@@ -93,16 +93,16 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
   }
 
   @Test func `the second one is asked beside the first after 300 ms, and first of all from then on`() {
-    wire.manners[servers[0]] = nil
+    exchanger.manners[servers[0]] = nil
     #expect(ask(servers) == (2, .milliseconds(310)))
     #expect(ask(servers) == (2, .milliseconds(10)))
-    #expect(wire.asked.map(\.server) == [servers[1]])
+    #expect(exchanger.asked.map(\.server) == [servers[1]])
     #expect(client.counters.timeouts == 1)
     #expect(client.counters.demotions == 1)
   }
 
   @Test func `the time that it is behind doubles from 10 s to 5 min, and an answer ends it`() {
-    wire.manners[servers[0]] = nil
+    exchanger.manners[servers[0]] = nil
     var pauses: [Int] = []
     for _ in 0..<7 {
       _ = ask(servers)
@@ -114,9 +114,9 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
       pauses.append(seconds)
     }
     #expect(pauses == [10, 20, 40, 80, 160, 300, 300])
-    wire.manners[servers[0]] = .init()
+    exchanger.manners[servers[0]] = .init()
     #expect(ask(servers) == (1, .milliseconds(10)))
-    wire.manners[servers[0]] = nil
+    exchanger.manners[servers[0]] = nil
     loop.advance(by: .seconds(5))
     _ = ask(servers)
     loop.advance(by: .seconds(11))
@@ -124,14 +124,14 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
   }
 
   @Test func `a silent resolver is asked if the others fail or are silent too`() {
-    wire.manners[servers[0]] = nil
+    exchanger.manners[servers[0]] = nil
     _ = ask(servers)
-    wire.manners[servers[0]] = .init()
-    for server in servers[1...] { wire.manners[server] = nil }
+    exchanger.manners[servers[0]] = .init()
+    for server in servers[1...] { exchanger.manners[server] = nil }
     #expect(ask(servers).0 == 1)
-    for server in servers { wire.manners[server] = nil }
+    for server in servers { exchanger.manners[server] = nil }
     #expect(ask(servers) == (nil, .milliseconds(1500)))
-    for server in servers { wire.manners[server] = .init(code: .servFail, hasRecords: false) }
+    for server in servers { exchanger.manners[server] = .init(code: .servFail, hasRecords: false) }
     #expect(ask(servers) == (nil, .milliseconds(30)))
   }
 
@@ -142,47 +142,47 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
 
   @Test func `a resolver that is slow for one name only is not silent`() {
     #expect(ask([servers[0]]).0 == 1)
-    wire.manners[servers[0]]?.latency = .milliseconds(600)
+    exchanger.manners[servers[0]]?.latency = .milliseconds(600)
     #expect(ask(servers).0 == 2)
-    wire.manners[servers[0]]?.latency = .milliseconds(10)
+    exchanger.manners[servers[0]]?.latency = .milliseconds(10)
     #expect(ask(servers) == (1, .milliseconds(10)))
   }
 
   @Test func `a negative answer of the second resolver waits for the first`() {
-    wire.manners[servers[0]]?.latency = .milliseconds(500)
-    wire.manners[servers[1]] = .init(code: .nxDomain, hasRecords: false)
+    exchanger.manners[servers[0]]?.latency = .milliseconds(500)
+    exchanger.manners[servers[1]] = .init(code: .nxDomain, hasRecords: false)
     let two = Array(servers[..<2])
     #expect(ask(two).0 == 1)
-    wire.manners[servers[0]] = nil
+    exchanger.manners[servers[0]] = nil
     loop.advance(by: .seconds(2))
     #expect(ask(two) == (nil, .milliseconds(750)))
     #expect(ask(two) == (nil, .milliseconds(10)))
   }
 
   @Test func `no resolver is silent on another network at first`() {
-    wire.manners[servers[0]] = nil
+    exchanger.manners[servers[0]] = nil
     _ = ask(servers)
     client.networkHasChanged()
     _ = ask(servers)
-    #expect(wire.asked.first?.server == servers[0])
+    #expect(exchanger.asked.first?.server == servers[0])
   }
 
   @Test func `three resolvers are waited for at once, and the longest silent one makes room`() {
     let many = (1...8).map { SocketAddress(text: "198.51.100.\($0):53")! }
-    wire.manners[many[7]] = .init()
+    exchanger.manners[many[7]] = .init()
     #expect(ask(many, timeout: .seconds(5)) == (8, .milliseconds(2110)))
-    #expect(wire.mostOpen == 3)
-    #expect(wire.asked.map(\.server) == many)
+    #expect(exchanger.mostOpen == 3)
+    #expect(exchanger.asked.map(\.server) == many)
     // Those that were given up are silent.
     #expect(many[..<7].allSatisfy { client.standing.isSilent($0, at: loop.now) })
-    wire.manners[many[7]] = nil
+    exchanger.manners[many[7]] = nil
     #expect(ask(many, timeout: .seconds(5)) == (nil, .seconds(5)))
-    #expect(wire.mostOpen == 3)
+    #expect(exchanger.mostOpen == 3)
   }
 
   @Test func `one of many resolvers is heard if it answers within the time of three others`() {
     let many = (1...8).map { SocketAddress(text: "198.51.100.\($0):53")! }
-    wire.manners[many[2]] = .init(latency: .milliseconds(800))
+    exchanger.manners[many[2]] = .init(latency: .milliseconds(800))
     #expect(ask(many, timeout: .seconds(5)) == (3, .milliseconds(1400)))
   }
 }
@@ -197,12 +197,12 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
   }
 
   private func ask(
-    _ authorities: [ResourceRecord], isAuthoritative: Bool = false, then other: ScriptedWire.Manner?
+    _ authorities: [ResourceRecord], isAuthoritative: Bool = false, then other: ScriptedExchanger.Manner?
   ) -> Result<UInt8?, LocalDNSFailure> {
-    let wire = ScriptedWire(on: loop)
-    wire.manners[servers[0]] = .init(hasRecords: false, authorities: authorities, isAuthoritative: isAuthoritative)
-    wire.manners[servers[1]] = other
-    let client = LocalDNSClient(over: wire)
+    let exchanger = ScriptedExchanger(on: loop)
+    exchanger.manners[servers[0]] = .init(hasRecords: false, authorities: authorities, isAuthoritative: isAuthoritative)
+    exchanger.manners[servers[1]] = other
+    let client = LocalDNSClient(over: exchanger)
     return loop.run { [servers] in
       await client.ask(
         Question(name: DomainName(text: "www.example.com")!, type: .a), dnssecOK: false, checkingDisabled: false,

@@ -8,7 +8,7 @@ import Testing
 @testable import LocalDNS
 
 /// Servers that answer with one address after 10 ms; the machine may sleep at that time.
-private final class ScriptedWire: Wire, @unchecked Sendable {
+private final class ScriptedExchanger: QueryExchanger, @unchecked Sendable {
   private let loop: SimulatedLoop
   /// How long the machine sleeps during each exchange.
   var sleeps: [Duration] = []
@@ -19,7 +19,7 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
   init(on loop: SimulatedLoop) { self.loop = loop }
 
   func exchange(
-    _ query: PreparedQuery, with server: SocketAddress, over transport: WireTransport, until deadline: BootInstant
+    _ query: PreparedQuery, with server: SocketAddress, over transport: ExchangeTransport, until deadline: BootInstant
   ) async -> ExchangeOutcome {
     asked.append(server)
     if !sleeps.isEmpty { loop.sleep(through: sleeps.removeFirst()) }
@@ -50,9 +50,9 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
 
   @Test(arguments: [Duration.seconds(5), .seconds(3600), .seconds(86_400 * 7)])
   func `a reply from before a sleep is discarded, since its TTL does not cover the sleep`(sleep: Duration) throws {
-    let wire = ScriptedWire(on: loop)
-    let client = LocalDNSClient(over: wire)
-    wire.sleeps = [sleep]
+    let exchanger = ScriptedExchanger(on: loop)
+    let client = LocalDNSClient(over: exchanger)
+    exchanger.sleeps = [sleep]
     #expect(throws: LocalDNSFailure.timedOut) { try ask(client, Array(servers[..<1])).get() }
     #expect(client.counters.timeouts == 1)
     // And nothing else: the next one counts.
@@ -61,27 +61,27 @@ private final class ScriptedWire: Wire, @unchecked Sendable {
   }
 
   @Test func `no other resolver is asked after a sleep that used up the time`() throws {
-    let wire = ScriptedWire(on: loop)
-    let client = LocalDNSClient(over: wire)
-    wire.sleeps = [.seconds(60)]
+    let exchanger = ScriptedExchanger(on: loop)
+    let client = LocalDNSClient(over: exchanger)
+    exchanger.sleeps = [.seconds(60)]
     #expect(throws: LocalDNSFailure.timedOut) { try ask(client, servers).get() }
-    #expect(wire.asked == [servers[0]])
+    #expect(exchanger.asked == [servers[0]])
   }
 
   @Test func `the next resolver is asked after a short sleep`() throws {
-    let wire = ScriptedWire(on: loop)
-    let client = LocalDNSClient(over: wire)
+    let exchanger = ScriptedExchanger(on: loop)
+    let client = LocalDNSClient(over: exchanger)
     let five = servers + (55...57).map { SocketAddress(text: "192.0.2.\($0):53")! }
     // A fifth of two seconds for each, and more than twice that for the nap.
-    wire.sleeps = [.seconds(1)]
+    exchanger.sleeps = [.seconds(1)]
     #expect(try ask(client, five).get().answers.first?.rdata == [192, 0, 2, 1])
-    #expect(wire.asked == Array(five[..<2]))
+    #expect(exchanger.asked == Array(five[..<2]))
     #expect(client.counters.timeouts == 1)
   }
 
   @Test func `a reply that is slightly late is accepted`() throws {
-    let wire = ScriptedWire(on: loop)
-    wire.sleeps = [.seconds(3)]
-    #expect(try ask(LocalDNSClient(over: wire), Array(servers[..<1])).get().answers.first?.ttl == 300)
+    let exchanger = ScriptedExchanger(on: loop)
+    exchanger.sleeps = [.seconds(3)]
+    #expect(try ask(LocalDNSClient(over: exchanger), Array(servers[..<1])).get().answers.first?.ttl == 300)
   }
 }
