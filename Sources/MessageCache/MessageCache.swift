@@ -169,7 +169,16 @@ public final class MessageCache: @unchecked Sendable {
   /// - Returns: false if it is not stored: the lifetime is 0, or the response is too large. An old entry is removed anyway.
   @discardableResult
   public func insert(_ key: CacheKey, _ response: ComposedResponse, now: Int64, _ life: EntryLife) -> Bool {
-    guard life.lifetime > 0, shard(key.hash).insert(key, response, now: now, life) else {
+    insert(key, response, now: now, life, isReplacement: false)
+  }
+
+  /// - Parameter isReplacement: whether it goes on with hits and epoch of the entry with the same key.
+  func insert(
+    _ key: CacheKey, _ response: ComposedResponse, now: Int64, _ life: EntryLife, isReplacement: Bool
+  ) -> Bool {
+    guard life.lifetime > 0,
+      shard(key.hash).insert(key, response, now: now, life, isReplacement: isReplacement)
+    else {
       remove(key)
       return false
     }

@@ -19,6 +19,22 @@ import Testing
     return key
   }
 
+  @Test func `an entry with other records keeps its hits and its epoch, and none of them has departed`() throws {
+    var departures = 0
+    cache.reportDepartures { _ in departures += 1 }
+    let key = try insert([.init(owner: name, type: .a, ttl: 60, rdata: [192, 0, 2, 1])])
+    for _ in 0..<3 { _ = try served(key) }
+    cache.beginEpoch()
+    let copy = try #require(cache.copy(hash: key.key.hash))
+    let other = ResourceRecord(owner: name, type: .a, ttl: 60, rdata: [192, 0, 2, 2])
+    let response = try #require(ComposedResponse(.noError, to: name, answers: [other], authorities: []))
+    #expect(cache.replace(copy, with: response))
+    #expect(cache.state(hash: key.key.hash)?.hits == 3 && departures == 0)
+    // It is of before the change of network still.
+    #expect(cache.serve(key, now: 1)?.lookup.wantsRefresh == true)
+    #expect(try lastOctets(key) == [2])
+  }
+
   private func served(_ key: OwnedKey, now: Int64 = 0) throws -> [ResourceRecord] {
     try #require(cache.serve(key, now: now, servesStale: true)).records(of: name).answers
   }

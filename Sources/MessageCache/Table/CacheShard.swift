@@ -157,7 +157,9 @@ final class CacheShard: @unchecked Sendable {
   /// or no other entry is left.
   ///
   /// - Returns: false if the response would exceed the bounds even without any other entry.
-  func insert(_ key: CacheKey, _ response: ComposedResponse, now: Int64, _ life: EntryLife) -> Bool {
+  func insert(
+    _ key: CacheKey, _ response: ComposedResponse, now: Int64, _ life: EntryLife, isReplacement: Bool = false
+  ) -> Bool {
     let entrySize = CacheEntry.size(
       keyLength: key.length, ttlCount: response.ttlOffsets.count, bodyLength: response.body.count)
     let size = entrySize + CacheShard.overhead
@@ -174,6 +176,11 @@ final class CacheShard: @unchecked Sendable {
     }
     if let previous = lookUp(key) {
       if previous.pointee.isInUse(again: now) { entry.pointee.flags = entry.pointee.flags.withInUse }
+      if isReplacement {
+        (entry.pointee.epoch, entry.pointee.hits) = (previous.pointee.epoch, previous.pointee.hits)
+        // Its hits have not departed.
+        previous.pointee.hits = 0
+      }
       remove(previous)
     }
     link(entry, size)
@@ -268,7 +275,7 @@ final class CacheShard: @unchecked Sendable {
       guard countsHere(entry) else { return nil }
       return EntryState(
         storedAt: entry.pointee.storedAt, expiresAt: entry.pointee.expiresAt, hits: entry.pointee.hits,
-        source: entry.pointee.source, heat: entry.pointee.heat)
+        source: entry.pointee.source, heat: entry.pointee.heat, isImmutable: entry.pointee.isImmutable)
     }
   }
 

@@ -42,4 +42,6 @@ public struct EntryState: Sendable {
   public var source: UInt8
   /// The value given on insertion.
   public var heat: UInt32
+  /// Whether it is served after the end of its lifetime as if it were fresh.
+  public var isImmutable: Bool
 }

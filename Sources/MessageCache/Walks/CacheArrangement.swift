@@ -61,7 +61,7 @@ extension MessageCache {
       let key = CacheKey(octets: start, length: octets.count, hash: copy.hash)
       var life = copy.life
       life.hits = copy.hits
-      return insert(key, response, now: copy.storedAt, life)
+      return insert(key, response, now: copy.storedAt, life, isReplacement: true)
     }
   }
 }
