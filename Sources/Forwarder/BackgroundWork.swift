@@ -53,7 +53,7 @@ final class BackgroundWork: @unchecked Sendable {
         RefresherSettings(configuration.refresh), keep: parts.keep, preload: parts.preload, resolver: resolver,
         cache: parts.cache, loop: loop, ledger: ledger
       ) { logger.info("\($0)") } : nil
-    ranking = isCaching ? RankingSettings(configuration.ranking) : nil
+    ranking = isCaching ? RankingSettings(configuration) : nil
     warn = { logger.warning("\($0)") }
     follower = NetworkFollower(
       resolver: resolver, refresher: refresher, cache: parts.cache, network: parts.network, local: parts.local,
@@ -104,7 +104,7 @@ final class BackgroundWork: @unchecked Sendable {
     isForNetwork: Bool
   ) {
     keeper?.meanings = meanings
-    let ranking = RankingSettings(configuration.ranking)
+    let ranking = RankingSettings(configuration)
     resolver.assumeIsolated { $0.useRanking(ranking) }
     refresher?.use(
       RefresherSettings(configuration.refresh), keep: keep, preload: preload, isForNetwork: isForNetwork)

@@ -50,7 +50,8 @@ public final class ConnectionProbe {
     stream_reset_on_close(descriptor)
     let status = address.withSockaddr { connect(descriptor, .init(__sockaddr__: $0), $1) }
     if status == 0 || errno == EINPROGRESS { return nil }
-    return Self.outcome(of: errno)
+    // The loopback interface refuses at once; everything else is this machine's own trouble.
+    return errno == ECONNREFUSED ? .failed : .notSent(errno: errno)
   }
 
   private func isReady() {
@@ -65,11 +66,13 @@ public final class ConnectionProbe {
     end(retransmissions > 0 ? .spoiled : .answered(microseconds: microseconds))
   }
 
-  /// The address has an outcome; this machine has none.
-  private static func outcome(of error: Int32) -> ProbeOutcome {
+  /// What an error says that came after the connection had begun.
+  static func outcome(of error: Int32) -> ProbeOutcome {
     switch error {
-    // A reset, or an ICMP error about the address.
-    case ECONNREFUSED, ECONNRESET, EHOSTUNREACH, EHOSTDOWN, ETIMEDOUT, EPROTO, ENOPROTOOPT: .failed
+    // A reset, or an ICMP error about the address: unreachable in any of its forms, or prohibited.
+    case ECONNREFUSED, ECONNRESET, EHOSTUNREACH, ENETUNREACH, EHOSTDOWN, ETIMEDOUT, EPROTO, ENOPROTOOPT, EACCES,
+      EOPNOTSUPP:
+      .failed
     default: .notSent(errno: error)
     }
   }

@@ -59,12 +59,17 @@ public final class EchoSocket {
     descriptor = -1
   }
 
+  /// Opens the socket, unless it is open; returns the error number of a refusal.
+  public func open() -> Int32? {
+    guard descriptor < 0 else { return nil }
+    descriptor = echo_socket(family)
+    guard descriptor >= 0 else { return errno }
+    event = LoopEvent(on: loop, descriptor: descriptor, .read) { [unowned self] _ in receive() }
+    return nil
+  }
+
   private func send(_ message: EchoMessage, to address: SocketAddress) -> ProbeOutcome? {
-    if descriptor < 0 {
-      descriptor = echo_socket(family)
-      guard descriptor >= 0 else { return .notSent(errno: errno) }
-      event = LoopEvent(on: loop, descriptor: descriptor, .read) { [unowned self] _ in receive() }
-    }
+    if let error = open() { return .notSent(errno: error) }
     let octets = message.octets(isIPv6: family == AF_INET6)
     let sent = address.withSockaddr { pointer, length in
       sendto(descriptor, octets, octets.count, Int32(MSG_NOSIGNAL), .init(__sockaddr__: pointer), length)

@@ -35,6 +35,8 @@ public struct AddressOrder: Hashable, Sendable {
   public let bandCount: Int
   /// Whether at least one address is known to work.
   public let hasWorking: Bool
+  /// Whether every address fails or is reported. Reports move none then, since they cannot take the last one.
+  public let isAllBad: Bool
 
   /// Who is at most this many microseconds, or this part, above the best comes into the band; and who is more than that
   /// leaves it.
@@ -45,7 +47,9 @@ public struct AddressOrder: Hashable, Sendable {
   ///
   /// - Parameter standings: what is known of each address, in the order of the answer.
   public init(_ standings: [AddressStanding]) {
-    let bad = Self.bad(standings)
+    let isAllBad = standings.allSatisfy { $0.condition == .failing || $0.isReported }
+    self.isAllBad = isAllBad
+    let bad = standings.map { $0.condition == .failing || $0.isReported && !isAllBad }
     let working = standings.indices.filter { !bad[$0] && standings[$0].time != nil }
     hasWorking = standings.contains { $0.time != nil }
     let unknown = standings.indices.filter { !bad[$0] && standings[$0].condition == .unknown }
@@ -63,12 +67,6 @@ public struct AddressOrder: Hashable, Sendable {
     }
     indices = band + unknown + slower + failing
     bandCount = band.isEmpty ? unknown.count : band.count
-  }
-
-  /// Which addresses go to the end. Reports cannot take the last address that is not failing.
-  private static func bad(_ standings: [AddressStanding]) -> [Bool] {
-    let isAllReported = standings.allSatisfy { $0.condition == .failing || $0.isReported }
-    return standings.map { $0.condition == .failing || $0.isReported && !isAllReported }
   }
 
   /// The best address and those that are about as good, in the order of the answer.

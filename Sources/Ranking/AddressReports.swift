@@ -57,7 +57,8 @@ public struct AddressReports {
     var reportedAt: Int64
   }
 
-  static let capacity = 1_024
+  /// The maximum number of addresses.
+  public static let capacity = 1_024
   /// This many failures within a minute put an address last.
   static let failuresToBelieve = 3
   private static let minute: Int64 = 60_000_000_000
@@ -111,8 +112,10 @@ public struct AddressReports {
       badUntil: entry.badUntil.flatMap { now < $0 ? $0 : nil }, milliseconds: entry.milliseconds)
   }
 
-  /// Whether there is a report about an address of a name.
-  public func isKnown(_ name: DomainName) -> Bool { entries.keys.contains { $0.name == name } }
+  /// The names with an address that is last now, or was until `takeEnded`.
+  public var namesWithBad: Set<DomainName> {
+    Set(entries.lazy.filter { $0.value.badUntil != nil }.map(\.key.name))
+  }
 
   /// When the next address stops being last, in nanoseconds; nil if none is.
   public func nextEnd(now: Int64) -> Int64? {
@@ -132,7 +135,8 @@ public struct AddressReports {
 
   private func putLast(_ entry: inout Entry, now: Int64) {
     let longest = max(badFor, Self.hour)
-    let time = min(longest, badFor << Int64(min(entry.strikes, 20)))
+    var time = badFor
+    for _ in 0..<entry.strikes where time < longest { time = min(longest, 2 * time) }
     entry.badUntil = now + time
     entry.strikes += 1
     entry.failures = []

@@ -42,10 +42,11 @@ public struct MeasurementTable {
     }
   }
 
-  /// 56 octets.
+  /// 64 octets.
   private struct Row {
     var key: Key
     var measuredAt: Int64
+    var answeredAt: Int64
     var failedAt: Int64
     /// 0 if the address has never answered.
     var microseconds: UInt32
@@ -75,23 +76,31 @@ public struct MeasurementTable {
 
   /// What is known of an address; nil if nothing is, or not any more.
   ///
-  /// - Parameter interval: the time between two measurements in nanoseconds; a failure counts for two.
+  /// - Parameter interval: the time between two measurements in nanoseconds; a failure counts for two, and for
+  ///   15 s at least.
   public func measurement(
     of address: IPAddress, by kind: ProbeKind, network: UInt32, now: Int64, interval: Int64
   ) -> Measurement? {
     guard let index = find(Key(address, kind, network: network)) else { return nil }
     let row = rows[index]
-    let isTimed = row.microseconds > 0 && now - row.measuredAt < Self.lifetime
-    let hasFailed = row.failures > 0 && now - row.failedAt < 2 * interval
+    let isTimed = row.microseconds > 0 && now - row.answeredAt < Self.lifetime
+    let hasFailed = row.failures > 0 && !Self.hasExpired(row, now: now, interval: interval)
     guard isTimed || hasFailed else { return nil }
     return Measurement(
       microseconds: isTimed ? row.microseconds : nil, failures: hasFailed ? Int(row.failures) : 0,
       measuredAt: row.measuredAt)
   }
 
+  /// Whether failures do not count any more: nobody has measured the address since.
+  private static func hasExpired(_ row: Row, now: Int64, interval: Int64) -> Bool {
+    now - row.failedAt >= max(2 * interval, 3 * failureSpacing)
+  }
+
   /// Notes the result of a measurement.
+  ///
+  /// - Parameter interval: the time between two measurements in nanoseconds, as in `measurement`.
   public mutating func note(
-    _ result: ProbeResult, of address: IPAddress, by kind: ProbeKind, network: UInt32, now: Int64
+    _ result: ProbeResult, of address: IPAddress, by kind: ProbeKind, network: UInt32, now: Int64, interval: Int64
   ) {
     guard result != .unknown else { return }
     let index = findOrAdd(Key(address, kind, network: network))
@@ -99,12 +108,13 @@ public struct MeasurementTable {
     switch result {
     case .answered(let microseconds):
       let (old, new) = (Int64(rows[index].microseconds), Int64(max(1, microseconds)))
-      let isOld = now - rows[index].measuredAt >= Self.lifetime
+      let isOld = now - rows[index].answeredAt >= Self.lifetime
       // Weight 1/4, as TCP smooths its round trip less (RFC 6298: 1/8): there are far fewer samples here.
       rows[index].microseconds = UInt32(clamping: old == 0 || isOld ? new : max(1, old + (new - old) / 4))
       rows[index].failures = 0
-      rows[index].measuredAt = now
+      (rows[index].measuredAt, rows[index].answeredAt) = (now, now)
     case .failed:
+      if Self.hasExpired(rows[index], now: now, interval: interval) { rows[index].failures = 0 }
       let isNew = rows[index].failures == 0 || now - rows[index].failedAt >= Self.failureSpacing
       rows[index].measuredAt = now
       guard isNew else { return }
@@ -138,7 +148,8 @@ public struct MeasurementTable {
     if heads.isEmpty { heads = Array(repeating: Self.none, count: Self.buckets) }
     let bucket = bucket(key)
     let row = Row(
-      key: key, measuredAt: .min / 2, failedAt: .min / 2, microseconds: 0, failures: 0, next: heads[bucket],
+      key: key, measuredAt: .min / 2, answeredAt: .min / 2, failedAt: .min / 2, microseconds: 0, failures: 0,
+      next: heads[bucket],
       older: Self.none, newer: Self.none)
     if rows.count < Self.capacity {
       heads[bucket] = UInt16(rows.count)

@@ -11,6 +11,9 @@ public enum ProbeKind: Hashable, Sendable {
   /// Whether it is a TCP connection.
   public var isConnection: Bool { if case .tcp = self { true } else { false } }
 
+  /// `icmp` or `tcp`, as metrics call it.
+  public var family: String { isConnection ? "tcp" : "icmp" }
+
   /// A number that no other kind has.
   var number: UInt32 {
     switch self {

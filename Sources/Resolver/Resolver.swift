@@ -219,8 +219,10 @@ package actor Resolver {
     ranker?.networkHasChanged()
   }
 
-  /// Drops what LocalDNS of the previous network has answered to questions in flight, and asks the current one.
+  /// Drops what LocalDNS of the previous network has answered to questions in flight, and asks the current one. What was
+  /// measured since `networkHasChanged` was noted for the previous network.
   package func networkIsAnother() {
+    ranker?.networkHasChanged()
     for fetch in inFlight.values where fetch.network != network.number && fetch.held?.source.isLocalDNS == true {
       fetch.held = nil
       fetch.heldUntil = nil

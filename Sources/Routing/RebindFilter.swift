@@ -52,7 +52,7 @@ public struct RebindFilter: Sendable {
   }
 
   /// The IPv4 addresses that packets to an IPv6 address may reach.
-  private static func embedded(in octets: [UInt8]) -> [[UInt8]] {
+  public static func embedded(in octets: [UInt8]) -> [[UInt8]] {
     let last = Array(octets[12...])
     var found: [[UInt8]] = []
     if octets.starts(with: [0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0]) { found.append(last) }  // RFC 6052

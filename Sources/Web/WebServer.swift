@@ -3,7 +3,7 @@
 //   GET /metrics   all metrics in Prometheus' text format
 //   GET /healthz   200 while all loops turn
 //   GET /readyz    200 while the daemon accepts queries, 503 while it stops
-//   POST /report   takes what programs say about addresses, with the token of `web.report_token`
+//   POST /report   takes what programs say about addresses, with the token of `web.report_token_file`
 //
 // Resolver's loop only, so that any reply proves that this loop turns.
 
@@ -119,7 +119,9 @@ struct WebHandler {
     case "/readyz":
       let isStopping = sources.isStopping()
       answer(reply, isStopping ? 503 : 200, isStopping ? "stopping" : "ready")
-    default: answer(reply, 404, "not found; available: /metrics, /healthz and /readyz")
+    default:
+      let pages = token == nil ? "/metrics, /healthz and /readyz" : "/metrics, /healthz, /readyz and POST /report"
+      answer(reply, 404, "not found; available: \(pages)")
     }
   }
 
@@ -132,7 +134,7 @@ struct WebHandler {
       token.matches(Array(field.utf8.dropFirst(scheme.utf8.count)))
     else {
       let fields = [HTTPField("WWW-Authenticate", "Bearer")]
-      return answer(reply, 401, "the Authorization field does not bear the token of web.report_token", fields)
+      return answer(reply, 401, "the Authorization field does not bear the token of web.report_token_file", fields)
     }
     let batch: ReportBatch
     do throws(ReportBatch.Refusal) {

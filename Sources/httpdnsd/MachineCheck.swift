@@ -169,7 +169,7 @@ struct MachineCheck {
 
   /// What the daemon says of its measurements.
   private mutating func checkRanking() {
-    guard RankingSettings(loaded.configuration.ranking).measures else { return }
+    guard RankingSettings(loaded.configuration).measures else { return }
     guard let socket = loaded.configuration.control.socket else {
       return add("ranking", .note, "not checked: control.socket is off")
     }
@@ -181,6 +181,7 @@ struct MachineCheck {
       guard ranking.problems.isEmpty else { return }
       let answers = "\(counted(ranking.answers, "answer")) measured by \(counted(ranking.probes, "probe"))"
       add("ranking", .ok, "\(answers), \(ranking.failed) failed")
+      for line in ranking.kinds { add("ranking", .ok, line) }
     } catch { add("ranking", .note, "not checked: \(error)") }
   }
 

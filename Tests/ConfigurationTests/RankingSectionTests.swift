@@ -10,7 +10,7 @@ import Testing
     "probe = \"icmp,icmp\"", "probe = \"tcp:1,tcp:2,tcp:3,icmp\"", "probe = \"off,icmp\"", "interval = \"0s\"",
     "domains = { \"a..b\" = \"icmp\" }", "domains = { \"a.example\" = \"ping\" }", "domains = { \"*\" = \"icmp\" }",
     "domains = \"icmp\"", "probes_per_minute = 0", "probes_per_minute = 6001", "answers = -1", "bad_for = \"2d\"",
-    "reports = \"yes\"",
+    "reports = \"yes\"", "domains = { \"Example.com\" = \"tcp:443\", \"example.com\" = \"icmp\" }",
   ])
   func `what is not allowed is one mistake, which names the key`(line: String) {
     let found = mistakes("[ranking]\n\(line)")
@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test(arguments: [
-    "probe = \"off\"", "probe = \"icmp\"", "probe = \"tcp:443,tcp:80,icmp\"", "probe = \"tcp:443, icmp\"",
+    "probe = \"off\"", "probe = \"icmp\"", "probe = \"tcp:443,tcp:80,icmp\"", "probe = \"tcp:443 , icmp\"",
     "domains = { \"example.com\" = \"tcp:8443\", \"=cdn.example.net\" = \"icmp\", \"*.lan\" = \"off\" }",
     "probes_per_minute = 6000\nanswers = 3\nreports = false\nbad_for = \"1h\"\ninterval = \"1s\"",
   ])

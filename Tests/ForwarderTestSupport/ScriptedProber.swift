@@ -24,6 +24,8 @@ final class ScriptedProber: AddressProber {
   /// Addresses that refuse at once.
   var refuses: (IPAddress, ProbeKind) -> Bool = { _, _ in false }
   var isPingRefused = false
+  /// The kinds of the last call of `prepare`.
+  private(set) var prepared: Set<ProbeKind> = []
   private let loop: SimulatedLoop
   private var timers: [LoopTimer] = []
 
@@ -43,11 +45,14 @@ final class ScriptedProber: AddressProber {
     timers.append(timer)
   }
 
+  func prepare(_ kinds: Set<ProbeKind>) { prepared = kinds }
+
   func canUse(_ kind: ProbeKind, isIPv6: Bool) -> Bool { !(isPingRefused && kind == .icmp) }
 
-  var problem: String? { isPingRefused ? PingPermission.problem : nil }
+  var problem: String?
 
   func cancelAll() {
+    problem = nil
     for timer in timers { timer.cancel() }
     timers = []
     inFlight = 0

@@ -2,7 +2,7 @@
 
 import EventLoop
 import Glibc
-import Probing
+@testable import Probing
 import TestSupport
 import Testing
 
@@ -157,5 +157,17 @@ private func allowsPing(_ family: Int32) -> Bool {
     loop.schedule(after: .seconds(10)) { loop.stop() }
     loop.run()
     #expect(outcomes.count { if case .answered = $0 { true } else { false } } == 20)
+  }
+}
+
+@Suite struct `An error of a connection` {
+  @Test(arguments: [ECONNREFUSED, ECONNRESET, EHOSTUNREACH, ENETUNREACH, EACCES, ETIMEDOUT])
+  func `that came from the network is a failure of the address`(error: Int32) {
+    #expect(ConnectionProbe.outcome(of: error) == .failed)
+  }
+
+  @Test(arguments: [EMFILE, ENOBUFS, EADDRNOTAVAIL])
+  func `that came from this machine says nothing about the address`(error: Int32) {
+    #expect(ConnectionProbe.outcome(of: error) == .notSent(errno: error))
   }
 }

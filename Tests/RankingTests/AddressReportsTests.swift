@@ -39,6 +39,15 @@ private let address = IPAddress(text: "192.0.2.1")!
     }
   }
 
+  @Test mutating func `a day stays a day, however often an address was reported`() {
+    reports.badFor = 86_400 * second
+    for number in Int64(0)..<30 {
+      let now = number * 86_400 * second
+      #expect(note(.bad, at: now))
+      #expect(reports.reports(about: address, of: name, now: now)?.badUntil == now + 86_400 * second)
+    }
+  }
+
   @Test mutating func `a success ends it and is remembered`() {
     _ = note(.bad, at: 0)
     #expect(note(.works(milliseconds: 23), at: second))

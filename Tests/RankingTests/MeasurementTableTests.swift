@@ -17,7 +17,7 @@ private let interval = 600 * second
   }
 
   private mutating func note(_ result: ProbeResult, at now: Int64, network: UInt32 = 7) {
-    table.note(result, of: address, by: .tcp(port: 443), network: network, now: now)
+    table.note(result, of: address, by: .tcp(port: 443), network: network, now: now, interval: interval)
   }
 
   @Test mutating func `round trips are smoothed with a weight of a quarter`() {
@@ -53,6 +53,31 @@ private let interval = 600 * second
     #expect(find(200_000 * second)?.microseconds == 900)
   }
 
+  @Test mutating func `failures that have expired do not count with new ones`() {
+    note(.answered(microseconds: 100), at: 0)
+    note(.failed, at: second)
+    note(.failed, at: 10 * second)
+    let later = 10 * second + 2 * interval
+    note(.failed, at: later)
+    #expect(find(later)?.failures == 1)
+    #expect(find(later)?.isFailing == false)
+  }
+
+  @Test mutating func `with a short interval a dead address stays failing between its measurements`() {
+    for time in stride(from: Int64(0), to: 60, by: 1) {
+      note(.failed, at: time * second)
+      let found = table.measurement(
+        of: address, by: .tcp(port: 443), network: 7, now: time * second + second - 1, interval: second)
+      #expect(found?.isFailing == true)
+    }
+  }
+
+  @Test mutating func `failures do not keep a round trip alive`() {
+    note(.answered(microseconds: 100), at: 0)
+    note(.failed, at: 86_399 * second)
+    #expect(find(86_401 * second)?.microseconds == nil)
+  }
+
   @Test mutating func `what is known belongs to a network and a kind`() {
     note(.answered(microseconds: 100), at: 0)
     #expect(find(0, network: 8) == nil)
@@ -80,11 +105,14 @@ private let interval = 600 * second
       IPAddress(octets: [10, UInt8(number >> 16), UInt8(number >> 8 & 255), UInt8(number & 255)])!
     }
     for number in 0..<MeasurementTable.capacity {
-      table.note(.answered(microseconds: 1), of: address(number), by: .icmp, network: 1, now: Int64(number))
+      table.note(
+        .answered(microseconds: 1), of: address(number), by: .icmp, network: 1, now: Int64(number), interval: interval)
     }
-    table.note(.answered(microseconds: 2), of: address(0), by: .icmp, network: 1, now: 10_000)
+    table.note(.answered(microseconds: 2), of: address(0), by: .icmp, network: 1, now: 10_000, interval: interval)
     for number in 0..<1000 {
-      table.note(.answered(microseconds: 3), of: address(100_000 + number), by: .icmp, network: 1, now: 20_000)
+      table.note(
+        .answered(microseconds: 3), of: address(100_000 + number), by: .icmp, network: 1, now: 20_000,
+        interval: interval)
     }
     #expect(table.count == MeasurementTable.capacity)
     #expect((400_000...1_000_000).contains(table.octets))

@@ -77,6 +77,15 @@ private let (ipv4, ipv6, otherIPv6) = ("93.184.216.1", "2606:2800::1", "2606:280
     #expect(Set(entry.addresses.map(\.address.description)) == [ipv6, otherIPv6])
   }
 
+  @Test func `names in use are compared from the reload on that asks for it`() throws {
+    use(nil)
+    try askBoth(for: 10)
+    #expect(try !isWithheld)
+    use()
+    try askBoth(for: 10)
+    #expect(try isWithheld)
+  }
+
   @Test func `below the threshold both are given`() throws {
     isSlow(by: 49)
     try askBoth(for: 60)

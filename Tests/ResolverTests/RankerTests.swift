@@ -84,7 +84,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     #expect(report?.measures == false)
     use { $0.kinds = [.tcp(port: 443), .icmp] }
     #expect(report?.measures == true && report?.problems == [])
-    prober.isPingRefused = true
+    (prober.isPingRefused, prober.problem) = (true, PingPermission.problem)
     prober.milliseconds = { _, _ in 1 }
     _ = try addresses()
     loop.advance(by: .seconds(1))
@@ -400,12 +400,16 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     ("100.64.0.1", false, true), ("127.0.0.1", false, true), ("fd00::1", false, true), ("::1", false, true),
     ("64:ff9b::a00:1", false, true), ("169.254.169.254", false, false), ("fe80::1", false, false),
     ("224.0.0.1", false, false), ("255.255.255.255", false, false), ("0.0.0.0", false, false), ("::", false, false),
-    ("ff02::1", false, false),
+    ("ff02::1", false, false), ("::ffff:169.254.169.254", false, false), ("::ffff:10.0.0.1", false, true),
+    ("64:ff9b::a9fe:a9fe", false, false), ("2002:a9fe:a9fe::1", false, false), ("203.0.113.5", true, true),
   ])
   func `a DNS answer does not choose whom the daemon knocks at`(text: String, isPublic: Bool, isListed: Bool) {
     let address = IPAddress(text: text)!
-    #expect(RankingSettings.mayMeasure(address, isListed: false) == isPublic)
-    #expect(RankingSettings.mayMeasure(address, isListed: true) == isListed)
+    #expect(RankingSettings().mayMeasure(address, isListed: false) == isPublic)
+    #expect(RankingSettings().mayMeasure(address, isListed: true) == isListed)
+    var settings = RankingSettings()
+    settings.privatePrefixes = [IPPrefix(text: "192.0.2.0/24")!, IPPrefix(text: "2001:db8::/32")!]
+    #expect(settings.mayMeasure(address, isListed: false) == (isPublic && text.hasPrefix("203.")))
   }
 
   @Test func `the longest pattern says how a name is measured`() {

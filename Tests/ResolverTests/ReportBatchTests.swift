@@ -47,6 +47,7 @@ import Testing
       (item(name: "1"), "reports[#2].name: not a domain name"),
       (item(address: #""192.0.2""#), "reports[#2].address: not an IP address"),
       (item(result: #""bad""#), "reports[#2].result: expected \"ok\" or \"failed\""),
+      (item(result: #""failed""#, rest: #","ms":7"#), "reports[#2].ms: only with \"result\": \"ok\""),
       (item(rest: #","ms":-1"#), "reports[#2].ms: not an integer from 0 to 3600000"),
       (item(rest: #","ms":1.5"#), "reports[#2].ms: not an integer from 0 to 3600000"),
       ("7", "reports[#2].name: not a domain name"),

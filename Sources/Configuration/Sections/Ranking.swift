@@ -59,7 +59,9 @@ extension Configuration.Ranking {
 extension Form where Result == [Configuration.Probe] {
   /// `off`, or up to three kinds of probe by preference.
   static var probes: Form {
-    Form("\"off\", or up to three of \"icmp\" and \"tcp:PORT\" by preference, e.g. \"tcp:443,tcp:80,icmp\"") { value in
+    Form(
+      "\"off\", or up to three of \"icmp\" and \"tcp:PORT\" (1 to 65535) by preference, e.g. \"tcp:443,tcp:80,icmp\""
+    ) { value in
       guard let line = value.line else { return nil }
       if line == "off" { return [] }
       let probes = line.split(separator: ",", omittingEmptySubsequences: false).map { probe($0) }
@@ -70,7 +72,8 @@ extension Form where Result == [Configuration.Probe] {
   }
 
   private static func probe(_ text: Substring) -> Configuration.Probe? {
-    let text = text.drop { $0 == " " }
+    var text = text.drop { $0 == " " }
+    while text.last == " " { text.removeLast() }
     if text == "icmp" { return .icmp }
     return text.hasPrefix("tcp:") ? portNumber(text.dropFirst(4)).map { .tcp(port: $0) } : nil
   }
@@ -88,11 +91,13 @@ extension Form where Result == [NamePattern: [Configuration.Probe]] {
       var probes: [NamePattern: [Configuration.Probe]] = [:]
       for (key, value) in table.sorted(by: { $0.key < $1.key }) {
         let inner = place.key(key)
-        if let pattern = Form<NamePattern>.namePattern.read(.string(key), inner, report),
+        guard let pattern = Form<NamePattern>.namePattern.read(.string(key), inner, report),
           let kinds = Form<[Configuration.Probe]>.probes.read(value, inner, report)
-        {
-          probes[pattern] = kinds
+        else { continue }
+        if probes[pattern] != nil {
+          report.refuse("the same name is listed twice", at: inner, allowed: "remove one", .failure)
         }
+        probes[pattern] = kinds
       }
       return probes.count == table.count ? probes : nil
     }

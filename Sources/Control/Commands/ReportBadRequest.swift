@@ -32,21 +32,22 @@ struct BadAddressText: ControlText {
   let address: IPAddress
   let outcome: BadAddressOutcome
 
-  /// Whether no answer contains both the address and another one.
+  /// Whether no answer contains both the address and another one that may work.
   var isIncomplete: Bool { outcome.moved + outcome.already == 0 }
 
   var status: Int { outcome.isOff ? ReportOutcome.off.status : 200 }
 
   var text: String {
     if outcome.isOff { return "\(ReportOutcome.off.line)\n" }
-    let other = outcome.alone == 1 ? "1 answer has" : "\(outcome.alone) answers have"
+    let other = (outcome.alone == 1 ? "1 answer has" : "\(outcome.alone) answers have") + " no other address that works"
     guard !isIncomplete else {
       return outcome.alone > 0
-        ? "\(address) was not moved: \(other) no other address\n" : "no cached answer to \(name.text) has \(address)\n"
+        ? "\(address) was not moved: \(other)\n"
+        : "no cached answer to \(name.text) has \(address)\n"
     }
     var parts = ["\(address) is now last in \(outcome.moved) \(outcome.moved == 1 ? "answer" : "answers")"]
     if outcome.already > 0 { parts.append("it already was last in \(outcome.already)") }
-    if outcome.alone > 0 { parts.append("\(other) no other address") }
+    if outcome.alone > 0 { parts.append(other) }
     return parts.joined(separator: "; ") + "\n"
   }
 

@@ -125,6 +125,7 @@ struct StatsText: ControlText {
       "answers": "\(ranking.answers)", "probes": "\(counters.probes)", "failed": "\(counters.failures)",
       "deferred": "\(counters.deferred)", "rearranged": "\(counters.rearranged)",
       "problems": JSONText.array(ranking.problems.map(JSONText.string)),
+      "kinds": JSONText.array(ranking.kinds.map(JSONText.string)),
     ])
   }
 

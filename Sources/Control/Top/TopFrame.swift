@@ -148,9 +148,12 @@ extension TopFrame {
   private var rankingLine: String? {
     guard let ranking = sample.ranking else { return nil }
     let last = earlier.ranking ?? TopSample.Ranking()
-    return "ranking    \(ranking.answers) answers measured; \(decimal(rate(ranking.probes, last.probes))) probes/s, "
+    let answers = ranking.answers == 1 ? "1 answer" : "\(ranking.answers) answers"
+    return "ranking    \(answers) measured; \(decimal(rate(ranking.probes, last.probes))) probes/s, "
       + "\(decimal(rate(ranking.failed, last.failed))) failed/s, "
+      + "\(decimal(rate(ranking.deferred, last.deferred))) put off/s, "
       + "\(decimal(rate(ranking.rearranged, last.rearranged))) rearranged/s"
+      + (ranking.problems.isEmpty ? "" : "; \(ranking.problems.joined(separator: "; "))")
   }
 
   private var summary: [String] {

@@ -71,6 +71,8 @@ public struct TopSample: Sendable, Equatable {
     public var rearranged: UInt64 = 0
     /// What hinders measurements.
     public var problems: [String] = []
+    /// What each kind of probe has found so far.
+    public var kinds: [String] = []
   }
 
   /// The time of the sample, in nanoseconds of the boot-time clock.
@@ -157,6 +159,7 @@ extension TopSample.Ranking {
     (failed, deferred) = (try ranking.number("failed"), try ranking.number("deferred"))
     rearranged = try ranking.number("rearranged")
     problems = try ranking.elements("problems") { problem throws(UnreadableStats) in try problem.text() }
+    kinds = try ranking.elements("kinds") { line throws(UnreadableStats) in try line.text() }
   }
 }
 

@@ -31,6 +31,8 @@ struct CachedAnswer {
 struct StoredAnswer {
   /// The cache's hash of the question's key.
   var hash: UInt64
+  /// The hash of the key under which it is stored, which leaves out a client subnet that does not matter.
+  var entryHash: UInt64
   var life: EntryLife
   /// Whether it is NXDOMAIN, stored for every type.
   var isNXDOMAIN: Bool
@@ -278,7 +280,7 @@ final class AnswerStore {
     }
     guard isStored else { return nil }
     return StoredAnswer(
-      hash: asked.key.keyedHash, life: life, isNXDOMAIN: answer.isNameError, storedAt: now.nanoseconds)
+      hash: asked.key.keyedHash, entryHash: hash, life: life, isNXDOMAIN: answer.isNameError, storedAt: now.nanoseconds)
   }
 
   private func life(of answer: FinishedAnswer, _ asked: ResolverQuestion, _ origin: EntryOrigin) -> EntryLife {

@@ -139,7 +139,7 @@ package struct BadAddressOutcome: Sendable, Equatable {
   package var moved = 0
   /// Answers in which it already came last.
   package var already = 0
-  /// Answers that have no other address.
+  /// Answers that have no other address, or none that works: the address stays where it is.
   package var alone = 0
   /// Whether `ranking.reports` is false, or there is no cache, so that nothing was done.
   package var isOff = false

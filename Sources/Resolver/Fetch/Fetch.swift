@@ -337,13 +337,15 @@ extension Resolver {
 
   /// Stores the answer and gives it to all clients. An answer that arrives after that is only stored.
   func deliver(_ fetch: Fetch, _ result: FetchResult) {
+    var result = result
     var given = result.result
     switch result.result {
     case .success(let answer):
       failures.succeeded(fetch.key)
       if fetch.isAnswered, result.source.isLocalDNS, isSettledWithoutLocal(fetch) { return }
       fetch.hasAnswer = true
-      insert(answer, to: fetch.asked, fetch.origin(result.source))
+      given = .success(insert(answer, to: fetch.asked, fetch.origin(result.source)))
+      result.result = given
     case .failure(let reason):
       guard !fetch.isAnswered else {
         if result.source.isProvider, reason.isFinal { removeLocalAnswer(of: fetch, reason) }
@@ -411,15 +413,25 @@ extension Resolver {
     }
   }
 
-  /// Stores an answer and schedules its refresh.
-  func insert(_ answer: FinishedAnswer, to asked: ResolverQuestion, _ origin: EntryOrigin) {
-    guard let stored = store.insert(answer, to: asked, origin, now: loop.now) else { return }
-    refresher?.schedule(stored)
-    guard let ranker, ranker.measures, answer.response.rotation.size > 0 || ranker.comparesFamilies else { return }
+  /// Puts the addresses of an answer in order, stores it and schedules its refresh.
+  ///
+  /// - Returns: the answer as clients get it.
+  @discardableResult
+  func insert(_ answer: FinishedAnswer, to asked: ResolverQuestion, _ origin: EntryOrigin) -> FinishedAnswer {
+    var answer = answer
     let question = asked.question
+    let hidden = ranker?.arrange(
+      &answer.response, to: question.name, hash: asked.key.keyedHash,
+      isPlain: !question.dnssecOK && !answer.response.isAuthenticated)
+    guard let stored = store.insert(answer, to: asked, origin, now: loop.now) else { return answer }
+    refresher?.schedule(stored)
+    guard let ranker, ranker.measures else { return answer }
+    let hasSeveral = answer.response.rotation.size > 0 || hidden?.all != nil
+    guard hasSeveral || ranker.comparesFamilies || ranker.entries[stored.entryHash] != nil else { return answer }
     ranker.stored(
-      question.name, question.type, hash: stored.hash, isKept: refresher?.isOnKeepList(question) ?? false,
-      for: origin.client)
+      question.name, question.type, hash: stored.entryHash, isKept: refresher?.isOnKeepList(question) ?? false,
+      for: origin.client, hiding: hidden)
+    return answer
   }
 
   /// Whether LocalDNS's late answer must not replace a provider's.

@@ -223,12 +223,9 @@ extension Resolver {
     let policy = AnswerPolicy(
       ttl: route.ttl, isFallback: isFallback, trustsAD: trustsAD,
       rebindFilter: route.filtersPrivate && !isOwnName ? settings.rebindFilter : nil)
-    guard var finished = policy.finish(answer, to: question) else {
+    guard let finished = policy.finish(answer, to: question) else {
       return FetchResult(result: .failure(.tooLong), source: source)
     }
-    ranker?.arrange(
-      &finished.response, to: question.name, hash: asked.key.keyedHash,
-      isPlain: !question.dnssecOK && !finished.response.isAuthenticated)
     return FetchResult(result: .success(withoutContradiction(finished, asked, policy)), source: source)
   }
 

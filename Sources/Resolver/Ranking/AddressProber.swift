@@ -7,6 +7,8 @@ import Ranking
 package protocol AddressProber: AnyObject {
   /// Sends one probe and reports what it found, never during this call.
   func probe(_ address: IPAddress, by kind: ProbeKind, report: @escaping (ProbeResult) -> Void)
+  /// Gets ready for probes of these kinds.
+  func prepare(_ kinds: Set<ProbeKind>)
   /// Whether a kind can be used for a family: not after the kernel has refused its socket.
   func canUse(_ kind: ProbeKind, isIPv6: Bool) -> Bool
   /// Why a kind cannot be used, human-readable; nil if each can.

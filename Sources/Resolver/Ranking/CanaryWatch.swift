@@ -45,9 +45,14 @@ struct CanaryWatch {
   }
 
   /// What something on the way that answers every connection means for the figures, human-readable.
-  static func problem(_ kind: ProbeKind) -> String {
-    "an address that does not exist answers a TCP connection (\(kind)): something on this network answers for everybody, "
-      + "so TCP probes say nothing here"
+  static func problem(_ kind: ProbeKind, isIPv6: Bool) -> String {
+    "an \(isIPv6 ? "IPv6" : "IPv4") address that does not exist answers a TCP connection (\(kind)): something on this "
+      + "network answers for everybody, so TCP probes say nothing here"
+  }
+
+  /// Whether the canary of a family has been asked on this network and has not answered.
+  func isSilent(isIPv6: Bool, on network: UInt32) -> Bool {
+    findings[isIPv6].map { $0.network == network && !$0.isUnderWay && !$0.isVoid } ?? false
   }
 
   /// Whether the figures of connections are void.

@@ -30,16 +30,16 @@ extension Ranker {
   }
 
   /// Withholds the addresses of a new answer if IPv6 is worse.
-  func withholdIfWorse(_ response: inout ComposedResponse, to name: DomainName, hash: UInt64, isPlain: Bool) {
-    guard let entry = entries[hash], entry.isIPv6 else { return }
+  func withholdIfWorse(
+    _ response: inout ComposedResponse, to name: DomainName, hash: UInt64, isPlain: Bool,
+    _ hidden: inout HiddenAddresses
+  ) {
+    guard isPlain, comparesFamilies, let entry = entries[hash], entry.isIPv6 else { return }
     let wasWorse = entry.withheld != nil
-    entries[hash]?.withheld = nil
-    guard isPlain, comparesFamilies else { return }
-    guard let ipv6 = entry.all ?? response.addresses(of: name), isIPv6Worse(name, entry, ipv6, wasWorse: wasWorse),
+    guard let ipv6 = hidden.all ?? response.addresses(of: name), isIPv6Worse(name, entry, ipv6, wasWorse: wasWorse),
       let nodata = response.withoutAddresses(of: name, longestTTL: Ranker.longestTTL)
     else { return }
-    entries[hash]?.withheld = response
-    entries[hash]?.all = ipv6
+    hidden = HiddenAddresses(all: ipv6, withheld: response)
     response = nodata
   }
 

@@ -17,23 +17,28 @@ package enum PingPermission {
   package static func advice() -> String { advice(present: present(), group: getegid()) }
 
   /// - Parameters:
-  ///   - present: the range as it is; nil if it cannot be read.
+  ///   - present: the two numbers of the range as it is, which is empty if the first one is higher; nil if it cannot be
+  ///     read.
   ///   - group: the number of this process's group.
-  static func advice(present: ClosedRange<UInt32>?, group: UInt32) -> String {
-    var range = group...group
-    if let present { range = min(present.lowerBound, group)...max(present.upperBound, group) }
-    let now = present.map { "it is now \"\($0.lowerBound) \($0.upperBound)\"" }
-    return "sysctl net.ipv4.ping_group_range=\"\(range.lowerBound) \(range.upperBound)\" allows them"
-      + (now.map { " (\($0))" } ?? "")
+  static func advice(present: (UInt32, UInt32)?, group: UInt32) -> String {
+    var (lowest, highest) = (group, group)
+    if let present, present.0 <= present.1 {
+      guard !(present.0...present.1).contains(group) else {
+        return "sysctl net.ipv4.ping_group_range=\"\(present.0) \(present.1)\" allows them to group \(group), so that "
+          + "something else, such as a seccomp filter, refuses them"
+      }
+      (lowest, highest) = (min(present.0, group), max(present.1, group))
+    }
+    return "sysctl net.ipv4.ping_group_range=\"\(lowest) \(highest)\" allows them"
+      + (present.map { " (it is now \"\($0.0) \($0.1)\")" } ?? "")
   }
 
-  /// The range; nil if it is empty, as by default in Debian 12, or cannot be read.
-  private static func present() -> ClosedRange<UInt32>? {
+  /// The range's two numbers; nil if they cannot be read.
+  private static func present() -> (UInt32, UInt32)? {
     guard let octets = try? WholeFile.read(path, limit: 64) else { return nil }
     let numbers = String(decoding: octets, as: UTF8.self).split(whereSeparator: \.isWhitespace).compactMap {
       UInt32($0)
     }
-    guard numbers.count == 2, numbers[0] <= numbers[1] else { return nil }
-    return numbers[0]...numbers[1]
+    return numbers.count == 2 ? (numbers[0], numbers[1]) : nil
   }
 }

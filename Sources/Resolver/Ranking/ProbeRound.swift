@@ -36,7 +36,7 @@ final class ProbeJob {
   var rank = 0
   /// The first of the two samples of a first measurement, in microseconds.
   var firstSample: UInt32?
-  /// Whether a probe that would make the address failing was repeated, since a single one may be lost.
+  /// Whether a probe of this kind that would make the address failing was repeated, since a single one may be lost.
   var isRepeated = false
   /// Whether it was put off because the budget is spent.
   var isDeferred = false
@@ -47,4 +47,10 @@ final class ProbeJob {
   }
 
   var kind: ProbeKind { round.kinds[rank] }
+
+  /// Goes on to the next kind, whose first measurement is two samples as well.
+  func tryNextKind() {
+    rank += 1
+    (firstSample, isRepeated) = (nil, false)
+  }
 }

@@ -26,14 +26,24 @@ final class Ranker {
     /// Whether the next look measures it even without a hit.
     var isEager: Bool
     var isIPv6: Bool
-    /// All addresses of the answer, if it shows only the best of them (`ranking.answers`) or none (`ranking.families`).
-    var all: [[UInt8]]?
+    /// Whether its name is one of `refresh.keep`, which is measured without waiting for a hit.
+    var isKept: Bool
     /// The client and the domain whose probes are counted; none for the daemon's own names.
     var shares: [UInt64]
     /// The hash of the key of the name's answer for the other family, if the families are compared.
     var partner: UInt64?
+    var hidden: HiddenAddresses
+
+    /// All addresses of the answer, if it shows only the best of them (`ranking.answers`) or none (`ranking.families`).
+    var all: [[UInt8]]? {
+      get { hidden.all }
+      set { hidden.all = newValue }
+    }
     /// The answer with its addresses, while it is withheld (`ranking.families`).
-    var withheld: ComposedResponse?
+    var withheld: ComposedResponse? {
+      get { hidden.withheld }
+      set { hidden.withheld = newValue }
+    }
   }
 
   /// What a job measures.
@@ -63,16 +73,22 @@ final class Ranker {
   let prober: any AddressProber
   private let note: @Sendable (String) -> Void
   private(set) var settings: RankingSettings
-  private var table = MeasurementTable()
+  private(set) var table = MeasurementTable()
   private var pacing: ProbePacing
   private(set) var canary = CanaryWatch()
   /// The canaries in flight, with the rounds that end after them.
   private var canaries: [CanaryQuestion: [ProbeRound]] = [:]
   var entries: [UInt64: Entry] = [:]
+  /// The number of entries for each client and domain.
+  private var entryCounts: [UInt64: Int] = [:]
   private var looks = RefreshQueue()
   private var rounds: [UInt64: ProbeRound] = [:]
   /// Probes that could not begin yet.
   private var waiting: [ProbeJob] = []
+  /// When the next of them may begin; `max` if none waits, or only the end of another one allows it.
+  private var waitingDue = Int64.max
+  /// The uses of the least used name of them, when they were last put in order.
+  private var leastUses: UInt32 = 0
   /// The job that measures an address: those of other answers wait for what it finds.
   private var measuring: [Measured: ProbeJob] = [:]
   private var timer: LoopTimer?
@@ -80,6 +96,10 @@ final class Ranker {
 
   /// Maximum answers that are measured.
   static let mostEntries = 10_000
+  /// Maximum answers for one client or one domain, so that some are left for others.
+  static let mostEntriesOfOne = mostEntries * 3 / 4
+  /// Maximum probes that wait. Beyond them only the answers that are used more are measured.
+  static let mostWaiting = 1_024
   /// Maximum addresses of an answer that are measured.
   static let mostAddresses = 8
   private static let second: Int64 = 1_000_000_000
@@ -108,6 +128,7 @@ final class Ranker {
     pacing = ProbePacing(perMinute: settings.probesPerMinute)
     reports = AddressReports(badFor: settings.badFor.nanoseconds)
     reportsSince = loop.now
+    prober.prepare(settings.allKinds)
   }
 
   /// Whether any name is measured.
@@ -119,67 +140,41 @@ final class Ranker {
   private var now: Int64 { loop.now.nanoseconds }
   private var interval: Int64 { settings.interval.nanoseconds }
 
-  // MARK: Answers
+  // MARK: Answers in use
 
-  /// Puts a new answer in order by what is known.
+  /// An answer was stored: it is measured once it is used, or at once if its name is listed or kept.
   ///
-  /// - Parameters:
-  ///   - hash: of the key under which it will be stored.
-  ///   - isPlain: whether neither DNSSEC data nor AD goes with it.
-  func arrange(_ response: inout ComposedResponse, to name: DomainName, hash: UInt64, isPlain: Bool) {
-    putInOrder(&response, to: name, hash: hash, isPlain: isPlain)
-    withholdIfWorse(&response, to: name, hash: hash, isPlain: isPlain)
-  }
-
-  private func putInOrder(_ response: inout ComposedResponse, to name: DomainName, hash: UInt64, isPlain: Bool) {
-    entries[hash]?.all = nil
-    guard table.count > 0 || reports.count > 0, response.rotation.count > 1 else { return }
-    let addresses = response.rotatingAddresses
-    let band = band(of: hash, cache.addressRun(octets: addresses[0].count, hash: hash))
-    let order = order(of: addresses, name, band: band)
-    response.arrange(order.indices, rotating: order.bandCount)
-    guard let best = shortened(order, of: addresses, isPlain: isPlain), entries[hash] != nil,
-      let fewer = response.showing(best, of: name)
-    else { return }
-    entries[hash]?.all = addresses
-    response = fewer
-    response.limitRotation(to: order.bandCount)
-  }
-
-  /// The addresses that an answer keeps (`ranking.answers`); nil if it keeps all.
-  ///
-  /// - Parameter isPlain: whether neither DNSSEC data nor AD goes with it.
-  private func shortened(_ order: AddressOrder, of addresses: [[UInt8]], isPlain: Bool) -> [[UInt8]]? {
-    guard settings.answers > 0, addresses.count > settings.answers, order.hasWorking, isPlain else { return nil }
-    return order.indices.prefix(settings.answers).map { addresses[$0] }
-  }
-
-  /// An answer was stored: it is measured once it is used, or at once if its name is listed.
-  func stored(_ name: DomainName, _ type: RecordType, hash: UInt64, isKept: Bool, for client: ClientKey = .ourselves) {
-    guard measures, type == .a || type == .aaaa else { return }
+  /// - Parameter hidden: what the new answer does not show; nil if the answer is not new.
+  func stored(
+    _ name: DomainName, _ type: RecordType, hash: UInt64, isKept: Bool, for client: ClientKey = .ourselves,
+    hiding hidden: HiddenAddresses? = nil
+  ) {
+    if let hidden { entries[hash]?.hidden = hidden }
+    guard measures, type == .a || type == .aaaa else { return drop(hash) }
     let (kinds, isListed) = settings.measures(for: name)
-    guard !kinds.isEmpty else { return }
+    guard !kinds.isEmpty else { return drop(hash) }
     let isIPv6 = type == .aaaa
     let partner = comparesFamilies ? otherFamily(of: hash) : nil
     let hasBoth = partner.map { self.run(of: $0, isIPv6: !isIPv6) != nil } ?? false
-    guard let run = run(of: hash, isIPv6: isIPv6), let state = cache.state(hash: hash),
+    guard let run = run(of: hash, isIPv6: isIPv6, hidden), let state = cache.state(hash: hash),
       run.addresses.count > 1 || hasBoth, !measurable(run, isListed: isListed).isEmpty
-    else {
-      entries[hash] = nil
-      return
-    }
+    else { return drop(hash) }
     if var entry = entries[hash] {
       // A refresh goes on where the entry before was.
       entry.hits = min(entry.hits, state.hits)
+      (entry.isKept, entry.partner) = (isKept, partner)
       entries[hash] = entry
       return
     }
-    guard entries.count < Ranker.mostEntries else { return }
+    let shares = isKept ? [] : [client.value, DomainKey(of: name).value].filter { $0 != 0 }
+    // A shortened answer has been counted on: without an entry its other addresses would be lost.
+    guard hidden?.all != nil || mayAdd(shares) else { return }
     let isEager = isListed || isKept
     let due = now + (isEager ? 0 : Ranker.firstLook)
     entries[hash] = Entry(
       hits: state.hits, measuredAt: nil, dueAt: due, wait: Ranker.nextLook, isEager: isEager, isIPv6: isIPv6,
-      shares: isKept ? [] : [client.value, DomainKey(of: name).value].filter { $0 != 0 }, partner: partner)
+      isKept: isKept, shares: shares, partner: partner, hidden: hidden ?? HiddenAddresses())
+    for share in shares { entryCounts[share, default: 0] += 1 }
     look(at: hash, due)
     if hasBoth, let partner, entries[partner] == nil {
       // A single address, which came first, is measured as well now.
@@ -187,47 +182,36 @@ final class Ranker {
     }
   }
 
+  private func mayAdd(_ shares: [UInt64]) -> Bool {
+    entries.count < Ranker.mostEntries
+      && shares.allSatisfy { entryCounts[$0, default: 0] < Ranker.mostEntriesOfOne }
+  }
+
+  /// An answer is not measured any more.
+  private func drop(_ hash: UInt64) {
+    guard let entry = entries.removeValue(forKey: hash) else { return }
+    for share in entry.shares {
+      let count = entryCounts[share, default: 1] - 1
+      entryCounts[share] = count > 0 ? count : nil
+    }
+  }
+
   /// The addresses of an answer, with those that it does not show.
-  func run(of hash: UInt64, isIPv6: Bool) -> AddressRun? {
+  ///
+  /// - Parameter hidden: those that it does not show; nil for what its entry says.
+  func run(of hash: UInt64, isIPv6: Bool, _ hidden: HiddenAddresses? = nil) -> AddressRun? {
+    let hidden = hidden ?? entries[hash]?.hidden ?? HiddenAddresses()
     guard var run = cache.addressRun(octets: isIPv6 ? 16 : 4, hash: hash) else {
-      guard entries[hash]?.withheld != nil, let all = entries[hash]?.all else { return nil }
+      guard hidden.withheld != nil, let all = hidden.all else { return nil }
       return AddressRun(addresses: all, rotating: nil)
     }
-    if let all = entries[hash]?.all { run.addresses += all.filter { !run.addresses.contains($0) } }
+    if let all = hidden.all { run.addresses += all.filter { !run.addresses.contains($0) } }
     return run
   }
 
   private func measurable(_ run: AddressRun, isListed: Bool) -> [IPAddress] {
     run.addresses.prefix(Ranker.mostAddresses).compactMap { IPAddress(octets: $0) }
-      .filter { RankingSettings.mayMeasure($0, isListed: isListed) }
-  }
-
-  /// The addresses that take turns at the front of an answer because they were measured.
-  private func band(of hash: UInt64, _ run: @autoclosure () -> AddressRun?) -> Set<[UInt8]> {
-    guard entries[hash]?.measuredAt != nil, let run = run() else { return [] }
-    return Set(run.addresses.prefix(run.rotating ?? 0))
-  }
-
-  private func order(of addresses: [[UInt8]], _ name: DomainName, band: Set<[UInt8]>) -> AddressOrder {
-    let kinds = kinds(for: name)
-    let now = now
-    return AddressOrder(
-      addresses.map { octets in
-        guard let address = IPAddress(octets: octets) else { return AddressStanding(.unknown) }
-        return AddressStanding(
-          condition(address, kinds), isReported: reports.isBad(address, of: name, now: now),
-          wasInBand: band.contains(octets))
-      })
-  }
-
-  private func condition(_ address: IPAddress, _ kinds: [ProbeKind]) -> AddressStanding.Condition {
-    var hasFailed = false
-    for (rank, kind) in kinds.enumerated() where isUsable(kind, address) {
-      guard let known = known(address, kind) else { return .unknown }
-      if !known.isFailing, let time = known.microseconds { return .works(rank: rank, microseconds: time) }
-      hasFailed = true
-    }
-    return hasFailed ? .failing : .unknown
+      .filter { settings.mayMeasure($0, isListed: isListed) }
   }
 
   /// How the addresses of a name are measured.
@@ -247,13 +231,13 @@ final class Ranker {
   // MARK: Looks
 
   private func look(at hash: UInt64, _ due: Int64) {
+    if looks.isCrowded { looks.compact { entries[$0.ticket]?.dueAt == $0.due } }
     looks.insert(hash, due: due)
     arm()
   }
 
   private func arm() {
-    var next = looks.earliestDue ?? .max
-    if !waiting.isEmpty { next = min(next, nextProbe()) }
+    let next = min(looks.earliestDue ?? .max, waitingDue)
     guard next < timerAt || timer == nil && next < .max else { return }
     timer?.cancel()
     timerAt = next
@@ -271,44 +255,57 @@ final class Ranker {
       guard let entry = entries[element.ticket], entry.dueAt == element.due else { continue }
       look(element.ticket, entry)
     }
-    sendWaiting()
+    if waitingDue <= now { sendWaiting() }
     arm()
   }
 
   /// Measures an answer if it is due and has been used; otherwise looks again later.
   private func look(_ hash: UInt64, _ entry: Entry) {
     guard rounds[hash] == nil else { return }
-    guard let state = cache.state(hash: hash), now < state.expiresAt || entry.isEager else {
-      entries[hash] = nil
-      return
+    guard let state = cache.state(hash: hash), now < state.expiresAt || state.isImmutable || entry.isEager else {
+      return drop(hash)
     }
     guard entry.isEager || state.hits > entry.hits else {
-      var entry = entry
       let isClose = now - state.storedAt < Ranker.closeLooks
-      entry.wait = isClose ? Ranker.nextLook : min(Ranker.longestWait, entry.wait * 2)
-      entry.dueAt = now + entry.wait
-      entries[hash] = entry
-      looks.insert(hash, due: entry.dueAt)
-      return
+      return lookLater(hash, entry, isClose ? Ranker.nextLook : min(Ranker.longestWait, entry.wait * 2))
     }
+    guard hasRoom(for: state.hits &- entry.hits) else { return lookLater(hash, entry, Ranker.nextLook) }
     begin(hash, entry, state)
+  }
+
+  private func lookLater(_ hash: UInt64, _ entry: Entry, _ wait: Int64) {
+    var entry = entry
+    entry.wait = wait
+    entry.dueAt = now + wait
+    entries[hash] = entry
+    looks.insert(hash, due: entry.dueAt)
+  }
+
+  /// Whether the probes of a name with so many uses may wait. If too many do already, the least used name gives way.
+  private func hasRoom(for uses: UInt32) -> Bool {
+    guard waiting.count >= Ranker.mostWaiting else { return true }
+    guard uses > leastUses, let least = waiting.min(by: { $0.round.uses < $1.round.uses })?.round else { return false }
+    leastUses = least.uses
+    guard uses > least.uses else { return false }
+    waiting.removeAll { $0.round === least }
+    rounds[least.hash] = nil
+    if let entry = entries[least.hash] { lookLater(least.hash, entry, Ranker.nextLook) }
+    return true
   }
 
   // MARK: Rounds
 
   private func begin(_ hash: UInt64, _ entry: Entry, _ state: EntryState) {
-    guard let key = cache.key(hash: hash), let name = KeyParts(key)?.name,
-      let run = run(of: hash, isIPv6: entry.isIPv6)
-    else {
-      entries[hash] = nil
-      return
+    guard let parts = cache.key(hash: hash).flatMap({ KeyParts($0) }), let run = run(of: hash, isIPv6: entry.isIPv6)
+    else { return drop(hash) }
+    // An answer of another network's resolver: its addresses are those of other machines here.
+    guard parts.scope.network == 0 || parts.scope.network == network.number else {
+      return lookLater(hash, entry, Ranker.longestWait)
     }
+    let name = parts.name
     let (kinds, isListed) = settings.measures(for: name)
     let addresses = measurable(run, isListed: isListed)
-    guard !kinds.isEmpty, !addresses.isEmpty else {
-      entries[hash] = nil
-      return
-    }
+    guard !kinds.isEmpty, !addresses.isEmpty else { return drop(hash) }
     let round = ProbeRound(
       hash, name, isIPv6: entry.isIPv6, kinds, uses: state.hits &- entry.hits, shares: entry.shares)
     rounds[hash] = round
@@ -331,15 +328,19 @@ final class Ranker {
         // Another name that has the address measured it.
         if !known.isFailing { break }
       }
-      job.rank += 1
+      job.tryNextKind()
     }
     finishedOne(of: job.round)
   }
 
-  private func wait(_ job: ProbeJob) { waiting.append(job) }
+  private func wait(_ job: ProbeJob) {
+    waiting.append(job)
+    waitingDue = min(waitingDue, now)
+  }
 
   /// Sends the probes that may begin, those of the most used names first.
   private func sendWaiting() {
+    waitingDue = .max
     guard !waiting.isEmpty else { return }
     waiting.sort { $0.round.uses > $1.round.uses }
     var left: [ProbeJob] = []
@@ -366,6 +367,8 @@ final class Ranker {
     }
     if pacing.nextTime(now: now) != nil { for job in left { putOff(job) } }
     waiting = left
+    leastUses = left.last?.round.uses ?? 0
+    waitingDue = nextProbe()
     arm()
   }
 
@@ -378,11 +381,18 @@ final class Ranker {
   /// When the next waiting probe may begin; `max` if only the end of another one allows it.
   private func nextProbe() -> Int64 {
     let now = now
+    if waiting.isEmpty { return .max }
     if let next = pacing.nextTime(now: now) { return next }
-    return waiting.compactMap { job in
-      [pacing.nextTime(for: job.address, now: now), pacing.nextTime(for: job.round.shares, now: now)]
-        .compactMap(\.self).max()
-    }.min() ?? .max
+    var byShares: [[UInt64]: Int64?] = [:]
+    var next = Int64.max
+    for job in waiting {
+      let shares = job.round.shares
+      let share = byShares[shares] ?? pacing.nextTime(for: shares, now: now)
+      byShares[shares] = .some(share)
+      let times = [pacing.nextTime(for: job.address, now: now), share].compactMap(\.self)
+      if let time = times.max() { next = min(next, time) }
+    }
+    return next
   }
 
   private func send(_ job: ProbeJob) {
@@ -396,12 +406,22 @@ final class Ranker {
     loop.assertCurrent()
     pacing.end()
     count(kind, result)
-    if rounds[job.round.hash] === job.round, number == network.number {
-      take(job, kind, result)
-    } else if result != .unknown {
-      table.note(result, of: job.address, by: kind, network: number, now: now)
+    let isCurrent = number == network.number
+    if rounds[job.round.hash] === job.round {
+      take(job, kind, isCurrent ? result : .unknown)
+    } else {
+      note(result, of: job.address, by: kind, network: number)
+      let measured = Measured(address: job.address, kind: kind)
+      if measuring[measured] === job {
+        measuring[measured] = nil
+        release(job.address, kind)
+      }
     }
     sendWaiting()
+  }
+
+  private func note(_ result: ProbeResult, of address: IPAddress, by kind: ProbeKind, network: UInt32) {
+    table.note(result, of: address, by: kind, network: network, now: now, interval: interval)
   }
 
   private func take(_ job: ProbeJob, _ kind: ProbeKind, _ result: ProbeResult) {
@@ -428,12 +448,12 @@ final class Ranker {
       return wait(job)
     }
     measuring[Measured(address: job.address, kind: kind)] = nil
-    table.note(result, of: job.address, by: kind, network: network.number, now: now)
+    note(result, of: job.address, by: kind, network: network.number)
     release(job.address, kind)
     guard result == .failed, let known = known(job.address, kind) else { return finishedOne(of: job.round) }
     if isInDoubt(known, job.address) { job.round.hasDoubt = true }
     guard known.isFailing else { return finishedOne(of: job.round) }
-    job.rank += 1
+    job.tryNextKind()
     advance(job)
   }
 
@@ -452,7 +472,7 @@ final class Ranker {
   }
 
   private func count(_ kind: ProbeKind, _ result: ProbeResult) {
-    let label = if case .icmp = kind { "icmp" } else { "tcp" }
+    let label = kind.family
     switch result {
     case .answered: counters.answered[label, default: 0] += 1
     case .failed: counters.failed[label, default: 0] += 1
@@ -471,42 +491,10 @@ final class Ranker {
     entry.hits = cache.state(hash: round.hash)?.hits ?? entry.hits
     entry.wait = Ranker.nextLook
     // An address that failed once is measured again whether or not a client asks.
-    entry.isEager = round.hasDoubt
+    entry.isEager = round.hasDoubt || entry.isKept
     entry.dueAt = now + (round.hasDoubt ? Ranker.doubt : interval)
     entries[round.hash] = entry
     look(at: round.hash, entry.dueAt)
-  }
-
-  /// Puts a cached answer in order by what is known now.
-  ///
-  /// - Returns: whether anything changed.
-  @discardableResult
-  func rearrange(_ hash: UInt64, _ name: DomainName, isIPv6: Bool) -> Bool {
-    guard let run = run(of: hash, isIPv6: isIPv6), run.addresses.count > 1 else { return false }
-    let order = order(of: run.addresses, name, band: band(of: hash, run))
-    let isChanged =
-      resize(hash, name, order, run)
-      ?? cache.arrange(order.indices.map { run.addresses[$0] }, rotating: order.bandCount, hash: hash)
-    if isChanged { counters.rearranged += 1 }
-    return isChanged
-  }
-
-  /// Composes an answer again that shows other addresses from now on (`ranking.answers`).
-  ///
-  /// - Returns: whether it was; nil if it shows the same ones, perhaps in another order.
-  private func resize(_ hash: UInt64, _ name: DomainName, _ order: AddressOrder, _ run: AddressRun) -> Bool? {
-    let isShortened = entries[hash]?.all != nil
-    guard settings.answers > 0 || isShortened, entries[hash] != nil, let copy = cache.copy(hash: hash),
-      let parts = KeyParts(copy.key), let shown = cache.addressRun(octets: run.addresses[0].count, hash: hash)
-    else { return nil }
-    let isPlain = !parts.scope.dnssecOK && !copy.isAuthenticated
-    let best = shortened(order, of: run.addresses, isPlain: isPlain)
-    let wanted = best ?? order.indices.map { run.addresses[$0] }
-    entries[hash]?.all = best == nil ? nil : run.addresses
-    guard Set(wanted) != Set(shown.addresses) else { return nil }
-    guard var response = copy.response(to: name, showing: wanted) else { return false }
-    response.limitRotation(to: order.bandCount)
-    return cache.replace(copy, with: response)
   }
 
   // MARK: The canary
@@ -529,10 +517,13 @@ final class Ranker {
     prober.probe(CanaryWatch.address(isIPv6: question.isIPv6), by: kind) { [weak self] result in
       guard let self else { return }
       let hasAnswered = if case .answered = result { true } else { false }
-      if canary.ended(hasAnswered: hasAnswered, isIPv6: question.isIPv6, on: question.network) {
-        note(CanaryWatch.problem(kind))
+      let isVoid = canary.ended(hasAnswered: hasAnswered, isIPv6: question.isIPv6, on: question.network)
+      if isVoid { note(CanaryWatch.problem(kind, isIPv6: question.isIPv6)) }
+      for round in canaries.removeValue(forKey: question) ?? [] {
+        // The figures of connections are void: the other kinds are tried soon.
+        if isVoid { round.hasDoubt = true }
+        finishedOne(of: round)
       }
-      for round in canaries.removeValue(forKey: question) ?? [] { finishedOne(of: round) }
     }
   }
 
@@ -543,37 +534,44 @@ final class Ranker {
     loop.assertCurrent()
     giveAll()
     table.forgetFailures()
-    rounds = [:]
-    waiting = []
-    measuring = [:]
-    for (hash, entry) in entries {
-      var entry = entry
-      entry.measuredAt = nil
-      entry.dueAt = now
-      entries[hash] = entry
-      looks.insert(hash, due: now)
+    forgetRounds()
+    // Who the network's router is shows a moment later.
+    let due = now + Ranker.second
+    looks = RefreshQueue()
+    for hash in entries.keys {
+      entries[hash]?.measuredAt = nil
+      entries[hash]?.dueAt = due
+      looks.insert(hash, due: due)
     }
     arm()
   }
 
-  /// Takes over other settings. Without any name to measure, nothing is left: no timer, no memory.
+  private func forgetRounds() {
+    rounds = [:]
+    waiting = []
+    waitingDue = .max
+    measuring = [:]
+  }
+
+  /// Takes over other settings, or tries again what the kernel has refused. Without any name to measure, no timer for a
+  /// measurement is left, and no figure.
   func use(_ settings: RankingSettings) {
     loop.assertCurrent()
-    guard settings != self.settings else { return }
+    guard settings != self.settings || prober.problem != nil else { return }
     giveAll()
+    if settings.answers != self.settings.answers || !settings.measures { showAll() }
     self.settings = settings
     pacing.restart(perMinute: settings.probesPerMinute)
     reports.badFor = settings.badFor.nanoseconds
     prober.cancelAll()
     canary.gaveUp(now: now)
     canaries = [:]
-    rounds = [:]
-    waiting = []
-    measuring = [:]
+    forgetRounds()
+    prober.prepare(settings.allKinds)
     guard !settings.measures else { return networkHasChanged() }
     timer?.cancel()
     (timer, timerAt) = (nil, .max)
-    (entries, looks, table) = ([:], RefreshQueue(), MeasurementTable())
+    (entries, entryCounts, looks, table) = ([:], [:], RefreshQueue(), MeasurementTable())
   }
 
   /// Ends all probes.

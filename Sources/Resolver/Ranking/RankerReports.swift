@@ -18,17 +18,17 @@ extension Ranker {
     return true
   }
 
-  /// Takes a report, if the address is in one of these answers to the name.
+  /// Takes a report, if the address is in one of these answers to the name, shown or not.
   ///
   /// - Parameter answers: hashes of the keys of cached answers to the name.
   /// - Returns: what it changed; nil if no answer has the address, so that the report does not count.
   func take(_ report: AddressReport, answers: [UInt64]) -> BadAddressOutcome? {
     loop.assertCurrent()
     let octets = report.address.octets
-    let runs = answers.compactMap { hash in
-      cache.addressRun(octets: octets.count, hash: hash).map { (hash: hash, run: $0) }
-    }.filter { $0.run.addresses.contains(octets) }
-    guard !runs.isEmpty else {
+    let isIPv6 = report.address.isIPv6
+    let found = answers.compactMap { hash in run(of: hash, isIPv6: isIPv6).map { (hash: hash, run: $0) } }
+      .filter { $0.run.addresses.contains(octets) }
+    guard !found.isEmpty else {
       counters.unknownReports += 1
       return nil
     }
@@ -37,12 +37,16 @@ extension Ranker {
     case .failed, .bad: counters.badReports += 1
     }
     _ = reports.note(report, now: loop.now.nanoseconds)
-    reported[report.name, default: []].formUnion(runs.map(\.hash))
+    if reports.isBad(report.address, of: report.name, now: loop.now.nanoseconds) {
+      if reported.count > 2 * AddressReports.capacity { trimReported() }
+      reported[report.name, default: []].formUnion(found.map(\.hash))
+    }
     var outcome = BadAddressOutcome()
-    for (hash, run) in runs {
-      if run.addresses.allSatisfy({ $0 == octets }) {
+    for (hash, run) in found {
+      let isMoved = rearrange(hash, report.name, isIPv6: isIPv6)
+      if order(of: run.addresses, report.name, band: band(of: hash, run)).isAllBad {
         outcome.alone += 1
-      } else if rearrange(hash, report.name, isIPv6: report.address.isIPv6) {
+      } else if isMoved {
         outcome.moved += 1
       } else {
         outcome.already += 1
@@ -50,6 +54,11 @@ extension Ranker {
     }
     armReports()
     return outcome
+  }
+
+  private func trimReported() {
+    let names = reports.namesWithBad
+    reported = reported.filter { names.contains($0.key) }
   }
 
   /// Lets a timer put answers in order again when an address stops being last.
@@ -66,7 +75,7 @@ extension Ranker {
           rearrange(hash, name, isIPv6: true)
         }
       }
-      reported = reported.filter { reports.isKnown($0.key) }
+      trimReported()
       armReports()
     }
   }

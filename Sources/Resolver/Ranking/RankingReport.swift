@@ -9,7 +9,7 @@ package struct RankingCounters: Hashable, Sendable {
   package var answered: [String: UInt64] = [:]
   package var failed: [String: UInt64] = [:]
   package var unknown: [String: UInt64] = [:]
-  /// Probes that the budget put off.
+  /// Probes that the budget, or another one in flight, put off.
   package var deferred: UInt64 = 0
   /// Cached answers whose order was changed.
   package var rearranged: UInt64 = 0
@@ -34,6 +34,8 @@ package struct RankingReport: Sendable {
   package var answers = 0
   /// What hinders measurements, human-readable.
   package var problems: [String] = []
+  /// What each kind of probe has found so far, human-readable.
+  package var kinds: [String] = []
 
   /// Creates the report of a ranker that has done nothing.
   package init() {}
@@ -44,15 +46,29 @@ extension Ranker {
   var report: RankingReport {
     var report = RankingReport()
     (report.measures, report.counters, report.answers) = (measures, counters, entries.count)
-    report.problems = [prober.problem, canaryProblem].compactMap(\.self)
+    report.problems = [prober.problem].compactMap(\.self) + canaryProblems
+    if measures { report.kinds = kindLines + canaryLines }
     return report
   }
 
-  private var canaryProblem: String? {
-    let kinds = settings.kinds + settings.domains.values.joined()
-    guard let connection = kinds.first(where: \.isConnection),
-      [false, true].contains(where: { canary.isVoid(isIPv6: $0, on: network.number) })
-    else { return nil }
-    return CanaryWatch.problem(connection)
+  /// What the probes of each kind found so far, human-readable.
+  private var kindLines: [String] {
+    Set(settings.allKinds.map(\.family)).sorted().map { kind in
+      let (answered, failed) = (counters.answered[kind] ?? 0, counters.failed[kind] ?? 0)
+      return answered + failed > 0
+        ? "\(kind): \(answered) answered, \(failed) failed" : "\(kind): no probe has ended yet"
+    }
+  }
+
+  private var canaryLines: [String] {
+    guard settings.allKinds.contains(where: \.isConnection), canaryProblems.isEmpty else { return [] }
+    let isKnown = [false, true].contains { canary.isSilent(isIPv6: $0, on: network.number) }
+    return [isKnown ? "tcp: nothing answers for addresses that do not exist" : "tcp: the canary has not been asked yet"]
+  }
+
+  private var canaryProblems: [String] {
+    guard let connection = settings.allKinds.first(where: \.isConnection) else { return [] }
+    return [false, true].filter { canary.isVoid(isIPv6: $0, on: network.number) }
+      .map { CanaryWatch.problem(connection, isIPv6: $0) }
   }
 }

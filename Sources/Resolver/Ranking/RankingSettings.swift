@@ -23,12 +23,15 @@ package struct RankingSettings: Equatable, Sendable {
   package var takesReports = true
   /// How long a reported address stays last.
   package var badFor = Duration.seconds(600)
+  /// Prefixes that count as private, besides the usual ones (`names.rebind_prefixes`).
+  package var privatePrefixes: [IPPrefix] = []
 
   /// Creates the default settings, which measure nothing.
   package init() {}
 
   /// Takes the section over.
-  package init(_ section: Configuration.Ranking) {
+  package init(_ configuration: Configuration) {
+    let section = configuration.ranking
     kinds = section.probe.map { ProbeKind($0) }
     domains = section.domains.mapValues { $0.map { ProbeKind($0) } }
     interval = section.interval
@@ -37,10 +40,14 @@ package struct RankingSettings: Equatable, Sendable {
     familyThreshold = section.families == .faster ? section.familyThreshold : nil
     takesReports = section.reports
     badFor = section.badFor
+    privatePrefixes = configuration.names.rebindPrefixes
   }
 
   /// Whether any name is measured.
   package var measures: Bool { !kinds.isEmpty || domains.values.contains { !$0.isEmpty } }
+
+  /// Every kind that some name is measured by.
+  var allKinds: Set<ProbeKind> { Set(kinds).union(domains.values.joined()) }
 
   /// How the addresses of a name are measured, by the longest pattern that matches it.
   ///
@@ -60,14 +67,24 @@ package struct RankingSettings: Equatable, Sendable {
   ///
   /// - Parameter isListed: whether a pattern of `domains` matches its name; only then are addresses measured that the public
   ///   Internet does not route to, such as private ones.
-  static func mayMeasure(_ address: IPAddress, isListed: Bool) -> Bool {
+  func mayMeasure(_ address: IPAddress, isListed: Bool) -> Bool {
     let octets = address.octets
-    guard isListed else { return !RebindFilter.isPrivate(octets) }
-    // Never link-local addresses (metadata services), multicast, the unspecified address and broadcast.
-    if address.isIPv6 {
-      return !(octets[0] == 0xFF || octets[0] == 0xFE && octets[1] & 0xC0 == 0x80 || octets.allSatisfy { $0 == 0 })
+    guard isListed else {
+      return !RebindFilter.isPrivate(octets) && !privatePrefixes.contains { $0.contains(address) }
     }
-    return !(octets[0] == 0 || octets[0] == 169 && octets[1] == 254 || octets[0] >= 224)
+    // Never link-local addresses (metadata services), multicast, the unspecified address and broadcast, nor an IPv6
+    // address through which packets reach one of them.
+    guard address.isIPv6 else { return RankingSettings.isHost(octets) }
+    guard octets[0] != 0xFF, octets[0] != 0xFE || octets[1] & 0xC0 != 0x80, !octets.allSatisfy({ $0 == 0 }) else {
+      return false
+    }
+    let isMapped = octets.starts(with: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF])
+    return (RebindFilter.embedded(in: octets) + (isMapped ? [Array(octets[12...])] : []))
+      .allSatisfy(RankingSettings.isHost)
+  }
+
+  private static func isHost(_ octets: [UInt8]) -> Bool {
+    !(octets[0] == 0 || octets[0] == 169 && octets[1] == 254 || octets[0] >= 224)
   }
 }
 

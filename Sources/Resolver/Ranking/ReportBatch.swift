@@ -71,6 +71,8 @@ package struct ReportBatch: Hashable, Sendable {
     let result: AddressReport.Result
     switch item["result"]?.text {
     case "ok": result = .works(milliseconds: milliseconds)
+    case "failed" where milliseconds != nil:
+      return .failure(Refusal(reason: "ms: only with \"result\": \"ok\""))
     case "failed": result = .failed
     default: return .failure(Refusal(reason: "result: expected \"ok\" or \"failed\""))
     }

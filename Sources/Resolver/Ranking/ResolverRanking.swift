@@ -18,9 +18,13 @@ extension Resolver {
 
   /// Takes over other settings of ranking.
   package func useRanking(_ settings: RankingSettings) {
-    let measured = ranker?.measures ?? false
-    ranker?.use(settings)
-    guard !measured, settings.measures else { return }
+    guard let ranker, ranker.settings != settings else {
+      // What the kernel refused may be allowed by now.
+      ranker?.use(settings)
+      return
+    }
+    ranker.use(settings)
+    guard settings.measures else { return }
     Task(executorPreference: loop) { await self.rankCachedAnswers() }
   }
 
@@ -33,8 +37,8 @@ extension Resolver {
   /// What ranking does; nil without a cache.
   package var ranking: RankingReport? { ranker?.report }
 
-  /// Measures answers that are cached already once they are used: from the cache file, or from the time before ranking was
-  /// switched on. Call it from a task that prefers the loop.
+  /// Measures answers that are cached already, those of listed and kept names at once and others when they are used: from
+  /// the cache file, or from the time before other settings. Call it from a task that prefers the loop.
   package func rankCachedAnswers() async {
     guard ranker?.measures == true else { return }
     let types = [RecordType.a, .aaaa].map(\.rawValue)
@@ -59,7 +63,8 @@ extension Resolver {
     return .taken(counted: counted, unknown: batch.reports.count - counted)
   }
 
-  /// The hashes of the keys of cached answers to a name for all clients, on the current network.
+  /// The hashes of the keys of cached answers to a name for all clients, on the current network. Answers to one client
+  /// subnet are not among them: they are not measured either.
   private func answers(to name: DomainName, isIPv6: Bool) -> [UInt64] {
     var hashes: Set<UInt64> = []
     for route in settings.routes {

@@ -38,13 +38,25 @@ package final class SocketProber: AddressProber {
       }
     case .icmp:
       guard let target = SocketAddress(octets: address.octets, port: 0) else { return }
-      let socket = sockets[target.family] ?? EchoSocket(family: target.family, on: loop)
-      sockets[target.family] = socket
-      socket.ping(target) { [unowned self] outcome in
-        if outcome == .notSent(errno: EACCES) || outcome == .notSent(errno: EPERM) { refuse(target.family) }
+      socket(target.family).ping(target) { [unowned self] outcome in
+        if case .notSent(let error) = outcome { note(error, target.family) }
         report(ProbeResult(outcome))
       }
     }
+  }
+
+  /// Opens the ping sockets, so that a refusal is known before the first probe.
+  package func prepare(_ kinds: Set<ProbeKind>) {
+    guard kinds.contains(.icmp) else { return }
+    for family in [AF_INET, AF_INET6] {
+      if let error = socket(family).open() { note(error, family) }
+    }
+  }
+
+  private func socket(_ family: Int32) -> EchoSocket {
+    let socket = sockets[family] ?? EchoSocket(family: family, on: loop)
+    sockets[family] = socket
+    return socket
   }
 
   package func canUse(_ kind: ProbeKind, isIPv6: Bool) -> Bool {
@@ -60,7 +72,8 @@ package final class SocketProber: AddressProber {
     problem = nil
   }
 
-  private func refuse(_ family: Int32) {
+  private func note(_ error: Int32, _ family: Int32) {
+    guard error == EACCES || error == EPERM else { return }
     refused.insert(family)
     guard problem == nil else { return }
     let problem = PingPermission.problem

@@ -128,7 +128,9 @@ package final class Refresher: @unchecked Sendable {
         // A newer entry has been scheduled already.
         guard cache.state(hash: entry.hash)?.storedAt == entry.storedAt else { continue }
         schedule(
-          StoredAnswer(hash: entry.hash, life: entry.life, isNXDOMAIN: entry.isNXDOMAIN, storedAt: entry.storedAt))
+          StoredAnswer(
+            hash: entry.hash, entryHash: entry.hash, life: entry.life, isNXDOMAIN: entry.isNXDOMAIN,
+            storedAt: entry.storedAt))
       }
     }
   }

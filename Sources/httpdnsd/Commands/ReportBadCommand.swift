@@ -9,13 +9,13 @@ struct ReportBadCommand: ParsableCommand {
     commandName: "report-bad",
     abstract: "Put an address that does not work last in a name's answers.",
     discussion: """
-      Puts the address after all others in every cached answer to the name that contains it, until a new answer \
-      replaces that one; the others keep rotating. An answer with no other address is not changed.
+      Puts the address after all others in every answer to the name that contains it, for ranking.bad_for; the others \
+      keep rotating. An answer with no other address that works is not changed.
 
       Example: httpdnsd report-bad www.example.com 192.0.2.7
 
       Exit code 0: done; 1: the daemon cannot be reached or refuses; 2: no cached answer contains both the address \
-      and another one; 64: a mistake on the command line.
+      and another one that works; 64: a mistake on the command line.
       """)
 
   @OptionGroup var control: ControlOptions
