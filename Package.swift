@@ -87,6 +87,7 @@ let layer2: [Target] =
   + module("LocalDNS", ["EventLoop", "DNSWire", "Files"], tests: ["CEvent"])
   + module("Refresh")
   + module("Ranking", ["DNSWire"])
+  + module("Fleet", ["DNSWire", "Ciphers"])
   + module("Probing", ["EventLoop", "CSocket"])
   + module("FairShares", ["DNSWire", "CHotPath", "PublicSuffixes"])
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])

@@ -1,0 +1,130 @@
+// FleetValue.swift -- an answer as it lies in the store, and every check before it is used.
+//
+//   version (1 octet), form (1: 0 plain, 1 sealed), then in the clear or sealed:
+//   flags (1: 1 AD, 2 scope, 4 extended error), scope (1), extended error (2), stored (8), expires (8), length of the
+//   provider's name (1), its name, DNS message with its question
+
+import DNSWire
+
+/// Why a value of the store is not used. The raw values are labels of metrics.
+public enum FleetRejection: String, Error, CaseIterable, Sendable {
+  /// Larger than any value.
+  case size
+  /// Of another version, or cut short.
+  case version
+  /// Not sealed with this secret, or sealed where there is none.
+  case seal
+  /// No DNS response.
+  case message
+  /// The response to another question.
+  case question
+  /// Times that cannot be: from the future, or living longer than the records allow.
+  case lifetime
+  /// Less than a second is left.
+  case expired
+  /// From before a flush that covers its name.
+  case flushed
+  /// Records that an answer of a provider could not have either.
+  case records
+}
+
+/// An answer that a daemon shares.
+public struct FleetValue: Equatable, Sendable {
+  /// The largest value, in octets.
+  public static let mostOctets = 64 << 10
+  /// How far a time may be ahead of ours, since clocks are estimated, in milliseconds.
+  private static let tolerance: Int64 = 1_000
+
+  /// The response with its question: RCODE, answer and authority section with the TTLs that they had when it came.
+  public var message: Message
+  /// SCOPE PREFIX-LENGTH; nil for none.
+  public var scope: Int?
+  /// The provider's extended error.
+  public var extendedError: ExtendedError?
+  /// When the question was sent, in milliseconds of the store's clock.
+  public var stored: Int64
+  /// When it expires, by the same clock.
+  public var expires: Int64
+  /// The provider's name in the configuration of the daemon that asked it.
+  public var provider: String
+
+  /// Creates a value.
+  public init(
+    message: Message, scope: Int?, extendedError: ExtendedError?, stored: Int64, expires: Int64, provider: String
+  ) {
+    self.message = message
+    self.scope = scope
+    self.extendedError = extendedError
+    self.stored = stored
+    self.expires = expires
+    self.provider = provider
+  }
+
+  /// The octets for the store; nil if they would be too many.
+  public func octets(for key: [UInt8], _ keys: FleetKeys) -> [UInt8]? {
+    guard let wire = try? message.compose() else { return nil }
+    var body: [UInt8] = []
+    body.reserveCapacity(64 + wire.count)
+    body.append((message.header.ad ? 1 : 0) | (scope == nil ? 0 : 2) | (extendedError == nil ? 0 : 4))
+    body.append(UInt8(clamping: scope ?? 0))
+    let error = extendedError?.rawValue ?? 0
+    body += [UInt8(error >> 8), UInt8(error & 0xFF)]
+    for time in [stored, expires] { body += (0..<8).map { UInt8(truncatingIfNeeded: time >> (56 - 8 * $0)) } }
+    let name = provider.utf8.prefix(255)
+    body.append(UInt8(name.count))
+    body += name
+    body += wire
+    let sealed = keys.seal(body, for: key)
+    let octets = [FleetKeys.version, sealed == nil ? 0 : 1] + (sealed ?? body)
+    return octets.count <= FleetValue.mostOctets ? octets : nil
+  }
+
+  /// Reads the octets of the store. What the records are worth is the caller's to check.
+  ///
+  /// - Parameters:
+  ///   - question: what was asked for.
+  ///   - now: milliseconds of the store's clock.
+  public init(
+    _ octets: [UInt8], for key: [UInt8], _ keys: FleetKeys, question: FleetQuestion, now: Int64
+  ) throws(FleetRejection) {
+    guard octets.count <= FleetValue.mostOctets else { throw .size }
+    guard octets.count >= 2, octets[0] == FleetKeys.version, octets[1] <= 1 else { throw .version }
+    guard (octets[1] == 1) == keys.hasSecret else { throw .seal }
+    var body = octets[2...]
+    if octets[1] == 1 {
+      guard let opened = keys.open(body, for: key) else { throw .seal }
+      body = opened[...]
+    }
+    func number(_ length: Int) -> UInt64 {
+      defer { body = body.dropFirst(length) }
+      return body.prefix(length).reduce(0) { $0 << 8 | UInt64($1) }
+    }
+    guard body.count >= 21 else { throw .version }
+    let flags = number(1)
+    let scope = Int(number(1))
+    let error = UInt16(number(2))
+    self.scope = flags & 2 == 0 ? nil : scope
+    extendedError = flags & 4 == 0 ? nil : ExtendedError(rawValue: error)
+    (stored, expires) = (Int64(bitPattern: number(8)), Int64(bitPattern: number(8)))
+    let length = Int(number(1))
+    guard body.count >= length, let provider = String(validating: body.prefix(length), as: UTF8.self) else {
+      throw .version
+    }
+    self.provider = provider
+    guard let message = try? Message.parse(Array(body.dropFirst(length))), message.header.qr, !message.header.tc else {
+      throw .message
+    }
+    self.message = message
+    self.message.header.ad = flags & 1 != 0
+    guard message.questions.count == 1, let asked = message.questions.first?.question,
+      asked.name.lowercased == question.name, asked.type == question.type
+    else { throw .question }
+    guard stored <= now + FleetValue.tolerance, stored >= 0, expires > stored,
+      expires - stored <= FleetValue.longestLife
+    else { throw .lifetime }
+    guard expires - now >= 1_000 else { throw .expired }
+  }
+
+  /// The longest life of any answer, in milliseconds: TTLs have 31 bits.
+  private static let longestLife = Int64(Int32.max) * 1_000
+}

@@ -1,0 +1,78 @@
+// SiteUnits.swift -- a provider's billing units of one day, summed over all daemons of a site.
+//
+// The store has one counter for each account and day. Every daemon adds what it has spent since it last did, and the reply is
+// the site's total. If the store has lost its data, every daemon adds its whole count again.
+
+/// What one daemon has to report of one provider, and what it knows of the site.
+public struct SiteUnits: Sendable {
+  /// What is added to the counter of a day.
+  public struct Increment: Hashable, Sendable {
+    /// Days since 1970.
+    public var day: Int64
+    /// Units.
+    public var units: Int
+    /// The number of losses of the store that are known.
+    fileprivate var losses: Int
+  }
+
+  /// Days since 1970.
+  public private(set) var day: Int64 = 0
+  /// This daemon's units on that day.
+  public private(set) var own = 0
+  /// Those of them that the store has counted, or is about to.
+  private var reported = 0
+  private var losses = 0
+  private var isReporting = false
+  /// The site's units on that day by the last reply; 0 before the first one.
+  public private(set) var total = 0
+
+  /// Creates a count of nothing.
+  public init() {}
+
+  /// The day's units that count against the limit: the site's, or this daemon's own while it knows no better. What this
+  /// daemon has spent since the last reply is added.
+  public var spent: Int { max(own, total + max(0, own - reported)) }
+
+  /// Notes this daemon's count.
+  ///
+  /// - Parameters:
+  ///   - own: its units on the day.
+  ///   - day: days since 1970.
+  public mutating func note(own: Int, day: Int64) {
+    if day != self.day { (self.day, reported, total) = (day, 0, 0) }
+    self.own = own
+    // A count that was corrected downwards has nothing to take back.
+    reported = min(reported, own)
+  }
+
+  /// What is to be added now; nil if there is nothing, or the last addition is not confirmed yet.
+  public mutating func next() -> Increment? {
+    guard !isReporting, own > reported else { return nil }
+    isReporting = true
+    let increment = Increment(day: day, units: own - reported, losses: losses)
+    reported = own
+    return increment
+  }
+
+  /// The store has counted it.
+  ///
+  /// - Parameter total: the counter's value.
+  public mutating func counted(_ increment: Increment, total: Int) {
+    isReporting = false
+    guard increment.day == day, increment.losses == losses else { return }
+    self.total = max(0, total)
+  }
+
+  /// It is not known whether the store has counted it: better twice than never.
+  public mutating func failed(_ increment: Increment) {
+    isReporting = false
+    guard increment.day == day, increment.losses == losses else { return }
+    reported = max(0, reported - increment.units)
+  }
+
+  /// The store has lost its data: the whole count is added again.
+  public mutating func wasLost() {
+    losses += 1
+    (reported, total) = (0, 0)
+  }
+}

@@ -1,0 +1,104 @@
+// SiteUnitsTests.swift -- units of a site: added once, again after a loss, and never less than this daemon's own.
+
+import TestSupport
+import Testing
+
+@testable import Fleet
+
+@Suite struct `Units of a site` {
+  private func next(_ units: inout SiteUnits) throws -> SiteUnits.Increment {
+    let increment = units.next()
+    return try #require(increment)
+  }
+
+  @Test func `what was spent since the last report is added, one report at a time`() throws {
+    var units = SiteUnits()
+    units.note(own: 5, day: 1)
+    let first = try next(&units)
+    #expect(first.units == 5 && first.day == 1)
+    units.note(own: 8, day: 1)
+    let none = units.next()
+    #expect(none == nil)
+    units.counted(first, total: 105)
+    #expect(units.spent == 108)
+    let second = try next(&units)
+    #expect(second.units == 3)
+    units.counted(second, total: 208)
+    let nothing = units.next()
+    #expect(units.spent == 208 && nothing == nil)
+  }
+
+  @Test func `a report without a reply is made again`() throws {
+    var units = SiteUnits()
+    units.note(own: 5, day: 1)
+    units.failed(try next(&units))
+    #expect(units.spent == 5)
+    let again = try next(&units)
+    #expect(again.units == 5)
+  }
+
+  @Test func `another day begins at nothing, and late replies to the one before do not count`() throws {
+    var units = SiteUnits()
+    units.note(own: 5, day: 1)
+    let late = try next(&units)
+    units.note(own: 2, day: 2)
+    units.counted(late, total: 500)
+    #expect(units.spent == 2)
+    let rest = try next(&units)
+    #expect(rest.units == 2)
+  }
+
+  @Test func `after a loss the whole count is added again, and a late reply is no total`() throws {
+    var units = SiteUnits()
+    units.note(own: 5, day: 1)
+    units.counted(try next(&units), total: 50)
+    units.note(own: 7, day: 1)
+    let late = try next(&units)
+    units.wasLost()
+    units.counted(late, total: 52)
+    #expect(units.spent == 7)
+    let whole = try next(&units)
+    #expect(whole.units == 7)
+    units.counted(whole, total: 7)
+    #expect(units.spent == 7)
+  }
+
+  /// Ten daemons, a store that loses replies and all of its data: the total is never less than what was spent since the day's
+  /// beginning, once everybody has reported.
+  @Test func `nothing is lost, whatever the store does`() throws {
+    var random = SeededGenerator(seed: testSeed)
+    for _ in 0..<50 {
+      var store = 0
+      var daemons = Array(repeating: SiteUnits(), count: 10)
+      var own = Array(repeating: 0, count: 10)
+      for _ in 0..<400 {
+        let index = Int.random(in: 0..<10, using: &random)
+        own[index] += Int.random(in: 0...5, using: &random)
+        daemons[index].note(own: own[index], day: 1)
+        if let increment = daemons[index].next() {
+          switch Int.random(in: 0..<10, using: &random) {
+          case 0: daemons[index].failed(increment)  // never arrived
+          case 1:  // the reply was lost
+            store += increment.units
+            daemons[index].failed(increment)
+          default:
+            store += increment.units
+            daemons[index].counted(increment, total: store)
+          }
+        }
+        if Int.random(in: 0..<100, using: &random) == 0 {
+          store = 0
+          for other in daemons.indices { daemons[other].wasLost() }
+        }
+        #expect(daemons[index].spent >= own[index])
+      }
+      for index in daemons.indices {
+        if let increment = daemons[index].next() {
+          store += increment.units
+          daemons[index].counted(increment, total: store)
+        }
+      }
+      #expect(store >= own.reduce(0, +), "seed \(testSeed)")
+    }
+  }
+}
